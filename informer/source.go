@@ -1,0 +1,146 @@
+package informer
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Key names an object within its source. Sources without namespaces leave Namespace empty.
+type Key = types.NamespacedName
+
+// EventType tells what happened to an object.
+type EventType uint8
+
+const (
+	// Added is an object that the source did not know before.
+	Added EventType = iota + 1
+	// Updated is an object that changed, or that is announced again although it did not change (a resync).
+	Updated
+	// Deleted is an object that is gone from the source: deleted, or no longer selected by it.
+	Deleted
+)
+
+// String returns the type in lower case, as it stands in logs and metrics.
+func (t EventType) String() string {
+	switch t {
+	case Added:
+		return "added"
+	case Updated:
+		return "updated"
+	case Deleted:
+		return "deleted"
+	}
+	return "unknown"
+}
+
+// Event says that an object changed. The objects it carries are the source's own and must not be modified.
+type Event struct {
+	// Type is what happened.
+	Type EventType
+	// Key names the object.
+	Key Key
+	// Object is the newest known state; for Deleted, the last one that was known.
+	Object any
+	// Old is the state before an update, and nil for the other types.
+	Old any
+	// Backlog is true when the event repeats what was so already: the first listing, a replay to a new subscriber, a
+	// resync. It is false for a change that happens now. Queues put the latter first.
+	Backlog bool
+}
+
+// Handler receives events. It must return quickly: the source delivers nothing else meanwhile.
+type Handler func(Event)
+
+// Source is a store of objects and a stream of the keys that changed. All methods are safe for concurrent use.
+type Source interface {
+	// Name identifies the source in logs and metrics, for example "websites.example.com". It is unique among the
+	// sources of one operator, and constant.
+	Name() string
+	// Subscribe has h called for every event from now on. When the source already holds objects, they are first
+	// replayed to h as Added events of the backlog. The returned function ends the subscription; h is not called
+	// after it has returned. It must not be called from within h.
+	Subscribe(h Handler) (unsubscribe func())
+	// Run keeps the store up to date until ctx ends. Several users of a source may each call Run: the source works as
+	// long as one of these calls lasts, and Run returns when ctx has ended and, for the last one, when every goroutine of
+	// the source has. A lost connection is not an error: the source reconnects for as long as it runs.
+	Run(ctx context.Context) error
+	// WaitForSync returns nil once the store holds everything that existed when Run was called, and the context's
+	// error when that ends first.
+	WaitForSync(ctx context.Context) error
+	// Get returns a private copy of an object. An error means that the object exists but can't be read, such as an
+	// entry that does not decode.
+	Get(key Key) (obj any, exists bool, err error)
+	// List returns private copies of all objects that can be read, in no particular order.
+	List() []any
+	// Status tells how fresh the store is.
+	Status() Status
+}
+
+// Status tells how fresh a source is.
+type Status struct {
+	// Synced is true once the first listing is complete, and stays true.
+	Synced bool
+	// LastContact is when the other side was last heard of: an answer, an event, a bookmark. It is zero before the
+	// first contact.
+	LastContact time.Time
+	// LastError is the error of the current outage, and nil while the connection holds.
+	LastError error
+	// Objects is how many objects the store holds.
+	Objects int
+}
+
+// FinalizerStore is implemented by sources that can hold an object back from its deletion until the operator has
+// cleaned up after it.
+type FinalizerStore interface {
+	// AddFinalizer adds the finalizer to the object unless it is there, and returns the object as it is stored then.
+	// It changes nothing else, and loses no finalizer of others. An object that is gone, being deleted, or replaced by
+	// another of its name gives an error for which apierrors.IsNotFound or IsConflict holds.
+	AddFinalizer(ctx context.Context, obj any, finalizer string) (any, error)
+	// RemoveFinalizer removes the finalizer and nothing else. An object that is gone, or has no such finalizer, is
+	// not an error.
+	RemoveFinalizer(ctx context.Context, obj any, finalizer string) error
+}
+
+// LiveReader is implemented by sources that can read past their store and their selectors.
+type LiveReader interface {
+	// GetLive asks the other side for the object as it is now.
+	GetLive(ctx context.Context, key Key) (obj any, exists bool, err error)
+}
+
+// Meta is what the framework reads of an object, if the object has it. Every Kubernetes object does (it is a part of
+// metav1.Object); entries of other stores may.
+type Meta interface {
+	GetName() string
+	GetNamespace() string
+	GetUID() types.UID
+	GetLabels() map[string]string
+	GetAnnotations() map[string]string
+	GetCreationTimestamp() metav1.Time
+	GetDeletionTimestamp() *metav1.Time
+	GetFinalizers() []string
+}
+
+// Copier is implemented by objects that are not Kubernetes objects and can copy themselves.
+type Copier interface {
+	// Copy returns a deep copy.
+	Copy() any
+}
+
+// Copy returns a deep copy of a Kubernetes object or a Copier. Anything else is returned as it is: give such objects
+// as values without pointers, or implement Copier.
+func Copy(obj any) any {
+	switch o := obj.(type) {
+	case runtime.Object:
+		return o.DeepCopyObject()
+	case Copier:
+		return o.Copy()
+	}
+	return obj
+}
+
+// MapFunc names the primary objects that are concerned by a change of obj, which must not be modified.
+type MapFunc func(ctx context.Context, obj any) []Key

@@ -1,0 +1,39 @@
+// Package deletionallowedcontext stores and accesses the signal that allows the deletion of an object.
+//
+// Deletion is allowed unless somebody forbids it: the InitCtx function of a resource set does by returning
+// NewContext(ctx). From then on, while an object is being deleted, the delete part of no patch is applied and the
+// finalizer stays, until SetDeletionAllowed is called by InitCtx itself or by a resource earlier in the list. A deletion
+// that was held back is tried again with backoff. Plain resources ask IsDeletionAllowed themselves.
+//
+//	InitCtx: func(ctx context.Context, obj any) (context.Context, error) {
+//		ctx = deletionallowedcontext.NewContext(ctx)
+//		if !protected(obj) {
+//			deletionallowedcontext.SetDeletionAllowed(ctx)
+//		}
+//		return ctx, nil
+//	}
+//
+// On a context without the signal SetDeletionAllowed does nothing and IsDeletionAllowed is true.
+package deletionallowedcontext
+
+import (
+	"context"
+
+	"github.com/operatorkit/operatorkit/context/signal"
+)
+
+// NewContext returns a child of ctx that carries the signal, not set.
+func NewContext(ctx context.Context) context.Context {
+	return signal.With(ctx, signal.DeletionAllowed)
+}
+
+// SetDeletionAllowed allows the deletion from now on in the current reconciliation.
+func SetDeletionAllowed(ctx context.Context) {
+	signal.Set(ctx, signal.DeletionAllowed)
+}
+
+// IsDeletionAllowed tells whether the deletion is allowed: nobody forbade it, or it was allowed since.
+func IsDeletionAllowed(ctx context.Context) bool {
+	set, carried := signal.Lookup(ctx, signal.DeletionAllowed)
+	return set || !carried
+}

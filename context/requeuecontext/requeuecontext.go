@@ -1,0 +1,35 @@
+// Package requeuecontext stores and accesses the request to look at an object again after some time.
+//
+// A resource that waits for something no watch tells about asks for the next look instead of returning an error: nothing
+// is logged, counted or backed off. When several resources ask, the shortest duration counts. A change of the object
+// before that time reconciles it at once, as always, and the request of the newest reconciliation replaces earlier ones.
+//
+//	if !certificate.Issued() {
+//		requeuecontext.SetAfter(ctx, time.Minute)
+//		return nil
+//	}
+//
+// On a context without the signal SetAfter does nothing and After is false.
+package requeuecontext
+
+import (
+	"context"
+	"time"
+
+	"github.com/operatorkit/operatorkit/context/signal"
+)
+
+// NewContext returns a child of ctx that carries the request, empty so far.
+func NewContext(ctx context.Context) context.Context {
+	return signal.WithRequeue(ctx)
+}
+
+// SetAfter asks for the next reconciliation of the current object after d.
+func SetAfter(ctx context.Context, d time.Duration) {
+	signal.SetRequeue(ctx, d)
+}
+
+// After returns the shortest duration that was asked for, and false when none was.
+func After(ctx context.Context) (time.Duration, bool) {
+	return signal.Requeue(ctx)
+}

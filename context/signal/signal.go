@@ -1,0 +1,131 @@
+// Package signal carries control-flow signals in a context.Context. It is what the packages next to it are made of;
+// resources use those, one for each signal, and the framework uses the [Scope] defined here.
+//
+// A signal is a flag that code further down sets and code further up looks at:
+//
+//	ctx = signal.With(ctx, signal.ResourceCanceled)
+//	signal.Set(ctx, signal.ResourceCanceled)
+//	set, carried := signal.Lookup(ctx, signal.ResourceCanceled) // true, true
+//
+// Setting or reading a signal on a context that carries none is harmless. All functions are safe for concurrent use.
+package signal
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// Signal names one flag.
+type Signal uint8
+
+// The signals. Each is documented in the package of its name.
+const (
+	DeletionAllowed Signal = iota
+	FinalizersKept
+	ReconciliationCanceled
+	ResourceCanceled
+	UpdateAllowed
+	UpdateNecessary
+	signals
+)
+
+// mask is a set of signals.
+type mask uint8
+
+func (m mask) has(s Signal) bool { return m&(1<<s) != 0 }
+
+// Scope is a context that carries several signals in one allocation. The signals it does not carry are those of its
+// parent.
+type Scope struct {
+	context.Context
+	carried mask
+	requeue bool
+	flags   [signals]atomic.Bool
+	after   atomic.Int64
+}
+
+type flagKey Signal
+
+type requeueKey struct{}
+
+// Init makes s a child of parent that carries the given signals, none of them set. A Scope is initialised once,
+// before anybody else sees it.
+func (s *Scope) Init(parent context.Context, carried ...Signal) {
+	s.Context = parent
+	for _, c := range carried {
+		s.carried |= 1 << c
+	}
+}
+
+// CarryRequeue makes s carry a requeue request. Like Init, it is called before anybody else sees the scope.
+func (s *Scope) CarryRequeue() { s.requeue = true }
+
+// Value implements context.Context.
+func (s *Scope) Value(key any) any {
+	switch k := key.(type) {
+	case flagKey:
+		if s.carried.has(Signal(k)) {
+			return &s.flags[k]
+		}
+	case requeueKey:
+		if s.requeue {
+			return &s.after
+		}
+	}
+	return s.Context.Value(key)
+}
+
+// With returns a child of ctx that carries one signal, not set.
+func With(ctx context.Context, sig Signal) context.Context {
+	return context.WithValue(ctx, flagKey(sig), new(atomic.Bool))
+}
+
+// Set sets the signal, if ctx carries it.
+func Set(ctx context.Context, sig Signal) {
+	if f, ok := ctx.Value(flagKey(sig)).(*atomic.Bool); ok {
+		f.Store(true)
+	}
+}
+
+// Lookup tells whether the signal is set, and whether ctx carries it at all.
+func Lookup(ctx context.Context, sig Signal) (set, carried bool) {
+	f, ok := ctx.Value(flagKey(sig)).(*atomic.Bool)
+	if !ok {
+		return false, false
+	}
+	return f.Load(), true
+}
+
+// WithRequeue returns a child of ctx that carries a requeue request, empty so far.
+func WithRequeue(ctx context.Context) context.Context {
+	return context.WithValue(ctx, requeueKey{}, new(atomic.Int64))
+}
+
+// SetRequeue asks for the next look after d, unless an earlier one has been asked for. Durations below a nanosecond
+// count as one.
+func SetRequeue(ctx context.Context, d time.Duration) {
+	after, ok := ctx.Value(requeueKey{}).(*atomic.Int64)
+	if !ok {
+		return
+	}
+	d = max(d, 1)
+	for {
+		old := after.Load()
+		if old != 0 && old <= int64(d) {
+			return
+		}
+		if after.CompareAndSwap(old, int64(d)) {
+			return
+		}
+	}
+}
+
+// Requeue returns the shortest duration that was asked for, and false when none was.
+func Requeue(ctx context.Context) (time.Duration, bool) {
+	after, ok := ctx.Value(requeueKey{}).(*atomic.Int64)
+	if !ok || after.Load() == 0 {
+		return 0, false
+	}
+	return time.Duration(after.Load()), true
+}

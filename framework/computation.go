@@ -1,0 +1,59 @@
+package framework
+
+import "context"
+
+// computer is the part of TypedCRUDResourceOps that changes nothing. Whoever holds only this can plan and cannot apply.
+type computer[O, S any] interface {
+	Name() string
+	GetCurrentState(ctx context.Context, obj O) (S, error)
+	GetDesiredState(ctx context.Context, obj O) (S, error)
+	NewUpdatePatch(ctx context.Context, obj O, currentState, desiredState S) (*TypedPatch[S], error)
+	NewDeletePatch(ctx context.Context, obj O, currentState, desiredState S) (*TypedPatch[S], error)
+}
+
+// computation computes the patch of a CRUD resource. By its type it can't reach a function that applies one.
+type computation[O, S any] struct {
+	ops         computer[O, S]
+	middlewares []Middleware
+}
+
+// patch returns what the resource would change. It is nil when there is nothing to do, and when a signal ended the
+// resource on the way.
+func (c computation[O, S]) patch(ctx context.Context, obj O, event Step) (*TypedPatch[S], error) {
+	var current, desired S
+	if on, err := c.step(ctx, StepGetCurrentState, func(ctx context.Context) (err error) {
+		current, err = c.ops.GetCurrentState(ctx, obj)
+		return err
+	}); !on {
+		return nil, err
+	}
+	if on, err := c.step(ctx, StepGetDesiredState, func(ctx context.Context) (err error) {
+		desired, err = c.ops.GetDesiredState(ctx, obj)
+		return err
+	}); !on {
+		return nil, err
+	}
+
+	step, newPatch := StepNewUpdatePatch, c.ops.NewUpdatePatch
+	if event == StepEnsureDeleted {
+		step, newPatch = StepNewDeletePatch, c.ops.NewDeletePatch
+	}
+	var patch *TypedPatch[S]
+	if on, err := c.step(ctx, step, func(ctx context.Context) (err error) {
+		patch, err = newPatch(ctx, obj, current, desired)
+		return err
+	}); !on {
+		return nil, err
+	}
+	return patch, nil
+}
+
+// step carries out one step unless the resource has been stopped, and tells whether to go on.
+func (c computation[O, S]) step(ctx context.Context, step Step, do func(context.Context) error) (bool, error) {
+	info := StepInfo{c.ops.Name(), step}
+	if on, err := proceed(ctx); !on {
+		return false, named(info, err)
+	}
+	err := runStep(ctx, c.middlewares, info, do)
+	return err == nil, err
+}

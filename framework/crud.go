@@ -1,0 +1,158 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/giantswarm/micrologger"
+)
+
+// TypedCRUDResourceOps is what the author of a CRUD resource writes. O is the type of the objects being reconciled, S
+// that of the states: what is, what should be, and what to change.
+//
+// The functions that compute must not change anything in the world: they are called for plans too. Those that apply get
+// exactly what a patch says and compute nothing. All are called for different objects at the same time.
+type TypedCRUDResourceOps[O, S any] interface {
+	// Name identifies the resource in logs, metrics and errors. It is constant and not empty.
+	Name() string
+	// GetCurrentState returns what is there now for the object. It is the first step of every update and deletion.
+	GetCurrentState(ctx context.Context, obj O) (S, error)
+	// GetDesiredState returns what should be there. It is called in deletions as well, where it tells what may be there.
+	GetDesiredState(ctx context.Context, obj O) (S, error)
+	// NewUpdatePatch says how to get from current to desired when the object was created or changed. Nil: nothing to do.
+	NewUpdatePatch(ctx context.Context, obj O, currentState, desiredState S) (*TypedPatch[S], error)
+	// NewDeletePatch says how to clean up when the object is being deleted. Nil: nothing to do.
+	NewDeletePatch(ctx context.Context, obj O, currentState, desiredState S) (*TypedPatch[S], error)
+	// ApplyCreateChange creates what the create part of a patch holds. It must be idempotent: after a crash the next
+	// patch may hold it again.
+	ApplyCreateChange(ctx context.Context, obj O, createChange S) error
+	// ApplyUpdateChange updates what the update part of a patch holds. It must be idempotent.
+	ApplyUpdateChange(ctx context.Context, obj O, updateChange S) error
+	// ApplyDeleteChange deletes what the delete part of a patch holds. It must be idempotent: what is gone is no error.
+	ApplyDeleteChange(ctx context.Context, obj O, deleteChange S) error
+}
+
+// CRUDResourceOps is the untyped TypedCRUDResourceOps.
+type CRUDResourceOps = TypedCRUDResourceOps[any, any]
+
+// TypedCRUDResourceConfig configures a TypedCRUDResource.
+type TypedCRUDResourceConfig[O, S any] struct {
+	// Logger receives a message for every part of a patch that was applied. Required.
+	Logger micrologger.Logger
+	// Ops is the logic of the resource. Required.
+	Ops TypedCRUDResourceOps[O, S]
+}
+
+// CRUDResourceConfig is the untyped TypedCRUDResourceConfig.
+type CRUDResourceConfig = TypedCRUDResourceConfig[any, any]
+
+// TypedCRUDResource makes a Resource of TypedCRUDResourceOps. Its steps are current state, desired state, patch, and
+// then the parts of the patch that were set, in the order create, update, delete. The signals of the context are looked
+// at before every step. It is safe for concurrent use.
+type TypedCRUDResource[O, S any] struct {
+	TypedCRUDResourceOps[O, S]
+
+	logger      micrologger.Logger
+	computation computation[O, S]
+	middlewares []Middleware
+}
+
+// CRUDResource is the untyped TypedCRUDResource.
+type CRUDResource = TypedCRUDResource[any, any]
+
+// NewTypedCRUDResource returns a CRUD resource, or an error for which IsInvalidConfig holds.
+func NewTypedCRUDResource[O, S any](config TypedCRUDResourceConfig[O, S]) (*TypedCRUDResource[O, S], error) {
+	var faults []string
+	if config.Logger == nil {
+		faults = append(faults, "Logger must not be nil")
+	}
+	if config.Ops == nil {
+		faults = append(faults, "Ops must not be nil")
+	} else if config.Ops.Name() == "" {
+		faults = append(faults, "Ops.Name() must not be empty")
+	}
+	if err := invalidConfig("CRUDResourceConfig", faults); err != nil {
+		return nil, err
+	}
+	return &TypedCRUDResource[O, S]{
+		TypedCRUDResourceOps: config.Ops,
+		logger:               config.Logger,
+		computation:          computation[O, S]{ops: config.Ops},
+	}, nil
+}
+
+// NewCRUDResource returns an untyped CRUD resource, or an error for which IsInvalidConfig holds.
+func NewCRUDResource(config CRUDResourceConfig) (*CRUDResource, error) {
+	return NewTypedCRUDResource(config)
+}
+
+// WrapSteps implements StepWrapper.
+func (r *TypedCRUDResource[O, S]) WrapSteps(m Middleware) Resource {
+	c := *r
+	c.middlewares = append(slices.Clone(r.middlewares), m)
+	c.computation.middlewares = c.middlewares
+	return &c
+}
+
+// EnsureCreated implements Resource.
+func (r *TypedCRUDResource[O, S]) EnsureCreated(ctx context.Context, obj any) error {
+	return r.ensure(ctx, obj, StepEnsureCreated)
+}
+
+// EnsureDeleted implements Resource.
+func (r *TypedCRUDResource[O, S]) EnsureDeleted(ctx context.Context, obj any) error {
+	return r.ensure(ctx, obj, StepEnsureDeleted)
+}
+
+func (r *TypedCRUDResource[O, S]) ensure(ctx context.Context, obj any, event Step) error {
+	o, err := r.typed(obj, event)
+	if err != nil {
+		return err
+	}
+	patch, err := r.computation.patch(ctx, o, event)
+	if err != nil {
+		return err
+	}
+	return r.apply(ctx, o, patch, event)
+}
+
+func (r *TypedCRUDResource[O, S]) typed(obj any, event Step) (O, error) {
+	o, ok := obj.(O)
+	if !ok && obj != nil {
+		return o, &StepError{r.Name(), event, Permanent(fmt.Errorf("object is a %T, but the resource is for %T: "+
+			"check Handles of its resource set", obj, o))}
+	}
+	return o, nil
+}
+
+// apply carries out the parts of a patch that were set, create first, delete last.
+func (r *TypedCRUDResource[O, S]) apply(ctx context.Context, obj O, patch *TypedPatch[S], event Step) error {
+	if change, ok := patch.CreateChange(); ok {
+		if err := r.applyPart(ctx, StepApplyCreateChange, obj, change, r.ApplyCreateChange); err != nil {
+			return err
+		}
+	}
+	if change, ok := patch.UpdateChange(); ok && updateAllowed(ctx) {
+		if err := r.applyPart(ctx, StepApplyUpdateChange, obj, change, r.ApplyUpdateChange); err != nil {
+			return err
+		}
+	}
+	if change, ok := patch.DeleteChange(); ok && (event != StepEnsureDeleted || deletionAllowed(ctx)) {
+		return r.applyPart(ctx, StepApplyDeleteChange, obj, change, r.ApplyDeleteChange)
+	}
+	return nil
+}
+
+func (r *TypedCRUDResource[O, S]) applyPart(ctx context.Context, step Step, obj O, change S, apply func(context.Context, O, S) error) error {
+	info := StepInfo{r.Name(), step}
+	if on, err := proceed(ctx); !on {
+		return named(info, err)
+	}
+	err := runStep(ctx, r.middlewares, info, func(ctx context.Context) error { return apply(ctx, obj, change) })
+	if err != nil {
+		return err
+	}
+	logApplied(ctx, r.logger, info)
+	return nil
+}

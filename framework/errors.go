@@ -1,0 +1,83 @@
+package framework
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// The causes that users tell apart. Both errors.Is with these values and the Is functions hold through wrapping.
+var (
+	// ErrExecutionFailed is a reconciliation that could not be carried out as configured, for example because several
+	// resource sets handle one object.
+	ErrExecutionFailed = errors.New("execution failed")
+	// ErrInvalidConfig is a configuration that lacks something or contradicts itself. The message names the field.
+	ErrInvalidConfig = errors.New("invalid config")
+	// ErrNoResourceSet is an object that no resource set handles.
+	ErrNoResourceSet = errors.New("no resource set")
+)
+
+// IsExecutionFailed asserts ErrExecutionFailed.
+func IsExecutionFailed(err error) bool { return errors.Is(err, ErrExecutionFailed) }
+
+// IsInvalidConfig asserts ErrInvalidConfig.
+func IsInvalidConfig(err error) bool { return errors.Is(err, ErrInvalidConfig) }
+
+// IsNoResourceSet asserts ErrNoResourceSet.
+func IsNoResourceSet(err error) bool { return errors.Is(err, ErrNoResourceSet) }
+
+// Permanent marks an error that a retry can't mend: the framework waits for the next change of the object instead of
+// trying again, and retryresource gives up. It is the Permanent of cenkalti/backoff, so errors marked there count too.
+// Permanent(nil) is nil.
+func Permanent(err error) error { return backoff.Permanent(err) }
+
+// IsPermanent tells whether an error was marked by Permanent, also when it was wrapped since.
+func IsPermanent(err error) bool {
+	var permanent *backoff.PermanentError
+	return errors.As(err, &permanent)
+}
+
+// StepError says which step of which resource failed.
+type StepError struct {
+	// Resource is the name of the resource.
+	Resource string
+	// Step is what it was doing.
+	Step Step
+	// Err is what the resource returned, or a *PanicError.
+	Err error
+}
+
+// Error implements error.
+func (e *StepError) Error() string {
+	return fmt.Sprintf("resource %q: %s: %s", e.Resource, strings.ReplaceAll(string(e.Step), "_", " "), e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *StepError) Unwrap() error { return e.Err }
+
+// PanicError is a panic that was turned into an error.
+type PanicError struct {
+	// Value is what was given to panic.
+	Value any
+	// Stack is the stack of the goroutine that panicked.
+	Stack []byte
+}
+
+// Error implements error. The stack is left out: it goes to the log.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Unwrap returns the value of the panic if it was an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// invalidConfig joins the faults of a configuration; nil without any.
+func invalidConfig(config string, faults []string) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %s", ErrInvalidConfig, config, strings.Join(faults, "; "))
+}

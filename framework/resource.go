@@ -1,0 +1,81 @@
+package framework
+
+import "context"
+
+// Resource is one step of the reconciliation of an object. Most resources are CRUD resources; a plain one implements
+// this interface itself.
+//
+// The resources of a set run one after the other, in the order given. An error ends the reconciliation, which is
+// tried again with backoff. Every resource gets an object of its own, which it may change. The same resource is called for
+// different objects at the same time, never twice at once for one object.
+type Resource interface {
+	// Name identifies the resource in logs, metrics and errors. It is constant and unique within its set.
+	Name() string
+	// EnsureCreated is called when an object was created or changed, and again after errors, restarts and resyncs: it
+	// must be idempotent.
+	EnsureCreated(ctx context.Context, obj any) error
+	// EnsureDeleted is called when an object is being deleted, with its last known state. It must be idempotent: it is
+	// called at least once with success for every deletion, and may be called again after that.
+	EnsureDeleted(ctx context.Context, obj any) error
+}
+
+// Step names what a resource was doing, in errors, logs and metrics.
+type Step string
+
+// The steps of plain and of CRUD resources.
+const (
+	StepEnsureCreated     Step = "ensure_created"
+	StepEnsureDeleted     Step = "ensure_deleted"
+	StepGetCurrentState   Step = "get_current_state"
+	StepGetDesiredState   Step = "get_desired_state"
+	StepNewUpdatePatch    Step = "new_update_patch"
+	StepNewDeletePatch    Step = "new_delete_patch"
+	StepApplyCreateChange Step = "apply_create_change"
+	StepApplyUpdateChange Step = "apply_update_change"
+	StepApplyDeleteChange Step = "apply_delete_change"
+)
+
+// StepInfo says which step of which resource a [Middleware] is called for.
+type StepInfo struct {
+	Resource string
+	Step     Step
+}
+
+// Middleware is called in place of a step and carries it out by calling next: once, several times (a retry), or not at
+// all. Panics of the step arrive as errors of next. It must be safe for concurrent use.
+type Middleware func(ctx context.Context, info StepInfo, next func(context.Context) error) error
+
+// StepWrapper is implemented by resources that let every step of theirs be wrapped, such as CRUD resources.
+type StepWrapper interface {
+	// WrapSteps returns a resource like the receiver, with m around each of its steps, outside of earlier ones. The
+	// receiver is not changed.
+	WrapSteps(m Middleware) Resource
+}
+
+// WrapSteps returns a resource like r whose every step goes through m: the steps of a CRUD resource one by one, for a
+// plain one EnsureCreated and EnsureDeleted. r itself is not changed. Resources can be wrapped any number of times;
+// the last wrapping is the outermost.
+func WrapSteps(r Resource, m Middleware) Resource {
+	if w, ok := r.(StepWrapper); ok {
+		return w.WrapSteps(m)
+	}
+	return &wrapped{Resource: r, middleware: m}
+}
+
+// wrapped is a plain resource with a middleware around it.
+type wrapped struct {
+	Resource
+	middleware Middleware
+}
+
+func (w *wrapped) EnsureCreated(ctx context.Context, obj any) error {
+	return w.middleware(ctx, StepInfo{w.Name(), StepEnsureCreated}, func(ctx context.Context) error {
+		return recovered(func() error { return w.Resource.EnsureCreated(ctx, obj) })
+	})
+}
+
+func (w *wrapped) EnsureDeleted(ctx context.Context, obj any) error {
+	return w.middleware(ctx, StepInfo{w.Name(), StepEnsureDeleted}, func(ctx context.Context) error {
+		return recovered(func() error { return w.Resource.EnsureDeleted(ctx, obj) })
+	})
+}

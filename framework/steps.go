@@ -1,0 +1,84 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"time"
+
+	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
+	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
+	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
+	"github.com/operatorkit/operatorkit/context/updateallowedcontext"
+)
+
+// proceed tells whether the resource may do its next step. It may not when a signal says so, and, with an error, when
+// the context has ended: what was interrupted is not done.
+func proceed(ctx context.Context) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	return !resourcecanceledcontext.IsCanceled(ctx) && !reconciliationcanceledcontext.IsCanceled(ctx), nil
+}
+
+func updateAllowed(ctx context.Context) bool { return updateallowedcontext.IsUpdateAllowed(ctx) }
+
+// deletionAllowed tells whether a delete part may be applied in a deletion, and remembers a refusal: a deletion that
+// was held back once is not a finished one, also when a later resource allows it.
+func deletionAllowed(ctx context.Context) bool {
+	if deletionallowedcontext.IsDeletionAllowed(ctx) {
+		return true
+	}
+	if s := scopeOf(ctx); s != nil {
+		s.reconciliation.held.Store(true)
+	}
+	return false
+}
+
+// runStep carries out one step through its middlewares, the last of which is the outermost. A panic is an error. The
+// error names resource and step.
+func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, do func(context.Context) error) error {
+	run := do
+	if len(middlewares) > 0 {
+		run = func(ctx context.Context) error { return recovered(func() error { return do(ctx) }) }
+		for _, m := range middlewares {
+			next := run
+			run = func(ctx context.Context) error { return m(ctx, info, next) }
+		}
+	}
+	return observed(ctx, info, run)
+}
+
+// observed runs a step, reports it to the framework that runs the reconciliation, if any, and gives the error its
+// resource and step.
+func observed(ctx context.Context, info StepInfo, run func(context.Context) error) error {
+	scope := scopeOf(ctx)
+	if scope == nil || scope.reconciliation.observe == nil {
+		return named(info, recovered(func() error { return run(ctx) }))
+	}
+	start := time.Now()
+	err := recovered(func() error { return run(ctx) })
+	scope.reconciliation.observe(info, time.Since(start), err)
+	return named(info, err)
+}
+
+func named(info StepInfo, err error) error {
+	if err == nil {
+		return nil
+	}
+	var already *StepError
+	if errors.As(err, &already) {
+		return err
+	}
+	return &StepError{Resource: info.Resource, Step: info.Step, Err: err}
+}
+
+// recovered calls f and turns a panic into a *PanicError.
+func recovered(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return f()
+}

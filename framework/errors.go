@@ -17,6 +17,8 @@ var (
 	ErrInvalidConfig = errors.New("invalid config")
 	// ErrNoResourceSet is an object that no resource set handles.
 	ErrNoResourceSet = errors.New("no resource set")
+
+	errSeveralResourceSets = errors.New("several resource sets")
 )
 
 // IsExecutionFailed asserts ErrExecutionFailed.

@@ -1,0 +1,56 @@
+# Two commands are enough: `make run` to see it work, `make test` to prove it. `make help` lists the rest.
+
+GO      ?= go
+BIN     := $(CURDIR)/bin
+EXAMPLE ?= quickstart
+PKGS    ?= ./...
+
+GOLANGCI_LINT_VERSION  := v2.15.0
+CONTROLLER_GEN_VERSION := v0.23.0
+
+# The race detector needs cgo and a C compiler.
+RACE := $(if $(shell command -v $(shell $(GO) env CC) 2>/dev/null),-race)
+
+.DEFAULT_GOAL := help
+.PHONY: help run test bench lint generate controlplane
+
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  EXAMPLE=name picks the example of make run, ONCE=1 ends it when it has converged."
+	@echo "  PKGS=./framework/... picks the packages of make test."
+
+run: controlplane ## Run an example on a real control plane; Ctrl-C ends everything.
+	@mkdir -p $(BIN) && $(GO) build -o $(BIN)/$(EXAMPLE)-demo ./examples/$(EXAMPLE)/cmd/demo
+	@exec $(BIN)/$(EXAMPLE)-demo $(if $(ONCE),--once)
+
+test: controlplane ## Run all tests against a real control plane.
+	$(GO) run ./operator/operatortest/testenv -- $(GO) test $(RACE) -timeout 30m $(PKGS)
+
+bench: controlplane ## Measure, as ratios to what others reach in the same run.
+	$(GO) run ./operator/operatortest/testenv -- $(GO) run ./bench
+
+lint: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Look for mistakes, and for generated files that are stale.
+	$< run ./...
+	cd operator/operatortest/controlplane && $(GO) vet ./...
+	$(GO) mod tidy -diff
+	$(MAKE) --no-print-directory generate
+	@stale=$$(git status --porcelain -- $(GENERATED)); \
+	if [ -n "$$stale" ]; then echo "generated files are stale; commit what make generate has made:"; echo "$$stale"; exit 1; fi
+
+GENERATED := '*zz_generated*' '*/crd/*.yaml' operator/operatortest/controlplane.txtar
+
+generate: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION) ## Write deep copies, CRDs and embedded sources anew.
+	$< object crd:maxDescLen=400 paths=./examples/quickstart/v1alpha1 output:crd:dir=examples/quickstart/v1alpha1/crd
+	$(GO) generate ./...
+
+controlplane: ## Build the control plane into the user's cache folder, once, and link it to bin/controlplane.
+	@$(GO) run ./operator/operatortest/testenv -build -o $(BIN)/controlplane
+
+$(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION):
+	GOBIN=$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	mv $(BIN)/golangci-lint $@
+
+$(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION):
+	GOBIN=$(BIN) $(GO) install sigs.k8s.io/controller-tools/cmd/controller-gen@$(CONTROLLER_GEN_VERSION)
+	mv $(BIN)/controller-gen $@

@@ -1,0 +1,153 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/giantswarm/micrologger"
+	"github.com/prometheus/client_golang/prometheus"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// The annotations that make the framework leave an object alone, its deletion included, while their value is "true".
+const (
+	PausedAnnotation        = "operatorkit.io/paused"
+	ClusterPausedAnnotation = "cluster.x-k8s.io/paused"
+)
+
+// The defaults of a Config.
+const (
+	DefaultName            = "operatorkit"
+	DefaultWorkers         = 10
+	DefaultShutdownTimeout = 30 * time.Second
+)
+
+// finalizerPrefix is the domain of the default finalizer.
+const finalizerPrefix = "operatorkit.io/"
+
+// CRDClient ensures custom resource definitions. crdclient.Client is one.
+type CRDClient interface {
+	// EnsureCreated creates the definition, or updates it in place, and waits until the API is served. Failures are
+	// retried with the backoff until it stops, the context ends, or the error is permanent. It never deletes anything.
+	EnsureCreated(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, b backoff.BackOff) error
+}
+
+// EventRecorder writes Kubernetes events. The recorders of client-go and controller-runtime are such.
+type EventRecorder interface {
+	Event(object runtime.Object, eventtype, reason, message string)
+}
+
+// Watch makes changes of other objects reconcile the primary ones: secondaries, which the operator creates for its
+// primaries, and tertiaries, which it only reads.
+type Watch struct {
+	// Source is where these objects come from. Required. A source may be watched by several frameworks.
+	Source informer.Source
+	// Map names the primaries that are concerned by a change of one of its objects; it is asked for the state before
+	// and the state after. It must be quick and must not change the object. Required.
+	Map informer.MapFunc
+}
+
+// Config configures a Framework.
+type Config struct {
+	// Name identifies the framework in logs, metrics and its finalizer. It is unique within an operator and must not
+	// change between versions. Default: the name of CRD, else of Source, else DefaultName.
+	Name string
+	// CRD is ensured before the sources start. Default: none.
+	CRD *apiextensionsv1.CustomResourceDefinition
+	// CRDClient ensures CRD. Required with it.
+	CRDClient CRDClient
+	// Source is where the primary objects come from. Without it they come from Informer, or from the drop-ins
+	// UpdateFunc, DeleteFunc and ProcessEvents.
+	Source informer.Source
+	// Informer gives the primary objects as events. Not together with Source.
+	Informer informer.Interface
+	// Watches are the secondary and tertiary sources. Default: none.
+	Watches []Watch
+	// Logger receives errors and what was changed, not what stayed as it was. Required.
+	Logger micrologger.Logger
+	// ResourceRouter picks the resource set of an object. Required.
+	ResourceRouter *ResourceRouter
+	// BackOffFactory makes the backoff of an object when it fails first; it is dropped on success. When it says stop,
+	// the next try is after five minutes. Default: DefaultBackOffFactory().
+	BackOffFactory func() backoff.BackOff
+	// Workers is how many objects are reconciled at the same time. Default: DefaultWorkers (10).
+	Workers int
+	// Finalizer holds an object until ProcessDelete has succeeded for it. It must be qualified, "domain/name", and must
+	// not change between versions. Default: "operatorkit.io/" and Name. Sources that can't hold objects have none.
+	Finalizer string
+	// DisableFinalizer makes deletions be processed when the object is gone already, with the last known state. Those
+	// that happen while the operator is down are missed. Finalizers that are there are still taken off.
+	DisableFinalizer bool
+	// Recorder writes events on objects that fail. Default: none.
+	Recorder EventRecorder
+	// Registerer registers the metrics. Several frameworks may share one. Default: none.
+	Registerer prometheus.Registerer
+	// ShutdownTimeout is how long reconciliations may go on after the context of Run has ended, before theirs is
+	// cancelled too. Negative: it is cancelled at once. Default: DefaultShutdownTimeout (30 s).
+	ShutdownTimeout time.Duration
+}
+
+func (c *Config) setDefaults() {
+	if c.Name == "" {
+		switch {
+		case c.CRD != nil:
+			c.Name = c.CRD.Name
+		case c.Source != nil:
+			c.Name = c.Source.Name()
+		}
+	}
+	if c.Name == "" {
+		c.Name = DefaultName
+	}
+	if c.BackOffFactory == nil {
+		c.BackOffFactory = DefaultBackOffFactory()
+	}
+	if c.Workers == 0 {
+		c.Workers = DefaultWorkers
+	}
+	if c.Finalizer == "" {
+		c.Finalizer = finalizerPrefix + c.Name
+	}
+	if c.ShutdownTimeout == 0 {
+		c.ShutdownTimeout = DefaultShutdownTimeout
+	}
+}
+
+func (c *Config) validate() error {
+	var faults []string
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	if c.Logger == nil {
+		fault("Logger must not be nil")
+	}
+	if c.ResourceRouter == nil {
+		fault("ResourceRouter must not be nil")
+	}
+	if c.CRD != nil && c.CRDClient == nil {
+		fault("CRDClient must not be nil when CRD is set")
+	}
+	if c.Source != nil && c.Informer != nil {
+		fault("Source and Informer must not both be set")
+	}
+	if c.Workers < 0 {
+		fault("Workers must not be negative, is %d", c.Workers)
+	}
+	for i, w := range c.Watches {
+		if w.Source == nil {
+			fault("Watches[%d].Source must not be nil", i)
+		}
+		if w.Map == nil {
+			fault("Watches[%d].Map must not be nil", i)
+		}
+	}
+	if msgs := validation.IsQualifiedName(c.Finalizer); len(msgs) > 0 || !strings.Contains(c.Finalizer, "/") {
+		fault("Finalizer %q must look like example.com/name %v", c.Finalizer, msgs)
+	}
+	return invalidConfig("Config", faults)
+}

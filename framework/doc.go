@@ -1,0 +1,45 @@
+// Package framework is the engine of an operator: it turns changes of objects into runs of resources.
+//
+// A [Resource] is one step of a reconciliation. Most are CRUD resources: they say what is (current state), what should
+// be (desired state) and how the two differ (a [Patch] with a create, an update and a delete part), and the framework
+// applies the patch. A [ResourceSet] lists the resources for one version of an object, a [ResourceRouter] picks the set,
+// and a [Framework] does the rest for the objects of one source: watching, queueing, ordering, retrying, deleting safely,
+// measuring.
+//
+//	pages, err := framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[*v1alpha1.Website, []*corev1.ConfigMap]{
+//		Logger: logger, Ops: &pageOps{client: c},
+//	})
+//	v1, err := framework.NewResourceSet(framework.ResourceSetConfig{
+//		Handles:   framework.HandlesLabel("example.com/version", "v1"),
+//		Resources: []framework.Resource{pages},
+//	})
+//	router, err := framework.NewResourceRouter(framework.ResourceRouterConfig{Logger: logger, ResourceSets: []*framework.ResourceSet{v1}})
+//	websites, err := framework.New(framework.Config{Source: source, ResourceRouter: router, Logger: logger})
+//	err = websites.Run(ctx)
+//
+// # Promises
+//
+//   - The queue holds keys, not objects: any number of changes of one object while it is being reconciled are one more
+//     reconciliation, of its newest state. One object is never reconciled twice at once, different ones are in parallel.
+//   - Nothing is dropped. An object that fails is tried again with a backoff of its own for as long as it exists;
+//     an error marked by [Permanent] waits for the next change instead.
+//   - A panic in a resource is an error of that object. The library never ends the process.
+//   - Deletion happens. With a finalizer (the default), EnsureDeleted of all resources has succeeded before it is taken
+//     off, across restarts. Without one, they are called with the last known state, for deletions seen while running.
+//   - Exactly one resource set handles an object. Without one the object is left alone; several are an error.
+//   - Resources run in the order given; within a CRUD resource create goes before update, and update before delete.
+//   - Signals (package context/...) act within their resource or reconciliation and are looked at before every step.
+//   - Every resource gets a copy of the object, which it may change.
+//   - A change made now goes before the backlog of a start or a resync; one of sixteen turns is kept for the backlog.
+//   - Run returns when everything it started has ended.
+//   - Errors say which object, which resource and which step. What patches hold is never logged.
+//
+// # Metrics
+//
+// All names begin with operatorkit_framework_ and carry the label framework: events_total,
+// reconciliation_duration_seconds, step_duration_seconds, step_errors_total, errors_total, conflicts_total,
+// retries_total, panics_total, active_workers, queue_depth, queue_age_seconds, queue_retrying,
+// last_reconciled_timestamp_seconds, last_success_timestamp_seconds, newest_creation_timestamp_seconds,
+// oldest_deletion_timestamp_seconds, source_synced, source_staleness_seconds, source_objects. No label holds the name of
+// an object.
+package framework

@@ -1,0 +1,83 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// UpdateFunc takes an object that was created or changed from somebody else's informer. It only queues the object: the
+// framework must be running, without a Source of its own. oldObj is ignored.
+func (f *Framework) UpdateFunc(_, newObj any) { f.take("UpdateFunc", newObj, (*informer.Push).Update) }
+
+// DeleteFunc takes an object that was deleted from somebody else's informer, also as a cache.DeletedFinalStateUnknown.
+// It only queues the object, as UpdateFunc does.
+func (f *Framework) DeleteFunc(obj any) { f.take("DeleteFunc", obj, (*informer.Push).Delete) }
+
+func (f *Framework) take(caller string, obj any, put func(*informer.Push, any) error) {
+	err := fmt.Errorf("%w: the framework has a Source of its own, which tells it of changes", ErrExecutionFailed)
+	if f.push != nil {
+		err = put(f.push, obj)
+	}
+	if err != nil {
+		f.metrics.errors.Inc()
+		f.log("error", "object was not taken", "caller", caller, "error", err.Error())
+	}
+}
+
+// ProcessEvents takes objects from the channels of an informer until ctx ends or all channels are closed. It only queues
+// them: the framework must be running. Errors are logged and counted; they end nothing. A nil channel is never read.
+func (f *Framework) ProcessEvents(ctx context.Context, deleteChan, updateChan chan watch.Event, errChan chan error) {
+	for deleteChan != nil || updateChan != nil || errChan != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case e, ok := <-deleteChan:
+			if !ok {
+				deleteChan = nil
+				continue
+			}
+			f.DeleteFunc(e.Object)
+		case e, ok := <-updateChan:
+			if !ok {
+				updateChan = nil
+				continue
+			}
+			f.takeEvent(e)
+		case err, ok := <-errChan:
+			if !ok {
+				errChan = nil
+				continue
+			}
+			f.metrics.errors.Inc()
+			f.log("error", "informer failed", "error", fmt.Sprint(err))
+		}
+	}
+}
+
+// takeEvent sorts out what informers send beside updates.
+func (f *Framework) takeEvent(e watch.Event) {
+	switch e.Type {
+	case watch.Bookmark:
+	case watch.Deleted:
+		f.DeleteFunc(e.Object)
+	case watch.Error:
+		f.metrics.errors.Inc()
+		f.log("error", "informer failed", "error", fmt.Sprintf("%v", e.Object))
+	default:
+		f.UpdateFunc(nil, e.Object)
+	}
+}
+
+// watchInformer reads Config.Informer until ctx ends, and starts over with backoff when its channels close.
+func (f *Framework) watchInformer(ctx context.Context) {
+	b := f.config.BackOffFactory()
+	for ctx.Err() == nil {
+		deleteChan, updateChan, errChan := f.config.Informer.Watch(ctx)
+		f.ProcessEvents(ctx, deleteChan, updateChan, errChan)
+		wait(ctx, b.NextBackOff())
+	}
+}

@@ -1,0 +1,259 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// Framework reconciles the objects of one primary source. It watches, queues, orders, retries, deletes safely and
+// measures; what is to be done is in its resources. Make one with New and run it once.
+type Framework struct {
+	config     Config
+	source     informer.Source
+	push       *informer.Push
+	finalizers informer.FinalizerStore
+	live       informer.LiveReader
+
+	queue      *queue
+	tombstones *tombstones
+	metrics    *metrics
+	reporter   *reporter
+
+	loops atomic.Uint64
+	begun atomic.Bool
+}
+
+// New returns a framework, or an error for which IsInvalidConfig holds and which lists every fault.
+func New(config Config) (*Framework, error) {
+	config.Watches = slices.Clone(config.Watches)
+	config.setDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	f := &Framework{config: config, source: config.Source, tombstones: newTombstones()}
+	if f.source == nil {
+		f.push = informer.NewPush(config.Name)
+		f.source = f.push
+	}
+	f.finalizers, _ = f.source.(informer.FinalizerStore)
+	f.live, _ = f.source.(informer.LiveReader)
+	f.queue = newQueue(config.BackOffFactory)
+	f.reporter = newReporter(config.Recorder)
+	var err error
+	f.metrics, err = newMetrics(f)
+	if err != nil {
+		return nil, fmt.Errorf("%w: Config: Registerer: %w", ErrInvalidConfig, err)
+	}
+	return f, nil
+}
+
+// Name returns the name of the framework.
+func (f *Framework) Name() string { return f.config.Name }
+
+// Sources returns the primary source and then those of the watches.
+func (f *Framework) Sources() []informer.Source {
+	sources := []informer.Source{f.source}
+	for _, w := range f.config.Watches {
+		if !slices.Contains(sources, w.Source) {
+			sources = append(sources, w.Source)
+		}
+	}
+	return sources
+}
+
+// Enqueue reconciles an object soon, as after a change of it. A key without an object is ignored. It may be called at any
+// time, also before Run.
+func (f *Framework) Enqueue(key informer.Key) { f.queue.add(key, freshLane) }
+
+// EnqueueAfter reconciles an object after d, unless it is reconciled successfully before.
+func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) { f.queue.after(key, d) }
+
+// Boot is Run under the name that the framework's predecessors gave it.
+func (f *Framework) Boot(ctx context.Context) error { return f.Run(ctx) }
+
+// Start is Run under the name that a controller-runtime manager calls it by: a Framework is a manager.Runnable.
+func (f *Framework) Start(ctx context.Context) error { return f.Run(ctx) }
+
+// NeedLeaderElection tells a controller-runtime manager to run the framework on the leader only.
+func (f *Framework) NeedLeaderElection() bool { return true }
+
+// Run reconciles until ctx ends, and then returns nil once everything it started has ended: reconciliations that are
+// under way get Config.ShutdownTimeout to complete, then their context is cancelled. It ensures the CRD and waits for
+// the sources to sync before the first reconciliation. It may be called once.
+func (f *Framework) Run(ctx context.Context) error {
+	if f.begun.Swap(true) {
+		return fmt.Errorf("run framework %q: %w: it has been run before; make a new one", f.Name(), ErrExecutionFailed)
+	}
+	defer f.queue.shutDown()
+	if f.config.CRD != nil {
+		err := f.config.CRDClient.EnsureCreated(ctx, f.config.CRD, backoff.WithContext(f.config.BackOffFactory(), ctx))
+		if err != nil && ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("run framework %q: ensure CRD %s: %w", f.Name(), f.config.CRD.Name, err)
+		}
+	}
+	err := f.runSources(ctx)
+	if err != nil {
+		return fmt.Errorf("run framework %q: %w", f.Name(), err)
+	}
+	return nil
+}
+
+// runSources runs the sources around the workers: they start first and stop last, so that a reconciliation that ends
+// late still reads a live store.
+func (f *Framework) runSources(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	sourcesCtx, stopSources := context.WithCancel(context.WithoutCancel(ctx))
+
+	for _, unsubscribe := range f.subscribe(ctx) {
+		defer unsubscribe()
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stopSources()
+	for _, s := range f.Sources() {
+		running.Go(func() {
+			err := recovered(func() error { return s.Run(sourcesCtx) })
+			if err != nil {
+				cancel(&sourceError{s.Name(), err})
+			}
+		})
+	}
+	if f.config.Informer != nil {
+		running.Go(func() { f.watchInformer(sourcesCtx) })
+	}
+	for _, s := range f.Sources() {
+		if err := s.WaitForSync(ctx); err != nil {
+			return ended(ctx)
+		}
+	}
+	f.log("info", "started", "workers", f.config.Workers)
+	f.work(ctx)
+	f.log("info", "stopped")
+	return ended(ctx)
+}
+
+// sourceError is why a framework stops although nobody asked it to.
+type sourceError struct {
+	source string
+	err    error
+}
+
+func (e *sourceError) Error() string { return fmt.Sprintf("source %q: %s", e.source, e.err) }
+
+func (e *sourceError) Unwrap() error { return e.err }
+
+// ended returns the failure that ended ctx, or nil when somebody asked for its end.
+func ended(ctx context.Context) error {
+	var failure *sourceError
+	if errors.As(context.Cause(ctx), &failure) {
+		return failure
+	}
+	return nil
+}
+
+// subscribe has the events of all sources put keys into the queue.
+func (f *Framework) subscribe(ctx context.Context) (unsubscribes []func()) {
+	unsubscribes = append(unsubscribes, f.source.Subscribe(f.handlePrimary))
+	for _, w := range f.config.Watches {
+		unsubscribes = append(unsubscribes, w.Source.Subscribe(func(e informer.Event) { f.handleWatched(ctx, w, e) }))
+	}
+	return unsubscribes
+}
+
+func (f *Framework) handlePrimary(e informer.Event) {
+	f.metrics.received(f.source, e)
+	f.metrics.ages.track(e)
+	if e.Type == informer.Deleted && !f.tombstones.bury(e.Key, e.Object) {
+		return
+	}
+	f.queue.add(e.Key, laneOf(e))
+}
+
+func (f *Framework) handleWatched(ctx context.Context, w Watch, e informer.Event) {
+	f.metrics.received(w.Source, e)
+	for _, obj := range []any{e.Object, e.Old} {
+		if obj == nil {
+			continue
+		}
+		var keys []informer.Key
+		err := recovered(func() error {
+			keys = w.Map(ctx, obj)
+			return nil
+		})
+		if err != nil {
+			f.metrics.panicked()
+			f.log("error", "map to primary", "source", w.Source.Name(), "object", describe(obj, e.Key), "error", err.Error(), "stack", stackOf(err))
+		}
+		for _, key := range keys {
+			f.queue.add(key, laneOf(e))
+		}
+	}
+}
+
+func laneOf(e informer.Event) lane {
+	if e.Backlog {
+		return backlogLane
+	}
+	return freshLane
+}
+
+// work runs the workers until ctx has ended and the last reconciliation has.
+func (f *Framework) work(ctx context.Context) {
+	workCtx, cancelWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelWork()
+	var workers sync.WaitGroup
+	for range f.config.Workers {
+		workers.Go(func() { f.worker(workCtx, &workers) })
+	}
+	<-ctx.Done()
+	f.queue.shutDown()
+	deadline := time.AfterFunc(max(f.config.ShutdownTimeout, 0), cancelWork)
+	defer deadline.Stop()
+	workers.Wait()
+}
+
+// worker takes keys from the queue until that is shut down. A resource that ends its goroutine (runtime.Goexit) is
+// replaced by another worker.
+func (f *Framework) worker(ctx context.Context, workers *sync.WaitGroup) {
+	complete := false
+	defer func() {
+		if !complete {
+			workers.Go(func() { f.worker(ctx, workers) })
+		}
+	}()
+	for {
+		key, ok := f.queue.get()
+		if !ok {
+			f.queue.done(key)
+			complete = true
+			return
+		}
+		f.reconcileKey(ctx, key)
+	}
+}
+
+// log writes a message with the name of the framework.
+func (f *Framework) log(level, message string, fields ...any) {
+	f.config.Logger.Log(append([]any{"level", level, "message", message, "framework", f.Name()}, fields...)...)
+}
+
+func stackOf(err error) string {
+	var p *PanicError
+	if errors.As(err, &p) {
+		return string(p.Stack)
+	}
+	return ""
+}

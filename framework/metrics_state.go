@@ -1,0 +1,111 @@
+package framework
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// state collects what is read off a framework when its metrics are asked for: its queue, its sources, and the ages of
+// its objects.
+type state struct {
+	framework *Framework
+
+	depth, age, retrying, staleness, synced, objects, created, deletion *prometheus.Desc
+}
+
+func newState(f *Framework) *state {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(PrometheusNamespace, PrometheusSubsystem, name), help, labels,
+			prometheus.Labels{"framework": f.Name()})
+	}
+	return &state{
+		framework: f,
+		depth:     desc("queue_depth", "Keys that wait for a worker, by lane.", "lane"),
+		age:       desc("queue_age_seconds", "How long the key that waits longest has been waiting."),
+		retrying:  desc("queue_retrying", "Keys that wait for a retry or a requested next look."),
+		staleness: desc("source_staleness_seconds", "Time since the last contact of a source with where it reads from.", "source"),
+		synced:    desc("source_synced", "1 once the first listing of a source is complete.", "source"),
+		objects:   desc("source_objects", "Objects in the store of a source.", "source"),
+		created:   desc("newest_creation_timestamp_seconds", "When the newest primary object was created."),
+		deletion:  desc("oldest_deletion_timestamp_seconds", "When the deletion was asked for that has been pending longest; 0 without any."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (s *state) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{s.depth, s.age, s.retrying, s.staleness, s.synced, s.objects, s.created, s.deletion} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *state) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	waiting := s.framework.queue.lanes.stats()
+	gauge(s.depth, float64(waiting.fresh), "fresh")
+	gauge(s.depth, float64(waiting.backlog), "backlog")
+	gauge(s.age, waiting.age.Seconds())
+	gauge(s.retrying, float64(s.framework.queue.retrying()))
+	for _, source := range s.framework.Sources() {
+		status := source.Status()
+		if !status.LastContact.IsZero() {
+			gauge(s.staleness, time.Since(status.LastContact).Seconds(), source.Name())
+		}
+		synced := 0.0
+		if status.Synced {
+			synced = 1
+		}
+		gauge(s.synced, synced, source.Name())
+		gauge(s.objects, float64(status.Objects), source.Name())
+	}
+	newest, oldest := s.framework.metrics.ages.read()
+	gauge(s.created, newest)
+	gauge(s.deletion, oldest)
+}
+
+// ages remembers when the newest object was created, and which deletions are pending since when.
+type ages struct {
+	mu       sync.Mutex
+	newest   time.Time
+	deletion map[informer.Key]time.Time
+}
+
+func newAges() *ages { return &ages{deletion: map[informer.Key]time.Time{}} }
+
+func (a *ages) track(e informer.Event) {
+	m, ok := metaOf(e.Object)
+	if !ok {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if created := m.GetCreationTimestamp().Time; created.After(a.newest) {
+		a.newest = created
+	}
+	if deletion := m.GetDeletionTimestamp(); deletion != nil && e.Type != informer.Deleted {
+		a.deletion[e.Key] = deletion.Time
+	} else {
+		delete(a.deletion, e.Key)
+	}
+}
+
+// read returns the newest creation and the oldest pending deletion in seconds of Unix time, 0 without any.
+func (a *ages) read() (newest, oldest float64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.newest.IsZero() {
+		newest = float64(a.newest.Unix())
+	}
+	for _, t := range a.deletion {
+		if at := float64(t.Unix()); oldest == 0 || at < oldest {
+			oldest = at
+		}
+	}
+	return newest, oldest
+}

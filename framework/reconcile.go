@@ -1,0 +1,196 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
+	"github.com/operatorkit/operatorkit/context/requeuecontext"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// outcome is how a reconciliation ended, besides its error.
+type outcome string
+
+const (
+	// succeeded: done until the object changes.
+	succeeded outcome = "success"
+	// failed: there was an error.
+	failed outcome = "error"
+	// canceled: a resource cancelled the reconciliation.
+	canceled outcome = "canceled"
+	// waiting: a deletion that is not finished yet, without an error.
+	waiting outcome = "waiting"
+	// ignored: there was nothing to reconcile: no such object, no resource set, paused, not ours.
+	ignored outcome = "ignored"
+)
+
+// result is what became of a key.
+type result struct {
+	reconciliation *reconciliation
+	outcome        outcome
+	err            error
+	// again is when to look at the key again; zero means at its next change.
+	again time.Duration
+}
+
+// reconcileKey brings one object up to date and decides when to look at it again.
+func (f *Framework) reconcileKey(ctx context.Context, key informer.Key) {
+	defer f.queue.done(key)
+	start := time.Now()
+	f.metrics.active.Inc()
+	defer f.metrics.active.Dec()
+
+	res := f.reconcileGone(ctx, key)
+	if res.err == nil && res.outcome != waiting {
+		res = f.reconcileObject(ctx, key)
+	}
+	f.finish(ctx, key, res, time.Since(start))
+}
+
+// finish decides on the next look at a key, and tells people and metrics.
+func (f *Framework) finish(ctx context.Context, key informer.Key, res result, took time.Duration) {
+	f.metrics.reconciled(res, took)
+	switch {
+	case res.err != nil && ctx.Err() != nil:
+		// Interrupted by the end of Run: whoever runs next starts over.
+	case res.err != nil:
+		f.fail(ctx, key, res)
+	case res.outcome == waiting && res.again == 0:
+		f.queue.retry(key)
+	case res.again > 0:
+		f.queue.after(key, res.again)
+	default:
+		f.queue.forget(key)
+	}
+	if res.err == nil {
+		f.reporter.recovered(key)
+	}
+}
+
+// fail handles the error of a reconciliation.
+func (f *Framework) fail(_ context.Context, key informer.Key, res result) {
+	if apierrors.IsConflict(res.err) {
+		f.metrics.conflicts.Inc()
+		f.queue.retry(key)
+		return
+	}
+	fields := []any{"error", res.err.Error()}
+	if res.reconciliation != nil {
+		fields = append(fields, res.reconciliation.logFields()[:4]...)
+		fields = append(fields, "loop", res.reconciliation.loop)
+	} else {
+		fields = append(fields, "object", keyString(key))
+	}
+	var step *StepError
+	if errors.As(res.err, &step) {
+		fields = append(fields, "resource", step.Resource, "step", string(step.Step))
+	}
+	if stack := stackOf(res.err); stack != "" {
+		f.metrics.panicked()
+		fields = append(fields, "stack", stack)
+	}
+	if IsPermanent(res.err) {
+		f.queue.forget(key)
+		fields = append(fields, "retry", "at the next change")
+	} else {
+		f.metrics.retries.Inc()
+		fields = append(fields, "retry", f.queue.retry(key).Round(time.Millisecond).String())
+	}
+	f.log("error", "reconciliation failed", fields...)
+	if res.reconciliation != nil {
+		f.reporter.failed(key, res.reconciliation.object, res.err)
+	}
+}
+
+// reconcileObject reconciles the object that the source holds under the key, if any.
+func (f *Framework) reconcileObject(ctx context.Context, key informer.Key) result {
+	obj, exists, err := f.source.Get(key)
+	if err != nil {
+		return result{outcome: failed, err: fmt.Errorf("read %s from source %q: %w", keyString(key), f.source.Name(), err)}
+	}
+	if !exists || paused(obj) {
+		return result{outcome: ignored}
+	}
+	if m, ok := metaOf(obj); ok && m.GetDeletionTimestamp() != nil {
+		return f.reconcileDeletion(ctx, key, obj)
+	}
+	return f.update(ctx, key, obj)
+}
+
+// update runs the resources for an object that is to stay.
+func (f *Framework) update(ctx context.Context, key informer.Key, obj any) result {
+	r := f.newReconciliation(ctx, updateEvent, key, obj)
+	set, err := f.resourceSet(r, obj)
+	if IsNoResourceSet(err) {
+		return result{reconciliation: r, outcome: ignored}
+	}
+	if err != nil {
+		return result{reconciliation: r, outcome: failed, err: err}
+	}
+	obj, err = f.hold(ctx, obj)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return result{reconciliation: r, outcome: ignored}
+	}
+	if err != nil {
+		return result{reconciliation: r, outcome: failed, err: r.errorf("add finalizer: %w", err)}
+	}
+	_, res := f.execute(r, set, obj)
+	return res
+}
+
+// execute initialises the context and runs the resources of a set. It returns the initialised context, which knows the
+// signals that InitCtx put there. The object is given away.
+func (f *Framework) execute(r *reconciliation, set *ResourceSet, obj any) (context.Context, result) {
+	r.object = obj
+	var ctx context.Context
+	err := recovered(func() (err error) {
+		ctx, err = set.InitCtx(r, obj)
+		return err
+	})
+	if err != nil {
+		return r, result{reconciliation: r, outcome: failed, err: r.errorf("%w", err)}
+	}
+	err = process(ctx, r, obj, set.resources)
+	if err != nil {
+		return ctx, result{reconciliation: r, outcome: failed, err: err}
+	}
+	res := result{reconciliation: r, outcome: succeeded}
+	if reconciliationcanceledcontext.IsCanceled(r) {
+		res.outcome = canceled
+	}
+	res.again, _ = requeuecontext.After(r)
+	return ctx, res
+}
+
+// resourceSet asks the router. A panic in a Handles function is an error.
+func (f *Framework) resourceSet(r *reconciliation, obj any) (set *ResourceSet, err error) {
+	err = recovered(func() (err error) {
+		set, err = f.config.ResourceRouter.ResourceSet(obj)
+		return err
+	})
+	if err != nil {
+		return nil, r.errorf("%w", err)
+	}
+	return set, nil
+}
+
+func (f *Framework) newReconciliation(ctx context.Context, e event, key informer.Key, obj any) *reconciliation {
+	r := &reconciliation{event: e, object: obj, key: key, framework: f.Name(), loop: f.loops.Add(1), observe: f.metrics.observe}
+	r.init(ctx)
+	return r
+}
+
+// paused tells whether an annotation asks to leave the object alone.
+func paused(obj any) bool {
+	m, ok := metaOf(obj)
+	if !ok {
+		return false
+	}
+	annotations := m.GetAnnotations()
+	return annotations[PausedAnnotation] == "true" || annotations[ClusterPausedAnnotation] == "true"
+}

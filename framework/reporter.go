@@ -1,0 +1,72 @@
+package framework
+
+import (
+	"errors"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// The reasons of the events that a framework writes.
+const (
+	ReasonReconciliationFailed = "ReconciliationFailed"
+	ReasonNoResourceSet        = "NoResourceSet"
+	ReasonSeveralResourceSets  = "SeveralResourceSets"
+)
+
+// maxEventMessage is the length to which the API server holds the message of an event, in bytes.
+const maxEventMessage = 1024
+
+// reporter writes events on objects that fail, once for each cause: the same error again writes nothing, until it has
+// changed or the object has recovered.
+type reporter struct {
+	recorder EventRecorder
+	mu       sync.Mutex
+	causes   map[informer.Key]string
+}
+
+func newReporter(recorder EventRecorder) *reporter {
+	return &reporter{recorder: recorder, causes: map[informer.Key]string{}}
+}
+
+func (r *reporter) failed(key informer.Key, obj any, err error) {
+	o, ok := obj.(runtime.Object)
+	if !ok || r.recorder == nil || isNil(obj) {
+		return
+	}
+	message := err.Error()
+	if len(message) > maxEventMessage {
+		message = strings.ToValidUTF8(message[:maxEventMessage-len("…")], "") + "…"
+	}
+	r.mu.Lock()
+	known := r.causes[key] == message
+	r.causes[key] = message
+	r.mu.Unlock()
+	if !known {
+		r.recorder.Event(o, corev1.EventTypeWarning, reasonOf(err), message)
+	}
+}
+
+// recovered forgets why an object failed.
+func (r *reporter) recovered(key informer.Key) {
+	if r.recorder == nil {
+		return
+	}
+	r.mu.Lock()
+	delete(r.causes, key)
+	r.mu.Unlock()
+}
+
+func reasonOf(err error) string {
+	switch {
+	case errors.Is(err, ErrNoResourceSet):
+		return ReasonNoResourceSet
+	case errors.Is(err, errSeveralResourceSets):
+		return ReasonSeveralResourceSets
+	}
+	return ReasonReconciliationFailed
+}

@@ -1,0 +1,173 @@
+package operatortest
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Request is what a rule sees of a request to an API server.
+type Request struct {
+	// N is the request's number among the counted writes, from 1; 0 when it is
+	// not one of them.
+	N int
+	// Method is the HTTP method.
+	Method string
+	// Verb is the API's: get, list, watch, create, update, patch, delete or
+	// deletecollection. Empty when the request names no resource.
+	Verb string
+	// Group, Version, Resource (plural, lower-case) and Subresource are the
+	// path's. The core group is empty.
+	Group, Version, Resource, Subresource string
+	// Namespace is empty for cluster-scoped objects and for all namespaces.
+	Namespace string
+	// Name is the object's. A create with generateName has the prefix and "*".
+	Name string
+	// ContentType is the body's: it tells an apply from other patches.
+	ContentType string
+	// DryRun is whether the server is asked to store nothing.
+	DryRun bool
+}
+
+// String is, for example, "PUT deployments.apps/status shop/web".
+func (r Request) String() string {
+	if r.Resource == "" {
+		return r.Method
+	}
+	object := strings.Trim(r.Namespace+"/"+r.Name, "/")
+	return strings.TrimSpace(r.Method + " " + r.resource() + " " + object)
+}
+
+func (r Request) resource() string {
+	resource := r.groupResource().String()
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	return resource
+}
+
+var writeVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
+
+func (r Request) isWrite() bool {
+	return slices.Contains(writeVerbs, r.Verb) && !r.DryRun && !r.isQuestion()
+}
+
+// isQuestion is whether a request that looks like a write stores nothing.
+func (r Request) isQuestion() bool {
+	switch r.Group {
+	case "authorization.k8s.io", "authentication.k8s.io":
+		return true
+	case "":
+		return slices.Contains([]string{"exec", "attach", "portforward", "proxy", "token"}, r.Subresource)
+	}
+	return false
+}
+
+// readRequest tells what a request is for, and takes its body when it is one that
+// may write. The body of others stays unread.
+func readRequest(req *http.Request) (Request, []byte, error) {
+	r := requestOf(req)
+	if !slices.Contains(writeVerbs, r.Verb) || req.Body == nil || req.Body == http.NoBody {
+		return r, nil, nil
+	}
+	body, err := io.ReadAll(req.Body)
+	if closeErr := req.Body.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return r, nil, fmt.Errorf("read the body of %s: %w", r, err)
+	}
+	head := readHead(r.ContentType, body)
+	if req.Method == http.MethodDelete && slices.Contains(head.DryRun, "All") {
+		r.DryRun = true // the others say it in the query, as do deletions without a body
+	}
+	if r.Name == "" {
+		r.Name = head.name()
+	}
+	return r, body, nil
+}
+
+func requestOf(req *http.Request) Request {
+	query := req.URL.Query()
+	r := Request{
+		Method:      req.Method,
+		ContentType: strings.TrimSpace(strings.Split(req.Header.Get("Content-Type"), ";")[0]),
+		DryRun:      slices.Contains(query["dryRun"], "All"),
+	}
+	r.readPath(req.URL)
+	if r.Resource != "" {
+		r.Verb = verb(req.Method, r.Name != "", isTrue(query.Get("watch")))
+	}
+	return r
+}
+
+// readPath reads /api/{version}/… and /apis/{group}/{version}/…, behind whatever
+// path the server's own URL has, and then
+// [namespaces/{namespace}/]{resource}[/{name}[/{subresource}]].
+func (r *Request) readPath(u *url.URL) {
+	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
+	root := slices.IndexFunc(parts, func(part string) bool { return part == "api" || part == "apis" })
+	if root < 0 {
+		return
+	}
+	prefix := 2 // api and the version
+	if parts[root] == "apis" {
+		prefix = 3 // apis, the group and the version
+	}
+	parts = parts[root:]
+	if len(parts) <= prefix {
+		return
+	}
+	if prefix == 3 {
+		r.Group = parts[1]
+	}
+	r.Version = parts[prefix-1]
+	parts = parts[prefix:]
+
+	if parts[0] == "namespaces" && len(parts) > 2 && !isNamespaceSubresource(parts[2]) {
+		r.Namespace = parts[1]
+		parts = parts[2:]
+	}
+	r.Resource = parts[0]
+	if len(parts) > 1 {
+		r.Name = parts[1]
+	}
+	if len(parts) > 2 {
+		r.Subresource = parts[2]
+	}
+}
+
+// isNamespaceSubresource tells /namespaces/{name}/status from /namespaces/{namespace}/pods.
+func isNamespaceSubresource(part string) bool {
+	return part == "status" || part == "finalize"
+}
+
+func verb(method string, named, watch bool) string {
+	switch method {
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		return "patch"
+	case http.MethodDelete:
+		if named {
+			return "delete"
+		}
+		return "deletecollection"
+	case http.MethodGet, http.MethodHead:
+		switch {
+		case watch:
+			return "watch"
+		case named:
+			return "get"
+		}
+		return "list"
+	}
+	return ""
+}
+
+func isTrue(value string) bool { return value == "true" || value == "1" }

@@ -1,0 +1,128 @@
+package operatortest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+)
+
+// establishTimeout is when to give up on a definition that is not served.
+const establishTimeout = time.Minute
+
+// InstallCRDs creates the definitions, or updates the ones that are there, and
+// returns when their objects can be listed in every served version and found by
+// discovery. The definitions stay when the test ends, because other tests may
+// use them: tests that share a control plane should agree on a definition. The
+// arguments are not changed.
+func (i *Instance) InstallCRDs(t testing.TB, definitions ...*apiextensionsv1.CustomResourceDefinition) {
+	t.Helper()
+	for _, definition := range definitions {
+		if err := i.installCRD(t.Context(), definition.DeepCopy()); err != nil {
+			t.Fatalf("operatortest: install CustomResourceDefinition %s: %v", definition.Name, err)
+		}
+	}
+}
+
+func (i *Instance) installCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
+	config := i.RESTConfig()
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	defer i.closeIdle()
+	client, err := apiextensions.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return err
+	}
+	objects, err := dynamic.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return err
+	}
+	if err := createOrUpdateCRD(ctx, client, definition); err != nil {
+		return err
+	}
+
+	notYet := errors.New("never asked")
+	err = wait.PollUntilContextTimeout(ctx, pollPeriod, establishTimeout, true, func(ctx context.Context) (bool, error) {
+		notYet = served(ctx, client, objects, definition)
+		return notYet == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until it is served: %w: %w", err, notYet)
+	}
+	return nil
+}
+
+func createOrUpdateCRD(ctx context.Context, client apiextensions.Interface, definition *apiextensionsv1.CustomResourceDefinition) error {
+	definitions := client.ApiextensionsV1().CustomResourceDefinitions()
+	definition.ResourceVersion = ""
+	_, err := definitions.Create(ctx, definition, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		current, err := definitions.Get(ctx, definition.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		definition.ResourceVersion = current.ResourceVersion
+		_, err = definitions.Update(ctx, definition, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// served returns nil when clients can use the definition, else what is missing.
+func served(ctx context.Context, client apiextensions.Interface, objects dynamic.Interface, definition *apiextensionsv1.CustomResourceDefinition) error {
+	current, err := client.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	established := false
+	for _, condition := range current.Status.Conditions {
+		if condition.Type == apiextensionsv1.NamesAccepted && condition.Status == apiextensionsv1.ConditionFalse {
+			return fmt.Errorf("names not accepted: %s", condition.Message)
+		}
+		established = established || condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue
+	}
+	if !established {
+		return errors.New("not established yet")
+	}
+	for _, version := range definition.Spec.Versions {
+		if !version.Served {
+			continue
+		}
+		resource := schema.GroupVersionResource{Group: definition.Spec.Group, Version: version.Name, Resource: definition.Spec.Names.Plural}
+		if _, err := objects.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+			return fmt.Errorf("list %s: %w", resource, err)
+		}
+		if err := discovered(client, resource); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func discovered(client apiextensions.Interface, resource schema.GroupVersionResource) error {
+	list, err := client.Discovery().ServerResourcesForGroupVersion(resource.GroupVersion().String())
+	if err != nil {
+		return fmt.Errorf("discover %s: %w", resource.GroupVersion(), err)
+	}
+	for _, found := range list.APIResources {
+		if found.Name == resource.Resource {
+			return nil
+		}
+	}
+	return fmt.Errorf("discover %s: not there yet", resource)
+}

@@ -1,0 +1,304 @@
+package operatortest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+const (
+	loopback = "127.0.0.1"
+
+	// stopGrace is how long a part may take to end by itself.
+	stopGrace = 5 * time.Second
+	// startLimit is when to give up on a part that neither ends nor serves.
+	startLimit = 2 * time.Minute
+	// portsTaken is how often other ports are tried.
+	portsTaken = 5
+)
+
+// plane is the three processes of one control plane and the folder they work in.
+type plane struct {
+	config     Config
+	dataDir    string
+	temporary  bool // the folder goes when the plane stops
+	kubeconfig string
+
+	mu          sync.Mutex // everything below
+	stopped     bool
+	lock        *flock.Flock
+	etcd        *process
+	apiServer   *process
+	controllers *process
+	record      string // file that makes the instance known to kubectl
+}
+
+// running holds every plane that is not stopped. A program may forget its
+// Instance: without this, the garbage collector would then close the pipes, and
+// with them end the processes.
+var running sync.Map // of *plane to nothing
+
+var (
+	errStopped = errors.New("the control plane is stopped")
+	errNoPort  = errors.New("a port was taken by another process")
+)
+
+// startPlane starts a control plane. On an error nothing of it stays.
+func startPlane(ctx context.Context, config Config, startedBy starter) (_ *plane, err error) {
+	config, err = config.complete()
+	if err != nil {
+		return nil, err
+	}
+	binary, err := findBinary(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	p := &plane{config: config, dataDir: config.DataDir}
+	running.Store(p, nil)
+	defer func() {
+		if err != nil {
+			_ = p.stop(context.WithoutCancel(ctx))
+		}
+	}()
+	if err := p.prepareDataDir(); err != nil {
+		return nil, err
+	}
+	certs, err := makeCertificates(filepath.Join(p.dataDir, "certificates"))
+	if err != nil {
+		return nil, err
+	}
+	for range portsTaken {
+		if err = p.startOnNewPorts(ctx, binary, certs); !errors.Is(err, errNoPort) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.record, err = register(config.CacheDir, p.kubeconfig, startedBy)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// prepareDataDir makes the data folder and keeps others out of it.
+func (p *plane) prepareDataDir() error {
+	if p.dataDir == "" {
+		dir, err := os.MkdirTemp("", "operatortest-")
+		if err != nil {
+			return fmt.Errorf("make a data folder: %w", err)
+		}
+		p.dataDir, p.temporary = dir, true
+	}
+	if err := os.MkdirAll(filepath.Join(p.dataDir, "logs"), 0o700); err != nil {
+		return fmt.Errorf("make the data folder: %w", err)
+	}
+	lock := flock.New(filepath.Join(p.dataDir, "lock"))
+	locked, err := lock.TryLock()
+	if err != nil {
+		return fmt.Errorf("lock data folder %s: %w", p.dataDir, err)
+	}
+	if !locked {
+		return fmt.Errorf("data folder %s is in use by another control plane: stop that one, or set another Config.DataDir", p.dataDir)
+	}
+	p.lock = lock
+	return nil
+}
+
+// startOnNewPorts defines the processes and starts them. The error is errNoPort
+// when another process was faster to take a port.
+func (p *plane) startOnNewPorts(ctx context.Context, binary string, certs *certificates) error {
+	ports, err := freePorts(2)
+	if err != nil {
+		return err
+	}
+	etcdURL := "https://" + net.JoinHostPort(loopback, strconv.Itoa(ports[0]))
+	host := "https://" + net.JoinHostPort(loopback, strconv.Itoa(ports[1]))
+	p.kubeconfig = filepath.Join(p.dataDir, "kubeconfig")
+	if err := writeKubeconfig(p.kubeconfig, host, p.dataDir, certs.serving.certPEM, certs.administrator); err != nil {
+		return err
+	}
+	controllersKubeconfig := certs.path("kube-controller-manager.kubeconfig")
+	if err := writeKubeconfig(controllersKubeconfig, host, p.dataDir, certs.serving.certPEM, certs.controllers); err != nil {
+		return err
+	}
+	p.etcd = p.process(binary, "etcd", etcdArgs(etcdURL, filepath.Join(p.dataDir, "etcd"), certs, p.config))
+	p.apiServer = p.process(binary, "kube-apiserver", apiServerArgs(ports[1], etcdURL, certs, p.config))
+	p.controllers = p.process(binary, "kube-controller-manager", controllersArgs(controllersKubeconfig, p.config))
+	err = p.startMissing(ctx)
+	for _, process := range []*process{p.etcd, p.apiServer} {
+		if err != nil && strings.Contains(process.tail(), "address already in use") {
+			p.killAll()
+			return fmt.Errorf("%w: %w", errNoPort, err)
+		}
+	}
+	return err
+}
+
+func (p *plane) process(binary, name string, args []string) *process {
+	env := []string{"OPERATORTEST_PARENT_PIPE=stdin", "OPERATORTEST_REMOVE_DIR="}
+	if p.temporary {
+		env[1] += p.dataDir
+	}
+	return &process{name: name, binary: binary, args: args, env: env, logFile: filepath.Join(p.dataDir, "logs", name+".log")}
+}
+
+// startMissing starts what isn't running, and returns when the API server is
+// ready.
+func (p *plane) startMissing(ctx context.Context) error {
+	if p.etcd.running() && p.apiServer.running() && p.controllers.running() {
+		return nil
+	}
+	// Controllers whose API server was away wait longer and longer to try
+	// again: new ones are there sooner.
+	p.controllers.kill()
+	for _, part := range []*process{p.etcd, p.apiServer} {
+		if part.running() {
+			continue
+		}
+		if err := part.start(); err != nil {
+			return err
+		}
+	}
+	if err := p.waitReady(ctx); err != nil {
+		return err
+	}
+	return p.controllers.start()
+}
+
+// waitReady waits until the API server says that it is ready, which includes
+// that it reaches etcd.
+func (p *plane) waitReady(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	probe, err := newProbe(p.kubeconfig)
+	if err != nil {
+		return err
+	}
+	defer probe.close()
+	progress := newRepeater(p.config.Progress, "operatortest: waiting for the API server")
+	for {
+		for _, part := range []*process{p.etcd, p.apiServer} {
+			if part.waitEnd(pollPeriod) {
+				return fmt.Errorf("%s ended while it was started; its log is %s and ends with:\n%s", part.name, part.logFile, part.tail())
+			}
+		}
+		notReady := probe.ready(limited)
+		if notReady == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("wait for the API server: %w (%w)", ctx.Err(), notReady)
+		}
+		if limited.Err() != nil {
+			return fmt.Errorf("the API server is not ready after %s: %w; its log is %s and ends with:\n%s",
+				startLimit, notReady, p.apiServer.logFile, p.apiServer.tail())
+		}
+		progress.tick()
+	}
+}
+
+// restart stops all processes and starts them with the same data and ports.
+func (p *plane) restart(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		return errStopped
+	}
+	p.stopAll(ctx)
+	return p.startMissing(ctx)
+}
+
+// resume starts the processes that aren't running.
+func (p *plane) resume(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		return errStopped
+	}
+	return p.startMissing(ctx)
+}
+
+// kill ends one process with SIGKILL.
+func (p *plane) kill(part *process) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		return errStopped
+	}
+	part.kill()
+	return nil
+}
+
+// stop ends all processes and removes what was temporary. It may be called
+// again, and on a plane that never quite started.
+func (p *plane) stop(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		return nil
+	}
+	p.stopped = true
+	p.stopAll(ctx)
+	running.Delete(p)
+	var errs []error
+	if p.record != "" {
+		errs = append(errs, os.Remove(p.record))
+	}
+	if p.lock != nil {
+		errs = append(errs, p.lock.Close())
+	}
+	if p.temporary {
+		errs = append(errs, os.RemoveAll(p.dataDir))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("clean up after the control plane: %w", err)
+	}
+	return nil
+}
+
+// stopAll ends the processes, those first that need the others.
+func (p *plane) stopAll(ctx context.Context) {
+	for _, part := range []*process{p.controllers, p.apiServer, p.etcd} {
+		if part != nil {
+			part.stop(ctx, stopGrace)
+		}
+	}
+}
+
+func (p *plane) killAll() {
+	for _, part := range []*process{p.controllers, p.apiServer, p.etcd} {
+		part.kill()
+	}
+}
+
+// repeater writes a line every few seconds for as long as something is slow.
+type repeater struct {
+	out   io.Writer
+	text  string
+	start time.Time
+	next  time.Time
+}
+
+func newRepeater(out io.Writer, text string) *repeater {
+	now := time.Now()
+	return &repeater{out: out, text: text, start: now, next: now.Add(2 * progressPeriod)}
+}
+
+func (r *repeater) tick() {
+	if now := time.Now(); now.After(r.next) {
+		r.next = now.Add(progressPeriod)
+		fmt.Fprintf(r.out, "%s: %s\n", r.text, now.Sub(r.start).Round(time.Second))
+	}
+}

@@ -1,0 +1,58 @@
+package operatortest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// probeTimeout ends a question that a server which is being started took and
+// does not answer.
+const probeTimeout = 5 * time.Second
+
+// probe asks an API server whether it is ready, on connections of its own.
+type probe struct {
+	url       string
+	transport *http.Transport
+}
+
+func newProbe(kubeconfig string) (*probe, error) {
+	config, _, err := loadKubeconfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	tls, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare TLS for %s: %w", config.Host, err)
+	}
+	return &probe{url: config.Host + "/readyz", transport: &http.Transport{TLSClientConfig: tls}}, nil
+}
+
+// ready returns nil when the API server is ready, and otherwise why not.
+func (p *probe) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, nil)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", p.url, err)
+	}
+	response, err := p.transport.RoundTrip(request)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", p.url, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", p.url, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("ask %s: %s: %s", p.url, response.Status, body)
+	}
+	return nil
+}
+
+func (p *probe) close() { p.transport.CloseIdleConnections() }

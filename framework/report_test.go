@@ -1,0 +1,231 @@
+package framework_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// events is an EventRecorder that writes down what it is given.
+type events struct{ journal }
+
+func (e *events) Event(object runtime.Object, eventtype, reason, message string) {
+	e.add(fmt.Sprintf("%s %s %s %s", object.(metav1.Object).GetName(), eventtype, reason, message))
+}
+
+func TestEventIsWrittenOncePerCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, recorder := informer.NewPush("objects"), &events{}
+		var mu sync.Mutex
+		cause := errors.New("disk full")
+		f := newFramework(t, framework.Config{Source: source, Recorder: recorder, BackOffFactory: everyMinute},
+			&resource{name: "pages", created: func(context.Context, any) error {
+				mu.Lock()
+				defer mu.Unlock()
+				return cause
+			}})
+		defer running(t, f)()
+		change := func(err error) {
+			mu.Lock()
+			cause = err
+			mu.Unlock()
+			time.Sleep(10 * time.Minute)
+		}
+		put(t, source, configMap("a"))
+		time.Sleep(10 * time.Minute)
+		change(errors.New("disk broken"))
+		change(nil)
+		change(errors.New("disk broken"))
+		put(t, source, configMap("a", "changed", "yes"))
+		time.Sleep(10 * time.Minute)
+
+		failed := "a Warning ReconciliationFailed update of ConfigMap default/a: resource \"pages\": ensure created: "
+		want := []string{failed + "disk full", failed + "disk broken", failed + "disk broken"}
+		if diff := cmp.Diff(want, recorder.all()); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestEventMessageFitsTheAPI(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, recorder := informer.NewPush("objects"), &events{}
+		f := newFramework(t, framework.Config{Source: source, Recorder: recorder}, &resource{name: "r", created: func(context.Context, any) error {
+			return framework.Permanent(errors.New(strings.Repeat("ä", 2000)))
+		}})
+		defer running(t, f)()
+		put(t, source, configMap("a"))
+		synctest.Wait()
+
+		message := strings.SplitN(recorder.all()[0], " ", 4)[3]
+		if len(message) > 1024 || !strings.HasSuffix(message, "…") || strings.ContainsRune(message, '\uFFFD') {
+			t.Errorf("message of %d bytes ends with %q", len(message), message[len(message)-8:])
+		}
+	})
+}
+
+func TestR6ObjectWithoutSetIsLeftAloneAndSeveralSetsAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, recorder, reg := informer.NewPush("objects"), &events{}, prometheus.NewRegistry()
+		calls := &journal{}
+		run := &resource{name: "r", created: func(_ context.Context, obj any) error {
+			calls.add(obj.(*corev1.ConfigMap).Name)
+			return nil
+		}}
+		named := func(names string) framework.ResourceSetConfig {
+			return framework.ResourceSetConfig{Resources: []framework.Resource{run},
+				Handles: func(obj any) bool { return strings.Contains(names, obj.(*corev1.ConfigMap).Name) }}
+		}
+		f := newFramework(t, framework.Config{Name: "test", Source: source, Recorder: recorder, Registerer: reg, BackOffFactory: everyMinute,
+			ResourceRouter: routerOf(t, named("one both"), named("both"))})
+		defer running(t, f)()
+		for _, name := range []string{"none", "one", "both"} {
+			put(t, source, configMap(name))
+		}
+		synctest.Wait()
+
+		if diff := cmp.Diff([]string{"one"}, calls.all()); diff != "" {
+			t.Errorf("reconciled (-want +got):\n%s", diff)
+		}
+		got := recorder.all()
+		if len(got) != 1 || !strings.HasPrefix(got[0], "both Warning SeveralResourceSets update of ConfigMap default/both") {
+			t.Errorf("events: %v, want one on the object that two sets handle", got)
+		}
+		if n := testutil.ToFloat64(gathered{reg, "operatorkit_framework_errors_total"}); n != 1 {
+			t.Errorf("errors_total is %v, want 1", n)
+		}
+	})
+}
+
+// gathered collects one metric family of a registry.
+type gathered struct {
+	*prometheus.Registry
+	name string
+}
+
+// Collect implements prometheus.Collector.
+func (g gathered) Collect(ch chan<- prometheus.Metric) {
+	families, _ := g.Gather()
+	for _, f := range families {
+		if f.GetName() != g.name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			ch <- prometheus.MustNewConstMetric(prometheus.NewDesc(g.name, f.GetHelp(), nil, nil), prometheus.UntypedValue,
+				m.GetCounter().GetValue()+m.GetGauge().GetValue())
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, watched, reg := informer.NewPush("objects"), informer.NewPush("watched"), prometheus.NewRegistry()
+		config := framework.Config{Source: source, Registerer: reg, BackOffFactory: everyMinute, Watches: []framework.Watch{
+			{Source: watched, Map: func(context.Context, any) []informer.Key { return nil }}}}
+		config.Name = "one"
+		one := newFramework(t, config, &resource{name: "r", created: func(_ context.Context, obj any) error {
+			switch obj.(*corev1.ConfigMap).Name {
+			case "bad":
+				return errBoom
+			case "panics":
+				panic("oh")
+			}
+			return nil
+		}})
+		config.Name = "two"
+		newFramework(t, config, &resource{name: "r"})
+		defer running(t, one)()
+		for _, name := range []string{"good", "bad", "panics"} {
+			put(t, source, configMap(name))
+		}
+		put(t, watched, configMap("w"))
+		synctest.Wait()
+
+		for metric, want := range map[string]float64{
+			`operatorkit_framework_events_total{framework="one",kind="added",source="objects"}`:                      3,
+			`operatorkit_framework_events_total{framework="one",kind="added",source="watched"}`:                      1,
+			`operatorkit_framework_reconciliation_duration_seconds{event="update",framework="one",result="success"}`: 1,
+			`operatorkit_framework_reconciliation_duration_seconds{event="update",framework="one",result="error"}`:   2,
+			`operatorkit_framework_step_duration_seconds{framework="one",resource="r",step="ensure_created"}`:        3,
+			`operatorkit_framework_step_errors_total{framework="one",resource="r",step="ensure_created"}`:            2,
+			`operatorkit_framework_errors_total{framework="one"}`:                                                    2,
+			`operatorkit_framework_retries_total{framework="one"}`:                                                   2,
+			`operatorkit_framework_panics_total{framework="one"}`:                                                    1,
+			`operatorkit_framework_queue_depth{framework="one",lane="fresh"}`:                                        0,
+			`operatorkit_framework_queue_retrying{framework="one"}`:                                                  2,
+			`operatorkit_framework_source_synced{framework="one",source="objects"}`:                                  1,
+			`operatorkit_framework_source_objects{framework="one",source="objects"}`:                                 3,
+			`operatorkit_framework_source_synced{framework="two",source="objects"}`:                                  1,
+			`operatorkit_framework_last_success_timestamp_seconds{framework="one"}`:                                  float64(time.Now().Unix()),
+		} {
+			if got, ok := value(t, reg, metric); !ok || got != want {
+				t.Errorf("%s is %v (there: %v), want %v", metric, got, ok, want)
+			}
+		}
+		problems, err := testutil.GatherAndLint(reg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]promlint.Problem(nil), problems); diff != "" {
+			t.Errorf("promlint (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestR14NoLabelHoldsTheNameOfAnObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, reg := informer.NewPush("objects"), prometheus.NewRegistry()
+		f := newFramework(t, framework.Config{Source: source, Registerer: reg}, &resource{name: "r", created: func(context.Context, any) error { return errBoom }})
+		defer running(t, f)()
+		put(t, source, configMap("unmistakable"))
+		synctest.Wait()
+
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range families {
+			if strings.Contains(f.String(), "unmistakable") {
+				t.Errorf("the name of an object is in %s", f)
+			}
+		}
+	})
+}
+
+// value returns what a registry says of a metric, given as name{label="value",…} in the order of the labels: the value
+// of counters and gauges, the count of histograms.
+func value(t testing.TB, reg *prometheus.Registry, metric string) (float64, bool) {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
+			}
+			if f.GetName()+"{"+strings.Join(labels, ",")+"}" == metric {
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount()), true
+			}
+		}
+	}
+	return 0, false
+}

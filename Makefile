@@ -28,7 +28,7 @@ test: controlplane ## Run all tests against a real control plane.
 	$(GO) run ./operator/operatortest/testenv -- $(GO) test $(RACE) -timeout 30m $(PKGS)
 
 bench: controlplane ## Measure, as ratios to what others reach in the same run.
-	$(GO) run ./operator/operatortest/testenv -- $(GO) run ./bench
+	$(GO) run ./operator/operatortest/testenv -- $(GO) run ./operator/bench
 
 lint: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Look for mistakes, and for generated files that are stale.
 	$< run ./...

@@ -58,7 +58,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		}
 		packages++
 		for from, targets := range forbidden {
-			if !within(p.ImportPath, from) || within(p.ImportPath, module+"/examples") || within(p.ImportPath, module+"/bench") {
+			if !within(p.ImportPath, from) || within(p.ImportPath, module+"/examples") {
 				continue
 			}
 			for _, imported := range p.Imports {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/operatorkit/operatorkit/informer"
 )
 
 // The causes that users tell apart. Both errors.Is with these values and the Is functions hold through wrapping.
@@ -13,8 +15,9 @@ var (
 	// ErrExecutionFailed is a reconciliation that could not be carried out as configured, for example because several
 	// resource sets handle one object.
 	ErrExecutionFailed = errors.New("execution failed")
-	// ErrInvalidConfig is a configuration that lacks something or contradicts itself. The message names the field.
-	ErrInvalidConfig = errors.New("invalid config")
+	// ErrInvalidConfig is a configuration that lacks something or contradicts itself, of a source too. The message names
+	// the field.
+	ErrInvalidConfig = informer.ErrInvalidConfig
 	// ErrNoResourceSet is an object that no resource set handles.
 	ErrNoResourceSet = errors.New("no resource set")
 

@@ -1,0 +1,141 @@
+package informer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/giantswarm/micrologger"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ErrInvalidConfig is in the chain of every error about a faulty configuration in this package and the packages below.
+var ErrInvalidConfig = errors.New("invalid config")
+
+// KubernetesConfig describes a source of Kubernetes objects.
+type KubernetesConfig struct {
+	// Client reads, watches and patches. It must be set, and must read from the API server and not from a cache:
+	// client.NewWithWatch makes one. It needs the verbs get, list, watch, and for finalizers patch.
+	Client client.WithWatch
+	// Object tells the kind, and must be set: a Go type that the client's scheme knows, an unstructured.Unstructured
+	// with apiVersion and kind, or a metav1.PartialObjectMetadata with them. Only its kind is looked at.
+	Object client.Object
+	// Name identifies the source. Default: the resource and its group, such as "websites.example.com". Set it when
+	// one operator has two sources of the same kind.
+	Name string
+	// Namespaces limits the source to these, each with a watch of its own. Default: all namespaces. Leave it empty for
+	// kinds without namespaces.
+	Namespaces []string
+	// LabelSelector limits the source to the objects it matches. An object that stops to match is announced as
+	// Deleted. Default: all objects.
+	LabelSelector labels.Selector
+	// FieldSelector is the same for fields; the API server supports few of them. Default: all objects.
+	FieldSelector fields.Selector
+	// MetadataOnly stores metav1.PartialObjectMetadata instead of whole objects, which is far smaller. It is implied
+	// when Object is one. Default: false.
+	MetadataOnly bool
+	// Transform changes each object before it is stored. It may change the object it is given, must be
+	// idempotent, and must keep kind, namespace, name and resource version. When it fails, the object is stored as it
+	// was received, and the error is logged. Default: [DropManagedFields]; use [TransformNothing] to keep everything.
+	Transform cache.TransformFunc
+	// Indexers are the indexes for ByIndex, by name. One that panics does not file the object, which is logged.
+	// Default: none.
+	Indexers map[string]IndexFunc
+	// Resync is the time, ±10 %, after which all objects are announced again, over and over. Default: 0, which is
+	// never.
+	Resync time.Duration
+	// Logger must be set. It is told of outages and what client-go has to say, never of objects' content.
+	Logger micrologger.Logger
+}
+
+// representation is the form in which objects are received and stored.
+type representation uint8
+
+const (
+	typed representation = iota
+	untyped
+	metadataOnly
+)
+
+// validate fills in defaults and returns the kind and its form. The error names every faulty field.
+func (c *KubernetesConfig) validate() (schema.GroupVersionKind, representation, error) {
+	var faults []error
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, fmt.Errorf("%s "+format, append([]any{field}, args...)...))
+	}
+
+	var gvk schema.GroupVersionKind
+	form := typed
+	switch {
+	case c.Client == nil:
+		fault("Client", "must be set")
+	case c.Object == nil:
+	default:
+		var err error
+		if gvk, err = c.Client.GroupVersionKindFor(c.Object); err != nil {
+			fault("Object", "has no known kind: %w", err)
+		}
+	}
+	if c.Object == nil {
+		fault("Object", "must be set")
+	}
+	switch c.Object.(type) {
+	case *unstructured.Unstructured:
+		form = untyped
+	case *metav1.PartialObjectMetadata:
+		form = metadataOnly
+	}
+	if c.MetadataOnly {
+		form = metadataOnly
+	}
+	for i, namespace := range c.Namespaces {
+		switch {
+		case namespace == "":
+			fault("Namespaces", "has an empty entry at %d: leave the list empty for all namespaces", i)
+		case slices.Contains(c.Namespaces[:i], namespace):
+			fault("Namespaces", "has %q twice", namespace)
+		}
+	}
+	for name, values := range c.Indexers {
+		if values == nil {
+			fault("Indexers", "has no function for %q", name)
+		}
+	}
+	if c.Resync < 0 {
+		fault("Resync", "must not be negative, got %s", c.Resync)
+	}
+	if c.Logger == nil {
+		fault("Logger", "must be set")
+	}
+	if len(faults) > 0 {
+		return gvk, form, fmt.Errorf("%w of a kubernetes source: %w", ErrInvalidConfig, joinFaults(faults))
+	}
+
+	if c.Name == "" {
+		plural, _ := meta.UnsafeGuessKindToResource(gvk)
+		c.Name = plural.GroupResource().String()
+	}
+	if c.Transform == nil {
+		c.Transform = DropManagedFields
+	}
+	return gvk, form, nil
+}
+
+// joinFaults is errors.Join on one line.
+func joinFaults(faults []error) error {
+	format := strings.TrimSuffix(strings.Repeat("%w; ", len(faults)), "; ")
+	args := make([]any, len(faults))
+	for i, fault := range faults {
+		args[i] = fault
+	}
+	return fmt.Errorf(format, args...)
+}

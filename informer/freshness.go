@@ -1,0 +1,117 @@
+package informer
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// freshness is the account of when each part of a source was last heard of.
+type freshness struct {
+	mu       sync.Mutex
+	order    []string
+	parts    map[string]*part
+	unlisted int
+	synced   chan struct{}
+	failures []*failureHandler
+}
+
+type part struct {
+	listed  bool
+	contact time.Time
+	err     error
+}
+
+type failureHandler struct{ handle func(error) }
+
+func newFreshness(namespaces []string) *freshness {
+	f := &freshness{
+		order:    namespaces,
+		parts:    make(map[string]*part, len(namespaces)),
+		unlisted: len(namespaces),
+		synced:   make(chan struct{}),
+	}
+	for _, namespace := range namespaces {
+		f.parts[namespace] = &part{}
+	}
+	return f
+}
+
+func (f *freshness) contact(namespace string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.parts[namespace]
+	p.contact, p.err = time.Now(), nil
+}
+
+func (f *freshness) fail(namespace string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.parts[namespace].err = err
+	for _, h := range f.failures {
+		h.handle(err)
+	}
+}
+
+// onFailure has handle called with every failure. It must not block.
+func (f *freshness) onFailure(handle func(error)) (remove func()) {
+	h := &failureHandler{handle: handle}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failures = append(f.failures, h)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for i, known := range f.failures {
+			if known == h {
+				f.failures = append(f.failures[:i:i], f.failures[i+1:]...)
+				return
+			}
+		}
+	}
+}
+
+func (f *freshness) listed(namespace string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.parts[namespace].listed
+}
+
+func (f *freshness) markListed(namespace string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.parts[namespace]
+	p.contact, p.err = time.Now(), nil
+	if p.listed {
+		return
+	}
+	p.listed = true
+	f.unlisted--
+	if f.unlisted == 0 {
+		close(f.synced)
+	}
+}
+
+// status is as fresh as the part that was silent for longest.
+func (f *freshness) status() Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := Status{Synced: f.unlisted == 0}
+	var errs []error
+	for i, namespace := range f.order {
+		p := f.parts[namespace]
+		if i == 0 || p.contact.Before(s.LastContact) {
+			s.LastContact = p.contact
+		}
+		switch {
+		case p.err == nil:
+		case namespace == "":
+			errs = append(errs, p.err)
+		default:
+			errs = append(errs, fmt.Errorf("namespace %s: %w", namespace, p.err))
+		}
+	}
+	s.LastError = errors.Join(errs...)
+	return s
+}

@@ -1,0 +1,175 @@
+package informer
+
+import (
+	"context"
+	"sync"
+)
+
+// HubConfig describes a [Hub].
+type HubConfig struct {
+	// Name is what the source's Name returns. It must be set.
+	Name string
+	// Namespaces are the parts that are listed, watched and lost on their own. Default: one part, "", that holds
+	// the objects of all namespaces.
+	Namespaces []string
+	// Indexers are the indexes of the store by name. They must not panic. Default: none.
+	Indexers map[string]IndexFunc
+	// Copy makes the private copy that Get and List hand out; an error means that the object can't be read. It is
+	// where a source that stores encoded objects decodes them. Default: the function [Copy].
+	Copy func(obj any) (any, error)
+}
+
+// Hub is what all sources have in common: a store with indexes, subscribers with replay, a Run that can be joined, and
+// the account of how fresh all this is. A source embeds it and has all methods of [Source] but Run. What changes the
+// Hub is its [Feed], which the source keeps to itself.
+//
+//	hub, feed := informer.NewHub(informer.HubConfig{Name: "machines"})
+//	source := &Source{Hub: hub, feed: feed}
+//
+// All methods are safe for concurrent use. A handler may call any of them except Subscribe and the function that ends
+// a subscription.
+type Hub struct {
+	name string
+	copy func(obj any) (any, error)
+
+	// delivery is held while an object changes and its event is delivered, so that events come one at a time, in the
+	// order of the changes, and never before the replay of a new subscription.
+	delivery    sync.Mutex
+	subscribers []*subscriber
+
+	// mu guards store alone, and is not held while handlers run, so that they can call Get.
+	mu    sync.RWMutex
+	store store
+
+	freshness *freshness
+	joined    joined
+}
+
+type subscriber struct{ handle Handler }
+
+// NewHub returns a Hub and the Feed that writes to it.
+func NewHub(config HubConfig) (*Hub, *Feed) {
+	if config.Copy == nil {
+		config.Copy = func(obj any) (any, error) { return Copy(obj), nil }
+	}
+	if len(config.Namespaces) == 0 {
+		config.Namespaces = []string{""}
+	}
+	h := &Hub{
+		name:      config.Name,
+		copy:      config.Copy,
+		store:     newStore(config.Indexers),
+		freshness: newFreshness(config.Namespaces),
+	}
+	return h, &Feed{hub: h}
+}
+
+// Name returns the name from the configuration.
+func (h *Hub) Name() string { return h.name }
+
+// Subscribe implements [Source].
+func (h *Hub) Subscribe(handler Handler) (unsubscribe func()) {
+	s := &subscriber{handle: handler}
+
+	h.delivery.Lock()
+	defer h.delivery.Unlock()
+	for _, item := range h.items() {
+		handler(Event{Type: Added, Key: item.Key, Object: item.Object, Backlog: true})
+	}
+	h.subscribers = append(h.subscribers, s)
+
+	return func() {
+		h.delivery.Lock()
+		defer h.delivery.Unlock()
+		for i, known := range h.subscribers {
+			if known == s {
+				h.subscribers = append(h.subscribers[:i:i], h.subscribers[i+1:]...)
+				return
+			}
+		}
+	}
+}
+
+// WaitForSync implements [Source].
+func (h *Hub) WaitForSync(ctx context.Context) error {
+	select {
+	case <-h.freshness.synced:
+		return nil
+	default:
+	}
+	select {
+	case <-h.freshness.synced:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Get implements [Source].
+func (h *Hub) Get(key Key) (obj any, exists bool, err error) {
+	h.mu.RLock()
+	entry, exists := h.store.entries[key]
+	h.mu.RUnlock()
+	if !exists {
+		return nil, false, nil
+	}
+	obj, err = h.copy(entry.object)
+	if err != nil {
+		return nil, true, err
+	}
+	return obj, true, nil
+}
+
+// List implements [Source].
+func (h *Hub) List() []any {
+	return h.copies(h.items())
+}
+
+// ByIndex returns private copies of the objects that the index of that name files under value, in no particular order.
+// An index that the source does not have is an error.
+func (h *Hub) ByIndex(index, value string) ([]any, error) {
+	h.mu.RLock()
+	items, err := h.store.byIndex(index, value)
+	h.mu.RUnlock()
+	if err != nil {
+		return nil, err
+	}
+	return h.copies(items), nil
+}
+
+// Status implements [Source].
+func (h *Hub) Status() Status {
+	status := h.freshness.status()
+	h.mu.RLock()
+	status.Objects = len(h.store.entries)
+	h.mu.RUnlock()
+	return status
+}
+
+// items returns the stored objects themselves.
+func (h *Hub) items() []Item {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	items := make([]Item, 0, len(h.store.entries))
+	for key, e := range h.store.entries {
+		items = append(items, Item{Key: key, Object: e.object, Version: e.version})
+	}
+	return items
+}
+
+func (h *Hub) copies(items []Item) []any {
+	objs := make([]any, 0, len(items))
+	for _, item := range items {
+		if obj, err := h.copy(item.Object); err == nil {
+			objs = append(objs, obj)
+		}
+	}
+	return objs
+}
+
+// deliver calls all handlers. The caller holds h.delivery, and not h.mu.
+func (h *Hub) deliver(e Event) {
+	for _, s := range h.subscribers {
+		s.handle(e)
+	}
+}

@@ -1,0 +1,149 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var (
+	_ Source         = (*Kubernetes)(nil)
+	_ FinalizerStore = (*Kubernetes)(nil)
+	_ LiveReader     = (*Kubernetes)(nil)
+	_ Interface      = (*Kubernetes)(nil)
+)
+
+// Kubernetes is a [Source] of the objects of one kind in a Kubernetes API. The objects it gives are client.Objects,
+// which carry their apiVersion and kind.
+//
+// It watches, by streaming lists where the server has them. A watch that ends is taken up where it ended; one that can't
+// be is retried for ever, after 0.2 to 20 seconds, and what happened meanwhile is found out by comparing. The store
+// survives the end of Run: a later Run announces what changed between them.
+type Kubernetes struct {
+	*Hub
+	feed    *Feed
+	config  KubernetesConfig
+	gvk     schema.GroupVersionKind
+	form    representation
+	prepare *preparation
+}
+
+// NewKubernetes returns a source that does nothing until Run is called. The error names each faulty field of the
+// configuration and wraps [ErrInvalidConfig]. It does not talk to the API server.
+func NewKubernetes(config KubernetesConfig) (*Kubernetes, error) {
+	gvk, form, err := config.validate()
+	if err != nil {
+		return nil, err
+	}
+	config.Namespaces = slices.Clone(config.Namespaces)
+	k := &Kubernetes{
+		config:  config,
+		gvk:     gvk,
+		form:    form,
+		prepare: newPreparation(gvk, config.Transform, config.Logger.With("source", config.Name)),
+	}
+	if _, err := k.newObject(); err != nil {
+		return nil, fmt.Errorf("%w of a kubernetes source: Object can't be used: %w", ErrInvalidConfig, err)
+	}
+	if _, err := k.newList(); err != nil {
+		return nil, fmt.Errorf("%w of a kubernetes source: Object can't be listed: %w", ErrInvalidConfig, err)
+	}
+	k.Hub, k.feed = NewHub(HubConfig{
+		Name:       config.Name,
+		Namespaces: config.Namespaces,
+		Indexers:   k.prepare.guard(config.Indexers),
+	})
+	return k, nil
+}
+
+// GroupVersionKind returns the kind of the objects.
+func (k *Kubernetes) GroupVersionKind() schema.GroupVersionKind { return k.gvk }
+
+// Run implements [Source]. It returns nil.
+func (k *Kubernetes) Run(ctx context.Context) error {
+	k.feed.Run(ctx, k.work)
+	return nil
+}
+
+func (k *Kubernetes) work(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	namespaces := k.config.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, namespace := range namespaces {
+		wg.Go(func() { newStream(k, namespace).run(ctx) })
+	}
+	if k.config.Resync > 0 {
+		wg.Go(func() { k.resync(ctx) })
+	}
+}
+
+func (k *Kubernetes) resync(ctx context.Context) {
+	for {
+		jitter := 0.9 + 0.2*rand.Float64()
+		timer := time.NewTimer(time.Duration(float64(k.config.Resync) * jitter))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+			k.feed.AnnounceAll()
+		}
+	}
+}
+
+// newObject returns an empty object of the kind, in the form in which the source stores it.
+func (k *Kubernetes) newObject() (client.Object, error) {
+	switch k.form {
+	case untyped:
+		obj := &unstructured.Unstructured{}
+		obj.SetGroupVersionKind(k.gvk)
+		return obj, nil
+	case metadataOnly:
+		obj := &metav1.PartialObjectMetadata{}
+		obj.SetGroupVersionKind(k.gvk)
+		return obj, nil
+	}
+	obj, err := k.config.Client.Scheme().New(k.gvk)
+	if err != nil {
+		return nil, fmt.Errorf("make a %s: %w", k.gvk.Kind, err)
+	}
+	typed, ok := obj.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("make a %s: %T has no object metadata", k.gvk.Kind, obj)
+	}
+	return typed, nil
+}
+
+func (k *Kubernetes) newList() (client.ObjectList, error) {
+	gvk := k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List")
+	switch k.form {
+	case untyped:
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk)
+		return list, nil
+	case metadataOnly:
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk)
+		return list, nil
+	}
+	obj, err := k.config.Client.Scheme().New(gvk)
+	if err != nil {
+		return nil, fmt.Errorf("make a %s (the scheme needs the list type too): %w", gvk.Kind, err)
+	}
+	list, ok := obj.(client.ObjectList)
+	if !ok {
+		return nil, fmt.Errorf("make a %s: %T has no list metadata", gvk.Kind, obj)
+	}
+	return list, nil
+}

@@ -1,0 +1,86 @@
+package pollinformer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/giantswarm/micrologger"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// The defaults of a Config.
+const (
+	DefaultInterval = time.Minute
+	DefaultTimeout  = 30 * time.Second
+)
+
+// Config describes a source of values of type T.
+type Config[T any] struct {
+	// Name identifies the source and must be set.
+	Name string
+	// List returns everything that exists, by key. It must be set, and must return soon after its context has ended. It
+	// is never called twice at once. The values belong to the source afterwards.
+	List func(ctx context.Context) (map[informer.Key]T, error)
+	// Interval is the time from the end of one List to the next one, ±10 % by chance. Default: one minute.
+	Interval time.Duration
+	// Timeout is how long a List may take. Default: 30 seconds.
+	Timeout time.Duration
+	// Version returns a text that changes with the value. An error is an error of the whole list. Default: a hash of
+	// the value as JSON.
+	Version func(value T) (string, error)
+	// Copy returns a private copy of a value for who reads it. Default: informer.Copy, which copies Kubernetes objects
+	// and informer.Copiers, and passes on anything else as it is.
+	Copy func(value T) T
+	// Logger must be set. It is told when the list begins to fail and when it works again.
+	Logger micrologger.Logger
+}
+
+func (c *Config[T]) validate() error {
+	var faults []error
+	if c.Name == "" {
+		faults = append(faults, errors.New("Name must be set"))
+	}
+	if c.List == nil {
+		faults = append(faults, errors.New("List must be set"))
+	}
+	if c.Interval < 0 {
+		faults = append(faults, fmt.Errorf("Interval must not be negative, got %s", c.Interval))
+	}
+	if c.Timeout < 0 {
+		faults = append(faults, fmt.Errorf("Timeout must not be negative, got %s", c.Timeout))
+	}
+	if c.Logger == nil {
+		faults = append(faults, errors.New("Logger must be set"))
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("%w of a polled source: %w", informer.ErrInvalidConfig, errors.Join(faults...))
+	}
+
+	if c.Interval == 0 {
+		c.Interval = DefaultInterval
+	}
+	if c.Timeout == 0 {
+		c.Timeout = DefaultTimeout
+	}
+	if c.Version == nil {
+		c.Version = contentHash[T]
+	}
+	if c.Copy == nil {
+		c.Copy = func(value T) T { return informer.Copy(value).(T) }
+	}
+	return nil
+}
+
+func contentHash[T any](value T) (string, error) {
+	content, err := json.Marshal(value)
+	if err != nil {
+		return "", fmt.Errorf("hash its content, set Version for values that JSON can't hold: %w", err)
+	}
+	sum := sha256.Sum256(content)
+	return string(sum[:]), nil
+}

@@ -1,0 +1,19 @@
+// Package pollinformer makes an [informer.Source] of anything that can be listed: machines of a cloud, rows of a table,
+// files of a folder.
+//
+//	machines, err := pollinformer.New(pollinformer.Config[Machine]{
+//		Name:     "machines",
+//		List:     func(ctx context.Context) (map[informer.Key]Machine, error) { return cloud.Machines(ctx) },
+//		Interval: time.Minute,
+//		Logger:   logger,
+//	})
+//	go machines.Run(ctx)
+//
+// # Promises
+//
+//   - A thing is announced as Updated when its version changes, which is by default a hash of its content as JSON: the
+//     same content gives no events.
+//   - A thing that is no longer listed is announced as Deleted once, with its last known value.
+//   - When List fails, panics or takes too long, the source becomes stale, which its Status tells. Nothing is deleted,
+//     and the next interval tries again.
+package pollinformer

@@ -1,0 +1,101 @@
+package pollinformer
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// Source is an [informer.Source] that lists on a timer. The objects it gives are values of type T.
+type Source[T any] struct {
+	*informer.Hub
+	feed   *informer.Feed
+	config Config[T]
+}
+
+// New returns a source that does nothing until Run is called. The error names each faulty field and wraps
+// [informer.ErrInvalidConfig].
+func New[T any](config Config[T]) (*Source[T], error) {
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	s := &Source[T]{config: config}
+	s.Hub, s.feed = informer.NewHub(informer.HubConfig{
+		Name: config.Name,
+		Copy: func(obj any) (any, error) { return config.Copy(obj.(T)), nil },
+	})
+	return s, nil
+}
+
+// Run implements [informer.Source]. It lists at once and then at each interval, and returns nil.
+func (s *Source[T]) Run(ctx context.Context) error {
+	s.feed.Run(ctx, s.poll)
+	return nil
+}
+
+func (s *Source[T]) poll(ctx context.Context) {
+	logger := s.config.Logger.With("source", s.Name())
+	failing := false
+	for {
+		err := s.refresh(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			s.feed.Fail("", err)
+			if !failing {
+				logger.Errorf(ctx, err, "source can't be listed, retrying")
+			}
+		case failing:
+			logger.Log("level", "info", "message", "source can be listed again")
+		}
+		failing = err != nil
+
+		jitter := 0.9 + 0.2*rand.Float64()
+		timer := time.NewTimer(time.Duration(float64(s.config.Interval) * jitter))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// refresh lists once and hands the result to the store, or leaves the store alone.
+func (s *Source[T]) refresh(ctx context.Context) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("list %s: panic: %v\n%s", s.Name(), r, debug.Stack())
+		}
+	}()
+	values, err := s.list(ctx)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", s.Name(), err)
+	}
+	items := make([]informer.Item, 0, len(values))
+	for key, value := range values {
+		version, err := s.config.Version(value)
+		if err != nil {
+			return fmt.Errorf("version of %s in %s: %w", key, s.Name(), err)
+		}
+		items = append(items, informer.Item{Key: key, Object: value, Version: version})
+	}
+	s.feed.Replace("", items)
+	return nil
+}
+
+// list ends with an error also when List has overrun its time and returns a part of the things without one.
+func (s *Source[T]) list(ctx context.Context) (map[informer.Key]T, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	values, err := s.config.List(ctx)
+	if err == nil {
+		err = ctx.Err()
+	}
+	return values, err
+}

@@ -1,0 +1,101 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/cache"
+)
+
+var _ Source = (*Push)(nil)
+
+// ErrNoName is in the chain of the error for an object that has no name.
+var ErrNoName = errors.New("object has no name")
+
+// PushOption changes a [Push] source.
+type PushOption func(*Push)
+
+// WithKeyFunc sets what names an object, for objects that are not Kubernetes objects. An empty name is an error.
+// Default: its namespace and name.
+func WithKeyFunc(key func(obj any) (Key, error)) PushOption {
+	return func(p *Push) { p.key = key }
+}
+
+// Push is a [Source] that is told what happens, for example by the handlers of an informer that belongs to somebody else.
+// It is synced from the beginning, and has nothing to do in Run.
+type Push struct {
+	*Hub
+	feed *Feed
+	key  func(obj any) (Key, error)
+}
+
+// NewPush returns an empty source of that name.
+func NewPush(name string, options ...PushOption) *Push {
+	p := &Push{key: metaKey}
+	p.Hub, p.feed = NewHub(HubConfig{Name: name})
+	for _, option := range options {
+		option(p)
+	}
+	p.feed.Replace("", nil)
+	return p
+}
+
+// Update stores an object and announces it as Added or Updated; again, as backlog, when it has the resource version that
+// is stored already. The object must not be changed afterwards. The error says that it can't be named.
+func (p *Push) Update(obj any) error {
+	key, err := p.name(obj)
+	if err != nil {
+		return fmt.Errorf("update of source %s: %w", p.Name(), err)
+	}
+	p.feed.Contact("")
+	item := Item{Key: key, Object: obj}
+	if o, ok := obj.(interface{ GetResourceVersion() string }); ok {
+		item.Version = o.GetResourceVersion()
+	}
+	if !p.feed.Set(item) {
+		p.feed.Announce(key)
+	}
+	return nil
+}
+
+// Delete removes an object and announces it as Deleted, with obj as its last state. A cache.DeletedFinalStateUnknown
+// stands for the object it contains. An object that was never handed over is announced all the same, because its
+// deletion may be all that is told of it. The error says that it can't be named.
+func (p *Push) Delete(obj any) error {
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = tombstone.Obj
+	}
+	key, err := p.name(obj)
+	if err != nil {
+		return fmt.Errorf("delete from source %s: %w", p.Name(), err)
+	}
+	p.feed.Contact("")
+	if !p.feed.Delete(key, obj) {
+		p.feed.AnnounceDeleted(key, obj)
+	}
+	return nil
+}
+
+// Run waits for the end of ctx and returns nil.
+func (p *Push) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (p *Push) name(obj any) (Key, error) {
+	key, err := p.key(obj)
+	if err == nil && key.Name == "" {
+		err = fmt.Errorf("%w: %T", ErrNoName, obj)
+	}
+	return key, err
+}
+
+func metaKey(obj any) (Key, error) {
+	o, err := meta.Accessor(obj)
+	if err != nil {
+		return Key{}, fmt.Errorf("%T is not a Kubernetes object, give NewPush a key function: %w", obj, err)
+	}
+	return Key{Namespace: o.GetNamespace(), Name: o.GetName()}, nil
+}

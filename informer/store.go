@@ -1,0 +1,81 @@
+package informer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// IndexFunc names the values under which an index files an object, such as the names of its owners. It must not modify
+// obj, and must always give the same values for the same object.
+type IndexFunc func(obj any) []string
+
+// entry is a stored object. It is never changed, only replaced.
+type entry struct {
+	object  any
+	version string
+}
+
+// store is the objects of a source and their indexes. Keys share their strings with the objects, and exist once for
+// each object and once more for each index value.
+type store struct {
+	entries map[Key]entry
+	indexes map[string]*index
+}
+
+type index struct {
+	values IndexFunc
+	keys   map[string]keySet
+}
+
+func newStore(indexers map[string]IndexFunc) store {
+	s := store{entries: map[Key]entry{}, indexes: map[string]*index{}}
+	for name, values := range indexers {
+		s.indexes[name] = &index{values: values, keys: map[string]keySet{}}
+	}
+	return s
+}
+
+func (s *store) put(key Key, e entry) {
+	s.remove(key)
+	s.entries[key] = e
+	for _, ix := range s.indexes {
+		for _, value := range ix.values(e.object) {
+			ix.keys[value] = ix.keys[value].with(key)
+		}
+	}
+}
+
+func (s *store) remove(key Key) {
+	old, ok := s.entries[key]
+	if !ok {
+		return
+	}
+	delete(s.entries, key)
+	for _, ix := range s.indexes {
+		for _, value := range ix.values(old.object) {
+			keys := ix.keys[value].without(key)
+			if keys.empty() {
+				delete(ix.keys, value)
+				continue
+			}
+			ix.keys[value] = keys
+		}
+	}
+}
+
+func (s *store) byIndex(name, value string) ([]Item, error) {
+	ix, ok := s.indexes[name]
+	if !ok {
+		names := slices.Sorted(maps.Keys(s.indexes))
+		return nil, fmt.Errorf("no index %q: this source has [%s], see Indexers of its configuration", name, strings.Join(names, " "))
+	}
+	keys := ix.keys[value].list()
+	items := make([]Item, 0, len(keys))
+	for _, key := range keys {
+		e := s.entries[key]
+		items = append(items, Item{Key: key, Object: e.object, Version: e.version})
+	}
+	return items, nil
+}

@@ -1,0 +1,209 @@
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// How long a stream waits before it tries again: shortest, longest, and each with up to as much again by chance.
+const (
+	minRetryDelay = 200 * time.Millisecond
+	maxRetryDelay = 10 * time.Second
+)
+
+// stream is one run of the list and watch of one namespace.
+type stream struct {
+	k         *Kubernetes
+	namespace string
+	// resumed is true when the store has been filled by an earlier run.
+	resumed bool
+	// down is true from a failure to the next contact.
+	down atomic.Bool
+	// listing is read-locked by the reflector's lists, which it does not wait for itself, and locked when ended is set.
+	listing sync.RWMutex
+	ended   bool
+}
+
+func newStream(k *Kubernetes, namespace string) *stream {
+	return &stream{k: k, namespace: namespace, resumed: k.freshness.listed(namespace)}
+}
+
+// run lists and watches until ctx ends.
+func (s *stream) run(ctx context.Context) {
+	logger := logr.New(newLogSink(s.k.config.Logger.With("source", s.k.Name())))
+	expected, err := s.k.newObject()
+	if err != nil {
+		s.failed(ctx, err)
+		<-ctx.Done()
+		return
+	}
+	reflector := cache.NewReflectorWithOptions(
+		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc:  s.list,
+			WatchFuncWithContext: s.watch,
+		}, s.k.config.Client),
+		expected,
+		&reflectorStore{k: s.k, namespace: s.namespace, contact: s.contact},
+		cache.ReflectorOptions{
+			Name:            s.k.Name(),
+			TypeDescription: s.k.gvk.String(),
+			Logger:          &logger,
+			Clock:           interruptibleClock{ctx: ctx},
+			Backoff: &wait.Backoff{
+				Duration: minRetryDelay,
+				Cap:      maxRetryDelay,
+				Factor:   2,
+				Jitter:   1,
+				Steps:    10,
+			},
+		},
+	)
+	reflector.RunWithContext(klog.NewContext(ctx, logger))
+	s.listing.Lock()
+	s.ended = true
+	s.listing.Unlock()
+}
+
+func (s *stream) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	s.listing.RLock()
+	defer s.listing.RUnlock()
+	if s.ended {
+		return nil, context.Canceled
+	}
+
+	list, err := s.k.newList()
+	if err != nil {
+		return nil, s.failed(ctx, err)
+	}
+	if s.resumed && options.ResourceVersion == "0" {
+		// "Any version" may be older than what the store holds already.
+		options.ResourceVersion = ""
+	}
+	o := s.options(options)
+	o.Limit, o.Continue = options.Limit, options.Continue
+	if err := s.k.config.Client.List(ctx, list, o); err != nil {
+		return nil, s.failed(ctx, fmt.Errorf("list %s: %w", s.k.Name(), err))
+	}
+	s.contact()
+	return list, nil
+}
+
+func (s *stream) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	list, err := s.k.newList()
+	if err != nil {
+		return nil, s.failed(ctx, err)
+	}
+	w, err := s.k.config.Client.Watch(ctx, list, s.options(options))
+	if err == nil {
+		s.contact()
+		return drainedWatch{w}, nil
+	}
+	wrapped := fmt.Errorf("watch %s: %w", s.k.Name(), err)
+	switch {
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		// Not an outage: the reflector lists anew.
+	case options.SendInitialEvents != nil && isRefusal(err):
+		// A server that does not stream lists. The reflector falls back to a list, whose result counts.
+	default:
+		wrapped = s.failed(ctx, wrapped)
+	}
+	if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
+		// The reflector recognises these only when they are not wrapped.
+		return nil, err
+	}
+	return nil, wrapped
+}
+
+func (s *stream) options(raw metav1.ListOptions) *client.ListOptions {
+	return &client.ListOptions{
+		Namespace:     s.namespace,
+		LabelSelector: s.k.config.LabelSelector,
+		FieldSelector: s.k.config.FieldSelector,
+		Raw:           &raw,
+	}
+}
+
+func (s *stream) contact() {
+	s.k.feed.Contact(s.namespace)
+	if s.down.Swap(false) {
+		s.k.config.Logger.Log("level", "info", "message", "source is connected again", "source", s.k.Name(), "namespace", s.namespace)
+	}
+}
+
+// failed notes an outage, and logs it when it begins. It is called where requests fail, because the reflector does not
+// report all failures. It returns err as one that has been noted.
+func (s *stream) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return notedError{err}
+	}
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) {
+		s.k.feed.Contact(s.namespace)
+	}
+	s.k.feed.Fail(s.namespace, err)
+	if !s.down.Swap(true) {
+		s.k.config.Logger.With("source", s.k.Name(), "namespace", s.namespace).Errorf(ctx, err, "source has lost contact, retrying")
+	}
+	return notedError{err}
+}
+
+// notedError is an error that the log has already, so that what the reflector says about it is for debugging only.
+type notedError struct{ error }
+
+func (e notedError) Unwrap() error { return e.error }
+
+// isRefusal is true for the answers that a later attempt would get again.
+func isRefusal(err error) bool {
+	var answer apierrors.APIStatus
+	return errors.As(err, &answer) && !apierrors.IsTooManyRequests(err)
+}
+
+// drainedWatch is a watch whose Stop returns when the goroutine behind it has ended.
+type drainedWatch struct{ watch.Interface }
+
+func (w drainedWatch) Stop() {
+	w.Interface.Stop()
+	for range w.ResultChan() {
+	}
+}
+
+// interruptibleClock is the real clock, but what waits on After waits no longer than ctx. The reflector does not look at
+// its context in one such place.
+type interruptibleClock struct {
+	clock.RealClock
+	ctx context.Context
+}
+
+func (c interruptibleClock) After(d time.Duration) <-chan time.Time {
+	fired := make(chan time.Time, 2)
+	ready := make(chan struct{})
+	var timer *time.Timer
+	forget := context.AfterFunc(c.ctx, func() {
+		<-ready
+		timer.Stop()
+		fired <- time.Now()
+	})
+	timer = time.AfterFunc(d, func() {
+		<-ready
+		forget()
+		fired <- time.Now()
+	})
+	close(ready)
+	return fired
+}

@@ -1,0 +1,130 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/giantswarm/micrologger"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// DropManagedFields is a transform that removes metadata.managedFields, which no resource reads and which is often
+// half of an object.
+func DropManagedFields(obj any) (any, error) {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, fmt.Errorf("drop managed fields: %w", err)
+	}
+	if accessor.GetManagedFields() != nil {
+		accessor.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+// TransformNothing is a transform that keeps objects as they are received.
+func TransformNothing(obj any) (any, error) { return obj, nil }
+
+// preparation makes received objects ready for the store.
+type preparation struct {
+	gvk        schema.GroupVersionKind
+	apiVersion string
+	user       cache.TransformFunc
+	strings    *interner
+	logger     micrologger.Logger
+}
+
+func newPreparation(gvk schema.GroupVersionKind, transform cache.TransformFunc, logger micrologger.Logger) *preparation {
+	return &preparation{
+		gvk:        gvk,
+		apiVersion: gvk.GroupVersion().String(),
+		user:       transform,
+		strings:    newInterner(),
+		logger:     logger,
+	}
+}
+
+// item returns what to store for a received object. It is false for what is no object at all.
+func (p *preparation) item(received any) (Item, bool) {
+	transformed, _ := p.transform(received)
+	obj, ok := transformed.(client.Object)
+	if !ok {
+		p.logger.Errorf(context.Background(), nil, "received a %T, which is not an object", received)
+		return Item{}, false
+	}
+	return Item{
+		Key:     Key{Namespace: obj.GetNamespace(), Name: obj.GetName()},
+		Object:  obj,
+		Version: obj.GetResourceVersion(),
+	}, true
+}
+
+// transform applies the user's transform and makes the result small. It never fails: what can't be transformed is kept.
+func (p *preparation) transform(received any) (any, error) {
+	obj, ok := received.(client.Object)
+	if !ok {
+		return received, nil
+	}
+	p.setKind(obj)
+	transformed, err := p.callUser(obj)
+	if err != nil {
+		p.logger.Errorf(context.Background(), err, "transform failed, %s is kept as received", client.ObjectKeyFromObject(obj))
+		transformed = obj
+	}
+	p.strings.compact(transformed)
+	return transformed, nil
+}
+
+func (p *preparation) callUser(obj client.Object) (_ client.Object, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("transform panicked: %v", r)
+		}
+	}()
+	key, version := client.ObjectKeyFromObject(obj), obj.GetResourceVersion()
+	result, err := p.user(obj)
+	if err != nil {
+		return nil, err
+	}
+	transformed, ok := result.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("transform returned a %T, which is not an object", result)
+	}
+	if client.ObjectKeyFromObject(transformed) != key || transformed.GetResourceVersion() != version {
+		return nil, fmt.Errorf("transform changed namespace, name or resource version")
+	}
+	return transformed, nil
+}
+
+// setKind gives an object its apiVersion and kind, which lists of typed objects leave out.
+func (p *preparation) setKind(obj runtime.Object) {
+	kind := obj.GetObjectKind()
+	if t, ok := kind.(*metav1.TypeMeta); ok {
+		t.APIVersion, t.Kind = p.apiVersion, p.gvk.Kind
+		return
+	}
+	if kind.GroupVersionKind() != p.gvk {
+		kind.SetGroupVersionKind(p.gvk)
+	}
+}
+
+// guard returns index functions that do not panic.
+func (p *preparation) guard(indexers map[string]IndexFunc) map[string]IndexFunc {
+	guarded := make(map[string]IndexFunc, len(indexers))
+	for name, values := range indexers {
+		guarded[name] = func(obj any) (result []string) {
+			defer func() {
+				if r := recover(); r != nil {
+					p.logger.Errorf(context.Background(), fmt.Errorf("%v", r), "index %s panicked", name)
+					result = nil
+				}
+			}()
+			return values(obj)
+		}
+	}
+	return guarded
+}

@@ -1,0 +1,168 @@
+package objectresource
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// covers tells whether current has every field of desired with an equal value. It knows no defaults and no
+// merge rules: false means that the API server has to be asked.
+func covers(current, desired any) bool {
+	switch d := desired.(type) {
+	case map[string]any:
+		c, ok := current.(map[string]any)
+		if !ok {
+			return false
+		}
+		for name, value := range d {
+			field, ok := c[name]
+			if !ok || !covers(field, value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		c, ok := current.([]any)
+		if !ok || len(c) != len(d) {
+			return false
+		}
+		for i := range d {
+			if !covers(c[i], d[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return equalScalars(current, desired)
+}
+
+// coversObject is covers for whole objects, to whose lists of owners and finalizers others may have added.
+func coversObject(current, desired map[string]any) bool {
+	for name, value := range desired {
+		if name == "metadata" {
+			continue
+		}
+		field, ok := current[name]
+		if !ok || !covers(field, value) {
+			return false
+		}
+	}
+	c, _ := current["metadata"].(map[string]any)
+	d, _ := desired["metadata"].(map[string]any)
+	for name, value := range d {
+		switch name {
+		case "ownerReferences", "finalizers":
+			have, _ := c[name].([]any)
+			want, _ := value.([]any)
+			for _, w := range want {
+				if !slices.ContainsFunc(have, func(h any) bool { return covers(h, w) }) {
+					return false
+				}
+			}
+		default:
+			if !covers(c[name], value) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func equalScalars(a, b any) bool {
+	if x, ok := number(a); ok {
+		y, ok := number(b)
+		return ok && x == y
+	}
+	switch a.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return a == b
+}
+
+// number reads a number, of which JSON decoding makes an int64 or a float64 depending on how it was written.
+func number(v any) (float64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return float64(n), true
+	case float64:
+		return n, true
+	}
+	return 0, false
+}
+
+// overlay returns base with the fields of top in place of its own: what a forced apply comes to, as far as that can be
+// known without the server.
+func overlay(base, top any) any {
+	b, ok := base.(map[string]any)
+	if !ok {
+		return top
+	}
+	t, ok := top.(map[string]any)
+	if !ok {
+		return top
+	}
+	merged := maps.Clone(b)
+	for name, value := range t {
+		merged[name] = overlay(b[name], value)
+	}
+	return merged
+}
+
+// hashPaths returns a short hash of which fields there are. When it differs from that of the fields applied last, some may
+// have to go away; the values are compared one by one, and are left out because they may be secret.
+func hashPaths(fields map[string]any) string {
+	h := sha256.New()
+	write := func(format string, args ...any) { fmt.Fprintf(h, format, args...) }
+	writePaths(write, fields)
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+func writePaths(write func(string, ...any), value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		write("{")
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			write("%q:", name)
+			writePaths(write, v[name])
+		}
+		write("}")
+	case []any:
+		write("[")
+		for _, element := range v {
+			writePaths(write, element)
+			write(",")
+		}
+		write("]")
+	}
+}
+
+// volatile are the fields of metadata that change by themselves.
+var volatile = [...]string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"}
+
+// stable returns an object without its status and without what changes by itself. The content is shared.
+func stable(object map[string]any) map[string]any {
+	kept := maps.Clone(object)
+	delete(kept, "status")
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		for _, name := range volatile {
+			delete(metadata, name)
+		}
+		kept["metadata"] = metadata
+	}
+	return kept
+}
+
+// fingerprint returns a hash of the objects, values included. It stays in memory.
+func fingerprint(objects ...map[string]any) ([sha256.Size]byte, error) {
+	b, err := json.Marshal(objects)
+	if err != nil {
+		return [sha256.Size]byte{}, err
+	}
+	return sha256.Sum256(b), nil
+}

@@ -1,0 +1,109 @@
+package objectresource
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+)
+
+// GetCurrentState implements framework.TypedCRUDResourceOps. It returns the objects that carry the label of the primary
+// and this resource.
+func (r *resource[O]) GetCurrentState(ctx context.Context, obj O) (State, error) {
+	owner, err := r.owner(obj)
+	if err != nil {
+		return State{}, err
+	}
+	namespaces := r.namespaces(obj, owner)
+	var state State
+	for _, k := range r.kinds {
+		items, err := r.ownedOf(ctx, k, owner, namespaces)
+		if err != nil {
+			return State{}, err
+		}
+		state.items = append(state.items, items...)
+	}
+	return state, nil
+}
+
+func (r *resource[O]) ownedOf(ctx context.Context, k kind, owner Owner, namespaces []string) ([]item, error) {
+	if k.store != nil && k.store.Status().Synced {
+		return storedItems(k, owner.label(r.config.Name))
+	}
+	if namespaced, err := r.config.Client.IsObjectNamespaced(Key{GVK: k.gvk}.empty()); meta.IsNoMatchError(err) {
+		return nil, nil // The definition of the kind is not installed: there is nothing of it.
+	} else if err != nil {
+		return nil, fmt.Errorf("find out whether a %s has a namespace: %w", k.gvk.GroupKind(), err)
+	} else if !namespaced || slices.Contains(namespaces, metav1.NamespaceAll) {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+
+	var items []item
+	for _, namespace := range namespaces {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
+		err := r.config.Client.List(ctx, list, client.InNamespace(namespace),
+			client.MatchingLabels{OwnerLabel: owner.label(r.config.Name)})
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list the objects of kind %s: %w", k.gvk.GroupKind(), err)
+		}
+		for i := range list.Items {
+			u := &list.Items[i]
+			u.SetGroupVersionKind(k.gvk)
+			items = append(items, item{key: keyOf(k.gvk, u), content: u, live: true, sensitive: isSecret(k.gvk)})
+		}
+	}
+	return items, nil
+}
+
+// storedItems reads the objects of a primary from a store.
+func storedItems(k kind, label string) ([]item, error) {
+	objects, err := k.store.ByIndex(OwnerIndex, label)
+	if err != nil {
+		return nil, framework.Permanent(fmt.Errorf("read the store of %s: %w: give it the index of OwnerIndexers", k.gvk.GroupKind(), err))
+	}
+	items := make([]item, 0, len(objects))
+	for _, o := range objects {
+		var u *unstructured.Unstructured
+		switch o := o.(type) {
+		case *unstructured.Unstructured:
+			u = o
+		case *metav1.PartialObjectMetadata:
+			return nil, framework.Permanent(fmt.Errorf("the store of %s holds metadata only: have it hold whole objects", k.gvk.GroupKind()))
+		default:
+			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+			if err != nil {
+				return nil, framework.Permanent(fmt.Errorf("convert a %T of the store of %s: %w", o, k.gvk.GroupKind(), err))
+			}
+			u = &unstructured.Unstructured{Object: fields}
+		}
+		u.SetGroupVersionKind(k.gvk)
+		items = append(items, item{key: keyOf(k.gvk, u), content: u, sensitive: isSecret(k.gvk)})
+	}
+	return items, nil
+}
+
+// lookUp reads an object from the API server. An object of a kind that is not installed is not there.
+func (r *resource[O]) lookUp(ctx context.Context, key Key) (*unstructured.Unstructured, bool, error) {
+	u := key.empty()
+	err := r.config.Client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, u)
+	switch {
+	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("read %s: %w", key, err)
+	}
+	u.SetGroupVersionKind(key.GVK)
+	return u, true, nil
+}

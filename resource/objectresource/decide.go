@@ -1,0 +1,149 @@
+package objectresource
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/context/requeuecontext"
+)
+
+// comparisons is how often an object is compared with what applying it would give while others are writing it.
+const comparisons = 3
+
+// decide returns what has to happen to a desired object: an item with the action Create or Update, or with none.
+//
+// An object that was not found is looked up first: it may be new to the store, or belong to somebody else. One that was
+// found and covers what is desired is left as it is, without a request. Only when it does not, which may be a matter of
+// defaults and notation, the server is asked what applying would change.
+func (r *resource[O]) decide(ctx context.Context, owner Owner, have item, found bool, want item) (item, error) {
+	if !found {
+		u, exists, err := r.lookUp(ctx, want.key)
+		if err != nil {
+			return item{}, err
+		}
+		if !exists {
+			r.settled.forget(want.key)
+			return creation(want), nil
+		}
+		have = item{key: want.key, content: u, live: true}
+	}
+	if err := r.claim(owner, want.key, have.content); err != nil {
+		return item{}, err
+	}
+	if have.content.GetDeletionTimestamp() != nil {
+		requeuecontext.SetAfter(ctx, vanishing)
+		return item{}, nil
+	}
+	if unchanged(have.content, want.content) {
+		r.settled.forget(want.key)
+		return item{}, nil
+	}
+	print, err := fingerprint(stable(have.content.Object), want.content.Object)
+	if err != nil {
+		return item{}, fmt.Errorf("compare %s: %w", want.key, err)
+	}
+	if r.settled.is(want.key, print) {
+		return item{}, nil
+	}
+
+	change, at, err := r.ask(ctx, owner, have, want)
+	if err == nil && change.action == "" && at == have.content.GetResourceVersion() {
+		r.settled.remember(want.key, print)
+	}
+	return change, err
+}
+
+// unchanged tells, without a request, that applying would change nothing. False means that it might.
+func unchanged(have, want *unstructured.Unstructured) bool {
+	return coversObject(have.Object, want.Object)
+}
+
+// creation is the change that creates an object.
+func creation(want item) item {
+	fields := maps.Clone(want.content.Object)
+	delete(fields, "apiVersion")
+	delete(fields, "kind")
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "name")
+		delete(metadata, "namespace")
+		fields["metadata"] = metadata
+	}
+	want.action = Create
+	want.fields = diff(nil, fields)
+	if want.sensitive {
+		redact(want.fields)
+	}
+	return want
+}
+
+// ask finds out from the API server what applying would change, by a dry run, which writes nothing. It returns the
+// change, and the resource version of the object that it holds for.
+func (r *resource[O]) ask(ctx context.Context, owner Owner, have, want item) (change item, at string, err error) {
+	u, live := have.content, have.live
+	for attempt := 1; ; attempt++ {
+		if !live {
+			exists := false
+			if u, exists, err = r.lookUp(ctx, want.key); err != nil {
+				return item{}, "", err
+			}
+			if !exists {
+				return creation(want), "", nil
+			}
+			if err := r.claim(owner, want.key, u); err != nil {
+				return item{}, "", err
+			}
+			if u.GetDeletionTimestamp() != nil {
+				requeuecontext.SetAfter(ctx, vanishing)
+				return item{}, "", nil
+			}
+		}
+
+		applied, err := r.dryRun(ctx, u, want)
+		raced := err == nil && applied.GetResourceVersion() != u.GetResourceVersion() || apierrors.IsConflict(err)
+		if raced && attempt < comparisons {
+			live = false
+			continue
+		}
+		if err != nil {
+			return item{}, "", requestError("compare", want, err)
+		}
+		return updating(u, applied, want), u.GetResourceVersion(), nil
+	}
+}
+
+// dryRun returns what applying want to u would give. Where a webhook has no part in dry runs it is what can be told
+// without the server.
+func (r *resource[O]) dryRun(ctx context.Context, u *unstructured.Unstructured, want item) (*unstructured.Unstructured, error) {
+	applied := want.content.DeepCopy()
+	applied.SetUID(u.GetUID())
+	err := r.config.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
+		client.FieldOwner(r.config.FieldManager), client.ForceOwnership, client.DryRunAll)
+	if apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run") {
+		merged, _ := overlay(u.Object, want.content.Object).(map[string]any)
+		return &unstructured.Unstructured{Object: merged}, nil
+	}
+	return applied, err
+}
+
+// updating is the change that makes u what applied is, without an action if that is the same.
+func updating(u, applied *unstructured.Unstructured, want item) item {
+	fields := diff(stable(u.Object), stable(applied.Object))
+	if len(fields) == 0 {
+		return item{}
+	}
+	if want.sensitive {
+		redact(fields)
+	}
+	want.action = Update
+	want.fields = fields
+	want.content = want.content.DeepCopy()
+	want.content.SetUID(u.GetUID())
+	return want
+}

@@ -1,0 +1,232 @@
+package objectresource
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+)
+
+// GetDesiredState implements framework.TypedCRUDResourceOps.
+func (r *resource[O]) GetDesiredState(ctx context.Context, obj O) (State, error) {
+	if deleting(obj) {
+		return State{terminating: true}, nil
+	}
+	owner, err := r.owner(obj)
+	if err != nil {
+		return State{}, err
+	}
+	objects, err := r.config.Desired(ctx, obj)
+	if err != nil {
+		return State{}, err
+	}
+
+	namespaces := r.namespaces(obj, owner)
+	state := State{items: make([]item, 0, len(objects))}
+	seen := make(map[Key]bool, len(objects))
+	for i, o := range objects {
+		it, err := r.desiredItem(o, owner, namespaces)
+		if err != nil {
+			return State{}, framework.Permanent(fmt.Errorf("desired object %d: %w", i, err))
+		}
+		if seen[it.key] {
+			return State{}, framework.Permanent(fmt.Errorf("desired object %d: %s is there twice", i, it.key))
+		}
+		seen[it.key] = true
+		state.items = append(state.items, it)
+	}
+	return state, nil
+}
+
+// deleting tells whether the primary is being deleted.
+func deleting(obj any) bool {
+	o, ok := obj.(interface{ GetDeletionTimestamp() *metav1.Time })
+	return ok && o.GetDeletionTimestamp() != nil
+}
+
+// desiredItem makes what is applied of what the author gave.
+func (r *resource[O]) desiredItem(o client.Object, owner Owner, namespaces []string) (item, error) {
+	if v := reflect.ValueOf(o); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return item{}, errors.New("is nil")
+	}
+	gvk, err := r.config.Client.GroupVersionKindFor(o)
+	if err != nil {
+		return item{}, fmt.Errorf("find the kind of a %T: %w: register its type in the client's scheme", o, err)
+	}
+	u, err := content(o, gvk)
+	if err != nil {
+		return item{}, fmt.Errorf("convert %s %s/%s: %w", gvk.GroupKind(), o.GetNamespace(), o.GetName(), err)
+	}
+	if u.GetName() == "" {
+		return item{}, fmt.Errorf("a %s has no name: set metadata.name (a generateName would make a new object each time)", gvk.GroupKind())
+	}
+	if err := r.place(u, owner); err != nil {
+		return item{}, err
+	}
+	it := item{key: keyOf(gvk, u), content: u, sensitive: isSecret(gvk)}
+	if !known(r.kinds, gvk) {
+		return item{}, fmt.Errorf("%s is a %s, which Kinds does not name: add it, otherwise the object would never be deleted", it.key, gvk)
+	}
+	if ns := it.key.Namespace; ns != "" && !slices.Contains(namespaces, ns) && !slices.Contains(namespaces, metav1.NamespaceAll) {
+		return item{}, fmt.Errorf("%s is outside of the namespaces %q: have Namespaces return its namespace, "+
+			"otherwise the object would never be deleted", it.key, namespaces)
+	}
+	if r.config.Sensitive != nil && r.config.Sensitive(o) {
+		it.sensitive = true
+	}
+	mark(u, owner, r.config.Name)
+	return it, nil
+}
+
+// content returns the object as unstructured content without what the server fills in. The object is not changed.
+func content(o client.Object, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	var fields map[string]any
+	if given, ok := o.(*unstructured.Unstructured); ok {
+		// By way of JSON, because authors fill maps with Go types that are none of JSON's.
+		b, err := json.Marshal(given.Object)
+		if err != nil {
+			return nil, err
+		}
+		if err := utiljson.Unmarshal(b, &fields); err != nil {
+			return nil, err
+		}
+	} else {
+		var err error
+		if fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(o); err != nil {
+			return nil, err
+		}
+	}
+	if isSecret(gvk) {
+		if err := normalizeSecret(fields); err != nil {
+			return nil, err
+		}
+	}
+	if _, ok := o.(*unstructured.Unstructured); !ok {
+		dropNulls(fields)
+	}
+	delete(fields, "status")
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		for name := range metadata {
+			switch name {
+			case "name", "namespace", "labels", "annotations", "ownerReferences", "finalizers":
+			default:
+				delete(metadata, name)
+			}
+		}
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(gvk)
+	return u, nil
+}
+
+// place gives the object the namespace of its owner unless it has one. Whether a kind has namespaces is not known before
+// its definition is installed; then the object stays as it is.
+func (r *resource[O]) place(u *unstructured.Unstructured, owner Owner) error {
+	namespaced, err := r.config.Client.IsObjectNamespaced(u)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("find out whether a %s has a namespace: %w", u.GroupVersionKind().GroupKind(), err)
+	case !namespaced && u.GetNamespace() != "":
+		return fmt.Errorf("%s %s has the namespace %q, but its kind has none: leave it empty",
+			u.GroupVersionKind().GroupKind(), u.GetName(), u.GetNamespace())
+	case namespaced && u.GetNamespace() == "":
+		if owner.Namespace == "" {
+			return fmt.Errorf("%s %s has no namespace, and neither has its owner: set metadata.namespace",
+				u.GroupVersionKind().GroupKind(), u.GetName())
+		}
+		u.SetNamespace(owner.Namespace)
+	}
+	return nil
+}
+
+// mark writes on the object whose it is.
+func mark(u *unstructured.Unstructured, owner Owner, resource string) {
+	labels := maps.Clone(u.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[OwnerLabel] = owner.label(resource)
+	u.SetLabels(labels)
+
+	if ref, ok := owner.reference(u.GetNamespace()); ok {
+		refs, _, _ := unstructured.NestedSlice(u.Object, "metadata", "ownerReferences")
+		_ = unstructured.SetNestedSlice(u.Object, append(refs, ref), "metadata", "ownerReferences")
+	}
+
+	annotations := maps.Clone(u.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[OwnerAnnotation] = owner.String()
+	annotations[ResourceAnnotation] = resource
+	annotations[AppliedAnnotation] = ""
+	u.SetAnnotations(annotations)
+	annotations[AppliedAnnotation] = keyOf(u.GroupVersionKind(), u).place() + "#" + hashPaths(u.Object)
+	u.SetAnnotations(annotations)
+}
+
+func isSecret(gvk schema.GroupVersionKind) bool {
+	return gvk.GroupKind() == corev1.SchemeGroupVersion.WithKind("Secret").GroupKind()
+}
+
+// normalizeSecret moves stringData into data, as the server does: stringData is never read back, and would be taken for
+// a difference each time.
+func normalizeSecret(fields map[string]any) error {
+	given, _ := fields["data"].(map[string]any)
+	data := make(map[string]any, len(given))
+	for name, value := range given {
+		if value == nil {
+			value = "" // how an empty []byte is written
+		}
+		data[name] = value
+	}
+	text, _ := fields["stringData"].(map[string]any)
+	for name, value := range text {
+		s, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("stringData[%q] is not a string", name)
+		}
+		data[name] = base64.StdEncoding.EncodeToString([]byte(s))
+	}
+	delete(fields, "stringData")
+	delete(fields, "data")
+	if len(data) > 0 {
+		fields["data"] = data
+	}
+	return nil
+}
+
+// dropNulls removes what a Go type writes for a nil without omitempty: applied as null it would take fields away.
+func dropNulls(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, field := range v {
+			if field == nil {
+				delete(v, name)
+				continue
+			}
+			dropNulls(field)
+		}
+	case []any:
+		for _, element := range v {
+			dropNulls(element)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package objectresource
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Key names an object of the cluster. It is comparable.
+type Key struct {
+	// GVK is the kind, with the version in which the object is read and written.
+	GVK schema.GroupVersionKind
+	// Namespace is empty for kinds without namespaces.
+	Namespace string
+	Name      string
+}
+
+// String returns the key as it stands in errors, such as "Deployment.apps default/web".
+func (k Key) String() string {
+	return fmt.Sprintf("%s %s", k.GVK.GroupKind(), k.place())
+}
+
+// place is the namespace and name of the object.
+func (k Key) place() string {
+	if k.Namespace == "" {
+		return k.Name
+	}
+	return k.Namespace + "/" + k.Name
+}
+
+// empty returns an object of this key without anything else.
+func (k Key) empty() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(k.GVK)
+	u.SetNamespace(k.Namespace)
+	u.SetName(k.Name)
+	return u
+}
+
+func keyOf(gvk schema.GroupVersionKind, u *unstructured.Unstructured) Key {
+	return Key{GVK: gvk, Namespace: u.GetNamespace(), Name: u.GetName()}
+}

@@ -53,14 +53,15 @@ func (f *Framework) release(ctx context.Context, obj any) error {
 	return f.finalizers.RemoveFinalizer(ctx, obj, f.config.Finalizer)
 }
 
-// reconcileGone processes the deletions of objects that are not in the source any more.
-func (f *Framework) reconcileGone(ctx context.Context, key informer.Key) result {
+// reconcileGone processes the deletions of objects that are not in the source any more, and returns the result of the
+// last one.
+func (f *Framework) reconcileGone(ctx context.Context, key informer.Key) (res result) {
 	for {
 		last, ok := f.tombstones.first(key)
 		if !ok {
-			return result{outcome: succeeded}
+			return res
 		}
-		res := f.processGone(ctx, key, last)
+		res = f.processGone(ctx, key, last)
 		if res.err != nil || res.outcome == waiting {
 			return res
 		}

@@ -74,8 +74,8 @@ func (f *Framework) Sources() []informer.Source {
 // time, also before Run.
 func (f *Framework) Enqueue(key informer.Key) { f.queue.add(key, freshLane) }
 
-// EnqueueAfter reconciles an object after d, unless it is reconciled successfully before.
-func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) { f.queue.after(key, d) }
+// EnqueueAfter reconciles an object after d at the latest, unless it is reconciled successfully before.
+func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) { f.queue.within(key, d) }
 
 // Boot is Run under the name that the framework's predecessors gave it.
 func (f *Framework) Boot(ctx context.Context) error { return f.Run(ctx) }

@@ -29,7 +29,7 @@ type queue struct {
 type again struct {
 	backOff backoff.BackOff
 	timer   *time.Timer
-	retries int
+	due     time.Time
 }
 
 func newQueue(backOffFactory func() backoff.BackOff) *queue {
@@ -68,15 +68,10 @@ func (q *queue) done(key informer.Key) {
 func (q *queue) retry(key informer.Key) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	a := q.again[key]
-	if a == nil {
-		a = &again{}
-		q.again[key] = a
-	}
+	a := q.entry(key)
 	if a.backOff == nil {
 		a.backOff = q.backOffFactory()
 	}
-	a.retries++
 	d := a.backOff.NextBackOff()
 	if d == backoff.Stop {
 		d = maxRetryInterval
@@ -89,13 +84,30 @@ func (q *queue) retry(key informer.Key) time.Duration {
 func (q *queue) after(key informer.Key, d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	a := q.entry(key)
+	a.backOff = nil
+	q.schedule(key, a, d)
+}
+
+// within adds a key again after d at the latest: an earlier time that was set already stays.
+func (q *queue) within(key informer.Key, d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a := q.entry(key)
+	now := time.Now()
+	pending := a.timer != nil && a.due.After(now)
+	if !pending || now.Add(d).Before(a.due) {
+		q.schedule(key, a, d)
+	}
+}
+
+func (q *queue) entry(key informer.Key) *again {
 	a := q.again[key]
 	if a == nil {
 		a = &again{}
 		q.again[key] = a
 	}
-	a.backOff, a.retries = nil, 0
-	q.schedule(key, a, d)
+	return a
 }
 
 func (q *queue) schedule(key informer.Key, a *again, d time.Duration) {
@@ -105,6 +117,7 @@ func (q *queue) schedule(key informer.Key, a *again, d time.Duration) {
 	if q.closed {
 		return
 	}
+	a.due = time.Now().Add(d)
 	a.timer = time.AfterFunc(d, func() { q.add(key, backlogLane) })
 }
 

@@ -177,6 +177,26 @@ func TestForgettingStopsTheRetry(t *testing.T) {
 	})
 }
 
+func TestEnqueueingLaterDoesNotDelayWhatIsDueEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(constant)
+		defer q.shutDown()
+		start := time.Now()
+		for _, d := range []time.Duration{time.Hour, time.Minute, 2 * time.Hour} {
+			q.within(key("a"), d)
+		}
+		k, _ := q.get()
+		if got := time.Since(start); got != time.Minute {
+			t.Errorf("the key came after %v, want the earliest time, 1m", got)
+		}
+		q.within(k, time.Hour)
+		q.done(k)
+		if _, ok := q.get(); !ok || time.Since(start) != time.Hour+time.Minute {
+			t.Errorf("the key came again after %v, want 1h1m", time.Since(start))
+		}
+	})
+}
+
 func TestR3ABackOffThatStopsIsContinued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(func() backoff.BackOff { return &backoff.StopBackOff{} })

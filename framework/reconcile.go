@@ -46,15 +46,17 @@ func (f *Framework) reconcileKey(ctx context.Context, key informer.Key) {
 	defer f.metrics.active.Dec()
 
 	res := f.reconcileGone(ctx, key)
+	f.metrics.reconciled(res, time.Since(start))
 	if res.err == nil && res.outcome != waiting {
+		start = time.Now()
 		res = f.reconcileObject(ctx, key)
+		f.metrics.reconciled(res, time.Since(start))
 	}
-	f.finish(ctx, key, res, time.Since(start))
+	f.finish(ctx, key, res)
 }
 
-// finish decides on the next look at a key, and tells people and metrics.
-func (f *Framework) finish(ctx context.Context, key informer.Key, res result, took time.Duration) {
-	f.metrics.reconciled(res, took)
+// finish decides on the next look at a key, and tells people of errors.
+func (f *Framework) finish(ctx context.Context, key informer.Key, res result) {
 	switch {
 	case res.err != nil && ctx.Err() != nil:
 		// Interrupted by the end of Run: whoever runs next starts over.

@@ -155,14 +155,19 @@ func TestMetrics(t *testing.T) {
 			put(t, source, configMap(name))
 		}
 		put(t, watched, configMap("w"))
+		put(t, source, configMap("brief"))
+		synctest.Wait()
+		remove(t, source, configMap("brief"))
 		synctest.Wait()
 
 		for metric, want := range map[string]float64{
-			`operatorkit_framework_events_total{framework="one",kind="added",source="objects"}`:                      3,
+			`operatorkit_framework_events_total{framework="one",kind="added",source="objects"}`:                      4,
+			`operatorkit_framework_events_total{framework="one",kind="deleted",source="objects"}`:                    1,
+			`operatorkit_framework_reconciliation_duration_seconds{event="delete",framework="one",result="success"}`: 1,
 			`operatorkit_framework_events_total{framework="one",kind="added",source="watched"}`:                      1,
-			`operatorkit_framework_reconciliation_duration_seconds{event="update",framework="one",result="success"}`: 1,
+			`operatorkit_framework_reconciliation_duration_seconds{event="update",framework="one",result="success"}`: 2,
 			`operatorkit_framework_reconciliation_duration_seconds{event="update",framework="one",result="error"}`:   2,
-			`operatorkit_framework_step_duration_seconds{framework="one",resource="r",step="ensure_created"}`:        3,
+			`operatorkit_framework_step_duration_seconds{framework="one",resource="r",step="ensure_created"}`:        4,
 			`operatorkit_framework_step_errors_total{framework="one",resource="r",step="ensure_created"}`:            2,
 			`operatorkit_framework_errors_total{framework="one"}`:                                                    2,
 			`operatorkit_framework_retries_total{framework="one"}`:                                                   2,

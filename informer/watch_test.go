@@ -1,0 +1,139 @@
+package informer_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+func TestWatchSendsEventsAndClosesItsChannels(t *testing.T) {
+	instance, namespace := namespaceOf(t)
+	c := newClient(t, instance.RESTConfig())
+	w := &wire{}
+	source, err := informer.NewKubernetes(configMapConfig(t, newClient(t, w.install(t, instance.RESTConfig())), namespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	deletes, updates, failures := source.Watch(ctx)
+	take := func(from <-chan watch.Event, want watch.EventType) *corev1.ConfigMap {
+		t.Helper()
+		select {
+		case e, ok := <-from:
+			if !ok || e.Type != want {
+				t.Fatalf("event %v, open %t; want %s", e.Type, ok, want)
+			}
+			return e.Object.(*corev1.ConfigMap)
+		case <-time.After(patience):
+			t.Fatalf("no event %s came", want)
+		}
+		return nil
+	}
+
+	obj := named(namespace, "x")
+	create(t, c, obj)
+	got := take(updates, watch.Added)
+	got.Data["key"] = "spoiled"
+	if mine := stored(t, source, obj).(*corev1.ConfigMap); mine.Data["key"] == "spoiled" {
+		t.Error("the receiver shares its object with the store")
+	}
+
+	// Nobody reads meanwhile, and the many changes become one.
+	for i := range 20 {
+		label(t, c, obj, fmt.Sprint(i))
+	}
+	eventually(t, "the last change is stored", func() bool {
+		return stored(t, source, obj).(client.Object).GetLabels()["test"] == "19"
+	})
+	count := 0
+	for latest := ""; latest != "19"; count++ {
+		latest = take(updates, watch.Modified).Labels["test"]
+	}
+	if count > 3 {
+		t.Errorf("%d events for 20 changes that nobody took", count)
+	}
+
+	remove(t, c, obj)
+	if last := take(deletes, watch.Deleted); last.Labels["test"] != "19" {
+		t.Errorf("the last state has labels %v", last.Labels)
+	}
+
+	w.set(true)
+	select {
+	case err := <-failures:
+		if err == nil {
+			t.Error("a nil error was sent")
+		}
+	case <-time.After(patience):
+		t.Fatal("the outage was not reported")
+	}
+
+	cancel()
+	for range deletes {
+		t.Error("a deletion that did not happen")
+	}
+	for range updates {
+		t.Error("an update that did not happen")
+	}
+	for range failures {
+		// The error of a later attempt may still be there.
+	}
+}
+
+func TestWatchNeverMissesADeletionThatWaits(t *testing.T) {
+	instance, namespace := namespaceOf(t)
+	c := newClient(t, instance.RESTConfig())
+	source, err := informer.NewKubernetes(configMapConfig(t, c, namespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	deletes, updates, failures := source.Watch(ctx)
+	if err := source.WaitForSync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	// While nobody reads, one object comes, goes and comes again.
+	create(t, c, named(namespace, "first"))
+	for range 2 {
+		obj := named(namespace, "x")
+		create(t, c, obj)
+		remove(t, c, obj)
+	}
+	last := named(namespace, "x")
+	create(t, c, last)
+	create(t, c, named(namespace, "end"))
+	eventually(t, "all is stored", func() bool { return source.Status().Objects == 3 })
+
+	existing := map[string]string{}
+	deleted := 0
+	for len(existing) < 3 {
+		select {
+		case e := <-deletes:
+			delete(existing, e.Object.(client.Object).GetName())
+			deleted++
+		case e := <-updates:
+			existing[e.Object.(client.Object).GetName()] = string(e.Object.(client.Object).GetUID())
+		case <-time.After(patience):
+			t.Fatalf("events are missing, known are %v", existing)
+		}
+	}
+	if existing["x"] != string(last.UID) || deleted != 2 {
+		t.Errorf("x has uid %s after %d deletions, want %s after 2", existing["x"], deleted, last.UID)
+	}
+	cancel()
+	for range deletes {
+	}
+	for range updates {
+	}
+	for range failures {
+	}
+}

@@ -1,0 +1,110 @@
+package operator
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/giantswarm/micrologger"
+	"github.com/prometheus/client_golang/prometheus"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// Config configures an Operator.
+type Config struct {
+	// Name identifies the operator in logs, metrics and its lease. Required.
+	Name string
+	// Logger receives what the operator itself has to say. Required.
+	Logger micrologger.Logger
+	// RESTConfig is for definitions and leases. It is not changed. Required with CRDs and with LeaderElection.
+	RESTConfig *rest.Config
+	// Frameworks run while this replica leads. Their names differ. Required.
+	Frameworks []*framework.Framework
+	// Sources run on every replica, in addition to those of the frameworks, which need not be named here. Default: none.
+	Sources []informer.Source
+	// CRDs are created, or updated in place, and served before the sources start. They are never deleted. Default: none.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
+	// LeaderElection lets one of several replicas work. Default: off.
+	LeaderElection LeaderElectionConfig
+	// ListenAddress is the host and port of /healthz, /readyz and /metrics, such as ":8080" in a Pod. Default: empty,
+	// which is off.
+	ListenAddress string
+	// Registry is what /metrics shows; the operator adds its own metrics. Default: a new one.
+	Registry *prometheus.Registry
+	// BackOffFactory makes the backoff for ensuring one definition. Default: framework.DefaultBackOffFactory(), which
+	// does not give up.
+	BackOffFactory func() backoff.BackOff
+}
+
+func (c *Config) setDefaults() {
+	c.Frameworks = slices.Clone(c.Frameworks)
+	c.Sources = slices.Clone(c.Sources)
+	c.CRDs = slices.Clone(c.CRDs)
+	if c.Registry == nil {
+		c.Registry = prometheus.NewRegistry()
+	}
+	if c.BackOffFactory == nil {
+		c.BackOffFactory = framework.DefaultBackOffFactory()
+	}
+	c.LeaderElection.setDefaults(c.Name)
+}
+
+func (c *Config) validate() error {
+	var faults faults
+	if c.Name == "" {
+		faults.add("Name must not be empty")
+	}
+	if c.Logger == nil {
+		faults.add("Logger must not be nil")
+	}
+	if c.RESTConfig == nil && len(c.CRDs) > 0 {
+		faults.add("RESTConfig must not be nil when CRDs are set")
+	}
+	if c.RESTConfig == nil && c.LeaderElection.Enabled {
+		faults.add("RESTConfig must not be nil when LeaderElection is enabled")
+	}
+	if len(c.Frameworks) == 0 {
+		faults.add("Frameworks must not be empty")
+	}
+	names := map[string]bool{}
+	for i, f := range c.Frameworks {
+		switch {
+		case f == nil:
+			faults.add("Frameworks[%d] must not be nil", i)
+		case names[f.Name()]:
+			faults.add("Frameworks[%d] must not have the name %q of an earlier one", i, f.Name())
+		default:
+			names[f.Name()] = true
+		}
+	}
+	for i, s := range c.Sources {
+		if s == nil {
+			faults.add("Sources[%d] must not be nil", i)
+		}
+	}
+	for i, crd := range c.CRDs {
+		if crd == nil {
+			faults.add("CRDs[%d] must not be nil", i)
+		}
+	}
+	c.LeaderElection.validate(&faults)
+	return faults.of("operator.Config")
+}
+
+// faults collects what is wrong with a configuration.
+type faults []string
+
+func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
+
+// of returns an error for which framework.IsInvalidConfig holds, or nil when nothing is wrong.
+func (f faults) of(config string) error {
+	if len(f) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %s", framework.ErrInvalidConfig, config, strings.Join(f, "; "))
+}

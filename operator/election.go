@@ -1,0 +1,211 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/giantswarm/micrologger"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator/logging"
+)
+
+// The defaults of a LeaderElectionConfig, which are those of Kubernetes' own components.
+const (
+	DefaultLeaseDuration = 15 * time.Second
+	DefaultRenewDeadline = 10 * time.Second
+	DefaultRetryPeriod   = 2 * time.Second
+)
+
+// ErrLeaseLost is in the chain of what Run returns when the lease could not be renewed in time.
+var ErrLeaseLost = errors.New("leader election: lease lost")
+
+// LeaderElectionConfig configures the election of the one replica that works. It uses a Lease of coordination.k8s.io,
+// and needs the verbs get, create and update for it.
+type LeaderElectionConfig struct {
+	// Enabled turns it on. Default: off, for operators with one replica.
+	Enabled bool
+	// Namespace is where the lease is. Required when Enabled.
+	Namespace string
+	// Name is the name of the lease. Replicas with the same one elect one of them. Default: the name of the operator.
+	Name string
+	// Identity tells replicas apart. Default: the host's name and a random part.
+	Identity string
+	// LeaseDuration is how long others wait after the last renewal before they take over, in whole seconds. Default:
+	// DefaultLeaseDuration (15 s).
+	LeaseDuration time.Duration
+	// RenewDeadline is how long the leader tries to renew before it gives up. It is less than LeaseDuration. Default:
+	// DefaultRenewDeadline (10 s).
+	RenewDeadline time.Duration
+	// RetryPeriod is the pause between two tries to get or renew the lease. It is less than RenewDeadline by a fifth at
+	// least. Default: DefaultRetryPeriod (2 s).
+	RetryPeriod time.Duration
+}
+
+func (c *LeaderElectionConfig) setDefaults(operator string) {
+	if c.Name == "" {
+		c.Name = operator
+	}
+	if c.Identity == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown-host"
+		}
+		c.Identity = host + "_" + string(uuid.NewUUID())
+	}
+	if c.LeaseDuration == 0 {
+		c.LeaseDuration = DefaultLeaseDuration
+	}
+	if c.RenewDeadline == 0 {
+		c.RenewDeadline = DefaultRenewDeadline
+	}
+	if c.RetryPeriod == 0 {
+		c.RetryPeriod = DefaultRetryPeriod
+	}
+}
+
+func (c *LeaderElectionConfig) validate(faults *faults) {
+	if !c.Enabled {
+		return
+	}
+	if c.Namespace == "" {
+		faults.add("LeaderElection.Namespace must not be empty")
+	}
+	if c.LeaseDuration < time.Second {
+		faults.add("LeaderElection.LeaseDuration must be a second at least, is %s", c.LeaseDuration)
+	}
+	if c.RenewDeadline >= c.LeaseDuration {
+		faults.add("LeaderElection.RenewDeadline must be less than LeaseDuration (%s), is %s", c.LeaseDuration, c.RenewDeadline)
+	}
+	if limit := time.Duration(leaderelection.JitterFactor * float64(c.RetryPeriod)); c.RetryPeriod <= 0 || limit >= c.RenewDeadline {
+		faults.add("LeaderElection.RetryPeriod times %g must be less than RenewDeadline (%s), is %s",
+			leaderelection.JitterFactor, c.RenewDeadline, c.RetryPeriod)
+	}
+}
+
+// election makes one replica of several the leader.
+type election struct {
+	config LeaderElectionConfig
+	logger micrologger.Logger
+	lock   resourcelock.Interface
+}
+
+func newElection(config LeaderElectionConfig, restConfig *rest.Config, httpClient *http.Client, logger micrologger.Logger) (*election, error) {
+	// A request that hangs must not cost the lease: there is time for a second one.
+	bounded := *httpClient
+	bounded.Timeout = max(config.RenewDeadline/2, time.Second)
+	leases, err := coordinationv1.NewForConfigAndClient(restConfig, &bounded)
+	if err != nil {
+		return nil, fmt.Errorf("make the client for leases: %w", err)
+	}
+	return &election{
+		config: config,
+		logger: logger.With("lease", config.Namespace+"/"+config.Name, "identity", config.Identity),
+		lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: config.Namespace, Name: config.Name},
+			Client:     leases,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: config.Identity},
+		},
+	}, nil
+}
+
+// lead waits until this replica leads, and has work done until ctx ends or the lease is lost. The lease is released
+// when the work has ended, unless it was lost.
+func (e *election) lead(ctx context.Context, work func(context.Context) error) error {
+	leading := make(chan struct{})
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name:          e.config.Name,
+		Lock:          e.lock,
+		LeaseDuration: e.config.LeaseDuration,
+		RenewDeadline: e.config.RenewDeadline,
+		RetryPeriod:   e.config.RetryPeriod,
+		// The elector would release a lost lease while work is still going on: releasing is up to this package.
+		ReleaseOnCancel: false,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { close(leading) },
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("%w: operator.Config: LeaderElection: %w", framework.ErrInvalidConfig, err)
+	}
+
+	// The election goes on while the work is being stopped: its end would be the end of the lease.
+	electing, stopElecting := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logging.Logr(e.logger)))
+	defer stopElecting()
+	working, stopWork := context.WithCancelCause(ctx)
+	defer stopWork(nil)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		elector.Run(electing)
+		if electing.Err() == nil {
+			e.log("error", "lease lost", "error", e.lost().Error())
+			stopWork(ErrLeaseLost)
+		}
+	}()
+
+	select {
+	case <-ctx.Done():
+	case <-leading:
+		e.log("info", "leading")
+		err = work(working)
+	}
+	if errors.Is(context.Cause(working), ErrLeaseLost) {
+		return errors.Join(e.lost(), err)
+	}
+	stopElecting()
+	<-over
+	e.release(context.WithoutCancel(ctx))
+	return err
+}
+
+func (e *election) lost() error {
+	return fmt.Errorf("%w: lease %s/%s was not renewed within %s", ErrLeaseLost, e.config.Namespace, e.config.Name, e.config.RenewDeadline)
+}
+
+// release gives the lease up, if this replica holds it, so that the next one need not wait for its end. It must not be
+// called during the election, because the lock is not for concurrent use.
+func (e *election) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, e.config.RenewDeadline)
+	defer cancel()
+	released := false
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		record, _, err := e.lock.Get(ctx)
+		if err != nil || record.HolderIdentity != e.config.Identity {
+			return client.IgnoreNotFound(err)
+		}
+		now := metav1.Now()
+		err = e.lock.Update(ctx, resourcelock.LeaderElectionRecord{
+			LeaderTransitions:    record.LeaderTransitions,
+			LeaseDurationSeconds: 1,
+			AcquireTime:          now,
+			RenewTime:            now,
+		})
+		released = err == nil
+		return err
+	})
+	switch {
+	case err != nil:
+		e.log("warning", "lease can't be released, others take over when it ends", "error", err.Error())
+	case released:
+		e.log("info", "lease released")
+	}
+}
+
+func (e *election) log(level, message string, fields ...any) {
+	e.logger.Log(append([]any{"level", level, "message", message}, fields...)...)
+}

@@ -1,0 +1,210 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/informer/crdclient"
+)
+
+// Operator runs frameworks and what they need. Make one with New and run it once.
+type Operator struct {
+	config     Config
+	sources    []informer.Source
+	crds       framework.CRDClient
+	election   *election
+	httpClient *http.Client
+	leading    prometheus.Gauge
+
+	begun      atomic.Bool
+	crdsServed atomic.Bool
+	addr       atomic.Pointer[net.Addr]
+}
+
+// New returns an operator, or an error for which framework.IsInvalidConfig holds and which lists every fault. It sends
+// no request.
+func New(config Config) (*Operator, error) {
+	config.setDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	o := &Operator{
+		config: config,
+		leading: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name:        "operatorkit_operator_leading",
+			Help:        "Whether this replica runs the frameworks of the operator: 1 when it does, 0 otherwise.",
+			ConstLabels: prometheus.Labels{"operator": config.Name},
+		}),
+	}
+	if err := o.collectSources(); err != nil {
+		return nil, err
+	}
+	if err := o.connect(); err != nil {
+		return nil, err
+	}
+	if err := config.Registry.Register(o.leading); err != nil {
+		return nil, fmt.Errorf("%w: operator.Config: Registry: %w", framework.ErrInvalidConfig, err)
+	}
+	return o, nil
+}
+
+// collectSources lists every source once.
+func (o *Operator) collectSources() error {
+	all := o.config.Sources
+	for _, f := range o.config.Frameworks {
+		all = append(all, f.Sources()...)
+	}
+	var faults faults
+	names := map[string]bool{}
+	for _, s := range all {
+		if slices.Contains(o.sources, s) {
+			continue
+		}
+		if names[s.Name()] {
+			faults.add("two sources are named %q: use one for both, or name them apart", s.Name())
+		}
+		names[s.Name()] = true
+		o.sources = append(o.sources, s)
+	}
+	return faults.of("operator.Config")
+}
+
+// connect makes the clients, as far as they are needed.
+func (o *Operator) connect() error {
+	c := o.config
+	if len(c.CRDs) == 0 && !c.LeaderElection.Enabled {
+		return nil
+	}
+	httpClient, err := rest.HTTPClientFor(c.RESTConfig)
+	if err != nil {
+		return fmt.Errorf("%w: operator.Config: RESTConfig: %w", framework.ErrInvalidConfig, err)
+	}
+	o.httpClient = httpClient
+	if len(c.CRDs) > 0 {
+		apiClient, err := client.New(c.RESTConfig, client.Options{HTTPClient: httpClient, Scheme: runtime.NewScheme()})
+		if err != nil {
+			return fmt.Errorf("make the client for custom resource definitions: %w", err)
+		}
+		o.crds, err = crdclient.New(crdclient.Config{Client: apiClient, Logger: c.Logger})
+		if err != nil {
+			return fmt.Errorf("make the client for custom resource definitions: %w", err)
+		}
+	}
+	if c.LeaderElection.Enabled {
+		o.election, err = newElection(c.LeaderElection, c.RESTConfig, httpClient, c.Logger)
+	}
+	return err
+}
+
+// Addr returns the address of the listener. It is nil before Run has bound it, and without one.
+func (o *Operator) Addr() net.Addr {
+	if addr := o.addr.Load(); addr != nil {
+		return *addr
+	}
+	return nil
+}
+
+// Run runs the operator until ctx ends, and returns nil then. Otherwise it returns, once everything has stopped, the
+// errors of all parts that failed, joined. It may be called once.
+func (o *Operator) Run(ctx context.Context) error {
+	if o.begun.Swap(true) {
+		return fmt.Errorf("run operator %q: %w: it has been run before; make a new one", o.config.Name, framework.ErrExecutionFailed)
+	}
+	if o.httpClient != nil {
+		defer utilnet.CloseIdleConnectionsFor(o.httpClient.Transport)
+	}
+	if err := o.run(ctx); err != nil {
+		return fmt.Errorf("run operator %q: %w", o.config.Name, err)
+	}
+	return nil
+}
+
+func (o *Operator) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	server, err := o.listen(cancel)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(o.runParts(ctx, cancel), server.close())
+	o.log("info", "stopped")
+	return err
+}
+
+// runParts runs the parts in their order. Stopping goes the other way.
+func (o *Operator) runParts(ctx context.Context, cancel context.CancelFunc) error {
+	if err := o.ensureCRDs(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	sourcesCtx, stopSources := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopSources()
+	sources := parts{failed: cancel}
+	for _, s := range o.sources {
+		sources.run("source", s.Name(), func() error { return s.Run(sourcesCtx) })
+	}
+	o.log("info", "started", "frameworks", len(o.config.Frameworks), "sources", len(o.sources))
+
+	var err error
+	if o.election != nil {
+		err = o.election.lead(ctx, o.runFrameworks)
+	} else {
+		err = o.runFrameworks(ctx)
+	}
+	stopSources()
+	return errors.Join(err, sources.wait())
+}
+
+// ensureCRDs has the definitions served. That ctx ends is not an error.
+func (o *Operator) ensureCRDs(ctx context.Context) error {
+	for _, crd := range o.config.CRDs {
+		err := o.crds.EnsureCreated(ctx, crd, o.config.BackOffFactory())
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		o.log("info", "definition is served", "crd", crd.Name)
+	}
+	o.crdsServed.Store(true)
+	return nil
+}
+
+// runFrameworks runs the frameworks until ctx ends or one of them fails.
+func (o *Operator) runFrameworks(ctx context.Context) error {
+	o.leading.Set(1)
+	defer o.leading.Set(0)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	frameworks := parts{failed: cancel}
+	for _, f := range o.config.Frameworks {
+		frameworks.run("framework", f.Name(), func() error { return f.Run(ctx) })
+	}
+	return frameworks.wait()
+}
+
+// unserved returns the definitions while they are not known to be served.
+func (o *Operator) unserved() []*apiextensionsv1.CustomResourceDefinition {
+	if o.crdsServed.Load() {
+		return nil
+	}
+	return o.config.CRDs
+}
+
+func (o *Operator) log(level, message string, fields ...any) {
+	o.config.Logger.Log(append([]any{"level", level, "message", message, "operator", o.config.Name}, fields...)...)
+}

@@ -1,0 +1,30 @@
+package operator
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/resource/objectresource"
+)
+
+// NewOwnedSource returns a source of those objects of a kind that objectresource, configmapresource and secretresource
+// have made, in the namespaces of the operator. It is what their Stores and Store want, and to be watched with
+// objectresource.OwnerMap. Objects of others are neither received nor held.
+func (d *Dependencies) NewOwnedSource(object client.Object) (*informer.Kubernetes, error) {
+	gvk, err := d.Client.GroupVersionKindFor(object)
+	if err != nil {
+		return nil, fmt.Errorf("make a source of owned %T: %w: is it in the scheme?", object, err)
+	}
+	owned, err := labels.NewRequirement(objectresource.OwnerLabel, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("make a source of owned %T: %w", object, err)
+	}
+	return informer.NewKubernetes(informer.KubernetesConfig{
+		Client: d.Client, Object: object, Name: "owned " + gvk.GroupKind().String(), Namespaces: d.Namespaces,
+		LabelSelector: labels.NewSelector().Add(*owned), Indexers: objectresource.OwnerIndexers(), Logger: d.Logger,
+	})
+}

@@ -1,0 +1,91 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/giantswarm/micrologger"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"github.com/operatorkit/operatorkit/operator/logging"
+)
+
+// Recorder writes Kubernetes events. It never blocks: events are written in the background, and those that come too
+// fast, or are not written when Close is called, are dropped. It is safe for concurrent use.
+type Recorder struct {
+	record.EventRecorder
+
+	broadcaster record.EventBroadcaster
+	sink        *eventSink
+	closed      sync.Once
+}
+
+func newRecorder(component string, restConfig *rest.Config, httpClient *http.Client, scheme *runtime.Scheme, logger micrologger.Logger) (*Recorder, error) {
+	events, err := typedcorev1.NewForConfigAndClient(restConfig, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("make the client for events: %w", err)
+	}
+	ctx := klog.NewContext(context.Background(), logging.Logr(logger))
+	writing, cancel := context.WithCancel(context.Background())
+	r := &Recorder{
+		broadcaster: record.NewBroadcaster(record.WithContext(ctx)),
+		sink:        &eventSink{events: events, ctx: writing, cancel: cancel},
+	}
+	r.EventRecorder = r.broadcaster.NewRecorder(scheme, corev1.EventSource{Component: component}).WithLogger(logging.Logr(logger))
+	r.broadcaster.StartRecordingToSink(r.sink)
+	return r, nil
+}
+
+// Close stops writing. A request under way is cancelled. Events recorded from now on are dropped.
+func (r *Recorder) Close() {
+	r.closed.Do(func() {
+		r.broadcaster.Shutdown()
+		r.sink.close()
+	})
+}
+
+// eventSink writes events to the API server, until it is closed.
+type eventSink struct {
+	events typedcorev1.EventsGetter
+	ctx    context.Context
+	cancel context.CancelFunc
+	// writing is held for reading by each request.
+	writing sync.RWMutex
+}
+
+// close cancels requests and waits for their end.
+func (s *eventSink) close() {
+	s.cancel()
+	s.writing.Lock()
+	defer s.writing.Unlock()
+}
+
+// Create implements record.EventSink.
+func (s *eventSink) Create(e *corev1.Event) (*corev1.Event, error) {
+	s.writing.RLock()
+	defer s.writing.RUnlock()
+	return s.events.Events(e.Namespace).Create(s.ctx, e, metav1.CreateOptions{})
+}
+
+// Update implements record.EventSink.
+func (s *eventSink) Update(e *corev1.Event) (*corev1.Event, error) {
+	s.writing.RLock()
+	defer s.writing.RUnlock()
+	return s.events.Events(e.Namespace).Update(s.ctx, e, metav1.UpdateOptions{})
+}
+
+// Patch implements record.EventSink.
+func (s *eventSink) Patch(e *corev1.Event, data []byte) (*corev1.Event, error) {
+	s.writing.RLock()
+	defer s.writing.RUnlock()
+	return s.events.Events(e.Namespace).Patch(s.ctx, e.Name, types.StrategicMergePatchType, data, metav1.PatchOptions{})
+}

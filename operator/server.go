@@ -1,0 +1,119 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/operatorkit/operatorkit/operator/logging"
+)
+
+// closeTimeout is how long requests under way may take once everything else has stopped.
+const closeTimeout = 5 * time.Second
+
+// server serves health and metrics.
+type server struct {
+	http  *http.Server
+	ended chan error
+}
+
+// listen binds the address and serves in the background. failed is called when serving ends before close. Without an
+// address nothing is served.
+func (o *Operator) listen(failed func()) (*server, error) {
+	if o.config.ListenAddress == "" {
+		return &server{}, nil
+	}
+	listener, err := net.Listen("tcp", o.config.ListenAddress)
+	if err != nil {
+		return nil, fmt.Errorf("listen for health and metrics: %w: choose another ListenAddress, or none", err)
+	}
+	addr := listener.Addr()
+	o.addr.Store(&addr)
+	s := &server{
+		http: &http.Server{
+			Handler:           o.handler(),
+			ReadHeaderTimeout: 10 * time.Second,
+			ErrorLog:          slog.NewLogLogger(logging.Slog(o.config.Logger).Handler(), slog.LevelWarn),
+		},
+		ended: make(chan error, 1),
+	}
+	go func() {
+		err := s.http.Serve(listener)
+		if errors.Is(err, http.ErrServerClosed) {
+			err = nil
+		} else {
+			failed()
+		}
+		s.ended <- err
+	}()
+	o.log("info", "serving health and metrics", "address", addr.String())
+	return s, nil
+}
+
+// close ends serving and returns why it ended earlier, if it did.
+func (s *server) close() error {
+	if s.http == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, s.http.Close())
+	}
+	if err = errors.Join(<-s.ended, err); err != nil {
+		return fmt.Errorf("serve health and metrics: %w", err)
+	}
+	return nil
+}
+
+func (o *Operator) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, "ok\n")
+	})
+	mux.HandleFunc("GET /readyz", o.readyz)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.config.Registry, promhttp.HandlerOpts{
+		ErrorLog:      slog.NewLogLogger(logging.Slog(o.config.Logger).Handler(), slog.LevelError),
+		ErrorHandling: promhttp.ContinueOnError,
+	}))
+	return mux
+}
+
+// readyz answers 200 when the sources are synced, on every replica, and otherwise 503 with what is missing.
+func (o *Operator) readyz(w http.ResponseWriter, _ *http.Request) {
+	var missing string
+	for _, crd := range o.unserved() {
+		missing += fmt.Sprintf("definition %s is not served yet\n", crd.Name)
+	}
+	for _, s := range o.sources {
+		status := s.Status()
+		if status.Synced {
+			continue
+		}
+		missing += fmt.Sprintf("source %s is not synced", s.Name())
+		if status.LastError != nil {
+			missing += fmt.Sprintf(": %s", status.LastError)
+		}
+		missing += "\n"
+	}
+	if missing != "" {
+		answer(w, http.StatusServiceUnavailable, missing)
+		return
+	}
+	answer(w, http.StatusOK, "ok\n")
+}
+
+func answer(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	// A client that has gone needs no answer.
+	_, _ = w.Write([]byte(text))
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 )
 
@@ -93,6 +94,9 @@ type transport struct {
 // WrappedRoundTripper lets apimachinery's helpers reach the transport below,
 // for example to close its idle connections.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
+func (t *transport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.next) }
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	request, body, err := readRequest(req)

@@ -63,3 +63,40 @@ func TestFaultsThatTakeTimeEndWithTheRequest(t *testing.T) {
 		})
 	}
 }
+
+// worker is a server that takes a second for a request, unless the request ends first.
+type worker struct{ done int }
+
+func (w *worker) RoundTrip(req *http.Request) (*http.Response, error) {
+	select {
+	case <-time.After(time.Second):
+		w.done++
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	case <-req.Context().Done():
+		return nil, req.Context().Err()
+	}
+}
+
+func TestWhatFailsAfterIsCarriedOutAlthoughTheClientHasGone(t *testing.T) {
+	for _, fault := range []operatortest.Fault{operatortest.FailAfter(), operatortest.TimeOutAfter()} {
+		t.Run(fault.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				faults := operatortest.NewFaults()
+				faults.At(1, fault)
+				server := &worker{}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+				defer cancel()
+				req, err := http.NewRequestWithContext(ctx, http.MethodDelete, "http://server/api/v1/namespaces/a", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := faults.Transport(server).RoundTrip(req); err == nil {
+					t.Error("the client got an answer")
+				}
+				if server.done != 1 {
+					t.Errorf("%d requests were carried out, want 1", server.done)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,215 @@
+package operatortest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Scenario is a story about an operator and its user: what the user does, and what
+// has to come of it. [CrashAtEveryWrite] tells it again and again, each time with
+// the operator crashing at another point. A scenario is used by several goroutines
+// when Parallel is more than 1.
+//
+//	operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+//		Name:   "website",
+//		Scheme: scheme,
+//		Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
+//			return newOperator(cfg, namespace).Run(ctx)
+//		},
+//		Phases: []operatortest.Phase{
+//			{Name: "create", Do: operatortest.Create(website), Until: pageIs("hello")},
+//			{Name: "change", Do: setText("bye"), Until: pageIs("bye")},
+//			{Name: "delete", Do: operatortest.Delete(website), Until: operatortest.Gone(website, page)},
+//		},
+//		Objects: []client.Object{&v1alpha1.Website{}, &corev1.ConfigMap{}},
+//	})
+type Scenario struct {
+	// Name names the scenario in reports. Required.
+	Name string
+
+	// Start runs the operator until ctx ends; it is called anew after each crash,
+	// and must then know nothing of the time before. Everything the operator
+	// does must go through clients made from cfg, which is its own, and stay in
+	// the namespace, which is the run's. The error is looked at only when Start
+	// returns without ctx having ended, which fails the run. Required.
+	//
+	// An operator that holds a lease waits for it after a crash: leave leader
+	// election out.
+	Start func(ctx context.Context, cfg *rest.Config, namespace string) error
+
+	// Phases are gone through in order, beginning when the operator has been
+	// started. At least one is required.
+	Phases []Phase
+
+	// Objects has an object of each kind that belongs to the final state; only
+	// their types (and for unstructured ones their kinds) matter. All objects of
+	// these kinds in the run's namespace are compared. The kinds are namespaced.
+	Objects []client.Object
+
+	// List returns further objects of the state to compare, such as
+	// cluster-scoped ones. Objects or List is required.
+	List func(ctx context.Context, user client.Client, namespace string) ([]client.Object, error)
+
+	// Normalize may change an object before it is compared, for example to drop a
+	// field that differs from run to run by nature. What differs for every object
+	// is dropped already; see [CrashAtEveryWrite]. It sees Secrets in the clear.
+	Normalize func(*unstructured.Unstructured)
+
+	// Cleanup is called at the end of each run, failed or not, after the operator
+	// has ended. The run's namespace goes by itself: it is for what is outside.
+	Cleanup Step
+
+	// Scheme knows the types of Objects and those used by the phases. The default
+	// has the types of Kubernetes.
+	Scheme *runtime.Scheme
+
+	// Config is the API server's. The default is that of [Start]. Clients of the
+	// operator are not throttled unless QPS or RateLimiter is set here.
+	Config *rest.Config
+
+	// Uncounted replaces the writes that are no crash points, as the option of
+	// the same name does; nil is the default: leases and events.
+	Uncounted []Match
+
+	// Settle is how long nothing may be written for a state to count as final
+	// where a state is not expected (in the runs without a crash) or where the
+	// operator has just been started anew. A state that is not the expected one
+	// has five times as long to become it. The default is 500ms; an operator that
+	// waits longer between its writes needs more.
+	Settle time.Duration
+
+	// Timeout bounds one phase, one start and one end of the operator, to find
+	// those that hang. The default is one minute.
+	Timeout time.Duration
+
+	// Parallel is how many runs go on at once, each in its own namespace. The
+	// default is 1, since operators often have something of the process's, such
+	// as a port.
+	Parallel int
+}
+
+// Phase is something the user does and what comes of it.
+type Phase struct {
+	// Name names the phase in reports. The default is its number, from 1.
+	Name string
+	// Do is the user's part. It is called once; an error fails the run. The
+	// operator may be writing, or crashing, meanwhile: change objects by patches.
+	// Nil does nothing.
+	Do Step
+	// Until is called until it returns nil; its error says what is still missing.
+	// It should look at all that the phase brings about. Required.
+	Until Step
+}
+
+// Step is what a user does or looks at: user is a client that no fault touches,
+// namespace the run's.
+type Step func(ctx context.Context, user client.Client, namespace string) error
+
+// CrashAtEveryWrite proves that an operator which may crash at any time still does
+// its work: it fails t with a report that names each write at which it does not.
+//
+// The scenario first runs twice without a crash, which counts the operator's
+// writes and shows that its final state is the same each time. Then it runs twice
+// for each write: once with the operator ended right before the write, so that it
+// is never sent, and once right after it, with the write carried out and its answer
+// lost. To be ended means that from that moment no request of the operator gets
+// through, under way or new; its context is cancelled, and once Start has returned,
+// it is called anew, and the scenario goes on.
+//
+// After each phase the state must be what it was without a crash, except for what
+// differs by nature: UIDs, resource versions, generations (an observed generation
+// is "current" or "behind"), times, the namespace's name, names made from
+// generateName, addresses and ports of Services. Data of Secrets is compared by
+// digests, which differ between any two sweeps, and never shown. Objects whose owner
+// is gone have to go before a state counts.
+//
+// Which requests are writes: see [Faults].
+func CrashAtEveryWrite(t testing.TB, scenario Scenario) {
+	t.Helper()
+	if scenario.Config == nil {
+		scenario.Config = Start(t).RESTConfig()
+	}
+	report, err := CrashReportOf(t.Context(), scenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(report.Summary())
+	for _, failure := range report.Failures {
+		t.Error(failure)
+	}
+}
+
+// CrashReportOf is [CrashAtEveryWrite] without a test: the scenario's Config is
+// required. The error is for a scenario that cannot be judged: it is incomplete, it
+// fails without any crash, or ctx ended. What crashes lead to is in the report.
+func CrashReportOf(ctx context.Context, scenario Scenario) (*CrashReport, error) {
+	scenario = scenario.withDefaults()
+	if err := scenario.validate(); err != nil {
+		return nil, fmt.Errorf("scenario %q: %w", scenario.Name, err)
+	}
+	sweep, err := newSweep(scenario)
+	if err != nil {
+		return nil, fmt.Errorf("scenario %q: %w", scenario.Name, err)
+	}
+	report, err := sweep.run(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("scenario %q: %w", scenario.Name, err)
+	}
+	return report, nil
+}
+
+func (s Scenario) withDefaults() Scenario {
+	if s.Scheme == nil {
+		s.Scheme = clientgoscheme.Scheme
+	}
+	s.Settle = cmp.Or(s.Settle, 500*time.Millisecond)
+	s.Timeout = cmp.Or(s.Timeout, time.Minute)
+	s.Parallel = max(s.Parallel, 1)
+	phases := make([]Phase, len(s.Phases))
+	for i, phase := range s.Phases {
+		phase.Name = cmp.Or(phase.Name, fmt.Sprint(i+1))
+		phases[i] = phase
+	}
+	s.Phases = phases
+	return s
+}
+
+func (s Scenario) validate() error {
+	switch {
+	case s.Name == "":
+		return errors.New("name must not be empty")
+	case s.Start == nil:
+		return errors.New("start must not be nil")
+	case len(s.Phases) == 0:
+		return errors.New("phases must not be empty")
+	case len(s.Objects) == 0 && s.List == nil:
+		return errors.New("objects or list must be set, there is no state to compare otherwise")
+	case s.Config == nil:
+		return errors.New("config must not be nil")
+	case s.Settle < 0 || s.Timeout < 0:
+		return errors.New("settle and timeout must not be negative")
+	}
+	for _, phase := range s.Phases {
+		if phase.Until == nil {
+			return fmt.Errorf("until of phase %q must not be nil", phase.Name)
+		}
+	}
+	return nil
+}
+
+func (s Scenario) faults() *Faults {
+	if s.Uncounted == nil {
+		return NewFaults()
+	}
+	return NewFaults(Uncounted(s.Uncounted...))
+}

@@ -1,0 +1,189 @@
+package operatortest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// crashPoll is how often a phase is looked at.
+const crashPoll = 20 * time.Millisecond
+
+// patience is how many times Settle an operator has to mend a state that is not the
+// expected one, counted from the last change.
+const patience = 5
+
+// crashRun is a scenario gone through once.
+type crashRun struct {
+	*sweep
+	n         int // the write to crash at; 0 is none
+	moment    Moment
+	namespace string
+	operator  *crashOperator
+	recovered bool // a phase came to its end after the crash
+}
+
+// runResult is how far a run came and what it saw.
+type runResult struct {
+	states  []snapshot // of each phase that came to its end
+	counts  []int      // the first life's writes at the end of each phase
+	writes  []Write    // the first life's
+	crash   *Write     // nil when the run did not crash
+	failure *CrashFailure
+}
+
+// play goes through the scenario. An error means that the run says nothing about
+// the operator: ctx ended, or the API server did not do its part.
+func (s *sweep) play(ctx context.Context, n int, moment Moment) (result runResult, err error) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "crash-"}}
+	if err := s.user.Create(ctx, namespace); err != nil {
+		return result, fmt.Errorf("create a namespace for a run: %w", err)
+	}
+	r := &crashRun{sweep: s, n: n, moment: moment, namespace: namespace.Name}
+	r.operator = startOperator(ctx, s.scenario, s.operatorConfig, r.namespace, n, moment)
+	first := r.operator.firstFaults
+	defer func() {
+		r.operator.stop()
+		result.writes = first.Writes()
+		result.crash = r.operator.crashedAt()
+		err = errors.Join(err, s.cleanUp(ctx, namespace))
+	}()
+
+	for i, phase := range s.scenario.Phases {
+		state, failure := r.phase(ctx, i)
+		if ctx.Err() != nil {
+			return result, ctx.Err()
+		}
+		if failure != nil {
+			failure.Phase = phase.Name
+			result.failure = failure
+			return result, nil
+		}
+		result.states = append(result.states, state)
+		result.counts = append(result.counts, first.Count())
+	}
+	return result, nil
+}
+
+// phase does the user's part of a phase and waits for what comes of it.
+func (r *crashRun) phase(ctx context.Context, i int) (snapshot, *CrashFailure) {
+	phase := r.scenario.Phases[i]
+	if phase.Do != nil {
+		if err := phase.Do(ctx, r.user, r.namespace); err != nil {
+			return snapshot{}, &CrashFailure{Reason: fmt.Sprintf("the user's part failed: %v", err)}
+		}
+	}
+
+	timer := time.NewTimer(r.scenario.Timeout)
+	defer timer.Stop()
+	ticker := time.NewTicker(crashPoll)
+	defer ticker.Stop()
+	var calm calm
+	for {
+		crashed := r.operator.crashedAt() != nil
+		state, missing := r.look(ctx, phase)
+		quiet := calm.since(r.operator.progress(), state.text)
+		if missing == nil {
+			switch r.judge(i, state, crashed, quiet) {
+			case stateFinal:
+				r.recovered = crashed
+				return state, nil
+			case stateWrong:
+				return snapshot{}, &CrashFailure{
+					Reason: fmt.Sprintf("the state is another than without a crash, and has not changed for %s", quiet.Round(time.Millisecond)),
+					Diff:   r.expected[i].diff(state),
+				}
+			case stateOpen:
+			}
+		}
+
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return snapshot{}, nil
+		case err := <-r.operator.failed:
+			return snapshot{}, &CrashFailure{Reason: err.Error()}
+		case <-timer.C:
+			return snapshot{}, &CrashFailure{Reason: fmt.Sprintf("did not converge within %s: %v", r.scenario.Timeout, r.why(missing))}
+		}
+	}
+}
+
+// look returns the state, or what is still missing.
+func (r *crashRun) look(ctx context.Context, phase Phase) (snapshot, error) {
+	if err := phase.Until(ctx, r.user, r.namespace); err != nil {
+		return snapshot{}, err
+	}
+	state, err := r.snapshots.take(ctx, r.namespace)
+	if err != nil {
+		return snapshot{}, err
+	}
+	return state, state.passing
+}
+
+func (r *crashRun) why(missing error) error {
+	if missing == nil {
+		return errors.New("the operator never stopped writing, or never ended")
+	}
+	return missing
+}
+
+type verdict int
+
+const (
+	stateOpen verdict = iota
+	stateFinal
+	stateWrong
+)
+
+// judge decides whether a state that the phase's Until accepts is the one that
+// counts. Where nothing is known yet about what may follow, a state must stand for
+// a while: without a crash before it, any state; around a crash, also the expected
+// one, since an operator that has just been started may be about to spoil it.
+func (r *crashRun) judge(i int, state snapshot, crashed bool, quiet time.Duration) verdict {
+	settled := quiet >= r.scenario.Settle
+	if r.expected == nil {
+		return when(settled, stateFinal)
+	}
+	if state.text != r.expected[i].text {
+		return when(quiet >= patience*r.scenario.Settle, stateWrong)
+	}
+	// The writes of a phase are waited for, so that the n-th one is the same in each
+	// run, and the one to crash at is reached even when it changes nothing.
+	pending := r.n > 0 && !crashed && (r.n <= r.counts[i] || r.operator.firstFaults.Count() < r.counts[i])
+	recovering := crashed && !r.recovered
+	return when(settled || !pending && !recovering, stateFinal)
+}
+
+func when(condition bool, then verdict) verdict {
+	if condition {
+		return then
+	}
+	return stateOpen
+}
+
+// calm measures for how long nothing has changed.
+type calm struct {
+	progress progress
+	state    string
+	changed  time.Time
+}
+
+// since returns for how long the operator has been up and done nothing while the
+// state stayed the same. A life that has not asked the API server anything yet
+// is not calm, it is about to begin; only a long silence counts, as one short of
+// what patience allows.
+func (c *calm) since(p progress, state string) time.Duration {
+	if p != c.progress || state != c.state || !p.up || p.busy {
+		c.progress, c.state, c.changed = p, state, time.Now()
+	}
+	quiet := time.Since(c.changed)
+	if !p.seen {
+		quiet /= patience
+	}
+	return quiet
+}

@@ -2,12 +2,15 @@ package objectresource
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -87,9 +90,26 @@ func (r *resource[O]) ApplyDeleteChange(ctx context.Context, _ O, change State) 
 	return nil
 }
 
+// write applies u, which becomes what the server made of it. Another UID than that of the stored object is a conflict.
 func (r *resource[O]) write(ctx context.Context, u *unstructured.Unstructured, options ...client.ApplyOption) error {
+	key := keyOf(u.GroupVersionKind(), u)
 	options = append(options, client.FieldOwner(r.config.FieldManager))
-	return r.config.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), options...)
+	err := r.config.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), options...)
+	if replaced(err) {
+		resource := schema.GroupResource{Group: key.GVK.Group, Resource: key.GVK.Kind}
+		return apierrors.NewConflict(resource, key.Name, errors.New("it was replaced by another object of its name"))
+	}
+	return err
+}
+
+// replaced tells whether the server refused an apply because the object has another UID, which it calls invalid if there
+// is an object, and a conflict if there is none.
+func replaced(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
 // log says which fields of which object were written, and none of their values.

@@ -95,24 +95,6 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// overlay returns base with the fields of top in place of its own: what a forced apply comes to, as far as that can be
-// known without the server.
-func overlay(base, top any) any {
-	b, ok := base.(map[string]any)
-	if !ok {
-		return top
-	}
-	t, ok := top.(map[string]any)
-	if !ok {
-		return top
-	}
-	merged := maps.Clone(b)
-	for name, value := range t {
-		merged[name] = overlay(b[name], value)
-	}
-	return merged
-}
-
 // hashPaths returns a short hash of which fields there are. When it differs from that of the fields applied last, some may
 // have to go away; the values are compared one by one, and are left out because they may be secret.
 func hashPaths(fields map[string]any) string {

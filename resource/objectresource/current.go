@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -16,7 +17,7 @@ import (
 )
 
 // GetCurrentState implements framework.TypedCRUDResourceOps. It returns the objects that carry the label of the primary
-// and this resource.
+// and this resource, in the order of the kinds and then of their names.
 func (r *resource[O]) GetCurrentState(ctx context.Context, obj O) (State, error) {
 	owner, err := r.owner(obj)
 	if err != nil {
@@ -29,6 +30,7 @@ func (r *resource[O]) GetCurrentState(ctx context.Context, obj O) (State, error)
 		if err != nil {
 			return State{}, err
 		}
+		slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.key.place(), b.key.place()) })
 		state.items = append(state.items, items...)
 	}
 	return state, nil

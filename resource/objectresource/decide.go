@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,28 +39,23 @@ func (r *resource[O]) decide(ctx context.Context, owner Owner, have item, found 
 		requeuecontext.SetAfter(ctx, vanishing)
 		return item{}, nil
 	}
-	if unchanged(have.content, want.content) {
+	if coversObject(have.content.Object, want.content.Object) {
 		r.settled.forget(want.key)
 		return item{}, nil
 	}
-	print, err := fingerprint(stable(have.content.Object), want.content.Object)
+	sum, err := fingerprint(stable(have.content.Object), want.content.Object)
 	if err != nil {
 		return item{}, fmt.Errorf("compare %s: %w", want.key, err)
 	}
-	if r.settled.is(want.key, print) {
+	if r.settled.is(want.key, sum) {
 		return item{}, nil
 	}
 
 	change, at, err := r.ask(ctx, owner, have, want)
 	if err == nil && change.action == "" && at == have.content.GetResourceVersion() {
-		r.settled.remember(want.key, print)
+		r.settled.remember(want.key, sum)
 	}
 	return change, err
-}
-
-// unchanged tells, without a request, that applying would change nothing. False means that it might.
-func unchanged(have, want *unstructured.Unstructured) bool {
-	return coversObject(have.Object, want.Object)
 }
 
 // creation is the change that creates an object.
@@ -105,7 +99,9 @@ func (r *resource[O]) ask(ctx context.Context, owner Owner, have, want item) (ch
 			}
 		}
 
-		applied, err := r.dryRun(ctx, u, want)
+		applied := want.content.DeepCopy()
+		applied.SetUID(u.GetUID())
+		err = r.write(ctx, applied, client.ForceOwnership, client.DryRunAll)
 		raced := err == nil && applied.GetResourceVersion() != u.GetResourceVersion() || apierrors.IsConflict(err)
 		if raced && attempt < comparisons {
 			live = false
@@ -116,20 +112,6 @@ func (r *resource[O]) ask(ctx context.Context, owner Owner, have, want item) (ch
 		}
 		return updating(u, applied, want), u.GetResourceVersion(), nil
 	}
-}
-
-// dryRun returns what applying want to u would give. Where a webhook has no part in dry runs it is what can be told
-// without the server.
-func (r *resource[O]) dryRun(ctx context.Context, u *unstructured.Unstructured, want item) (*unstructured.Unstructured, error) {
-	applied := want.content.DeepCopy()
-	applied.SetUID(u.GetUID())
-	err := r.config.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
-		client.FieldOwner(r.config.FieldManager), client.ForceOwnership, client.DryRunAll)
-	if apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run") {
-		merged, _ := overlay(u.Object, want.content.Object).(map[string]any)
-		return &unstructured.Unstructured{Object: merged}, nil
-	}
-	return applied, err
 }
 
 // updating is the change that makes u what applied is, without an action if that is the same.

@@ -35,8 +35,7 @@
 //     nothing changes, also for objects that the server fills with defaults or writes in another notation.
 //   - Fields that are no longer desired are removed. Fields that others set and that were never desired are left alone.
 //   - Computing patches writes nothing. Where an object looks different, the server is asked by a dry run what applying
-//     would change; an answer that it is nothing is remembered. A webhook that does not take part in dry runs makes the
-//     comparison literal for the kinds it handles.
+//     would change; an answer that it is nothing is remembered.
 //   - Creating never touches an object that exists, updating never creates one. An object that was deleted or replaced
 //     meanwhile is a conflict (apierrors.IsConflict): the next reconciliation computes a new patch.
 //   - An object that is being deleted although it is desired is waited for and created anew.

@@ -45,11 +45,13 @@ func newKit(t *testing.T) *kit {
 	t.Helper()
 	server := operatortest.Start(t)
 	k := &kit{t: t, faults: operatortest.NewFaults(operatortest.KeepBodies()), namespace: server.Namespace(t), log: &buffer{}}
+	cfg := server.RESTConfig()
+	cfg.QPS = -1 // no throttling
 	var err error
-	if k.user, err = client.New(server.RESTConfig(), client.Options{Scheme: scheme.Scheme}); err != nil {
+	if k.user, err = client.New(cfg, client.Options{Scheme: scheme.Scheme}); err != nil {
 		t.Fatal(err)
 	}
-	if k.client, err = client.New(k.faults.Wrap(server.RESTConfig()), client.Options{Scheme: scheme.Scheme}); err != nil {
+	if k.client, err = client.New(k.faults.Wrap(cfg), client.Options{Scheme: scheme.Scheme}); err != nil {
 		t.Fatal(err)
 	}
 	return k

@@ -112,12 +112,15 @@ func (f FieldChange) String() string {
 	return fmt.Sprintf("%s: %s -> %s", f.Path, text(f.Old), text(f.New))
 }
 
+// text returns a value as JSON, with < and > as they are.
 func text(value any) string {
-	b, err := json.Marshal(value)
-	if err != nil {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
 		return fmt.Sprint(value)
 	}
-	return string(b)
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // MarshalJSON returns a list with an entry for each object.

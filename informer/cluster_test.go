@@ -285,6 +285,8 @@ func (l *requestLog) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	kind := "list"
 	switch {
+	case r.URL.Query().Get("watch") == "" && r.URL.Query().Get("resourceVersion") == "0":
+		kind = "list of any version"
 	case r.URL.Query().Get("sendInitialEvents") == "true":
 		kind = "watch-list"
 	case r.URL.Query().Get("watch") != "":

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/giantswarm/micrologger"
@@ -117,7 +116,7 @@ func (c *KubernetesConfig) validate() (schema.GroupVersionKind, representation, 
 		fault("Logger", "must be set")
 	}
 	if len(faults) > 0 {
-		return gvk, form, fmt.Errorf("%w of a kubernetes source: %w", ErrInvalidConfig, joinFaults(faults))
+		return gvk, form, fmt.Errorf("%w of a kubernetes source: %w", ErrInvalidConfig, errors.Join(faults...))
 	}
 
 	if c.Name == "" {
@@ -128,14 +127,4 @@ func (c *KubernetesConfig) validate() (schema.GroupVersionKind, representation, 
 		c.Transform = DropManagedFields
 	}
 	return gvk, form, nil
-}
-
-// joinFaults is errors.Join on one line.
-func joinFaults(faults []error) error {
-	format := strings.TrimSuffix(strings.Repeat("%w; ", len(faults)), "; ")
-	args := make([]any, len(faults))
-	for i, fault := range faults {
-		args[i] = fault
-	}
-	return fmt.Errorf(format, args...)
 }

@@ -124,7 +124,7 @@ func (k *Kubernetes) patch(ctx context.Context, key Key, ops []patchOp) (client.
 	if err := k.config.Client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, data)); err != nil {
 		return nil, err
 	}
-	return k.prepared(target), nil
+	return k.prepare.answer(target), nil
 }
 
 // addition appends a finalizer, provided that the list is the one that was seen.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -367,8 +368,8 @@ func TestWaitForSyncEndsWithTheFirstListingOrTheContext(t *testing.T) {
 		go func() { synced <- hub.WaitForSync(t.Context()) }()
 		synctest.Wait()
 		select {
-		case <-synced:
-			t.Error("synced before the first listing")
+		case err := <-synced:
+			t.Errorf("synced before the first listing, with error %v", err)
 		default:
 		}
 		feed.Replace("", nil)
@@ -384,13 +385,13 @@ func TestWaitForSyncEndsWithTheFirstListingOrTheContext(t *testing.T) {
 func TestRunIsJoinedAndCanBeRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, feed := informer.NewHub(informer.HubConfig{Name: "test"})
-		var starts, running int
+		var starts, running atomic.Int32
 		work := func(ctx context.Context) {
-			starts++
-			running++
+			starts.Add(1)
+			running.Add(1)
 			<-ctx.Done()
 			time.Sleep(time.Second)
-			running--
+			running.Add(-1)
 		}
 		run := func() (stop func(), done <-chan struct{}) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -402,11 +403,11 @@ func TestRunIsJoinedAndCanBeRepeated(t *testing.T) {
 			synctest.Wait()
 			return cancel, ended
 		}
-		expect := func(when string, wantStarts, wantRunning int) {
+		expect := func(when string, wantStarts, wantRunning int32) {
 			t.Helper()
 			synctest.Wait()
-			if starts != wantStarts || running != wantRunning {
-				t.Fatalf("%s: %d starts and %d running, want %d and %d", when, starts, running, wantStarts, wantRunning)
+			if s, r := starts.Load(), running.Load(); s != wantStarts || r != wantRunning {
+				t.Fatalf("%s: %d starts and %d running, want %d and %d", when, s, r, wantStarts, wantRunning)
 			}
 		}
 

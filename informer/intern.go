@@ -1,6 +1,8 @@
 package informer
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -8,28 +10,37 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The limits of an interner: longer strings are rarely repeated (a UID has 36 characters), and a table that is full of
-// names that occur once is thrown away and begun anew.
+// The limits of an interner: longer strings are rarely repeated (a namespace has up to 63 characters), and a table that
+// is full of names that occur once is thrown away and begun anew.
 const (
 	maxInternedLength  = 128
-	maxInternedValue   = 32
+	maxInternedValue   = 63
 	maxInternedStrings = 8192
+	maxInternedContent = 1024
+	maxInternedMaps    = 1024
 )
 
-// interner lets equal strings of different objects share their bytes. A decoder allocates each string anew, so that ten
-// thousand objects hold ten thousand copies of their namespace, label keys and owner.
+// interner lets different objects share what they have in common. A decoder allocates each string and map anew, so that
+// ten thousand objects hold ten thousand copies of their namespace, labels and owner.
 type interner struct {
-	mu    sync.Mutex
-	table map[string]string
-	yes   *bool
-	no    *bool
+	mu      sync.Mutex
+	strings map[string]string
+	maps    map[string]map[string]string
+	yes     *bool
+	no      *bool
 }
 
 func newInterner() *interner {
-	return &interner{table: map[string]string{}, yes: new(true), no: new(false)}
+	return &interner{
+		strings: map[string]string{},
+		maps:    map[string]map[string]string{},
+		yes:     new(true),
+		no:      new(false),
+	}
 }
 
-// compact shares the strings of an object that are likely to be repeated. Empty maps become nil.
+// compact shares the parts of an object's metadata that are likely to be repeated, and the strings of an unstructured
+// one. Empty maps become nil.
 func (in *interner) compact(obj any) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -75,7 +86,35 @@ func (in *interner) shareMap(m map[string]string) map[string]string {
 	for key, value := range m {
 		m[in.share(key)] = in.share(value)
 	}
+	content, ok := contentOf(m)
+	if !ok {
+		return m
+	}
+	if shared, ok := in.maps[content]; ok {
+		return shared
+	}
+	if len(in.maps) >= maxInternedMaps {
+		in.maps = map[string]map[string]string{}
+	}
+	in.maps[content] = m
 	return m
+}
+
+// contentOf writes a small map as one string, which is equal for equal maps only.
+func contentOf(m map[string]string) (string, bool) {
+	size := 0
+	for key, value := range m {
+		size += len(key) + len(value) + 2
+	}
+	if size > maxInternedContent {
+		return "", false
+	}
+	content := make([]byte, 0, size)
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		content = append(append(content, key...), 0)
+		content = append(append(content, m[key]...), 0)
+	}
+	return string(content), true
 }
 
 func (in *interner) shareBool(b *bool) *bool {
@@ -117,13 +156,13 @@ func (in *interner) share(s string) string {
 	if s == "" || len(s) > maxInternedLength {
 		return s
 	}
-	if shared, ok := in.table[s]; ok {
+	if shared, ok := in.strings[s]; ok {
 		return shared
 	}
-	if len(in.table) >= maxInternedStrings {
-		in.table = map[string]string{}
+	if len(in.strings) >= maxInternedStrings {
+		in.strings = map[string]string{}
 	}
 	s = strings.Clone(s)
-	in.table[s] = s
+	in.strings[s] = s
 	return s
 }

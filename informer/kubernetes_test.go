@@ -143,8 +143,17 @@ func TestServerThatDoesNotStreamListsIsListed(t *testing.T) {
 	create(t, c, named(namespace, "y"))
 	f.await(informer.Added, "y")
 	f.stop()
-	if got := log.kinds(); !slices.Contains(got, "list") || !slices.Contains(got, "watch") {
-		t.Errorf("requests %v, want a list and a watch", got)
+	f.start()
+	create(t, c, named(namespace, "z"))
+	f.await(informer.Added, "z")
+	f.stop()
+	// The second run must not go back to a state before the first one's end.
+	got := log.kinds()
+	if first := slices.Index(got, "list of any version"); first < 0 || slices.Contains(got[first+1:], "list of any version") {
+		t.Errorf("requests %v, want one list of any version", got)
+	}
+	if !slices.Contains(got, "list") || !slices.Contains(got, "watch") {
+		t.Errorf("requests %v, want a list of the newest version, and watches", got)
 	}
 	if err := f.Status().LastError; err != nil {
 		t.Errorf("LastError = %v although the list succeeded", err)

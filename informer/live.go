@@ -28,13 +28,5 @@ func (k *Kubernetes) getLive(ctx context.Context, key Key) (client.Object, error
 	if err := k.config.Client.Get(ctx, key, obj); err != nil {
 		return nil, fmt.Errorf("get %s %s: %w", k.gvk.Kind, key, err)
 	}
-	return k.prepared(obj), nil
-}
-
-// prepared returns an object that was received as an answer like one from the store.
-func (k *Kubernetes) prepared(obj client.Object) client.Object {
-	if item, ok := k.prepare.item(obj); ok {
-		return item.Object.(client.Object)
-	}
-	return obj
+	return k.prepare.answer(obj), nil
 }

@@ -49,7 +49,7 @@ func (s *stream) run(ctx context.Context) {
 	logger := logr.New(newLogSink(s.k.config.Logger.With("source", s.k.Name())))
 	expected, err := s.k.newObject()
 	if err != nil {
-		s.failed(ctx, err)
+		_ = s.failed(ctx, err)
 		<-ctx.Done()
 		return
 	}

@@ -48,7 +48,8 @@ func newPreparation(gvk schema.GroupVersionKind, transform cache.TransformFunc, 
 	}
 }
 
-// item returns what to store for a received object. It is false for what is no object at all.
+// item returns what to store for a received object, made small. It is false for what is no object at all. The object
+// shares maps and pointers with other stored ones, so that nobody may change it from here on.
 func (p *preparation) item(received any) (Item, bool) {
 	transformed, _ := p.transform(received)
 	obj, ok := transformed.(client.Object)
@@ -56,6 +57,7 @@ func (p *preparation) item(received any) (Item, bool) {
 		p.logger.Errorf(context.Background(), nil, "received a %T, which is not an object", received)
 		return Item{}, false
 	}
+	p.strings.compact(obj)
 	return Item{
 		Key:     Key{Namespace: obj.GetNamespace(), Name: obj.GetName()},
 		Object:  obj,
@@ -63,7 +65,16 @@ func (p *preparation) item(received any) (Item, bool) {
 	}, true
 }
 
-// transform applies the user's transform and makes the result small. It never fails: what can't be transformed is kept.
+// answer returns an object that was asked for like one from the store, but the caller's own.
+func (p *preparation) answer(received client.Object) client.Object {
+	transformed, _ := p.transform(received)
+	if obj, ok := transformed.(client.Object); ok {
+		return obj
+	}
+	return received
+}
+
+// transform sets the kind and applies the user's transform. It never fails: what can't be transformed is kept.
 func (p *preparation) transform(received any) (any, error) {
 	obj, ok := received.(client.Object)
 	if !ok {
@@ -73,9 +84,8 @@ func (p *preparation) transform(received any) (any, error) {
 	transformed, err := p.callUser(obj)
 	if err != nil {
 		p.logger.Errorf(context.Background(), err, "transform failed, %s is kept as received", client.ObjectKeyFromObject(obj))
-		transformed = obj
+		return obj, nil
 	}
-	p.strings.compact(transformed)
 	return transformed, nil
 }
 

@@ -45,10 +45,10 @@ type Client struct{ config Config }
 func New(config Config) (*Client, error) {
 	var faults []error
 	if config.Client == nil {
-		faults = append(faults, errors.New("Client must be set"))
+		faults = append(faults, errors.New("field Client must be set"))
 	}
 	if config.Logger == nil {
-		faults = append(faults, errors.New("Logger must be set"))
+		faults = append(faults, errors.New("field Logger must be set"))
 	}
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("%w of a crd client: %w", informer.ErrInvalidConfig, errors.Join(faults...))

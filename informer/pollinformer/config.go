@@ -43,19 +43,19 @@ type Config[T any] struct {
 func (c *Config[T]) validate() error {
 	var faults []error
 	if c.Name == "" {
-		faults = append(faults, errors.New("Name must be set"))
+		faults = append(faults, errors.New("field Name must be set"))
 	}
 	if c.List == nil {
-		faults = append(faults, errors.New("List must be set"))
+		faults = append(faults, errors.New("field List must be set"))
 	}
 	if c.Interval < 0 {
-		faults = append(faults, fmt.Errorf("Interval must not be negative, got %s", c.Interval))
+		faults = append(faults, fmt.Errorf("field Interval must not be negative, got %s", c.Interval))
 	}
 	if c.Timeout < 0 {
-		faults = append(faults, fmt.Errorf("Timeout must not be negative, got %s", c.Timeout))
+		faults = append(faults, fmt.Errorf("field Timeout must not be negative, got %s", c.Timeout))
 	}
 	if c.Logger == nil {
-		faults = append(faults, errors.New("Logger must be set"))
+		faults = append(faults, errors.New("field Logger must be set"))
 	}
 	if len(faults) > 0 {
 		return fmt.Errorf("%w of a polled source: %w", informer.ErrInvalidConfig, errors.Join(faults...))
@@ -71,7 +71,10 @@ func (c *Config[T]) validate() error {
 		c.Version = contentHash[T]
 	}
 	if c.Copy == nil {
-		c.Copy = func(value T) T { return informer.Copy(value).(T) }
+		c.Copy = func(value T) T {
+			copied, _ := informer.Copy(value).(T)
+			return copied
+		}
 	}
 	return nil
 }

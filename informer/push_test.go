@@ -1,0 +1,102 @@
+package informer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+func TestPushTurnsCallsIntoEvents(t *testing.T) {
+	x1, x2 := configMap("a", "x", "u1", "1"), configMap("a", "x", "u1", "2")
+	for name, test := range map[string]struct {
+		do   func(p *informer.Push) error
+		want []string
+	}{
+		"first update": {
+			func(p *informer.Push) error { return p.Update(x1) },
+			[]string{"added a/x 1"},
+		},
+		"later update": {
+			func(p *informer.Push) error { return errors.Join(p.Update(x1), p.Update(x2)) },
+			[]string{"added a/x 1", "updated a/x 2 was 1"},
+		},
+		"the resync of the other informer": {
+			func(p *informer.Push) error { return errors.Join(p.Update(x1), p.Update(x1)) },
+			[]string{"added a/x 1", "updated a/x 1 was 1 backlog"},
+		},
+		"delete": {
+			func(p *informer.Push) error { return errors.Join(p.Update(x1), p.Delete(x2)) },
+			[]string{"added a/x 1", "deleted a/x 2"},
+		},
+		"delete with a tombstone": {
+			func(p *informer.Push) error {
+				return errors.Join(p.Update(x1), p.Delete(cache.DeletedFinalStateUnknown{Key: "a/x", Obj: x2}))
+			},
+			[]string{"added a/x 1", "deleted a/x 2"},
+		},
+		"delete of what was never told": {
+			func(p *informer.Push) error { return p.Delete(x2) },
+			[]string{"deleted a/x 2"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := informer.NewPush("test")
+			var events recorder
+			p.Subscribe(events.handle)
+			if err := test.do(p); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, events.take()); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPushIsSyncedAtOnceAndRunsUntilTheContextEnds(t *testing.T) {
+	p := informer.NewPush("test")
+	if err := p.WaitForSync(t.Context()); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.Run(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPushRefusesWhatHasNoName(t *testing.T) {
+	p := informer.NewPush("test")
+	if err := p.Update(&corev1.ConfigMap{}); !errors.Is(err, informer.ErrNoName) {
+		t.Errorf("Update: %v, want ErrNoName", err)
+	}
+	if err := p.Delete(&corev1.ConfigMap{}); !errors.Is(err, informer.ErrNoName) {
+		t.Errorf("Delete: %v, want ErrNoName", err)
+	}
+	if err := p.Update(7); err == nil {
+		t.Error("a number was accepted without a key function")
+	}
+	if err := p.Delete(cache.DeletedFinalStateUnknown{Key: "a/x"}); err == nil {
+		t.Error("a tombstone without an object was accepted")
+	}
+}
+
+func TestPushNamesObjectsByTheKeyFunction(t *testing.T) {
+	p := informer.NewPush("numbers", informer.WithKeyFunc(func(obj any) (informer.Key, error) {
+		return informer.Key{Name: fmt.Sprint("n", obj)}, nil
+	}))
+	if err := p.Update(7); err != nil {
+		t.Fatal(err)
+	}
+	got, exists, err := p.Get(informer.Key{Name: "n7"})
+	if got != 7 || !exists || err != nil {
+		t.Errorf("Get = %v, %t, %v", got, exists, err)
+	}
+}

@@ -1,6 +1,7 @@
 package operatortest_test
 
 import (
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -65,4 +66,16 @@ func waitUntil(t *testing.T, what string, holds func() bool) {
 			t.Fatalf("not so after %s: %s", hangLimit, what)
 		}
 	}
+}
+
+var errReachable = errors.New("a request got through")
+
+// firstError returns the first of errors that is not nil.
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -44,7 +44,7 @@ func apiServerArgs(port int, etcdURL string, certs *certificates, config Config)
 	}, config.APIServerFlags...)
 }
 
-func controllersArgs(kubeconfig string, config Config) []string {
+func controllersArgs(port int, kubeconfig string, certs *certificates, config Config) []string {
 	controllers := append([]string{
 		"namespace-controller",
 		"clusterrole-aggregation-controller",
@@ -53,7 +53,10 @@ func controllersArgs(kubeconfig string, config Config) []string {
 		"--kubeconfig=" + kubeconfig,
 		"--controllers=" + strings.Join(controllers, ","),
 		"--leader-elect=false",
-		"--secure-port=0",
+		"--bind-address=" + loopback,
+		"--secure-port=" + strconv.Itoa(port),
+		"--tls-cert-file=" + certs.path("kube-apiserver.crt"),
+		"--tls-private-key-file=" + certs.path("kube-apiserver.key"),
 		"--kube-api-qps=200",
 		"--kube-api-burst=400",
 	}, config.ControllerManagerFlags...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -21,8 +20,6 @@ const (
 
 	// stopGrace is how long a part may take to end by itself.
 	stopGrace = 5 * time.Second
-	// startLimit is when to give up on a part that neither ends nor serves.
-	startLimit = 2 * time.Minute
 	// portsTaken is how often other ports are tried.
 	portsTaken = 5
 )
@@ -30,6 +27,7 @@ const (
 // plane is the three processes of one control plane and the folder they work in.
 type plane struct {
 	config     Config
+	ports      func(n int) ([]int, error)
 	dataDir    string
 	temporary  bool // the folder goes when the plane stops
 	kubeconfig string
@@ -54,7 +52,11 @@ var (
 )
 
 // startPlane starts a control plane. On an error nothing of it stays.
-func startPlane(ctx context.Context, config Config, startedBy starter) (_ *plane, err error) {
+func startPlane(ctx context.Context, config Config, startedBy starter) (*plane, error) {
+	return startPlaneOnPorts(ctx, config, startedBy, freePorts)
+}
+
+func startPlaneOnPorts(ctx context.Context, config Config, startedBy starter, ports func(n int) ([]int, error)) (_ *plane, err error) {
 	config, err = config.complete()
 	if err != nil {
 		return nil, err
@@ -63,7 +65,7 @@ func startPlane(ctx context.Context, config Config, startedBy starter) (_ *plane
 	if err != nil {
 		return nil, err
 	}
-	p := &plane{config: config, dataDir: config.DataDir}
+	p := &plane{config: config, ports: ports, dataDir: config.DataDir}
 	running.Store(p, nil)
 	defer func() {
 		if err != nil {
@@ -119,12 +121,11 @@ func (p *plane) prepareDataDir() error {
 // startOnNewPorts defines the processes and starts them. The error is errNoPort
 // when another process was faster to take a port.
 func (p *plane) startOnNewPorts(ctx context.Context, binary string, certs *certificates) error {
-	ports, err := freePorts(2)
+	ports, err := p.ports(3)
 	if err != nil {
 		return err
 	}
-	etcdURL := "https://" + net.JoinHostPort(loopback, strconv.Itoa(ports[0]))
-	host := "https://" + net.JoinHostPort(loopback, strconv.Itoa(ports[1]))
+	etcdURL, host := localURL(ports[0]), localURL(ports[1])
 	p.kubeconfig = filepath.Join(p.dataDir, "kubeconfig")
 	if err := writeKubeconfig(p.kubeconfig, host, p.dataDir, certs.serving.certPEM, certs.administrator); err != nil {
 		return err
@@ -135,10 +136,12 @@ func (p *plane) startOnNewPorts(ctx context.Context, binary string, certs *certi
 	}
 	p.etcd = p.process(binary, "etcd", etcdArgs(etcdURL, filepath.Join(p.dataDir, "etcd"), certs, p.config))
 	p.apiServer = p.process(binary, "kube-apiserver", apiServerArgs(ports[1], etcdURL, certs, p.config))
-	p.controllers = p.process(binary, "kube-controller-manager", controllersArgs(controllersKubeconfig, p.config))
+	p.apiServer.readyURL = host + "/readyz"
+	p.controllers = p.process(binary, "kube-controller-manager", controllersArgs(ports[2], controllersKubeconfig, certs, p.config))
+	p.controllers.readyURL = localURL(ports[2]) + "/healthz"
 	err = p.startMissing(ctx)
-	for _, process := range []*process{p.etcd, p.apiServer} {
-		if err != nil && strings.Contains(process.tail(), "address already in use") {
+	for _, part := range p.parts() {
+		if err != nil && strings.Contains(part.tail(), "address already in use") {
 			p.killAll()
 			return fmt.Errorf("%w: %w", errNoPort, err)
 		}
@@ -154,8 +157,8 @@ func (p *plane) process(binary, name string, args []string) *process {
 	return &process{name: name, binary: binary, args: args, env: env, logFile: filepath.Join(p.dataDir, "logs", name+".log")}
 }
 
-// startMissing starts what isn't running, and returns when the API server is
-// ready.
+// startMissing starts what isn't running, and returns when the API server and
+// the controllers are ready.
 func (p *plane) startMissing(ctx context.Context) error {
 	if p.etcd.running() && p.apiServer.running() && p.controllers.running() {
 		return nil
@@ -171,42 +174,13 @@ func (p *plane) startMissing(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := p.waitReady(ctx); err != nil {
+	if err := p.waitReady(ctx, p.apiServer, p.etcd, p.apiServer); err != nil {
 		return err
 	}
-	return p.controllers.start()
-}
-
-// waitReady waits until the API server says that it is ready, which includes
-// that it reaches etcd.
-func (p *plane) waitReady(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	probe, err := newProbe(p.kubeconfig)
-	if err != nil {
+	if err := p.controllers.start(); err != nil {
 		return err
 	}
-	defer probe.close()
-	progress := newRepeater(p.config.Progress, "operatortest: waiting for the API server")
-	for {
-		for _, part := range []*process{p.etcd, p.apiServer} {
-			if part.waitEnd(pollPeriod) {
-				return fmt.Errorf("%s ended while it was started; its log is %s and ends with:\n%s", part.name, part.logFile, part.tail())
-			}
-		}
-		notReady := probe.ready(limited)
-		if notReady == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("wait for the API server: %w (%w)", ctx.Err(), notReady)
-		}
-		if limited.Err() != nil {
-			return fmt.Errorf("the API server is not ready after %s: %w; its log is %s and ends with:\n%s",
-				startLimit, notReady, p.apiServer.logFile, p.apiServer.tail())
-		}
-		progress.tick()
-	}
+	return p.waitReady(ctx, p.controllers, p.parts()...)
 }
 
 // restart stops all processes and starts them with the same data and ports.
@@ -270,35 +244,30 @@ func (p *plane) stop(ctx context.Context) error {
 
 // stopAll ends the processes, those first that need the others.
 func (p *plane) stopAll(ctx context.Context) {
-	for _, part := range []*process{p.controllers, p.apiServer, p.etcd} {
-		if part != nil {
-			part.stop(ctx, stopGrace)
-		}
+	if p.etcd != nil && !p.etcd.running() {
+		// The others would spend the grace period waiting for it.
+		p.killAll()
+		return
+	}
+	for _, part := range p.parts() {
+		part.stop(ctx, stopGrace)
 	}
 }
 
 func (p *plane) killAll() {
-	for _, part := range []*process{p.controllers, p.apiServer, p.etcd} {
+	for _, part := range p.parts() {
 		part.kill()
 	}
 }
 
-// repeater writes a line every few seconds for as long as something is slow.
-type repeater struct {
-	out   io.Writer
-	text  string
-	start time.Time
-	next  time.Time
-}
-
-func newRepeater(out io.Writer, text string) *repeater {
-	now := time.Now()
-	return &repeater{out: out, text: text, start: now, next: now.Add(2 * progressPeriod)}
-}
-
-func (r *repeater) tick() {
-	if now := time.Now(); now.After(r.next) {
-		r.next = now.Add(progressPeriod)
-		fmt.Fprintf(r.out, "%s: %s\n", r.text, now.Sub(r.start).Round(time.Second))
+// parts are the processes, each before those that it needs.
+func (p *plane) parts() []*process {
+	if p.etcd == nil {
+		return nil
 	}
+	return []*process{p.controllers, p.apiServer, p.etcd}
+}
+
+func localURL(port int) string {
+	return "https://" + net.JoinHostPort(loopback, strconv.Itoa(port))
 }

@@ -14,25 +14,43 @@ import (
 // does not answer.
 const probeTimeout = 5 * time.Second
 
-// probe asks an API server whether it is ready, on connections of its own.
+// probe asks a part whether it is ready, on connections of its own.
 type probe struct {
 	url       string
 	transport *http.Transport
 }
 
-func newProbe(kubeconfig string) (*probe, error) {
+func newProbe(kubeconfig, url string) (*probe, error) {
 	config, _, err := loadKubeconfig(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	tls, err := rest.TLSConfigFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("prepare TLS for %s: %w", config.Host, err)
+		return nil, fmt.Errorf("prepare TLS for %s: %w", url, err)
 	}
-	return &probe{url: config.Host + "/readyz", transport: &http.Transport{TLSClientConfig: tls}}, nil
+	return &probe{url: url, transport: &http.Transport{TLSClientConfig: tls}}, nil
 }
 
-// ready returns nil when the API server is ready, and otherwise why not.
+// untilReady returns nil as soon as the part is ready. When ctx ends first, the
+// error says why the part was not.
+func (p *probe) untilReady(ctx context.Context) error {
+	ticker := time.NewTicker(pollPeriod)
+	defer ticker.Stop()
+	for {
+		notReady := p.ready(ctx)
+		if notReady == nil {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ctx.Err(), notReady)
+		}
+	}
+}
+
+// ready returns nil when the part is ready, and otherwise why not.
 func (p *probe) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

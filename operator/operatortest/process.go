@@ -27,11 +27,12 @@ const (
 // which comes when the parent ends, in whatever way. The parent reads the other
 // one, which ends when the child has ended. Nothing is ever written to either.
 type process struct {
-	name    string // of the sub-command
-	binary  string
-	args    []string
-	env     []string
-	logFile string
+	name     string // of the sub-command
+	binary   string
+	args     []string
+	env      []string
+	logFile  string
+	readyURL string // answers 200 when the process is ready
 
 	cmd      *exec.Cmd // nil when it isn't running
 	lifeline *os.File  // the parent's end of the child's standard input

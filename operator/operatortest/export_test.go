@@ -1,0 +1,30 @@
+package operatortest
+
+import (
+	"context"
+	"io"
+)
+
+// Use returns the control plane of a kubeconfig, as Start does with that of the
+// environment.
+func Use(kubeconfig string) (*Instance, error) { return newInstance(kubeconfig, nil) }
+
+// BuildOnce is what guards the build of the binary.
+func BuildOnce(ctx context.Context, target string, progress io.Writer, build func(ctx context.Context, output string) error) error {
+	return buildOnce(ctx, target, progress, build)
+}
+
+// WatchBuild is what reports the progress of a build.
+func WatchBuild(output io.Reader, progress io.Writer) []string { return watchBuild(output, progress) }
+
+// RunOnPorts is Run with a choice of ports.
+func RunOnPorts(ctx context.Context, config Config, ports func(n int) ([]int, error)) (*Instance, error) {
+	p, err := startPlaneOnPorts(ctx, config, startedByTest, ports)
+	if err != nil {
+		return nil, err
+	}
+	return newInstance(p.kubeconfig, p)
+}
+
+// FreePorts is how Run chooses ports.
+func FreePorts(n int) ([]int, error) { return freePorts(n) }

@@ -72,8 +72,11 @@ type Config struct {
 	Watches []Watch
 	// Logger receives errors and what was changed, not what stayed as it was. Required.
 	Logger micrologger.Logger
-	// ResourceRouter picks the resource set of an object. Required.
+	// ResourceRouter picks the resource set of an object. Required, unless Resources is set.
 	ResourceRouter *ResourceRouter
+	// Resources are for operators with one version of their logic: one resource set that handles every object. Not
+	// together with ResourceRouter.
+	Resources []Resource
 	// BackOffFactory makes the backoff of an object when it fails first; it is dropped on success. When it says stop,
 	// the next try is after five minutes. Default: DefaultBackOffFactory().
 	BackOffFactory func() backoff.BackOff
@@ -94,7 +97,8 @@ type Config struct {
 	ShutdownTimeout time.Duration
 }
 
-func (c *Config) setDefaults() {
+// setDefaults fills in what is not set. The error is a fault of Resources.
+func (c *Config) setDefaults() error {
 	if c.Name == "" {
 		switch {
 		case c.CRD != nil:
@@ -118,6 +122,16 @@ func (c *Config) setDefaults() {
 	if c.ShutdownTimeout == 0 {
 		c.ShutdownTimeout = DefaultShutdownTimeout
 	}
+	if c.ResourceRouter != nil || len(c.Resources) == 0 {
+		return nil
+	}
+	set, err := NewResourceSet(ResourceSetConfig{Handles: HandlesType[any], Resources: c.Resources})
+	if err != nil {
+		return err
+	}
+	c.ResourceRouter = &ResourceRouter{sets: []*ResourceSet{set}}
+	c.Resources = nil
+	return nil
 }
 
 func (c *Config) validate() error {
@@ -127,7 +141,10 @@ func (c *Config) validate() error {
 		fault("Logger must not be nil")
 	}
 	if c.ResourceRouter == nil {
-		fault("ResourceRouter must not be nil")
+		fault("ResourceRouter must not be nil, or Resources not be empty")
+	}
+	if c.ResourceRouter != nil && len(c.Resources) > 0 {
+		fault("ResourceRouter and Resources must not both be set")
 	}
 	if c.CRD != nil && c.CRDClient == nil {
 		fault("CRDClient must not be nil when CRD is set")

@@ -41,6 +41,8 @@ func TestInvalidConfigNamesTheField(t *testing.T) {
 		"no logger":              {config(func(c *framework.Config) { c.Logger = nil }), []string{"Config: Logger"}},
 		"no router":              {config(func(c *framework.Config) { c.ResourceRouter = nil }), []string{"Config: ResourceRouter"}},
 		"several faults":         {config(func(c *framework.Config) { c.Logger, c.ResourceRouter = nil, nil }), []string{"Logger", "ResourceRouter"}},
+		"router and resources":   {config(func(c *framework.Config) { c.Resources = []framework.Resource{&resource{name: "r"}} }), []string{"ResourceRouter", "Resources"}},
+		"bad resources":          {config(func(c *framework.Config) { c.ResourceRouter, c.Resources = nil, []framework.Resource{&resource{}} }), []string{"Resources[0].Name()"}},
 		"CRD without client":     {config(func(c *framework.Config) { c.CRD = &apiextensionsv1.CustomResourceDefinition{} }), []string{"CRDClient"}},
 		"negative workers":       {config(func(c *framework.Config) { c.Workers = -1 }), []string{"Workers", "-1"}},
 		"unqualified finalizer":  {config(func(c *framework.Config) { c.Finalizer = "mine" }), []string{"Finalizer", `"mine"`, "example.com/name"}},

@@ -35,7 +35,9 @@ type Framework struct {
 // New returns a framework, or an error for which IsInvalidConfig holds and which lists every fault.
 func New(config Config) (*Framework, error) {
 	config.Watches = slices.Clone(config.Watches)
-	config.setDefaults()
+	if err := config.setDefaults(); err != nil {
+		return nil, err
+	}
 	if err := config.validate(); err != nil {
 		return nil, err
 	}

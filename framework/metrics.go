@@ -85,8 +85,8 @@ func newMetrics(f *Framework) (*metrics, error) {
 	return m, nil
 }
 
-// reconciled counts a reconciliation. What had no object to reconcile is not one.
-func (m *metrics) reconciled(res result, took time.Duration) {
+// reconciled counts a reconciliation that ends now. What had no object to reconcile is not one.
+func (m *metrics) reconciled(res result, start time.Time) {
 	if res.err != nil && res.reconciliation == nil {
 		m.errors.Inc()
 		return
@@ -94,8 +94,9 @@ func (m *metrics) reconciled(res result, took time.Duration) {
 	if res.reconciliation == nil {
 		return
 	}
-	m.seconds[res.reconciliation.event][res.outcome].Observe(took.Seconds())
-	now := float64(time.Now().UnixNano()) / 1e9
+	end := time.Now()
+	m.seconds[res.reconciliation.event][res.outcome].Observe(end.Sub(start).Seconds())
+	now := float64(end.UnixNano()) / 1e9
 	m.lastRun.Set(now)
 	switch res.outcome {
 	case succeeded:

@@ -46,11 +46,11 @@ func (f *Framework) reconcileKey(ctx context.Context, key informer.Key) {
 	defer f.metrics.active.Dec()
 
 	res := f.reconcileGone(ctx, key)
-	f.metrics.reconciled(res, time.Since(start))
+	f.metrics.reconciled(res, start)
 	if res.err == nil && res.outcome != waiting {
 		start = time.Now()
 		res = f.reconcileObject(ctx, key)
-		f.metrics.reconciled(res, time.Since(start))
+		f.metrics.reconciled(res, start)
 	}
 	f.finish(ctx, key, res)
 }
@@ -135,10 +135,11 @@ func (f *Framework) update(ctx context.Context, key informer.Key, obj any) resul
 		return result{reconciliation: r, outcome: failed, err: err}
 	}
 	obj, err = f.hold(ctx, obj)
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	switch {
+	case err == nil:
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return result{reconciliation: r, outcome: ignored}
-	}
-	if err != nil {
+	default:
 		return result{reconciliation: r, outcome: failed, err: r.errorf("add finalizer: %w", err)}
 	}
 	_, res := f.execute(r, set, obj)
@@ -182,7 +183,7 @@ func (f *Framework) resourceSet(r *reconciliation, obj any) (set *ResourceSet, e
 }
 
 func (f *Framework) newReconciliation(ctx context.Context, e event, key informer.Key, obj any) *reconciliation {
-	r := &reconciliation{event: e, object: obj, key: key, framework: f.Name(), loop: f.loops.Add(1), observe: f.metrics.observe}
+	r := &reconciliation{event: e, object: obj, key: key, framework: f.Name(), loop: f.loops.Add(1), metrics: f.metrics}
 	r.init(ctx)
 	return r
 }

@@ -3,7 +3,6 @@ package framework
 import (
 	"context"
 	"sync/atomic"
-	"time"
 
 	"github.com/giantswarm/micrologger"
 
@@ -28,7 +27,8 @@ type reconciliation struct {
 	key       informer.Key
 	framework string
 	loop      uint64
-	observe   func(StepInfo, time.Duration, error)
+	// metrics is nil outside of a Framework.
+	metrics *metrics
 	// held is set when the deletion was not allowed at the moment when a part of it was due.
 	held atomic.Bool
 }

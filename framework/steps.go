@@ -53,12 +53,12 @@ func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, do fu
 // resource and step.
 func observed(ctx context.Context, info StepInfo, run func(context.Context) error) error {
 	scope := scopeOf(ctx)
-	if scope == nil || scope.reconciliation.observe == nil {
+	if scope == nil || scope.reconciliation.metrics == nil {
 		return named(info, recovered(func() error { return run(ctx) }))
 	}
 	start := time.Now()
 	err := recovered(func() error { return run(ctx) })
-	scope.reconciliation.observe(info, time.Since(start), err)
+	scope.reconciliation.metrics.observe(info, time.Since(start), err)
 	return named(info, err)
 }
 

@@ -1,0 +1,136 @@
+// Command demo shows the quickstart on a control plane of its own: three Websites are created, one is changed, one is
+// moved to the next version of the operator's logic, and one is deleted.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/examples/internal/demo"
+	"github.com/operatorkit/operatorkit/examples/quickstart"
+	"github.com/operatorkit/operatorkit/examples/quickstart/v1alpha1"
+	"github.com/operatorkit/operatorkit/operator/command"
+)
+
+func main() {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	demo.Main(demo.Story{
+		Name:     "quickstart",
+		Scheme:   scheme,
+		Operator: runOperator,
+		Tell:     tell,
+		Look:     "bin/controlplane kubectl -n quickstart get websites,configmaps,services",
+		Kinds:    []client.ObjectList{&v1alpha1.WebsiteList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{}},
+		Try: []string{
+			"bin/controlplane kubectl -n quickstart delete configmap home-page   # it comes back",
+			"bin/controlplane kubectl -n quickstart patch website blog --type=merge -p '{\"spec\":{\"text\":\"Edited.\"}}'",
+			"bin/controlplane kubectl -n quickstart delete website home",
+		},
+	})
+}
+
+// runOperator is "operator run" with the given kubeconfig.
+func runOperator(ctx context.Context, kubeconfig, address string) error {
+	args := []string{"run", "--kubeconfig", kubeconfig, "--listen-address", address, "--log-level", "warning", "--log-format", "text"}
+	if code := command.Execute(ctx, quickstart.Config, args, os.Stdout, os.Stderr); code != command.ExitOK {
+		return fmt.Errorf("the operator ended with exit code %d, see above", code)
+	}
+	return nil
+}
+
+func website(namespace, name, title, text string) *v1alpha1.Website {
+	return &v1alpha1.Website{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{v1alpha1.VersionLabel: "v1"}},
+		Spec:       v1alpha1.WebsiteSpec{Title: title, Text: text},
+	}
+}
+
+func tell(ctx context.Context, d *demo.Demo) error {
+	home := website(d.Namespace, "home", "Home", "Welcome.")
+	blog := website(d.Namespace, "blog", "Blog", "Nothing here yet.")
+	shop := website(d.Namespace, "shop", "Shop", "Closed today.")
+	served := func(ctx context.Context) (bool, error) {
+		err := d.Client.List(ctx, &v1alpha1.WebsiteList{}, client.InNamespace(d.Namespace))
+		return err == nil, err
+	}
+	if err := d.Until(ctx, "the operator has brought its custom resource definition along", served); err != nil {
+		return err
+	}
+
+	d.Step("creating three Websites")
+	for _, site := range []*v1alpha1.Website{home, blog, shop} {
+		if err := d.Client.Create(ctx, site); err != nil {
+			return err
+		}
+	}
+	for _, site := range []*v1alpha1.Website{home, blog, shop} {
+		if err := d.Until(ctx, site.Name+" has its page and its service", pageSays(d, site.Name, site.Spec.Text)); err != nil {
+			return err
+		}
+	}
+
+	d.Step("changing the text of blog")
+	err := d.Client.Patch(ctx, blog, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"text":"First post!"}}`)))
+	if err != nil {
+		return err
+	}
+	if err := d.Until(ctx, "its page says so", pageSays(d, "blog", "First post!")); err != nil {
+		return err
+	}
+
+	d.Step("moving home to version v2 of the operator's logic")
+	move := fmt.Sprintf(`{"metadata":{"labels":{%q:"v2"}}}`, v1alpha1.VersionLabel)
+	if err := d.Client.Patch(ctx, home, client.RawPatch("application/merge-patch+json", []byte(move))); err != nil {
+		return err
+	}
+	if err := d.Until(ctx, "its page is the one of v2", pageSays(d, "home", "<main><h1>Home")); err != nil {
+		return err
+	}
+
+	d.Step("deleting shop")
+	if err := d.Client.Delete(ctx, shop); err != nil {
+		return err
+	}
+	return d.Until(ctx, "it is gone, and so are its page and its service", allGone(d, "shop"))
+}
+
+// pageSays tells whether the page of a website contains a text, and its service exists.
+func pageSays(d *demo.Demo, name, text string) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		page, service := &corev1.ConfigMap{}, &corev1.Service{}
+		err := d.Client.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name + "-page"}, page)
+		if err == nil {
+			err = d.Client.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, service)
+		}
+		return err == nil && strings.Contains(page.Data["index.html"], text), client.IgnoreNotFound(err)
+	}
+}
+
+// allGone tells whether nothing of a website is left.
+func allGone(d *demo.Demo, name string) func(context.Context) (bool, error) {
+	left := map[client.Object]string{&v1alpha1.Website{}: name, &corev1.ConfigMap{}: name + "-page", &corev1.Service{}: name}
+	return func(ctx context.Context) (bool, error) {
+		for obj, name := range left {
+			err := d.Client.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, obj)
+			if !apierrors.IsNotFound(err) {
+				return false, err
+			}
+		}
+		return true, nil
+	}
+}

@@ -1,0 +1,111 @@
+package quickstart_test
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+// until waits for a condition; the two minutes only end a test that hangs.
+func until(t *testing.T, what string, condition func() error) {
+	t.Helper()
+	deadline := time.Now().Add(2 * time.Minute)
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("gave up waiting until %s: %v", what, err)
+		}
+		time.Sleep(50 * time.Millisecond) // the pause between two looks at the condition
+	}
+}
+
+// buildDemo builds the program that "make run" runs.
+func buildDemo(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "demo")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/demo").CombinedOutput(); err != nil {
+		t.Fatalf("build the demo: %v\n%s", err, out)
+	}
+	return program
+}
+
+func TestDemoEndsByItselfOnceItHasConverged(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), buildDemo(t), "--once")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{
+		`\+ website/home +created`, `\+ configmap/home-page +created`, `\+ service/home +created`,
+		`~ configmap/blog-page +data.index.html`, `~ configmap/home-page +data.index.html`,
+		`- website/shop +deleted`, `- configmap/shop-page +deleted`, `- service/shop +deleted`,
+		`done: everything has converged`, `KUBECONFIG=`, `http://127.0.0.1:\d+/metrics`,
+	} {
+		if !regexp.MustCompile(want).Match(out) {
+			t.Errorf("the output lacks %s:\n%s", want, out)
+		}
+	}
+}
+
+func TestKubectlSeesTheDemoAndCtrlCEndsEverything(t *testing.T) {
+	kubectl, err := operatortest.Binary(t.Context(), operatortest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), buildDemo(t))
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stdout)
+	var dataDir string
+	for lines.Scan() {
+		if _, path, ok := strings.Cut(lines.Text(), "KUBECONFIG="); ok {
+			dataDir = filepath.Dir(path)
+		}
+		if strings.Contains(lines.Text(), "until Ctrl-C") {
+			break
+		}
+	}
+
+	get := exec.CommandContext(t.Context(), kubectl, "kubectl", "--kubeconfig", filepath.Join(dataDir, "kubeconfig"), "-n", "quickstart", "get", "websites,configmaps,services", "-o", "name")
+	out, err := get.CombinedOutput()
+	if err != nil {
+		t.Errorf("kubectl: %v\n%s", err, out)
+	}
+	for _, want := range []string{"website.examples.operatorkit.io/blog", "website.examples.operatorkit.io/home", "configmap/home-page", "service/blog"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("kubectl does not see %s:\n%s", want, out)
+		}
+	}
+
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+		// The rest of the output is read so that the demo does not wait for it.
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("after Ctrl-C: %v\n%s", err, &stderr)
+	}
+	if _, err := os.Stat(dataDir); !os.IsNotExist(err) {
+		t.Errorf("the data folder is left: %v", err)
+	}
+}

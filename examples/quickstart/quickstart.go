@@ -1,0 +1,80 @@
+// Package quickstart is a whole operator. A Website becomes a ConfigMap with its page and a Service that leads to it.
+// There are two versions of the logic; the label examples.operatorkit.io/version of a Website picks one.
+//
+//	$ make run                                   # on a control plane of its own
+//	$ go run ./examples/quickstart/cmd/operator run   # on the cluster of your kubeconfig
+package quickstart
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/examples/quickstart/v1alpha1"
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/command"
+	"github.com/operatorkit/operatorkit/resource/objectresource"
+)
+
+// Config is what the command line of the operator is made of.
+var Config = command.Config{
+	Name:        "quickstart",
+	Short:       "Serves Websites: each becomes a ConfigMap with its page and a Service",
+	CRDFiles:    v1alpha1.CRDs,
+	AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
+	New:         newFrameworks,
+}
+
+// newFrameworks makes the one framework of the operator: Websites, and watches of the objects they became.
+func newFrameworks(_ context.Context, d *operator.Dependencies) ([]*framework.Framework, error) {
+	config := framework.Config{}
+	websites, err := d.NewSource(&v1alpha1.Website{})
+	if err != nil {
+		return nil, err
+	}
+	config.Source = websites
+	var stores []objectresource.Store
+	for _, kind := range []client.Object{&corev1.ConfigMap{}, &corev1.Service{}} {
+		source, err := d.NewOwnedSource(kind)
+		if err != nil {
+			return nil, err
+		}
+		stores = append(stores, source)
+		config.Watches = append(config.Watches, framework.Watch{Source: source, Map: objectresource.OwnerMap(v1alpha1.WebsiteKind)})
+	}
+	config.ResourceRouter, err = newRouter(d, stores)
+	if err != nil {
+		return nil, err
+	}
+	websitesFramework, err := d.NewFramework(config)
+	return []*framework.Framework{websitesFramework}, err
+}
+
+// newRouter makes a resource set for each version of the logic.
+func newRouter(d *operator.Dependencies, stores []objectresource.Store) (*framework.ResourceRouter, error) {
+	config := framework.ResourceRouterConfig{Logger: d.Logger}
+	for _, version := range []string{"v1", "v2"} {
+		objects, err := objectresource.New(objectresource.Config[*v1alpha1.Website]{
+			Name: "objects", Client: d.Client, Logger: d.Logger, Stores: stores,
+			Desired: func(_ context.Context, site *v1alpha1.Website) ([]client.Object, error) {
+				page, err := newPage(version, site)
+				return []client.Object{page, newService(site)}, err
+			},
+		})
+		if err != nil {
+			return nil, err
+		}
+		set, err := framework.NewResourceSet(framework.ResourceSetConfig{
+			Handles:   framework.HandlesLabel(v1alpha1.VersionLabel, version),
+			Resources: []framework.Resource{objects},
+		})
+		if err != nil {
+			return nil, err
+		}
+		config.ResourceSets = append(config.ResourceSets, set)
+	}
+	return framework.NewResourceRouter(config)
+}

@@ -1,0 +1,68 @@
+package v1alpha1
+
+import (
+	"embed"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// WebsiteKind is the kind of a Website.
+var WebsiteKind = schema.GroupKind{Group: GroupVersion.Group, Kind: "Website"}
+
+// GroupVersion is the group and version of the API.
+var GroupVersion = schema.GroupVersion{Group: "examples.operatorkit.io", Version: "v1alpha1"}
+
+// VersionLabel is the label that says which version of the operator's logic renders a Website: "v1" or "v2".
+const VersionLabel = "examples.operatorkit.io/version"
+
+// Website is a page that wants to be served.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=site
+// +kubebuilder:printcolumn:name="Title",type=string,JSONPath=`.spec.title`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.metadata.labels.examples\.operatorkit\.io/version`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Website struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec WebsiteSpec `json:"spec"`
+}
+
+// WebsiteSpec is what the owner of a Website wants.
+type WebsiteSpec struct {
+	// Title is the heading of the page.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=200
+	Title string `json:"title"`
+	// Text is what the page says below the heading.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=10000
+	Text string `json:"text,omitempty"`
+}
+
+// WebsiteList is a list of Websites.
+//
+// +kubebuilder:object:root=true
+type WebsiteList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Website `json:"items"`
+}
+
+// AddToScheme registers the types of this package.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion, &Website{}, &WebsiteList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion)
+	return nil
+}
+
+// CRDs holds the custom resource definition that is generated from the types of this package.
+//
+//go:embed crd/*.yaml
+var CRDs embed.FS

@@ -1,0 +1,43 @@
+package operatorkit_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadmeShowsTheFirstOperatorAsItIs(t *testing.T) {
+	readme, program := read(t, "README.md"), read(t, "examples/first/main.go")
+	_, body, _ := strings.Cut(program, "\n")
+	_, rest, _ := strings.Cut(readme, "## A first operator")
+	_, rest, _ = strings.Cut(rest, "```go\n")
+	shown, _, _ := strings.Cut(rest, "```\n")
+	if diff := cmp.Diff(body, shown); diff != "" {
+		t.Errorf("README.md differs from examples/first/main.go (-program +readme):\n%s", diff)
+	}
+	if n := strings.Count(program, "\n"); n >= 60 {
+		t.Errorf("the first operator has %d lines, the README says under 60", n)
+	}
+}
+
+func TestReadmeLinksLeadSomewhere(t *testing.T) {
+	for _, file := range []string{"README.md", "CONTRIBUTING.md"} {
+		for _, link := range regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(read(t, file), -1) {
+			if _, err := os.Stat(link[1]); err != nil && !strings.Contains(link[1], "://") {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -302,5 +303,22 @@ func TestTwoResourcesOfOnePrimaryDoNotFight(t *testing.T) {
 	var refused *objectresource.RefusedError
 	if !errors.As(err, &refused) || refused.Adoptable || !strings.Contains(err.Error(), `"children"`) {
 		t.Errorf("got %v, want a refusal that names the other resource", err)
+	}
+}
+
+func TestANilOfAGoTypeClaimsNothing(t *testing.T) {
+	k := newKit(t)
+	p := k.primary("home")
+	// The rules of a role are written as null when there are none.
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: k.namespace + "-role"}}
+	r := k.resource(just(role))
+	k.update(r, p)
+	k.patch(role.DeepCopy(), `{"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`)
+	k.wantQuiet(r, p)
+
+	r = k.resource(just(), func(c *config) { c.Namespaces = func(primary) []string { return nil } })
+	k.update(r, p)
+	if _, exists := read(k, role.DeepCopy()); exists {
+		t.Error("the role is still there")
 	}
 }

@@ -106,10 +106,8 @@ func TestDefinitionsAreEnsuredAndUpdatedInPlaceSoThatTheirObjectsStay(t *testing
 
 func TestDefinitionThatCannotBeServedEndsRunWithItsName(t *testing.T) {
 	instance := operatortest.Start(t)
-	user, err := instance.User("gardener")
-	if err != nil {
-		t.Fatal(err)
-	}
+	user := instance.RESTConfig()
+	user.Impersonate.UserName = "gardener"
 	wrong := gardens("tree")
 	wrong.Name = "wrong.operator.test.operatorkit.io"
 	source := &watched{Push: pushed(t, "objects")}

@@ -1,0 +1,86 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes.
+const (
+	ExitOK      = 0
+	ExitFailure = 1
+	ExitUsage   = 2
+)
+
+// Execute runs the command line of an operator and returns the exit code; errors are on stderr then. args are without
+// the name of the program. Ending ctx ends the command like a signal. Only a main gives the result to os.Exit.
+func Execute(ctx context.Context, config Config, args []string, stdout, stderr io.Writer) int {
+	root, err := New(config)
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return ExitFailure
+	}
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	ran, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	fmt.Fprintf(stderr, "%s: %s\n", config.Name, err)
+	if usage := (*usageError)(nil); errors.As(err, &usage) {
+		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", ran.CommandPath())
+		return ExitUsage
+	}
+	return ExitFailure
+}
+
+// New returns the command line as a cobra command, for programs that add to it. It prints no errors itself. The error
+// is one for which framework.IsInvalidConfig holds.
+func New(config Config) (*cobra.Command, error) {
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	p := &program{config: config}
+	root := &cobra.Command{
+		Use:               config.Name,
+		Short:             config.Short,
+		Args:              understood(cobra.NoArgs),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return p.readEnvironment(cmd.Flags()) },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	p.connectionFlags(root.PersistentFlags())
+	root.AddCommand(p.runCommand(), p.crdsCommand(), p.versionCommand())
+	p.tellEnvironment(root)
+	return root, nil
+}
+
+// program is what the commands share: the configuration and the values of the flags.
+type program struct {
+	config  Config
+	options options
+}
+
+// usageError is a command line that can't be understood.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+
+func (e *usageError) Unwrap() error { return e.err }
+
+// understood makes the errors of a check of arguments usage errors.
+func understood(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return &usageError{err}
+		}
+		return nil
+	}
+}

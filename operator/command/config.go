@@ -1,0 +1,78 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/pflag"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator"
+)
+
+// DefaultEnvPrefix begins the names of environment variables.
+const DefaultEnvPrefix = "OPERATORKIT"
+
+// Config says what is an operator's own.
+type Config struct {
+	// Name is the name of the operator: of its program in the help, in logs, events and metrics, and of its lease.
+	// Required.
+	Name string
+	// Short says in a line what the operator does, for the help. Default: none.
+	Short string
+	// Version is the version of the operator. Default: that of the main module, as the Go toolchain knows it.
+	Version string
+	// CRDs are ensured before the sources start, and printed by "crds". Default: none.
+	CRDs []*apiextensionsv1.CustomResourceDefinition
+	// CRDFiles holds more of them, as operator.ReadCRDs reads them. Default: none.
+	CRDFiles fs.FS
+	// AddToScheme make the types of the operator known to its client, which knows Kubernetes' own. Default: none.
+	AddToScheme []func(*runtime.Scheme) error
+	// New makes the frameworks. The context ends with the operator. Required.
+	New func(ctx context.Context, deps *operator.Dependencies) ([]*framework.Framework, error)
+	// EnvPrefix begins the names of the environment variables, before an underscore. Default: DefaultEnvPrefix.
+	EnvPrefix string
+	// Flags adds flags to "run" that are the operator's own. They have environment variables too. Default: none.
+	Flags func(flags *pflag.FlagSet)
+}
+
+// complete fills in the defaults and returns an error for which framework.IsInvalidConfig holds.
+func (c *Config) complete() error {
+	var faults []string
+	if c.Name == "" {
+		faults = append(faults, "Name must not be empty")
+	}
+	if c.New == nil {
+		faults = append(faults, "New must not be nil")
+	}
+	for i, crd := range c.CRDs {
+		if crd == nil {
+			faults = append(faults, fmt.Sprintf("CRDs[%d] must not be nil", i))
+		}
+	}
+	if c.CRDFiles != nil {
+		read, err := operator.ReadCRDs(c.CRDFiles)
+		if err != nil {
+			faults = append(faults, fmt.Sprintf("CRDFiles: %s", err))
+		}
+		c.CRDs = append(c.CRDs[:len(c.CRDs):len(c.CRDs)], read...)
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("%w: command.Config: %s", framework.ErrInvalidConfig, strings.Join(faults, "; "))
+	}
+	if c.Version == "" {
+		c.Version = "unknown"
+		if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" {
+			c.Version = build.Main.Version
+		}
+	}
+	if c.EnvPrefix == "" {
+		c.EnvPrefix = DefaultEnvPrefix
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package command
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/giantswarm/micrologger"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/operatorkit/operatorkit/operator/logging"
+)
+
+// connection is the API server that a command talks to.
+type connection struct {
+	config *rest.Config
+	// namespace is that of the Pod or of the kubeconfig's context, or "default".
+	namespace string
+}
+
+// connect finds the API server. It sends no request.
+func (p *program) connect() (*connection, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = p.options.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: p.options.context}
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	config, err := loaded.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w: give --kubeconfig, set KUBECONFIG, or run in a Pod", err)
+	}
+	namespace, _, err := loaded.Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("find the namespace of the kubeconfig's context: %w", err)
+	}
+	config.UserAgent = p.config.Name + "/" + p.config.Version
+	return &connection{config: config, namespace: namespace}, nil
+}
+
+// logger makes the logger, and has the libraries log there too: a command is the main of its program.
+func (p *program) logger(w io.Writer) (micrologger.Logger, error) {
+	logger, err := logging.New(logging.Config{
+		Writer: w, Format: logging.Format(p.options.logFormat), Level: logging.Level(p.options.logLevel),
+	})
+	if err != nil {
+		return nil, &usageError{fmt.Errorf("--log-format or --log-level: %w", err)}
+	}
+	logging.Capture(logger)
+	return logger, nil
+}

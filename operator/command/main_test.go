@@ -1,0 +1,158 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"testing"
+	"testing/fstest"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/pflag"
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/command"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+// TestMain makes the test binary the program "gardener" for the scripts in testdata. It gets SIGTERM when its log shows
+// the text of the variable SIGTERM_AT.
+func TestMain(m *testing.M) {
+	testscript.Main(leakChecked{m}, map[string]func(){
+		"gardener": func() {
+			stderr := &signaller{os.Stderr, os.Getenv("SIGTERM_AT")}
+			os.Exit(command.Execute(context.Background(), gardener(), os.Args[1:], os.Stdout, stderr))
+		},
+	})
+}
+
+// leakChecked are tests after which no goroutine may be left.
+type leakChecked struct{ *testing.M }
+
+func (m leakChecked) Run() int {
+	code := m.M.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+const gardenCRD = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: gardens.command.test.operatorkit.io
+spec:
+  group: command.test.operatorkit.io
+  scope: Namespaced
+  names:
+    plural: gardens
+    singular: garden
+    kind: Garden
+    listKind: GardenList
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+`
+
+// gardener is an operator that greets ConfigMaps.
+func gardener() command.Config {
+	greeting := "hello"
+	return command.Config{
+		Name:     "gardener",
+		Short:    "Gardener greets ConfigMaps.",
+		Version:  "v1.2.3",
+		CRDFiles: fstest.MapFS{"crds/gardens.yaml": {Data: []byte(gardenCRD)}},
+		Flags: func(flags *pflag.FlagSet) {
+			flags.StringVar(&greeting, "greeting", greeting, "what to say")
+		},
+		New: func(_ context.Context, deps *operator.Dependencies) ([]*framework.Framework, error) {
+			if greeting == "" {
+				return nil, errors.New("there is no greeting")
+			}
+			source, err := deps.NewSource(&corev1.ConfigMap{})
+			if err != nil {
+				return nil, err
+			}
+			set, err := framework.NewResourceSet(framework.ResourceSetConfig{
+				Handles: framework.HandlesType[*corev1.ConfigMap], Resources: []framework.Resource{&greeter{deps, greeting}},
+			})
+			if err != nil {
+				return nil, err
+			}
+			router, err := framework.NewResourceRouter(framework.ResourceRouterConfig{
+				Logger: deps.Logger, ResourceSets: []*framework.ResourceSet{set},
+			})
+			if err != nil {
+				return nil, err
+			}
+			f, err := deps.NewFramework(framework.Config{Name: "greeter", Source: source, ResourceRouter: router})
+			return []*framework.Framework{f}, err
+		},
+	}
+}
+
+// greeter logs its greeting for every object.
+type greeter struct {
+	deps     *operator.Dependencies
+	greeting string
+}
+
+func (g *greeter) Name() string { return "greeter" }
+
+func (g *greeter) EnsureCreated(_ context.Context, obj any) error {
+	g.deps.Logger.Log("level", "info", "message", g.greeting+" "+obj.(client.Object).GetName(), "workers", g.deps.Workers, "shutdown", g.deps.ShutdownTimeout)
+	return nil
+}
+
+func (g *greeter) EnsureDeleted(context.Context, any) error { return nil }
+
+// TestScripts runs the scripts in testdata, each with a namespace of its own in a real API server, which holds
+// a ConfigMap "bed".
+func TestScripts(t *testing.T) {
+	instance := operatortest.Start(t)
+	c, err := client.New(instance.RESTConfig(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("CONFIG", instance.Kubeconfig())
+			namespace := instance.Namespace(t)
+			env.Setenv("NAMESPACE", namespace)
+			return c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bed"}})
+		},
+	})
+}
+
+// signaller passes on what is written, and sends this process SIGTERM when it sees a text.
+type signaller struct {
+	io.Writer
+	text string
+}
+
+func (s *signaller) Write(p []byte) (int, error) {
+	if s.text != "" && bytes.Contains(p, []byte(s.text)) {
+		s.text = ""
+		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+			return 0, err
+		}
+	}
+	return s.Writer.Write(p)
+}

@@ -101,8 +101,14 @@ func TestWatchNeverMissesADeletionThatWaits(t *testing.T) {
 	if err := source.WaitForSync(ctx); err != nil {
 		t.Fatal(err)
 	}
-	// While nobody reads, one object comes, goes and comes again.
+	known := named(namespace, "known")
+	create(t, c, known)
+	<-updates
+	// While nobody reads, a known object is replaced, and one comes, goes and comes again.
 	create(t, c, named(namespace, "first"))
+	remove(t, c, known)
+	known = named(namespace, "known")
+	create(t, c, known)
 	for range 2 {
 		obj := named(namespace, "x")
 		create(t, c, obj)
@@ -111,11 +117,11 @@ func TestWatchNeverMissesADeletionThatWaits(t *testing.T) {
 	last := named(namespace, "x")
 	create(t, c, last)
 	create(t, c, named(namespace, "end"))
-	eventually(t, "all is stored", func() bool { return source.Status().Objects == 3 })
+	eventually(t, "all is stored", func() bool { return source.Status().Objects == 4 })
 
 	existing := map[string]string{}
 	deleted := 0
-	for len(existing) < 3 {
+	for existing["end"] == "" {
 		select {
 		case e := <-deletes:
 			delete(existing, e.Object.(client.Object).GetName())
@@ -126,8 +132,8 @@ func TestWatchNeverMissesADeletionThatWaits(t *testing.T) {
 			t.Fatalf("events are missing, known are %v", existing)
 		}
 	}
-	if existing["x"] != string(last.UID) || deleted != 2 {
-		t.Errorf("x has uid %s after %d deletions, want %s after 2", existing["x"], deleted, last.UID)
+	if existing["x"] != string(last.UID) || existing["known"] != string(known.UID) || deleted != 3 {
+		t.Errorf("%v after %d deletions, want x %s and known %s after 3", existing, deleted, last.UID, known.UID)
 	}
 	cancel()
 	for range deletes {

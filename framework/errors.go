@@ -70,8 +70,15 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error implements error. The stack is left out: it goes to the log.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+// Error implements error. The stack is left out: it goes to the log. Of a value that is neither an error nor a string only
+// the type is told: it may be a Secret.
+func (e *PanicError) Error() string {
+	switch v := e.Value.(type) {
+	case error, string:
+		return fmt.Sprintf("panic: %v", v)
+	}
+	return fmt.Sprintf("panic: value of type %T", e.Value)
+}
 
 // Unwrap returns the value of the panic if it was an error.
 func (e *PanicError) Unwrap() error {

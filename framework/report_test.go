@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/giantswarm/micrologger"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -234,3 +236,71 @@ func value(t testing.TB, reg *prometheus.Registry, metric string) (float64, bool
 	}
 	return 0, false
 }
+
+func TestR14DataOfASecretReachesNoLogEventOrMetric(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const value = "hunter2-in-the-clear"
+		source, recorder, reg, log := informer.NewPush("secrets"), &events{}, prometheus.NewRegistry(), &strings.Builder{}
+		apply := crudOfAny(t, logTo(t, log), func(obj any) *framework.Patch {
+			p := framework.NewPatch()
+			p.SetCreateChange(obj)
+			return p
+		})
+		fail := &resource{name: "fails", created: func(context.Context, any) error { return errBoom }}
+		panics := &resource{name: "panics", created: func(_ context.Context, obj any) error { panic(obj) }}
+		for _, resources := range [][]framework.Resource{{apply, fail}, {apply, panics}} {
+			f := newFramework(t, framework.Config{Name: resources[1].Name(), Source: source, Recorder: recorder, Registerer: reg, Logger: logTo(t, log)}, resources...)
+			defer running(t, f)()
+		}
+		put(t, source, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Data: map[string][]byte{"k": []byte(value)}, StringData: map[string]string{"k": value}})
+		synctest.Wait()
+
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(log.String(), "apply_create_change") || len(recorder.all()) != 2 {
+			t.Fatalf("nothing was logged or no events were written:\n%s\n%v", log, recorder.all())
+		}
+		said := log.String() + strings.Join(recorder.all(), "\n") + fmt.Sprint(families)
+		for _, form := range []string{value, base64.StdEncoding.EncodeToString([]byte(value)), fmt.Sprint([]byte(value))} {
+			if strings.Contains(said, strings.Trim(form, "[]")) {
+				t.Errorf("the value is told as %q", form)
+			}
+		}
+	})
+}
+
+// anyOps computes a patch and applies nothing.
+type anyOps struct {
+	patch func(obj any) *framework.Patch
+}
+
+func crudOfAny(t testing.TB, logger micrologger.Logger, patch func(obj any) *framework.Patch) framework.Resource {
+	t.Helper()
+	r, err := framework.NewCRUDResource(framework.CRUDResourceConfig{Logger: logger, Ops: &anyOps{patch}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (*anyOps) Name() string { return "any" }
+
+func (*anyOps) GetCurrentState(_ context.Context, obj any) (any, error) { return obj, nil }
+
+func (*anyOps) GetDesiredState(_ context.Context, obj any) (any, error) { return obj, nil }
+
+func (o *anyOps) NewUpdatePatch(_ context.Context, obj, _, _ any) (*framework.Patch, error) {
+	return o.patch(obj), nil
+}
+
+func (o *anyOps) NewDeletePatch(_ context.Context, obj, _, _ any) (*framework.Patch, error) {
+	return o.patch(obj), nil
+}
+
+func (*anyOps) ApplyCreateChange(context.Context, any, any) error { return nil }
+
+func (*anyOps) ApplyUpdateChange(context.Context, any, any) error { return nil }
+
+func (*anyOps) ApplyDeleteChange(context.Context, any, any) error { return nil }

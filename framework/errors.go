@@ -21,6 +21,11 @@ var (
 	// ErrNoResourceSet is an object that no resource set handles.
 	ErrNoResourceSet = errors.New("no resource set")
 
+	// ErrStopNow, in the chain of the cause with which the context of Run is cancelled, cancels the reconciliations under
+	// way at once instead of after Config.ShutdownTimeout. It is for those who may not write any more, such as a leader
+	// that has lost its lease.
+	ErrStopNow = errors.New("stop now")
+
 	errSeveralResourceSets = errors.New("several resource sets")
 )
 

@@ -222,7 +222,11 @@ func (f *Framework) work(ctx context.Context) {
 	}
 	<-ctx.Done()
 	f.queue.shutDown()
-	deadline := time.AfterFunc(max(f.config.ShutdownTimeout, 0), cancelWork)
+	timeout := max(f.config.ShutdownTimeout, 0)
+	if errors.Is(context.Cause(ctx), ErrStopNow) {
+		timeout = 0
+	}
+	deadline := time.AfterFunc(timeout, cancelWork)
 	defer deadline.Stop()
 	workers.Wait()
 }

@@ -458,6 +458,28 @@ func TestR13RunningReconciliationIsCancelledAtTheDeadline(t *testing.T) {
 	})
 }
 
+func TestR13RunningReconciliationIsCancelledAtOnceWhenTheCauseSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, started := informer.NewPush("objects"), make(chan struct{})
+		f := newFramework(t, framework.Config{Source: source}, &resource{name: "r", created: func(ctx context.Context, _ any) error {
+			close(started)
+			<-ctx.Done()
+			return ctx.Err()
+		}})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ended := make(chan error)
+		go func() { ended <- f.Run(ctx) }()
+		put(t, source, configMap("a"))
+		<-started
+		start := time.Now()
+		cancel(fmt.Errorf("lease lost: %w", framework.ErrStopNow))
+
+		if err := <-ended; err != nil || time.Since(start) != 0 {
+			t.Errorf("Run returned %v after %v, want nil at once", err, time.Since(start))
+		}
+	})
+}
+
 func TestRunningTwiceIsRefused(t *testing.T) {
 	f := newFramework(t, framework.Config{}, &resource{name: "r"})
 	running(t, f)()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
 // DependenciesConfig configures Dependencies.
@@ -76,7 +77,7 @@ func NewDependencies(config DependenciesConfig) (*Dependencies, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: operator.DependenciesConfig: RESTConfig: %w", framework.ErrInvalidConfig, err)
 	}
-	c, err := client.NewWithWatch(restConfig, client.Options{HTTPClient: httpClient, Scheme: config.Scheme})
+	c, err := client.NewWithWatch(restConfig, client.Options{HTTPClient: httpClient, Scheme: config.Scheme, Log: logging.Logr(config.Logger)})
 	if err != nil {
 		return nil, fmt.Errorf("make the client: %w", err)
 	}

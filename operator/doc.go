@@ -26,8 +26,8 @@
 //   - Stopping is clean: reconciliations under way end or are cancelled at their framework's deadline, then the lease is
 //     released, then the sources stop, and the listener last. No goroutine outlives Run; connections that client-go keeps
 //     for later requests are closed when they are idle then.
-//   - A lease that is lost stops the frameworks and ends Run with [ErrLeaseLost]. It is not released then: it may
-//     be somebody else's.
+//   - A lease that is lost stops the frameworks, cancels their reconciliations at once, and ends Run with [ErrLeaseLost].
+//     It is not released then: it may be somebody else's.
 //   - The failure of one part stops the others cleanly. Run returns all errors, joined.
 //   - Nothing here ends the process or sets anything that is global to it.
 package operator

@@ -154,7 +154,7 @@ func (e *election) lead(ctx context.Context, work func(context.Context) error) e
 		elector.Run(electing)
 		if electing.Err() == nil {
 			e.log("error", "lease lost", "error", e.lost().Error())
-			stopWork(ErrLeaseLost)
+			stopWork(errors.Join(ErrLeaseLost, framework.ErrStopNow))
 		}
 	}()
 

@@ -141,7 +141,7 @@ func (o *Operator) run(ctx context.Context) error {
 		return err
 	}
 	err = errors.Join(o.runParts(ctx, cancel), server.close())
-	o.log("info", "stopped")
+	o.log("stopped")
 	return err
 }
 
@@ -156,7 +156,7 @@ func (o *Operator) runParts(ctx context.Context, cancel context.CancelFunc) erro
 	for _, s := range o.sources {
 		sources.run("source", s.Name(), func() error { return s.Run(sourcesCtx) })
 	}
-	o.log("info", "started", "frameworks", len(o.config.Frameworks), "sources", len(o.sources))
+	o.log("started", "frameworks", len(o.config.Frameworks), "sources", len(o.sources))
 
 	var err error
 	if o.election != nil {
@@ -178,7 +178,7 @@ func (o *Operator) ensureCRDs(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		o.log("info", "definition is served", "crd", crd.Name)
+		o.log("definition is served", "crd", crd.Name)
 	}
 	o.crdsServed.Store(true)
 	return nil
@@ -205,6 +205,6 @@ func (o *Operator) unserved() []*apiextensionsv1.CustomResourceDefinition {
 	return o.config.CRDs
 }
 
-func (o *Operator) log(level, message string, fields ...any) {
-	o.config.Logger.Log(append([]any{"level", level, "message", message, "operator", o.config.Name}, fields...)...)
+func (o *Operator) log(message string, fields ...any) {
+	o.config.Logger.Log(append([]any{"level", "info", "message", message, "operator", o.config.Name}, fields...)...)
 }

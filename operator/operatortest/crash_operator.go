@@ -122,7 +122,7 @@ func (o *crashOperator) live(ctx context.Context, faults *Faults, crashed <-chan
 	timer := time.NewTimer(o.scenario.Timeout)
 	defer timer.Stop()
 	select {
-	case <-returned:
+	case <-returned: //nolint:errcheck // an operator that was ended may return anything
 		return nil
 	case <-timer.C:
 		return fmt.Errorf("start did not return within %s after its context had ended", o.scenario.Timeout)

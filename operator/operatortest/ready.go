@@ -29,7 +29,7 @@ func (p *plane) waitReady(ctx context.Context, part *process, needed ...*process
 		for _, other := range needed {
 			if other.waitEnd(pollPeriod / time.Duration(len(needed))) {
 				cancel()
-				<-answer
+				<-answer //nolint:errcheck // it was cancelled
 				return fmt.Errorf("%s ended while it was started; its log is %s and ends with:\n%s", other.name, other.logFile, other.tail())
 			}
 		}

@@ -60,7 +60,7 @@ func asYAML(object any) string {
 
 func newSnapshots(scenario Scenario, user client.Client) (*snapshots, error) {
 	s := &snapshots{scenario: scenario, user: user, secret: make([]byte, 32)}
-	rand.Read(s.secret) //nolint:errcheck // it never fails
+	_, _ = rand.Read(s.secret) // never fails
 	for _, object := range scenario.Objects {
 		kind, err := user.GroupVersionKindFor(object)
 		if err != nil {

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -203,14 +202,8 @@ func TestCreateChangeAndDeleteSurviveACrashAtEveryWrite(t *testing.T) {
 						Until: childrenAre(tc.kinds),
 					},
 				},
-				Objects: []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}},
-				// The label is a hash of the primary's namespace and name.
-				Normalize: func(u *unstructured.Unstructured) {
-					if labels := u.GetLabels(); labels[objectresource.OwnerLabel] != "" {
-						labels[objectresource.OwnerLabel] = "primary"
-						u.SetLabels(labels)
-					}
-				},
+				Objects:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}},
+				Normalize: objectresource.Normalize,
 			})
 		})
 	}

@@ -23,7 +23,7 @@ var shown = [...]string{
 }
 
 // redact replaces the values that must not be shown. Annotations are among them: the one of kubectl repeats the data.
-func redact(changes []FieldChange) []FieldChange {
+func redact(changes []FieldChange) {
 	for i, c := range changes {
 		if showable(c.Path) {
 			continue
@@ -35,7 +35,6 @@ func redact(changes []FieldChange) []FieldChange {
 			changes[i].New = Redacted
 		}
 	}
-	return changes
 }
 
 func showable(path string) bool {

@@ -72,7 +72,7 @@ func TestResultsBecomeSignals(t *testing.T) {
 	}{
 		"nothing asked for":               {process: framework.ProcessUpdate},
 		"a duration":                      {process: framework.ProcessUpdate, result: reconcile.Result{RequeueAfter: time.Minute}, after: time.Minute},
-		"the deprecated flag":             {process: framework.ProcessUpdate, result: reconcile.Result{Requeue: true}, after: time.Second},
+		"the deprecated flag":             {process: framework.ProcessUpdate, result: reconcile.Result{Requeue: true}, after: time.Second}, //nolint:staticcheck // reconcilers of today still set it
 		"a finished deletion":             {process: framework.ProcessDelete},
 		"a deletion that is not finished": {process: framework.ProcessDelete, result: reconcile.Result{RequeueAfter: time.Minute}, after: time.Minute, keptUpWith: true},
 	} {

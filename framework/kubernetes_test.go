@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -106,18 +105,6 @@ func (c *cluster) gone(name string) func() bool {
 	return func() bool { return c.get(name) == nil }
 }
 
-// eventually waits for a condition; the minute only ends a test that hangs.
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("gave up waiting until %s", what)
-		}
-		time.Sleep(10 * time.Millisecond) // the pause between two looks at the condition
-	}
-}
-
 // calls are the calls of a resource by name of the object.
 type calls struct {
 	mu     sync.Mutex
@@ -165,7 +152,7 @@ func TestR5DeletionIsProcessedAlthoughTheOperatorWasDown(t *testing.T) {
 	before := &calls{}
 	stop := running(t, c.framework(framework.Config{}, before))
 	c.create(c.object("a"))
-	eventually(t, "the object is held", func() bool { return c.holds("a") && before.of("created a") > 0 })
+	operatortest.Eventually(t, "the object is held", func() bool { return c.holds("a") && before.of("created a") > 0 })
 	stop()
 	c.delete("a")
 	if !c.holds("a") {
@@ -174,7 +161,7 @@ func TestR5DeletionIsProcessedAlthoughTheOperatorWasDown(t *testing.T) {
 
 	after := &calls{}
 	running(t, c.framework(framework.Config{}, after))
-	eventually(t, "the object is gone", c.gone("a"))
+	operatortest.Eventually(t, "the object is gone", c.gone("a"))
 
 	if before.of("deleted a") != 0 || after.of("deleted a") != 1 || after.of("created a") != 0 {
 		t.Errorf("calls before %v and after %v, want one deletion after", before.count, after.count)
@@ -198,16 +185,16 @@ func TestR5FinalizerStaysUntilTheDeletionSucceededAndOthersStayLonger(t *testing
 	obj := c.object("a")
 	obj.Finalizers = []string{"somebody.else/cleanup"}
 	c.create(obj)
-	eventually(t, "the object is held", func() bool { return c.holds("a") })
+	operatortest.Eventually(t, "the object is held", func() bool { return c.holds("a") })
 	c.delete("a")
-	eventually(t, "the deletion failed several times", func() bool { return calls.of("deleted a") > 2 })
+	operatortest.Eventually(t, "the deletion failed several times", func() bool { return calls.of("deleted a") > 2 })
 	if !c.holds("a") {
 		t.Error("the finalizer is gone although the deletion failed")
 	}
 	mu.Lock()
 	failing = nil
 	mu.Unlock()
-	eventually(t, "the finalizer is gone", func() bool { return !c.holds("a") })
+	operatortest.Eventually(t, "the finalizer is gone", func() bool { return !c.holds("a") })
 	if diff := cmp.Diff([]string{"somebody.else/cleanup"}, c.get("a").Finalizers); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
@@ -215,9 +202,9 @@ func TestR5FinalizerStaysUntilTheDeletionSucceededAndOthersStayLonger(t *testing
 	deletions := calls.of("deleted a")
 	c.merge("a", `{"data":{"seen":"yes"}}`)
 	c.merge("a", `{"metadata":{"finalizers":null}}`)
-	eventually(t, "the object is gone", c.gone("a"))
+	operatortest.Eventually(t, "the object is gone", c.gone("a"))
 	c.create(c.object("marker"))
-	eventually(t, "a later object is reconciled", func() bool { return calls.of("created marker") > 0 })
+	operatortest.Eventually(t, "a later object is reconciled", func() bool { return calls.of("created marker") > 0 })
 	if got := calls.of("deleted a"); got != deletions {
 		t.Errorf("the deletion was processed %d more times after it had succeeded", got-deletions)
 	}
@@ -238,18 +225,18 @@ func TestR5WithoutFinalizerDeletionIsSeenAfterTheWatchWasCut(t *testing.T) {
 	obj := c.object("a")
 	obj.Data = map[string]string{"v": "1"}
 	c.create(obj)
-	eventually(t, "the object is reconciled", func() bool { return calls.of("created a") > 0 })
+	operatortest.Eventually(t, "the object is reconciled", func() bool { return calls.of("created a") > 0 })
 	if cm := c.get("a"); len(cm.Finalizers) > 0 {
 		t.Errorf("finalizers %v although they are disabled", cm.Finalizers)
 	}
 
 	faults.Cut()
-	eventually(t, "the source notices the outage", func() bool { return source.Status().LastError != nil })
+	operatortest.Eventually(t, "the source notices the outage", func() bool { return source.Status().LastError != nil })
 	c.delete("a")
 	c.create(c.object("b"))
 	faults.Restore()
-	eventually(t, "the deletion is processed", func() bool { return calls.of("deleted a") > 0 })
-	eventually(t, "the new object is reconciled", func() bool { return calls.of("created b") > 0 })
+	operatortest.Eventually(t, "the deletion is processed", func() bool { return calls.of("deleted a") > 0 })
+	operatortest.Eventually(t, "the new object is reconciled", func() bool { return calls.of("created b") > 0 })
 
 	if !slices.Contains(last.all(), "deleted a 1") {
 		t.Errorf("calls %v, want the deletion with the last known state", last.all())
@@ -263,15 +250,15 @@ func TestDisabledFinalizerProcessesADeletionThatOthersHoldOnce(t *testing.T) {
 	obj := c.object("a")
 	obj.Finalizers = []string{"somebody.else/cleanup"}
 	c.create(obj)
-	eventually(t, "the object is reconciled", func() bool { return calls.of("created a") > 0 })
+	operatortest.Eventually(t, "the object is reconciled", func() bool { return calls.of("created a") > 0 })
 	c.delete("a")
-	eventually(t, "the deletion is processed", func() bool { return calls.of("deleted a") > 0 })
+	operatortest.Eventually(t, "the deletion is processed", func() bool { return calls.of("deleted a") > 0 })
 	created := calls.of("created a")
 	c.merge("a", `{"data":{"still":"here"}}`)
 	c.merge("a", `{"metadata":{"finalizers":null}}`)
-	eventually(t, "the object is gone", c.gone("a"))
+	operatortest.Eventually(t, "the object is gone", c.gone("a"))
 	c.create(c.object("marker"))
-	eventually(t, "a later object is reconciled", func() bool { return calls.of("created marker") > 0 })
+	operatortest.Eventually(t, "a later object is reconciled", func() bool { return calls.of("created marker") > 0 })
 
 	if got := calls.of("deleted a"); got != 1 {
 		t.Errorf("the deletion was processed %d times, want once", got)
@@ -286,15 +273,15 @@ func TestR5ObjectThatLeavesTheSelectorIsLetGo(t *testing.T) {
 	calls := &calls{}
 	running(t, c.framework(framework.Config{}, calls))
 	c.create(c.object("a"))
-	eventually(t, "the object is held", func() bool { return c.holds("a") && calls.of("created a") > 0 })
+	operatortest.Eventually(t, "the object is held", func() bool { return c.holds("a") && calls.of("created a") > 0 })
 	c.merge("a", `{"metadata":{"labels":{"primary":"no"}}}`)
-	eventually(t, "the finalizer is gone", func() bool { return !c.holds("a") })
+	operatortest.Eventually(t, "the finalizer is gone", func() bool { return !c.holds("a") })
 
 	if c.get("a") == nil || calls.of("deleted a") != 0 {
 		t.Error("an object that was only unselected was treated as deleted")
 	}
 	c.delete("a")
-	eventually(t, "the object is gone", c.gone("a"))
+	operatortest.Eventually(t, "the object is gone", c.gone("a"))
 }
 
 func TestR6ObjectWithoutSetGetsNoFinalizer(t *testing.T) {
@@ -309,7 +296,7 @@ func TestR6ObjectWithoutSetGetsNoFinalizer(t *testing.T) {
 	handled := c.object("handled")
 	handled.Labels["version"] = "v1"
 	c.create(handled)
-	eventually(t, "the other object is reconciled", func() bool { return calls.of("created handled") > 0 && c.holds("handled") })
+	operatortest.Eventually(t, "the other object is reconciled", func() bool { return calls.of("created handled") > 0 && c.holds("handled") })
 
 	if cm := c.get("unhandled"); len(cm.Finalizers) > 0 || calls.of("created unhandled") > 0 {
 		t.Errorf("an object that no set handles was not left alone: finalizers %v", cm.Finalizers)
@@ -321,16 +308,16 @@ func TestPausedDeletionWaits(t *testing.T) {
 	calls := &calls{}
 	running(t, c.framework(framework.Config{}, calls))
 	c.create(c.object("a"))
-	eventually(t, "the object is held", func() bool { return c.holds("a") })
+	operatortest.Eventually(t, "the object is held", func() bool { return c.holds("a") })
 	c.merge("a", `{"metadata":{"annotations":{"`+framework.PausedAnnotation+`":"true"}}}`)
 	c.delete("a")
 	c.create(c.object("marker"))
-	eventually(t, "a later object is reconciled", func() bool { return calls.of("created marker") > 0 })
+	operatortest.Eventually(t, "a later object is reconciled", func() bool { return calls.of("created marker") > 0 })
 	if !c.holds("a") || calls.of("deleted a") > 0 {
 		t.Error("the deletion of a paused object was processed")
 	}
 	c.merge("a", `{"metadata":{"annotations":null}}`)
-	eventually(t, "the object is gone", c.gone("a"))
+	operatortest.Eventually(t, "the object is gone", c.gone("a"))
 }
 
 func TestR2OnTheAPIServer200ObjectsWith16WorkersNeverHaveOneKeyTwiceAtOnce(t *testing.T) {
@@ -361,7 +348,7 @@ func TestR2OnTheAPIServer200ObjectsWith16WorkersNeverHaveOneKeyTwiceAtOnce(t *te
 	for n := range objects {
 		c.create(c.object(fmt.Sprint("o", n)))
 	}
-	eventually(t, "all objects are reconciled", func() bool {
+	operatortest.Eventually(t, "all objects are reconciled", func() bool {
 		for n := range objects {
 			if calls.of(fmt.Sprint("created o", n)) == 0 {
 				return false
@@ -372,7 +359,7 @@ func TestR2OnTheAPIServer200ObjectsWith16WorkersNeverHaveOneKeyTwiceAtOnce(t *te
 	if err := c.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(c.namespace), client.MatchingLabels{"primary": "yes"}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "all objects are gone", func() bool {
+	operatortest.Eventually(t, "all objects are gone", func() bool {
 		list := &corev1.ConfigMapList{}
 		err := c.List(t.Context(), list, client.InNamespace(c.namespace), client.MatchingLabels{"primary": "yes"})
 		return err == nil && len(list.Items) == 0
@@ -402,7 +389,7 @@ func TestR3KillingTheAPIServerAndEtcdLosesNoKey(t *testing.T) {
 		c.create(c.object(fmt.Sprint("o", n)))
 	}
 	for round, kill := range []func() error{instance.KillAPIServer, instance.KillEtcd} {
-		eventually(t, "half of the objects are reconciled", func() bool {
+		operatortest.Eventually(t, "half of the objects are reconciled", func() bool {
 			seen := 0
 			for n := range objects {
 				seen += min(calls.of(fmt.Sprint("created o", n)), 1)
@@ -419,7 +406,7 @@ func TestR3KillingTheAPIServerAndEtcdLosesNoKey(t *testing.T) {
 			c.merge(fmt.Sprint("o", n), fmt.Sprintf(`{"data":{"v":"%d"}}`, round))
 		}
 	}
-	eventually(t, "every object was reconciled in its newest state", func() bool {
+	operatortest.Eventually(t, "every object was reconciled in its newest state", func() bool {
 		for n := range objects {
 			if c.get(fmt.Sprint("o", n)).Data["seen"] != "1" {
 				return false
@@ -431,7 +418,7 @@ func TestR3KillingTheAPIServerAndEtcdLosesNoKey(t *testing.T) {
 		c.delete(fmt.Sprint("o", n))
 	}
 	for n := range objects {
-		eventually(t, "the object is gone", c.gone(fmt.Sprint("o", n)))
+		operatortest.Eventually(t, "the object is gone", c.gone(fmt.Sprint("o", n)))
 	}
 	stop()
 }

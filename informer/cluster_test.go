@@ -172,21 +172,6 @@ func (f *follower) forget() {
 	f.events = nil
 }
 
-// eventually waits for a condition that no event announces.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-deadline:
-			t.Fatalf("still not: %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 func create(t *testing.T, c client.Client, obj client.Object) {
 	t.Helper()
 	if err := c.Create(t.Context(), obj); err != nil {

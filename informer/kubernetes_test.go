@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 func TestNewKubernetesNamesEachFaultyField(t *testing.T) {
@@ -313,7 +314,7 @@ func TestRunEndsAlsoWhileTheServerCanNotBeReached(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- source.Run(ctx) }()
-	eventually(t, "the outage is reported", func() bool { return source.Status().LastError != nil })
+	operatortest.Eventually(t, "the outage is reported", func() bool { return source.Status().LastError != nil })
 	if source.Status().Synced || !source.Status().LastContact.IsZero() {
 		t.Errorf("status = %+v, want neither synced nor contact", source.Status())
 	}

@@ -26,7 +26,7 @@ func TestDeletionDuringACutIsSeenWithTheLastState(t *testing.T) {
 	before := f.Status().LastContact
 
 	w.set(true)
-	eventually(t, "the outage is reported", func() bool { return f.Status().LastError != nil })
+	operatortest.Eventually(t, "the outage is reported", func() bool { return f.Status().LastError != nil })
 	label(t, c, gone, "last")
 	remove(t, c, gone)
 	label(t, c, changed, "new")
@@ -38,7 +38,7 @@ func TestDeletionDuringACutIsSeenWithTheLastState(t *testing.T) {
 	if e := f.await(informer.Deleted, "gone"); e.Object.(client.Object).GetUID() != gone.UID {
 		t.Errorf("deleted object has uid %s, want %s", e.Object.(client.Object).GetUID(), gone.UID)
 	}
-	eventually(t, "the change during the cut is stored", func() bool {
+	operatortest.Eventually(t, "the change during the cut is stored", func() bool {
 		obj, exists, _ := f.Get(client.ObjectKeyFromObject(changed))
 		return exists && obj.(client.Object).GetLabels()["test"] == "new"
 	})
@@ -65,12 +65,12 @@ func TestChangesBetweenTwoRunsAreFoundByComparing(t *testing.T) {
 	create(t, c, named(namespace, "fresh"))
 	f.start()
 	end := named(namespace, "zz-end")
-	eventually(t, "the store has what is there", func() bool {
+	operatortest.Eventually(t, "the store has what is there", func() bool {
 		_, exists, _ := f.Get(informer.Key{Namespace: namespace, Name: "fresh"})
 		return exists
 	})
 	create(t, c, end)
-	eventually(t, "the watch goes on", func() bool {
+	operatortest.Eventually(t, "the watch goes on", func() bool {
 		_, exists, _ := f.Get(client.ObjectKeyFromObject(end))
 		return exists
 	})
@@ -111,7 +111,7 @@ func TestRestartOfTheServerLosesNoKey(t *testing.T) {
 	if err := instance.KillEtcd(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the outage is reported", func() bool { return f.Status().LastError != nil })
+	operatortest.Eventually(t, "the outage is reported", func() bool { return f.Status().LastError != nil })
 	if err := instance.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestRestartOfTheServerLosesNoKey(t *testing.T) {
 	slices.Sort(want)
 
 	var got []string
-	eventually(t, "the store holds what the server holds", func() bool {
+	operatortest.Eventually(t, "the store holds what the server holds", func() bool {
 		got = got[:0]
 		for _, obj := range f.List() {
 			o := obj.(metav1.Object)

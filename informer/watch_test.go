@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 func TestWatchSendsEventsAndClosesItsChannels(t *testing.T) {
@@ -50,7 +51,7 @@ func TestWatchSendsEventsAndClosesItsChannels(t *testing.T) {
 	for i := range 20 {
 		label(t, c, obj, fmt.Sprint(i))
 	}
-	eventually(t, "the last change is stored", func() bool {
+	operatortest.Eventually(t, "the last change is stored", func() bool {
 		return stored(t, source, obj).(client.Object).GetLabels()["test"] == "19"
 	})
 	count := 0
@@ -117,7 +118,7 @@ func TestWatchNeverMissesADeletionThatWaits(t *testing.T) {
 	last := named(namespace, "x")
 	create(t, c, last)
 	create(t, c, named(namespace, "end"))
-	eventually(t, "all is stored", func() bool { return source.Status().Objects == 4 })
+	operatortest.Eventually(t, "all is stored", func() bool { return source.Status().Objects == 4 })
 
 	existing := map[string]string{}
 	deleted := 0

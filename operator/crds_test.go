@@ -65,7 +65,7 @@ func TestDefinitionsAreEnsuredAndUpdatedInPlaceSoThatTheirObjectsStay(t *testing
 			ListenAddress: "127.0.0.1:0",
 		})
 		r := run(t, o)
-		eventually(t, "readiness", func() bool {
+		operatortest.Eventually(t, "readiness", func() bool {
 			status, _ := get(t, o, "/readyz")
 			return status == 200
 		})
@@ -82,7 +82,7 @@ func TestDefinitionsAreEnsuredAndUpdatedInPlaceSoThatTheirObjectsStay(t *testing
 	}
 
 	second := start(gardens("tree", "river"))
-	eventually(t, "the new field", func() bool {
+	operatortest.Eventually(t, "the new field", func() bool {
 		after := garden(namespace)
 		if err := c.Get(t.Context(), informer.Key{Namespace: namespace, Name: "eden"}, after); err != nil {
 			t.Fatal(err)

@@ -50,7 +50,7 @@ func TestDependenciesMakeAWorkingFrameworkWhoseErrorsAreEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	var events corev1.EventList
-	eventually(t, "an event", func() bool {
+	operatortest.Eventually(t, "an event", func() bool {
 		if err := deps.Client.List(t.Context(), &events, client.InNamespace(namespace)); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestFrameworkRunsInAControllerRuntimeManager(t *testing.T) {
 	if err := c.Create(t.Context(), configMap(namespace, "a")); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "a reconciliation", func() bool { return len(work.all()) > 0 })
+	operatortest.Eventually(t, "a reconciliation", func() bool { return len(work.all()) > 0 })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

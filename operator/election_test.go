@@ -93,7 +93,7 @@ func TestR13LeaseIsReleasedAfterTheReconciliationsUnderWayAndTheNextReplicaTakes
 		return nil
 	})
 	runningB := run(t, b)
-	eventually(t, "b is ready", func() bool {
+	operatortest.Eventually(t, "b is ready", func() bool {
 		status, _ := get(t, b, "/readyz")
 		return status == 200
 	})
@@ -105,7 +105,7 @@ func TestR13LeaseIsReleasedAfterTheReconciliationsUnderWayAndTheNextReplicaTakes
 	runningA.cancel()
 	// The stop waits for the reconciliation, and the lease is kept and renewed meanwhile, over its deadline.
 	renewed := r.lease().Spec.RenewTime.Time
-	eventually(t, "renewals while stopping", func() bool { return r.lease().Spec.RenewTime.After(renewed.Add(3 * time.Second)) })
+	operatortest.Eventually(t, "renewals while stopping", func() bool { return r.lease().Spec.RenewTime.After(renewed.Add(3 * time.Second)) })
 	if work.contains("b reconciled") {
 		t.Errorf("b worked while a did: %q", work.all())
 	}
@@ -122,7 +122,7 @@ func TestR13LeaseIsReleasedAfterTheReconciliationsUnderWayAndTheNextReplicaTakes
 	if holder := r.holder(); holder == "a" {
 		t.Errorf("the lease is held by %q after a has stopped", holder)
 	}
-	eventually(t, "b works", func() bool { return work.contains("b reconciled first") })
+	operatortest.Eventually(t, "b works", func() bool { return work.contains("b reconciled first") })
 	if err := runningB.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -149,13 +149,13 @@ func TestLostLeaseStopsTheFrameworksEndsRunWithAnErrorAndIsNotReleased(t *testin
 
 	// Somebody else takes the lease by force.
 	thief, seconds, now := "thief", int32(3600), metav1.NowMicro()
-	eventually(t, "the theft", func() bool {
+	operatortest.Eventually(t, "the theft", func() bool {
 		lease := r.lease()
 		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &thief, &seconds, &now
 		err := r.client.Update(t.Context(), lease)
 		return err == nil
 	})
-	eventually(t, "the log of the loss", func() bool { return work.contains("lease lost") })
+	operatortest.Eventually(t, "the log of the loss", func() bool { return work.contains("lease lost") })
 	close(release)
 
 	err := running.wait()
@@ -178,9 +178,9 @@ func TestReplicaThatNeverLedStopsAtOnce(t *testing.T) {
 	r := newReplicas(t)
 	var work journal
 	a, b := run(t, r.replica("a", &work, nil)), (*running)(nil)
-	eventually(t, "a leads", func() bool { return work.contains("leading") })
+	operatortest.Eventually(t, "a leads", func() bool { return work.contains("leading") })
 	b = run(t, r.replica("b", &work, nil))
-	eventually(t, "b campaigns", func() bool { return work.contains("identity=b") })
+	operatortest.Eventually(t, "b campaigns", func() bool { return work.contains("identity=b") })
 	if err := b.stop(); err != nil {
 		t.Error(err)
 	}

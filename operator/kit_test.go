@@ -23,6 +23,7 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/logging"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -147,25 +148,10 @@ func waitFor(t testing.TB, closed <-chan struct{}) {
 	}
 }
 
-// eventually waits for a condition; the minute only ends a test that hangs.
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.After(time.Minute)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited in vain: %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 // get asks the operator's listener.
 func get(t testing.TB, o *operator.Operator, path string) (status int, body string) {
 	t.Helper()
-	eventually(t, "a listener", func() bool { return o.Addr() != nil })
+	operatortest.Eventually(t, "a listener", func() bool { return o.Addr() != nil })
 	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := c.Get(fmt.Sprintf("http://%s%s", o.Addr(), path))
 	if err != nil {

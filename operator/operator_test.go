@@ -20,6 +20,7 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/pollinformer"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 var errBroken = errors.New("broken")
@@ -188,7 +189,7 @@ func TestReadyOnceTheSourcesAreSyncedAndSaysWhichAreNot(t *testing.T) {
 		ListenAddress: "127.0.0.1:0",
 	})
 	r := run(t, o)
-	eventually(t, "the error of the source", func() bool {
+	operatortest.Eventually(t, "the error of the source", func() bool {
 		status, body := get(t, o, "/readyz")
 		return status == 503 && strings.HasPrefix(body, "source inventory is not synced: ") && strings.Contains(body, "broken")
 	})
@@ -196,7 +197,7 @@ func TestReadyOnceTheSourcesAreSyncedAndSaysWhichAreNot(t *testing.T) {
 		t.Errorf("healthz: %d %q, want 200 ok", status, body)
 	}
 	up.Store(true)
-	eventually(t, "readiness", func() bool {
+	operatortest.Eventually(t, "readiness", func() bool {
 		status, body := get(t, o, "/readyz")
 		return status == 200 && body == "ok\n"
 	})
@@ -216,7 +217,7 @@ func TestMetricsAreServed(t *testing.T) {
 	}
 	o := newOperator(t, operator.Config{Frameworks: []*framework.Framework{f}, Registry: registry, ListenAddress: "127.0.0.1:0"})
 	r := run(t, o)
-	eventually(t, "that it leads", func() bool {
+	operatortest.Eventually(t, "that it leads", func() bool {
 		_, body := get(t, o, "/metrics")
 		return strings.Contains(body, `operatorkit_operator_leading{operator="test"} 1`) &&
 			strings.Contains(body, `framework="websites"`)

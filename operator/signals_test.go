@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 // TestFirstSignalEndsTheContextAndTheSecondTheProgram signals a process of its own, which runs the same test.
@@ -47,7 +48,7 @@ func TestFirstSignalEndsTheContextAndTheSecondTheProgram(t *testing.T) {
 			// A signal that comes too early for its default effect is lost: send it until the process has ended.
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
-			eventually(t, "the end of the process", func() bool {
+			operatortest.Eventually(t, "the end of the process", func() bool {
 				select {
 				case err = <-ended:
 					return true

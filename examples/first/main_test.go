@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
@@ -61,35 +60,19 @@ func TestNamespacesGetTheQuotaOfTheirSize(t *testing.T) {
 	}
 
 	label(`"small"`)
-	until(t, "the quota is small", allows("10"))
+	operatortest.Eventually(t, "the quota is small", allows("10"))
 	label(`"large"`)
-	until(t, "the quota is large", allows("100"))
+	operatortest.Eventually(t, "the quota is large", allows("100"))
 	if err := user.Delete(ctx, quota.DeepCopy()); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the quota is back", allows("100"))
+	operatortest.Eventually(t, "the quota is back", allows("100"))
 	label(`null`)
-	until(t, "the quota is gone", func() error {
+	operatortest.Eventually(t, "the quota is gone", func() error {
 		err := user.Get(ctx, client.ObjectKeyFromObject(quota), quota)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		return errors.Join(err, errors.New("it is still there"))
 	})
-}
-
-// until waits for a condition; the minute only ends a test that hangs.
-func until(t *testing.T, what string, condition func() error) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("gave up waiting until %s: %v", what, err)
-		}
-		time.Sleep(50 * time.Millisecond) // the pause between two looks at the condition
-	}
 }

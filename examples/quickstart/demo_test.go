@@ -10,26 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
-
-// until waits for a condition; the two minutes only end a test that hangs.
-func until(t *testing.T, what string, condition func() error) {
-	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("gave up waiting until %s: %v", what, err)
-		}
-		time.Sleep(50 * time.Millisecond) // the pause between two looks at the condition
-	}
-}
 
 // buildDemo builds the program that "make run" runs.
 func buildDemo(t *testing.T) string {

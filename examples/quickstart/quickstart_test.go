@@ -131,6 +131,6 @@ func TestPageEscapesWhatItsOwnerWrote(t *testing.T) {
 	}
 	evil := site("evil", "v1", `<script>alert("hi")</script>`)
 	evil.Namespace = namespace
-	until(t, "the operator serves its API", func() error { return user.Create(ctx, evil.DeepCopy()) })
-	until(t, "the page is there", func() error { return says("evil", "&lt;script&gt;")(ctx, user, namespace) })
+	operatortest.Eventually(t, "the operator serves its API", func() error { return user.Create(ctx, evil.DeepCopy()) })
+	operatortest.Eventually(t, "the page is there", func() error { return says("evil", "&lt;script&gt;")(ctx, user, namespace) })
 }

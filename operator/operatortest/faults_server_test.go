@@ -53,7 +53,7 @@ func TestFaultsAtTheFirstWriteOfAClient(t *testing.T) {
 				_, err := client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
 				done <- err
 			}()
-			waitUntil(t, "the writes have been answered as expected", func() bool {
+			operatortest.Eventually(t, "the writes have been answered as expected", func() bool {
 				return cmp.Equal(test.statuses, statuses(faults))
 			})
 			if test.err != nil && test.err(context.Canceled) {

@@ -326,14 +326,14 @@ func TestDelayedRequestsWaitUntilReleasedOrTheirContextEnds(t *testing.T) {
 		_, err := wire.send(ctx, http.MethodPost, "/api/v1/namespaces/a/events", "application/json", nil)
 		sent <- err
 	}()
-	waitUntil(t, "the first request is delayed", func() bool { return rule.Hits() == 1 })
+	operatortest.Eventually(t, "the first request is delayed", func() bool { return rule.Hits() == 1 })
 	cancel(nil)
 	if err := <-sent; !errors.Is(err, context.Canceled) {
 		t.Errorf("a delayed request whose context ended: got %v, want context canceled", err)
 	}
 
 	go func() { sent <- wire.post("/api/v1/namespaces/b/events") }()
-	waitUntil(t, "the second request is delayed", func() bool { return rule.Hits() == 2 })
+	operatortest.Eventually(t, "the second request is delayed", func() bool { return rule.Hits() == 2 })
 	if got := wire.requests(); len(got) != 0 {
 		t.Errorf("arrived before the release: %q", got)
 	}

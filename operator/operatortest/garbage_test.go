@@ -35,7 +35,7 @@ func TestOwnedObjectsGoWithTheirOwner(t *testing.T) {
 			}
 
 			for _, name := range []string{"owner", "owned"} {
-				waitUntil(t, name+" is gone", func() bool { return configMapGone(t, client, namespace, name) })
+				operatortest.Eventually(t, name+" is gone", func() bool { return configMapGone(t, client, namespace, name) })
 			}
 			if configMapGone(t, client, namespace, "unrelated") {
 				t.Error("an object without owner is gone, too")
@@ -62,7 +62,7 @@ func TestObjectsOwnedByAKindThatIsNewGoWithTheirOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	waitUntil(t, "the owned object is gone", func() bool { return configMapGone(t, client, namespace, "owned") })
+	operatortest.Eventually(t, "the owned object is gone", func() bool { return configMapGone(t, client, namespace, "owned") })
 }
 
 func configMapGone(t *testing.T, client kubernetes.Interface, namespace, name string) bool {

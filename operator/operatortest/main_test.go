@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
@@ -48,24 +47,6 @@ func createConfigMap(t *testing.T, client kubernetes.Interface, namespace, name 
 		t.Fatalf("create ConfigMap %s/%s: %v", namespace, name, err)
 	}
 	return created
-}
-
-// hangLimit is when a test that waits for something gives up.
-const hangLimit = 90 * time.Second
-
-// waitUntil waits until a condition holds.
-func waitUntil(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(hangLimit)
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for !holds() {
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatalf("not so after %s: %s", hangLimit, what)
-		}
-	}
 }
 
 var errReachable = errors.New("a request got through")

@@ -68,8 +68,8 @@ func TestNoProcessOutlivesAParentThatIsKilled(t *testing.T) {
 	}
 	_ = parent.Wait()
 
-	waitUntil(t, "no process is left", func() bool { return len(processesOf(t, report.DataDir)) == 0 })
-	waitUntil(t, "the data folder is gone", func() bool {
+	operatortest.Eventually(t, "no process is left", func() bool { return len(processesOf(t, report.DataDir)) == 0 })
+	operatortest.Eventually(t, "the data folder is gone", func() bool {
 		_, err := os.Stat(report.DataDir)
 		return os.IsNotExist(err)
 	})

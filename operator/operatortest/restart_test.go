@@ -58,7 +58,7 @@ func TestWhatWasWrittenSurvives(t *testing.T) {
 	if err := client.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "owner", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	waitUntil(t, "the owned object is gone", func() bool { return configMapGone(t, client, namespace, "owned") })
+	operatortest.Eventually(t, "the owned object is gone", func() bool { return configMapGone(t, client, namespace, "owned") })
 }
 
 // unreachable returns an error if a read of the newest state succeeds. The

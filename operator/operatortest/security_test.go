@@ -93,7 +93,7 @@ func TestUsersMayDoWhatTheyAreAllowedOnly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			waitUntil(t, "jane may list", func() bool { return list() == nil })
+			operatortest.Eventually(t, "jane may list", func() bool { return list() == nil })
 			review, err := jane.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
 				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 					Namespace: namespace, Verb: "delete", Resource: "configmaps",

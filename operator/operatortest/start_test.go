@@ -39,7 +39,7 @@ func TestNamespaceIsDeletedWhenItsTestEnds(t *testing.T) {
 	if err == nil && namespace.Status.Phase != corev1.NamespaceTerminating {
 		t.Errorf("namespace %s is %s", name, namespace.Status.Phase)
 	}
-	waitUntil(t, "namespace "+name+" is gone", func() bool {
+	operatortest.Eventually(t, "namespace "+name+" is gone", func() bool {
 		_, err := client.CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})

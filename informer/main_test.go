@@ -3,9 +3,9 @@ package informer_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	operatortest.VerifyTestMain(m)
 }

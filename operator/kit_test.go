@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/giantswarm/micrologger"
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -26,7 +25,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { operatortest.VerifyTestMain(m) }
 
 func logTo(t testing.TB, w io.Writer) micrologger.Logger {
 	t.Helper()

@@ -7,7 +7,6 @@ import (
 	"io"
 	"testing"
 
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +16,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { operatortest.VerifyTestMain(m) }
 
 func TestNamespacesGetTheQuotaOfTheirSize(t *testing.T) {
 	kube := operatortest.Start(t)

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/giantswarm/micrologger"
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,7 +25,7 @@ import (
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { operatortest.VerifyTestMain(m) }
 
 func newScheme(t testing.TB) *runtime.Scheme {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
@@ -16,6 +17,9 @@ type Instance struct {
 	kubeconfig string
 	dataDir    string
 	plane      *plane // nil when the instance isn't this caller's to stop
+
+	mu    sync.Mutex
+	users []*rest.Config
 }
 
 var errNotOwned = errors.New("this control plane is shared with others: ask for one of your own with operatortest.Dedicated or operatortest.Run")
@@ -63,6 +67,9 @@ func (i *Instance) User(name string, groups ...string) (*rest.Config, error) {
 	config := rest.AnonymousClientConfig(i.config)
 	config.QPS = i.config.QPS
 	config.CertData, config.KeyData = pair.cert, pair.key
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.users = append(i.users, rest.CopyConfig(config))
 	return config, nil
 }
 
@@ -99,11 +106,15 @@ func (i *Instance) KillEtcd() error {
 	return i.own(func(p *plane) error { return p.kill(p.etcd) })
 }
 
-// closeIdle closes the idle connections of clients that use RESTConfig: client-go
-// gives all of them the same transport.
+// closeIdle closes the idle connections of clients that use RESTConfig or User: client-go gives those with the same
+// certificates the same transport.
 func (i *Instance) closeIdle() {
-	if transport, err := rest.TransportFor(i.config); err == nil {
-		utilnet.CloseIdleConnectionsFor(transport)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, config := range append([]*rest.Config{i.config}, i.users...) {
+		if transport, err := rest.TransportFor(config); err == nil {
+			utilnet.CloseIdleConnectionsFor(transport)
+		}
 	}
 }
 

@@ -5,12 +5,13 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 // helperVariable makes the test binary run as a program of that name.
@@ -20,7 +21,7 @@ func TestMain(m *testing.M) {
 	if helper := os.Getenv(helperVariable); helper != "" {
 		os.Exit(runHelper(helper))
 	}
-	goleak.VerifyTestMain(m)
+	operatortest.VerifyTestMain(m)
 }
 
 // newClient returns a client whose connections are closed when the test ends.

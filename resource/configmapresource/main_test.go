@@ -3,7 +3,7 @@ package configmapresource_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { operatortest.VerifyTestMain(m) }

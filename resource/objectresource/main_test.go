@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 func TestMain(m *testing.M) {
@@ -14,5 +14,5 @@ func TestMain(m *testing.M) {
 		_, _ = os.Stderr.WriteString(err.Error())
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m)
+	operatortest.VerifyTestMain(m)
 }

@@ -28,7 +28,7 @@ func TestNamespacesGetTheQuotaOfTheirSize(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	go func() {
-		config := command.Config{Name: "first", New: newFrameworks}
+		config := command.Config{Name: "first", New: newFrameworks, KeepGlobalLoggers: true}
 		ended <- command.Execute(ctx, config, []string{"run", "--kubeconfig", kube.Kubeconfig(), "--listen-address", ""}, io.Discard, io.Discard)
 	}()
 	defer func() {

@@ -113,9 +113,11 @@ func TestPageEscapesWhatItsOwnerWrote(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	var stderr bytes.Buffer
+	config := quickstart.Config
+	config.KeepGlobalLoggers = true
 	go func() {
 		args := []string{"run", "--kubeconfig", kube.Kubeconfig(), "--namespace", namespace, "--listen-address", ""}
-		ended <- command.Execute(ctx, quickstart.Config, args, io.Discard, &stderr)
+		ended <- command.Execute(ctx, config, args, io.Discard, &stderr)
 	}()
 	defer func() {
 		cancel()

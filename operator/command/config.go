@@ -37,6 +37,10 @@ type Config struct {
 	New func(ctx context.Context, deps *operator.Dependencies) ([]*framework.Framework, error)
 	// EnvPrefix begins the names of the environment variables, before an underscore. Default: DefaultEnvPrefix.
 	EnvPrefix string
+	// KeepGlobalLoggers leaves the loggers alone that the process shares: those of klog, controller-runtime and slog's
+	// default. It is for programs in which others use client-go at the same time, such as tests that run the command in
+	// their own process: replacing these loggers then is a data race. Default: they are led to the operator's log.
+	KeepGlobalLoggers bool
 	// Flags adds flags to "run" that are the operator's own. They have environment variables too. Default: none.
 	Flags func(flags *pflag.FlagSet)
 }

@@ -36,7 +36,7 @@ func (p *program) connect() (*connection, error) {
 	return &connection{config: config, namespace: namespace}, nil
 }
 
-// logger makes the logger, and has the libraries log there too: a command is the main of its program.
+// logger makes the logger, and has the libraries log there too, unless somebody else in the program uses them.
 func (p *program) logger(w io.Writer) (micrologger.Logger, error) {
 	logger, err := logging.New(logging.Config{
 		Writer: w, Format: logging.Format(p.options.logFormat), Level: logging.Level(p.options.logLevel),
@@ -44,6 +44,8 @@ func (p *program) logger(w io.Writer) (micrologger.Logger, error) {
 	if err != nil {
 		return nil, &usageError{fmt.Errorf("--log-format or --log-level: %w", err)}
 	}
-	logging.Capture(logger)
+	if !p.config.KeepGlobalLoggers {
+		logging.Capture(logger)
+	}
 	return logger, nil
 }

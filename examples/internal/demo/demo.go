@@ -28,10 +28,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
@@ -72,6 +74,8 @@ type Demo struct {
 func Main(story Story) {
 	once := flag.Bool("once", false, "end when the story has been told")
 	flag.Parse()
+	// What goes wrong is said by the story; without a logger, controller-runtime complains about that.
+	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, story, *once, os.Stdout, os.Stderr)
 	stop()

@@ -46,8 +46,10 @@ func main() {
 
 // runOperator is "operator run" with the given kubeconfig.
 func runOperator(ctx context.Context, kubeconfig, address string) error {
+	config := quickstart.Config
+	config.KeepGlobalLoggers = true // the demo has clients of its own
 	args := []string{"run", "--kubeconfig", kubeconfig, "--listen-address", address, "--log-level", "warning", "--log-format", "text"}
-	if code := command.Execute(ctx, quickstart.Config, args, os.Stdout, os.Stderr); code != command.ExitOK {
+	if code := command.Execute(ctx, config, args, os.Stdout, os.Stderr); code != command.ExitOK {
 		return fmt.Errorf("the operator ended with exit code %d, see above", code)
 	}
 	return nil

@@ -11,6 +11,8 @@ CONTROLLER_GEN_VERSION := v0.23.0
 # The race detector needs cgo and a C compiler.
 RACE := $(if $(shell command -v $(shell $(GO) env CC) 2>/dev/null),-race)
 
+DEMOS := $(patsubst examples/%/cmd/demo,%,$(wildcard examples/*/cmd/demo))
+
 .DEFAULT_GOAL := help
 .PHONY: help run test bench lint generate controlplane
 
@@ -21,6 +23,7 @@ help: ## Show this list.
 	@echo "  PKGS=./framework/... picks the packages of make test."
 
 run: controlplane ## Run an example on a real control plane; Ctrl-C ends everything.
+	@test -d examples/$(EXAMPLE)/cmd/demo || { echo "there is no demo of an example '$(EXAMPLE)'; there are: $(DEMOS)"; exit 2; }
 	@mkdir -p $(BIN) && $(GO) build -o $(BIN)/$(EXAMPLE)-demo ./examples/$(EXAMPLE)/cmd/demo
 	@exec $(BIN)/$(EXAMPLE)-demo $(if $(ONCE),--once)
 

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/logging"
+)
+
+const (
+	// heapBytes is the name under which contenders report what stays on the heap.
+	heapBytes = "heap-bytes"
+
+	// dataKeys and valueSize make a ConfigMap of 2 KB. The keys are the same in all of them, as in the
+	// configurations of one application; the values are not.
+	dataKeys  = 20
+	valueSize = 85
+	// appliedKeys is how many of the keys a second manager takes over.
+	appliedKeys = 6
+)
+
+// cachedObjects measures what a ConfigMap takes in a cache with the defaults of each framework: what is left on the heap
+// after its first listing, without what is collected.
+func cachedObjects(ctx context.Context, e *environment) ([]line, error) {
+	namespace, err := e.cluster.namespace(ctx, "cache")
+	if err != nil {
+		return nil, err
+	}
+	e.say("cache: create %d config maps of 2 KB", e.cached)
+	if err := e.createConfigMaps(ctx, namespace); err != nil {
+		return nil, err
+	}
+	s, err := e.compare(ctx, "cache",
+		contender{controllerRuntime, e.cached, func(ctx context.Context, b *testing.B) error {
+			return e.cacheWithControllerRuntime(ctx, b, namespace)
+		}},
+		contender{operatorKit, e.cached, func(ctx context.Context, b *testing.B) error {
+			return e.cacheWithOperatorKit(ctx, b, namespace)
+		}},
+	)
+	if err != nil {
+		return nil, err
+	}
+	held := func(one sample) float64 { return one.Extra[heapBytes] / float64(e.cached) }
+	what := fmt.Sprintf("cache of %d config maps of 2 KB: ", e.cached)
+	return []line{compareLine(what+"held for each", inBytes, s, held).ratioAtMost(0.5)}, nil
+}
+
+// createConfigMaps makes the objects with requests of two managers, so that their managed fields are real.
+func (e *environment) createConfigMaps(ctx context.Context, namespace string) error {
+	return inParallel(ctx, 16, e.cached, func(ctx context.Context, i int) error {
+		created := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace,
+				Name:      "config-" + strconv.Itoa(i),
+				Labels: map[string]string{
+					"app.kubernetes.io/name":       "bench",
+					"app.kubernetes.io/instance":   "bench-" + strconv.Itoa(i),
+					"app.kubernetes.io/managed-by": "creator",
+				},
+				Annotations: map[string]string{"example.com/revision": strconv.Itoa(i)},
+			},
+			Data: map[string]string{},
+		}
+		for k := range dataKeys {
+			created.Data[dataKey(k)] = randomText(valueSize)
+		}
+		if err := e.cluster.client.Create(ctx, created, client.FieldOwner("creator")); err != nil {
+			return fmt.Errorf("create: %w", err)
+		}
+		applied := map[string]string{}
+		for k := range appliedKeys {
+			applied[dataKey(k)] = randomText(valueSize)
+		}
+		object := applycorev1.ConfigMap(created.Name, namespace).
+			WithAnnotations(map[string]string{"example.com/checked-by": "applier"}).
+			WithData(applied)
+		if err := e.cluster.client.Apply(ctx, object, client.FieldOwner("applier"), client.ForceOwnership); err != nil {
+			return fmt.Errorf("apply: %w", err)
+		}
+		return nil
+	})
+}
+
+func dataKey(k int) string { return "setting-" + strconv.Itoa(k) + ".conf" }
+
+func randomText(size int) string {
+	text := make([]byte, size)
+	for i := range text {
+		text[i] = byte('a' + rand.IntN(26))
+	}
+	return string(text)
+}
+
+func (e *environment) cacheWithControllerRuntime(ctx context.Context, b *testing.B, namespace string) error {
+	before := heap()
+	c, err := cache.New(e.cluster.config, cache.Options{
+		HTTPClient:        e.cluster.http,
+		Mapper:            e.cluster.mapper,
+		Scheme:            scheme.Scheme,
+		DefaultNamespaces: map[string]cache.Config{namespace: {}},
+	})
+	if err != nil {
+		return err
+	}
+	list := func(ctx context.Context) (int, error) {
+		if _, err := c.GetInformer(ctx, &corev1.ConfigMap{}); err != nil {
+			return 0, err
+		}
+		var all corev1.ConfigMapList
+		err := c.List(ctx, &all, client.UnsafeDisableDeepCopy)
+		return len(all.Items), err
+	}
+	return e.held(ctx, b, before, c.Start, list)
+}
+
+func (e *environment) cacheWithOperatorKit(ctx context.Context, b *testing.B, namespace string) error {
+	logger, err := logging.New(logging.Config{Level: logging.LevelError})
+	if err != nil {
+		return err
+	}
+	before := heap()
+	source, err := informer.NewKubernetes(informer.KubernetesConfig{
+		Client:     e.cluster.client,
+		Object:     &corev1.ConfigMap{},
+		Namespaces: []string{namespace},
+		Logger:     logger,
+	})
+	if err != nil {
+		return err
+	}
+	list := func(ctx context.Context) (int, error) {
+		err := source.WaitForSync(ctx)
+		return source.Status().Objects, err
+	}
+	return e.held(ctx, b, before, source.Run, list)
+}
+
+// held runs a cache until it has listed everything, and reports what it holds then.
+func (e *environment) held(ctx context.Context, b *testing.B, before uint64, run func(context.Context) error, list func(context.Context) (int, error)) error {
+	done := newCountdown(1)
+	listed := make(chan error, 1)
+	stop, err := begin(ctx, b, func(ctx context.Context) error {
+		go func() {
+			n, err := list(ctx)
+			if err == nil && n != e.cached {
+				err = fmt.Errorf("%d of %d objects are in the cache", n, e.cached)
+			}
+			listed <- err
+			done.one()
+		}()
+		return run(ctx)
+	}, done)
+	if err == nil {
+		err = <-listed
+		b.ReportMetric(float64(heap()-before), heapBytes)
+	}
+	err = errors.Join(err, stop())
+	runtime.KeepAlive(list)
+	return err
+}
+
+// heap returns the bytes on the heap that are in use: the least of several looks, because what was just used
+// for a request may survive one collection.
+func heap() uint64 {
+	var least uint64
+	for look := range 5 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		if look == 0 || m.HeapAlloc < least {
+			least = m.HeapAlloc
+		}
+	}
+	return least
+}

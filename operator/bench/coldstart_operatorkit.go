@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/logging"
+)
+
+// withOperatorKit is a framework with a CRUD resource, the primaries as its source, and the children watched.
+func (w coldStart) withOperatorKit(ctx context.Context, b *testing.B) error {
+	primaries, err := w.source("primaries", rolePrimary)
+	if err != nil {
+		return err
+	}
+	children, err := w.source("children", roleChild)
+	if err != nil {
+		return err
+	}
+	done := newCountdown(len(w.primaries))
+	child, err := newChildResource(childOps{name: "child", suffix: "-child", children: children, create: creator(w.client, done)})
+	if err != nil {
+		return err
+	}
+	counter := &reconciliationCounter{}
+	f, err := newFramework(framework.Config{
+		Source:  primaries,
+		Workers: w.workers,
+		Watches: []framework.Watch{{Source: children, Map: informer.OwnerMap(schema.GroupKind{Kind: "ConfigMap"})}},
+	}, counter, child)
+	if err != nil {
+		return err
+	}
+	return w.counted(ctx, b, f.Run, done, &counter.count)
+}
+
+func (w coldStart) source(name, role string) (informer.Source, error) {
+	logger, err := logging.New(logging.Config{Level: logging.LevelError})
+	if err != nil {
+		return nil, err
+	}
+	return informer.NewKubernetes(informer.KubernetesConfig{
+		Client:        w.client,
+		Object:        &corev1.ConfigMap{},
+		Name:          name,
+		Namespaces:    []string{w.namespace},
+		LabelSelector: labels.SelectorFromSet(labels.Set{roleLabel: role}),
+		Logger:        logger,
+	})
+}
+
+// reconciliationCounter counts reconciliations.
+type reconciliationCounter struct{ count atomic.Int64 }
+
+func (*reconciliationCounter) Name() string { return "counter" }
+
+func (r *reconciliationCounter) EnsureCreated(context.Context, any) error {
+	r.count.Add(1)
+	return nil
+}
+
+func (*reconciliationCounter) EnsureDeleted(context.Context, any) error { return nil }

@@ -1,0 +1,54 @@
+package main
+
+import "context"
+
+// row is a piece of work and what is measured of it.
+type row struct {
+	name string
+	run  func(ctx context.Context, e *environment) ([]line, error)
+}
+
+// rows are all rows, those that need no API server first. The one that leaves a large namespace behind is the last.
+func rows() []row {
+	return []row{
+		{"empty", emptyReconciliations},
+		{"noop", noopReconciliations},
+		{"coldstart", coldStarts},
+		{"cache", cachedObjects},
+	}
+}
+
+// sizes is how much work each row is.
+type sizes struct {
+	// keys is how many keys are reconciled without doing anything.
+	keys int
+	// noops is how many objects are reconciled by three CRUD resources that find everything in order.
+	noops int
+	// primaries is how many objects get a child, by each of these numbers of workers.
+	primaries int
+	workers   []int
+	// cached is how many objects are cached.
+	cached int
+}
+
+func fullSizes() sizes {
+	return sizes{keys: 200_000, noops: 20_000, primaries: 2_000, workers: []int{10, 32}, cached: 20_000}
+}
+
+// environment is what rows run in.
+type environment struct {
+	stopwatch
+	sizes
+	cluster *cluster
+	// samples keeps what was measured by the name of what it was, for those who look closer than the table does.
+	samples map[string]series
+}
+
+// compare measures and keeps the samples.
+func (e *environment) compare(ctx context.Context, what string, contenders ...contender) (series, error) {
+	s, err := e.measure(ctx, what, contenders...)
+	if err == nil {
+		e.samples[what] = s
+	}
+	return s, err
+}

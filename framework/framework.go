@@ -24,6 +24,7 @@ type Framework struct {
 	live       informer.LiveReader
 
 	queue      *queue
+	retries    *retries
 	tombstones *tombstones
 	metrics    *metrics
 	reporter   *reporter
@@ -48,7 +49,8 @@ func New(config Config) (*Framework, error) {
 	}
 	f.finalizers, _ = f.source.(informer.FinalizerStore)
 	f.live, _ = f.source.(informer.LiveReader)
-	f.queue = newQueue(config.BackOffFactory)
+	f.queue = newQueue()
+	f.retries = newRetries(f.queue, config.BackOffFactory)
 	f.reporter = newReporter(config.Recorder)
 	var err error
 	f.metrics, err = newMetrics(f)
@@ -77,7 +79,7 @@ func (f *Framework) Sources() []informer.Source {
 func (f *Framework) Enqueue(key informer.Key) { f.queue.add(key, freshLane) }
 
 // EnqueueAfter reconciles an object after d at the latest, unless it is reconciled successfully before.
-func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) { f.queue.within(key, d) }
+func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) { f.retries.within(key, d) }
 
 // Boot is Run under the name that the framework's predecessors gave it.
 func (f *Framework) Boot(ctx context.Context) error { return f.Run(ctx) }
@@ -95,6 +97,7 @@ func (f *Framework) Run(ctx context.Context) error {
 	if f.begun.Swap(true) {
 		return fmt.Errorf("run framework %q: %w: it has been run before; make a new one", f.Name(), ErrExecutionFailed)
 	}
+	defer f.retries.stop()
 	defer f.queue.shutDown()
 	if f.config.CRD != nil {
 		err := f.config.CRDClient.EnsureCreated(ctx, f.config.CRD, backoff.WithContext(f.config.BackOffFactory(), ctx))
@@ -168,15 +171,22 @@ func ended(ctx context.Context) error {
 
 // subscribe has the events of all sources put keys into the queue.
 func (f *Framework) subscribe(ctx context.Context) (unsubscribes []func()) {
-	unsubscribes = append(unsubscribes, f.source.Subscribe(f.handlePrimary))
+	events := f.metrics.eventsOf(f.source)
+	unsubscribes = append(unsubscribes, f.source.Subscribe(func(e informer.Event) {
+		events[e.Type].Inc()
+		f.handlePrimary(e)
+	}))
 	for _, w := range f.config.Watches {
-		unsubscribes = append(unsubscribes, w.Source.Subscribe(func(e informer.Event) { f.handleWatched(ctx, w, e) }))
+		events := f.metrics.eventsOf(w.Source)
+		unsubscribes = append(unsubscribes, w.Source.Subscribe(func(e informer.Event) {
+			events[e.Type].Inc()
+			f.handleWatched(ctx, w, e)
+		}))
 	}
 	return unsubscribes
 }
 
 func (f *Framework) handlePrimary(e informer.Event) {
-	f.metrics.received(f.source, e)
 	f.metrics.ages.track(e)
 	if e.Type == informer.Deleted && !f.tombstones.bury(e.Key, e.Object) {
 		return
@@ -185,7 +195,6 @@ func (f *Framework) handlePrimary(e informer.Event) {
 }
 
 func (f *Framework) handleWatched(ctx context.Context, w Watch, e informer.Event) {
-	f.metrics.received(w.Source, e)
 	for _, obj := range []any{e.Object, e.Old} {
 		if obj == nil {
 			continue
@@ -241,13 +250,12 @@ func (f *Framework) worker(ctx context.Context, workers *sync.WaitGroup) {
 		}
 	}()
 	for {
-		key, ok := f.queue.get()
+		next, ok := f.queue.get()
 		if !ok {
-			f.queue.done(key)
 			complete = true
 			return
 		}
-		f.reconcileKey(ctx, key)
+		f.reconcileEntry(ctx, next)
 	}
 }
 

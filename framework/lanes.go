@@ -1,17 +1,13 @@
 package framework
 
-import (
-	"sync"
-	"time"
-
-	"github.com/operatorkit/operatorkit/informer"
-)
+import "time"
 
 // lane is where a key waits. Fresh keys go before the backlog.
 type lane uint8
 
 const (
-	backlogLane lane = iota + 1
+	noLane lane = iota
+	backlogLane
 	freshLane
 )
 
@@ -19,104 +15,69 @@ const (
 // changes does not starve it.
 const freshInARow = 16
 
-// place is a key in a lane, since when it has been there.
+// place is an entry's place in a lane, and since when it has been there. An entry that has moved to another lane leaves
+// its old place behind, which is skipped when its turn comes.
 type place struct {
-	key   informer.Key
-	since time.Time
+	entry *entry
+	since time.Duration
 }
 
-// lanes is the storage of the work queue: two first-in-first-out lanes. A key that waits in the backlog moves to the
-// fresh lane when it is added as fresh; its old place is skipped when its turn comes.
-//
-// It implements workqueue.Queue.
+// lanes are two first-in-first-out queues. They are not safe for concurrent use.
 type lanes struct {
-	// adding is the lane for the next Push or Touch. It is guarded by the queue's lanesMu, the rest by mu.
-	adding lane
-	mu     sync.Mutex
-	in     map[informer.Key]lane
 	lane   [freshLane + 1]fifo
 	length [freshLane + 1]int
 	row    int
-	now    func() time.Time
 }
 
-func newLanes() *lanes {
-	return &lanes{in: map[informer.Key]lane{}, adding: freshLane, now: time.Now}
-}
-
-// Touch implements workqueue.Queue: a key that waits is added again.
-func (l *lanes) Touch(key informer.Key) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.adding == freshLane && l.in[key] == backlogLane {
-		l.length[backlogLane]--
-		l.push(key)
+// push puts an entry into a lane, also when it waits in another one.
+func (l *lanes) push(e *entry, to lane, now time.Duration) {
+	if e.lane != noLane {
+		l.length[e.lane]--
 	}
+	e.lane = to
+	l.length[to]++
+	l.lane[to].push(place{e, now})
 }
 
-// Push implements workqueue.Queue.
-func (l *lanes) Push(key informer.Key) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.push(key)
-}
-
-func (l *lanes) push(key informer.Key) {
-	l.in[key] = l.adding
-	l.length[l.adding]++
-	l.lane[l.adding].push(place{key, l.now()})
-}
-
-// Len implements workqueue.Queue.
-func (l *lanes) Len() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.length[freshLane] + l.length[backlogLane]
-}
-
-// Pop implements workqueue.Queue.
-func (l *lanes) Pop() informer.Key {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// pop takes the next entry, or nil.
+func (l *lanes) pop() *entry {
 	from := freshLane
 	if l.length[freshLane] == 0 || l.length[backlogLane] > 0 && l.row >= freshInARow {
 		from = backlogLane
+	}
+	if l.length[from] == 0 {
+		return nil
 	}
 	l.row++
 	if from == backlogLane {
 		l.row = 0
 	}
 	l.skipMoved(from)
-	key := l.lane[from].pop().key
+	e := l.lane[from].pop().entry
 	l.length[from]--
-	delete(l.in, key)
-	return key
+	e.lane = noLane
+	return e
 }
 
-// skipMoved drops the places at the front of a lane whose keys have moved to another one or were taken already.
+// skipMoved drops the places at the front of a lane whose entries have moved to another one or were taken already.
 func (l *lanes) skipMoved(from lane) {
-	for !l.lane[from].empty() && l.in[l.lane[from].front().key] != from {
+	for !l.lane[from].empty() && l.lane[from].front().entry.lane != from {
 		l.lane[from].pop()
 	}
 }
 
-// laneStats is how many keys wait in each lane, and how long the first of them has been waiting.
-type laneStats struct {
-	fresh, backlog int
-	age            time.Duration
-}
-
-func (l *lanes) stats() laneStats {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := laneStats{fresh: l.length[freshLane], backlog: l.length[backlogLane]}
+// oldest returns since when the entry that has waited longest is waiting.
+func (l *lanes) oldest() (since time.Duration, ok bool) {
 	for _, from := range []lane{backlogLane, freshLane} {
 		l.skipMoved(from)
-		if !l.lane[from].empty() {
-			s.age = max(s.age, l.now().Sub(l.lane[from].front().since))
+		if l.lane[from].empty() {
+			continue
+		}
+		if first := l.lane[from].front().since; !ok || first < since {
+			since, ok = first, true
 		}
 	}
-	return s
+	return since, ok
 }
 
 // fifo is a queue on a slice that gives memory back as it drains.
@@ -135,6 +96,7 @@ func (f *fifo) push(p place) {
 
 func (f *fifo) pop() place {
 	p := f.items[f.head]
+	f.items[f.head] = place{}
 	f.head++
 	if f.head == len(f.items) {
 		f.items, f.head = nil, 0

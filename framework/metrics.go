@@ -3,6 +3,7 @@ package framework
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,14 +29,14 @@ type metrics struct {
 	retries   prometheus.Counter
 	conflicts prometheus.Counter
 	panics    prometheus.Counter
-	active    prometheus.Gauge
-	lastRun   prometheus.Gauge
-	lastGood  prometheus.Gauge
 	ages      *ages
 
-	mu       sync.RWMutex
-	byStep   map[StepInfo]stepMetrics
-	bySource map[eventKind]prometheus.Counter
+	// epoch is what times are relative to: reading the monotonic clock alone is cheaper.
+	epoch time.Time
+	// lastRun and lastGood are when a reconciliation ended and succeeded last; 0 is never.
+	lastRun, lastGood atomic.Int64
+
+	byStep sync.Map // StepInfo to *stepMetrics
 }
 
 type stepMetrics struct {
@@ -43,10 +44,8 @@ type stepMetrics struct {
 	errors  prometheus.Counter
 }
 
-type eventKind struct {
-	source string
-	kind   informer.EventType
-}
+// eventCounters count the events of one source by kind.
+type eventCounters [informer.Deleted + 1]prometheus.Counter
 
 // buckets are the upper bounds of all histograms, in seconds: from a hit in memory to a slow cloud API.
 var buckets = []float64{.0001, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
@@ -55,8 +54,7 @@ func newMetrics(f *Framework) (*metrics, error) {
 	reg := &registry{registerer: f.config.Registerer}
 	m := &metrics{
 		framework: f.Name(),
-		byStep:    map[StepInfo]stepMetrics{},
-		bySource:  map[eventKind]prometheus.Counter{},
+		epoch:     time.Now(),
 		ages:      newAges(),
 		events:    reg.counter("events_total", "Events received from sources, by kind.", "source", "kind"),
 		steps:     reg.histogram("step_duration_seconds", "Duration of a step of a resource, retries included.", "resource", "step"),
@@ -68,9 +66,6 @@ func newMetrics(f *Framework) (*metrics, error) {
 	m.retries = reg.counter("retries_total", "Retries that were scheduled because a reconciliation failed.").With(label)
 	m.conflicts = reg.counter("conflicts_total", "Reconciliations that are retried because an object changed meanwhile.").With(label)
 	m.panics = reg.counter("panics_total", "Panics that were turned into errors.").With(label)
-	m.active = reg.gauge("active_workers", "Reconciliations under way.").With(label)
-	m.lastRun = reg.gauge("last_reconciled_timestamp_seconds", "When a reconciliation ended last.").With(label)
-	m.lastGood = reg.gauge("last_success_timestamp_seconds", "When a reconciliation succeeded last.").With(label)
 	reg.register(newState(f))
 	if reg.err != nil {
 		return nil, reg.err
@@ -85,57 +80,51 @@ func newMetrics(f *Framework) (*metrics, error) {
 	return m, nil
 }
 
-// reconciled counts a reconciliation that ends now. What had no object to reconcile is not one.
-func (m *metrics) reconciled(res result, start time.Time) {
-	if res.err != nil && res.reconciliation == nil {
-		m.errors.Inc()
-		return
-	}
+// now is the time since the epoch.
+func (m *metrics) now() time.Duration { return time.Since(m.epoch) }
+
+// reconciled counts a reconciliation that has ended now, and returns when that is. What had no object to reconcile is
+// none.
+func (m *metrics) reconciled(res result, start time.Duration) time.Duration {
 	if res.reconciliation == nil {
-		return
+		if res.err != nil {
+			m.errors.Inc()
+		}
+		return start
 	}
-	end := time.Now()
-	m.seconds[res.reconciliation.event][res.outcome].Observe(end.Sub(start).Seconds())
-	now := float64(end.UnixNano()) / 1e9
-	m.lastRun.Set(now)
+	now := m.now()
+	m.seconds[res.reconciliation.event][res.outcome].Observe((now - start).Seconds())
+	m.lastRun.Store(int64(max(now, 1)))
 	switch res.outcome {
 	case succeeded:
-		m.lastGood.Set(now)
+		m.lastGood.Store(int64(max(now, 1)))
 	case failed:
 		m.errors.Inc()
 	}
+	return now
 }
 
 func (m *metrics) panicked() { m.panics.Inc() }
 
-func (m *metrics) received(source informer.Source, e informer.Event) {
-	kind := eventKind{source.Name(), e.Type}
-	m.mu.RLock()
-	c := m.bySource[kind]
-	m.mu.RUnlock()
-	if c == nil {
-		c = m.events.WithLabelValues(m.framework, kind.source, kind.kind.String())
-		m.mu.Lock()
-		m.bySource[kind] = c
-		m.mu.Unlock()
+// eventsOf returns the counters for the events of a source.
+func (m *metrics) eventsOf(source informer.Source) *eventCounters {
+	counters := &eventCounters{}
+	for kind := informer.Added; kind <= informer.Deleted; kind++ {
+		counters[kind] = m.events.WithLabelValues(m.framework, source.Name(), kind.String())
 	}
-	c.Inc()
+	return counters
 }
 
 // observe measures one step of a resource.
 func (m *metrics) observe(info StepInfo, took time.Duration, err error) {
-	m.mu.RLock()
-	s, ok := m.byStep[info]
-	m.mu.RUnlock()
+	found, ok := m.byStep.Load(info)
 	if !ok {
-		s = stepMetrics{
+		found, _ = m.byStep.LoadOrStore(info, &stepMetrics{
 			seconds: m.steps.WithLabelValues(m.framework, info.Resource, string(info.Step)),
 			errors:  m.stepErrs.WithLabelValues(m.framework, info.Resource, string(info.Step)),
-		}
-		m.mu.Lock()
-		m.byStep[info] = s
-		m.mu.Unlock()
+		})
 	}
+	s := found.(*stepMetrics)
 	s.seconds.Observe(took.Seconds())
 	if err != nil {
 		s.errors.Inc()
@@ -171,15 +160,6 @@ func (r *registry) counter(name, help string, labels ...string) *prometheus.Coun
 		return existing
 	}
 	return c
-}
-
-func (r *registry) gauge(name, help string) *prometheus.GaugeVec {
-	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: PrometheusNamespace, Subsystem: PrometheusSubsystem, Name: name, Help: help},
-		[]string{"framework"})
-	if existing, ok := r.register(g).(*prometheus.GaugeVec); ok {
-		return existing
-	}
-	return g
 }
 
 func (r *registry) histogram(name, help string, labels ...string) *prometheus.HistogramVec {

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,7 +15,7 @@ import (
 type state struct {
 	framework *Framework
 
-	depth, age, retrying, staleness, synced, objects, created, deletion *prometheus.Desc
+	depth, age, retrying, active, lastRun, lastGood, staleness, synced, objects, created, deletion *prometheus.Desc
 }
 
 func newState(f *Framework) *state {
@@ -27,6 +28,9 @@ func newState(f *Framework) *state {
 		depth:     desc("queue_depth", "Keys that wait for a worker, by lane.", "lane"),
 		age:       desc("queue_age_seconds", "How long the key that waits longest has been waiting."),
 		retrying:  desc("queue_retrying", "Keys that wait for a retry or a requested next look."),
+		active:    desc("active_workers", "Reconciliations under way."),
+		lastRun:   desc("last_reconciled_timestamp_seconds", "When a reconciliation ended last; 0 for never."),
+		lastGood:  desc("last_success_timestamp_seconds", "When a reconciliation succeeded last; 0 for never."),
 		staleness: desc("source_staleness_seconds", "Time since the last contact of a source with where it reads from.", "source"),
 		synced:    desc("source_synced", "1 once the first listing of a source is complete.", "source"),
 		objects:   desc("source_objects", "Objects in the store of a source.", "source"),
@@ -37,7 +41,7 @@ func newState(f *Framework) *state {
 
 // Describe implements prometheus.Collector.
 func (s *state) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.depth, s.age, s.retrying, s.staleness, s.synced, s.objects, s.created, s.deletion} {
+	for _, d := range []*prometheus.Desc{s.depth, s.age, s.retrying, s.active, s.lastRun, s.lastGood, s.staleness, s.synced, s.objects, s.created, s.deletion} {
 		ch <- d
 	}
 }
@@ -47,11 +51,15 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	waiting := s.framework.queue.lanes.stats()
+	waiting := s.framework.queue.stats()
 	gauge(s.depth, float64(waiting.fresh), "fresh")
 	gauge(s.depth, float64(waiting.backlog), "backlog")
 	gauge(s.age, waiting.age.Seconds())
-	gauge(s.retrying, float64(s.framework.queue.retrying()))
+	gauge(s.retrying, float64(s.framework.retries.count.Load()))
+	gauge(s.active, float64(waiting.working))
+	m := s.framework.metrics
+	gauge(s.lastRun, m.unix(&m.lastRun))
+	gauge(s.lastGood, m.unix(&m.lastGood))
 	for _, source := range s.framework.Sources() {
 		status := source.Status()
 		if !status.LastContact.IsZero() {
@@ -64,48 +72,64 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 		gauge(s.synced, synced, source.Name())
 		gauge(s.objects, float64(status.Objects), source.Name())
 	}
-	newest, oldest := s.framework.metrics.ages.read()
+	newest, oldest := m.ages.read()
 	gauge(s.created, newest)
 	gauge(s.deletion, oldest)
 }
 
+// unix converts a time since the epoch to seconds of Unix time; 0 stays 0.
+func (m *metrics) unix(since *atomic.Int64) float64 {
+	d := time.Duration(since.Load())
+	if d == 0 {
+		return 0
+	}
+	return float64(m.epoch.Add(d).UnixNano()) / 1e9
+}
+
 // ages remembers when the newest object was created, and which deletions are pending since when.
 type ages struct {
+	// newest is in seconds of Unix time.
+	newest atomic.Int64
+
 	mu       sync.Mutex
-	newest   time.Time
 	deletion map[informer.Key]time.Time
+	// pending is len(deletion), for those who only ask whether there is any.
+	pending atomic.Int64
 }
 
 func newAges() *ages { return &ages{deletion: map[informer.Key]time.Time{}} }
 
+// track takes note of an event. The events of one source come one at a time.
 func (a *ages) track(e informer.Event) {
 	m, ok := metaOf(e.Object)
 	if !ok {
 		return
 	}
+	if created := m.GetCreationTimestamp(); !created.IsZero() {
+		a.newest.Store(max(a.newest.Load(), created.Unix()))
+	}
+	deletion := m.GetDeletionTimestamp()
+	if deletion == nil && a.pending.Load() == 0 {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if created := m.GetCreationTimestamp().Time; created.After(a.newest) {
-		a.newest = created
-	}
-	if deletion := m.GetDeletionTimestamp(); deletion != nil && e.Type != informer.Deleted {
+	if deletion != nil && e.Type != informer.Deleted {
 		a.deletion[e.Key] = deletion.Time
 	} else {
 		delete(a.deletion, e.Key)
 	}
+	a.pending.Store(int64(len(a.deletion)))
 }
 
 // read returns the newest creation and the oldest pending deletion in seconds of Unix time, 0 without any.
 func (a *ages) read() (newest, oldest float64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.newest.IsZero() {
-		newest = float64(a.newest.Unix())
-	}
 	for _, t := range a.deletion {
 		if at := float64(t.Unix()); oldest == 0 || at < oldest {
 			oldest = at
 		}
 	}
-	return newest, oldest
+	return float64(a.newest.Load()), oldest
 }

@@ -20,21 +20,27 @@ func constant() backoff.BackOff { return backoff.NewConstantBackOff(time.Minute)
 func take(t *testing.T, q *queue, n int) (names []string) {
 	t.Helper()
 	for range n {
-		if q.work.Len() == 0 {
+		if depth(q) == 0 {
 			t.Fatalf("queue is empty after %v", names)
 		}
-		k, ok := q.get()
+		e, ok := q.get()
 		if !ok {
 			t.Fatal("queue was shut down")
 		}
-		q.done(k)
-		names = append(names, k.Name)
+		q.done(e)
+		names = append(names, e.key.Name)
 	}
 	return names
 }
 
+// depth is how many keys wait.
+func depth(q *queue) int {
+	s := q.stats()
+	return s.fresh + s.backlog
+}
+
 func TestR12FreshKeysGoBeforeTheBacklog(t *testing.T) {
-	q := newQueue(constant)
+	q := newQueue()
 	defer q.shutDown()
 	for _, name := range []string{"b1", "b2", "b3"} {
 		q.add(key(name), backlogLane)
@@ -46,13 +52,13 @@ func TestR12FreshKeysGoBeforeTheBacklog(t *testing.T) {
 	if diff := cmp.Diff([]string{"f1", "b2", "b1", "b3"}, take(t, q, 4)); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
-	if got := q.work.Len(); got != 0 {
+	if got := depth(q); got != 0 {
 		t.Errorf("%d keys are left", got)
 	}
 }
 
 func TestBacklogIsNotStarvedByFreshKeys(t *testing.T) {
-	q := newQueue(constant)
+	q := newQueue()
 	defer q.shutDown()
 	q.add(key("old"), backlogLane)
 	for i := range 3 * freshInARow {
@@ -67,32 +73,87 @@ func TestBacklogIsNotStarvedByFreshKeys(t *testing.T) {
 }
 
 func TestR1KeysAddedWhileTheyAreWorkedOnWaitOnce(t *testing.T) {
-	q := newQueue(constant)
+	q := newQueue()
 	defer q.shutDown()
 	q.add(key("a"), freshLane)
-	k, _ := q.get()
+	e, _ := q.get()
 	for range 100 {
-		q.add(k, freshLane)
+		q.add(key("a"), freshLane)
 	}
-	if got := q.work.Len(); got != 0 {
+	if got := depth(q); got != 0 {
 		t.Errorf("%d keys wait although their only key is being worked on", got)
 	}
-	q.done(k)
-	if got := q.work.Len(); got != 1 {
+	q.done(e)
+	if got := depth(q); got != 1 {
 		t.Errorf("%d keys wait, want 1", got)
 	}
 }
 
+func TestR12KeyAddedAgainWhileItIsWorkedOnKeepsItsPriority(t *testing.T) {
+	q := newQueue()
+	defer q.shutDown()
+	q.add(key("stale"), backlogLane)
+	q.add(key("changed"), backlogLane)
+	stale, _ := q.get()
+	changed, _ := q.get()
+	q.add(stale.key, backlogLane)
+	q.add(changed.key, backlogLane)
+	q.add(changed.key, freshLane)
+	q.done(stale)
+	q.done(changed)
+
+	if diff := cmp.Diff([]string{"changed", "stale"}, take(t, q, 2)); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+func TestShutDownEndsGetAndAdding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		ended := make(chan bool)
+		go func() {
+			_, ok := q.get()
+			ended <- ok
+		}()
+		synctest.Wait()
+		q.shutDown()
+		if <-ended {
+			t.Error("get returned a key of an empty queue")
+		}
+		q.add(key("late"), freshLane)
+		if _, ok := q.get(); ok || depth(q) != 0 {
+			t.Error("a key was added after the end")
+		}
+	})
+}
+
+func TestAgeIsThatOfTheKeyThatWaitsLongest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue()
+		defer q.shutDown()
+		q.add(key("moves"), backlogLane)
+		time.Sleep(time.Minute)
+		q.add(key("stays"), backlogLane)
+		time.Sleep(time.Minute)
+		q.add(key("moves"), freshLane)
+		time.Sleep(time.Minute)
+		if got := q.stats().age; got != 2*time.Minute {
+			t.Errorf("got %v, want the 2m that the other key has been waiting", got)
+		}
+	})
+}
+
 func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		q := newQueue(constant)
+		q := newQueue()
 		defer q.shutDown()
-		waits, worked, again := map[string]bool{}, map[string]bool{}, map[string]bool{}
+		waits, again := map[string]bool{}, map[string]bool{}
+		worked := map[string]*entry{}
 		rt.Repeat(map[string]func(*rapid.T){
 			"add": func(rt *rapid.T) {
 				name := rapid.StringMatching("[a-f]").Draw(rt, "name")
 				q.add(key(name), rapid.SampledFrom([]lane{freshLane, backlogLane}).Draw(rt, "lane"))
-				if worked[name] {
+				if worked[name] != nil {
 					again[name] = true
 				} else {
 					waits[name] = true
@@ -102,16 +163,16 @@ func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 				if len(waits) == 0 {
 					rt.Skip("nothing waits")
 				}
-				k, ok := q.get()
-				if !ok || !waits[k.Name] {
-					rt.Fatalf("got %q, which does not wait", k.Name)
+				e, ok := q.get()
+				if !ok || !waits[e.key.Name] {
+					rt.Fatalf("got %v, which does not wait", e)
 				}
-				delete(waits, k.Name)
-				worked[k.Name] = true
+				delete(waits, e.key.Name)
+				worked[e.key.Name] = e
 			},
 			"done": func(rt *rapid.T) {
-				for name := range worked {
-					q.done(key(name))
+				for name, e := range worked {
+					q.done(e)
 					delete(worked, name)
 					if again[name] {
 						waits[name] = true
@@ -121,12 +182,9 @@ func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 				}
 			},
 			"": func(rt *rapid.T) {
-				if got := q.work.Len(); got != len(waits) {
-					rt.Fatalf("%d keys wait, want %v", got, waits)
-				}
-				stats := q.lanes.stats()
-				if stats.fresh+stats.backlog != len(waits) {
-					rt.Fatalf("lanes say %+v, want %d keys", stats, len(waits))
+				s := q.stats()
+				if s.fresh+s.backlog != len(waits) || s.working != len(worked) {
+					rt.Fatalf("the queue says %+v, want %v to wait and %v to be worked on", s, waits, worked)
 				}
 			},
 		})
@@ -135,62 +193,68 @@ func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 
 func TestR3RetriesFollowTheBackOffOfTheirKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(func() backoff.BackOff {
+		q := newQueue()
+		r := newRetries(q, func() backoff.BackOff {
 			return backoff.NewExponentialBackOff(backoff.WithInitialInterval(time.Second), backoff.WithMultiplier(2),
 				backoff.WithRandomizationFactor(0), backoff.WithMaxInterval(4*time.Second), backoff.WithMaxElapsedTime(0))
 		})
+		defer r.stop()
 		defer q.shutDown()
 		var got []time.Duration
 		for range 4 {
-			got = append(got, q.retry(key("a")))
+			got = append(got, r.retry(key("a")))
 		}
-		got = append(got, q.retry(key("b")))
-		q.forget(key("a"))
-		got = append(got, q.retry(key("a")))
+		got = append(got, r.retry(key("b")))
+		r.forget(key("a"))
+		got = append(got, r.retry(key("a")))
 
 		want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second, time.Second, time.Second}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("pauses (-want +got):\n%s", diff)
 		}
 		start := time.Now()
-		if k, ok := q.get(); !ok || time.Since(start) != time.Second {
-			t.Errorf("got %v after %v, want the first key after its pause of 1s", k, time.Since(start))
+		if e, ok := q.get(); !ok || time.Since(start) != time.Second {
+			t.Errorf("got %v after %v, want the first key after its pause of 1s", e, time.Since(start))
 		}
 	})
 }
 
 func TestForgettingStopsTheRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(constant)
+		q := newQueue()
+		r := newRetries(q, constant)
+		defer r.stop()
 		defer q.shutDown()
-		q.retry(key("a"))
-		q.forget(key("a"))
-		q.after(key("b"), time.Hour)
-		q.after(key("b"), 2*time.Hour)
+		r.retry(key("a"))
+		r.forget(key("a"))
+		r.after(key("b"), time.Hour)
+		r.after(key("b"), 2*time.Hour)
 
 		start := time.Now()
-		k, _ := q.get()
-		if k != key("b") || time.Since(start) != 2*time.Hour {
-			t.Errorf("got %v after %v, want only b, at its latest time", k, time.Since(start))
+		e, _ := q.get()
+		if e.key != key("b") || time.Since(start) != 2*time.Hour {
+			t.Errorf("got %v after %v, want only b, at its latest time", e.key, time.Since(start))
 		}
-		q.done(k)
+		q.done(e)
 	})
 }
 
 func TestEnqueueingLaterDoesNotDelayWhatIsDueEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(constant)
+		q := newQueue()
+		r := newRetries(q, constant)
+		defer r.stop()
 		defer q.shutDown()
 		start := time.Now()
 		for _, d := range []time.Duration{time.Hour, time.Minute, 2 * time.Hour} {
-			q.within(key("a"), d)
+			r.within(key("a"), d)
 		}
-		k, _ := q.get()
+		e, _ := q.get()
 		if got := time.Since(start); got != time.Minute {
 			t.Errorf("the key came after %v, want the earliest time, 1m", got)
 		}
-		q.within(k, time.Hour)
-		q.done(k)
+		r.within(e.key, time.Hour)
+		q.done(e)
 		if _, ok := q.get(); !ok || time.Since(start) != time.Hour+time.Minute {
 			t.Errorf("the key came again after %v, want 1h1m", time.Since(start))
 		}
@@ -199,9 +263,11 @@ func TestEnqueueingLaterDoesNotDelayWhatIsDueEarlier(t *testing.T) {
 
 func TestR3ABackOffThatStopsIsContinued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(func() backoff.BackOff { return &backoff.StopBackOff{} })
+		q := newQueue()
+		r := newRetries(q, func() backoff.BackOff { return &backoff.StopBackOff{} })
+		defer r.stop()
 		defer q.shutDown()
-		if got := q.retry(key("a")); got != maxRetryInterval {
+		if got := r.retry(key("a")); got != maxRetryInterval {
 			t.Errorf("got a pause of %v, want %v", got, maxRetryInterval)
 		}
 	})

@@ -38,21 +38,19 @@ type result struct {
 	again time.Duration
 }
 
-// reconcileKey brings one object up to date and decides when to look at it again.
-func (f *Framework) reconcileKey(ctx context.Context, key informer.Key) {
-	defer f.queue.done(key)
-	start := time.Now()
-	f.metrics.active.Inc()
-	defer f.metrics.active.Dec()
-
-	res := f.reconcileGone(ctx, key)
-	f.metrics.reconciled(res, start)
+// reconcileEntry brings one object up to date and decides when to look at it again.
+func (f *Framework) reconcileEntry(ctx context.Context, e *entry) {
+	defer f.queue.done(e)
+	start := f.metrics.now()
+	res := f.reconcileGone(ctx, e.key)
+	if res.reconciliation != nil {
+		start = f.metrics.reconciled(res, start)
+	}
 	if res.err == nil && res.outcome != waiting {
-		start = time.Now()
-		res = f.reconcileObject(ctx, key)
+		res = f.reconcileObject(ctx, e.key)
 		f.metrics.reconciled(res, start)
 	}
-	f.finish(ctx, key, res)
+	f.finish(ctx, e.key, res)
 }
 
 // finish decides on the next look at a key, and tells people of errors.
@@ -63,11 +61,11 @@ func (f *Framework) finish(ctx context.Context, key informer.Key, res result) {
 	case res.err != nil:
 		f.fail(ctx, key, res)
 	case res.outcome == waiting && res.again == 0:
-		f.queue.retry(key)
+		f.retries.retry(key)
 	case res.again > 0:
-		f.queue.after(key, res.again)
+		f.retries.after(key, res.again)
 	default:
-		f.queue.forget(key)
+		f.retries.forget(key)
 	}
 	if res.err == nil {
 		f.reporter.recovered(key)
@@ -78,7 +76,7 @@ func (f *Framework) finish(ctx context.Context, key informer.Key, res result) {
 func (f *Framework) fail(_ context.Context, key informer.Key, res result) {
 	if apierrors.IsConflict(res.err) {
 		f.metrics.conflicts.Inc()
-		f.queue.retry(key)
+		f.retries.retry(key)
 		return
 	}
 	fields := []any{"error", res.err.Error()}
@@ -97,11 +95,11 @@ func (f *Framework) fail(_ context.Context, key informer.Key, res result) {
 		fields = append(fields, "stack", stack)
 	}
 	if IsPermanent(res.err) {
-		f.queue.forget(key)
+		f.retries.forget(key)
 		fields = append(fields, "retry", "at the next change")
 	} else {
 		f.metrics.retries.Inc()
-		fields = append(fields, "retry", f.queue.retry(key).Round(time.Millisecond).String())
+		fields = append(fields, "retry", f.retries.retry(key).Round(time.Millisecond).String())
 	}
 	f.log("error", "reconciliation failed", fields...)
 	if res.reconciliation != nil {

@@ -241,7 +241,8 @@ func TestR14DataOfASecretReachesNoLogEventOrMetric(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const value = "hunter2-in-the-clear"
 		source, recorder, reg, log := informer.NewPush("secrets"), &events{}, prometheus.NewRegistry(), &strings.Builder{}
-		apply := crudOfAny(t, logTo(t, log), func(obj any) *framework.Patch {
+		logger := logTo(t, log)
+		apply := crudOfAny(t, logger, func(obj any) *framework.Patch {
 			p := framework.NewPatch()
 			p.SetCreateChange(obj)
 			return p
@@ -249,7 +250,7 @@ func TestR14DataOfASecretReachesNoLogEventOrMetric(t *testing.T) {
 		fail := &resource{name: "fails", created: func(context.Context, any) error { return errBoom }}
 		panics := &resource{name: "panics", created: func(_ context.Context, obj any) error { panic(obj) }}
 		for _, resources := range [][]framework.Resource{{apply, fail}, {apply, panics}} {
-			f := newFramework(t, framework.Config{Name: resources[1].Name(), Source: source, Recorder: recorder, Registerer: reg, Logger: logTo(t, log)}, resources...)
+			f := newFramework(t, framework.Config{Name: resources[1].Name(), Source: source, Recorder: recorder, Registerer: reg, Logger: logger}, resources...)
 			defer running(t, f)()
 		}
 		put(t, source, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Data: map[string][]byte{"k": []byte(value)}, StringData: map[string]string{"k": value}})

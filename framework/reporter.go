@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,6 +28,8 @@ type reporter struct {
 	recorder EventRecorder
 	mu       sync.Mutex
 	causes   map[informer.Key]string
+	// failing is len(causes), for those who only ask whether there is anything.
+	failing atomic.Int64
 }
 
 func newReporter(recorder EventRecorder) *reporter {
@@ -45,6 +48,7 @@ func (r *reporter) failed(key informer.Key, obj any, err error) {
 	r.mu.Lock()
 	known := r.causes[key] == message
 	r.causes[key] = message
+	r.failing.Store(int64(len(r.causes)))
 	r.mu.Unlock()
 	if !known {
 		r.recorder.Event(o, corev1.EventTypeWarning, reasonOf(err), message)
@@ -53,12 +57,13 @@ func (r *reporter) failed(key informer.Key, obj any, err error) {
 
 // recovered forgets why an object failed.
 func (r *reporter) recovered(key informer.Key) {
-	if r.recorder == nil {
+	if r.failing.Load() == 0 {
 		return
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	delete(r.causes, key)
-	r.mu.Unlock()
+	r.failing.Store(int64(len(r.causes)))
 }
 
 func reasonOf(err error) string {

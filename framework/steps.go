@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
-	"time"
 
 	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
@@ -40,7 +39,7 @@ func deletionAllowed(ctx context.Context) bool {
 func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, do func(context.Context) error) error {
 	run := do
 	if len(middlewares) > 0 {
-		run = func(ctx context.Context) error { return recovered(func() error { return do(ctx) }) }
+		run = func(ctx context.Context) error { return recoveredIn(ctx, do) }
 		for _, m := range middlewares {
 			next := run
 			run = func(ctx context.Context) error { return m(ctx, info, next) }
@@ -49,16 +48,17 @@ func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, do fu
 	return observed(ctx, info, run)
 }
 
-// observed runs a step, reports it to the framework that runs the reconciliation, if any, and gives the error its
-// resource and step.
+// observed runs a step, reports it to the metrics of the framework that runs the reconciliation, if any, and gives the
+// error its resource and step.
 func observed(ctx context.Context, info StepInfo, run func(context.Context) error) error {
 	scope := scopeOf(ctx)
 	if scope == nil || scope.reconciliation.metrics == nil {
-		return named(info, recovered(func() error { return run(ctx) }))
+		return named(info, recoveredIn(ctx, run))
 	}
-	start := time.Now()
-	err := recovered(func() error { return run(ctx) })
-	scope.reconciliation.metrics.observe(info, time.Since(start), err)
+	m := scope.reconciliation.metrics
+	start := m.now()
+	err := recoveredIn(ctx, run)
+	m.observe(info, m.now()-start, err)
 	return named(info, err)
 }
 
@@ -73,12 +73,17 @@ func named(info StepInfo, err error) error {
 	return &StepError{Resource: info.Resource, Step: info.Step, Err: err}
 }
 
-// recovered calls f and turns a panic into a *PanicError.
-func recovered(f func() error) (err error) {
+// recoveredIn calls run with ctx and turns a panic into a *PanicError.
+func recoveredIn(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	return f()
+	return run(ctx)
+}
+
+// recovered is recoveredIn for functions that need no context.
+func recovered(f func() error) error {
+	return recoveredIn(context.Background(), func(context.Context) error { return f() })
 }

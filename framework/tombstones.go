@@ -2,6 +2,7 @@ package framework
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,6 +17,8 @@ type tombstones struct {
 	// processed holds the objects whose deletion has been processed while they still exist, because somebody else's
 	// finalizer holds them or because the event of their end has not arrived yet.
 	processed map[informer.Key]types.UID
+	// buried is len(gone), for those who only ask whether there is anything.
+	buried atomic.Int64
 }
 
 func newTombstones() *tombstones {
@@ -32,11 +35,15 @@ func (t *tombstones) bury(key informer.Key, obj any) bool {
 		return len(t.gone[key]) > 0
 	}
 	t.gone[key] = append(t.gone[key], obj)
+	t.buried.Store(int64(len(t.gone)))
 	return true
 }
 
 // first returns the object of this key that has been gone longest.
 func (t *tombstones) first(key informer.Key) (any, bool) {
+	if t.buried.Load() == 0 {
+		return nil, false
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.gone[key]) == 0 {
@@ -54,6 +61,7 @@ func (t *tombstones) drop(key informer.Key) {
 		return
 	}
 	delete(t.gone, key)
+	t.buried.Store(int64(len(t.gone)))
 }
 
 // markProcessed remembers that the deletion of an object has been processed, until the object is gone.

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
-	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
 const (
@@ -128,7 +127,7 @@ func (e *environment) cacheWithControllerRuntime(ctx context.Context, b *testing
 }
 
 func (e *environment) cacheWithOperatorKit(ctx context.Context, b *testing.B, namespace string) error {
-	logger, err := logging.New(logging.Config{Level: logging.LevelError})
+	logger, err := operatorKitLogger()
 	if err != nil {
 		return err
 	}

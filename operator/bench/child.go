@@ -11,7 +11,6 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
-	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
 // The label that tells primaries from their children.
@@ -54,7 +53,7 @@ var errUnexpectedChange = errors.New("a change that should not be necessary")
 
 // newChildResource returns a framework's resource.
 func newChildResource(ops childOps) (framework.Resource, error) {
-	logger, err := logging.New(logging.Config{Level: logging.LevelError})
+	logger, err := operatorKitLogger()
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -26,7 +25,7 @@ import (
 func (w coldStart) withControllerRuntime(ctx context.Context, b *testing.B) error {
 	m, err := manager.New(w.config, manager.Options{
 		Scheme:         scheme.Scheme,
-		Logger:         logr.Discard(),
+		Logger:         controllerRuntimeLogger(),
 		Metrics:        server.Options{BindAddress: "0"},
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return w.mapper, nil },
 		Client:         client.Options{HTTPClient: w.http},

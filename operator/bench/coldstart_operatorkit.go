@@ -11,7 +11,6 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
-	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
 // withOperatorKit is a framework with a CRUD resource, the primaries as its source, and the children watched.
@@ -42,7 +41,7 @@ func (w coldStart) withOperatorKit(ctx context.Context, b *testing.B) error {
 }
 
 func (w coldStart) source(name, role string) (informer.Source, error) {
-	logger, err := logging.New(logging.Config{Level: logging.LevelError})
+	logger, err := operatorKitLogger()
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,7 +48,7 @@ func (e *environment) emptyWithControllerRuntime(ctx context.Context, b *testing
 	c, err := controller.NewTypedUnmanaged("empty", controller.Options{
 		SkipNameValidation:      new(true),
 		MaxConcurrentReconciles: emptyWorkers,
-		Logger:                  logr.Discard(),
+		Logger:                  controllerRuntimeLogger(),
 		Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 			done.one()
 			return reconcile.Result{}, nil

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
 // countdown is over when as much has happened as was expected. It is safe for concurrent use.
@@ -66,10 +65,9 @@ func begin(ctx context.Context, b *testing.B, run func(context.Context) error, d
 	}
 }
 
-// newFramework returns a framework of one resource set. It logs errors, as an operator in production would, and holds no
-// finalizers.
+// newFramework returns a framework of one resource set that holds no finalizers.
 func newFramework(config framework.Config, resources ...framework.Resource) (*framework.Framework, error) {
-	logger, err := logging.New(logging.Config{Level: logging.LevelError})
+	logger, err := operatorKitLogger()
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func Eventually[C Condition](t testing.TB, what string, condition C) {
 	look := time.NewTicker(lookPeriod)
 	defer look.Stop()
 	for {
-		missing, holds := check(condition)
+		holds, missing := check(condition)
 		if holds {
 			return
 		}
@@ -41,13 +41,13 @@ func Eventually[C Condition](t testing.TB, what string, condition C) {
 	}
 }
 
-func check(condition any) (missing error, holds bool) {
+func check(condition any) (holds bool, missing error) {
 	switch c := condition.(type) {
 	case func() bool:
-		return nil, c()
+		return c(), nil
 	case func() error:
-		err := c()
-		return err, err == nil
+		missing = c()
+		return missing == nil, missing
 	}
-	return nil, false
+	return false, nil
 }

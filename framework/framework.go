@@ -122,9 +122,6 @@ func (f *Framework) runSources(ctx context.Context) error {
 	defer cancel(nil)
 	sourcesCtx, stopSources := context.WithCancel(context.WithoutCancel(ctx))
 
-	for _, unsubscribe := range f.subscribe(ctx) {
-		defer unsubscribe()
-	}
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stopSources()
@@ -169,21 +166,24 @@ func ended(ctx context.Context) error {
 	return nil
 }
 
-// subscribe has the events of all sources put keys into the queue.
+// subscribe has the events of all sources put keys into the queue. The primary objects that are there already become
+// the backlog. What a watched source holds already is passed over: it concerns objects of that backlog. The watched
+// sources come first, so that no change is missed that comes after the reconciliation of its primary.
 func (f *Framework) subscribe(ctx context.Context) (unsubscribes []func()) {
-	events := f.metrics.eventsOf(f.source)
-	unsubscribes = append(unsubscribes, f.source.Subscribe(func(e informer.Event) {
-		events[e.Type].Inc()
-		f.handlePrimary(e)
-	}))
 	for _, w := range f.config.Watches {
 		events := f.metrics.eventsOf(w.Source)
 		unsubscribes = append(unsubscribes, w.Source.Subscribe(func(e informer.Event) {
 			events[e.Type].Inc()
-			f.handleWatched(ctx, w, e)
+			if e.Type != informer.Added || !e.Backlog {
+				f.handleWatched(ctx, w, e)
+			}
 		}))
 	}
-	return unsubscribes
+	events := f.metrics.eventsOf(f.source)
+	return append(unsubscribes, f.source.Subscribe(func(e informer.Event) {
+		events[e.Type].Inc()
+		f.handlePrimary(e)
+	}))
 }
 
 func (f *Framework) handlePrimary(e informer.Event) {
@@ -221,13 +221,16 @@ func laneOf(e informer.Event) lane {
 	return freshLane
 }
 
-// work runs the workers until ctx has ended and the last reconciliation has.
+// work runs the workers, and feeds them, until ctx has ended and the last reconciliation has. The sources are synced.
 func (f *Framework) work(ctx context.Context) {
 	workCtx, cancelWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelWork()
 	var workers sync.WaitGroup
 	for range f.config.Workers {
 		workers.Go(func() { f.worker(workCtx, &workers) })
+	}
+	for _, unsubscribe := range f.subscribe(ctx) {
+		defer unsubscribe()
 	}
 	<-ctx.Done()
 	f.queue.shutDown()

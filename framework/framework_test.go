@@ -335,6 +335,44 @@ func TestWatchedObjectReconcilesThePrimaryBeforeAndAfterItsChange(t *testing.T) 
 	})
 }
 
+// hooked is a source that calls a function right after it has replayed its objects to a new subscriber.
+type hooked struct {
+	*informer.Push
+	replayed func()
+}
+
+func (h *hooked) Subscribe(handler informer.Handler) func() {
+	unsubscribe := h.Push.Subscribe(handler)
+	h.replayed()
+	return unsubscribe
+}
+
+func TestChangeOfAWatchedObjectWhileTheBacklogIsReadIsNotMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		watched := informer.NewPush("watched")
+		put(t, watched, configMap("w", "state", "old"))
+		source := &hooked{Push: informer.NewPush("objects"), replayed: func() {
+			synctest.Wait() // the primary has been reconciled
+			put(t, watched, configMap("w", "state", "new"))
+		}}
+		put(t, source.Push, configMap("a"))
+		seen := &journal{}
+		f := newFramework(t, framework.Config{Source: source, Watches: []framework.Watch{
+			{Source: watched, Map: func(context.Context, any) []informer.Key { return []informer.Key{keyOf("a")} }},
+		}}, &resource{name: "r", created: func(context.Context, any) error {
+			obj, _, err := watched.Get(keyOf("w"))
+			seen.add(obj.(*corev1.ConfigMap).Data["state"])
+			return err
+		}})
+		defer running(t, f)()
+		time.Sleep(time.Minute)
+
+		if diff := cmp.Diff([]string{"old", "new"}, seen.all()); diff != "" {
+			t.Errorf("states seen (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestConflictIsRetriedAndIsNoErrorInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := informer.NewPush("objects")

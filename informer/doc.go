@@ -1,8 +1,9 @@
 // Package informer says where the objects of an operator come from.
 //
 // A [Source] is a store that can be read and a stream of the keys that changed. The framework depends on nothing
-// else: objects of a Kubernetes API ([NewKubernetes]), objects handed over by somebody else's informer ([NewPush]),
-// things that can only be listed on a timer (package pollinformer), and entries of a NATS bucket are all sources.
+// else: objects of a Kubernetes API ([NewKubernetes]), objects handed over by somebody else's informer ([NewPush]), and
+// things that can only be listed on a timer (package pollinformer) are all sources. A new kind of source is a [Hub] that
+// somebody feeds.
 //
 //	websites, err := informer.NewKubernetes(informer.KubernetesConfig{
 //		Client: c,                      // a controller-runtime client.WithWatch

@@ -3,6 +3,7 @@ package operator_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -63,6 +64,28 @@ func TestBadConfigurationNamesEveryFault(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestAddressOfTheListenerIsLogged(t *testing.T) {
+	log := &journal{}
+	o, err := operator.New(operator.Config{
+		Name: "test", Logger: logTo(t, log), ListenAddress: "127.0.0.1:0",
+		Frameworks: []*framework.Framework{newFramework(t, "websites", pushed(t, "websites"), nil)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- o.Run(ctx) }()
+	get(t, o, "/healthz")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("serving health and metrics operator=test address=%s", o.Addr()); !log.contains(want) {
+		t.Errorf("the log lacks %q: %v", want, log.all())
 	}
 }
 

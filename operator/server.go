@@ -52,7 +52,7 @@ func (o *Operator) listen(failed func()) (*server, error) {
 		}
 		s.ended <- err
 	}()
-	o.log("info", "serving health and metrics", "address", addr.String())
+	o.log("serving health and metrics", "address", addr.String())
 	return s, nil
 }
 

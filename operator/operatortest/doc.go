@@ -25,6 +25,12 @@
 // go away when they are deleted, about five seconds later, and so do objects
 // whose owners are gone. There are no nodes: pods stay pending.
 //
+// [Faults] stands between an operator and its API server, counts the writes, and
+// makes single requests fail before or after they were carried out, hang, or be
+// answered by an error. [CrashAtEveryWrite] runs a scenario over and over, with
+// the operator crashing right before and right after each of its writes, and
+// compares what becomes of it.
+//
 // Promises:
 //
 //   - No process outlives the one that started it, even one that was killed with

@@ -119,6 +119,9 @@ func (e *environment) cacheWithControllerRuntime(ctx context.Context, b *testing
 		if _, err := c.GetInformer(ctx, &corev1.ConfigMap{}); err != nil {
 			return 0, err
 		}
+		if !c.WaitForCacheSync(ctx) {
+			return 0, errors.New("the cache was ended before it was synced")
+		}
 		var all corev1.ConfigMapList
 		err := c.List(ctx, &all, client.UnsafeDisableDeepCopy)
 		return len(all.Items), err

@@ -28,3 +28,6 @@ func RunOnPorts(ctx context.Context, config Config, ports func(n int) ([]int, er
 
 // FreePorts is how Run chooses ports.
 func FreePorts(n int) ([]int, error) { return freePorts(n) }
+
+// CloseIdle closes the connections that nobody uses now, as the end of a test does.
+func CloseIdle(i *Instance) { i.closeIdle() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"sync"
 
@@ -18,8 +19,10 @@ type Instance struct {
 	dataDir    string
 	plane      *plane // nil when the instance isn't this caller's to stop
 
-	mu    sync.Mutex
-	users []*rest.Config
+	mu sync.Mutex
+	// transports are those of RESTConfig and of each User. client-go gives clients with the same certificates the
+	// same transport, but only for as long as somebody holds it; another one could not close its connections.
+	transports []http.RoundTripper
 }
 
 var errNotOwned = errors.New("this control plane is shared with others: ask for one of your own with operatortest.Dedicated or operatortest.Run")
@@ -31,7 +34,11 @@ func newInstance(kubeconfig string, owned *plane) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Instance{config: config, kubeconfig: kubeconfig, dataDir: from.DataDir, plane: owned}, nil
+	instance := &Instance{config: config, kubeconfig: kubeconfig, dataDir: from.DataDir, plane: owned}
+	if err := instance.hold(config); err != nil {
+		return nil, fmt.Errorf("use kubeconfig %s: %w", kubeconfig, err)
+	}
+	return instance, nil
 }
 
 // RESTConfig returns a configuration for clients with all rights. The copy is
@@ -67,9 +74,9 @@ func (i *Instance) User(name string, groups ...string) (*rest.Config, error) {
 	config := rest.AnonymousClientConfig(i.config)
 	config.QPS = i.config.QPS
 	config.CertData, config.KeyData = pair.cert, pair.key
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.users = append(i.users, rest.CopyConfig(config))
+	if err := i.hold(config); err != nil {
+		return nil, fmt.Errorf("make user %s: %w", name, err)
+	}
 	return config, nil
 }
 
@@ -106,15 +113,24 @@ func (i *Instance) KillEtcd() error {
 	return i.own(func(p *plane) error { return p.kill(p.etcd) })
 }
 
-// closeIdle closes the idle connections of clients that use RESTConfig or User: client-go gives those with the same
-// certificates the same transport.
+// hold keeps the transport of a configuration, so that closeIdle reaches it.
+func (i *Instance) hold(config *rest.Config) error {
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return fmt.Errorf("make the transport: %w", err)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.transports = append(i.transports, transport)
+	return nil
+}
+
+// closeIdle closes the idle connections of clients that use RESTConfig or User.
 func (i *Instance) closeIdle() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for _, config := range append([]*rest.Config{i.config}, i.users...) {
-		if transport, err := rest.TransportFor(config); err == nil {
-			utilnet.CloseIdleConnectionsFor(transport)
-		}
+	for _, transport := range i.transports {
+		utilnet.CloseIdleConnectionsFor(transport)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
@@ -333,6 +334,61 @@ func TestWatchedObjectReconcilesThePrimaryBeforeAndAfterItsChange(t *testing.T) 
 		step(func() { put(t, secondaries, configMap("s", "owner", "nobody")) })
 		step(func() { put(t, secondaries, configMap("t", "owner", "a")) }, "a")
 	})
+}
+
+// fragile is an object whose copy can't be made.
+type fragile struct{ *corev1.ConfigMap }
+
+func (f fragile) DeepCopyObject() k8sruntime.Object {
+	if f.Name == "bad" {
+		panic("can't copy")
+	}
+	return fragile{f.DeepCopy()}
+}
+
+func TestR4PanicOfTheAuthorsCodeAnywhereIsAnErrorOfItsObject(t *testing.T) {
+	bad := func(obj any) bool { return obj.(interface{ GetName() string }).GetName() == "bad" }
+	for name, set := range map[string]framework.ResourceSetConfig{
+		"Handles": {Handles: func(obj any) bool {
+			if bad(obj) {
+				panic("in Handles")
+			}
+			return true
+		}},
+		"InitCtx": {InitCtx: func(ctx context.Context, obj any) (context.Context, error) {
+			if bad(obj) {
+				panic("in InitCtx")
+			}
+			return ctx, nil
+		}},
+		"DeepCopyObject": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, done, log := informer.NewPush("objects"), &journal{}, &strings.Builder{}
+				set.Resources = []framework.Resource{&resource{name: "r", created: func(_ context.Context, obj any) error {
+					done.add(obj.(interface{ GetName() string }).GetName())
+					return nil
+				}}}
+				f := newFramework(t, framework.Config{Source: source, Workers: 1, Logger: logTo(t, log), ResourceRouter: routerOf(t, set)})
+				stop := running(t, f)
+				put(t, source, fragile{configMap("bad")})
+				synctest.Wait()
+				put(t, source, fragile{configMap("good")})
+				synctest.Wait()
+				stop()
+
+				if diff := cmp.Diff([]string{"good"}, done.all()); diff != "" {
+					t.Errorf("reconciled (-want +got):\n%s", diff)
+				}
+				for _, want := range []string{"default/bad", "panic: ", `"stack":`} {
+					if !strings.Contains(log.String(), want) {
+						t.Errorf("the log lacks %q:\n%s", want, log)
+					}
+				}
+			})
+		})
+	}
 }
 
 // hooked is a source that calls a function right after it has replayed its objects to a new subscriber.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,16 +42,28 @@ type result struct {
 // reconcileEntry brings one object up to date and decides when to look at it again.
 func (f *Framework) reconcileEntry(ctx context.Context, e *entry) {
 	defer f.queue.done(e)
+	f.finish(ctx, e.key, f.reconcile(ctx, e.key))
+}
+
+// reconcile brings one object up to date. A panic of code that is not ours, wherever it is called, is an error.
+func (f *Framework) reconcile(ctx context.Context, key informer.Key) (res result) {
+	defer func() {
+		if v := recover(); v != nil {
+			err := &PanicError{Value: v, Stack: debug.Stack()}
+			res = result{outcome: failed, err: fmt.Errorf("reconcile %s: %w", keyString(key), err)}
+			f.metrics.errors.Inc()
+		}
+	}()
 	start := f.metrics.now()
-	res := f.reconcileGone(ctx, e.key)
+	res = f.reconcileGone(ctx, key)
 	if res.reconciliation != nil {
 		start = f.metrics.reconciled(res, start)
 	}
 	if res.err == nil && res.outcome != waiting {
-		res = f.reconcileObject(ctx, e.key)
+		res = f.reconcileObject(ctx, key)
 		f.metrics.reconciled(res, start)
 	}
-	f.finish(ctx, e.key, res)
+	return res
 }
 
 // finish decides on the next look at a key, and tells people of errors.
@@ -59,7 +72,7 @@ func (f *Framework) finish(ctx context.Context, key informer.Key, res result) {
 	case res.err != nil && ctx.Err() != nil:
 		// Interrupted by the end of Run: whoever runs next starts over.
 	case res.err != nil:
-		f.fail(ctx, key, res)
+		f.fail(key, res)
 	case res.outcome == waiting && res.again == 0:
 		f.retries.retry(key)
 	case res.again > 0:
@@ -73,7 +86,7 @@ func (f *Framework) finish(ctx context.Context, key informer.Key, res result) {
 }
 
 // fail handles the error of a reconciliation.
-func (f *Framework) fail(_ context.Context, key informer.Key, res result) {
+func (f *Framework) fail(key informer.Key, res result) {
 	if apierrors.IsConflict(res.err) {
 		f.metrics.conflicts.Inc()
 		f.retries.retry(key)

@@ -3,7 +3,6 @@ package framework_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
@@ -175,41 +173,6 @@ func TestR3PermanentErrorWaitsForTheNextChange(t *testing.T) {
 	})
 }
 
-func TestR4ResourceThatPanicsOrExitsDoesNotStopTheOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := informer.NewPush("objects")
-		done, log := &journal{}, &strings.Builder{}
-		f := newFramework(t, framework.Config{Source: source, Workers: 1, BackOffFactory: everyMinute, Logger: logTo(t, log)},
-			&resource{name: "r", created: func(_ context.Context, obj any) error {
-				name := obj.(*corev1.ConfigMap).Name
-				done.add(name)
-				switch name {
-				case "panics":
-					panic("at the disco")
-				case "exits":
-					runtime.Goexit()
-				}
-				return nil
-			}})
-		stop := running(t, f)
-		for _, name := range []string{"panics", "exits", "works"} {
-			put(t, source, configMap(name))
-			synctest.Wait()
-		}
-		time.Sleep(90 * time.Second)
-		stop()
-
-		if diff := cmp.Diff([]string{"panics", "exits", "works", "panics"}, done.all()); diff != "" {
-			t.Errorf("reconciliations (-want +got):\n%s", diff)
-		}
-		for _, want := range []string{"panic: at the disco", "framework_test.go", `"object":"ConfigMap default/panics"`, `"step":"ensure_created"`, `"retry":"1m0s"`} {
-			if !strings.Contains(log.String(), want) {
-				t.Errorf("the log lacks %q:\n%s", want, log)
-			}
-		}
-	})
-}
-
 func TestRequeueIsLookedAtAgainAfterItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := informer.NewPush("objects")
@@ -293,140 +256,6 @@ func TestPausedObjectIsLeftAlone(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestWatchedObjectReconcilesThePrimaryBeforeAndAfterItsChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		primaries, secondaries := informer.NewPush("primaries"), informer.NewPush("secondaries")
-		calls := &journal{}
-		f := newFramework(t, framework.Config{Source: primaries, Watches: []framework.Watch{{
-			Source: secondaries,
-			Map: func(_ context.Context, obj any) []informer.Key {
-				owner := obj.(*corev1.ConfigMap).Data["owner"]
-				if owner == "panic" {
-					panic("bad map function")
-				}
-				return []informer.Key{keyOf(owner)}
-			},
-		}}}, &resource{name: "r", created: func(_ context.Context, obj any) error {
-			calls.add(obj.(*corev1.ConfigMap).Name)
-			return nil
-		}})
-		defer running(t, f)()
-		step := func(do func(), want ...string) {
-			t.Helper()
-			calls.entries = nil
-			do()
-			synctest.Wait()
-			got := calls.all()
-			if len(got) == 2 && got[0] > got[1] {
-				got[0], got[1] = got[1], got[0]
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("reconciled (-want +got):\n%s", diff)
-			}
-		}
-		step(func() { put(t, primaries, configMap("a")); put(t, primaries, configMap("b")) }, "a", "b")
-		step(func() { put(t, secondaries, configMap("s", "owner", "a")) }, "a")
-		step(func() { put(t, secondaries, configMap("s", "owner", "b")) }, "a", "b")
-		step(func() { remove(t, secondaries, configMap("s", "owner", "b")) }, "b")
-		step(func() { put(t, secondaries, configMap("s", "owner", "panic")) })
-		step(func() { put(t, secondaries, configMap("s", "owner", "nobody")) })
-		step(func() { put(t, secondaries, configMap("t", "owner", "a")) }, "a")
-	})
-}
-
-// fragile is an object whose copy can't be made.
-type fragile struct{ *corev1.ConfigMap }
-
-func (f fragile) DeepCopyObject() k8sruntime.Object {
-	if f.Name == "bad" {
-		panic("can't copy")
-	}
-	return fragile{f.DeepCopy()}
-}
-
-func TestR4PanicOfTheAuthorsCodeAnywhereIsAnErrorOfItsObject(t *testing.T) {
-	bad := func(obj any) bool { return obj.(interface{ GetName() string }).GetName() == "bad" }
-	for name, set := range map[string]framework.ResourceSetConfig{
-		"Handles": {Handles: func(obj any) bool {
-			if bad(obj) {
-				panic("in Handles")
-			}
-			return true
-		}},
-		"InitCtx": {InitCtx: func(ctx context.Context, obj any) (context.Context, error) {
-			if bad(obj) {
-				panic("in InitCtx")
-			}
-			return ctx, nil
-		}},
-		"DeepCopyObject": {},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				source, done, log := informer.NewPush("objects"), &journal{}, &strings.Builder{}
-				set.Resources = []framework.Resource{&resource{name: "r", created: func(_ context.Context, obj any) error {
-					done.add(obj.(interface{ GetName() string }).GetName())
-					return nil
-				}}}
-				f := newFramework(t, framework.Config{Source: source, Workers: 1, Logger: logTo(t, log), ResourceRouter: routerOf(t, set)})
-				stop := running(t, f)
-				put(t, source, fragile{configMap("bad")})
-				synctest.Wait()
-				put(t, source, fragile{configMap("good")})
-				synctest.Wait()
-				stop()
-
-				if diff := cmp.Diff([]string{"good"}, done.all()); diff != "" {
-					t.Errorf("reconciled (-want +got):\n%s", diff)
-				}
-				for _, want := range []string{"default/bad", "panic: ", `"stack":`} {
-					if !strings.Contains(log.String(), want) {
-						t.Errorf("the log lacks %q:\n%s", want, log)
-					}
-				}
-			})
-		})
-	}
-}
-
-// hooked is a source that calls a function right after it has replayed its objects to a new subscriber.
-type hooked struct {
-	*informer.Push
-	replayed func()
-}
-
-func (h *hooked) Subscribe(handler informer.Handler) func() {
-	unsubscribe := h.Push.Subscribe(handler)
-	h.replayed()
-	return unsubscribe
-}
-
-func TestChangeOfAWatchedObjectWhileTheBacklogIsReadIsNotMissed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		watched := informer.NewPush("watched")
-		put(t, watched, configMap("w", "state", "old"))
-		source := &hooked{Push: informer.NewPush("objects"), replayed: func() {
-			synctest.Wait() // the primary has been reconciled
-			put(t, watched, configMap("w", "state", "new"))
-		}}
-		put(t, source.Push, configMap("a"))
-		seen := &journal{}
-		f := newFramework(t, framework.Config{Source: source, Watches: []framework.Watch{
-			{Source: watched, Map: func(context.Context, any) []informer.Key { return []informer.Key{keyOf("a")} }},
-		}}, &resource{name: "r", created: func(context.Context, any) error {
-			obj, _, err := watched.Get(keyOf("w"))
-			seen.add(obj.(*corev1.ConfigMap).Data["state"])
-			return err
-		}})
-		defer running(t, f)()
-		time.Sleep(time.Minute)
-
-		if diff := cmp.Diff([]string{"old", "new"}, seen.all()); diff != "" {
-			t.Errorf("states seen (-want +got):\n%s", diff)
-		}
-	})
 }
 
 func TestConflictIsRetriedAndIsNoErrorInTheLog(t *testing.T) {

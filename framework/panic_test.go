@@ -1,0 +1,107 @@
+package framework_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+func TestR4ResourceThatPanicsOrExitsDoesNotStopTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := informer.NewPush("objects")
+		done, log := &journal{}, &strings.Builder{}
+		f := newFramework(t, framework.Config{Source: source, Workers: 1, BackOffFactory: everyMinute, Logger: logTo(t, log)},
+			&resource{name: "r", created: func(_ context.Context, obj any) error {
+				name := obj.(*corev1.ConfigMap).Name
+				done.add(name)
+				switch name {
+				case "panics":
+					panic("at the disco")
+				case "exits":
+					runtime.Goexit()
+				}
+				return nil
+			}})
+		stop := running(t, f)
+		for _, name := range []string{"panics", "exits", "works"} {
+			put(t, source, configMap(name))
+			synctest.Wait()
+		}
+		time.Sleep(90 * time.Second)
+		stop()
+
+		if diff := cmp.Diff([]string{"panics", "exits", "works", "panics"}, done.all()); diff != "" {
+			t.Errorf("reconciliations (-want +got):\n%s", diff)
+		}
+		for _, want := range []string{"panic: at the disco", "framework_test.go", `"object":"ConfigMap default/panics"`, `"step":"ensure_created"`, `"retry":"1m0s"`} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("the log lacks %q:\n%s", want, log)
+			}
+		}
+	})
+}
+
+// fragile is an object whose copy can't be made.
+type fragile struct{ *corev1.ConfigMap }
+
+func (f fragile) DeepCopyObject() k8sruntime.Object {
+	if f.Name == "bad" {
+		panic("can't copy")
+	}
+	return fragile{f.DeepCopy()}
+}
+
+func TestR4PanicOfTheAuthorsCodeAnywhereIsAnErrorOfItsObject(t *testing.T) {
+	bad := func(obj any) bool { return obj.(interface{ GetName() string }).GetName() == "bad" }
+	for name, set := range map[string]framework.ResourceSetConfig{
+		"Handles": {Handles: func(obj any) bool {
+			if bad(obj) {
+				panic("in Handles")
+			}
+			return true
+		}},
+		"InitCtx": {InitCtx: func(ctx context.Context, obj any) (context.Context, error) {
+			if bad(obj) {
+				panic("in InitCtx")
+			}
+			return ctx, nil
+		}},
+		"DeepCopyObject": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, done, log := informer.NewPush("objects"), &journal{}, &strings.Builder{}
+				set.Resources = []framework.Resource{&resource{name: "r", created: func(_ context.Context, obj any) error {
+					done.add(obj.(interface{ GetName() string }).GetName())
+					return nil
+				}}}
+				f := newFramework(t, framework.Config{Source: source, Workers: 1, Logger: logTo(t, log), ResourceRouter: routerOf(t, set)})
+				stop := running(t, f)
+				put(t, source, fragile{configMap("bad")})
+				synctest.Wait()
+				put(t, source, fragile{configMap("good")})
+				synctest.Wait()
+				stop()
+
+				if diff := cmp.Diff([]string{"good"}, done.all()); diff != "" {
+					t.Errorf("reconciled (-want +got):\n%s", diff)
+				}
+				for _, want := range []string{"default/bad", "panic: ", `"stack":`} {
+					if !strings.Contains(log.String(), want) {
+						t.Errorf("the log lacks %q:\n%s", want, log)
+					}
+				}
+			})
+		})
+	}
+}

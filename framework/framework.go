@@ -194,24 +194,32 @@ func (f *Framework) handlePrimary(e informer.Event) {
 	f.queue.add(e.Key, laneOf(e))
 }
 
+// handleWatched adds the primaries of a watched object, each once: those it has now and those it had before.
 func (f *Framework) handleWatched(ctx context.Context, w Watch, e informer.Event) {
-	for _, obj := range []any{e.Object, e.Old} {
-		if obj == nil {
-			continue
-		}
-		var keys []informer.Key
-		err := recovered(func() error {
-			keys = w.Map(ctx, obj)
-			return nil
-		})
-		if err != nil {
-			f.metrics.panicked()
-			f.log("error", "map to primary", "source", w.Source.Name(), "object", describe(obj, e.Key), "error", err.Error(), "stack", stackOf(err))
-		}
-		for _, key := range keys {
-			f.queue.add(key, laneOf(e))
+	keys := f.mapped(ctx, w, e, e.Object)
+	if e.Old != nil {
+		for _, key := range f.mapped(ctx, w, e, e.Old) {
+			if !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
 		}
 	}
+	for _, key := range keys {
+		f.queue.add(key, laneOf(e))
+	}
+}
+
+// mapped asks the map function of a watch. A panic is logged, and maps to nothing.
+func (f *Framework) mapped(ctx context.Context, w Watch, e informer.Event, obj any) (keys []informer.Key) {
+	err := recovered(func() error {
+		keys = slices.Clone(w.Map(ctx, obj))
+		return nil
+	})
+	if err != nil {
+		f.metrics.panicked()
+		f.log("error", "map to primary", "source", w.Source.Name(), "object", describe(obj, e.Key), "error", err.Error(), "stack", stackOf(err))
+	}
+	return keys
 }
 
 func laneOf(e informer.Event) lane {

@@ -43,7 +43,7 @@ func TestR4ResourceThatPanicsOrExitsDoesNotStopTheOthers(t *testing.T) {
 		if diff := cmp.Diff([]string{"panics", "exits", "works", "panics"}, done.all()); diff != "" {
 			t.Errorf("reconciliations (-want +got):\n%s", diff)
 		}
-		for _, want := range []string{"panic: at the disco", "framework_test.go", `"object":"ConfigMap default/panics"`, `"step":"ensure_created"`, `"retry":"1m0s"`} {
+		for _, want := range []string{"panic: at the disco", "panic_test.go", `"object":"ConfigMap default/panics"`, `"step":"ensure_created"`, `"retry":"1m0s"`} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("the log lacks %q:\n%s", want, log)
 			}

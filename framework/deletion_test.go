@@ -11,6 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
+	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
+	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -79,8 +82,8 @@ func TestR5DeletionComesBeforeAnObjectOfTheSameName(t *testing.T) {
 
 func TestR8DeletionThatIsHeldBackIsTriedAgain(t *testing.T) {
 	for name, hold := range map[string]func(context.Context){
-		"reconciliation canceled": cancelReconciliation,
-		"finalizers kept":         keepFinalizers,
+		"reconciliation canceled": reconciliationcanceledcontext.SetCanceled,
+		"finalizers kept":         finalizerskeptcontext.SetKept,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -119,7 +122,7 @@ func TestDeletionIsForbiddenUntilAResourceAllowsIt(t *testing.T) {
 		before := crud(t, &ops{name: "before", calls: calls, patch: onlyDelete})
 		gate := &resource{name: "gate", deleted: func(ctx context.Context, _ any) error {
 			if allowed.Load() {
-				allowDeletion(ctx)
+				deletionallowedcontext.SetDeletionAllowed(ctx)
 			}
 			return nil
 		}}
@@ -155,4 +158,17 @@ func TestDeletionIsForbiddenUntilAResourceAllowsIt(t *testing.T) {
 			t.Errorf("applied once allowed (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// forbidDeletionUntilAllowed is an InitCtx that forbids the deletion; the resource named gate allows it half-way, so
+// that the first try after allowed is set is not complete either.
+func forbidDeletionUntilAllowed(allowed *atomic.Bool) func(context.Context, any) (context.Context, error) {
+	var tries atomic.Int32
+	return func(ctx context.Context, _ any) (context.Context, error) {
+		ctx = deletionallowedcontext.NewContext(ctx)
+		if allowed.Load() && tries.Add(1) > 1 {
+			deletionallowedcontext.SetDeletionAllowed(ctx)
+		}
+		return ctx, nil
+	}
 }

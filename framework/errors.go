@@ -3,6 +3,7 @@ package framework
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 
 	"github.com/cenkalti/backoff/v4"
@@ -74,6 +75,9 @@ type PanicError struct {
 	// Stack is the stack of the goroutine that panicked.
 	Stack []byte
 }
+
+// newPanicError must be called while the goroutine is panicking, so that the stack is that of the panic.
+func newPanicError(value any) *PanicError { return &PanicError{Value: value, Stack: debug.Stack()} }
 
 // Error implements error. The stack is left out: it goes to the log. Of a value that is neither an error nor a string only
 // the type is told: it may be a Secret.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,8 +48,7 @@ func (f *Framework) reconcileEntry(ctx context.Context, e *entry) {
 func (f *Framework) reconcile(ctx context.Context, key informer.Key) (res result) {
 	defer func() {
 		if v := recover(); v != nil {
-			err := &PanicError{Value: v, Stack: debug.Stack()}
-			res = result{outcome: failed, err: fmt.Errorf("reconcile %s: %w", keyString(key), err)}
+			res = result{outcome: failed, err: fmt.Errorf("reconcile %s: %w", keyString(key), newPanicError(v))}
 			f.metrics.errors.Inc()
 		}
 	}()

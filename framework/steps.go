@@ -3,7 +3,6 @@ package framework
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 
 	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
@@ -77,7 +76,7 @@ func named(info StepInfo, err error) error {
 func recoveredIn(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack()}
+			err = newPanicError(v)
 		}
 	}()
 	return run(ctx)

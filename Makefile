@@ -34,7 +34,7 @@ bench: controlplane ## Measure, as ratios to what others reach in the same run.
 	$(GO) run ./operator/operatortest/testenv -- $(GO) run ./operator/bench
 
 lint: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Look for mistakes, and for generated files that are stale.
-	$< run ./...
+	$< run --allow-parallel-runners ./...
 	cd operator/operatortest/controlplane && CGO_ENABLED=0 $(GO) vet -trimpath ./...
 	$(GO) mod tidy -diff
 	$(MAKE) --no-print-directory generate
@@ -45,6 +45,7 @@ GENERATED := '*zz_generated*' '*/crd/*.yaml' operator/operatortest/controlplane.
 
 generate: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION) ## Write deep copies, CRDs and embedded sources anew.
 	$< object crd:maxDescLen=400 paths=./examples/quickstart/v1alpha1 output:crd:dir=examples/quickstart/v1alpha1/crd
+	$< object crd:maxDescLen=400 paths=./resource/serviceset/v1alpha1 output:crd:dir=resource/serviceset/v1alpha1/crd
 	$(GO) generate ./...
 
 controlplane: ## Build the control plane into the user's cache folder, once, and link it to bin/controlplane.

@@ -17,35 +17,34 @@ type computation[O, S any] struct {
 	middlewares []Middleware
 }
 
-// patch returns what the resource would change. It is nil when there is nothing to do, and when a signal ended the
-// resource on the way.
-func (c computation[O, S]) patch(ctx context.Context, obj O, event Step) (*TypedPatch[S], error) {
-	var current, desired S
+// patch returns what the resource would change, and the current state. The patch is nil when there is nothing to do, and
+// when a signal ended the resource on the way.
+func (c computation[O, S]) patch(ctx context.Context, obj O, event Step) (current S, patch *TypedPatch[S], err error) {
+	var desired S
 	if on, err := c.step(ctx, StepGetCurrentState, func(ctx context.Context) (err error) {
 		current, err = c.ops.GetCurrentState(ctx, obj)
 		return err
 	}); !on {
-		return nil, err
+		return current, nil, err
 	}
 	if on, err := c.step(ctx, StepGetDesiredState, func(ctx context.Context) (err error) {
 		desired, err = c.ops.GetDesiredState(ctx, obj)
 		return err
 	}); !on {
-		return nil, err
+		return current, nil, err
 	}
 
 	step, newPatch := StepNewUpdatePatch, c.ops.NewUpdatePatch
 	if event == StepEnsureDeleted {
 		step, newPatch = StepNewDeletePatch, c.ops.NewDeletePatch
 	}
-	var patch *TypedPatch[S]
 	if on, err := c.step(ctx, step, func(ctx context.Context) (err error) {
 		patch, err = newPatch(ctx, obj, current, desired)
 		return err
 	}); !on {
-		return nil, err
+		return current, nil, err
 	}
-	return patch, nil
+	return current, patch, nil
 }
 
 // step carries out one step unless the resource has been stopped, and tells whether to go on.

@@ -27,6 +27,9 @@ const (
 	DefaultName            = "operatorkit"
 	DefaultWorkers         = 10
 	DefaultShutdownTimeout = 30 * time.Second
+	DefaultShadowWorkers   = 1
+	DefaultShadowTimeout   = 30 * time.Second
+	DefaultShadowQueue     = 100_000
 )
 
 // finalizerPrefix is the domain of the default finalizer.
@@ -42,6 +45,13 @@ type CRDClient interface {
 // EventRecorder writes Kubernetes events. The recorders of client-go and controller-runtime are such.
 type EventRecorder interface {
 	Event(object runtime.Object, eventtype, reason, message string)
+}
+
+// AnyEventRecorder is an EventRecorder that also writes events on objects that are no Kubernetes objects. Those go to
+// EventOn, all others to Event.
+type AnyEventRecorder interface {
+	EventRecorder
+	EventOn(object any, eventtype, reason, message string)
 }
 
 // Watch makes changes of other objects reconcile the primary ones: secondaries, which the operator creates for its
@@ -86,15 +96,34 @@ type Config struct {
 	// not change between versions. Default: "operatorkit.io/" and Name. Sources that can't hold objects have none.
 	Finalizer string
 	// DisableFinalizer makes deletions be processed when the object is gone already, with the last known state. Those
-	// that happen while the operator is down are missed. Finalizers that are there are still taken off.
+	// that happen while the operator is down are missed. Finalizers that are there are still taken off. Objects of a
+	// source that is an informer.Remover are not taken out of it.
 	DisableFinalizer bool
-	// Recorder writes events on objects that fail. Default: none.
+	// Recorder writes events on objects that fail; on those that are no Kubernetes objects if it is an AnyEventRecorder.
+	// Default: none.
 	Recorder EventRecorder
+	// PlanOnly makes the framework plan in place of reconciling: it tells by events, metrics and PlanReporter what would
+	// change, and changes nothing else; no object gets a finalizer or loses it, and CRD is not ensured. Default: false, and
+	// the annotation PlanAnnotation does the same for single objects.
+	PlanOnly bool
+	// PlanReporter is told what would change for objects that are only planned for. Default: none.
+	PlanReporter PlanReporter
+	// Observer is told of every reconciliation. inspector.Inspector is one. Default: none.
+	Observer Observer
 	// Registerer registers the metrics. Several frameworks may share one. Default: none.
 	Registerer prometheus.Registerer
 	// ShutdownTimeout is how long reconciliations may go on after the context of Run has ended, before theirs is
 	// cancelled too. Negative: it is cancelled at once. Default: DefaultShutdownTimeout (30 s).
 	ShutdownTimeout time.Duration
+	// ShadowWorkers is how many objects are compared with shadow resource sets at the same time, beside Workers. They begin
+	// with an object only when none waits for a reconciliation. Default: DefaultShadowWorkers (1).
+	ShadowWorkers int
+	// ShadowTimeout is how long planning one object with one resource set may take, for a comparison. Default:
+	// DefaultShadowTimeout (30 s).
+	ShadowTimeout time.Duration
+	// ShadowQueue is how many objects may wait for being compared. When there are more, those that have waited longest are
+	// compared after their next reconciliation only. Default: DefaultShadowQueue (100 000).
+	ShadowQueue int
 }
 
 // setDefaults fills in what is not set. The error is a fault of Resources.
@@ -121,6 +150,15 @@ func (c *Config) setDefaults() error {
 	}
 	if c.ShutdownTimeout == 0 {
 		c.ShutdownTimeout = DefaultShutdownTimeout
+	}
+	if c.ShadowWorkers == 0 {
+		c.ShadowWorkers = DefaultShadowWorkers
+	}
+	if c.ShadowTimeout == 0 {
+		c.ShadowTimeout = DefaultShadowTimeout
+	}
+	if c.ShadowQueue == 0 {
+		c.ShadowQueue = DefaultShadowQueue
 	}
 	if c.ResourceRouter != nil || len(c.Resources) == 0 {
 		return nil
@@ -155,6 +193,15 @@ func (c *Config) validate() error {
 	if c.Workers < 0 {
 		fault("Workers must not be negative, is %d", c.Workers)
 	}
+	if c.ShadowWorkers < 0 {
+		fault("ShadowWorkers must not be negative, is %d", c.ShadowWorkers)
+	}
+	if c.ShadowTimeout < 0 {
+		fault("ShadowTimeout must not be negative, is %s", c.ShadowTimeout)
+	}
+	if c.ShadowQueue < 0 {
+		fault("ShadowQueue must not be negative, is %d", c.ShadowQueue)
+	}
 	for i, w := range c.Watches {
 		if w.Source == nil {
 			fault("Watches[%d].Source must not be nil", i)
@@ -163,8 +210,11 @@ func (c *Config) validate() error {
 			fault("Watches[%d].Map must not be nil", i)
 		}
 	}
-	if msgs := validation.IsQualifiedName(c.Finalizer); len(msgs) > 0 || !strings.Contains(c.Finalizer, "/") {
-		fault("Finalizer %q must look like example.com/name %v", c.Finalizer, msgs)
+	_, used := c.Source.(informer.FinalizerStore)
+	if used || c.Finalizer != finalizerPrefix+c.Name {
+		if msgs := validation.IsQualifiedName(c.Finalizer); len(msgs) > 0 || !strings.Contains(c.Finalizer, "/") {
+			fault("Finalizer %q must look like example.com/name %v", c.Finalizer, msgs)
+		}
 	}
 	return invalidConfig("Config", faults)
 }

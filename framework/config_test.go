@@ -34,6 +34,14 @@ func TestInvalidConfigNamesTheField(t *testing.T) {
 	handles := framework.HandlesType[any]
 	var nilResource *resource
 
+	shadowNamed := func(name string) *framework.ResourceSet {
+		shadow, err := framework.NewResourceSet(framework.ResourceSetConfig{Name: name, Shadow: true, Handles: handles, Resources: []framework.Resource{&resource{name: "r"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return shadow
+	}
+
 	for name, tt := range map[string]struct {
 		err  error
 		want []string
@@ -45,6 +53,7 @@ func TestInvalidConfigNamesTheField(t *testing.T) {
 		"bad resources":          {config(func(c *framework.Config) { c.ResourceRouter, c.Resources = nil, []framework.Resource{&resource{}} }), []string{"Resources[0].Name()"}},
 		"CRD without client":     {config(func(c *framework.Config) { c.CRD = &apiextensionsv1.CustomResourceDefinition{} }), []string{"CRDClient"}},
 		"negative workers":       {config(func(c *framework.Config) { c.Workers = -1 }), []string{"Workers", "-1"}},
+		"negative shadows":       {config(func(c *framework.Config) { c.ShadowWorkers, c.ShadowTimeout, c.ShadowQueue = -1, -2, -3 }), []string{"ShadowWorkers", "-1", "ShadowTimeout", "-2ns", "ShadowQueue", "-3"}},
 		"unqualified finalizer":  {config(func(c *framework.Config) { c.Finalizer = "mine" }), []string{"Finalizer", `"mine"`, "example.com/name"}},
 		"two primary sources":    {config(func(c *framework.Config) { c.Source, c.Informer = informer.NewPush("a"), &channels{} }), []string{"Source", "Informer"}},
 		"watch without anything": {config(func(c *framework.Config) { c.Watches = make([]framework.Watch, 1) }), []string{"Watches[0].Source", "Watches[0].Map"}},
@@ -53,14 +62,17 @@ func TestInvalidConfigNamesTheField(t *testing.T) {
 			reg.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "operatorkit_framework_errors_total", Help: "Taken."}))
 			c.Registerer = reg
 		}), []string{"Registerer", "operatorkit_framework_errors_total"}},
-		"no ops":              {noOps, []string{"CRUDResourceConfig: Logger", "Ops"}},
-		"no resources":        {set(framework.ResourceSetConfig{Handles: handles}), []string{"ResourceSetConfig: Resources"}},
-		"no handles":          {set(framework.ResourceSetConfig{Resources: []framework.Resource{&resource{name: "r"}}}), []string{"Handles"}},
-		"nil resource":        {set(framework.ResourceSetConfig{Handles: handles, Resources: []framework.Resource{nilResource}}), []string{"Resources[0]"}},
-		"resource unnamed":    {set(framework.ResourceSetConfig{Handles: handles, Resources: []framework.Resource{&resource{}}}), []string{"Resources[0].Name()"}},
-		"resource name taken": {set(framework.ResourceSetConfig{Handles: handles, Resources: []framework.Resource{&resource{name: "r"}, &resource{name: "r"}}}), []string{"Resources[1]", `"r"`}},
-		"router without sets": {router(framework.ResourceRouterConfig{}), []string{"ResourceRouterConfig: Logger", "ResourceSets"}},
-		"router with nil set": {router(framework.ResourceRouterConfig{Logger: quiet(t), ResourceSets: make([]*framework.ResourceSet, 1)}), []string{"ResourceSets[0]"}},
+		"no ops":                 {noOps, []string{"CRUDResourceConfig: Logger", "Ops"}},
+		"no resources":           {set(framework.ResourceSetConfig{Handles: handles}), []string{"ResourceSetConfig: Resources"}},
+		"no handles":             {set(framework.ResourceSetConfig{Resources: []framework.Resource{&resource{name: "r"}}}), []string{"Handles"}},
+		"nil resource":           {set(framework.ResourceSetConfig{Handles: handles, Resources: []framework.Resource{nilResource}}), []string{"Resources[0]"}},
+		"resource unnamed":       {set(framework.ResourceSetConfig{Handles: handles, Resources: []framework.Resource{&resource{}}}), []string{"Resources[0].Name()"}},
+		"resource name taken":    {set(framework.ResourceSetConfig{Handles: handles, Resources: []framework.Resource{&resource{name: "r"}, &resource{name: "r"}}}), []string{"Resources[1]", `"r"`}},
+		"router without sets":    {router(framework.ResourceRouterConfig{}), []string{"ResourceRouterConfig: Logger", "ResourceSets"}},
+		"shadow without a name":  {set(framework.ResourceSetConfig{Shadow: true, Handles: handles, Resources: []framework.Resource{&resource{name: "r"}}}), []string{"Name", "shadow"}},
+		"router of shadows only": {router(framework.ResourceRouterConfig{Logger: quiet(t), ResourceSets: []*framework.ResourceSet{shadowNamed("v2")}}), []string{"ResourceSets", "shadows only"}},
+		"shadow name taken":      {router(framework.ResourceRouterConfig{Logger: quiet(t), ResourceSets: []*framework.ResourceSet{shadowNamed("v2"), shadowNamed("v2")}}), []string{"ResourceSets[1]", `"v2"`}},
+		"router with nil set":    {router(framework.ResourceRouterConfig{Logger: quiet(t), ResourceSets: make([]*framework.ResourceSet, 1)}), []string{"ResourceSets[0]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wrapped := fmt.Errorf("start: %w", tt.err)

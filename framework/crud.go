@@ -6,13 +6,16 @@ import (
 	"slices"
 
 	"github.com/giantswarm/micrologger"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
 )
 
 // TypedCRUDResourceOps is what the author of a CRUD resource writes. O is the type of the objects being reconciled, S
 // that of the states: what is, what should be, and what to change.
 //
-// The functions that compute must not change anything in the world: they are called for plans too. Those that apply get
-// exactly what a patch says and compute nothing. All are called for different objects at the same time.
+// The functions that compute must not change anything in the world: they are called for plans too, at any time, also while
+// the same object is reconciled. Those that apply get exactly what a patch says and compute nothing. All are called for
+// different objects at the same time.
 type TypedCRUDResourceOps[O, S any] interface {
 	// Name identifies the resource in logs, metrics and errors. It is constant and not empty.
 	Name() string
@@ -106,50 +109,69 @@ func (r *TypedCRUDResource[O, S]) EnsureDeleted(ctx context.Context, obj any) er
 }
 
 func (r *TypedCRUDResource[O, S]) ensure(ctx context.Context, obj any, event Step) error {
-	o, err := r.typed(obj, event)
+	o, err := typed[O](r.Name(), obj, event)
 	if err != nil {
 		return err
 	}
-	patch, err := r.computation.patch(ctx, o, event)
+	current, patch, err := r.computation.patch(ctx, o, event)
 	if err != nil {
 		return err
 	}
-	return r.apply(ctx, o, patch, event)
+	if err := approve(ctx, r.Name(), current, patch); err != nil {
+		return err
+	}
+	return r.apply(ctx, o, current, patch, event)
 }
 
-func (r *TypedCRUDResource[O, S]) typed(obj any, event Step) (O, error) {
+// typed returns the object as the resource of that name wants it.
+func typed[O any](resource string, obj any, event Step) (O, error) {
 	o, ok := obj.(O)
 	if !ok && obj != nil {
-		return o, &StepError{r.Name(), event, Permanent(fmt.Errorf("object is a %T, but the resource is for %T: "+
+		return o, &StepError{resource, event, Permanent(fmt.Errorf("object is a %T, but the resource is for %T: "+
 			"check Handles of its resource set", obj, o))}
 	}
 	return o, nil
 }
 
 // apply carries out the parts of a patch that were set, create first, delete last.
-func (r *TypedCRUDResource[O, S]) apply(ctx context.Context, obj O, patch *TypedPatch[S], event Step) error {
+func (r *TypedCRUDResource[O, S]) apply(ctx context.Context, obj O, current S, patch *TypedPatch[S], event Step) error {
 	if change, ok := patch.CreateChange(); ok {
-		if err := r.applyPart(ctx, StepApplyCreateChange, obj, change, r.ApplyCreateChange); err != nil {
+		part := applied[S]{StepApplyCreateChange, plan.Create, current, change}
+		if err := r.applyPart(ctx, obj, part, r.ApplyCreateChange); err != nil {
 			return err
 		}
 	}
 	if change, ok := patch.UpdateChange(); ok && updateAllowed(ctx) {
-		if err := r.applyPart(ctx, StepApplyUpdateChange, obj, change, r.ApplyUpdateChange); err != nil {
+		part := applied[S]{StepApplyUpdateChange, plan.Update, current, change}
+		if err := r.applyPart(ctx, obj, part, r.ApplyUpdateChange); err != nil {
 			return err
 		}
+	} else if ok {
+		recordSkipped(scopeOf(ctx), reasonNoUpdates)
 	}
 	if change, ok := patch.DeleteChange(); ok && (event != StepEnsureDeleted || deletionAllowed(ctx)) {
-		return r.applyPart(ctx, StepApplyDeleteChange, obj, change, r.ApplyDeleteChange)
+		part := applied[S]{StepApplyDeleteChange, plan.Delete, current, change}
+		return r.applyPart(ctx, obj, part, r.ApplyDeleteChange)
+	} else if ok {
+		recordSkipped(scopeOf(ctx), reasonNoDeletion)
 	}
 	return nil
 }
 
-func (r *TypedCRUDResource[O, S]) applyPart(ctx context.Context, step Step, obj O, change S, apply func(context.Context, O, S) error) error {
-	info := StepInfo{r.Name(), step}
+// applied is a part of a patch whose turn has come.
+type applied[S any] struct {
+	step            Step
+	action          plan.Action
+	current, change S
+}
+
+func (r *TypedCRUDResource[O, S]) applyPart(ctx context.Context, obj O, part applied[S], apply func(context.Context, O, S) error) error {
+	info := StepInfo{r.Name(), part.step}
 	if on, err := proceed(ctx); !on {
 		return named(info, err)
 	}
-	err := runStep(ctx, r.middlewares, info, func(ctx context.Context) error { return apply(ctx, obj, change) })
+	recordChanges(scopeOf(ctx), part.action, part.change, part.current)
+	err := runStep(ctx, r.middlewares, info, func(ctx context.Context) error { return apply(ctx, obj, part.change) })
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
@@ -29,41 +30,57 @@ func (f *Framework) hold(ctx context.Context, obj any) (any, error) {
 
 // reconcileDeletion processes the deletion of an object that is marked for it and still there, once, and lets go of it.
 func (f *Framework) reconcileDeletion(ctx context.Context, key informer.Key, obj any) result {
-	ours := f.hasFinalizer(obj)
-	if !ours && f.holds() || f.tombstones.isProcessed(key, obj) {
-		return result{outcome: ignored}
+	if f.holds() && !f.hasFinalizer(obj) {
+		return result{outcome: Ignored, reason: reasonNotOurs}
+	}
+	if f.tombstones.isProcessed(key, obj) {
+		return f.release(ctx, key, obj, result{outcome: Ignored, reason: reasonProcessed})
 	}
 	held := informer.Copy(obj)
 	res := f.delete(ctx, key, obj)
-	if res.outcome != succeeded {
+	if res.outcome != Succeeded {
 		return res
 	}
 	f.tombstones.markProcessed(key, held)
-	if ours {
-		res.err = f.release(ctx, held)
+	return f.release(ctx, key, held, res)
+}
+
+// release lets go of an object whose deletion has been processed with the given result.
+func (f *Framework) release(ctx context.Context, key informer.Key, obj any, res result) result {
+	var err error
+	what := "remove finalizer"
+	switch {
+	case f.hasFinalizer(obj):
+		err = f.removeFinalizer(ctx, obj)
+	case f.remover != nil:
+		what, err = "remove", f.remover.Remove(ctx, obj)
 	}
-	if res.err != nil {
-		res.outcome = failed
-		res.err = res.reconciliation.errorf("remove finalizer: %w", res.err)
+	if err != nil {
+		res.outcome = Failed
+		res.err = fmt.Errorf("%s of %s: %s: %w", deleteEvent, describe(obj, key), what, err)
 	}
 	return res
 }
 
-func (f *Framework) release(ctx context.Context, obj any) error {
+func (f *Framework) removeFinalizer(ctx context.Context, obj any) error {
 	return f.finalizers.RemoveFinalizer(ctx, obj, f.config.Finalizer)
 }
 
-// reconcileGone processes the deletions of objects that are not in the source any more, and returns the result of the
-// last one.
-func (f *Framework) reconcileGone(ctx context.Context, key informer.Key) (res result) {
+// reconcileGone processes the deletions of objects that are not in the source any more, beginning at start, and returns
+// the result of the last one and when it ended. why is why the key was looked at.
+func (f *Framework) reconcileGone(ctx context.Context, key informer.Key, why *waited, start time.Duration) (res result, end time.Duration) {
 	for {
 		last, ok := f.tombstones.first(key)
 		if !ok {
-			return res
+			return res, start
+		}
+		if res.reconciliation != nil {
+			f.observe(key, res, why, 0)
 		}
 		res = f.processGone(ctx, key, last)
-		if res.err != nil || res.outcome == waiting {
-			return res
+		start = f.metrics.reconciled(res, start)
+		if res.err != nil || res.outcome == Waiting {
+			return res, start
 		}
 		f.tombstones.drop(key)
 	}
@@ -74,32 +91,43 @@ func (f *Framework) processGone(ctx context.Context, key informer.Key, last any)
 	if f.live != nil {
 		now, exists, err := f.live.GetLive(ctx, key)
 		if err != nil {
-			return result{outcome: failed, err: fmt.Errorf("look for deleted %s: %w", describe(last, key), err)}
+			return result{outcome: Failed, err: fmt.Errorf("look for deleted %s: %w", describe(last, key), err)}
 		}
-		if exists && uidOf(now) == uidOf(last) {
+		if uid := uidOf(last); exists && uid != "" && uid == uidOf(now) {
 			return f.letGo(ctx, key, now)
 		}
 	}
 	if f.holds() && !f.hasFinalizer(last) {
 		// It was never ours, or its deletion was processed and the finalizer taken off.
-		return result{outcome: ignored}
+		return result{outcome: Ignored, reason: reasonGone}
 	}
-	return f.delete(ctx, key, last)
+	if f.onlyPlanned(last) {
+		return f.planInstead(ctx, key, last, true)
+	}
+	res := f.delete(ctx, key, informer.Copy(last))
+	if res.outcome == Succeeded && f.remover != nil {
+		return f.release(ctx, key, last, res)
+	}
+	return res
 }
 
 // letGo gives up an object that exists but is no longer selected: it belongs to somebody else now. A deletion that
 // waits for us is processed first.
 func (f *Framework) letGo(ctx context.Context, key informer.Key, now any) result {
+	if f.onlyPlanned(now) {
+		f.planned.forget(key)
+		return result{outcome: Ignored, reason: reasonUnselected}
+	}
 	if m, ok := metaOf(now); ok && m.GetDeletionTimestamp() != nil {
 		return f.reconcileDeletion(ctx, key, now)
 	}
 	if !f.hasFinalizer(now) {
-		return result{outcome: ignored}
+		return result{outcome: Ignored, reason: reasonUnselected}
 	}
-	if err := f.release(ctx, now); err != nil {
-		return result{outcome: failed, err: fmt.Errorf("remove finalizer of unselected %s: %w", describe(now, key), err)}
+	if err := f.removeFinalizer(ctx, now); err != nil {
+		return result{outcome: Failed, err: fmt.Errorf("remove finalizer of unselected %s: %w", describe(now, key), err)}
 	}
-	return result{outcome: succeeded}
+	return result{outcome: Succeeded, reason: reasonUnselected}
 }
 
 // delete runs the resources for an object that is being deleted or gone. A deletion that a resource cancelled or held
@@ -109,15 +137,15 @@ func (f *Framework) delete(ctx context.Context, key informer.Key, obj any) resul
 	set, err := f.resourceSet(r, obj)
 	switch {
 	case IsNoResourceSet(err) && !f.hasFinalizer(obj):
-		return result{reconciliation: r, outcome: ignored}
+		return result{reconciliation: r, outcome: Ignored, reason: reasonNoResourceSet}
 	case err != nil:
-		return result{reconciliation: r, outcome: failed, err: err}
+		return result{reconciliation: r, outcome: Failed, err: err}
 	}
 	ctx, res := f.execute(r, set, obj)
 	unfinished := reconciliationcanceledcontext.IsCanceled(r) || finalizerskeptcontext.IsKept(r) ||
 		r.held.Load() || !deletionallowedcontext.IsDeletionAllowed(ctx)
 	if res.err == nil && unfinished {
-		res.outcome = waiting
+		res.outcome = Waiting
 	}
 	return res
 }

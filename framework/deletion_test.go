@@ -50,6 +50,31 @@ func TestR5WithoutFinalizerDeletionIsProcessedWithTheLastStateUntilItSucceeds(t 
 	})
 }
 
+func TestR10EveryTryOfADeletionGetsTheLastStateAsItWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, calls := informer.NewPush("objects"), &journal{}
+		f := newFramework(t, framework.Config{Source: source, BackOffFactory: everyMinute}, &resource{name: "r",
+			deleted: func(_ context.Context, obj any) error {
+				o := obj.(*corev1.ConfigMap)
+				calls.add(o.Data["v"])
+				o.Data["v"] = "spoiled"
+				if len(calls.all()) < 3 {
+					return errBoom
+				}
+				return nil
+			}})
+		defer running(t, f)()
+		put(t, source, configMap("a", "v", "1"))
+		synctest.Wait()
+		remove(t, source, configMap("a", "v", "2"))
+		time.Sleep(24 * time.Hour)
+
+		if diff := cmp.Diff([]string{"2", "2", "2"}, calls.all()); diff != "" {
+			t.Errorf("states seen (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestR5DeletionComesBeforeAnObjectOfTheSameName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := informer.NewPush("objects")

@@ -4,23 +4,14 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/operatorkit/operatorkit/informer"
 )
 
 // describe names an object for people: kind, namespace and name, as far as they are known.
 func describe(obj any, key informer.Key) string {
-	kind := ""
-	if o, ok := obj.(runtime.Object); ok && !isNil(obj) {
-		kind = o.GetObjectKind().GroupVersionKind().Kind
-	}
-	if kind == "" && obj != nil {
-		t := reflect.TypeOf(obj)
-		for t.Kind() == reflect.Pointer {
-			t = t.Elem()
-		}
-		kind = t.Name()
-	}
+	kind := kindOf(obj)
 	if m, ok := metaOf(obj); ok && key.Name == "" {
 		key = informer.Key{Namespace: m.GetNamespace(), Name: m.GetName()}
 	}
@@ -32,6 +23,31 @@ func describe(obj any, key informer.Key) string {
 		return kind
 	}
 	return kind + " " + name
+}
+
+// kindOf returns the kind of a Kubernetes object that knows its own, and the name of its type for anything else.
+func kindOf(obj any) string {
+	if gvk, ok := gvkOf(obj); ok {
+		return gvk.Kind
+	}
+	if obj == nil {
+		return ""
+	}
+	t := reflect.TypeOf(obj)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Name()
+}
+
+// gvkOf returns what a Kubernetes object says of its kind, if it does: typed ones mostly don't.
+func gvkOf(obj any) (schema.GroupVersionKind, bool) {
+	o, ok := obj.(runtime.Object)
+	if !ok || isNil(obj) {
+		return schema.GroupVersionKind{}, false
+	}
+	gvk := o.GetObjectKind().GroupVersionKind()
+	return gvk, gvk.Kind != ""
 }
 
 func keyString(key informer.Key) string {

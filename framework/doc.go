@@ -32,7 +32,42 @@
 //   - Every resource gets a copy of the object, which it may change.
 //   - A change made now goes before the backlog of a start or a resync; one of sixteen turns is kept for the backlog.
 //   - Run returns when everything it started has ended.
+//   - An [Observer] is told what every reconciliation did, and why. Without one nothing is recorded.
 //   - Errors say which object, which resource and which step. What patches hold is never logged.
+//
+// # Plans
+//
+// What would change is computed apart from changing it, so that it can be told before:
+//
+//	p, err := websites.Plan(ctx, informer.Key{Namespace: "default", Name: "home"})
+//	err = plan.WriteText(os.Stdout, []*plan.Plan{p}, plan.TextOptions{})
+//	err = websites.ApplyPlan(ctx, p) // unless it is not the same any more
+//
+// Of plans it is promised:
+//
+//   - [Framework.Plan] changes nothing: by its type, the planning code can't reach a function that applies. A resource
+//     that is not a CRUD resource can be planned if it is a [Planner].
+//   - [Framework.ApplyPlan] does what a plan says or nothing. It compares the whole plan before it does anything, and each
+//     resource once more when its turn comes; what a CRUD resource applies is the patch that was compared.
+//   - With Config.PlanOnly, or for an object with the annotation [PlanAnnotation], the framework plans in place of
+//     reconciling: an event, metrics and Config.PlanReporter tell what would change, each different plan once. Nothing
+//     else is written; the object gets no finalizer and keeps those it has, also in its deletion.
+//
+// # Shadows
+//
+// A resource set that is marked as a shadow is tried and never run, see [Framework.Shadows]. For every object that the
+// active set handles and the shadow's Handles names, both are planned a second after a reconciliation, when no object waits
+// for one, and compared: what would the next version of the logic change beyond what this one does?
+//
+//	v2, err := framework.NewResourceSet(framework.ResourceSetConfig{
+//		Name: "v2", Shadow: true, Handles: framework.HandlesLabel("example.com/version", "v1"), Resources: resourcesOfV2,
+//	})
+//	fmt.Println(websites.Shadows()[0]) // v2 would change 3 of 214 objects
+//
+// What goes wrong in a shadow, or takes too long, is said of the shadow, and concerns no object. Its InitCtx, the functions
+// of its CRUD resources that compute, and the Plan of plain ones are called; like these of every set, they must not change
+// anything. Requests that they send count against the same limits of the API server as all others. PlanShadows compares one
+// object at once.
 //
 // # Metrics
 //
@@ -40,6 +75,7 @@
 // reconciliation_duration_seconds, step_duration_seconds, step_errors_total, errors_total, conflicts_total,
 // retries_total, panics_total, active_workers, queue_depth, queue_age_seconds, queue_retrying,
 // last_reconciled_timestamp_seconds, last_success_timestamp_seconds, newest_creation_timestamp_seconds,
-// oldest_deletion_timestamp_seconds, source_synced, source_staleness_seconds, source_objects. No label holds the name of
-// an object.
+// oldest_deletion_timestamp_seconds, source_synced, source_staleness_seconds, source_objects, planned_objects,
+// shadow_comparisons_total, shadow_duration_seconds, shadow_objects, shadow_queue_depth, shadow_dropped_total. No label
+// holds the name of an object.
 package framework

@@ -27,6 +27,9 @@ var (
 	// that has lost its lease.
 	ErrStopNow = errors.New("stop now")
 
+	// ErrOpaque is what a Planner returns that can't tell what it would do.
+	ErrOpaque = errors.New("the resource can't tell what it would do")
+
 	errSeveralResourceSets = errors.New("several resource sets")
 )
 

@@ -21,6 +21,7 @@ type Framework struct {
 	source     informer.Source
 	push       *informer.Push
 	finalizers informer.FinalizerStore
+	remover    informer.Remover
 	live       informer.LiveReader
 
 	queue      *queue
@@ -28,6 +29,9 @@ type Framework struct {
 	tombstones *tombstones
 	metrics    *metrics
 	reporter   *reporter
+	planned    *planned
+	// shadows is nil when there are none.
+	shadows *shadows
 
 	loops atomic.Uint64
 	begun atomic.Bool
@@ -48,10 +52,16 @@ func New(config Config) (*Framework, error) {
 		f.source = f.push
 	}
 	f.finalizers, _ = f.source.(informer.FinalizerStore)
+	if !config.DisableFinalizer {
+		f.remover, _ = f.source.(informer.Remover)
+	}
 	f.live, _ = f.source.(informer.LiveReader)
 	f.queue = newQueue()
+	f.queue.tells = config.Observer != nil
 	f.retries = newRetries(f.queue, config.BackOffFactory)
 	f.reporter = newReporter(config.Recorder)
+	f.planned = newPlanned()
+	f.shadows = newShadows(config)
 	var err error
 	f.metrics, err = newMetrics(f)
 	if err != nil {
@@ -76,7 +86,9 @@ func (f *Framework) Sources() []informer.Source {
 
 // Enqueue reconciles an object soon, as after a change of it. A key without an object is ignored. It may be called at any
 // time, also before Run.
-func (f *Framework) Enqueue(key informer.Key) { f.queue.add(key, freshLane) }
+func (f *Framework) Enqueue(key informer.Key) {
+	f.queue.add(key, freshLane, trigger{cause: CauseEnqueue})
+}
 
 // EnqueueAfter reconciles an object after d at the latest, unless it is reconciled successfully before.
 func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) { f.retries.within(key, d) }
@@ -99,7 +111,7 @@ func (f *Framework) Run(ctx context.Context) error {
 	}
 	defer f.retries.stop()
 	defer f.queue.shutDown()
-	if f.config.CRD != nil {
+	if f.config.CRD != nil && !f.config.PlanOnly {
 		err := f.config.CRDClient.EnsureCreated(ctx, f.config.CRD, backoff.WithContext(f.config.BackOffFactory(), ctx))
 		if err != nil && ctx.Err() != nil {
 			return nil
@@ -188,10 +200,13 @@ func (f *Framework) subscribe(ctx context.Context) (unsubscribes []func()) {
 
 func (f *Framework) handlePrimary(e informer.Event) {
 	f.metrics.ages.track(e)
+	if e.Type == informer.Deleted && f.shadows != nil {
+		f.shadows.forget(e.Key)
+	}
 	if e.Type == informer.Deleted && !f.tombstones.bury(e.Key, e.Object) {
 		return
 	}
-	f.queue.add(e.Key, laneOf(e))
+	f.queue.add(e.Key, laneOf(e), triggerOf(f.source.Name(), e, informer.Key{}))
 }
 
 // handleWatched adds the primaries of a watched object, each once: those it has now and those it had before.
@@ -205,7 +220,7 @@ func (f *Framework) handleWatched(ctx context.Context, w Watch, e informer.Event
 		}
 	}
 	for _, key := range keys {
-		f.queue.add(key, laneOf(e))
+		f.queue.add(key, laneOf(e), triggerOf(w.Source.Name(), e, e.Key))
 	}
 }
 
@@ -237,11 +252,13 @@ func (f *Framework) work(ctx context.Context) {
 	for range f.config.Workers {
 		workers.Go(func() { f.worker(workCtx, &workers) })
 	}
+	stopShadows := f.runShadows(ctx, &workers)
 	for _, unsubscribe := range f.subscribe(ctx) {
 		defer unsubscribe()
 	}
 	<-ctx.Done()
 	f.queue.shutDown()
+	stopShadows()
 	timeout := max(f.config.ShutdownTimeout, 0)
 	if errors.Is(context.Cause(ctx), ErrStopNow) {
 		timeout = 0
@@ -261,12 +278,12 @@ func (f *Framework) worker(ctx context.Context, workers *sync.WaitGroup) {
 		}
 	}()
 	for {
-		next, ok := f.queue.get()
+		next, why, ok := f.queue.get()
 		if !ok {
 			complete = true
 			return
 		}
-		f.reconcileEntry(ctx, next)
+		f.reconcileEntry(ctx, next, why)
 	}
 }
 

@@ -59,6 +59,9 @@ func (l *lanes) pop() *entry {
 	return e
 }
 
+// empty tells whether no entry waits.
+func (l *lanes) empty() bool { return l.length[freshLane]+l.length[backlogLane] == 0 }
+
 // skipMoved drops the places at the front of a lane whose entries have moved to another one or were taken already.
 func (l *lanes) skipMoved(from lane) {
 	for !l.lane[from].empty() && l.lane[from].front().entry.lane != from {

@@ -22,7 +22,7 @@ const (
 type metrics struct {
 	framework string
 	events    *prometheus.CounterVec
-	seconds   map[event]map[outcome]prometheus.Observer
+	seconds   map[event]map[Outcome]prometheus.Observer
 	steps     *prometheus.HistogramVec
 	stepErrs  *prometheus.CounterVec
 	errors    prometheus.Counter
@@ -67,13 +67,16 @@ func newMetrics(f *Framework) (*metrics, error) {
 	m.conflicts = reg.counter("conflicts_total", "Reconciliations that are retried because an object changed meanwhile.").With(label)
 	m.panics = reg.counter("panics_total", "Panics that were turned into errors.").With(label)
 	reg.register(newState(f))
+	if f.shadows != nil {
+		f.shadows.metrics = newShadowMetrics(f, reg)
+	}
 	if reg.err != nil {
 		return nil, reg.err
 	}
-	m.seconds = map[event]map[outcome]prometheus.Observer{}
+	m.seconds = map[event]map[Outcome]prometheus.Observer{}
 	for _, e := range []event{updateEvent, deleteEvent} {
-		m.seconds[e] = map[outcome]prometheus.Observer{}
-		for _, o := range []outcome{succeeded, failed, canceled, waiting, ignored} {
+		m.seconds[e] = map[Outcome]prometheus.Observer{}
+		for _, o := range []Outcome{Succeeded, Failed, Canceled, Waiting, Planned, Ignored} {
 			m.seconds[e][o] = seconds.WithLabelValues(m.framework, string(e), string(o))
 		}
 	}
@@ -93,12 +96,13 @@ func (m *metrics) reconciled(res result, start time.Duration) time.Duration {
 		return start
 	}
 	now := m.now()
+	res.reconciliation.recording.end(m.epoch, start, now)
 	m.seconds[res.reconciliation.event][res.outcome].Observe((now - start).Seconds())
 	m.lastRun.Store(int64(max(now, 1)))
 	switch res.outcome {
-	case succeeded:
+	case Succeeded:
 		m.lastGood.Store(int64(max(now, 1)))
-	case failed:
+	case Failed:
 		m.errors.Inc()
 	}
 	return now

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -15,7 +16,7 @@ import (
 type state struct {
 	framework *Framework
 
-	depth, age, retrying, active, lastRun, lastGood, staleness, synced, objects, created, deletion *prometheus.Desc
+	depth, age, retrying, active, lastRun, lastGood, staleness, synced, objects, created, deletion, planned *prometheus.Desc
 }
 
 func newState(f *Framework) *state {
@@ -36,12 +37,13 @@ func newState(f *Framework) *state {
 		objects:   desc("source_objects", "Objects in the store of a source.", "source"),
 		created:   desc("newest_creation_timestamp_seconds", "When the newest primary object was created."),
 		deletion:  desc("oldest_deletion_timestamp_seconds", "When the deletion was asked for that has been pending longest; 0 without any."),
+		planned:   desc("planned_objects", "Objects that are only planned for, by what would be done; one for which several things would be counts for each.", "action"),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (s *state) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.depth, s.age, s.retrying, s.active, s.lastRun, s.lastGood, s.staleness, s.synced, s.objects, s.created, s.deletion} {
+	for _, d := range []*prometheus.Desc{s.depth, s.age, s.retrying, s.active, s.lastRun, s.lastGood, s.staleness, s.synced, s.objects, s.created, s.deletion, s.planned} {
 		ch <- d
 	}
 }
@@ -75,6 +77,11 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	newest, oldest := m.ages.read()
 	gauge(s.created, newest)
 	gauge(s.deletion, oldest)
+	planned, nothing := s.framework.planned.count()
+	gauge(s.planned, float64(planned.Create), string(plan.Create))
+	gauge(s.planned, float64(planned.Update), string(plan.Update))
+	gauge(s.planned, float64(planned.Delete), string(plan.Delete))
+	gauge(s.planned, float64(nothing), "none")
 }
 
 // unix converts a time since the epoch to seconds of Unix time; 0 stays 0.

@@ -67,23 +67,29 @@ func process(ctx context.Context, r *reconciliation, obj any, resources []Resour
 		if i < len(resources)-1 {
 			own = informer.Copy(obj)
 		}
-		if err := r.run(ctx, resource, own); err != nil {
+		if err := r.run(ctx, i, resource, own); err != nil {
 			return r.errorf("%w", err)
 		}
 	}
 	return nil
 }
 
-// run runs one resource in a scope of its own.
-func (r *reconciliation) run(ctx context.Context, resource Resource, obj any) error {
-	s := &scope{reconciliation: r, resource: resource.Name()}
+// run runs one resource, which has that place in its set, in a scope of its own.
+func (r *reconciliation) run(ctx context.Context, place int, resource Resource, obj any) error {
+	s := &scope{reconciliation: r, resource: resource.Name(), place: place}
 	s.Init(ctx, signal.ResourceCanceled)
 
 	ensure, step := resource.EnsureCreated, StepEnsureCreated
 	if r.event == deleteEvent {
 		ensure, step = resource.EnsureDeleted, StepEnsureDeleted
 	}
-	return observed(s, StepInfo{s.resource, step}, func(ctx context.Context) error { return ensure(ctx, obj) })
+	if r.approval != nil {
+		ensure = r.approval.guarded(s, resource, ensure)
+	}
+	r.recording.reached(place)
+	err := observed(s, StepInfo{s.resource, step}, nil, func(ctx context.Context) error { return ensure(ctx, obj) })
+	r.recording.left(s)
+	return err
 }
 
 func (r *reconciliation) errorf(format string, args ...any) error {

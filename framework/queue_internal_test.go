@@ -23,7 +23,7 @@ func take(t *testing.T, q *queue, n int) (names []string) {
 		if depth(q) == 0 {
 			t.Fatalf("queue is empty after %v", names)
 		}
-		e, ok := q.get()
+		e, _, ok := q.get()
 		if !ok {
 			t.Fatal("queue was shut down")
 		}
@@ -43,11 +43,11 @@ func TestR12FreshKeysGoBeforeTheBacklog(t *testing.T) {
 	q := newQueue()
 	defer q.shutDown()
 	for _, name := range []string{"b1", "b2", "b3"} {
-		q.add(key(name), backlogLane)
+		q.add(key(name), backlogLane, trigger{})
 	}
-	q.add(key("f1"), freshLane)
-	q.add(key("b2"), freshLane)   // moves up
-	q.add(key("f1"), backlogLane) // stays
+	q.add(key("f1"), freshLane, trigger{})
+	q.add(key("b2"), freshLane, trigger{})   // moves up
+	q.add(key("f1"), backlogLane, trigger{}) // stays
 
 	if diff := cmp.Diff([]string{"f1", "b2", "b1", "b3"}, take(t, q, 4)); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
@@ -60,9 +60,9 @@ func TestR12FreshKeysGoBeforeTheBacklog(t *testing.T) {
 func TestBacklogIsNotStarvedByFreshKeys(t *testing.T) {
 	q := newQueue()
 	defer q.shutDown()
-	q.add(key("old"), backlogLane)
+	q.add(key("old"), backlogLane, trigger{})
 	for i := range 3 * freshInARow {
-		q.add(key(string(rune('A'+i))), freshLane)
+		q.add(key(string(rune('A'+i))), freshLane, trigger{})
 	}
 
 	names := take(t, q, freshInARow+1)
@@ -75,10 +75,10 @@ func TestBacklogIsNotStarvedByFreshKeys(t *testing.T) {
 func TestR1KeysAddedWhileTheyAreWorkedOnWaitOnce(t *testing.T) {
 	q := newQueue()
 	defer q.shutDown()
-	q.add(key("a"), freshLane)
-	e, _ := q.get()
+	q.add(key("a"), freshLane, trigger{})
+	e, _, _ := q.get()
 	for range 100 {
-		q.add(key("a"), freshLane)
+		q.add(key("a"), freshLane, trigger{})
 	}
 	if got := depth(q); got != 0 {
 		t.Errorf("%d keys wait although their only key is being worked on", got)
@@ -92,13 +92,13 @@ func TestR1KeysAddedWhileTheyAreWorkedOnWaitOnce(t *testing.T) {
 func TestR12KeyAddedAgainWhileItIsWorkedOnKeepsItsPriority(t *testing.T) {
 	q := newQueue()
 	defer q.shutDown()
-	q.add(key("stale"), backlogLane)
-	q.add(key("changed"), backlogLane)
-	stale, _ := q.get()
-	changed, _ := q.get()
-	q.add(stale.key, backlogLane)
-	q.add(changed.key, backlogLane)
-	q.add(changed.key, freshLane)
+	q.add(key("stale"), backlogLane, trigger{})
+	q.add(key("changed"), backlogLane, trigger{})
+	stale, _, _ := q.get()
+	changed, _, _ := q.get()
+	q.add(stale.key, backlogLane, trigger{})
+	q.add(changed.key, backlogLane, trigger{})
+	q.add(changed.key, freshLane, trigger{})
 	q.done(stale)
 	q.done(changed)
 
@@ -112,7 +112,7 @@ func TestShutDownEndsGetAndAdding(t *testing.T) {
 		q := newQueue()
 		ended := make(chan bool)
 		go func() {
-			_, ok := q.get()
+			_, _, ok := q.get()
 			ended <- ok
 		}()
 		synctest.Wait()
@@ -120,8 +120,8 @@ func TestShutDownEndsGetAndAdding(t *testing.T) {
 		if <-ended {
 			t.Error("get returned a key of an empty queue")
 		}
-		q.add(key("late"), freshLane)
-		if _, ok := q.get(); ok || depth(q) != 0 {
+		q.add(key("late"), freshLane, trigger{})
+		if _, _, ok := q.get(); ok || depth(q) != 0 {
 			t.Error("a key was added after the end")
 		}
 	})
@@ -131,11 +131,11 @@ func TestAgeIsThatOfTheKeyThatWaitsLongest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue()
 		defer q.shutDown()
-		q.add(key("moves"), backlogLane)
+		q.add(key("moves"), backlogLane, trigger{})
 		time.Sleep(time.Minute)
-		q.add(key("stays"), backlogLane)
+		q.add(key("stays"), backlogLane, trigger{})
 		time.Sleep(time.Minute)
-		q.add(key("moves"), freshLane)
+		q.add(key("moves"), freshLane, trigger{})
 		time.Sleep(time.Minute)
 		if got := q.stats().age; got != 2*time.Minute {
 			t.Errorf("got %v, want the 2m that the other key has been waiting", got)
@@ -152,7 +152,7 @@ func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 		rt.Repeat(map[string]func(*rapid.T){
 			"add": func(rt *rapid.T) {
 				name := rapid.StringMatching("[a-f]").Draw(rt, "name")
-				q.add(key(name), rapid.SampledFrom([]lane{freshLane, backlogLane}).Draw(rt, "lane"))
+				q.add(key(name), rapid.SampledFrom([]lane{freshLane, backlogLane}).Draw(rt, "lane"), trigger{})
 				if worked[name] != nil {
 					again[name] = true
 				} else {
@@ -163,7 +163,7 @@ func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 				if len(waits) == 0 {
 					rt.Skip("nothing waits")
 				}
-				e, ok := q.get()
+				e, _, ok := q.get()
 				if !ok || !waits[e.key.Name] {
 					rt.Fatalf("got %v, which does not wait", e)
 				}
@@ -213,7 +213,7 @@ func TestR3RetriesFollowTheBackOffOfTheirKey(t *testing.T) {
 			t.Errorf("pauses (-want +got):\n%s", diff)
 		}
 		start := time.Now()
-		if e, ok := q.get(); !ok || time.Since(start) != time.Second {
+		if e, _, ok := q.get(); !ok || time.Since(start) != time.Second {
 			t.Errorf("got %v after %v, want the first key after its pause of 1s", e, time.Since(start))
 		}
 	})
@@ -231,7 +231,7 @@ func TestForgettingStopsTheRetry(t *testing.T) {
 		r.after(key("b"), 2*time.Hour)
 
 		start := time.Now()
-		e, _ := q.get()
+		e, _, _ := q.get()
 		if e.key != key("b") || time.Since(start) != 2*time.Hour {
 			t.Errorf("got %v after %v, want only b, at its latest time", e.key, time.Since(start))
 		}
@@ -249,13 +249,13 @@ func TestEnqueueingLaterDoesNotDelayWhatIsDueEarlier(t *testing.T) {
 		for _, d := range []time.Duration{time.Hour, time.Minute, 2 * time.Hour} {
 			r.within(key("a"), d)
 		}
-		e, _ := q.get()
+		e, _, _ := q.get()
 		if got := time.Since(start); got != time.Minute {
 			t.Errorf("the key came after %v, want the earliest time, 1m", got)
 		}
 		r.within(e.key, time.Hour)
 		q.done(e)
-		if _, ok := q.get(); !ok || time.Since(start) != time.Hour+time.Minute {
+		if _, _, ok := q.get(); !ok || time.Since(start) != time.Hour+time.Minute {
 			t.Errorf("the key came again after %v, want 1h1m", time.Since(start))
 		}
 	})

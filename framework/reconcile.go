@@ -13,82 +13,72 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// outcome is how a reconciliation ended, besides its error.
-type outcome string
-
-const (
-	// succeeded: done until the object changes.
-	succeeded outcome = "success"
-	// failed: there was an error.
-	failed outcome = "error"
-	// canceled: a resource cancelled the reconciliation.
-	canceled outcome = "canceled"
-	// waiting: a deletion that is not finished yet, without an error.
-	waiting outcome = "waiting"
-	// ignored: there was nothing to reconcile: no such object, no resource set, paused, not ours.
-	ignored outcome = "ignored"
-)
-
 // result is what became of a key.
 type result struct {
 	reconciliation *reconciliation
-	outcome        outcome
-	err            error
+	outcome        Outcome
+	// reason says why there was nothing to reconcile.
+	reason string
+	err    error
 	// again is when to look at the key again; zero means at its next change.
 	again time.Duration
 }
 
 // reconcileEntry brings one object up to date and decides when to look at it again.
-func (f *Framework) reconcileEntry(ctx context.Context, e *entry) {
+func (f *Framework) reconcileEntry(ctx context.Context, e *entry, why *waited) {
 	defer f.queue.done(e)
-	f.finish(ctx, e.key, f.reconcile(ctx, e.key))
+	res := f.reconcile(ctx, e.key, why)
+	next := f.finish(ctx, e.key, res)
+	f.follow(e.key, res)
+	f.observe(e.key, res, why, next)
 }
 
 // reconcile brings one object up to date. A panic of code that is not ours, wherever it is called, is an error.
-func (f *Framework) reconcile(ctx context.Context, key informer.Key) (res result) {
+func (f *Framework) reconcile(ctx context.Context, key informer.Key, why *waited) (res result) {
 	defer func() {
 		if v := recover(); v != nil {
-			res = result{outcome: failed, err: fmt.Errorf("reconcile %s: %w", keyString(key), newPanicError(v))}
+			res = result{outcome: Failed, err: fmt.Errorf("reconcile %s: %w", keyString(key), newPanicError(v))}
 			f.metrics.errors.Inc()
 		}
 	}()
-	start := f.metrics.now()
-	res = f.reconcileGone(ctx, key)
-	if res.reconciliation != nil {
-		start = f.metrics.reconciled(res, start)
-	}
-	if res.err == nil && res.outcome != waiting {
+	res, start := f.reconcileGone(ctx, key, why, f.metrics.now())
+	if res.err == nil && res.outcome != Waiting {
+		if res.reconciliation != nil {
+			f.observe(key, res, why, 0)
+		}
 		res = f.reconcileObject(ctx, key)
 		f.metrics.reconciled(res, start)
 	}
 	return res
 }
 
-// finish decides on the next look at a key, and tells people of errors.
-func (f *Framework) finish(ctx context.Context, key informer.Key, res result) {
+// finish decides on the next look at a key, after which time it is, and tells people of errors. 0 is no next look before
+// the next change.
+func (f *Framework) finish(ctx context.Context, key informer.Key, res result) (next time.Duration) {
 	switch {
 	case res.err != nil && ctx.Err() != nil:
 		// Interrupted by the end of Run: whoever runs next starts over.
 	case res.err != nil:
-		f.fail(key, res)
-	case res.outcome == waiting && res.again == 0:
-		f.retries.retry(key)
+		next = f.fail(key, res)
+	case res.outcome == Waiting && res.again == 0:
+		next = f.retries.retry(key)
 	case res.again > 0:
-		f.retries.after(key, res.again)
+		next = res.again
+		f.retries.after(key, next)
 	default:
 		f.retries.forget(key)
 	}
 	if res.err == nil {
 		f.reporter.recovered(key)
 	}
+	return next
 }
 
-// fail handles the error of a reconciliation.
-func (f *Framework) fail(key informer.Key, res result) {
+// fail handles the error of a reconciliation, and returns when it is tried again; 0 is at the next change.
+func (f *Framework) fail(key informer.Key, res result) (next time.Duration) {
 	if apierrors.IsConflict(res.err) {
 		f.metrics.conflicts.Inc()
-		f.retries.retry(key)
-		return
+		return f.retries.retry(key)
 	}
 	fields := []any{"error", res.err.Error()}
 	if res.reconciliation != nil {
@@ -110,23 +100,35 @@ func (f *Framework) fail(key informer.Key, res result) {
 		fields = append(fields, "retry", "at the next change")
 	} else {
 		f.metrics.retries.Inc()
-		fields = append(fields, "retry", f.retries.retry(key).Round(time.Millisecond).String())
+		next = f.retries.retry(key)
+		fields = append(fields, "retry", next.Round(time.Millisecond).String())
 	}
 	f.log("error", "reconciliation failed", fields...)
 	if res.reconciliation != nil {
 		f.reporter.failed(key, res.reconciliation.object, res.err)
 	}
+	return next
 }
 
 // reconcileObject reconciles the object that the source holds under the key, if any.
 func (f *Framework) reconcileObject(ctx context.Context, key informer.Key) result {
 	obj, exists, err := f.source.Get(key)
 	if err != nil {
-		return result{outcome: failed, err: fmt.Errorf("read %s from source %q: %w", keyString(key), f.source.Name(), err)}
+		return result{outcome: Failed, err: fmt.Errorf("read %s from source %q: %w", keyString(key), f.source.Name(), Permanent(err))}
 	}
 	if !exists || paused(obj) {
-		return result{outcome: ignored}
+		f.planned.forget(key)
 	}
+	if !exists {
+		return result{outcome: Ignored, reason: reasonGone}
+	}
+	if paused(obj) {
+		return result{outcome: Ignored, reason: reasonPaused}
+	}
+	if f.onlyPlanned(obj) {
+		return f.planInstead(ctx, key, obj, false)
+	}
+	f.planned.forget(key)
 	if m, ok := metaOf(obj); ok && m.GetDeletionTimestamp() != nil {
 		return f.reconcileDeletion(ctx, key, obj)
 	}
@@ -138,18 +140,18 @@ func (f *Framework) update(ctx context.Context, key informer.Key, obj any) resul
 	r := f.newReconciliation(ctx, updateEvent, key, obj)
 	set, err := f.resourceSet(r, obj)
 	if IsNoResourceSet(err) {
-		return result{reconciliation: r, outcome: ignored}
+		return result{reconciliation: r, outcome: Ignored, reason: reasonNoResourceSet}
 	}
 	if err != nil {
-		return result{reconciliation: r, outcome: failed, err: err}
+		return result{reconciliation: r, outcome: Failed, err: err}
 	}
 	obj, err = f.hold(ctx, obj)
 	switch {
 	case err == nil:
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return result{reconciliation: r, outcome: ignored}
+		return result{reconciliation: r, outcome: Ignored, reason: "it changed before it got its finalizer"}
 	default:
-		return result{reconciliation: r, outcome: failed, err: r.errorf("add finalizer: %w", err)}
+		return result{reconciliation: r, outcome: Failed, err: r.errorf("add finalizer: %w", err)}
 	}
 	_, res := f.execute(r, set, obj)
 	return res
@@ -159,21 +161,22 @@ func (f *Framework) update(ctx context.Context, key informer.Key, obj any) resul
 // signals that InitCtx put there. The object is given away.
 func (f *Framework) execute(r *reconciliation, set *ResourceSet, obj any) (context.Context, result) {
 	r.object = obj
+	r.recording.begin(set)
 	var ctx context.Context
 	err := recovered(func() (err error) {
 		ctx, err = set.InitCtx(r, obj)
 		return err
 	})
 	if err != nil {
-		return r, result{reconciliation: r, outcome: failed, err: r.errorf("%w", err)}
+		return r, result{reconciliation: r, outcome: Failed, err: r.errorf("%w", err)}
 	}
 	err = process(ctx, r, obj, set.resources)
 	if err != nil {
-		return ctx, result{reconciliation: r, outcome: failed, err: err}
+		return ctx, result{reconciliation: r, outcome: Failed, err: err}
 	}
-	res := result{reconciliation: r, outcome: succeeded}
+	res := result{reconciliation: r, outcome: Succeeded}
 	if reconciliationcanceledcontext.IsCanceled(r) {
-		res.outcome = canceled
+		res.outcome = Canceled
 	}
 	res.again, _ = requeuecontext.After(r)
 	return ctx, res
@@ -193,6 +196,10 @@ func (f *Framework) resourceSet(r *reconciliation, obj any) (set *ResourceSet, e
 
 func (f *Framework) newReconciliation(ctx context.Context, e event, key informer.Key, obj any) *reconciliation {
 	r := &reconciliation{event: e, object: obj, key: key, framework: f.Name(), loop: f.loops.Add(1), metrics: f.metrics}
+	r.approval = approvalOf(ctx)
+	if f.config.Observer != nil {
+		r.recording = &recording{}
+	}
 	r.init(ctx)
 	return r
 }

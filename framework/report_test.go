@@ -31,6 +31,49 @@ func (e *events) Event(object runtime.Object, eventtype, reason, message string)
 	e.add(fmt.Sprintf("%s %s %s %s", object.(metav1.Object).GetName(), eventtype, reason, message))
 }
 
+// anyEvents also takes objects that are no Kubernetes objects.
+type anyEvents struct{ events }
+
+func (e *anyEvents) EventOn(object any, eventtype, reason, message string) {
+	e.add(fmt.Sprintf("on %v %s %s %s", object, eventtype, reason, message))
+}
+
+func TestEventOnWhatIsNoKubernetesObjectGoesToARecorderThatTakesAny(t *testing.T) {
+	named := informer.WithKeyFunc(func(obj any) (informer.Key, error) {
+		if name, ok := obj.(string); ok {
+			return informer.Key{Name: name}, nil
+		}
+		return keyOf(obj.(*corev1.ConfigMap).Name), nil
+	})
+	fails := &resource{name: "r", created: func(context.Context, any) error { return framework.Permanent(errBoom) }}
+	words := " Warning ReconciliationFailed update of %s: resource \"r\": ensure created: boom"
+	for name, test := range map[string]struct {
+		recorder interface {
+			framework.EventRecorder
+			all() []string
+		}
+		want []string
+	}{
+		"for Kubernetes objects only": {&events{}, []string{"a" + fmt.Sprintf(words, "ConfigMap default/a")}},
+		"for anything":                {&anyEvents{}, []string{"a" + fmt.Sprintf(words, "ConfigMap default/a"), "on s" + fmt.Sprintf(words, "string s")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := informer.NewPush("objects", named)
+				defer running(t, newFramework(t, framework.Config{Source: source, Recorder: test.recorder}, fails))()
+				put(t, source, configMap("a"))
+				synctest.Wait()
+				put(t, source, "s")
+				synctest.Wait()
+
+				if diff := cmp.Diff(test.want, test.recorder.all()); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 func TestEventIsWrittenOncePerCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, recorder := informer.NewPush("objects"), &events{}

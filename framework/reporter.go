@@ -37,22 +37,41 @@ func newReporter(recorder EventRecorder) *reporter {
 }
 
 func (r *reporter) failed(key informer.Key, obj any, err error) {
-	o, ok := obj.(runtime.Object)
-	if !ok || r.recorder == nil || isNil(obj) {
+	record := r.recordOn(obj)
+	if record == nil {
 		return
 	}
-	message := err.Error()
-	if len(message) > maxEventMessage {
-		message = strings.ToValidUTF8(message[:maxEventMessage-len("…")], "") + "…"
-	}
+	message := clip(err.Error())
 	r.mu.Lock()
 	known := r.causes[key] == message
 	r.causes[key] = message
 	r.failing.Store(int64(len(r.causes)))
 	r.mu.Unlock()
 	if !known {
-		r.recorder.Event(o, corev1.EventTypeWarning, reasonOf(err), message)
+		record(corev1.EventTypeWarning, reasonOf(err), message)
 	}
+}
+
+// clip cuts a message to the length that an event may have.
+func clip(message string) string {
+	if len(message) <= maxEventMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxEventMessage-len("…")], "") + "…"
+}
+
+// recordOn returns what writes events on an object, or nil if nothing does.
+func (r *reporter) recordOn(obj any) func(eventtype, reason, message string) {
+	if r.recorder == nil || isNil(obj) {
+		return nil
+	}
+	if o, ok := obj.(runtime.Object); ok {
+		return func(eventtype, reason, message string) { r.recorder.Event(o, eventtype, reason, message) }
+	}
+	if recorder, ok := r.recorder.(AnyEventRecorder); ok {
+		return func(eventtype, reason, message string) { recorder.EventOn(obj, eventtype, reason, message) }
+	}
+	return nil
 }
 
 // recovered forgets why an object failed.

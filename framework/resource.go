@@ -5,6 +5,8 @@ import "context"
 // Resource is one step of the reconciliation of an object. Most resources are CRUD resources; a plain one implements
 // this interface itself.
 //
+// A resource that implements Planner too can be planned; CRUD resources can in any case.
+//
 // The resources of a set run one after the other, in the order given. An error ends the reconciliation, which is
 // tried again with backoff. Every resource gets an object of its own, which it may change. The same resource is called for
 // different objects at the same time, never twice at once for one object.
@@ -33,6 +35,7 @@ const (
 	StepApplyCreateChange Step = "apply_create_change"
 	StepApplyUpdateChange Step = "apply_update_change"
 	StepApplyDeleteChange Step = "apply_delete_change"
+	StepPlan              Step = "plan"
 )
 
 // StepInfo says which step of which resource a [Middleware] is called for.

@@ -10,12 +10,20 @@ import (
 
 // ResourceSetConfig configures a ResourceSet.
 type ResourceSetConfig struct {
+	// Name identifies the set in plans and records, such as the version of the logic it holds: "v2". Default: none. It is
+	// required for a shadow.
+	Name string
+	// Shadow makes the set one that is tried, such as the next version of the operator's logic, and never run: for objects
+	// that another set of the router handles and that Handles names too, the framework plans it beside that set, and keeps
+	// how the plans differ (see Framework.Shadows). By its type, the framework can't apply what a shadow plans. Default:
+	// false.
+	Shadow bool
 	// Handles tells whether the set is the one for an object. It must not change the object, and for every object at most
-	// one set of a router may say yes. Required. See HandlesLabel and HandlesType for the usual ones.
+	// one set of a router may say yes, shadows not counted. Required. See HandlesLabel and HandlesType for the usual ones.
 	Handles func(obj any) bool
 	// InitCtx prepares the context of one reconciliation, for example with something that all resources need, or with a
 	// signal that forbids updates or the deletion. It must return a child of the given context, and must not change the
-	// object. Default: the context as it is.
+	// object or anything else: it is called for plans and shadows too. Default: the context as it is.
 	InitCtx func(ctx context.Context, obj any) (context.Context, error)
 	// Logger is for the set's own messages. Default: none.
 	Logger micrologger.Logger
@@ -25,14 +33,25 @@ type ResourceSetConfig struct {
 
 // ResourceSet is the ordered list of resources for one version of an object. It does not change once it is made.
 type ResourceSet struct {
-	handles   func(obj any) bool
-	initCtx   func(ctx context.Context, obj any) (context.Context, error)
+	outline
+	shadow    bool
 	resources []Resource
+}
+
+// outline is what planning knows of a resource set. It can't reach the resources themselves.
+type outline struct {
+	name     string
+	handles  func(obj any) bool
+	initCtx  func(ctx context.Context, obj any) (context.Context, error)
+	planners []planner
 }
 
 // NewResourceSet returns a resource set, or an error for which IsInvalidConfig holds and which lists every fault.
 func NewResourceSet(c ResourceSetConfig) (*ResourceSet, error) {
 	var faults []string
+	if c.Shadow && c.Name == "" {
+		faults = append(faults, "Name must not be empty for a shadow")
+	}
 	if c.Handles == nil {
 		faults = append(faults, "Handles must not be nil")
 	}
@@ -58,15 +77,29 @@ func NewResourceSet(c ResourceSetConfig) (*ResourceSet, error) {
 	if c.InitCtx == nil {
 		c.InitCtx = func(ctx context.Context, _ any) (context.Context, error) { return ctx, nil }
 	}
-	return &ResourceSet{handles: c.Handles, initCtx: c.InitCtx, resources: slices.Clone(c.Resources)}, nil
+	return &ResourceSet{
+		outline:   outline{name: c.Name, handles: c.Handles, initCtx: c.InitCtx, planners: plannersOf(c.Resources)},
+		shadow:    c.Shadow,
+		resources: slices.Clone(c.Resources),
+	}, nil
 }
+
+// Name returns the name from the configuration.
+func (r *ResourceSet) Name() string { return r.name }
+
+// Shadow tells whether the set is only tried.
+func (r *ResourceSet) Shadow() bool { return r.shadow }
 
 // Handles tells whether the set is the one for an object.
 func (r *ResourceSet) Handles(obj any) bool { return r.handles(obj) }
 
 // InitCtx prepares the context of one reconciliation.
 func (r *ResourceSet) InitCtx(ctx context.Context, obj any) (context.Context, error) {
-	initialised, err := r.initCtx(ctx, obj)
+	return r.initialise(ctx, obj)
+}
+
+func (o *outline) initialise(ctx context.Context, obj any) (context.Context, error) {
+	initialised, err := o.initCtx(ctx, obj)
 	if err != nil {
 		return nil, fmt.Errorf("initialise context: %w", err)
 	}

@@ -46,7 +46,7 @@ func (r *retries) retry(key informer.Key) time.Duration {
 	if d == backoff.Stop {
 		d = maxRetryInterval
 	}
-	r.schedule(key, a, d)
+	r.schedule(key, a, d, CauseRetry)
 	return d
 }
 
@@ -56,7 +56,7 @@ func (r *retries) after(key informer.Key, d time.Duration) {
 	defer r.mu.Unlock()
 	a := r.entry(key)
 	a.backOff = nil
-	r.schedule(key, a, d)
+	r.schedule(key, a, d, CauseRequeue)
 }
 
 // within adds a key again after d at the latest: an earlier time that was set already stays.
@@ -67,7 +67,7 @@ func (r *retries) within(key informer.Key, d time.Duration) {
 	now := time.Now()
 	pending := a.timer != nil && a.due.After(now)
 	if !pending || now.Add(d).Before(a.due) {
-		r.schedule(key, a, d)
+		r.schedule(key, a, d, CauseRequeue)
 	}
 }
 
@@ -81,7 +81,7 @@ func (r *retries) entry(key informer.Key) *again {
 	return a
 }
 
-func (r *retries) schedule(key informer.Key, a *again, d time.Duration) {
+func (r *retries) schedule(key informer.Key, a *again, d time.Duration, why Cause) {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
@@ -89,7 +89,7 @@ func (r *retries) schedule(key informer.Key, a *again, d time.Duration) {
 		return
 	}
 	a.due = time.Now().Add(d)
-	a.timer = time.AfterFunc(d, func() { r.queue.add(key, backlogLane) })
+	a.timer = time.AfterFunc(d, func() { r.queue.add(key, backlogLane, trigger{cause: why}) })
 }
 
 // forget resets the backoff of a key and drops its timer.

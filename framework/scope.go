@@ -29,6 +29,10 @@ type reconciliation struct {
 	loop      uint64
 	// metrics is nil outside of a Framework.
 	metrics *metrics
+	// recording is nil without an Observer.
+	recording *recording
+	// approval is nil unless a plan is being applied.
+	approval *approval
 	// held is set when the deletion was not allowed at the moment when a part of it was due.
 	held atomic.Bool
 }
@@ -44,6 +48,10 @@ type scope struct {
 	signal.Scope
 	reconciliation *reconciliation
 	resource       string
+	// place is the resource's place in the recording.
+	place int
+	// approval is set for a resource that compares what it is about to apply itself.
+	approval *approval
 }
 
 type scopeKey struct{}

@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
@@ -37,19 +38,24 @@ func deletionAllowed(ctx context.Context) bool {
 // error names resource and step.
 func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, do func(context.Context) error) error {
 	run := do
+	var attempts *atomic.Int64
 	if len(middlewares) > 0 {
-		run = func(ctx context.Context) error { return recoveredIn(ctx, do) }
+		attempts = new(atomic.Int64)
+		run = func(ctx context.Context) error {
+			attempts.Add(1)
+			return recoveredIn(ctx, do)
+		}
 		for _, m := range middlewares {
 			next := run
 			run = func(ctx context.Context) error { return m(ctx, info, next) }
 		}
 	}
-	return observed(ctx, info, run)
+	return observed(ctx, info, attempts, run)
 }
 
-// observed runs a step, reports it to the metrics of the framework that runs the reconciliation, if any, and gives the
-// error its resource and step.
-func observed(ctx context.Context, info StepInfo, run func(context.Context) error) error {
+// observed runs a step, reports it to the metrics of the framework that runs the reconciliation, if any, and to its
+// recording, and gives the error its resource and step. attempts counts how often the step is tried; nil is once.
+func observed(ctx context.Context, info StepInfo, attempts *atomic.Int64, run func(context.Context) error) error {
 	scope := scopeOf(ctx)
 	if scope == nil || scope.reconciliation.metrics == nil {
 		return named(info, recoveredIn(ctx, run))
@@ -57,8 +63,17 @@ func observed(ctx context.Context, info StepInfo, run func(context.Context) erro
 	m := scope.reconciliation.metrics
 	start := m.now()
 	err := recoveredIn(ctx, run)
-	m.observe(info, m.now()-start, err)
-	return named(info, err)
+	took := m.now() - start
+	m.observe(info, took, err)
+	err = named(info, err)
+	if recording := scope.reconciliation.recording; recording != nil {
+		tried := int64(1)
+		if attempts != nil {
+			tried = attempts.Load()
+		}
+		recording.step(scope, info, start, took, int(tried), err)
+	}
+	return err
 }
 
 func named(info StepInfo, err error) error {

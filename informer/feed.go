@@ -47,6 +47,30 @@ func (f *Feed) AnnounceDeleted(key Key, last any) {
 	f.hub.deliver(Event{Type: Deleted, Key: key, Object: last})
 }
 
+// KeepDeleted announces an object as Deleted with the given last state, removes it if it is stored, and repeats the
+// deletion to everybody who subscribes later, as a Deleted event of the backlog. It is for sources that know of deletions
+// which nobody may have processed yet, such as those that happened while the operator was down. The deletion is kept until
+// Forget is called, or an object is Set under the key; another one of the same key takes its place.
+func (f *Feed) KeepDeleted(key Key, last any) {
+	h := f.hub
+	h.delivery.Lock()
+	defer h.delivery.Unlock()
+	h.kept[key] = last
+	if !f.delete(key, last) {
+		h.deliver(Event{Type: Deleted, Key: key, Object: last})
+	}
+}
+
+// Forget ends the repetition of a deletion, and returns false if none is kept under the key.
+func (f *Feed) Forget(key Key) bool {
+	h := f.hub
+	h.delivery.Lock()
+	defer h.delivery.Unlock()
+	_, kept := h.kept[key]
+	delete(h.kept, key)
+	return kept
+}
+
 // Replace makes the items all there is in a namespace ("" for all namespaces): what the store holds beyond them is
 // Deleted, what it lacks is Added, what has another version is Updated, and the rest is left alone. The first Replace of
 // a namespace is its first listing: its events are backlog. Once each namespace of the Hub had one, the Hub is synced.
@@ -121,6 +145,7 @@ func (f *Feed) set(item Item, backlog bool) (changed bool) {
 		return false
 	}
 
+	delete(h.kept, item.Key)
 	h.mu.Lock()
 	h.store.put(item.Key, entry{object: item.Object, version: item.Version})
 	h.mu.Unlock()

@@ -36,6 +36,8 @@ type Hub struct {
 	// order of the changes, and never before the replay of a new subscription.
 	delivery    sync.Mutex
 	subscribers []*subscriber
+	// kept holds the last states of objects that are gone and whose deletion is replayed.
+	kept map[Key]any
 
 	// mu guards store alone, and is not held while handlers run, so that they can call Get.
 	mu    sync.RWMutex
@@ -58,6 +60,7 @@ func NewHub(config HubConfig) (*Hub, *Feed) {
 	h := &Hub{
 		name:      config.Name,
 		copy:      config.Copy,
+		kept:      map[Key]any{},
 		store:     newStore(config.Indexers),
 		freshness: newFreshness(config.Namespaces),
 	}
@@ -73,6 +76,9 @@ func (h *Hub) Subscribe(handler Handler) (unsubscribe func()) {
 
 	h.delivery.Lock()
 	defer h.delivery.Unlock()
+	for key, last := range h.kept {
+		handler(Event{Type: Deleted, Key: key, Object: last, Backlog: true})
+	}
 	for _, item := range h.items() {
 		handler(Event{Type: Added, Key: item.Key, Object: item.Object, Backlog: true})
 	}

@@ -205,6 +205,81 @@ func TestSubscribeReplaysAndUnsubscribeEnds(t *testing.T) {
 	}
 }
 
+func TestAKeptDeletionIsReplayedUntilItIsForgottenOrTheKeyIsSetAgain(t *testing.T) {
+	x1, gone, reborn := configMap("a", "x", "u1", "1"), configMap("a", "x", "u1", "2"), configMap("a", "x", "u2", "3")
+	key := itemOf(x1).Key
+	for name, test := range map[string]struct {
+		do        func(f *informer.Feed)
+		seen      []string
+		replayed  []string
+		forgotten bool
+	}{
+		"of an object that was stored": {
+			do:        func(f *informer.Feed) { f.Set(itemOf(x1)); f.KeepDeleted(key, gone) },
+			seen:      []string{"added a/x 1", "deleted a/x 2"},
+			replayed:  []string{"deleted a/x 2 backlog"},
+			forgotten: true,
+		},
+		"of an object that was never seen": {
+			do:        func(f *informer.Feed) { f.KeepDeleted(key, gone) },
+			seen:      []string{"deleted a/x 2"},
+			replayed:  []string{"deleted a/x 2 backlog"},
+			forgotten: true,
+		},
+		"forgotten": {
+			do:   func(f *informer.Feed) { f.KeepDeleted(key, gone); f.Forget(key) },
+			seen: []string{"deleted a/x 2"},
+		},
+		"the key is set again": {
+			do:       func(f *informer.Feed) { f.KeepDeleted(key, gone); f.Set(itemOf(reborn)) },
+			seen:     []string{"deleted a/x 2", "added a/x 3"},
+			replayed: []string{"added a/x 3 backlog"},
+		},
+		"it outlives a listing without the key": {
+			do:        func(f *informer.Feed) { f.KeepDeleted(key, gone); f.Replace("", nil) },
+			seen:      []string{"deleted a/x 2"},
+			replayed:  []string{"deleted a/x 2 backlog"},
+			forgotten: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hub, feed := informer.NewHub(informer.HubConfig{Name: "test"})
+			var events, late recorder
+			hub.Subscribe(events.handle)
+			test.do(feed)
+			hub.Subscribe(late.handle)
+			if diff := cmp.Diff(test.seen, events.take()); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.replayed, late.take()); diff != "" {
+				t.Errorf("events of a later subscriber (-want +got):\n%s", diff)
+			}
+			if got := feed.Forget(key); got != test.forgotten {
+				t.Errorf("Forget = %t, want %t", got, test.forgotten)
+			}
+		})
+	}
+}
+
+// page embeds something that copies it.
+type page struct {
+	stapler
+	lines []string
+}
+
+type stapler struct{}
+
+func (stapler) CopyOuter(outer any) any { return &page{lines: slices.Clone(outer.(*page).lines)} }
+
+func TestWhatAnObjectEmbedsCanCopyIt(t *testing.T) {
+	original := &page{lines: []string{"a"}}
+	copied := informer.Copy(original).(*page)
+	copied.lines[0] = "b"
+	if original.lines[0] != "a" {
+		t.Error("the copy shares memory with the original")
+	}
+}
+
 func TestHandlerSeesTheStoreAfterTheChange(t *testing.T) {
 	hub, feed := informer.NewHub(informer.HubConfig{Name: "test"})
 	var seen []string

@@ -61,8 +61,9 @@ type Source interface {
 	// sources of one operator, and constant.
 	Name() string
 	// Subscribe has h called for every event from now on. When the source already holds objects, they are first
-	// replayed to h as Added events of the backlog. The returned function ends the subscription; h is not called
-	// after it has returned. It must not be called from within h.
+	// replayed to h as Added events of the backlog; before them, as Deleted events of the backlog, come the deletions of
+	// which the source can't tell whether anybody has processed them. The returned function ends the subscription; h is
+	// not called after it has returned. It must not be called from within h.
 	Subscribe(h Handler) (unsubscribe func())
 	// Run keeps the store up to date until ctx ends. Several users of a source may each call Run: the source works as
 	// long as one of these calls lasts, and Run returns when ctx has ended and, for the last one, when every goroutine of
@@ -71,8 +72,8 @@ type Source interface {
 	// WaitForSync returns nil once the store holds everything that existed when Run was called, and the context's
 	// error when that ends first.
 	WaitForSync(ctx context.Context) error
-	// Get returns a private copy of an object. An error means that the object exists but can't be read, such as an
-	// entry that does not decode.
+	// Get returns a private copy of an object. An error means that the object exists but can't be read as it is, such as
+	// an entry that does not decode: it is the same until the object changes.
 	Get(key Key) (obj any, exists bool, err error)
 	// List returns private copies of all objects that can be read, in no particular order.
 	List() []any
@@ -105,6 +106,16 @@ type FinalizerStore interface {
 	RemoveFinalizer(ctx context.Context, obj any, finalizer string) error
 }
 
+// Remover is implemented by sources without finalizers whose objects stay when their deletion is asked for, with a
+// deletion timestamp, until they are taken out.
+type Remover interface {
+	// Remove takes an object out of the source for good. The framework calls it once the deletion has been processed,
+	// of an object that has a deletion timestamp and of one that is gone already, whose last known state obj is. An
+	// object that changed since gives an error for which apierrors.IsConflict holds. One that is gone, or that finalizers
+	// of others hold, is not an error.
+	Remove(ctx context.Context, obj any) error
+}
+
 // LiveReader is implemented by sources that can read past their store and their selectors.
 type LiveReader interface {
 	// GetLive asks the other side for the object as it is now.
@@ -130,14 +141,22 @@ type Copier interface {
 	Copy() any
 }
 
-// Copy returns a deep copy of a Kubernetes object or a Copier. Anything else is returned as it is: give such objects
-// as values without pointers, or implement Copier.
+// OuterCopier is implemented by what objects embed, and can copy the object around it.
+type OuterCopier interface {
+	// CopyOuter returns a deep copy of outer, which embeds the receiver.
+	CopyOuter(outer any) any
+}
+
+// Copy returns a deep copy of a Kubernetes object, a Copier, or what embeds an OuterCopier. Anything else is returned as
+// it is: give such objects as values without pointers, or implement Copier.
 func Copy(obj any) any {
 	switch o := obj.(type) {
 	case runtime.Object:
 		return o.DeepCopyObject()
 	case Copier:
 		return o.Copy()
+	case OuterCopier:
+		return o.CopyOuter(obj)
 	}
 	return obj
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/inspector"
 )
 
 // Config configures an Operator.
@@ -21,10 +22,13 @@ type Config struct {
 	Name string
 	// Logger receives what the operator itself has to say. Required.
 	Logger micrologger.Logger
-	// RESTConfig is for definitions and leases. It is not changed. Required with CRDs and with LeaderElection.
+	// RESTConfig is for definitions and leases. It is not changed. Required with CRDs, and with LeaderElection unless that
+	// has a Lock.
 	RESTConfig *rest.Config
 	// Frameworks run while this replica leads. Their names differ. Required.
 	Frameworks []*framework.Framework
+	// Runnables run beside the frameworks, while this replica leads. Their names differ. Default: none.
+	Runnables []Runnable
 	// Sources run on every replica, in addition to those of the frameworks, which need not be named here. Default: none.
 	Sources []informer.Source
 	// CRDs are created, or updated in place, and served before the sources start. They are never deleted. Default: none.
@@ -34,6 +38,9 @@ type Config struct {
 	// ListenAddress is the host and port of /healthz, /readyz and /metrics, such as ":8080" in a Pod. Default: empty,
 	// which is off.
 	ListenAddress string
+	// Inspector is served on its own address, and shows the frameworks of which it is the observer. NewDependencies
+	// makes one. Default: none.
+	Inspector *inspector.Inspector
 	// Registry is what /metrics shows; the operator adds its own metrics. Default: a new one.
 	Registry *prometheus.Registry
 	// BackOffFactory makes the backoff for ensuring one definition. Default: framework.DefaultBackOffFactory(), which
@@ -43,6 +50,7 @@ type Config struct {
 
 func (c *Config) setDefaults() {
 	c.Frameworks = slices.Clone(c.Frameworks)
+	c.Runnables = slices.Clone(c.Runnables)
 	c.Sources = slices.Clone(c.Sources)
 	c.CRDs = slices.Clone(c.CRDs)
 	if c.Registry == nil {
@@ -65,7 +73,7 @@ func (c *Config) validate() error {
 	if c.RESTConfig == nil && len(c.CRDs) > 0 {
 		faults.add("RESTConfig must not be nil when CRDs are set")
 	}
-	if c.RESTConfig == nil && c.LeaderElection.Enabled {
+	if c.RESTConfig == nil && c.LeaderElection.onKubernetes() {
 		faults.add("RESTConfig must not be nil when LeaderElection is enabled")
 	}
 	if len(c.Frameworks) == 0 {
@@ -81,6 +89,16 @@ func (c *Config) validate() error {
 		default:
 			names[f.Name()] = true
 		}
+	}
+	names = map[string]bool{}
+	for i, r := range c.Runnables {
+		if r.Name == "" || r.Run == nil {
+			faults.add("Runnables[%d] must have a Name and a Run", i)
+		}
+		if names[r.Name] {
+			faults.add("Runnables[%d] must not have the name %q of an earlier one", i, r.Name)
+		}
+		names[r.Name] = true
 	}
 	for i, s := range c.Sources {
 		if s == nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/inspector"
 	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
@@ -37,6 +38,12 @@ type DependenciesConfig struct {
 	Workers int
 	// ShutdownTimeout is the default for frameworks. Default: framework.DefaultShutdownTimeout.
 	ShutdownTimeout time.Duration
+	// PlanOnly makes frameworks plan and not reconcile. Default: false.
+	PlanOnly bool
+	// InspectorAddress is where the inspector listens, the page that shows what the frameworks do, such as
+	// inspector.DefaultAddress. On loopback everybody on the machine may look, elsewhere those whom the API server lets, see
+	// inspector.KubernetesAuthorizer. Default: empty, which is off.
+	InspectorAddress string
 }
 
 // Dependencies are what the frameworks of one operator share. Close them when these have stopped.
@@ -59,6 +66,10 @@ type Dependencies struct {
 	Workers int
 	// ShutdownTimeout is how long reconciliations may go on at the end; 0 stands for the framework's default.
 	ShutdownTimeout time.Duration
+	// PlanOnly tells that frameworks are to plan and not to reconcile.
+	PlanOnly bool
+	// Inspector observes the frameworks. It is nil when it is off, and served when it is in the Config of the Operator.
+	Inspector *inspector.Inspector
 
 	httpClient *http.Client
 }
@@ -81,6 +92,10 @@ func NewDependencies(config DependenciesConfig) (*Dependencies, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the client: %w", err)
 	}
+	page, err := newInspector(config, restConfig)
+	if err != nil {
+		return nil, err
+	}
 	recorder, err := newRecorder(config.Name, restConfig, httpClient, config.Scheme, config.Logger)
 	if err != nil {
 		return nil, err
@@ -92,7 +107,8 @@ func NewDependencies(config DependenciesConfig) (*Dependencies, error) {
 	}
 	return &Dependencies{
 		Name: config.Name, RESTConfig: restConfig, Client: c, Logger: config.Logger, Registry: registry, Recorder: recorder,
-		Namespaces: config.Namespaces, Workers: config.Workers, ShutdownTimeout: config.ShutdownTimeout, httpClient: httpClient,
+		Namespaces: config.Namespaces, Workers: config.Workers, ShutdownTimeout: config.ShutdownTimeout,
+		PlanOnly: config.PlanOnly, Inspector: page, httpClient: httpClient,
 	}, nil
 }
 
@@ -124,8 +140,8 @@ func (d *Dependencies) NewSource(object client.Object) (*informer.Kubernetes, er
 	})
 }
 
-// NewFramework returns a framework. Logger, Registerer, Recorder, Workers and ShutdownTimeout are those of d unless
-// config sets them.
+// NewFramework returns a framework. Logger, Registerer, Recorder, Observer, Workers and ShutdownTimeout are those of d unless
+// config sets them; it only plans if either of them says so.
 func (d *Dependencies) NewFramework(config framework.Config) (*framework.Framework, error) {
 	if config.Logger == nil {
 		config.Logger = d.Logger
@@ -136,12 +152,16 @@ func (d *Dependencies) NewFramework(config framework.Config) (*framework.Framewo
 	if config.Recorder == nil {
 		config.Recorder = d.Recorder
 	}
+	if config.Observer == nil && d.Inspector != nil {
+		config.Observer = d.Inspector
+	}
 	if config.Workers == 0 {
 		config.Workers = d.Workers
 	}
 	if config.ShutdownTimeout == 0 {
 		config.ShutdownTimeout = d.ShutdownTimeout
 	}
+	config.PlanOnly = config.PlanOnly || d.PlanOnly
 	return framework.New(config)
 }
 

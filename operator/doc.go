@@ -20,7 +20,8 @@
 //
 // # Promises
 //
-//   - The listener is bound before anything else: a port that is taken is an error at once.
+//   - The listeners, that of the inspector (package inspector) too, are bound before anything else: a port that is taken is
+//     an error at once.
 //   - Then the definitions are ensured, then the sources run, on every replica, so that the next leader is warm. The
 //     frameworks run on the leader only.
 //   - Stopping is clean: reconciliations under way end or are cancelled at their framework's deadline, then the lease is
@@ -28,6 +29,7 @@
 //     for later requests are closed when they are idle then.
 //   - A lease that is lost stops the frameworks, cancels their reconciliations at once, and ends Run with [ErrLeaseLost].
 //     It is not released then: it may be somebody else's.
+//   - A replica that has lost its lease without knowing it can't write, if what it writes with has a [Fence].
 //   - The failure of one part stops the others cleanly. Run returns all errors, joined.
 //   - Nothing here ends the process or sets anything that is global to it.
 package operator

@@ -34,11 +34,16 @@ const (
 var ErrLeaseLost = errors.New("leader election: lease lost")
 
 // LeaderElectionConfig configures the election of the one replica that works. It uses a Lease of coordination.k8s.io,
-// and needs the verbs get, create and update for it.
+// and needs the verbs get, create and update for it, unless it is given another Lock.
 type LeaderElectionConfig struct {
 	// Enabled turns it on. Default: off, for operators with one replica.
 	Enabled bool
-	// Namespace is where the lease is. Required when Enabled.
+	// Lock is where the lease is kept if not in Kubernetes; natslease keeps it in a bucket of NATS. It belongs to the
+	// operator, and brings the name and the identity. Default: a Lease of Kubernetes.
+	Lock resourcelock.Interface
+	// Fence is opened while this replica holds the lease for certain. A fence belongs to one operator. Default: none.
+	Fence *Fence
+	// Namespace is where the lease is. Required when Enabled, unless Lock is set.
 	Namespace string
 	// Name is the name of the lease. Replicas with the same one elect one of them. Default: the name of the operator.
 	Name string
@@ -56,10 +61,10 @@ type LeaderElectionConfig struct {
 }
 
 func (c *LeaderElectionConfig) setDefaults(operator string) {
-	if c.Name == "" {
+	if c.Name == "" && c.Lock == nil {
 		c.Name = operator
 	}
-	if c.Identity == "" {
+	if c.Identity == "" && c.Lock == nil {
 		host, err := os.Hostname()
 		if err != nil {
 			host = "unknown-host"
@@ -77,12 +82,18 @@ func (c *LeaderElectionConfig) setDefaults(operator string) {
 	}
 }
 
+// onKubernetes tells whether the election needs a connection to Kubernetes.
+func (c *LeaderElectionConfig) onKubernetes() bool { return c.Enabled && c.Lock == nil }
+
 func (c *LeaderElectionConfig) validate(faults *faults) {
 	if !c.Enabled {
 		return
 	}
-	if c.Namespace == "" {
+	if c.Namespace == "" && c.Lock == nil {
 		faults.add("LeaderElection.Namespace must not be empty")
+	}
+	if c.Lock != nil && c.Namespace+c.Name+c.Identity != "" {
+		faults.add("LeaderElection.Namespace, Name and Identity must be empty when Lock is set, which has its own")
 	}
 	if c.LeaseDuration < time.Second {
 		faults.add("LeaderElection.LeaseDuration must be a second at least, is %s", c.LeaseDuration)
@@ -101,24 +112,34 @@ type election struct {
 	config LeaderElectionConfig
 	logger micrologger.Logger
 	lock   resourcelock.Interface
+	fence  *Fence
 }
 
-func newElection(config LeaderElectionConfig, restConfig *rest.Config, httpClient *http.Client, logger micrologger.Logger) (*election, error) {
-	// A request that hangs must not cost the lease: there is time for a second one.
-	bounded := *httpClient
-	bounded.Timeout = max(config.RenewDeadline/2, time.Second)
-	leases, err := coordinationv1.NewForConfigAndClient(restConfig, &bounded)
-	if err != nil {
-		return nil, fmt.Errorf("make the client for leases: %w", err)
+// newElection makes an election by config.Lock.
+func newElection(config LeaderElectionConfig, logger micrologger.Logger) *election {
+	fence := config.Fence
+	if fence == nil {
+		fence = NewFence()
 	}
 	return &election{
 		config: config,
-		logger: logger.With("lease", config.Namespace+"/"+config.Name, "identity", config.Identity),
-		lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: config.Namespace, Name: config.Name},
-			Client:     leases,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: config.Identity},
-		},
+		logger: logger.With("lease", config.Lock.Describe(), "identity", config.Lock.Identity()),
+		// There is time for a second request after one that hangs.
+		lock:  &observedLock{Interface: config.Lock, fence: fence, timeout: max(config.RenewDeadline/2, time.Second)},
+		fence: fence,
+	}
+}
+
+// newLeaseLock returns the lock that is a Lease of Kubernetes.
+func newLeaseLock(config LeaderElectionConfig, restConfig *rest.Config, httpClient *http.Client) (resourcelock.Interface, error) {
+	leases, err := coordinationv1.NewForConfigAndClient(restConfig, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("make the client for leases: %w", err)
+	}
+	return &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: config.Namespace, Name: config.Name},
+		Client:     leases,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: config.Identity},
 	}, nil
 }
 
@@ -127,7 +148,7 @@ func newElection(config LeaderElectionConfig, restConfig *rest.Config, httpClien
 func (e *election) lead(ctx context.Context, work func(context.Context) error) error {
 	leading := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name:          e.config.Name,
+		Name:          e.lock.Describe(),
 		Lock:          e.lock,
 		LeaseDuration: e.config.LeaseDuration,
 		RenewDeadline: e.config.RenewDeadline,
@@ -153,6 +174,7 @@ func (e *election) lead(ctx context.Context, work func(context.Context) error) e
 		defer close(over)
 		elector.Run(electing)
 		if electing.Err() == nil {
+			e.fence.close()
 			e.log("error", "lease lost", "error", e.lost().Error())
 			stopWork(errors.Join(ErrLeaseLost, framework.ErrStopNow))
 		}
@@ -174,7 +196,7 @@ func (e *election) lead(ctx context.Context, work func(context.Context) error) e
 }
 
 func (e *election) lost() error {
-	return fmt.Errorf("%w: lease %s/%s was not renewed within %s", ErrLeaseLost, e.config.Namespace, e.config.Name, e.config.RenewDeadline)
+	return fmt.Errorf("%w: lease %s was not renewed within %s", ErrLeaseLost, e.lock.Describe(), e.config.RenewDeadline)
 }
 
 // release gives the lease up, if this replica holds it, so that the next one need not wait for its end. It must not be
@@ -185,7 +207,7 @@ func (e *election) release(ctx context.Context) {
 	released := false
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		record, _, err := e.lock.Get(ctx)
-		if err != nil || record.HolderIdentity != e.config.Identity {
+		if err != nil || record.HolderIdentity != e.lock.Identity() {
 			return client.IgnoreNotFound(err)
 		}
 		now := metav1.Now()

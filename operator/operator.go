@@ -33,6 +33,7 @@ type Operator struct {
 	begun      atomic.Bool
 	crdsServed atomic.Bool
 	addr       atomic.Pointer[net.Addr]
+	pageAddr   atomic.Pointer[net.Addr]
 }
 
 // New returns an operator, or an error for which framework.IsInvalidConfig holds and which lists every fault. It sends
@@ -55,6 +56,12 @@ func New(config Config) (*Operator, error) {
 	}
 	if err := o.connect(); err != nil {
 		return nil, err
+	}
+	if config.Inspector != nil {
+		config.Inspector.Watch(config.Frameworks...)
+	}
+	if fence := config.LeaderElection.Fence; fence != nil && !fence.bind(config.LeaderElection.LeaseDuration, config.LeaderElection.Enabled) {
+		return nil, fmt.Errorf("%w: operator.Config: LeaderElection.Fence has an operator already: make one for each", framework.ErrInvalidConfig)
 	}
 	if err := config.Registry.Register(o.leading); err != nil {
 		return nil, fmt.Errorf("%w: operator.Config: Registry: %w", framework.ErrInvalidConfig, err)
@@ -86,9 +93,19 @@ func (o *Operator) collectSources() error {
 // connect makes the clients, as far as they are needed.
 func (o *Operator) connect() error {
 	c := o.config
-	if len(c.CRDs) == 0 && !c.LeaderElection.Enabled {
-		return nil
+	if len(c.CRDs) > 0 || c.LeaderElection.onKubernetes() {
+		if err := o.connectToKubernetes(); err != nil {
+			return err
+		}
 	}
+	if c.LeaderElection.Enabled {
+		o.election = newElection(o.config.LeaderElection, c.Logger)
+	}
+	return nil
+}
+
+func (o *Operator) connectToKubernetes() error {
+	c := o.config
 	httpClient, err := rest.HTTPClientFor(c.RESTConfig)
 	if err != nil {
 		return fmt.Errorf("%w: operator.Config: RESTConfig: %w", framework.ErrInvalidConfig, err)
@@ -104,8 +121,8 @@ func (o *Operator) connect() error {
 			return fmt.Errorf("make the client for custom resource definitions: %w", err)
 		}
 	}
-	if c.LeaderElection.Enabled {
-		o.election, err = newElection(c.LeaderElection, c.RESTConfig, httpClient, c.Logger)
+	if c.LeaderElection.onKubernetes() {
+		o.config.LeaderElection.Lock, err = newLeaseLock(c.LeaderElection, c.RESTConfig, httpClient)
 	}
 	return err
 }
@@ -140,7 +157,11 @@ func (o *Operator) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(o.runParts(ctx, cancel), server.close())
+	page, err := o.inspect(cancel)
+	if err != nil {
+		return errors.Join(err, server.close())
+	}
+	err = errors.Join(o.runParts(ctx, cancel), page.close(), server.close())
 	o.log("stopped")
 	return err
 }
@@ -160,9 +181,9 @@ func (o *Operator) runParts(ctx context.Context, cancel context.CancelFunc) erro
 
 	var err error
 	if o.election != nil {
-		err = o.election.lead(ctx, o.runFrameworks)
+		err = o.election.lead(ctx, o.work)
 	} else {
-		err = o.runFrameworks(ctx)
+		err = o.work(ctx)
 	}
 	stopSources()
 	return errors.Join(err, sources.wait())
@@ -171,7 +192,7 @@ func (o *Operator) runParts(ctx context.Context, cancel context.CancelFunc) erro
 // ensureCRDs has the definitions served. That ctx ends is not an error.
 func (o *Operator) ensureCRDs(ctx context.Context) error {
 	for _, crd := range o.config.CRDs {
-		err := o.crds.EnsureCreated(ctx, crd, o.config.BackOffFactory())
+		err := o.crds.EnsureCreated(withoutFence(ctx), crd, o.config.BackOffFactory())
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -184,17 +205,20 @@ func (o *Operator) ensureCRDs(ctx context.Context) error {
 	return nil
 }
 
-// runFrameworks runs the frameworks until ctx ends or one of them fails.
-func (o *Operator) runFrameworks(ctx context.Context) error {
+// work runs the frameworks and runnables until ctx ends or one of them fails.
+func (o *Operator) work(ctx context.Context) error {
 	o.leading.Set(1)
 	defer o.leading.Set(0)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	frameworks := parts{failed: cancel}
+	working := parts{failed: cancel}
 	for _, f := range o.config.Frameworks {
-		frameworks.run("framework", f.Name(), func() error { return f.Run(ctx) })
+		working.run("framework", f.Name(), func() error { return f.Run(ctx) })
 	}
-	return frameworks.wait()
+	for _, r := range o.config.Runnables {
+		working.run("runnable", r.Name, func() error { return r.Run(ctx) })
+	}
+	return working.wait()
 }
 
 // unserved returns the definitions while they are not known to be served.

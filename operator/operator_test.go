@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
@@ -45,6 +46,13 @@ func TestBadConfigurationNamesEveryFault(t *testing.T) {
 		{"one name for two sources", func(c *operator.Config) { c.Sources = []informer.Source{pushed(t, "websites")} },
 			`two sources are named "websites": use one for both, or name them apart`},
 		{"a nil source", func(c *operator.Config) { c.Sources = []informer.Source{nil} }, "Sources[0] must not be nil"},
+		{"a lock that is not in Kubernetes needs no connection and has a name", func(c *operator.Config) {
+			c.LeaderElection = operator.LeaderElectionConfig{Enabled: true, Lock: &resourcelock.LeaseLock{}, Name: "a", Identity: "b"}
+		}, "LeaderElection.Namespace, Name and Identity must be empty when Lock is set, which has its own"},
+		{"faulty runnables", func(c *operator.Config) {
+			run := func(context.Context) error { return nil }
+			c.Runnables = []operator.Runnable{{Name: "a"}, {Run: run}, {Name: "a", Run: run}}
+		}, `Runnables[0] must have a Name and a Run; Runnables[1] must have a Name and a Run; Runnables[2] must not have the name "a" of an earlier one`},
 		{"times of the election", func(c *operator.Config) {
 			c.RESTConfig = &rest.Config{}
 			c.LeaderElection = operator.LeaderElectionConfig{Enabled: true, LeaseDuration: time.Millisecond, RenewDeadline: time.Second, RetryPeriod: time.Second}

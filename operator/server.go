@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -17,27 +18,38 @@ import (
 // closeTimeout is how long requests under way may take once everything else has stopped.
 const closeTimeout = 5 * time.Second
 
-// server serves health and metrics.
+// server serves one thing over HTTP.
 type server struct {
+	what  string
 	http  *http.Server
 	ended chan error
 }
 
-// listen binds the address and serves in the background. failed is called when serving ends before close. Without an
-// address nothing is served.
+// listen serves health and metrics, if there is an address for them.
 func (o *Operator) listen(failed func()) (*server, error) {
 	if o.config.ListenAddress == "" {
 		return &server{}, nil
 	}
-	listener, err := net.Listen("tcp", o.config.ListenAddress)
+	s, err := o.serve("health and metrics", o.config.ListenAddress, o.handler(), &o.addr, failed)
 	if err != nil {
-		return nil, fmt.Errorf("listen for health and metrics: %w: choose another ListenAddress, or none", err)
+		return nil, fmt.Errorf("%w: choose another ListenAddress, or none", err)
+	}
+	return s, nil
+}
+
+// serve binds the address, which is stored in bound, and serves in the background. failed is called when serving ends
+// before close.
+func (o *Operator) serve(what, address string, handler http.Handler, bound *atomic.Pointer[net.Addr], failed func()) (*server, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for %s: %w", what, err)
 	}
 	addr := listener.Addr()
-	o.addr.Store(&addr)
+	bound.Store(&addr)
 	s := &server{
+		what: what,
 		http: &http.Server{
-			Handler:           o.handler(),
+			Handler:           handler,
 			ReadHeaderTimeout: 10 * time.Second,
 			ErrorLog:          slog.NewLogLogger(logging.Slog(o.config.Logger).Handler(), slog.LevelWarn),
 		},
@@ -52,7 +64,7 @@ func (o *Operator) listen(failed func()) (*server, error) {
 		}
 		s.ended <- err
 	}()
-	o.log("serving health and metrics", "address", addr.String())
+	o.log("serving "+what, "address", addr.String())
 	return s, nil
 }
 
@@ -68,7 +80,7 @@ func (s *server) close() error {
 		err = errors.Join(err, s.http.Close())
 	}
 	if err = errors.Join(<-s.ended, err); err != nil {
-		return fmt.Errorf("serve health and metrics: %w", err)
+		return fmt.Errorf("serve %s: %w", s.what, err)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func TestNamespacesGetTheQuotaOfTheirSize(t *testing.T) {
 	ended := make(chan int, 1)
 	go func() {
 		config := command.Config{Name: "first", New: newFrameworks, KeepGlobalLoggers: true}
-		ended <- command.Execute(ctx, config, []string{"run", "--kubeconfig", kube.Kubeconfig(), "--listen-address", ""}, io.Discard, io.Discard)
+		ended <- command.Execute(ctx, config, []string{"run", "--kubeconfig", kube.Kubeconfig(), "--listen-address", "", "--inspector-address", ""}, io.Discard, io.Discard)
 	}()
 	defer func() {
 		cancel()

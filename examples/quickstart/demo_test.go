@@ -3,6 +3,8 @@ package quickstart_test
 import (
 	"bufio"
 	"bytes"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,7 +36,11 @@ func TestDemoEndsByItselfOnceItHasConverged(t *testing.T) {
 		`\+ website/home +created`, `\+ configmap/home-page +created`, `\+ service/home +created`,
 		`~ configmap/blog-page +data.index.html`, `~ configmap/home-page +data.index.html`,
 		`- website/shop +deleted`, `- configmap/shop-page +deleted`, `- service/shop +deleted`,
-		`done: everything has converged`, `KUBECONFIG=`, `http://127.0.0.1:\d+/metrics`,
+		`done: everything has converged`, `KUBECONFIG=`, `http://127.0.0.1:\d+/metrics`, `watch it at +http://127.0.0.1:\d+/\n`,
+		// What is going to be done is told before it is.
+		`(?s)\+ Service quickstart/home\n.*2 to create, 0 to update, 0 to delete\n.*\+ service/home +created`,
+		`(?s)- <p>Nothing here yet.</p>\n *\+ <p>First post!</p>\n.*~ configmap/blog-page +data.index.html`,
+		`(?s)Website quickstart/home \(update, .*resource set v2\)\n.*~ website/home +metadata.labels`,
 	} {
 		if !regexp.MustCompile(want).Match(out) {
 			t.Errorf("the output lacks %s:\n%s", want, out)
@@ -58,8 +64,11 @@ func TestKubectlSeesTheDemoAndCtrlCEndsEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(stdout)
-	var dataDir string
+	var dataDir, page string
 	for lines.Scan() {
+		if _, address, ok := strings.Cut(lines.Text(), "watch it at "); ok {
+			page = strings.TrimSpace(address)
+		}
 		if _, path, ok := strings.Cut(lines.Text(), "KUBECONFIG="); ok {
 			dataDir = filepath.Dir(path)
 		}
@@ -79,6 +88,10 @@ func TestKubectlSeesTheDemoAndCtrlCEndsEverything(t *testing.T) {
 		}
 	}
 
+	if text := show(t, page); !strings.Contains(text, "quickstart") {
+		t.Errorf("the inspector at %s shows %s", page, text)
+	}
+
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -91,4 +104,24 @@ func TestKubectlSeesTheDemoAndCtrlCEndsEverything(t *testing.T) {
 	if _, err := os.Stat(dataDir); !os.IsNotExist(err) {
 		t.Errorf("the data folder is left: %v", err)
 	}
+}
+
+// show returns what is at an address.
+func show(t *testing.T, address string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

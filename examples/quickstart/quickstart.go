@@ -1,8 +1,11 @@
 // Package quickstart is a whole operator. A Website becomes a ConfigMap with its page and a Service that leads to it.
 // There are two versions of the logic; the label examples.operatorkit.io/version of a Website picks one.
 //
-//	$ make run                                   # on a control plane of its own
-//	$ go run ./examples/quickstart/cmd/operator run   # on the cluster of your kubeconfig
+//	$ make run                                            # on a control plane of its own
+//	$ go run ./examples/quickstart/cmd/operator run       # on the cluster of your kubeconfig
+//	$ go run ./examples/quickstart/cmd/operator plan -A   # what it would change there
+//
+// While it runs, http://127.0.0.1:8082 shows what it does, and "operator explain home" tells it of one Website.
 package quickstart
 
 import (
@@ -68,7 +71,7 @@ func newRouter(d *operator.Dependencies, stores []objectresource.Store) (*framew
 			return nil, err
 		}
 		set, err := framework.NewResourceSet(framework.ResourceSetConfig{
-			Handles:   framework.HandlesLabel(v1alpha1.VersionLabel, version),
+			Name: version, Handles: framework.HandlesLabel(v1alpha1.VersionLabel, version),
 			Resources: []framework.Resource{objects},
 		})
 		if err != nil {

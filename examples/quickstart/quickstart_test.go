@@ -25,8 +25,6 @@ import (
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 )
 
-func TestMain(m *testing.M) { operatortest.VerifyTestMain(m) }
-
 func newScheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -116,7 +114,7 @@ func TestPageEscapesWhatItsOwnerWrote(t *testing.T) {
 	config := quickstart.Config
 	config.KeepGlobalLoggers = true
 	go func() {
-		args := []string{"run", "--kubeconfig", kube.Kubeconfig(), "--namespace", namespace, "--listen-address", ""}
+		args := []string{"run", "--kubeconfig", kube.Kubeconfig(), "--namespace", namespace, "--listen-address", "", "--inspector-address", ""}
 		ended <- command.Execute(ctx, config, args, io.Discard, &stderr)
 	}()
 	defer func() {

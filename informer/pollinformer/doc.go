@@ -14,6 +14,8 @@
 //   - A thing is announced as Updated when its version changes, which is by default a hash of its content as JSON: the
 //     same content gives no events.
 //   - A thing that is no longer listed is announced as Deleted once, with its last known value.
+//   - What the operator itself writes and tells the source of (Wrote, Deleted) is known at once, so that what others do to it
+//     before the next List is seen as a change.
 //   - When List fails, panics or takes too long, the source becomes stale, which its Status tells. Nothing is deleted,
 //     and the next interval tries again.
 package pollinformer

@@ -15,6 +15,7 @@ type Source[T any] struct {
 	*informer.Hub
 	feed   *informer.Feed
 	config Config[T]
+	told   told
 }
 
 // New returns a source that does nothing until Run is called. The error names each faulty field and wraps
@@ -73,20 +74,28 @@ func (s *Source[T]) refresh(ctx context.Context) (err error) {
 			err = fmt.Errorf("list %s: panic: %v\n%s", s.Name(), r, debug.Stack())
 		}
 	}()
+	s.told.begin()
 	values, err := s.list(ctx)
 	if err != nil {
 		return fmt.Errorf("list %s: %w", s.Name(), err)
 	}
-	items := make([]informer.Item, 0, len(values))
+	items := make(map[informer.Key]informer.Item, len(values))
 	for key, value := range values {
-		version, err := s.config.Version(value)
+		items[key], err = s.item(key, value)
 		if err != nil {
-			return fmt.Errorf("version of %s in %s: %w", key, s.Name(), err)
+			return err
 		}
-		items = append(items, informer.Item{Key: key, Object: value, Version: version})
 	}
-	s.feed.Replace("", items)
+	s.told.end(items, func(items []informer.Item) { s.feed.Replace("", items) })
 	return nil
+}
+
+func (s *Source[T]) item(key informer.Key, value T) (informer.Item, error) {
+	version, err := s.config.Version(value)
+	if err != nil {
+		return informer.Item{}, fmt.Errorf("version of %s in %s: %w", key, s.Name(), err)
+	}
+	return informer.Item{Key: key, Object: value, Version: version}, nil
 }
 
 // list ends with an error also when List has overrun its time and returns a part of the things without one.

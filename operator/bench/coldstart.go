@@ -33,6 +33,8 @@ type coldStart struct {
 	namespace string
 	primaries []*corev1.ConfigMap
 	workers   int
+	// inspected has operatorkit's reconciliations recorded.
+	inspected bool
 }
 
 // coldStarts measures how fast an operator that starts creates a child for each of its primaries: from its start,

@@ -29,11 +29,11 @@ func (w coldStart) withOperatorKit(ctx context.Context, b *testing.B) error {
 		return err
 	}
 	counter := &reconciliationCounter{}
-	f, err := newFramework(framework.Config{
+	f, err := newInspectedFramework(framework.Config{
 		Source:  primaries,
 		Workers: w.workers,
 		Watches: []framework.Watch{{Source: children, Map: informer.OwnerMap(schema.GroupKind{Kind: "ConfigMap"})}},
-	}, counter, child)
+	}, w.inspected, counter, child)
 	if err != nil {
 		return err
 	}

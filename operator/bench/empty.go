@@ -70,6 +70,11 @@ func (e *environment) emptyWithControllerRuntime(ctx context.Context, b *testing
 }
 
 func (e *environment) emptyWithOperatorKit(ctx context.Context, b *testing.B) error {
+	return e.empty(ctx, b, false)
+}
+
+// empty is operatorkit's part of the row, with an inspector if it is to be inspected.
+func (e *environment) empty(ctx context.Context, b *testing.B, inspected bool) error {
 	objects := informer.NewPush("empty")
 	for i := range e.keys {
 		key := emptyKey(i)
@@ -79,7 +84,7 @@ func (e *environment) emptyWithOperatorKit(ctx context.Context, b *testing.B) er
 		}
 	}
 	done := newCountdown(e.keys)
-	f, err := newFramework(framework.Config{Source: objects, Workers: emptyWorkers}, countingResource{done})
+	f, err := newInspectedFramework(framework.Config{Source: objects, Workers: emptyWorkers}, inspected, countingResource{done})
 	if err != nil {
 		return err
 	}

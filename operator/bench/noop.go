@@ -28,7 +28,7 @@ func noopReconciliations(ctx context.Context, e *environment) ([]line, error) {
 	}
 	s, err := e.compare(ctx, "noop",
 		contender{directly, e.noops, func(ctx context.Context, b *testing.B) error { return processAll(ctx, b, primaries, resources) }},
-		contender{throughQueue, e.noops, func(ctx context.Context, b *testing.B) error { return e.queueAll(ctx, b, primaries, resources) }},
+		contender{throughQueue, e.noops, func(ctx context.Context, b *testing.B) error { return e.queueAll(ctx, b, primaries, resources, false) }},
 	)
 	if err != nil {
 		return nil, err
@@ -103,9 +103,9 @@ func processAll(ctx context.Context, b *testing.B, primaries *informer.Push, res
 	return nil
 }
 
-func (e *environment) queueAll(ctx context.Context, b *testing.B, primaries *informer.Push, resources []framework.Resource) error {
+func (e *environment) queueAll(ctx context.Context, b *testing.B, primaries *informer.Push, resources []framework.Resource, inspected bool) error {
 	done := newCountdown(e.noops)
-	f, err := newFramework(framework.Config{Source: primaries, Workers: emptyWorkers},
+	f, err := newInspectedFramework(framework.Config{Source: primaries, Workers: emptyWorkers}, inspected,
 		append(resources[:len(resources):len(resources)], countingResource{done})...)
 	if err != nil {
 		return err

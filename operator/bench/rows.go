@@ -1,6 +1,9 @@
 package main
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // row is a piece of work and what is measured of it.
 type row struct {
@@ -13,6 +16,10 @@ func rows() []row {
 	return []row{
 		{"empty", emptyReconciliations},
 		{"noop", noopReconciliations},
+		{"natscoldstart", natsColdStarts},
+		{"natsstream", natsStreams},
+		{"shadow", besideShadows},
+		{"inspector", inspectedReconciliations},
 		{"coldstart", coldStarts},
 		{"cache", cachedObjects},
 	}
@@ -27,12 +34,29 @@ type sizes struct {
 	// primaries is how many objects get a child, by each of these numbers of workers.
 	primaries int
 	workers   []int
+	// entries is how many entries of a bucket get a child, from a server that is as far away as this.
+	entries   int
+	roundTrip time.Duration
+	// stream is how the entries of a bucket change whose children have to keep up.
+	stream stream
+	// changes is how many objects are changed one after the other, beside a shadow.
+	changes int
 	// cached is how many objects are cached.
 	cached int
 }
 
 func fullSizes() sizes {
-	return sizes{keys: 200_000, noops: 20_000, primaries: 2_000, workers: []int{10, 32}, cached: 20_000}
+	return sizes{
+		keys:      200_000,
+		noops:     20_000,
+		primaries: 2_000,
+		workers:   []int{10, 32},
+		entries:   10_000,
+		roundTrip: time.Millisecond,
+		stream:    stream{keys: 1_000, rate: 1_000, warmUp: 10 * time.Second, duration: time.Minute},
+		changes:   600,
+		cached:    20_000,
+	}
 }
 
 // environment is what rows run in.

@@ -5,15 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/operatorkit/operatorkit/framework"
 )
 
 // The exit codes.
 const (
 	ExitOK      = 0
 	ExitFailure = 1
-	ExitUsage   = 2
+	// ExitChanges is that of "plan --detailed-exitcode" when there are changes, as terraform has it.
+	ExitChanges = 2
+	// ExitUsage is that of a command line that can't be understood, EX_USAGE of sysexits.h. It differs from the others so
+	// that a job which watches for drift takes no slip of the pen for one.
+	ExitUsage = 64
 )
 
 // Execute runs the command line of an operator and returns the exit code; errors are on stderr then. args are without
@@ -28,8 +36,11 @@ func Execute(ctx context.Context, config Config, args []string, stdout, stderr i
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	ran, err := root.ExecuteContextC(ctx)
-	if err == nil {
+	switch {
+	case err == nil:
 		return ExitOK
+	case errors.Is(err, ErrChanges):
+		return ExitChanges
 	}
 	fmt.Fprintf(stderr, "%s: %s\n", config.Name, err)
 	if usage := (*usageError)(nil); errors.As(err, &usage) {
@@ -57,7 +68,12 @@ func New(config Config) (*cobra.Command, error) {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	p.connectionFlags(root.PersistentFlags())
-	root.AddCommand(p.runCommand(), p.crdsCommand(), p.versionCommand())
+	root.AddCommand(p.runCommand(), p.planCommand(), p.applyCommand(), p.explainCommand(), p.crdsCommand(), p.versionCommand())
+	if len(p.taken) > 0 {
+		slices.Sort(p.taken)
+		return nil, fmt.Errorf("%w: command.Config: Flags: the names or shorthands of %s are taken: rename them",
+			framework.ErrInvalidConfig, strings.Join(slices.Compact(p.taken), ", "))
+	}
 	p.tellEnvironment(root)
 	return root, nil
 }
@@ -66,6 +82,8 @@ func New(config Config) (*cobra.Command, error) {
 type program struct {
 	config  Config
 	options options
+	// taken are flags of the operator's own whose names a command has already.
+	taken []string
 }
 
 // usageError is a command line that can't be understood.

@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -58,5 +59,18 @@ func TestBadConfigurationNamesEveryFault(t *testing.T) {
 		"CRDFiles: read custom resource definitions: x.yaml: "
 	if !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("want %q at the beginning, got %q", want, err)
+	}
+}
+
+func TestFlagOfTheOperatorsOwnWhoseNameIsTakenIsNamed(t *testing.T) {
+	none := func(context.Context, *operator.Dependencies) ([]*framework.Framework, error) { return nil, nil }
+	_, err := command.New(command.Config{Name: "gardener", New: none, Flags: func(flags *pflag.FlagSet) {
+		flags.Int("workers", 1, "")
+		flags.StringP("fertilizer", "f", "", "")
+		flags.String("soil", "", "")
+	}})
+	want := "invalid config: command.Config: Flags: the names or shorthands of fertilizer, workers are taken: rename them"
+	if !framework.IsInvalidConfig(err) || err.Error() != want {
+		t.Errorf("want %q, got %v", want, err)
 	}
 }

@@ -41,7 +41,8 @@ type Config struct {
 	// default. It is for programs in which others use client-go at the same time, such as tests that run the command in
 	// their own process: replacing these loggers then is a data race. Default: they are led to the operator's log.
 	KeepGlobalLoggers bool
-	// Flags adds flags to "run" that are the operator's own. They have environment variables too. Default: none.
+	// Flags adds flags that are the operator's own to the commands that make the frameworks: "run", "plan" and "apply". It is
+	// called for each of these. They have environment variables too. Default: none.
 	Flags func(flags *pflag.FlagSet)
 }
 
@@ -79,4 +80,18 @@ func (c *Config) complete() error {
 		c.EnvPrefix = DefaultEnvPrefix
 	}
 	return nil
+}
+
+// kindNamed returns the kind that the definitions of the operator know by that name: singular, plural or short, in any
+// case. What they do not know is returned as it is.
+func (c *Config) kindNamed(name string) string {
+	for _, crd := range c.CRDs {
+		names := crd.Spec.Names
+		for _, known := range append([]string{names.Singular, names.Plural}, names.ShortNames...) {
+			if strings.EqualFold(known, name) {
+				return names.Kind
+			}
+		}
+	}
+	return name
 }

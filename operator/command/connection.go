@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/giantswarm/micrologger"
+	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -34,6 +35,16 @@ func (p *program) connect() (*connection, error) {
 	}
 	config.UserAgent = p.config.Name + "/" + p.config.Version
 	return &connection{config: config, namespace: namespace}, nil
+}
+
+// logForPeople has a command log as text, and only what is amiss, unless its flags or their variables say otherwise.
+func (p *program) logForPeople(cmd *cobra.Command) {
+	if !cmd.Flags().Changed("log-format") {
+		p.options.logFormat = string(logging.FormatText)
+	}
+	if !cmd.Flags().Changed("log-level") {
+		p.options.logLevel = string(logging.LevelWarning)
+	}
 }
 
 // logger makes the logger, and has the libraries log there too, unless somebody else in the program uses them.

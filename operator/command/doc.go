@@ -15,9 +15,17 @@
 //
 // The commands are
 //
-//	run      run the operator until SIGINT or SIGTERM
+//	run      run the operator until SIGINT or SIGTERM; with --plan it only says what it would change
+//	plan     show what the operator would change, for one object, a namespace, all, or a file, and change nothing
+//	apply    do what a saved plan says, if it is still the same
+//	explain  show the last reconciliations of an object, from the operator that runs
 //	crds     print the custom resource definitions, or apply them with --apply
 //	version  print the version
+//
+// A plan is read, approved, and then done:
+//
+//	website-operator plan home --out home.plan
+//	website-operator apply home.plan
 //
 // # Promises
 //
@@ -26,5 +34,10 @@
 //   - The API server is found as kubectl does it: --kubeconfig, then KUBECONFIG, then ~/.kube/config, then the Pod's
 //     service account.
 //   - Results go to stdout; logs and errors go to stderr.
-//   - The exit code is 0 for success, 1 for a failure, and 2 for a command line that can't be understood.
+//   - "plan" sends the API server no request that writes, whatever the frameworks do: the connection refuses it. "apply"
+//     changes nothing unless every plan of the file is the same as when it was saved. Both read the sources of the
+//     frameworks; objects that are pushed to a framework without a source are not known to them.
+//   - The exit code is 0 for success, 1 for a failure, and 64 (EX_USAGE of sysexits.h) for a command line that can't be
+//     understood. "plan --detailed-exitcode" has 2 when there are changes, as terraform has it; without the flag they are
+//     a success. What fails to be planned is a failure in any case.
 package command

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator/inspector"
 	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
@@ -29,6 +30,8 @@ type options struct {
 	leaderElect             bool
 	leaderElectionNamespace string
 	shutdownTimeout         time.Duration
+	planOnly                bool
+	inspectorAddress        string
 }
 
 // connectionFlags are those of all commands.
@@ -46,29 +49,75 @@ func (p *program) runFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.namespaces, "namespace", nil, "namespaces to look at, with commas between (default all)")
 	flags.IntVar(&o.workers, "workers", framework.DefaultWorkers, "objects that each framework reconciles at the same time")
 	flags.StringVar(&o.listenAddress, "listen-address", DefaultListenAddress, "host and port of /healthz, /readyz and /metrics, such as :8080 in a Pod; empty is off")
+	flags.StringVar(&o.inspectorAddress, "inspector-address", inspector.DefaultAddress, "host and port of the page that shows what the operator does; beyond this machine, users need permission from the API server; empty is off")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "let one of several replicas work, elected by a Lease")
 	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the Lease (default that of the Pod or of the kubeconfig's context)")
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", framework.DefaultShutdownTimeout, "time for reconciliations under way to complete at the end, before they are cancelled; 0 is none")
-	if p.config.Flags != nil {
-		p.config.Flags(flags)
+	flags.BoolVar(&o.planOnly, "plan", false, "only plan: say what would change, in events, metrics and the log, and change nothing")
+	p.ownFlags(flags)
+}
+
+// ownFlags adds the flags that are the operator's own. One whose name is taken already is a fault of the configuration.
+func (p *program) ownFlags(flags *pflag.FlagSet) {
+	if p.config.Flags == nil {
+		return
+	}
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	p.config.Flags(own)
+	own.VisitAll(func(f *pflag.Flag) {
+		if flags.Lookup(f.Name) != nil || f.Shorthand != "" && flags.ShorthandLookup(f.Shorthand) != nil {
+			p.taken = append(p.taken, f.Name)
+			return
+		}
+		flags.AddFlag(f)
+	})
+}
+
+// variableAnnotation is on flags whose environment variable is not named after them. Its value is the flag whose variable
+// it is, or nothing for flags that have none.
+const variableAnnotation = "operatorkit.io/variable"
+
+// variableOf makes a flag have the environment variable of another one.
+func variableOf(flags *pflag.FlagSet, flag, other string) {
+	flags.Lookup(flag).Annotations = map[string][]string{variableAnnotation: {other}}
+}
+
+// withoutVariables makes flags have no environment variables: those that say what is asked for this time.
+func withoutVariables(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		flags.Lookup(name).Annotations = map[string][]string{variableAnnotation: {}}
 	}
 }
 
-// variable returns the name of the environment variable of a flag.
-func (p *program) variable(flag string) string {
-	return p.config.EnvPrefix + "_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(flag))
+// variable returns the name of the environment variable of a flag, and nothing if it has none.
+func (p *program) variable(flag *pflag.Flag) string {
+	name := flag.Name
+	if other, ok := flag.Annotations[variableAnnotation]; ok {
+		if len(other) == 0 {
+			return ""
+		}
+		name = other[0]
+	}
+	if name == "help" {
+		return ""
+	}
+	return p.config.EnvPrefix + "_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name))
 }
 
 // readEnvironment sets the flags that were not given to the values of their variables.
 func (p *program) readEnvironment(flags *pflag.FlagSet) error {
 	var err error
 	flags.VisitAll(func(f *pflag.Flag) {
-		value := os.Getenv(p.variable(f.Name))
-		if f.Changed || value == "" || err != nil || f.Name == "help" {
+		variable := p.variable(f)
+		if f.Changed || variable == "" || err != nil {
+			return
+		}
+		value := os.Getenv(variable)
+		if value == "" {
 			return
 		}
 		if setErr := flags.Set(f.Name, value); setErr != nil {
-			err = &usageError{fmt.Errorf("environment variable %s: %w", p.variable(f.Name), setErr)}
+			err = &usageError{fmt.Errorf("environment variable %s: %w", variable, setErr)}
 		}
 	})
 	return err
@@ -76,7 +125,11 @@ func (p *program) readEnvironment(flags *pflag.FlagSet) error {
 
 // tellEnvironment adds the names of the variables to the help of the flags.
 func (p *program) tellEnvironment(cmd *cobra.Command) {
-	tell := func(f *pflag.Flag) { f.Usage += " [$" + p.variable(f.Name) + "]" }
+	tell := func(f *pflag.Flag) {
+		if variable := p.variable(f); variable != "" {
+			f.Usage += " [$" + variable + "]"
+		}
+	}
 	cmd.PersistentFlags().VisitAll(tell)
 	for _, c := range cmd.Commands() {
 		c.Flags().VisitAll(tell)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"strconv"
 	"syscall"
 	"testing"
 	"testing/fstest"
@@ -23,13 +25,16 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-// TestMain makes the test binary the program "gardener" for the scripts in testdata. It gets SIGTERM when its log shows
+// TestMain makes the test binary the programs "gardener" and "nursery" for the scripts in testdata. The gardener gets SIGTERM when its log shows
 // the text of the variable SIGTERM_AT.
 func TestMain(m *testing.M) {
 	testscript.Main(leakChecked{m}, map[string]func(){
 		"gardener": func() {
 			stderr := &signaller{os.Stderr, os.Getenv("SIGTERM_AT")}
 			os.Exit(command.Execute(context.Background(), gardener(), os.Args[1:], os.Stdout, stderr))
+		},
+		"nursery": func() {
+			os.Exit(command.Execute(context.Background(), nursery(), os.Args[1:], os.Stdout, os.Stderr))
 		},
 	})
 }
@@ -120,9 +125,18 @@ func (g *greeter) EnsureCreated(_ context.Context, obj any) error {
 func (g *greeter) EnsureDeleted(context.Context, any) error { return nil }
 
 // TestScripts runs the scripts in testdata, each with a namespace of its own in a real API server, which holds
-// a ConfigMap "bed".
+// a ConfigMap "bed". Besides the commands of testscript there are "kubectl" and "exits CODE PROGRAM ARGUMENTS".
 func TestScripts(t *testing.T) {
 	instance := operatortest.Start(t)
+	crds, err := operator.ReadCRDs(nursery().CRDFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance.InstallCRDs(t, crds...)
+	kubectl, err := operatortest.Binary(t.Context(), operatortest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	c, err := client.New(instance.RESTConfig(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -131,6 +145,15 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits,
+			"kubectl": func(ts *testscript.TestScript, neg bool, args []string) {
+				args = append([]string{"kubectl", "--kubeconfig", instance.Kubeconfig(), "--namespace", ts.Getenv("NAMESPACE")}, args...)
+				if err := ts.Exec(kubectl, args...); (err != nil) != neg {
+					ts.Fatalf("kubectl: %v", err)
+				}
+			},
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("CONFIG", instance.Kubeconfig())
 			namespace := instance.Namespace(t)
@@ -138,6 +161,23 @@ func TestScripts(t *testing.T) {
 			return c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bed"}})
 		},
 	})
+}
+
+// exits runs a program, which has to end with an exit code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
 }
 
 // signaller passes on what is written, and sends this process SIGTERM when it sees a text.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
 )
 
 // absentVersion is a resource version that no stored object has: the first write of an etcd gives 2. Applied with it, an
@@ -115,7 +116,7 @@ func replaced(err error) bool {
 // log says which fields of which object were written, and none of their values.
 func (r *resource[O]) log(ctx context.Context, message string, it item) {
 	fields := []any{"level", "info", "message", message, "written", it.key.String()}
-	if it.action == Update {
+	if it.action == plan.Update {
 		paths := make([]string, 0, len(it.fields))
 		for _, f := range it.fields {
 			paths = append(paths, f.Path)

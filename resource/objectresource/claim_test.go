@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 )
 
@@ -38,7 +39,7 @@ func TestAnObjectThatExistsIsRefusedUnlessAdoptionIsAskedFor(t *testing.T) {
 	}
 
 	r := k.resource(desired, adopt)
-	if changes := k.plan(r, p); len(changes) != 1 || changes[0].Action != objectresource.Update {
+	if changes := k.plan(r, p); len(changes) != 1 || changes[0].Action != plan.Update {
 		t.Errorf("got %v, want an update", lines(changes))
 	}
 	k.update(r, p)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
 )
 
 // covers tells whether current has every field of desired with an equal value. It knows no defaults and no
@@ -37,7 +39,7 @@ func covers(current, desired any) bool {
 		}
 		return true
 	}
-	return equalScalars(current, desired)
+	return plan.SameValue(current, desired)
 }
 
 // coversObject is covers for whole objects, to whose lists of owners and finalizers others may have added.
@@ -70,29 +72,6 @@ func coversObject(current, desired map[string]any) bool {
 		}
 	}
 	return true
-}
-
-func equalScalars(a, b any) bool {
-	if x, ok := number(a); ok {
-		y, ok := number(b)
-		return ok && x == y
-	}
-	switch a.(type) {
-	case map[string]any, []any:
-		return false
-	}
-	return a == b
-}
-
-// number reads a number, of which JSON decoding makes an int64 or a float64 depending on how it was written.
-func number(v any) (float64, bool) {
-	switch n := v.(type) {
-	case int64:
-		return float64(n), true
-	case float64:
-		return n, true
-	}
-	return 0, false
 }
 
 // hashPaths returns a short hash of which fields there are. When it differs from that of the fields applied last, some may
@@ -147,4 +126,22 @@ func fingerprint(objects ...map[string]any) ([sha256.Size]byte, error) {
 		return [sha256.Size]byte{}, err
 	}
 	return sha256.Sum256(b), nil
+}
+
+// difference lists the fields in which two objects differ, sorted by path. The objects are those of stable. A nil object
+// has no fields.
+func difference(before, after map[string]any) []plan.FieldChange {
+	return significant(plan.Diff(before, after))
+}
+
+// appliedPath is where our own bookkeeping stands.
+var appliedPath = "metadata.annotations" + plan.Segment(AppliedAnnotation)
+
+// significant leaves the bookkeeping out, unless it is all that changes: then fields change hands, but no values.
+func significant(changes []plan.FieldChange) []plan.FieldChange {
+	i := slices.IndexFunc(changes, func(c plan.FieldChange) bool { return c.Path == appliedPath })
+	if i < 0 || len(changes) == 1 {
+		return changes
+	}
+	return slices.Delete(changes, i, i+1)
 }

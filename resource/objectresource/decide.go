@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
+	"github.com/operatorkit/operatorkit/framework/plan"
 )
 
 // comparisons is how often an object is compared with what applying it would give while others are writing it.
@@ -69,10 +70,10 @@ func creation(want item) item {
 		delete(metadata, "namespace")
 		fields["metadata"] = metadata
 	}
-	want.action = Create
-	want.fields = diff(nil, fields)
+	want.action = plan.Create
+	want.fields = difference(nil, fields)
 	if want.sensitive {
-		redact(want.fields)
+		plan.Hide(want.fields, plan.ShownOfSecret)
 	}
 	return want
 }
@@ -116,14 +117,15 @@ func (r *resource[O]) ask(ctx context.Context, owner Owner, have, want item) (ch
 
 // updating is the change that makes u what applied is, without an action if that is the same.
 func updating(u, applied *unstructured.Unstructured, want item) item {
-	fields := diff(stable(u.Object), stable(applied.Object))
+	fields := difference(stable(u.Object), stable(applied.Object))
 	if len(fields) == 0 {
 		return item{}
 	}
 	if want.sensitive {
-		redact(fields)
+		plan.Hide(fields, plan.ShownOfSecret)
 	}
-	want.action = Update
+	want.action = plan.Update
+	want.version = u.GetResourceVersion()
 	want.fields = fields
 	want.content = want.content.DeepCopy()
 	want.content.SetUID(u.GetUID())

@@ -52,14 +52,3 @@ func ExampleOwnerMap() {
 	fmt.Println(websites(context.Background(), child))
 	// Output: [shop/home]
 }
-
-// Changes are shown without what must not be seen.
-func ExampleFieldChange() {
-	fmt.Println(objectresource.FieldChange{Path: "spec.replicas", Old: 1, New: 2})
-	fmt.Println(objectresource.FieldChange{Path: "data.password", New: objectresource.Redacted})
-	fmt.Println(objectresource.FieldChange{Path: "metadata.labels.tier", Old: "web"})
-	// Output:
-	// spec.replicas: 1 -> 2
-	// data.password: "(sensitive)"
-	// metadata.labels.tier: "web" removed
-}

@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
 )
 
 // Key names an object of the cluster. It is comparable.
@@ -27,6 +29,11 @@ func (k Key) place() string {
 		return k.Name
 	}
 	return k.Namespace + "/" + k.Name
+}
+
+// object is the key as it stands in a plan.
+func (k Key) object() plan.Object {
+	return plan.Object{APIVersion: k.GVK.GroupVersion().String(), Kind: k.GVK.Kind, Namespace: k.Namespace, Name: k.Name}
 }
 
 // empty returns an object of this key without anything else.

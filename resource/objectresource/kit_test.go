@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 )
@@ -143,7 +144,7 @@ func (k *kit) update(r *resource, p primary) {
 }
 
 // plan returns what an update of the primary would change, and checks that finding out writes nothing.
-func (k *kit) plan(r *resource, p primary) []objectresource.Change {
+func (k *kit) plan(r *resource, p primary) []plan.Change {
 	k.t.Helper()
 	changes, err := k.tryPlan(r, p)
 	if err != nil {
@@ -152,7 +153,7 @@ func (k *kit) plan(r *resource, p primary) []objectresource.Change {
 	return changes
 }
 
-func (k *kit) tryPlan(r *resource, p primary) ([]objectresource.Change, error) {
+func (k *kit) tryPlan(r *resource, p primary) ([]plan.Change, error) {
 	k.t.Helper()
 	before := len(k.faults.Writes())
 	defer func() {
@@ -173,7 +174,7 @@ func (k *kit) tryPlan(r *resource, p primary) ([]objectresource.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	var changes []objectresource.Change
+	var changes []plan.Change
 	for _, part := range []func() (objectresource.State, bool){patch.CreateChange, patch.UpdateChange, patch.DeleteChange} {
 		if state, ok := part(); ok {
 			changes = append(changes, state.Changes()...)
@@ -191,12 +192,12 @@ func (k *kit) wantPlan(r *resource, p primary, want ...string) {
 	}
 }
 
-func lines(changes []objectresource.Change) []string {
+func lines(changes []plan.Change) []string {
 	var got []string
 	for _, c := range changes {
-		got = append(got, string(c.Action)+" "+c.Object.GVK.Kind+" "+c.Object.Name)
+		got = append(got, string(c.Action)+" "+c.Object.Kind+" "+c.Object.Name)
 		for _, f := range c.Fields {
-			if c.Action == objectresource.Create && isMark(f.Path) {
+			if c.Action == plan.Create && isMark(f.Path) {
 				continue
 			}
 			got = append(got, "  "+f.String())

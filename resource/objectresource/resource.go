@@ -14,6 +14,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
 )
 
 // vanishing is when the primary is looked at again while one of its objects is on its way out: sooner, if the object is
@@ -48,9 +49,9 @@ func (r *resource[O]) NewUpdatePatch(ctx context.Context, obj O, current, desire
 			return nil, err
 		}
 		switch change.action {
-		case Create:
+		case plan.Create:
 			create.items = append(create.items, change)
-		case Update:
+		case plan.Update:
 			update.items = append(update.items, change)
 		}
 	}
@@ -92,7 +93,8 @@ func (r *resource[O]) deletable(owner Owner, have item) bool {
 }
 
 func deletion(have item) item {
-	have.action = Delete
+	have.action = plan.Delete
+	have.version = have.content.GetResourceVersion()
 	return have
 }
 

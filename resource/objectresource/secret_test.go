@@ -33,7 +33,7 @@ func TestASecretGivenAsTextIsWrittenOnce(t *testing.T) {
 		t.Errorf("the data is %q", got.Data)
 	}
 	secret.StringData["password"] = "hunter3"
-	k.wantPlan(r, p, "update Secret token", `  data.password: "(sensitive)" -> "(sensitive)"`)
+	k.wantPlan(r, p, "update Secret token", "  data.password: (sensitive, changed)")
 	k.update(r, p)
 	k.wantQuiet(r, p)
 }

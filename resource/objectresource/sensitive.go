@@ -3,46 +3,12 @@ package objectresource
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
 )
-
-// shown are the fields of sensitive objects whose values may be shown.
-var shown = [...]string{
-	"type",
-	"immutable",
-	"metadata.labels",
-	"metadata.ownerReferences",
-	"metadata.finalizers",
-	"metadata.annotations" + segment(OwnerAnnotation),
-	"metadata.annotations" + segment(ResourceAnnotation),
-	appliedPath,
-}
-
-// redact replaces the values that must not be shown. Annotations are among them: the one of kubectl repeats the data.
-func redact(changes []FieldChange) {
-	for i, c := range changes {
-		if showable(c.Path) {
-			continue
-		}
-		if c.Old != nil {
-			changes[i].Old = Redacted
-		}
-		if c.New != nil {
-			changes[i].New = Redacted
-		}
-	}
-}
-
-func showable(path string) bool {
-	return slices.ContainsFunc(shown[:], func(p string) bool {
-		rest, ok := strings.CutPrefix(path, p)
-		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
-	})
-}
 
 // requestError says what was being done when the API server refused. Of a sensitive object it drops the server's own
 // words, which may quote values; the reason, the code and what errors.Is and the functions of apierrors tell stay.
@@ -54,7 +20,7 @@ func requestError(doing string, it item, err error) error {
 	if it.sensitive && errors.As(err, &status) {
 		err = withoutWords(status.Status())
 	}
-	if apierrors.IsInvalid(err) && it.action != Create {
+	if apierrors.IsInvalid(err) && it.action != plan.Create {
 		return fmt.Errorf("%s %s: %w (a field that can't be changed takes deleting the object first)", doing, it.key, err)
 	}
 	return fmt.Errorf("%s %s: %w", doing, it.key, err)

@@ -3,9 +3,12 @@ package objectresource
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
 )
 
 // State is a set of objects: those that are there, those that should be, or those that a part of a patch changes. It shows
@@ -19,56 +22,35 @@ type State struct {
 // item is one object of a state.
 type item struct {
 	key    Key
-	action Action
+	action plan.Action
 	// content is the object: as it is, or as it is to be applied.
 	content *unstructured.Unstructured
 	// live is set when content is exactly what the API server answered.
 	live      bool
 	sensitive bool
-	fields    []FieldChange
+	fields    []plan.FieldChange
+	// version is the resource version of the object that an update or delete change was computed for.
+	version string
 }
 
-// Action is what a change does with an object.
-type Action string
-
-// The actions.
-const (
-	Create Action = "create"
-	Update Action = "update"
-	Delete Action = "delete"
-)
-
-// Change is what happens to one object.
-type Change struct {
-	Action Action
-	Object Key
-	// Fields are the fields that change, sorted by path. For Create they are all that is applied, for Delete there are
-	// none.
-	Fields []FieldChange
-}
-
-// FieldChange is what happens to one field.
-type FieldChange struct {
-	// Path is the place of the field, such as spec.template.spec.containers[name=web].image.
-	Path string `json:"path"`
-	// Old is the value before, and nil for a field that was not there. It is a JSON value.
-	Old any `json:"old,omitempty"`
-	// New is the value afterwards, and nil for a field that goes away. It is a JSON value.
-	New any `json:"new,omitempty"`
-}
-
-// Redacted stands in place of values that must not be shown.
-const Redacted = "(sensitive)"
-
-// Changes returns the changes, in the order in which they are applied. It is empty for the current and the desired state.
-func (s State) Changes() []Change {
-	var changes []Change
+// Changes implements plan.Changer. It is empty for the current and the desired state.
+func (s State) Changes() []plan.Change {
+	var changes []plan.Change
 	for _, it := range s.items {
 		if it.action != "" {
-			changes = append(changes, Change{Action: it.action, Object: it.key, Fields: it.fields})
+			changes = append(changes, plan.Change{Action: it.action, Object: it.object(), Fields: slices.Clone(it.fields)})
 		}
 	}
 	return changes
+}
+
+// object names the object, and which one of this name it is if it is there already.
+func (it item) object() plan.Object {
+	o := it.key.object()
+	if it.action != plan.Create {
+		o.UID, o.Version = it.content.GetUID(), it.version
+	}
+	return o
 }
 
 // Keys returns the names of the objects.
@@ -101,48 +83,16 @@ func (s State) String() string {
 // GoString implements fmt.GoStringer, so that no way of printing a state shows what is in the objects.
 func (s State) GoString() string { return fmt.Sprintf("objectresource.State(%q)", s.String()) }
 
-// String returns the change on one line.
-func (f FieldChange) String() string {
-	switch {
-	case f.Old == nil:
-		return fmt.Sprintf("%s: %s", f.Path, text(f.New))
-	case f.New == nil:
-		return fmt.Sprintf("%s: %s removed", f.Path, text(f.Old))
-	}
-	return fmt.Sprintf("%s: %s -> %s", f.Path, text(f.Old), text(f.New))
-}
-
-// text returns a value as JSON, with < and > as they are.
-func text(value any) string {
-	var b strings.Builder
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return fmt.Sprint(value)
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
 // MarshalJSON returns a list with an entry for each object.
 func (s State) MarshalJSON() ([]byte, error) {
 	type entry struct {
-		Action     Action        `json:"action,omitempty"`
-		APIVersion string        `json:"apiVersion"`
-		Kind       string        `json:"kind"`
-		Namespace  string        `json:"namespace,omitempty"`
-		Name       string        `json:"name"`
-		Fields     []FieldChange `json:"fields,omitempty"`
+		Action plan.Action `json:"action,omitempty"`
+		plan.Object
+		Fields []plan.FieldChange `json:"fields,omitempty"`
 	}
 	entries := make([]entry, 0, len(s.items))
 	for _, it := range s.items {
-		entries = append(entries, entry{
-			Action:     it.action,
-			APIVersion: it.key.GVK.GroupVersion().String(),
-			Kind:       it.key.GVK.Kind,
-			Namespace:  it.key.Namespace,
-			Name:       it.key.Name,
-			Fields:     it.fields,
-		})
+		entries = append(entries, entry{Action: it.action, Object: it.key.object(), Fields: it.fields})
 	}
 	return json.Marshal(entries)
 }

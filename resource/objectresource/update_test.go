@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 )
 
@@ -144,7 +145,7 @@ func TestDriftIsPutRight(t *testing.T) {
 			k.patch(k.meta("a"), tc.patch)
 
 			changes := k.plan(r, p)
-			if len(changes) != 1 || changes[0].Action != objectresource.Update || len(changes[0].Fields) == 0 {
+			if len(changes) != 1 || changes[0].Action != plan.Update || len(changes[0].Fields) == 0 {
 				t.Fatalf("got %v, want one update", lines(changes))
 			}
 			if diff := cmp.Diff(tc.want, lines(changes)[1:]); diff != "" && tc.want != nil {

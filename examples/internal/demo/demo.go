@@ -2,11 +2,12 @@
 // and tells what happens to which objects while it happens.
 //
 //	func main() {
-//		demo.Main(demo.Story{Name: "quickstart", Scheme: scheme, Operator: runOperator, Tell: tell, ...})
+//		demo.Main(demo.Story{Name: "quickstart", Scheme: scheme, Operator: quickstart.Config, Tell: tell, ...})
 //	}
 //
 //	func tell(ctx context.Context, d *demo.Demo) error {
 //		d.Step("creating a Website")
+//		err := d.Plan(ctx, website) // what the operator is going to do about it
 //		...
 //		return d.Until(ctx, "its page is there", func(ctx context.Context) (bool, error) { ... })
 //	}
@@ -16,6 +17,7 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -32,9 +34,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/operatorkit/operatorkit/operator/command"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -47,8 +51,9 @@ type Story struct {
 	Name string
 	// Scheme knows the example's types.
 	Scheme *runtime.Scheme
-	// Operator runs the operator until ctx ends, with its health and metrics on the address.
-	Operator func(ctx context.Context, kubeconfig, address string) error
+	// Operator is what the command line of the operator is made of. It is run until the story ends. A story without one runs
+	// what it is about by Demo.Go.
+	Operator command.Config
 	// Tell does what a user would do, and waits for what has to come of it.
 	Tell func(ctx context.Context, d *Demo) error
 	// Kinds are the kinds of objects whose changes are printed.
@@ -63,11 +68,18 @@ type Story struct {
 type Demo struct {
 	// Client may do everything.
 	Client client.WithWatch
+	// RESTConfig is for other clients, and for operators.
+	RESTConfig *rest.Config
 	// Namespace is where the story takes place.
 	Namespace string
+	// Try are commands that are worth trying when the story has been told: those of the Story, or what Tell sets.
+	Try []string
 
 	printer *printer
-	failed  chan error
+	program *program
+	// parts are what runs beside the story, first started first, and fail ends the story because one of them has ended.
+	parts []*part
+	fail  func()
 }
 
 // Main tells a story and ends the process.
@@ -86,7 +98,7 @@ func Main(story Story) {
 }
 
 func run(ctx context.Context, story Story, once bool, out, progress io.Writer) (err error) {
-	d := &Demo{printer: newPrinter(out), Namespace: story.Name, failed: make(chan error, 1)}
+	d := &Demo{printer: newPrinter(out), Namespace: story.Name, Try: story.Try}
 	d.printer.title("operatorkit example: " + story.Name)
 
 	d.Step("starting a control plane: etcd, kube-apiserver, kube-controller-manager")
@@ -104,7 +116,8 @@ func run(ctx context.Context, story Story, once bool, out, progress io.Writer) (
 	d.Note("look at it with  " + story.Look)
 	d.Note("or set           KUBECONFIG=" + kube.Kubeconfig())
 
-	d.Client, err = client.NewWithWatch(kube.RESTConfig(), client.Options{Scheme: story.Scheme})
+	d.RESTConfig = kube.RESTConfig()
+	d.Client, err = client.NewWithWatch(d.RESTConfig, client.Options{Scheme: story.Scheme})
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
@@ -112,57 +125,65 @@ func run(ctx context.Context, story Story, once bool, out, progress io.Writer) (
 	if err != nil {
 		return fmt.Errorf("create the namespace: %w", err)
 	}
-	return d.tell(ctx, story, kube.Kubeconfig(), once)
+	d.program = newProgram(story.Operator, kube.Kubeconfig())
+	return d.tell(ctx, story, once)
 }
 
-// tell runs the operator and the story on the control plane, and ends both.
-func (d *Demo) tell(ctx context.Context, story Story, kubeconfig string, once bool) error {
+// tell tells the story on the control plane, with all that runs beside it, and ends that.
+func (d *Demo) tell(ctx context.Context, story Story, once bool) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	defer running.Wait()
+	var watching sync.WaitGroup
+	defer watching.Wait()
 	defer cancel()
+	d.fail = cancel
+	defer func() { err = errors.Join(err, d.stopParts()) }()
 
-	address, err := freeAddress()
-	if err != nil {
-		return err
-	}
-	d.Step("starting the operator")
-	d.Note("metrics are at   http://" + address + "/metrics")
-	ended := make(chan error, 1)
-	running.Go(func() {
-		err := story.Operator(ctx, kubeconfig, address)
-		if err == nil && ctx.Err() == nil {
-			err = errors.New("the operator ended by itself")
+	if story.Operator.Name != "" {
+		if err := d.operate(); err != nil {
+			return err
 		}
-		ended <- err
-		cancel()
-	})
+	}
 	for _, kind := range story.Kinds {
-		running.Go(func() { d.watch(ctx, kind) })
+		watching.Go(func() { d.watch(ctx, kind) })
 	}
 
 	err = story.Tell(ctx, d)
 	switch {
 	case ctx.Err() != nil:
-		err = <-ended
-	case err == nil && once:
+	case err != nil:
+		return err
+	case once:
 		d.Step("done: everything has converged")
-	case err == nil:
+	default:
 		d.Step("everything has converged; the operator goes on until Ctrl-C. Try:")
-		for _, command := range story.Try {
+		for _, command := range d.Try {
 			d.Note(command)
 		}
 		<-ctx.Done()
-		err = <-ended
 	}
-	if err == nil || ctx.Err() != nil {
-		d.Step("stopping the operator")
-	}
-	return err
+	d.Step("stopping the operator")
+	return nil
 }
 
-// freeAddress finds a free port on loopback.
-func freeAddress() (string, error) {
+// operate runs the program of the operator.
+func (d *Demo) operate() error {
+	metrics, err := FreeAddress()
+	if err != nil {
+		return err
+	}
+	page, err := FreeAddress()
+	if err != nil {
+		return err
+	}
+	d.Step("starting the operator")
+	d.Note("watch it at      http://" + page + "/")
+	d.Note("metrics are at   http://" + metrics + "/metrics")
+	d.Go("the operator", func(ctx context.Context) error { return d.program.operate(ctx, metrics, page) })
+	return nil
+}
+
+// FreeAddress finds a free port on loopback.
+func FreeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("find a free port: %w", err)
@@ -176,6 +197,20 @@ func (d *Demo) Step(format string, args ...any) { d.printer.step(fmt.Sprintf(for
 
 // Note says something about the current step.
 func (d *Demo) Note(text string) { d.printer.note(text) }
+
+// Change says that something was created ("+"), changed ("~") or deleted ("-"), or has said something ("!"), and what.
+func (d *Demo) Change(sign, thing, what string) { d.printer.change(sign, thing, what) }
+
+// Show shows what write writes, which is in colours if color is true.
+func (d *Demo) Show(heading string, write func(w io.Writer, color bool) error) error {
+	var out bytes.Buffer
+	if err := write(&out, d.printer.color); err != nil {
+		return err
+	}
+	d.Note(heading)
+	d.printer.block(out.String())
+	return nil
+}
 
 // Until waits until something has come to pass, and says so. It is an error if it does not within a minute.
 func (d *Demo) Until(ctx context.Context, what string, condition func(context.Context) (bool, error)) error {

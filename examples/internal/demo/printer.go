@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
+	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/term"
+	"github.com/operatorkit/operatorkit/framework/plan"
 )
 
 // printer writes lines that people read, from several goroutines.
@@ -19,12 +19,11 @@ type printer struct {
 }
 
 func newPrinter(out io.Writer) *printer {
-	file, ok := out.(*os.File)
-	return &printer{out: out, color: ok && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == ""}
+	return &printer{out: out, color: plan.ColorWanted(out)}
 }
 
 // The colours of changes, as SGR codes.
-var colors = map[string]string{"+": "32", "~": "33", "-": "31", "✓": "32", "▸": "1"}
+var colors = map[string]string{"+": "32", "~": "33", "-": "31", "!": "33", "✓": "32", "▸": "1"}
 
 func (p *printer) line(indent, sign, text string) {
 	p.mu.Lock()
@@ -47,6 +46,18 @@ func (p *printer) step(text string) { p.line("", "▸", text) }
 func (p *printer) note(text string) { p.line("  ", " ", text) }
 
 func (p *printer) done(text string) { p.line("  ", "✓", text) }
+
+// block writes lines that belong together and are coloured already.
+func (p *printer) block(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for line := range strings.Lines(text) {
+		if line != "\n" {
+			line = "      " + line
+		}
+		_, _ = io.WriteString(p.out, line)
+	}
+}
 
 func (p *printer) change(sign, object, what string) {
 	p.line("    ", sign, fmt.Sprintf("%-28s %s", object, what))

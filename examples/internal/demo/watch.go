@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/operatorkit/operatorkit/resource/objectresource"
 )
 
 // watch prints what happens to the objects of a kind until ctx ends.
@@ -46,7 +49,7 @@ func (d *Demo) follow(changes watch.Interface) {
 		case watch.Added:
 			d.printer.change("+", d.name(obj), "created")
 		case watch.Modified:
-			d.printer.change("~", d.name(obj), strings.Join(changedFields(before, now, ""), ", "))
+			d.printer.change("~", d.name(obj), Changed(before, now))
 		case watch.Deleted:
 			d.printer.change("-", d.name(obj), "deleted")
 			delete(last, obj.GetUID())
@@ -65,9 +68,13 @@ func (d *Demo) name(obj client.Object) string {
 
 // uninteresting are fields that change with every change.
 var uninteresting = []string{"metadata.managedFields", "metadata.resourceVersion", "metadata.generation",
-	"metadata.deletionGracePeriodSeconds"}
+	"metadata.deletionGracePeriodSeconds", "metadata.annotations." + objectresource.AppliedAnnotation}
 
-// changedFields lists the paths of the fields in which two states differ.
+// Changed says in which fields two states of a thing differ: their paths, and the values that are short.
+func Changed(before, now map[string]any) string {
+	return strings.Join(changedFields(before, now, ""), ", ")
+}
+
 func changedFields(before, now map[string]any, path string) []string {
 	var fields []string
 	names := slices.Collect(maps.Keys(now))
@@ -88,7 +95,32 @@ func changedFields(before, now map[string]any, path string) []string {
 			fields = append(fields, changedFields(was, is, field)...)
 			continue
 		}
-		fields = append(fields, field)
+		fields = append(fields, field+values(before[name], now[name]))
 	}
 	return fields
+}
+
+// maxValue is how many bytes a value may have to be shown.
+const maxValue = 40
+
+// values shows two values if both are short.
+func values(before, now any) string {
+	was, wasShort := short(before)
+	is, isShort := short(now)
+	if !wasShort || !isShort {
+		return ""
+	}
+	return ": " + was + " → " + is
+}
+
+// short shows a value unless it is long, or of several lines or parts.
+func short(value any) (string, bool) {
+	switch value.(type) {
+	case nil:
+		return "nothing", true
+	case map[string]any, []any:
+		return "", false
+	}
+	text := fmt.Sprint(value)
+	return text, len(text) <= maxValue && !strings.Contains(text, "\n")
 }

@@ -1,5 +1,5 @@
 // Command demo shows the quickstart on a control plane of its own: three Websites are created, one is changed, one is
-// moved to the next version of the operator's logic, and one is deleted.
+// moved to the next version of the operator's logic, and one is deleted. What the operator is going to do is shown before.
 package main
 
 import (
@@ -18,7 +18,6 @@ import (
 	"github.com/operatorkit/operatorkit/examples/internal/demo"
 	"github.com/operatorkit/operatorkit/examples/quickstart"
 	"github.com/operatorkit/operatorkit/examples/quickstart/v1alpha1"
-	"github.com/operatorkit/operatorkit/operator/command"
 )
 
 func main() {
@@ -32,7 +31,7 @@ func main() {
 	demo.Main(demo.Story{
 		Name:     "quickstart",
 		Scheme:   scheme,
-		Operator: runOperator,
+		Operator: quickstart.Config,
 		Tell:     tell,
 		Look:     "bin/controlplane kubectl -n quickstart get websites,configmaps,services",
 		Kinds:    []client.ObjectList{&v1alpha1.WebsiteList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{}},
@@ -42,17 +41,6 @@ func main() {
 			"bin/controlplane kubectl -n quickstart delete website home",
 		},
 	})
-}
-
-// runOperator is "operator run" with the given kubeconfig.
-func runOperator(ctx context.Context, kubeconfig, address string) error {
-	config := quickstart.Config
-	config.KeepGlobalLoggers = true // the demo has clients of its own
-	args := []string{"run", "--kubeconfig", kubeconfig, "--listen-address", address, "--log-level", "warning", "--log-format", "text"}
-	if code := command.Execute(ctx, config, args, os.Stdout, os.Stderr); code != command.ExitOK {
-		return fmt.Errorf("the operator ended with exit code %d, see above", code)
-	}
-	return nil
 }
 
 func website(namespace, name, title, text string) *v1alpha1.Website {
@@ -74,7 +62,10 @@ func tell(ctx context.Context, d *demo.Demo) error {
 		return err
 	}
 
-	d.Step("creating three Websites")
+	d.Step("creating three Websites: home, blog and shop")
+	if err := d.Plan(ctx, home); err != nil {
+		return err
+	}
 	for _, site := range []*v1alpha1.Website{home, blog, shop} {
 		if err := d.Client.Create(ctx, site); err != nil {
 			return err
@@ -87,8 +78,11 @@ func tell(ctx context.Context, d *demo.Demo) error {
 	}
 
 	d.Step("changing the text of blog")
-	err := d.Client.Patch(ctx, blog, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"text":"First post!"}}`)))
-	if err != nil {
+	changed := website(d.Namespace, "blog", "Blog", "First post!")
+	if err := d.Plan(ctx, changed); err != nil {
+		return err
+	}
+	if err := d.Client.Patch(ctx, blog, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"text":"First post!"}}`))); err != nil {
 		return err
 	}
 	if err := d.Until(ctx, "its page says so", pageSays(d, "blog", "First post!")); err != nil {
@@ -96,6 +90,11 @@ func tell(ctx context.Context, d *demo.Demo) error {
 	}
 
 	d.Step("moving home to version v2 of the operator's logic")
+	moved := website(d.Namespace, "home", "Home", "Welcome.")
+	moved.Labels[v1alpha1.VersionLabel] = "v2"
+	if err := d.Plan(ctx, moved); err != nil {
+		return err
+	}
 	move := fmt.Sprintf(`{"metadata":{"labels":{%q:"v2"}}}`, v1alpha1.VersionLabel)
 	if err := d.Client.Patch(ctx, home, client.RawPatch("application/merge-patch+json", []byte(move))); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package objectresource
+package plan
 
 import (
 	"fmt"
@@ -9,24 +9,13 @@ import (
 	"strings"
 )
 
-// diff lists the fields in which two objects differ, sorted by path. The objects are those of stable. A nil
-// object has no fields.
-func diff(before, after map[string]any) []FieldChange {
+// Diff lists the fields in which two JSON objects differ, sorted by path. Numbers are int64 or float64. The elements of
+// lists are told apart by their names, if they have any. A nil object has no fields. The values in the result are those of
+// the objects, not copies.
+func Diff(before, after map[string]any) []FieldChange {
 	var changes []FieldChange
 	diffMaps(&changes, "", before, after)
-	return significant(changes)
-}
-
-// appliedPath is where our own bookkeeping stands.
-var appliedPath = "metadata.annotations" + segment(AppliedAnnotation)
-
-// significant leaves the bookkeeping out, unless it is all that changes: then fields change hands, but no values.
-func significant(changes []FieldChange) []FieldChange {
-	i := slices.IndexFunc(changes, func(c FieldChange) bool { return c.Path == appliedPath })
-	if i < 0 || len(changes) == 1 {
-		return changes
-	}
-	return slices.Delete(changes, i, i+1)
+	return changes
 }
 
 func diffValues(changes *[]FieldChange, path string, before, after any) {
@@ -47,7 +36,7 @@ func diffValues(changes *[]FieldChange, path string, before, after any) {
 			return
 		}
 	}
-	if !same(before, after) {
+	if !SameValue(before, after) {
 		*changes = append(*changes, FieldChange{Path: path, Old: before, New: after})
 	}
 }
@@ -61,7 +50,7 @@ func diffMaps(changes *[]FieldChange, path string, before, after map[string]any)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		diffValues(changes, strings.TrimPrefix(path+segment(name), "."), before[name], after[name])
+		diffValues(changes, strings.TrimPrefix(path+Segment(name), "."), before[name], after[name])
 	}
 }
 
@@ -79,7 +68,7 @@ func diffLists(changes *[]FieldChange, path string, before, after []any) {
 		for i := range max(len(before), len(after)) {
 			diffValues(changes, path+"["+strconv.Itoa(i)+"]", at(before, i), at(after, i))
 		}
-	case !same(before, after):
+	case !SameValue(before, after):
 		*changes = append(*changes, FieldChange{Path: path, Old: list(before), New: list(after)})
 	}
 }
@@ -140,17 +129,10 @@ func list(elements []any) any {
 	return elements
 }
 
-func same(a, b any) bool {
-	if a == nil || b == nil {
-		return a == nil && b == nil
-	}
-	return covers(a, b) && covers(b, a)
-}
-
 var plain = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// segment is how a name is appended to a path.
-func segment(name string) string {
+// Segment is how the name of a field is appended to the path of the object that it is in: ".name", or in brackets.
+func Segment(name string) string {
 	switch {
 	case strings.HasPrefix(name, "[name="):
 		return name

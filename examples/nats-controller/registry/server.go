@@ -1,0 +1,101 @@
+// Package registry is the external system of the example: it keeps registrations, over HTTP.
+//
+//	GET    /registrations          all registrations, as a JSON list
+//	GET    /registrations/{name}   one of them, or 404
+//	PUT    /registrations/{name}   sets it
+//	DELETE /registrations/{name}   removes it, if it is there
+//
+// It knows nothing of operatorkit: it stands for whatever a controller has to keep in step without a watch.
+package registry
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// maxBody is how many bytes a registration may have as JSON.
+const maxBody = 1 << 20
+
+// Registration is what is registered.
+type Registration struct {
+	Name string `json:"name"`
+	// Owner is who registered it.
+	Owner string `json:"owner"`
+	// Address is where it is, and Hosts the names that it serves.
+	Address string   `json:"address"`
+	Hosts   []string `json:"hosts"`
+}
+
+// Server is a registry in memory. It is safe for concurrent use.
+type Server struct {
+	http.Handler
+
+	// OnChange is told how a registration is now, or nil if it is gone, in the order of the changes. Set it before the server is
+	// used. Default: nobody is told.
+	OnChange func(name string, now *Registration)
+
+	mu            sync.Mutex
+	registrations map[string]Registration
+}
+
+// NewServer returns an empty registry.
+func NewServer() *Server {
+	s := &Server{registrations: map[string]Registration{}, OnChange: func(string, *Registration) {}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /registrations", s.list)
+	mux.HandleFunc("GET /registrations/{name}", s.get)
+	mux.HandleFunc("PUT /registrations/{name}", s.put)
+	mux.HandleFunc("DELETE /registrations/{name}", s.remove)
+	s.Handler = mux
+	return s
+}
+
+func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	registrations := slices.AppendSeq([]Registration{}, maps.Values(s.registrations))
+	s.mu.Unlock()
+	slices.SortFunc(registrations, func(a, b Registration) int { return strings.Compare(a.Name, b.Name) })
+	respond(w, registrations)
+}
+
+func (s *Server) get(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	registration, ok := s.registrations[r.PathValue("name")]
+	s.mu.Unlock()
+	if !ok {
+		http.Error(w, "there is no such registration", http.StatusNotFound)
+		return
+	}
+	respond(w, registration)
+}
+
+func (s *Server) put(w http.ResponseWriter, r *http.Request) {
+	var registration Registration
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&registration); err != nil {
+		http.Error(w, "the body is no registration: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	registration.Name = r.PathValue("name")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.registrations[registration.Name] = registration
+	s.OnChange(registration.Name, &registration)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (s *Server) remove(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.registrations, r.PathValue("name"))
+	s.OnChange(r.PathValue("name"), nil)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func respond(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(body) // who does not listen any more gets nothing
+}

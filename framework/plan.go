@@ -1,0 +1,208 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
+	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
+	"github.com/operatorkit/operatorkit/context/signal"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// Planner is implemented by plain resources that can tell what they would do. CRUD resources need not: their patches
+// tell.
+type Planner interface {
+	// Plan returns what EnsureCreated (plan.UpdateEvent) or EnsureDeleted (plan.DeleteEvent) would change, or ErrOpaque if
+	// it can't tell. It must not change anything in the world. It may be called at the same time as these.
+	Plan(ctx context.Context, event plan.Event, obj any) ([]plan.Change, error)
+}
+
+// PlanUpdate returns what ProcessUpdate would change, and changes nothing. What goes wrong in a resource is in the plan;
+// the error says that there is none, because there are no resources or ctx has ended.
+//
+// The signals of the context have the effect that they have in ProcessUpdate, those that are set while changes are applied
+// excepted. A resource whose state depends on what an earlier one would have changed is planned with the world as it
+// is.
+func PlanUpdate(ctx context.Context, obj any, resources []Resource) (*plan.Plan, error) {
+	return planAlone(ctx, updateEvent, obj, resources)
+}
+
+// PlanDelete returns what ProcessDelete would change, as PlanUpdate does.
+func PlanDelete(ctx context.Context, obj any, resources []Resource) (*plan.Plan, error) {
+	return planAlone(ctx, deleteEvent, obj, resources)
+}
+
+func planAlone(ctx context.Context, e event, obj any, resources []Resource) (*plan.Plan, error) {
+	r := &reconciliation{event: e, object: obj}
+	r.init(ctx)
+	if len(resources) == 0 {
+		return nil, r.errorf("plan: %w: there are no resources", ErrExecutionFailed)
+	}
+	p := newPlan(r)
+	planInto(r, p, r, informer.Copy(obj), plannersOf(resources))
+	return p, ctx.Err()
+}
+
+// Plan returns what the next reconciliation of an object of the source would change, and changes nothing: neither the
+// object, nor its finalizers, nor what the framework knows about it. What goes wrong is in the plan; the error is one for
+// which apierrors.IsNotFound holds when there is no such object, or that of ctx. It may be called at any time and for any
+// number of objects at once, once the sources are synced.
+func (f *Framework) Plan(ctx context.Context, key informer.Key) (*plan.Plan, error) {
+	if last, ok := f.tombstones.first(key); ok {
+		return f.planSet(ctx, deleteEvent, key, informer.Copy(last))
+	}
+	obj, exists, err := f.source.Get(key)
+	if err != nil {
+		r := f.newPlanning(ctx, updateEvent, key, nil)
+		return settle(newPlan(r), plan.Failed, fmt.Sprintf("read %s from source %q: %s", keyString(key), f.source.Name(), err)), nil
+	}
+	if !exists {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.source.Name()}, keyString(key))
+	}
+	return f.PlanObject(ctx, obj)
+}
+
+// PlanObject is Plan for an object that need not be in the source, such as one that is only about to be created. The object
+// belongs to the framework afterwards.
+func (f *Framework) PlanObject(ctx context.Context, obj any) (*plan.Plan, error) {
+	s := subjectOf(obj)
+	if reason := f.leftAlone(s.event, s.key, obj); reason != "" {
+		return settle(newPlan(f.newPlanning(ctx, s.event, s.key, obj)), plan.Ignored, reason), nil
+	}
+	return f.planSet(ctx, s.event, s.key, obj)
+}
+
+// leftAlone says why an object would not be reconciled, and nothing if it would.
+func (f *Framework) leftAlone(e event, key informer.Key, obj any) string {
+	switch {
+	case paused(obj):
+		return reasonPaused
+	case e == deleteEvent && f.holds() && !f.hasFinalizer(obj):
+		return reasonNotOurs
+	case e == deleteEvent && f.tombstones.isProcessed(key, obj):
+		return reasonProcessed
+	}
+	return ""
+}
+
+// planSet plans with the resource set of the object. The object is given away.
+func (f *Framework) planSet(ctx context.Context, e event, key informer.Key, obj any) (*plan.Plan, error) {
+	r := f.newPlanning(ctx, e, key, obj)
+	p := newPlan(r)
+	set, err := f.resourceSet(r, obj)
+	switch {
+	case IsNoResourceSet(err):
+		return settle(p, plan.Ignored, reasonNoResourceSet), nil
+	case err != nil:
+		return settle(p, plan.Failed, err.Error()), nil
+	}
+	planWith(p, r, &set.outline, obj)
+	return p, ctx.Err()
+}
+
+// planWith plans with a resource set. The object is given away.
+func planWith(p *plan.Plan, r *reconciliation, set *outline, obj any) {
+	p.ResourceSet = set.name
+	var ctx context.Context
+	err := recovered(func() (err error) {
+		ctx, err = set.initialise(r, obj)
+		return err
+	})
+	if err != nil {
+		settle(p, plan.Failed, err.Error())
+		return
+	}
+	planInto(ctx, p, r, obj, set.planners)
+}
+
+// planInto plans the resources one after the other, with the signals of ctx, which is r or a child of it. The object is
+// given away: the last resource gets it, the others get copies.
+func planInto(ctx context.Context, p *plan.Plan, r *reconciliation, obj any, planners []planner) {
+	p.Outcome = plan.Planned
+	for i, planner := range planners {
+		switch {
+		case p.Outcome == plan.Failed:
+			p.Resources = append(p.Resources, plan.Resource{Name: planner.name, Skipped: "not reached: an earlier resource fails"})
+			continue
+		case reconciliationcanceledcontext.IsCanceled(ctx):
+			settle(p, plan.Canceled, "a resource or the context cancels the reconciliation")
+			p.Resources = append(p.Resources, plan.Resource{Name: planner.name, Skipped: "not reached: the reconciliation is cancelled"})
+			continue
+		}
+		own := obj
+		if i < len(planners)-1 {
+			own = informer.Copy(obj)
+		}
+		resource := r.plan(ctx, planner, own)
+		if resource.Error != "" {
+			settle(p, plan.Failed, fmt.Sprintf("resource %q fails", planner.name))
+		}
+		p.Resources = append(p.Resources, resource)
+	}
+	if p.Outcome == plan.Planned && reconciliationcanceledcontext.IsCanceled(ctx) {
+		settle(p, plan.Canceled, "the last resource cancels the reconciliation")
+	}
+}
+
+// plan plans one resource in a scope of its own.
+func (r *reconciliation) plan(ctx context.Context, p planner, obj any) plan.Resource {
+	result := plan.Resource{Name: p.name, Opaque: p.changes == nil}
+	if result.Opaque {
+		return result
+	}
+	s := &scope{reconciliation: r, resource: p.name}
+	s.Init(ctx, signal.ResourceCanceled)
+	err := named(StepInfo{p.name, StepPlan}, recoveredIn(s, func(ctx context.Context) (err error) {
+		result.Changes, result.Skipped, err = p.changes(ctx, r.event, obj)
+		return err
+	}))
+	switch {
+	case errors.Is(err, ErrOpaque):
+		return plan.Resource{Name: p.name, Opaque: true}
+	case err != nil:
+		result.Changes, result.Error = nil, err.Error()
+	case resourcecanceledcontext.IsCanceled(s):
+		result.Skipped = reasonResourceCanceled
+	case reconciliationcanceledcontext.IsCanceled(s):
+		result.Skipped = reasonReconciliationCanceled
+	}
+	return result
+}
+
+// newPlanning is newReconciliation for a plan: it has neither a number nor metrics.
+func (f *Framework) newPlanning(ctx context.Context, e event, key informer.Key, obj any) *reconciliation {
+	r := &reconciliation{event: e, object: obj, key: key, framework: f.Name()}
+	r.init(ctx)
+	return r
+}
+
+func newPlan(r *reconciliation) *plan.Plan {
+	return &plan.Plan{Framework: r.framework, Event: plan.Event(r.event), Object: objectOf(r.object, r.key)}
+}
+
+// objectOf names an object in a plan.
+func objectOf(obj any, key informer.Key) plan.Object {
+	o := plan.Object{Kind: kindOf(obj), Namespace: key.Namespace, Name: key.Name}
+	if gvk, ok := gvkOf(obj); ok {
+		o.APIVersion = gvk.GroupVersion().String()
+	}
+	if m, ok := metaOf(obj); ok {
+		o.Namespace, o.Name, o.UID = m.GetNamespace(), m.GetName(), m.GetUID()
+	}
+	if v, ok := obj.(interface{ GetResourceVersion() string }); ok && !isNil(obj) {
+		o.Version = v.GetResourceVersion()
+	}
+	return o
+}
+
+// settle ends a plan before its time.
+func settle(p *plan.Plan, outcome plan.Outcome, reason string) *plan.Plan {
+	p.Outcome, p.Reason = outcome, reason
+	return p
+}

@@ -1,0 +1,38 @@
+package plan
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// ColorWanted tells whether text that is written to w should have colours: w is a terminal that knows them, and NO_COLOR
+// (https://no-color.org) is not set.
+func ColorWanted(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
+// style is how a piece of text looks on a terminal.
+type style string
+
+// The styles, as parameters of the SGR sequence of ECMA-48.
+const (
+	regular style = ""
+	bold    style = "1"
+	faint   style = "2"
+	red     style = "31"
+	green   style = "32"
+	yellow  style = "33"
+)
+
+// marks are what stands in front of a change, and in which style.
+var marks = map[Action]struct {
+	text  string
+	style style
+}{
+	Create: {"+", green},
+	Update: {"~", yellow},
+	Delete: {"-", red},
+}

@@ -1,0 +1,121 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+)
+
+// Changer is implemented by states, and parts of patches, that describe themselves.
+type Changer interface {
+	// Changes returns what the part of a patch changes, in the order in which it is applied. The state of affairs, current
+	// or desired, has none.
+	Changes() []Change
+}
+
+// Describer is implemented by values that say in words what happens to them. The words are shown to people: they must not
+// hold what is secret.
+type Describer interface {
+	// DescribeChange returns a phrase such as "rotate the token".
+	DescribeChange() string
+}
+
+// Confidential is implemented by values that may be secret.
+type Confidential interface {
+	// Sensitive tells whether the value must not be shown. What it is called, and its fields, may.
+	Sensitive() bool
+}
+
+// Describe says what applying a part of a patch would change. Action is which part it is; current is the current state that
+// the patch was computed from, in which an update finds what there was before. Both are left as they are. It returns
+// nothing for a part that is nil, zero or empty.
+//
+// What a part says about itself comes first:
+//
+//   - A Changer tells its changes. Their values are made JSON values.
+//   - A Kubernetes object is a change of this object. A creation has all fields that are set, an update those in which
+//     it differs from the object of the same kind and name in current. Status, managed fields and what else the
+//     server maintains are left out.
+//   - A Describer is described in its own words.
+//   - Slices, arrays, maps (sorted by key) and lists of Kubernetes objects are the changes of their elements, one by one.
+//   - A fmt.Stringer is described by its string.
+//   - Any other value is shown by its fields, exported or not, as JSON would show them; an update by those in which it
+//     differs from the value of the same type and name in current. Its name is what its method GetName or its field
+//     Name says, or its place in the part.
+//
+// Values of Secrets are never in the result, typed or not, and however deep in a part they are; nor are those of a
+// Confidential that is sensitive.
+//
+// A panic in one of the author's methods makes a change whose description says that it can't be told.
+func Describe(action Action, part, current any) []Change {
+	if v := reflect.ValueOf(part); !v.IsValid() || v.IsZero() {
+		return nil
+	}
+	d := describer{action: action}
+	if action == Update {
+		d.before = thingsIn(current)
+	}
+	var changes []Change
+	for _, t := range thingsIn(part) {
+		changes = append(changes, d.changesOf(t)...)
+	}
+	return changes
+}
+
+// describer describes the things in a part of a patch.
+type describer struct {
+	action Action
+	// before are the things in the current state.
+	before []thing
+}
+
+// changesOf describes one thing. A panic in it is a change that can't be described.
+func (d describer) changesOf(t thing) (changes []Change) {
+	defer func() {
+		if v := recover(); v != nil {
+			object := Object{Kind: kindOf(t.value.Type()), Name: t.place}
+			changes = []Change{{Action: d.action, Object: object, Description: "can't be described: " + cause(v)}}
+		}
+	}()
+	if c, ok := as[Changer](t.value); ok {
+		return d.adopt(c.Changes(), confidential(t.value))
+	}
+	if o, ok := kubernetesObject(t.value); ok {
+		return []Change{d.object(o, confidential(t.value))}
+	}
+	return []Change{d.other(t)}
+}
+
+// cause says what is safe to say of a panic: its value may quote what is secret, unless Go's runtime made it.
+func cause(v any) string {
+	var fault runtime.Error
+	if err, ok := v.(error); ok && errors.As(err, &fault) {
+		return "panic: " + fault.Error()
+	}
+	return fmt.Sprintf("a panic with a %T", v)
+}
+
+// adopt makes the changes that an author gave fit for a plan.
+func (d describer) adopt(given []Change, hidden bool) []Change {
+	changes := make([]Change, 0, len(given))
+	for _, c := range given {
+		if c.Action == "" {
+			c.Action = d.action
+		}
+		var fields []FieldChange
+		for _, f := range c.Fields {
+			if f.Sensitive || hidden {
+				fields = append(fields, f.Hidden())
+				continue
+			}
+			fields = append(fields, FieldChange{Path: f.Path, Old: encoder{}.encode(f.Old), New: encoder{}.encode(f.New)})
+		}
+		if isSecret(c.Object.APIVersion, c.Object.Kind) {
+			Hide(fields, ShownOfSecret)
+		}
+		c.Fields = unveil(fields)
+		changes = append(changes, c)
+	}
+	return changes
+}

@@ -1,0 +1,47 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Escape makes a text harmless for a terminal: what could move the cursor, change colours or turn the direction of
+// writing is written as \u and its number, a line break as \n.
+func Escape(text string) string {
+	if isHarmless(text) {
+		return text
+	}
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case r == '\n':
+			b.WriteString(`\n`)
+		case harmless(r):
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+func isHarmless(text string) bool {
+	return utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !harmless(r) }) < 0
+}
+
+func harmless(r rune) bool { return strconv.IsPrint(r) || r == '\t' }
+
+// cut shortens a text to a number of runes, of which there are more than none.
+func cut(text string, limit int) string {
+	n := utf8.RuneCountInString(text)
+	if n <= limit {
+		return text
+	}
+	return fmt.Sprintf("%s… (%d more)", string([]rune(text)[:limit]), n-limit)
+}

@@ -1,0 +1,89 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Redacted stands in place of values that must not be shown.
+const Redacted = "(sensitive)"
+
+// FieldChange is what happens to one field.
+type FieldChange struct {
+	// Path is the place of the field, such as spec.template.spec.containers[name=web].image.
+	Path string `json:"path"`
+	// Old is the value before, and nil for a field that was not there. It is a JSON value.
+	Old any `json:"old,omitempty"`
+	// New is the value afterwards, and nil for a field that goes away. It is a JSON value.
+	New any `json:"new,omitempty"`
+	// Sensitive is true when the values must not be shown. Old and New are Redacted then, where there is a value.
+	Sensitive bool `json:"sensitive,omitempty"`
+}
+
+// String returns the change on one line, whole and as it is. For a terminal there is WriteText.
+func (f FieldChange) String() string {
+	switch {
+	case f.Sensitive:
+		return f.Path + ": " + f.veiled()
+	case f.Old == nil:
+		return fmt.Sprintf("%s: %s", f.Path, jsonText(f.New))
+	case f.New == nil:
+		return fmt.Sprintf("%s: %s removed", f.Path, jsonText(f.Old))
+	}
+	return fmt.Sprintf("%s: %s -> %s", f.Path, jsonText(f.Old), jsonText(f.New))
+}
+
+// veiled says of a sensitive field what may be said.
+func (f FieldChange) veiled() string {
+	switch {
+	case f.Old == nil:
+		return Redacted
+	case f.New == nil:
+		return "(sensitive, removed)"
+	}
+	return "(sensitive, changed)"
+}
+
+// Hidden returns the change without its values.
+func (f FieldChange) Hidden() FieldChange {
+	hidden := FieldChange{Path: f.Path, Sensitive: true}
+	if f.Old != nil {
+		hidden.Old = Redacted
+	}
+	if f.New != nil {
+		hidden.New = Redacted
+	}
+	return hidden
+}
+
+// Hide takes away the values of all fields but those whose path is shown. It changes fields.
+func Hide(fields []FieldChange, shown func(path string) bool) {
+	for i, f := range fields {
+		if !shown(f.Path) {
+			fields[i] = f.Hidden()
+		}
+	}
+}
+
+// Below tells whether a path is that of one of the places, or of a field in one of them.
+func Below(path string, places ...string) bool {
+	for _, place := range places {
+		rest, ok := strings.CutPrefix(path, place)
+		if ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	return false
+}
+
+// jsonText returns a value as JSON, with < and > as they are.
+func jsonText(value any) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Sprint(value)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,125 @@
+package plan
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+)
+
+// object is a Kubernetes object with its metadata.
+type object struct {
+	value reflect.Value
+	kruntime.Object
+	meta metav1.Object
+}
+
+// kubernetesObject returns the value as an object, if it is one and no list.
+func kubernetesObject(v reflect.Value) (object, bool) {
+	o, ok := as[kruntime.Object](v)
+	if !ok {
+		return object{}, false
+	}
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return object{}, false
+	}
+	return object{reflect.ValueOf(o), o, m}, true
+}
+
+// name returns what the object is called. Its kind is that of its Go type if it does not say one, as objects that a client
+// read do not.
+func (o object) name() Object {
+	gvk := o.GetObjectKind().GroupVersionKind()
+	if gvk.Kind == "" {
+		return Object{Kind: kindOf(o.value.Type()), Namespace: o.meta.GetNamespace(), Name: o.meta.GetName()}
+	}
+	return Object{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: o.meta.GetNamespace(), Name: o.meta.GetName(),
+	}
+}
+
+// maintained are the metadata that are the server's, and those that stand in the name of an object already.
+var maintained = [...]string{
+	"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "name", "namespace",
+}
+
+// content returns the fields of an object that are its author's.
+func (e encoder) content(o object) any {
+	var made any
+	if u, ok := o.Object.(*unstructured.Unstructured); ok {
+		made = e.value(reflect.ValueOf(u.Object))
+	} else {
+		made = e.structure(reflect.Indirect(o.value))
+	}
+	made = e.finish(made)
+	fields, ok := made.(map[string]any)
+	if !ok {
+		return made
+	}
+	if name := o.name(); isSecret(name.APIVersion, name.Kind) && !e.plain {
+		foldText(fields)
+		veil(fields, "")
+	}
+	delete(fields, "status")
+	delete(fields, "apiVersion")
+	delete(fields, "kind")
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		for _, name := range maintained {
+			delete(metadata, name)
+		}
+		if len(metadata) == 0 {
+			delete(fields, "metadata")
+		}
+	}
+	return fields
+}
+
+// object describes the change of a Kubernetes object.
+func (d describer) object(o object, hidden bool) Change {
+	change := Change{Action: d.action, Object: o.name()}
+	if d.action == Create {
+		change.Fields = unveil(Diff(nil, encoder{onlySet: true}.visible(o, hidden)))
+		return change
+	}
+	before, found := d.objectBefore(change.Object)
+	if !found {
+		before = o
+	}
+	change.Object.UID, change.Object.Version = before.meta.GetUID(), before.meta.GetResourceVersion()
+	if d.action == Update {
+		var fields map[string]any
+		if found {
+			fields = encoder{}.visible(before, hidden)
+		}
+		change.Fields = unveil(Diff(fields, encoder{onlySet: !found}.visible(o, hidden)))
+	}
+	return change
+}
+
+// visible is the content of an object with a veil over what must not be shown.
+func (e encoder) visible(o object, hidden bool) map[string]any {
+	fields, _ := e.content(o).(map[string]any)
+	if hidden {
+		veil(fields, "")
+	}
+	return fields
+}
+
+// objectBefore finds the object of that name in the current state.
+func (d describer) objectBefore(name Object) (object, bool) {
+	for _, t := range d.before {
+		if o, ok := kubernetesObject(t.value); ok && sameObject(o.name(), name) {
+			return o, true
+		}
+	}
+	return object{}, false
+}
+
+// sameObject compares names. An API version that is not known is that of the other.
+func sameObject(a, b Object) bool {
+	return a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name &&
+		(a.APIVersion == "" || b.APIVersion == "" || a.APIVersion == b.APIVersion)
+}

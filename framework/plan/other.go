@@ -1,0 +1,127 @@
+package plan
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// other describes the change of a thing that is no Kubernetes object and does not tell its changes.
+func (d describer) other(t thing) Change {
+	change := Change{Action: d.action, Object: t.name()}
+	before, found := d.otherBefore(change.Object, t)
+	if w, ok := as[Describer](t.value); ok {
+		change.Description = w.DescribeChange()
+		return change
+	}
+	if confidential(t.value) {
+		change.Description = Redacted
+		if d.action == Update {
+			change.Description = "(sensitive, changed)"
+		}
+		return change
+	}
+	if s, ok := as[fmt.Stringer](t.value); ok {
+		change.Description = s.String()
+		if old, ok := stringBefore(before, found); ok && old != change.Description {
+			change.Description = old + " -> " + change.Description
+		}
+		return change
+	}
+	return d.value(change, t, before, found)
+}
+
+// value describes the change of a thing by what is in it.
+func (d describer) value(change Change, t, before thing, found bool) Change {
+	var old any
+	if found {
+		old = encoder{}.encode(before.value.Interface())
+	}
+	now := encoder{onlySet: !found}.encode(t.value.Interface())
+	fields, isObject := now.(map[string]any)
+	if !isObject {
+		change.Description = d.sentence(change.Object, old, now)
+		return change
+	}
+	if d.action == Delete {
+		return change
+	}
+	was, _ := old.(map[string]any)
+	change.Fields = unveil(Diff(was, fields))
+	return change
+}
+
+// sentence describes a value without fields. One that is its own name needs no other words.
+func (d describer) sentence(object Object, old, now any) string {
+	switch {
+	case holdsVeiled(now) || holdsVeiled(old):
+		return Redacted
+	case object.Name == fmt.Sprint(now):
+		return ""
+	case old == nil || SameValue(old, now):
+		return jsonText(now)
+	}
+	return jsonText(old) + " -> " + jsonText(now)
+}
+
+func stringBefore(before thing, found bool) (string, bool) {
+	if !found {
+		return "", false
+	}
+	s, ok := as[fmt.Stringer](before.value)
+	if !ok {
+		return "", false
+	}
+	return s.String(), true
+}
+
+// otherBefore finds the thing of that name in the current state.
+func (d describer) otherBefore(name Object, t thing) (thing, bool) {
+	for _, before := range d.before {
+		if reflect.Indirect(before.value).Type() == reflect.Indirect(t.value).Type() && before.name() == name {
+			return before, true
+		}
+	}
+	return thing{}, false
+}
+
+// name returns what the thing is called: as it says itself, or else by its place.
+func (t thing) name() Object {
+	o := Object{Kind: kindOf(t.value.Type()), Name: t.place}
+	if m, ok := as[interface{ GetNamespace() string }](t.value); ok {
+		o.Namespace = m.GetNamespace()
+	}
+	if m, ok := as[interface{ GetName() string }](t.value); ok {
+		o.Name = m.GetName()
+		return o
+	}
+	v := t.value
+	for v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	switch {
+	case v.Kind() == reflect.Struct:
+		f, ok := v.Type().FieldByName("Name")
+		if ok && len(f.Index) == 1 && f.Type.Kind() == reflect.String && v.Field(f.Index[0]).String() != "" {
+			o.Name = v.Field(f.Index[0]).String()
+		}
+	case t.listed && basic(v.Kind()) && !confidential(t.value):
+		o.Name = fmt.Sprint(scalar(v))
+	}
+	return o
+}
+
+// basic tells whether a value of this kind is short enough to be a name.
+func basic(k reflect.Kind) bool {
+	return k == reflect.String || k >= reflect.Bool && k <= reflect.Float64
+}
+
+// kindOf returns the name of a Go type, and nothing for one that has no name of its own.
+func kindOf(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.PkgPath() == "" {
+		return ""
+	}
+	return t.Name()
+}

@@ -1,0 +1,51 @@
+package plan
+
+// SameValue tells whether two JSON values are equal. Of a number it does not matter whether it is an int64 or a float64,
+// which depends on how it was written.
+func SameValue(a, b any) bool {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		for name, value := range x {
+			other, ok := y[name]
+			if !ok || !SameValue(value, other) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		for i := range x {
+			if !SameValue(x[i], y[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return sameScalar(a, b)
+}
+
+func sameScalar(a, b any) bool {
+	switch b.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	if a == b {
+		return true
+	}
+	switch x := a.(type) {
+	case int64:
+		y, ok := b.(float64)
+		return ok && float64(x) == y
+	case float64:
+		y, ok := b.(int64)
+		return ok && x == float64(y)
+	}
+	return false
+}

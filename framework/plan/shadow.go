@@ -1,0 +1,106 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// maxPlaces is how many places a summary names.
+const maxPlaces = 50
+
+// ShadowSummary says how a shadow resource set compares with the active ones over many objects.
+type ShadowSummary struct {
+	// Framework is the name of the framework.
+	Framework string `json:"framework,omitempty"`
+	// Shadow is the name of the resource set that is tried.
+	Shadow string `json:"shadow"`
+	// Objects is how many objects have been compared, those that can't be included.
+	Objects int `json:"objects"`
+	// Differing is for how many of them the sets differ.
+	Differing int `json:"differing"`
+	// Failed is for how many of them one of the sets can't be planned.
+	Failed int `json:"failed"`
+	// Places are where they differ, those of most objects first. There are at most 50.
+	Places []PlaceCount `json:"places,omitempty"`
+	// OtherPlaces is how many places there are beyond those.
+	OtherPlaces int `json:"otherPlaces,omitempty"`
+	// Waiting is how many objects wait for being compared. It is 0 when they were compared on demand.
+	Waiting int `json:"waiting,omitempty"`
+	// Dropped is how many objects were not compared after a reconciliation because too many waited already.
+	Dropped uint64 `json:"dropped,omitempty"`
+}
+
+// PlaceCount is a place where plans differ, and for how many objects.
+type PlaceCount struct {
+	Place
+	Objects int `json:"objects"`
+}
+
+// String returns the summary as a sentence without a full stop, such as "v2 would change 3 of 214 objects".
+func (s ShadowSummary) String() string {
+	text := fmt.Sprintf("%s would change %d of %s", s.Shadow, s.Differing, objectCount(s.Objects))
+	if s.Failed > 0 {
+		text += fmt.Sprintf(", %d can't be compared", s.Failed)
+	}
+	return text
+}
+
+func objectCount(n int) string {
+	if n == 1 {
+		return "1 object"
+	}
+	return fmt.Sprintf("%d objects", n)
+}
+
+// Summarize counts comparisons, of one framework and shadow set each, in the order in which these come first.
+func Summarize(comparisons []*Comparison) []ShadowSummary {
+	type set struct{ framework, shadow string }
+	var order []set
+	bySet := map[set][]*Comparison{}
+	for _, c := range comparisons {
+		of := set{c.Framework, c.Shadow}
+		if bySet[of] == nil {
+			order = append(order, of)
+		}
+		bySet[of] = append(bySet[of], c)
+	}
+	summaries := make([]ShadowSummary, 0, len(order))
+	for _, of := range order {
+		summaries = append(summaries, summarize(bySet[of]))
+	}
+	return summaries
+}
+
+// summarize counts the comparisons with one set.
+func summarize(comparisons []*Comparison) ShadowSummary {
+	s := ShadowSummary{Framework: comparisons[0].Framework, Shadow: comparisons[0].Shadow, Objects: len(comparisons)}
+	counts := map[Place]int{}
+	for _, c := range comparisons {
+		switch c.Verdict() {
+		case Differs:
+			s.Differing++
+		case NotComparable:
+			s.Failed++
+		}
+		for _, p := range c.Places() {
+			counts[p]++
+		}
+	}
+	s.Places, s.OtherPlaces = RankPlaces(counts)
+	return s
+}
+
+// RankPlaces returns the 50 places with the most objects, those first, and how many other places there are. Places with as
+// many objects are sorted by resource, kind, path and action.
+func RankPlaces(objects map[Place]int) (most []PlaceCount, others int) {
+	for p, n := range objects {
+		most = append(most, PlaceCount{p, n})
+	}
+	slices.SortFunc(most, func(a, b PlaceCount) int {
+		return cmp.Or(cmp.Compare(b.Objects, a.Objects), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Action, b.Action))
+	})
+	others = max(len(most)-maxPlaces, 0)
+	return slices.Clip(most[:len(most)-others]), others
+}

@@ -1,0 +1,167 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// TextOptions change what WriteText writes.
+type TextOptions struct {
+	// Color adds escape sequences for colours. ColorWanted tells whether it should. Default: none.
+	Color bool
+	// MaxValue is to how many runes a value, or a line of one, is cut. Default: 200. Negative: nothing is cut.
+	MaxValue int
+	// MaxLines is to how many lines a value of several lines is cut, or what changes in it. Default: 20. Negative: nothing
+	// is cut.
+	MaxLines int
+}
+
+const (
+	defaultMaxValue = 200
+	defaultMaxLines = 20
+)
+
+// WriteText writes plans for people to read: what is created with a green "+", what is updated with a yellow "~" and
+// below it the fields that change, what is deleted with a red "-", and last a line such as "2 to create, 1 to update, 0
+// to delete". Of several plans, those that change nothing are only counted, and of a created object the fields by which a
+// resource of this module finds it again are one line, which names the owner.
+//
+// Nothing in a plan can drive the terminal: control characters are written as \u and their number. The text is for people
+// and may look different in a later version; for programs there is WriteJSON.
+func WriteText(w io.Writer, plans []*Plan, options TextOptions) error {
+	p := newPrinter(options)
+	var sum Counts
+	quiet := 0
+	for _, plan := range plans {
+		sum = sum.Add(plan.Counts())
+		if len(plans) > 1 && plan.quiet() {
+			quiet++
+			continue
+		}
+		p.plan(plan)
+		p.blank()
+	}
+	if quiet > 0 {
+		p.line(0, faint, fmt.Sprintf("%d of %d objects need no change", quiet, len(plans)))
+		p.blank()
+	}
+	p.line(0, bold, sum.String())
+	_, err := w.Write(p.out.Bytes())
+	return err
+}
+
+// quiet tells whether there is nothing to say about the plan.
+func (p *Plan) quiet() bool {
+	if p.Outcome != Planned {
+		return false
+	}
+	for _, r := range p.Resources {
+		if !r.quiet() {
+			return false
+		}
+	}
+	return true
+}
+
+func (r Resource) quiet() bool {
+	return len(r.Changes) == 0 && !r.Opaque && r.Skipped == "" && r.Error == ""
+}
+
+// printer writes the lines of a text.
+type printer struct {
+	options TextOptions
+	out     bytes.Buffer
+}
+
+func newPrinter(options TextOptions) *printer {
+	if options.MaxValue == 0 {
+		options.MaxValue = defaultMaxValue
+	}
+	if options.MaxLines == 0 {
+		options.MaxLines = defaultMaxLines
+	}
+	return &printer{options: options}
+}
+
+// line writes a line. The text is escaped already.
+func (p *printer) line(indent int, s style, text string) {
+	p.out.WriteString(strings.Repeat("  ", indent))
+	if p.options.Color && s != regular {
+		fmt.Fprintf(&p.out, "\x1b[%sm%s\x1b[0m\n", s, text)
+		return
+	}
+	p.out.WriteString(text + "\n")
+}
+
+func (p *printer) blank() { p.out.WriteByte('\n') }
+
+func (p *printer) plan(plan *Plan) {
+	about := []string{string(plan.Event)}
+	if plan.Framework != "" {
+		about = append(about, "framework "+plan.Framework)
+	}
+	if plan.ResourceSet != "" {
+		about = append(about, "resource set "+plan.ResourceSet)
+	}
+	p.line(0, bold, Escape(fmt.Sprintf("%s (%s)", plan.Object, strings.Join(about, ", "))))
+	switch plan.Outcome {
+	case Failed:
+		p.line(1, red, "failed: "+Escape(plan.Reason))
+	case Canceled:
+		p.line(1, yellow, "cancelled: "+Escape(plan.Reason))
+	case Ignored:
+		p.line(1, faint, "left alone: "+Escape(plan.Reason))
+	}
+	if len(plan.Resources) == 0 && plan.Outcome == Planned {
+		p.line(1, faint, "nothing to do")
+	}
+	for _, r := range plan.Resources {
+		p.resource(r)
+	}
+}
+
+func (p *printer) resource(r Resource) {
+	name := Escape(r.Name)
+	if r.quiet() {
+		p.line(1, faint, name+": nothing to do")
+		return
+	}
+	p.line(1, regular, name)
+	for _, c := range r.Changes {
+		p.change(c)
+	}
+	if r.Opaque {
+		p.line(2, yellow, "? runs, and can't tell what it would change")
+	}
+	if r.Skipped != "" {
+		p.line(2, faint, "skipped: "+Escape(r.Skipped))
+	}
+	if r.Error != "" {
+		p.line(2, red, "error: "+Escape(r.Error))
+	}
+}
+
+func (p *printer) change(c Change) {
+	mark := marks[c.Action]
+	about := Escape(c.Object.String())
+	if c.Description != "" {
+		about = strings.TrimPrefix(about+": "+p.short(Escape(c.Description)), ": ")
+	}
+	p.line(2, mark.style, strings.TrimSpace(mark.text+" "+about))
+	owner, fields := ownerAndRest(c)
+	if owner != nil {
+		p.field(FieldChange{Path: "owner", New: owner})
+	}
+	for _, f := range fields {
+		p.field(f)
+	}
+}
+
+func (p *printer) short(text string) string {
+	if p.options.MaxValue < 0 {
+		return text
+	}
+	return cut(text, p.options.MaxValue)
+}

@@ -1,0 +1,36 @@
+package plan
+
+import "strings"
+
+// Where objectresource, configmapresource and secretresource write whose an object is.
+var (
+	ownerPlace      = "metadata.annotations" + Segment("operatorkit.io/owner")
+	ownershipPlaces = []string{
+		ownerPlace, "metadata.annotations" + Segment("operatorkit.io/resource"), "metadata.labels" + Segment("operatorkit.io/owner"),
+	}
+)
+
+// ownerAndRest tells in one value whose a created object is, such as "Website.example.com/default/home", and returns the
+// fields without those that say the same, for programs: the marks, and the reference to this owner. Of objects that have no
+// such mark it returns all fields.
+func ownerAndRest(c Change) (owner any, rest []FieldChange) {
+	if c.Action != Create {
+		return nil, c.Fields
+	}
+	places := ownershipPlaces
+	for _, f := range c.Fields {
+		if name, ok := f.New.(string); ok && f.Path == ownerPlace && !f.Sensitive {
+			owner = name
+			places = append(places[:len(places):len(places)], "metadata.ownerReferences[name="+name[strings.LastIndex(name, "/")+1:]+"]")
+		}
+	}
+	if owner == nil {
+		return nil, c.Fields
+	}
+	for _, f := range c.Fields {
+		if !Below(f.Path, places...) {
+			rest = append(rest, f)
+		}
+	}
+	return owner, rest
+}

@@ -1,0 +1,160 @@
+package plan
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+)
+
+// thing is one thing in a part of a patch, or in a state.
+type thing struct {
+	value reflect.Value
+	// place is where it stands, such as a key of a map or "[2]". It is empty for a part that is one thing.
+	place string
+	// listed is set for the elements of slices and arrays.
+	listed bool
+}
+
+// thingsIn returns the things of which a value consists, in its order.
+func thingsIn(value any) []thing {
+	var things []thing
+	collect(thing{value: reflect.ValueOf(value)}, nil, func(t thing) { things = append(things, t) })
+	return things
+}
+
+func collect(t thing, p path, found func(thing)) {
+	v := t.value
+	for v.IsValid() && v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if !v.IsValid() || nillable(v) && v.IsNil() {
+		return
+	}
+	t.value = v
+	if p.holds(v) || describesItself(v) {
+		found(t)
+		return
+	}
+	if l, ok := as[kruntime.Object](v); ok && meta.IsListType(l) {
+		if items, err := meta.ExtractList(l); err == nil {
+			collect(thing{value: reflect.ValueOf(items), place: t.place}, p, found)
+			return
+		}
+	}
+	p = p.with(v)
+	switch {
+	case !container(v):
+		found(t)
+	case v.Kind() == reflect.Pointer:
+		collect(thing{value: v.Elem(), place: t.place}, p, found)
+	case v.Kind() == reflect.Map:
+		for _, e := range entriesOf(v) {
+			collect(thing{value: e.value, place: join(t.place, e.key)}, p, found)
+		}
+	default:
+		for i := range v.Len() {
+			place := fmt.Sprintf("%s[%d]", t.place, i)
+			collect(thing{value: v.Index(i), place: place, listed: true}, p, found)
+		}
+	}
+}
+
+// describesItself tells whether a value is one thing whatever its form.
+func describesItself(v reflect.Value) bool {
+	if _, ok := kubernetesObject(v); ok {
+		return true
+	}
+	return implements[Changer](v) || implements[Describer](v) || implements[Confidential](v)
+}
+
+// container tells whether a value has elements, each of which is a thing. Bytes are no elements, such as those of an address.
+func container(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Map:
+		return true
+	case reflect.Slice, reflect.Array:
+		return v.Type().Elem().Kind() != reflect.Uint8
+	case reflect.Pointer:
+		return container(v.Elem())
+	}
+	return false
+}
+
+func nillable(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		return true
+	}
+	return false
+}
+
+// as returns the value as a T, if it or a pointer to it is one.
+func as[T any](v reflect.Value) (T, bool) {
+	if t, ok := v.Interface().(T); ok {
+		return t, true
+	}
+	var none T
+	if v.Kind() == reflect.Pointer || !reflect.PointerTo(v.Type()).Implements(reflect.TypeFor[T]()) {
+		return none, false
+	}
+	return addressable(v).Addr().Interface().(T), true
+}
+
+func implements[T any](v reflect.Value) bool {
+	t := v.Type()
+	return t.Implements(reflect.TypeFor[T]()) || t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(reflect.TypeFor[T]())
+}
+
+// addressable returns the value itself, or a copy of it, whose address can be taken.
+func addressable(v reflect.Value) reflect.Value {
+	if v.CanAddr() {
+		return v
+	}
+	c := reflect.New(v.Type()).Elem()
+	c.Set(v)
+	return c
+}
+
+// entry is an entry of a map.
+type entry struct {
+	key   string
+	value reflect.Value
+}
+
+// entriesOf returns the entries of a map, sorted by key.
+func entriesOf(m reflect.Value) []entry {
+	entries := make([]entry, 0, m.Len())
+	for _, key := range m.MapKeys() {
+		entries = append(entries, entry{keyText(key), m.MapIndex(key)})
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	return entries
+}
+
+// keyText is how encoding/json writes a key, and for other types how fmt does.
+func keyText(key reflect.Value) string {
+	for key.Kind() == reflect.Interface {
+		key = key.Elem()
+	}
+	if key.Kind() == reflect.String {
+		return key.String()
+	}
+	if m, ok := key.Interface().(encoding.TextMarshaler); ok {
+		if text, err := m.MarshalText(); err == nil {
+			return string(text)
+		}
+	}
+	return fmt.Sprint(key.Interface())
+}
+
+func join(place, key string) string {
+	if place == "" {
+		return key
+	}
+	return place + "/" + key
+}

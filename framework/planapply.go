@@ -1,0 +1,107 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// Why a plan is not applied, to be found with errors.Is.
+var (
+	// ErrPlanChanged: the reconciliation would not do what the plan says, because the object or something else has
+	// changed since.
+	ErrPlanChanged = errors.New("the plan is not the same any more")
+	// ErrPlanIncomplete: the plan does not say everything that the reconciliation would do.
+	ErrPlanIncomplete = errors.New("the plan is not complete")
+	// ErrDeletionUnfinished: what the plan says was done, but the deletion of the object waits for something: a resource
+	// cancelled it, keeps the finalizer, or is not allowed to delete.
+	ErrDeletionUnfinished = errors.New("the deletion is not finished")
+)
+
+// CheckPlan tells whether the next reconciliation would do exactly what a plan of this framework says. If it would not,
+// the error has ErrPlanChanged or ErrPlanIncomplete in its chain, and says how they differ. Nothing is changed.
+func (f *Framework) CheckPlan(ctx context.Context, saved *plan.Plan) error {
+	_, err := f.check(ctx, saved)
+	return err
+}
+
+// check is CheckPlan, and returns the object that it was checked for.
+func (f *Framework) check(ctx context.Context, saved *plan.Plan) (obj any, err error) {
+	if err := f.complete(saved); err != nil {
+		return nil, fmt.Errorf("plan of %s: %w", saved.Object, err)
+	}
+	key := informer.Key{Namespace: saved.Object.Namespace, Name: saved.Object.Name}
+	obj, exists, err := f.source.Get(key)
+	if err != nil {
+		return nil, fmt.Errorf("read %s from source %q: %w", keyString(key), f.source.Name(), err)
+	}
+	if !exists {
+		return nil, fmt.Errorf("plan of %s: %w: there is no such object", saved.Object, ErrPlanChanged)
+	}
+	now, err := f.PlanObject(ctx, informer.Copy(obj))
+	if err != nil {
+		return nil, fmt.Errorf("plan of %s: %w", saved.Object, err)
+	}
+	if diff := plan.Difference(saved, now); diff != "" {
+		return nil, fmt.Errorf("plan of %s: %w:\n%s", saved.Object, ErrPlanChanged, diff)
+	}
+	return obj, nil
+}
+
+// complete is an error for plans that do not say everything.
+func (f *Framework) complete(saved *plan.Plan) error {
+	if saved.Framework != f.Name() {
+		return fmt.Errorf("%w: it is one of framework %q, not of %q", ErrExecutionFailed, saved.Framework, f.Name())
+	}
+	if saved.Outcome == plan.Failed {
+		return fmt.Errorf("%w: %s", ErrPlanIncomplete, saved.Reason)
+	}
+	for _, r := range saved.Resources {
+		if r.Opaque {
+			return fmt.Errorf("%w: resource %q can't tell what it would do: let it implement framework.Planner", ErrPlanIncomplete, r.Name)
+		}
+	}
+	return nil
+}
+
+// ApplyPlan carries out the reconciliation of one object, with finalizers and all, if it does exactly what a plan says.
+// Everything is computed anew and compared twice. The whole plan is, before anything is done: when it is not the same any
+// more nothing has been changed, and the error has ErrPlanChanged in its chain and says how they differ. Then
+// every resource is compared once more when its turn comes, and what a CRUD resource applies is the very patch that was
+// compared: a resource whose changes differ by then changes nothing and ends the reconciliation with such an error. So it
+// goes with one that depends on what an earlier resource has done; plan again then, and apply the rest.
+//
+// A plan that is ignored because the object is left alone does nothing. Plans that failed, or have resources that can't
+// tell what they would do, are refused with ErrPlanIncomplete.
+//
+// The sources must be synced and the framework must not be run, neither before nor at the same time: that would reconcile
+// the object. It may be called for different objects at the same time.
+func (f *Framework) ApplyPlan(ctx context.Context, saved *plan.Plan) error {
+	if f.begun.Load() {
+		return fmt.Errorf("apply plan of %s: %w: the framework is run and reconciles the object itself", saved.Object, ErrExecutionFailed)
+	}
+	obj, err := f.check(ctx, saved)
+	if err != nil || saved.Outcome == plan.Ignored {
+		return err
+	}
+	key := informer.Key{Namespace: saved.Object.Namespace, Name: saved.Object.Name}
+	ctx = context.WithValue(ctx, approvalKey{}, &approval{saved})
+	var res result
+	if saved.Event == plan.DeleteEvent {
+		res = f.reconcileDeletion(ctx, key, obj)
+	} else {
+		res = f.update(ctx, key, obj)
+	}
+	switch {
+	case res.err != nil:
+		return fmt.Errorf("apply plan: %w", res.err)
+	case res.outcome == Ignored:
+		return fmt.Errorf("apply plan of %s: %w: %s", saved.Object, ErrPlanChanged, res.reason)
+	case res.outcome == Waiting:
+		return fmt.Errorf("apply plan of %s: %w", saved.Object, ErrDeletionUnfinished)
+	}
+	return nil
+}

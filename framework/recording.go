@@ -1,0 +1,218 @@
+package framework
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
+	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
+	"github.com/operatorkit/operatorkit/context/requeuecontext"
+	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
+	"github.com/operatorkit/operatorkit/context/updatenecessarycontext"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// Why an object is left alone, and why a resource does not run to its end.
+const (
+	reasonGone          = "there is no such object"
+	reasonPaused        = "it is paused by an annotation"
+	reasonNoResourceSet = "no resource set handles it"
+	reasonNotOurs       = "it is being deleted and does not have the finalizer of this framework"
+	reasonProcessed     = "its deletion has been processed"
+	reasonUnselected    = "the source does not select it any more"
+
+	reasonNotReached             = "not reached"
+	reasonResourceCanceled       = "the resource is cancelled"
+	reasonReconciliationCanceled = "the reconciliation is cancelled"
+	reasonNoUpdates              = "updates are not allowed"
+	reasonNoDeletion             = "the deletion is not allowed"
+)
+
+// recording is a Record while the reconciliation goes on. All methods may be called on nil, and do nothing then. Times are
+// since the epoch of the framework's metrics until it ends.
+type recording struct {
+	// mu is for authors who run steps in goroutines of their own, even some that outlive the reconciliation.
+	mu     sync.Mutex
+	ended  bool
+	record Record
+}
+
+// begin notes the resources that are to run.
+func (r *recording) begin(set *ResourceSet) {
+	if r == nil {
+		return
+	}
+	r.record.ResourceSet = set.name
+	r.record.Resources = make([]ResourceRecord, len(set.resources))
+	for i, p := range set.planners {
+		r.record.Resources[i] = ResourceRecord{Name: p.name, Skipped: reasonNotReached}
+	}
+}
+
+// planned notes what was planned in place of being done.
+func (r *recording) planned(p *plan.Plan) {
+	if r == nil {
+		return
+	}
+	r.record.ResourceSet = p.ResourceSet
+	for _, of := range p.Resources {
+		r.record.Resources = append(r.record.Resources, ResourceRecord{
+			Name: of.Name, Skipped: of.Skipped, Error: of.Error, Changes: slices.Clone(of.Changes),
+		})
+	}
+}
+
+// lock returns what is recorded of a resource, which is the caller's until unlock. It is nil when it is too late.
+func (r *recording) lock(place int) *ResourceRecord {
+	r.mu.Lock()
+	if r.ended || place >= len(r.record.Resources) {
+		return nil
+	}
+	return &r.record.Resources[place]
+}
+
+func (r *recording) unlock() { r.mu.Unlock() }
+
+// reached notes that a resource begins.
+func (r *recording) reached(place int) {
+	if r == nil {
+		return
+	}
+	defer r.unlock()
+	if of := r.lock(place); of != nil {
+		of.Skipped = ""
+	}
+}
+
+// left notes how a resource ended.
+func (r *recording) left(s *scope) {
+	if r == nil {
+		return
+	}
+	defer r.unlock()
+	of := r.lock(s.place)
+	switch {
+	case of == nil || of.Error != "" || of.Skipped != "":
+	case resourcecanceledcontext.IsCanceled(s):
+		of.Skipped = reasonResourceCanceled
+	case reconciliationcanceledcontext.IsCanceled(s):
+		of.Skipped = reasonReconciliationCanceled
+	}
+}
+
+// skipped notes why a part of a patch is not applied.
+func (r *recording) skipped(place int, why string) {
+	if r == nil {
+		return
+	}
+	defer r.unlock()
+	if of := r.lock(place); of != nil {
+		of.Skipped = why
+	}
+}
+
+// step notes a step that has ended. The one that all of a resource happens in stands for the resource itself.
+func (r *recording) step(s *scope, info StepInfo, start, took time.Duration, attempts int, err error) {
+	defer r.unlock()
+	of := r.lock(s.place)
+	if of == nil {
+		return
+	}
+	if info.Resource == s.resource && (info.Step == StepEnsureCreated || info.Step == StepEnsureDeleted) {
+		of.Start, of.Duration = start, took
+		if err != nil {
+			of.Error = err.Error()
+		}
+		return
+	}
+	if of.Steps == nil {
+		of.Steps = make([]StepRecord, 0, 3) // those of a CRUD resource that finds nothing to change
+	}
+	step := StepRecord{Step: info.Step, Start: start, Duration: took, Failed: err != nil}
+	if info.Resource != s.resource {
+		step.Resource = info.Resource
+	}
+	if attempts > 1 {
+		step.Attempts = attempts
+	}
+	of.Steps = append(of.Steps, step)
+}
+
+// end makes the times of the record those that people know.
+func (r *recording) end(epoch time.Time, start, now time.Duration) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	r.record.Started, r.record.Duration = epoch.Add(start), now-start
+	for i := range r.record.Resources {
+		of := &r.record.Resources[i]
+		if of.Skipped == reasonNotReached {
+			continue
+		}
+		of.Start -= start
+		for j := range of.Steps {
+			of.Steps[j].Start -= start
+		}
+	}
+}
+
+// recordSkipped notes why a part of a patch is not applied.
+func recordSkipped(s *scope, why string) {
+	if s != nil {
+		s.reconciliation.recording.skipped(s.place, why)
+	}
+}
+
+// observe hands the record of a reconciliation that has ended to the observer. next is after which time the object is
+// looked at again; 0 is never.
+func (f *Framework) observe(key informer.Key, res result, why *waited, next time.Duration) {
+	if f.config.Observer == nil {
+		return
+	}
+	record := f.recordOf(key, res)
+	record.Framework, record.Key = f.Name(), key
+	record.Outcome, record.Reason = res.outcome, res.reason
+	if res.err != nil {
+		record.Error = res.err.Error()
+	}
+	if next > 0 {
+		record.NextTry = time.Now().Add(next)
+	}
+	why.describe(record, f.queue.epoch)
+	f.config.Observer.Observe(record)
+}
+
+// recordOf returns what was recorded. Where there was no object to reconcile, that is next to nothing.
+func (f *Framework) recordOf(key informer.Key, res result) *Record {
+	r := res.reconciliation
+	if r == nil || r.recording == nil {
+		return &Record{Object: plan.Object{Namespace: key.Namespace, Name: key.Name}, Started: time.Now()}
+	}
+	record := &r.recording.record
+	record.Object, record.Event, record.Loop = objectOf(r.object, key), plan.Event(r.event), r.loop
+	record.Signals = signalsOf(r)
+	return record
+}
+
+// signalsOf returns the signals that were set, in words.
+func signalsOf(r *reconciliation) []string {
+	var signals []string
+	note := func(set bool, words string) {
+		if set {
+			signals = append(signals, words)
+		}
+	}
+	note(reconciliationcanceledcontext.IsCanceled(r), "reconciliation cancelled")
+	note(finalizerskeptcontext.IsKept(r), "finalizers kept")
+	note(r.held.Load(), "deletion not allowed")
+	note(updatenecessarycontext.IsUpdateNecessary(r), "update necessary")
+	if after, ok := requeuecontext.After(r); ok {
+		note(true, "look again after "+after.String())
+	}
+	return slices.Clip(signals)
+}

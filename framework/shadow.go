@@ -1,0 +1,94 @@
+package framework
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// ShadowObject is an object for which a shadow resource set differs from the active one, or can't be compared with it.
+type ShadowObject struct {
+	// Key names the object.
+	Key informer.Key
+	// Verdict is how the last comparison came out.
+	Verdict plan.Verdict
+	// Comparison is that comparison, which must not be changed. It is nil when too many are kept already: PlanShadows makes
+	// a new one.
+	Comparison *plan.Comparison
+}
+
+// Shadows returns for each shadow resource set, in the order of the router, what the comparisons after reconciliations
+// have found so far: for how many objects it differs from the active set, and where. It is empty without shadows.
+//
+// An object is compared a second after a successful reconciliation of it, and when no other object waits for one. It is
+// forgotten when it is gone, or when no set or the shadow itself handles it any more.
+func (f *Framework) Shadows() []plan.ShadowSummary {
+	if f.shadows == nil {
+		return nil
+	}
+	var summaries []plan.ShadowSummary
+	for _, r := range f.shadows.records {
+		summary := f.shadows.summary(r)
+		summary.Framework = f.Name()
+		summaries = append(summaries, summary)
+	}
+	return summaries
+}
+
+// ShadowObjects returns the objects for which a shadow resource set differs from the active one, or can't be compared with
+// it, sorted by namespace and name. The details of at most 1000 objects are kept for each set.
+func (f *Framework) ShadowObjects(set string) []ShadowObject {
+	if f.shadows == nil {
+		return nil
+	}
+	objects := f.shadows.objects(set)
+	slices.SortFunc(objects, func(a, b ShadowObject) int {
+		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+	})
+	return objects
+}
+
+// ShadowsOf returns the last comparisons of an object that did not come out equal, in the order of the shadow sets. They
+// must not be changed.
+func (f *Framework) ShadowsOf(key informer.Key) []*plan.Comparison {
+	if f.shadows == nil {
+		return nil
+	}
+	return f.shadows.of(key)
+}
+
+// PlanShadows compares, for an object of the source, the plan of every shadow resource set that handles it with the plan of
+// the active set, in the order of the router. It changes nothing: neither the object, nor what Shadows returns. What goes
+// wrong in a resource is in the comparison; the error is one for which apierrors.IsNotFound holds when there is no such
+// object, that of the source when the object can't be read, or that of ctx. Objects that are left alone, because they are
+// paused or no set handles them, have no comparisons. It may be called as Plan may.
+func (f *Framework) PlanShadows(ctx context.Context, key informer.Key) ([]*plan.Comparison, error) {
+	if last, ok := f.tombstones.first(key); ok {
+		return f.compareSets(ctx, subject{deleteEvent, key, informer.Copy(last)})
+	}
+	obj, exists, err := f.source.Get(key)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("compare shadows of %s: read it from source %q: %w", keyString(key), f.source.Name(), err)
+	case !exists:
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.source.Name()}, keyString(key))
+	}
+	return f.PlanObjectShadows(ctx, obj)
+}
+
+// PlanObjectShadows is PlanShadows for an object that need not be in the source, such as one that is only about to be
+// created. The object belongs to the framework afterwards.
+func (f *Framework) PlanObjectShadows(ctx context.Context, obj any) ([]*plan.Comparison, error) {
+	s := subjectOf(obj)
+	if f.leftAlone(s.event, s.key, obj) != "" {
+		return nil, nil
+	}
+	return f.compareSets(ctx, s)
+}

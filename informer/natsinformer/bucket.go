@@ -1,0 +1,264 @@
+package natsinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// BucketConfig describes a [Bucket].
+type BucketConfig[T Entity] struct {
+	// JetStream is the connection. Required.
+	JetStream jetstream.JetStream
+	// Name is the name of the bucket. Required.
+	Name string
+	// Codec encodes and decodes the values. Default: JSON.
+	Codec Codec[T]
+	// Fence is asked before every write; its error refuses the write. A controller with several replicas gives the Check
+	// of its operator.Fence, so that a leader that has lost its lease without knowing it can't write. Default: none.
+	Fence func() error
+}
+
+// Bucket is a typed view of a JetStream key-value bucket. It holds nothing: every call asks the server, and a bucket that
+// is made, or made anew, later on is found then. All methods are safe for concurrent use.
+//
+// Errors are those of Kubernetes clients: apierrors.IsNotFound for a key that has no value, IsAlreadyExists for one that
+// has, IsConflict when the entry has another revision than the entity that was given. The server's own errors are in the
+// chain.
+type Bucket[T Entity] struct {
+	config BucketConfig[T]
+	copier *copier
+	// opened is the bucket once it has been found. It names subjects only, and so outlives the bucket.
+	opened atomic.Pointer[opened]
+}
+
+// opened is what is known of a bucket without asking again.
+type opened struct {
+	kv jetstream.KeyValue
+	// markerTTL is how long purge markers stay; 0 means for ever.
+	markerTTL time.Duration
+}
+
+// NewBucket returns the view. It sends no request. The error names each faulty field and wraps informer.ErrInvalidConfig.
+func NewBucket[T Entity](config BucketConfig[T]) (*Bucket[T], error) {
+	var faults []string
+	if config.JetStream == nil {
+		faults = append(faults, "JetStream must not be nil")
+	}
+	if config.Name == "" {
+		faults = append(faults, "Name must not be empty")
+	}
+	if !embedsMeta[T]() {
+		faults = append(faults, fmt.Sprintf("T must be a pointer to a struct that embeds natsinformer.Meta by value, is %s", reflect.TypeFor[T]()))
+	}
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("%w: natsinformer.BucketConfig: %s", informer.ErrInvalidConfig, strings.Join(faults, "; "))
+	}
+	if config.Codec == nil {
+		config.Codec = JSON[T]{}
+	}
+	b := &Bucket[T]{config: config}
+	b.copier = &copier{copy: b.copyOuter}
+	return b, nil
+}
+
+// Name returns the name of the bucket.
+func (b *Bucket[T]) Name() string { return b.config.Name }
+
+// Get returns the entity of a key.
+func (b *Bucket[T]) Get(ctx context.Context, key string) (T, error) {
+	var none T
+	bucket, err := b.open(ctx)
+	if err != nil {
+		return none, err
+	}
+	entry, err := bucket.kv.Get(ctx, key)
+	if err != nil {
+		return none, b.failed("get", key, err)
+	}
+	return b.decode(key, entry.Revision(), entry.Value())
+}
+
+// Create stores a new entity under its name. It sets the entity's UID, Generation and CreationTimestamp, where they are
+// not set, and its revision.
+func (b *Bucket[T]) Create(ctx context.Context, entity T) error {
+	entity.EntityMeta().stamp(uuid.NewUUID(), time.Now())
+	return b.write(ctx, "create", entity, func(kv jetstream.KeyValue, key string, data []byte) (uint64, error) {
+		return kv.Create(ctx, key, data)
+	})
+}
+
+// Update stores an entity in place of the one that was read: the entry must still have its revision. It sets the new one.
+func (b *Bucket[T]) Update(ctx context.Context, entity T) error {
+	if entity.EntityMeta().revision == 0 {
+		return fmt.Errorf("update %s in bucket %s: the entity has no revision: get it from the bucket first, or create it",
+			entity.GetName(), b.config.Name)
+	}
+	entity.EntityMeta().stamp(uuid.NewUUID(), time.Now())
+	return b.write(ctx, "update", entity, func(kv jetstream.KeyValue, key string, data []byte) (uint64, error) {
+		return kv.Update(ctx, key, data, entity.EntityMeta().revision)
+	})
+}
+
+// RequestDeletion asks for the deletion of an entity by setting its DeletionTimestamp. Whoever reconciles the bucket's
+// entities cleans up and removes the entry then. An entity that is gone, or was asked for before, is not an error.
+func (b *Bucket[T]) RequestDeletion(ctx context.Context, key string) error {
+	for {
+		entity, err := b.Get(ctx, key)
+		if apierrors.IsNotFound(err) || err == nil && entity.GetDeletionTimestamp() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		now := metav1.NewTime(time.Now().UTC().Truncate(time.Second))
+		entity.EntityMeta().DeletionTimestamp = &now
+		err = b.Update(ctx, entity)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// Delete removes an entity at once, whatever its finalizers, and leaves the earlier values of its key in the history. The
+// entry must still have the entity's revision; one that is gone is not an error.
+func (b *Bucket[T]) Delete(ctx context.Context, entity T) error {
+	return b.remove(ctx, byDelete, entity)
+}
+
+// Purge removes an entity at once, whatever its finalizers, and the history of its key. The entry must still have the
+// entity's revision; one that is gone is not an error. What stays is a marker that tells watchers, for ever or, if the
+// bucket has a LimitMarkerTTL, for that long.
+func (b *Bucket[T]) Purge(ctx context.Context, entity T) error {
+	return b.remove(ctx, byPurge, entity)
+}
+
+// write encodes an entity, has it stored, and sets its revision.
+func (b *Bucket[T]) write(ctx context.Context, verb string, entity T, store func(kv jetstream.KeyValue, key string, data []byte) (uint64, error)) error {
+	key := entity.GetName()
+	bucket, err := b.openToWrite(ctx, verb, key)
+	if err != nil {
+		return err
+	}
+	data, err := b.config.Codec.Encode(entity)
+	if err != nil {
+		return fmt.Errorf("%s %s in bucket %s: encode: %w", verb, key, b.config.Name, err)
+	}
+	revision, err := store(bucket.kv, key, data)
+	if err != nil {
+		return b.failed(verb, key, err)
+	}
+	entity.EntityMeta().revision, entity.EntityMeta().copier = revision, b.copier
+	return nil
+}
+
+// remove removes an entity, for which a key that has no value is as good.
+func (b *Bucket[T]) remove(ctx context.Context, how removal, entity T) error {
+	key, revision := entity.GetName(), entity.EntityMeta().revision
+	if revision == 0 {
+		return fmt.Errorf("%s %s in bucket %s: the entity has no revision: get it from the bucket first", how.verb, key, b.config.Name)
+	}
+	err := b.removeRevision(ctx, how, key, revision)
+	if apierrors.IsConflict(err) {
+		if _, now := b.Get(ctx, key); apierrors.IsNotFound(now) {
+			return nil
+		}
+	}
+	return err
+}
+
+// removal is a way to remove an entry.
+type removal struct {
+	verb string
+	do   func(jetstream.KeyValue, context.Context, string, ...jetstream.KVDeleteOpt) error
+	// expires says that the marker may have a lifetime.
+	expires bool
+}
+
+var (
+	byDelete = removal{verb: "delete", do: jetstream.KeyValue.Delete}
+	byPurge  = removal{verb: "purge", do: jetstream.KeyValue.Purge, expires: true}
+)
+
+// removeRevision puts a marker in the place of the newest message of a key, which must have that revision.
+func (b *Bucket[T]) removeRevision(ctx context.Context, how removal, key string, revision uint64) error {
+	bucket, err := b.openToWrite(ctx, how.verb, key)
+	if err != nil {
+		return err
+	}
+	options := []jetstream.KVDeleteOpt{jetstream.LastRevision(revision)}
+	if how.expires && bucket.markerTTL > 0 {
+		options = append(options, jetstream.PurgeTTL(bucket.markerTTL))
+	}
+	err = how.do(bucket.kv, ctx, key, options...)
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		// It may be another bucket by now, whose markers have no lifetime.
+		b.opened.Store(nil)
+	}
+	return b.failed(how.verb, key, err)
+}
+
+// openToWrite opens the bucket unless the fence is closed.
+func (b *Bucket[T]) openToWrite(ctx context.Context, verb, key string) (*opened, error) {
+	if b.config.Fence != nil {
+		if err := b.config.Fence(); err != nil {
+			return nil, fmt.Errorf("%s %s in bucket %s: %w", verb, key, b.config.Name, err)
+		}
+	}
+	return b.open(ctx)
+}
+
+func (b *Bucket[T]) open(ctx context.Context) (*opened, error) {
+	if bucket := b.opened.Load(); bucket != nil {
+		return bucket, nil
+	}
+	kv, status, err := b.inspect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bucket := &opened{kv: kv, markerTTL: status.LimitMarkerTTL()}
+	b.opened.Store(bucket)
+	return bucket, nil
+}
+
+// inspect asks for the bucket as it is now.
+func (b *Bucket[T]) inspect(ctx context.Context) (jetstream.KeyValue, jetstream.KeyValueStatus, error) {
+	kv, err := b.config.JetStream.KeyValue(ctx, b.config.Name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open bucket %s: %w", b.config.Name, err)
+	}
+	status, err := kv.Status(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("inspect bucket %s: %w", b.config.Name, err)
+	}
+	return kv, status, nil
+}
+
+// failed gives an error of the server the kind that it has in Kubernetes.
+func (b *Bucket[T]) failed(verb, key string, err error) error {
+	entries := schema.GroupResource{Resource: "entries of bucket " + b.config.Name}
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		err = fmt.Errorf("%w (%w)", apierrors.NewNotFound(entries, key), err)
+	case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
+		err = fmt.Errorf("%w (%w)", apierrors.NewConflict(entries, key, errors.New("it has another revision by now")), err)
+	case errors.Is(err, jetstream.ErrKeyExists):
+		err = fmt.Errorf("%w (%w)", apierrors.NewAlreadyExists(entries, key), err)
+	}
+	return fmt.Errorf("%s %s in bucket %s: %w", verb, key, b.config.Name, err)
+}

@@ -1,0 +1,131 @@
+package natsinformer
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+var (
+	_ informer.Source     = (*Source[Entity])(nil)
+	_ informer.LiveReader = (*Source[Entity])(nil)
+	_ informer.Remover    = (*Source[Entity])(nil)
+)
+
+// historyBatch is how many keys are asked for at once.
+const historyBatch = 200
+
+// validKey is what the client library takes for a key.
+var validKey = regexp.MustCompile(`^[-/_=.a-zA-Z0-9]+$`)
+
+// Remove implements [informer.Remover]. An entity with a deletion timestamp is purged, unless there are finalizers on it. Of
+// an entity that was plainly deleted, the delete marker and the earlier values are purged, so that the deletion is not
+// announced again after a restart. Anything else is left alone.
+func (s *Source[T]) Remove(ctx context.Context, obj any) error {
+	entity, ok := obj.(T)
+	if !ok {
+		return fmt.Errorf("remove from source %q: a %T is not one of its entities", s.Name(), obj)
+	}
+	meta := entity.EntityMeta()
+	switch {
+	case meta.gone && meta.revision != 0:
+		return s.removeMarker(ctx, entity)
+	case meta.gone, meta.DeletionTimestamp == nil, len(meta.Finalizers) > 0:
+		return nil
+	}
+	err := s.bucket.Purge(ctx, entity)
+	if !apierrors.IsConflict(err) {
+		return err
+	}
+	if now, getErr := s.bucket.Get(ctx, entity.GetName()); getErr == nil && replaces(now, entity) {
+		return nil
+	}
+	return err
+}
+
+// removeMarker purges the delete marker of an entity that is gone, or a later one of the same key. A key that has a value
+// again has nothing to be removed.
+func (s *Source[T]) removeMarker(ctx context.Context, gone T) error {
+	key, revision := gone.GetName(), gone.EntityMeta().revision
+	for {
+		err := s.bucket.removeRevision(ctx, byPurge, key, revision)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		later, err := s.bucket.marker(ctx, key)
+		if err != nil || later <= revision {
+			return err
+		}
+		revision = later
+	}
+}
+
+// marker returns the revision of the delete marker that a key has, or 0 if it has none.
+func (b *Bucket[T]) marker(ctx context.Context, key string) (uint64, error) {
+	bucket, err := b.open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	l := newListing(math.MaxUint64)
+	if err := list(ctx, bucket.kv, []string{key}, l, func(jetstream.KeyValueEntry) {}); err != nil {
+		return 0, b.failed("look for the marker of", key, err)
+	}
+	newest, ok := l.newest[key]
+	if !ok || newest.Operation() != jetstream.KeyValueDelete {
+		return 0, nil
+	}
+	return newest.Revision(), nil
+}
+
+// deletedBefore returns the last values of the entries that the first listing shows as deleted: that was while nobody was
+// watching, and nobody may have processed it. A bucket without history does not know them, and a purge leaves none.
+func (s *session[T]) deletedBefore(ctx context.Context) ([]T, error) {
+	if s.source.Status().Synced || s.before.history <= 1 {
+		return nil, nil
+	}
+	var keys []string
+	for key, entry := range s.listing.newest {
+		if entry.Operation() == jetstream.KeyValueDelete && s.source.config.Filter(key) && validKey.MatchString(key) {
+			keys = append(keys, key)
+		}
+	}
+	values := map[string]jetstream.KeyValueEntry{}
+	for batch := range slices.Chunk(keys, historyBatch) {
+		err := list(ctx, s.kv, slices.Clone(batch), newListing(math.MaxUint64), func(entry jetstream.KeyValueEntry) {
+			if entry.Operation() == jetstream.KeyValuePut {
+				values[entry.Key()] = entry
+			}
+		}, jetstream.IncludeHistory())
+		if err != nil {
+			return nil, err
+		}
+	}
+	var deleted []T
+	for key, value := range values {
+		marker := s.listing.newest[key].Revision()
+		if value.Revision() > marker {
+			// It was created again meanwhile, which the watch tells.
+			continue
+		}
+		deleted = append(deleted, s.source.mirror.deleted(value, marker))
+	}
+	return deleted, nil
+}
+
+// deleted returns the entity of a value that was deleted.
+func (m *mirror[T]) deleted(value jetstream.KeyValueEntry, marker uint64) T {
+	entity, err := m.bucket.decode(value.Key(), value.Revision(), value.Value())
+	if err != nil {
+		entity = newEntity[T](value.Key())
+	}
+	meta := entity.EntityMeta()
+	meta.gone, meta.revision, meta.copier = true, marker, m.bucket.copier
+	return entity
+}

@@ -1,0 +1,147 @@
+package natsinformer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	// listPatience is how long a listing may go without another entry. One whose last entry was removed while it was
+	// on its way does not notice its end.
+	listPatience = 5 * time.Second
+	// drainPatience is for a watch that the client library has forgotten to end.
+	drainPatience = 5 * time.Second
+)
+
+var errListingStalled = errors.New("the listing has stalled")
+
+// listing is the entries that a watch delivers first: all there are, or rather the newest of each key.
+//
+// The mark by which the client library ends them is not trusted, except where there are none: the library counts
+// messages, and when it has to set up its consumer anew in between it gets others than it has counted. What is
+// trusted is what the server says with each message: how many are to come.
+type listing struct {
+	newest map[string]jetstream.KeyValueEntry
+	// target is the last sequence of the stream before the watch began. Under a constant stream of changes there is always
+	// another message to come; one that is newer than this shows that all older ones have been delivered.
+	target uint64
+}
+
+func newListing(target uint64) *listing {
+	return &listing{newest: map[string]jetstream.KeyValueEntry{}, target: target}
+}
+
+// add takes what the watch has delivered and tells whether the listing is complete.
+func (l *listing) add(entry jetstream.KeyValueEntry) (complete bool) {
+	if entry == nil {
+		return len(l.newest) == 0
+	}
+	l.newest[entry.Key()] = entry
+	return entry.Delta() == 0 || entry.Revision() >= l.target
+}
+
+// watch starts a watch of the keys, or without any of all keys. end ends it; it must be called.
+func watch(ctx context.Context, kv jetstream.KeyValue, keys []string, options ...jetstream.WatchOpt) (updates <-chan jetstream.KeyValueEntry, end func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	watcher, err := kv.WatchFiltered(ctx, keys, options...)
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	return watcher.Updates(), func() {
+		// The library unsubscribes when the context ends, without waiting for the server as Stop does. It closes the channel
+		// when it has delivered what it had in hand, which has to be taken from it.
+		cancel()
+		drain(watcher.Updates())
+	}, nil
+}
+
+func drain(updates <-chan jetstream.KeyValueEntry) {
+	patience := time.NewTimer(drainPatience)
+	defer patience.Stop()
+	for {
+		select {
+		case _, open := <-updates:
+			if !open {
+				return
+			}
+		case <-patience.C:
+			return
+		}
+	}
+}
+
+// list watches until the listing is complete. each is called for every entry.
+func list(ctx context.Context, kv jetstream.KeyValue, keys []string, l *listing, each func(jetstream.KeyValueEntry), options ...jetstream.WatchOpt) error {
+	updates, end, err := watch(ctx, kv, keys, options...)
+	if err != nil {
+		return err
+	}
+	defer end()
+	patience := time.NewTimer(listPatience)
+	defer patience.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-patience.C:
+			return errListingStalled
+		case entry, open := <-updates:
+			if !open {
+				return errWatchEnded
+			}
+			if entry != nil {
+				each(entry)
+			}
+			if l.add(entry) {
+				return nil
+			}
+			patience.Reset(listPatience)
+		}
+	}
+}
+
+// List returns all entities, in the order of their revisions. Those that can't be decoded are left out, and named by an
+// error that comes along with the rest and wraps [ErrUndecodable]. With any other error there are no entities.
+func (b *Bucket[T]) List(ctx context.Context) ([]T, error) {
+	kv, status, err := b.inspect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	before := stateOf(status)
+	l := newListing(before.lastSeq)
+	if err := list(ctx, kv, nil, l, func(jetstream.KeyValueEntry) {}); err != nil {
+		return nil, fmt.Errorf("list bucket %s: %w", b.config.Name, err)
+	}
+	if err := b.verify(ctx, kv, before, l); err != nil {
+		return nil, fmt.Errorf("list bucket %s: %w", b.config.Name, err)
+	}
+	var entities []T
+	var faults []error
+	for _, entry := range l.inOrder() {
+		if entry.Operation() != jetstream.KeyValuePut {
+			continue
+		}
+		entity, err := b.decode(entry.Key(), entry.Revision(), entry.Value())
+		if err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		entities = append(entities, entity)
+	}
+	return entities, errors.Join(faults...)
+}
+
+// inOrder returns the newest entries in the order of their revisions.
+func (l *listing) inOrder() []jetstream.KeyValueEntry {
+	return slices.SortedFunc(maps.Values(l.newest), func(a, b jetstream.KeyValueEntry) int {
+		return cmp.Compare(a.Revision(), b.Revision())
+	})
+}

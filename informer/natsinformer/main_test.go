@@ -1,0 +1,13 @@
+package natsinformer_test
+
+import (
+	"testing"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/operatortest/natsserver"
+)
+
+func TestMain(m *testing.M) {
+	natsserver.Main()
+	operatortest.VerifyTestMain(m)
+}

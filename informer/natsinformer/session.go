@@ -1,0 +1,165 @@
+package natsinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+var (
+	errDisconnected = errors.New("not connected")
+	errWatchEnded   = errors.New("the watch has ended")
+	// errStartOver ends a session that is to be followed by another one at once, without an outage.
+	errStartOver = errors.New("the bucket is to be listed again")
+)
+
+// session follows the bucket once: it lists, and then watches until something is wrong with the watch.
+type session[T Entity] struct {
+	source *Source[T]
+	kv     jetstream.KeyValue
+	// before is the state of the bucket when the session began.
+	before bucketState
+	// listing is nil once it is complete.
+	listing *listing
+	probe   probe
+}
+
+// run follows the bucket until ctx ends, or returns why it can't go on. It calls listed when the store is up to date.
+func (s *session[T]) run(ctx context.Context, listed func()) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+
+	conn := s.source.bucket.config.JetStream.Conn()
+	changes := conn.StatusChanged()
+	wg.Go(func() { s.holdConnection(ctx, conn, changes, end) })
+	if status := conn.Status(); status != nats.CONNECTED {
+		return disconnected(conn, status)
+	}
+	err := s.follow(ctx, &wg, listed)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if status := conn.Status(); status != nats.CONNECTED && !errors.Is(err, errStartOver) {
+		// Whatever else failed, failed because of that.
+		return disconnected(conn, status)
+	}
+	return err
+}
+
+// holdConnection ends the session with its connection.
+func (s *session[T]) holdConnection(ctx context.Context, conn *nats.Conn, changes chan nats.Status, end context.CancelCauseFunc) {
+	defer conn.RemoveStatusListener(changes)
+	select {
+	case <-ctx.Done():
+	case status := <-changes:
+		if status == nats.CONNECTED {
+			end(errStartOver)
+			return
+		}
+		err := disconnected(conn, status)
+		s.source.feed.Fail("", err)
+		end(err)
+	}
+}
+
+func disconnected(conn *nats.Conn, status nats.Status) error {
+	if err := conn.LastError(); err != nil {
+		return fmt.Errorf("%w to NATS (%s): %w", errDisconnected, status, err)
+	}
+	return fmt.Errorf("%w to NATS (%s)", errDisconnected, status)
+}
+
+// follow lists and watches. Goroutines that it starts are in wg, and end with ctx.
+func (s *session[T]) follow(ctx context.Context, wg *sync.WaitGroup, listed func()) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	updates, endWatch, err := watch(ctx, s.kv, nil)
+	if err != nil {
+		return fmt.Errorf("watch bucket %s: %w", s.source.bucket.Name(), err)
+	}
+	defer endWatch()
+
+	ticker := time.NewTicker(s.source.config.ProbeInterval)
+	defer ticker.Stop()
+	relist := time.NewTimer(jitter(s.source.config.Relist))
+	defer relist.Stop()
+	answers := make(chan answer, 1)
+	asking := false
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case entry, open := <-updates:
+			if !open {
+				return fmt.Errorf("watch bucket %s: %w", s.source.bucket.Name(), errWatchEnded)
+			}
+			if err := s.receive(ctx, entry, listed); err != nil {
+				return err
+			}
+		case <-ticker.C:
+			if asking {
+				continue
+			}
+			asking = true
+			question := s.question()
+			wg.Go(func() { answers <- s.ask(ctx, question) })
+		case a := <-answers:
+			asking = false
+			if err := s.judge(a); err != nil {
+				return err
+			}
+		case <-relist.C:
+			return errStartOver
+		}
+	}
+}
+
+// begin looks at the bucket as it is now.
+func (s *session[T]) begin(ctx context.Context) error {
+	kv, status, err := s.source.bucket.inspect(ctx)
+	if err != nil {
+		return err
+	}
+	s.kv, s.before = kv, stateOf(status)
+	s.source.bucket.opened.Store(&opened{kv: kv, markerTTL: status.LimitMarkerTTL()})
+	s.source.mirror.meet(s.before)
+	s.listing = newListing(s.before.lastSeq)
+	return nil
+}
+
+// receive takes what the watch has delivered.
+func (s *session[T]) receive(ctx context.Context, entry jetstream.KeyValueEntry, listed func()) error {
+	mirror := s.source.mirror
+	if s.listing == nil {
+		if entry != nil {
+			mirror.apply(entry)
+			s.source.feed.Contact("")
+		}
+		return nil
+	}
+	s.probe.received++
+	if !s.listing.add(entry) {
+		return nil
+	}
+	bucket := s.source.bucket
+	if err := bucket.verify(ctx, s.kv, s.before, s.listing); err != nil {
+		return fmt.Errorf("list bucket %s: %w", bucket.Name(), err)
+	}
+	deleted, err := s.deletedBefore(ctx)
+	if err != nil {
+		return fmt.Errorf("read the history of deleted entries in bucket %s: %w", bucket.Name(), err)
+	}
+	mirror.replace(s.listing, deleted)
+	s.listing = nil
+	s.source.counts.listings.Add(1)
+	listed()
+	return nil
+}

@@ -1,0 +1,176 @@
+package natsinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+const (
+	// minPause and maxPause bound the time between two attempts to follow the bucket. It doubles from the one to the other,
+	// and is not waited for when the connection is back.
+	minPause = 100 * time.Millisecond
+	maxPause = 5 * time.Second
+)
+
+// Source is an [informer.Source] of the entities in a bucket. Their informer.Keys have the key of the entry as Name. All
+// methods are safe for concurrent use.
+type Source[T Entity] struct {
+	*informer.Hub
+	feed   *informer.Feed
+	config SourceConfig[T]
+	bucket *Bucket[T]
+	counts counts
+
+	// mirror is used by the work of Run alone, of which there is one at a time.
+	mirror *mirror[T]
+}
+
+// NewSource returns a source that does nothing until Run is called. The error names each faulty field and wraps
+// [informer.ErrInvalidConfig].
+func NewSource[T Entity](config SourceConfig[T]) (*Source[T], error) {
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	s := &Source[T]{config: config, bucket: config.Bucket}
+	if err := s.counts.register(config.Registerer, config.Name); err != nil {
+		return nil, fmt.Errorf("%w of a source of NATS entries: Registerer: %w", informer.ErrInvalidConfig, err)
+	}
+	s.Hub, s.feed = informer.NewHub(informer.HubConfig{
+		Name:     config.Name,
+		Indexers: guard(config.Indexers, config.Logger),
+		Copy:     func(obj any) (any, error) { return s.read(obj.(T)) },
+	})
+	s.mirror = newMirror(s.bucket, s.feed, config, &s.counts)
+	return s, nil
+}
+
+// Bucket returns the bucket that the source follows.
+func (s *Source[T]) Bucket() *Bucket[T] { return s.bucket }
+
+// read makes the private copy of a stored entity that Get hands out.
+func (s *Source[T]) read(entity T) (T, error) {
+	if err := entity.EntityMeta().DecodeError(); err != nil {
+		var none T
+		return none, err
+	}
+	return s.bucket.clone(entity)
+}
+
+// Lookup returns a private copy of the entity of a key, like Get.
+func (s *Source[T]) Lookup(key string) (entity T, exists bool, err error) {
+	obj, exists, err := s.Get(informer.Key{Name: key})
+	entity, _ = obj.(T)
+	return entity, exists, err
+}
+
+// Entities returns private copies of all entities, like List.
+func (s *Source[T]) Entities() []T { return typed[T](s.List()) }
+
+// EntitiesByIndex returns private copies of the entities that an index files under value, like ByIndex.
+func (s *Source[T]) EntitiesByIndex(index, value string) ([]T, error) {
+	objs, err := s.ByIndex(index, value)
+	return typed[T](objs), err
+}
+
+func typed[T any](objs []any) []T {
+	entities := make([]T, 0, len(objs))
+	for _, obj := range objs {
+		entities = append(entities, obj.(T))
+	}
+	return entities
+}
+
+// GetLive implements [informer.LiveReader].
+func (s *Source[T]) GetLive(ctx context.Context, key informer.Key) (obj any, exists bool, err error) {
+	if key.Namespace != "" {
+		return nil, false, nil
+	}
+	entity, err := s.bucket.Get(ctx, key.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, errors.Is(err, ErrUndecodable), err
+	}
+	return entity, true, nil
+}
+
+// Run implements [informer.Source]. It returns nil.
+func (s *Source[T]) Run(ctx context.Context) error {
+	s.feed.Run(ctx, s.work)
+	return nil
+}
+
+func (s *Source[T]) work(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	if s.config.Resync > 0 {
+		wg.Go(func() { s.resync(ctx) })
+	}
+	out, pause := false, minPause
+	for {
+		session := &session[T]{source: s}
+		err := session.run(ctx, func() {
+			if out {
+				s.config.Logger.Log("level", "info", "message", "bucket can be followed again")
+			}
+			out, pause = false, minPause
+		})
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errStartOver):
+			continue
+		}
+		s.feed.Fail("", err)
+		if !out {
+			s.config.Logger.Errorf(ctx, err, "bucket can't be followed, retrying")
+		}
+		out = true
+		s.pause(ctx, pause, err)
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// pause waits before the next attempt after err, ±10 % by chance, or until the connection is back.
+func (s *Source[T]) pause(ctx context.Context, d time.Duration, err error) {
+	conn := s.bucket.config.JetStream.Conn()
+	back := conn.StatusChanged(nats.CONNECTED)
+	defer conn.RemoveStatusListener(back)
+	if errors.Is(err, errDisconnected) && conn.IsConnected() {
+		return
+	}
+	timer := time.NewTimer(jitter(d))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-back:
+	case <-timer.C:
+	}
+}
+
+func (s *Source[T]) resync(ctx context.Context) {
+	for {
+		timer := time.NewTimer(jitter(s.config.Resync))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+			s.feed.AnnounceAll()
+		}
+	}
+}
+
+func jitter(d time.Duration) time.Duration {
+	return time.Duration((0.9 + 0.2*rand.Float64()) * float64(d))
+}

@@ -1,0 +1,165 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/operator/command"
+	"github.com/operatorkit/operatorkit/operator/inspector"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+// log is what a command logs while it runs.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// inspected runs the nursery in a namespace until the returned function is called, and returns the address of its inspector.
+func inspected(t *testing.T, instance *operatortest.Instance, namespace string) (address string, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	stderr := &log{}
+	go func() {
+		args := []string{"run", "--kubeconfig", instance.Kubeconfig(), "--namespace", namespace, "--listen-address", "", "--inspector-address", "127.0.0.1:0", "--log-format", "text"}
+		ended <- command.Execute(ctx, nursery(), args, io.Discard, stderr)
+	}()
+	pattern := regexp.MustCompile(`serving the inspector .*address=(\S+)`)
+	operatortest.Eventually(t, "the log tells the address of the inspector", func() error {
+		found := pattern.FindStringSubmatch(stderr.String())
+		if found == nil {
+			return fmt.Errorf("the log is %s", stderr)
+		}
+		address = found[1]
+		return nil
+	})
+	return address, func() {
+		t.Helper()
+		cancel()
+		if code := <-ended; code != command.ExitOK {
+			t.Errorf("exit code %d\n%s", code, stderr)
+		}
+	}
+}
+
+// explain runs "explain" and returns what it wrote.
+func explain(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = command.Execute(t.Context(), nursery(), append([]string{"explain"}, args...), &out, &err)
+	return code, out.String(), err.String()
+}
+
+func TestExplainTellsWhatTheOperatorDidForAnObjectAndWhy(t *testing.T) {
+	instance, user, namespace := startedNursery(t)
+	address, stop := inspected(t, instance, namespace)
+	defer stop()
+	one := plot(namespace, "one", 7)
+	if err := user.Create(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	sign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one-sign"}}
+	operatortest.Eventually(t, "the sign is there", func() error {
+		return user.Get(t.Context(), client.ObjectKeyFromObject(sign), sign)
+	})
+	if err := user.Patch(t.Context(), one, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"size":8}}`))); err != nil {
+		t.Fatal(err)
+	}
+
+	var text string
+	operatortest.Eventually(t, "it tells of the change", func() error {
+		var code int
+		var stderr string
+		code, text, stderr = explain(t, "one", "-n", namespace, "--inspector-address", address)
+		if code == command.ExitOK && strings.Contains(text, `data.text: "7 of grass" -> "8 of grass"`) {
+			return nil
+		}
+		return fmt.Errorf("exit code %d\n%s%s", code, text, stderr)
+	})
+	for _, want := range []string{
+		`(?m)^Plot ` + namespace + `/one \(framework signs\): fine$`,
+		`(?m)^\d\d:\d\d:\d\d  update: success in [0-9.]+m?s$`,
+		`(?m)^  because of: change told by plots.command.test.operatorkit.io \((added|updated)\)$`,
+		`(?ms)^  signs \([0-9.]+m?s\)\n    \+ ConfigMap ` + namespace + `/one-sign\n.*^    ~ ConfigMap ` + namespace + `/one-sign$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("it lacks %s:\n%s", want, text)
+		}
+	}
+
+	_, text, _ = explain(t, "pt", "one", "-n", namespace, "--inspector-address", address, "-o", "json", "--last", "1")
+	var object inspector.Object
+	if err := json.Unmarshal([]byte(text), &object); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if object.Name != "one" || object.Object.Kind != "Plot" || len(object.Reconciliations) != 1 {
+		t.Errorf("the JSON is of %s with %d reconciliations", object.Object, len(object.Reconciliations))
+	}
+}
+
+func TestExplainSaysWhatIsAmiss(t *testing.T) {
+	instance, _, namespace := startedNursery(t)
+	address, stop := inspected(t, instance, namespace)
+	defer stop()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := closed.Addr().String()
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }))
+	defer stranger.Close()
+	foreign := strings.TrimPrefix(stranger.URL, "http://")
+
+	for name, test := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"there is no such object": {[]string{"two", "-n", namespace, "--inspector-address", address}, command.ExitFailure,
+			`nursery: the operator at ` + address + ` knows no "two" in namespace "` + namespace + `": are KIND and --namespace right?` + "\n"},
+		"nobody listens": {[]string{"one", "-n", namespace, "--inspector-address", nobody}, command.ExitFailure,
+			"nursery: ask the inspector at " + nobody + ": dial tcp " + nobody + ": connect: connection refused: is the operator running there, with its --inspector-address?\n"},
+		"it is something else": {[]string{"one", "-n", namespace, "--inspector-address", foreign}, command.ExitFailure,
+			"nursery: ask the inspector at " + foreign + ": it does not answer as an inspector does: "},
+		"there is no name": {nil, command.ExitUsage, "nursery: accepts between 1 and 2 arg(s), received 0\n"},
+		"nothing is asked": {[]string{"one", "--last", "0"}, command.ExitUsage, "nursery: --last must be 1 at least\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := explain(t, test.args...)
+			if diff := cmp.Diff(test.code, code); diff != "" || !strings.HasPrefix(stderr, test.says) || stdout != "" {
+				t.Errorf("exit code %d, want %d; stderr %q, want %q; stdout %q", code, test.code, stderr, test.says, stdout)
+			}
+		})
+	}
+}

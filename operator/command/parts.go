@@ -1,0 +1,54 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/giantswarm/micrologger"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator"
+)
+
+// parts are what the operator is made of, as its author makes it. Close them when nothing of them runs any more.
+type parts struct {
+	connection *connection
+	logger     micrologger.Logger
+	deps       *operator.Dependencies
+	frameworks []*framework.Framework
+}
+
+// newParts makes the dependencies and the frameworks. What the flags say goes before what config says of it.
+func (p *program) newParts(ctx context.Context, stderr io.Writer, connection *connection, config operator.DependenciesConfig) (*parts, error) {
+	logger, err := p.logger(stderr)
+	if err != nil {
+		return nil, err
+	}
+	config.Name, config.RESTConfig, config.Logger = p.config.Name, connection.config, logger
+	config.Namespaces, config.Scheme = p.options.namespaces, runtime.NewScheme()
+	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme}, p.config.AddToScheme...) {
+		if err := add(config.Scheme); err != nil {
+			return nil, fmt.Errorf("add to the scheme: %w", err)
+		}
+	}
+	deps, err := operator.NewDependencies(config)
+	if err != nil {
+		return nil, err
+	}
+	frameworks, err := p.config.New(ctx, deps)
+	if err == nil && len(frameworks) == 0 {
+		err = errors.New("there are none")
+	}
+	if err != nil {
+		deps.Close()
+		return nil, fmt.Errorf("make the frameworks: %w", err)
+	}
+	return &parts{connection: connection, logger: logger, deps: deps, frameworks: frameworks}, nil
+}
+
+// close closes the dependencies.
+func (p *parts) close() { p.deps.Close() }

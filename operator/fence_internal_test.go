@@ -1,0 +1,106 @@
+package operator
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestFenceIsClosedALeaseAfterTheBeginningOfTheLastRenewal(t *testing.T) {
+	start := time.Now()
+	fence := NewFence()
+	fence.bind(15*time.Second, true)
+	fence.renewed(start)
+	tests := []struct {
+		name string
+		now  time.Time
+		open bool
+	}{
+		{"at once", start, true},
+		{"just before the end", start.Add(15*time.Second - 1), true},
+		{"at the end", start.Add(15 * time.Second), false},
+		{"long after", start.Add(time.Hour), false},
+		// Without a reading of the monotonic clock: it stood still.
+		{"after a sleep of the machine", start.Round(0).Add(time.Minute), false},
+		{"after the clock was set back", start.Add(-time.Hour), true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			fence.now = func() time.Time { return tt.now }
+			if err := fence.Check(); tt.open != (err == nil) || !tt.open && !errors.Is(err, ErrLeaseLost) {
+				t.Errorf("Check() = %v, want open = %v", err, tt.open)
+			}
+		})
+	}
+}
+
+func TestFenceIsOpenOnlyWhileTheLeaseIsHeld(t *testing.T) {
+	fence := NewFence()
+	check := func(when, want string) {
+		t.Helper()
+		err := fence.Check()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: Check() = %v, want %q", when, err, want)
+		}
+	}
+	check("no operator", "the fence belongs to no operator: set it in LeaderElectionConfig.Fence")
+	fence.bind(time.Minute, true)
+	check("before leading", "this replica does not hold it")
+	fence.renewed(fence.now())
+	check("leading", "")
+	fence.close()
+	check("lost", "this replica does not hold it")
+
+	fence = NewFence()
+	fence.bind(0, false)
+	check("without an election", "")
+}
+
+// answering answers every request, and remembers it.
+type answering struct{ requests []string }
+
+func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.requests = append(a.requests, r.Method)
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
+func TestFencedTransportRefusesToWriteWhileTheFenceIsClosed(t *testing.T) {
+	tests := []struct {
+		method, query string
+		writes        bool
+	}{
+		{"GET", "", false}, {"HEAD", "", false}, {"OPTIONS", "", false},
+		{"POST", "", true}, {"PUT", "", true}, {"PATCH", "", true}, {"DELETE", "", true},
+		{"PATCH", "?dryRun=All", false}, {"PATCH", "?dryRun=", true}, {"PATCH", "?force=true", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.method+tt.query, func(t *testing.T) {
+			fence, next := NewFence(), &answering{}
+			fence.bind(time.Minute, true)
+			transport := fence.Transport(next)
+			send := func() error {
+				request, err := http.NewRequestWithContext(t.Context(), tt.method, "http://localhost/api"+tt.query, http.NoBody)
+				if err != nil {
+					t.Fatal(err)
+				}
+				response, err := transport.RoundTrip(request)
+				if err == nil {
+					err = response.Body.Close()
+				}
+				return err
+			}
+			if err := send(); tt.writes != errors.Is(err, ErrLeaseLost) {
+				t.Errorf("closed: %v", err)
+			}
+			if tt.writes && len(next.requests) > 0 {
+				t.Error("the request was sent although the fence is closed")
+			}
+			fence.renewed(time.Now())
+			if err := send(); err != nil {
+				t.Errorf("open: %v", err)
+			}
+		})
+	}
+}

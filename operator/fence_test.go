@@ -1,0 +1,142 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+func TestFenceLetsOnlyTheLeaderWriteAndTheElectionGoOn(t *testing.T) {
+	r := newReplicas(t)
+	fence := operator.NewFence()
+	// The election uses the same connection, fence and all.
+	config := rest.CopyConfig(r.instance.RESTConfig())
+	config.Wrap(fence.Transport)
+	fenced := newClient(t, config)
+	write := func(name string) error { return fenced.Create(t.Context(), configMap(r.namespace, name)) }
+
+	o := newOperator(t, operator.Config{
+		RESTConfig: config,
+		Frameworks: []*framework.Framework{newFramework(t, "f", pushed(t, "objects"), nil)},
+		LeaderElection: operator.LeaderElectionConfig{
+			Enabled: true, Namespace: r.namespace, Identity: "a", Fence: fence,
+			LeaseDuration: 5 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
+		},
+	})
+	if err := write("early"); !errors.Is(err, operator.ErrLeaseLost) {
+		t.Errorf("before leading: want ErrLeaseLost, got %v", err)
+	}
+	running := run(t, o)
+	operatortest.Eventually(t, "the fence opens", fence.Check)
+	if err := write("leading"); err != nil {
+		t.Errorf("leading: %v", err)
+	}
+
+	thief, seconds, now := "thief", int32(3600), metav1.NowMicro()
+	operatortest.Eventually(t, "the theft", func() error {
+		lease := r.lease()
+		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &thief, &seconds, &now
+		return r.client.Update(t.Context(), lease)
+	})
+	// It closes when the theft is seen, long before the lease would have ended or the operator has given up.
+	operatortest.Eventually(t, "the fence closes", func() bool { return fence.Check() != nil })
+	if err := write("late"); !errors.Is(err, operator.ErrLeaseLost) {
+		t.Errorf("after the loss: want ErrLeaseLost, got %v", err)
+	}
+	if err := running.wait(); !errors.Is(err, operator.ErrLeaseLost) {
+		t.Errorf("want ErrLeaseLost, got %v", err)
+	}
+}
+
+func TestFenceIsClosedOnceTheLeaseIsReleased(t *testing.T) {
+	r := newReplicas(t)
+	fence := operator.NewFence()
+	working, open := make(chan struct{}), make(chan error, 1)
+	o := newOperator(t, operator.Config{
+		RESTConfig: r.instance.RESTConfig(),
+		Frameworks: []*framework.Framework{newFramework(t, "f", pushed(t, "objects"), nil)},
+		Runnables: []operator.Runnable{{Name: "late", Run: func(ctx context.Context) error {
+			close(working)
+			<-ctx.Done()
+			open <- fence.Check()
+			return nil
+		}}},
+		LeaderElection: operator.LeaderElectionConfig{Enabled: true, Namespace: r.namespace, Fence: fence},
+	})
+	running := run(t, o)
+	waitFor(t, working)
+	if err := running.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-open; err != nil {
+		t.Errorf("the fence closed before the work had ended: %v", err)
+	}
+	if err := fence.Check(); !errors.Is(err, operator.ErrLeaseLost) {
+		t.Errorf("after the release: want ErrLeaseLost, got %v", err)
+	}
+}
+
+func TestFenceBelongsToOneOperatorAndIsOpenWithoutAnElection(t *testing.T) {
+	fence := operator.NewFence()
+	config := operator.Config{
+		Name: "test", Logger: quiet(t), LeaderElection: operator.LeaderElectionConfig{Fence: fence},
+		Frameworks: []*framework.Framework{newFramework(t, "f", pushed(t, "objects"), nil)},
+	}
+	newOperator(t, config)
+	if err := fence.Check(); err != nil {
+		t.Errorf("Check() = %v without an election", err)
+	}
+	if _, err := operator.New(config); !framework.IsInvalidConfig(err) {
+		t.Errorf("a second operator: want an error for which IsInvalidConfig holds, got %v", err)
+	}
+}
+
+func TestRunnablesRunOnTheLeaderOnlyAndTheirFailureStopsTheOperator(t *testing.T) {
+	r := newReplicas(t)
+	var work journal
+	replica := func(identity string, result func() error) *running {
+		return run(t, newOperator(t, operator.Config{
+			RESTConfig: r.instance.RESTConfig(), Logger: logTo(t, &work),
+			Frameworks: []*framework.Framework{newFramework(t, "f", pushed(t, "objects"), nil)},
+			Runnables: []operator.Runnable{
+				{Name: "ended", Run: func(context.Context) error { return nil }},
+				{Name: "runnable", Run: func(ctx context.Context) error {
+					work.add("running on " + identity)
+					return result()
+				}},
+			},
+			LeaderElection: operator.LeaderElectionConfig{
+				Enabled: true, Namespace: r.namespace, Identity: identity,
+				LeaseDuration: 5 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
+			},
+		}))
+	}
+	release := make(chan struct{})
+	a := replica("a", func() error {
+		waitFor(t, release)
+		return errBroken
+	})
+	operatortest.Eventually(t, "a leads", func() bool { return work.contains("running on a") })
+	b := replica("b", func() error { panic(errBroken) })
+	operatortest.Eventually(t, "b campaigns", func() bool { return work.contains("identity=b") })
+	if work.contains("running on b") {
+		t.Error("b runs although a leads")
+	}
+	close(release)
+	for _, stopped := range []*running{a, b} {
+		if err := stopped.wait(); !errors.Is(err, errBroken) {
+			t.Errorf("want the runnable's error, got %v", err)
+		}
+	}
+	if !work.contains("running on b") {
+		t.Error("b did not take over")
+	}
+}

@@ -1,0 +1,147 @@
+package inspector
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// Path is where everything is served below.
+const Path = "/inspector/"
+
+// maxPlans is how many plans are made at once: they read from the systems that the operator works on.
+const maxPlans = 2
+
+// maxForm is how many bytes a form may have.
+const maxForm = 16 << 10
+
+func (i *Inspector) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /{$}", http.RedirectHandler(Path, http.StatusFound))
+	mux.HandleFunc("GET "+Path+"{$}", i.overviewPage)
+	mux.HandleFunc("GET "+Path+"objects", i.objectsPage)
+	mux.HandleFunc("GET "+Path+"object", i.objectPage)
+	mux.HandleFunc("POST "+Path+"object", i.planPage)
+	mux.HandleFunc("GET "+Path+"events", i.stream)
+	mux.HandleFunc("GET "+Path+"assets/{name}", serveAsset)
+	mux.HandleFunc("GET "+Path+"api/v1/overview", i.answerOverview)
+	mux.HandleFunc("GET "+Path+"api/v1/objects", i.answerObjects)
+	mux.HandleFunc("GET "+Path+"api/v1/object", i.answerObject)
+	mux.HandleFunc("POST "+Path+"api/v1/plan", i.answerPlan)
+	return mux
+}
+
+// failure is what the JSON interface answers when it can't answer.
+type apiError struct {
+	Error string `json:"error"`
+}
+
+func (i *Inspector) answer(w http.ResponseWriter, status int, value any) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		i.log("error", "can't encode an answer", "error", err.Error())
+		status, data = http.StatusInternalServerError, []byte(`{"error":"the answer can't be encoded"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	// A client that has gone needs no answer.
+	_, _ = w.Write(append(data, '\n'))
+}
+
+func (i *Inspector) answerOverview(w http.ResponseWriter, _ *http.Request) {
+	i.answer(w, http.StatusOK, i.overview())
+}
+
+func (i *Inspector) answerObjects(w http.ResponseWriter, r *http.Request) {
+	q, err := queryOf(r.URL.Query())
+	if err != nil {
+		i.answer(w, http.StatusBadRequest, apiError{err.Error()})
+		return
+	}
+	i.answer(w, http.StatusOK, i.list(q))
+}
+
+func (i *Inspector) answerObject(w http.ResponseWriter, r *http.Request) {
+	id := idOf(r.URL.Query())
+	o, found := i.find(id)
+	if !found {
+		i.answer(w, http.StatusNotFound, apiError{errNoObject(id).Error()})
+		return
+	}
+	i.answer(w, http.StatusOK, o)
+}
+
+func (i *Inspector) answerPlan(w http.ResponseWriter, r *http.Request) {
+	values, err := form(w, r)
+	if err != nil {
+		i.answer(w, http.StatusBadRequest, apiError{err.Error()})
+		return
+	}
+	p, err := i.plan(r.Context(), idOf(values))
+	if err != nil {
+		i.answer(w, statusOf(err), apiError{err.Error()})
+		return
+	}
+	i.answer(w, http.StatusOK, p)
+}
+
+// errBusy is too many plans at once.
+var errBusy = errors.New("other plans are being made: try again in a moment")
+
+// plan plans an object. It writes nothing.
+func (i *Inspector) plan(ctx context.Context, id objectID) (*plan.Plan, error) {
+	s := i.framework(id.framework)
+	if s == nil {
+		return nil, errNoObject(id)
+	}
+	select {
+	case i.plans <- struct{}{}:
+		defer func() { <-i.plans }()
+	default:
+		return nil, errBusy
+	}
+	ctx, cancel := context.WithTimeout(ctx, i.config.PlanTimeout)
+	defer cancel()
+	p, err := s.framework.Plan(ctx, id.key)
+	if err != nil {
+		return nil, fmt.Errorf("plan %s: %w", id.key, err)
+	}
+	return p, nil
+}
+
+func statusOf(err error) int {
+	switch {
+	case apierrors.IsNotFound(err):
+		return http.StatusNotFound
+	case errors.Is(err, errBusy):
+		return http.StatusTooManyRequests
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusInternalServerError
+}
+
+// form returns the values of a request that has a form or a query.
+func form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return nil, fmt.Errorf("read the form: %w", err)
+	}
+	return r.Form, nil
+}
+
+func idOf(values url.Values) objectID {
+	return objectID{values.Get("framework"), informer.Key{Namespace: values.Get("namespace"), Name: values.Get("name")}}
+}
+
+func errNoObject(id objectID) error {
+	return apierrors.NewNotFound(objectsOf(id.framework), id.key.String())
+}

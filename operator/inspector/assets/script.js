@@ -1,0 +1,154 @@
+// What the page does beyond being read: it keeps itself up to date, tells times relative to now, and shows a plan
+// without leaving. Without this script everything is there, too, at the cost of a reload.
+"use strict";
+
+// become changes one element into another and touches nothing that is the same, so that the focus, the selection and
+// opened details stay. Children with ids are recognised by them.
+function become(from, to) {
+  if (from.nodeType !== to.nodeType || from.nodeName !== to.nodeName) {
+    from.replaceWith(to);
+    return;
+  }
+  if (from.nodeType !== Node.ELEMENT_NODE) {
+    if (from.nodeValue !== to.nodeValue) from.nodeValue = to.nodeValue;
+    return;
+  }
+  for (const { name } of [...from.attributes]) {
+    if (!to.hasAttribute(name) && !(name === "open" && from.nodeName === "DETAILS")) from.removeAttribute(name);
+  }
+  for (const { name, value } of to.attributes) {
+    if (name === "open" && from.nodeName === "DETAILS") continue;
+    if (from.getAttribute(name) !== value) from.setAttribute(name, value);
+  }
+  if (from.isEqualNode(to)) return;
+  const known = new Map([...from.children].filter((c) => c.id).map((c) => [c.id, c]));
+  let place = from.firstChild;
+  for (const child of [...to.childNodes]) {
+    if (child.id && known.has(child.id)) {
+      const old = known.get(child.id);
+      if (old !== place) from.insertBefore(old, place);
+      place = old.nextSibling;
+      become(old, child);
+    } else if (place && !child.id && !place.id) {
+      const old = place;
+      place = old.nextSibling;
+      become(old, child);
+    } else {
+      from.insertBefore(child, place);
+    }
+  }
+  while (place) {
+    const next = place.nextSibling;
+    place.remove();
+    place = next;
+  }
+}
+
+async function page(address, options) {
+  const answer = await fetch(address, { cache: "no-store", ...options });
+  if (!(answer.headers.get("Content-Type") || "").startsWith("text/html")) throw new Error(await answer.text());
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
+}
+
+// Times that are near are told relative to now.
+function tellTimes() {
+  const now = Date.now();
+  for (const time of document.querySelectorAll("time[data-relative]")) {
+    const seconds = Math.round((Date.parse(time.dateTime) - now) / 1000);
+    const text = relative(seconds);
+    if (text && time.textContent !== text) time.textContent = text;
+  }
+}
+
+function relative(seconds) {
+  const n = Math.abs(seconds);
+  if (n >= 86400) return "";
+  if (n < 1) return "now";
+  const [count, unit] = n < 60 ? [n, "s"] : n < 3600 ? [Math.floor(n / 60), "min"] : [Math.floor(n / 3600), "h"];
+  return seconds < 0 ? `${count}\u00a0${unit} ago` : `in ${count}\u00a0${unit}`;
+}
+
+// The page is asked for again when the stream says that something has changed, never twice at once, and not while
+// nobody looks.
+let fetching = false;
+let stale = false;
+
+async function refresh() {
+  if (fetching || document.hidden) {
+    stale = true;
+    return;
+  }
+  fetching = true;
+  stale = false;
+  try {
+    const next = await page(location.href);
+    for (const region of document.querySelectorAll("[data-live]")) {
+      const to = next.getElementById(region.id);
+      if (to) become(region, document.importNode(to, true));
+    }
+    tellTimes();
+  } catch (error) {
+    console.warn("refresh:", error);
+  } finally {
+    fetching = false;
+  }
+  if (stale && !document.hidden) refresh();
+}
+
+function live() {
+  const address = document.body.dataset.events;
+  const status = document.getElementById("live");
+  if (!address || !status) return;
+  const say = (on, text) => {
+    status.hidden = false;
+    status.classList.toggle("on", on);
+    const label = status.querySelector(".text");
+    if (label.textContent !== text) label.textContent = text;
+  };
+  const events = new EventSource(address);
+  events.addEventListener("open", () => say(true, "Live"));
+  events.addEventListener("error", () => say(false, "Not connected"));
+  events.addEventListener("changed", refresh);
+  document.addEventListener("visibilitychange", () => { if (stale) refresh(); });
+  window.addEventListener("pagehide", () => events.close());
+  window.addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
+}
+
+function planInPlace() {
+  const form = document.getElementById("plan-form");
+  const place = document.getElementById("plan");
+  if (!form || !place) return;
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const button = form.querySelector("button");
+    if (button.getAttribute("aria-busy") === "true") return;
+    button.setAttribute("aria-busy", "true");
+    try {
+      const next = await page(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) });
+      const plan = next.getElementById("plan");
+      if (!plan) throw new Error(next.querySelector("main").textContent.trim());
+      place.replaceChildren(...document.importNode(plan, true).childNodes);
+    } catch (error) {
+      const problem = document.createElement("p");
+      problem.className = "error";
+      problem.textContent = String(error.message || error);
+      place.replaceChildren(problem);
+    } finally {
+      button.removeAttribute("aria-busy");
+    }
+    const title = document.getElementById("plan-title");
+    if (title) title.focus();
+  });
+}
+
+// Slash goes to the search, as in many places.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+  event.preventDefault();
+  document.getElementById("find").focus();
+});
+
+tellTimes();
+setInterval(tellTimes, 1000);
+live();
+planInPlace();

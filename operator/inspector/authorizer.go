@@ -1,0 +1,174 @@
+package inspector
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/operatorkit/operatorkit/framework"
+)
+
+// The verbs that an Authorizer is asked about.
+const (
+	// VerbGet is looking.
+	VerbGet = "get"
+	// VerbPlan is having a plan made, which writes nothing but makes the operator read.
+	VerbPlan = "plan"
+)
+
+// The answers of an Authorizer that are not faults of its own.
+var (
+	// ErrUnauthenticated is a request of which it is not known whose it is.
+	ErrUnauthenticated = errors.New("unauthenticated")
+	// ErrForbidden is a request of somebody who may not do this.
+	ErrForbidden = errors.New("forbidden")
+)
+
+// Authorizer decides who may look at the page.
+type Authorizer interface {
+	// Authorize returns nil when the sender of the request may do what the verb says at its path. Other errors than
+	// ErrUnauthenticated and ErrForbidden mean that it can't be told.
+	Authorize(r *http.Request, verb string) error
+}
+
+// KubernetesAuthorizerConfig configures a KubernetesAuthorizer.
+type KubernetesAuthorizerConfig struct {
+	// RESTConfig tells the API server. Its user must be allowed to create TokenReviews and SubjectAccessReviews, as the
+	// cluster role system:auth-delegator is. It is not changed. Required.
+	RESTConfig *rest.Config
+	// TTL is how long an answer of the API server is believed, so that a permission that was taken away is used that much
+	// longer at most. Default: 10 seconds.
+	TTL time.Duration
+}
+
+// KubernetesAuthorizer asks the API server whose a bearer token is (TokenReview), and what that user may do at the path of
+// the request, which is a non-resource URL (SubjectAccessReview). A cluster role that allows everything reads:
+//
+//	rules:
+//	- nonResourceURLs: ["/inspector", "/inspector/*"]
+//	  verbs: ["get", "plan"]
+type KubernetesAuthorizer struct {
+	tokens   authenticationclient.TokenReviewInterface
+	accesses authorizationclient.SubjectAccessReviewInterface
+	http     *http.Client
+	ttl      time.Duration
+	// answers has a *authenticationv1.UserInfo for each hash of a token, and a bool for each access.
+	answers *cache.LRUExpireCache
+}
+
+// authTimeout ends a question to the API server, and maxAnswers is how many answers are remembered.
+const (
+	authTimeout = 10 * time.Second
+	maxAnswers  = 1024
+	defaultTTL  = 10 * time.Second
+)
+
+// NewKubernetesAuthorizer returns an authorizer, or an error for which framework.IsInvalidConfig holds. It sends no request.
+func NewKubernetesAuthorizer(config KubernetesAuthorizerConfig) (*KubernetesAuthorizer, error) {
+	if config.RESTConfig == nil {
+		return nil, fmt.Errorf("%w: inspector.KubernetesAuthorizerConfig: RESTConfig must not be nil", framework.ErrInvalidConfig)
+	}
+	orDefault(&config.TTL, defaultTTL)
+	restConfig := rest.CopyConfig(config.RESTConfig)
+	if restConfig.QPS == 0 {
+		restConfig.QPS = -1
+	}
+	httpClient, err := rest.HTTPClientFor(restConfig)
+	if err != nil {
+		return nil, fmt.Errorf("%w: inspector.KubernetesAuthorizerConfig: RESTConfig: %w", framework.ErrInvalidConfig, err)
+	}
+	authentication, err := authenticationclient.NewForConfigAndClient(restConfig, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("make the client for token reviews: %w", err)
+	}
+	authorization, err := authorizationclient.NewForConfigAndClient(restConfig, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("make the client for access reviews: %w", err)
+	}
+	return &KubernetesAuthorizer{
+		tokens: authentication.TokenReviews(), accesses: authorization.SubjectAccessReviews(), http: httpClient,
+		ttl: config.TTL, answers: cache.NewLRUExpireCache(maxAnswers),
+	}, nil
+}
+
+// Authorize implements Authorizer.
+func (a *KubernetesAuthorizer) Authorize(r *http.Request, verb string) error {
+	ctx, cancel := context.WithTimeout(r.Context(), authTimeout)
+	defer cancel()
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return fmt.Errorf("%w: the request has no bearer token", ErrUnauthenticated)
+	}
+	user, err := a.user(ctx, token)
+	if err != nil {
+		return err
+	}
+	return a.allowed(ctx, user, verb, r.URL.Path)
+}
+
+// Close closes idle connections to the API server.
+func (a *KubernetesAuthorizer) Close() { utilnet.CloseIdleConnectionsFor(a.http.Transport) }
+
+// user returns whose the token is.
+func (a *KubernetesAuthorizer) user(ctx context.Context, token string) (*authenticationv1.UserInfo, error) {
+	hash := sha256.Sum256([]byte(token))
+	if known, ok := a.answers.Get(hash); ok {
+		return known.(*authenticationv1.UserInfo), nil
+	}
+	review, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("review a token: %w", err)
+	}
+	if !review.Status.Authenticated {
+		return nil, fmt.Errorf("%w: the API server does not accept the token", ErrUnauthenticated)
+	}
+	user := &review.Status.User
+	a.answers.Add(hash, user, a.ttl)
+	return user, nil
+}
+
+// access is a question that the API server answers.
+type access struct{ token, verb, path string }
+
+// allowed returns nil when the user may do that.
+func (a *KubernetesAuthorizer) allowed(ctx context.Context, user *authenticationv1.UserInfo, verb, path string) error {
+	question := access{userKey(user), verb, path}
+	allowed, known := a.answers.Get(question)
+	if !known {
+		extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
+		for name, values := range user.Extra {
+			extra[name] = authorizationv1.ExtraValue(values)
+		}
+		review, err := a.accesses.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
+		}}, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("review the access of %s: %w", user.Username, err)
+		}
+		allowed = review.Status.Allowed && !review.Status.Denied
+		a.answers.Add(question, allowed, a.ttl)
+	}
+	if !allowed.(bool) {
+		return fmt.Errorf("%w: %s may not %s %s", ErrForbidden, user.Username, verb, path)
+	}
+	return nil
+}
+
+// userKey tells users apart, also one of different groups.
+func userKey(user *authenticationv1.UserInfo) string {
+	return fmt.Sprintf("%q %q %q %q", user.Username, user.UID, user.Groups, user.Extra)
+}

@@ -1,0 +1,164 @@
+package inspector_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/operatorkit/operatorkit/operator/inspector"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+// cluster is a real API server with service accounts.
+type cluster struct {
+	t         *testing.T
+	config    *rest.Config
+	client    kubernetes.Interface
+	namespace string
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	server := operatortest.Start(t)
+	config := server.RESTConfig()
+	config.QPS = -1
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(httpClient.CloseIdleConnections)
+	client, err := kubernetes.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &cluster{t: t, config: config, client: client, namespace: server.Namespace(t)}
+}
+
+// token makes a service account that may do this at the inspector's paths, and returns a token of it.
+func (c *cluster) token(name string, verbs ...string) string {
+	c.t.Helper()
+	ctx := c.t.Context()
+	accounts := c.client.CoreV1().ServiceAccounts(c.namespace)
+	if _, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	if len(verbs) > 0 {
+		c.allow(name, verbs...)
+	}
+	request, err := accounts.CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return request.Status.Token
+}
+
+// allow makes a cluster role and binds a service account to it.
+func (c *cluster) allow(account string, verbs ...string) {
+	c.t.Helper()
+	name := c.namespace + "-" + account
+	_, err := c.client.RbacV1().ClusterRoles().Create(c.t.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/inspector", "/inspector/*"}, Verbs: verbs}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	_, err = c.client.RbacV1().ClusterRoleBindings().Create(c.t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: c.namespace, Name: account}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// ask returns the status of the answer to a request with a token.
+func (w *world) ask(method, path, authorization string) int {
+	w.t.Helper()
+	request := w.request(method, path, queryOf("home"))
+	if authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	return w.do(request)
+}
+
+func TestElsewhereOnlyThoseMayLookWhomTheAPIServerLets(t *testing.T) {
+	c := newCluster(t)
+	looker, planner, nobody := c.token("looker", "get"), c.token("planner", "get", "plan"), c.token("nobody")
+	w := start(t, inspector.Config{Address: ":0", RESTConfig: c.config}, []*corev1.ConfigMap{site("home")})
+
+	for name, test := range map[string]struct {
+		authorization string
+		look, plan    int
+	}{
+		"no token":            {"", 401, 401},
+		"a wrong token":       {"Bearer wrong", 401, 401},
+		"an altered token":    {"Bearer " + looker[:len(looker)-4] + "AAAA", 401, 401},
+		"another scheme":      {"Basic " + looker, 401, 401},
+		"an empty token":      {"Bearer ", 401, 401},
+		"no permission":       {"Bearer " + nobody, 403, 403},
+		"permission to look":  {"Bearer " + looker, 200, 403},
+		"permission to plan":  {"Bearer " + planner, 200, 200},
+		"the scheme in small": {"bearer " + planner, 200, 200},
+	} {
+		for _, path := range []string{"", "objects", objectPath("home"), "api/v1/overview", "api/v1/objects", "assets/script.js"} {
+			if got := w.ask(http.MethodGet, path, test.authorization); got != test.look {
+				t.Errorf("%s: GET %q is answered %d, want %d", name, path, got, test.look)
+			}
+		}
+		for _, path := range []string{"object", "api/v1/plan"} {
+			if got := w.ask(http.MethodPost, path, test.authorization); got != test.plan {
+				t.Errorf("%s: POST %q is answered %d, want %d", name, path, got, test.plan)
+			}
+		}
+	}
+	if got := w.ask(http.MethodGet, "events", ""); got != http.StatusUnauthorized {
+		t.Errorf("the stream is answered %d without a token, want 401", got)
+	}
+	answer, err := w.client.Get(w.url + "/inspector/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if got := answer.Header.Get("WWW-Authenticate"); got != `Bearer realm="inspector"` {
+		t.Errorf("WWW-Authenticate is %q", got)
+	}
+}
+
+func TestPermissionThatIsTakenAwayEnds(t *testing.T) {
+	c := newCluster(t)
+	token := "Bearer " + c.token("former", "get")
+	authorizer, err := inspector.NewKubernetesAuthorizer(inspector.KubernetesAuthorizerConfig{RESTConfig: c.config, TTL: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := start(t, inspector.Config{Authorizer: authorizer}, []*corev1.ConfigMap{site("home")})
+	if got := w.ask(http.MethodGet, "", token); got != http.StatusOK {
+		t.Fatalf("before, the answer is %d", got)
+	}
+	if err := c.client.RbacV1().ClusterRoleBindings().Delete(t.Context(), c.namespace+"-former", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	operatortest.Eventually(t, "the permission has ended", func() error {
+		if got := w.ask(http.MethodGet, "", token); got != http.StatusForbidden {
+			return fmt.Errorf("the answer is %d, want 403", got)
+		}
+		return nil
+	})
+}
+
+func TestAPIServerThatCannotBeAskedLetsNobodyIn(t *testing.T) {
+	w := start(t, inspector.Config{Address: ":0", RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"}}, []*corev1.ConfigMap{site("home")})
+	if got := w.ask(http.MethodGet, "", "Bearer token"); got != http.StatusInternalServerError {
+		t.Errorf("the answer is %d, want 500", got)
+	}
+}

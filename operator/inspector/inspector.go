@@ -1,0 +1,126 @@
+package inspector
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/operatorkit/operatorkit/framework"
+)
+
+// Inspector remembers what frameworks do and shows it. It is a framework.Observer and an http.Handler. All methods are
+// safe for concurrent use.
+type Inspector struct {
+	config  Config
+	memory  *memory
+	handler http.Handler
+	plans   chan struct{}
+	streams chan struct{}
+
+	mu       sync.RWMutex
+	watched  []*statistics
+	byName   map[string]*statistics
+	sampled  uint64
+	stopping chan struct{}
+	stop     func()
+}
+
+// New returns an inspector, or an error for which framework.IsInvalidConfig holds and which lists every fault. It sends no
+// request.
+func New(config Config) (*Inspector, error) {
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	i := &Inspector{
+		config: config, memory: newMemory(config), byName: map[string]*statistics{}, stopping: make(chan struct{}),
+		plans: make(chan struct{}, maxPlans), streams: make(chan struct{}, maxStreams),
+	}
+	i.stop = sync.OnceFunc(func() { close(i.stopping) })
+	i.handler = i.guard(i.routes())
+	return i, nil
+}
+
+// Address is the host and port to listen on.
+func (i *Inspector) Address() string { return i.config.Address }
+
+// Watch shows frameworks on the page. Their names differ. A framework whose observer the inspector is, but which it was
+// not told to watch, is not shown.
+func (i *Inspector) Watch(frameworks ...*framework.Framework) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, f := range frameworks {
+		s := &statistics{framework: f, resources: map[string]*resourceStatistics{}}
+		i.watched = append(i.watched, s)
+		i.byName[f.Name()] = s
+	}
+}
+
+// Observe implements framework.Observer.
+func (i *Inspector) Observe(record *framework.Record) {
+	s := i.framework(record.Framework)
+	if s == nil {
+		return
+	}
+	s.add(record)
+	i.memory.add(record)
+}
+
+// Run samples what the charts show until ctx ends. Then it ends the streams of live pages, so that the server of the
+// inspector can shut down. It is called once.
+func (i *Inspector) Run(ctx context.Context) {
+	defer i.stop()
+	ticker := time.NewTicker(samplePeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			i.sample(now)
+		}
+	}
+}
+
+// Close closes connections to the API server that are idle. It is called when nothing is served any more.
+func (i *Inspector) Close() {
+	if a, ok := i.config.Authorizer.(*KubernetesAuthorizer); ok {
+		a.Close()
+	}
+}
+
+func (i *Inspector) sample(now time.Time) {
+	for _, s := range i.frameworks() {
+		s.sample(now)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.sampled++
+}
+
+// ServeHTTP implements http.Handler.
+func (i *Inspector) ServeHTTP(w http.ResponseWriter, r *http.Request) { i.handler.ServeHTTP(w, r) }
+
+func (i *Inspector) frameworks() []*statistics {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	return slices.Clone(i.watched)
+}
+
+func (i *Inspector) framework(name string) *statistics {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	return i.byName[name]
+}
+
+// overview returns what is known now.
+func (i *Inspector) overview() Overview {
+	now := time.Now()
+	o := Overview{Operator: i.config.Name, At: now, Frameworks: []FrameworkOverview{}}
+	for _, s := range i.frameworks() {
+		o.Frameworks = append(o.Frameworks, s.overview(now))
+	}
+	o.Failing, o.FailingCount = i.memory.failingObjects(maxFailing)
+	return o
+}

@@ -1,0 +1,159 @@
+package inspector
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
+)
+
+// What is kept of one record is limited: a few large values must not push out the records of everything else.
+const (
+	maxRecord  = 256 << 10 // bytes of all
+	maxText    = 4 << 10   // bytes of an error or a description
+	maxValue   = 2 << 10   // bytes of the JSON form of a value
+	maxFields  = 200       // fields of one change
+	maxChanges = 200       // changes of one resource
+)
+
+// What things take in memory beside their texts, in bytes, about.
+const (
+	historyBytes  = 320
+	recordBytes   = 400
+	resourceBytes = 150
+	stepBytes     = 80
+	changeBytes   = 180
+	fieldBytes    = 80
+	triggerBytes  = 100
+)
+
+// trim cuts what is too long to be kept, and returns the size that is left. The values of changes belong to others too:
+// what is cut is replaced.
+func trim(r *framework.Record) int {
+	r.Error = cut(r.Error, maxText)
+	for i := range r.Resources {
+		of := &r.Resources[i]
+		of.Error = cut(of.Error, maxText)
+		of.Skipped = cut(of.Skipped, maxText)
+		if left := len(of.Changes) - maxChanges; left > 0 {
+			of.Changes = append(slices.Clone(of.Changes[:maxChanges]), plan.Change{
+				Action: of.Changes[maxChanges].Action, Description: fmt.Sprintf("… and %d more changes", left),
+			})
+		}
+		for j := range of.Changes {
+			trimChange(&of.Changes[j])
+		}
+	}
+	size := sizeOf(r)
+	for i := len(r.Resources) - 1; i >= 0 && size > maxRecord; i-- {
+		of := &r.Resources[i]
+		for j := len(of.Changes) - 1; j >= 0 && size > maxRecord; j-- {
+			size -= leaveOut(&of.Changes[j])
+		}
+	}
+	return size
+}
+
+// leaveOut drops what a change says beside its object, and returns by how many bytes that made it smaller.
+func leaveOut(c *plan.Change) int {
+	if len(c.Fields) == 0 && len(c.Description) < maxText/10 {
+		return 0
+	}
+	before := changeSize(c)
+	c.Description = fmt.Sprintf("%d fields, left out because the record is too large", len(c.Fields))
+	c.Fields = nil
+	return before - changeSize(c)
+}
+
+func trimChange(c *plan.Change) {
+	c.Description = cut(c.Description, maxText)
+	if left := len(c.Fields) - maxFields; left > 0 {
+		c.Fields = append(slices.Clone(c.Fields[:maxFields]), plan.FieldChange{Path: fmt.Sprintf("… and %d more fields", left)})
+	}
+	cloned := false
+	for i, f := range c.Fields {
+		old, oldCut := cutValue(f.Old)
+		now, newCut := cutValue(f.New)
+		if !oldCut && !newCut {
+			continue
+		}
+		if !cloned {
+			c.Fields, cloned = slices.Clone(c.Fields), true
+		}
+		c.Fields[i].Old, c.Fields[i].New = old, now
+	}
+}
+
+// cutMark is at the end of what was cut.
+const cutMark = "… (cut from %d bytes)"
+
+// cut shortens a text to about that many bytes. What is left shares no memory with it, and is not cut again.
+func cut(text string, limit int) string {
+	if len(text) <= limit+len(cutMark) {
+		return text
+	}
+	return fmt.Sprintf("%s"+cutMark, strings.ToValidUTF8(text[:limit], ""), len(text))
+}
+
+// cutValue shortens a value whose JSON form is too long, to the beginning of that.
+func cutValue(value any) (any, bool) {
+	switch v := value.(type) {
+	case nil, bool, int64, float64:
+		return value, false
+	case string:
+		return cut(v, maxValue), len(v) > maxValue+len(cutMark)
+	}
+	if valueSize(value) <= maxValue {
+		return value, false
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return cut(fmt.Sprint(value), maxValue), true
+	}
+	return cut(string(text), maxValue), true
+}
+
+// valueSize is about how many bytes a JSON value takes.
+func valueSize(value any) int {
+	switch v := value.(type) {
+	case string:
+		return len(v)
+	case []any:
+		n := 0
+		for _, e := range v {
+			n += 16 + valueSize(e)
+		}
+		return n
+	case map[string]any:
+		n := 0
+		for name, e := range v {
+			n += 48 + len(name) + valueSize(e)
+		}
+		return n
+	}
+	return 8
+}
+
+// sizeOf is about how many bytes a record takes. Names that are constant, such as those of resources, are not counted.
+func sizeOf(r *framework.Record) int {
+	n := recordBytes + len(r.Error) + triggerBytes*len(r.Triggers)
+	for i := range r.Resources {
+		of := &r.Resources[i]
+		n += resourceBytes + len(of.Error) + of.Undescribed() + stepBytes*len(of.Steps)
+		for j := range of.Changes {
+			n += changeSize(&of.Changes[j])
+		}
+	}
+	return n
+}
+
+func changeSize(c *plan.Change) int {
+	n := changeBytes + len(c.Description)
+	for _, f := range c.Fields {
+		n += fieldBytes + len(f.Path) + valueSize(f.Old) + valueSize(f.New)
+	}
+	return n
+}

@@ -1,0 +1,77 @@
+package inspector
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+)
+
+const (
+	// maxStreams is how many pages may be live at once.
+	maxStreams = 64
+	// lookPeriod is how often a stream looks for something new, and so the least time between two messages.
+	lookPeriod = 500 * time.Millisecond
+	// keepAlive is how long a stream is silent at most.
+	keepAlive = 15 * time.Second
+)
+
+// stream tells a live page, by server-sent events, that what it shows has changed. The page asks for itself again then,
+// so that there is one way only to show anything.
+func (i *Inspector) stream(w http.ResponseWriter, r *http.Request) {
+	select {
+	case i.streams <- struct{}{}:
+		defer func() { <-i.streams }()
+	default:
+		refuse(w, http.StatusServiceUnavailable, "too many live pages are open")
+		return
+	}
+	version := i.versionFor(r)
+	w.Header().Set("Content-Type", "text/event-stream")
+	control := http.NewResponseController(w)
+	send := func(format string, args ...any) bool {
+		_, err := fmt.Fprintf(w, format, args...)
+		return err == nil && control.Flush() == nil
+	}
+	// The page was made before the stream began: what came between is told of by the first message.
+	told, at := version(), time.Now()
+	if !send("retry: 2000\nevent: changed\ndata: %d\n\n", told) {
+		return
+	}
+	looks := time.NewTicker(lookPeriod)
+	defer looks.Stop()
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-i.stopping:
+			return
+		case <-looks.C:
+		}
+		now := version()
+		switch {
+		case now != told:
+			told, at = now, time.Now()
+			if !send("event: changed\ndata: %d\n\n", told) {
+				return
+			}
+		case time.Since(at) > keepAlive:
+			at = time.Now()
+			if !send(": nothing new\n\n") {
+				return
+			}
+		}
+	}
+}
+
+// versionFor returns a function whose result changes with what the page shows that the request is for.
+func (i *Inspector) versionFor(r *http.Request) func() uint64 {
+	id := idOf(r.URL.Query())
+	if id.key.Name != "" {
+		return func() uint64 { return i.memory.versionOf(id) }
+	}
+	return func() uint64 {
+		i.mu.RLock()
+		defer i.mu.RUnlock()
+		return i.sampled / 2
+	}
+}

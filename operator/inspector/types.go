@@ -1,0 +1,148 @@
+package inspector
+
+import (
+	"time"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// Overview is what GET api/v1/overview answers.
+type Overview struct {
+	// Operator is the name of the operator.
+	Operator string `json:"operator"`
+	// At is when this was so.
+	At         time.Time           `json:"at"`
+	Frameworks []FrameworkOverview `json:"frameworks"`
+	// Failing are objects that fail, those that failed last first, a hundred at most. FailingCount is how many there are.
+	Failing      []ObjectSummary `json:"failing"`
+	FailingCount int             `json:"failingCount"`
+}
+
+// FrameworkOverview is how one framework does.
+type FrameworkOverview struct {
+	Name string `json:"name"`
+	// Kind is the kind of its objects. It is empty until one has been reconciled.
+	Kind   string           `json:"kind,omitempty"`
+	Status framework.Status `json:"status"`
+	// Reconciled and Failed are how many reconciliations ended since the start, and ended with an error.
+	Reconciled uint64 `json:"reconciled"`
+	Failed     uint64 `json:"failed"`
+	// Sources are the primary source and then the watched ones.
+	Sources []SourceOverview `json:"sources"`
+	// Resources are sorted by Recent, the slowest first.
+	Resources []ResourceOverview `json:"resources,omitempty"`
+	// Shadows say how shadow resource sets compare with the active ones.
+	Shadows []plan.ShadowSummary `json:"shadows,omitempty"`
+	// Samples are from the last five minutes, one for each second, the newest last.
+	Samples []Sample `json:"samples,omitempty"`
+}
+
+// SourceOverview is how fresh a source is.
+type SourceOverview struct {
+	Name    string `json:"name"`
+	Primary bool   `json:"primary,omitempty"`
+	Synced  bool   `json:"synced"`
+	Objects int    `json:"objects"`
+	// Staleness is the time since the last contact; negative without one.
+	Staleness time.Duration `json:"stalenessNanoseconds"`
+	// Error is that of the current outage.
+	Error string `json:"error,omitempty"`
+}
+
+func sourceOverview(name string, status informer.Status, primary bool, now time.Time) SourceOverview {
+	o := SourceOverview{Name: name, Primary: primary, Synced: status.Synced, Objects: status.Objects, Staleness: -1}
+	if !status.LastContact.IsZero() {
+		o.Staleness = max(now.Sub(status.LastContact), 0)
+	}
+	if status.LastError != nil {
+		o.Error = cut(status.LastError.Error(), maxText)
+	}
+	return o
+}
+
+// ResourceOverview is how long a resource takes.
+type ResourceOverview struct {
+	Name string `json:"name"`
+	// Runs and Failed are how often it ran since the start, and failed.
+	Runs   uint64 `json:"runs"`
+	Failed uint64 `json:"failed"`
+	// Mean is over all runs, Recent over about the last twenty, and Longest the longest.
+	Mean    time.Duration `json:"meanNanoseconds"`
+	Recent  time.Duration `json:"recentNanoseconds"`
+	Longest time.Duration `json:"longestNanoseconds"`
+}
+
+// State is how an object is doing.
+type State string
+
+// The states.
+const (
+	// Fine is an object whose last reconciliation did all there was to do.
+	Fine State = "fine"
+	// Failing is an object whose last reconciliation failed.
+	Failing State = "failing"
+	// Waiting is an object whose deletion is not finished, or whose reconciliation a resource cancelled.
+	Waiting State = "waiting"
+	// Planned is an object that is only planned for.
+	Planned State = "planned"
+	// LeftAlone is an object that is paused, that no resource set handles, or the like.
+	LeftAlone State = "left alone"
+	// Gone is an object that does not exist any more.
+	Gone State = "gone"
+	// Unseen is an object of which no reconciliation is known.
+	Unseen State = "unseen"
+)
+
+// States are all states.
+func States() []State { return []State{Fine, Failing, Waiting, Planned, LeftAlone, Gone, Unseen} }
+
+// ObjectSummary is one object in a list.
+type ObjectSummary struct {
+	// Framework, Namespace and Name identify the object. Namespace and Name are its key in the primary source.
+	Framework string `json:"framework"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Kind is empty until an object of the framework has been reconciled.
+	Kind  string `json:"kind,omitempty"`
+	State State  `json:"state"`
+	// Reason says why the object is left alone or waits.
+	Reason string `json:"reason,omitempty"`
+	// Error is that of the last reconciliation, FailingSince is when the first of those began that failed in a row, and
+	// Failures how many these are.
+	Error        string    `json:"error,omitempty"`
+	FailingSince time.Time `json:"failingSince,omitzero"`
+	Failures     int       `json:"failures,omitempty"`
+	// Last is when the last reconciliation began. It is zero when none is known.
+	Last time.Time `json:"last,omitzero"`
+	// NextTry is when it is looked at again without a change of it; zero is never.
+	NextTry time.Time `json:"nextTry,omitzero"`
+}
+
+// ObjectList is what GET api/v1/objects answers.
+type ObjectList struct {
+	// Total is how many objects match, of which Objects are some.
+	Total   int             `json:"total"`
+	Objects []ObjectSummary `json:"objects"`
+}
+
+// Object is what GET api/v1/object answers.
+type Object struct {
+	ObjectSummary
+	// Object is the object as the last reconciliation knew it.
+	Object plan.Object `json:"object"`
+	// Reconciliations are the last ones, the newest first.
+	Reconciliations []Reconciliation `json:"reconciliations"`
+	// Shadows are the last comparisons with shadow resource sets that did not come out equal.
+	Shadows []*plan.Comparison `json:"shadows,omitempty"`
+}
+
+// Reconciliation is a record, which stands for a row of them when nothing happened in any.
+type Reconciliation struct {
+	*framework.Record
+	// Repeats is how many reconciliations right before it, the first of which began at RepeatedSince, found nothing to do
+	// either and are not listed.
+	Repeats       int       `json:"repeats,omitempty"`
+	RepeatedSince time.Time `json:"repeatedSince,omitzero"`
+}

@@ -1,0 +1,111 @@
+package natscontroller
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator"
+)
+
+// rehearse assembles everything without a trace, to find faults. What runs is assembled by Start, which knows how many
+// workers there are to be.
+func (c *ControllerRuntime[T]) rehearse() error {
+	election := c.config.LeaderElection
+	election.Fence = nil
+	f, _, err := c.assemble(c.config.Workers, prometheus.NewRegistry(), election)
+	if err != nil {
+		return err
+	}
+	c.framework.Store(f)
+	return nil
+}
+
+// assemble makes the framework and the operator that runs it.
+func (c *ControllerRuntime[T]) assemble(workers int, registry *prometheus.Registry, election operator.LeaderElectionConfig) (*framework.Framework, *operator.Operator, error) {
+	router, err := c.router()
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := framework.New(framework.Config{
+		Name: c.config.Name, Source: c.primary, Watches: c.watches(), ResourceRouter: router, Logger: c.config.Logger,
+		Workers: workers, BackOffFactory: c.config.BackOffFactory, ShutdownTimeout: c.config.ShutdownTimeout,
+		Recorder: frameworkRecorder[T]{c}, Registerer: registry, Observer: c.config.Observer,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	var runnables []operator.Runnable
+	if c.config.Garbage.Interval > 0 {
+		runnables = append(runnables, operator.Runnable{Name: "garbage of " + c.config.Name, Run: c.collect})
+	}
+	o, err := operator.New(operator.Config{
+		Name: c.config.Name, Logger: c.config.Logger, RESTConfig: c.config.RESTConfig, Frameworks: []*framework.Framework{f},
+		Runnables: runnables, LeaderElection: election, ListenAddress: c.config.ListenAddress, Registry: registry,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, o, nil
+}
+
+// watches are those of all sources but the primary's.
+func (c *ControllerRuntime[T]) watches() []framework.Watch {
+	var watches []framework.Watch
+	for _, s := range c.config.Secondaries {
+		watches = append(watches, framework.Watch{Source: c.seen(s.source), Map: c.handleSecondary})
+	}
+	for _, w := range append(c.config.Tertiaries[:len(c.config.Tertiaries):len(c.config.Tertiaries)], c.config.Externals...) {
+		watches = append(watches, framework.Watch{Source: c.seen(w.Source), Map: w.Map})
+	}
+	return watches
+}
+
+// seen returns a source as the framework sees it.
+func (c *ControllerRuntime[T]) seen(source informer.Source) informer.Source {
+	if source == informer.Source(c.config.Primary) {
+		return c.primary
+	}
+	return source
+}
+
+// handleSecondary is the informer.MapFunc of the secondaries. It names no primary itself, because HandleSecondary enqueues.
+func (c *ControllerRuntime[T]) handleSecondary(_ context.Context, obj any) []informer.Key {
+	c.custom.HandleSecondary(obj)
+	return nil
+}
+
+// router puts SyncHandler behind the resources of each set, and into a set of its own for keys without an entry.
+func (c *ControllerRuntime[T]) router() (*framework.ResourceRouter, error) {
+	sync := syncResource[T]{c}
+	absentSet, err := framework.NewResourceSet(framework.ResourceSetConfig{
+		Handles: framework.HandlesType[absent], Resources: []framework.Resource{sync},
+	})
+	if err != nil {
+		return nil, err
+	}
+	sets := []*framework.ResourceSet{absentSet}
+	configs := []framework.ResourceSetConfig{{Handles: framework.HandlesType[T], Resources: append(c.config.Resources[:len(c.config.Resources):len(c.config.Resources)], sync)}}
+	if len(c.config.ResourceSets) > 0 {
+		configs = nil
+	}
+	for _, s := range c.config.ResourceSets {
+		configs = append(configs, framework.ResourceSetConfig{
+			Name:      s.Name(),
+			Shadow:    s.Shadow(),
+			Handles:   func(obj any) bool { return framework.HandlesType[T](obj) && s.Handles(obj) },
+			InitCtx:   s.InitCtx,
+			Resources: append(s.Resources(), sync),
+		})
+	}
+	for _, config := range configs {
+		set, err := framework.NewResourceSet(config)
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, set)
+	}
+	return framework.NewResourceRouter(framework.ResourceRouterConfig{Logger: c.config.Logger, ResourceSets: sets})
+}

@@ -1,0 +1,137 @@
+package natscontroller
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/giantswarm/micrologger"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/operator"
+)
+
+// The defaults of a GarbageConfig.
+const (
+	DefaultGarbageInterval = 10 * time.Minute
+	DefaultGarbageRate     = 5
+)
+
+// Config describes a controller of primaries of type T.
+type Config[T natsinformer.Entity] struct {
+	// Name identifies the controller in logs, metrics and events, and its Lease in Kubernetes. Required.
+	Name string
+	// Kind is the kind of the primaries, by which secondaries name it. It must not change between versions, and consists of
+	// letters, digits, '-', '_' and '.'. Required.
+	Kind string
+	// Primary is where the primaries come from. How often they are announced again is up to its Resync. Required.
+	Primary *natsinformer.Source[T]
+	// Secondaries are what the controller makes; changes of them go to HandleSecondary. Default: none.
+	Secondaries []Secondary
+	// Tertiaries are what the controller only reads, with the primaries that a change concerns. Default: none.
+	Tertiaries []framework.Watch
+	// Externals are what is polled of other systems (pollinformer), with the primaries that a change concerns. Default: none.
+	Externals []framework.Watch
+	// Resources reconcile each primary, in this order, before SyncHandler does. Default: none.
+	Resources []framework.Resource
+	// ResourceSets are for primaries that differ in how they are reconciled; SyncHandler comes after each of them. Not
+	// together with Resources.
+	ResourceSets []*framework.ResourceSet
+	// Workers is how many primaries are reconciled at the same time. Default: framework.DefaultWorkers.
+	Workers int
+	// BackOffFactory makes the backoff of a primary that fails. Default: framework.DefaultBackOffFactory().
+	BackOffFactory func() backoff.BackOff
+	// ShutdownTimeout is how long reconciliations may go on at the end. Default: framework.DefaultShutdownTimeout.
+	ShutdownTimeout time.Duration
+	// Observer is told of every reconciliation. Default: none.
+	Observer framework.Observer
+	// Garbage is about secondaries without their primary.
+	Garbage GarbageConfig
+	// Recorder writes the events on Kubernetes objects. Default: they are dropped.
+	Recorder framework.EventRecorder
+	// Events is the bucket for the events on entities. Give it a TTL. Default: they are dropped.
+	Events *natsinformer.Bucket[*Event]
+	// LeaderElection lets one of several replicas work: by a Lease in the Kubernetes of RESTConfig, or by its Lock, for
+	// which natslease keeps a lease in a bucket. Its Fence belongs into the buckets that are written to. Default: off.
+	LeaderElection operator.LeaderElectionConfig
+	// RESTConfig is for the Lease. Required with LeaderElection, unless that has a Lock.
+	RESTConfig *rest.Config
+	// ListenAddress is the host and port of /healthz, /readyz and /metrics. Default: off.
+	ListenAddress string
+	// Registry is for all metrics. Default: a new one.
+	Registry *prometheus.Registry
+	// Logger is for everything. Required.
+	Logger micrologger.Logger
+}
+
+// GarbageConfig says when secondaries are looked for whose primary does not exist.
+type GarbageConfig struct {
+	// Interval is the time between two searches; the first one is at the start. Negative: GarbageSecondaries is never
+	// called. Default: DefaultGarbageInterval (10 minutes).
+	Interval time.Duration
+	// Rate is how many objects are removed in a second at most. Default: DefaultGarbageRate (5).
+	Rate float32
+}
+
+// validKind is what an object can carry as a label, and the key of an event as a part.
+var validKind = regexp.MustCompile(`^[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?$`)
+
+func (c *Config[T]) setDefaults() {
+	c.Secondaries = slices.Clone(c.Secondaries)
+	c.Tertiaries = slices.Clone(c.Tertiaries)
+	c.Externals = slices.Clone(c.Externals)
+	c.Resources = slices.Clone(c.Resources)
+	c.ResourceSets = slices.Clone(c.ResourceSets)
+	if c.Garbage.Interval == 0 {
+		c.Garbage.Interval = DefaultGarbageInterval
+	}
+	if c.Garbage.Rate == 0 {
+		c.Garbage.Rate = DefaultGarbageRate
+	}
+	if c.Registry == nil {
+		c.Registry = prometheus.NewRegistry()
+	}
+}
+
+func (c *Config[T]) validate() error {
+	var faults []string
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+	if c.Name == "" {
+		fault("Name must not be empty")
+	}
+	if !validKind.MatchString(c.Kind) {
+		fault("Kind must consist of letters, digits, '-', '_' and '.', 63 at most, is %q", c.Kind)
+	}
+	if c.Primary == nil {
+		fault("Primary must not be nil")
+	}
+	for i, s := range c.Secondaries {
+		if s.source == nil {
+			fault("Secondaries[%d] must be made by Kube or Entities", i)
+		}
+	}
+	if len(c.Resources) > 0 && len(c.ResourceSets) > 0 {
+		fault("Resources and ResourceSets must not both be set")
+	}
+	for i, s := range c.ResourceSets {
+		if s == nil {
+			fault("ResourceSets[%d] must not be nil", i)
+		}
+	}
+	if c.Garbage.Rate < 0 {
+		fault("Garbage.Rate must not be negative, is %g", c.Garbage.Rate)
+	}
+	if c.Logger == nil {
+		fault("Logger must not be nil")
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("%w: natscontroller.Config: %s", framework.ErrInvalidConfig, strings.Join(faults, "; "))
+	}
+	return nil
+}

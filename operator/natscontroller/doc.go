@@ -1,0 +1,76 @@
+// Package natscontroller runs controllers whose primaries are entries in a bucket of NATS. What a primary asks for, its
+// secondaries, may be entries of other buckets and objects of Kubernetes; tertiaries are only read; external systems are
+// polled.
+//
+//	source, err := natsinformer.NewSource(natsinformer.SourceConfig[*Gateway]{Bucket: gateways, Logger: logger})
+//	controller, err := natscontroller.NewControllerRuntime(natscontroller.Config[*Gateway]{
+//		Name: "gateway-controller", Kind: "Gateway", Logger: logger, Primary: source,
+//		Secondaries: []natscontroller.Secondary{natscontroller.Entities(routes), natscontroller.Kube(configMaps, client)},
+//		Tertiaries:  []framework.Watch{{Source: certificates, Map: gatewaysOfCertificate}},
+//		Resources:   []framework.Resource{routeResource, configMapResource},
+//		Events:      events,
+//	})
+//	err = controller.Start(ctx)
+//
+// What is to be done for a primary is in its resources, which give plans, retries of single steps and metrics. Controllers
+// written for the original have a SyncHandler instead; both run side by side:
+//
+//	type Controller struct {
+//		*natscontroller.ControllerRuntime[*Gateway]
+//	}
+//
+//	func (c *Controller) SyncHandler(key string) error { ... }
+//
+//	controller := &Controller{ControllerRuntime: runtime}
+//	controller.SetCustomController(controller)
+//	controller.Run(4, stopCh, errCh)
+//
+// # The flow
+//
+//	primary ─────────────────────────────key──▶ queue ──key──▶ worker ──▶ resources, in order ──▶ SyncHandler(key)
+//	secondaries ──▶ HandleSecondary ──owner's key──▲                                               │
+//	tertiaries, externals ──▶ map ─────────key─────┤                                               │ error
+//	EnqueueKey, EnqueueKeyAfter ───────────key─────┴───────────────────────backoff─────────────────┘
+//
+// The queue and everything behind it is package framework, and its promises hold: one key is worked on once at a time,
+// whatever fails is tried again for as long as the primary exists, a panic is an error.
+//
+// # Owners
+//
+// A secondary names its primary: an entity by its OwnerKind and OwnerKey, a Kubernetes object by the annotations or labels
+// that [SetOwner] sets. The names are those of the original. Package natsresource writes them with the same Kind; what
+// package objectresource makes has them when its Desired calls SetOwner.
+//
+// # Deletion
+//
+// What happens when the entry of a primary is deleted, or its deletion is asked for, is up to package natsinformer: the
+// resources' EnsureDeleted and then SyncHandler are called, and the entry or what is left of it is removed when they have
+// succeeded. Deletions that nobody was there to see and of which the bucket keeps no trace leave secondaries behind. These
+// are what GarbageSecondaries is for: it removes secondaries of this controller's kind whose primary is not there.
+//
+//   - Both are asked for where they are kept, not in a store that may be late. As long as a source is not in contact, or a
+//     bucket is not there, nothing is removed.
+//   - Each object is removed in the version that was looked at, or not at all.
+//   - An object that names no owner, another kind, or a primary that exists or is being deleted, is never touched.
+//   - [ControllerRuntime.PlanGarbage] tells beforehand what would go.
+//
+// # Several replicas
+//
+// With LeaderElection one replica works. Its lease is kept in Kubernetes or, with package natslease, in a bucket. A replica
+// that is stopped and wakes up after another one has taken over can't write: the buckets, and clients of Kubernetes, refuse
+// it by their operator.Fence, and NATS by the revision that every change of an entry names.
+//
+//	fence := operator.NewFence()
+//	gateways, err := natsinformer.NewBucket(natsinformer.BucketConfig[*Gateway]{JetStream: js, Name: "gateways", Fence: fence.Check})
+//	lock, err := natslease.New(natslease.Config{JetStream: js, Bucket: "leases", Key: "gateway-controller"})
+//	config.LeaderElection = operator.LeaderElectionConfig{Enabled: true, Lock: lock, Fence: fence}
+//
+// Connect with nats.ReconnectBufSize(-1): by default the client keeps what it could not send and sends it when it is
+// connected again, which may be after another replica has taken over.
+//
+// # Metrics
+//
+// Those of package framework and operator, and operatorkit_natscontroller_garbage_collected_total,
+// operatorkit_natscontroller_events_written_total and operatorkit_natscontroller_events_dropped_total, with the label
+// controller.
+package natscontroller

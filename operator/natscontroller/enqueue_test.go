@@ -1,0 +1,71 @@
+package natscontroller_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/operatorkit/operatorkit/operator/natscontroller"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+func TestEnqueuedKeysAreHandledWhetherThereIsAnEntryOrNot(t *testing.T) {
+	w := newWorld(t)
+	w.createGateway("here")
+	c := newClassic(w, w.config())
+	synced := func(key string) func() bool {
+		return func() bool { return c.calls.contains("sync " + key) }
+	}
+	c.EnqueueKey("early", natscontroller.OperationDelete)
+	run(t, c.Start)
+	operatortest.Eventually(t, "the backlog", synced("here"))
+	operatortest.Eventually(t, "the key without an entry that was enqueued before the start", synced("early"))
+
+	for _, operation := range []natscontroller.Operation{
+		natscontroller.OperationPut, natscontroller.OperationDelete, natscontroller.OperationPurge, natscontroller.OperationSecondary,
+	} {
+		for _, key := range []string{"here", "gone"} {
+			c.calls.take()
+			c.EnqueueKey(key, operation)
+			operatortest.Eventually(t, operation.String()+" "+key, synced(key))
+		}
+	}
+
+	c.calls.take()
+	// A delayed call holds although the key succeeds in between, and the earliest of several counts.
+	c.EnqueueKeyAfter("here", natscontroller.OperationPut, time.Hour)
+	c.EnqueueKeyAfter("here", natscontroller.OperationPut, 300*time.Millisecond)
+	c.EnqueueKeyAfter("here", natscontroller.OperationPut, time.Hour)
+	c.EnqueueKeyAfter("later", natscontroller.OperationPut, 300*time.Millisecond)
+	c.EnqueueKey("here", natscontroller.OperationPut)
+	operatortest.Eventually(t, "both calls", func() bool { return c.calls.count("sync here") >= 2 })
+	operatortest.Eventually(t, "the delayed key without an entry", synced("later"))
+}
+
+func TestKeyWithoutAnEntryIsHandledAgainForWhatHappensMeanwhileAndNotForEachCall(t *testing.T) {
+	w := newWorld(t)
+	c := newClassic(w, w.config())
+	started, release := make(chan struct{}), make(chan struct{})
+	first := true
+	c.fail = func(string) error {
+		if first {
+			first = false
+			close(started)
+			<-release
+			return errBroken
+		}
+		return nil
+	}
+	run(t, c.Start)
+	c.EnqueueKey("gone", natscontroller.OperationPurge)
+	<-started
+	for range 100 {
+		c.EnqueueKey("gone", natscontroller.OperationPurge)
+	}
+	close(release)
+	w.createGateway("marker")
+	operatortest.Eventually(t, "the calls", func() bool { return c.calls.contains("sync marker") && c.calls.count("sync gone") >= 3 })
+	// The one that failed, its retry, and one for all that came meanwhile.
+	if n := c.calls.count("sync gone"); n != 3 {
+		t.Errorf("SyncHandler was called %d times, want 3", n)
+	}
+}

@@ -1,0 +1,140 @@
+package natscontroller_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/operator/natscontroller"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/operatortest/natsserver"
+)
+
+// mirror runs a controller that mirrors gateways into routes, through a connection of its own.
+func (w *world) mirror(js jetstream.JetStream) *running {
+	w.t.Helper()
+	own := openWorld(w.t, js, nil)
+	config := own.config()
+	config.Resources = []framework.Resource{&mirroring{writer: "c", routes: own.routes}}
+	return run(w.t, own.controller(config).Start)
+}
+
+// retried does a write until it succeeds, and tells what came of it.
+func retried(t *testing.T, what string, do func(ctx context.Context) error) {
+	t.Helper()
+	operatortest.Eventually(t, what, func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		return do(ctx)
+	})
+}
+
+func TestServerKilledInMidWriteCausesNoLostUpdateAndNoDoubleWrite(t *testing.T) {
+	server := natsserver.StartProcess(t)
+	_, js := server.Connect(t)
+	for _, name := range []string{"gateways", "routes", "events"} {
+		natsserver.NewBucket(t, js, jetstream.KeyValueConfig{Bucket: name, History: 64})
+	}
+	w := openWorld(t, js, nil)
+	_, own := server.Connect(t)
+	running := w.mirror(own)
+
+	const gateways, rounds = 20, 4
+	for round := range rounds {
+		for i := range gateways {
+			name := fmt.Sprintf("gateway-%d", i)
+			retried(t, "the write of "+name, func(ctx context.Context) error {
+				gateway, err := w.gateways.Get(ctx, name)
+				if err != nil {
+					return w.gateways.Create(ctx, &Gateway{Meta: natsinformer.Meta{Name: name}})
+				}
+				return w.gateways.Update(ctx, gateway)
+			})
+		}
+		// Some of the routes are written by now, some are under way, some are not.
+		if round < rounds-1 {
+			server.Restart(t)
+		}
+	}
+	converged := func() error {
+		for i := range gateways {
+			name := fmt.Sprintf("gateway-%d", i)
+			gateway, err := w.gateways.Get(t.Context(), name)
+			if err != nil {
+				return err
+			}
+			if err := w.mirrored(name, gateway.Revision(), "c"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	operatortest.Eventually(t, "every gateway is mirrored", converged)
+	if err := running.stop(); err != nil {
+		t.Fatal(err)
+	}
+	eachRevisionOnce(t, w.writes())
+}
+
+func TestNothingIsLostWhenTheNetworkIsCutForLongerThanAnyTimeOut(t *testing.T) {
+	for name, breakLink := range map[string]func(*natsserver.Link){"cut": (*natsserver.Link).Cut, "frozen": (*natsserver.Link).Freeze} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := natsserver.Start(t)
+			_, js := server.Connect(t)
+			w := newWorldAt(t, js)
+			link := natsserver.NewLink(t, server.URL())
+			_, own := natsserver.Connect(t, link.URL())
+			behind := openWorld(t, own, nil)
+			w.createGateway("stays")
+			w.createGateway("changes")
+			w.createGateway("goes")
+			w.createGateway("is-purged")
+			c := newClassic(behind, behind.config())
+			running := run(t, c.Start)
+			routes := func(want ...string) func() error {
+				return func() error {
+					if got := w.keys("routes"); !slices.Equal(got, want) {
+						return fmt.Errorf("the routes are %q, want %q", got, want)
+					}
+					return nil
+				}
+			}
+			operatortest.Eventually(t, "all routes", routes("changes", "goes", "is-purged", "stays"))
+
+			breakLink(link)
+			// Longer than the five seconds that a request may take, and than any probe.
+			restored := time.Now().Add(8 * time.Second)
+			w.createGateway("comes")
+			w.touch("changes")
+			w.deleteGateway("goes")
+			purged, err := w.gateways.Get(t.Context(), "is-purged")
+			if err == nil {
+				err = w.gateways.Purge(t.Context(), purged)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			deleteEntity(t, w.routes, "stays")
+			c.calls.take()
+			c.EnqueueKey("stays", natscontroller.OperationPut)
+			operatortest.Eventually(t, "the outage lasts", func() bool { return time.Now().After(restored) })
+			if err := routes("changes", "goes", "is-purged")(); err != nil {
+				t.Errorf("during the outage: %v", err)
+			}
+
+			link.Restore()
+			operatortest.Eventually(t, "what was asked for meanwhile", routes("changes", "comes", "stays"))
+			operatortest.Eventually(t, "the change", func() bool { return c.calls.contains("sync changes") })
+			if err := running.stop(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}

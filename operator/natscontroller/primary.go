@@ -1,0 +1,143 @@
+package natscontroller
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/informer/natsinformer"
+)
+
+// absent stands for the entry of a key that was enqueued and has none. It goes to SyncHandler alone.
+type absent struct{ key string }
+
+// maxAbsent is how many announcements of one absent key may wait: one that is being worked on, and one for what happened
+// since.
+const maxAbsent = 2
+
+// primary is the source of the primaries as the framework sees it. Beyond the source itself it can announce keys without an
+// entry, and knows the deletions that are not processed yet.
+type primary[T natsinformer.Entity] struct {
+	*natsinformer.Source[T]
+
+	mu sync.Mutex
+	// handler is the framework's, and nil while that does not listen.
+	handler informer.Handler
+	// early are the keys that were enqueued before the framework listened.
+	early map[string]struct{}
+	// absent counts the announcements of keys without an entry that are not processed.
+	absent map[string]int
+	// gone are the keys whose deletion was announced and is not processed.
+	gone map[string]struct{}
+	// removed are the entries whose deletion was processed while they were still there.
+	removed map[string]types.UID
+}
+
+func newPrimary[T natsinformer.Entity](source *natsinformer.Source[T]) *primary[T] {
+	return &primary[T]{
+		Source: source, early: map[string]struct{}{}, absent: map[string]int{}, gone: map[string]struct{}{}, removed: map[string]types.UID{},
+	}
+}
+
+// Subscribe implements informer.Source. There is one subscriber: the framework.
+func (p *primary[T]) Subscribe(h informer.Handler) (unsubscribe func()) {
+	end := p.Source.Subscribe(func(e informer.Event) {
+		p.note(e)
+		h(e)
+	})
+	p.mu.Lock()
+	early := p.early
+	p.handler, p.early = h, map[string]struct{}{}
+	p.mu.Unlock()
+	for key := range early {
+		p.announceAbsent(key)
+	}
+	return func() {
+		p.mu.Lock()
+		p.handler = nil
+		p.mu.Unlock()
+		end()
+	}
+}
+
+// announceAbsent has the framework process the key although it has no entry. It does nothing if it has one. Before the
+// framework listens, it is put off.
+func (p *primary[T]) announceAbsent(key string) {
+	if handler := p.admitAbsent(key); handler != nil {
+		handler(informer.Event{Type: informer.Deleted, Key: informer.Key{Name: key}, Object: absent{key}})
+	}
+}
+
+// admitAbsent returns the handler that is to be told of an absent key, or nil.
+func (p *primary[T]) admitAbsent(key string) informer.Handler {
+	_, exists, _ := p.Get(informer.Key{Name: key})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.handler == nil:
+		p.early[key] = struct{}{}
+		return nil
+	case exists, p.absent[key] == maxAbsent:
+		return nil
+	}
+	p.absent[key]++
+	return p.handler
+}
+
+// Remove implements informer.Remover.
+func (p *primary[T]) Remove(ctx context.Context, obj any) error {
+	if o, ok := obj.(absent); ok {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.absent[o.key]--; p.absent[o.key] == 0 {
+			delete(p.absent, o.key)
+		}
+		return nil
+	}
+	entity, ok := obj.(T)
+	if !ok {
+		return p.Source.Remove(ctx, obj)
+	}
+	key := entity.GetName()
+	p.mu.Lock()
+	_, processed := p.gone[key]
+	if !processed {
+		p.removed[key] = entity.GetUID()
+	}
+	p.mu.Unlock()
+
+	err := p.Source.Remove(ctx, entity)
+	if err == nil && processed {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.gone, key)
+	}
+	return err
+}
+
+// note remembers a deletion until it has been processed, or the key has an entry again.
+func (p *primary[T]) note(e informer.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := e.Key.Name
+	if e.Type != informer.Deleted {
+		delete(p.gone, key)
+		return
+	}
+	uid, ok := p.removed[key]
+	delete(p.removed, key)
+	if m, isMeta := e.Object.(informer.Meta); ok && isMeta && m.GetUID() == uid {
+		return
+	}
+	p.gone[key] = struct{}{}
+}
+
+// isBeingDeleted tells whether the framework still has to process a deletion of this key.
+func (p *primary[T]) isBeingDeleted(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.gone[key]
+	return ok
+}

@@ -1,0 +1,161 @@
+package natscontroller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/informer/natsinformer"
+)
+
+var _ IController = (*ControllerRuntime[natsinformer.Entity])(nil)
+
+// ControllerRuntime runs a controller whose primaries are entries in a bucket of NATS. Make one with NewControllerRuntime,
+// embed it in a struct with methods of IController if there are any, and run it once, by Start or by Run. All methods are
+// safe for concurrent use, except SetCustomController.
+type ControllerRuntime[T natsinformer.Entity] struct {
+	config  Config[T]
+	primary *primary[T]
+	custom  IController
+	events  *events
+	metrics *metrics
+	delays  *delays
+	// framework is the one that runs, and before Start one that only plans.
+	framework atomic.Pointer[framework.Framework]
+	// collecting is the context of the search for garbage that is under way.
+	collecting atomic.Pointer[context.Context]
+	begun      atomic.Bool
+}
+
+// NewControllerRuntime returns a controller, or an error for which framework.IsInvalidConfig holds and which names the
+// faults. It sends no request.
+func NewControllerRuntime[T natsinformer.Entity](config Config[T]) (*ControllerRuntime[T], error) {
+	config.setDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	c := &ControllerRuntime[T]{config: config, primary: newPrimary(config.Primary), metrics: newMetrics(config.Name)}
+	c.custom = c
+	c.events = newEvents(config.Name, config.Events, c.metrics, config.Logger)
+	c.delays = newDelays(c.EnqueueKey)
+	if err := c.rehearse(); err != nil {
+		return nil, err
+	}
+	if err := config.Registry.Register(c.metrics); err != nil {
+		return nil, fmt.Errorf("%w: natscontroller.Config: Registry: %w", framework.ErrInvalidConfig, err)
+	}
+	return c, nil
+}
+
+// SetCustomController has the methods of a struct that embeds the ControllerRuntime called in place of its own. It must be
+// called before Start or Run.
+func (c *ControllerRuntime[T]) SetCustomController(customController IController) {
+	c.custom = customController
+}
+
+// Run is Start until stopCh is closed, with threadiness as the number of workers; 0 stands for Config.Workers. What Start
+// returns goes to errCh, and to the log if nobody receives it before stopCh is closed.
+func (c *ControllerRuntime[T]) Run(threadiness int, stopCh <-chan struct{}, errCh chan<- error) {
+	if threadiness == 0 {
+		threadiness = c.config.Workers
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() {
+		select {
+		case <-stopCh:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	err := c.start(ctx, threadiness)
+	if err == nil {
+		return
+	}
+	select {
+	case errCh <- err:
+		return
+	default:
+	}
+	select {
+	case errCh <- err:
+	case <-stopCh:
+		c.log("error", "controller failed", "error", err.Error())
+	}
+}
+
+// Start runs the controller until ctx ends and returns nil then, once everything it started has ended. Otherwise it returns
+// the errors of all parts that failed. Clean is called at the end in any case. It may be called once.
+func (c *ControllerRuntime[T]) Start(ctx context.Context) error {
+	return c.start(ctx, c.config.Workers)
+}
+
+func (c *ControllerRuntime[T]) start(ctx context.Context, workers int) (err error) {
+	if c.begun.Swap(true) {
+		return fmt.Errorf("run controller %q: %w: it has been run before; make a new one", c.config.Name, framework.ErrExecutionFailed)
+	}
+	defer func() {
+		cleaned := guarded(func() error {
+			c.custom.Clean()
+			return nil
+		})
+		if cleaned != nil {
+			err = errors.Join(err, fmt.Errorf("run controller %q: clean: %w", c.config.Name, cleaned))
+		}
+	}()
+	f, o, err := c.assemble(workers, c.config.Registry, c.config.LeaderElection)
+	if err != nil {
+		return err
+	}
+	c.framework.Store(f)
+
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	eventsCtx, stopEvents := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopEvents()
+	writing.Go(func() { c.events.run(eventsCtx) })
+	defer c.delays.stop()
+	return o.Run(ctx)
+}
+
+// Plan returns what the resources would change for a primary, and changes nothing. What SyncHandler would change is not
+// known. The error is one for which apierrors.IsNotFound holds when there is no such primary. The sources must be synced.
+func (c *ControllerRuntime[T]) Plan(ctx context.Context, key string) (*plan.Plan, error) {
+	return c.framework.Load().Plan(ctx, informer.Key{Name: key})
+}
+
+// SyncHandler implements IController. It does nothing.
+func (c *ControllerRuntime[T]) SyncHandler(string) error { return nil }
+
+// HandleSecondary implements IController. It enqueues the primary that obj names as its owner.
+func (c *ControllerRuntime[T]) HandleSecondary(obj any) {
+	if key := c.ownerKey(obj); key != "" {
+		c.EnqueueKey(key, OperationSecondary)
+	}
+}
+
+// Clean implements IController. It does nothing.
+func (c *ControllerRuntime[T]) Clean() {}
+
+func (c *ControllerRuntime[T]) log(level, message string, fields ...any) {
+	c.config.Logger.Log(append([]any{"level", level, "message", message, "controller", c.config.Name}, fields...)...)
+}
+
+// guarded calls f and turns a panic into a *framework.PanicError.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &framework.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return f()
+}

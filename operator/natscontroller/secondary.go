@@ -1,0 +1,65 @@
+package natscontroller
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/informer/natsinformer"
+)
+
+// Secondary is a source of objects that the controller makes for its primaries, and what is needed to collect those whose
+// primary is gone. Make one with Kube or Entities. The objects name their primary: see OwnerOf.
+type Secondary struct {
+	source liveSource
+	// remove removes an object if it is exactly the one that was read.
+	remove func(ctx context.Context, obj any) error
+}
+
+// liveSource is a source that can read past its store.
+type liveSource interface {
+	informer.Source
+	informer.LiveReader
+}
+
+// Kube is a Secondary of Kubernetes objects, marked by SetOwner. The client deletes garbage, and needs the verb delete.
+func Kube(source *informer.Kubernetes, c client.Writer) Secondary {
+	return Secondary{source: source, remove: func(ctx context.Context, obj any) error {
+		o := obj.(client.Object)
+		uid, version := o.GetUID(), o.GetResourceVersion()
+		err := c.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground),
+			client.Preconditions{UID: &uid, ResourceVersion: &version})
+		return client.IgnoreNotFound(err)
+	}}
+}
+
+// EntitiesOption changes Entities.
+type EntitiesOption uint8
+
+// RequestDeletion asks for the deletion of garbage (natsinformer.Bucket.RequestDeletion) instead of purging it, for entries
+// that another controller reconciles, which has to clean up after them.
+const RequestDeletion EntitiesOption = 1
+
+// Entities is a Secondary of entries in a bucket, whose OwnerKind and OwnerKey are set. Garbage is purged; for entries with
+// finalizers, the deletion is asked for.
+func Entities[S natsinformer.Entity](source *natsinformer.Source[S], options ...EntitiesOption) Secondary {
+	bucket := source.Bucket()
+	purges := !slices.Contains(options, RequestDeletion)
+	return Secondary{source: source, remove: func(ctx context.Context, obj any) error {
+		entity := obj.(S)
+		if purges && len(entity.GetFinalizers()) == 0 {
+			return bucket.Purge(ctx, entity)
+		}
+		now := metav1.Now()
+		entity.EntityMeta().DeletionTimestamp = &now
+		err := bucket.Update(ctx, entity)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	}}
+}

@@ -1,0 +1,40 @@
+package natscontroller
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer/natsinformer"
+)
+
+// syncResource is the resource that calls SyncHandler, for primaries that are to stay and for those that go.
+type syncResource[T natsinformer.Entity] struct{ controller *ControllerRuntime[T] }
+
+// Name implements framework.Resource.
+func (syncResource[T]) Name() string { return "sync-handler" }
+
+// EnsureCreated implements framework.Resource.
+func (s syncResource[T]) EnsureCreated(_ context.Context, obj any) error { return s.call(obj) }
+
+// EnsureDeleted implements framework.Resource.
+func (s syncResource[T]) EnsureDeleted(_ context.Context, obj any) error { return s.call(obj) }
+
+// Plan implements framework.Planner: without a custom controller there is nothing to do, and with one nobody knows.
+func (s syncResource[T]) Plan(context.Context, plan.Event, any) ([]plan.Change, error) {
+	if s.controller.custom == IController(s.controller) {
+		return nil, nil
+	}
+	return nil, framework.ErrOpaque
+}
+
+func (s syncResource[T]) call(obj any) error {
+	switch o := obj.(type) {
+	case absent:
+		return s.controller.custom.SyncHandler(o.key)
+	case natsinformer.Entity:
+		return s.controller.custom.SyncHandler(o.GetName())
+	}
+	return fmt.Errorf("a %T is no entity", obj)
+}

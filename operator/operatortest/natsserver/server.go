@@ -1,0 +1,149 @@
+package natsserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+const (
+	loopback = "127.0.0.1"
+	// readyPatience is how long a server may take to accept connections. Recovering a large store takes a while.
+	readyPatience = 30 * time.Second
+	readyPeriod   = 50 * time.Millisecond
+
+	// Ports are taken from below the ranges that systems use for the near end of outgoing connections: there, a client
+	// that dials a server which is being started again could be given the server's own port.
+	firstPort = 20000
+	lastPort  = 32000
+	portTries = 20
+)
+
+// Config describes a [Server].
+type Config struct {
+	// Dir is the folder of the JetStream store, which is made if it does not exist. It must be set. What it holds
+	// already is served.
+	Dir string
+	// Port is the port on loopback. Default: one that is free.
+	Port int
+}
+
+// Server is a NATS server in this process. All methods are safe for concurrent use.
+type Server struct {
+	dir  string
+	port int
+
+	mu      sync.Mutex
+	running *server.Server // nil when it is stopped
+}
+
+// Run starts a server, and returns when it accepts connections. It runs until Stop is called; ctx is for the start alone.
+func Run(ctx context.Context, config Config) (*Server, error) {
+	if config.Dir == "" {
+		return nil, errors.New("start NATS server: Dir must be set")
+	}
+	if config.Port != 0 {
+		s := &Server{dir: config.Dir, port: config.Port}
+		return s, s.start(ctx)
+	}
+	var err error
+	for range portTries {
+		s := &Server{dir: config.Dir}
+		if s.port, err = freePort(); err != nil {
+			return nil, fmt.Errorf("start NATS server: %w", err)
+		}
+		if err = s.start(ctx); err == nil || ctx.Err() != nil {
+			return s, err
+		}
+	}
+	return nil, err
+}
+
+// URL is where clients connect to. It stays the same when the server is started again.
+func (s *Server) URL() string { return urlOf(s.port) }
+
+// Stop stops the server in good order: everything is on disk when it returns. A stopped server may be stopped again.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running == nil {
+		return
+	}
+	s.running.Shutdown()
+	s.running.WaitForShutdown()
+	s.running = nil
+}
+
+// start starts the server unless it runs.
+func (s *Server) start(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running != nil {
+		return nil
+	}
+	// The server only logs that its port is taken, so that is found out before.
+	listener, err := listen(s.port)
+	if err != nil {
+		return fmt.Errorf("start NATS server: choose another Port, or end who has this one: %w", err)
+	}
+	if err := listener.Close(); err != nil {
+		return fmt.Errorf("start NATS server: %w", err)
+	}
+	nats, err := server.NewServer(&server.Options{
+		ServerName: "operatortest",
+		Host:       loopback,
+		Port:       s.port,
+		JetStream:  true,
+		StoreDir:   s.dir,
+		NoSigs:     true,
+		NoLog:      true,
+	})
+	if err != nil {
+		return fmt.Errorf("start NATS server on port %d: %w", s.port, err)
+	}
+	nats.Start()
+	for deadline := time.Now().Add(readyPatience); !nats.ReadyForConnections(readyPeriod); {
+		if ctx.Err() != nil || !nats.Running() || time.Now().After(deadline) {
+			nats.Shutdown()
+			nats.WaitForShutdown()
+			return fmt.Errorf("start NATS server on port %d with store %s: it does not accept connections, is the store in use? (%w)",
+				s.port, s.dir, cmp.Or(ctx.Err(), errors.New("not ready")))
+		}
+	}
+	s.running = nats
+	return nil
+}
+
+func urlOf(port int) string { return "nats://" + net.JoinHostPort(loopback, strconv.Itoa(port)) }
+
+// freePort returns a port on loopback that nobody listens on. Another process may take it before it is used.
+func freePort() (int, error) {
+	listener, err := listen(0)
+	if err != nil {
+		return 0, err
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	return port, listener.Close()
+}
+
+// listen listens on a port of loopback, or for 0 on any that is free.
+func listen(port int) (listener net.Listener, err error) {
+	if port != 0 {
+		return net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	}
+	for range portTries {
+		port := firstPort + rand.IntN(lastPort-firstPort) //nolint:gosec // nothing secret
+		if listener, err = net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port))); err == nil {
+			return listener, nil
+		}
+	}
+	return nil, fmt.Errorf("find a free port on %s between %d and %d: %w", loopback, firstPort, lastPort, err)
+}

@@ -1,0 +1,76 @@
+package natsserver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Start starts a server that runs until the test ends, with its store in a temporary folder.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	s, err := Run(t.Context(), Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Restart stops the server in good order, if it runs, and starts it again with the same port and the same store.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.Stop()
+	if err := s.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Connect returns a connection to the server, which is closed when the test ends.
+func (s *Server) Connect(t testing.TB, options ...nats.Option) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	return Connect(t, s.URL(), options...)
+}
+
+// Connect returns a connection to a server, which is closed when the test ends. It takes notice of a server that has fallen
+// silent within a second or two, and reconnects for ever and fast; options are applied after that.
+func Connect(t testing.TB, url string, options ...nats.Option) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	options = append([]nats.Option{
+		nats.Timeout(2 * time.Second),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(20 * time.Millisecond),
+		nats.ReconnectJitter(10*time.Millisecond, 10*time.Millisecond),
+		nats.PingInterval(500 * time.Millisecond),
+		nats.MaxPingsOutstanding(2),
+		// The default prints to standard error whatever goes wrong, which is what these tests are about.
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	}, options...)
+	conn, err := nats.Connect(url, options...)
+	if err != nil {
+		t.Fatalf("connect to %s: %v", url, err)
+	}
+	closed := make(chan struct{})
+	conn.SetClosedHandler(func(*nats.Conn) { close(closed) })
+	t.Cleanup(func() {
+		conn.Close()
+		<-closed
+	})
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatalf("JetStream of %s: %v", url, err)
+	}
+	return conn, js
+}
+
+// NewBucket creates a key-value bucket.
+func NewBucket(t testing.TB, js jetstream.JetStream, config jetstream.KeyValueConfig) jetstream.KeyValue {
+	t.Helper()
+	kv, err := js.CreateKeyValue(t.Context(), config)
+	if err != nil {
+		t.Fatalf("create bucket %s: %v", config.Bucket, err)
+	}
+	return kv
+}

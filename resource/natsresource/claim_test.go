@@ -1,0 +1,172 @@
+package natsresource_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/resource/natsresource"
+)
+
+func TestAnEntryOfSomebodyElseIsRefused(t *testing.T) {
+	for name, tc := range map[string]struct {
+		existing  func(k *kit)
+		reason    string
+		adoptable bool
+	}{
+		"one that stands for itself": {
+			func(k *kit) { k.create(newRoute("a", "theirs")) },
+			"it exists already and has no owner", true,
+		},
+		"of another primary": {
+			func(k *kit) {
+				k.update(k.resource(just(newRoute("a", "theirs"))), &gateway{Meta: natsinformer.Meta{Name: "shop"}})
+			},
+			"it belongs to Gateway shop", false,
+		},
+		"of another kind": {
+			func(k *kit) {
+				k.update(k.resource(just(newRoute("a", "theirs")), func(c *config) { c.Kind = "Portal" }), home())
+			},
+			"it belongs to Portal home", false,
+		},
+		"of another resource": {
+			func(k *kit) {
+				k.update(k.resource(just(newRoute("a", "theirs")), func(c *config) { c.Name = "other" }), home())
+			},
+			`it belongs to the resource "other" of the same primary`, false,
+		},
+		"of the same primary, without a resource": {
+			func(k *kit) {
+				r := newRoute("a", "theirs")
+				r.OwnerKind, r.OwnerKey = "Gateway", "home"
+				k.create(r)
+			},
+			"it was made for the same primary by somebody who left no name", true,
+		},
+		"a copy of one of ours": {
+			func(k *kit) {
+				k.update(k.resource(just(newRoute("original", "theirs"))), home())
+				copied := k.get("original")
+				copied.Name = "a"
+				k.create(copied)
+			},
+			"it is a copy of original", true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKit(t)
+			tc.existing(k)
+			before := k.get("a")
+			want := just(newRoute("a", "ours"), newRoute("original", "theirs"))
+
+			err := k.tryUpdate(k.resource(want), home())
+			var refused *natsresource.RefusedError
+			if !errors.As(err, &refused) {
+				t.Fatalf("got %v, want a refusal", err)
+			}
+			wantError := &natsresource.RefusedError{
+				Entry: natsresource.Key{Bucket: "routes", Name: "a"}, Reason: tc.reason, Adoptable: tc.adoptable,
+			}
+			if diff := cmp.Diff(wantError, refused); diff != "" {
+				t.Error(diff)
+			}
+			if framework.IsPermanent(err) {
+				t.Error("a refusal ends when the other entry goes, so it must be tried again")
+			}
+
+			err = k.tryUpdate(k.resource(want, adopt), home())
+			if adopted := err == nil; adopted != tc.adoptable {
+				t.Errorf("with Adopt: %v", err)
+			}
+			after := k.get("a")
+			switch {
+			case !tc.adoptable && after.Revision() != before.Revision():
+				t.Error("the entry was written")
+			case tc.adoptable && (after.Host != "ours" || after.OwnerKey != "home" || after.UID != before.UID):
+				t.Errorf("adopted: %+v", after)
+			}
+			if tc.adoptable {
+				k.wantQuiet(k.resource(want), home())
+			}
+		})
+	}
+}
+
+func TestAnAdoptedCopyKeepsItsLabels(t *testing.T) {
+	k := newKit(t)
+	original := newRoute("original", "x")
+	original.Labels = map[string]string{"tier": "web"}
+	k.update(k.resource(just(original)), home())
+	copied := k.get("original")
+	copied.Name = "copy"
+	k.create(copied)
+	k.update(k.resource(just(newRoute("copy", "x")), adopt), home())
+	if diff := cmp.Diff(map[string]string{"tier": "web"}, k.get("copy").Labels); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatOnlyLooksLikeOursIsNotDeleted(t *testing.T) {
+	k := newKit(t)
+	r := k.resource(just(newRoute("original", "ours")))
+	k.update(r, home())
+	copied := k.get("original")
+	copied.Name = "copy"
+	k.create(copied)
+	nameless := newRoute("nameless", "theirs")
+	nameless.OwnerKind, nameless.OwnerKey = "Gateway", "home"
+	k.create(nameless)
+	k.wantQuiet(r, home())
+	if err := framework.ProcessDelete(t.Context(), home(), []framework.Resource{r}); err != nil {
+		t.Fatal(err)
+	}
+	k.wantHosts("copy=ours", "nameless=theirs")
+}
+
+func TestAnEntryThatCannotBeDecodedIsNeverOverwritten(t *testing.T) {
+	for name, tc := range map[string]struct {
+		options []func(*config)
+		shown   bool
+	}{
+		"plain":     {nil, true},
+		"adopting":  {[]func(*config){adopt}, true},
+		"sensitive": {[]func(*config){sensitive}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKit(t)
+			r := k.resource(just(newRoute("a", "ours")), tc.options...)
+			broken := []byte(`{"host":7}`)
+			if _, err := k.kv.Put(t.Context(), "a", broken); err != nil {
+				t.Fatal(err)
+			}
+			wantRefused := func(err error) {
+				t.Helper()
+				if !errors.Is(err, natsinformer.ErrUndecodable) || !strings.Contains(err.Error(), "refusing to overwrite entry a of bucket routes") {
+					t.Fatalf("got %v, want ErrUndecodable", err)
+				}
+				if strings.Contains(err.Error(), "json") != tc.shown {
+					t.Errorf("the decoder's words in %v, want %v", err, tc.shown)
+				}
+			}
+			// Before the source knows of it, and afterwards.
+			k.mirror.feed.Replace("", nil)
+			wantRefused(framework.ProcessUpdate(t.Context(), home(), []framework.Resource{r}))
+			wantRefused(k.tryUpdate(r, home()))
+			entry, err := k.kv.Get(t.Context(), "a")
+			if err != nil || string(entry.Value()) != string(broken) {
+				t.Errorf("entry %v, %v", entry, err)
+			}
+
+			if err := k.kv.Purge(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			k.update(r, home())
+			k.wantHosts("a=ours")
+		})
+	}
+}

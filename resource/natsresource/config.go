@@ -1,0 +1,106 @@
+package natsresource
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/giantswarm/micrologger"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/informer/natsinformer"
+)
+
+// Source is where the entries are read. A natsinformer.Source of the bucket with the index of OwnerIndexers is one.
+type Source interface {
+	// Name identifies the source in errors.
+	Name() string
+	// Subscribe has the handler called for every event.
+	Subscribe(h informer.Handler) (unsubscribe func())
+	// Get returns a private copy of an entity.
+	Get(key informer.Key) (obj any, exists bool, err error)
+	// ByIndex returns private copies of the entities that the index files under value.
+	ByIndex(index, value string) ([]any, error)
+	// Status tells whether the source is synced. Nothing is computed before it is.
+	Status() informer.Status
+}
+
+// Config configures a resource for primaries of type O that wants entries of type T, a pointer to a struct that embeds
+// natsinformer.Meta.
+type Config[O any, T natsinformer.Entity] struct {
+	// Name identifies the resource in logs, metrics and errors. It is a part of what marks the entries as the resource's
+	// own: under another name, it does not know them any more. Required.
+	Name string
+	// Bucket is where the entries are written. Required.
+	Bucket *natsinformer.Bucket[T]
+	// Source is where they are read: the source of the same bucket, with the index of OwnerIndexers, and running. It runs
+	// when it is watched. Required.
+	Source Source
+	// Logger receives a message for every entry that was written. Required.
+	Logger micrologger.Logger
+	// Desired returns the entries that should be there for the primary. They are created and updated in this order.
+	// What a bucket maintains (UID, generation, times) is left out. Desired is not called for a primary that has a
+	// deletion timestamp. It may be called at the same time for different primaries. Required.
+	Desired func(ctx context.Context, obj O) ([]T, error)
+	// Kind is the kind of the primaries. It is written on the entries as their OwnerKind, and must not change. Required.
+	Kind string
+	// OwnerKey returns what is written on the entries as their OwnerKey. It must be unique among the primaries of a kind.
+	// Default: the name of the primary, with its namespace and a slash before it if it has one.
+	OwnerKey func(obj O) string
+	// Keep copies from an entry as it is what belongs to others, such as a status, to what it should be. It may set fields
+	// of desired and must not change what these point to. Metadata need no care: conditions, labels, annotations
+	// and finalizers of others are kept. Default: all else is as desired.
+	Keep func(current, desired T)
+	// Adopt lets the resource take over desired entries that exist and belong to nobody. Those of another owner are
+	// refused in any case. Default: false, they are all refused.
+	Adopt bool
+	// RequestDeletion makes entries be deleted by asking for it (natsinformer.Bucket.RequestDeletion). Set it when a
+	// controller reconciles the entries in turn, which has to clean up after them. The primary's own deletion waits
+	// until they are gone. Default: entries are purged at once, except those with finalizers.
+	RequestDeletion bool
+	// Sensitive tells for which entries values must not be shown. It is asked for desired ones. Default: none.
+	Sensitive func(entity T) bool
+}
+
+// New returns the resource, or an error for which framework.IsInvalidConfig holds and which names the fields at fault.
+func New[O any, T natsinformer.Entity](config Config[O, T]) (*framework.TypedCRUDResource[O, State[T]], error) {
+	var faults []string
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
+
+	if config.Name == "" {
+		fault("Name must not be empty")
+	}
+	if config.Bucket == nil {
+		fault("Bucket must not be nil")
+	}
+	if config.Source == nil {
+		fault("Source must not be nil")
+	}
+	if s, ok := config.Source.(interface {
+		Bucket() *natsinformer.Bucket[T]
+	}); ok && config.Bucket != nil && s.Bucket().Name() != config.Bucket.Name() {
+		fault("Source is of the bucket %s, and Bucket is %s", s.Bucket().Name(), config.Bucket.Name())
+	}
+	if config.Logger == nil {
+		fault("Logger must not be nil")
+	}
+	if config.Desired == nil {
+		fault("Desired must not be nil")
+	}
+	if config.Kind == "" {
+		fault("Kind must not be empty")
+	}
+	primary := reflect.TypeFor[O]()
+	if config.OwnerKey == nil && primary.Kind() != reflect.Interface && !primary.Implements(reflect.TypeFor[informer.Meta]()) {
+		fault("OwnerKey must not be nil for a %s, which has no metadata", primary)
+	}
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("%w: natsresource.Config: %s", framework.ErrInvalidConfig, strings.Join(faults, "; "))
+	}
+
+	ops := &resource[O, T]{config: config, writes: newWrites()}
+	config.Source.Subscribe(ops.writes.seen)
+	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, State[T]]{Logger: config.Logger, Ops: ops})
+}

@@ -1,0 +1,139 @@
+package natsresource
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
+	"github.com/operatorkit/operatorkit/context/requeuecontext"
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer/natsinformer"
+)
+
+// vanishing is when the primary is looked at again while one of its entries is on its way out: sooner, if the entries are
+// watched.
+const vanishing = 2 * time.Second
+
+// resource is the logic of the CRUD resource.
+type resource[O any, T natsinformer.Entity] struct {
+	config Config[O, T]
+	writes *writes
+}
+
+// Name implements framework.TypedCRUDResourceOps.
+func (r *resource[O, T]) Name() string { return r.config.Name }
+
+// NewUpdatePatch implements framework.TypedCRUDResourceOps.
+func (r *resource[O, T]) NewUpdatePatch(ctx context.Context, obj O, current, desired State[T]) (*framework.TypedPatch[State[T]], error) {
+	if desired.terminating {
+		return nil, nil
+	}
+	o, err := r.owner(obj)
+	if err != nil {
+		return nil, err
+	}
+
+	var create, update, remove State[T]
+	for _, have := range current.items {
+		if _, wanted := desired.find(have.key); !wanted && r.deletable(have) {
+			remove.items = append(remove.items, deletion(have))
+		}
+	}
+	for _, want := range desired.items {
+		have, found := current.find(want.key)
+		change, err := r.decide(ctx, o, have, found, want)
+		if err != nil {
+			return nil, err
+		}
+		switch change.action {
+		case plan.Create:
+			create.items = append(create.items, change)
+		case plan.Update:
+			update.items = append(update.items, change)
+		case plan.Delete:
+			remove.items = append(remove.items, change)
+		}
+	}
+	return patchOf(create, update, remove), nil
+}
+
+// NewDeletePatch implements framework.TypedCRUDResourceOps.
+func (r *resource[O, T]) NewDeletePatch(ctx context.Context, _ O, current, _ State[T]) (*framework.TypedPatch[State[T]], error) {
+	var remove State[T]
+	for _, have := range current.items {
+		if r.waits(have) {
+			finalizerskeptcontext.SetKept(ctx)
+			requeuecontext.SetAfter(ctx, vanishing)
+		}
+		if r.deletable(have) {
+			remove.items = append(remove.items, deletion(have))
+		}
+	}
+	return patchOf(State[T]{}, State[T]{}, remove), nil
+}
+
+// waits tells whether somebody else has to clean up after the entry before it can go.
+func (r *resource[O, T]) waits(have item[T]) bool {
+	return r.config.RequestDeletion || len(have.content.GetFinalizers()) > 0
+}
+
+// deletable tells whether there is something to do in order to delete an entry of the current state.
+func (r *resource[O, T]) deletable(have item[T]) bool {
+	return have.content.GetDeletionTimestamp() == nil || !r.waits(have)
+}
+
+func deletion[T natsinformer.Entity](have item[T]) item[T] {
+	have.action = plan.Delete
+	return have
+}
+
+// patchOf sets the parts that are not empty; it is nil when all are. What was created last is deleted first.
+func patchOf[T natsinformer.Entity](create, update, remove State[T]) *framework.TypedPatch[State[T]] {
+	if len(create.items)+len(update.items)+len(remove.items) == 0 {
+		return nil
+	}
+	patch := framework.NewTypedPatch[State[T]]()
+	if len(create.items) > 0 {
+		patch.SetCreateChange(create)
+	}
+	if len(update.items) > 0 {
+		patch.SetUpdateChange(update)
+	}
+	if len(remove.items) > 0 {
+		slices.Reverse(remove.items)
+		patch.SetDeleteChange(remove)
+	}
+	return patch
+}
+
+// owner returns who the entries of obj belong to.
+func (r *resource[O, T]) owner(obj O) (owner, error) {
+	o := owner{kind: r.config.Kind, resource: r.config.Name}
+	var err error
+	if r.config.OwnerKey != nil {
+		o.key = r.config.OwnerKey(obj)
+	} else {
+		o.key, err = ownerKey(obj)
+	}
+	if err == nil && o.key == "" {
+		err = fmt.Errorf("the owner key of a %T must not be empty", obj)
+	}
+	if err != nil {
+		return owner{}, framework.Permanent(err)
+	}
+	return o, nil
+}
+
+// claim tells whether the resource may write an entry that exists; the error says why not.
+func (r *resource[O, T]) claim(o owner, have item[T]) error {
+	c, reason := claimOn(have.content.EntityMeta(), o)
+	if c == ours || c == free && r.config.Adopt {
+		return nil
+	}
+	return &RefusedError{Entry: have.key, Reason: reason, Adoptable: c == free}
+}
+
+func (r *resource[O, T]) key(name string) Key { return Key{Bucket: r.config.Bucket.Name(), Name: name} }

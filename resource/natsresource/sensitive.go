@@ -1,0 +1,31 @@
+package natsresource
+
+import (
+	"strings"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer/natsinformer"
+)
+
+// shown are the metadata of sensitive entries whose values may be shown. Annotations and the messages of conditions are
+// not among them: they may repeat the content.
+var shown = []string{
+	".labels", ".finalizers", ".ownerKey", ".ownerKind", ".deletionTimestamp",
+	".annotations" + plan.Segment(ResourceAnnotation),
+	".annotations" + plan.Segment(AppliedAnnotation),
+}
+
+// show returns the changes of an entry, without their values where these must not be shown.
+func (it item[T]) show(changes []plan.FieldChange) []plan.FieldChange {
+	if it.sensitive {
+		plan.Hide(changes, showable[T])
+	}
+	return changes
+}
+
+// showable tells whether the path leads to one of the shown fields. None does where metadata have no place of their own.
+func showable[T natsinformer.Entity](path string) bool {
+	meta := metaPath[T]()
+	rest, ok := strings.CutPrefix(path, meta)
+	return ok && meta != "" && plan.Below(rest, shown...)
+}

@@ -1,0 +1,112 @@
+package serviceset
+
+import (
+	"fmt"
+
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+)
+
+// chains are the ServiceTemplateChains of a namespace by name. A graph is made of one when it is needed first.
+type chains struct {
+	objects map[string]*v1alpha1.ServiceTemplateChain
+	known   templates
+	made    map[string]madeChain
+}
+
+type madeChain struct {
+	chain *chain
+	why   *fault
+}
+
+func newChains(objects map[string]*v1alpha1.ServiceTemplateChain, known templates) *chains {
+	return &chains{objects: objects, known: known, made: map[string]madeChain{}}
+}
+
+// get returns a chain, or why it can't be used.
+func (c *chains) get(name string) (*chain, *fault) {
+	made, ok := c.made[name]
+	if !ok {
+		made = c.make(name)
+		c.made[name] = made
+	}
+	return made.chain, made.why
+}
+
+func (c *chains) make(name string) madeChain {
+	object := c.objects[name]
+	if object == nil {
+		return madeChain{why: &fault{v1alpha1.ReasonChainMissing, fmt.Sprintf("ServiceTemplateChain %s does not exist: create it", name)}}
+	}
+	made, err := newChain(&object.Spec, c.known)
+	if err != nil {
+		return madeChain{why: &fault{v1alpha1.ReasonChainInvalid, fmt.Sprintf("ServiceTemplateChain %s %v", name, err)}}
+	}
+	return madeChain{chain: made}
+}
+
+// installable implements ways.
+func (c *chains) installable(s *v1alpha1.Service) *fault {
+	if s.TemplateChain == "" {
+		return nil
+	}
+	chain, why := c.get(s.TemplateChain)
+	if why != nil {
+		return why
+	}
+	if _, ok := chain.index[s.Template]; !ok {
+		return notInChain(s)
+	}
+	return nil
+}
+
+// way implements ways.
+func (c *chains) way(s *v1alpha1.Service, from string) (v1alpha1.AvailableUpgrade, int, *fault) {
+	if why := c.installable(s); why != nil {
+		return v1alpha1.AvailableUpgrade{}, 0, why
+	}
+	chain, why := c.get(s.TemplateChain)
+	if why != nil {
+		return v1alpha1.AvailableUpgrade{}, 0, why
+	}
+	next, steps, ok := chain.way(from, s.Template)
+	if !ok {
+		return v1alpha1.AvailableUpgrade{}, 0, noWay(s, from)
+	}
+	return next, steps, nil
+}
+
+func notInChain(s *v1alpha1.Service) *fault {
+	return &fault{v1alpha1.ReasonNotInChain, fmt.Sprintf("version %s is out of reach: template %s is not in ServiceTemplateChain %s: add it there",
+		label(goalOf(s)), s.Template, s.TemplateChain)}
+}
+
+func noWay(s *v1alpha1.Service, from string) *fault {
+	return &fault{v1alpha1.ReasonNoWay, fmt.Sprintf("version %s is out of reach: ServiceTemplateChain %s does not lead from template %s to %s",
+		label(goalOf(s)), s.TemplateChain, from, s.Template)}
+}
+
+// resolve returns the template and the version that a service stands for. Where only a chain and a version say the
+// template, and several templates have the version, the preferred one is taken.
+func (c *chains) resolve(s *v1alpha1.Service, preferred string) (v1alpha1.ServiceVersion, *fault) {
+	resolved := goalOf(s)
+	if resolved.Template == "" {
+		chain, why := c.get(s.TemplateChain)
+		if why != nil {
+			return resolved, why
+		}
+		name, ok := chain.template(s.Version, preferred)
+		if !ok {
+			return resolved, &fault{v1alpha1.ReasonNotInChain,
+				fmt.Sprintf("ServiceTemplateChain %s has no template with version %s: add one", s.TemplateChain, s.Version)}
+		}
+		resolved.Template = name
+	}
+	t := c.known[resolved.Template]
+	if t == nil {
+		return resolved, &fault{v1alpha1.ReasonTemplateMissing, fmt.Sprintf("ServiceTemplate %s does not exist: create it", resolved.Template)}
+	}
+	if resolved.Version == "" {
+		resolved.Version = templateVersion(t)
+	}
+	return resolved, nil
+}

@@ -1,0 +1,22 @@
+package serviceset
+
+import "github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+
+// What tests look at from outside.
+var (
+	SameSpec      = sameSpec
+	EqualVersions = equalVersions
+)
+
+// UpgradePathsOf returns the paths from a template along a chain whose templates are made by a function.
+func UpgradePathsOf(from string, spec *v1alpha1.ServiceTemplateChainSpec, template func(string) *v1alpha1.ServiceTemplate) ([]v1alpha1.UpgradePath, error) {
+	known := templates{}
+	for _, s := range spec.SupportedTemplates {
+		known[s.Name] = template(s.Name)
+	}
+	c, err := newChain(spec, known)
+	if err != nil {
+		return nil, err
+	}
+	return c.paths(c.index[from]), nil
+}

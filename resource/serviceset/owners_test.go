@@ -1,0 +1,152 @@
+package serviceset_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/operatorkit/operatorkit/resource/serviceset"
+)
+
+func TestOneOfSeveralOwnersGetsAService(t *testing.T) {
+	testResolve(t, []resolveCase{
+		{
+			name: "the one with the higher priority, which begins from what runs",
+			world: world{
+				desired: "a: a-3.0.0 chain=a values=mine", chains: "a: a-1.0.0>a-2.0.0>a-3.0.0",
+				others: []other{{
+					name: "low", priority: 50, desired: "a: a-1.0.0 values=theirs",
+					stored: "a: a-1.0.0@1.0.0 values=theirs", states: "a: Deployed a-1.0.0@1.0.0",
+				}},
+			},
+			want: "a: a-2.0.0@2.0.0 to=a-3.0.0@3.0.0 values=mine",
+			why:  "Stepping: a 1.0.0 → 2.0.0 (step 1 of 2 to 3.0.0)",
+		},
+		{
+			name: "the other one keeps it until that one has it",
+			world: world{
+				desired: "a: a-1.0.0 values=new", stored: "a: a-1.0.0@1.0.0 values=old", states: "a: Deployed a-1.0.0@1.0.0",
+				others: []other{{name: "high", priority: 200, desired: "a: a-3.0.0"}},
+			},
+			want: "a: a-1.0.0@1.0.0 values=old",
+			why: "OwnedByOther: a belongs to MultiClusterService high, which has priority 200, " +
+				"ClusterDeployment ns/platform has 100",
+		},
+		{
+			name: "and then lets it go, without removing it",
+			world: world{
+				desired: "a: a-1.0.0", stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0",
+				others: []other{{name: "high", priority: 200, desired: "a: a-3.0.0", stored: "a: a-3.0.0@3.0.0"}},
+			},
+			why: "OwnedByOther: a belongs to MultiClusterService high, which has priority 200, " +
+				"ClusterDeployment ns/platform has 100",
+		},
+		{
+			name: "among equals the older one",
+			world: world{
+				desired: "a: a-1.0.0", stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0",
+				others: []other{{name: "young", desired: "a: a-3.0.0", stored: "a: a-3.0.0@3.0.0"}},
+			},
+			want: "a: a-1.0.0@1.0.0",
+			why:  "Deployed: a 1.0.0 is deployed",
+		},
+		{
+			name: "a service that an owner lists no more goes to the one that does, without a gap",
+			world: world{
+				stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0",
+				others: []other{{name: "low", priority: 1, desired: "a: a-1.0.0"}},
+			},
+			want: "a: a-1.0.0@1.0.0",
+		},
+		{
+			name: "and is let go when that one has it",
+			world: world{
+				stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0",
+				others: []other{{name: "low", priority: 1, desired: "a: a-1.0.0", stored: "a: a-1.0.0@1.0.0"}},
+			},
+		},
+		{
+			name: "an owner that waits leaves the service to the one that has it",
+			world: world{
+				desired: "a: a-2.0.0 after=b\nb: b-1.0.0",
+				others: []other{{
+					name: "low", priority: 50, desired: "a: a-1.0.0", stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0",
+				}},
+			},
+			want: "b: b-1.0.0@1.0.0",
+			why:  "WaitingForDependencies: a waits for b\nStepping: b is installed in version 1.0.0",
+		},
+		{
+			name: "dependencies look at what really runs, whoever owns it",
+			world: world{
+				desired: "a: a-1.0.0\nb: b-1.0.0 after=a",
+				others: []other{{
+					name: "high", priority: 200, desired: "a: a-2.0.0", stored: "a: a-2.0.0@2.0.0", states: "a: Deployed a-2.0.0@2.0.0",
+				}},
+			},
+			want: "b: b-1.0.0@1.0.0 after=a",
+			why: `
+				OwnedByOther: a belongs to MultiClusterService high, which has priority 200, ClusterDeployment ns/platform has 100
+				Stepping: b is installed in version 1.0.0`,
+		},
+		{
+			name: "and at what that owner still wants to do",
+			world: world{
+				desired: "a: a-1.0.0\nb: b-1.0.0 after=a",
+				others: []other{{
+					name: "high", priority: 200, desired: "a: a-2.0.0 after=c\nc: c-2.0.0",
+					stored: "a: a-2.0.0@2.0.0\nc: c-1.0.0@1.0.0", states: "a: Deployed a-2.0.0@2.0.0\nc: Deployed c-1.0.0@1.0.0",
+				}},
+			},
+			why: `
+				OwnedByOther: a belongs to MultiClusterService high, which has priority 200, ClusterDeployment ns/platform has 100
+				WaitingForDependencies: b waits for a`,
+		},
+		{
+			name: "a cycle that only all owners together make blocks what is on it and above it",
+			world: world{
+				desired: "a: a-1.0.0 after=b\nb: b-1.0.0\nc: c-1.0.0 after=a\nd: d-1.0.0",
+				others:  []other{{name: "high", priority: 200, desired: "b: b-1.0.0 after=a"}},
+			},
+			want: "d: d-1.0.0@1.0.0",
+			why: `
+				DependencyCycle: a can't be resolved together with what other owners have on the cluster: services depend on each other: a → b → a
+				OwnedByOther: b belongs to MultiClusterService high, which has priority 200, ClusterDeployment ns/platform has 100
+				WaitingForDependencies: c waits for a
+				Stepping: d is installed in version 1.0.0`,
+		},
+		{
+			name: "the set of an owner that has gone still says what runs",
+			world: world{
+				desired: "a: a-3.0.0 chain=a", chains: "a: a-1.0.0>a-2.0.0>a-3.0.0",
+				others: []other{{name: "gone", stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0"}},
+			},
+			want: "a: a-2.0.0@2.0.0 to=a-3.0.0@3.0.0",
+			why:  "Stepping: a 1.0.0 → 2.0.0 (step 1 of 2 to 3.0.0)",
+		},
+	})
+}
+
+func TestOwnersOfEqualPriorityAndAgeGoByName(t *testing.T) {
+	w := world{desired: "a: a-1.0.0", others: []other{{name: "another", desired: "a: a-2.0.0"}}}
+	in := w.input(t)
+	in.Others[0].Created = in.Owner.Created
+	r, err := serviceset.Resolve(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "OwnedByOther: a belongs to MultiClusterService another, which has the same priority and age, and comes first by name\n"
+	if diff := cmp.Diff(want, saidWhy(r.Decisions)); diff != "" {
+		t.Errorf("the decisions differ (-want +got):\n%s", diff)
+	}
+
+	in.Others[0].Created = in.Owner.Created.Add(-time.Second)
+	if r, err = serviceset.Resolve(in); err != nil {
+		t.Fatal(err)
+	}
+	want = "OwnedByOther: a belongs to MultiClusterService another, which has the same priority, and is older\n"
+	if diff := cmp.Diff(want, saidWhy(r.Decisions)); diff != "" {
+		t.Errorf("the decisions differ (-want +got):\n%s", diff)
+	}
+}

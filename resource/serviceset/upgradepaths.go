@@ -1,0 +1,148 @@
+package serviceset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+)
+
+// ServicesWithDesiredChains returns deployed services as services, in their order, each along the chain that is desired
+// for it now: what [ServicesUpgradePaths] takes. The lists are not changed.
+func ServicesWithDesiredChains(desiredServices []v1alpha1.Service, deployedServices []v1alpha1.ServiceWithValues) []v1alpha1.Service {
+	wanted := make(map[client.ObjectKey]string, len(desiredServices))
+	for i := range desiredServices {
+		wanted[keyOf(&desiredServices[i])] = desiredServices[i].TemplateChain
+	}
+	services := make([]v1alpha1.Service, len(deployedServices))
+	for i := range deployedServices {
+		s := &deployedServices[i]
+		key := entryKey(s)
+		services[i] = v1alpha1.Service{
+			Name: s.Name, Namespace: key.Namespace, Template: s.Template, Version: s.Version, TemplateChain: wanted[key],
+		}
+	}
+	return services
+}
+
+// ServicesUpgradePaths returns where services can go from their templates along their chains, in the order of services. For
+// each template that can be reached there is one path: the one that is taken when it is desired. A path that others only go on
+// from is not listed, so that a chain without branches is one path. Services without a chain have no
+// paths: they can go anywhere at once.
+//
+// The error is a *MissingError that names every chain which does not exist, contradicts itself, or lacks the service's template;
+// the paths of the other services are returned with it. Chains are read from namespace.
+func ServicesUpgradePaths(
+	ctx context.Context, c client.Reader, services []v1alpha1.Service, namespace string,
+) ([]v1alpha1.ServiceUpgradePaths, error) {
+	known, objects, err := readTemplates(ctx, c, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return upgradePaths(services, namespace, newChains(objects, known))
+}
+
+func upgradePaths(services []v1alpha1.Service, namespace string, chains *chains) ([]v1alpha1.ServiceUpgradePaths, error) {
+	type start struct{ chain, template string }
+	found := map[start][]v1alpha1.UpgradePath{}
+	result := make([]v1alpha1.ServiceUpgradePaths, 0, len(services))
+	missing := &MissingError{Namespace: namespace}
+	for i := range services {
+		s := &services[i]
+		paths := v1alpha1.ServiceUpgradePaths{Name: s.Name, Namespace: keyOf(s).Namespace, Template: s.Template}
+		if s.TemplateChain != "" {
+			from := start{s.TemplateChain, s.Template}
+			ready, ok := found[from]
+			if !ok {
+				var why string
+				if ready, why = chains.paths(s); why != "" {
+					missing.Missing = append(missing.Missing, MissingObject{
+						Kind: v1alpha1.ServiceTemplateChainKind, Name: s.TemplateChain, Service: keyOf(s), Reason: why,
+					})
+					continue
+				}
+				found[from] = ready
+			}
+			paths.AvailableUpgrades = ready
+		}
+		result = append(result, paths)
+	}
+	if len(missing.Missing) > 0 {
+		return result, missing
+	}
+	return result, nil
+}
+
+// paths returns the paths from the template of a service, or what is wrong with its chain.
+func (c *chains) paths(s *v1alpha1.Service) (paths []v1alpha1.UpgradePath, why string) {
+	if c.objects[s.TemplateChain] == nil {
+		return nil, "does not exist: create it"
+	}
+	chain, broken := c.get(s.TemplateChain)
+	if broken != nil {
+		return nil, broken.message
+	}
+	from, ok := chain.index[s.Template]
+	if !ok {
+		return nil, fmt.Sprintf("does not have template %s: add it there", s.Template)
+	}
+	return chain.paths(from), ""
+}
+
+// paths returns the paths from a template. Shorter paths come first, then they are ordered by the names on them.
+func (c *chain) paths(from int32) []v1alpha1.UpgradePath {
+	ways := make(map[int32][]int32)
+	for goal := range int32(len(c.nodes)) {
+		if r := c.routesTo(goal); r.next[from] >= 0 {
+			ways[goal] = r.walk(from, goal)
+		}
+	}
+	paths := []v1alpha1.UpgradePath{}
+	for goal, way := range ways {
+		if covered(goal, way, ways) {
+			continue
+		}
+		path := v1alpha1.UpgradePath{Versions: make([]v1alpha1.AvailableUpgrade, len(way))}
+		for i, n := range way {
+			path.Versions[i] = c.upgrade(n)
+		}
+		paths = append(paths, path)
+	}
+	slices.SortFunc(paths, func(a, b v1alpha1.UpgradePath) int {
+		return cmp.Or(
+			cmp.Compare(len(a.Versions), len(b.Versions)),
+			slices.CompareFunc(a.Versions, b.Versions, func(x, y v1alpha1.AvailableUpgrade) int { return cmp.Compare(x.Name, y.Name) }),
+		)
+	})
+	return paths
+}
+
+// covered tells whether another way goes on from the goal of a way, and none comes over that goal from elsewhere.
+func covered(goal int32, way []int32, ways map[int32][]int32) bool {
+	found := false
+	for end, other := range ways {
+		at := slices.Index(other, goal)
+		if end == goal || at < 0 {
+			continue
+		}
+		if !slices.Equal(way, other[:at+1]) {
+			return false
+		}
+		found = true
+	}
+	return found
+}
+
+// walk returns the steps from a template to the goal.
+func (r *routes) walk(from, goal int32) []int32 {
+	var way []int32
+	for at := from; at != goal; {
+		at = r.next[at]
+		way = append(way, at)
+	}
+	return way
+}

@@ -1,0 +1,58 @@
+package v1alpha1
+
+// Types of conditions. Ready, Progressing and Blocked stand on ClusterDeployments and MultiClusterServices for all their
+// services together, and on a ServiceState for one service.
+const (
+	// ConditionReady is True when every service that is desired is Deployed in the desired version.
+	ConditionReady = "Ready"
+	// ConditionProgressing is True while something changes by itself: a step under way, or one that waits for another.
+	ConditionProgressing = "Progressing"
+	// ConditionBlocked is True when something will not change before a person acts: its reason is one of the reasons below,
+	// its message names every service concerned.
+	ConditionBlocked = "Blocked"
+)
+
+// Reasons of the condition Ready, and of Progressing.
+const (
+	// ReasonDeployed says that what is desired runs.
+	ReasonDeployed = "Deployed"
+	// ReasonStepping says that a service is on its way to another version, one step after the other.
+	ReasonStepping = "Stepping"
+	// ReasonInFlight says that the version in the ServiceSet is not Deployed yet: nothing is advanced before it is.
+	ReasonInFlight = "InFlight"
+	// ReasonWaiting says that a service waits for services that it depends on.
+	ReasonWaiting = "WaitingForDependencies"
+	// ReasonRemoving says that a service is taken away, or waits until what depends on it is gone.
+	ReasonRemoving = "Removing"
+	// ReasonDisabled says that a service is kept as it runs because it is disabled.
+	ReasonDisabled = "Disabled"
+)
+
+// Reasons of the condition Blocked.
+const (
+	// ReasonFailed says that a service failed in the desired version. New values, or another version, are tried at once.
+	ReasonFailed = "Failed"
+	// ReasonStepFailed says that a step on the way to the desired version failed. The next one is not taken: new values
+	// repair the step; desiring another version leaves it.
+	ReasonStepFailed = "StepFailed"
+	// ReasonTemplateMissing says that a ServiceTemplate does not exist.
+	ReasonTemplateMissing = "TemplateMissing"
+	// ReasonChainMissing says that a ServiceTemplateChain does not exist.
+	ReasonChainMissing = "ChainMissing"
+	// ReasonChainInvalid says that a ServiceTemplateChain contradicts itself.
+	ReasonChainInvalid = "ChainInvalid"
+	// ReasonNotInChain says that the chain of a service does not have the desired template or version.
+	ReasonNotInChain = "NotInChain"
+	// ReasonNoWay says that the chain does not lead from the present template to the desired one.
+	ReasonNoWay = "NoUpgradePath"
+	// ReasonDuplicate says that an owner lists a service more than once.
+	ReasonDuplicate = "DuplicateService"
+	// ReasonDependencyAbsent says that a service depends on one that is not desired.
+	ReasonDependencyAbsent = "DependencyAbsent"
+	// ReasonDependencyCycle says that services depend on each other.
+	ReasonDependencyCycle = "DependencyCycle"
+	// ReasonOwnedByOther says that another owner with a higher precedence has the same service on the same cluster.
+	ReasonOwnedByOther = "OwnedByOther"
+	// ReasonProviderMissing says that the StateManagementProvider does not exist.
+	ReasonProviderMissing = "ProviderMissing"
+)

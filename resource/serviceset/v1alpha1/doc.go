@@ -1,0 +1,36 @@
+// Package v1alpha1 holds the API of service sets: which services run on which cluster, in which order and version.
+//
+// A person writes four kinds. A [ServiceTemplate] is one version of a service, and never changes. A
+// [ServiceTemplateChain] says from which template a service may be upgraded to which. A [ClusterDeployment] is a cluster
+// with the services that it should have; a [MultiClusterService] is services for all clusters with certain labels.
+//
+//	apiVersion: services.operatorkit.io/v1alpha1
+//	kind: ClusterDeployment
+//	metadata: {name: prod, namespace: platform}
+//	spec:
+//	  serviceSpec:
+//	    services:
+//	    - {name: cert-manager, template: cert-manager-1-17-1, templateChain: cert-manager}
+//	    - {name: ingress, template: ingress-4-12-0, dependsOn: [{name: cert-manager}]}
+//
+// The operator writes a [ServiceSet] for each cluster and owner: the services that the cluster gets now. A state manager,
+// which a [StateManagementProvider] makes known, carries it out and reports the state of each service in its status.
+//
+// # What a state manager owes
+//
+//   - It reports the template and the version that a state is about, those of the entry that it works on, and in LastDeployed
+//     what was Deployed last. A passing error need not change the state.
+//   - It begins with a service only after those that it depends on, and takes it away before them. What is in spec.removing
+//     keeps a state until it is gone.
+//   - It does not take away what another ServiceSet of the same cluster lists: that is how a service goes from one owner to
+//     another without a gap.
+//
+// # Validation
+//
+// The custom resource definitions (see [CRDs]) refuse what a single object shows to be wrong, with a sentence that says
+// how to mend it. What only several objects show (a dependency that is absent, a cycle, a template that does not exist)
+// is found by package serviceset and told in conditions.
+//
+// +kubebuilder:object:generate=true
+// +groupName=services.operatorkit.io
+package v1alpha1

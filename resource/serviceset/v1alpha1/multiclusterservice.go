@@ -1,0 +1,94 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// MultiClusterService is services for all clusters with certain labels.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=mcs
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Blocked",type=string,JSONPath=`.status.conditions[?(@.type=="Blocked")].reason`
+// +kubebuilder:printcolumn:name="Priority",type=integer,priority=1,JSONPath=`.spec.serviceSpec.priority`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="has(self.spec.clusterSelector) || has(self.spec.serviceSpec) && has(self.spec.serviceSpec.provider) && has(self.spec.serviceSpec.provider.selfManagement) && self.spec.serviceSpec.provider.selfManagement",message="no cluster would get these services: set clusterSelector ({} selects every cluster), or serviceSpec.provider.selfManagement",fieldPath=".spec"
+type MultiClusterService struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec MultiClusterServiceSpec `json:"spec"`
+	// +optional
+	Status MultiClusterServiceStatus `json:"status,omitempty"`
+}
+
+// MultiClusterServiceSpec is the services and the clusters that should have them.
+type MultiClusterServiceSpec struct {
+	// ClusterSelector selects ClusterDeployments of all namespaces by their labels. None selects no cluster, an empty one
+	// selects every cluster.
+	//
+	// +optional
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+	// ServiceSpec is the services.
+	//
+	// +optional
+	ServiceSpec ServiceSpec `json:"serviceSpec,omitempty"`
+}
+
+// MultiClusterServiceStatus is how far the services are on all clusters.
+type MultiClusterServiceStatus struct {
+	// ObservedGeneration is the generation that the status is about.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions are Ready, Progressing and Blocked.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Clusters are the clusters that are selected, by namespace and name.
+	//
+	// +optional
+	// +listType=atomic
+	Clusters []ClusterServicesStatus `json:"clusters,omitempty"`
+	// ServicesUpgradePaths are the versions that every selected cluster can be upgraded to.
+	//
+	// +optional
+	// +listType=atomic
+	ServicesUpgradePaths []ServiceUpgradePaths `json:"servicesUpgradePaths,omitempty"`
+}
+
+// ClusterServicesStatus is how far the services of a MultiClusterService are on one cluster.
+type ClusterServicesStatus struct {
+	// Namespace is the namespace of the ClusterDeployment. It is empty for the management cluster.
+	//
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name is the name of the ClusterDeployment. It is empty for the management cluster.
+	//
+	// +optional
+	Name string `json:"name,omitempty"`
+	// ServiceSet is the name of the ServiceSet.
+	ServiceSet string `json:"serviceSet"`
+	// Desired is how many services the cluster should have.
+	Desired int32 `json:"desired"`
+	// Deployed is how many of them run in the desired version.
+	Deployed int32 `json:"deployed"`
+	// Message says what holds the others up.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// MultiClusterServiceList is a list of MultiClusterServices.
+//
+// +kubebuilder:object:root=true
+type MultiClusterServiceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []MultiClusterService `json:"items"`
+}

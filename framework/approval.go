@@ -33,14 +33,14 @@ func (a *approval) guarded(s *scope, resource Resource, ensure func(context.Cont
 	}
 	return func(ctx context.Context, obj any) error {
 		p := plannerOf(resource)
-		if p.changes == nil {
+		if p.plan == nil {
 			return fmt.Errorf("%w: the resource can't tell what it would do", ErrPlanIncomplete)
 		}
-		changes, _, err := p.changes(ctx, s.reconciliation.event, informer.Copy(obj))
+		now, err := p.plan(ctx, s.reconciliation.event, informer.Copy(obj))
 		if err != nil {
 			return err
 		}
-		if err := a.allows(s, changes); err != nil {
+		if err := a.allows(s, now.changes); err != nil {
 			return err
 		}
 		return ensure(ctx, obj)

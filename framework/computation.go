@@ -17,21 +17,23 @@ type computation[O, S any] struct {
 	middlewares []Middleware
 }
 
-// patch returns what the resource would change, and the current state. The patch is nil when there is nothing to do, and
+// states are what a patch is computed from.
+type states[S any] struct{ current, desired S }
+
+// patch returns what the resource would change, and the states. The patch is nil when there is nothing to do, and
 // when a signal ended the resource on the way.
-func (c computation[O, S]) patch(ctx context.Context, obj O, event Step) (current S, patch *TypedPatch[S], err error) {
-	var desired S
+func (c computation[O, S]) patch(ctx context.Context, obj O, event Step) (s states[S], patch *TypedPatch[S], err error) {
 	if on, err := c.step(ctx, StepGetCurrentState, func(ctx context.Context) (err error) {
-		current, err = c.ops.GetCurrentState(ctx, obj)
+		s.current, err = c.ops.GetCurrentState(ctx, obj)
 		return err
 	}); !on {
-		return current, nil, err
+		return s, nil, err
 	}
 	if on, err := c.step(ctx, StepGetDesiredState, func(ctx context.Context) (err error) {
-		desired, err = c.ops.GetDesiredState(ctx, obj)
+		s.desired, err = c.ops.GetDesiredState(ctx, obj)
 		return err
 	}); !on {
-		return current, nil, err
+		return s, nil, err
 	}
 
 	step, newPatch := StepNewUpdatePatch, c.ops.NewUpdatePatch
@@ -39,12 +41,12 @@ func (c computation[O, S]) patch(ctx context.Context, obj O, event Step) (curren
 		step, newPatch = StepNewDeletePatch, c.ops.NewDeletePatch
 	}
 	if on, err := c.step(ctx, step, func(ctx context.Context) (err error) {
-		patch, err = newPatch(ctx, obj, current, desired)
+		patch, err = newPatch(ctx, obj, s.current, s.desired)
 		return err
 	}); !on {
-		return current, nil, err
+		return s, nil, err
 	}
-	return current, patch, nil
+	return s, patch, nil
 }
 
 // step carries out one step unless the resource has been stopped, and tells whether to go on.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/operatorkit/operatorkit/framework/graph"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -110,6 +111,11 @@ type Config struct {
 	PlanReporter PlanReporter
 	// Observer is told of every reconciliation. inspector.Inspector is one. Default: none.
 	Observer Observer
+	// Graphs draws pictures of one primary object, such as of what it consists of and what waits for what, for people who ask
+	// for them (Framework.Graphs). It gets a copy of the object as the source has it, must change nothing, must end soon
+	// after its context, and may be called at any time and for several objects at once, while reconciliations go on. A
+	// panic of it is an error. What it says is shown as it is: it must not have anything secret in it. Default: none.
+	Graphs func(ctx context.Context, obj any) ([]*graph.Graph, error)
 	// Registerer registers the metrics. Several frameworks may share one. Default: none.
 	Registerer prometheus.Registerer
 	// ShutdownTimeout is how long reconciliations may go on after the context of Run has ended, before theirs is

@@ -113,14 +113,14 @@ func (r *TypedCRUDResource[O, S]) ensure(ctx context.Context, obj any, event Ste
 	if err != nil {
 		return err
 	}
-	current, patch, err := r.computation.patch(ctx, o, event)
+	states, patch, err := r.computation.patch(ctx, o, event)
 	if err != nil {
 		return err
 	}
-	if err := approve(ctx, r.Name(), current, patch); err != nil {
+	if err := approve(ctx, r.Name(), states.current, patch); err != nil {
 		return err
 	}
-	return r.apply(ctx, o, current, patch, event)
+	return r.apply(ctx, o, states.current, patch, event)
 }
 
 // typed returns the object as the resource of that name wants it.

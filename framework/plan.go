@@ -152,21 +152,22 @@ func planInto(ctx context.Context, p *plan.Plan, r *reconciliation, obj any, pla
 
 // plan plans one resource in a scope of its own.
 func (r *reconciliation) plan(ctx context.Context, p planner, obj any) plan.Resource {
-	result := plan.Resource{Name: p.name, Opaque: p.changes == nil}
+	result := plan.Resource{Name: p.name, Opaque: p.plan == nil}
 	if result.Opaque {
 		return result
 	}
 	s := &scope{reconciliation: r, resource: p.name}
 	s.Init(ctx, signal.ResourceCanceled)
 	err := named(StepInfo{p.name, StepPlan}, recoveredIn(s, func(ctx context.Context) (err error) {
-		result.Changes, result.Skipped, err = p.changes(ctx, r.event, obj)
+		told, err := p.plan(ctx, r.event, obj)
+		result.Changes, result.Notes, result.Skipped = told.changes, told.notes, told.skipped
 		return err
 	}))
 	switch {
 	case errors.Is(err, ErrOpaque):
 		return plan.Resource{Name: p.name, Opaque: true}
 	case err != nil:
-		result.Changes, result.Error = nil, err.Error()
+		result.Changes, result.Notes, result.Error = nil, nil, err.Error()
 	case resourcecanceledcontext.IsCanceled(s):
 		result.Skipped = reasonResourceCanceled
 	case reconciliationcanceledcontext.IsCanceled(s):

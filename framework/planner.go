@@ -9,8 +9,16 @@ import (
 // planner is what planning knows of a resource: it tells what would change, and has no way to change it.
 type planner struct {
 	name string
-	// changes returns what the resource would change, or why it would not run. It is nil for resources that can't tell.
-	changes func(ctx context.Context, e event, obj any) (changes []plan.Change, skipped string, err error)
+	// plan returns what the resource would do. It is nil for resources that can't tell.
+	plan func(ctx context.Context, e event, obj any) (intent, error)
+}
+
+// intent is what a resource would do, and what it would leave alone.
+type intent struct {
+	changes []plan.Change
+	notes   []string
+	// skipped says why it would not run, or not to its end.
+	skipped string
 }
 
 // plannable is implemented by the resources of this package.
@@ -29,9 +37,9 @@ func plannerOf(r Resource) planner {
 	case plannable:
 		return p.planner()
 	case Planner:
-		return planner{name: r.Name(), changes: func(ctx context.Context, e event, obj any) ([]plan.Change, string, error) {
+		return planner{name: r.Name(), plan: func(ctx context.Context, e event, obj any) (intent, error) {
 			changes, err := p.Plan(ctx, plan.Event(e), obj)
-			return changes, "", err
+			return intent{changes: changes}, err
 		}}
 	}
 	return planner{name: r.Name()}
@@ -40,25 +48,26 @@ func plannerOf(r Resource) planner {
 func (w *wrapped) planner() planner { return plannerOf(w.Resource) }
 
 func (r *TypedCRUDResource[O, S]) planner() planner {
-	return planner{name: r.Name(), changes: r.computation.changes}
+	return planner{name: r.Name(), plan: r.computation.plan}
 }
 
-// changes returns the parts of the patch that would be applied.
-func (c computation[O, S]) changes(ctx context.Context, e event, obj any) (changes []plan.Change, skipped string, err error) {
+// plan returns the parts of the patch that would be applied, and what the desired state says about the rest.
+func (c computation[O, S]) plan(ctx context.Context, e event, obj any) (intent, error) {
 	step := stepOf(e)
 	o, err := typed[O](c.ops.Name(), obj, step)
 	if err != nil {
-		return nil, "", err
+		return intent{}, err
 	}
-	current, patch, err := c.patch(ctx, o, step)
+	states, patch, err := c.patch(ctx, o, step)
 	if err != nil {
-		return nil, "", err
+		return intent{}, err
 	}
 	if on, err := proceed(ctx); !on {
-		return nil, "", err
+		return intent{}, err
 	}
-	changes, skipped = changesOf(ctx, e, current, patch)
-	return changes, skipped, nil
+	told := intent{notes: plan.Notes(states.desired)}
+	told.changes, told.skipped = changesOf(ctx, e, states.current, patch)
+	return told, nil
 }
 
 // changesOf returns the parts of a patch that would be applied, and why one of them would not be.

@@ -21,6 +21,26 @@ type Describer interface {
 	DescribeChange() string
 }
 
+// Noter is implemented by desired states that say what stays as it is although it should not, and why: "ingress waits for
+// cert-manager". Plans show it.
+type Noter interface {
+	// Notes returns a sentence for each thing, without a full stop. They must not hold what is secret.
+	Notes() []string
+}
+
+// Notes returns what a desired state says about what stays as it is. A panic of the state is a note.
+func Notes(desired any) (notes []string) {
+	defer func() {
+		if v := recover(); v != nil {
+			notes = []string{"what stays as it is can't be told: " + cause(v)}
+		}
+	}()
+	if n, ok := desired.(Noter); ok {
+		return n.Notes()
+	}
+	return nil
+}
+
 // Confidential is implemented by values that may be secret.
 type Confidential interface {
 	// Sensitive tells whether the value must not be shown. What it is called, and its fields, may.

@@ -32,6 +32,7 @@
 //	      object             what changes, as above
 //	      fields[]           the fields that change: path, old, new (any JSON value), sensitive
 //	      description        what happens, in words
+//	    notes[]              what stays as it is, and why, in words
 //	    opaque               true for a resource that can't tell what it would do
 //	    skipped, error       why it would not run, and what went wrong, in words
 //	summary                  create, update, delete: how many there are of each

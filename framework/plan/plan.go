@@ -84,6 +84,8 @@ type Resource struct {
 	Name string `json:"name"`
 	// Changes are in the order in which they would be applied. They are empty when there is nothing to do.
 	Changes []Change `json:"changes,omitempty"`
+	// Notes say in words what stays as it is, and why. They are for people: plans with other notes are the same plan.
+	Notes []string `json:"notes,omitempty"`
 	// Opaque is true for a resource that would run but can't tell what it would do.
 	Opaque bool `json:"opaque,omitempty"`
 	// Skipped says why the resource would not run, or not to its end.

@@ -66,7 +66,7 @@ func (p *Plan) quiet() bool {
 }
 
 func (r Resource) quiet() bool {
-	return len(r.Changes) == 0 && !r.Opaque && r.Skipped == "" && r.Error == ""
+	return len(r.Changes) == 0 && len(r.Notes) == 0 && !r.Opaque && r.Skipped == "" && r.Error == ""
 }
 
 // printer writes the lines of a text.
@@ -131,6 +131,9 @@ func (p *printer) resource(r Resource) {
 	p.line(1, regular, name)
 	for _, c := range r.Changes {
 		p.change(c)
+	}
+	for _, note := range r.Notes {
+		p.line(2, faint, "· "+p.short(Escape(note)))
 	}
 	if r.Opaque {
 		p.line(2, yellow, "? runs, and can't tell what it would change")

@@ -58,7 +58,7 @@ func ComputeOperation(ctx context.Context, c client.Reader, req OperationRequisi
 	if err != nil {
 		return nil, err
 	}
-	set, found, err := readSet(ctx, c, req.ObjectKey)
+	set, err := readSet(ctx, c, req.ObjectKey)
 	if err != nil {
 		return nil, err
 	}
@@ -73,17 +73,22 @@ func ComputeOperation(ctx context.Context, c client.Reader, req OperationRequisi
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", &owner, err)
 	}
+	return s.operate(in, set, provider)
+}
+
+// operate resolves the services of an owner and builds its set from the one that there is, or from an empty one.
+func (s subject) operate(in Input, set *v1alpha1.ServiceSet, provider *v1alpha1.StateManagementProvider) (*Operation, error) {
 	resolution, err := Resolve(in)
 	if err != nil {
-		return nil, fmt.Errorf("resolve the services of %s: %w", &owner, err)
+		return nil, fmt.Errorf("resolve the services of %s: %w", &in.Owner, err)
 	}
-	built, err := NewBuilder(req.CD, set, &provider.Spec.Selector).WithMultiClusterService(req.MCS).
+	built, err := NewBuilder(s.cd, set, &provider.Spec.Selector).WithMultiClusterService(s.mcs).
 		WithServicesToDeploy(resolution.Services).WithServicesToRemove(resolution.Removing).Build()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", &owner, err)
+		return nil, fmt.Errorf("%s: %w", &in.Owner, err)
 	}
 	switch {
-	case !found:
+	case set.UID == "":
 		return &Operation{Operation: v1alpha1.ServiceSetOperationCreate, ServiceSet: built, Resolution: resolution}, nil
 	case sameSet(set, built):
 		return &Operation{Operation: v1alpha1.ServiceSetOperationNone, ServiceSet: set, Before: set, Resolution: resolution}, nil
@@ -92,17 +97,17 @@ func ComputeOperation(ctx context.Context, c client.Reader, req OperationRequisi
 }
 
 // readSet reads a ServiceSet, or makes an empty one.
-func readSet(ctx context.Context, c client.Reader, key client.ObjectKey) (*v1alpha1.ServiceSet, bool, error) {
+func readSet(ctx context.Context, c client.Reader, key client.ObjectKey) (*v1alpha1.ServiceSet, error) {
 	set := &v1alpha1.ServiceSet{}
 	err := c.Get(ctx, key, set)
 	if apierrors.IsNotFound(err) {
 		set.Namespace, set.Name = key.Namespace, key.Name
-		return set, false, nil
+		return set, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("read ServiceSet %s: %w", key, err)
+		return nil, fmt.Errorf("read ServiceSet %s: %w", key, err)
 	}
-	return set, true, nil
+	return set, nil
 }
 
 // provider reads the StateManagementProvider.

@@ -22,6 +22,8 @@ const (
 	ServiceSetOperationCreate ServiceSetOperation = "create"
 	// ServiceSetOperationUpdate says that the ServiceSet differs from what it should be.
 	ServiceSetOperationUpdate ServiceSetOperation = "update"
+	// ServiceSetOperationDelete says that nobody needs the ServiceSet any more, and that it is empty.
+	ServiceSetOperationDelete ServiceSetOperation = "delete"
 	// ServiceSetOperationNone says that there is nothing to do.
 	ServiceSetOperationNone ServiceSetOperation = "none"
 )

@@ -16,6 +16,8 @@
 //	err = websites.WaitForSync(ctx)
 //	obj, exists, err := websites.Get(informer.Key{Namespace: "default", Name: "home"})
 //
+// Code that takes a client.Reader reads several such sources through a [Reader], without asking the API server.
+//
 // # Promises
 //
 //   - Every change of the world is followed by an event for its key, also when it happened while the watch was cut;

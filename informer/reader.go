@@ -1,12 +1,18 @@
 package informer
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,71 +20,194 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Reader reads from sources in place of the API server, as a client.Reader does.
+// ErrNotSynced is in the chain of the error of a [Reader] whose source has not listed everything yet.
+var ErrNotSynced = errors.New("the source is not synced")
+
+// Reader reads what sources hold in place of the API server. It is a client.Reader for functions that take one, without a
+// request for each call. What it returns may be older than what the API server has: writes have to say for which resource
+// version or UID they are.
+//
+// Objects are read in the form in which their source stores them (typed, unstructured, metadata only), and as
+// metav1.PartialObjectMetadata from every source. They carry their apiVersion and kind, and are the caller's own unless
+// client.UnsafeDisableDeepCopy is given: then they share everything with the store and with each other, and must not be
+// changed.
+//
+// Every question that can't be answered in full is an error: a kind without a source, one of which there are two sources, a
+// source that is not synced ([ErrNotSynced]), a namespace that the source does not watch, another form of the objects, and
+// options that only an API server knows. The context is not looked at. All methods are safe for concurrent use.
 type Reader struct {
 	scheme  *runtime.Scheme
-	sources map[schema.GroupVersionKind]*Kubernetes
+	sources map[schema.GroupVersionKind][]*Kubernetes
 }
 
-// NewReader returns a reader of what the sources hold. They should be whole: a reader can't tell what a selector left out.
-// Reading a kind without a source is an error.
+var _ client.Reader = (*Reader)(nil)
+
+// NewReader returns a reader of what the sources hold, and adds an index by namespace to each. The scheme tells the kinds of
+// typed objects. There must be one source of a kind, which should have no selectors: what they leave out does not exist for
+// the reader.
 func NewReader(scheme *runtime.Scheme, sources ...*Kubernetes) *Reader {
-	r := &Reader{scheme: scheme, sources: make(map[schema.GroupVersionKind]*Kubernetes, len(sources))}
+	r := &Reader{scheme: scheme, sources: make(map[schema.GroupVersionKind][]*Kubernetes, len(sources))}
 	for _, s := range sources {
-		r.sources[s.GroupVersionKind()] = s
+		if of := r.sources[s.gvk]; !slices.Contains(of, s) {
+			r.sources[s.gvk] = append(of, s)
+		}
+		s.addIndex(namespaceIndex, namespaceOf)
 	}
 	return r
 }
 
-// Get implements client.Reader. The object is a copy.
-func (r *Reader) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	source, err := r.source(obj)
-	if err != nil {
-		return err
+// Get implements client.Reader. For an object that is not there apierrors.IsNotFound holds. The key of a kind without
+// namespaces has none.
+func (r *Reader) Get(_ context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	options := (&client.GetOptions{}).ApplyOptions(opts)
+	source, err := r.source(obj, key.Namespace)
+	if err == nil && options.Raw != nil {
+		err = unsupported("raw options")
 	}
-	found, exists, err := source.Get(Key{Namespace: key.Namespace, Name: key.Name})
 	if err != nil {
-		return err
+		return fmt.Errorf("get %s %s from a source: %w", kindAsked(obj), key, err)
 	}
+	stored, exists := source.stored(key)
 	if !exists {
-		gvk := source.GroupVersionKind()
-		return apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: strings.ToLower(gvk.Kind)}, key.Name)
+		resource, _ := meta.UnsafeGuessKindToResource(source.gvk)
+		return apierrors.NewNotFound(resource.GroupResource(), key.Name)
 	}
-	return r.scheme.Convert(found.(runtime.Object).DeepCopyObject(), obj, nil)
+	found := reflect.ValueOf(source.present(stored, formOf(obj), is(options.UnsafeDisableDeepCopy)))
+	target := reflect.ValueOf(obj)
+	if found.Type() != target.Type() {
+		return fmt.Errorf("get %s %s from a source: source %q holds it as a %s, not as a %s",
+			source.gvk.Kind, key, source.Name(), found.Type(), target.Type())
+	}
+	target.Elem().Set(found.Elem())
+	return nil
 }
 
-// List implements client.Reader. It knows namespaces and label selectors.
+// List implements client.Reader. It knows namespaces and label selectors, and is given everything at once, by namespace
+// and name. The list has no resource version.
+//
+// The list of one namespace takes as long as there are objects in this namespace. A source that watches some namespaces
+// gives the objects of all these when no namespace is named.
 func (r *Reader) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	source, err := r.source(list)
+	options := (&client.ListOptions{}).ApplyOptions(opts)
+	source, err := r.source(list, options.Namespace)
+	if err == nil {
+		err = checkOptions(options)
+	}
+	if err == nil {
+		err = source.list(list, options)
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("list %s from a source: %w", kindAsked(list), err)
 	}
-	var options client.ListOptions
-	options.ApplyOptions(opts)
-	if options.FieldSelector != nil {
-		return fmt.Errorf("list %s from source %q: field selectors are not supported", source.GroupVersionKind().Kind, source.Name())
-	}
-	var items []runtime.Object
-	for _, item := range source.List() {
-		obj := item.(client.Object)
-		if options.Namespace != "" && obj.GetNamespace() != options.Namespace ||
-			options.LabelSelector != nil && !options.LabelSelector.Matches(labels.Set(obj.GetLabels())) {
-			continue
-		}
-		items = append(items, obj.DeepCopyObject())
-	}
-	return meta.SetList(list, items)
+	return nil
 }
 
-func (r *Reader) source(obj runtime.Object) (*Kubernetes, error) {
+func (k *Kubernetes) list(list client.ObjectList, options *client.ListOptions) error {
+	items := k.itemsOf(options.Namespace)
+	slices.SortFunc(items, func(a, b Item) int {
+		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+	})
+	form, share := formOf(list), is(options.UnsafeDisableDeepCopy)
+	found := make([]runtime.Object, 0, len(items))
+	for _, item := range items {
+		stored := item.Object.(client.Object)
+		if options.LabelSelector == nil || options.LabelSelector.Matches(labels.Set(stored.GetLabels())) {
+			found = append(found, k.present(stored, form, share))
+		}
+	}
+	return meta.SetList(list, found)
+}
+
+// source returns the source that can tell all about objects in a namespace, in the form of obj, which may be a list.
+func (r *Reader) source(obj runtime.Object, namespace string) (*Kubernetes, error) {
 	gvk, err := apiutil.GVKForObject(obj, r.scheme)
 	if err != nil {
 		return nil, err
 	}
-	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
-	source, ok := r.sources[gvk]
-	if !ok {
-		return nil, fmt.Errorf("read %s: the reader has no source of it: give one to NewReader", gvk.Kind)
+	if meta.IsListType(obj) {
+		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	}
+	sources := r.sources[gvk]
+	switch len(sources) {
+	case 0:
+		return nil, fmt.Errorf("the reader has no source of %s: give one to NewReader", gvk)
+	case 1:
+	default:
+		return nil, fmt.Errorf("the reader has %d sources of %s, and can't tell which one to ask: give NewReader one", len(sources), gvk)
+	}
+	source := sources[0]
+	if form := formOf(obj); form != source.form && form != metadataOnly {
+		return nil, fmt.Errorf("source %q holds the objects in the form %q, not %q: ask for that, or for their metadata", source.Name(), source.form, form)
+	}
+	if of := source.config.Namespaces; namespace != "" && len(of) > 0 && !slices.Contains(of, namespace) {
+		return nil, fmt.Errorf("source %q does not watch namespace %s, but %s", source.Name(), namespace, strings.Join(of, ", "))
+	}
+	if status := source.Status(); !status.Synced {
+		return nil, notSynced(source, status)
 	}
 	return source, nil
 }
+
+func notSynced(source *Kubernetes, status Status) error {
+	err := fmt.Errorf("%w: %q has not listed everything yet: wait for WaitForSync", ErrNotSynced, source.Name())
+	if status.LastError != nil {
+		return fmt.Errorf("%w: %w", err, status.LastError)
+	}
+	return err
+}
+
+// present returns a stored object in a form, as it is or as a copy.
+func (k *Kubernetes) present(stored client.Object, form representation, share bool) client.Object {
+	if form == metadataOnly && k.form != metadataOnly {
+		partial := meta.AsPartialObjectMetadata(stored)
+		partial.SetGroupVersionKind(k.gvk)
+		stored = partial
+	}
+	if share {
+		return stored
+	}
+	return stored.DeepCopyObject().(client.Object)
+}
+
+// formOf returns the form of an object or a list.
+func formOf(obj runtime.Object) representation {
+	switch obj.(type) {
+	case *unstructured.Unstructured, *unstructured.UnstructuredList:
+		return untyped
+	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		return metadataOnly
+	}
+	return typed
+}
+
+// String returns the form as people call it.
+func (r representation) String() string {
+	return [...]string{typed: "typed", untyped: "unstructured", metadataOnly: "metadata only"}[r]
+}
+
+// kindAsked names what is asked for, also where it is not known.
+func kindAsked(obj runtime.Object) string {
+	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" {
+		return kind
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%T", obj), "*")
+}
+
+// checkOptions refuses what the reader does not know: an answer that looks complete must be.
+func checkOptions(o *client.ListOptions) error {
+	switch {
+	case o.FieldSelector != nil && !o.FieldSelector.Empty():
+		return unsupported("field selectors")
+	case o.Limit > 0 || o.Continue != "":
+		return unsupported("Limit and Continue")
+	case o.Raw != nil:
+		return unsupported("raw options")
+	}
+	return nil
+}
+
+func unsupported(what string) error {
+	return fmt.Errorf("%s are not supported: leave them out, or ask the API server", what)
+}
+
+func is(option *bool) bool { return option != nil && *option }

@@ -1,0 +1,4 @@
+package informer
+
+// Fed returns the writing side of a source, with which tests put objects into it that no API server has.
+func (k *Kubernetes) Fed() *Feed { return k.feed }

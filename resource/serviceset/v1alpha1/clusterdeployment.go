@@ -8,10 +8,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName={cd,clusterd}
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Services",type=string,JSONPath=`.status.servicesDeployed`
+// +kubebuilder:printcolumn:name="Blocked",type=string,JSONPath=`.status.conditions[?(@.type=="Blocked")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
-// +kubebuilder:printcolumn:name="Blocked",type=string,JSONPath=`.status.conditions[?(@.type=="Blocked")].reason`
 // +kubebuilder:printcolumn:name="Priority",type=integer,priority=1,JSONPath=`.spec.serviceSpec.priority`
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a cluster's name is at most 63 lower-case letters, digits and '-'"
 // +kubebuilder:validation:XValidation:rule="!self.metadata.name.matches('^management-[0-9a-f]{16}$')",message="names like this one belong to the service sets of the management cluster: choose another name"
@@ -58,14 +59,22 @@ type ClusterDeploymentStatus struct {
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are Ready, Progressing and Blocked.
+	// Conditions are Ready, Progressing and Blocked, of the services that the cluster lists itself; and Planned while the
+	// operator only plans for it.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Services are the services with their states.
+	// ServicesDeployed is how many of the services that the cluster lists itself run in the desired version, and how many
+	// there are, for people: "5/6". Disabled services do not count.
+	//
+	// +optional
+	ServicesDeployed string `json:"servicesDeployed,omitempty"`
+	// Services are the services that the cluster lists itself, and those that are being removed, by namespace and name.
+	// Their conditions are those of the state manager, and Ready, Progressing and Blocked, the latter two while they are
+	// True.
 	//
 	// +optional
 	// +listType=map
@@ -73,11 +82,52 @@ type ClusterDeploymentStatus struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=2000
 	Services []ServiceState `json:"services,omitempty"`
-	// ServicesUpgradePaths are the versions that the services can be upgraded to.
+	// ServiceSets are the ServiceSets of the cluster, whoever owns them, by name.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	ServiceSets []ServiceSetSummary `json:"serviceSets,omitempty"`
+	// ServicesUpgradePaths are the versions that services which the cluster lists itself can be upgraded to, from the
+	// templates in the ServiceSet. Services with nowhere to go are left out.
 	//
 	// +optional
 	// +listType=atomic
 	ServicesUpgradePaths []ServiceUpgradePaths `json:"servicesUpgradePaths,omitempty"`
+}
+
+// ServiceSetSummary is how far the services of one owner are on a cluster.
+type ServiceSetSummary struct {
+	// Name is the name of the ServiceSet. It may not exist, if nothing can be resolved.
+	Name string `json:"name"`
+	// MultiClusterService is the name of the owner. It is empty for the cluster's own.
+	//
+	// +optional
+	MultiClusterService string `json:"multiClusterService,omitempty"`
+	// ObservedGeneration is the generation of the owner that this is about. It is not set for an owner that is gone.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Desired is how many services the cluster should have, disabled ones not counted.
+	Desired int32 `json:"desired"`
+	// Deployed is how many of them run in the desired version.
+	Deployed int32 `json:"deployed"`
+	// Progressing tells that something changes by itself.
+	//
+	// +optional
+	Progressing bool `json:"progressing,omitempty"`
+	// Blocked tells that something will not change before a person acts.
+	//
+	// +optional
+	Blocked bool `json:"blocked,omitempty"`
+	// Reason is a reason of the condition Blocked if that is so, else of Progressing, else of Ready.
+	//
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message says what holds services up. It is empty when nothing does.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // ClusterDeploymentList is a list of ClusterDeployments.

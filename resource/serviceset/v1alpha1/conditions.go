@@ -10,6 +10,9 @@ const (
 	// ConditionBlocked is True when something will not change before a person acts: its reason is one of the reasons below,
 	// its message names every service concerned.
 	ConditionBlocked = "Blocked"
+	// ConditionPlanned stands on ClusterDeployments and MultiClusterServices that the operator only plans for: it is True when
+	// there is something that it would do.
+	ConditionPlanned = "Planned"
 )
 
 // Reasons of the condition Ready, and of Progressing.
@@ -26,6 +29,21 @@ const (
 	ReasonRemoving = "Removing"
 	// ReasonDisabled says that a service is kept as it runs because it is disabled.
 	ReasonDisabled = "Disabled"
+	// ReasonNotReconciled says that a cluster has not taken note of a change of a MultiClusterService yet.
+	ReasonNotReconciled = "NotReconciled"
+	// ReasonDeleting says that a ClusterDeployment or a MultiClusterService is being deleted, and waits until its ServiceSets
+	// are gone.
+	ReasonDeleting = "Deleting"
+	// ReasonNotBlocked is the reason of a condition Blocked that is False.
+	ReasonNotBlocked = "NotBlocked"
+)
+
+// Reasons of the condition Planned.
+const (
+	// ReasonChangesPlanned says that there is something that the operator would do.
+	ReasonChangesPlanned = "ChangesPlanned"
+	// ReasonNothingPlanned says that the operator would do nothing.
+	ReasonNothingPlanned = "NothingPlanned"
 )
 
 // Reasons of the condition Blocked.
@@ -55,4 +73,9 @@ const (
 	ReasonOwnedByOther = "OwnedByOther"
 	// ReasonProviderMissing says that the StateManagementProvider does not exist.
 	ReasonProviderMissing = "ProviderMissing"
+	// ReasonSelectorInvalid says that the clusterSelector of a MultiClusterService can't be read.
+	ReasonSelectorInvalid = "SelectorInvalid"
+	// ReasonInvalid says that the ServiceSet can't be made, because what it is made of contradicts itself, or because there
+	// is one that belongs to somebody else.
+	ReasonInvalid = "Invalid"
 )

@@ -8,10 +8,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=mcs
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Clusters",type=string,JSONPath=`.status.clustersDeployed`
+// +kubebuilder:printcolumn:name="Blocked",type=string,JSONPath=`.status.conditions[?(@.type=="Blocked")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
-// +kubebuilder:printcolumn:name="Blocked",type=string,JSONPath=`.status.conditions[?(@.type=="Blocked")].reason`
 // +kubebuilder:printcolumn:name="Priority",type=integer,priority=1,JSONPath=`.spec.serviceSpec.priority`
-// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="has(self.spec.clusterSelector) || has(self.spec.serviceSpec) && has(self.spec.serviceSpec.provider) && has(self.spec.serviceSpec.provider.selfManagement) && self.spec.serviceSpec.provider.selfManagement",message="no cluster would get these services: set clusterSelector ({} selects every cluster), or serviceSpec.provider.selfManagement",fieldPath=".spec"
 type MultiClusterService struct {
@@ -42,19 +43,28 @@ type MultiClusterServiceStatus struct {
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are Ready, Progressing and Blocked.
+	// Conditions are Ready, Progressing and Blocked, of the services on all clusters; and Planned while the operator only
+	// plans for the MultiClusterService.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Clusters are the clusters that are selected, by namespace and name.
+	// ClustersDeployed is on how many clusters all services run in the desired version, and how many should have them, for
+	// people: "2/3".
+	//
+	// +optional
+	ClustersDeployed string `json:"clustersDeployed,omitempty"`
+	// Clusters are the clusters that should have the services, and those that still have some of them though they should
+	// not, by namespace and name. The management cluster comes first.
 	//
 	// +optional
 	// +listType=atomic
 	Clusters []ClusterServicesStatus `json:"clusters,omitempty"`
-	// ServicesUpgradePaths are the versions that every selected cluster can be upgraded to.
+	// ServicesUpgradePaths are the versions that every one of the clusters can be upgraded to. Where the clusters have
+	// different templates of a service, or different ways, its Template is empty, or its paths say only where they lead.
+	// Services with nowhere to go are left out.
 	//
 	// +optional
 	// +listType=atomic
@@ -73,11 +83,11 @@ type ClusterServicesStatus struct {
 	Name string `json:"name,omitempty"`
 	// ServiceSet is the name of the ServiceSet.
 	ServiceSet string `json:"serviceSet"`
-	// Desired is how many services the cluster should have.
+	// Desired is how many services the cluster should have, disabled ones not counted.
 	Desired int32 `json:"desired"`
 	// Deployed is how many of them run in the desired version.
 	Deployed int32 `json:"deployed"`
-	// Message says what holds the others up.
+	// Message says what holds services up. It is empty when nothing does.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`

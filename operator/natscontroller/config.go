@@ -75,7 +75,8 @@ type GarbageConfig struct {
 	// Interval is the time between two searches; the first one is at the start. Negative: GarbageSecondaries is never
 	// called. Default: DefaultGarbageInterval (10 minutes).
 	Interval time.Duration
-	// Rate is how many objects are removed in a second at most. Default: DefaultGarbageRate (5).
+	// Rate is how many objects are removed in a second at most, however often they are searched for. Default:
+	// DefaultGarbageRate (5).
 	Rate float32
 }
 

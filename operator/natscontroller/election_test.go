@@ -96,6 +96,7 @@ func eachRevisionOnce(t *testing.T, writes []write) {
 func TestLeaderThatIsStoppedAndWakesUpCannotWriteAndStepsDown(t *testing.T) {
 	for _, lease := range []string{"NATS", "Kubernetes"} {
 		t.Run(lease, func(t *testing.T) {
+			t.Parallel()
 			server := natsserver.Start(t)
 			_, js := server.Connect(t)
 			for _, name := range []string{"gateways", "routes", "leases", "events"} {

@@ -1,6 +1,7 @@
 package natscontroller_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -30,15 +31,41 @@ func TestEnqueuedKeysAreHandledWhetherThereIsAnEntryOrNot(t *testing.T) {
 		}
 	}
 
-	c.calls.take()
-	// A delayed call holds although the key succeeds in between, and the earliest of several counts.
-	c.EnqueueKeyAfter("here", natscontroller.OperationPut, time.Hour)
-	c.EnqueueKeyAfter("here", natscontroller.OperationPut, 300*time.Millisecond)
-	c.EnqueueKeyAfter("here", natscontroller.OperationPut, time.Hour)
-	c.EnqueueKeyAfter("later", natscontroller.OperationPut, 300*time.Millisecond)
-	c.EnqueueKey("here", natscontroller.OperationPut)
-	operatortest.Eventually(t, "both calls", func() bool { return c.calls.count("sync here") >= 2 })
-	operatortest.Eventually(t, "the delayed key without an entry", synced("later"))
+	// The earliest of several delayed calls counts.
+	for _, key := range []string{"here", "gone"} {
+		c.calls.take()
+		c.EnqueueKeyAfter(key, natscontroller.OperationPut, time.Hour)
+		c.EnqueueKeyAfter(key, natscontroller.OperationPut, time.Millisecond)
+		c.EnqueueKeyAfter(key, natscontroller.OperationPut, time.Hour)
+		operatortest.Eventually(t, "the delayed call for "+key, synced(key))
+	}
+}
+
+func TestDelayedCallHoldsAlthoughTheKeySucceedsInBetween(t *testing.T) {
+	w := newWorld(t)
+	w.createGateway("here")
+	for _, key := range []string{"here", "gone"} {
+		t.Run(key, func(t *testing.T) {
+			config := w.config()
+			config.Secondaries = nil
+			c := newClassic(w, config)
+			begun, release := make(chan struct{}), make(chan struct{})
+			var first sync.Once
+			c.fail = func(called string) error {
+				if called == key {
+					first.Do(func() { close(begun); <-release })
+				}
+				return nil
+			}
+			c.EnqueueKey("gone", natscontroller.OperationPurge)
+			run(t, c.Start)
+			<-begun
+			// The call that has begun ends after this one was put off, and knows nothing of it.
+			c.EnqueueKeyAfter(key, natscontroller.OperationPut, 300*time.Millisecond)
+			close(release)
+			operatortest.Eventually(t, "the delayed call", func() bool { return c.calls.count("sync "+key) >= 2 })
+		})
+	}
 }
 
 func TestKeyWithoutAnEntryIsHandledAgainForWhatHappensMeanwhileAndNotForEachCall(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -172,12 +171,9 @@ func TestEventsThatCantBeWrittenNeverBlockAndAreCounted(t *testing.T) {
 	operatortest.Eventually(t, "it runs", func() bool { return w.log.contains("started") })
 
 	link.Freeze()
-	begin := time.Now()
+	// If these waited for each other's writes, that would be for an hour and more.
 	for i := range 1000 {
 		c.Event(&Gateway{Meta: natsinformer.Meta{Name: "a"}}, corev1.EventTypeNormal, "Said", fmt.Sprint(i))
-	}
-	if took := time.Since(begin); took > 2*time.Second {
-		t.Errorf("a thousand events took %s while nothing could be written", took)
 	}
 	dropped := func() float64 { return counter(t, config.Registry, "operatorkit_natscontroller_events_dropped_total") }
 	// The queue, and the one that is being written.

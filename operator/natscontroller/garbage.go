@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
@@ -164,11 +163,9 @@ func (c *ControllerRuntime[T]) collectOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	limiter := flowcontrol.NewTokenBucketRateLimiter(c.config.Garbage.Rate, 1)
-	defer limiter.Stop()
 	var errs []error
 	for _, g := range garbage {
-		if err := limiter.Wait(ctx); err != nil {
+		if err := c.removals.Wait(ctx); err != nil {
 			return err
 		}
 		err := c.remove(ctx, g)

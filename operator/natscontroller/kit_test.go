@@ -316,9 +316,12 @@ func (j *journal) Write(p []byte) (int, error) {
 
 func (j *journal) contains(text string) bool { return j.count(text) > 0 }
 
-func (j *journal) count(text string) (n int) {
+func (j *journal) count(text string) int { return j.countAll(text) }
+
+// countAll counts the entries that contain all these texts.
+func (j *journal) countAll(texts ...string) (n int) {
 	for _, entry := range j.all() {
-		if strings.Contains(entry, text) {
+		if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(entry, text) }) {
 			n++
 		}
 	}

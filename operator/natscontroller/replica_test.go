@@ -39,10 +39,11 @@ const (
 	namespaceVariable  = "NATSCONTROLLER_NAMESPACE"
 )
 
-// The times of the leases in tests.
+// The times of the leases of replicas: one that runs holds its lease on a busy machine too, and one that is stopped loses
+// it within the time that a test has.
 const (
-	leaseDuration = 5 * time.Second
-	renewDeadline = 4 * time.Second
+	leaseDuration = 16 * time.Second
+	renewDeadline = 12 * time.Second
 	retryPeriod   = 200 * time.Millisecond
 )
 

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/client-go/util/flowcontrol"
+
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
@@ -26,6 +28,8 @@ type ControllerRuntime[T natsinformer.Entity] struct {
 	events  *events
 	metrics *metrics
 	delays  *delays
+	// removals holds Config.Garbage.Rate over all searches.
+	removals flowcontrol.RateLimiter
 	// framework is the one that runs, and before Start one that only plans.
 	framework atomic.Pointer[framework.Framework]
 	// collecting is the context of the search for garbage that is under way.
@@ -44,6 +48,7 @@ func NewControllerRuntime[T natsinformer.Entity](config Config[T]) (*ControllerR
 	c.custom = c
 	c.events = newEvents(config.Name, config.Events, c.metrics, config.Logger)
 	c.delays = newDelays(c.EnqueueKey)
+	c.removals = flowcontrol.NewTokenBucketRateLimiter(config.Garbage.Rate, 1)
 	if err := c.rehearse(); err != nil {
 		return nil, err
 	}

@@ -124,7 +124,15 @@ type replica struct {
 	led    chan struct{}
 }
 
-func newReplica(t *testing.T, js jetstream.JetStream, identity string) *replica {
+// The times of leases.
+var (
+	// lasting is a lease that no busy machine loses.
+	lasting = operator.LeaderElectionConfig{LeaseDuration: 30 * time.Second, RenewDeadline: 20 * time.Second, RetryPeriod: 100 * time.Millisecond}
+	// fleeting is one that is lost soon.
+	fleeting = operator.LeaderElectionConfig{LeaseDuration: 4 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond}
+)
+
+func newReplica(t *testing.T, js jetstream.JetStream, identity string, election operator.LeaderElectionConfig) *replica {
 	t.Helper()
 	logger, err := logging.New(logging.Config{Writer: io.Discard})
 	if err != nil {
@@ -135,6 +143,7 @@ func newReplica(t *testing.T, js jetstream.JetStream, identity string) *replica 
 		t.Fatal(err)
 	}
 	r := &replica{fence: operator.NewFence(), ended: make(chan error, 1), led: make(chan struct{})}
+	election.Enabled, election.Lock, election.Fence = true, newLock(t, js, identity), r.fence
 	o, err := operator.New(operator.Config{
 		Name: identity, Logger: logger, Frameworks: []*framework.Framework{f},
 		Runnables: []operator.Runnable{{Name: "lead", Run: func(ctx context.Context) error {
@@ -142,10 +151,7 @@ func newReplica(t *testing.T, js jetstream.JetStream, identity string) *replica 
 			<-ctx.Done()
 			return nil
 		}}},
-		LeaderElection: operator.LeaderElectionConfig{
-			Enabled: true, Lock: newLock(t, js, identity), Fence: r.fence,
-			LeaseDuration: 4 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
-		},
+		LeaderElection: election,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -181,9 +187,9 @@ func (idle) EnsureDeleted(context.Context, any) error { return nil }
 
 func TestReplicasElectOneAndTheNextTakesOverWhenTheLeaseIsReleased(t *testing.T) {
 	_, js := connect(t)
-	a := newReplica(t, js, "a")
+	a := newReplica(t, js, "a", lasting)
 	<-a.led
-	b := newReplica(t, js, "b")
+	b := newReplica(t, js, "b", lasting)
 	operatortest.Eventually(t, "a has renewed the lease", a.fence.Check)
 	if b.leads() || b.fence.Check() == nil {
 		t.Error("b leads although a does")
@@ -206,9 +212,9 @@ func TestReplicasElectOneAndTheNextTakesOverWhenTheLeaseIsReleased(t *testing.T)
 	}
 }
 
-func TestElectionSurvivesARestartOfTheServerAndEndsWhenItStaysAway(t *testing.T) {
+func TestElectionSurvivesARestartOfTheServer(t *testing.T) {
 	server, js := connect(t)
-	a := newReplica(t, js, "a")
+	a := newReplica(t, js, "a", lasting)
 	<-a.led
 	server.Restart(t)
 	revision := func() uint64 {
@@ -225,7 +231,15 @@ func TestElectionSurvivesARestartOfTheServerAndEndsWhenItStaysAway(t *testing.T)
 	before := uint64(0)
 	operatortest.Eventually(t, "the lease is readable", func() bool { before = revision(); return before > 0 })
 	operatortest.Eventually(t, "renewals after the restart", func() bool { return revision() > before })
+	if err := a.fence.Check(); err != nil {
+		t.Errorf("the fence: %v", err)
+	}
+}
 
+func TestElectionEndsWhenTheServerStaysAway(t *testing.T) {
+	server, js := connect(t)
+	a := newReplica(t, js, "a", fleeting)
+	<-a.led
 	server.Stop()
 	if err := <-a.ended; !errors.Is(err, operator.ErrLeaseLost) {
 		t.Errorf("want ErrLeaseLost, got %v", err)

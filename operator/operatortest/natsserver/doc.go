@@ -25,6 +25,6 @@
 // Promises:
 //
 //   - Servers listen on loopback only, without authentication, and share nothing: any number run side by side.
-//   - A server that is started again has the port and the store that it had.
+//   - A server that is started again has the port and the store that it had: no other test takes the port meanwhile.
 //   - Nothing is left after a test: no goroutine, no process (even if the test is killed), no file.
 package natsserver

@@ -95,13 +95,19 @@ func (l *Link) thaw() {
 }
 
 func (l *Link) listen() error {
-	listener, err := listen(l.port)
+	var listener net.Listener
+	var err error
+	if l.port == 0 {
+		listener, err = own.listen()
+	} else {
+		listener, err = listen(l.port)
+	}
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.listener, l.port = listener, listener.Addr().(*net.TCPAddr).Port
+	l.listener, l.port = listener, portOf(listener)
 	l.work.Go(func() { l.accept(listener) })
 	return nil
 }

@@ -75,6 +75,23 @@ func TestAServerThatIsStartedAgainHasItsPortAndItsStore(t *testing.T) {
 	eventuallyHolds(t, kv, "x", "1")
 }
 
+func TestNobodyIsGivenThePortOfAStoppedServer(t *testing.T) {
+	server := natsserver.Start(t)
+	server.Stop()
+	for range 150 {
+		for who, find := range map[string]func() (int, error){"this process": natsserver.FreePort, "another process": natsserver.FreePortOfAnother} {
+			port, err := find()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if url := fmt.Sprintf("nats://127.0.0.1:%d", port); url == server.URL() {
+				t.Fatalf("%s was given the port of %s", who, url)
+			}
+		}
+	}
+	server.Restart(t)
+}
+
 func TestAProgramNamesFolderAndPort(t *testing.T) {
 	first, err := natsserver.Run(t.Context(), natsserver.Config{Dir: t.TempDir()})
 	if err != nil {

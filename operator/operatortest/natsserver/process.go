@@ -76,7 +76,7 @@ type Process struct {
 // must call [Main].
 func StartProcess(t testing.TB) *Process {
 	t.Helper()
-	port, err := freePort()
+	port, err := own.free()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func (p *Process) Dir() string { return p.dir }
 // Connect returns a connection to the server, which is closed when the test ends.
 func (p *Process) Connect(t testing.TB, options ...nats.Option) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
-	return Connect(t, p.URL(), options...)
+	return connectDirectly(t, p.URL(), options)
 }
 
 // Kill ends the process with SIGKILL, and returns when it is gone. It does nothing if it does not run.

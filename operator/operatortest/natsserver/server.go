@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
-	"strconv"
 	"sync"
 	"time"
 
@@ -15,16 +12,11 @@ import (
 )
 
 const (
-	loopback = "127.0.0.1"
 	// readyPatience is how long a server may take to accept connections. Recovering a large store takes a while.
 	readyPatience = 30 * time.Second
 	readyPeriod   = 50 * time.Millisecond
-
-	// Ports are taken from below the ranges that systems use for the near end of outgoing connections: there, a client
-	// that dials a server which is being started again could be given the server's own port.
-	firstPort = 20000
-	lastPort  = 32000
-	portTries = 20
+	// startTries is how often another port is tried when somebody else has taken the one that was free.
+	startTries = 20
 )
 
 // Config describes a [Server].
@@ -55,9 +47,9 @@ func Run(ctx context.Context, config Config) (*Server, error) {
 		return s, s.start(ctx)
 	}
 	var err error
-	for range portTries {
+	for range startTries {
 		s := &Server{dir: config.Dir}
-		if s.port, err = freePort(); err != nil {
+		if s.port, err = own.free(); err != nil {
 			return nil, fmt.Errorf("start NATS server: %w", err)
 		}
 		if err = s.start(ctx); err == nil || ctx.Err() != nil {
@@ -120,30 +112,4 @@ func (s *Server) start(ctx context.Context) error {
 	}
 	s.running = nats
 	return nil
-}
-
-func urlOf(port int) string { return "nats://" + net.JoinHostPort(loopback, strconv.Itoa(port)) }
-
-// freePort returns a port on loopback that nobody listens on. Another process may take it before it is used.
-func freePort() (int, error) {
-	listener, err := listen(0)
-	if err != nil {
-		return 0, err
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	return port, listener.Close()
-}
-
-// listen listens on a port of loopback, or for 0 on any that is free.
-func listen(port int) (listener net.Listener, err error) {
-	if port != 0 {
-		return net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
-	}
-	for range portTries {
-		port := firstPort + rand.IntN(lastPort-firstPort) //nolint:gosec // nothing secret
-		if listener, err = net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port))); err == nil {
-			return listener, nil
-		}
-	}
-	return nil, fmt.Errorf("find a free port on %s between %d and %d: %w", loopback, firstPort, lastPort, err)
 }

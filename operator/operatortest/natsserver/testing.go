@@ -31,15 +31,22 @@ func (s *Server) Restart(t testing.TB) {
 // Connect returns a connection to the server, which is closed when the test ends.
 func (s *Server) Connect(t testing.TB, options ...nats.Option) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
-	return Connect(t, s.URL(), options...)
+	return connectDirectly(t, s.URL(), options)
 }
 
-// Connect returns a connection to a server, which is closed when the test ends. It takes notice of a server that has fallen
-// silent within a second or two, and reconnects for ever and fast; options are applied after that.
+// connectDirectly is Connect to a server without a Link: it can't fall silent, and that it has ended is seen without asking
+// it. A busy machine must not look like an outage.
+func connectDirectly(t testing.TB, url string, options []nats.Option) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	return Connect(t, url, append([]nats.Option{nats.PingInterval(nats.DefaultPingInterval)}, options...)...)
+}
+
+// Connect returns a connection to a server, or to a [Link], which is closed when the test ends. It takes notice of a server
+// that has fallen silent within a second or two, and reconnects for ever and fast; options are applied after that.
 func Connect(t testing.TB, url string, options ...nats.Option) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	options = append([]nats.Option{
-		nats.Timeout(2 * time.Second),
+		nats.Timeout(5 * time.Second),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(20 * time.Millisecond),
 		nats.ReconnectJitter(10*time.Millisecond, 10*time.Millisecond),

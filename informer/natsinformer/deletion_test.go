@@ -282,8 +282,10 @@ func TestMarkersOfPurgesVanishWhereTheBucketSaysSo(t *testing.T) {
 	b.create("y")
 	b.run()
 	b.sync()
-	b.must(b.bucket.Purge(t.Context(), b.create("x")))
-	b.events.await(t, "added y backlog", "added x", "deleted x")
+	x := b.create("x")
+	b.events.await(t, "added y backlog", "added x")
+	b.must(b.bucket.Purge(t.Context(), x))
+	b.events.await(t, "deleted x")
 	operatortest.Eventually(t, "the marker is gone", func() error {
 		_, err := b.kv.History(t.Context(), "x")
 		return notYet(err)
@@ -301,4 +303,40 @@ func notYet(err error) error {
 		return errors.New("it is there")
 	}
 	return err
+}
+
+func TestEntriesThatVanishWithoutATraceAreDeleted(t *testing.T) {
+	// The entry is there for long enough to be seen on a busy machine.
+	const timeToLive = 8 * time.Second
+	for name, test := range map[string]struct {
+		config jetstream.KeyValueConfig
+		vanish func(b *bed)
+	}{
+		"by the bucket's time to live": {
+			config: jetstream.KeyValueConfig{TTL: timeToLive},
+			vanish: func(*bed) {},
+		},
+		"by the bucket's time to live, with markers": {
+			config: jetstream.KeyValueConfig{TTL: timeToLive, LimitMarkerTTL: time.Second},
+			vanish: func(*bed) {},
+		},
+		"by a purge of the stream": {
+			vanish: func(b *bed) {
+				stream, err := b.js.Stream(b.t.Context(), "KV_gateways")
+				b.must(err)
+				b.must(stream.Purge(b.t.Context(), jetstream.WithPurgeSubject("$KV.gateways.x")))
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, test.config)
+			b.run()
+			b.sync()
+			b.create("x", "a")
+			b.events.await(t, "added x a")
+			test.vanish(b)
+			b.events.await(t, "deleted x a")
+		})
+	}
 }

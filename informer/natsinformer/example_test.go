@@ -47,7 +47,7 @@ func follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "gateways", History: 2}); err != nil {
+	if _, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "gateways", History: 5}); err != nil {
 		return err
 	}
 	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})

@@ -153,8 +153,9 @@ func TestASourceNoticesTheEndOfItsConnectionAtOnce(t *testing.T) {
 	b.sync()
 	server.Stop()
 	b.awaitStale()
+	stale := time.Now()
 	server.Restart(t)
-	b.awaitFresh(time.Now())
+	b.awaitFresh(stale)
 	b.create("y")
 	b.events.await(t, "added x backlog", "added y")
 }
@@ -278,8 +279,10 @@ func TestWhatHappenedDuringAnOutageIsFoundOut(t *testing.T) {
 
 			breakdown.begin(b)
 			b.awaitStale()
-			before := b.source.Status().LastContact
 			operatortest.Eventually(t, "the test is connected", func() error { return b.kvAnswers() })
+			// An answer that had come just before has been taken in by now.
+			b.awaitStale()
+			before := b.source.Status().LastContact
 			b.update(entities["changed"], "a")
 			for i := range 10 {
 				b.update(entities["overflown"], fmt.Sprint(i))
@@ -319,8 +322,8 @@ func TestASourceSurvivesTheLossOfItsConsumer(t *testing.T) {
 		b.must(stream.DeleteConsumer(ctx, name))
 		removed++
 	}
-	if removed != 1 {
-		t.Fatalf("removed %d consumers, want that of the source", removed)
+	if removed == 0 {
+		t.Fatal("there is no consumer, want that of the source")
 	}
 	b.create("y")
 	b.must(b.kv.Purge(ctx, "x"))
@@ -346,39 +349,6 @@ func TestAWatchThatIsUpToDateIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestEntriesThatVanishWithoutATraceAreDeleted(t *testing.T) {
-	ctx := t.Context()
-	for name, test := range map[string]struct {
-		config jetstream.KeyValueConfig
-		vanish func(b *bed)
-	}{
-		"by the bucket's time to live": {
-			config: jetstream.KeyValueConfig{TTL: 2 * time.Second},
-			vanish: func(*bed) {},
-		},
-		"by the bucket's time to live, with markers": {
-			config: jetstream.KeyValueConfig{TTL: 2 * time.Second, LimitMarkerTTL: time.Second},
-			vanish: func(*bed) {},
-		},
-		"by a purge of the stream": {
-			vanish: func(b *bed) {
-				stream, err := b.js.Stream(ctx, "KV_gateways")
-				b.must(err)
-				b.must(stream.Purge(ctx, jetstream.WithPurgeSubject("$KV.gateways.x")))
-			},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBed(t, test.config)
-			b.create("x", "a")
-			b.run()
-			b.sync()
-			test.vanish(b)
-			b.events.await(t, "added x a backlog", "deleted x a")
-		})
-	}
-}
-
 func TestAPrematureEndOfTheConnectionIsNoEndOfTheSource(t *testing.T) {
 	server := natsserver.Start(t)
 	conn, js := server.Connect(t)
@@ -388,10 +358,14 @@ func TestAPrematureEndOfTheConnectionIsNoEndOfTheSource(t *testing.T) {
 	stop := b.run()
 	b.sync()
 	conn.Close()
-	b.awaitStale()
-	if err := b.source.Status().LastError; !mentions("not connected to NATS")(err) {
-		t.Errorf("the outage is said to be: %v", err)
-	}
+	// A probe that is under way may have something else to say first.
+	operatortest.Eventually(t, "the outage is said to be that of the connection", func() error {
+		err := b.source.Status().LastError
+		if mentions("not connected to NATS")(err) {
+			return nil
+		}
+		return fmt.Errorf("it is said to be: %w", err)
+	})
 	if diff := cmp.Diff([]string{"x"}, b.stored()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -177,6 +177,8 @@ func TestAfterAnyChangesAndOutagesTheStoreIsTheBucket(t *testing.T) {
 			m.awaitEqual(w)
 		}
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	t.Logf("%d events, %d listings", w.seen, m.log.count("listed again"))
 }
 

@@ -66,12 +66,12 @@ func (c *Certificate) Inspect() (fingerprint string, expires time.Time, err erro
 }
 
 // CreateBuckets makes the buckets that do not exist yet. With History, a gateway that is deleted while the controller is
-// down is cleaned up after with its last known state.
+// down is cleaned up after with its last known state, and whoever watches the routes sees what was put right.
 func CreateBuckets(ctx context.Context, js jetstream.JetStream) error {
 	for _, bucket := range []jetstream.KeyValueConfig{
 		{Bucket: GatewaysBucket, History: 2},
 		{Bucket: CertificatesBucket},
-		{Bucket: RoutesBucket},
+		{Bucket: RoutesBucket, History: 2},
 		{Bucket: EventsBucket, TTL: time.Hour},
 		{Bucket: LeasesBucket},
 	} {

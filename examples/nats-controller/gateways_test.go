@@ -118,13 +118,17 @@ func TestGatewayWithoutItsCertificateSaysSoAndServesAllElse(t *testing.T) {
 		return nil
 	})
 	operatortest.Eventually(t, "the event", func() error { return w.said(t.Context(), "shop", "Warning "+gateways.ReasonNoCertificate) })
-	cm := &corev1.ConfigMap{}
-	if err := w.kube.Get(t.Context(), client.ObjectKey{Namespace: w.config.Namespace, Name: "shop"}, cm); err != nil {
-		t.Fatal(err)
-	}
-	if _, there := cm.Data[gateways.FingerprintKey]; there || cm.Data[gateways.BackendKey] == "" {
-		t.Errorf("the ConfigMap has the data %v", cm.Data)
-	}
+	// The loss may be noticed between the ConfigMap and the condition, so that the ConfigMap comes next.
+	operatortest.Eventually(t, "the ConfigMap has all else", func() error {
+		cm := &corev1.ConfigMap{}
+		if err := w.kube.Get(t.Context(), client.ObjectKey{Namespace: w.config.Namespace, Name: "shop"}, cm); err != nil {
+			return err
+		}
+		if _, there := cm.Data[gateways.FingerprintKey]; there || cm.Data[gateways.BackendKey] == "" {
+			return fmt.Errorf("it has the data %v", cm.Data)
+		}
+		return nil
+	})
 }
 
 // said returns nil if there is an event of that type and reason about a gateway.

@@ -201,6 +201,9 @@ func (d *Demo) Note(text string) { d.printer.note(text) }
 // Change says that something was created ("+"), changed ("~") or deleted ("-"), or has said something ("!"), and what.
 func (d *Demo) Change(sign, thing, what string) { d.printer.change(sign, thing, what) }
 
+// Told tells whether a change of a thing with that sign has been told: things change before that is told.
+func (d *Demo) Told(sign, thing string) bool { return d.printer.hasTold(sign, thing) }
+
 // Show shows what write writes, which is in colours if color is true.
 func (d *Demo) Show(heading string, write func(w io.Writer, color bool) error) error {
 	var out bytes.Buffer

@@ -16,10 +16,12 @@ type printer struct {
 	mu    sync.Mutex
 	out   io.Writer
 	color bool
+	// told are the changes that were printed: their signs and what changed.
+	told map[[2]string]bool
 }
 
 func newPrinter(out io.Writer) *printer {
-	return &printer{out: out, color: plan.ColorWanted(out)}
+	return &printer{out: out, color: plan.ColorWanted(out), told: map[[2]string]bool{}}
 }
 
 // The colours of changes, as SGR codes.
@@ -61,6 +63,15 @@ func (p *printer) block(text string) {
 
 func (p *printer) change(sign, object, what string) {
 	p.line("    ", sign, fmt.Sprintf("%-28s %s", object, what))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told[[2]string{sign, object}] = true
+}
+
+func (p *printer) hasTold(sign, object string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.told[[2]string{sign, object}]
 }
 
 // pause waits a little, or for the end of ctx.

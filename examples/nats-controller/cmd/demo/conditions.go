@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -62,7 +63,7 @@ func (w *world) says(name, reason string) condition {
 	}
 }
 
-// isGone is true when there is nothing left of a gateway.
+// isGone is true when there is nothing left of a gateway, and that has been told.
 func (w *world) isGone(name string) condition {
 	return func(ctx context.Context) (bool, error) {
 		_, errGateway := w.gateways.Get(ctx, name)
@@ -74,6 +75,14 @@ func (w *world) isGone(name string) condition {
 			}
 		}
 		registration, err := w.registry.Get(ctx, name)
-		return registration == nil, err
+		if registration != nil || err != nil {
+			return false, err
+		}
+		for _, thing := range []string{"gateway/" + name, "route/" + name + ".example.com", "configmap/" + name, "registration/" + name} {
+			if !w.Told("-", thing) {
+				return false, fmt.Errorf("nobody has told yet that %s is gone", thing)
+			}
+		}
+		return true, nil
 	}
 }

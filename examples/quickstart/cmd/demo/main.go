@@ -122,7 +122,7 @@ func pageSays(d *demo.Demo, name, text string) func(context.Context) (bool, erro
 	}
 }
 
-// allGone tells whether nothing of a website is left.
+// allGone tells whether nothing of a website is left, and that has been told.
 func allGone(d *demo.Demo, name string) func(context.Context) (bool, error) {
 	left := map[client.Object]string{&v1alpha1.Website{}: name, &corev1.ConfigMap{}: name + "-page", &corev1.Service{}: name}
 	return func(ctx context.Context) (bool, error) {
@@ -132,6 +132,6 @@ func allGone(d *demo.Demo, name string) func(context.Context) (bool, error) {
 				return false, err
 			}
 		}
-		return true, nil
+		return d.Told("-", "website/"+name) && d.Told("-", "configmap/"+name+"-page") && d.Told("-", "service/"+name), nil
 	}
 }

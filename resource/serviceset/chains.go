@@ -45,7 +45,7 @@ func (c *chains) make(name string) madeChain {
 }
 
 // installable implements ways.
-func (c *chains) installable(s *v1alpha1.Service) *fault {
+func (c *chains) installable(s *v1alpha1.Service, goal v1alpha1.ServiceVersion) *fault {
 	if s.TemplateChain == "" {
 		return nil
 	}
@@ -53,36 +53,36 @@ func (c *chains) installable(s *v1alpha1.Service) *fault {
 	if why != nil {
 		return why
 	}
-	if _, ok := chain.index[s.Template]; !ok {
-		return notInChain(s)
+	if _, ok := chain.index[goal.Template]; !ok {
+		return notInChain(s, goal)
 	}
 	return nil
 }
 
 // way implements ways.
-func (c *chains) way(s *v1alpha1.Service, from string) (v1alpha1.AvailableUpgrade, int, *fault) {
-	if why := c.installable(s); why != nil {
+func (c *chains) way(s *v1alpha1.Service, from string, goal v1alpha1.ServiceVersion) (v1alpha1.AvailableUpgrade, int, *fault) {
+	if why := c.installable(s, goal); why != nil {
 		return v1alpha1.AvailableUpgrade{}, 0, why
 	}
 	chain, why := c.get(s.TemplateChain)
 	if why != nil {
 		return v1alpha1.AvailableUpgrade{}, 0, why
 	}
-	next, steps, ok := chain.way(from, s.Template)
+	next, steps, ok := chain.way(from, goal.Template)
 	if !ok {
-		return v1alpha1.AvailableUpgrade{}, 0, noWay(s, from)
+		return v1alpha1.AvailableUpgrade{}, 0, noWay(s, from, goal)
 	}
 	return next, steps, nil
 }
 
-func notInChain(s *v1alpha1.Service) *fault {
+func notInChain(s *v1alpha1.Service, goal v1alpha1.ServiceVersion) *fault {
 	return &fault{v1alpha1.ReasonNotInChain, fmt.Sprintf("version %s is out of reach: template %s is not in ServiceTemplateChain %s: add it there",
-		label(goalOf(s)), s.Template, s.TemplateChain)}
+		label(goal), goal.Template, s.TemplateChain)}
 }
 
-func noWay(s *v1alpha1.Service, from string) *fault {
+func noWay(s *v1alpha1.Service, from string, goal v1alpha1.ServiceVersion) *fault {
 	return &fault{v1alpha1.ReasonNoWay, fmt.Sprintf("version %s is out of reach: ServiceTemplateChain %s does not lead from template %s to %s",
-		label(goalOf(s)), s.TemplateChain, from, s.Template)}
+		label(goal), s.TemplateChain, from, goal.Template)}
 }
 
 // resolve returns the template and the version that a service stands for. Where only a chain and a version say the

@@ -12,95 +12,84 @@ import (
 // cluster is all services of a cluster, each as its owner wants it, and how far each of them is.
 type cluster struct {
 	*graph
-	nodes  []node
-	chains *chains
+	owners  []*Owner // by precedence
+	nodes   []node
+	chains  *chains
+	leaving *leaving
 
 	eligible []bool // all that a service depends on is ready
 	ready    []bool // it runs in the desired version as well
 
-	loops  map[int32]string // the services on cycles that only all owners together make
-	placed []int32          // the nodes of the owner's ServiceSet, in the order of its list; -1 for what nobody lists
+	loops map[int32]string // the services on cycles that only all owners together make
 }
 
-// newCluster works out who owns what, and how far it is. own is the graph of the owner's services.
-func newCluster(in *Input, own *graph) *cluster {
-	owners := byPrecedence(&in.Owner, in.Others)
-	known := templates(in.Templates)
-	c := &cluster{chains: newChains(in.Chains, known)}
-	c.graph = c.claim(owners, &in.Owner, own)
+// node is a service of a cluster, whoever owns it.
+type node struct {
+	*listing // by its owner
+
+	goal  v1alpha1.ServiceVersion
+	fault *fault // why it can't be resolved
+
+	stored   *v1alpha1.ServiceWithValues // in the owner's ServiceSet; or in that of another owner, which has had it so far
+	state    *v1alpha1.ServiceState      // of the same ServiceSet
+	holder   *Owner                      // whose ServiceSet that is, nil if there is none
+	also     *Owner                      // another one whose ServiceSet has it too, nil if there is none
+	ownState *v1alpha1.ServiceState      // in the owner's ServiceSet
+}
+
+// newCluster works out who owns what, and how far it is. Owners come by precedence.
+func newCluster(owners []*Owner, known templates, objects map[string]*v1alpha1.ServiceTemplateChain) *cluster {
+	count := 0
 	for _, o := range owners {
-		placed := c.place(o)
-		if o == &in.Owner {
-			c.placed = placed
-		}
+		count += len(o.Services)
+	}
+	all := make([]listing, 0, count)
+	for _, o := range owners {
+		all = listings(all, o)
+	}
+	c := &cluster{graph: newGraph(all), owners: owners, chains: newChains(objects, known)}
+	c.nodes = make([]node, c.len())
+	for i := range c.nodes {
+		c.nodes[i].listing = &c.services[i]
+	}
+	allListed := true
+	for _, o := range owners {
+		allListed = c.place(o) && allListed
+	}
+	if !allListed {
+		c.leaving = newLeaving(c)
 	}
 	for i := range c.nodes {
-		c.resolve(&c.nodes[i], c.double[i])
+		c.resolve(&c.nodes[i])
 	}
 	c.settle()
 	return c
 }
 
-// claim gives each service to the first owner that lists it.
-func (c *cluster) claim(owners []*Owner, owner *Owner, own *graph) *graph {
-	if len(owners) == 1 {
-		c.nodes = make([]node, own.len())
-		for i, s := range own.services {
-			c.nodes[i] = node{desired: s, owner: owner, listed: true}
-		}
-		return own
-	}
-	var services []*v1alpha1.Service
-	var ownerOf []*Owner
-	double := map[int32]bool{}
-	taken := map[client.ObjectKey]int32{}
-	for _, o := range owners {
-		for i := range o.Services {
-			s := &o.Services[i]
-			at, ok := taken[keyOf(s)]
-			if ok {
-				double[at] = double[at] || ownerOf[at] == o
-				continue
-			}
-			taken[keyOf(s)] = int32(len(services))
-			services = append(services, s)
-			ownerOf = append(ownerOf, o)
-		}
-	}
-	g := newGraph(services)
-	c.nodes = make([]node, len(services))
-	for i, s := range services {
-		c.nodes[i] = node{desired: s, owner: ownerOf[i]}
-		g.double[i] = double[int32(i)]
-		_, c.nodes[i].listed = own.index[g.keys[i]]
-	}
-	return g
-}
-
-// place finds the services of an owner's ServiceSet, and returns their nodes. Owners come by precedence.
-func (c *cluster) place(o *Owner) []int32 {
+// place finds the services of an owner's ServiceSet. It tells whether somebody lists each of them.
+func (c *cluster) place(o *Owner) (allListed bool) {
 	if o.Set == nil {
-		return nil
+		return true
 	}
-	placed := make([]int32, len(o.Set.Spec.Services))
+	allListed = true
+	next := int32(0)
 	for i := range o.Set.Spec.Services {
 		s := &o.Set.Spec.Services[i]
-		at, ok := c.index[entryKey(s)]
-		if !ok {
-			placed[i] = -1
-			continue
-		}
-		placed[i] = at
-		if n := &c.nodes[at]; n.owner == o || n.holder == nil {
-			n.stored, n.holder, n.state = s, o, nil
+		if at, ok := c.find(entryKey(s), next); ok {
+			c.nodes[at].place(o, s)
+			next = at + 1
+		} else {
+			allListed = false
 		}
 	}
+	next = 0
 	for i := range o.Set.Status.Services {
 		s := &o.Set.Status.Services[i]
-		at, ok := c.index[stateKey(s)]
+		at, ok := c.find(stateKey(s), next)
 		if !ok {
 			continue
 		}
+		next = at + 1
 		n := &c.nodes[at]
 		if n.holder == o {
 			n.state = s
@@ -109,11 +98,24 @@ func (c *cluster) place(o *Owner) []int32 {
 			n.ownState = s
 		}
 	}
-	return placed
+	return allListed
+}
+
+// place notes that a service is in the ServiceSet of o.
+func (n *node) place(o *Owner, s *v1alpha1.ServiceWithValues) {
+	switch {
+	case n.holder == nil || n.holder == o:
+		n.stored, n.holder = s, o
+	case n.owner == o:
+		n.also = n.holder
+		n.stored, n.holder, n.state = s, o, nil
+	default:
+		n.also = o
+	}
 }
 
 // resolve finds out which template and version is wanted, and fills in the version of what is stored.
-func (c *cluster) resolve(n *node, double bool) {
+func (c *cluster) resolve(n *node) {
 	if n.holder == nil {
 		n.state = n.ownState
 	}
@@ -122,8 +124,8 @@ func (c *cluster) resolve(n *node, double bool) {
 		preferred = n.stored.Template
 		c.fillStored(n)
 	}
-	n.goal, n.fault = c.chains.resolve(n.desired, preferred)
-	if double {
+	n.goal, n.fault = c.chains.resolve(n.service, preferred)
+	if n.double {
 		n.fault = &fault{v1alpha1.ReasonDuplicate, fmt.Sprintf("%s lists the service more than once: keep one", n.owner)}
 	}
 }
@@ -166,13 +168,14 @@ func (c *cluster) findLoops() {
 	}
 }
 
-// arrived tells whether a service runs in the version that is wanted. Of one that is disabled, that is the one which is stored.
+// arrived tells whether a service runs in the version that is wanted. Of one that is disabled, that is the one which is
+// stored. What a ServiceSet has that is being deleted does not run for long.
 func (n *node) arrived() bool {
-	if n.fault != nil || n.stored == nil {
+	if n.fault != nil || n.stored == nil || n.holder.isLeaving() {
 		return false
 	}
 	at := versionOf(n.stored)
-	return isDeployed(at, n.state) && (n.desired.Disable || equalServiceVersions(at, n.goal))
+	return isDeployed(at, n.state) && (n.service.Disable || equalServiceVersions(at, n.goal))
 }
 
 // unready adds the direct dependencies of a service that are not ready to a list, by key, and returns it.
@@ -180,7 +183,7 @@ func (c *cluster) unready(i int32, list []client.ObjectKey) []client.ObjectKey {
 	before := len(list)
 	for _, d := range c.dependencies(i) {
 		if !c.ready[d] {
-			list = append(list, c.keys[d])
+			list = append(list, c.key(d))
 		}
 	}
 	added := list[before:]

@@ -1,6 +1,7 @@
 package serviceset
 
 import (
+	"cmp"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,19 +15,20 @@ func (g *graph) cycles() []Cycle {
 	for i, c := range component {
 		members[c] = append(members[c], int32(i))
 	}
-	var cycles []Cycle
+	var groups [][]int32
 	for _, group := range members {
-		if len(group) == 1 && !slices.Contains(g.dependencies(group[0]), group[0]) {
-			continue
+		if len(group) > 1 || slices.Contains(g.dependencies(group[0]), group[0]) {
+			groups = append(groups, group)
 		}
-		slices.SortFunc(group, func(a, b int32) int { return compareKeys(g.keys[a], g.keys[b]) })
-		cycle := Cycle{Path: g.path(group[0], component)}
-		for _, i := range group {
-			cycle.Services = append(cycle.Services, g.keys[i])
-		}
-		cycles = append(cycles, cycle)
 	}
-	slices.SortFunc(cycles, func(a, b Cycle) int { return compareKeys(a.Services[0], b.Services[0]) })
+	slices.SortFunc(groups, func(a, b []int32) int { return cmp.Compare(a[0], b[0]) })
+	cycles := make([]Cycle, len(groups))
+	for i, group := range groups {
+		cycles[i].Path = g.path(group[0], component)
+		for _, n := range group {
+			cycles[i].Services = append(cycles[i].Services, g.key(n))
+		}
+	}
 	return cycles
 }
 
@@ -36,9 +38,7 @@ func (g *graph) path(start int32, component []int32) []client.ObjectKey {
 	from := map[int32]int32{}
 	for queue := []int32{start}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
-		next := slices.Clone(g.dependencies(at))
-		slices.SortFunc(next, func(a, b int32) int { return compareKeys(g.keys[a], g.keys[b]) })
-		for _, n := range next {
+		for _, n := range slices.Sorted(slices.Values(g.dependencies(at))) {
 			if _, seen := from[n]; seen || component[n] != component[start] {
 				continue
 			}
@@ -53,11 +53,11 @@ func (g *graph) path(start int32, component []int32) []client.ObjectKey {
 }
 
 func (g *graph) walkBack(start int32, from map[int32]int32) []client.ObjectKey {
-	path := []client.ObjectKey{g.keys[start]}
+	path := []client.ObjectKey{g.key(start)}
 	for at := from[start]; at != start; at = from[at] {
-		path = append(path, g.keys[at])
+		path = append(path, g.key(at))
 	}
-	path = append(path, g.keys[start])
+	path = append(path, g.key(start))
 	slices.Reverse(path)
 	return path
 }

@@ -37,7 +37,7 @@ func ServicesToDeploy(
 			continue
 		}
 		key := keyOf(s)
-		p := position{desired: s, stored: stored[key], state: states[key], ways: ways}
+		p := position{desired: s, goal: goalOf(s), stored: stored[key], state: states[key], ways: ways}
 		if entry, d := p.step(); d.To.Template != "" {
 			services = append(services, entry)
 		}
@@ -58,17 +58,17 @@ func newListedPaths(paths []v1alpha1.ServiceUpgradePaths) listedPaths {
 }
 
 // installable implements ways. Paths say nothing about templates that nothing leads to.
-func (listedPaths) installable(*v1alpha1.Service) *fault { return nil }
+func (listedPaths) installable(*v1alpha1.Service, v1alpha1.ServiceVersion) *fault { return nil }
 
 // way implements ways. A path that ends at the desired template is preferred to one that leads over it.
-func (l listedPaths) way(s *v1alpha1.Service, from string) (v1alpha1.AvailableUpgrade, int, *fault) {
+func (l listedPaths) way(s *v1alpha1.Service, from string, goal v1alpha1.ServiceVersion) (v1alpha1.AvailableUpgrade, int, *fault) {
 	paths, ok := l[keyOf(s)]
 	if !ok || paths.Template != from {
-		return v1alpha1.AvailableUpgrade{}, 0, noWay(s, from)
+		return v1alpha1.AvailableUpgrade{}, 0, noWay(s, from, goal)
 	}
 	over, steps := v1alpha1.AvailableUpgrade{}, 0
 	for _, path := range paths.AvailableUpgrades {
-		at := slices.IndexFunc(path.Versions, func(u v1alpha1.AvailableUpgrade) bool { return u.Name == s.Template })
+		at := slices.IndexFunc(path.Versions, func(u v1alpha1.AvailableUpgrade) bool { return u.Name == goal.Template })
 		switch {
 		case at < 0:
 		case at == len(path.Versions)-1:
@@ -78,7 +78,7 @@ func (l listedPaths) way(s *v1alpha1.Service, from string) (v1alpha1.AvailableUp
 		}
 	}
 	if steps == 0 {
-		return over, 0, noWay(s, from)
+		return over, 0, noWay(s, from, goal)
 	}
 	return over, steps, nil
 }

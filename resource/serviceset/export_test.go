@@ -20,3 +20,12 @@ func UpgradePathsOf(from string, spec *v1alpha1.ServiceTemplateChainSpec, templa
 	}
 	return c.paths(c.index[from]), nil
 }
+
+// EligibleAndToApply returns what FilterServiceDependencies and ResolveServicesToApply return of an input that they have read.
+func EligibleAndToApply(in Input) ([]v1alpha1.Service, []v1alpha1.ServiceWithValues, error) {
+	r, err := in.resolver()
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.eligibleServices(), r.servicesToApply(), nil
+}

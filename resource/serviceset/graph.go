@@ -1,60 +1,78 @@
 package serviceset
 
 import (
+	"slices"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
-// graph is services and what they depend on. Nodes are numbers.
+// graph is services and what they depend on. Nodes are numbers, in the order of the keys of the services: whatever is listed
+// by number is listed by key.
 type graph struct {
-	services []*v1alpha1.Service // of each node
-	keys     []client.ObjectKey  // of each node
+	services []listing
 	index    map[client.ObjectKey]int32
-	double   []bool // listed more than once; the first one counts
 	broken   []bool // depends on something absent
 
 	first  []int32 // where a node's dependencies begin in edges
 	edges  []int32
 	absent []AbsentDependency
+
+	sorted []int32 // what order has returned
 }
 
-// newGraph makes a graph of services. It keeps the services, and changes none.
-func newGraph(services []*v1alpha1.Service) *graph {
-	g := &graph{
-		services: make([]*v1alpha1.Service, 0, len(services)),
-		keys:     make([]client.ObjectKey, 0, len(services)),
-		index:    make(map[client.ObjectKey]int32, len(services)),
-		double:   make([]bool, 0, len(services)),
+// listing is a service as somebody lists it.
+type listing struct {
+	key     client.ObjectKey
+	service *v1alpha1.Service // must not be changed
+	owner   *Owner
+	double  bool // the owner lists it again; the first one counts
+}
+
+// listings adds what an owner lists to a list.
+func listings(list []listing, o *Owner) []listing {
+	for i := range o.Services {
+		list = append(list, listing{key: keyOf(&o.Services[i]), service: &o.Services[i], owner: o})
 	}
-	count := 0
+	return list
+}
+
+// newGraph makes a graph of services, whose list it takes over. Of those with the same key, the first one counts.
+func newGraph(services []listing) *graph {
+	compare := func(a, b listing) int { return compareKeys(a.key, b.key) }
+	if !slices.IsSortedFunc(services, compare) {
+		slices.SortStableFunc(services, compare)
+	}
+	g := &graph{services: services[:0]}
+	edges := 0
 	for _, s := range services {
-		key := keyOf(s)
-		if i, ok := g.index[key]; ok {
-			g.double[i] = true
+		if last := g.len() - 1; last >= 0 && g.services[last].key == s.key {
+			g.services[last].double = g.services[last].double || g.services[last].owner == s.owner
 			continue
 		}
-		g.index[key] = int32(len(g.services))
 		g.services = append(g.services, s)
-		g.keys = append(g.keys, key)
-		g.double = append(g.double, false)
-		count += len(s.DependsOn)
+		edges += len(s.service.DependsOn)
 	}
-	g.connect(count)
+	g.index = make(map[client.ObjectKey]int32, g.len())
+	for i := range g.services {
+		g.index[g.services[i].key] = int32(i)
+	}
+	g.connect(edges)
 	return g
 }
 
 func (g *graph) connect(edges int) {
-	g.first = make([]int32, 1, len(g.services)+1)
+	g.first = make([]int32, 1, g.len()+1)
 	g.edges = make([]int32, 0, edges)
-	g.broken = make([]bool, len(g.services))
-	for i, s := range g.services {
-		for _, d := range s.DependsOn {
+	g.broken = make([]bool, g.len())
+	for i := range g.services {
+		for _, d := range g.services[i].service.DependsOn {
 			key := ServiceKey(d.Namespace, d.Name)
 			target, ok := g.index[key]
 			if !ok {
 				g.broken[i] = true
-				g.absent = append(g.absent, AbsentDependency{Service: g.keys[i], DependsOn: key})
+				g.absent = append(g.absent, AbsentDependency{Service: g.key(int32(i)), DependsOn: key})
 				continue
 			}
 			g.edges = append(g.edges, target)
@@ -65,12 +83,26 @@ func (g *graph) connect(edges int) {
 
 func (g *graph) len() int { return len(g.services) }
 
+func (g *graph) key(i int32) client.ObjectKey { return g.services[i].key }
+
+// find returns the node of a key. It looks first where the key is expected: lists are mostly by key, as we write them.
+func (g *graph) find(key client.ObjectKey, expected int32) (int32, bool) {
+	if int(expected) < g.len() && g.services[expected].key == key {
+		return expected, true
+	}
+	i, ok := g.index[key]
+	return i, ok
+}
+
 // dependencies returns the nodes that a node depends on directly.
 func (g *graph) dependencies(i int32) []int32 { return g.edges[g.first[i]:g.first[i+1]] }
 
 // order returns the nodes so that each comes after all that it depends on. Nodes of a cycle, and what depends on them, are
-// left out.
+// left out. It is computed once.
 func (g *graph) order() []int32 {
+	if g.sorted != nil {
+		return g.sorted
+	}
 	dependents := g.reverse()
 	missing := make([]int32, g.len())
 	order := make([]int32, 0, g.len())
@@ -88,6 +120,7 @@ func (g *graph) order() []int32 {
 			}
 		}
 	}
+	g.sorted = order
 	return order
 }
 

@@ -1,13 +1,36 @@
 package serviceset
 
-import "fmt"
+import (
+	"fmt"
 
-// A service goes from one owner to another without a gap: the new owner's ServiceSet gets it first, from the version in which
-// it runs, and only then the old one's loses it. For the time between, a state manager must not take away a service that
-// another ServiceSet of the cluster has.
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+)
 
-// handedOver tells whether another owner has a service, and has it in its ServiceSet.
-func (n *node) handedOver(owner *Owner) bool { return n.owner != owner && n.holder == n.owner }
+// A service goes from one owner to another without a gap: the new owner's ServiceSet gets it first, as the old one's has it, and
+// only then the old one's loses it. As long as both have it, it does not change: a state manager does the same for either,
+// and must not take away a service that another ServiceSet of the cluster has. After that, the new owner has its way.
+
+// handedOver tells whether another owner has a service, and has it in its ServiceSet for good.
+func (n *node) handedOver(owner *Owner) bool {
+	return n.owner != owner && n.holder == n.owner && !n.holder.isLeaving()
+}
+
+// isLeaving tells whether an owner's ServiceSet is being deleted: it says what runs, but not for long.
+func (o *Owner) isLeaving() bool { return o.Set != nil && o.Set.DeletionTimestamp != nil }
+
+// takeOver decides that a service comes from another owner's ServiceSet.
+func (r *resolver) takeOver(n *node, d Decision) {
+	entry := *n.stored
+	entry.Namespace = n.key.Namespace
+	d.To, d.Reason = versionOf(&entry), v1alpha1.ReasonInFlight
+	d.Message = fmt.Sprintf("is taken over from %s as it is", n.holder)
+	r.deploy(entry, d)
+}
+
+// whoLetsGo says whose ServiceSet has a service besides that of its owner.
+func (n *node) whoLetsGo() string {
+	return fmt.Sprintf("is taken over from %s, and stays as it is until that has let it go", n.also)
+}
 
 // whoHasIt says who owns a service, and why.
 func (n *node) whoHasIt(loser *Owner) string {

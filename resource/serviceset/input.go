@@ -16,12 +16,8 @@ type Input struct {
 
 // Resolution is what one owner's ServiceSet should have now.
 type Resolution struct {
-	// Eligible are the services whose dependencies are ready, with their templates and versions resolved, by key. Disabled
-	// ones are among them.
-	Eligible []v1alpha1.Service
-	// ToDeploy are the eligible services, each in the version that it should have now, by key.
-	ToDeploy []v1alpha1.ServiceWithValues
-	// Services are ToDeploy, and what is in the ServiceSet and stays there as it is, by key.
+	// Services are what the ServiceSet should have, by key: services whose dependencies are ready, each in the version that it
+	// should have now, and what is in the set and stays there as it is.
 	Services []v1alpha1.ServiceWithValues
 	// Removing are the services that are on their way out, by key.
 	Removing []v1alpha1.ServiceRemoval
@@ -49,18 +45,4 @@ func (r *Resolution) Blocked() []Decision {
 		}
 	}
 	return blocked
-}
-
-// node is a service of a cluster, whoever owns it.
-type node struct {
-	desired *v1alpha1.Service // what the owner wants
-	goal    v1alpha1.ServiceVersion
-	owner   *Owner
-	listed  bool   // by the one whose services are resolved, whoever the owner is
-	fault   *fault // why it can't be resolved
-
-	stored   *v1alpha1.ServiceWithValues // in the owner's ServiceSet; or in that of another owner, which has had it so far
-	state    *v1alpha1.ServiceState      // of the same ServiceSet
-	holder   *Owner                      // whose ServiceSet that is, nil if there is none
-	ownState *v1alpha1.ServiceState      // in the owner's ServiceSet
 }

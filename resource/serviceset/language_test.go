@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset"
@@ -33,6 +34,8 @@ type other struct {
 	name                    string
 	priority                int32
 	desired, stored, states string
+	removing                string
+	leaving                 bool // its ServiceSet is being deleted
 }
 
 var created = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -52,8 +55,11 @@ func (w world) input(t testing.TB) serviceset.Input {
 	for _, o := range w.others {
 		in.Others = append(in.Others, serviceset.Owner{
 			Kind: v1alpha1.MultiClusterServiceKind, Key: client.ObjectKey{Name: o.name}, Priority: o.priority, Created: created.Add(time.Hour),
-			Services: desired(t, o.desired), Set: set(t, o.stored, "", o.states),
+			Services: desired(t, o.desired), Set: set(t, o.stored, o.removing, o.states),
 		})
+		if o.leaving {
+			in.Others[len(in.Others)-1].Set.DeletionTimestamp = &metav1.Time{Time: created}
+		}
 	}
 	for _, name := range templateNames(in) {
 		if !strings.Contains(" "+w.missing+" ", " "+name+" ") {

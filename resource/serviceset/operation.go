@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -22,15 +23,17 @@ type OperationRequisites struct {
 	SystemNamespace string
 }
 
-// Operation is what has to be done with a ServiceSet, and why.
+// Operation is what has to be done with a ServiceSet, and why. What is not to be written is shared with the reader and must
+// not be changed.
 type Operation struct {
 	// Operation is what has to be done.
 	Operation v1alpha1.ServiceSetOperation
-	// ServiceSet is how the set should be. If there is nothing to do, it is the one that there is.
+	// ServiceSet is how the set should be. If there is nothing to do, or if it is to be deleted, it is the one that there is.
 	ServiceSet *v1alpha1.ServiceSet
 	// Before is the set that there is, nil if there is none.
 	Before *v1alpha1.ServiceSet
-	// Resolution says what becomes of each service, and why. It is nil for a set that is being deleted.
+	// Resolution says what becomes of each service, and why. It is nil for a set that is being deleted,
+	// and for the sets of a cluster that is.
 	Resolution *Resolution
 }
 
@@ -53,56 +56,72 @@ func GetServiceSetWithOperation(
 // Errors: ErrNoOwner, a *GraphError for what the owner has to mend, an error for which apierrors.IsNotFound holds when
 // the provider does not exist, and those of the reader and of the builder.
 func ComputeOperation(ctx context.Context, c client.Reader, req OperationRequisites) (*Operation, error) {
-	s := subject{req.SystemNamespace, req.MCS, req.CD}
-	owner, err := s.owner(nil)
+	at := site{req.SystemNamespace, req.CD}
+	owner, err := at.owner(req.MCS, nil)
 	if err != nil {
 		return nil, err
 	}
-	set, err := readSet(ctx, c, req.ObjectKey)
+	before, err := readSet(ctx, c, req.ObjectKey)
 	if err != nil {
 		return nil, err
 	}
-	if set.DeletionTimestamp != nil {
-		return &Operation{Operation: v1alpha1.ServiceSetOperationNone, ServiceSet: set, Before: set}, nil
+	if before != nil && before.DeletionTimestamp != nil {
+		return nothing(before, nil), nil
 	}
-	provider, err := s.provider(ctx, c)
+	provider, err := readProvider(ctx, c, at.spec(req.MCS))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", &owner, err)
 	}
-	in, err := s.input(ctx, c, owner.Services, set)
+	set := before
+	if set == nil {
+		set = newSet(req.ObjectKey)
+	}
+	in, err := readInput(ctx, c, at, req.MCS, owner.Services, set)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", &owner, err)
 	}
-	return s.operate(in, set, provider)
-}
-
-// operate resolves the services of an owner and builds its set from the one that there is, or from an empty one.
-func (s subject) operate(in Input, set *v1alpha1.ServiceSet, provider *v1alpha1.StateManagementProvider) (*Operation, error) {
 	resolution, err := Resolve(in)
 	if err != nil {
-		return nil, fmt.Errorf("resolve the services of %s: %w", &in.Owner, err)
+		return nil, fmt.Errorf("resolve the services of %s: %w", &owner, err)
 	}
-	built, err := NewBuilder(s.cd, set, &provider.Spec.Selector).WithMultiClusterService(s.mcs).
-		WithServicesToDeploy(resolution.Services).WithServicesToRemove(resolution.Removing).Build()
+	operation, err := build(before, resolution, NewBuilder(req.CD, set, &provider.Spec.Selector).WithMultiClusterService(req.MCS))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", &in.Owner, err)
+		return nil, fmt.Errorf("%s: %w", &owner, err)
 	}
-	switch {
-	case set.UID == "":
-		return &Operation{Operation: v1alpha1.ServiceSetOperationCreate, ServiceSet: built, Resolution: resolution}, nil
-	case sameSet(set, built):
-		return &Operation{Operation: v1alpha1.ServiceSetOperationNone, ServiceSet: set, Before: set, Resolution: resolution}, nil
-	}
-	return &Operation{Operation: v1alpha1.ServiceSetOperationUpdate, ServiceSet: built, Before: set, Resolution: resolution}, nil
+	return operation, nil
 }
 
-// readSet reads a ServiceSet, or makes an empty one.
+// build makes the set of an owner, and compares it with the one that there is, nil if there is none.
+func build(before *v1alpha1.ServiceSet, resolution *Resolution, builder *Builder) (*Operation, error) {
+	after, err := builder.WithServicesToDeploy(resolution.Services).WithServicesToRemove(resolution.Removing).Build()
+	if err != nil {
+		return nil, err
+	}
+	if before == nil {
+		return &Operation{Operation: v1alpha1.ServiceSetOperationCreate, ServiceSet: after, Resolution: resolution}, nil
+	}
+	return replace(before, after, resolution), nil
+}
+
+// replace updates a set, unless nothing changes.
+func replace(before, after *v1alpha1.ServiceSet, resolution *Resolution) *Operation {
+	if sameSet(before, after) {
+		return nothing(before, resolution)
+	}
+	return &Operation{Operation: v1alpha1.ServiceSetOperationUpdate, ServiceSet: after, Before: before, Resolution: resolution}
+}
+
+// nothing leaves a set as it is.
+func nothing(set *v1alpha1.ServiceSet, resolution *Resolution) *Operation {
+	return &Operation{Operation: v1alpha1.ServiceSetOperationNone, ServiceSet: set, Before: set, Resolution: resolution}
+}
+
+// readSet reads a ServiceSet. It is nil if there is none.
 func readSet(ctx context.Context, c client.Reader, key client.ObjectKey) (*v1alpha1.ServiceSet, error) {
 	set := &v1alpha1.ServiceSet{}
 	err := c.Get(ctx, key, set)
 	if apierrors.IsNotFound(err) {
-		set.Namespace, set.Name = key.Namespace, key.Name
-		return set, nil
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read ServiceSet %s: %w", key, err)
@@ -110,14 +129,20 @@ func readSet(ctx context.Context, c client.Reader, key client.ObjectKey) (*v1alp
 	return set, nil
 }
 
-// provider reads the StateManagementProvider.
-func (s subject) provider(ctx context.Context, c client.Reader) (*v1alpha1.StateManagementProvider, error) {
-	var spec *v1alpha1.ServiceSpec
-	if s.mcs != nil {
-		spec = &s.mcs.Spec.ServiceSpec
-	} else {
-		spec = &s.cd.Spec.ServiceSpec
+func newSet(key client.ObjectKey) *v1alpha1.ServiceSet {
+	return &v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+}
+
+// spec returns the services of mcs, or else of the cluster.
+func (at site) spec(mcs *v1alpha1.MultiClusterService) *v1alpha1.ServiceSpec {
+	if mcs != nil {
+		return &mcs.Spec.ServiceSpec
 	}
+	return &at.cd.Spec.ServiceSpec
+}
+
+// readProvider reads the StateManagementProvider of services.
+func readProvider(ctx context.Context, c client.Reader, spec *v1alpha1.ServiceSpec) (*v1alpha1.StateManagementProvider, error) {
 	config, err := StateManagementProviderConfigFromServiceSpec(*spec)
 	if err != nil {
 		return nil, err

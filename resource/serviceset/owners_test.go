@@ -12,7 +12,7 @@ import (
 func TestOneOfSeveralOwnersGetsAService(t *testing.T) {
 	testResolve(t, []resolveCase{
 		{
-			name: "the one with the higher priority, which begins from what runs",
+			name: "the one with the higher priority, which begins with what runs, as it is",
 			world: world{
 				desired: "a: a-3.0.0 chain=a values=mine", chains: "a: a-1.0.0>a-2.0.0>a-3.0.0",
 				others: []other{{
@@ -20,8 +20,60 @@ func TestOneOfSeveralOwnersGetsAService(t *testing.T) {
 					stored: "a: a-1.0.0@1.0.0 values=theirs", states: "a: Deployed a-1.0.0@1.0.0",
 				}},
 			},
+			want: "a: a-1.0.0@1.0.0 values=theirs",
+			why:  "InFlight: a is taken over from MultiClusterService low as it is",
+		},
+		{
+			name: "while both have it, it does not change",
+			world: world{
+				desired: "a: a-3.0.0 chain=a values=mine", chains: "a: a-1.0.0>a-2.0.0>a-3.0.0",
+				stored: "a: a-1.0.0@1.0.0 values=theirs", states: "a: Deployed a-1.0.0@1.0.0",
+				others: []other{{
+					name: "low", priority: 50, desired: "a: a-1.0.0 values=theirs",
+					stored: "a: a-1.0.0@1.0.0 values=theirs", states: "a: Deployed a-1.0.0@1.0.0",
+				}},
+			},
+			want: "a: a-1.0.0@1.0.0 values=theirs",
+			why:  "InFlight: a is taken over from MultiClusterService low, and stays as it is until that has let it go",
+		},
+		{
+			name: "and then it goes on",
+			world: world{
+				desired: "a: a-3.0.0 chain=a values=mine", chains: "a: a-1.0.0>a-2.0.0>a-3.0.0",
+				stored: "a: a-1.0.0@1.0.0 values=theirs", states: "a: Deployed a-1.0.0@1.0.0",
+				others: []other{{name: "low", priority: 50, desired: "a: a-1.0.0 values=theirs"}},
+			},
 			want: "a: a-2.0.0@2.0.0 to=a-3.0.0@3.0.0 values=mine",
 			why:  "Stepping: a 1.0.0 → 2.0.0 (step 1 of 2 to 3.0.0)",
+		},
+		{
+			name: "a step under way is taken over too",
+			world: world{
+				desired: "a: a-3.0.0",
+				others: []other{{
+					name: "low", priority: 50, desired: "a: a-2.0.0", stored: "a: a-1.5.0@1.5.0 to=a-2.0.0@2.0.0", states: "a: Provisioning a-1.5.0@1.5.0",
+				}},
+			},
+			want: "a: a-1.5.0@1.5.0 to=a-2.0.0@2.0.0",
+			why:  "InFlight: a is taken over from MultiClusterService low as it is",
+		},
+		{
+			name: "an owner that disables it takes it over, and keeps it",
+			world: world{
+				desired: "a: a-3.0.0 disable",
+				others:  []other{{name: "gone", stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0"}},
+			},
+			want: "a: a-1.0.0@1.0.0",
+			why:  "InFlight: a is taken over from MultiClusterService gone as it is",
+		},
+		{
+			name: "and so does one that can't have its way",
+			world: world{
+				desired: "a: a-3.0.0", missing: "a-3.0.0",
+				others: []other{{name: "gone", stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0"}},
+			},
+			want: "a: a-1.0.0@1.0.0",
+			why:  "InFlight: a is taken over from MultiClusterService gone as it is",
 		},
 		{
 			name: "the other one keeps it until that one has it",
@@ -46,7 +98,7 @@ func TestOneOfSeveralOwnersGetsAService(t *testing.T) {
 			name: "among equals the older one",
 			world: world{
 				desired: "a: a-1.0.0", stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0",
-				others: []other{{name: "young", desired: "a: a-3.0.0", stored: "a: a-3.0.0@3.0.0"}},
+				others: []other{{name: "young", desired: "a: a-3.0.0"}},
 			},
 			want: "a: a-1.0.0@1.0.0",
 			why:  "Deployed: a 1.0.0 is deployed",
@@ -67,15 +119,15 @@ func TestOneOfSeveralOwnersGetsAService(t *testing.T) {
 			},
 		},
 		{
-			name: "an owner that waits leaves the service to the one that has it",
+			name: "an owner that waits for something else takes over all the same",
 			world: world{
 				desired: "a: a-2.0.0 after=b\nb: b-1.0.0",
 				others: []other{{
 					name: "low", priority: 50, desired: "a: a-1.0.0", stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0",
 				}},
 			},
-			want: "b: b-1.0.0@1.0.0",
-			why:  "WaitingForDependencies: a waits for b\nStepping: b is installed in version 1.0.0",
+			want: "a: a-1.0.0@1.0.0\nb: b-1.0.0@1.0.0",
+			why:  "InFlight: a is taken over from MultiClusterService low as it is\nStepping: b is installed in version 1.0.0",
 		},
 		{
 			name: "dependencies look at what really runs, whoever owns it",
@@ -122,8 +174,39 @@ func TestOneOfSeveralOwnersGetsAService(t *testing.T) {
 				desired: "a: a-3.0.0 chain=a", chains: "a: a-1.0.0>a-2.0.0>a-3.0.0",
 				others: []other{{name: "gone", stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0"}},
 			},
-			want: "a: a-2.0.0@2.0.0 to=a-3.0.0@3.0.0",
-			why:  "Stepping: a 1.0.0 → 2.0.0 (step 1 of 2 to 3.0.0)",
+			want: "a: a-1.0.0@1.0.0",
+			why:  "InFlight: a is taken over from MultiClusterService gone as it is",
+		},
+		{
+			name: "a service is not let go for a set that is being deleted",
+			world: world{
+				desired: "a: a-1.0.0", stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0",
+				others: []other{{name: "high", priority: 200, desired: "a: a-1.0.0", stored: "a: a-1.0.0@1.0.0", leaving: true}},
+			},
+			want: "a: a-1.0.0@1.0.0",
+			why: "OwnedByOther: a belongs to MultiClusterService high, which has priority 200, " +
+				"ClusterDeployment ns/platform has 100",
+		},
+		{
+			name: "what a set has that is being deleted is taken over",
+			world: world{
+				desired: "a: a-3.0.0 chain=a", chains: "a: a-1.0.0>a-2.0.0>a-3.0.0",
+				others: []other{{name: "gone", stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0", leaving: true}},
+			},
+			want: "a: a-1.0.0@1.0.0",
+			why:  "InFlight: a is taken over from MultiClusterService gone as it is",
+		},
+		{
+			name: "but nothing can depend on it",
+			world: world{
+				desired: "a: a-1.0.0\nb: b-1.0.0 after=a",
+				others: []other{{
+					name: "high", priority: 200, desired: "a: a-1.0.0", stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0", leaving: true,
+				}},
+			},
+			why: `
+				OwnedByOther: a belongs to MultiClusterService high, which has priority 200, ClusterDeployment ns/platform has 100
+				WaitingForDependencies: b waits for a`,
 		},
 	})
 }

@@ -22,12 +22,18 @@ func TestAServiceGoesFromOneOwnerToAnotherWithoutAGap(t *testing.T) {
 	mcs := s.multi("base", 200, "a: a-3.0.0 chain=a")
 	s.apply(cd, nil, none) // a is kept, and b waits for what is desired now
 	theirs := s.apply(cd, mcs, create)
-	if diff := cmp.Diff("a: a-2.0.0@2.0.0 to=a-3.0.0@3.0.0\n", said(theirs.Spec.Services)); diff != "" {
+	if diff := cmp.Diff("a: a-1.0.0@1.0.0\n", said(theirs.Spec.Services)); diff != "" {
 		t.Fatalf("the new owner's services differ (-want +got):\n%s", diff)
 	}
+	s.apply(cd, mcs, none) // as long as both have it
 	own = s.apply(cd, nil, update)
 	if diff := cmp.Diff("", said(own.Spec.Services)); diff != "" || len(own.Spec.Removing) > 0 {
 		t.Fatalf("the old owner's services differ (-want +got):\n%s\nremoving: %v", diff, own.Spec.Removing)
+	}
+	s.report(theirs, "a: Deployed a-1.0.0@1.0.0")
+	theirs = s.apply(cd, mcs, update)
+	if diff := cmp.Diff("a: a-2.0.0@2.0.0 to=a-3.0.0@3.0.0\n", said(theirs.Spec.Services)); diff != "" {
+		t.Fatalf("the new owner's services differ (-want +got):\n%s", diff)
 	}
 	s.report(theirs, "a: Deployed a-2.0.0@2.0.0")
 	theirs = s.apply(cd, mcs, update)

@@ -65,6 +65,24 @@ func TestRemovedServicesGoAfterWhatDependsOnThem(t *testing.T) {
 			why:   "Removing: a is removed\nRemoving: b is removed\nRemoving: c is removed",
 		}, "a after=b\nb after=a\nc after=c"},
 		{resolveCase{
+			name: "after what depends on it in another owner's set",
+			world: world{
+				stored: "a: a-1.0.0@1.0.0", states: "a: Deployed",
+				others: []other{{name: "other", stored: "b: b-1.0.0@1.0.0 after=a", removing: "c: after=a", states: "b: Deployed\nc: Deleting"}},
+			},
+			want: "a: a-1.0.0@1.0.0",
+			why:  "Removing: a is removed after b, c",
+		}, ""},
+		{resolveCase{
+			name: "what several owners have had goes with each of them",
+			world: world{
+				stored: "a: a-1.0.0@1.0.0\nb: b-1.0.0@1.0.0 after=a", states: "a: Deployed\nb: Deployed",
+				others: []other{{name: "other", stored: "a: a-1.0.0@1.0.0\nb: b-1.0.0@1.0.0 after=a", states: "a: Deployed\nb: Deployed"}},
+			},
+			want: "a: a-1.0.0@1.0.0",
+			why:  "Removing: a is removed after b\nRemoving: b is removed",
+		}, "b after=a"},
+		{resolveCase{
 			name:  "a service that is listed again is not removed any more",
 			world: world{desired: "a: a-1.0.0", removing: "a:", states: "a: Deleting a-1.0.0@1.0.0"},
 			want:  "a: a-1.0.0@1.0.0",

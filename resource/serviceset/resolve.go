@@ -1,8 +1,6 @@
 package serviceset
 
 import (
-	"slices"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -15,20 +13,69 @@ import (
 // The error is a *GraphError: dependencies that are absent, or that go in circles. Anything else that is wrong with a
 // service blocks that service and those that depend on it, and stands in its Decision.
 func Resolve(in Input) (*Resolution, error) {
-	own := newGraph(pointers(in.Owner.Services))
-	if err := own.check(in.Owner.Set); err != nil {
+	r, err := in.resolver()
+	if err != nil {
 		return nil, err
 	}
-	c := newCluster(&in, own)
-	r := &Resolution{}
-	r.decide(c, &in.Owner)
-	if in.Owner.Set == nil {
-		r.Services = r.ToDeploy
-		return r, nil
+	return r.Resolution, nil
+}
+
+func (in *Input) resolver() (*resolver, error) {
+	return newCluster(byPrecedence(&in.Owner, in.Others), in.Templates, in.Chains).resolver(&in.Owner)
+}
+
+// resolver works out what one owner's ServiceSet should have.
+type resolver struct {
+	*cluster
+	*Resolution
+
+	owner    *Owner
+	waits    []client.ObjectKey // of all decisions: one list for many short ones
+	touched  []int32            // the nodes that may be touched
+	deployed []int32            // where Services has what is new or may be
+}
+
+// resolver works out what the ServiceSet of one of the owners should have. The error is a *GraphError.
+func (c *cluster) resolver(owner *Owner) (*resolver, error) {
+	own, err := c.own(owner)
+	if err != nil {
+		return nil, err
 	}
-	kept := r.retire(c, &in.Owner)
-	r.Services = merge(in.Owner.Set.Spec.Services, r.ToDeploy, func(i int) bool { return kept[i] })
+	var stored entries
+	if owner.Set != nil {
+		stored = newEntries(owner.Set.Spec.Services)
+	}
+	size := max(own.len(), len(stored.list))
+	r := &resolver{cluster: c, owner: owner, Resolution: &Resolution{
+		Decisions: make([]Decision, 0, size), Services: make([]v1alpha1.ServiceWithValues, 0, size),
+	}}
+	r.waits = make([]client.ObjectKey, 0, c.countUnready())
+	r.Removing = stillThere(owner.Set, c.index)
+	for i := range int32(own.len()) {
+		key := own.key(i)
+		for s := stored.before(key); s != nil; s = stored.before(key) {
+			r.unlisted(s)
+		}
+		at, _ := c.find(key, i)
+		r.listed(at, stored.at(key))
+	}
+	for s := stored.next(); s != nil; s = stored.next() {
+		r.unlisted(s)
+	}
+	sortRemovals(r.Removing)
 	return r, nil
+}
+
+// own returns the graph of what an owner lists, or what is wrong with it.
+func (c *cluster) own(owner *Owner) (*graph, error) {
+	own := c.graph
+	for _, o := range c.owners {
+		if o != owner && len(o.Services) > 0 {
+			own = newGraph(listings(make([]listing, 0, len(owner.Services)), owner))
+			break
+		}
+	}
+	return own, own.check(owner.Set)
 }
 
 // check returns what is wrong with dependencies, nil if nothing is.
@@ -52,95 +99,77 @@ func (g *graph) check(set *v1alpha1.ServiceSet) error {
 	return fault
 }
 
-// decide says what becomes of each service that is desired.
-func (r *Resolution) decide(c *cluster, owner *Owner) {
-	nodes := c.listed()
-	r.Decisions = make([]Decision, 0, len(nodes))
-	waits := make([]client.ObjectKey, 0, c.countUnready()) // of all decisions: one list for many short ones
-	eligible := 0
-	for _, i := range nodes {
-		if c.deployable(i, owner) {
-			eligible++
-		}
+// listed says what becomes of a service that the owner lists. stored is what its ServiceSet has, nil if it has nothing.
+func (r *resolver) listed(i int32, stored *v1alpha1.ServiceWithValues) {
+	n := &r.nodes[i]
+	d := Decision{Service: n.key, Desired: n.goal}
+	switch {
+	case n.holder == r.owner:
+		d.From = versionOf(n.stored)
+	case stored != nil:
+		d.From = versionOf(stored)
 	}
-	r.Eligible = make([]v1alpha1.Service, 0, eligible)
-	r.ToDeploy = make([]v1alpha1.ServiceWithValues, 0, eligible)
-	for _, i := range nodes {
-		n := &c.nodes[i]
-		d := Decision{Service: c.keys[i], Desired: n.goal}
-		if n.stored != nil && n.holder == owner {
-			d.From = versionOf(n.stored)
+	d.To = d.From
+	switch {
+	case n.owner != r.owner:
+		d.Reason, d.Message = v1alpha1.ReasonOwnedByOther, n.whoHasIt(r.owner)
+		if n.handedOver(r.owner) {
+			d.To, stored = v1alpha1.ServiceVersion{}, nil
 		}
-		d.To = d.From
-		switch {
-		case n.owner != owner:
-			d.Reason, d.Message = v1alpha1.ReasonOwnedByOther, n.whoHasIt(owner)
-			if n.handedOver(owner) {
-				d.To = v1alpha1.ServiceVersion{}
-			}
-		case n.fault != nil:
-			d.Reason, d.Message = n.fault.reason, n.fault.message
-		case !c.eligible[i]:
-			waits = c.wait(i, &d, waits)
-		default:
-			d = r.deploy(c, n, d)
-		}
-		r.Decisions = append(r.Decisions, d)
+	case n.holder != nil && n.holder != r.owner:
+		r.takeOver(n, d)
+		return
+	case n.also != nil:
+		d.Reason, d.Message = v1alpha1.ReasonInFlight, n.whoLetsGo()
+	case n.fault != nil:
+		d.Reason, d.Message = n.fault.reason, n.fault.message
+	case !r.eligible[i]:
+		r.wait(i, &d)
+	default:
+		r.touch(i, stored, d)
+		return
 	}
+	r.keep(stored, d)
 }
 
-// deployable tells whether a service is the owner's and may be touched.
-func (c *cluster) deployable(i int32, owner *Owner) bool {
-	return c.nodes[i].owner == owner && c.nodes[i].fault == nil && c.eligible[i]
+// keep decides that an entry of the ServiceSet, if there is one, stays as it is.
+func (r *resolver) keep(stored *v1alpha1.ServiceWithValues, d Decision) {
+	if stored != nil {
+		r.Services = append(r.Services, *stored)
+	}
+	r.Decisions = append(r.Decisions, d)
 }
 
-// deploy adds an eligible service.
-func (r *Resolution) deploy(c *cluster, n *node, d Decision) Decision {
-	r.Eligible = append(r.Eligible, *n.desired)
-	desired := &r.Eligible[len(r.Eligible)-1]
-	desired.Template, desired.Version = n.goal.Template, n.goal.Version
-	if desired.Disable {
+// deploy decides on an entry that is new, or may be.
+func (r *resolver) deploy(entry v1alpha1.ServiceWithValues, d Decision) {
+	r.deployed = append(r.deployed, int32(len(r.Services)))
+	r.keep(&entry, d)
+}
+
+// touch decides on a service that may be touched.
+func (r *resolver) touch(i int32, stored *v1alpha1.ServiceWithValues, d Decision) {
+	r.touched = append(r.touched, i)
+	n := &r.nodes[i]
+	if n.service.Disable {
 		d.Reason = v1alpha1.ReasonDisabled
-		return d
+		r.keep(stored, d)
+		return
 	}
-	p := position{desired: desired, stored: n.stored, state: n.state, ways: c.chains}
-	entry, d := p.step()
-	if d.To.Template != "" {
-		r.ToDeploy = append(r.ToDeploy, entry)
+	p := position{desired: n.service, goal: n.goal, stored: n.stored, state: n.state, ways: r.chains}
+	if entry, d := p.step(); d.To.Template != "" {
+		r.deploy(entry, d)
+	} else {
+		r.keep(stored, d)
 	}
-	return d
 }
 
-// wait says what a service waits for that must not be touched. It takes the room for that from the end of waits, and returns
-// the rest.
-func (c *cluster) wait(i int32, d *Decision, waits []client.ObjectKey) []client.ObjectKey {
-	before := len(waits)
-	waits = c.unready(i, waits)
-	d.Reason, d.WaitsFor = v1alpha1.ReasonWaiting, waits[before:len(waits):len(waits)]
-	if loop, ok := c.loops[i]; ok {
+// wait says what a service waits for that must not be touched.
+func (r *resolver) wait(i int32, d *Decision) {
+	before := len(r.waits)
+	r.waits = r.unready(i, r.waits)
+	d.Reason, d.WaitsFor = v1alpha1.ReasonWaiting, r.waits[before:len(r.waits):len(r.waits)]
+	if loop, ok := r.loops[i]; ok {
 		d.Reason = v1alpha1.ReasonDependencyCycle
 		d.Message = "can't be resolved together with what other owners have on the cluster: " + loop
 	}
-	return waits
-}
-
-// pointers returns pointers to the services of a list.
-func pointers(services []v1alpha1.Service) []*v1alpha1.Service {
-	list := make([]*v1alpha1.Service, len(services))
-	for i := range services {
-		list[i] = &services[i]
-	}
-	return list
-}
-
-// listed returns the nodes that the owner lists, by key.
-func (c *cluster) listed() []int32 {
-	nodes := make([]int32, 0, c.len())
-	for i := range c.nodes {
-		if c.nodes[i].listed {
-			nodes = append(nodes, int32(i))
-		}
-	}
-	slices.SortFunc(nodes, func(a, b int32) int { return compareKeys(c.keys[a], c.keys[b]) })
-	return nodes
 }

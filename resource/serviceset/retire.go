@@ -8,45 +8,30 @@ import (
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
-// retire says what becomes of services that the owner does not list any more. Those are taken out of the ServiceSet on
-// which nothing depends that is still there; then they are listed as being removed until the status says that they are gone. A
-// service that another owner lists is kept until that one has it. It returns which entries of the ServiceSet are kept as
-// they are, unless they are deployed in another form.
-func (r *Resolution) retire(c *cluster, owner *Owner) []bool {
-	stored := owner.Set.Spec.Services
-	kept := make([]bool, len(stored))
-	leaving := &leaving{index: map[client.ObjectKey]int32{}}
-	for i, at := range c.placed {
-		if at < 0 {
-			leaving.add(&stored[i], i)
-			continue
+// unlisted says what becomes of an entry of the ServiceSet that the owner does not list. One that another owner lists is kept
+// until that one has it. One that nobody lists is taken out when nothing depends on it that is still there; then it is
+// listed as being removed until the status says that it is gone.
+func (r *resolver) unlisted(s *v1alpha1.ServiceWithValues) {
+	key := entryKey(s)
+	if at, ok := r.index[key]; ok {
+		if !r.nodes[at].handedOver(r.owner) {
+			r.Services = append(r.Services, *s)
 		}
-		kept[i] = !c.nodes[at].handedOver(owner)
+		return
 	}
-	r.Removing = stillThere(owner.Set, c.index)
-	if len(leaving.services) == 0 {
-		return kept
+	d := Decision{Service: key, Reason: v1alpha1.ReasonRemoving, From: versionOf(s), WaitsFor: r.leaving.dependents(key)}
+	if len(d.WaitsFor) > 0 {
+		d.To = d.From
+		r.keep(s, d)
+		return
 	}
-	dependents := r.dependents(owner.Set, leaving)
-	for i, s := range leaving.services {
-		key := entryKey(s)
-		d := Decision{Service: key, Reason: v1alpha1.ReasonRemoving, From: versionOf(s), WaitsFor: dependents[i]}
-		if len(d.WaitsFor) > 0 {
-			d.To = d.From
-			kept[leaving.at[i]] = true
-		} else {
-			r.Removing = append(r.Removing, v1alpha1.ServiceRemoval{Name: s.Name, Namespace: key.Namespace, DependsOn: s.DependsOn})
-		}
-		r.Decisions = append(r.Decisions, d)
-	}
-	sortRemovals(r.Removing)
-	slices.SortFunc(r.Decisions, func(a, b Decision) int { return compareKeys(a.Service, b.Service) })
-	return kept
+	r.Removing = append(r.Removing, v1alpha1.ServiceRemoval{Name: s.Name, Namespace: key.Namespace, DependsOn: s.DependsOn})
+	r.keep(nil, d)
 }
 
 // stillThere returns the services that are being removed and are not gone yet. One that is listed again is not among them.
 func stillThere(set *v1alpha1.ServiceSet, listed map[client.ObjectKey]int32) []v1alpha1.ServiceRemoval {
-	if len(set.Spec.Removing) == 0 {
+	if set == nil || len(set.Spec.Removing) == 0 {
 		return nil
 	}
 	there := make(map[client.ObjectKey]bool, len(set.Status.Services))
@@ -61,60 +46,98 @@ func stillThere(set *v1alpha1.ServiceSet, listed map[client.ObjectKey]int32) []v
 			left = append(left, set.Spec.Removing[i])
 		}
 	}
-	sortRemovals(left)
 	return left
 }
 
-// dependents returns, for each service that is leaving, what has to go, or to change, before it. Services that were made to
-// depend on each other by hand leave together.
-func (r *Resolution) dependents(set *v1alpha1.ServiceSet, leaving *leaving) [][]client.ObjectKey {
-	found := make([][]client.ObjectKey, len(leaving.services))
-	component := components(len(leaving.services), leaving.dependencies)
-	note := func(dependent client.ObjectKey, dependsOn []v1alpha1.ServiceDependsOn) {
-		own, isLeaving := leaving.index[dependent]
-		for _, d := range dependsOn {
-			i, ok := leaving.index[ServiceKey(d.Namespace, d.Name)]
-			if !ok || isLeaving && component[own] == component[i] {
-				continue
-			}
-			if !slices.Contains(found[i], dependent) {
-				found[i] = append(found[i], dependent)
-			}
+// leaving is what the ServiceSets of a cluster have that nobody lists any more.
+type leaving struct {
+	index     map[client.ObjectKey]int32
+	dependsOn [][]int32 // as far as it is leaving too
+	component []int32   // the same for those that depend on each other
+	waitsFor  [][]client.ObjectKey
+}
+
+// newLeaving looks through all ServiceSets of a cluster: what depends on a service may be in another one.
+func newLeaving(c *cluster) *leaving {
+	l := &leaving{index: map[client.ObjectKey]int32{}}
+	var entries []*v1alpha1.ServiceWithValues
+	for _, s := range c.entries() {
+		key := entryKey(s)
+		if _, listed := c.index[key]; listed {
+			continue
+		}
+		entries = append(entries, s)
+		if _, known := l.index[key]; !known {
+			l.index[key] = int32(len(l.index))
 		}
 	}
-	for i := range set.Spec.Services {
-		note(entryKey(&set.Spec.Services[i]), set.Spec.Services[i].DependsOn)
+	l.dependsOn = make([][]int32, len(l.index))
+	for _, s := range entries {
+		i := l.index[entryKey(s)]
+		l.dependsOn[i] = append(l.dependsOn[i], l.among(s.DependsOn)...)
 	}
-	for i := range r.Removing {
-		note(removalKey(&r.Removing[i]), r.Removing[i].DependsOn)
-	}
-	for i := range found {
-		slices.SortFunc(found[i], compareKeys)
-	}
-	return found
+	l.component = components(len(l.index), func(i int32) []int32 { return l.dependsOn[i] })
+	l.find(c)
+	return l
 }
 
-// leaving is the services of a ServiceSet that nobody lists any more.
-type leaving struct {
-	services []*v1alpha1.ServiceWithValues
-	at       []int // where they are in the ServiceSet
-	index    map[client.ObjectKey]int32
+// entries returns what all ServiceSets of a cluster have.
+func (c *cluster) entries() []*v1alpha1.ServiceWithValues {
+	var entries []*v1alpha1.ServiceWithValues
+	for _, o := range c.owners {
+		if o.Set == nil {
+			continue
+		}
+		for i := range o.Set.Spec.Services {
+			entries = append(entries, &o.Set.Spec.Services[i])
+		}
+	}
+	return entries
 }
 
-func (l *leaving) add(s *v1alpha1.ServiceWithValues, at int) {
-	l.index[entryKey(s)] = int32(len(l.services))
-	l.services = append(l.services, s)
-	l.at = append(l.at, at)
-}
-
-func (l *leaving) dependencies(i int32) []int32 {
+// among returns those dependencies that are leaving.
+func (l *leaving) among(dependsOn []v1alpha1.ServiceDependsOn) []int32 {
 	var found []int32
-	for _, d := range l.services[i].DependsOn {
-		if at, ok := l.index[ServiceKey(d.Namespace, d.Name)]; ok {
+	for i := range dependsOn {
+		if at, ok := l.index[dependencyKey(&dependsOn[i])]; ok {
 			found = append(found, at)
 		}
 	}
 	return found
+}
+
+// find finds, for each service that is leaving, what has to go, or to change, before it.
+func (l *leaving) find(c *cluster) {
+	l.waitsFor = make([][]client.ObjectKey, len(l.index))
+	for _, s := range c.entries() {
+		l.note(entryKey(s), s.DependsOn)
+	}
+	for _, o := range c.owners {
+		removing := stillThere(o.Set, c.index)
+		for i := range removing {
+			l.note(removalKey(&removing[i]), removing[i].DependsOn)
+		}
+	}
+	for i, found := range l.waitsFor {
+		slices.SortFunc(found, compareKeys)
+		l.waitsFor[i] = slices.Compact(found)
+	}
+}
+
+// note notes that what a service depends on has to wait for it. Services that were made to depend on each other by hand leave
+// together.
+func (l *leaving) note(dependent client.ObjectKey, dependsOn []v1alpha1.ServiceDependsOn) {
+	own, isLeaving := l.index[dependent]
+	for _, i := range l.among(dependsOn) {
+		if !isLeaving || l.component[own] != l.component[i] {
+			l.waitsFor[i] = append(l.waitsFor[i], dependent)
+		}
+	}
+}
+
+// dependents returns what has to go, or to change, before a service that is leaving, by key.
+func (l *leaving) dependents(key client.ObjectKey) []client.ObjectKey {
+	return l.waitsFor[l.index[key]]
 }
 
 func removalKey(s *v1alpha1.ServiceRemoval) client.ObjectKey { return ServiceKey(s.Namespace, s.Name) }

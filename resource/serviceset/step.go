@@ -8,7 +8,8 @@ import (
 
 // position is a service on its way: what is desired, what is in the ServiceSet, and what the cluster says.
 type position struct {
-	desired *v1alpha1.Service // its template and version are resolved
+	desired *v1alpha1.Service
+	goal    v1alpha1.ServiceVersion // what that stands for
 	stored  *v1alpha1.ServiceWithValues
 	state   *v1alpha1.ServiceState
 	ways    ways
@@ -16,11 +17,11 @@ type position struct {
 
 // ways knows the ways between the templates of a service.
 type ways interface {
-	// installable returns why the desired template can't be installed, nil if it can.
-	installable(s *v1alpha1.Service) *fault
-	// way returns the next template on the way from one template to the desired one, and how many steps are left with it, or
-	// why there is no way.
-	way(s *v1alpha1.Service, from string) (next v1alpha1.AvailableUpgrade, steps int, why *fault)
+	// installable returns why a service can't be installed in a version, nil if it can.
+	installable(s *v1alpha1.Service, goal v1alpha1.ServiceVersion) *fault
+	// way returns the next template on the way of a service from one template to another, and how many steps are left with
+	// it, or why there is no way.
+	way(s *v1alpha1.Service, from string, goal v1alpha1.ServiceVersion) (next v1alpha1.AvailableUpgrade, steps int, why *fault)
 }
 
 // fault is why something can't be done.
@@ -38,7 +39,7 @@ type fault struct {
 //     was taken; a step that failed on a way that is still desired is not skipped.
 //   - Any other takes the next step.
 func (p *position) step() (v1alpha1.ServiceWithValues, Decision) {
-	goal := goalOf(p.desired)
+	goal := p.goal
 	from := p.from()
 	d := Decision{Service: keyOf(p.desired), From: from, Desired: goal}
 	switch {
@@ -61,7 +62,7 @@ func (p *position) step() (v1alpha1.ServiceWithValues, Decision) {
 
 // install puts a service there that is not.
 func (p *position) install(goal v1alpha1.ServiceVersion, d *Decision) (v1alpha1.ServiceWithValues, Decision) {
-	if why := p.ways.installable(p.desired); why != nil {
+	if why := p.ways.installable(p.desired, goal); why != nil {
 		d.Reason, d.Message = why.reason, why.message
 		return v1alpha1.ServiceWithValues{}, *d
 	}
@@ -70,7 +71,7 @@ func (p *position) install(goal v1alpha1.ServiceVersion, d *Decision) (v1alpha1.
 
 // advance takes the next step along the chain.
 func (p *position) advance(from, goal v1alpha1.ServiceVersion, d *Decision) (v1alpha1.ServiceWithValues, Decision) {
-	next, steps, why := p.ways.way(p.desired, from.Template)
+	next, steps, why := p.ways.way(p.desired, from.Template, goal)
 	if why != nil {
 		return p.keep(from, d, why.reason, why.message)
 	}

@@ -1,0 +1,114 @@
+package servicesets
+
+import (
+	"context"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/resource/serviceset"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/servicesetresource"
+)
+
+// clusters is the logic of the framework for ClusterDeployments.
+type clusters struct {
+	*sources
+	config  Config
+	planned planned
+	memo    memo[*clusterState]
+}
+
+// clusterState is all about the services of a cluster, at one moment.
+type clusterState struct {
+	operations []serviceset.OwnerOperation
+	reports    []*report
+	// generations are those of the MultiClusterServices that the operations are about, or earlier ones.
+	generations map[string]int64
+}
+
+// compute works out what has to be done with the ServiceSets of a cluster.
+func (c *clusters) compute(ctx context.Context, cd *v1alpha1.ClusterDeployment) (*clusterState, error) {
+	services, err := c.allServices(ctx)
+	if err != nil {
+		return nil, err
+	}
+	state := &clusterState{generations: make(map[string]int64, len(services))}
+	for i := range services {
+		state.generations[services[i].Name] = services[i].Generation
+	}
+	state.operations, err = serviceset.ComputeClusterOperations(ctx, c.reader, c.config.SystemNamespace, cd)
+	if err != nil {
+		return nil, err
+	}
+	state.reports = newReports(state.operations)
+	return state, nil
+}
+
+// operations returns what the resource of ServiceSets has to do. What MultiClusterServices have wrong is left out: it stands
+// in their status, and is an error of theirs and not of every cluster.
+func (c *clusters) operations(ctx context.Context, _ *v1alpha1.ClusterDeployment) ([]serviceset.OwnerOperation, error) {
+	state, err := c.memo.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var own []serviceset.OwnerOperation
+	for _, o := range state.operations {
+		if o.Err == nil || o.Owner.Kind == v1alpha1.ClusterDeploymentKind {
+			own = append(own, o)
+		}
+	}
+	return own, nil
+}
+
+// newClusters makes the framework.
+func newClusters(d *operator.Dependencies, config Config, s *sources, specs *changes) (*framework.Framework, error) {
+	c := &clusters{sources: s, config: config, planned: planned{d.PlanOnly}}
+	sets, err := servicesetresource.New(servicesetresource.Config[*v1alpha1.ClusterDeployment]{
+		Client: d.Client, Logger: d.Logger, Compute: c.operations,
+	})
+	if err != nil {
+		return nil, err
+	}
+	status, err := newStatusResource(d, clusterAccess, func(ctx context.Context, cd *v1alpha1.ClusterDeployment) (*v1alpha1.ClusterDeploymentStatus, error) {
+		state, err := c.memo.get(ctx)
+		if err != nil || cd.DeletionTimestamp != nil && len(state.operations) == 0 {
+			return nil, err
+		}
+		return c.status(ctx, cd, state)
+	})
+	if err != nil {
+		return nil, err
+	}
+	router, err := newRouter(d, func(ctx context.Context, obj any) (context.Context, error) {
+		cd := obj.(*v1alpha1.ClusterDeployment).DeepCopy()
+		return c.memo.with(ctx, func(ctx context.Context) (*clusterState, error) { return c.compute(ctx, cd) }), nil
+	}, status, sets)
+	if err != nil {
+		return nil, err
+	}
+	return d.NewFramework(framework.Config{
+		Source: s.clusters, ResourceRouter: router, Graphs: c.graphs, PlanReporter: newPlanReporter(d, clusterAccess),
+		Watches: []framework.Watch{
+			{Source: s.sets, Map: clusterOfSet},
+			{Source: specs, Map: s.clustersOfServices},
+			{Source: s.templates, Map: s.clustersOfNamespace},
+			{Source: s.chains, Map: s.clustersOfNamespace},
+			{Source: s.providers, Map: s.clustersOfProvider},
+		},
+	})
+}
+
+// newRouter makes a router with one resource set.
+func newRouter(
+	d *operator.Dependencies, init func(ctx context.Context, obj any) (context.Context, error), resources ...framework.Resource,
+) (*framework.ResourceRouter, error) {
+	set, err := framework.NewResourceSet(framework.ResourceSetConfig{
+		Handles: framework.HandlesType[any], InitCtx: init, Logger: d.Logger, Resources: resources,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return framework.NewResourceRouter(framework.ResourceRouterConfig{
+		Logger: d.Logger, ResourceSets: []*framework.ResourceSet{set},
+	})
+}

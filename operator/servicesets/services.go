@@ -1,0 +1,190 @@
+package servicesets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/resource/serviceset"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/servicesetresource"
+)
+
+// services is the logic of the framework for MultiClusterServices.
+type services struct {
+	*sources
+	config  Config
+	planned planned
+	memo    memo[*serviceState]
+	// live reads past the sources.
+	live client.Reader
+}
+
+// serviceState is all about a MultiClusterService but what clusters say of it, at one moment.
+type serviceState struct {
+	// operations are those that the framework carries out, and what is left elsewhere of one that is being deleted.
+	operations []serviceset.OwnerOperation
+	// management is how far the services are on the management cluster, nil if there are none and should be none.
+	management *report
+	// fault says why the services can't be resolved anywhere, if that is so.
+	fault *fault
+	// selector selects the clusters.
+	selector labels.Selector
+}
+
+// compute works out all about a MultiClusterService.
+func (s *services) compute(ctx context.Context, mcs *v1alpha1.MultiClusterService) (*serviceState, error) {
+	state := &serviceState{selector: labels.Nothing()}
+	if err := s.computeManagement(ctx, mcs, state); err != nil {
+		return nil, err
+	}
+	if err := s.computeElsewhere(ctx, mcs, state); err != nil {
+		return nil, err
+	}
+	if mcs.DeletionTimestamp != nil {
+		return state, nil
+	}
+	owner := serviceset.MultiClusterServiceOwner(mcs, nil)
+	fail := func(err error) {
+		state.operations = append(state.operations, serviceset.OwnerOperation{Owner: owner, Key: s.managementKey(mcs), Err: err})
+	}
+	selector, err := metav1.LabelSelectorAsSelector(mcs.Spec.ClusterSelector)
+	if err != nil {
+		state.fault = &fault{v1alpha1.ReasonSelectorInvalid, fmt.Sprintf("clusterSelector can't be read: %s", err)}
+		fail(framework.Permanent(errors.New(state.fault.message)))
+	} else {
+		state.selector = selector
+	}
+	// Without templates this finds only what contradicts itself.
+	if _, err := serviceset.Resolve(serviceset.Input{Owner: owner}); err != nil {
+		if state.fault == nil {
+			state.fault = faultOf(&owner, err)
+		}
+		if state.management == nil {
+			fail(err)
+		}
+	}
+	return state, nil
+}
+
+// computeManagement works out what has to be done on the management cluster.
+func (s *services) computeManagement(ctx context.Context, mcs *v1alpha1.MultiClusterService, state *serviceState) error {
+	err := s.reader.Get(ctx, s.managementKey(mcs), &v1alpha1.ServiceSet{}, client.UnsafeDisableDeepCopy)
+	switch {
+	case apierrors.IsNotFound(err) && (!selfManaged(mcs) || mcs.DeletionTimestamp != nil):
+		return nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return err
+	}
+	operations, err := serviceset.ComputeClusterOperations(ctx, s.reader, s.config.SystemNamespace, nil)
+	if err != nil {
+		return err
+	}
+	for i, r := range newReports(operations) {
+		if r.owner.Key.Name == mcs.Name {
+			state.management = r
+			state.operations = append(state.operations, operations[i])
+		}
+	}
+	return nil
+}
+
+// computeElsewhere finds the ServiceSets on other clusters that concern this framework: all of a MultiClusterService that is
+// being deleted, which waits for them; and those whose cluster is gone without having been cleaned up, which it deletes.
+func (s *services) computeElsewhere(ctx context.Context, mcs *v1alpha1.MultiClusterService, state *serviceState) error {
+	sets, err := s.setsThat(ctx, func(set *v1alpha1.ServiceSet) bool {
+		return set.Spec.MultiClusterService == mcs.Name && set.Spec.Cluster != ""
+	})
+	if err != nil {
+		return err
+	}
+	for _, set := range sets {
+		operation := &serviceset.Operation{Operation: v1alpha1.ServiceSetOperationNone, ServiceSet: set, Before: set}
+		orphan, err := s.orphaned(ctx, set)
+		if err != nil {
+			return err
+		}
+		if orphan && set.DeletionTimestamp == nil {
+			operation.Operation = v1alpha1.ServiceSetOperationDelete
+		}
+		if orphan || mcs.DeletionTimestamp != nil {
+			state.operations = append(state.operations, serviceset.OwnerOperation{
+				Owner: serviceset.MultiClusterServiceOwner(mcs, set), Key: client.ObjectKeyFromObject(set), Operation: operation,
+			})
+		}
+	}
+	return nil
+}
+
+// orphaned tells whether the cluster of a ServiceSet does not exist. The source may be behind the one of ServiceSets, and
+// what is deleted by mistake is gone: so the API server is asked too.
+func (s *services) orphaned(ctx context.Context, set *v1alpha1.ServiceSet) (bool, error) {
+	key := client.ObjectKey{Namespace: set.Namespace, Name: set.Spec.Cluster}
+	if _, err := s.cluster(ctx, key); err == nil {
+		return false, nil
+	}
+	err := s.live.Get(ctx, key, &v1alpha1.ClusterDeployment{})
+	if err == nil || apierrors.IsNotFound(err) {
+		return err != nil, nil
+	}
+	return false, fmt.Errorf("look for the cluster of ServiceSet %s: %w", client.ObjectKeyFromObject(set), err)
+}
+
+func (s *services) managementKey(mcs *v1alpha1.MultiClusterService) client.ObjectKey {
+	return serviceset.ObjectKey(s.config.SystemNamespace, nil, mcs)
+}
+
+// operations returns what the resource of ServiceSets has to do.
+func (s *services) operations(ctx context.Context, _ *v1alpha1.MultiClusterService) ([]serviceset.OwnerOperation, error) {
+	state, err := s.memo.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return state.operations, nil
+}
+
+// newServices makes the framework.
+func newServices(d *operator.Dependencies, config Config, src *sources, specs *changes) (*framework.Framework, error) {
+	s := &services{sources: src, config: config, planned: planned{d.PlanOnly}, live: d.Client}
+	sets, err := servicesetresource.New(servicesetresource.Config[*v1alpha1.MultiClusterService]{
+		Client: d.Client, Logger: d.Logger, Compute: s.operations,
+	})
+	if err != nil {
+		return nil, err
+	}
+	status, err := newStatusResource(d, serviceAccess, func(ctx context.Context, mcs *v1alpha1.MultiClusterService) (*v1alpha1.MultiClusterServiceStatus, error) {
+		state, err := s.memo.get(ctx)
+		if err != nil || mcs.DeletionTimestamp != nil && len(state.operations) == 0 {
+			return nil, err
+		}
+		return s.status(ctx, mcs, state)
+	})
+	if err != nil {
+		return nil, err
+	}
+	router, err := newRouter(d, func(ctx context.Context, obj any) (context.Context, error) {
+		mcs := obj.(*v1alpha1.MultiClusterService).DeepCopy()
+		return s.memo.with(ctx, func(ctx context.Context) (*serviceState, error) { return s.compute(ctx, mcs) }), nil
+	}, status, sets)
+	if err != nil {
+		return nil, err
+	}
+	return d.NewFramework(framework.Config{
+		Source: src.services, ResourceRouter: router, Graphs: s.graphs, PlanReporter: newPlanReporter(d, serviceAccess),
+		Watches: []framework.Watch{
+			{Source: src.sets, Map: src.servicesOfSet},
+			{Source: summariesOf(src.clusters), Map: src.servicesOfCluster},
+			{Source: specs, Map: src.servicesOfManagement},
+			{Source: src.templates, Map: src.servicesOfNamespace(config.SystemNamespace)},
+			{Source: src.chains, Map: src.servicesOfNamespace(config.SystemNamespace)},
+			{Source: src.providers, Map: src.servicesOfProvider},
+		},
+	})
+}

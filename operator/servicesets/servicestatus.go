@@ -1,0 +1,198 @@
+package servicesets
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/operatorkit/operatorkit/resource/serviceset"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+)
+
+// place is a cluster that has the services of a MultiClusterService, or should have them.
+type place struct {
+	v1alpha1.ClusterServicesStatus
+	desired              bool // the cluster is selected
+	progressing, blocked bool
+	reason               string
+}
+
+// places returns the clusters of a MultiClusterService, the management cluster first, then by namespace and name.
+func (s *services) places(ctx context.Context, mcs *v1alpha1.MultiClusterService, state *serviceState) ([]place, error) {
+	clusters, err := s.clustersIn(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	var places []place
+	if state.management != nil {
+		summary := state.management.summary(mcs.Generation)
+		places = append(places, placeOf("", "", selfManaged(mcs), &summary))
+	}
+	for i := range clusters {
+		cd := &clusters[i]
+		summary := summaryOf(cd, mcs.Name)
+		selected := cd.DeletionTimestamp == nil && state.selector.Matches(labels.Set(cd.Labels))
+		if !selected && summary == nil {
+			continue
+		}
+		if selected && (summary == nil || summary.ObservedGeneration != mcs.Generation) {
+			summary = notReconciled(mcs, summary, serviceset.ObjectKey(s.config.SystemNamespace, cd, mcs).Name)
+		}
+		places = append(places, placeOf(cd.Namespace, cd.Name, selected, summary))
+	}
+	slices.SortFunc(places, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return places, nil
+}
+
+// notReconciled sums up a cluster that does not know the MultiClusterService as it is now.
+func notReconciled(mcs *v1alpha1.MultiClusterService, before *v1alpha1.ServiceSetSummary, name string) *v1alpha1.ServiceSetSummary {
+	summary := &v1alpha1.ServiceSetSummary{
+		Name: name, Progressing: true, Reason: v1alpha1.ReasonNotReconciled, Message: "the cluster has not taken note of the last change yet",
+	}
+	if before != nil {
+		summary.Deployed = before.Deployed
+	}
+	for i := range mcs.Spec.ServiceSpec.Services {
+		if !mcs.Spec.ServiceSpec.Services[i].Disable {
+			summary.Desired++
+		}
+	}
+	summary.Deployed = min(summary.Deployed, summary.Desired)
+	return summary
+}
+
+func placeOf(namespace, name string, desired bool, s *v1alpha1.ServiceSetSummary) place {
+	return place{
+		ClusterServicesStatus: v1alpha1.ClusterServicesStatus{
+			Namespace: namespace, Name: name, ServiceSet: s.Name, Desired: s.Desired, Deployed: s.Deployed, Message: s.Message,
+		},
+		desired: desired, progressing: s.Progressing, blocked: s.Blocked, reason: s.Reason,
+	}
+}
+
+// ready tells whether all services run on the cluster in the desired version.
+func (p *place) ready() bool {
+	return p.Deployed == p.Desired && p.reason != v1alpha1.ReasonNotReconciled && !p.blocked
+}
+
+// clusterName is what people call a cluster.
+func clusterName(namespace, name string) string {
+	if name == "" {
+		return "the management cluster"
+	}
+	return namespace + "/" + name
+}
+
+// status returns the status of a MultiClusterService. The times of conditions are those of the status that there is.
+func (s *services) status(ctx context.Context, mcs *v1alpha1.MultiClusterService, state *serviceState) (*v1alpha1.MultiClusterServiceStatus, error) {
+	places, err := s.places(ctx, mcs, state)
+	if err != nil {
+		return nil, err
+	}
+	status := mcs.Status.DeepCopy()
+	status.ObservedGeneration = mcs.Generation
+	status.Clusters = nil
+	desired, deployed := 0, 0
+	for i := range places {
+		status.Clusters = append(status.Clusters, places[i].ClusterServicesStatus)
+		if places[i].desired {
+			desired++
+			if places[i].ready() {
+				deployed++
+			}
+		}
+	}
+	status.ClustersDeployed = fmt.Sprintf("%d/%d", deployed, desired)
+	v := verdictOf(places, state.fault)
+	if mcs.DeletionTimestamp != nil {
+		v = deletionFrom(state)
+	}
+	status.Conditions = s.planned.keep(mcs, setConditions(status.Conditions, v.conditions(mcs.Generation)))
+	status.ServicesUpgradePaths, err = s.commonPaths(ctx, mcs, state)
+	return status, err
+}
+
+// verdictOf says how services are on all clusters together.
+func verdictOf(places []place, f *fault) verdict {
+	v := verdict{readyWhy: v1alpha1.ReasonDeployed, ready: f == nil}
+	if f != nil {
+		v.block(f.reason, f.message)
+	}
+	desired := 0
+	groups := map[string]*group{}
+	for i := range places {
+		p := &places[i]
+		if p.desired {
+			desired++
+			v.ready = v.ready && p.ready()
+		}
+		if p.Message == "" || p.blocked && f != nil {
+			continue
+		}
+		key := fmt.Sprint(p.blocked, p.progressing, p.reason, p.Message)
+		if groups[key] == nil {
+			groups[key] = &group{place: p, first: i}
+		}
+		groups[key].clusters = append(groups[key].clusters, clusterName(p.Namespace, p.Name))
+	}
+	for _, g := range slices.SortedFunc(maps.Values(groups), func(a, b *group) int { return cmp.Compare(a.first, b.first) }) {
+		switch {
+		case g.place.blocked:
+			v.block(g.place.reason, g.String())
+		case g.place.progressing:
+			v.progress(g.place.reason, g.String())
+		default:
+			v.waiting = append(v.waiting, g.String())
+		}
+		if g.place.blocked && g.place.progressing && (!v.progressing || rank(v1alpha1.ReasonInFlight) < rank(v.progressingWhy)) {
+			v.progressing, v.progressingWhy = true, v1alpha1.ReasonInFlight
+		}
+	}
+	switch desired {
+	case 0:
+		v.allWell = "no cluster is selected"
+	default:
+		v.allWell = "all services are deployed on " + count(desired, "cluster")
+	}
+	return v
+}
+
+// maxNamed is how many clusters a sentence names.
+const maxNamed = 10
+
+// group is clusters of which the same is to be said.
+type group struct {
+	place    *place
+	first    int
+	clusters []string
+}
+
+// String says what holds services up, and where.
+func (g *group) String() string {
+	named := g.clusters[:min(len(g.clusters), maxNamed)]
+	text := g.place.Message + " (on " + strings.Join(named, ", ")
+	if more := len(g.clusters) - len(named); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + ")"
+}
+
+// deletionFrom says what the deletion of a MultiClusterService waits for.
+func deletionFrom(state *serviceState) verdict {
+	var left []string
+	for i := range state.operations {
+		set := state.operations[i].Operation.ServiceSet
+		left = append(left, clusterName(set.Namespace, set.Spec.Cluster))
+	}
+	slices.Sort(left)
+	v := verdict{}
+	v.progress(v1alpha1.ReasonDeleting, "waits until its service sets are gone from "+strings.Join(left, ", "))
+	return v
+}

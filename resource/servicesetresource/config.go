@@ -2,7 +2,8 @@ package servicesetresource
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/giantswarm/micrologger"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,26 +15,41 @@ import (
 // DefaultName is the name of a resource that is given none.
 const DefaultName = "servicesets"
 
+// Compute works out what has to be done with each ServiceSet of a primary, also while that is being deleted:
+// serviceset.ComputeClusterOperations does. It writes nothing, and is called for plans too, for different primaries at the
+// same time. What somebody has to mend before a set can be worked out is the Err of its operation; a failure to read is the
+// error, and is retried. The results are only read, and may be shared.
+type Compute[O any] func(ctx context.Context, obj O) ([]serviceset.OwnerOperation, error)
+
 // Config configures a resource for primaries of type O.
 type Config[O any] struct {
 	// Name identifies the resource in logs, metrics and errors. Default: DefaultName.
 	Name string
-	// Client writes the ServiceSets. Required.
+	// Client writes ServiceSets, for which it needs the verbs create, update and delete. Required.
 	Client client.Client
-	// Logger receives a message for every entry that was written. Required.
+	// Logger receives a message for every service whose entry was written. Required.
 	Logger micrologger.Logger
-	// Compute works out what has to be done with each ServiceSet of the primary, also while that is being deleted: see
-	// serviceset.ComputeClusterOperations. It writes nothing. Required.
-	Compute func(ctx context.Context, obj O) ([]serviceset.OwnerOperation, error)
+	// Compute works out what has to be done. Required.
+	Compute Compute[O]
 }
 
-// New returns the resource, or an error for which framework.IsInvalidConfig holds.
+// New returns the resource, or an error for which framework.IsInvalidConfig holds and which names the fields at fault.
 func New[O any](config Config[O]) (*framework.TypedCRUDResource[O, State], error) {
+	var faults []string
 	if config.Name == "" {
 		config.Name = DefaultName
 	}
-	if config.Client == nil || config.Compute == nil {
-		return nil, errors.Join(framework.ErrInvalidConfig, errors.New("servicesetresource.Config: Client and Compute must not be nil"))
+	if config.Client == nil {
+		faults = append(faults, "Client must not be nil")
+	}
+	if config.Logger == nil {
+		faults = append(faults, "Logger must not be nil")
+	}
+	if config.Compute == nil {
+		faults = append(faults, "Compute must not be nil")
+	}
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("%w: servicesetresource.Config: %s", framework.ErrInvalidConfig, strings.Join(faults, "; "))
 	}
 	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, State]{
 		Logger: config.Logger, Ops: &resource[O]{config},

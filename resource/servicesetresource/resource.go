@@ -2,15 +2,9 @@ package servicesetresource
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
+	"github.com/operatorkit/operatorkit/context/updateallowedcontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -22,7 +16,8 @@ type resource[O any] struct{ config Config[O] }
 // Name implements framework.TypedCRUDResourceOps.
 func (r *resource[O]) Name() string { return r.config.Name }
 
-// GetCurrentState implements framework.TypedCRUDResourceOps. What is there is part of the operations.
+// GetCurrentState implements framework.TypedCRUDResourceOps. It is empty: each operation has the set that there is, so that
+// both are read at the same time.
 func (r *resource[O]) GetCurrentState(context.Context, O) (State, error) { return State{}, nil }
 
 // GetDesiredState implements framework.TypedCRUDResourceOps.
@@ -31,76 +26,70 @@ func (r *resource[O]) GetDesiredState(ctx context.Context, obj O) (State, error)
 	return State{operations}, err
 }
 
-// NewUpdatePatch implements framework.TypedCRUDResourceOps.
-func (r *resource[O]) NewUpdatePatch(_ context.Context, _ O, _, desired State) (*framework.TypedPatch[State], error) {
-	return patchOf(desired), nil
-}
-
-// NewDeletePatch implements framework.TypedCRUDResourceOps. The deletion of the primary waits until all sets are gone.
-func (r *resource[O]) NewDeletePatch(ctx context.Context, _ O, _, desired State) (*framework.TypedPatch[State], error) {
-	if len(desired.operations) > 0 {
-		finalizerskeptcontext.SetKept(ctx)
+// NewUpdatePatch implements framework.TypedCRUDResourceOps. All writes are in one part, so that one that is refused does not
+// keep the others from theirs. Where updates are not allowed, creations and deletions still are.
+func (r *resource[O]) NewUpdatePatch(ctx context.Context, _ O, _, desired State) (*framework.TypedPatch[State], error) {
+	create, update, remove := desired.parts()
+	if updateallowedcontext.IsUpdateAllowed(ctx) {
+		update.operations = append(append(create.operations, update.operations...), remove.operations...)
+		create, remove = State{}, State{}
 	}
-	return patchOf(desired), nil
+	return patchOf(create, update, remove), nil
 }
 
-// patchOf sorts operations by what they do.
-func patchOf(desired State) *framework.TypedPatch[State] {
-	patch := framework.NewTypedPatch[State]()
-	any := false
-	for operation, set := range map[v1alpha1.ServiceSetOperation]func(State){
-		v1alpha1.ServiceSetOperationCreate: patch.SetCreateChange,
-		v1alpha1.ServiceSetOperationUpdate: patch.SetUpdateChange,
-		v1alpha1.ServiceSetOperationDelete: patch.SetDeleteChange,
-	} {
-		part := slices.DeleteFunc(slices.Clone(desired.operations), func(o serviceset.OwnerOperation) bool {
-			return o.Operation == nil || o.Operation.Operation != operation
-		})
-		if len(part) > 0 {
-			set(State{part})
-			any = true
+// NewDeletePatch implements framework.TypedCRUDResourceOps. Nothing is created, and the deletion of the primary waits until
+// all sets are gone.
+func (r *resource[O]) NewDeletePatch(ctx context.Context, _ O, _, desired State) (*framework.TypedPatch[State], error) {
+	for _, o := range desired.operations {
+		if o.Err != nil || o.Operation != nil && o.Operation.Before != nil {
+			finalizerskeptcontext.SetKept(ctx)
 		}
 	}
-	if !any {
+	_, update, remove := desired.parts()
+	return patchOf(State{}, update, remove), nil
+}
+
+// parts returns the operations that write, by what they do.
+func (s State) parts() (create, update, remove State) {
+	for _, o := range s.operations {
+		var part *State
+		switch operationOf(&o) {
+		case v1alpha1.ServiceSetOperationCreate:
+			part = &create
+		case v1alpha1.ServiceSetOperationUpdate:
+			part = &update
+		case v1alpha1.ServiceSetOperationDelete:
+			part = &remove
+		default:
+			continue
+		}
+		part.operations = append(part.operations, o)
+	}
+	return create, update, remove
+}
+
+// operationOf returns what is done with a set; nothing, if its owner has something to mend.
+func operationOf(o *serviceset.OwnerOperation) v1alpha1.ServiceSetOperation {
+	if o.Err != nil || o.Operation == nil {
+		return v1alpha1.ServiceSetOperationNone
+	}
+	return o.Operation.Operation
+}
+
+// patchOf sets the parts that are not empty; it is nil when all are.
+func patchOf(create, update, remove State) *framework.TypedPatch[State] {
+	if len(create.operations)+len(update.operations)+len(remove.operations) == 0 {
 		return nil
 	}
-	return patch
-}
-
-// ApplyCreateChange implements framework.TypedCRUDResourceOps.
-func (r *resource[O]) ApplyCreateChange(ctx context.Context, _ O, change State) error {
-	return each(change, func(o serviceset.OwnerOperation) error {
-		return r.config.Client.Create(ctx, o.Operation.ServiceSet.DeepCopy())
-	})
-}
-
-// ApplyUpdateChange implements framework.TypedCRUDResourceOps.
-func (r *resource[O]) ApplyUpdateChange(ctx context.Context, _ O, change State) error {
-	return each(change, func(o serviceset.OwnerOperation) error {
-		return r.config.Client.Update(ctx, o.Operation.ServiceSet.DeepCopy())
-	})
-}
-
-// ApplyDeleteChange implements framework.TypedCRUDResourceOps.
-func (r *resource[O]) ApplyDeleteChange(ctx context.Context, _ O, change State) error {
-	return each(change, func(o serviceset.OwnerOperation) error {
-		set := o.Operation.Before
-		uid := set.GetUID()
-		err := r.config.Client.Delete(ctx, set.DeepCopy(), client.Preconditions(metav1.Preconditions{UID: &uid}))
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return err
-	})
-}
-
-// each carries out all operations, also when one fails.
-func each(change State, apply func(serviceset.OwnerOperation) error) error {
-	var errs []error
-	for _, o := range change.operations {
-		if err := apply(o); err != nil {
-			errs = append(errs, fmt.Errorf("%s ServiceSet %s: %w", o.Operation.Operation, o.Key, err))
-		}
+	patch := framework.NewTypedPatch[State]()
+	if len(create.operations) > 0 {
+		patch.SetCreateChange(create)
 	}
-	return errors.Join(errs...)
+	if len(update.operations) > 0 {
+		patch.SetUpdateChange(update)
+	}
+	if len(remove.operations) > 0 {
+		patch.SetDeleteChange(remove)
+	}
+	return patch
 }

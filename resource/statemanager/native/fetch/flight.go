@@ -1,0 +1,86 @@
+package fetch
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// flights lets callers that want the same thing at the same time share one call. Other than singleflight's, the call ends
+// when nobody waits for it any more, and a panic in it becomes an error of those who wait.
+type flights[T any] struct {
+	mu    sync.Mutex
+	calls map[string]*flight[T]
+}
+
+type flight[T any] struct {
+	done    chan struct{}
+	cancel  context.CancelFunc
+	waiting int
+	value   T
+	err     error
+}
+
+// do runs call, or waits for one that is under way with the same key. The context of the call has the values of the first
+// caller's context, and ends at the time-out or when all callers have gone.
+func (f *flights[T]) do(ctx context.Context, key string, timeout time.Duration, call func(context.Context) (T, error)) (T, error) {
+	f.mu.Lock()
+	if f.calls == nil {
+		f.calls = map[string]*flight[T]{}
+	}
+	c, ok := f.calls[key]
+	if !ok {
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+		c = &flight[T]{done: make(chan struct{}), cancel: cancel}
+		f.calls[key] = c
+		go f.run(own, key, c, call)
+	}
+	c.waiting++
+	f.mu.Unlock()
+
+	select {
+	case <-c.done:
+		return c.value, c.err
+	case <-ctx.Done():
+		f.leave(key, c)
+		var none T
+		return none, &goneError{ctx.Err()}
+	}
+}
+
+// goneError is that of a caller whose own context ended.
+type goneError struct{ err error }
+
+func (e *goneError) Error() string { return e.err.Error() }
+func (e *goneError) Unwrap() error { return e.err }
+
+func (f *flights[T]) run(ctx context.Context, key string, c *flight[T], call func(context.Context) (T, error)) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.err = permanent(ErrInvalid, "", "reading it panicked: %v\n%s", r, debug.Stack())
+		}
+		f.mu.Lock()
+		if f.calls[key] == c {
+			delete(f.calls, key)
+		}
+		f.mu.Unlock()
+		c.cancel()
+		close(c.done)
+	}()
+	c.value, c.err = call(ctx)
+}
+
+// leave takes one caller off, and ends the call after the last one. Who comes later begins a new call.
+func (f *flights[T]) leave(key string, c *flight[T]) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c.waiting--
+	if c.waiting > 0 {
+		return
+	}
+	c.cancel()
+	if f.calls[key] == c {
+		delete(f.calls, key)
+	}
+}

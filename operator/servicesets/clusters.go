@@ -2,6 +2,7 @@ package servicesets
 
 import (
 	"context"
+	"slices"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator"
@@ -44,20 +45,22 @@ func (c *clusters) compute(ctx context.Context, cd *v1alpha1.ClusterDeployment) 
 	return state, nil
 }
 
-// operations returns what the resource of ServiceSets has to do. What MultiClusterServices have wrong is left out: it stands
-// in their status, and is an error of theirs and not of every cluster.
+// operations returns what the resource of ServiceSets has to do.
 func (c *clusters) operations(ctx context.Context, _ *v1alpha1.ClusterDeployment) ([]serviceset.OwnerOperation, error) {
 	state, err := c.memo.get(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var own []serviceset.OwnerOperation
-	for _, o := range state.operations {
-		if o.Err == nil || o.Owner.Kind == v1alpha1.ClusterDeploymentKind {
-			own = append(own, o)
-		}
-	}
-	return own, nil
+	return state.operations, nil
+}
+
+// own returns the operations of the cluster's own services. What a MultiClusterService has to mend is no error of each of its
+// clusters.
+func (c *clusters) own(ctx context.Context, cd *v1alpha1.ClusterDeployment) ([]serviceset.OwnerOperation, error) {
+	operations, err := c.operations(ctx, cd)
+	return slices.DeleteFunc(slices.Clone(operations), func(o serviceset.OwnerOperation) bool {
+		return o.Owner.Kind != v1alpha1.ClusterDeploymentKind
+	}), err
 }
 
 // newClusters makes the framework.
@@ -66,6 +69,10 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *cha
 	sets, err := servicesetresource.New(servicesetresource.Config[*v1alpha1.ClusterDeployment]{
 		Client: d.Client, Logger: d.Logger, Compute: c.operations,
 	})
+	if err != nil {
+		return nil, err
+	}
+	check, err := servicesetresource.NewCheck(servicesetresource.CheckConfig[*v1alpha1.ClusterDeployment]{Compute: c.own})
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +89,7 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *cha
 	router, err := newRouter(d, func(ctx context.Context, obj any) (context.Context, error) {
 		cd := obj.(*v1alpha1.ClusterDeployment).DeepCopy()
 		return c.memo.with(ctx, func(ctx context.Context) (*clusterState, error) { return c.compute(ctx, cd) }), nil
-	}, status, sets)
+	}, status, sets, check)
 	if err != nil {
 		return nil, err
 	}

@@ -159,6 +159,10 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *c
 	if err != nil {
 		return nil, err
 	}
+	check, err := servicesetresource.NewCheck(servicesetresource.CheckConfig[*v1alpha1.MultiClusterService]{Compute: s.operations})
+	if err != nil {
+		return nil, err
+	}
 	status, err := newStatusResource(d, serviceAccess, func(ctx context.Context, mcs *v1alpha1.MultiClusterService) (*v1alpha1.MultiClusterServiceStatus, error) {
 		state, err := s.memo.get(ctx)
 		if err != nil || mcs.DeletionTimestamp != nil && len(state.operations) == 0 {
@@ -172,7 +176,7 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *c
 	router, err := newRouter(d, func(ctx context.Context, obj any) (context.Context, error) {
 		mcs := obj.(*v1alpha1.MultiClusterService).DeepCopy()
 		return s.memo.with(ctx, func(ctx context.Context) (*serviceState, error) { return s.compute(ctx, mcs) }), nil
-	}, status, sets)
+	}, status, sets, check)
 	if err != nil {
 		return nil, err
 	}

@@ -19,9 +19,9 @@ func (g *Graph) DOT(w io.Writer) error {
 	b.WriteString("\tnode [fontname=\"sans-serif\", fontsize=12, fontcolor=\"#1b2027\"];\n\tedge [color=\"#8b95a1\"];\n")
 	for i := range n.nodes {
 		node := &n.nodes[i]
-		look := looks[node.State.known()]
+		look := looks[node.State.Known()]
 		fmt.Fprintf(&b, "\t%s [label=%s, class=%q, shape=%s, style=%q, color=%q, fillcolor=%q, tooltip=%s];\n", dotID(node.ID),
-			dotText(node.lines()...), node.State.known(), look.shape, look.style, look.line, look.fill, dotText(n.about(node)...))
+			dotText(node.lines()...), node.State.Known(), look.shape, look.style, look.line, look.fill, dotText(n.about(node)...))
 	}
 	for i := range n.edges {
 		e := &n.edges[i]
@@ -68,9 +68,9 @@ func (n *Node) lines() []string {
 		lines = append(lines, versions)
 	}
 	if n.Group != "" {
-		return append(lines, string(n.State.known())+" · "+n.Group)
+		return append(lines, string(n.State.Known())+" · "+n.Group)
 	}
-	return append(lines, string(n.State.known()))
+	return append(lines, string(n.State.Known()))
 }
 
 // about says what is not shown of a node.

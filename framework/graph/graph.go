@@ -56,8 +56,8 @@ func States() []State {
 	return []State{Ready, Progressing, Waiting, Blocked, Removing, Disabled, Unknown}
 }
 
-// known returns the state itself, or Unknown for one that is none of States.
-func (s State) known() State {
+// Known returns the state itself, or Unknown for one that is none of States.
+func (s State) Known() State {
 	if _, ok := looks[s]; ok {
 		return s
 	}
@@ -65,7 +65,7 @@ func (s State) known() State {
 }
 
 // Icon returns the path of the drawing of the state: a line in a square of 12 by 12.
-func (s State) Icon() string { return looks[s.known()].icon }
+func (s State) Icon() string { return looks[s.Known()].icon }
 
 // look is how a state is drawn so that it is known without colours.
 type look struct {

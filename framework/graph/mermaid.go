@@ -23,8 +23,8 @@ func (g *Graph) Mermaid(w io.Writer) error {
 	b.WriteString("flowchart LR\n")
 	for i := range n.nodes {
 		node := &n.nodes[i]
-		look := looks[node.State.known()]
-		fmt.Fprintf(&b, "  n%d%s%s%s:::%s\n", i, look.open, mermaidText(node.lines()...), look.closed, node.State.known())
+		look := looks[node.State.Known()]
+		fmt.Fprintf(&b, "  n%d%s%s%s:::%s\n", i, look.open, mermaidText(node.lines()...), look.closed, node.State.Known())
 	}
 	for i := range n.edges {
 		e := &n.edges[i]

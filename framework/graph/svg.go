@@ -10,6 +10,9 @@ import (
 	"strings"
 )
 
+// defaultID is the ID of pictures that are given none.
+const defaultID = "graph"
+
 // SVGOptions change what SVG writes.
 type SVGOptions struct {
 	// Standalone makes the picture a file of its own, with a style sheet for light and dark grounds. Otherwise the page that
@@ -30,10 +33,7 @@ type SVGOptions struct {
 //
 // The only error is that of w.
 func (g *Graph) SVG(w io.Writer, options SVGOptions) error {
-	if options.ID == "" {
-		options.ID = "graph"
-	}
-	p := &svg{layout: newLayout(g), id: options.ID}
+	p := &svg{layout: newLayout(g), id: cmp.Or(options.ID, defaultID)}
 	title := clean(g.Title)
 	p.printf(`<svg xmlns="http://www.w3.org/2000/svg" class="graph" id="%s" role="group" aria-label="%s" width="%v" height="%v" viewBox="0 0 %v %v">`+"\n",
 		p.id, title, p.width, p.height, p.width, p.height)
@@ -132,7 +132,7 @@ func (p *svg) inReadingOrder() []int {
 
 func (p *svg) node(i int) {
 	n := &p.nodes[i]
-	id, state := p.elementID(i), n.State.known()
+	id, state := p.elementID(i), n.State.Known()
 	var waits []string
 	for _, awaited := range p.indexes(n.WaitsFor) {
 		waits = append(waits, p.elementID(awaited))
@@ -166,7 +166,7 @@ func (p *svg) line(class string, y float64, text string) {
 
 // description says in words what is drawn.
 func (p *svg) description(n *Node) string {
-	parts := []string{string(n.State.known())}
+	parts := []string{string(n.State.Known())}
 	add := func(what, text string) {
 		if text != "" {
 			parts = append(parts, what+text)
@@ -190,7 +190,12 @@ func (n *network) labels(ids []string) string {
 }
 
 // elementID is the ID of the element of a node.
-func (p *svg) elementID(node int) string { return p.id + "-node-" + elementID(p.nodes[node].ID) }
+func (p *svg) elementID(node int) string { return ElementID(p.id, p.nodes[node].ID) }
+
+// ElementID returns the ID of the element that SVG writes for a node, in a picture with this SVGOptions.ID.
+func ElementID(picture, node string) string {
+	return cmp.Or(picture, defaultID) + "-node-" + elementID(node)
+}
 
 // elementID makes the ID of a node part of one of an element: different ones stay different, and no spaces are left.
 func elementID(id string) string {

@@ -35,6 +35,7 @@ func (i *Inspector) routes() http.Handler {
 	mux.HandleFunc("GET "+Path+"api/v1/overview", i.answerOverview)
 	mux.HandleFunc("GET "+Path+"api/v1/objects", i.answerObjects)
 	mux.HandleFunc("GET "+Path+"api/v1/object", i.answerObject)
+	mux.HandleFunc("GET "+Path+"api/v1/graphs", i.answerGraphs)
 	mux.HandleFunc("POST "+Path+"api/v1/plan", i.answerPlan)
 	return mux
 }

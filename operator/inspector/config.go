@@ -45,7 +45,7 @@ type Config struct {
 	Objects int
 	// Memory is about how many bytes all records may take. Default: DefaultMemory (64 MiB).
 	Memory int
-	// PlanTimeout ends a plan that takes longer. Default: DefaultPlanTimeout (30 s).
+	// PlanTimeout ends a plan that takes longer, and the drawing of the graphs of an object. Default: DefaultPlanTimeout (30 s).
 	PlanTimeout time.Duration
 }
 

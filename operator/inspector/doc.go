@@ -15,14 +15,14 @@
 //
 // # Promises
 //
-//   - It is read-only. The one thing it does is plan an object, and planning changes nothing.
+//   - It is read-only. All it does is to plan an object and to have its graphs drawn, and that changes nothing.
 //   - On loopback it answers to loopback's own names only. Elsewhere, and with an [Authorizer], every request is
 //     authenticated and authorised: 401 without a valid bearer token, 403 without permission. A handler that is mounted
 //     elsewhere without an Authorizer answers nothing.
 //   - Requests that other sites have a browser make are refused. The Content-Security-Policy allows no inline script, style or
 //     foreign source, and every value is escaped.
 //   - Values of Secrets, and others that are marked as sensitive, are not shown: records and plans do not have them. No
-//     object of a source is shown, only what resources change.
+//     object of a source is shown, only what resources change, and what the operator's author draws of it.
 //   - Memory is bounded by Config, whatever the objects hold. Objects that fail are forgotten last.
 //
 // # Access
@@ -46,6 +46,8 @@
 //	           &framework=&state=&q=             also by framework, state (see States), and words found in names and errors
 //	           &limit=&offset=                   50 at a time by default, 1000 at most
 //	GET object?framework=&namespace=&name=       Object: its last reconciliations, the newest first
+//	GET graphs?framework=&namespace=&name=       GraphList: what the operator draws of the object (framework.Config.Graphs)
+//	          &graph=&format=                    one of them, the first by default, as dot, mermaid or svg
 //	POST plan?framework=&namespace=&name=        plan.Plan of the next reconciliation
 //
 // To explain an object of which kind and name are known, ask for objects and then for the object of each one found.

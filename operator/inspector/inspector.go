@@ -18,6 +18,7 @@ type Inspector struct {
 	handler http.Handler
 	plans   chan struct{}
 	streams chan struct{}
+	graphs  chan struct{}
 
 	mu       sync.RWMutex
 	watched  []*statistics
@@ -36,6 +37,7 @@ func New(config Config) (*Inspector, error) {
 	i := &Inspector{
 		config: config, memory: newMemory(config), byName: map[string]*statistics{}, stopping: make(chan struct{}),
 		plans: make(chan struct{}, maxPlans), streams: make(chan struct{}, maxStreams),
+		graphs: make(chan struct{}, maxGraphs),
 	}
 	i.stop = sync.OnceFunc(func() { close(i.stopping) })
 	i.handler = i.guard(i.routes())

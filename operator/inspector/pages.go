@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/operatorkit/operatorkit/framework/graph"
 	"github.com/operatorkit/operatorkit/framework/plan"
 )
 
@@ -26,7 +27,7 @@ var templates = map[string]*template.Template{
 
 func pageTemplate(content string) *template.Template {
 	return template.Must(template.New("layout.html").Funcs(functions).
-		ParseFS(assets, "assets/layout.html", "assets/parts.html", "assets/"+content))
+		ParseFS(assets, "assets/layout.html", "assets/parts.html", "assets/graphs.html", "assets/"+content))
 }
 
 // assetTypes are the assets that browsers ask for, and their types.
@@ -43,6 +44,9 @@ func serveAsset(w http.ResponseWriter, r *http.Request) {
 	if !ok || err != nil {
 		http.NotFound(w, r)
 		return
+	}
+	if name == "style.css" {
+		data = append(data, graph.Style()...)
 	}
 	w.Header().Set("Content-Type", contentType)
 	// A client that has gone needs no answer.
@@ -131,10 +135,12 @@ type objectContent struct {
 	Planned  bool
 	Plan     *plan.Plan
 	PlanFail string
+	// Graphs is nil when there are none.
+	Graphs *graphsContent
 }
 
 func (i *Inspector) objectPage(w http.ResponseWriter, r *http.Request) {
-	i.showObject(w, idOf(r.URL.Query()), http.StatusOK, objectContent{})
+	i.showObject(w, r, idOf(r.URL.Query()), http.StatusOK, objectContent{})
 }
 
 // planPage is the page of an object with its plan. It is not live: the plan is of one moment.
@@ -150,15 +156,16 @@ func (i *Inspector) planPage(w http.ResponseWriter, r *http.Request) {
 	if c.Plan, err = i.plan(r.Context(), id); err != nil {
 		c.PlanFail, status = err.Error(), statusOf(err)
 	}
-	i.showObject(w, id, status, c)
+	i.showObject(w, r, id, status, c)
 }
 
-func (i *Inspector) showObject(w http.ResponseWriter, id objectID, status int, c objectContent) {
+func (i *Inspector) showObject(w http.ResponseWriter, r *http.Request, id objectID, status int, c objectContent) {
 	var found bool
 	if c.Object, found = i.find(id); !found {
 		i.showProblem(w, http.StatusNotFound, "There is no such object", errNoObject(id).Error())
 		return
 	}
+	c.Graphs = i.graphsContentOf(r.Context(), id, r.URL.Query().Get("graph"))
 	p := page{Title: id.key.String(), Tab: "objects", Content: c}
 	if id.key.Namespace == "" {
 		p.Title = id.key.Name

@@ -34,7 +34,7 @@ func (i *Inspector) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	// The page was made before the stream began: what came between is told of by the first message.
 	told, at := version(), time.Now()
-	if !send("retry: 2000\nevent: changed\ndata: %d\n\n", told) {
+	if !send("retry: 2000\nevent: changed\ndata: %s\n\n", told) {
 		return
 	}
 	looks := time.NewTicker(lookPeriod)
@@ -51,7 +51,7 @@ func (i *Inspector) stream(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case now != told:
 			told, at = now, time.Now()
-			if !send("event: changed\ndata: %d\n\n", told) {
+			if !send("event: changed\ndata: %s\n\n", told) {
 				return
 			}
 		case time.Since(at) > keepAlive:
@@ -64,14 +64,28 @@ func (i *Inspector) stream(w http.ResponseWriter, r *http.Request) {
 }
 
 // versionFor returns a function whose result changes with what the page shows that the request is for.
-func (i *Inspector) versionFor(r *http.Request) func() uint64 {
+func (i *Inspector) versionFor(r *http.Request) func() string {
 	id := idOf(r.URL.Query())
 	if id.key.Name != "" {
-		return func() uint64 { return i.memory.versionOf(id) }
+		return func() string { return fmt.Sprintf("%d-%s", i.memory.versionOf(id), i.sourceVersion(id)) }
 	}
-	return func() uint64 {
+	return func() string {
 		i.mu.RLock()
 		defer i.mu.RUnlock()
-		return i.sampled / 2
+		return fmt.Sprint(i.sampled / 2)
 	}
+}
+
+// sourceVersion is the version of an object in its source, of sources that have such. Graphs are drawn of the object, which
+// changes when no reconciliation is known yet, too: the status that one has written comes back after it has ended.
+func (i *Inspector) sourceVersion(id objectID) string {
+	s := i.framework(id.framework)
+	if s == nil {
+		return ""
+	}
+	obj, _, _ := s.framework.Sources()[0].Get(id.key)
+	if o, ok := obj.(interface{ GetResourceVersion() string }); ok {
+		return o.GetResourceVersion()
+	}
+	return ""
 }

@@ -21,6 +21,10 @@ function become(from, to) {
     if (from.getAttribute(name) !== value) from.setAttribute(name, value);
   }
   if (from.isEqualNode(to)) return;
+  const wanted = new Set([...to.children].map((c) => c.id));
+  for (const child of [...from.children]) {
+    if (child.id && !wanted.has(child.id)) child.remove();
+  }
   const known = new Map([...from.children].filter((c) => c.id).map((c) => [c.id, c]));
   let place = from.firstChild;
   for (const child of [...to.childNodes]) {
@@ -82,11 +86,15 @@ async function refresh() {
   stale = false;
   try {
     const next = await page(location.href);
+    const focused = document.activeElement;
     for (const region of document.querySelectorAll("[data-live]")) {
       const to = next.getElementById(region.id);
       if (to) become(region, document.importNode(to, true));
     }
+    // What has moved has lost the focus.
+    if (focused !== document.activeElement && focused.id) document.getElementById(focused.id)?.focus({ preventScroll: true });
     tellTimes();
+    trace();
   } catch (error) {
     console.warn("refresh:", error);
   } finally {
@@ -141,6 +149,76 @@ function planInPlace() {
   });
 }
 
+// In a graph, what a node waits for is traced while the pointer is on the node, or else while it has the focus: the nodes
+// that hold it up, those that hold up these, and so on, with the edges between.
+let pointed = null;
+
+function nodeAt(element) {
+  return element instanceof Element ? element.closest(".graph .node") : null;
+}
+
+function words(element, name) {
+  return (element.getAttribute(name) || "").split(" ").filter(Boolean);
+}
+
+function trace() {
+  const picture = document.querySelector("#graph-picture .graph");
+  if (!picture) return;
+  const node = (pointed && document.getElementById(pointed)) || nodeAt(document.activeElement);
+  const traced = new Set(node ? [node.id] : []);
+  for (const id of traced) {
+    for (const awaited of words(document.getElementById(id), "data-waits")) traced.add(awaited);
+  }
+  picture.classList.toggle("tracing", traced.size > 1);
+  for (const each of picture.querySelectorAll(".node")) each.classList.toggle("traced", traced.has(each.id));
+  for (const edge of picture.querySelectorAll(".edge")) {
+    edge.classList.toggle("traced", traced.size > 1 && words(edge, "data-waits").some((id) => traced.has(id)));
+    edge.classList.toggle("near", traced.size === 1 && [edge.dataset.from, edge.dataset.to].includes(node.id));
+  }
+  tell(node, [...traced].slice(1));
+}
+
+// tell says below the picture what the table has about a node, and which others it waits for.
+function tell(node, awaited) {
+  const place = document.getElementById("graph-detail");
+  const paragraph = (name, ...parts) => {
+    const p = document.createElement("p");
+    p.className = name;
+    p.append(...parts);
+    return p;
+  };
+  const cell = (id, selector) => document.getElementById(`row-${id}`)?.querySelector(selector);
+  const copy = (id, selector) => [...(cell(id, selector)?.childNodes || [])].map((n) => n.cloneNode(true));
+  if (!node) {
+    place.replaceChildren(paragraph("note", place.dataset.note));
+    return;
+  }
+  const name = document.createElement("strong");
+  name.append(...copy(node.id, "th"));
+  const facts = ["State", "Versions", "Group"].map((label) => copy(node.id, `[data-label=${label}]`)).filter((c) => c.length);
+  const what = paragraph("what", name, ...facts.map((parts) => {
+    const fact = document.createElement("span");
+    fact.append(...parts);
+    return fact;
+  }));
+  const lines = [what];
+  if (cell(node.id, ".why")?.textContent) lines.push(paragraph("why", ...copy(node.id, ".why")));
+  if (awaited.length) {
+    const chain = awaited.flatMap((id, i) => [i ? ", " : "", ...copy(id, "th"), " (", cell(id, "[data-label=State]")?.textContent.trim() || "", ")"]);
+    lines.push(paragraph("chain", "Waits for ", ...chain));
+  }
+  place.replaceChildren(...lines);
+}
+
+document.addEventListener("pointerover", (event) => {
+  const id = nodeAt(event.target)?.id || null;
+  if (id === pointed) return;
+  pointed = id;
+  trace();
+});
+document.addEventListener("focusin", trace);
+document.addEventListener("focusout", () => setTimeout(trace));
+
 // Slash goes to the search, as in many places.
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
@@ -152,3 +230,4 @@ tellTimes();
 setInterval(tellTimes, 1000);
 live();
 planInPlace();
+trace();

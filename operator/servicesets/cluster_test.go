@@ -2,7 +2,13 @@ package servicesets_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
@@ -24,6 +30,107 @@ func TestAClusterTellsHowFarItsServicesAre(t *testing.T) {
 	settles(w, cd, "all is counted", func(cd *v1alpha1.ClusterDeployment) error {
 		if cd.Status.ServicesDeployed != "2/2" || len(cd.Status.Services) != 2 || len(cd.Status.ServiceSets) != 1 {
 			return fmt.Errorf("%+v", cd.Status)
+		}
+		return nil
+	})
+}
+
+func TestWhatAClusterHasWrongIsSaidBeforeAnythingIsWritten(t *testing.T) {
+	w := newWorld(t)
+	w.templates("a-1-0-0", "b-1-0-0")
+	w.start()
+	for name, test := range map[string]struct {
+		services []v1alpha1.Service
+		provider string
+		says     string
+	}{
+		"cycle":    {[]v1alpha1.Service{service("a=a-1-0-0", "b"), service("b=b-1-0-0", "a")}, "", "DependencyCycle: services depend on each other: default/a → default/b → default/a"},
+		"absent":   {[]v1alpha1.Service{service("a=a-1-0-0", "c")}, "", "DependencyAbsent: service default/a depends on default/c, which is not listed"},
+		"provider": {[]v1alpha1.Service{service("a=a-1-0-0")}, "absent", "ProviderMissing: StateManagementProvider absent does not exist"},
+	} {
+		cd := cluster(name, "gold", test.services...)
+		cd.Spec.ServiceSpec.Provider.Name = test.provider
+		w.create(cd)
+		w.wants(cd, "Blocked=True "+test.says, "Ready=False "+test.says, "Progressing=False")
+		if err := w.user.Get(t.Context(), w.setName(cd, nil), &v1alpha1.ServiceSet{}); !apierrors.IsNotFound(err) {
+			t.Errorf("%s: the service set was written: %v", name, err)
+		}
+		settles(w, cd, "every service says so", func(cd *v1alpha1.ClusterDeployment) error {
+			for _, s := range cd.Status.Services {
+				if blocked := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionBlocked); blocked == nil || !strings.HasPrefix(test.says, blocked.Reason) {
+					return fmt.Errorf("%s has %+v", s.Name, s.Conditions)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func TestAClusterGoesOnWhenWhatItLackedAppears(t *testing.T) {
+	w := newWorld(t)
+	w.templates("a-1-0-0")
+	w.start()
+	cd := cluster("prod", "gold", service("a=a-1-0-0"), service("b=b-1-0-0", "a"))
+	cd.Spec.ServiceSpec.Provider.Name = "later-" + w.namespace
+	w.create(cd)
+	w.wants(cd, "Blocked=True ProviderMissing")
+	provider := &v1alpha1.StateManagementProvider{
+		ObjectMeta: metav1.ObjectMeta{Name: "later-" + w.namespace},
+		Spec:       v1alpha1.StateManagementProviderSpec{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"by": "later"}}},
+	}
+	w.create(provider)
+	defer func() {
+		if err := w.user.Delete(t.Context(), provider); err != nil {
+			t.Error(err)
+		}
+	}()
+	w.wants(cd, "Blocked=True TemplateMissing: b: ServiceTemplate b-1-0-0 does not exist: create it", "Progressing=True InFlight: a 1.0.0 is on its way")
+	w.report(w.setName(cd, nil), v1alpha1.ServiceStateDeployed, "a")
+	w.templates("b-1-0-0")
+	w.report(w.setName(cd, nil), v1alpha1.ServiceStateDeployed, "b")
+	w.wants(cd, "Ready=True")
+}
+
+func TestAClusterIsGoneOnlyAfterItsServiceSets(t *testing.T) {
+	w := newWorld(t)
+	w.templates("a-1-0-0", "m-1-0-0")
+	w.start()
+	cd, mcs := cluster("prod", "gold", service("a=a-1-0-0")), w.multi("base", "gold", service("m=m-1-0-0"))
+	w.create(cd, mcs)
+	own, others := w.setName(cd, nil), w.setName(cd, mcs)
+	for _, key := range []client.ObjectKey{own, others} {
+		w.holdSet(key)
+	}
+	if err := w.user.Delete(t.Context(), cd); err != nil {
+		t.Fatal(err)
+	}
+	w.wants(cd, "Ready=False Deleting: waits until its service sets are gone: "+own.Name+", "+others.Name)
+	w.letSetGo(own)
+	w.wants(cd, "Ready=False Deleting: waits until its service sets are gone: "+others.Name)
+	w.letSetGo(others)
+	w.wantGone(cd)
+	w.wants(mcs, "Ready=True Deployed: no cluster is selected")
+}
+
+func TestServicesThatGoAndStayAreListed(t *testing.T) {
+	w := newWorld(t)
+	w.templates("a-1-0-0", "b-1-0-0", "c-1-0-0")
+	w.start()
+	c := service("c=c-1-0-0")
+	c.Disable = true
+	cd := cluster("prod", "gold", service("a=a-1-0-0"), service("b=b-1-0-0", "a"), c)
+	w.create(cd)
+	set := w.setName(cd, nil)
+	w.report(set, v1alpha1.ServiceStateDeployed, "a")
+	w.report(set, v1alpha1.ServiceStateDeployed, "b")
+	w.wants(cd, "Ready=True Deployed: all 2 services are deployed, and 1 disabled service kept as it is")
+	change(w, cd, func(cd *v1alpha1.ClusterDeployment) { cd.Spec.ServiceSpec.Services = []v1alpha1.Service{c} })
+	w.wants(cd, "Ready=True Deployed: no services are desired", "Progressing=True Removing: a is removed after b; b is being removed")
+	w.takeAway(set)
+	w.wants(cd, "Progressing=False Deployed")
+	settles(w, cd, "only the disabled service is left", func(cd *v1alpha1.ClusterDeployment) error {
+		if len(cd.Status.Services) != 1 || cd.Status.Services[0].Conditions[0].Reason != v1alpha1.ReasonDisabled {
+			return fmt.Errorf("%+v", cd.Status.Services)
 		}
 		return nil
 	})

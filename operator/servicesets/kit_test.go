@@ -8,10 +8,12 @@ import (
 	"sync"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -301,5 +303,42 @@ func settles[O client.Object](w *world, o O, what string, holds func(O) error) {
 			return err
 		}
 		return holds(o)
+	})
+}
+
+// holdSet puts a finalizer on a ServiceSet, as a state manager does, once the set is there.
+func (w *world) holdSet(key client.ObjectKey) {
+	w.t.Helper()
+	w.patchSet(key, `{"metadata":{"finalizers":["example.com/state-manager"]}}`)
+}
+
+// letSetGo takes all finalizers off a ServiceSet that is being deleted.
+func (w *world) letSetGo(key client.ObjectKey) {
+	w.t.Helper()
+	set := &v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	settles(w, set, fmt.Sprintf("%s is being deleted", key), func(set *v1alpha1.ServiceSet) error {
+		if set.DeletionTimestamp == nil {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	w.patchSet(key, `{"metadata":{"finalizers":null}}`)
+	w.wantGone(set)
+}
+
+func (w *world) patchSet(key client.ObjectKey, patch string) {
+	w.t.Helper()
+	operatortest.Eventually(w.t, fmt.Sprintf("%s is there", key), func() error {
+		set := &v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		return w.user.Patch(w.t.Context(), set, client.RawPatch(types.MergePatchType, []byte(patch)))
+	})
+}
+
+// wantGone waits until an object does not exist any more.
+func (w *world) wantGone(o client.Object) {
+	w.t.Helper()
+	key := client.ObjectKeyFromObject(o)
+	operatortest.Eventually(w.t, fmt.Sprintf("%T %s is gone", o, key), func() bool {
+		return apierrors.IsNotFound(w.user.Get(w.t.Context(), key, o))
 	})
 }

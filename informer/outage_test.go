@@ -23,10 +23,10 @@ func TestDeletionDuringACutIsSeenWithTheLastState(t *testing.T) {
 		create(t, c, obj)
 	}
 	f := follow(t, configMapConfig(t, newClient(t, w.install(t, instance.RESTConfig())), namespace))
-	before := f.Status().LastContact
 
 	w.set(true)
 	operatortest.Eventually(t, "the outage is reported", func() bool { return f.Status().LastError != nil })
+	before := f.Status().LastContact
 	label(t, c, gone, "last")
 	remove(t, c, gone)
 	label(t, c, changed, "new")
@@ -75,8 +75,6 @@ func TestChangesBetweenTwoRunsAreFoundByComparing(t *testing.T) {
 		return exists
 	})
 
-	got := f.seen()
-	slices.Sort(got)
 	want := []string{
 		"added fresh backlog=false",
 		"added reborn backlog=false",
@@ -85,6 +83,10 @@ func TestChangesBetweenTwoRunsAreFoundByComparing(t *testing.T) {
 		"deleted reborn backlog=false",
 		"updated changed backlog=false",
 	}
+	// An object is in the store before its event is delivered.
+	operatortest.Eventually(t, "the last event", func() bool { return slices.Contains(f.seen(), "added zz-end backlog=false") })
+	got := f.seen()
+	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events of the second run (-want +got):\n%s", diff)
 	}

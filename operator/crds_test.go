@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -82,10 +83,10 @@ func TestDefinitionsAreEnsuredAndUpdatedInPlaceSoThatTheirObjectsStay(t *testing
 	}
 
 	second := start(gardens("tree", "river"))
-	operatortest.Eventually(t, "the new field", func() bool {
+	operatortest.Eventually(t, "the new field", func() error {
 		after := garden(namespace)
 		if err := c.Get(t.Context(), informer.Key{Namespace: namespace, Name: "eden"}, after); err != nil {
-			t.Fatal(err)
+			return err
 		}
 		if diff := cmp.Diff(before.GetUID(), after.GetUID()); diff != "" {
 			t.Fatalf("the object was made anew\n%s", diff)
@@ -94,10 +95,12 @@ func TestDefinitionsAreEnsuredAndUpdatedInPlaceSoThatTheirObjectsStay(t *testing
 			t.Fatal(err)
 		}
 		if err := c.Update(t.Context(), after); err != nil {
-			t.Fatal(err)
+			return err
 		}
-		river, _, _ := unstructured.NestedString(after.Object, "spec", "river")
-		return river == "tigris"
+		if river, _, _ := unstructured.NestedString(after.Object, "spec", "river"); river != "tigris" {
+			return fmt.Errorf("it holds %q", river)
+		}
+		return nil
 	})
 	if err := second.stop(); err != nil {
 		t.Fatal(err)

@@ -26,6 +26,22 @@ type replicas struct {
 	namespace string
 }
 
+// The times of the leases in tests.
+const (
+	leaseDuration = 20 * time.Second
+	// renewDeadline is a time for which no busy machine keeps a replica from renewing its lease.
+	renewDeadline = 8 * time.Second
+	retryPeriod   = 100 * time.Millisecond
+)
+
+// election is that of a replica, with a fence or without one.
+func (r *replicas) election(identity string, fence *operator.Fence) operator.LeaderElectionConfig {
+	return operator.LeaderElectionConfig{
+		Enabled: true, Namespace: r.namespace, Identity: identity, Fence: fence,
+		LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod,
+	}
+}
+
 func newReplicas(t *testing.T) *replicas {
 	instance := operatortest.Start(t)
 	return &replicas{t: t, instance: instance, client: newClient(t, instance.RESTConfig()), namespace: instance.Namespace(t)}
@@ -35,14 +51,11 @@ func newReplicas(t *testing.T) *replicas {
 func (r *replicas) replica(identity string, log *journal, created func(ctx context.Context, obj any) error) *operator.Operator {
 	r.t.Helper()
 	return newOperator(r.t, operator.Config{
-		RESTConfig: r.instance.RESTConfig(),
-		Logger:     logTo(r.t, log),
-		Frameworks: []*framework.Framework{newFramework(r.t, "configmaps", configMaps(r.t, r.client, r.namespace), created)},
-		LeaderElection: operator.LeaderElectionConfig{
-			Enabled: true, Namespace: r.namespace, Identity: identity,
-			LeaseDuration: 5 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
-		},
-		ListenAddress: "127.0.0.1:0",
+		RESTConfig:     r.instance.RESTConfig(),
+		Logger:         logTo(r.t, log),
+		Frameworks:     []*framework.Framework{newFramework(r.t, "configmaps", configMaps(r.t, r.client, r.namespace), created)},
+		LeaderElection: r.election(identity, nil),
+		ListenAddress:  "127.0.0.1:0",
 	})
 }
 
@@ -105,7 +118,7 @@ func TestR13LeaseIsReleasedAfterTheReconciliationsUnderWayAndTheNextReplicaTakes
 	runningA.cancel()
 	// The stop waits for the reconciliation, and the lease is kept and renewed meanwhile, over its deadline.
 	renewed := r.lease().Spec.RenewTime.Time
-	operatortest.Eventually(t, "renewals while stopping", func() bool { return r.lease().Spec.RenewTime.After(renewed.Add(3 * time.Second)) })
+	operatortest.Eventually(t, "renewals while stopping", func() bool { return r.lease().Spec.RenewTime.After(renewed.Add(renewDeadline)) })
 	if work.contains("b reconciled") {
 		t.Errorf("b worked while a did: %q", work.all())
 	}
@@ -162,7 +175,7 @@ func TestLostLeaseStopsTheFrameworksEndsRunWithAnErrorAndIsNotReleased(t *testin
 	if !errors.Is(err, operator.ErrLeaseLost) {
 		t.Errorf("want ErrLeaseLost, got %v", err)
 	}
-	want := fmt.Sprintf("lease %s/test was not renewed within 2s", r.namespace)
+	want := fmt.Sprintf("lease %s/test was not renewed within %s", r.namespace, renewDeadline)
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("want an error with %q, got %v", want, err)
 	}

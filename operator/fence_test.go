@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -24,12 +23,9 @@ func TestFenceLetsOnlyTheLeaderWriteAndTheElectionGoOn(t *testing.T) {
 	write := func(name string) error { return fenced.Create(t.Context(), configMap(r.namespace, name)) }
 
 	o := newOperator(t, operator.Config{
-		RESTConfig: config,
-		Frameworks: []*framework.Framework{newFramework(t, "f", pushed(t, "objects"), nil)},
-		LeaderElection: operator.LeaderElectionConfig{
-			Enabled: true, Namespace: r.namespace, Identity: "a", Fence: fence,
-			LeaseDuration: 5 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
-		},
+		RESTConfig:     config,
+		Frameworks:     []*framework.Framework{newFramework(t, "f", pushed(t, "objects"), nil)},
+		LeaderElection: r.election("a", fence),
 	})
 	if err := write("early"); !errors.Is(err, operator.ErrLeaseLost) {
 		t.Errorf("before leading: want ErrLeaseLost, got %v", err)
@@ -113,10 +109,7 @@ func TestRunnablesRunOnTheLeaderOnlyAndTheirFailureStopsTheOperator(t *testing.T
 					return result()
 				}},
 			},
-			LeaderElection: operator.LeaderElectionConfig{
-				Enabled: true, Namespace: r.namespace, Identity: identity,
-				LeaseDuration: 5 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 100 * time.Millisecond,
-			},
+			LeaderElection: r.election(identity, nil),
 		}))
 	}
 	release := make(chan struct{})

@@ -68,7 +68,12 @@ func pack(t testing.TB, entries ...entry) []byte {
 		if e.kind == 0 {
 			e.kind = tar.TypeReg
 		}
-		err := archive.WriteHeader(&tar.Header{Name: e.name, Typeflag: e.kind, Linkname: e.link, Size: int64(len(e.data)), Mode: 0o644})
+		header := &tar.Header{Name: e.name, Typeflag: e.kind, Linkname: e.link, Size: int64(len(e.data)), Mode: 0o644}
+		if e.kind == tar.TypeXGlobalHeader {
+			// As `git archive` begins.
+			header = &tar.Header{Name: e.name, Typeflag: e.kind, PAXRecords: map[string]string{"comment": "a commit"}}
+		}
+		err := archive.WriteHeader(header)
 		if err == nil {
 			_, err = archive.Write([]byte(e.data))
 		}
@@ -117,7 +122,9 @@ type server struct {
 	logins   []string
 }
 
-func serve(t testing.TB, handler http.Handler) *server { return start(t, handler, (*httptest.Server).Start) }
+func serve(t testing.TB, handler http.Handler) *server {
+	return start(t, handler, (*httptest.Server).Start)
+}
 
 func serveTLS(t testing.TB, handler http.Handler) *server {
 	return start(t, handler, (*httptest.Server).StartTLS)

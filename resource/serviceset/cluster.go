@@ -30,11 +30,11 @@ type node struct {
 	goal  v1alpha1.ServiceVersion
 	fault *fault // why it can't be resolved
 
-	stored   *v1alpha1.ServiceWithValues // in the owner's ServiceSet; or in that of another owner, which has had it so far
-	state    *v1alpha1.ServiceState      // of the same ServiceSet
-	holder   *Owner                      // whose ServiceSet that is, nil if there is none
-	also     *Owner                      // another one whose ServiceSet has it too, nil if there is none
-	ownState *v1alpha1.ServiceState      // in the owner's ServiceSet
+	stored *v1alpha1.ServiceWithValues // in the owner's ServiceSet; or in that of another owner, which has had it so far
+	state  *v1alpha1.ServiceState      // of the same ServiceSet
+	holder *Owner                      // whose ServiceSet that is, nil if there is none
+	also   *Owner                      // another one whose ServiceSet has it too, nil if there is none
+	rest   *v1alpha1.ServiceState      // what the status of the owner's set says, or else of another one, also if none has the service
 }
 
 // newCluster works out who owns what, and how far it is. Owners come by precedence.
@@ -94,8 +94,8 @@ func (c *cluster) place(o *Owner) (allListed bool) {
 		if n.holder == o {
 			n.state = s
 		}
-		if n.owner == o {
-			n.ownState = s
+		if n.owner == o || n.rest == nil {
+			n.rest = s
 		}
 	}
 	return allListed
@@ -117,7 +117,7 @@ func (n *node) place(o *Owner, s *v1alpha1.ServiceWithValues) {
 // resolve finds out which template and version is wanted, and fills in the version of what is stored.
 func (c *cluster) resolve(n *node) {
 	if n.holder == nil {
-		n.state = n.ownState
+		n.state = n.rest
 	}
 	preferred := ""
 	if n.stored != nil {

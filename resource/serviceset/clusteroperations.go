@@ -102,7 +102,7 @@ func (o *candidate) withdraw(cluster *cluster) (*Operation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("withdraw the services of %s: %w", &o.Owner, err)
 	}
-	if len(r.Services)+len(r.Removing) == 0 {
+	if len(o.Set.Spec.Services)+len(r.Services)+len(r.Removing) == 0 {
 		return o.remove(r.Resolution)
 	}
 	if err := o.checkController(); err != nil {

@@ -198,7 +198,7 @@ func TestAServiceOfAnOwnerThatLeavesGoesToTheNextOneWithoutAGap(t *testing.T) {
 		},
 		{
 			"the first one lets it go, without removing it", step("a: a-1.0.0@1.0.0", "a: a-1.0.0@1.0.0"),
-			"mcs base NAME delete:\ncd prod prod none: [a: a-1.0.0@1.0.0]",
+			"mcs base NAME update:\ncd prod prod none: [a: a-1.0.0@1.0.0]",
 		},
 		{
 			"the next one goes on", step("", "a: a-1.0.0@1.0.0"),

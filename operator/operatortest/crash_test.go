@@ -84,6 +84,7 @@ func TestACorrectOperatorSurvivesACrashAtEachOfItsWrites(t *testing.T) {
 func TestWritesThatChangeNothingAreCrashPointsToo(t *testing.T) {
 	t.Parallel()
 	scenario := siteScenario(func(s *sites) { s.chatty = map[string]bool{} })
+	scenario.Settle = time.Second // several times as long as the operator keeps silent before it repeats itself
 	report, failures := sweep(t, upTo(2, scenario))
 	if len(report.Writes) != 9 || report.Crashes != 18 || len(report.NotReached) != 0 || len(failures) != 0 {
 		t.Errorf("want 9 writes, 18 crashes and no failures, got: %s, %v", report.Summary(), failures)
@@ -116,7 +117,7 @@ func TestBrokenOperatorsAreCaughtAtTheWriteThatBreaksThem(t *testing.T) {
 			scenario: func() operatortest.Scenario {
 				scenario := upTo(1, siteScenario(func(s *sites) { s.hasty = true }))
 				scenario.Phases[0].Until = isRegistered("hello")
-				scenario.Timeout = 8 * time.Second
+				scenario.Timeout = 20 * time.Second // a good run takes less, also on a busy machine
 				return scenario
 			}(),
 			want: []string{
@@ -125,7 +126,7 @@ func TestBrokenOperatorsAreCaughtAtTheWriteThatBreaksThem(t *testing.T) {
 				"crash after write 3: POST configmaps registration-of-shop: create",
 				"crash before write 4: POST secrets page-of-shop: create",
 			},
-			reason: `did not converge within 8s: configmaps "registration-of-shop" not found`,
+			reason: `did not converge within 20s: configmaps "registration-of-shop" not found`,
 			diff:   "Secret page-of-shop",
 		},
 		{
@@ -240,9 +241,9 @@ func TestScenariosThatCannotBeJudged(t *testing.T) {
 			}
 		}, `phase "create" ends differently each time`},
 		{"a phase that hangs", func(s *operatortest.Scenario) {
-			s.Timeout = time.Second
+			s.Timeout = 10 * time.Second
 			s.Phases[0].Until = operatortest.All(siteIsDone("hello"), operatortest.Gone(site))
-		}, "did not converge within 1s: ConfigMap shop is still there"},
+		}, "did not converge within 10s: ConfigMap shop is still there"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -18,7 +18,8 @@
 //	run      run the operator until SIGINT or SIGTERM; with --plan it only says what it would change
 //	plan     show what the operator would change, for one object, a namespace, all, or a file, and change nothing
 //	apply    do what a saved plan says, if it is still the same
-//	explain  show the last reconciliations of an object, from the operator that runs
+//	explain  show the last reconciliations of an object, from the operator that runs; with -o dot or mermaid, a picture
+//	         of what it consists of (framework.Config.Graphs)
 //	crds     print the custom resource definitions, or apply them with --apply
 //	version  print the version
 //

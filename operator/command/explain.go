@@ -32,6 +32,8 @@ type explainOptions struct {
 	namespace string
 	address   string
 	last      int
+	// graph is the name of the graph that is asked for.
+	graph string
 }
 
 func (p *program) explainCommand() *cobra.Command {
@@ -42,9 +44,11 @@ func (p *program) explainCommand() *cobra.Command {
 		Long: "Show what the operator that runs has done for an object in its last reconciliations, and why: what triggered\n" +
 			"them, what each resource changed, how long it took, what went wrong, and when the next try is. KIND is\n" +
 			"needed if several frameworks have an object of that name.\n\n" +
+			"With -o dot or -o mermaid it is a picture of the object, for Graphviz or for Mermaid: the graph that the\n" +
+			"operator draws of it, if it does. Of several, --graph names the one.\n\n" +
 			"It asks the operator's inspector. For one in a Pod, forward its port first, such as with\n" +
 			"\"kubectl port-forward deployment/" + p.config.Name + " 8082\".",
-		Example: p.examples("explain home", "explain website home -n default -o json"),
+		Example: p.examples("explain home", "explain website home -n default -o json", "explain home -o dot | dot -Tsvg > home.svg"),
 		Args:    understood(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.name = args[0]; len(args) == 2 {
@@ -55,6 +59,9 @@ func (p *program) explainCommand() *cobra.Command {
 			}
 			if o.last < 1 {
 				return &usageError{errors.New("--last must be 1 at least")}
+			}
+			if o.graph != "" && o.draws() == nil {
+				return &usageError{errors.New("--graph needs " + orOf([]string{"-o " + outputDOT, "-o " + outputMermaid}))}
 			}
 			if o.namespace == "" {
 				connection, err := p.connect()
@@ -74,8 +81,10 @@ func (p *program) explainCommand() *cobra.Command {
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the object (default that of the Pod or of the kubeconfig's context)")
 	flags.StringVar(&o.address, "inspector-address", inspector.DefaultAddress, "host and port of the inspector of the operator that runs")
 	flags.IntVar(&o.last, "last", 5, "how many reconciliations to show")
+	flags.StringVar(&o.graph, "graph", "", "name of the graph to write with -o dot or -o mermaid (default the first)")
+	o.output.others = []string{outputDOT, outputMermaid}
 	o.output.flags(flags)
-	withoutVariables(flags, "namespace", "last")
+	withoutVariables(flags, "namespace", "last", "graph")
 	return cmd
 }
 
@@ -90,8 +99,15 @@ func explain(ctx context.Context, w io.Writer, o explainOptions) error {
 	if err != nil {
 		return err
 	}
-	var object inspector.Object
 	query := url.Values{"framework": {id.Framework}, "namespace": {id.Namespace}, "name": {id.Name}}
+	if write := o.draws(); write != nil {
+		g, err := ask.graph(ctx, id, query, o.graph)
+		if err != nil {
+			return err
+		}
+		return write(g, w)
+	}
+	var object inspector.Object
 	if err := ask.get(ctx, "object", query, &object); err != nil {
 		return err
 	}

@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/fstest"
@@ -125,7 +127,8 @@ func (g *greeter) EnsureCreated(_ context.Context, obj any) error {
 func (g *greeter) EnsureDeleted(context.Context, any) error { return nil }
 
 // TestScripts runs the scripts in testdata, each with a namespace of its own in a real API server, which holds
-// a ConfigMap "bed". Besides the commands of testscript there are "kubectl" and "exits CODE PROGRAM ARGUMENTS".
+// a ConfigMap "bed". Besides the commands of testscript there are "kubectl", "exits CODE PROGRAM
+// ARGUMENTS", and "inspect", after which the nursery runs and the variable INSPECTOR is the address of its inspector.
 func TestScripts(t *testing.T) {
 	instance := operatortest.Start(t)
 	crds, err := operator.ReadCRDs(nursery().CRDFiles)
@@ -146,7 +149,8 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits,
+			"exits":   exits,
+			"inspect": inspect,
 			"kubectl": func(ts *testscript.TestScript, neg bool, args []string) {
 				args = append([]string{"kubectl", "--kubeconfig", instance.Kubeconfig(), "--namespace", ts.Getenv("NAMESPACE")}, args...)
 				if err := ts.Exec(kubectl, args...); (err != nil) != neg {
@@ -161,6 +165,53 @@ func TestScripts(t *testing.T) {
 			return c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bed"}})
 		},
 	})
+}
+
+// inspect runs the nursery for the namespace of a script until the script ends. Its framework "signs" knows all its objects.
+func inspect(ts *testscript.TestScript, _ bool, _ []string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended, started := make(chan int, 1), make(chan string, 1)
+	stderr := &awaited{patterns: []*regexp.Regexp{regexp.MustCompile(`serving the inspector .*address=(\S+)`), regexp.MustCompile(`(?m)^.* started .*framework=signs`)}, found: started}
+	args := []string{"run", "--kubeconfig", ts.Getenv("CONFIG"), "--namespace", ts.Getenv("NAMESPACE"), "--listen-address", "", "--inspector-address", "127.0.0.1:0", "--log-format", "text"}
+	go func() { ended <- command.Execute(ctx, nursery(), args, io.Discard, stderr) }()
+	select {
+	case address := <-started:
+		ts.Setenv("INSPECTOR", address)
+	case code := <-ended:
+		cancel()
+		ts.Fatalf("the nursery ended with %d: %s", code, stderr)
+	}
+	ts.Defer(func() {
+		cancel()
+		if code := <-ended; code != command.ExitOK {
+			ts.Logf("the nursery ended with %d: %s", code, stderr)
+		}
+	})
+}
+
+// awaited is a log that tells what the first of its patterns has found as soon as all have found something.
+type awaited struct {
+	log
+	patterns []*regexp.Regexp
+	found    chan string
+	told     sync.Once
+}
+
+func (a *awaited) Write(p []byte) (int, error) {
+	n, err := a.log.Write(p)
+	text := a.String()
+	var first []string
+	for i, pattern := range a.patterns {
+		found := pattern.FindStringSubmatch(text)
+		if found == nil {
+			return n, err
+		}
+		if i == 0 {
+			first = found
+		}
+	}
+	a.told.Do(func() { a.found <- first[1] })
+	return n, err
 }
 
 // exits runs a program, which has to end with an exit code.

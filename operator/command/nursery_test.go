@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/graph"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/command"
@@ -86,7 +87,7 @@ func nursery() command.Config {
 			if err != nil {
 				return nil, err
 			}
-			first, err := deps.NewFramework(framework.Config{Name: "signs", Source: plots, ResourceRouter: router})
+			first, err := deps.NewFramework(framework.Config{Name: "signs", Source: plots, ResourceRouter: router, Graphs: drawPlot})
 			if err != nil {
 				return nil, err
 			}
@@ -94,6 +95,25 @@ func nursery() command.Config {
 			return []*framework.Framework{first, second}, err
 		},
 	}
+}
+
+// drawPlot draws what grows on a Plot, and who works there. On one with weeds there is nothing to draw.
+func drawPlot(_ context.Context, obj any) ([]*graph.Graph, error) {
+	plot := obj.(*unstructured.Unstructured)
+	plant, _, _ := unstructured.NestedString(plot.Object, "spec", "plant")
+	switch plant {
+	case "weeds":
+		return nil, nil
+	case "stones":
+		return nil, errors.New("nothing grows here")
+	}
+	return []*graph.Graph{
+		{Name: "plants", Title: "Plants of " + plot.GetName(), Nodes: []graph.Node{
+			{ID: "soil", Label: "soil", State: graph.Progressing},
+			{ID: plant, Label: plant, Versions: []string{"seed", "sprout"}, State: graph.Waiting, DependsOn: []string{"soil"}, WaitsFor: []string{"soil"}},
+		}},
+		{Name: "people", Title: "People", Nodes: []graph.Node{{ID: "gardener", Label: "gardener", State: graph.Ready}}},
+	}, nil
 }
 
 // newSigns makes a ConfigMap for each Plot that says what grows there. The next version, which is only tried if the

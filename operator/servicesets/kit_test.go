@@ -59,7 +59,9 @@ func newWorld(t *testing.T) *world {
 	if err := errors.Join(clientgoscheme.AddToScheme(w.scheme), v1alpha1.AddToScheme(w.scheme)); err != nil {
 		t.Fatal(err)
 	}
-	w.user, err = client.New(kube.RESTConfig(), client.Options{Scheme: w.scheme})
+	unlimited := kube.RESTConfig()
+	unlimited.QPS = -1
+	w.user, err = client.New(unlimited, client.Options{Scheme: w.scheme})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -292,6 +292,12 @@ func (k *kit) writes() []string {
 // services may fail.
 func manage(ctx context.Context, c client.Client, set *v1alpha1.ServiceSet, failing ...string) error {
 	before := set.DeepCopy()
+	report(set, failing...)
+	return c.Status().Patch(ctx, set, client.MergeFrom(before))
+}
+
+// report writes the states of such a state manager into a set.
+func report(set *v1alpha1.ServiceSet, failing ...string) {
 	set.Status.Services = nil
 	for _, s := range set.Spec.Services {
 		state := v1alpha1.ServiceState{Namespace: s.Namespace, Name: s.Name, Template: s.Template, Version: s.Version, State: v1alpha1.ServiceStateDeployed}
@@ -300,7 +306,6 @@ func manage(ctx context.Context, c client.Client, set *v1alpha1.ServiceSet, fail
 		}
 		set.Status.Services = append(set.Status.Services, state)
 	}
-	return c.Status().Patch(ctx, set, client.MergeFrom(before))
 }
 
 func (k *kit) manage(failing ...string) {

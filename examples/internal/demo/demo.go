@@ -178,7 +178,14 @@ func (d *Demo) operate() error {
 	d.Step("starting the operator")
 	d.Note("watch it at      http://" + page + "/")
 	d.Note("metrics are at   http://" + metrics + "/metrics")
-	d.Go("the operator", func(ctx context.Context) error { return d.program.operate(ctx, metrics, page) })
+	d.Go("the operator", func(ctx context.Context) error {
+		err := d.program.operate(ctx, metrics, page)
+		if err == nil {
+			// It ends well because it was told to: by Ctrl-C too, of which the story may hear a moment later.
+			<-ctx.Done()
+		}
+		return err
+	})
 	return nil
 }
 

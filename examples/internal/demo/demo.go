@@ -43,7 +43,7 @@ import (
 )
 
 // patience is how long Until waits before it says that something will not come to pass.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // Story says what an example is and what is to be shown of it.
 type Story struct {
@@ -222,7 +222,7 @@ func (d *Demo) Show(heading string, write func(w io.Writer, color bool) error) e
 	return nil
 }
 
-// Until waits until something has come to pass, and says so. It is an error if it does not within a minute.
+// Until waits until something has come to pass, and says so. It is an error if it does not within three minutes.
 func (d *Demo) Until(ctx context.Context, what string, condition func(context.Context) (bool, error)) error {
 	start := time.Now()
 	var last error

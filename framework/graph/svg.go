@@ -140,7 +140,7 @@ func (p *svg) node(i int) {
 	p.printf(`<g class="node %s" id="%s" tabindex="0" role="img" aria-labelledby="%s-title %s-desc" data-waits="%s" transform="translate(%v %v)">`,
 		string(state), id, id, id, strings.Join(waits, " "), p.x[i], p.y[i])
 	p.printf(`<title id="%s-title">%s</title><desc id="%s-desc">%s</desc>`, id, clean(n.Label), id, p.description(n))
-	p.printf(`<rect class="card" width="%v" height="%v" rx="7"/><path class="stripe" d="M7 0H5A5 7 0 0 0 0 7V%vA5 7 0 0 0 5 %vH7Z"/>`,
+	p.printf(`<rect class="card" width="%v" height="%v" rx="7"/><path class="stripe" d="M5 0A5 7 0 0 0 0 7V%vA5 7 0 0 0 5 %vZ"/>`,
 		p.nodeWidth, p.nodeHeight, p.nodeHeight-7, p.nodeHeight)
 	room := p.nodeWidth - textX - textEnd
 	y := padding + labelLine - 5

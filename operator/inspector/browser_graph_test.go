@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
@@ -81,19 +82,23 @@ func TestPointerAndFocusTraceWhatANodeWaitsFor(t *testing.T) {
 		t.Errorf("the opacity is %v after the pointer has gone", got)
 	}
 
-	// With the keyboard: the nodes follow each other column by column.
-	eval[bool](b, `document.getElementById("graph-node-database").focus() || true`)
-	for range 5 {
-		if eval[string](b, "document.activeElement.id") == "graph-node-front" {
-			break
-		}
-		b.press("\t")
+	// With the keyboard: Tab goes to the picture, the arrow keys go on in it, and Tab leaves it.
+	eval[bool](b, `document.querySelector("nav[aria-label=Graphs] a:last-child").focus() || true`)
+	b.press("\t")
+	if got := eval[string](b, "document.activeElement.id"); got != "graph-node-database" && got != "graph-node-cache" {
+		t.Errorf("Tab goes to %q, want a node of the first column", got)
 	}
+	b.press(kb.ArrowRight)
+	b.traced("shop", "database")
+	b.press(kb.ArrowRight)
 	if diff := cmp.Diff(want, b.traced("front", "shop", "database")); diff != "" {
 		t.Errorf("edges that are traced for the focus (-want +got):\n%s", diff)
 	}
 	b.press("\t")
 	b.traced()
+	if eval[bool](b, `document.activeElement.closest(".graph") !== null`) {
+		t.Error("Tab does not leave the picture")
+	}
 
 	// What waits for nothing shows its neighbours, and dims nothing.
 	b.hover(graph.ElementID("", "cache"))

@@ -1,6 +1,7 @@
 package inspector_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -181,5 +182,51 @@ func hostileGraph(text string) drawing {
 		other := graph.Node{ID: "other", Label: strings.ToUpper(text), DependsOn: []string{text}, WaitsFor: []string{text}, State: graph.Waiting}
 		g := &graph.Graph{Name: text, Title: text, Nodes: []graph.Node{node, other}}
 		return []*graph.Graph{g, {Name: text + "2", Title: text}}, nil
+	}
+}
+
+func TestStreamTellsOfTheObjectBeforeItsReconciliationHasEnded(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	w := start(t, inspector.Config{}, []*corev1.ConfigMap{versioned("home", "1")}, &plain{name: "slow", do: func(_ context.Context, site *corev1.ConfigMap) error {
+		if site.ResourceVersion != "1" {
+			<-release
+		}
+		return nil
+	}})
+	w.reconciled(1)
+	told := w.follow("home")
+	before := told()
+	w.put(versioned("home", "2"))
+	if after := told(); before == after {
+		t.Errorf("the same version %s was told twice", before)
+	}
+}
+
+// versioned is a site at a resource version.
+func versioned(name, version string) *corev1.ConfigMap {
+	s := site(name, "version", version)
+	s.ResourceVersion = version
+	return s
+}
+
+// follow returns a function that waits for the next version of the page of a site that its stream tells.
+func (w *world) follow(name string) func() string {
+	w.t.Helper()
+	answer, err := w.client.Get(w.url + "/inspector/events?" + queryOf(name).Encode())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = answer.Body.Close() })
+	lines := bufio.NewScanner(answer.Body)
+	return func() string {
+		w.t.Helper()
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				return data
+			}
+		}
+		w.t.Fatalf("the stream has ended: %v", lines.Err())
+		return ""
 	}
 }

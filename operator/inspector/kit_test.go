@@ -1,6 +1,7 @@
 package inspector_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -150,7 +151,7 @@ func startFramework(t testing.TB, config inspector.Config, of framework.Config) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	of.Name, of.Logger, of.Observer, of.DisableFinalizer = kind, config.Logger, i, true
+	of.Name, of.Logger, of.Observer, of.DisableFinalizer = cmp.Or(of.Name, kind), config.Logger, i, true
 	of.BackOffFactory = func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }
 	f, err := framework.New(of)
 	if err != nil {

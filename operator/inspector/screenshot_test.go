@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +24,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/graph"
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/inspector"
 )
 
@@ -80,20 +83,83 @@ func TestScreenshots(t *testing.T) {
 	}
 
 	b := w.open("")
-	for name, path := range map[string]string{"inspector": "", "inspector-object": "object?framework=" + kind + "&namespace=team-blue&name=website-007"} {
-		for _, scheme := range []string{"light", "dark"} {
-			within(b, "choose "+scheme, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-				_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-				})
-				return err
-			}))
-			b.visit(path)
-			b.shows("Live")
-			file := filepath.Join(*screenshots, name+"-"+scheme+".png")
-			writePicture(t, file, within(b, "take "+file, chromedp.CaptureScreenshot()))
+	b.pictures("inspector", "", nil)
+	b.pictures("inspector-object", "object?framework="+kind+"&namespace=team-blue&name=website-007", nil)
+}
+
+// pictures writes a picture of a page in light and in dark, after what is done to it.
+func (b *browser) pictures(name, path string, do func(*browser)) {
+	b.t.Helper()
+	for _, scheme := range []string{"light", "dark"} {
+		within(b, "choose "+scheme, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+			_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+			})
+			return err
+		}))
+		b.visit(path)
+		b.shows("Live")
+		if do != nil {
+			do(b)
 		}
+		file := filepath.Join(*screenshots, name+"-"+scheme+".png")
+		writePicture(b.t, file, within(b, "take "+file, chromedp.CaptureScreenshot()))
 	}
+}
+
+// platform draws the services of a cluster in the middle of an upgrade.
+func platform(context.Context, *corev1.ConfigMap) ([]*graph.Graph, error) {
+	node := func(name string, state graph.State, group, versions, message string, dependsOn ...string) graph.Node {
+		n := graph.Node{ID: name, Label: name, State: state, Group: group, Versions: strings.Fields(versions), Message: message}
+		for _, d := range dependsOn {
+			d, held := strings.CutPrefix(d, "!")
+			n.DependsOn = append(n.DependsOn, d)
+			if held {
+				n.WaitsFor = append(n.WaitsFor, d)
+			}
+		}
+		return n
+	}
+	return []*graph.Graph{{Name: "services", Title: "Services of cluster platform/prod-eu", Nodes: []graph.Node{
+		node("cert-manager", graph.Progressing, "platform", "1.14.2 1.15.0 1.17.1", "step 1 of 2 to 1.17.1"),
+		node("cilium", graph.Ready, "platform", "1.17.4", ""),
+		node("external-secrets", graph.Ready, "platform", "0.14.0", ""),
+		node("ingress-nginx", graph.Waiting, "platform", "4.11.0 4.12.1", "cert-manager is on its way to 1.15.0", "!cert-manager", "cilium"),
+		node("external-dns", graph.Ready, "platform", "1.15.2", "", "external-secrets", "cilium"),
+		node("kof-operators", graph.Waiting, "observability", "1.1.0 1.2.0", "cert-manager is on its way to 1.15.0", "!cert-manager"),
+		node("kof-storage", graph.Waiting, "observability", "1.1.0 1.2.0", "2 dependencies are not at their desired versions", "!kof-operators", "!ingress-nginx"),
+		node("kof-collectors", graph.Waiting, "observability", "1.1.0 1.2.0", "kof-storage is not at 1.2.0", "!kof-storage"),
+		node("postgres-operator", graph.Blocked, "data", "1.13.0 1.14.0", "no chain leads from 1.13.0 to 1.14.0", "external-secrets"),
+		node("shop-database", graph.Waiting, "team-shop", "16.4 17.2", "postgres-operator is blocked", "!postgres-operator"),
+		node("shop", graph.Ready, "team-shop", "2.9.1", "", "shop-database", "ingress-nginx", "external-dns"),
+		node("old-dashboard", graph.Removing, "observability", "0.9.3", ""),
+		node("velero", graph.Disabled, "platform", "8.1.0", "disabled by its owner"),
+	}}}, nil
+}
+
+func TestGraphScreenshots(t *testing.T) {
+	if *screenshots == "" {
+		t.Skip("pictures are written with -screenshots FOLDER only")
+	}
+	prod := site("prod-eu", "services", "13")
+	prod.Namespace, prod.Kind = "platform", "ServiceSet"
+	source := informer.NewPush("servicesets.operatorkit.io")
+	if err := source.Update(prod); err != nil {
+		t.Fatal(err)
+	}
+	config := inspector.Config{Name: "platform-operator", Logger: quiet(t)}
+	w := startFramework(t, config, framework.Config{
+		Name: source.Name(), Source: source,
+		Resources: []framework.Resource{crudOf(t, config.Logger, &pages{written: map[string]*corev1.ConfigMap{}})},
+		Graphs: func(ctx context.Context, obj any) ([]*graph.Graph, error) {
+			return platform(ctx, obj.(*corev1.ConfigMap))
+		},
+	})
+	w.reconciled(1)
+	w.open("").pictures("inspector-graph", "object?framework="+source.Name()+"&namespace=platform&name=prod-eu", func(b *browser) {
+		eval[bool](b, `document.getElementById("graph-node-kof-collectors").focus({ preventScroll: true }) || true`)
+		b.traced("kof-collectors", "kof-storage", "kof-operators", "ingress-nginx", "cert-manager")
+	})
 }
 
 // writePicture writes a picture in 256 colours, which are plenty for a page and make it small.

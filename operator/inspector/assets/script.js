@@ -153,6 +153,9 @@ function planInPlace() {
 // that hold it up, those that hold up these, and so on, with the edges between.
 let pointed = null;
 
+// The node that Tab goes to. From there the arrow keys go on, so that there is one stop, however many nodes there are.
+let stop = null;
+
 function nodeAt(element) {
   return element instanceof Element ? element.closest(".graph .node") : null;
 }
@@ -175,8 +178,39 @@ function trace() {
     edge.classList.toggle("traced", traced.size > 1 && words(edge, "data-waits").some((id) => traced.has(id)));
     edge.classList.toggle("near", traced.size === 1 && [edge.dataset.from, edge.dataset.to].includes(node.id));
   }
+  const nodes = [...picture.querySelectorAll(".node")];
+  if (!nodes.some((each) => each.id === stop)) stop = nodes[0]?.id;
+  for (const each of nodes) each.setAttribute("tabindex", each.id === stop ? "0" : "-1");
   tell(node, [...traced].slice(1));
 }
+
+// nearest returns the node next to another one in a direction: what is aside counts more than what is ahead.
+function nearest(node, [x, y]) {
+  const middle = (of) => {
+    const r = of.getBoundingClientRect();
+    return [r.x + r.width / 2, r.y + r.height / 2];
+  };
+  const [fromX, fromY] = middle(node);
+  let found = null;
+  let least = Infinity;
+  for (const each of node.closest(".graph").querySelectorAll(".node")) {
+    const [toX, toY] = middle(each);
+    const ahead = (toX - fromX) * x + (toY - fromY) * y;
+    const aside = Math.abs((toX - fromX) * y) + Math.abs((toY - fromY) * x);
+    if (ahead > 1 && ahead + 3 * aside < least) [found, least] = [each, ahead + 3 * aside];
+  }
+  return found;
+}
+
+const directions = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+document.addEventListener("keydown", (event) => {
+  const node = nodeAt(event.target);
+  const direction = directions[event.key];
+  if (!node || !direction || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  nearest(node, direction)?.focus();
+});
 
 // tell says below the picture what the table has about a node, and which others it waits for.
 function tell(node, awaited) {
@@ -216,7 +250,10 @@ document.addEventListener("pointerover", (event) => {
   pointed = id;
   trace();
 });
-document.addEventListener("focusin", trace);
+document.addEventListener("focusin", (event) => {
+  stop = nodeAt(event.target)?.id || stop;
+  trace();
+});
 document.addEventListener("focusout", () => setTimeout(trace));
 
 // Slash goes to the search, as in many places.

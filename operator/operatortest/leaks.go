@@ -10,7 +10,7 @@ import (
 )
 
 // leakPatience is how long goroutines have to end after the last test.
-const leakPatience = 10 * time.Second
+const leakPatience = 30 * time.Second
 
 // VerifyTestMain runs the tests of a package and ends the process, as goleak.VerifyTestMain does: with exit code 1 when
 // goroutines are left. Clients keep their connections to the shared control plane for later requests, and a request that

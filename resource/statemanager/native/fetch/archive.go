@@ -25,10 +25,12 @@ type unpacking struct {
 	limits Limits
 	bytes  int64
 	files  int
+	// nodes are the values in files that are parsed.
+	nodes int64
 }
 
 func (l Limits) unpacking() *unpacking {
-	return &unpacking{limits: l, bytes: l.Unpacked, files: l.Files}
+	return &unpacking{limits: l, bytes: l.Unpacked, files: l.Files, nodes: l.Unpacked / 64}
 }
 
 // charged takes what is read, headers and padding included, off what is left.
@@ -188,4 +190,17 @@ func (t tree) add(name string) error {
 		t.folders[dir] = true
 	}
 	return nil
+}
+
+// nodes is not less than the number of values in a YAML or JSON text. Each of them takes a hundred bytes and more when it is
+// parsed, so that the length of a text does not bound the memory that it takes.
+func nodes(text []byte) int64 {
+	var n int64
+	for _, b := range text {
+		switch b {
+		case '\n', '\r', ',', ':', '-', '?', '[', '{':
+			n++
+		}
+	}
+	return n
 }

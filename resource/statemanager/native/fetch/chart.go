@@ -78,6 +78,11 @@ func (u *unpacking) chart(content []byte) ([]*archive.BufferedFile, error) {
 		if err := tree.add(name); err != nil {
 			return nil, err
 		}
+		if isParsed(name) {
+			if u.nodes -= nodes(f.data); u.nodes < 0 {
+				return nil, tooLarge("Limits.Unpacked", "shorten its values.yaml", "%s has too many values", name)
+			}
+		}
 		if !isDependency(name) {
 			all = append(all, &archive.BufferedFile{Name: name, ModTime: f.time, Data: bytes.TrimPrefix(f.data, utf8Mark)})
 			continue
@@ -121,6 +126,15 @@ func isDependency(name string) bool {
 		}
 	}
 	return true
+}
+
+// isParsed tells whether Helm parses a file when it loads a chart.
+func isParsed(name string) bool {
+	switch path.Base(name) {
+	case "Chart.yaml", "Chart.lock", "values.yaml", "requirements.yaml", "requirements.lock":
+		return true
+	}
+	return false
 }
 
 // is compares a chart with what the template names: a repository says where a chart is, but does not make it one.

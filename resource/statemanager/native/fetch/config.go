@@ -26,11 +26,11 @@ type Config struct {
 type Limits struct {
 	// Download is the largest archive that is fetched, in bytes as it comes over the wire. The default is 16 MiB.
 	Download int64
-	// Index is the largest index.yaml of a chart repository, in bytes. Reading one takes about thirty times as much memory,
-	// and at most two are read at a time. The default is 32 MiB.
+	// Index is the largest index.yaml of a chart repository, in bytes. Reading one takes about ten times as much memory, and
+	// at most two are read at a time. It may have a value for every eight bytes of the limit. The default is 16 MiB.
 	Index int64
-	// Unpacked is the largest archive after unpacking, in bytes, with everything that is packed in it once more. The
-	// default is 64 MiB.
+	// Unpacked is the largest archive after unpacking, in bytes, with everything that is packed in it once more. The files
+	// that make a chart (Chart.yaml, values.yaml) may have a value for every 64 bytes of the limit. The default is 64 MiB.
 	Unpacked int64
 	// File is the largest single file of an archive, in bytes. The default is 5 MiB, which is Helm's.
 	File int64
@@ -60,7 +60,7 @@ func (c Config) withDefaults() (Config, error) {
 	err := errors.Join(
 		fill("Config.Bytes", &c.Bytes, 512<<20),
 		fill("Limits.Download", &l.Download, 16<<20),
-		fill("Limits.Index", &l.Index, 32<<20),
+		fill("Limits.Index", &l.Index, 16<<20),
 		fill("Limits.Unpacked", &l.Unpacked, 64<<20),
 		fill("Limits.File", &l.File, 5<<20),
 		fill("Limits.Files", &l.Files, 10_000),

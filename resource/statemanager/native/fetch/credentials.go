@@ -68,7 +68,7 @@ func CredentialsFromSecret(secret *corev1.Secret) (Credentials, error) {
 
 // read parses and checks the data.
 func (c *Credentials) read() *Error {
-	invalid := func(mend, format string, args ...any) *Error { return permanent(ErrInvalid, mend, format, args...) }
+	invalid := func(mend, reason string) *Error { return permanent(ErrInvalid, mend, "%s", reason) }
 	if len(c.data) == 0 {
 		return invalid("give it at least one of "+strings.Join(knownKeys, ", "), "the Secret has none of the keys that are known")
 	}

@@ -96,8 +96,8 @@ func classifyTLS(w wanted, err error) *Error {
 
 func classifyStatus(w wanted, code int) *Error {
 	said := status(code)
-	switch {
-	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+	switch code {
+	case http.StatusUnauthorized, http.StatusForbidden:
 		keys := w.credentials.keys()
 		if keys == "" {
 			return permanent(ErrUnauthorized, w.mendLogin("username and password, token or .dockerconfigjson"),
@@ -105,9 +105,9 @@ func classifyStatus(w wanted, code int) *Error {
 		}
 		return permanent(ErrUnauthorized, fmt.Sprintf("look at the keys %s of the Secret %s", keys, w.credentials.secret),
 			"the credentials of the Secret %s are refused (%v)", w.credentials.secret, said)
-	case code == http.StatusNotFound || code == http.StatusGone:
+	case http.StatusNotFound, http.StatusGone:
 		return passing(ErrNotFound, "publish it, or mend its name in the template", "it is not there (%v)", said)
-	case code == http.StatusProxyAuthRequired:
+	case http.StatusProxyAuthRequired:
 		return passing(ErrUnavailable, "look at the proxy of the operator", "the proxy refuses (%v)", said)
 	default:
 		return passing(ErrUnavailable, "", "the server answered with %v", said)

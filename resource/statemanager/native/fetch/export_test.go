@@ -43,8 +43,12 @@ func UnpackChart(data []byte, config Config) (*Chart, error) {
 }
 
 // Find looks a chart up in an index.yaml, and returns its address.
-func Find(raw []byte, from v1alpha1.HelmChart) (string, error) {
-	short, err := shorten(raw)
+func Find(raw []byte, from v1alpha1.HelmChart, config Config) (string, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return "", err
+	}
+	short, err := shorten(raw, config.Limits)
 	if err != nil {
 		return "", err
 	}

@@ -227,6 +227,15 @@ func TestChartsInChartsCountTowardsTheLimits(t *testing.T) {
 	fails(t, err, fetch.ErrInvalid, true, "in charts/one.tgz: it has the unsafe path")
 }
 
+func TestValuesOfAChartAreBounded(t *testing.T) {
+	many := strings.Repeat("a,", 5<<10)
+	for _, name := range []string{"app/values.yaml", "app/charts/in/Chart.lock"} {
+		archive := pack(t, entry{name: "app/Chart.yaml", data: "name: app"}, entry{name: name, data: "x: [" + many + "a]"})
+		_, err := fetch.UnpackChart(archive, fetch.Config{Limits: fetch.Limits{Unpacked: 256 << 10}})
+		fails(t, err, fetch.ErrTooLarge, true, strings.TrimPrefix(name, "app/")+" has too many values")
+	}
+}
+
 func TestFilesOfObjects(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "shop", Name: "files"}
 	configMap := &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"a.yaml": "a"}, BinaryData: map[string][]byte{"b": {0, 1}}}

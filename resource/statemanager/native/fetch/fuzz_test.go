@@ -12,7 +12,7 @@ import (
 )
 
 // small are limits that a fuzzer reaches.
-var small = fetch.Config{Folder: "none", Limits: fetch.Limits{Unpacked: 64 << 10, File: 8 << 10, Files: 16, Path: 64}}
+var small = fetch.Config{Folder: "none", Limits: fetch.Limits{Unpacked: 64 << 10, File: 8 << 10, Files: 16, Path: 64, Index: 64 << 10}}
 
 func FuzzArchive(f *testing.F) {
 	f.Add(pack(f, entry{name: "a/b", data: "c"}))
@@ -50,7 +50,7 @@ func FuzzIndex(f *testing.F) {
 	f.Add([]byte("a: &a [x,x,x]\nb: &b [*a,*a,*a]\nentries: {app: [{version: 1.0.0, urls: *b}]}"), "")
 	f.Add([]byte("entries: {a: [], \"b\\n\": [], app: [{version: 0.1.0}]}"), "")
 	f.Fuzz(func(t *testing.T, data []byte, repository string) {
-		address, err := fetch.Find(data, chart(repository))
+		address, err := fetch.Find(data, chart(repository), small)
 		explained(t, err)
 		if err != nil {
 			return

@@ -10,14 +10,14 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+	"go.yaml.in/yaml/v2"
 	repo "helm.sh/helm/v4/pkg/repo/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
-// index is what is needed of an index.yaml. It is read into this and not into Helm's type, which takes several times the
-// memory, and it is kept in the cache as JSON, because index files are long and YAML is slow.
+// index is what is needed of an index.yaml. It is read straight into this and not into Helm's type by way of JSON, which
+// takes more than twice the memory, and it is kept in the cache as JSON, because index files are long and YAML is slow.
 type index struct {
 	Entries map[string][]*indexed `json:"entries"`
 }
@@ -138,6 +138,16 @@ func (f *Fetcher) updateIndex(ctx context.Context, w wanted, address *url.URL, o
 		return got, err
 	}
 	defer file.discard()
+	if got.Digest == old.Digest {
+		// The server does not say what has not changed.
+		got.Blob = old.Blob
+		return got, nil
+	}
+	return f.readIndex(ctx, file, got)
+}
+
+// readIndex brings what is needed of an index into the cache.
+func (f *Fetcher) readIndex(ctx context.Context, file *writer, got record) (record, error) {
 	free, err := f.reserve(ctx)
 	if err != nil {
 		return record{}, err
@@ -147,7 +157,7 @@ func (f *Fetcher) updateIndex(ctx context.Context, w wanted, address *url.URL, o
 	if err != nil {
 		return record{}, fmt.Errorf("read from the cache: %w", err)
 	}
-	short, err := shorten(raw)
+	short, err := shorten(raw, f.limits)
 	if err != nil {
 		return record{}, err
 	}
@@ -156,7 +166,10 @@ func (f *Fetcher) updateIndex(ctx context.Context, w wanted, address *url.URL, o
 }
 
 // shorten reads an index.yaml, and leaves out what is not needed.
-func shorten(raw []byte) ([]byte, error) {
+func shorten(raw []byte, limits Limits) ([]byte, error) {
+	if nodes(raw) > limits.Index/8 {
+		return nil, tooLarge("Limits.Index", "remove old versions from the repository's index.yaml", "its index.yaml has too many values")
+	}
 	unreadable := passing(ErrInvalid, "mend the address in the template, or index the repository again (`helm repo index`)",
 		"its index.yaml is not the index of a chart repository")
 	var i index

@@ -1,6 +1,10 @@
 package fetch_test
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -96,6 +100,33 @@ func TestFaultsOfARepository(t *testing.T) {
 	}
 }
 
+// zeros is an archive of files that consist of zeros. It is made of parts, because compressing much takes long.
+func zeros(t *testing.T, files int, length int64) []byte {
+	t.Helper()
+	zip := func(data []byte) []byte {
+		var part bytes.Buffer
+		w := gzip.NewWriter(&part)
+		_, err := w.Write(data)
+		if err := errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return part.Bytes()
+	}
+	const block = 4 << 20
+	zeros := zip(make([]byte, block))
+	var archive []byte
+	for i := range files {
+		var header bytes.Buffer
+		err := tar.NewWriter(&header).WriteHeader(&tar.Header{Name: fmt.Sprint("app/", i), Typeflag: tar.TypeReg, Size: length})
+		if err != nil {
+			t.Fatal(err)
+		}
+		archive = append(archive, zip(header.Bytes())...)
+		archive = append(archive, bytes.Repeat(zeros, int(length/block))...)
+	}
+	return archive
+}
+
 func TestAChartOf100MB(t *testing.T) {
 	head := site{"/index.yaml": []byte("entries: {app: [{version: 1.0.0, urls: [big.tgz]}]}")}
 	large := func(w http.ResponseWriter, r *http.Request) {
@@ -116,19 +147,16 @@ func TestAChartOf100MB(t *testing.T) {
 		}
 		large(w, r)
 	}
-	packed := head.with("/big.tgz", chartOf(t, "app", "1.0.0", entry{name: "app/a", data: strings.Repeat("a", 100<<20)}))
-	spread := make([]entry, 25)
-	for i := range spread {
-		spread[i] = entry{name: fmt.Sprintf("app/%d", i), data: strings.Repeat("a", 4<<20)}
-	}
+	packed := head.with("/big.tgz", zeros(t, 1, 100<<20))
+	spread := head.with("/big.tgz", zeros(t, 25, 4<<20))
 	for name, test := range map[string]struct {
 		site http.Handler
 		says []string
 	}{
 		"without saying so": {http.HandlerFunc(large), []string{"more than 16.0 MiB", "raise Limits.Download"}},
 		"saying so":         {http.HandlerFunc(told), []string{"100.0 MiB", "16.0 MiB", "raise Limits.Download", "make it smaller"}},
-		"in one file":       {packed, []string{`"app/a" has 100.0 MiB`, "5.0 MiB", "raise Limits.File"}},
-		"in many files":     {head.with("/big.tgz", chartOf(t, "app", "1.0.0", spread...)), []string{"more than 64.0 MiB", "raise Limits.Unpacked"}},
+		"in one file":       {packed, []string{`"app/0" has 100.0 MiB`, "5.0 MiB", "raise Limits.File"}},
+		"in many files":     {spread, []string{"more than 64.0 MiB", "raise Limits.Unpacked"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, test.site)
@@ -139,9 +167,13 @@ func TestAChartOf100MB(t *testing.T) {
 }
 
 func TestIndexIsBounded(t *testing.T) {
-	s := serve(t, repository(map[string][]byte{"app-1.0.0.tgz": chartOf(t, "app", "1.0.0")}))
+	s := serve(t, site{"/index.yaml": []byte("entries: {app: [" + strings.Repeat("a,", 1<<10) + "]}")})
+	_, err := newFetcher(t, fetch.Config{Limits: fetch.Limits{Index: 4 << 10}}).Chart(t.Context(), chart(s.URL), fetch.Credentials{})
+	fails(t, err, fetch.ErrTooLarge, true, "too many values", "raise Limits.Index")
+
+	s = serve(t, repository(map[string][]byte{"app-1.0.0.tgz": chartOf(t, "app", "1.0.0")}))
 	f := newFetcher(t, fetch.Config{Limits: fetch.Limits{Index: 20}})
-	_, err := f.Chart(t.Context(), chart(s.URL), fetch.Credentials{})
+	_, err = f.Chart(t.Context(), chart(s.URL), fetch.Credentials{})
 	fails(t, err, fetch.ErrTooLarge, true, "20 bytes", "raise Limits.Index")
 }
 

@@ -35,7 +35,11 @@ func Notes(desired any) (notes []string) {
 			notes = []string{"what stays as it is can't be told: " + cause(v)}
 		}
 	}()
-	if n, ok := desired.(Noter); ok {
+	v := reflect.ValueOf(desired)
+	if !v.IsValid() || nillable(v) && v.IsNil() {
+		return nil
+	}
+	if n, ok := as[Noter](v); ok {
 		return n.Notes()
 	}
 	return nil

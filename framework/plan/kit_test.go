@@ -102,7 +102,7 @@ func website() *plan.Plan {
 						{Path: "note", New: strings.Repeat("ä", 300)},
 					},
 				},
-			}},
+			}, Notes: []string{"web-3 waits for web-2"}},
 			{Name: "cache"},
 			{Name: "legacy", Opaque: true},
 			{Name: "deletions", Skipped: "deletions are not allowed"},

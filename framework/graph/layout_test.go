@@ -99,7 +99,8 @@ func acyclic(edges []drawnEdge) bool {
 
 func TestCyclesAreMarkedAndNothingElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := draw(t, graphs(12).Draw(t, "graph"))
+		g := graphs(12).Draw(t, "graph")
+		p := draw(t, g)
 		var dependencies, forward []drawnEdge
 		for _, e := range p.edges {
 			if e.is("only") {
@@ -115,6 +116,9 @@ func TestCyclesAreMarkedAndNothingElse(t *testing.T) {
 		}
 		if acyclic(dependencies) != (len(forward) == len(dependencies)) {
 			t.Fatalf("%d of %d edges are marked", len(dependencies)-len(forward), len(dependencies))
+		}
+		if g.HasCycle() == acyclic(dependencies) {
+			t.Fatalf("it says %t about whether there is a cycle", g.HasCycle())
 		}
 	})
 }

@@ -19,6 +19,11 @@ type edge struct {
 // waits tells whether one end waits for the other.
 func (e *edge) waits() bool { return e.fromWaits || e.toWaits }
 
+// HasCycle tells whether nodes depend on each other in a circle, or one on itself.
+func (g *Graph) HasCycle() bool {
+	return slices.ContainsFunc(newNetwork(g).edges, func(e edge) bool { return e.cyclic() })
+}
+
 // network is a graph in a form that does not depend on the order of anything in it.
 type network struct {
 	// nodes are sorted by ID, of which each is there once.

@@ -167,6 +167,20 @@ func TestGraphThatIsTooLargeIsOfferedInOtherFormats(t *testing.T) {
 	}
 }
 
+func TestLegendTellsWhatIsThere(t *testing.T) {
+	w := startDrawing(t, func(_ context.Context, site *corev1.ConfigMap) ([]*graph.Graph, error) {
+		g := &graph.Graph{Name: "g", Nodes: []graph.Node{{ID: "a", State: graph.Ready}, {ID: "b", State: graph.Blocked, DependsOn: []string{"a"}}}}
+		if site.Name == "cyclic" {
+			g.Nodes[0].DependsOn = []string{"b"}
+		}
+		return []*graph.Graph{g}, nil
+	}, site("plain"), site("cyclic"))
+	page := w.get(objectPath("plain"), http.StatusOK)
+	has(t, page, `class="state graph-ready"`, `class="state graph-blocked"`)
+	lacks(t, page, "graph-waiting", "holds up what it leads to", "closes a cycle")
+	has(t, w.get(objectPath("cyclic"), http.StatusOK), "closes a cycle of dependencies")
+}
+
 func TestHostileGraphIsText(t *testing.T) {
 	const script = `"><img src=x onerror="window.pwned=1"><script>window.pwned=1</script></svg><svg onload=window.pwned=1>`
 	w := startDrawing(t, hostileGraph(script), site("home"))

@@ -40,6 +40,9 @@ func specsOf(source *informer.Kubernetes) *changes {
 	}}
 }
 
+// specs are the sources of what others write a status of, as far as people write them.
+type specs struct{ services, templates, providers *changes }
+
 // summariesOf tells of what MultiClusterServices look at in a ClusterDeployment.
 func summariesOf(source *informer.Kubernetes) *changes {
 	return &changes{source, source.Name() + " summaries", func(before, after client.Object) bool {

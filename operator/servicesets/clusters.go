@@ -64,7 +64,7 @@ func (c *clusters) own(ctx context.Context, cd *v1alpha1.ClusterDeployment) ([]s
 }
 
 // newClusters makes the framework.
-func newClusters(d *operator.Dependencies, config Config, s *sources, specs *changes) (*framework.Framework, error) {
+func newClusters(d *operator.Dependencies, config Config, s *sources, specs *specs) (*framework.Framework, error) {
 	c := &clusters{sources: s, config: config, planned: planned{d.PlanOnly}}
 	sets, err := servicesetresource.New(servicesetresource.Config[*v1alpha1.ClusterDeployment]{
 		Client: d.Client, Logger: d.Logger, Compute: c.operations,
@@ -97,10 +97,10 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *cha
 		Source: s.clusters, ResourceRouter: router, Graphs: c.graphs, PlanReporter: newPlanReporter(d, clusterAccess),
 		Watches: []framework.Watch{
 			{Source: s.sets, Map: clusterOfSet},
-			{Source: specs, Map: s.clustersOfServices},
-			{Source: s.templates, Map: s.clustersOfNamespace},
+			{Source: specs.services, Map: s.clustersOfServices},
+			{Source: specs.templates, Map: s.clustersOfNamespace},
 			{Source: s.chains, Map: s.clustersOfNamespace},
-			{Source: s.providers, Map: s.clustersOfProvider},
+			{Source: specs.providers, Map: s.clustersOfProvider},
 		},
 	})
 }

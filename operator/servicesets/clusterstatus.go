@@ -19,6 +19,9 @@ import (
 // for 16, and three are ours.
 const maxForeignConditions = 13
 
+// maxStates is how many services there is room for.
+const maxStates = 2000
+
 // verdict says how the services of an owner are on a cluster, all together.
 func (r *report) verdict() verdict {
 	v := verdict{readyWhy: v1alpha1.ReasonDeployed}
@@ -144,20 +147,20 @@ func serviceStates(r *report, before []v1alpha1.ServiceState) []v1alpha1.Service
 		state.Conditions = s.conditions(known[s.key])
 		states = append(states, state)
 	}
-	return states
+	return states[:min(len(states), maxStates)]
 }
 
 // conditions returns the conditions of a state manager, and ours.
 func (s *serviceReport) conditions(before *v1alpha1.ServiceState) []metav1.Condition {
-	ours := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: s.reason, Message: s.message}}
+	ours := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: s.reason, Message: clip(s.message, maxMessage)}}
 	if s.ready && !s.blocked {
 		ours[0].Status = metav1.ConditionTrue
 	}
 	if s.progressing {
-		ours = append(ours, metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: s.reason, Message: s.message})
+		ours = append(ours, metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: s.reason, Message: clip(s.message, maxMessage)})
 	}
 	if s.blocked {
-		ours = append(ours, metav1.Condition{Type: v1alpha1.ConditionBlocked, Status: metav1.ConditionTrue, Reason: s.reason, Message: s.message})
+		ours = append(ours, metav1.Condition{Type: v1alpha1.ConditionBlocked, Status: metav1.ConditionTrue, Reason: s.reason, Message: clip(s.message, maxMessage)})
 	}
 	var list []metav1.Condition
 	for _, c := range ours {

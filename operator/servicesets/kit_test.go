@@ -39,11 +39,8 @@ type world struct {
 	scheme    *runtime.Scheme
 	// plan makes operators that only plan.
 	plan bool
-	// config changes the configuration of operators.
-	config func(*servicesets.Config)
 	// system is the namespace of the services of the management cluster, the world's own by default.
 	system string
-	log    *strings.Builder
 }
 
 func newWorld(t *testing.T) *world {

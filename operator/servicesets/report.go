@@ -71,7 +71,7 @@ func newReport(o *serviceset.OwnerOperation, states map[client.ObjectKey]*v1alph
 	r := &report{owner: o.Owner, key: o.Key}
 	set := o.Owner.Set
 	if o.Err != nil {
-		r.fault = faultOf(&o.Owner, o.Err)
+		r.fault = faultOf(o.Err)
 	} else {
 		set = o.Operation.ServiceSet
 		r.deleting = o.Operation.Operation == v1alpha1.ServiceSetOperationDelete || set.DeletionTimestamp != nil
@@ -125,7 +125,7 @@ func statesOf(operations []serviceset.OwnerOperation) map[client.ObjectKey]*v1al
 }
 
 // faultOf says for a condition why the services of an owner can't be resolved.
-func faultOf(owner *serviceset.Owner, err error) *fault {
+func faultOf(err error) *fault {
 	var graph *serviceset.GraphError
 	switch {
 	case errors.As(err, &graph) && len(graph.Cycles) > 0:

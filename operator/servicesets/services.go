@@ -65,7 +65,7 @@ func (s *services) compute(ctx context.Context, mcs *v1alpha1.MultiClusterServic
 	// Without templates this finds only what contradicts itself.
 	if _, err := serviceset.Resolve(serviceset.Input{Owner: owner}); err != nil {
 		if state.fault == nil {
-			state.fault = faultOf(&owner, err)
+			state.fault = faultOf(err)
 		}
 		if state.management == nil {
 			fail(err)
@@ -151,7 +151,7 @@ func (s *services) operations(ctx context.Context, _ *v1alpha1.MultiClusterServi
 }
 
 // newServices makes the framework.
-func newServices(d *operator.Dependencies, config Config, src *sources, specs *changes) (*framework.Framework, error) {
+func newServices(d *operator.Dependencies, config Config, src *sources, specs *specs) (*framework.Framework, error) {
 	s := &services{sources: src, config: config, planned: planned{d.PlanOnly}, live: d.Client}
 	sets, err := servicesetresource.New(servicesetresource.Config[*v1alpha1.MultiClusterService]{
 		Client: d.Client, Logger: d.Logger, Compute: s.operations,
@@ -185,10 +185,10 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *c
 		Watches: []framework.Watch{
 			{Source: src.sets, Map: src.servicesOfSet},
 			{Source: summariesOf(src.clusters), Map: src.servicesOfCluster},
-			{Source: specs, Map: src.servicesOfManagement},
-			{Source: src.templates, Map: src.servicesOfNamespace(config.SystemNamespace)},
+			{Source: specs.services, Map: src.servicesOfManagement},
+			{Source: specs.templates, Map: src.servicesOfNamespace(config.SystemNamespace)},
 			{Source: src.chains, Map: src.servicesOfNamespace(config.SystemNamespace)},
-			{Source: src.providers, Map: src.servicesOfProvider},
+			{Source: specs.providers, Map: src.servicesOfProvider},
 		},
 	})
 }

@@ -17,7 +17,7 @@ func New(d *operator.Dependencies, config Config) ([]*framework.Framework, error
 	if err != nil {
 		return nil, err
 	}
-	specs := specsOf(s.services)
+	specs := &specs{services: specsOf(s.services), templates: specsOf(s.templates), providers: specsOf(s.providers)}
 	clusters, err := newClusters(d, config, s, specs)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,13 @@ import (
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
+// The messages of all clusters in the status of a MultiClusterService have about maxClusterMessages bytes together, because an
+// object can't have more than about a million, but each has room for minClusterMessage.
+const (
+	maxClusterMessages = 1 << 18
+	minClusterMessage  = 64
+)
+
 // place is a cluster that has the services of a MultiClusterService, or should have them.
 type place struct {
 	v1alpha1.ClusterServicesStatus
@@ -101,7 +108,9 @@ func (s *services) status(ctx context.Context, mcs *v1alpha1.MultiClusterService
 	status.Clusters = nil
 	desired, deployed := 0, 0
 	for i := range places {
-		status.Clusters = append(status.Clusters, places[i].ClusterServicesStatus)
+		listed := places[i].ClusterServicesStatus
+		listed.Message = clip(listed.Message, max(maxClusterMessages/len(places), minClusterMessage))
+		status.Clusters = append(status.Clusters, listed)
 		if places[i].desired {
 			desired++
 			if places[i].ready() {
@@ -151,8 +160,8 @@ func verdictOf(places []place, f *fault) verdict {
 		default:
 			v.waiting = append(v.waiting, g.String())
 		}
-		if g.place.blocked && g.place.progressing && (!v.progressing || rank(v1alpha1.ReasonInFlight) < rank(v.progressingWhy)) {
-			v.progressing, v.progressingWhy = true, v1alpha1.ReasonInFlight
+		if g.place.blocked && g.place.progressing {
+			v.progress(v1alpha1.ReasonInFlight, g.String())
 		}
 	}
 	switch desired {

@@ -68,12 +68,6 @@ func (s *sources) allServices(ctx context.Context) ([]v1alpha1.MultiClusterServi
 	return list.Items, err
 }
 
-// service returns a MultiClusterService.
-func (s *sources) service(ctx context.Context, name string) (*v1alpha1.MultiClusterService, error) {
-	mcs := &v1alpha1.MultiClusterService{}
-	return mcs, s.reader.Get(ctx, client.ObjectKey{Name: name}, mcs, client.UnsafeDisableDeepCopy)
-}
-
 // setsThat returns the ServiceSets for which a condition holds.
 func (s *sources) setsThat(ctx context.Context, holds func(*v1alpha1.ServiceSet) bool) ([]*v1alpha1.ServiceSet, error) {
 	list := &v1alpha1.ServiceSetList{}

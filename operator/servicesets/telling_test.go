@@ -71,7 +71,9 @@ func TestEventsTellWhatBlocksAndWhenAllIsReady(t *testing.T) {
 	missing := "1 Warning TemplateMissing: c: ServiceTemplate c-1 does not exist: create it"
 	w.wantEvents(one, absent, missing)
 
-	change(w, one, func(cd *v1alpha1.ClusterDeployment) { cd.Spec.ServiceSpec.Services = []v1alpha1.Service{service("a=a-1-0-0")} })
+	change(w, one, func(cd *v1alpha1.ClusterDeployment) {
+		cd.Spec.ServiceSpec.Services = []v1alpha1.Service{service("a=a-1-0-0")}
+	})
 	w.report(w.setName(one, nil), v1alpha1.ServiceStateDeployed, "a")
 	w.wantEvents(one, "1 Normal Ready: the service is deployed", absent, missing)
 }

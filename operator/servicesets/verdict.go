@@ -2,6 +2,7 @@ package servicesets
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,14 +28,19 @@ type verdict struct {
 
 // conditions returns the conditions, without times.
 func (v *verdict) conditions(generation int64) []metav1.Condition {
-	all := append(append(append([]string{}, v.stuck...), v.moving...), v.waiting...)
+	all := slices.Clone(v.stuck)
+	for _, sentence := range slices.Concat(v.moving, v.waiting) {
+		if !slices.Contains(v.stuck, sentence) {
+			all = append(all, sentence)
+		}
+	}
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v.readyWhy, Message: v.allWell}
 	if !v.ready {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v.why(), bounded(all)
 	}
 	progressing := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v.why(), Message: bounded(v.waiting)}
 	if v.progressing {
-		progressing.Status, progressing.Reason, progressing.Message = metav1.ConditionTrue, v.progressingWhy, bounded(append(append([]string{}, v.moving...), v.waiting...))
+		progressing.Status, progressing.Reason, progressing.Message = metav1.ConditionTrue, v.progressingWhy, bounded(slices.Concat(v.moving, v.waiting))
 	}
 	blocked := metav1.Condition{Type: v1alpha1.ConditionBlocked, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNotBlocked}
 	if v.blocked {

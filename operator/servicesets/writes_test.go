@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/operatortest"
@@ -188,4 +190,48 @@ func (r *running) reconciliations(t *testing.T) uint64 {
 		}
 	}
 	return count
+}
+
+func TestAStatusThatSomebodyElseChangedIsWrittenAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.templates("a-1-0-0")
+	conflicts := w.faults.On(func(r operatortest.Request) bool {
+		return r.Verb == "patch" && r.Subresource == "status" && r.Namespace == w.namespace
+	}, operatortest.Conflict()).Times(2)
+	r := w.start()
+	one := cluster("one", "gold", service("a=a-1-0-0"))
+	w.create(one)
+	w.wants(one, "Ready=False InFlight")
+	if hits := conflicts.Hits(); hits != 2 {
+		t.Errorf("there were %d conflicts", hits)
+	}
+	for _, m := range w.gather(r, "operatorkit_framework_conflicts_total") {
+		if count := m.GetCounter().GetValue(); count != 0 {
+			t.Errorf("%g reconciliations had to be tried again", count)
+		}
+	}
+}
+
+func TestConditionsOfOthersStayAndOursKeepTheirTimes(t *testing.T) {
+	w := newWorld(t)
+	w.templates("a-1-0-0")
+	one := cluster("one", "gold", service("a=a-1-0-0"))
+	w.create(one)
+	long := metav1.NewTime(time.Now().Add(-time.Hour)).Rfc3339Copy()
+	one.Status.Conditions = []metav1.Condition{
+		{Type: "Reachable", Status: metav1.ConditionTrue, Reason: "Answered", LastTransitionTime: long},
+		{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonFailed, LastTransitionTime: long},
+		{Type: v1alpha1.ConditionBlocked, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonFailed, LastTransitionTime: long},
+	}
+	if err := w.user.Status().Update(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.wants(one, "Ready=False InFlight", "Blocked=False")
+	for conditionType, keeps := range map[string]bool{"Reachable": true, v1alpha1.ConditionReady: true, v1alpha1.ConditionBlocked: false} {
+		c := meta.FindStatusCondition(one.Status.Conditions, conditionType)
+		if c == nil || c.LastTransitionTime.Equal(&long) != keeps {
+			t.Errorf("%s is %+v", conditionType, c)
+		}
+	}
 }

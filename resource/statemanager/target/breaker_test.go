@@ -3,6 +3,7 @@ package target_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -16,7 +17,7 @@ import (
 )
 
 func TestADeadClusterIsProbedLessAndLessOften(t *testing.T) {
-	inBubble(t, nil, func(b *bubble) {
+	inBubble(t, nil, func(t *testing.T, b *bubble) {
 		c := b.cluster("prod", dead)
 		b.expect(c, target.Unreachable)
 		time.Sleep(10 * time.Minute)
@@ -37,7 +38,7 @@ func TestADeadClusterIsProbedLessAndLessOften(t *testing.T) {
 }
 
 func TestRequestsToADeadClusterFailAtOnceAndAreNotSent(t *testing.T) {
-	inBubble(t, nil, func(b *bubble) {
+	inBubble(t, nil, func(t *testing.T, b *bubble) {
 		c := b.cluster("prod", silent)
 		begun := time.Now()
 		_, err := b.request(t.Context(), c, "/api/v1/pods")
@@ -69,7 +70,7 @@ func TestRequestsToADeadClusterFailAtOnceAndAreNotSent(t *testing.T) {
 }
 
 func TestADeadClusterDelaysNoOther(t *testing.T) {
-	inBubble(t, nil, func(b *bubble) {
+	inBubble(t, nil, func(t *testing.T, b *bubble) {
 		gone, others := b.cluster("gone", healthy), []*target.Cluster{b.cluster("one", healthy), b.cluster("two", healthy)}
 		b.serve("gone", silent)
 		go func() { _, _ = b.request(context.Background(), gone, "/api") }()
@@ -90,7 +91,7 @@ func TestADeadClusterDelaysNoOther(t *testing.T) {
 }
 
 func TestAClusterThatAnswersAgainIsTold(t *testing.T) {
-	inBubble(t, nil, func(b *bubble) {
+	inBubble(t, nil, func(t *testing.T, b *bubble) {
 		c := b.cluster("prod", healthy)
 		b.expect(c, target.Connected)
 		b.serve("prod", dead)
@@ -131,7 +132,7 @@ func notice(b *bubble) *target.Notice {
 }
 
 func TestASlowRequestDoesNotCloseTheCluster(t *testing.T) {
-	inBubble(t, nil, func(b *bubble) {
+	inBubble(t, nil, func(t *testing.T, b *bubble) {
 		c := b.cluster("prod", func(r *http.Request) (*http.Response, error) {
 			if r.URL.Path == "/slow" {
 				return silent(r)
@@ -154,7 +155,7 @@ func TestASlowRequestDoesNotCloseTheCluster(t *testing.T) {
 
 // TestOneBrokenAPIDoesNotCloseTheCluster has one API of a cluster out of order, as an aggregated one often is.
 func TestOneBrokenAPIDoesNotCloseTheCluster(t *testing.T) {
-	inBubble(t, nil, func(b *bubble) {
+	inBubble(t, nil, func(t *testing.T, b *bubble) {
 		c := b.cluster("prod", func(r *http.Request) (*http.Response, error) {
 			if r.URL.Path == "/broken" {
 				return respond(http.StatusServiceUnavailable, "")
@@ -176,7 +177,7 @@ func TestOneBrokenAPIDoesNotCloseTheCluster(t *testing.T) {
 }
 
 func TestRequestsUnderWayEndWhenTheClusterIsFoundDead(t *testing.T) {
-	inBubble(t, nil, func(b *bubble) {
+	inBubble(t, nil, func(t *testing.T, b *bubble) {
 		c := b.cluster("prod", healthy)
 		b.serve("prod", silent)
 		type result struct {
@@ -196,7 +197,7 @@ func TestRequestsUnderWayEndWhenTheClusterIsFoundDead(t *testing.T) {
 		_, _ = b.request(t.Context(), c, "/api")
 		for range 5 {
 			r := <-results
-			unreachable(t, r.err)
+			_ = unreachable(t, r.err)
 			if r.took > 2*time.Second {
 				t.Errorf("a request was held for %s", r.took)
 			}
@@ -204,8 +205,134 @@ func TestRequestsUnderWayEndWhenTheClusterIsFoundDead(t *testing.T) {
 	})
 }
 
+func TestRequestsThatWaitForTheRateEndWhenTheClusterIsFoundDead(t *testing.T) {
+	inBubble(t, func(c *target.Config) { c.QPS, c.Burst = 0.01, 1 }, func(t *testing.T, b *bubble) {
+		c := b.cluster("prod", healthy)
+		b.serve("prod", dead)
+		done := make(chan error)
+		for range 3 {
+			go func() {
+				_, err := b.request(context.Background(), c, "/api")
+				done <- err
+			}()
+		}
+		begun := time.Now()
+		for range 3 {
+			if err := <-done; err == nil {
+				t.Error("a request to a dead cluster succeeded")
+			}
+		}
+		if took := time.Since(begun); took > 2*time.Second {
+			t.Errorf("requests were held for %s", took)
+		}
+	})
+}
+
+func TestARequestThatCanNotBeSentInTimeSaysSo(t *testing.T) {
+	inBubble(t, func(c *target.Config) { c.QPS, c.Burst = 0.01, 1 }, func(t *testing.T, b *bubble) {
+		c := b.cluster("prod", healthy)
+		if _, err := b.request(t.Context(), c, "/api"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := b.request(ctx, c, "/api"); err == nil || !strings.Contains(err.Error(), "wait for the rate limit of cluster platform/prod") {
+			t.Errorf("err = %v", err)
+		}
+	})
+}
+
+func TestAWatchThatDoesNotBeginTimesOut(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, b *bubble) {
+		begins := make(chan struct{})
+		c := b.cluster("prod", func(r *http.Request) (*http.Response, error) {
+			switch r.URL.Path {
+			case "/begins":
+				resp, err := respond(http.StatusOK, "")
+				resp.Body = struct {
+					io.Reader
+					io.Closer
+				}{readerFunc(func([]byte) (int, error) { <-begins; return 0, io.EOF }), resp.Body}
+				return resp, err
+			case "/silent":
+				return silent(r)
+			}
+			return healthy(r)
+		})
+		begun := time.Now()
+		var late net.Error
+		if _, err := b.request(t.Context(), c, "/silent?watch=true"); !errors.As(err, &late) || !late.Timeout() || time.Since(begun) != target.DefaultRequestTimeout {
+			t.Errorf("err = %v after %s", err, time.Since(begun))
+		}
+		time.AfterFunc(time.Hour, func() { close(begins) })
+		if _, err := b.request(t.Context(), c, "/begins?watch=true"); err != nil {
+			t.Errorf("a watch that goes on for an hour: %v", err)
+		}
+	})
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestARotationEndsWatchesAndLetsRequestsFinish(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, b *bubble) {
+		release := make(chan struct{})
+		c := b.cluster("prod", func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path != "/slow" {
+				return healthy(r)
+			}
+			resp, err := respond(http.StatusOK, "")
+			resp.Body = struct {
+				io.Reader
+				io.Closer
+			}{readerFunc(func([]byte) (int, error) {
+				select {
+				case <-release:
+					return 0, io.EOF
+				case <-r.Context().Done():
+					return 0, r.Context().Err()
+				}
+			}), resp.Body}
+			return resp, err
+		})
+		watch, request := make(chan error, 1), make(chan error, 1)
+		go func() { _, err := b.request(context.Background(), c, "/slow?watch=true"); watch <- err }()
+		go func() { _, err := b.request(context.Background(), c, "/slow"); request <- err }()
+		synctest.Wait()
+		b.secret("prod", "https://elsewhere.example.com")
+		synctest.Wait()
+		if err := <-watch; err != nil {
+			t.Errorf("the watch ended with %v, want an end as a server makes it", err)
+		}
+		select {
+		case err := <-request:
+			t.Errorf("the request was ended: %v", err)
+		default:
+		}
+		close(release)
+		if err := <-request; err != nil {
+			t.Errorf("the request: %v", err)
+		}
+	})
+}
+
+func TestWatchesDoNotTryOnTheirOwn(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, b *bubble) {
+		c := b.cluster("prod", dead)
+		b.expect(c, target.Unreachable)
+		if err := c.Watch(user, configMaps("platform")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if n := b.requests("prod"); n != 0 {
+			t.Errorf("%d requests to a dead cluster", n)
+		}
+	})
+}
+
 func TestARefusedCredentialIsNotTriedQuickly(t *testing.T) {
-	inBubble(t, nil, func(b *bubble) {
+	inBubble(t, nil, func(t *testing.T, b *bubble) {
 		c := b.cluster("prod", healthy)
 		time.Sleep(time.Second)
 		b.serve("prod", answering(http.StatusUnauthorized))
@@ -237,7 +364,7 @@ func TestARefusedCredentialIsNotTriedQuickly(t *testing.T) {
 }
 
 func TestASilentClusterIsNoticedWithoutRequests(t *testing.T) {
-	inBubble(t, nil, func(b *bubble) {
+	inBubble(t, nil, func(t *testing.T, b *bubble) {
 		c := b.cluster("prod", healthy)
 		b.serve("prod", dead)
 		time.Sleep(target.DefaultProbeInterval)
@@ -256,11 +383,13 @@ func TestWhatIsNoKubernetesIsUnreachable(t *testing.T) {
 		"a server's error": answering(http.StatusInternalServerError),
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, nil, func(b *bubble) { b.expect(b.cluster("prod", s), target.Unreachable) })
+			inBubble(t, nil, func(_ *testing.T, b *bubble) { b.expect(b.cluster("prod", s), target.Unreachable) })
 		})
 	}
 }
 
 func TestAClusterThatHidesItsVersionIsConnected(t *testing.T) {
-	inBubble(t, nil, func(b *bubble) { b.expect(b.cluster("prod", answering(http.StatusForbidden)), target.Connected) })
+	inBubble(t, nil, func(_ *testing.T, b *bubble) {
+		b.expect(b.cluster("prod", answering(http.StatusForbidden)), target.Connected)
+	})
 }

@@ -3,10 +3,12 @@ package target
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
@@ -87,6 +89,8 @@ func (c *Cluster) newClient(transport http.RoundTripper) (client.WithWatch, erro
 	config.Transport = transport
 	made, err := client.NewWithWatch(config, client.Options{
 		HTTPClient: &http.Client{Transport: transport}, Scheme: c.clusters.config.Scheme, Mapper: c.mapper,
+		// The client has nothing to say, and would ask for the logger of the process.
+		Log: logr.FromSlogHandler(slog.DiscardHandler),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the client: %w", err)

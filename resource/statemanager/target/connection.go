@@ -94,11 +94,9 @@ type flight struct {
 func (c *connection) begin(req *http.Request) (*flight, bool) {
 	f := &flight{conn: c, caller: req.Context(), watch: isWatch(req)}
 	f.ctx, f.cancel = context.WithCancelCause(req.Context())
-	f.timer = time.AfterFunc(c.timeout, func() { f.cancel(timeoutError{c.timeout}) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.retired {
-		f.timer.Stop()
 		f.cancel(errMoved)
 		return nil, false
 	}
@@ -107,7 +105,9 @@ func (c *connection) begin(req *http.Request) (*flight, bool) {
 }
 
 func (f *flight) end() {
-	f.timer.Stop()
+	if f.timer != nil {
+		f.timer.Stop()
+	}
 	f.cancel(nil)
 	c := f.conn
 	c.mu.Lock()
@@ -138,6 +138,7 @@ func (f *flight) report(o outcome) {
 
 // send sends the flight's request to the address of the kubeconfig. The answer's body must be closed.
 func (c *connection) send(f *flight, req *http.Request) (*http.Response, error) {
+	f.timer = time.AfterFunc(c.timeout, func() { f.cancel(timeoutError{c.timeout}) })
 	resp, err := c.transport.RoundTrip(c.address(f.ctx, req))
 	if err != nil {
 		if cause := f.ended(); cause != nil {

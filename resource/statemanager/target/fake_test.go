@@ -66,20 +66,22 @@ func answering(code int) server {
 }
 
 // inBubble runs a test in a bubble, with the defaults of the configuration but for change.
-func inBubble(t *testing.T, change func(*target.Config), test func(b *bubble)) {
+func inBubble(t *testing.T, change func(*target.Config), test func(t *testing.T, b *bubble)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubble(t, change)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() { done <- b.clusters.Run(ctx) }()
+		defer func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		}()
 		if err := b.clusters.Notices().WaitForSync(ctx); err != nil {
 			t.Fatal(err)
 		}
-		test(b)
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
+		test(t, b)
 	})
 }
 
@@ -145,10 +147,13 @@ func bubbleKey(name string) target.Key { return target.Key{Namespace: "platform"
 
 func (b *bubble) deploy(name string) {
 	b.t.Helper()
-	err := b.deployments.Update(&v1alpha1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: name}})
-	if err != nil {
+	if err := b.deployments.Update(deployment(name)); err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+func deployment(name string) *v1alpha1.ClusterDeployment {
+	return &v1alpha1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: name}}
 }
 
 // secret puts a kubeconfig for the server into the Secret of a cluster.

@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -18,40 +19,43 @@ type gate struct {
 
 // RoundTrip implements http.RoundTripper.
 func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
-	for {
-		conn, err := g.pass(req)
-		if err != nil {
-			if req.Body != nil {
-				_ = req.Body.Close()
-			}
-			return nil, err
+	flight, err := g.board(req)
+	if err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
 		}
-		// A connection that was given up a moment ago has a successor, or there is an error that says why not.
-		if f, ok := conn.begin(req); ok {
-			return conn.send(f, req)
-		}
-	}
-}
-
-func (g *gate) pass(req *http.Request) (*connection, error) {
-	c := g.cluster
-	if req.URL.Host != c.host {
-		return nil, errForeignHost
-	}
-	if _, err := g.admit(req.Context()); err != nil {
-		return nil, g.refused(err)
-	}
-	begun := time.Now()
-	if err := c.limiter.Wait(req.Context()); err != nil {
 		return nil, err
 	}
-	c.clusters.metrics.waited(time.Since(begun))
-	// Much may have happened meanwhile.
-	conn, err := g.admit(req.Context())
-	if err != nil {
-		return nil, g.refused(err)
+	return flight.conn.send(flight, req)
+}
+
+// board returns a flight on the connection to use, once the rate allows it. What happens to the cluster while it waits is
+// taken into account: there is another connection then, or an error that says why not.
+func (g *gate) board(req *http.Request) (*flight, error) {
+	if req.URL.Host != g.cluster.host {
+		return nil, errForeignHost
 	}
-	return conn, nil
+	for {
+		conn, err := g.admit(req.Context())
+		if err != nil {
+			return nil, g.refused(err)
+		}
+		f, ok := conn.begin(req)
+		if !ok {
+			continue
+		}
+		begun := time.Now()
+		err = g.cluster.limiter.Wait(f.ctx)
+		g.cluster.clusters.metrics.waited(time.Since(begun))
+		if err == nil && conn.ctx.Err() == nil {
+			return f, nil
+		}
+		interrupted := f.ended() != nil || conn.ctx.Err() != nil
+		f.end()
+		if !interrupted {
+			return nil, fmt.Errorf("wait for the rate limit of %s: %w", describe(g.cluster.key), err)
+		}
+	}
 }
 
 // refused counts what is not sent because the cluster can't be reached.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,10 +13,12 @@ import (
 	"time"
 
 	"github.com/giantswarm/micrologger"
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -116,10 +119,7 @@ func newWorld(t *testing.T, change func(*target.Config)) *world {
 	}
 	w.kube.InstallCRDs(t, crds...)
 	w.namespace = w.kube.Namespace(t)
-	c, err := client.NewWithWatch(w.kube.RESTConfig(), client.Options{Scheme: testScheme(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newClient(t, w.kube.RESTConfig())
 	w.client = c
 	logger, err := micrologger.New(micrologger.Config{IOWriter: w.log})
 	if err != nil {
@@ -150,6 +150,15 @@ func newWorld(t *testing.T, change func(*target.Config)) *world {
 	}
 	w.run()
 	return w
+}
+
+func newClient(t *testing.T, config *rest.Config) client.WithWatch {
+	t.Helper()
+	c, err := client.NewWithWatch(config, client.Options{Scheme: testScheme(t), Log: logr.FromSlogHandler(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func (w *world) run() {
@@ -215,12 +224,26 @@ func (w *world) rotate(name string, kubeconfig []byte) {
 // put creates an object or puts it in the place of the one that is there.
 func (w *world) put(obj client.Object) {
 	w.t.Helper()
+	obj.SetResourceVersion("")
 	err := w.client.Create(w.t.Context(), obj)
-	if client.IgnoreAlreadyExists(err) == nil && err != nil {
+	if apierrors.IsAlreadyExists(err) {
 		err = w.client.Update(w.t.Context(), obj)
 	}
 	if err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// watch has the user watch kinds of a cluster, and waits until the watches have begun.
+func (w *world) watch(c *target.Cluster, by target.Key, kinds ...target.Kind) {
+	w.t.Helper()
+	if err := c.Watch(by, kinds...); err != nil {
+		w.t.Fatal(err)
+	}
+	for _, kind := range kinds {
+		w.told("the watch begins", func(n target.Notice) bool {
+			return n.Occasion == target.WatchBegun && n.User == by && n.Cluster == c.Key() && n.Kind == kind.GroupVersionKind
+		})
 	}
 }
 

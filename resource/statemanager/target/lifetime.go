@@ -129,9 +129,8 @@ func (c *Cluster) resolve() {
 		c.conn = nil
 		changed = c.health.disconnect(stateOf(err), err, now())
 	case next != nil:
-		c.conn = next
+		c.conn, changed = next, c.health.state != Connecting
 		c.health.connect(now())
-		changed = true
 	}
 	if c.conn != old {
 		c.version, c.identity = nil, ""

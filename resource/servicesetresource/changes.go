@@ -1,6 +1,7 @@
 package servicesetresource
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -55,8 +56,8 @@ func ended(before, after *v1alpha1.ServiceSet) string {
 	left := entriesOf(after)
 	still := removing(after)
 	var gone []string
-	for _, key := range removing(before) {
-		if left[key] == nil && !slices.Contains(still, key) {
+	for i := range before.Spec.Removing {
+		if key := removalKey(&before.Spec.Removing[i]); left[key] == nil && !still[key] {
 			gone = append(gone, key.String())
 		}
 	}
@@ -70,12 +71,16 @@ func ended(before, after *v1alpha1.ServiceSet) string {
 }
 
 // removing returns the services that are on their way out.
-func removing(set *v1alpha1.ServiceSet) []client.ObjectKey {
-	keys := make([]client.ObjectKey, len(set.Spec.Removing))
-	for i, s := range set.Spec.Removing {
-		keys[i] = serviceset.ServiceKey(s.Namespace, s.Name)
+func removing(set *v1alpha1.ServiceSet) map[client.ObjectKey]bool {
+	keys := make(map[client.ObjectKey]bool, len(set.Spec.Removing))
+	for i := range set.Spec.Removing {
+		keys[removalKey(&set.Spec.Removing[i])] = true
 	}
 	return keys
+}
+
+func removalKey(s *v1alpha1.ServiceRemoval) client.ObjectKey {
+	return serviceset.ServiceKey(s.Namespace, s.Name)
 }
 
 // servicesOf describes what becomes of the services of a set, by key.
@@ -90,7 +95,9 @@ func servicesOf(o *serviceset.OwnerOperation, before, after *v1alpha1.ServiceSet
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, func(a, b client.ObjectKey) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(keys, func(a, b client.ObjectKey) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	decided := decisionsOf(o)
 	var changes []plan.Change
 	for _, key := range keys {

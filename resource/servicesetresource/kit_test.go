@@ -26,6 +26,7 @@ import (
 type (
 	cluster = *v1alpha1.ClusterDeployment
 	service = v1alpha1.Service
+	state   = servicesetresource.State
 )
 
 // testLabel is on every cluster, with its namespace: the MultiClusterServices of a test select only its own clusters.

@@ -2,7 +2,6 @@ package servicesetresource
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
@@ -50,13 +49,15 @@ func decisionNotes(o *serviceset.OwnerOperation) []string {
 	if o.Operation.Resolution == nil {
 		return nil
 	}
-	changes := changesOf(o)
+	said := map[plan.Object]string{}
+	for _, c := range changesOf(o) {
+		said[c.Object] = c.Description
+	}
 	var notes []string
 	for i := range o.Operation.Resolution.Decisions {
 		d := &o.Operation.Resolution.Decisions[i]
-		object := serviceObject(o, d.Service)
-		at := slices.IndexFunc(changes, func(c plan.Change) bool { return c.Object == object })
-		if noteworthy(d, at >= 0) && (at < 0 || changes[at].Description != phrase(d)) {
+		description, changes := said[serviceObject(o, d.Service)]
+		if noteworthy(d, changes) && (!changes || description != phrase(d)) {
 			notes = append(notes, d.String())
 		}
 	}
@@ -70,8 +71,8 @@ func removalNotes(o *serviceset.Operation) []string {
 	}
 	before := removing(o.Before)
 	var notes []string
-	for _, key := range removing(o.ServiceSet) {
-		if slices.Contains(before, key) {
+	for i := range o.ServiceSet.Spec.Removing {
+		if key := removalKey(&o.ServiceSet.Spec.Removing[i]); before[key] {
 			notes = append(notes, key.String()+" is being removed")
 		}
 	}

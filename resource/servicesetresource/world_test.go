@@ -1,12 +1,12 @@
 package servicesetresource_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -177,6 +177,8 @@ func keysOf(sets ...*v1alpha1.ServiceSet) []client.ObjectKey {
 			keys = append(keys, client.ObjectKey{Namespace: set.Spec.Services[i].Namespace, Name: set.Spec.Services[i].Name})
 		}
 	}
-	slices.SortFunc(keys, func(a, b client.ObjectKey) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(keys, func(a, b client.ObjectKey) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	return slices.Compact(keys)
 }

@@ -173,6 +173,16 @@ func TestCredentialsGoToTheirOriginOnly(t *testing.T) {
 	}
 }
 
+func TestIndexThatLeadsToAServerWithALoginOfItsOwn(t *testing.T) {
+	elsewhere := serve(t, login("bob", "secret-2", http.NotFoundHandler()))
+	for _, address := range []string{elsewhere.URL + "/app.tgz", oci(elsewhere) + "/app:1.0.0"} {
+		s := serve(t, site{"/index.yaml": fmt.Appendf(nil, "entries: {app: [{version: 1.0.0, urls: [%q]}]}", address)})
+		with := secret(t, map[string]string{"username": "ann", "password": "secret-1"})
+		_, err := newFetcher(t, fetch.Config{}).Chart(t.Context(), chart(s.URL), with)
+		fails(t, err, fetch.ErrUnauthorized, true, "leads to "+elsewhere.Listener.Addr().String(), "name that server as the repository")
+	}
+}
+
 func TestRegistryDoesNotGetALoginByRedirecting(t *testing.T) {
 	// Whom a registry redirects to asks for a login, for a server of its own.
 	thief := serveTLS(t, nil)

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -69,7 +70,7 @@ func (f *Fetcher) classify(w wanted, err error) *Error {
 }
 
 func classifyTLS(w wanted, err error) *Error {
-	var alert tls.AlertError
+	var alert *net.OpError
 	var verification *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &verification):
@@ -85,7 +86,7 @@ func classifyTLS(w wanted, err error) *Error {
 			e.Mend, e.permanent = "renew the certificate of the server", false
 		}
 		return e
-	case errors.As(err, &alert):
+	case errors.As(err, &alert) && alert.Op == "remote error":
 		return permanent(ErrUnauthorized, w.mendLogin("tls.crt and tls.key"), "the server ended the TLS handshake (%s)", plain(w, alert))
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return permanent(ErrUntrusted, "offer it over TLS, or begin the address with http:// if it is a repository or a web server",

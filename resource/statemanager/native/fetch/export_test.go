@@ -2,7 +2,9 @@ package fetch
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
@@ -65,4 +67,9 @@ func Find(raw []byte, from v1alpha1.HelmChart, config Config) (string, error) {
 		return "", err
 	}
 	return u.String(), nil
+}
+
+// Share runs a call that others can share.
+func Share(ctx context.Context, call func(context.Context) (int, error)) (int, error) {
+	return (&flights[int]{}).do(ctx, "key", time.Minute, call)
 }

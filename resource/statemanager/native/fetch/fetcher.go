@@ -210,6 +210,11 @@ func (f *Fetcher) current(ctx context.Context, w wanted, update updateFunc) (rec
 		return old, nil
 	}
 	now, err := update(ctx, old)
+	var gone *goneError
+	if errors.As(err, &gone) {
+		// This call was the caller, of the call that gets the index.
+		err = gone.err
+	}
 	switch {
 	case err == nil:
 		now.Checked = time.Now()

@@ -2,13 +2,14 @@ package fetch
 
 import (
 	"context"
+	"fmt"
 	"runtime/debug"
 	"sync"
 	"time"
 )
 
 // flights lets callers that want the same thing at the same time share one call. Other than singleflight's, the call ends
-// when nobody waits for it any more, and a panic in it becomes an error of those who wait.
+// when nobody waits for it any more, and a panic in it is one of those who wait, and not the end of the process.
 type flights[T any] struct {
 	mu    sync.Mutex
 	calls map[string]*flight[T]
@@ -20,6 +21,8 @@ type flight[T any] struct {
 	waiting int
 	value   T
 	err     error
+	// panicked is the panic of the call, with its stack.
+	panicked string
 }
 
 // do runs call, or waits for one that is under way with the same key. The context of the call has the values of the first
@@ -41,6 +44,9 @@ func (f *flights[T]) do(ctx context.Context, key string, timeout time.Duration, 
 
 	select {
 	case <-c.done:
+		if c.panicked != "" {
+			panic(c.panicked)
+		}
 		return c.value, c.err
 	case <-ctx.Done():
 		f.leave(key, c)
@@ -58,7 +64,7 @@ func (e *goneError) Unwrap() error { return e.err }
 func (f *flights[T]) run(ctx context.Context, key string, c *flight[T], call func(context.Context) (T, error)) {
 	defer func() {
 		if r := recover(); r != nil {
-			c.err = permanent(ErrInvalid, "", "reading it panicked: %v\n%s", r, debug.Stack())
+			c.panicked = fmt.Sprintf("%v\n\n%s", r, debug.Stack())
 		}
 		f.mu.Lock()
 		if f.calls[key] == c {

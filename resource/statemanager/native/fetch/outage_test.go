@@ -113,6 +113,28 @@ func TestSlowServer(t *testing.T) {
 	}
 }
 
+func TestSlowIndex(t *testing.T) {
+	charts := repository(map[string][]byte{"app-1.0.0.tgz": chartOf(t, "app", "1.0.0")})
+	s := serve(t, charts)
+	folder := t.TempDir()
+	if _, err := newFetcher(t, fetch.Config{Folder: folder}).Chart(t.Context(), chart(s.URL), fetch.Credentials{}); err != nil {
+		t.Fatal(err)
+	}
+	gone := make(chan struct{}, 10)
+	s.become(trickle(gone))
+	impatient := fetch.Config{Trust: -1, Limits: fetch.Limits{Timeout: 50 * time.Millisecond}}
+	_, err := newFetcher(t, impatient).Chart(t.Context(), chart(s.URL), fetch.Credentials{})
+	fails(t, err, fetch.ErrUnavailable, false, "no complete answer within 50ms")
+
+	impatient.Folder = folder
+	if _, err := newFetcher(t, impatient).Chart(t.Context(), chart(s.URL), fetch.Credentials{}); err != nil {
+		t.Error("what is in the cache is not used:", err)
+	}
+	for range s.asked("GET") - 2 {
+		<-gone
+	}
+}
+
 func TestCallersShareOneFetch(t *testing.T) {
 	charts := repository(map[string][]byte{"app-1.0.0.tgz": chartOf(t, "app", "1.0.0")})
 	release := make(chan struct{})
@@ -216,4 +238,14 @@ func TestWhatIsInTheCacheIsUsedWhileNobodyAnswers(t *testing.T) {
 	if err := errors.Join(all()...); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestPanicIsThatOfTheCaller(t *testing.T) {
+	defer func() {
+		if r := fmt.Sprint(recover()); !strings.Contains(r, "broken") || !strings.Contains(r, "outage_test.go") {
+			t.Errorf("the caller panicked with %q: want the panic of the call, and its stack", r)
+		}
+	}()
+	_, err := fetch.Share(t.Context(), func(context.Context) (int, error) { panic("broken") })
+	t.Errorf("the caller got %v", err)
 }

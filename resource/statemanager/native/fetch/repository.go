@@ -40,8 +40,17 @@ func (f *Fetcher) repositoryChart(ctx context.Context, w wanted, address *url.UR
 	if err != nil {
 		return record{}, err
 	}
+	got, err := f.indexedChart(ctx, w, location, originOf(address), entry, old)
+	if originOf(location) != originOf(address) && err != nil && errors.Is(f.explain(w, err), ErrUnauthorized) {
+		err = permanent(ErrUnauthorized, "name that server as the repository, with a Secret for it",
+			"its index.yaml leads to %s, which wants credentials and does not get those of the repository", location.Host)
+	}
+	return got, err
+}
+
+// indexedChart gets a chart from where the index says that it is. The login is for the origin of the repository only.
+func (f *Fetcher) indexedChart(ctx context.Context, w wanted, location *url.URL, login origin, entry *indexed, old record) (record, error) {
 	if location.Scheme == "oci" {
-		// The registry is another server than the repository, so the credentials are not for it.
 		elsewhere := w
 		elsewhere.credentials = w.credentials.keyring()
 		return f.registryReference(ctx, elsewhere, location.Host+location.Path, chartLayers(elsewhere), old)
@@ -55,7 +64,6 @@ func (f *Fetcher) repositoryChart(ctx context.Context, w wanted, address *url.UR
 			return old, nil
 		}
 	}
-	login := originOf(address)
 	got, err := f.download(ctx, w, location, login, old)
 	if err != nil {
 		return record{}, err

@@ -36,7 +36,7 @@ func tiny(t *testing.T) *environment {
 	return &environment{
 		stopwatch: stopwatch{rounds: 2, progress: io.Discard},
 		sizes: sizes{
-			keys: 100, noops: 50, primaries: 20, workers: []int{2, 3}, changes: 5, cached: 30, entries: 40, roundTrip: time.Microsecond,
+			keys: 100, noops: 50, services: []int{10, 20}, primaries: 20, workers: []int{2, 3}, changes: 5, cached: 30, entries: 40, roundTrip: time.Microsecond,
 			stream: stream{keys: 10, rate: 500, warmUp: 100 * time.Millisecond, duration: 200 * time.Millisecond},
 		},
 		samples: map[string]series{},
@@ -49,6 +49,7 @@ func TestEveryRowMeasuresItsContenders(t *testing.T) {
 	want := map[string][]string{
 		"empty":                    {controllerRuntime, operatorKit},
 		"noop":                     {directly, throughQueue},
+		"serviceset":               {"10 services", "20 services"},
 		"coldstart with 2 workers": {bareLoop, controllerRuntime, operatorKit},
 		"coldstart with 3 workers": {bareLoop, controllerRuntime, operatorKit},
 		"cache":                    {controllerRuntime, operatorKit},

@@ -18,6 +18,8 @@
 //
 //   - empty: what a reconciliation costs that does nothing, from the queue through a worker.
 //   - noop: what a reconciliation costs of three CRUD resources that find everything in order.
+//   - serviceset: how long it takes to work out which services a cluster gets now, of 200, 2,000 and 10,000 services with five
+//     dependencies each. The ratio is that of 10,000 services to 200, of which there are as many more.
 //   - natscoldstart: how fast an operator creates an entry in a NATS bucket for each of 10,000 entries of another one, to a
 //     bare loop that reads them and does the same writes from as many goroutines, without looking at what it wrote. The
 //     server is in this process, with its store on disk, and takes its part of the processors. Once it answers a millisecond

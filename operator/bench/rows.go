@@ -16,6 +16,7 @@ func rows() []row {
 	return []row{
 		{"empty", emptyReconciliations},
 		{"noop", noopReconciliations},
+		{"serviceset", serviceSets},
 		{"natscoldstart", natsColdStarts},
 		{"natsstream", natsStreams},
 		{"shadow", besideShadows},
@@ -31,6 +32,8 @@ type sizes struct {
 	keys int
 	// noops is how many objects are reconciled by three CRUD resources that find everything in order.
 	noops int
+	// services is how many services a cluster has, from few to many; each is a multiple of the first.
+	services []int
 	// primaries is how many objects get a child, by each of these numbers of workers.
 	primaries int
 	workers   []int
@@ -49,6 +52,7 @@ func fullSizes() sizes {
 	return sizes{
 		keys:      200_000,
 		noops:     20_000,
+		services:  []int{200, 2_000, 10_000},
 		primaries: 2_000,
 		workers:   []int{10, 32},
 		entries:   10_000,

@@ -12,6 +12,8 @@ import (
 // cluster is all services of a cluster, each as its owner wants it, and how far each of them is.
 type cluster struct {
 	*graph
+	byKey   []int32  // the nodes in the order of their keys
+	rank    []int32  // where each is in byKey
 	owners  []*Owner // by precedence
 	nodes   []node
 	chains  *chains
@@ -52,6 +54,7 @@ func newCluster(owners []*Owner, known templates, objects map[string]*v1alpha1.S
 	for i := range c.nodes {
 		c.nodes[i].listing = &c.services[i]
 	}
+	c.byKey = make([]int32, 0, c.len())
 	allListed := true
 	for _, o := range owners {
 		allListed = c.place(o) && allListed
@@ -59,11 +62,29 @@ func newCluster(owners []*Owner, known templates, objects map[string]*v1alpha1.S
 	if !allListed {
 		c.leaving = newLeaving(c)
 	}
+	c.sort()
 	for i := range c.nodes {
 		c.resolve(&c.nodes[i])
 	}
 	c.settle()
 	return c
+}
+
+// sort orders the nodes by key. Those that place has found are mostly in order, because that is how we write ServiceSets.
+func (c *cluster) sort() {
+	for i := range c.nodes {
+		if c.nodes[i].holder == nil {
+			c.byKey = append(c.byKey, int32(i))
+		}
+	}
+	compare := func(a, b int32) int { return compareKeys(c.key(a), c.key(b)) }
+	if !slices.IsSortedFunc(c.byKey, compare) {
+		slices.SortFunc(c.byKey, compare)
+	}
+	c.rank = make([]int32, c.len())
+	for at, i := range c.byKey {
+		c.rank[i] = int32(at)
+	}
 }
 
 // place finds the services of an owner's ServiceSet. It tells whether somebody lists each of them.
@@ -72,33 +93,44 @@ func (c *cluster) place(o *Owner) (allListed bool) {
 		return true
 	}
 	allListed = true
-	next := int32(0)
-	for i := range o.Set.Spec.Services {
-		s := &o.Set.Spec.Services[i]
-		if at, ok := c.find(entryKey(s), next); ok {
-			c.nodes[at].place(o, s)
-			next = at + 1
-		} else {
-			allListed = false
-		}
-	}
-	next = 0
-	for i := range o.Set.Status.Services {
-		s := &o.Set.Status.Services[i]
-		at, ok := c.find(stateKey(s), next)
+	services, states := o.Set.Spec.Services, o.Set.Status.Services
+	for i := range services {
+		s := &services[i]
+		key := entryKey(s)
+		at, ok := c.index[key]
 		if !ok {
+			allListed = false
 			continue
 		}
-		next = at + 1
 		n := &c.nodes[at]
-		if n.holder == o {
-			n.state = s
+		if n.holder == nil {
+			c.byKey = append(c.byKey, at)
 		}
-		if n.owner == o || n.rest == nil {
-			n.rest = s
+		n.place(o, s)
+		if i < len(states) && stateKey(&states[i]) == key { // states are mostly reported in the order of the entries
+			n.report(o, &states[i])
+		}
+	}
+	for i := range states {
+		key := stateKey(&states[i])
+		if i < len(services) && entryKey(&services[i]) == key {
+			continue
+		}
+		if at, ok := c.index[key]; ok {
+			c.nodes[at].report(o, &states[i])
 		}
 	}
 	return allListed
+}
+
+// report notes what the status of o's ServiceSet says.
+func (n *node) report(o *Owner, s *v1alpha1.ServiceState) {
+	if n.holder == o {
+		n.state = s
+	}
+	if n.owner == o || n.rest == nil {
+		n.rest = s
+	}
 }
 
 // place notes that a service is in the ServiceSet of o.
@@ -180,15 +212,16 @@ func (n *node) arrived() bool {
 
 // unready adds the direct dependencies of a service that are not ready to a list, by key, and returns it.
 func (c *cluster) unready(i int32, list []client.ObjectKey) []client.ObjectKey {
-	before := len(list)
+	var few [16]int32
+	found := few[:0]
 	for _, d := range c.dependencies(i) {
 		if !c.ready[d] {
-			list = append(list, c.key(d))
+			found = append(found, c.rank[d])
 		}
 	}
-	added := list[before:]
-	if !slices.IsSortedFunc(added, compareKeys) {
-		slices.SortFunc(added, compareKeys)
+	slices.Sort(found)
+	for _, rank := range found {
+		list = append(list, c.key(c.byKey[rank]))
 	}
 	return list
 }

@@ -1,7 +1,6 @@
 package serviceset
 
 import (
-	"cmp"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,20 +14,19 @@ func (g *graph) cycles() []Cycle {
 	for i, c := range component {
 		members[c] = append(members[c], int32(i))
 	}
-	var groups [][]int32
+	var cycles []Cycle
 	for _, group := range members {
-		if len(group) > 1 || slices.Contains(g.dependencies(group[0]), group[0]) {
-			groups = append(groups, group)
+		if len(group) == 1 && !slices.Contains(g.dependencies(group[0]), group[0]) {
+			continue
 		}
-	}
-	slices.SortFunc(groups, func(a, b []int32) int { return cmp.Compare(a[0], b[0]) })
-	cycles := make([]Cycle, len(groups))
-	for i, group := range groups {
-		cycles[i].Path = g.path(group[0], component)
-		for _, n := range group {
-			cycles[i].Services = append(cycles[i].Services, g.key(n))
+		slices.SortFunc(group, func(a, b int32) int { return compareKeys(g.key(a), g.key(b)) })
+		cycle := Cycle{Path: g.path(group[0], component)}
+		for _, i := range group {
+			cycle.Services = append(cycle.Services, g.key(i))
 		}
+		cycles = append(cycles, cycle)
 	}
+	slices.SortFunc(cycles, func(a, b Cycle) int { return compareKeys(a.Services[0], b.Services[0]) })
 	return cycles
 }
 
@@ -38,7 +36,9 @@ func (g *graph) path(start int32, component []int32) []client.ObjectKey {
 	from := map[int32]int32{}
 	for queue := []int32{start}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
-		for _, n := range slices.Sorted(slices.Values(g.dependencies(at))) {
+		next := slices.Clone(g.dependencies(at))
+		slices.SortFunc(next, func(a, b int32) int { return compareKeys(g.key(a), g.key(b)) })
+		for _, n := range next {
 			if _, seen := from[n]; seen || component[n] != component[start] {
 				continue
 			}

@@ -1,15 +1,12 @@
 package serviceset
 
 import (
-	"slices"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
-// graph is services and what they depend on. Nodes are numbers, in the order of the keys of the services: whatever is listed
-// by number is listed by key.
+// graph is services and what they depend on. Nodes are numbers, in the order in which the services are listed.
 type graph struct {
 	services []listing
 	index    map[client.ObjectKey]int32
@@ -19,7 +16,7 @@ type graph struct {
 	edges  []int32
 	absent []AbsentDependency
 
-	sorted []int32 // what order has returned
+	layered []int32 // what order has returned
 }
 
 // listing is a service as somebody lists it.
@@ -39,24 +36,17 @@ func listings(list []listing, o *Owner) []listing {
 }
 
 // newGraph makes a graph of services, whose list it takes over. Of those with the same key, the first one counts.
-func newGraph(services []listing) *graph {
-	compare := func(a, b listing) int { return compareKeys(a.key, b.key) }
-	if !slices.IsSortedFunc(services, compare) {
-		slices.SortStableFunc(services, compare)
-	}
-	g := &graph{services: services[:0]}
+func newGraph(list []listing) *graph {
+	g := &graph{services: list[:0], index: make(map[client.ObjectKey]int32, len(list))}
 	edges := 0
-	for _, s := range services {
-		if last := g.len() - 1; last >= 0 && g.services[last].key == s.key {
-			g.services[last].double = g.services[last].double || g.services[last].owner == s.owner
+	for _, s := range list {
+		if i, ok := g.index[s.key]; ok {
+			g.services[i].double = g.services[i].double || g.services[i].owner == s.owner
 			continue
 		}
+		g.index[s.key] = int32(g.len())
 		g.services = append(g.services, s)
 		edges += len(s.service.DependsOn)
-	}
-	g.index = make(map[client.ObjectKey]int32, g.len())
-	for i := range g.services {
-		g.index[g.services[i].key] = int32(i)
 	}
 	g.connect(edges)
 	return g
@@ -85,23 +75,14 @@ func (g *graph) len() int { return len(g.services) }
 
 func (g *graph) key(i int32) client.ObjectKey { return g.services[i].key }
 
-// find returns the node of a key. It looks first where the key is expected: lists are mostly by key, as we write them.
-func (g *graph) find(key client.ObjectKey, expected int32) (int32, bool) {
-	if int(expected) < g.len() && g.services[expected].key == key {
-		return expected, true
-	}
-	i, ok := g.index[key]
-	return i, ok
-}
-
 // dependencies returns the nodes that a node depends on directly.
 func (g *graph) dependencies(i int32) []int32 { return g.edges[g.first[i]:g.first[i+1]] }
 
 // order returns the nodes so that each comes after all that it depends on. Nodes of a cycle, and what depends on them, are
 // left out. It is computed once.
 func (g *graph) order() []int32 {
-	if g.sorted != nil {
-		return g.sorted
+	if g.layered != nil {
+		return g.layered
 	}
 	dependents := g.reverse()
 	missing := make([]int32, g.len())
@@ -120,7 +101,7 @@ func (g *graph) order() []int32 {
 			}
 		}
 	}
-	g.sorted = order
+	g.layered = order
 	return order
 }
 

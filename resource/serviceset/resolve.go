@@ -1,6 +1,9 @@
 package serviceset
 
 import (
+	"cmp"
+	"slices"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -51,13 +54,15 @@ func (c *cluster) resolver(owner *Owner) (*resolver, error) {
 	}}
 	r.waits = make([]client.ObjectKey, 0, c.countUnready())
 	r.Removing = stillThere(owner.Set, c.index)
-	for i := range int32(own.len()) {
-		key := own.key(i)
+	for _, i := range c.byKey {
+		key := c.key(i)
+		if _, listed := own.index[key]; own != c.graph && !listed {
+			continue
+		}
 		for s := stored.before(key); s != nil; s = stored.before(key) {
 			r.unlisted(s)
 		}
-		at, _ := c.find(key, i)
-		r.listed(at, stored.at(key))
+		r.listed(i, stored.at(key))
 	}
 	for s := stored.next(); s != nil; s = stored.next() {
 		r.unlisted(s)
@@ -80,7 +85,9 @@ func (c *cluster) own(owner *Owner) (*graph, error) {
 
 // check returns what is wrong with dependencies, nil if nothing is.
 func (g *graph) check(set *v1alpha1.ServiceSet) error {
-	fault := &GraphError{Absent: g.absent}
+	fault := &GraphError{Absent: slices.SortedFunc(slices.Values(g.absent), func(a, b AbsentDependency) int {
+		return cmp.Or(compareKeys(a.Service, b.Service), compareKeys(a.DependsOn, b.DependsOn))
+	})}
 	if len(g.absent) > 0 && set != nil {
 		installed := make(map[client.ObjectKey]bool, len(set.Spec.Services))
 		for i := range set.Spec.Services {

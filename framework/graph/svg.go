@@ -137,9 +137,9 @@ func (p *svg) node(i int) {
 	for _, awaited := range p.indexes(n.WaitsFor) {
 		waits = append(waits, p.elementID(awaited))
 	}
-	p.printf(`<g class="node %s" id="%s" tabindex="0" role="img" aria-labelledby="%s-title %s-desc" data-waits="%s" transform="translate(%v %v)">`,
+	p.printf(`<g class="node %s" id="%s" tabindex="0" role="img" aria-labelledby="%s:title %s:desc" data-waits="%s" transform="translate(%v %v)">`,
 		string(state), id, id, id, strings.Join(waits, " "), p.x[i], p.y[i])
-	p.printf(`<title id="%s-title">%s</title><desc id="%s-desc">%s</desc>`, id, clean(n.Label), id, p.description(n))
+	p.printf(`<title id="%s:title">%s</title><desc id="%s:desc">%s</desc>`, id, clean(n.Label), id, p.description(n))
 	p.printf(`<rect class="card" width="%v" height="%v" rx="7"/><path class="stripe" d="M5 0A5 7 0 0 0 0 7V%vA5 7 0 0 0 5 %vZ"/>`,
 		p.nodeWidth, p.nodeHeight, p.nodeHeight-7, p.nodeHeight)
 	room := p.nodeWidth - textX - textEnd

@@ -147,6 +147,17 @@ func FuzzTextsAreNeverMarkup(f *testing.F) {
 	})
 }
 
+func TestIDsOfElementsAreDifferentWhateverThoseOfTheNodesAre(t *testing.T) {
+	g := &graph.Graph{}
+	for _, id := range []string{"a", "a-title", "a-desc", "a:title", "a.3atitle", "a b", "a.20b", "", "-", "edge-a", "node-a"} {
+		g.Nodes = append(g.Nodes, graph.Node{ID: id, DependsOn: []string{"a", "a:a", "-"}})
+	}
+	checkSVG(t, g)
+	if got := len(draw(t, g).nodes); got != len(g.Nodes) {
+		t.Errorf("%d nodes are drawn, want %d", got, len(g.Nodes))
+	}
+}
+
 func TestPictureSaysOfEachNodeAllThereIs(t *testing.T) {
 	p := draw(t, &graph.Graph{Nodes: []graph.Node{
 		{ID: "a", Label: "cert-manager", State: graph.Progressing, Versions: []string{"1.14.2", "1.15.0", "1.15.0"}, Group: "base"},

@@ -21,7 +21,7 @@ import (
 const (
 	maxGraphs     = 4
 	maxDrawnNodes = 500
-	maxDrawnEdges = 5000
+	maxDrawnEdges = 2000
 )
 
 // GraphList is what GET api/v1/graphs answers.

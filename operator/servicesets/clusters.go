@@ -67,7 +67,7 @@ func (c *clusters) own(ctx context.Context, cd *v1alpha1.ClusterDeployment) ([]s
 func newClusters(d *operator.Dependencies, config Config, s *sources, specs *specs) (*framework.Framework, error) {
 	c := &clusters{sources: s, config: config, planned: planned{d.PlanOnly}}
 	sets, err := servicesetresource.New(servicesetresource.Config[*v1alpha1.ClusterDeployment]{
-		Client: d.Client, Logger: d.Logger, Compute: c.operations,
+		Client: &echoing{d.Client, s}, Logger: d.Logger, Compute: c.operations,
 	})
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 	if err != nil {
 		return nil, err
 	}
-	status, err := newStatusResource(d, clusterAccess, func(ctx context.Context, cd *v1alpha1.ClusterDeployment) (*v1alpha1.ClusterDeploymentStatus, error) {
+	status, err := newStatusResource(d, s, clusterAccess, func(ctx context.Context, cd *v1alpha1.ClusterDeployment) (*v1alpha1.ClusterDeploymentStatus, error) {
 		state, err := c.memo.get(ctx)
 		if err != nil || cd.DeletionTimestamp != nil && len(state.operations) == 0 {
 			return nil, err
@@ -94,7 +94,7 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 		return nil, err
 	}
 	return d.NewFramework(framework.Config{
-		Source: s.clusters, ResourceRouter: router, Graphs: c.graphs, PlanReporter: newPlanReporter(d, clusterAccess),
+		Source: s.clusters, ResourceRouter: router, Graphs: c.graphs, PlanReporter: newPlanReporter(d, s, clusterAccess),
 		Watches: []framework.Watch{
 			{Source: s.sets, Map: clusterOfSet},
 			{Source: specs.services, Map: s.clustersOfServices},

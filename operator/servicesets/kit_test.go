@@ -84,6 +84,26 @@ type running struct {
 // start runs an operator until it is stopped, or the test ends.
 func (w *world) start() *running {
 	w.t.Helper()
+	return w.run(func(ctx context.Context, f *framework.Framework) error { return f.Run(ctx) })
+}
+
+// watch runs the sources of an operator alone, and waits for them.
+func (w *world) watch() *running {
+	w.t.Helper()
+	r := w.run(func(ctx context.Context, f *framework.Framework) error {
+		var sources sync.WaitGroup
+		defer sources.Wait()
+		for _, s := range f.Sources() {
+			sources.Go(func() { _ = s.Run(ctx) })
+		}
+		return nil
+	})
+	w.synced(r)
+	return r
+}
+
+func (w *world) run(run func(context.Context, *framework.Framework) error) *running {
+	w.t.Helper()
 	logger, err := logging.New(logging.Config{Writer: w.t.Output(), Format: logging.FormatText})
 	if err != nil {
 		w.t.Fatal(err)
@@ -107,7 +127,7 @@ func (w *world) start() *running {
 	var parts sync.WaitGroup
 	for _, f := range r.frameworks {
 		parts.Go(func() {
-			if err := f.Run(ctx); err != nil {
+			if err := run(ctx, f); err != nil {
 				w.t.Error(err)
 			}
 		})

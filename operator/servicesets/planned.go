@@ -26,7 +26,7 @@ func (p planned) keep(obj client.Object, conditions []metav1.Condition) []metav1
 }
 
 // newPlanReporter returns a reporter that says in the condition Planned what would be done. Writing the status is not counted.
-func newPlanReporter[O client.Object, S any](d *operator.Dependencies, a access[O, S]) framework.PlanReporter {
+func newPlanReporter[O client.Object, S any](d *operator.Dependencies, s *sources, a access[O, S]) framework.PlanReporter {
 	return func(ctx context.Context, obj any, p *plan.Plan) error {
 		o := obj.(O)
 		changed := o.DeepCopyObject().(O)
@@ -34,7 +34,7 @@ func newPlanReporter[O client.Object, S any](d *operator.Dependencies, a access[
 		if !meta.SetStatusCondition(conditions, plannedCondition(p, o.GetGeneration())) {
 			return nil
 		}
-		return writeStatus(ctx, d.Client, a, o, a.status(changed))
+		return writeStatus(ctx, d.Client, s, a, o, a.status(changed))
 	}
 }
 

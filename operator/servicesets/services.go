@@ -154,7 +154,7 @@ func (s *services) operations(ctx context.Context, _ *v1alpha1.MultiClusterServi
 func newServices(d *operator.Dependencies, config Config, src *sources, specs *specs) (*framework.Framework, error) {
 	s := &services{sources: src, config: config, planned: planned{d.PlanOnly}, live: d.Client}
 	sets, err := servicesetresource.New(servicesetresource.Config[*v1alpha1.MultiClusterService]{
-		Client: d.Client, Logger: d.Logger, Compute: s.operations,
+		Client: &echoing{d.Client, src}, Logger: d.Logger, Compute: s.operations,
 	})
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 	if err != nil {
 		return nil, err
 	}
-	status, err := newStatusResource(d, serviceAccess, func(ctx context.Context, mcs *v1alpha1.MultiClusterService) (*v1alpha1.MultiClusterServiceStatus, error) {
+	status, err := newStatusResource(d, src, serviceAccess, func(ctx context.Context, mcs *v1alpha1.MultiClusterService) (*v1alpha1.MultiClusterServiceStatus, error) {
 		state, err := s.memo.get(ctx)
 		if err != nil || mcs.DeletionTimestamp != nil && len(state.operations) == 0 {
 			return nil, err
@@ -181,7 +181,7 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 		return nil, err
 	}
 	return d.NewFramework(framework.Config{
-		Source: src.services, ResourceRouter: router, Graphs: s.graphs, PlanReporter: newPlanReporter(d, serviceAccess),
+		Source: src.services, ResourceRouter: router, Graphs: s.graphs, PlanReporter: newPlanReporter(d, src, serviceAccess),
 		Watches: []framework.Watch{
 			{Source: src.sets, Map: src.servicesOfSet},
 			{Source: summariesOf(src.clusters), Map: src.servicesOfCluster},

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
@@ -232,4 +233,46 @@ func TestServiceSetsOfAClusterThatIsGoneGoToo(t *testing.T) {
 	w.start()
 	w.wantGone(&v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.setName(one, mcs).Name}})
 	w.wants(mcs, "Ready=True Deployed: no cluster is selected")
+}
+
+func TestAClusterThatIsBehindCountsAsNotReady(t *testing.T) {
+	w := newWorld(t)
+	w.templates("m-1-0-0", "n-1-0-0")
+	w.start()
+	mcs, one := w.multi("base", "gold", service("m=m-1-0-0")), cluster("one", "gold")
+	w.create(mcs, one)
+	w.report(w.setName(one, mcs), v1alpha1.ServiceStateDeployed, "m")
+	w.wants(mcs, "Ready=True")
+	change(w, one, func(cd *v1alpha1.ClusterDeployment) {
+		cd.Annotations = map[string]string{framework.PausedAnnotation: "true"}
+	})
+	change(w, mcs, func(mcs *v1alpha1.MultiClusterService) {
+		mcs.Spec.ServiceSpec.Services = append(mcs.Spec.ServiceSpec.Services, service("n=n-1-0-0"))
+	})
+	w.wants(mcs, "Ready=False NotReconciled: the cluster has not taken note of the last change yet (on "+w.namespace+"/one)", "Progressing=True")
+	w.wantClusters(mcs, "one 1/2")
+	change(w, one, func(cd *v1alpha1.ClusterDeployment) { cd.Annotations = nil })
+	w.report(w.setName(one, mcs), v1alpha1.ServiceStateDeployed, "n")
+	w.wants(mcs, "Ready=True")
+}
+
+func TestTheSystemNamespaceIsSeenBesideLimits(t *testing.T) {
+	w := newWorld(t)
+	w.system = w.kube.Namespace(t)
+	template := templateOf("m-1-0-0")
+	template.Namespace = w.system
+	w.create(template)
+	w.start()
+	mcs := w.multi("base", "gold", service("m=m-1-0-0"))
+	mcs.Spec.ServiceSpec.Provider.SelfManagement = true
+	elsewhere := cluster("elsewhere", "gold")
+	elsewhere.Namespace = w.system
+	w.create(mcs, elsewhere)
+	w.report(w.setName(nil, mcs), v1alpha1.ServiceStateDeployed, "m")
+	w.wants(mcs, "Ready=True Deployed: all services are deployed on 1 cluster")
+	if err := w.user.Delete(t.Context(), mcs); err != nil {
+		t.Fatal(err)
+	}
+	w.takeAway(w.setName(nil, mcs))
+	w.wantGone(mcs)
 }

@@ -1,6 +1,8 @@
 package servicesets
 
 import (
+	"fmt"
+
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator"
 )
@@ -27,7 +29,7 @@ func New(d *operator.Dependencies, config Config) ([]*framework.Framework, error
 		return nil, err
 	}
 	if err := d.Registry.Register(newCollector(s)); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("register the metrics of service sets (New is called once for each Dependencies): %w", err)
 	}
 	return []*framework.Framework{clusters, services}, nil
 }

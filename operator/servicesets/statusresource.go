@@ -81,16 +81,17 @@ func text(s string) any {
 type statusResource[O client.Object, S any] struct {
 	access[O, S]
 	client   client.Client
+	sources  *sources
 	recorder framework.EventRecorder
 	// compute returns the status, or nil for one that stays as it is. Conditions of the same status keep their times.
 	compute func(ctx context.Context, obj O) (*S, error)
 }
 
 func newStatusResource[O client.Object, S any](
-	d *operator.Dependencies, a access[O, S], compute func(ctx context.Context, obj O) (*S, error),
+	d *operator.Dependencies, s *sources, a access[O, S], compute func(ctx context.Context, obj O) (*S, error),
 ) (framework.Resource, error) {
 	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, statusChange[S]]{
-		Logger: d.Logger, Ops: &statusResource[O, S]{a, d.Client, d.Recorder, compute},
+		Logger: d.Logger, Ops: &statusResource[O, S]{a, d.Client, s, d.Recorder, compute},
 	})
 }
 
@@ -140,7 +141,7 @@ func (r *statusResource[O, S]) ApplyUpdateChange(ctx context.Context, obj O, cha
 	after := change.after
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		before := *r.conditions(r.status(obj))
-		err := writeStatus(ctx, r.client, r.access, obj, after)
+		err := writeStatus(ctx, r.client, r.sources, r.access, obj, after)
 		if err == nil {
 			r.tell(obj, before, *r.conditions(after))
 			return nil
@@ -175,12 +176,13 @@ func (r *statusResource[O, S]) ApplyDeleteChange(context.Context, O, statusChang
 }
 
 // writeStatus writes a status over that of an object, provided that it is the newest one.
-func writeStatus[O client.Object, S any](ctx context.Context, c client.Client, a access[O, S], obj O, status *S) error {
+func writeStatus[O client.Object, S any](ctx context.Context, c client.Client, s *sources, a access[O, S], obj O, status *S) error {
 	changed := obj.DeepCopyObject().(O)
 	*a.status(changed) = *status
 	patch := client.MergeFromWithOptions(obj, client.MergeFromWithOptimisticLock{})
 	if err := c.Status().Patch(ctx, changed, patch); err != nil {
 		return fmt.Errorf("write the status of %s %s: %w", a.kind, client.ObjectKeyFromObject(obj), err)
 	}
+	s.awaitEcho(ctx, changed)
 	return nil
 }

@@ -203,3 +203,36 @@ func TestWhatIsOnlyPlannedStandsInACondition(t *testing.T) {
 	})
 	w.wants(one, "Planned=True ChangesPlanned")
 }
+
+func TestAPlanSaysAllThatApplyingItWrites(t *testing.T) {
+	w := newWorld(t)
+	w.templates("a-1-0-0", "m-1-0-0")
+	one, mcs := cluster("one", "gold", service("a=a-1-0-0")), w.multi("base", "gold", service("m=m-1-0-0"))
+	w.create(one, mcs)
+	r := w.watch()
+	key := client.ObjectKeyFromObject(one)
+	p, err := r.frameworks[0].Plan(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []string
+	for _, resource := range p.Resources {
+		for _, c := range resource.Changes {
+			objects = append(objects, fmt.Sprintf("%s %s", c.Action, c.Object.Kind))
+		}
+	}
+	slices.Sort(objects)
+	want := []string{"create ServiceSet", "update ClusterDeployment"}
+	if diff := cmp.Diff(want, slices.Compact(slices.DeleteFunc(objects, func(o string) bool { return strings.HasSuffix(o, " service") }))); diff != "" {
+		t.Errorf("the plan differs (-want +got):\n%s", diff)
+	}
+	if err := r.frameworks[0].ApplyPlan(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	w.wants(one, "Ready=False InFlight: a 1.0.0 is on its way")
+	for _, name := range []client.ObjectKey{w.setName(one, nil), w.setName(one, mcs)} {
+		if err := w.user.Get(t.Context(), name, &v1alpha1.ServiceSet{}); err != nil {
+			t.Error(err)
+		}
+	}
+}

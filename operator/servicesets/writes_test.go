@@ -202,6 +202,7 @@ func TestAStatusThatSomebodyElseChangedIsWrittenAtOnce(t *testing.T) {
 	one := cluster("one", "gold", service("a=a-1-0-0"))
 	w.create(one)
 	w.wants(one, "Ready=False InFlight")
+	r.settle(t)
 	if hits := conflicts.Hits(); hits != 2 {
 		t.Errorf("there were %d conflicts", hits)
 	}
@@ -232,6 +233,39 @@ func TestConditionsOfOthersStayAndOursKeepTheirTimes(t *testing.T) {
 		c := meta.FindStatusCondition(one.Status.Conditions, conditionType)
 		if c == nil || c.LastTransitionTime.Equal(&long) != keeps {
 			t.Errorf("%s is %+v", conditionType, c)
+		}
+	}
+}
+
+// What was just written is known to the next reconciliation, although that follows at once.
+func TestNoReconciliationComesBeforeItsEcho(t *testing.T) {
+	w := newWorld(t)
+	w.templates("a-1-0-0", "m-1-0-0")
+	r := w.start()
+	mcs := w.multi("base", "gold", service("m=m-1-0-0"))
+	mcs.Spec.ServiceSpec.Provider.SelfManagement = true
+	w.create(mcs)
+	for i := range 20 {
+		w.create(cluster(fmt.Sprintf("c%02d", i), "gold", service("a=a-1-0-0")))
+	}
+	operatortest.Eventually(t, "all clusters have both service sets", func() error {
+		list := &v1alpha1.ServiceSetList{}
+		if err := w.user.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil || len(list.Items) != 41 {
+			return fmt.Errorf("%d service sets, %w", len(list.Items), err)
+		}
+		return nil
+	})
+	r.settle(t)
+	for _, name := range []string{"operatorkit_framework_conflicts_total", "operatorkit_framework_errors_total"} {
+		for _, m := range w.gather(r, name) {
+			if count := m.GetCounter().GetValue(); count != 0 {
+				t.Errorf("%s is %g", name, count)
+			}
+		}
+	}
+	for _, write := range w.faults.Writes() {
+		if write.Status >= 400 {
+			t.Errorf("%s was refused with %d", write, write.Status)
 		}
 	}
 }

@@ -13,8 +13,9 @@
 //	}
 //	return serviceset.NewProcessor(c).CreateOrUpdateServiceSet(ctx, operation.Operation, operation.ServiceSet)
 //
-// It asks again after each change of a service, of a template, of a chain and of a state. [Resolve] is the logic without the
-// reading, for those who have everything at hand.
+// It asks again after each change of a service, of a template, of a chain and of a state. [ComputeClusterOperations] answers for
+// all owners of a cluster at once, those included that leave. [Resolve] is the logic without the reading, for those who have
+// everything at hand.
 //
 // # Rules
 //
@@ -29,10 +30,17 @@
 //   - No way. The entry keeps its version, new values go through, and the decision says what is out of reach and why.
 //   - Failures. A service that failed takes new values, may go back to what it last had Deployed, and goes on when something
 //     else is desired than when the step was taken. A step that failed is not skipped.
-//   - Removal. A service that is not desired any more goes after all that depends on it.
+//   - Removal. A service that is not desired any more goes after all that depends on it, in whichever ServiceSet that is.
 //   - Disabled. A service is kept as it is.
-//   - Several owners. The one with the highest priority gets a service, then the oldest, then by name. The others keep it until that
-//     one has it in its set.
+//   - Several owners. The one with the highest priority gets a service, then the oldest, then by name.
+//   - Handover. The new owner's set gets a service as it is in the old one's, even if the new owner waits, has it disabled or can't
+//     have its way. Then the old one's loses it, and only after that it changes. So it is never in no set, and two sets never
+//     ask for different versions. The new owner waits for the old one to let go: as long as that has a fault, nothing changes.
+//   - Withdrawal. An owner that lists nothing, does not select the cluster any more, is being deleted or is gone gives up what it
+//     has by the same two rules: what another owner lists is handed over, the rest is removed in order. Then its set is empty,
+//     and is deleted. This needs neither its provider nor its templates. A service that its new owner can't take into its set,
+//     because of a *GraphError or for want of a provider, stays with the old one until that is mended. When a cluster is being
+//     deleted, all its sets are deleted at once.
 //   - Faults. What is wrong with one service blocks it and those that depend on it; the rest goes on. Only dependencies that are absent
 //     or go in circles stop everything.
 //

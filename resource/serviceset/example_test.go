@@ -1,6 +1,7 @@
 package serviceset_test
 
 import (
+	"context"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,6 +64,61 @@ func ExampleResolve() {
 	// default/cert-manager 1.14.2 → 1.15.0 (step 1 of 3 to 1.17.1)
 	// default/kof-storage waits for default/cert-manager
 	// cert-manager cert-manager-1.15.0
+}
+
+// platformOf returns a reader of objects, in place of a client or an informer.Reader, with what they name.
+func platformOf(objects ...client.Object) client.Reader {
+	objects = append(objects, &v1alpha1.StateManagementProvider{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.DefaultStateManagementProvider}})
+	for name, version := range map[string]string{"cert-manager": "1.17.1", "ingress": "4.12.0"} {
+		objects = append(objects, &v1alpha1.ServiceTemplate{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: name + "-" + version},
+			Spec:       v1alpha1.ServiceTemplateSpec{Version: version},
+		})
+	}
+	return &scene{objects: objects}
+}
+
+// The cluster prod has a service of its own, and gets one from a MultiClusterService. Another MultiClusterService has gone, and
+// has left two services behind: the one that depends on the other goes first.
+func ExampleComputeClusterOperations() {
+	c := platformOf(
+		&v1alpha1.MultiClusterService{
+			ObjectMeta: metav1.ObjectMeta{Name: "base"},
+			Spec: v1alpha1.MultiClusterServiceSpec{
+				ClusterSelector: &metav1.LabelSelector{},
+				ServiceSpec:     v1alpha1.ServiceSpec{Services: []v1alpha1.Service{{Name: "cert-manager", Template: "cert-manager-1.17.1"}}},
+			},
+		},
+		&v1alpha1.ServiceSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "prod.old", Labels: map[string]string{v1alpha1.ClusterLabel: "prod"}},
+			Spec: v1alpha1.ServiceSetSpec{Cluster: "prod", MultiClusterService: "old", Services: []v1alpha1.ServiceWithValues{
+				{Name: "database", Template: "database-4.0.0"},
+				{Name: "web", Template: "web-2.0.0", DependsOn: []v1alpha1.ServiceDependsOn{{Name: "database"}}},
+			}},
+		},
+	)
+	cd := &v1alpha1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "prod"}}
+	cd.Spec.ServiceSpec.Services = []v1alpha1.Service{{Name: "ingress", Template: "ingress-4.12.0"}}
+
+	operations, err := serviceset.ComputeClusterOperations(context.Background(), c, "system", cd)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, o := range operations {
+		fmt.Println(o.Owner.Kind, o.Owner.Key.Name, o.Operation.Operation)
+		for i := range o.Operation.Resolution.Decisions {
+			fmt.Println(" ", &o.Operation.Resolution.Decisions[i])
+		}
+	}
+	// Output:
+	// MultiClusterService base create
+	//   default/cert-manager is installed in version 1.17.1
+	// MultiClusterService old update
+	//   default/database is removed after default/web
+	//   default/web is removed
+	// ClusterDeployment prod create
+	//   default/ingress is installed in version 4.12.0
 }
 
 // What contradicts itself is an error that names every culprit.

@@ -178,6 +178,24 @@ func TestOneOfSeveralOwnersGetsAService(t *testing.T) {
 			why:  "InFlight: a is taken over from MultiClusterService gone as it is",
 		},
 		{
+			name: "what another owner is about to remove goes on from where it runs",
+			world: world{
+				desired: "a: a-3.0.0 chain=a", chains: "a: a-1.0.0>a-2.0.0>a-3.0.0",
+				others: []other{{name: "gone", removing: "a:", states: "a: Deployed a-1.0.0@1.0.0"}},
+			},
+			want: "a: a-2.0.0@2.0.0 to=a-3.0.0@3.0.0",
+			why:  "Stepping: a 1.0.0 → 2.0.0 (step 1 of 2 to 3.0.0)",
+		},
+		{
+			name: "what is on its way out is installed again",
+			world: world{
+				desired: "a: a-3.0.0 chain=a", chains: "a: a-1.0.0>a-2.0.0>a-3.0.0",
+				others: []other{{name: "gone", removing: "a:", states: "a: Deleting a-1.0.0@1.0.0"}},
+			},
+			want: "a: a-3.0.0@3.0.0",
+			why:  "Stepping: a is installed in version 3.0.0",
+		},
+		{
 			name: "a service is not let go for a set that is being deleted",
 			world: world{
 				desired: "a: a-1.0.0", stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0",

@@ -51,8 +51,7 @@ type Cluster struct {
 	version  *version.Info
 	identity string
 	users    map[Key]struct{}
-	// epoch changes whenever somebody joins.
-	epoch   int
+	// leaving drops the cluster if nobody joins before.
 	leaving *time.Timer
 	watched map[watchKey]*watched
 	// closed is why the cluster is no more.

@@ -161,10 +161,10 @@ func (c *Clusters) drop(cluster *Cluster, cause error) {
 	cluster.close(cause)
 }
 
-// dropIdle drops a cluster that nobody has joined since it became idle.
-func (c *Clusters) dropIdle(cluster *Cluster, epoch int) {
+// dropIdle drops a cluster unless somebody has joined it at the last moment.
+func (c *Clusters) dropIdle(cluster *Cluster) {
 	c.mu.Lock()
-	if c.active[cluster.key] != cluster || !cluster.idle(epoch) {
+	if c.active[cluster.key] != cluster || !cluster.idle() {
 		c.mu.Unlock()
 		return
 	}

@@ -17,7 +17,6 @@ func (c *Cluster) start() {
 func (c *Cluster) join(user Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.epoch++
 	if c.leaving != nil {
 		c.leaving.Stop()
 	}
@@ -39,16 +38,15 @@ func (c *Cluster) leave(user Key) {
 	delete(c.users, user)
 	c.clusters.notices.left(user)
 	if len(c.users) == 0 && c.closed == nil {
-		epoch := c.epoch
-		c.leaving = time.AfterFunc(c.clusters.config.IdleTimeout, func() { c.clusters.dropIdle(c, epoch) })
+		c.leaving = time.AfterFunc(c.clusters.config.IdleTimeout, func() { c.clusters.dropIdle(c) })
 	}
 }
 
-// idle tells whether nobody has joined since the epoch, and everybody has left.
-func (c *Cluster) idle(epoch int) bool {
+// idle tells whether everybody has left.
+func (c *Cluster) idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.epoch == epoch && len(c.users) == 0
+	return len(c.users) == 0
 }
 
 // close ends everything. The goroutines end soon after.

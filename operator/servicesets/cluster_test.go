@@ -69,7 +69,7 @@ func TestWhatAClusterHasWrongIsSaidBeforeAnythingIsWritten(t *testing.T) {
 func TestAClusterGoesOnWhenWhatItLackedAppears(t *testing.T) {
 	w := newWorld(t)
 	w.templates("a-1-0-0")
-	w.start()
+	r := w.start()
 	cd := cluster("prod", "gold", service("a=a-1-0-0"), service("b=b-1-0-0", "a"))
 	cd.Spec.ServiceSpec.Provider.Name = "later-" + w.namespace
 	w.create(cd)
@@ -86,6 +86,8 @@ func TestAClusterGoesOnWhenWhatItLackedAppears(t *testing.T) {
 	}()
 	w.wants(cd, "Blocked=True TemplateMissing: b: ServiceTemplate b-1-0-0 does not exist: create it", "Progressing=True InFlight: a 1.0.0 is on its way")
 	w.report(w.setName(cd, nil), v1alpha1.ServiceStateDeployed, "a")
+	w.wants(cd, "Progressing=False TemplateMissing")
+	r.settle(t)
 	w.templates("b-1-0-0")
 	w.report(w.setName(cd, nil), v1alpha1.ServiceStateDeployed, "b")
 	w.wants(cd, "Ready=True")

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,6 +38,8 @@ type world struct {
 	kube      *operatortest.Instance
 	namespace string
 	scheme    *runtime.Scheme
+	// as is whom operators are for the API server.
+	as rest.ImpersonationConfig
 	// plan makes operators that only plan.
 	plan bool
 	// system is the namespace of the services of the management cluster, the world's own by default.
@@ -109,8 +112,10 @@ func (w *world) run(run func(context.Context, *framework.Framework) error) *runn
 		w.t.Fatal(err)
 	}
 	r := &running{}
+	restConfig := w.faults.Wrap(w.kube.RESTConfig())
+	restConfig.Impersonate = w.as
 	r.deps, err = operator.NewDependencies(operator.DependenciesConfig{
-		Name: "servicesets", RESTConfig: w.faults.Wrap(w.kube.RESTConfig()), Scheme: w.scheme, Logger: logger,
+		Name: "servicesets", RESTConfig: restConfig, Scheme: w.scheme, Logger: logger,
 		Namespaces: []string{w.namespace}, PlanOnly: w.plan,
 	})
 	if err != nil {

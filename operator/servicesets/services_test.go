@@ -276,3 +276,14 @@ func TestTheSystemNamespaceIsSeenBesideLimits(t *testing.T) {
 	w.takeAway(w.setName(nil, mcs))
 	w.wantGone(mcs)
 }
+
+func TestWithoutServicesAllIsWell(t *testing.T) {
+	w := newWorld(t)
+	w.start()
+	mcs, one := w.multi("base", "gold"), cluster("one", "gold")
+	mcs.Spec.ServiceSpec.Provider.SelfManagement = true
+	w.create(mcs, one)
+	w.wants(mcs, "Ready=True", "Progressing=False", "Blocked=False")
+	w.wantClusters(mcs, "0/0", "one 0/0")
+	w.wants(one, "Ready=True")
+}

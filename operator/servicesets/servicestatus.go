@@ -36,9 +36,12 @@ func (s *services) places(ctx context.Context, mcs *v1alpha1.MultiClusterService
 		return nil, err
 	}
 	var places []place
-	if state.management != nil {
+	switch {
+	case state.management != nil:
 		summary := state.management.summary(mcs.Generation)
 		places = append(places, placeOf("", "", selfManaged(mcs), &summary))
+	case selfManaged(mcs) && mcs.DeletionTimestamp == nil:
+		places = append(places, placeOf("", "", true, nothingDesired(s.managementKey(mcs).Name)))
 	}
 	for i := range clusters {
 		cd := &clusters[i]
@@ -47,8 +50,12 @@ func (s *services) places(ctx context.Context, mcs *v1alpha1.MultiClusterService
 		if !selected && summary == nil {
 			continue
 		}
-		if selected && (summary == nil || summary.ObservedGeneration != mcs.Generation) {
-			summary = notReconciled(mcs, summary, serviceset.ObjectKey(s.config.SystemNamespace, cd, mcs).Name)
+		name := serviceset.ObjectKey(s.config.SystemNamespace, cd, mcs).Name
+		switch {
+		case selected && summary == nil && len(mcs.Spec.ServiceSpec.Services) == 0:
+			summary = nothingDesired(name)
+		case selected && (summary == nil || summary.ObservedGeneration != mcs.Generation):
+			summary = notReconciled(mcs, summary, name)
 		}
 		places = append(places, placeOf(cd.Namespace, cd.Name, selected, summary))
 	}
@@ -56,6 +63,11 @@ func (s *services) places(ctx context.Context, mcs *v1alpha1.MultiClusterService
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return places, nil
+}
+
+// nothingDesired sums up a cluster that has no ServiceSet because there are no services.
+func nothingDesired(name string) *v1alpha1.ServiceSetSummary {
+	return &v1alpha1.ServiceSetSummary{Name: name, Reason: v1alpha1.ReasonDeployed}
 }
 
 // notReconciled sums up a cluster that does not know the MultiClusterService as it is now.

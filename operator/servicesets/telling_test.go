@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
@@ -66,15 +67,17 @@ func TestEventsTellWhatBlocksAndWhenAllIsReady(t *testing.T) {
 	w.wantEvents(one, absent)
 
 	change(w, one, func(cd *v1alpha1.ClusterDeployment) {
-		cd.Spec.ServiceSpec.Services = []v1alpha1.Service{service("a=a-1-0-0", "c"), service("c=c-1")}
+		cd.Spec.ServiceSpec.Services = []v1alpha1.Service{service("a=a-1-0-0"), service("c=c-1")}
 	})
 	missing := "1 Warning TemplateMissing: c: ServiceTemplate c-1 does not exist: create it"
 	w.wantEvents(one, absent, missing)
+	// The status changes, and what blocks does not.
+	w.report(w.setName(one, nil), v1alpha1.ServiceStateDeployed, "a")
+	w.wants(one, "Progressing=False TemplateMissing", "Blocked=True TemplateMissing")
 
 	change(w, one, func(cd *v1alpha1.ClusterDeployment) {
 		cd.Spec.ServiceSpec.Services = []v1alpha1.Service{service("a=a-1-0-0")}
 	})
-	w.report(w.setName(one, nil), v1alpha1.ServiceStateDeployed, "a")
 	w.wantEvents(one, "1 Normal Ready: the service is deployed", absent, missing)
 }
 
@@ -183,6 +186,17 @@ func TestWhatIsOnlyPlannedStandsInACondition(t *testing.T) {
 	r.reconcileAll(t)
 	if writes := w.faults.Writes()[before:]; len(writes) > 0 {
 		t.Errorf("planning again wrote %v", writes)
+	}
+	p, err := r.frameworks[0].Plan(t.Context(), client.ObjectKeyFromObject(one))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, resource := range p.Resources {
+		for _, c := range resource.Changes {
+			if slices.ContainsFunc(c.Fields, func(f plan.FieldChange) bool { return strings.Contains(f.Path, v1alpha1.ConditionPlanned) }) {
+				t.Errorf("the plan is about itself: %v", c)
+			}
+		}
 	}
 	r.stop()
 

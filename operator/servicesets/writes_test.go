@@ -2,6 +2,7 @@ package servicesets_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -195,16 +196,28 @@ func (r *running) reconciliations(t *testing.T) uint64 {
 func TestAStatusThatSomebodyElseChangedIsWrittenAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.templates("a-1-0-0")
-	conflicts := w.faults.On(func(r operatortest.Request) bool {
+	released := make(chan struct{})
+	held := w.faults.On(func(r operatortest.Request) bool {
 		return r.Verb == "patch" && r.Subresource == "status" && r.Namespace == w.namespace
-	}, operatortest.Conflict()).Times(2)
+	}, operatortest.DelayUntil(released)).Times(1)
 	r := w.start()
 	one := cluster("one", "gold", service("a=a-1-0-0"))
 	w.create(one)
+	operatortest.Eventually(t, "the status is on its way", func() bool { return held.Hits() == 1 })
+	change(w, one, func(cd *v1alpha1.ClusterDeployment) {
+		cd.Annotations = map[string]string{"example.com/changed": "true"}
+	})
+	close(released)
 	w.wants(one, "Ready=False InFlight")
 	r.settle(t)
-	if hits := conflicts.Hits(); hits != 2 {
-		t.Errorf("there were %d conflicts", hits)
+	conflicts := 0
+	for _, write := range w.faults.Writes() {
+		if write.Status == http.StatusConflict {
+			conflicts++
+		}
+	}
+	if conflicts != 1 {
+		t.Errorf("the API server refused %d writes", conflicts)
 	}
 	for _, m := range w.gather(r, "operatorkit_framework_conflicts_total") {
 		if count := m.GetCounter().GetValue(); count != 0 {
@@ -264,7 +277,7 @@ func TestNoReconciliationComesBeforeItsEcho(t *testing.T) {
 		}
 	}
 	for _, write := range w.faults.Writes() {
-		if write.Status >= 400 {
+		if write.Status >= http.StatusBadRequest {
 			t.Errorf("%s was refused with %d", write, write.Status)
 		}
 	}

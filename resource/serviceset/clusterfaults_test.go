@@ -65,14 +65,17 @@ func TestWhatIsWrongWithOneOwnerLeavesTheOthersAlone(t *testing.T) {
 				"delete it, or wait until it is gone",
 		},
 		{
-			"a second set of the same owner: the one with the right name counts, and what runs does not change",
+			"more than one set of the same owner: the one with the right name counts, and what runs does not change",
 			func(s *scene) {
 				s.cluster("b: b-1.0.0 values=new")
 				s.multi("base", 200, "a: a-1.0.0")
 				s.set(nil, "b: b-1.0.0@1.0.0", "", "b: Deployed").Name = "hand-made"
 				s.set(nil, "b: b-1.0.0@1.0.0", "", "b: Deployed")
+				s.set(nil, "b: b-1.0.0@1.0.0", "", "b: Deployed").Name = "last"
 			},
 			other + "set hand-made hand-made error: ServiceSet platform/hand-made is a second one of ClusterDeployment platform/prod on the same cluster, " +
+				"beside ServiceSet prod: delete it\n" +
+				"set last last error: ServiceSet platform/last is a second one of ClusterDeployment platform/prod on the same cluster, " +
 				"beside ServiceSet prod: delete it\ncd prod prod none: [b: b-1.0.0@1.0.0]",
 		},
 		{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -50,11 +51,22 @@ func (e *UnreachableError) Error() string {
 	if !e.NextTry.IsZero() {
 		next = ", next try at " + e.NextTry.UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("%s: %s since %s%s: %s", describe(e.Cluster), e.State, e.Since.UTC().Format(time.RFC3339), next, brief(e.Cause))
+	return fmt.Sprintf("%s: %s since %s%s: %s",
+		describe(e.Cluster), e.State, e.Since.UTC().Format(time.RFC3339), next, notTransient.Replace(brief(e.Cause)))
 }
 
-// Unwrap returns the cause and ErrUnreachable.
-func (e *UnreachableError) Unwrap() []error { return []error{ErrUnreachable, e.Cause} }
+// Unwrap returns ErrUnreachable. The cause is not in the chain, because client-go repeats requests ten times, a second apart,
+// when it finds certain errors of connections there.
+func (e *UnreachableError) Unwrap() error { return ErrUnreachable }
+
+// notTransient rewords what makes client-go repeat a request if it stands in the text of its error: see IsProbableEOF and
+// IsHTTP2ConnectionLost in k8s.io/apimachinery/pkg/util/net.
+var notTransient = strings.NewReplacer(
+	"connection reset by peer", "connection was reset by peer",
+	"use of closed network connection", "connection is closed",
+	"http2: client connection lost", "http2: connection lost",
+	"http2: server sent GOAWAY and closed the connection", "http2: server sent GOAWAY",
+)
 
 // timeoutError is a request that took too long. It is a net.Error, which client-go and others recognise.
 type timeoutError struct{ after time.Duration }

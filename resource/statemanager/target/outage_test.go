@@ -12,6 +12,26 @@ import (
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 )
 
+// refused returns how many requests were not sent because a cluster was known to be unreachable.
+func (w *world) refused() float64 {
+	w.t.Helper()
+	families, err := w.registry.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != "operatorkit_target_requests_total" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			if m.GetLabel()[0].GetValue() == "refused" {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}
+
 // TestOneOfThreeClustersIsKilledAndComesBack kills the control plane of one target cluster under its watch and its requests.
 func TestOneOfThreeClustersIsKilledAndComesBack(t *testing.T) {
 	w := newWorld(t, nil)
@@ -67,6 +87,9 @@ func TestOneOfThreeClustersIsKilledAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.told("the return is told", func(n target.Notice) bool { return n.Cluster == far.Key() && n.State == target.Connected })
+	if got := w.refused(); got != requests {
+		t.Errorf("%v requests were refused, want the %d of this test: watches wait without asking", got, requests)
+	}
 	if err := admin.Create(t.Context(), configMap(namespace, "new", user)); err != nil {
 		t.Fatal(err)
 	}

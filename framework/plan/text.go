@@ -25,8 +25,9 @@ const (
 
 // WriteText writes plans for people to read: what is created with a green "+", what is updated with a yellow "~" and
 // below it the fields that change, what is deleted with a red "-", and last a line such as "2 to create, 1 to update, 0
-// to delete". Of several plans, those that change nothing are only counted, and of a created object the fields by which a
-// resource of this module finds it again are one line, which names the owner.
+// to delete". Of several plans, those that change nothing are only counted. Of a created object, the fields by which a
+// resource of this module finds it again are one line, which names the owner. Of a status, only the conditions are shown and
+// the other fields counted, unless nothing is to be cut.
 //
 // Nothing in a plan can drive the terminal: control characters are written as \u and their number. The text is for people
 // and may look different in a later version; for programs there is WriteJSON.
@@ -157,10 +158,28 @@ func (p *printer) change(c Change) {
 	if owner != nil {
 		p.field(FieldChange{Path: "owner", New: owner})
 	}
+	reported := 0
 	for _, f := range fields {
+		if p.options.MaxValue >= 0 && strings.HasPrefix(f.Path, statusPrefix) && !strings.HasPrefix(f.Path, conditionsPrefix) {
+			reported++
+			continue
+		}
 		p.field(f)
 	}
+	switch reported {
+	case 0:
+	case 1:
+		p.line(fieldIndent, faint, "… and a field of the status")
+	default:
+		p.line(fieldIndent, faint, fmt.Sprintf("… and %d fields of the status", reported))
+	}
 }
+
+// What an operator reports about an object follows from the rest of a plan: of a status only the conditions are shown.
+const (
+	statusPrefix     = "status."
+	conditionsPrefix = "status.conditions["
+)
 
 func (p *printer) short(text string) string {
 	if p.options.MaxValue < 0 {

@@ -50,6 +50,36 @@ func TestTextCutsNothingWhenAskedTo(t *testing.T) {
 	}
 }
 
+func TestTextCountsWhatAStatusReports(t *testing.T) {
+	reported := func(fields ...string) []*plan.Plan {
+		change := plan.Change{Action: plan.Update, Object: plan.Object{Kind: "Website", Name: "home"}}
+		for _, path := range fields {
+			change.Fields = append(change.Fields, plan.FieldChange{Path: path, New: "x"})
+		}
+		return []*plan.Plan{simple("home", change)}
+	}
+	tests := []struct {
+		fields  []string
+		options plan.TextOptions
+		want    string
+	}{
+		{[]string{"spec.size", "status.conditions[Ready]", "status.pages", "status.size"}, plan.TextOptions{},
+			"+ spec.size: \"x\"\n        + status.conditions[Ready]: \"x\"\n        … and 2 fields of the status\n"},
+		{[]string{"status.pages"}, plan.TextOptions{}, "        … and a field of the status\n"},
+		{[]string{"statusquo"}, plan.TextOptions{}, "        + statusquo: \"x\"\n"},
+		{[]string{"status.pages", "status.size"}, plan.TextOptions{MaxValue: -1}, "        + status.pages: \"x\"\n        + status.size: \"x\"\n"},
+	}
+	for _, tt := range tests {
+		var b strings.Builder
+		if err := plan.WriteText(&b, reported(tt.fields...), tt.options); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(b.String(), tt.want) {
+			t.Errorf("%q:\n%s", tt.fields, &b)
+		}
+	}
+}
+
 func TestTextOfPlans(t *testing.T) {
 	create := plan.Change{Action: plan.Create, Object: plan.Object{Kind: "ConfigMap", Name: "a"}}
 	failed := &plan.Plan{Object: plan.Object{Name: "x"}, Event: plan.DeleteEvent, Outcome: plan.Failed, Reason: "no"}

@@ -213,6 +213,11 @@ func TestCacheIsForThoseWhoMayFetch(t *testing.T) {
 		for _, with := range []fetch.Credentials{{}, secret(t, map[string]string{"username": "ann", "password": "guess"})} {
 			_, err := f.Chart(t.Context(), from, with)
 			fails(t, err, fetch.ErrUnauthorized, true)
+			// Nor does the index tell which versions there are.
+			from.Version = "9.9.9"
+			_, err = f.Chart(t.Context(), from, with)
+			fails(t, err, fetch.ErrUnauthorized, true)
+			from.Version = "1.0.0"
 		}
 	}
 }

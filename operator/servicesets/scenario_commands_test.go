@@ -38,6 +38,8 @@ var scenarioCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"manager":   manager,
 	"shows":     shows,
 	"says":      says,
+	"remember":  remember,
+	"kept":      kept,
 }
 
 // eventually waits until something holds. The limit finds scripts that hang, and measures nothing.

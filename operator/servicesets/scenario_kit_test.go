@@ -32,11 +32,12 @@ type scenario struct {
 	kubectl    string // the program
 	workDir    string
 	kubeconfig string // with the namespace of the script
-	client     client.Client
+	client     client.WithWatch
 	namespace  string
 	label      string // of its MultiClusterServices
 
-	stopOperator func() error      // nil while it does not run
+	stopOperator func() error // nil while it does not run
+	remembered   *v1alpha1.ServiceSetList
 	updates      map[string]string // of files of the script, with the flag -update
 }
 

@@ -31,6 +31,8 @@
 //	manager                         start a state manager with which everything succeeds at once
 //	shows FILE ARGUMENTS            wait until "kubectl get ARGUMENTS" shows what the file says, column AGE and blanks apart
 //	says PATTERN ARGUMENTS          wait until "kubectl get ARGUMENTS" shows something that fits the regular expression
+//	remember                        note how the ServiceSets are
+//	kept CLUSTER SERVICE...         at no moment since then were the services in no ServiceSet of the cluster
 //	lasting stdout|stderr           write it to stdout.txt or stderr.txt, without what is different in each run
 //
 // After "-o", $SERVICES, $CLUSTERS, $PROGRESSING, $BLOCKED, $PLANNED and $EVENTS stand for what their names say. With the flag
@@ -114,7 +116,7 @@ func TestScenarios(t *testing.T) {
 }
 
 // newUser returns a client for whoever uses the operator.
-func newUser(t testing.TB, config *rest.Config) client.Client {
+func newUser(t testing.TB, config *rest.Config) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -125,7 +127,7 @@ func newUser(t testing.TB, config *rest.Config) client.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { utilnet.CloseIdleConnectionsFor(connections.Transport) })
-	user, err := client.New(config, client.Options{Scheme: scheme, HTTPClient: connections})
+	user, err := client.NewWithWatch(config, client.Options{Scheme: scheme, HTTPClient: connections})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,4 +97,13 @@ func TestOneOfThreeClustersIsKilledAndComesBack(t *testing.T) {
 	if err := far.Client().Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "new"}, &corev1.ConfigMap{}); err != nil {
 		t.Errorf("request after the return: %v", err)
 	}
+
+	// Another cluster has taken its place, on which nothing of all this is.
+	w.forget()
+	w.rotate("far", administrator(t, w.kube, "first"))
+	w.told("what the other cluster does not have is told", changeOf("new"))
+	operatortest.Eventually(t, "it is another cluster", func() bool {
+		b, err := far.Identity(t.Context())
+		return err == nil && b != "" && b != a
+	})
 }

@@ -25,6 +25,7 @@ type Recorder struct {
 	record.EventRecorder
 
 	broadcaster record.EventBroadcaster
+	log         *gate
 	sink        *eventSink
 	closed      sync.Once
 }
@@ -34,20 +35,24 @@ func newRecorder(component string, restConfig *rest.Config, httpClient *http.Cli
 	if err != nil {
 		return nil, fmt.Errorf("make the client for events: %w", err)
 	}
-	ctx := klog.NewContext(context.Background(), logging.Logr(logger))
+	log, gate := newMuting(logging.Logr(logger))
+	ctx := klog.NewContext(context.Background(), log)
 	writing, cancel := context.WithCancel(context.Background())
 	r := &Recorder{
 		broadcaster: record.NewBroadcaster(record.WithContext(ctx)),
+		log:         gate,
 		sink:        &eventSink{events: events, ctx: writing, cancel: cancel},
 	}
-	r.EventRecorder = r.broadcaster.NewRecorder(scheme, corev1.EventSource{Component: component}).WithLogger(logging.Logr(logger))
+	r.EventRecorder = r.broadcaster.NewRecorder(scheme, corev1.EventSource{Component: component}).WithLogger(log)
 	r.broadcaster.StartRecordingToSink(r.sink)
 	return r, nil
 }
 
-// Close stops writing. A request under way is cancelled. Events recorded from now on are dropped.
+// Close stops writing. A request under way is cancelled. Events recorded from now on are dropped. Nothing is logged any
+// more when it has returned.
 func (r *Recorder) Close() {
 	r.closed.Do(func() {
+		r.log.close()
 		r.broadcaster.Shutdown()
 		r.sink.close()
 	})

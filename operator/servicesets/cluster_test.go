@@ -125,7 +125,7 @@ func TestServicesThatGoAndStayAreListed(t *testing.T) {
 	set := w.setName(cd, nil)
 	w.report(set, v1alpha1.ServiceStateDeployed, "a")
 	w.report(set, v1alpha1.ServiceStateDeployed, "b")
-	w.wants(cd, "Ready=True Deployed: all 2 services are deployed, and 1 disabled service kept as it is")
+	w.wants(cd, "Ready=True Deployed: all 2 services are deployed, and a disabled one is left as it is")
 	change(w, cd, func(cd *v1alpha1.ClusterDeployment) { cd.Spec.ServiceSpec.Services = []v1alpha1.Service{c} })
 	w.wants(cd, "Ready=True Deployed: no services are desired", "Progressing=True Removing: a is removed after b; b is being removed")
 	w.takeAway(set)

@@ -57,8 +57,11 @@ func allWell(desired, disabled int) string {
 	case desired > 1:
 		text = fmt.Sprintf("all %d services are deployed", desired)
 	}
-	if disabled > 0 {
-		text += ", and " + count(disabled, "disabled service") + " kept as it is"
+	switch {
+	case disabled == 1:
+		text += ", and a disabled one is left as it is"
+	case disabled > 1:
+		text += fmt.Sprintf(", and %d disabled ones are left as they are", disabled)
 	}
 	return text
 }

@@ -98,7 +98,7 @@ func TestConditionsOfAnOwner(t *testing.T) {
 			"Ready=False Failed b: 1 failed: no room; e 1 is on its way", "Progressing=True InFlight e 1 is on its way", "Blocked=True Failed b: 1 failed: no room",
 		}},
 		"disabled": {decided(deployed, serviceset.Decision{Service: key("e"), Reason: v1alpha1.ReasonDisabled}), []string{
-			"Ready=True Deployed the service is deployed, and 1 disabled service kept as it is", "Progressing=False Deployed", "Blocked=False NotBlocked",
+			"Ready=True Deployed the service is deployed, and a disabled one is left as it is", "Progressing=False Deployed", "Blocked=False NotBlocked",
 		}},
 		"what waits for a disabled service that is not there does not move": {decided(
 			serviceset.Decision{Service: key("b"), Reason: v1alpha1.ReasonDisabled}, waiting,

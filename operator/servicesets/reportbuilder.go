@@ -96,7 +96,10 @@ func (b *reportBuilder) addDecision(d *serviceset.Decision) {
 		b.addRemoval(s)
 		return
 	case v1alpha1.ReasonDisabled:
-		s.message = "is disabled and kept as it is"
+		s.message = "is disabled and left as it is"
+		if entry == nil {
+			s.message = "is disabled and not installed"
+		}
 		s.ready = entry != nil && s.state.State == v1alpha1.ServiceStateDeployed
 	case v1alpha1.ReasonDeployed:
 		s.message, s.ready = label(d.To)+" is deployed", true

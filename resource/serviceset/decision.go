@@ -60,8 +60,10 @@ func (d *Decision) what() string {
 		return "is removed after " + joinKeys(d.WaitsFor, ", ")
 	case d.Reason == v1alpha1.ReasonRemoving:
 		return "is removed"
+	case d.Reason == v1alpha1.ReasonDisabled && d.To.Template == "":
+		return "is disabled and not installed"
 	case d.Reason == v1alpha1.ReasonDisabled:
-		return "is disabled and kept as it is"
+		return "is disabled and left as it is"
 	case d.Reason == v1alpha1.ReasonInFlight:
 		return label(d.To) + " is on its way"
 	}

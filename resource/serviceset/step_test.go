@@ -320,12 +320,12 @@ func TestDisabledServicesAreKeptAsTheyRun(t *testing.T) {
 				stored:  "a: a-1.0.0@1.0.0 values=old", states: "a: Deployed a-1.0.0@1.0.0",
 			},
 			want: "a: a-1.0.0@1.0.0 values=old\nb: b-1.0.0@1.0.0 after=a",
-			why:  "Disabled: a is disabled and kept as it is\nStepping: b is installed in version 1.0.0",
+			why:  "Disabled: a is disabled and left as it is\nStepping: b is installed in version 1.0.0",
 		},
 		{
 			name:  "not installed, so that what depends on them waits",
 			world: world{desired: "a: a-2.0.0 disable\nb: b-1.0.0 after=a"},
-			why:   "Disabled: a is disabled and kept as it is\nWaitingForDependencies: b waits for a",
+			why:   "Disabled: a is disabled and not installed\nWaitingForDependencies: b waits for a",
 		},
 	})
 }

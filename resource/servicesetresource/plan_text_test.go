@@ -238,7 +238,7 @@ func TestNotesSayWhatStaysAsItIsAndWhy(t *testing.T) {
         + values: "x: 1"
     · ServiceSet platform/prod.8a1b is left alone: MultiClusterService base: no
     · default/broken 1.0.0 failed: no such image
-    · default/held is disabled and kept as it is
+    · default/held is disabled and left as it is
     · default/coming 1.0.0 is on its way
   service-owners
     error: resource "service-owners": plan: MultiClusterService base: no

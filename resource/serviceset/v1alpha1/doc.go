@@ -23,7 +23,7 @@
 //   - It begins with a service only after those that it depends on, and takes it away before them. What is in spec.removing
 //     keeps a state until it is gone.
 //   - It does not take away what another ServiceSet of the same cluster lists: that is how a service goes from one owner to
-//     another without a gap.
+//     another without a gap. The sets never ask for different versions of one service.
 //
 // # Validation
 //

@@ -141,6 +141,9 @@ func TestOnlyTheOwnerCanReadWhatIsSecret(t *testing.T) {
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s is %s", path, info.Mode())
 		}
+		if entry.IsDir() && entry.Name() == "snap" {
+			return filepath.SkipDir // etcd leaves its snapshots to the umask, in this folder, which nobody else can enter
+		}
 		return nil
 	})
 	if err != nil {

@@ -137,12 +137,12 @@ func TestOnlyTheOwnerCanReadWhatIsSecret(t *testing.T) {
 		if err != nil {
 			return nil // etcd's files come and go
 		}
+		if filepath.Ext(path) == ".snap" {
+			return nil // etcd leaves the mode of its snapshots to the umask; their folder lets nobody else in
+		}
 		info, err := entry.Info()
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s is %s", path, info.Mode())
-		}
-		if entry.IsDir() && entry.Name() == "snap" {
-			return filepath.SkipDir // etcd leaves its snapshots to the umask, in this folder, which nobody else can enter
 		}
 		return nil
 	})

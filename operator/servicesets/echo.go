@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
 const (
@@ -71,23 +69,12 @@ func (s *sources) awaitEcho(ctx context.Context, written client.Object) {
 // await waits until a source has an object as it should be. known is nil while it has none of this name.
 func (s *sources) await(ctx context.Context, obj client.Object, holds func(known client.Object) bool) {
 	key := client.ObjectKeyFromObject(obj)
+	known := obj.DeepCopyObject().(client.Object) // of the same kind; each look replaces it
 	_ = wait.PollUntilContextTimeout(ctx, echoPeriod, echoLimit, true, func(ctx context.Context) (bool, error) {
-		known := emptyLike(obj)
 		err := s.reader.Get(ctx, key, known, client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) {
 			return holds(nil), nil
 		}
 		return err != nil || holds(known), nil
 	}) // what is not seen in time is seen later
-}
-
-// emptyLike returns an empty object of the same kind.
-func emptyLike(obj client.Object) client.Object {
-	switch obj.(type) {
-	case *v1alpha1.ClusterDeployment:
-		return &v1alpha1.ClusterDeployment{}
-	case *v1alpha1.MultiClusterService:
-		return &v1alpha1.MultiClusterService{}
-	}
-	return &v1alpha1.ServiceSet{}
 }

@@ -2,7 +2,7 @@
 
 GO      ?= go
 BIN     := $(CURDIR)/bin
-EXAMPLE ?= quickstart
+EXAMPLE ?= platform
 PKGS    ?= ./...
 
 GOLANGCI_LINT_VERSION  := v2.15.0
@@ -22,13 +22,13 @@ help: ## Show this list.
 	@echo "  EXAMPLE=name picks the example of make run, ONCE=1 ends it when it has converged."
 	@echo "  PKGS=./framework/... picks the packages of make test."
 
-run: controlplane ## Run an example on a real control plane; Ctrl-C ends everything.
+run: controlplane ## Run an example on real control planes; Ctrl-C ends everything.
 	@test -d examples/$(EXAMPLE)/cmd/demo || { echo "there is no demo of an example '$(EXAMPLE)'; there are: $(DEMOS)"; exit 2; }
 	@mkdir -p $(BIN) && $(GO) build -o $(BIN)/$(EXAMPLE)-demo ./examples/$(EXAMPLE)/cmd/demo
 	@exec $(BIN)/$(EXAMPLE)-demo $(if $(ONCE),--once)
 
 test: controlplane ## Run all tests against a real control plane.
-	$(GO) run ./operator/operatortest/testenv -- $(GO) test $(RACE) -timeout 30m $(PKGS)
+	$(GO) run ./operator/operatortest/testenv -- $(GO) test $(RACE) -timeout 45m $(PKGS)
 
 bench: controlplane ## Measure, as ratios to what others reach in the same run.
 	$(GO) run ./operator/operatortest/testenv -- $(GO) run ./operator/bench
@@ -46,6 +46,12 @@ GENERATED := '*zz_generated*' '*/crd/*.yaml' operator/operatortest/controlplane.
 generate: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION) ## Write deep copies, CRDs and embedded sources anew.
 	$< object crd:maxDescLen=400 paths=./examples/quickstart/v1alpha1 output:crd:dir=examples/quickstart/v1alpha1/crd
 	$< object crd:maxDescLen=400 paths=./resource/serviceset/v1alpha1 output:crd:dir=resource/serviceset/v1alpha1/crd
+	$< object crd:maxDescLen=400 paths=./operator/serviceprovider/v1alpha1 output:crd:dir=operator/serviceprovider/v1alpha1/crd
+	$< object crd:maxDescLen=400 paths=./examples/serviceprovider/v1alpha1 output:crd:dir=examples/serviceprovider/v1alpha1/crd
+	$< object crd:maxDescLen=400 paths=./operator/machines/v1alpha1 output:crd:dir=operator/machines/v1alpha1/crd
+	$< object paths=./operator/serviceprovider
+	$< object paths=./resource/statemanager/sveltos/v1beta1
+	$< object paths=./resource/deployment/api
 	$(GO) generate ./...
 
 controlplane: ## Build the control plane into the user's cache folder, once, and link it to bin/controlplane.

@@ -88,6 +88,14 @@ type Config struct {
 	// Resources are for operators with one version of their logic: one resource set that handles every object. Not
 	// together with ResourceRouter.
 	Resources []Resource
+	// InitCtx prepares the context of every reconciliation and every plan, with shadows too, before InitCtx of the resource
+	// set does. It must return a child of the given context, and must not change the object or anything else. Default: the
+	// context as it is.
+	InitCtx func(ctx context.Context, obj any) (context.Context, error)
+	// Driven leaves it to somebody else when an object is reconciled: a controller with a queue of its own, which calls Process.
+	// Run then runs the source, for plans, and compares shadows, and reconciles nothing; Enqueue does nothing. Finalizers are
+	// the controller's business. Not together with Informer or Watches. Default: false.
+	Driven bool
 	// BackOffFactory makes the backoff of an object when it fails first; it is dropped on success. When it says stop,
 	// the next try is after five minutes. Default: DefaultBackOffFactory().
 	BackOffFactory func() backoff.BackOff
@@ -166,6 +174,10 @@ func (c *Config) setDefaults() error {
 	if c.ShadowQueue == 0 {
 		c.ShadowQueue = DefaultShadowQueue
 	}
+	if c.InitCtx == nil {
+		c.InitCtx = func(ctx context.Context, _ any) (context.Context, error) { return ctx, nil }
+	}
+	c.DisableFinalizer = c.DisableFinalizer || c.Driven
 	if c.ResourceRouter != nil || len(c.Resources) == 0 {
 		return nil
 	}
@@ -195,6 +207,9 @@ func (c *Config) validate() error {
 	}
 	if c.Source != nil && c.Informer != nil {
 		fault("Source and Informer must not both be set")
+	}
+	if c.Driven && (c.Informer != nil || len(c.Watches) > 0) {
+		fault("Informer and Watches must not be set when Driven is: nothing would be reconciled because of them")
 	}
 	if c.Workers < 0 {
 		fault("Workers must not be negative, is %d", c.Workers)

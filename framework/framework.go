@@ -87,11 +87,18 @@ func (f *Framework) Sources() []informer.Source {
 // Enqueue reconciles an object soon, as after a change of it. A key without an object is ignored. It may be called at any
 // time, also before Run.
 func (f *Framework) Enqueue(key informer.Key) {
+	if f.config.Driven {
+		return
+	}
 	f.queue.add(key, freshLane, trigger{cause: CauseEnqueue})
 }
 
 // EnqueueAfter reconciles an object after d at the latest, unless it is reconciled successfully before.
-func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) { f.retries.within(key, d) }
+func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) {
+	if !f.config.Driven {
+		f.retries.within(key, d)
+	}
+}
 
 // Boot is Run under the name that the framework's predecessors gave it.
 func (f *Framework) Boot(ctx context.Context) error { return f.Run(ctx) }
@@ -139,7 +146,7 @@ func (f *Framework) runSources(ctx context.Context) error {
 	defer stopSources()
 	for _, s := range f.Sources() {
 		running.Go(func() {
-			err := recovered(func() error { return s.Run(sourcesCtx) })
+			err := Recovered(func() error { return s.Run(sourcesCtx) })
 			if err != nil {
 				cancel(&sourceError{s.Name(), err})
 			}
@@ -203,6 +210,9 @@ func (f *Framework) handlePrimary(e informer.Event) {
 	if e.Type == informer.Deleted && f.shadows != nil {
 		f.shadows.forget(e.Key)
 	}
+	if f.config.Driven {
+		return
+	}
 	if e.Type == informer.Deleted && !f.tombstones.bury(e.Key, e.Object) {
 		return
 	}
@@ -226,7 +236,7 @@ func (f *Framework) handleWatched(ctx context.Context, w Watch, e informer.Event
 
 // mapped asks the map function of a watch. A panic is logged, and maps to nothing.
 func (f *Framework) mapped(ctx context.Context, w Watch, e informer.Event, obj any) (keys []informer.Key) {
-	err := recovered(func() error {
+	err := Recovered(func() error {
 		keys = slices.Clone(w.Map(ctx, obj))
 		return nil
 	})
@@ -250,7 +260,7 @@ func (f *Framework) work(ctx context.Context) {
 	defer cancelWork()
 	var workers sync.WaitGroup
 	for range f.config.Workers {
-		workers.Go(func() { f.worker(workCtx, &workers) })
+		workers.Go(func() { f.worker(ctx, workCtx, &workers) })
 	}
 	stopShadows := f.runShadows(ctx, &workers)
 	for _, unsubscribe := range f.subscribe(ctx) {
@@ -268,13 +278,13 @@ func (f *Framework) work(ctx context.Context) {
 	workers.Wait()
 }
 
-// worker takes keys from the queue until that is shut down. A resource that ends its goroutine (runtime.Goexit) is
-// replaced by another worker.
-func (f *Framework) worker(ctx context.Context, workers *sync.WaitGroup) {
+// worker takes keys from the queue until that is shut down. It begins nothing once ctx has ended, and works with workCtx. A
+// resource that ends its goroutine (runtime.Goexit) is replaced by another worker.
+func (f *Framework) worker(ctx, workCtx context.Context, workers *sync.WaitGroup) {
 	complete := false
 	defer func() {
 		if !complete {
-			workers.Go(func() { f.worker(ctx, workers) })
+			workers.Go(func() { f.worker(ctx, workCtx, workers) })
 		}
 	}()
 	for {
@@ -283,7 +293,12 @@ func (f *Framework) worker(ctx context.Context, workers *sync.WaitGroup) {
 			complete = true
 			return
 		}
-		f.reconcileEntry(ctx, next, why)
+		if ctx.Err() != nil {
+			// The queue is about to be shut down.
+			f.queue.done(next)
+			continue
+		}
+		f.reconcileEntry(workCtx, next, why)
 	}
 }
 

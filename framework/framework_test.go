@@ -194,6 +194,41 @@ func TestRequeueIsLookedAtAgainAfterItsTime(t *testing.T) {
 	})
 }
 
+func TestRequeueHoldsWhenTheReconciliationFails(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		asks []time.Duration
+		want []string
+	}{
+		"sooner than the backoff, which then counts again": {errBoom, []time.Duration{10 * time.Second, 10 * time.Second}, []string{"0s", "10s", "20s", "1m20s"}},
+		"later than the backoff":                           {errBoom, []time.Duration{time.Hour}, []string{"0s", "1m0s", "2m0s"}},
+		"after a permanent error":                          {framework.Permanent(errBoom), []time.Duration{10 * time.Second}, []string{"0s", "10s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := informer.NewPush("objects")
+				start, at := time.Now(), &journal{}
+				asks := &resource{name: "asks", created: func(ctx context.Context, _ any) error {
+					at.add(time.Since(start).String())
+					if n := len(at.all()); n <= len(tc.asks) {
+						requeuecontext.SetAfter(ctx, tc.asks[n-1])
+					}
+					return nil
+				}}
+				fails := &resource{name: "fails", created: func(context.Context, any) error { return tc.err }}
+				f := newFramework(t, framework.Config{Source: source, BackOffFactory: everyMinute}, asks, fails)
+				defer running(t, f)()
+				put(t, source, configMap("a"))
+				time.Sleep(2*time.Minute + time.Second)
+
+				if diff := cmp.Diff(tc.want, at.all()); diff != "" {
+					t.Errorf("reconciliations (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 func TestR12ChangeMadeNowIsNotDelayedByABacklogOf5000(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers = 4

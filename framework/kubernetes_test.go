@@ -36,11 +36,7 @@ func newCluster(t testing.TB, instance *operatortest.Instance) *cluster {
 
 func clusterOf(t testing.TB, config *rest.Config, namespace string) *cluster {
 	t.Helper()
-	c, err := client.NewWithWatch(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &cluster{WithWatch: c, t: t, namespace: namespace}
+	return &cluster{WithWatch: operatortest.NewClient(t, config, nil), t: t, namespace: namespace}
 }
 
 // source is a new source of the namespace's objects with the label "primary".

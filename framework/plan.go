@@ -102,16 +102,16 @@ func (f *Framework) planSet(ctx context.Context, e event, key informer.Key, obj 
 	case err != nil:
 		return settle(p, plan.Failed, err.Error()), nil
 	}
-	planWith(p, r, &set.outline, obj)
+	f.planWith(p, r, &set.outline, obj)
 	return p, ctx.Err()
 }
 
 // planWith plans with a resource set. The object is given away.
-func planWith(p *plan.Plan, r *reconciliation, set *outline, obj any) {
+func (f *Framework) planWith(p *plan.Plan, r *reconciliation, set *outline, obj any) {
 	p.ResourceSet = set.name
 	var ctx context.Context
-	err := recovered(func() (err error) {
-		ctx, err = set.initialise(r, obj)
+	err := Recovered(func() (err error) {
+		ctx, err = f.initialise(r, set, obj)
 		return err
 	})
 	if err != nil {

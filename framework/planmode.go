@@ -76,7 +76,7 @@ func (f *Framework) tellPlan(ctx context.Context, key informer.Key, obj any, p *
 		return nil
 	}
 	if report := f.config.PlanReporter; report != nil {
-		if err := recovered(func() error { return report(ctx, informer.Copy(obj), p) }); err != nil {
+		if err := Recovered(func() error { return report(ctx, informer.Copy(obj), p) }); err != nil {
 			return err
 		}
 	}

@@ -60,6 +60,10 @@ func (f *Framework) finish(ctx context.Context, key informer.Key, res result) (n
 		// Interrupted by the end of Run: whoever runs next starts over.
 	case res.err != nil:
 		next = f.fail(key, res)
+		if res.again > 0 && (next == 0 || res.again < next) {
+			next = res.again
+			f.retries.within(key, next)
+		}
 	case res.outcome == Waiting && res.again == 0:
 		next = f.retries.retry(key)
 	case res.again > 0:
@@ -163,28 +167,37 @@ func (f *Framework) execute(r *reconciliation, set *ResourceSet, obj any) (conte
 	r.object = obj
 	r.recording.begin(set)
 	var ctx context.Context
-	err := recovered(func() (err error) {
-		ctx, err = set.InitCtx(r, obj)
+	err := Recovered(func() (err error) {
+		ctx, err = f.initialise(r, &set.outline, obj)
 		return err
 	})
 	if err != nil {
 		return r, result{reconciliation: r, outcome: Failed, err: r.errorf("%w", err)}
 	}
 	err = process(ctx, r, obj, set.resources)
-	if err != nil {
-		return ctx, result{reconciliation: r, outcome: Failed, err: err}
-	}
 	res := result{reconciliation: r, outcome: Succeeded}
-	if reconciliationcanceledcontext.IsCanceled(r) {
+	res.again, _ = requeuecontext.After(r)
+	switch {
+	case err != nil:
+		res.outcome, res.err = Failed, err
+	case reconciliationcanceledcontext.IsCanceled(r):
 		res.outcome = Canceled
 	}
-	res.again, _ = requeuecontext.After(r)
 	return ctx, res
+}
+
+// initialise prepares the context of a reconciliation or a plan.
+func (f *Framework) initialise(ctx context.Context, set *outline, obj any) (context.Context, error) {
+	ctx, err := initialised(ctx, obj, f.config.InitCtx)
+	if err != nil {
+		return nil, err
+	}
+	return set.initialise(ctx, obj)
 }
 
 // resourceSet asks the router. A panic in a Handles function is an error.
 func (f *Framework) resourceSet(r *reconciliation, obj any) (set *ResourceSet, err error) {
-	err = recovered(func() (err error) {
+	err = Recovered(func() (err error) {
 		set, err = f.config.ResourceRouter.ResourceSet(obj)
 		return err
 	})

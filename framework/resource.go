@@ -73,12 +73,12 @@ type wrapped struct {
 
 func (w *wrapped) EnsureCreated(ctx context.Context, obj any) error {
 	return w.middleware(ctx, StepInfo{w.Name(), StepEnsureCreated}, func(ctx context.Context) error {
-		return recovered(func() error { return w.Resource.EnsureCreated(ctx, obj) })
+		return Recovered(func() error { return w.Resource.EnsureCreated(ctx, obj) })
 	})
 }
 
 func (w *wrapped) EnsureDeleted(ctx context.Context, obj any) error {
 	return w.middleware(ctx, StepInfo{w.Name(), StepEnsureDeleted}, func(ctx context.Context) error {
-		return recovered(func() error { return w.Resource.EnsureDeleted(ctx, obj) })
+		return Recovered(func() error { return w.Resource.EnsureDeleted(ctx, obj) })
 	})
 }

@@ -99,7 +99,12 @@ func (r *ResourceSet) InitCtx(ctx context.Context, obj any) (context.Context, er
 }
 
 func (o *outline) initialise(ctx context.Context, obj any) (context.Context, error) {
-	initialised, err := o.initCtx(ctx, obj)
+	return initialised(ctx, obj, o.initCtx)
+}
+
+// initialised is the context that an InitCtx function makes.
+func initialised(ctx context.Context, obj any, initCtx func(context.Context, any) (context.Context, error)) (context.Context, error) {
+	initialised, err := initCtx(ctx, obj)
 	if err != nil {
 		return nil, fmt.Errorf("initialise context: %w", err)
 	}

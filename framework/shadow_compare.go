@@ -39,7 +39,7 @@ func (f *Framework) compareSets(ctx context.Context, s subject) ([]*plan.Compari
 	var active *plan.Plan
 	for _, set := range f.config.ResourceRouter.shadows {
 		handles := false
-		err := recovered(func() error { handles = set.handles(s.obj); return nil })
+		err := Recovered(func() error { handles = set.handles(s.obj); return nil })
 		switch {
 		case err != nil:
 			comparisons = append(comparisons, f.incomparable(s, set, fmt.Errorf("ask the shadow whether it handles the object: %w", err)))
@@ -96,7 +96,7 @@ func (f *Framework) planShadow(ctx context.Context, s subject, set *outline) *pl
 		obj := informer.Copy(s.obj)
 		r := f.newPlanning(ctx, s.event, s.key, obj)
 		p := newPlan(r)
-		planWith(p, r, set, obj)
+		f.planWith(p, r, set, obj)
 		return p
 	})
 }

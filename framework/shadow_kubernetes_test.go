@@ -27,12 +27,7 @@ type paintedPages struct {
 func (p *paintedPages) resource(t *testing.T, instance *operatortest.Instance, children objectresource.Store) framework.Resource {
 	t.Helper()
 	p.writes = operatortest.NewFaults(operatortest.Uncounted())
-	config := instance.RESTConfig()
-	config.QPS = -1 // no throttling
-	c, err := client.New(p.writes.Wrap(config), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := operatortest.NewClient(t, p.writes.Wrap(instance.RESTConfig()), nil)
 	r, err := objectresource.New(objectresource.Config[*corev1.ConfigMap]{
 		Name: "pages", Client: c, Logger: quiet(t), Stores: []objectresource.Store{children},
 		Desired: func(_ context.Context, primary *corev1.ConfigMap) ([]client.Object, error) {

@@ -76,7 +76,7 @@ func (f *Framework) compareEntry(ctx context.Context, work *shadowWork) {
 // compareKey compares the object that the source holds under a key, if it is to stay. A panic of code that is not ours,
 // outside of the shadows' resources, is logged.
 func (f *Framework) compareKey(ctx context.Context, key informer.Key) (comparisons []*plan.Comparison) {
-	err := recovered(func() error {
+	err := Recovered(func() error {
 		obj, exists, err := f.source.Get(key)
 		if err != nil || !exists || paused(obj) {
 			return nil

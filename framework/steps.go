@@ -97,7 +97,8 @@ func recoveredIn(ctx context.Context, run func(context.Context) error) (err erro
 	return run(ctx)
 }
 
-// recovered is recoveredIn for functions that need no context.
-func recovered(f func() error) error {
+// Recovered calls f and turns a panic into a *PanicError, as the framework does with whatever it calls: for those who call the code
+// of others themselves.
+func Recovered(f func() error) error {
 	return recoveredIn(context.Background(), func(context.Context) error { return f() })
 }

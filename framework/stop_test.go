@@ -41,6 +41,27 @@ func TestR13RunningReconciliationEndsBeforeRunReturns(t *testing.T) {
 	})
 }
 
+func TestR13NothingIsBegunOnceTheContextHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// Workers have what the source announces before anybody looks at the context.
+		source := &hooked{Push: informer.NewPush("objects"), replayed: synctest.Wait}
+		put(t, source.Push, configMap("a"))
+		calls := &journal{}
+		f := newFramework(t, framework.Config{Source: source}, &resource{name: "r", created: func(context.Context, any) error {
+			calls.add("created")
+			return nil
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := f.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string(nil), calls.all()); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestR13RunningReconciliationIsCancelledAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := informer.NewPush("objects")

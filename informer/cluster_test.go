@@ -26,15 +26,6 @@ import (
 // patience is how long a test waits for what must happen. Only a hang takes this long.
 const patience = time.Minute
 
-func newClient(t *testing.T, config *rest.Config) client.WithWatch {
-	t.Helper()
-	c, err := client.NewWithWatch(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
 // logBuffer is where a test's logger writes to.
 type logBuffer struct {
 	mu   sync.Mutex

@@ -17,10 +17,7 @@ import (
 )
 
 func TestObjectThatIsNotStoredIsConvertedToTheFormOfTheSource(t *testing.T) {
-	c, err := client.NewWithWatch(operatortest.Start(t).RESTConfig(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := operatortest.NewClient(t, operatortest.Start(t).RESTConfig(), nil)
 	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 const ours = "test.operatorkit.io/ours"
@@ -56,7 +57,7 @@ func stored(t *testing.T, source informer.Source, obj client.Object) any {
 
 func TestFinalizerIsAddedAndRemovedAlone(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	for form, object := range forms() {
 		for name, test := range map[string]struct {
 			before []string // when the source sees the object
@@ -129,7 +130,7 @@ var emptyIsNil = cmp.Transformer("emptyIsNil", func(s []string) []string {
 
 func TestConcurrentFinalizersAllSurvive(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	obj := named(namespace, "x")
 	create(t, c, obj)
 	f := follow(t, configMapConfig(t, c, namespace))
@@ -165,7 +166,7 @@ func TestConcurrentFinalizersAllSurvive(t *testing.T) {
 
 func TestFinalizerOfAnObjectThatIsNotTheOneSeen(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	for form, object := range forms() {
 		t.Run(form, func(t *testing.T) {
 			prefix := strings.ReplaceAll(form, " ", "-")
@@ -216,7 +217,7 @@ func TestFinalizerOfAnObjectThatIsNotTheOneSeen(t *testing.T) {
 
 func TestFinalizerThatTheServerRefusesIsAnError(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	obj := named(namespace, "x")
 	create(t, c, obj)
 	f := follow(t, configMapConfig(t, c, namespace))

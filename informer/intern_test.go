@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 // address is where the bytes of a string are.
@@ -19,7 +20,7 @@ func address(s string) string { return fmt.Sprint(unsafe.StringData(s)) }
 
 func TestWhatStoredObjectsHaveInCommonIsStoredOnce(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	for _, name := range []string{"x", "y"} {
 		obj := named(namespace, name)
 		obj.Labels = map[string]string{"app": "website", "tier": "front"}
@@ -63,7 +64,7 @@ func TestWhatStoredObjectsHaveInCommonIsStoredOnce(t *testing.T) {
 
 func TestAnswersShareNothingWithTheStore(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	obj := named(namespace, "x")
 	obj.Labels = map[string]string{"app": "website"}
 	create(t, c, obj)
@@ -91,7 +92,7 @@ func TestAnswersShareNothingWithTheStore(t *testing.T) {
 // TestTransformNeverSeesWhatIsShared: a transform may change the object it is given.
 func TestTransformNeverSeesWhatIsShared(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	for _, name := range []string{"x", "y"} {
 		obj := named(namespace, name)
 		obj.Labels = map[string]string{"app": "website"}

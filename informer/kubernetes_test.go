@@ -42,7 +42,7 @@ func TestNewKubernetesNamesEachFaultyField(t *testing.T) {
 
 func TestSourceFollowsObjectsInEveryForm(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	for name, object := range forms() {
 		t.Run(name, func(t *testing.T) {
 			prefix := strings.ReplaceAll(name, " ", "-")
@@ -103,7 +103,7 @@ func TestSourceFollowsObjectsInEveryForm(t *testing.T) {
 
 func TestMetadataOnlyLeavesOutTheContent(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	create(t, c, named(namespace, "x"))
 	config := configMapConfig(t, c, namespace)
 	config.MetadataOnly = true
@@ -116,11 +116,11 @@ func TestMetadataOnlyLeavesOutTheContent(t *testing.T) {
 
 func TestListsAreStreamed(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	create(t, newClient(t, instance.RESTConfig()), named(namespace, "x"))
+	create(t, operatortest.NewClient(t, instance.RESTConfig(), nil), named(namespace, "x"))
 	for name, object := range forms() {
 		t.Run(name, func(t *testing.T) {
 			log := &requestLog{}
-			config := configMapConfig(t, newClient(t, log.install(instance.RESTConfig())), namespace)
+			config := configMapConfig(t, operatortest.NewClient(t, log.install(instance.RESTConfig()), nil), namespace)
 			config.Object = object
 			f := follow(t, config)
 			f.await(informer.Added, "x")
@@ -134,10 +134,10 @@ func TestListsAreStreamed(t *testing.T) {
 
 func TestServerThatDoesNotStreamListsIsListed(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	create(t, c, named(namespace, "x"))
 	log := &requestLog{refuse: func(r *http.Request) bool { return r.URL.Query().Has("sendInitialEvents") }}
-	f := follow(t, configMapConfig(t, newClient(t, log.install(instance.RESTConfig())), namespace))
+	f := follow(t, configMapConfig(t, operatortest.NewClient(t, log.install(instance.RESTConfig()), nil), namespace))
 	if e := f.await(informer.Added, "x"); !e.Backlog || e.Object.(client.Object).GetObjectKind().GroupVersionKind().Kind != "ConfigMap" {
 		t.Errorf("event %+v, want backlog and a kind", e)
 	}
@@ -164,7 +164,7 @@ func TestServerThatDoesNotStreamListsIsListed(t *testing.T) {
 func TestSourceIsLimitedToItsNamespacesAndSelectors(t *testing.T) {
 	instance, first := namespaceOf(t)
 	second, third := instance.Namespace(t), instance.Namespace(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	for _, namespace := range []string{first, second, third} {
 		for _, name := range []string{"red", "blue"} {
 			obj := named(namespace, name)
@@ -205,7 +205,7 @@ func TestSourceIsLimitedToItsNamespacesAndSelectors(t *testing.T) {
 
 func TestObjectThatLeavesTheSelectorIsDeletedButLive(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	obj := named(namespace, "x")
 	obj.Labels = map[string]string{"test": "in"}
 	create(t, c, obj)
@@ -232,7 +232,7 @@ func TestObjectThatLeavesTheSelectorIsDeletedButLive(t *testing.T) {
 
 func TestResyncAnnouncesEverythingAsBacklog(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	create(t, c, named(namespace, "x"))
 	config := configMapConfig(t, c, namespace)
 	config.Resync = 20 * time.Millisecond
@@ -246,7 +246,7 @@ func TestResyncAnnouncesEverythingAsBacklog(t *testing.T) {
 
 func TestFailingTransformAndIndexCostNoObjectAndTellNoSecret(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	const confidential = "swordfish"
 	for _, name := range []string{"fails", "panics", "renamed"} {
 		create(t, c, &corev1.Secret{
@@ -291,7 +291,7 @@ func TestFailingTransformAndIndexCostNoObjectAndTellNoSecret(t *testing.T) {
 
 func TestTransformNothingKeepsManagedFields(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	create(t, c, named(namespace, "x"))
 	config := configMapConfig(t, c, namespace)
 	config.Transform = informer.TransformNothing
@@ -305,7 +305,7 @@ func TestTransformNothingKeepsManagedFields(t *testing.T) {
 func TestRunEndsAlsoWhileTheServerCanNotBeReached(t *testing.T) {
 	instance, namespace := namespaceOf(t)
 	w := &wire{}
-	config := configMapConfig(t, newClient(t, w.install(t, instance.RESTConfig())), namespace)
+	config := configMapConfig(t, operatortest.NewClient(t, w.install(t, instance.RESTConfig()), nil), namespace)
 	w.set(true)
 	source, err := informer.NewKubernetes(config)
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 func TestDeletionDuringACutIsSeenWithTheLastState(t *testing.T) {
 	instance, namespace := namespaceOf(t)
 	w := &wire{}
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	gone, changed, same := named(namespace, "gone"), named(namespace, "changed"), named(namespace, "same")
 	for _, obj := range []*corev1.ConfigMap{gone, changed, same} {
 		create(t, c, obj)
 	}
-	f := follow(t, configMapConfig(t, newClient(t, w.install(t, instance.RESTConfig())), namespace))
+	f := follow(t, configMapConfig(t, operatortest.NewClient(t, w.install(t, instance.RESTConfig()), nil), namespace))
 
 	w.set(true)
 	operatortest.Eventually(t, "the outage is reported", func() bool { return f.Status().LastError != nil })
@@ -49,7 +49,7 @@ func TestDeletionDuringACutIsSeenWithTheLastState(t *testing.T) {
 
 func TestChangesBetweenTwoRunsAreFoundByComparing(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	gone, changed, same, reborn := named(namespace, "gone"), named(namespace, "changed"), named(namespace, "same"), named(namespace, "reborn")
 	for _, obj := range []*corev1.ConfigMap{gone, changed, same, reborn} {
 		create(t, c, obj)
@@ -97,12 +97,12 @@ func TestChangesBetweenTwoRunsAreFoundByComparing(t *testing.T) {
 func TestRestartOfTheServerLosesNoKey(t *testing.T) {
 	instance := operatortest.Start(t, operatortest.Dedicated())
 	namespace := instance.Namespace(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	const objects = 50
 	for i := range objects {
 		create(t, c, named(namespace, fmt.Sprint("old-", i)))
 	}
-	f := follow(t, configMapConfig(t, newClient(t, instance.RESTConfig()), namespace))
+	f := follow(t, configMapConfig(t, operatortest.NewClient(t, instance.RESTConfig(), nil), namespace))
 	if got := f.Status().Objects; got != objects {
 		t.Fatalf("%d objects before the kill, want %d", got, objects)
 	}
@@ -117,7 +117,7 @@ func TestRestartOfTheServerLosesNoKey(t *testing.T) {
 	if err := instance.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	fresh := newClient(t, instance.RESTConfig())
+	fresh := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	want := []string{}
 	for i := range objects {
 		switch i % 3 {

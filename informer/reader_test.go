@@ -20,11 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 func TestReaderReadsEveryFormAndMetadataOfAll(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	obj := named(namespace, "x")
 	obj.Labels = map[string]string{"tier": "front"}
 	create(t, c, obj)
@@ -195,7 +196,7 @@ func TestReaderDoesNotTakeAHalfReadStoreForTheWorld(t *testing.T) {
 
 func TestReaderSaysNotFoundLikeTheServer(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	reader := informer.NewReader(scheme.Scheme, follow(t, configMapConfig(t, c, namespace)).Kubernetes)
 	want := c.Get(t.Context(), key(namespace, "none"), &corev1.ConfigMap{})
 	got := reader.Get(t.Context(), key(namespace, "none"), &corev1.ConfigMap{})

@@ -16,9 +16,9 @@ import (
 
 func TestWatchSendsEventsAndClosesItsChannels(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	w := &wire{}
-	source, err := informer.NewKubernetes(configMapConfig(t, newClient(t, w.install(t, instance.RESTConfig())), namespace))
+	source, err := informer.NewKubernetes(configMapConfig(t, operatortest.NewClient(t, w.install(t, instance.RESTConfig()), nil), namespace))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestWatchSendsEventsAndClosesItsChannels(t *testing.T) {
 
 func TestWatchNeverMissesADeletionThatWaits(t *testing.T) {
 	instance, namespace := namespaceOf(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	source, err := informer.NewKubernetes(configMapConfig(t, c, namespace))
 	if err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func garden(namespace string) *unstructured.Unstructured {
 func TestDefinitionsAreEnsuredAndUpdatedInPlaceSoThatTheirObjectsStay(t *testing.T) {
 	instance := operatortest.Start(t)
 	namespace := instance.Namespace(t)
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 
 	// start runs an operator with a definition until its source, which needs the definition, is synced.
 	start := func(crd *apiextensionsv1.CustomResourceDefinition) *running {

@@ -88,7 +88,7 @@ func TestClosedRecorderDropsEventsAndIsClosedAgainWithoutHarm(t *testing.T) {
 	deps.Recorder.Event(configMap(namespace, "a"), corev1.EventTypeNormal, "Late", "too late")
 	deps.Close()
 	var events corev1.EventList
-	if err := newClient(t, instance.RESTConfig()).List(t.Context(), &events, client.InNamespace(namespace)); err != nil {
+	if err := operatortest.NewClient(t, instance.RESTConfig(), nil).List(t.Context(), &events, client.InNamespace(namespace)); err != nil {
 		t.Fatal(err)
 	}
 	if len(events.Items) != 0 {
@@ -120,7 +120,7 @@ func TestFrameworkRunsInAControllerRuntimeManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	var work journal
-	c := newClient(t, instance.RESTConfig())
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	f := newFramework(t, "configmaps", configMaps(t, c, namespace), func(_ context.Context, obj any) error {
 		select {
 		case <-manager.Elected():

@@ -44,7 +44,7 @@ func (r *replicas) election(identity string, fence *operator.Fence) operator.Lea
 
 func newReplicas(t *testing.T) *replicas {
 	instance := operatortest.Start(t)
-	return &replicas{t: t, instance: instance, client: newClient(t, instance.RESTConfig()), namespace: instance.Namespace(t)}
+	return &replicas{t: t, instance: instance, client: operatortest.NewClient(t, instance.RESTConfig(), nil), namespace: instance.Namespace(t)}
 }
 
 // replica makes one that reconciles the ConfigMaps of the namespace.

@@ -19,7 +19,7 @@ func TestFenceLetsOnlyTheLeaderWriteAndTheElectionGoOn(t *testing.T) {
 	// The election uses the same connection, fence and all.
 	config := rest.CopyConfig(r.instance.RESTConfig())
 	config.Wrap(fence.Transport)
-	fenced := newClient(t, config)
+	fenced := operatortest.NewClient(t, config, nil)
 	write := func(name string) error { return fenced.Create(t.Context(), configMap(r.namespace, name)) }
 
 	o := newOperator(t, operator.Config{

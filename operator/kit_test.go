@@ -14,8 +14,6 @@ import (
 	"github.com/giantswarm/micrologger"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -216,13 +214,4 @@ func configMaps(t testing.TB, c client.WithWatch, namespace string) *informer.Ku
 		t.Fatal(err)
 	}
 	return source
-}
-
-func newClient(t testing.TB, config *rest.Config) client.WithWatch {
-	t.Helper()
-	c, err := client.NewWithWatch(config, client.Options{Scheme: clientgoscheme.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }

@@ -3,7 +3,6 @@ package operator
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -22,7 +21,7 @@ type parts struct {
 // run runs a part in a goroutine of its own. A panic is its failure.
 func (p *parts) run(kind, name string, f func() error) {
 	p.running.Go(func() {
-		err := guarded(f)
+		err := framework.Recovered(f)
 		if err == nil {
 			return
 		}
@@ -37,14 +36,4 @@ func (p *parts) run(kind, name string, f func() error) {
 func (p *parts) wait() error {
 	p.running.Wait()
 	return errors.Join(p.errs...)
-}
-
-// guarded calls f and turns a panic into a *framework.PanicError.
-func guarded(f func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &framework.PanicError{Value: v, Stack: debug.Stack()}
-		}
-	}()
-	return f()
 }

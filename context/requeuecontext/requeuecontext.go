@@ -9,6 +9,9 @@
 //		return nil
 //	}
 //
+// A reconciliation that fails all the same, in this resource or a later one, is tried again with its backoff, or after the time
+// asked for if that is shorter; the backoff is not reset by it. So what waits for a time does not wait for what fails.
+//
 // On a context without the signal SetAfter does nothing and After is false.
 package requeuecontext
 

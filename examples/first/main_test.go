@@ -21,10 +21,7 @@ func TestMain(m *testing.M) { operatortest.VerifyTestMain(m) }
 func TestNamespacesGetTheQuotaOfTheirSize(t *testing.T) {
 	kube := operatortest.Start(t)
 	namespace := kube.Namespace(t)
-	user, err := client.New(kube.RESTConfig(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	user := operatortest.NewClient(t, kube.RESTConfig(), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	go func() {

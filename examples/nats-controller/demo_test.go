@@ -1,55 +1,16 @@
 package gateways_test
 
 import (
-	"bufio"
-	"bytes"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
+
+	"github.com/operatorkit/operatorkit/examples/internal/demotest"
 )
 
-// buildDemo builds the program that "make run EXAMPLE=nats-controller" runs.
-func buildDemo(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "demo")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/demo").CombinedOutput(); err != nil {
-		t.Fatalf("build the demo: %v\n%s", err, out)
-	}
-	return program
-}
-
-// newDemo returns the demo with its temporary files in a folder of its own, which is returned too.
-func newDemo(t *testing.T, args ...string) (cmd *exec.Cmd, temporary string) {
-	t.Helper()
-	temporary = t.TempDir()
-	cmd = exec.CommandContext(t.Context(), buildDemo(t), args...)
-	cmd.Env = append(os.Environ(), "TMPDIR="+temporary)
-	return cmd, temporary
-}
-
-// nothingIsLeft checks that a folder is empty.
-func nothingIsLeft(t *testing.T, dir string) {
-	t.Helper()
-	left, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range left {
-		t.Errorf("%s is left in the folder for temporary files", file.Name())
-	}
-}
-
 func TestDemoEndsByItselfOnceItHasConverged(t *testing.T) {
-	cmd, temporary := newDemo(t, "--once")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	story := demotest.Once(t, demotest.Build(t))
 	for _, want := range []string{
 		`\+ gateway/shop +created`, `\+ route/shop.example.com +created`, `\+ configmap/shop +created`, `\+ registration/shop +created`,
 		`~ configmap/shop .*data.certificate.sha256`,
@@ -64,46 +25,21 @@ func TestDemoEndsByItselfOnceItHasConverged(t *testing.T) {
 		`done: everything has converged`,
 		`KUBECONFIG=`, `nats --server nats://127.0.0.1:\d+`, `curl http://127.0.0.1:\d+/registrations`, `http://127.0.0.1:\d+/metrics`,
 	} {
-		if !regexp.MustCompile(want).Match(out) {
-			t.Errorf("the output lacks %s:\n%s", want, out)
+		if !regexp.MustCompile(want).MatchString(story) {
+			t.Errorf("the story lacks %s", want)
 		}
 	}
-	nothingIsLeft(t, temporary)
 }
 
 func TestCtrlCEndsTheDemoAndEverythingItStarted(t *testing.T) {
-	cmd, temporary := newDemo(t)
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(stdout)
-	var registrations string
-	for lines.Scan() && !strings.Contains(lines.Text(), "until Ctrl-C") {
-		if _, url, ok := strings.Cut(lines.Text(), "curl "); ok {
-			registrations = url
-		}
-	}
+	d := demotest.Start(t, demotest.Build(t))
+	_, registrations, _ := strings.Cut(d.Story(), "curl ")
+	registrations, _, _ = strings.Cut(registrations, "\n")
 	response, err := http.Get(registrations)
 	if err != nil {
-		t.Fatalf("the registry does not answer: %v\n%s", err, &stderr)
+		t.Fatalf("the registry does not answer: %v\n%s", err, d.Story())
 	}
 	_ = response.Body.Close()
 	http.DefaultClient.CloseIdleConnections()
-
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	for lines.Scan() {
-		// The rest of the output is read so that the demo does not wait for it.
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("after Ctrl-C: %v\n%s", err, &stderr)
-	}
-	nothingIsLeft(t, temporary)
+	d.Interrupt()
 }

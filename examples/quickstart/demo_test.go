@@ -1,37 +1,19 @@
 package quickstart_test
 
 import (
-	"bufio"
-	"bytes"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/operatorkit/operatorkit/examples/internal/demotest"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-// buildDemo builds the program that "make run" runs.
-func buildDemo(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "demo")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/demo").CombinedOutput(); err != nil {
-		t.Fatalf("build the demo: %v\n%s", err, out)
-	}
-	return program
-}
-
 func TestDemoEndsByItselfOnceItHasConverged(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), buildDemo(t), "--once")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	story := demotest.Once(t, demotest.Build(t))
 	for _, want := range []string{
 		`\+ website/home +created`, `\+ configmap/home-page +created`, `\+ service/home +created`,
 		`~ configmap/blog-page +data.index.html`, `~ configmap/home-page +data.index.html`,
@@ -42,8 +24,8 @@ func TestDemoEndsByItselfOnceItHasConverged(t *testing.T) {
 		`(?s)- <p>Nothing here yet.</p>\n *\+ <p>First post!</p>\n.*~ configmap/blog-page +data.index.html`,
 		`(?s)Website quickstart/home \(update, .*resource set v2\)\n.*~ website/home +metadata.labels`,
 	} {
-		if !regexp.MustCompile(want).Match(out) {
-			t.Errorf("the output lacks %s:\n%s", want, out)
+		if !regexp.MustCompile(want).MatchString(story) {
+			t.Errorf("the story lacks %s", want)
 		}
 	}
 }
@@ -53,31 +35,8 @@ func TestKubectlSeesTheDemoAndCtrlCEndsEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), buildDemo(t))
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(stdout)
-	var dataDir, page string
-	for lines.Scan() {
-		if _, address, ok := strings.Cut(lines.Text(), "watch it at "); ok {
-			page = strings.TrimSpace(address)
-		}
-		if _, path, ok := strings.Cut(lines.Text(), "KUBECONFIG="); ok {
-			dataDir = filepath.Dir(path)
-		}
-		if strings.Contains(lines.Text(), "until Ctrl-C") {
-			break
-		}
-	}
-
-	get := exec.CommandContext(t.Context(), kubectl, "kubectl", "--kubeconfig", filepath.Join(dataDir, "kubeconfig"), "-n", "quickstart", "get", "websites,configmaps,services", "-o", "name")
+	d := demotest.Start(t, demotest.Build(t))
+	get := exec.CommandContext(t.Context(), kubectl, "kubectl", "--kubeconfig", d.Kubeconfig, "-n", "quickstart", "get", "websites,configmaps,services", "-o", "name")
 	out, err := get.CombinedOutput()
 	if err != nil {
 		t.Errorf("kubectl: %v\n%s", err, out)
@@ -88,22 +47,11 @@ func TestKubectlSeesTheDemoAndCtrlCEndsEverything(t *testing.T) {
 		}
 	}
 
-	if text := show(t, page); !strings.Contains(text, "quickstart") {
-		t.Errorf("the inspector at %s shows %s", page, text)
+	if text := show(t, d.Page); !strings.Contains(text, "quickstart") {
+		t.Errorf("the inspector at %s shows %s", d.Page, text)
 	}
 
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	for lines.Scan() {
-		// The rest of the output is read so that the demo does not wait for it.
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("after Ctrl-C: %v\n%s", err, &stderr)
-	}
-	if _, err := os.Stat(dataDir); !os.IsNotExist(err) {
-		t.Errorf("the data folder is left: %v", err)
-	}
+	d.Interrupt()
 }
 
 // show returns what is at an address.

@@ -1,7 +1,7 @@
 // Package quickstart is a whole operator. A Website becomes a ConfigMap with its page and a Service that leads to it.
 // There are two versions of the logic; the label examples.operatorkit.io/version of a Website picks one.
 //
-//	$ make run                                            # on a control plane of its own
+//	$ make run EXAMPLE=quickstart                         # on a control plane of its own
 //	$ go run ./examples/quickstart/cmd/operator run       # on the cluster of your kubeconfig
 //	$ go run ./examples/quickstart/cmd/operator plan -A   # what it would change there
 //

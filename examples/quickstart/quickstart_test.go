@@ -124,10 +124,7 @@ func TestPageEscapesWhatItsOwnerWrote(t *testing.T) {
 		}
 	}()
 
-	user, err := client.New(kube.RESTConfig(), client.Options{Scheme: newScheme(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	user := operatortest.NewClient(t, kube.RESTConfig(), newScheme(t))
 	evil := site("evil", "v1", `<script>alert("hi")</script>`)
 	evil.Namespace = namespace
 	operatortest.Eventually(t, "the operator serves its API", func() error { return user.Create(ctx, evil.DeepCopy()) })

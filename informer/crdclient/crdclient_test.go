@@ -65,10 +65,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 func newClients(t *testing.T, losses int32) (*crdclient.Client, client.Client, *bytes.Buffer) {
 	t.Helper()
 	instance := operatortest.Start(t)
-	bare, err := client.New(withLosses(instance.RESTConfig(), losses), client.Options{Scheme: runtime.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bare := operatortest.NewClient(t, withLosses(instance.RESTConfig(), losses), runtime.NewScheme())
 	log := &bytes.Buffer{}
 	logger, err := micrologger.New(micrologger.Config{IOWriter: log})
 	if err != nil {
@@ -78,10 +75,7 @@ func newClients(t *testing.T, losses int32) (*crdclient.Client, client.Client, *
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(instance.RESTConfig(), client.Options{Scheme: scheme(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := operatortest.NewClient(t, instance.RESTConfig(), scheme(t))
 	return crds, c, log
 }
 

@@ -1,11 +1,12 @@
 // Command bench measures operatorkit against controller-runtime, both in one process and in turns, and prints ratios:
 //
-//	go run ./operator/bench                         # about six minutes on two cores
+//	go run ./operator/bench                         # about ten minutes on two cores
 //	go run ./operator/bench -run empty -rounds 25   # one row, more often
 //	go run ./operator/bench -json results.json      # every round's figures as well
 //
 // It uses the API server that the environment variable OPERATORTEST_KUBECONFIG names, and without it one of its own.
-// What it makes there is in namespaces that it deletes at the end.
+// What it makes there is in namespaces that it deletes at the end, but for the definitions of the kinds of service sets and the
+// StateManagementProvider, which stay.
 //
 // A row is a piece of work. A contender is one way to do it: with controller-runtime, with operatorkit, and, where a
 // real server sets the pace, with a bare loop of requests. The contenders of a row take turns, in an order that
@@ -20,6 +21,9 @@
 //   - noop: what a reconciliation costs of three CRUD resources that find everything in order.
 //   - serviceset: how long it takes to work out which services a cluster gets now, of 200, 2,000 and 10,000 services with five
 //     dependencies each. The ratio is that of 10,000 services to 200, of which there are as many more.
+//   - deployment: how long it takes to plan the update of 100, 1,000 and 10,000 containers on machines, and to update 30 containers
+//     on three Docker engines, one, five and ten at once. The ratio is that of the many to the fewest. Without Docker, the update is
+//     left out, and the table says so.
 //   - natscoldstart: how fast an operator creates an entry in a NATS bucket for each of 10,000 entries of another one, to a
 //     bare loop that reads them and does the same writes from as many goroutines, without looking at what it wrote. The
 //     server is in this process, with its store on disk, and takes its part of the processors. Once it answers a millisecond
@@ -34,5 +38,13 @@
 //     where there is nothing else to do. The ratio is that to operatorkit without an inspector.
 //   - coldstart: how fast an operator creates a child for each of its primaries, as percentage of a bare loop of as many
 //     goroutines that creates the same children.
+//   - serviceprovider: how much memory an object of a service provider takes, which keeps the metadata of its objects, to a
+//     controller of controller-runtime that caches the same objects.
 //   - cache: how much memory a cached ConfigMap takes.
+//   - statemanager: how fast 20 services, two of them charts, come up on each of 50 clusters, and with how many requests; who
+//     is asked for what when a service of one cluster changes; and how much longer a change takes on 49 clusters while
+//     the 50th, where there is as much to do, takes requests and does not answer. The ratio is that to a 50th cluster
+//     where there is nothing to do. The clusters are namespaces of the one API server, each with an identity that
+//     may write nowhere else; the watches of each see the objects of all, so that services come up slower than they
+//     would on clusters of their own. They come up once, however many rounds there are.
 package main

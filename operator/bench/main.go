@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// defaultRounds makes the whole run take about six minutes on two cores.
+// defaultRounds makes the whole run take about ten minutes on two cores.
 const defaultRounds = 9
 
 func main() {
@@ -69,7 +69,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	pattern := flags.String("run", "", "only rows that match this regular expression: empty, noop, serviceset, natscoldstart, natsstream, shadow, inspector, coldstart, cache (default: all)")
+	pattern := flags.String("run", "", "only rows that match this regular expression: empty, noop, serviceset, deployment, natscoldstart, natsstream, shadow, inspector, coldstart, cache, statemanager (default: all)")
 	flags.IntVar(&o.rounds, "rounds", defaultRounds, "how often each contender is measured")
 	flags.StringVar(&o.json, "json", "", "also write the table and the figures of every round to this file")
 	if err := flags.Parse(args); err != nil {

@@ -17,12 +17,15 @@ func rows() []row {
 		{"empty", emptyReconciliations},
 		{"noop", noopReconciliations},
 		{"serviceset", serviceSets},
+		{"deployment", deployments},
 		{"natscoldstart", natsColdStarts},
 		{"natsstream", natsStreams},
 		{"shadow", besideShadows},
 		{"inspector", inspectedReconciliations},
 		{"coldstart", coldStarts},
+		{"serviceprovider", providedObjects},
 		{"cache", cachedObjects},
+		{"statemanager", stateManagers},
 	}
 }
 
@@ -42,10 +45,16 @@ type sizes struct {
 	roundTrip time.Duration
 	// stream is how the entries of a bucket change whose children have to keep up.
 	stream stream
+	// machines are the services on machines that are planned and updated.
+	machines machineServices
 	// changes is how many objects are changed one after the other, beside a shadow.
 	changes int
+	// provided is how many objects a service provider has.
+	provided int
 	// cached is how many objects are cached.
 	cached int
+	// fleet is the clusters that services come up on.
+	fleet fleet
 }
 
 func fullSizes() sizes {
@@ -58,8 +67,11 @@ func fullSizes() sizes {
 		entries:   10_000,
 		roundTrip: time.Millisecond,
 		stream:    stream{keys: 1_000, rate: 1_000, warmUp: 10 * time.Second, duration: time.Minute},
+		machines:  machineServices{containers: []int32{100, 1_000, 10_000}, engines: 3, replicas: 30, parallelism: []int{1, 5, 10}},
 		changes:   600,
+		provided:  2_000,
 		cached:    20_000,
+		fleet:     fleet{clusters: 50, services: 20, charts: 2},
 	}
 }
 

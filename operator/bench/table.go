@@ -6,13 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // unit is how a figure is written.
 type unit string
 
 const (
-	inMicroseconds unit = "µs"
+	inMicroseconds unit = "µs" // seconds from one on
 	inBytes        unit = "B"
 	inPercent      unit = "%"
 	counted        unit = ""
@@ -21,6 +22,9 @@ const (
 func (u unit) format(value float64) string {
 	switch u {
 	case inMicroseconds:
+		if value >= float64(time.Second) {
+			return strconv.FormatFloat(value/float64(time.Second), 'f', 2, 64) + " s"
+		}
 		return strconv.FormatFloat(value/1000, 'f', 2, 64) + " µs"
 	case inBytes:
 		return strconv.FormatFloat(value, 'f', 0, 64) + " B"

@@ -140,10 +140,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(instance.RESTConfig(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,

@@ -81,10 +81,7 @@ func startedNursery(t *testing.T) (*operatortest.Instance, client.Client, string
 		t.Fatal(err)
 	}
 	instance.InstallCRDs(t, crds...)
-	user, err := client.New(instance.RESTConfig(), client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	user := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	return instance, user, instance.Namespace(t)
 }
 

@@ -29,7 +29,6 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	server := operatortest.Start(t)
 	config := server.RESTConfig()
-	config.QPS = -1
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 )
@@ -147,7 +148,7 @@ func (c *ControllerRuntime[T]) collect(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
-		err := guarded(func() error {
+		err := framework.Recovered(func() error {
 			c.custom.GarbageSecondaries()
 			return nil
 		})

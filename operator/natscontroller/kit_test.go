@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -89,11 +88,7 @@ func (w *world) withKubernetes() *world {
 	w.t.Helper()
 	instance := operatortest.Start(w.t)
 	w.restConfig, w.namespace = instance.RESTConfig(), instance.Namespace(w.t)
-	var err error
-	w.kube, err = client.NewWithWatch(w.restConfig, client.Options{Scheme: clientgoscheme.Scheme})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	w.kube = operatortest.NewClient(w.t, w.restConfig, nil)
 	return w
 }
 

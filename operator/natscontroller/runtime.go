@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -109,7 +108,7 @@ func (c *ControllerRuntime[T]) start(ctx context.Context, workers int) (err erro
 		return fmt.Errorf("run controller %q: %w: it has been run before; make a new one", c.config.Name, framework.ErrExecutionFailed)
 	}
 	defer func() {
-		cleaned := guarded(func() error {
+		cleaned := framework.Recovered(func() error {
 			c.custom.Clean()
 			return nil
 		})
@@ -153,14 +152,4 @@ func (c *ControllerRuntime[T]) Clean() {}
 
 func (c *ControllerRuntime[T]) log(level, message string, fields ...any) {
 	c.config.Logger.Log(append([]any{"level", level, "message", message, "controller", c.config.Name}, fields...)...)
-}
-
-// guarded calls f and turns a panic into a *framework.PanicError.
-func guarded(f func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &framework.PanicError{Value: v, Stack: debug.Stack()}
-		}
-	}()
-	return f()
 }

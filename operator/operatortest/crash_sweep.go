@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -37,7 +36,7 @@ func newSweep(scenario Scenario) (*sweep, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the user's connections: %w", err)
 	}
-	user, err := newUser(config, connections, scenario)
+	user, err := newUser(config, connections, scenario.Scheme)
 	if err != nil {
 		return nil, fmt.Errorf("make the user's client: %w", err)
 	}
@@ -53,17 +52,6 @@ func newSweep(scenario Scenario) (*sweep, error) {
 		operatorConfig: config,
 		snapshots:      snapshots,
 	}, nil
-}
-
-// newUser returns a client that tells the test's author nothing of its own accord.
-func newUser(config *rest.Config, connections *http.Client, scenario Scenario) (client.Client, error) {
-	config = rest.CopyConfig(config)
-	config.WarningHandler, config.WarningHandlerWithContext = rest.NoWarnings{}, nil
-	return client.New(config, client.Options{
-		Scheme:     scenario.Scheme,
-		HTTPClient: connections,
-		Log:        klog.Background(), // the default complains when nobody has set a logger
-	})
 }
 
 func (s *sweep) run(ctx context.Context) (*CrashReport, error) {

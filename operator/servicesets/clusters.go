@@ -4,8 +4,11 @@ import (
 	"context"
 	"slices"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/servicesetresource"
@@ -15,8 +18,8 @@ import (
 type clusters struct {
 	*sources
 	config  Config
-	planned planned
-	memo    memo[*clusterState]
+	planned statuses.Planned
+	memo    statuses.Memo[*clusterState]
 }
 
 // clusterState is all about the services of a cluster, at one moment.
@@ -47,7 +50,7 @@ func (c *clusters) compute(ctx context.Context, cd *v1alpha1.ClusterDeployment) 
 
 // operations returns what the resource of ServiceSets has to do.
 func (c *clusters) operations(ctx context.Context, _ *v1alpha1.ClusterDeployment) ([]serviceset.OwnerOperation, error) {
-	state, err := c.memo.get(ctx)
+	state, err := c.memo.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +68,9 @@ func (c *clusters) own(ctx context.Context, cd *v1alpha1.ClusterDeployment) ([]s
 
 // newClusters makes the framework.
 func newClusters(d *operator.Dependencies, config Config, s *sources, specs *specs) (*framework.Framework, error) {
-	c := &clusters{sources: s, config: config, planned: planned{d.PlanOnly}}
+	c := &clusters{sources: s, config: config, planned: statuses.Planned{All: d.PlanOnly}}
 	sets, err := servicesetresource.New(servicesetresource.Config[*v1alpha1.ClusterDeployment]{
-		Client: &echoing{d.Client, s}, Logger: d.Logger, Compute: c.operations,
+		Client: &statuses.Echoing{Client: d.Client, Reader: s.reader}, Logger: d.Logger, Compute: c.operations,
 	})
 	if err != nil {
 		return nil, err
@@ -77,7 +80,7 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 		return nil, err
 	}
 	status, err := newStatusResource(d, s, clusterAccess, func(ctx context.Context, cd *v1alpha1.ClusterDeployment) (*v1alpha1.ClusterDeploymentStatus, error) {
-		state, err := c.memo.get(ctx)
+		state, err := c.memo.Get(ctx)
 		if err != nil || cd.DeletionTimestamp != nil && len(state.operations) == 0 {
 			return nil, err
 		}
@@ -88,19 +91,32 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 	}
 	router, err := newRouter(d, func(ctx context.Context, obj any) (context.Context, error) {
 		cd := obj.(*v1alpha1.ClusterDeployment).DeepCopy()
-		return c.memo.with(ctx, func(ctx context.Context) (*clusterState, error) { return c.compute(ctx, cd) }), nil
+		return c.memo.With(ctx, func(ctx context.Context) (*clusterState, error) { return c.compute(ctx, cd) }), nil
 	}, status, sets, check)
 	if err != nil {
 		return nil, err
 	}
 	return d.NewFramework(framework.Config{
-		Source: s.clusters, ResourceRouter: router, Graphs: c.graphs, PlanReporter: newPlanReporter(d, s, clusterAccess),
+		Source: s.clusters, ResourceRouter: router, Graphs: c.graphs, PlanReporter: statuses.NewPlanReporter(d.Client, s.reader, clusterAccess),
 		Watches: []framework.Watch{
 			{Source: s.sets, Map: clusterOfSet},
 			{Source: specs.services, Map: s.clustersOfServices},
 			{Source: specs.templates, Map: s.clustersOfNamespace},
 			{Source: s.chains, Map: s.clustersOfNamespace},
 			{Source: specs.providers, Map: s.clustersOfProvider},
+		},
+	})
+}
+
+// newStatusResource returns the resource that writes the status. It comes before the one that writes ServiceSets: what stops
+// that one has to stand in the status too.
+func newStatusResource[O client.Object, S any](
+	d *operator.Dependencies, s *sources, a statuses.Access[O, S], compute func(ctx context.Context, obj O) (*S, error),
+) (framework.Resource, error) {
+	return statuses.New(statuses.Config[O, S]{
+		Access: a, Client: d.Client, Reader: s.reader, Logger: d.Logger, Compute: compute,
+		Tell: func(_ context.Context, obj O, before, after *S) {
+			tell(d.Recorder, obj, *a.Conditions(before), *a.Conditions(after))
 		},
 	})
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
@@ -23,10 +24,10 @@ const maxForeignConditions = 13
 const maxStates = 2000
 
 // verdict says how the services of an owner are on a cluster, all together.
-func (r *report) verdict() verdict {
-	v := verdict{readyWhy: v1alpha1.ReasonDeployed}
+func (r *report) verdict() statuses.Verdict {
+	v := statuses.Verdict{ReadyWhy: v1alpha1.ReasonDeployed}
 	if r.fault != nil {
-		v.block(r.fault.reason, r.fault.message)
+		v.Block(r.fault.reason, r.fault.message)
 	}
 	disabled := 0
 	for i := range r.services {
@@ -35,16 +36,16 @@ func (r *report) verdict() verdict {
 		case s.reason == v1alpha1.ReasonDisabled:
 			disabled++
 		case s.blocked && r.fault == nil:
-			v.block(s.reason, s.String())
+			v.Block(s.reason, s.String())
 		case s.progressing:
-			v.progress(s.reason, s.String())
+			v.Progress(s.reason, s.String())
 		case s.reason == v1alpha1.ReasonWaiting, s.reason == v1alpha1.ReasonRemoving:
-			v.waiting = append(v.waiting, s.String())
+			v.Waiting = append(v.Waiting, s.String())
 		}
 	}
 	desired, deployed := r.counts()
-	v.ready = desired == deployed && r.fault == nil
-	v.allWell = allWell(int(desired), disabled)
+	v.Ready = desired == deployed && r.fault == nil
+	v.AllWell = allWell(int(desired), disabled)
 	return v
 }
 
@@ -84,8 +85,8 @@ func (r *report) counts() (desired, deployed int32) {
 func (r *report) summary(generation int64) v1alpha1.ServiceSetSummary {
 	v := r.verdict()
 	s := v1alpha1.ServiceSetSummary{
-		Name: r.key.Name, ObservedGeneration: generation, Progressing: v.progressing, Blocked: v.blocked, Reason: v.why(),
-		Message: bounded(slices.Concat(v.stuck, v.moving, v.waiting)),
+		Name: r.key.Name, ObservedGeneration: generation, Progressing: v.Progressing, Blocked: v.Blocked, Reason: v.Why(),
+		Message: statuses.Bounded(slices.Concat(v.Stuck, v.Moving, v.Waiting)),
 	}
 	if r.owner.Kind == v1alpha1.MultiClusterServiceKind {
 		s.MultiClusterService = r.owner.Key.Name
@@ -118,21 +119,21 @@ func (c *clusters) status(ctx context.Context, cd *v1alpha1.ClusterDeployment, k
 	if cd.DeletionTimestamp != nil {
 		v = deletionOf(known.reports)
 	}
-	status.Conditions = c.planned.keep(cd, setConditions(status.Conditions, v.conditions(cd.Generation)))
+	status.Conditions = c.planned.Keep(cd, statuses.SetConditions(status.Conditions, v.Conditions(cd.Generation)))
 	var err error
 	status.ServicesUpgradePaths, err = c.upgradePaths(ctx, own, cd.Namespace)
 	return status, err
 }
 
 // deletionOf says what the deletion of a cluster waits for.
-func deletionOf(reports []*report) verdict {
+func deletionOf(reports []*report) statuses.Verdict {
 	var left []string
 	for _, r := range reports {
 		left = append(left, r.key.Name)
 	}
 	slices.Sort(left)
-	v := verdict{}
-	v.progress(v1alpha1.ReasonDeleting, "waits until its service sets are gone: "+strings.Join(left, ", "))
+	v := statuses.Verdict{}
+	v.Progress(v1alpha1.ReasonDeleting, "waits until its service sets are gone: "+strings.Join(left, ", "))
 	return v
 }
 
@@ -155,15 +156,15 @@ func serviceStates(r *report, before []v1alpha1.ServiceState) []v1alpha1.Service
 
 // conditions returns the conditions of a state manager, and ours.
 func (s *serviceReport) conditions(before *v1alpha1.ServiceState) []metav1.Condition {
-	ours := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: s.reason, Message: clip(s.message, maxMessage)}}
+	ours := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: s.reason, Message: statuses.Clip(s.message, statuses.MaxMessage)}}
 	if s.ready && !s.blocked {
 		ours[0].Status = metav1.ConditionTrue
 	}
 	if s.progressing {
-		ours = append(ours, metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: s.reason, Message: clip(s.message, maxMessage)})
+		ours = append(ours, metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: s.reason, Message: statuses.Clip(s.message, statuses.MaxMessage)})
 	}
 	if s.blocked {
-		ours = append(ours, metav1.Condition{Type: v1alpha1.ConditionBlocked, Status: metav1.ConditionTrue, Reason: s.reason, Message: clip(s.message, maxMessage)})
+		ours = append(ours, metav1.Condition{Type: v1alpha1.ConditionBlocked, Status: metav1.ConditionTrue, Reason: s.reason, Message: statuses.Clip(s.message, statuses.MaxMessage)})
 	}
 	var list []metav1.Condition
 	for _, c := range ours {
@@ -174,7 +175,7 @@ func (s *serviceReport) conditions(before *v1alpha1.ServiceState) []metav1.Condi
 			list = append(list, *old)
 		}
 	}
-	list = setConditions(list, ours)
+	list = statuses.SetConditions(list, ours)
 	foreign := slices.DeleteFunc(slices.Clone(s.state.Conditions), func(c metav1.Condition) bool {
 		return meta.FindStatusCondition(ours, c.Type) != nil || c.Type == v1alpha1.ConditionProgressing || c.Type == v1alpha1.ConditionBlocked
 	})

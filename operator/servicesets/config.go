@@ -23,6 +23,8 @@ type Config struct {
 	// control plane, each with namespaces of its own. The labels must not change while a MultiClusterService has
 	// ServiceSets. Default: all.
 	MultiClusterServices labels.Selector
+	// Sources are shared with the operator of package statemanagers. Default: its own, made by NewSources.
+	Sources *Sources
 }
 
 // complete fills in the defaults. The error is one for which framework.IsInvalidConfig holds.

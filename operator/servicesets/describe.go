@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
@@ -13,14 +12,14 @@ import (
 // describeCluster says what the status of a cluster tells.
 func describeCluster(s *v1alpha1.ClusterDeploymentStatus) map[string]string {
 	fields := map[string]string{"status.servicesDeployed": s.ServicesDeployed}
-	describeGeneration(fields, s.ObservedGeneration)
-	describeConditions(fields, "status", s.Conditions)
+	statuses.DescribeGeneration(fields, s.ObservedGeneration)
+	statuses.DescribeConditions(fields, "status", s.Conditions)
 	for i := range s.Services {
 		state := &s.Services[i]
 		path := fmt.Sprintf("status.services[%s]", serviceset.ServiceKey(state.Namespace, state.Name))
 		version := label(v1alpha1.ServiceVersion{Template: state.Template, Version: state.Version})
 		fields[path] = strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", state.State, version, state.FailureMessage)), " ")
-		describeConditions(fields, path, state.Conditions)
+		statuses.DescribeConditions(fields, path, state.Conditions)
 	}
 	for _, set := range s.ServiceSets {
 		fields[fmt.Sprintf("status.serviceSets[%s]", set.Name)] = strings.TrimSpace(fmt.Sprintf("%d/%d %s %s", set.Deployed, set.Desired, set.Reason, set.Message))
@@ -38,25 +37,13 @@ func describeOwner(fields map[string]string, set *v1alpha1.ServiceSetSummary) {
 // describeService says what the status of a MultiClusterService tells.
 func describeService(s *v1alpha1.MultiClusterServiceStatus) map[string]string {
 	fields := map[string]string{"status.clustersDeployed": s.ClustersDeployed}
-	describeGeneration(fields, s.ObservedGeneration)
-	describeConditions(fields, "status", s.Conditions)
+	statuses.DescribeGeneration(fields, s.ObservedGeneration)
+	statuses.DescribeConditions(fields, "status", s.Conditions)
 	for _, c := range s.Clusters {
 		fields[fmt.Sprintf("status.clusters[%s]", clusterName(c.Namespace, c.Name))] = strings.TrimSpace(fmt.Sprintf("%d/%d %s", c.Deployed, c.Desired, c.Message))
 	}
 	describePaths(fields, s.ServicesUpgradePaths)
 	return fields
-}
-
-func describeGeneration(fields map[string]string, generation int64) {
-	if generation != 0 {
-		fields["status.observedGeneration"] = fmt.Sprint(generation)
-	}
-}
-
-func describeConditions(fields map[string]string, path string, conditions []metav1.Condition) {
-	for _, c := range conditions {
-		fields[fmt.Sprintf("%s.conditions[%s]", path, c.Type)] = strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message))
-	}
 }
 
 func describePaths(fields map[string]string, all []v1alpha1.ServiceUpgradePaths) {

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework/graph"
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
@@ -131,7 +132,7 @@ func (s *services) overall(service *v1alpha1.Service, places []place, sets []*v1
 		}
 	}
 	n.Versions = []string{label(v1alpha1.ServiceVersion{Template: service.Template, Version: service.Version})}
-	n.Message = fmt.Sprintf("deployed on %d of %s", deployed, count(desired, "cluster"))
+	n.Message = fmt.Sprintf("deployed on %d of %s", deployed, statuses.Count(desired, "cluster"))
 	if failed > 0 {
 		n.Message += fmt.Sprintf(", failed on %d", failed)
 	}

@@ -59,12 +59,7 @@ func newWorld(t *testing.T) *world {
 	if err := errors.Join(clientgoscheme.AddToScheme(w.scheme), v1alpha1.AddToScheme(w.scheme)); err != nil {
 		t.Fatal(err)
 	}
-	unlimited := kube.RESTConfig()
-	unlimited.QPS = -1
-	w.user, err = client.New(unlimited, client.Options{Scheme: w.scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.user = operatortest.NewClient(t, kube.RESTConfig(), w.scheme)
 	if err := ensureNativeProvider(t.Context(), w.user); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
@@ -117,7 +118,7 @@ func TestConditionsOfAnOwner(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newReports([]serviceset.OwnerOperation{test.operation})[0].verdict()
-			if diff := cmp.Diff(test.want, told(v.conditions(1))); diff != "" {
+			if diff := cmp.Diff(test.want, told(v.Conditions(1))); diff != "" {
 				t.Errorf("the conditions differ (-want +got):\n%s", diff)
 			}
 		})
@@ -156,16 +157,16 @@ func TestMessagesAreBounded(t *testing.T) {
 		})
 	}
 	v := newReports([]serviceset.OwnerOperation{decided(decisions...)})[0].verdict()
-	for _, c := range v.conditions(1) {
-		if len(c.Message) > maxMessage {
+	for _, c := range v.Conditions(1) {
+		if len(c.Message) > statuses.MaxMessage {
 			t.Errorf("%s has a message of %d bytes", c.Type, len(c.Message))
 		}
 	}
-	if got := v.conditions(1)[2].Message; !strings.HasPrefix(got, "service-000: 1 failed: no room; service-001") || !strings.HasSuffix(got, " more") {
+	if got := v.Conditions(1)[2].Message; !strings.HasPrefix(got, "service-000: 1 failed: no room; service-001") || !strings.HasSuffix(got, " more") {
 		t.Errorf("the message is %q", got)
 	}
-	huge := bounded([]string{strings.Repeat("ä", maxMessage), "another"})
-	if len(huge) > maxMessage || !strings.HasSuffix(huge, "…; another") {
+	huge := statuses.Bounded([]string{strings.Repeat("ä", statuses.MaxMessage), "another"})
+	if len(huge) > statuses.MaxMessage || !strings.HasSuffix(huge, "…; another") {
 		t.Errorf("%d bytes, ending in %q", len(huge), huge[len(huge)-20:])
 	}
 }

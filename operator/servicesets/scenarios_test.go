@@ -50,7 +50,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -122,24 +121,16 @@ func newUser(t testing.TB, config *rest.Config) client.WithWatch {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	connections, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { utilnet.CloseIdleConnectionsFor(connections.Transport) })
-	user, err := client.NewWithWatch(config, client.Options{Scheme: scheme, HTTPClient: connections})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return user
+	return operatortest.NewClient(t, config, scheme)
 }
 
-// ensureNativeProvider creates the state manager of services that name none. All tests share it.
+// ensureNativeProvider creates the state manager of services that name none, as the operator of state managers does. All tests
+// share it, those of other packages included.
 func ensureNativeProvider(ctx context.Context, user client.Client) error {
 	err := user.Create(ctx, &v1alpha1.StateManagementProvider{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.DefaultStateManagementProvider},
 		Spec: v1alpha1.StateManagementProviderSpec{
-			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"state-manager": "native"}},
+			Selector: metav1.LabelSelector{MatchLabels: map[string]string{"services.operatorkit.io/provider": v1alpha1.DefaultStateManagementProvider}},
 		},
 	})
 	if apierrors.IsAlreadyExists(err) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/servicesetresource"
@@ -21,8 +22,8 @@ import (
 type services struct {
 	*sources
 	config  Config
-	planned planned
-	memo    memo[*serviceState]
+	planned statuses.Planned
+	memo    statuses.Memo[*serviceState]
 	// live reads past the sources.
 	live client.Reader
 }
@@ -143,7 +144,7 @@ func (s *services) managementKey(mcs *v1alpha1.MultiClusterService) client.Objec
 
 // operations returns what the resource of ServiceSets has to do.
 func (s *services) operations(ctx context.Context, _ *v1alpha1.MultiClusterService) ([]serviceset.OwnerOperation, error) {
-	state, err := s.memo.get(ctx)
+	state, err := s.memo.Get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -152,9 +153,9 @@ func (s *services) operations(ctx context.Context, _ *v1alpha1.MultiClusterServi
 
 // newServices makes the framework.
 func newServices(d *operator.Dependencies, config Config, src *sources, specs *specs) (*framework.Framework, error) {
-	s := &services{sources: src, config: config, planned: planned{d.PlanOnly}, live: d.Client}
+	s := &services{sources: src, config: config, planned: statuses.Planned{All: d.PlanOnly}, live: d.Client}
 	sets, err := servicesetresource.New(servicesetresource.Config[*v1alpha1.MultiClusterService]{
-		Client: &echoing{d.Client, src}, Logger: d.Logger, Compute: s.operations,
+		Client: &statuses.Echoing{Client: d.Client, Reader: src.reader}, Logger: d.Logger, Compute: s.operations,
 	})
 	if err != nil {
 		return nil, err
@@ -164,7 +165,7 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 		return nil, err
 	}
 	status, err := newStatusResource(d, src, serviceAccess, func(ctx context.Context, mcs *v1alpha1.MultiClusterService) (*v1alpha1.MultiClusterServiceStatus, error) {
-		state, err := s.memo.get(ctx)
+		state, err := s.memo.Get(ctx)
 		if err != nil || mcs.DeletionTimestamp != nil && len(state.operations) == 0 {
 			return nil, err
 		}
@@ -175,13 +176,13 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 	}
 	router, err := newRouter(d, func(ctx context.Context, obj any) (context.Context, error) {
 		mcs := obj.(*v1alpha1.MultiClusterService).DeepCopy()
-		return s.memo.with(ctx, func(ctx context.Context) (*serviceState, error) { return s.compute(ctx, mcs) }), nil
+		return s.memo.With(ctx, func(ctx context.Context) (*serviceState, error) { return s.compute(ctx, mcs) }), nil
 	}, status, sets, check)
 	if err != nil {
 		return nil, err
 	}
 	return d.NewFramework(framework.Config{
-		Source: src.services, ResourceRouter: router, Graphs: s.graphs, PlanReporter: newPlanReporter(d, src, serviceAccess),
+		Source: src.services, ResourceRouter: router, Graphs: s.graphs, PlanReporter: statuses.NewPlanReporter(d.Client, src.reader, serviceAccess),
 		Watches: []framework.Watch{
 			{Source: src.sets, Map: src.servicesOfSet},
 			{Source: summariesOf(src.clusters), Map: src.servicesOfCluster},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 )
 
 // New returns the frameworks for ClusterDeployments and MultiClusterServices, in this order, and registers their metrics. It
@@ -19,7 +20,7 @@ func New(d *operator.Dependencies, config Config) ([]*framework.Framework, error
 	if err != nil {
 		return nil, err
 	}
-	specs := &specs{services: specsOf(s.services), templates: specsOf(s.templates), providers: specsOf(s.providers)}
+	specs := &specs{services: statuses.SpecsOf(s.services), templates: statuses.SpecsOf(s.templates), providers: statuses.SpecsOf(s.providers)}
 	clusters, err := newClusters(d, config, s, specs)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
@@ -121,7 +122,7 @@ func (s *services) status(ctx context.Context, mcs *v1alpha1.MultiClusterService
 	desired, deployed := 0, 0
 	for i := range places {
 		listed := places[i].ClusterServicesStatus
-		listed.Message = clip(listed.Message, max(maxClusterMessages/len(places), minClusterMessage))
+		listed.Message = statuses.Clip(listed.Message, max(maxClusterMessages/len(places), minClusterMessage))
 		status.Clusters = append(status.Clusters, listed)
 		if places[i].desired {
 			desired++
@@ -135,16 +136,16 @@ func (s *services) status(ctx context.Context, mcs *v1alpha1.MultiClusterService
 	if mcs.DeletionTimestamp != nil {
 		v = deletionFrom(state)
 	}
-	status.Conditions = s.planned.keep(mcs, setConditions(status.Conditions, v.conditions(mcs.Generation)))
+	status.Conditions = s.planned.Keep(mcs, statuses.SetConditions(status.Conditions, v.Conditions(mcs.Generation)))
 	status.ServicesUpgradePaths, err = s.commonPaths(ctx, mcs, state)
 	return status, err
 }
 
 // verdictOf says how services are on all clusters together.
-func verdictOf(places []place, f *fault) verdict {
-	v := verdict{readyWhy: v1alpha1.ReasonDeployed, ready: f == nil}
+func verdictOf(places []place, f *fault) statuses.Verdict {
+	v := statuses.Verdict{ReadyWhy: v1alpha1.ReasonDeployed, Ready: f == nil}
 	if f != nil {
-		v.block(f.reason, f.message)
+		v.Block(f.reason, f.message)
 	}
 	desired := 0
 	groups := map[string]*group{}
@@ -152,7 +153,7 @@ func verdictOf(places []place, f *fault) verdict {
 		p := &places[i]
 		if p.desired {
 			desired++
-			v.ready = v.ready && p.ready()
+			v.Ready = v.Ready && p.ready()
 		}
 		if p.Message == "" || p.blocked && f != nil {
 			continue
@@ -166,21 +167,21 @@ func verdictOf(places []place, f *fault) verdict {
 	for _, g := range slices.SortedFunc(maps.Values(groups), func(a, b *group) int { return cmp.Compare(a.first, b.first) }) {
 		switch {
 		case g.place.blocked:
-			v.block(g.place.reason, g.String())
+			v.Block(g.place.reason, g.String())
 		case g.place.progressing:
-			v.progress(g.place.reason, g.String())
+			v.Progress(g.place.reason, g.String())
 		default:
-			v.waiting = append(v.waiting, g.String())
+			v.Waiting = append(v.Waiting, g.String())
 		}
 		if g.place.blocked && g.place.progressing {
-			v.progress(v1alpha1.ReasonInFlight, g.String())
+			v.Progress(v1alpha1.ReasonInFlight, g.String())
 		}
 	}
 	switch desired {
 	case 0:
-		v.allWell = "no cluster is selected"
+		v.AllWell = "no cluster is selected"
 	default:
-		v.allWell = "all services are deployed on " + count(desired, "cluster")
+		v.AllWell = "all services are deployed on " + statuses.Count(desired, "cluster")
 	}
 	return v
 }
@@ -206,14 +207,14 @@ func (g *group) String() string {
 }
 
 // deletionFrom says what the deletion of a MultiClusterService waits for.
-func deletionFrom(state *serviceState) verdict {
+func deletionFrom(state *serviceState) statuses.Verdict {
 	var left []string
 	for i := range state.operations {
 		set := state.operations[i].Operation.ServiceSet
 		left = append(left, clusterName(set.Namespace, set.Spec.Cluster))
 	}
 	slices.Sort(left)
-	v := verdict{}
-	v.progress(v1alpha1.ReasonDeleting, "waits until its service sets are gone from "+strings.Join(left, ", "))
+	v := statuses.Verdict{}
+	v.Progress(v1alpha1.ReasonDeleting, "waits until its service sets are gone from "+strings.Join(left, ", "))
 	return v
 }

@@ -54,7 +54,7 @@ func TestConditionsOfAMultiClusterService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := verdictOf(test.places, test.fault)
-			if diff := cmp.Diff(test.want, told(v.conditions(1))); diff != "" {
+			if diff := cmp.Diff(test.want, told(v.Conditions(1))); diff != "" {
 				t.Errorf("the conditions differ (-want +got):\n%s", diff)
 			}
 		})
@@ -72,7 +72,7 @@ func TestManyClustersAreCounted(t *testing.T) {
 		}))
 	}
 	v := verdictOf(places, nil)
-	if got := v.conditions(1)[2].Message; !strings.HasSuffix(got, "ns/c08, ns/c09 and 15 more)") {
+	if got := v.Conditions(1)[2].Message; !strings.HasSuffix(got, "ns/c08, ns/c09 and 15 more)") {
 		t.Errorf("the message is %q", got)
 	}
 }

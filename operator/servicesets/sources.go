@@ -10,6 +10,43 @@ import (
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
+// Sources are what this operator and that of package statemanagers both look at. A process that runs both watches each kind once
+// when it gives them to both.
+type Sources struct {
+	// Clusters has the ClusterDeployments, Sets the ServiceSets, Templates the ServiceTemplates, and Providers the
+	// StateManagementProviders.
+	Clusters, Sets, Templates, Providers *informer.Kubernetes
+}
+
+// NewSources returns sources for the namespaces of d; that of the services of the management cluster belongs to them too. Default:
+// DefaultSystemNamespace.
+func NewSources(d *operator.Dependencies, systemNamespace string) (*Sources, error) {
+	if systemNamespace == "" {
+		systemNamespace = DefaultSystemNamespace
+	}
+	system := withNamespace(d.Namespaces, systemNamespace)
+	s := &Sources{}
+	for _, of := range []struct {
+		source     **informer.Kubernetes
+		object     client.Object
+		namespaces []string
+	}{
+		{&s.Clusters, &v1alpha1.ClusterDeployment{}, d.Namespaces},
+		{&s.Sets, &v1alpha1.ServiceSet{}, system},
+		{&s.Templates, &v1alpha1.ServiceTemplate{}, system},
+		{&s.Providers, &v1alpha1.StateManagementProvider{}, nil},
+	} {
+		var err error
+		*of.source, err = informer.NewKubernetes(informer.KubernetesConfig{
+			Client: d.Client, Object: of.object, Namespaces: of.namespaces, Logger: d.Logger,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
 // sources are what the frameworks look at, each shared by both, and a reader of them.
 type sources struct {
 	clusters, services, sets, templates, chains, providers *informer.Kubernetes
@@ -18,28 +55,26 @@ type sources struct {
 }
 
 func newSources(d *operator.Dependencies, config Config) (*sources, error) {
-	system := withNamespace(d.Namespaces, config.SystemNamespace)
-	s := &sources{}
-	for _, of := range []struct {
-		source     **informer.Kubernetes
-		object     client.Object
-		namespaces []string
-	}{
-		{&s.clusters, &v1alpha1.ClusterDeployment{}, d.Namespaces},
-		{&s.sets, &v1alpha1.ServiceSet{}, system},
-		{&s.templates, &v1alpha1.ServiceTemplate{}, system},
-		{&s.chains, &v1alpha1.ServiceTemplateChain{}, system},
-		{&s.services, &v1alpha1.MultiClusterService{}, nil},
-		{&s.providers, &v1alpha1.StateManagementProvider{}, nil},
-	} {
-		source := informer.KubernetesConfig{Client: d.Client, Object: of.object, Namespaces: of.namespaces, Logger: d.Logger}
-		if of.source == &s.services {
-			source.LabelSelector = config.MultiClusterServices
-		}
+	shared := config.Sources
+	if shared == nil {
 		var err error
-		if *of.source, err = informer.NewKubernetes(source); err != nil {
+		if shared, err = NewSources(d, config.SystemNamespace); err != nil {
 			return nil, err
 		}
+	}
+	s := &sources{clusters: shared.Clusters, sets: shared.Sets, templates: shared.Templates, providers: shared.Providers}
+	var err error
+	s.chains, err = informer.NewKubernetes(informer.KubernetesConfig{
+		Client: d.Client, Object: &v1alpha1.ServiceTemplateChain{}, Namespaces: withNamespace(d.Namespaces, config.SystemNamespace), Logger: d.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.services, err = informer.NewKubernetes(informer.KubernetesConfig{
+		Client: d.Client, Object: &v1alpha1.MultiClusterService{}, LabelSelector: config.MultiClusterServices, Logger: d.Logger,
+	})
+	if err != nil {
+		return nil, err
 	}
 	s.reader = informer.NewReader(d.Client.Scheme(), s.clusters, s.services, s.sets, s.templates, s.chains, s.providers)
 	return s, nil

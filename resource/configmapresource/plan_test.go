@@ -9,7 +9,6 @@ import (
 	"github.com/giantswarm/micrologger"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,16 +23,9 @@ func TestThePlanIsWhatIsDoneThen(t *testing.T) {
 	server := operatortest.Start(t)
 	namespace := server.Namespace(t)
 	cfg := server.RESTConfig()
-	cfg.QPS = -1 // no throttling
-	user, err := client.New(cfg, client.Options{Scheme: scheme.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	user := operatortest.NewClient(t, cfg, nil)
 	faults := operatortest.NewFaults()
-	c, err := client.New(faults.Wrap(cfg), client.Options{Scheme: scheme.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := operatortest.NewClient(t, faults.Wrap(cfg), nil)
 	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
 	if err != nil {
 		t.Fatal(err)

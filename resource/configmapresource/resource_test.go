@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -25,10 +24,7 @@ type config = configmapresource.Config[*corev1.Namespace]
 func newClient(t *testing.T) (client.Client, string) {
 	t.Helper()
 	server := operatortest.Start(t)
-	c, err := client.New(server.RESTConfig(), client.Options{Scheme: scheme.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := operatortest.NewClient(t, server.RESTConfig(), nil)
 	return c, server.Namespace(t)
 }
 

@@ -1,18 +1,13 @@
 package natsresource_test
 
 import (
-	"flag"
-	"os"
 	"testing"
 
 	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/operatortest/plantest"
 )
 
 func TestMain(m *testing.M) {
-	// Each check is some hundred requests. The command line can ask for more.
-	if err := flag.Set("rapid.checks", "40"); err != nil {
-		_, _ = os.Stderr.WriteString(err.Error())
-		os.Exit(1)
-	}
+	plantest.Checks(40)
 	operatortest.VerifyTestMain(m)
 }

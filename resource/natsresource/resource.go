@@ -11,6 +11,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/resource/internal/patch"
 )
 
 // vanishing is when the primary is looked at again while one of its entries is on its way out: sooner, if the entries are
@@ -90,23 +91,10 @@ func deletion[T natsinformer.Entity](have item[T]) item[T] {
 	return have
 }
 
-// patchOf sets the parts that are not empty; it is nil when all are. What was created last is deleted first.
+// patchOf returns the patch with these parts. What was created last is deleted first.
 func patchOf[T natsinformer.Entity](create, update, remove State[T]) *framework.TypedPatch[State[T]] {
-	if len(create.items)+len(update.items)+len(remove.items) == 0 {
-		return nil
-	}
-	patch := framework.NewTypedPatch[State[T]]()
-	if len(create.items) > 0 {
-		patch.SetCreateChange(create)
-	}
-	if len(update.items) > 0 {
-		patch.SetUpdateChange(update)
-	}
-	if len(remove.items) > 0 {
-		slices.Reverse(remove.items)
-		patch.SetDeleteChange(remove)
-	}
-	return patch
+	slices.Reverse(remove.items)
+	return patch.Of(func(s State[T]) bool { return len(s.items) > 0 }, create, update, remove)
 }
 
 // owner returns who the entries of obj belong to.

@@ -2,24 +2,18 @@ package objectresource
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 )
-
-// absentVersion is a resource version that no stored object has: the first write of an etcd gives 2. Applied with it, an
-// object is created if there is none, and a conflict if there is one.
-const absentVersion = "1"
 
 // ApplyCreateChange implements framework.TypedCRUDResourceOps. An object that appeared since the patch was computed is
 // updated if it is the resource's own, as after a crash, and refused otherwise.
@@ -30,7 +24,7 @@ func (r *resource[O]) ApplyCreateChange(ctx context.Context, obj O, change State
 	}
 	for _, it := range change.items {
 		u := it.content.DeepCopy()
-		u.SetResourceVersion(absentVersion)
+		u.SetResourceVersion(serverside.AbsentVersion)
 		err := r.write(ctx, u)
 		if apierrors.IsConflict(err) {
 			err = r.overwrite(ctx, owner, it, err)
@@ -93,24 +87,8 @@ func (r *resource[O]) ApplyDeleteChange(ctx context.Context, _ O, change State) 
 
 // write applies u, which becomes what the server made of it. Another UID than that of the stored object is a conflict.
 func (r *resource[O]) write(ctx context.Context, u *unstructured.Unstructured, options ...client.ApplyOption) error {
-	key := keyOf(u.GroupVersionKind(), u)
 	options = append(options, client.FieldOwner(r.config.FieldManager))
-	err := r.config.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), options...)
-	if replaced(err) {
-		resource := schema.GroupResource{Group: key.GVK.Group, Resource: key.GVK.Kind}
-		return apierrors.NewConflict(resource, key.Name, errors.New("it was replaced by another object of its name"))
-	}
-	return err
-}
-
-// replaced tells whether the server refused an apply because the object has another UID, which it calls invalid if there
-// is an object, and a conflict if there is none.
-func replaced(err error) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+	return serverside.Apply(ctx, r.config.Client, u, options...)
 }
 
 // log says which fields of which object were written, and none of their values.

@@ -3,53 +3,22 @@ package objectresource
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 )
 
-// covers tells whether current has every field of desired with an equal value. It knows no defaults and no
-// merge rules: false means that the API server has to be asked.
-func covers(current, desired any) bool {
-	switch d := desired.(type) {
-	case map[string]any:
-		c, ok := current.(map[string]any)
-		if !ok {
-			return false
-		}
-		for name, value := range d {
-			field, ok := c[name]
-			if !ok || !covers(field, value) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		c, ok := current.([]any)
-		if !ok || len(c) != len(d) {
-			return false
-		}
-		for i := range d {
-			if !covers(c[i], d[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	return plan.SameValue(current, desired)
-}
-
-// coversObject is covers for whole objects, to whose lists of owners and finalizers others may have added.
+// coversObject is serverside.Covers for whole objects, to whose lists of owners and finalizers others may have added.
 func coversObject(current, desired map[string]any) bool {
 	for name, value := range desired {
 		if name == "metadata" {
 			continue
 		}
 		field, ok := current[name]
-		if !ok || !covers(field, value) {
+		if !ok || !serverside.Covers(field, value) {
 			return false
 		}
 	}
@@ -61,12 +30,12 @@ func coversObject(current, desired map[string]any) bool {
 			have, _ := c[name].([]any)
 			want, _ := value.([]any)
 			for _, w := range want {
-				if !slices.ContainsFunc(have, func(h any) bool { return covers(h, w) }) {
+				if !slices.ContainsFunc(have, func(h any) bool { return serverside.Covers(h, w) }) {
 					return false
 				}
 			}
 		default:
-			if !covers(c[name], value) {
+			if !serverside.Covers(c[name], value) {
 				return false
 			}
 		}
@@ -102,33 +71,7 @@ func writePaths(write func(string, ...any), value any) {
 	}
 }
 
-// volatile are the fields of metadata that change by themselves.
-var volatile = [...]string{"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"}
-
-// stable returns an object without its status and without what changes by itself. The content is shared.
-func stable(object map[string]any) map[string]any {
-	kept := maps.Clone(object)
-	delete(kept, "status")
-	if metadata, ok := object["metadata"].(map[string]any); ok {
-		metadata = maps.Clone(metadata)
-		for _, name := range volatile {
-			delete(metadata, name)
-		}
-		kept["metadata"] = metadata
-	}
-	return kept
-}
-
-// fingerprint returns a hash of the objects, values included. It stays in memory.
-func fingerprint(objects ...map[string]any) ([sha256.Size]byte, error) {
-	b, err := json.Marshal(objects)
-	if err != nil {
-		return [sha256.Size]byte{}, err
-	}
-	return sha256.Sum256(b), nil
-}
-
-// difference lists the fields in which two objects differ, sorted by path. The objects are those of stable. A nil object
+// difference lists the fields in which two objects differ, sorted by path. The objects are those of serverside.Stable. A nil object
 // has no fields.
 func difference(before, after map[string]any) []plan.FieldChange {
 	return significant(plan.Diff(before, after))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 )
 
 // comparisons is how often an object is compared with what applying it would give while others are writing it.
@@ -44,17 +45,17 @@ func (r *resource[O]) decide(ctx context.Context, owner Owner, have item, found 
 		r.settled.forget(want.key)
 		return item{}, nil
 	}
-	sum, err := fingerprint(stable(have.content.Object), want.content.Object)
+	pair, err := serverside.PairOf(have.content.Object, want.content.Object)
 	if err != nil {
 		return item{}, fmt.Errorf("compare %s: %w", want.key, err)
 	}
-	if r.settled.is(want.key, sum) {
+	if r.settled.is(want.key, pair) {
 		return item{}, nil
 	}
 
 	change, at, err := r.ask(ctx, owner, have, want)
 	if err == nil && change.action == "" && at == have.content.GetResourceVersion() {
-		r.settled.remember(want.key, sum)
+		r.settled.remember(want.key, pair)
 	}
 	return change, err
 }
@@ -117,7 +118,7 @@ func (r *resource[O]) ask(ctx context.Context, owner Owner, have, want item) (ch
 
 // updating is the change that makes u what applied is, without an action if that is the same.
 func updating(u, applied *unstructured.Unstructured, want item) item {
-	fields := difference(stable(u.Object), stable(applied.Object))
+	fields := difference(serverside.Stable(u.Object), serverside.Stable(applied.Object))
 	if len(fields) == 0 {
 		return item{}
 	}

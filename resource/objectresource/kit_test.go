@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -47,14 +46,8 @@ func newKit(t *testing.T) *kit {
 	server := operatortest.Start(t)
 	k := &kit{t: t, faults: operatortest.NewFaults(operatortest.KeepBodies()), namespace: server.Namespace(t), log: &buffer{}}
 	cfg := server.RESTConfig()
-	cfg.QPS = -1 // no throttling
-	var err error
-	if k.user, err = client.New(cfg, client.Options{Scheme: scheme.Scheme}); err != nil {
-		t.Fatal(err)
-	}
-	if k.client, err = client.New(k.faults.Wrap(cfg), client.Options{Scheme: scheme.Scheme}); err != nil {
-		t.Fatal(err)
-	}
+	k.user = operatortest.NewClient(t, cfg, nil)
+	k.client = operatortest.NewClient(t, k.faults.Wrap(cfg), nil)
 	return k
 }
 

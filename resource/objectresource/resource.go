@@ -15,6 +15,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/internal/patch"
 )
 
 // vanishing is when the primary is looked at again while one of its objects is on its way out: sooner, if the object is
@@ -98,23 +99,10 @@ func deletion(have item) item {
 	return have
 }
 
-// patchOf sets the parts that are not empty; it is nil when all are. What was created last is deleted first.
+// patchOf returns the patch with these parts. What was created last is deleted first.
 func patchOf(create, update, remove State) *framework.TypedPatch[State] {
-	if len(create.items)+len(update.items)+len(remove.items) == 0 {
-		return nil
-	}
-	patch := framework.NewTypedPatch[State]()
-	if len(create.items) > 0 {
-		patch.SetCreateChange(create)
-	}
-	if len(update.items) > 0 {
-		patch.SetUpdateChange(update)
-	}
-	if len(remove.items) > 0 {
-		slices.Reverse(remove.items)
-		patch.SetDeleteChange(remove)
-	}
-	return patch
+	slices.Reverse(remove.items)
+	return patch.Of(func(s State) bool { return len(s.items) > 0 }, create, update, remove)
 }
 
 // owner returns who the objects of obj belong to.

@@ -1,8 +1,9 @@
 package objectresource
 
 import (
-	"crypto/sha256"
 	"sync"
+
+	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 )
 
 // settled remembers for which objects the API server said that applying them would change nothing, although
@@ -10,23 +11,23 @@ import (
 // and is safe for concurrent use.
 type settled struct {
 	mu      sync.Mutex
-	entries map[Key][sha256.Size]byte
+	entries map[Key]serverside.Pair
 }
 
-func newSettled() *settled { return &settled{entries: map[Key][sha256.Size]byte{}} }
+func newSettled() *settled { return &settled{entries: map[Key]serverside.Pair{}} }
 
-// is tells whether the pair of a current and a desired object with this fingerprint is settled.
-func (s *settled) is(key Key, fingerprint [sha256.Size]byte) bool {
+// is tells whether the pair of a current and a desired object is settled.
+func (s *settled) is(key Key, pair serverside.Pair) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, ok := s.entries[key]
-	return ok && known == fingerprint
+	return ok && known == pair
 }
 
-func (s *settled) remember(key Key, fingerprint [sha256.Size]byte) {
+func (s *settled) remember(key Key, pair serverside.Pair) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.entries[key] = fingerprint
+	s.entries[key] = pair
 }
 
 func (s *settled) forget(key Key) {

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -22,10 +21,7 @@ import (
 // source runs a source of the objects of one kind in the namespace.
 func (k *kit) source(kind client.Object, change func(*informer.KubernetesConfig)) *informer.Kubernetes {
 	k.t.Helper()
-	c, err := client.NewWithWatch(operatortest.Start(k.t).RESTConfig(), client.Options{Scheme: scheme.Scheme})
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	c := operatortest.NewClient(k.t, operatortest.Start(k.t).RESTConfig(), nil)
 	config := informer.KubernetesConfig{
 		Client: c, Object: kind, Namespaces: []string{k.namespace}, Indexers: objectresource.OwnerIndexers(), Logger: k.logger(),
 	}

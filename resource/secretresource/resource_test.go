@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -25,10 +24,7 @@ func TestSecretsFollowTheirPrimaryAndAreWrittenOnceAChange(t *testing.T) {
 	server := operatortest.Start(t)
 	namespace := server.Namespace(t)
 	faults := operatortest.NewFaults()
-	c, err := client.New(faults.Wrap(server.RESTConfig()), client.Options{Scheme: scheme.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := operatortest.NewClient(t, faults.Wrap(server.RESTConfig()), nil)
 	var log bytes.Buffer
 	logger, err := micrologger.New(micrologger.Config{IOWriter: &log})
 	if err != nil {

@@ -8,9 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -36,15 +34,7 @@ func startAPIServer(t *testing.T) *apiServer {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	httpClient, err := rest.HTTPClientFor(kube.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { utilnet.CloseIdleConnectionsFor(httpClient.Transport) })
-	c, err := client.New(kube.RESTConfig(), client.Options{Scheme: scheme, HTTPClient: httpClient})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := operatortest.NewClient(t, kube.RESTConfig(), scheme)
 	s := &apiServer{Client: c, t: t, namespace: kube.Namespace(t)}
 	s.provider = &v1alpha1.StateManagementProvider{
 		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},

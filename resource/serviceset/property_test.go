@@ -1,6 +1,7 @@
 package serviceset_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -183,7 +184,8 @@ func TestTheOrderOfTheInputDoesNotMatter(t *testing.T) {
 		set := in.Owner.Set
 		set.Spec.Services = rapid.Permutation(set.Spec.Services).Draw(s.t, "stored again")
 		set.Status.Services = rapid.Permutation(set.Status.Services).Draw(s.t, "states again")
-		for _, c := range in.Chains {
+		for _, name := range slices.Sorted(maps.Keys(in.Chains)) {
+			c := in.Chains[name]
 			c.Spec.SupportedTemplates = rapid.Permutation(c.Spec.SupportedTemplates).Draw(s.t, "templates again")
 		}
 		second, err := serviceset.Resolve(in)

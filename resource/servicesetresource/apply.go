@@ -17,24 +17,9 @@ import (
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
-// ApplyCreateChange implements framework.TypedCRUDResourceOps.
-func (r *resource[O]) ApplyCreateChange(ctx context.Context, _ O, change State) error {
-	return r.apply(ctx, change)
-}
-
-// ApplyUpdateChange implements framework.TypedCRUDResourceOps.
-func (r *resource[O]) ApplyUpdateChange(ctx context.Context, _ O, change State) error {
-	return r.apply(ctx, change)
-}
-
-// ApplyDeleteChange implements framework.TypedCRUDResourceOps.
-func (r *resource[O]) ApplyDeleteChange(ctx context.Context, _ O, change State) error {
-	return r.apply(ctx, change)
-}
-
-// apply carries out all operations, also when one fails. An error that is no conflict comes first, so that it is not taken for
-// one.
-func (r *resource[O]) apply(ctx context.Context, change State) error {
+// Apply implements worklist.Ops. It carries out all operations, also when one fails. An error that is no conflict comes first, so
+// that it is not taken for one.
+func (r *resource[O]) Apply(ctx context.Context, _ O, change State) error {
 	var faults, conflicts []error
 	for i := range change.operations {
 		o := &change.operations[i]

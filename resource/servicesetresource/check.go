@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/internal/worklist"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 )
 
@@ -36,55 +36,19 @@ func NewCheck[O any](config CheckConfig[O]) (framework.Resource, error) {
 	if config.Compute == nil {
 		return nil, fmt.Errorf("%w: servicesetresource.CheckConfig: Compute must not be nil", framework.ErrInvalidConfig)
 	}
-	return &check[O]{config}, nil
-}
-
-// check is a resource that only looks.
-type check[O any] struct{ config CheckConfig[O] }
-
-var _ framework.Planner = (*check[any])(nil)
-
-// Name implements framework.Resource.
-func (c *check[O]) Name() string { return c.config.Name }
-
-// EnsureCreated implements framework.Resource.
-func (c *check[O]) EnsureCreated(ctx context.Context, obj any) error { return c.look(ctx, obj) }
-
-// EnsureDeleted implements framework.Resource.
-func (c *check[O]) EnsureDeleted(ctx context.Context, obj any) error { return c.look(ctx, obj) }
-
-// Plan implements framework.Planner.
-func (c *check[O]) Plan(ctx context.Context, _ plan.Event, obj any) ([]plan.Change, error) {
-	return nil, c.look(ctx, obj)
-}
-
-// look returns what is wrong with the owners.
-func (c *check[O]) look(ctx context.Context, obj any) error {
-	o, ok := obj.(O)
-	if !ok {
-		return framework.Permanent(fmt.Errorf("object is a %T, but the resource is for %T: check Handles of its resource set", obj, o))
-	}
-	operations, err := c.config.Compute(ctx, o)
-	if err != nil {
-		return err
-	}
-	var faults error
-	told := true
-	for i := range operations {
-		fault := operations[i].Err
-		if fault == nil {
-			continue
+	return worklist.NewCheck(config.Name, func(ctx context.Context, obj O) error {
+		operations, err := config.Compute(ctx, obj)
+		if err != nil {
+			return err
 		}
-		told = told && watchTells(fault)
-		if faults != nil {
-			fault = fmt.Errorf("%w; %w", faults, fault)
+		var faults []error
+		for i := range operations {
+			if fault := operations[i].Err; fault != nil {
+				faults = append(faults, fault)
+			}
 		}
-		faults = fault
-	}
-	if faults != nil && told {
-		return framework.Permanent(faults)
-	}
-	return faults
+		return worklist.ToMend(faults, watchTells)
+	}), nil
 }
 
 // watchTells tells whether nothing has to be tried again before a watched object changes.

@@ -90,6 +90,7 @@ func TestCheckNamesAllThatIsToBeMended(t *testing.T) {
 	k := newKit(t)
 	contradiction := &serviceset.GraphError{Absent: []serviceset.AbsentDependency{{Service: serviceKey("a"), DependsOn: serviceKey("b")}}}
 	missing := fmt.Errorf("no provider: %w", apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("x").GroupResource(), "native"))
+	marked := fmt.Errorf("no provider: %w", framework.Permanent(errors.New("its selector is none")))
 	for name, c := range map[string]struct {
 		faults    []error
 		fails     error
@@ -98,6 +99,7 @@ func TestCheckNamesAllThatIsToBeMended(t *testing.T) {
 		"nothing":                       {},
 		"what watches tell of":          {faults: []error{contradiction, nil, missing}, permanent: true},
 		"something that no watch tells": {faults: []error{contradiction, errors.New("it is controlled by somebody else")}},
+		"one of each, and marked so":    {faults: []error{marked, errors.New("it is controlled by somebody else")}},
 		"a failure to read":             {fails: errors.New("no route to host")},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/resource/internal/worklist"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 )
 
@@ -51,7 +52,5 @@ func New[O any](config Config[O]) (*framework.TypedCRUDResource[O, State], error
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("%w: servicesetresource.Config: %s", framework.ErrInvalidConfig, strings.Join(faults, "; "))
 	}
-	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, State]{
-		Logger: config.Logger, Ops: &resource[O]{config},
-	})
+	return worklist.New(config.Logger, &resource[O]{config})
 }

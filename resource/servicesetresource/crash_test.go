@@ -142,10 +142,7 @@ func sets(ctx context.Context, user client.Client, namespace string) ([]client.O
 func TestSetsComeUpAndGoAwayOverACrashAtEveryWrite(t *testing.T) {
 	server := serve(t)
 	scheme := newScheme(t)
-	user, err := client.New(server.RESTConfig(), client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	user := operatortest.NewClient(t, server.RESTConfig(), scheme)
 	if err := user.Create(t.Context(), provider("native")); ignore(err, apierrors.IsAlreadyExists) != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,6 @@ func newClusters(cfg *rest.Config, scheme *runtime.Scheme, namespace string, log
 func (k *kit) clusters() *clusters {
 	k.t.Helper()
 	cfg := k.faults.Wrap(k.server.RESTConfig())
-	cfg.QPS = -1
 	c, err := newClusters(cfg, k.scheme, k.namespace, k.log)
 	if err != nil {
 		k.t.Fatal(err)

@@ -52,14 +52,8 @@ func newKit(t *testing.T) *kit {
 		namespace: server.Namespace(t), log: &buffer{},
 	}
 	cfg := server.RESTConfig()
-	cfg.QPS = -1 // no throttling
-	var err error
-	if k.user, err = client.New(cfg, client.Options{Scheme: k.scheme}); err != nil {
-		t.Fatal(err)
-	}
-	if k.client, err = client.New(k.faults.Wrap(cfg), client.Options{Scheme: k.scheme}); err != nil {
-		t.Fatal(err)
-	}
+	k.user = operatortest.NewClient(t, cfg, k.scheme)
+	k.client = operatortest.NewClient(t, k.faults.Wrap(cfg), k.scheme)
 	k.provide("native")
 	return k
 }

@@ -6,27 +6,24 @@ import (
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/updateallowedcontext"
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/resource/internal/patch"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
-// resource is the logic of the CRUD resource.
+// resource is the logic of the CRUD resource. Each operation says what there was, so that no current state is read.
 type resource[O any] struct{ config Config[O] }
 
-// Name implements framework.TypedCRUDResourceOps.
+// Name implements worklist.Ops.
 func (r *resource[O]) Name() string { return r.config.Name }
 
-// GetCurrentState implements framework.TypedCRUDResourceOps. It is empty: each operation has the set that there is, so that
-// both are read at the same time.
-func (r *resource[O]) GetCurrentState(context.Context, O) (State, error) { return State{}, nil }
-
-// GetDesiredState implements framework.TypedCRUDResourceOps.
+// GetDesiredState implements worklist.Ops.
 func (r *resource[O]) GetDesiredState(ctx context.Context, obj O) (State, error) {
 	operations, err := r.config.Compute(ctx, obj)
 	return State{operations}, err
 }
 
-// NewUpdatePatch implements framework.TypedCRUDResourceOps. All writes are in one part, so that one that is refused does not
+// NewUpdatePatch implements worklist.Ops. All writes are in one part, so that one that is refused does not
 // keep the others from theirs. Where updates are not allowed, creations and deletions still are.
 func (r *resource[O]) NewUpdatePatch(ctx context.Context, _ O, _, desired State) (*framework.TypedPatch[State], error) {
 	create, update, remove := desired.parts()
@@ -34,10 +31,10 @@ func (r *resource[O]) NewUpdatePatch(ctx context.Context, _ O, _, desired State)
 		update.operations = append(append(create.operations, update.operations...), remove.operations...)
 		create, remove = State{}, State{}
 	}
-	return patchOf(create, update, remove), nil
+	return patch.Of(State.busy, create, update, remove), nil
 }
 
-// NewDeletePatch implements framework.TypedCRUDResourceOps. Nothing is created, and the deletion of the primary waits until
+// NewDeletePatch implements worklist.Ops. Nothing is created, and the deletion of the primary waits until
 // all sets are gone.
 func (r *resource[O]) NewDeletePatch(ctx context.Context, _ O, _, desired State) (*framework.TypedPatch[State], error) {
 	for _, o := range desired.operations {
@@ -46,7 +43,7 @@ func (r *resource[O]) NewDeletePatch(ctx context.Context, _ O, _, desired State)
 		}
 	}
 	_, update, remove := desired.parts()
-	return patchOf(State{}, update, remove), nil
+	return patch.Of(State.busy, State{}, update, remove), nil
 }
 
 // parts returns the operations that write, by what they do.
@@ -76,20 +73,5 @@ func operationOf(o *serviceset.OwnerOperation) v1alpha1.ServiceSetOperation {
 	return o.Operation.Operation
 }
 
-// patchOf sets the parts that are not empty; it is nil when all are.
-func patchOf(create, update, remove State) *framework.TypedPatch[State] {
-	if len(create.operations)+len(update.operations)+len(remove.operations) == 0 {
-		return nil
-	}
-	patch := framework.NewTypedPatch[State]()
-	if len(create.operations) > 0 {
-		patch.SetCreateChange(create)
-	}
-	if len(update.operations) > 0 {
-		patch.SetUpdateChange(update)
-	}
-	if len(remove.operations) > 0 {
-		patch.SetDeleteChange(remove)
-	}
-	return patch
-}
+// busy tells whether there is an operation.
+func (s State) busy() bool { return len(s.operations) > 0 }

@@ -2,7 +2,7 @@
 // and tells what happens to which objects while it happens.
 //
 //	func main() {
-//		demo.Main(demo.Story{Name: "quickstart", Scheme: scheme, Operator: quickstart.Config, Tell: tell, ...})
+//		demo.Main(demo.Story{Name: "quickstart", Operator: quickstart.Config, Tell: tell, ...})
 //	}
 //
 //	func tell(ctx context.Context, d *demo.Demo) error {
@@ -26,6 +26,8 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -34,6 +36,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -49,19 +52,39 @@ const patience = 3 * time.Minute
 type Story struct {
 	// Name is the name of the example.
 	Name string
-	// Scheme knows the example's types.
-	Scheme *runtime.Scheme
+	// Require returns what keeps the example from running here, before anything is started. Default: nothing does.
+	Require func() error
 	// Operator is what the command line of the operator is made of. It is run until the story ends. A story without one runs
 	// what it is about by Demo.Go.
 	Operator command.Config
+	// AddToScheme make types known to Demo.Client that neither Kubernetes nor the operator has. Default: none.
+	AddToScheme []func(*runtime.Scheme) error
+	// Clusters are the names of further control planes, which run beside that of the operator (Demo.Clusters). They are
+	// contexts of its kubeconfig, too. Controllers are those that run on them on top of the usual ones.
+	Clusters, Controllers []string
+	// Prepare makes what has to be there before the operator starts. Default: nothing.
+	Prepare func(ctx context.Context, d *Demo) error
 	// Tell does what a user would do, and waits for what has to come of it.
 	Tell func(ctx context.Context, d *Demo) error
 	// Kinds are the kinds of objects whose changes are printed.
 	Kinds []client.ObjectList
+	// Told are texts in what the operator logs about things that the story tells itself. Such log entries are not shown.
+	Told []string
 	// Look is a command that shows the objects of the story.
 	Look string
 	// Try are commands that are worth trying afterwards.
 	Try []string
+}
+
+// scheme returns the types that Demo.Client knows.
+func (s Story) scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range slices.Concat([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme}, s.Operator.AddToScheme, s.AddToScheme) {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("add to the scheme: %w", err)
+		}
+	}
+	return scheme, nil
 }
 
 // Demo is what a story is told with.
@@ -70,8 +93,12 @@ type Demo struct {
 	Client client.WithWatch
 	// RESTConfig is for other clients, and for operators.
 	RESTConfig *rest.Config
+	// Clusters are the control planes of Story.Clusters, by name.
+	Clusters map[string]*operatortest.Instance
 	// Namespace is where the story takes place.
 	Namespace string
+	// Folder is for files. It goes when the story is over.
+	Folder string
 	// Try are commands that are worth trying when the story has been told: those of the Story, or what Tell sets.
 	Try []string
 
@@ -98,26 +125,34 @@ func Main(story Story) {
 }
 
 func run(ctx context.Context, story Story, once bool, out, progress io.Writer) (err error) {
+	if story.Require != nil {
+		if err := story.Require(); err != nil {
+			return err
+		}
+	}
+	scheme, err := story.scheme()
+	if err != nil {
+		return err
+	}
 	d := &Demo{printer: newPrinter(out), Namespace: story.Name, Try: story.Try}
 	d.printer.title("operatorkit example: " + story.Name)
 
-	d.Step("starting a control plane: etcd, kube-apiserver, kube-controller-manager")
-	kube, err := operatortest.Run(ctx, operatortest.Config{Progress: progress})
+	kube, err := d.start(ctx, story, progress)
+	defer func() {
+		d.Step("stopping what was started")
+		err = errors.Join(err, d.stop(kube))
+	}()
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
-	defer func() {
-		d.Step("stopping the control plane")
-		err = errors.Join(err, kube.Stop(context.Background()))
-	}()
 	d.Note("look at it with  " + story.Look)
 	d.Note("or set           KUBECONFIG=" + kube.Kubeconfig())
 
-	d.RESTConfig = kube.RESTConfig()
-	d.Client, err = client.NewWithWatch(d.RESTConfig, client.Options{Scheme: story.Scheme})
+	d.RESTConfig, d.Folder = kube.RESTConfig(), kube.DataDir()
+	d.Client, err = client.NewWithWatch(d.RESTConfig, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
@@ -125,8 +160,34 @@ func run(ctx context.Context, story Story, once bool, out, progress io.Writer) (
 	if err != nil {
 		return fmt.Errorf("create the namespace: %w", err)
 	}
-	d.program = newProgram(story.Operator, kube.Kubeconfig())
+	d.program = newProgram(story, kube.Kubeconfig())
 	return d.tell(ctx, story, once)
+}
+
+// start starts all control planes, that of the operator last, so that kubectl finds it by itself.
+func (d *Demo) start(ctx context.Context, story Story, progress io.Writer) (kube *operatortest.Instance, err error) {
+	if len(story.Clusters) == 0 {
+		d.Step("starting a control plane: etcd, kube-apiserver, kube-controller-manager")
+	} else {
+		d.Step("starting %d control planes (etcd, kube-apiserver, kube-controller-manager): the clusters %s, and that of the operator",
+			len(story.Clusters)+1, strings.Join(story.Clusters, ", "))
+	}
+	if d.Clusters, err = startClusters(ctx, story, progress); err != nil {
+		return nil, err
+	}
+	if kube, err = operatortest.Run(ctx, operatortest.Config{Progress: progress}); err != nil {
+		return nil, err
+	}
+	return kube, addContexts(kube.Kubeconfig(), d.Clusters)
+}
+
+// stop stops all control planes that run.
+func (d *Demo) stop(kube *operatortest.Instance) error {
+	err := stopClusters(d.Clusters)
+	if kube != nil {
+		err = errors.Join(err, kube.Stop(context.Background()))
+	}
+	return err
 }
 
 // tell tells the story on the control plane, with all that runs beside it, and ends that.
@@ -138,6 +199,14 @@ func (d *Demo) tell(ctx context.Context, story Story, once bool) (err error) {
 	d.fail = cancel
 	defer func() { err = errors.Join(err, d.stopParts()) }()
 
+	if story.Prepare != nil {
+		if err := story.Prepare(ctx, d); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
 	if story.Operator.Name != "" {
 		if err := d.operate(); err != nil {
 			return err
@@ -211,25 +280,37 @@ func (d *Demo) Change(sign, thing, what string) { d.printer.change(sign, thing, 
 // Told tells whether a change of a thing with that sign has been told: things change before that is told.
 func (d *Demo) Told(sign, thing string) bool { return d.printer.hasTold(sign, thing) }
 
-// Show shows what write writes, which is in colours if color is true.
+// Show shows what write writes, which is in colours if color is true, and returns its error.
 func (d *Demo) Show(heading string, write func(w io.Writer, color bool) error) error {
 	var out bytes.Buffer
-	if err := write(&out, d.printer.color); err != nil {
-		return err
+	err := write(&out, d.printer.color)
+	if out.Len() > 0 {
+		d.Note(heading)
+		d.printer.block(out.String())
 	}
-	d.Note(heading)
-	d.printer.block(out.String())
-	return nil
+	return err
 }
+
+// Done says that something has come to pass.
+func (d *Demo) Done(text string) { d.printer.done(text) }
 
 // Until waits until something has come to pass, and says so. It is an error if it does not within three minutes.
 func (d *Demo) Until(ctx context.Context, what string, condition func(context.Context) (bool, error)) error {
+	start := time.Now()
+	if err := d.Wait(ctx, what, condition); err != nil {
+		return err
+	}
+	d.Done(fmt.Sprintf("%s (%s)", what, time.Since(start).Round(time.Millisecond)))
+	return nil
+}
+
+// Wait is Until without a word.
+func (d *Demo) Wait(ctx context.Context, what string, condition func(context.Context) (bool, error)) error {
 	start := time.Now()
 	var last error
 	for {
 		done, err := condition(ctx)
 		if done && err == nil {
-			d.printer.done(fmt.Sprintf("%s (%s)", what, time.Since(start).Round(time.Millisecond)))
 			return nil
 		}
 		last = err
@@ -239,7 +320,7 @@ func (d *Demo) Until(ctx context.Context, what string, condition func(context.Co
 		case <-time.After(50 * time.Millisecond):
 		}
 		if time.Since(start) > patience {
-			return fmt.Errorf("gave up after %s waiting until %s: last error: %w", patience, what, last)
+			return errors.Join(fmt.Errorf("gave up after %s waiting until %s", patience, what), last)
 		}
 	}
 }

@@ -1,12 +1,17 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,25 +22,51 @@ import (
 type program struct {
 	config     command.Config
 	kubeconfig string
+	log        io.Writer
 }
 
-func newProgram(config command.Config, kubeconfig string) *program {
-	config.KeepGlobalLoggers = true // the demo has clients of its own
-	return &program{config, kubeconfig}
+func newProgram(story Story, kubeconfig string) *program {
+	p := &program{config: story.Operator, kubeconfig: kubeconfig, log: newLog(os.Stderr, story.Told)}
+	p.config.KeepGlobalLoggers = true // the demo has clients of its own
+	return p
+}
+
+// news passes on the log entries in which there is nothing that was told already. Each Write is an entry.
+type news struct {
+	out  io.Writer
+	told []string
+}
+
+func newLog(out io.Writer, told []string) io.Writer {
+	if len(told) == 0 {
+		return out
+	}
+	return news{out, told}
+}
+
+// Write implements io.Writer.
+func (n news) Write(entry []byte) (int, error) {
+	for _, text := range n.told {
+		if bytes.Contains(entry, []byte(text)) {
+			return len(entry), nil
+		}
+	}
+	return n.out.Write(entry)
 }
 
 // operate is the command "run", with health and metrics and the inspector at these addresses.
 func (p *program) operate(ctx context.Context, metrics, page string) error {
 	args := []string{"run", "--kubeconfig", p.kubeconfig, "--listen-address", metrics, "--inspector-address", page,
 		"--log-level", "warning", "--log-format", "text"}
-	if code := command.Execute(ctx, p.config, args, os.Stdout, os.Stderr); code != command.ExitOK {
+	if code := command.Execute(ctx, p.config, args, os.Stdout, p.log); code != command.ExitOK {
 		return fmt.Errorf("the operator ended with exit code %d, see above", code)
 	}
 	return nil
 }
 
 // Plan shows what the operator is going to do once an object has been applied: the command "plan -f". Nothing is changed.
-func (d *Demo) Plan(ctx context.Context, obj client.Object) error {
+// What the resources with these names are going to do is left out.
+func (d *Demo) Plan(ctx context.Context, obj client.Object, without ...string) error {
 	gvk, err := d.Client.GroupVersionKindFor(obj)
 	if err != nil {
 		return fmt.Errorf("plan: %w", err)
@@ -57,10 +88,54 @@ func (d *Demo) Plan(ctx context.Context, obj client.Object) error {
 	}
 
 	return d.Show("the operator plans:", func(w io.Writer, color bool) error {
-		args := []string{"plan", "-f", file, "--kubeconfig", d.program.kubeconfig, "--color", map[bool]string{true: "always", false: "never"}[color]}
-		if code := command.Execute(ctx, d.program.config, args, w, os.Stderr); code != command.ExitOK {
-			return fmt.Errorf("the plan ended with exit code %d, see above", code)
+		var out strings.Builder
+		mode := "never"
+		if color {
+			mode = "always"
 		}
-		return nil
+		err := d.execute(ctx, &out, []string{"plan", "-f", file, "--color", mode})
+		_, writeErr := io.WriteString(w, leaveOut(out.String(), without))
+		return errors.Join(err, writeErr)
 	})
+}
+
+// escapes are the codes of colours.
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// leaveOut returns the text of a plan of one object without the parts of some resources, and then also without the sums at
+// its end, which count them too. A part begins with the name of the resource, two spaces from the left, and what belongs to it
+// is further to the right.
+func leaveOut(text string, resources []string) string {
+	if len(resources) == 0 {
+		return text
+	}
+	text, _, _ = strings.Cut(text, "\n\n")
+	var kept strings.Builder
+	skip := false
+	for line := range strings.Lines(text) {
+		plain := escapes.ReplaceAllString(line, "")
+		name := strings.TrimLeft(plain, " ")
+		if len(plain)-len(name) <= 2 {
+			name, _, _ = strings.Cut(strings.TrimSpace(name), ":")
+			skip = slices.Contains(resources, name)
+		}
+		if !skip {
+			kept.WriteString(line)
+		}
+	}
+	return strings.TrimSuffix(kept.String(), "\n") + "\n"
+}
+
+// Quietly runs a command of the operator without showing what it writes.
+func (d *Demo) Quietly(ctx context.Context, args ...string) error {
+	return d.execute(ctx, io.Discard, args)
+}
+
+// execute runs a command of the operator on the control plane of the demo.
+func (d *Demo) execute(ctx context.Context, w io.Writer, args []string) error {
+	args = append(slices.Clone(args), "--kubeconfig", d.program.kubeconfig)
+	if code := command.Execute(ctx, d.program.config, args, w, os.Stderr); code != command.ExitOK {
+		return fmt.Errorf("the command %s ended with exit code %d, see above", args[0], code)
+	}
+	return nil
 }

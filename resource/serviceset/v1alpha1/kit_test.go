@@ -8,8 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -27,15 +25,7 @@ func start(t *testing.T) (client.Client, string) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	httpClient, err := rest.HTTPClientFor(kube.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { utilnet.CloseIdleConnectionsFor(httpClient.Transport) })
-	c, err := client.New(kube.RESTConfig(), client.Options{Scheme: scheme, HTTPClient: httpClient})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := operatortest.NewClient(t, kube.RESTConfig(), scheme)
 	return client.WithFieldValidation(c, metav1.FieldValidationStrict), kube.Namespace(t)
 }
 

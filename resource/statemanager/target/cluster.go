@@ -79,7 +79,7 @@ func newCluster(clusters *Clusters, key Key) (*Cluster, error) {
 	if c.client, err = c.newClient(c.config.Transport); err != nil {
 		return nil, err
 	}
-	c.patient, err = c.newClient(&gate{cluster: c, admit: c.await})
+	c.patient, err = c.newClient(&watchGate{gate{cluster: c, admit: c.await}})
 	return c, err
 }
 
@@ -249,6 +249,8 @@ func (c *Cluster) await(ctx context.Context) (*connection, error) {
 		switch {
 		case closed != nil:
 			return nil, closed
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
 		case state == Connected:
 			return conn, nil
 		}

@@ -29,6 +29,20 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	return flight.conn.send(flight, req)
 }
 
+// watchGate is the gate for watches. They end with the cluster, which is no loss of contact: what fails then, fails with
+// the end of its request.
+type watchGate struct{ gate }
+
+// RoundTrip implements http.RoundTripper.
+func (g *watchGate) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := g.gate.RoundTrip(req)
+	if err != nil && g.cluster.dropped() {
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	}
+	return resp, err
+}
+
 // board returns a flight on the connection to use, once the rate allows it. What happens to the cluster while it waits is
 // taken into account: there is another connection then, or an error that says why not.
 func (g *gate) board(req *http.Request) (*flight, error) {

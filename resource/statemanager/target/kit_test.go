@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/giantswarm/micrologger"
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -154,11 +152,7 @@ func newWorld(t *testing.T, change func(*target.Config)) *world {
 
 func newClient(t *testing.T, config *rest.Config) client.WithWatch {
 	t.Helper()
-	c, err := client.NewWithWatch(config, client.Options{Scheme: testScheme(t), Log: logr.FromSlogHandler(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return operatortest.NewClient(t, config, testScheme(t))
 }
 
 func (w *world) run() {

@@ -72,6 +72,13 @@ func (c *Cluster) close(cause error) {
 	c.announce()
 }
 
+// dropped tells whether the cluster was closed.
+func (c *Cluster) dropped() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed != nil
+}
+
 // reconsider has the kubeconfig looked for again.
 func (c *Cluster) reconsider() {
 	c.mu.Lock()

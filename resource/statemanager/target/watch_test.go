@@ -1,8 +1,13 @@
 package target_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"net/http"
+	"runtime/pprof"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -77,6 +83,41 @@ func TestWithoutOwnersEverybodyIsTold(t *testing.T) {
 	}
 }
 
+func TestTheEndOfWatchesIsNoLossOfContact(t *testing.T) {
+	const selectors = 30
+	begun := make(chan struct{}, 1000)
+	w := newWorld(t, func(c *target.Config) {
+		c.WrapTransport = func(_ target.Key, next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.URL.Query().Get("watch") == "" {
+					return next.RoundTrip(r)
+				}
+				begun <- struct{}{}
+				return silent(r)
+			})
+		}
+	})
+	c := w.connected(w.deploy("prod", administrator(t, w.kube, "first")))
+	var kinds []target.Kind
+	for _, kind := range []string{"ConfigMap", "Secret", "Service", "Pod", "Endpoints", "ServiceAccount", "Namespace", "Node", "LimitRange", "ResourceQuota"} {
+		for i := range selectors {
+			kinds = append(kinds, target.Kind{
+				GroupVersionKind: corev1.SchemeGroupVersion.WithKind(kind), Selector: labels.SelectorFromSet(labels.Set{"number": strconv.Itoa(i)}),
+			})
+		}
+	}
+	if err := c.Watch(user, kinds...); err != nil {
+		t.Fatal(err)
+	}
+	for range kinds {
+		<-begun
+	}
+	w.stop()
+	if log := w.log.String(); strings.Contains(log, "lost contact") {
+		t.Errorf("the log complains:\n%s", log)
+	}
+}
+
 func TestWatchesAreThoseOfTheLastCall(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.connected(w.deploy("prod", administrator(t, w.kube, "first")))
@@ -116,6 +157,25 @@ func TestWatchesAreThoseOfTheLastCall(t *testing.T) {
 	if err := c.Watch(user, secrets); !errors.Is(err, target.ErrReleased) {
 		t.Errorf("Watch without Acquire: %v, want ErrReleased", err)
 	}
+}
+
+func TestNothingRunsForAWatchThatHasEnded(t *testing.T) {
+	w := newWorld(t, nil)
+	c := w.connected(w.deploy("prod", administrator(t, w.kube, "first")))
+	w.watch(c, user, configMaps(w.namespace))
+	if err := c.Watch(user); err != nil {
+		t.Fatal(err)
+	}
+	operatortest.Eventually(t, "the watch has ended", func() error {
+		var running bytes.Buffer
+		if err := pprof.Lookup("goroutine").WriteTo(&running, 2); err != nil {
+			return err
+		}
+		if n := strings.Count(running.String(), "target.(*Cluster).follow("); n != 0 {
+			return fmt.Errorf("%d goroutines follow it", n)
+		}
+		return nil
+	})
 }
 
 func TestAKindThatComesLateIsMappedAndWatched(t *testing.T) {

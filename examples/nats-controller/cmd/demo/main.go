@@ -5,7 +5,6 @@ package main
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/examples/internal/demo"
@@ -13,10 +12,9 @@ import (
 
 func main() {
 	demo.Main(demo.Story{
-		Name:   "nats-controller",
-		Scheme: clientgoscheme.Scheme,
-		Tell:   tell,
-		Look:   "bin/controlplane kubectl -n nats-controller get configmaps",
-		Kinds:  []client.ObjectList{&corev1.ConfigMapList{}},
+		Name:  "nats-controller",
+		Tell:  tell,
+		Look:  "bin/controlplane kubectl -n nats-controller get configmaps",
+		Kinds: []client.ObjectList{&corev1.ConfigMapList{}},
 	})
 }

@@ -1,0 +1,33 @@
+// Package machines shows deployments onto machines: three Docker engines on one host, a service with six containers of an image that is
+// built here, and a balancer in front of them. An update goes on while requests are answered, a bad version is rolled back, and a
+// machine is lost and comes back.
+//
+//	$ sudo -E make run EXAMPLE=machines                    # with engines and a control plane of its own
+//	$ go run ./examples/machines/cmd/operator run          # on the cluster of your kubeconfig
+//	$ go run ./examples/machines/cmd/operator plan -A      # what it would change on its machines
+package machines
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/command"
+	"github.com/operatorkit/operatorkit/operator/machines"
+	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
+)
+
+// Config is what the command line of the operator is made of.
+func Config(config machines.Config) command.Config {
+	return command.Config{
+		Name:        "machines",
+		Short:       "Runs services as containers on machines with Docker engines",
+		CRDFiles:    v1alpha1.CRDs,
+		AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
+		New: func(_ context.Context, d *operator.Dependencies) ([]*framework.Framework, error) {
+			return machines.New(d, config)
+		},
+	}
+}

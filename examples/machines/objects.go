@@ -1,0 +1,43 @@
+package machines
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+	"github.com/operatorkit/operatorkit/resource/deployment/docker/dockertest"
+)
+
+// Replicas is how many containers the service has.
+const Replicas = 6
+
+// Images are the versions of the service: shop:1, shop:2, and shop:bad, which starts and never works.
+func Images() []dockertest.Image {
+	return []dockertest.Image{
+		dockertest.App("shop:1", map[string]string{"VERSION": "1"}),
+		dockertest.App("shop:2", map[string]string{"VERSION": "2"}),
+		dockertest.App("shop:bad", map[string]string{"MODE": "unhealthy"}),
+	}
+}
+
+// NewMachine is the Machine of an engine.
+func NewMachine(namespace string, engine *dockertest.Engine) *v1alpha1.Machine {
+	return &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: engine.Name()},
+		Spec:       v1alpha1.MachineSpec{Address: engine.Host()},
+	}
+}
+
+// NewService is the service in a version. Its port is one that the engine picks, so that two containers can be on one machine.
+func NewService(namespace, version string) *v1alpha1.MachineService {
+	replicas := int32(Replicas)
+	return &v1alpha1.MachineService{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"},
+		Spec: v1alpha1.MachineServiceSpec{ServiceSpec: api.ServiceSpec{
+			Replicas:  &replicas,
+			Container: api.ContainerSpec{Image: "shop:" + version, PullPolicy: api.PullNever},
+			Ports:     []api.PortSpec{{Mode: api.PortModeHost, ContainerPort: 8080}},
+			Update:    api.UpdateConfig{Parallelism: 2, FailureAction: api.FailureRollback},
+		}},
+	}
+}

@@ -1,0 +1,135 @@
+package machines
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+	"github.com/operatorkit/operatorkit/resource/deployment/docker"
+	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
+)
+
+// cluster is the machines of a namespace, as a client. Those that can't even be tried are unknown, too.
+type cluster struct {
+	*docker.Client
+	// object returns the Machine of a name, or nil.
+	object func(name string) *v1alpha1.Machine
+
+	mu sync.RWMutex
+	// machines are those that the client has.
+	machines map[string]docker.Machine
+	// faulty are the others, with the reasons.
+	faulty map[string]api.Machine
+}
+
+// set says which machines there are now, and which can't be tried, to which it adds those that the client does not take. It returns
+// those that could not be tried before.
+func (c *cluster) set(machines map[string]docker.Machine, faulty map[string]api.Machine) (before map[string]api.Machine) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, c.faulty = c.faulty, faulty
+	// One after the other, so that one with a fault does not hold up the others.
+	kept := maps.Clone(c.machines)
+	maps.DeleteFunc(kept, func(name string, _ docker.Machine) bool {
+		_, still := machines[name]
+		return !still
+	})
+	_ = c.try(kept) // a part of what the client took before
+	for _, name := range slices.Sorted(maps.Keys(machines)) {
+		next := maps.Clone(c.machines)
+		next[name] = machines[name]
+		if err := c.try(next); err != nil {
+			delete(next, name)
+			_ = c.try(next)
+			c.faulty[name] = unknown(name, machines[name].Labels, err)
+		}
+	}
+	return before
+}
+
+// try gives the client other machines, if it takes them.
+func (c *cluster) try(machines map[string]docker.Machine) error {
+	if err := c.SetMachines(slices.Collect(maps.Values(machines))); err != nil {
+		return err
+	}
+	c.machines = machines
+	return nil
+}
+
+// unknown is a machine that can't be tried.
+func unknown(name string, labels map[string]string, reason error) api.Machine {
+	return api.Machine{ID: name, Name: name, Labels: labels, State: api.MachineUnknown, Reason: reason.Error()}
+}
+
+// ListMachines implements api.MachineClient.
+func (c *cluster) ListMachines(ctx context.Context) ([]api.Machine, error) {
+	machines, err := c.Client.ListMachines(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.RLock()
+	machines = append(machines, slices.Collect(maps.Values(c.faulty))...)
+	c.mu.RUnlock()
+	for i := range machines {
+		if m := c.object(machines[i].Name); m != nil {
+			machines[i].Unschedulable, machines[i].Drain = intakeOf(m)
+		}
+	}
+	return machines, nil
+}
+
+// intakeOf says why a Machine takes no new containers, and whether those that it has should go.
+func intakeOf(m *v1alpha1.Machine) (unschedulable string, drain bool) {
+	switch {
+	case m.DeletionTimestamp != nil:
+		return "it is being deleted", true
+	case m.Spec.Unschedulable:
+		return "its spec.unschedulable is true", false
+	}
+	return "", false
+}
+
+// engineState is what is known of a machine.
+type engineState struct {
+	docker.Status
+	// machine is what is on it. It is nil for a machine that was not taken note of yet.
+	machine *scheduler.Machine
+	// planned are the services whose plans do something on it now.
+	planned []string
+}
+
+// look returns what is known of a machine, and what is on it.
+func (c *cluster) look(ctx context.Context, name string) (*engineState, error) {
+	status, _ := c.Status(name)
+	machines, err := c.ListMachines(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look at machine %s: %w", name, err)
+	}
+	i := slices.IndexFunc(machines, func(m api.Machine) bool { return m.ID == name })
+	if i < 0 {
+		return &engineState{}, nil
+	}
+	state, err := scheduler.Inspect(ctx, &only{c, machines[i]})
+	if err != nil {
+		return nil, err
+	}
+	if now, ok := c.Status(name); ok {
+		status = now
+	}
+	return &engineState{Status: status, machine: state.Machines[0]}, nil
+}
+
+// only is a client that sees one machine.
+type only struct {
+	api.MachineClient
+	machine api.Machine
+}
+
+// ListMachines implements api.MachineClient.
+func (o *only) ListMachines(context.Context) ([]api.Machine, error) {
+	return []api.Machine{o.machine}, nil
+}

@@ -1,0 +1,60 @@
+package machines
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/resource/deployment"
+)
+
+// DefaultRegistrySecret is the default of Config.RegistrySecret.
+const DefaultRegistrySecret = "registry-credentials"
+
+// Config configures the frameworks. The zero value is good for production.
+type Config struct {
+	// Domain is the domain of which host names of ports in mode ingress are made. Default: none, and such ports need a hostname.
+	Domain string
+	// RegistrySecret is the name of the Secret with the credentials for registries, of the type kubernetes.io/dockerconfigjson. It is
+	// looked for in the namespace of a service, each time that an image is pulled. Default: DefaultRegistrySecret.
+	RegistrySecret string
+	// RegistryTransport makes the requests to registries. Default: http.DefaultTransport.
+	RegistryTransport http.RoundTripper
+	// ConnectTimeout is how long an engine may take to answer, and Heartbeat the time between two questions whether it does still.
+	// Default: those of docker.Config.
+	ConnectTimeout, Heartbeat time.Duration
+	// BackOffFactory makes what decides how long is waited before a machine that does not answer is tried again. Default: that of
+	// docker.Config.
+	BackOffFactory func() backoff.BackOff
+	// Progress is told what happens while the plan of a service is carried out, by one goroutine at a time for each service, and
+	// holds it up. Default: nobody is.
+	Progress func(service informer.Key, event deployment.ProgressEvent)
+}
+
+// complete fills in the defaults. The error is one for which framework.IsInvalidConfig holds.
+func (c *Config) complete() error {
+	if c.RegistrySecret == "" {
+		c.RegistrySecret = DefaultRegistrySecret
+	}
+	if c.Progress == nil {
+		c.Progress = func(informer.Key, deployment.ProgressEvent) {}
+	}
+	fault := func(format string, args ...any) error {
+		return fmt.Errorf("%w: machines.Config: %s", framework.ErrInvalidConfig, fmt.Sprintf(format, args...))
+	}
+	if msgs := validation.IsDNS1123Subdomain(c.RegistrySecret); len(msgs) > 0 {
+		return fault("RegistrySecret %q is not the name of a Secret: %s", c.RegistrySecret, msgs[0])
+	}
+	if msgs := validation.IsDNS1123Subdomain(c.Domain); c.Domain != "" && len(msgs) > 0 {
+		return fault("Domain %q is not a domain: %s", c.Domain, msgs[0])
+	}
+	if c.ConnectTimeout < 0 || c.Heartbeat < 0 {
+		return fault("ConnectTimeout and Heartbeat must not be negative, are %s and %s", c.ConnectTimeout, c.Heartbeat)
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+// Package machines is the operator for deployments onto machines (see package v1alpha1): it keeps up connections to the engines of
+// Machines, puts the containers of MachineServices onto them, and writes into the status what there is.
+//
+//	New: func(_ context.Context, d *operator.Dependencies) ([]*framework.Framework, error) {
+//		return machines.New(d, machines.Config{})
+//	},
+//
+// # Promises
+//
+//   - What happens on an engine reconciles the services that it concerns; nothing is polled. A machine that does not answer is tried
+//     again by itself, and all services of its namespace are looked at when it is back.
+//   - A machine of which the Secret is missing, or whose address can't be read, is unknown, not absent.
+//   - Of Secrets and ConfigMaps only names and versions are kept. What is in those that Machines and services name is read each time that
+//     it is needed, and told nowhere.
+//   - A specification, or an object that it names, that changes while its plan is carried out ends that plan, and the next one goes on
+//     from there.
+//   - While a plan is carried out, the messages of the conditions Ready and Progressing say how far it is, about once a second.
+//   - A plan that fails because a machine does not answer is tried again; a version is given up for what it does itself.
+//   - A version that was given up is not tried again before its spec, what that names, or its annotation changes, across restarts too.
+//   - The containers of a MachineService are removed before it goes. A Machine goes when no containers of services are on it, or when
+//     spec.gone says that it won't come back; while it is deleted, services move away from it if they can.
+//   - With Dependencies.PlanOnly nothing changes on machines; the status of each service says line by line what would.
+//
+// # Metrics
+//
+//	operatorkit_machines_machines{ready}                                        Machines, by the status of their condition Ready
+//	operatorkit_machines_services{condition, status}                            MachineServices, by the status of each condition
+//	operatorkit_machines_service_containers{namespace, service}                 containers that are seen,
+//	operatorkit_machines_service_working_containers{namespace, service}         those of them that work,
+//	operatorkit_machines_service_up_to_date_containers{namespace, service}      and those of these that are as the spec says
+//	operatorkit_machines_operations_total{kind, result}                         operations of plans: success, failure or undone
+//	operatorkit_machines_operation_duration_seconds{kind}                       and how long they take
+//
+// # Permissions
+//
+// In the namespaces that the operator looks at:
+//
+//	machines, machineservices, configmaps, secrets: get, list, watch
+//	machines, machines/status, machineservices, machineservices/status: patch
+//	events: create, patch
+//
+// Of ConfigMaps and Secrets it watches the metadata only, and reads those that are named.
+package machines

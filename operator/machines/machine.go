@@ -1,0 +1,191 @@
+package machines
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
+	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+)
+
+// Reasons of the events on Machines.
+const (
+	// EventConnected says that the engine answers, or does again.
+	EventConnected = "Connected"
+	// EventUnreachable says that it does not.
+	EventUnreachable = "Unreachable"
+)
+
+var machineAccess = statuses.Access[*v1alpha1.Machine, v1alpha1.MachineStatus]{
+	APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.MachineKind,
+	Status:     func(m *v1alpha1.Machine) *v1alpha1.MachineStatus { return &m.Status },
+	Conditions: func(s *v1alpha1.MachineStatus) *[]metav1.Condition { return &s.Conditions },
+	Describe: func(s *v1alpha1.MachineStatus) map[string]string {
+		fields := map[string]string{"status.engineVersion": s.EngineVersion}
+		statuses.DescribeGeneration(fields, s.ObservedGeneration)
+		statuses.DescribeConditions(fields, "status", s.Conditions)
+		return fields
+	},
+}
+
+// machineFramework is the logic of the framework for Machines.
+type machineFramework struct {
+	*sources
+	d    *operator.Dependencies
+	memo statuses.Memo[*engineState]
+}
+
+func newMachines(d *operator.Dependencies, s *sources) (*framework.Framework, error) {
+	f := &machineFramework{sources: s, d: d}
+	status, err := statuses.New(statuses.Config[*v1alpha1.Machine, v1alpha1.MachineStatus]{
+		Access: machineAccess, Client: d.Client, Reader: s.reader, Logger: d.Logger, Compute: f.status, Tell: f.tell,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r, err := router(d, f.memo, f.look, status, &leaving{f})
+	if err != nil {
+		return nil, err
+	}
+	return d.NewFramework(framework.Config{
+		Name: machinesName, Source: s.specs.machines, ResourceRouter: r,
+		Watches: []framework.Watch{{Source: s.engines, Map: machineOf}},
+	})
+}
+
+// machineOf is the map function from a notice to its Machine.
+func machineOf(_ context.Context, obj any) []informer.Key {
+	return []informer.Key{obj.(*notice).machine}
+}
+
+func (f *machineFramework) look(ctx context.Context, m *v1alpha1.Machine) (*engineState, error) {
+	c, err := f.engines.cluster(m.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	// Before what is on the machine: what a plan that ends now has put there is seen.
+	planned := f.rollouts.on(client.ObjectKeyFromObject(m))
+	state, err := c.look(ctx, m.Name)
+	if err != nil {
+		return nil, err
+	}
+	state.planned = planned
+	return state, nil
+}
+
+// status returns the status of a machine.
+func (f *machineFramework) status(ctx context.Context, m *v1alpha1.Machine) (*v1alpha1.MachineStatus, error) {
+	state, err := f.memo.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	status := m.Status.DeepCopy()
+	status.ObservedGeneration = m.Generation
+	if state.Engine.Version != "" {
+		status.EngineVersion = state.Engine.Version
+	}
+	ready := readyOf(state)
+	if left := usersOf(m, state); m.DeletionTimestamp != nil && len(left) > 0 {
+		ready.Reason = ReasonInUse
+		ready.Message = "it is deleted once no containers of services are on it: " + strings.Join(left, ", ")
+	}
+	ready.Message = statuses.Clip(ready.Message, statuses.MaxMessage)
+	ready.ObservedGeneration = m.Generation
+	status.Conditions = statuses.SetConditions(status.Conditions, []metav1.Condition{ready})
+	return status, nil
+}
+
+// readyOf says whether an engine answers.
+func readyOf(state *engineState) metav1.Condition {
+	ready := metav1.Condition{Type: ConditionReady, Status: metav1.ConditionUnknown, Reason: ReasonConnecting, Message: "it was not connected to yet"}
+	switch {
+	case state.machine == nil:
+	case state.machine.State == api.MachineGone:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, ReasonGone, "spec.gone says that it won't come back"
+	case state.machine.Unknown():
+		ready.Reason, ready.Message = ReasonUnreachable, state.machine.Reason
+	default:
+		ready.Status, ready.Reason = metav1.ConditionTrue, ReasonConnected
+		ready.Message = fmt.Sprintf("engine %s, API %s, %s", state.Engine.Version, state.Engine.APIVersion, state.Engine.OperatingSystem)
+	}
+	return ready
+}
+
+// usersOf returns the names of the services that have containers on a machine, or may have, or are about to.
+func usersOf(m *v1alpha1.Machine, state *engineState) []string {
+	is := state.machine
+	switch {
+	case is == nil || is.State == api.MachineGone:
+		return nil
+	case is.Blind() && m.Status.EngineVersion == "":
+		// Nobody has ever been there.
+		return nil
+	case is.Blind():
+		return []string{"it can't be seen; bring it back, or say in spec.gone that it won't come back"}
+	}
+	inventory := &is.Inventory
+	if is.Unknown() {
+		inventory = is.LastSeen
+	}
+	services := map[string]bool{}
+	for _, name := range state.planned {
+		services[name] = true
+	}
+	for i := range inventory.Containers {
+		if name := inventory.Containers[i].ServiceName; name != "" {
+			services[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(services))
+}
+
+// tell writes events on engines that answer, and that don't.
+func (f *machineFramework) tell(_ context.Context, m *v1alpha1.Machine, before, after *v1alpha1.MachineStatus) {
+	was, is := statuses.Find(before.Conditions, ConditionReady), statuses.Find(after.Conditions, ConditionReady)
+	switch {
+	case was.Reason == is.Reason:
+	case is.Reason == ReasonConnected:
+		f.d.Recorder.Event(m, corev1.EventTypeNormal, EventConnected, is.Message)
+	case is.Reason == ReasonUnreachable:
+		f.d.Recorder.Event(m, corev1.EventTypeWarning, EventUnreachable, statuses.Clip(is.Message, statuses.MaxEventMessage))
+	}
+}
+
+// leaving is the resource that keeps a Machine as long as there may be containers of services on it. It changes nothing.
+type leaving struct{ *machineFramework }
+
+var _ framework.Planner = (*leaving)(nil)
+
+// Name implements framework.Resource.
+func (l *leaving) Name() string { return "leaving" }
+
+// EnsureCreated implements framework.Resource.
+func (l *leaving) EnsureCreated(context.Context, any) error { return nil }
+
+// EnsureDeleted implements framework.Resource.
+func (l *leaving) EnsureDeleted(ctx context.Context, obj any) error {
+	state, err := l.memo.Get(ctx)
+	if err != nil {
+		return err
+	}
+	if len(usersOf(obj.(*v1alpha1.Machine), state)) > 0 {
+		finalizerskeptcontext.SetKept(ctx)
+	}
+	return nil
+}
+
+// Plan implements framework.Planner.
+func (l *leaving) Plan(context.Context, plan.Event, any) ([]plan.Change, error) { return nil, nil }

@@ -1,0 +1,109 @@
+package machines
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
+	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
+)
+
+// The names of the frameworks, which are parts of their finalizers.
+const (
+	machinesName = "machines"
+	servicesName = "machineservices"
+)
+
+// sources are what the frameworks look at, and a reader of them.
+type sources struct {
+	machines, services *informer.Kubernetes
+	// secrets and configMaps have metadata only.
+	secrets, configMaps *informer.Kubernetes
+	engines             *engines
+	reader              client.Reader
+	rollouts            rollouts
+	// specs tell of what people write.
+	specs struct{ machines, services *statuses.Changes }
+}
+
+// New returns the frameworks for Machines and for MachineServices. The scheme of the Dependencies has to know v1alpha1.AddToScheme
+// and that of client-go.
+//
+// The error is one for which framework.IsInvalidConfig holds if it is about the configuration.
+func New(d *operator.Dependencies, config Config) ([]*framework.Framework, error) {
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	s, err := newSources(d, config)
+	if err != nil {
+		return nil, err
+	}
+	ms, err := newMachines(d, s)
+	if err != nil {
+		return nil, err
+	}
+	services, err := newServices(d, s, config)
+	if err != nil {
+		return nil, err
+	}
+	return []*framework.Framework{ms, services}, nil
+}
+
+func newSources(d *operator.Dependencies, config Config) (*sources, error) {
+	s := &sources{}
+	var err error
+	if s.machines, err = d.NewSource(&v1alpha1.Machine{}); err != nil {
+		return nil, err
+	}
+	if s.services, err = d.NewSource(&v1alpha1.MachineService{}); err != nil {
+		return nil, err
+	}
+	if s.secrets, err = newMetadata(d, secretKind); err != nil {
+		return nil, err
+	}
+	if s.configMaps, err = newMetadata(d, configMapKind); err != nil {
+		return nil, err
+	}
+	s.engines = newEngines(d, config, s.machines, s.secrets)
+	s.reader = informer.NewReader(d.Client.Scheme(), s.machines, s.services)
+	s.specs.machines = statuses.ChangesOf(s.machines, "specs", func(before, after client.Object) bool {
+		return statuses.SpecDiffers(before, after) || concerns(before.(*v1alpha1.Machine), after.(*v1alpha1.Machine))
+	})
+	s.specs.services = statuses.ChangesOf(s.services, "specs", func(before, after client.Object) bool {
+		return statuses.SpecDiffers(before, after) || !sameAnnotations(before, after)
+	})
+	return s, nil
+}
+
+// sameAnnotations tells whether two states of a service have the same annotations, as far as the operator goes by them.
+func sameAnnotations(before, after client.Object) bool {
+	for _, name := range []string{
+		v1alpha1.RetryAnnotation, framework.PlanAnnotation, framework.PausedAnnotation, framework.ClusterPausedAnnotation,
+	} {
+		if before.GetAnnotations()[name] != after.GetAnnotations()[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// router returns a router with one resource set for all objects, whose resources share what compute returns.
+func router[O client.Object, T any](
+	d *operator.Dependencies, memo statuses.Memo[T], compute func(context.Context, O) (T, error), resources ...framework.Resource,
+) (*framework.ResourceRouter, error) {
+	set, err := framework.NewResourceSet(framework.ResourceSetConfig{
+		Handles: framework.HandlesType[O], Logger: d.Logger, Resources: resources,
+		InitCtx: func(ctx context.Context, obj any) (context.Context, error) {
+			o := obj.(O).DeepCopyObject().(O)
+			return memo.With(ctx, func(ctx context.Context) (T, error) { return compute(ctx, o) }), nil
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return framework.NewResourceRouter(framework.ResourceRouterConfig{Logger: d.Logger, ResourceSets: []*framework.ResourceSet{set}})
+}

@@ -1,0 +1,215 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
+	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/deployment"
+	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
+	"github.com/operatorkit/operatorkit/resource/deploymentresource"
+)
+
+// serviceFramework is the logic of the framework for MachineServices.
+type serviceFramework struct {
+	*sources
+	d        *operator.Dependencies
+	planned  statuses.Planned
+	memo     statuses.Memo[*serviceState]
+	failures failures
+	metrics  *metrics
+	progress func(informer.Key, deployment.ProgressEvent)
+	// registrySecret is the name of the Secret for registries.
+	registrySecret string
+}
+
+// serviceState is all about a service, at one moment.
+type serviceState struct {
+	key     informer.Key
+	version version
+	// work is what there is to do. It is nil when that can't be worked out, with the reason in err.
+	work *deploymentresource.Work
+	err  error
+	// givenUp is the version that failed, if it is the one that is asked for.
+	givenUp *v1alpha1.GivenUp
+	// failure is why the last try failed, which is not the last one.
+	failure string
+	// progress says how far the plan is. It is empty before it is carried out.
+	progress string
+}
+
+func newServices(d *operator.Dependencies, s *sources, config Config) (*framework.Framework, error) {
+	f := &serviceFramework{
+		sources: s, d: d, planned: statuses.Planned{All: d.PlanOnly}, metrics: newMetrics(s.reader),
+		progress: config.Progress, registrySecret: config.RegistrySecret,
+	}
+	status, err := statuses.New(statuses.Config[*v1alpha1.MachineService, v1alpha1.MachineServiceStatus]{
+		Access: serviceAccess, Client: d.Client, Reader: s.reader, Logger: d.Logger, Compute: f.status, Tell: f.tell,
+	})
+	if err != nil {
+		return nil, err
+	}
+	containers, err := deploymentresource.New(deploymentresource.Config[*v1alpha1.MachineService]{
+		Logger: d.Logger, Compute: f.work, Done: f.done,
+		Progress: func(ctx context.Context, svc *v1alpha1.MachineService, e deployment.ProgressEvent) {
+			key := client.ObjectKeyFromObject(svc)
+			event(ctx, e)
+			f.metrics.event(e)
+			f.progress(key, e)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	r, err := router(d, f.memo, f.compute, status, framework.WrapSteps(containers, f.supersede))
+	if err != nil {
+		return nil, err
+	}
+	if err := f.metrics.register(d.Registry); err != nil {
+		return nil, err
+	}
+	s.services.Subscribe(func(e informer.Event) {
+		if svc := e.Object.(*v1alpha1.MachineService); e.Type != informer.Deleted {
+			f.rollouts.changed(e.Key, f.versionOf(svc))
+		}
+		if e.Type == informer.Deleted {
+			f.failures.forget(e.Object.(*v1alpha1.MachineService).UID)
+		}
+	})
+	return d.NewFramework(framework.Config{
+		Name: servicesName, Source: s.specs.services, ResourceRouter: r, PlanReporter: f.report, Graphs: f.graphs,
+		Watches: append(f.watchReferences(),
+			framework.Watch{Source: s.engines, Map: f.servicesOf}, framework.Watch{Source: s.specs.machines, Map: f.servicesBeside}),
+	})
+}
+
+// servicesOf is the map function from a notice to the services that it is about.
+func (f *serviceFramework) servicesOf(ctx context.Context, obj any) []informer.Key {
+	n := obj.(*notice)
+	if n.service != "" {
+		return []informer.Key{{Namespace: n.machine.Namespace, Name: n.service}}
+	}
+	return f.servicesIn(ctx, n.machine.Namespace)
+}
+
+// servicesBeside returns the services of the namespace of a Machine: one that they name may have come.
+func (f *serviceFramework) servicesBeside(ctx context.Context, obj any) []informer.Key {
+	return f.servicesIn(ctx, obj.(*v1alpha1.Machine).Namespace)
+}
+
+// servicesIn returns the services of a namespace. An error of the reader is that the source is not synced: then all are going to be
+// reconciled anyway.
+func (f *serviceFramework) servicesIn(ctx context.Context, namespace string) []informer.Key {
+	list := &v1alpha1.MachineServiceList{}
+	if err := f.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	keys := make([]informer.Key, len(list.Items))
+	for i := range list.Items {
+		keys[i] = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return keys
+}
+
+// compute works out what there is to do for a service. What is wrong with its specification is part of that.
+func (f *serviceFramework) compute(ctx context.Context, svc *v1alpha1.MachineService) (*serviceState, error) {
+	c, err := f.engines.cluster(svc.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	service := deploymentresource.Service{Client: c, Spec: svc.Spec.ServiceSpec, Strategy: strategyOf(&svc.Spec.Strategy)}
+	service.Spec.Name = svc.Name
+	// What is read after this is at least as new.
+	state := &serviceState{key: client.ObjectKeyFromObject(svc), version: f.versionOf(svc), failure: f.failures.last(svc)}
+	if svc.DeletionTimestamp != nil {
+		state.work, err = deploymentresource.Removal(ctx, service)
+		return state, err
+	}
+	if service.Spec, err = f.resolve(ctx, svc); err == nil {
+		state.work, err = planOf(ctx, service)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		state.err = err
+		return state, nil
+	}
+	if state.givenUp = f.failures.givenUp(svc, state.version); state.givenUp != nil && !state.work.Plan.Empty() {
+		state.work.Hold = fmt.Sprintf("given up (%s); it is tried again when the spec, what it names, or the annotation %s changes",
+			state.givenUp.Reason, v1alpha1.RetryAnnotation)
+	}
+	return state, nil
+}
+
+// planOf returns what there is to do. A fault of the specification is permanent: its next change is waited for.
+func planOf(ctx context.Context, service deploymentresource.Service) (*deploymentresource.Work, error) {
+	if err := service.Spec.Validate(); err != nil {
+		return nil, framework.Permanent(err)
+	}
+	work, err := deploymentresource.Plan(ctx, service)
+	var side *deployment.NotSideBySideError
+	if errors.As(err, &side) || errors.Is(err, deployment.ErrNoClusterDomain) {
+		err = framework.Permanent(err)
+	}
+	return work, err
+}
+
+// strategyOf returns the strategy that a service asks for.
+func strategyOf(s *v1alpha1.Strategy) deployment.Strategy {
+	switch s.Type {
+	case v1alpha1.StrategyBlueGreen:
+		strategy := &deployment.BlueGreenStrategy{}
+		if s.Hold != nil {
+			strategy.Hold = s.Hold.Duration
+		}
+		return strategy
+	case v1alpha1.StrategyCanary:
+		strategy := &deployment.CanaryStrategy{}
+		for _, step := range s.Steps {
+			strategy.Steps = append(strategy.Steps, deployment.CanaryStep{Percent: step.Percent, Pause: step.Pause.Duration})
+		}
+		return strategy
+	}
+	return &deployment.RollingStrategy{}
+}
+
+// work returns what the resource of containers has to do.
+func (f *serviceFramework) work(ctx context.Context, _ *v1alpha1.MachineService) (*deploymentresource.Work, error) {
+	state, err := f.memo.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return state.work, state.err
+}
+
+// done remembers what became of a plan.
+func (f *serviceFramework) done(ctx context.Context, svc *v1alpha1.MachineService, _ *deploymentresource.Work, err error) {
+	state, computed := f.memo.Get(ctx)
+	if computed != nil {
+		return
+	}
+	f.failures.note(svc, state.version, err)
+}
+
+// reasonOf returns the reason of the condition Blocked for what can't be worked out, and false if it may come right by itself.
+func reasonOf(err error) (string, bool) {
+	var nowhere *scheduler.UnschedulableError
+	var unresolved *referenceError
+	switch {
+	case errors.As(err, &unresolved):
+		return ReasonReferencesUnresolved, true
+	case framework.IsPermanent(err):
+		return ReasonInvalid, true
+	case errors.As(err, &nowhere):
+		return ReasonUnschedulable, true
+	}
+	return ReasonRetrying, false
+}

@@ -1,0 +1,185 @@
+package machines
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
+	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/deployment"
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
+	"github.com/operatorkit/operatorkit/resource/deploymentresource"
+)
+
+// Reasons of the events on MachineServices.
+const (
+	// EventDeployed says that a service is as its spec says, and works.
+	EventDeployed = "Deployed"
+	// EventGivenUp says that a version failed, and is not tried again.
+	EventGivenUp = "GivenUp"
+)
+
+var serviceAccess = statuses.Access[*v1alpha1.MachineService, v1alpha1.MachineServiceStatus]{
+	APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.MachineServiceKind,
+	Status:     func(s *v1alpha1.MachineService) *v1alpha1.MachineServiceStatus { return &s.Status },
+	Conditions: func(s *v1alpha1.MachineServiceStatus) *[]metav1.Condition { return &s.Conditions },
+	Describe:   describeService,
+}
+
+// status returns the status of a service, as it is before anything is carried out. See follow for what comes then.
+func (f *serviceFramework) status(ctx context.Context, svc *v1alpha1.MachineService) (*v1alpha1.MachineServiceStatus, error) {
+	state, err := f.memo.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if svc.DeletionTimestamp != nil && len(state.work.Left) == 0 {
+		return nil, nil
+	}
+	status := svc.Status.DeepCopy()
+	status.ObservedGeneration, status.GivenUp = svc.Generation, state.givenUp
+	status.Conditions = f.planned.Keep(svc, status.Conditions)
+	if statuses.Find(status.Conditions, ConditionPlanned).Type == "" {
+		status.Plan = nil
+	}
+	if state.work != nil {
+		f.count(svc, status, state.work)
+	}
+	status.Conditions = statuses.SetConditions(status.Conditions, verdictOf(svc, status, state).conditions(svc.Generation))
+	return status, nil
+}
+
+// count says what there is of the service.
+func (f *serviceFramework) count(svc *v1alpha1.MachineService, status *v1alpha1.MachineServiceStatus, work *deploymentresource.Work) {
+	status.Containers, status.Working, status.UpToDate, status.Machines = 0, 0, 0, nil
+	for _, m := range slices.SortedFunc(slices.Values(work.State.Machines), func(a, b *scheduler.Machine) int { return cmp.Compare(a.Name, b.Name) }) {
+		inventory := &m.Inventory
+		if m.Unknown() && m.LastSeen != nil {
+			inventory = m.LastSeen
+		}
+		on := v1alpha1.MachineContainers{Name: m.Name, State: api.MachineAvailable}
+		if m.Unknown() {
+			on.State = api.MachineUnknown
+		}
+		for i := range inventory.Containers {
+			c := &inventory.Containers[i]
+			if c.ServiceName != svc.Name || c.Hook {
+				continue
+			}
+			is := v1alpha1.ContainerStatus{
+				Name: c.Name, State: c.State, Health: c.Health, Image: c.Spec.Container.Image, Ports: c.Ports,
+				UpToDate: svc.DeletionTimestamp == nil && deployment.EvalContainerSpecChange(c.Spec, work.Spec) == deployment.ContainerUpToDate,
+			}
+			on.Containers = append(on.Containers, is)
+			if !m.Available() {
+				continue
+			}
+			status.Containers++
+			if c.Ready() {
+				status.Working++
+			}
+			if c.Ready() && is.UpToDate {
+				status.UpToDate++
+			}
+		}
+		if len(on.Containers) > 0 || m.Blind() {
+			slices.SortFunc(on.Containers, func(a, b v1alpha1.ContainerStatus) int { return cmp.Compare(a.Name, b.Name) })
+			status.Machines = append(status.Machines, on)
+		}
+	}
+}
+
+// verdictOf says how a service is, all in all.
+func verdictOf(svc *v1alpha1.MachineService, status *v1alpha1.MachineServiceStatus, state *serviceState) verdict {
+	if svc.DeletionTimestamp != nil {
+		message := "its containers are being removed: " + strings.Join(state.work.Left, "; ")
+		if state.progress != "" {
+			message = "its containers are being removed: " + state.progress
+		}
+		return verdict{progressing: true, reason: ReasonDeleting, message: withFailure(message, state)}
+	}
+	if state.err != nil {
+		reason, blocked := reasonOf(state.err)
+		return verdict{reason: reason, blocked: blocked, progressing: !blocked, message: state.err.Error()}
+	}
+	work := state.work
+	switch {
+	case work.Plan.Empty() && len(work.Plan.Notes) > 0:
+		return verdictOfNotes(work)
+	case work.Plan.Empty():
+		return verdict{
+			ready: true, reason: ReasonDeployed, message: fmt.Sprintf("all %d containers work", status.UpToDate), stuck: strings.Join(work.Plan.Undrained, "; "),
+		}
+	case state.givenUp != nil:
+		return verdict{blocked: true, reason: state.givenUp.Reason, message: state.givenUp.Message}
+	}
+	head, _, _ := strings.Cut(work.Plan.Format(nil), "\n")
+	_, head, _ = strings.Cut(head, ", ")
+	head = cmp.Or(state.progress, head)
+	v := verdict{progressing: true, reason: ReasonDeploying, message: strings.Join(slices.Concat([]string{head}, work.Plan.Notes, work.Plan.Undrained), "; ")}
+	if state.failure != "" {
+		v.reason, v.message = ReasonRetrying, withFailure(v.message, state)
+	}
+	return v
+}
+
+// verdictOfNotes is for plans that leave something undone, and have nothing to do.
+func verdictOfNotes(work *deploymentresource.Work) verdict {
+	v := verdict{reason: ReasonMachineUnknown, message: strings.Join(slices.Concat(work.Plan.Notes, work.Plan.Undrained), "; ")}
+	if !slices.ContainsFunc(work.State.Machines, (*scheduler.Machine).Unknown) {
+		// It waits for a machine that has place, not for one to be seen again.
+		v.blocked, v.reason = true, ReasonUnschedulable
+	}
+	return v
+}
+
+// withFailure adds why the last try failed.
+func withFailure(message string, state *serviceState) string {
+	if state.failure == "" {
+		return message
+	}
+	return message + "; the last try failed: " + state.failure
+}
+
+// tell writes events on what has changed between two statuses.
+func (f *serviceFramework) tell(_ context.Context, svc *v1alpha1.MachineService, before, after *v1alpha1.MachineServiceStatus) {
+	record := func(kind, reason, message string) {
+		f.d.Recorder.Event(svc, kind, reason, statuses.Clip(message, statuses.MaxEventMessage))
+	}
+	was, is := statuses.Find(before.Conditions, ConditionReady), statuses.Find(after.Conditions, ConditionReady)
+	if is.Status == metav1.ConditionTrue && was.Status != is.Status {
+		record(corev1.EventTypeNormal, EventDeployed, is.Message)
+	}
+	if after.GivenUp != nil && (before.GivenUp == nil || *before.GivenUp != *after.GivenUp) {
+		record(corev1.EventTypeWarning, EventGivenUp, after.GivenUp.Reason+": "+after.GivenUp.Message)
+	}
+}
+
+// describeService says what the status of a service tells.
+func describeService(s *v1alpha1.MachineServiceStatus) map[string]string {
+	fields := map[string]string{"status.containers": fmt.Sprintf("%d, %d work, %d up to date", s.Containers, s.Working, s.UpToDate)}
+	statuses.DescribeGeneration(fields, s.ObservedGeneration)
+	statuses.DescribeConditions(fields, "status", s.Conditions)
+	for i := range s.Machines {
+		m := &s.Machines[i]
+		path := fmt.Sprintf("status.machines[%s]", m.Name)
+		fields[path] = string(m.State)
+		for j := range m.Containers {
+			c := &m.Containers[j]
+			fields[path+"."+c.Name] = strings.TrimSpace(fmt.Sprintf("%s %s %s %v", c.State, c.Health, c.Image, c.Ports))
+		}
+	}
+	if s.GivenUp != nil {
+		fields["status.givenUp"] = fmt.Sprintf("generation %d %s %s", s.GivenUp.Generation, s.GivenUp.Retry, s.GivenUp.Reason)
+	}
+	if len(s.Plan) > 0 {
+		fields["status.plan"] = strings.Join(s.Plan, "\n")
+	}
+	return fields
+}

@@ -1,0 +1,297 @@
+package serviceprovider
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
+)
+
+// The defaults of an APIReconcilerBuilder.
+const (
+	DefaultWorkers          = 10
+	DefaultTimeout          = 5 * time.Minute
+	DefaultChangesPerSecond = 10.0
+)
+
+// APIReconcilerBuilder collects what an APIReconciler needs. The methods return the builder.
+type APIReconcilerBuilder[T API, C Config] struct {
+	platform, onboarding *clusters.Cluster
+	access               ClusterAccessProvider
+	author               Reconciler[T, C]
+	empty                func() T
+	config               C
+	workload             bool
+	additional           []string
+	namespaces           []string
+	secretNamespace      string
+	configMapNamespace   string
+	finalizer            string
+	workers              int
+	timeout              time.Duration
+	changesPerSecond     float64
+	recorder             framework.EventRecorder
+	clock                clock.Clock
+}
+
+// NewAPIReconcilerBuilder returns a builder. T and C are pointers.
+func NewAPIReconcilerBuilder[T API, C Config]() *APIReconcilerBuilder[T, C] {
+	return &APIReconcilerBuilder[T, C]{
+		workers: DefaultWorkers, timeout: DefaultTimeout, changesPerSecond: DefaultChangesPerSecond, clock: clock.RealClock{},
+	}
+}
+
+// PlatformCluster sets the cluster with the provider's config, access requests, and the Secrets and ConfigMaps that are
+// watched. Required.
+func (b *APIReconcilerBuilder[T, C]) PlatformCluster(c *clusters.Cluster) *APIReconcilerBuilder[T, C] {
+	b.platform = c
+	return b
+}
+
+// OnboardingCluster sets the cluster with the objects. Required.
+func (b *APIReconcilerBuilder[T, C]) OnboardingCluster(c *clusters.Cluster) *APIReconcilerBuilder[T, C] {
+	b.onboarding = c
+	return b
+}
+
+// ClusterAccessReconciler sets what asks for access to the clusters of an object. Required.
+func (b *APIReconcilerBuilder[T, C]) ClusterAccessReconciler(car ClusterAccessProvider) *APIReconcilerBuilder[T, C] {
+	b.access = car
+	return b
+}
+
+// Reconciler sets the logic of the provider. Required.
+func (b *APIReconcilerBuilder[T, C]) Reconciler(dsr Reconciler[T, C]) *APIReconcilerBuilder[T, C] {
+	b.author = dsr
+	return b
+}
+
+// EmptyObjectProvider sets the function that makes an empty object. Its type is known to the scheme of the onboarding cluster.
+// Required.
+func (b *APIReconcilerBuilder[T, C]) EmptyObjectProvider(emptyObj func() T) *APIReconcilerBuilder[T, C] {
+	b.empty = emptyObj
+	return b
+}
+
+// ProviderConfig says by its type, its name and its namespace which object of the platform cluster is the config. The rest of
+// it is what Delete gets when that object is gone and was never seen by this process. Required, with a name. It is copied.
+func (b *APIReconcilerBuilder[T, C]) ProviderConfig(config C) *APIReconcilerBuilder[T, C] {
+	b.config = config
+	return b
+}
+
+// WorkloadCluster says whether objects have a workload cluster. Default: false.
+func (b *APIReconcilerBuilder[T, C]) WorkloadCluster(wlCluster bool) *APIReconcilerBuilder[T, C] {
+	b.workload = wlCluster
+	return b
+}
+
+// AdditionalClusters are the ids of further clusters that objects have; the ClusterAccessProvider is then an
+// AdditionalAccessProvider. Default: none.
+func (b *APIReconcilerBuilder[T, C]) AdditionalClusters(ids ...string) *APIReconcilerBuilder[T, C] {
+	b.additional = slices.Clone(ids)
+	return b
+}
+
+// Namespaces restricts the objects that are watched to those of some namespaces of the onboarding cluster. Default: all.
+func (b *APIReconcilerBuilder[T, C]) Namespaces(namespaces ...string) *APIReconcilerBuilder[T, C] {
+	b.namespaces = slices.Clone(namespaces)
+	return b
+}
+
+// SecretNamespace has the Secrets of a namespace of the platform cluster watched, if the Reconciler is a SecretWatcher. Default:
+// none are.
+func (b *APIReconcilerBuilder[T, C]) SecretNamespace(ns string) *APIReconcilerBuilder[T, C] {
+	b.secretNamespace = ns
+	return b
+}
+
+// ConfigMapNamespace has the ConfigMaps of a namespace of the platform cluster watched, if the Reconciler is a ConfigMapWatcher.
+// Default: none are.
+func (b *APIReconcilerBuilder[T, C]) ConfigMapNamespace(ns string) *APIReconcilerBuilder[T, C] {
+	b.configMapNamespace = ns
+	return b
+}
+
+// Finalizer sets the finalizer that holds an object until Delete has succeeded; the one that holds it until its access is gone
+// has "-access" appended. It must not change between versions. Default: the group of the API type and "/serviceprovider".
+func (b *APIReconcilerBuilder[T, C]) Finalizer(name string) *APIReconcilerBuilder[T, C] {
+	b.finalizer = name
+	return b
+}
+
+// Workers sets how many objects are reconciled at the same time. Default: DefaultWorkers (10).
+func (b *APIReconcilerBuilder[T, C]) Workers(n int) *APIReconcilerBuilder[T, C] {
+	b.workers = n
+	return b
+}
+
+// Timeout sets how long one call of the Reconciler, or of the ClusterAccessProvider, may take before its context ends: a cluster
+// that does not answer keeps a worker for no longer, if what is called heeds its context. Default: DefaultTimeout (5 min).
+func (b *APIReconcilerBuilder[T, C]) Timeout(d time.Duration) *APIReconcilerBuilder[T, C] {
+	b.timeout = d
+	return b
+}
+
+// ChangesPerSecond sets how many objects are reconciled in one second at most because the config, a Secret or a ConfigMap has
+// changed; +Inf is no limit. Changes of the objects themselves are not held up by that. Default: DefaultChangesPerSecond
+// (10).
+func (b *APIReconcilerBuilder[T, C]) ChangesPerSecond(rate float64) *APIReconcilerBuilder[T, C] {
+	b.changesPerSecond = rate
+	return b
+}
+
+// EventRecorder sets what writes events on objects. Default: SetupWithManager makes one for the onboarding cluster; without that
+// none are written.
+func (b *APIReconcilerBuilder[T, C]) EventRecorder(recorder framework.EventRecorder) *APIReconcilerBuilder[T, C] {
+	b.recorder = recorder
+	return b
+}
+
+// Clock sets the clock by which changes are spread out. Default: that of the machine.
+func (b *APIReconcilerBuilder[T, C]) Clock(c clock.Clock) *APIReconcilerBuilder[T, C] {
+	b.clock = c
+	return b
+}
+
+// MustBuild is Build that panics.
+func (b *APIReconcilerBuilder[T, C]) MustBuild() *APIReconciler[T, C] {
+	r, err := b.Build()
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// Build returns the reconciler, or an error for which framework.IsInvalidConfig holds and which lists every fault.
+func (b *APIReconcilerBuilder[T, C]) Build() (*APIReconciler[T, C], error) {
+	f := faults{}
+	f.when(b.platform == nil, "PlatformCluster must be set")
+	f.when(b.onboarding == nil, "OnboardingCluster must be set")
+	f.when(isNil(b.access), "ClusterAccessReconciler must be set")
+	f.when(isNil(b.author), "Reconciler must be set")
+	f.when(b.empty == nil, "EmptyObjectProvider must be set")
+	f.when(isNil(b.config), "ProviderConfig must be set")
+	f.when(!isNil(b.config) && b.config.GetName() == "", "ProviderConfig must have a name")
+	f.when(b.workers <= 0, "Workers must be positive, not %d", b.workers)
+	f.when(b.timeout <= 0, "Timeout must be positive, not %s", b.timeout)
+	f.when(!(b.changesPerSecond > 0), "ChangesPerSecond must be positive, not %v", b.changesPerSecond)
+	f.when(b.clock == nil, "Clock must not be nil")
+	r := &APIReconciler[T, C]{
+		onboarding: b.onboarding, platform: b.platform, access: b.access, author: b.author, empty: b.empty,
+		secretNamespace: b.secretNamespace, configMapNamespace: b.configMapNamespace, workers: b.workers, timeout: b.timeout, namespaces: b.namespaces,
+		recorder: &recorder{}, changes: newSpread(b.clock, b.interval()),
+	}
+	if b.recorder != nil {
+		r.recorder.set(b.recorder)
+	}
+	b.buildAccess(r, &f)
+	b.buildKind(r, &f)
+	if b.platform != nil && !isNil(b.config) {
+		configs, err := newConfigs(b.platform, b.config)
+		f.when(err != nil, "ProviderConfig: %v", err)
+		r.configs = configs
+	}
+	resources, _ := b.author.(*Resources[T, C])
+	f.when(resources != nil && resources.router == nil, "Reconciler: FromResources must be given a router")
+	if err := f.err("APIReconcilerBuilder"); err != nil {
+		return nil, err
+	}
+	if resources != nil {
+		if err := resources.prepare(r); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (b *APIReconcilerBuilder[T, C]) interval() time.Duration {
+	if math.IsInf(b.changesPerSecond, 1) || !(b.changesPerSecond > 0) {
+		return 0
+	}
+	return time.Duration(float64(time.Second) / b.changesPerSecond)
+}
+
+// buildAccess lists the clusters of an object, in the order in which they are waited for.
+func (b *APIReconcilerBuilder[T, C]) buildAccess(r *APIReconciler[T, C], f *faults) {
+	if isNil(b.access) {
+		return
+	}
+	r.accesses = append(r.accesses, mcpAccess(b.access))
+	if b.workload {
+		r.accesses = append(r.accesses, workloadAccess(b.access))
+	}
+	provider, knows := b.access.(AdditionalAccessProvider)
+	f.when(len(b.additional) > 0 && !knows, "AdditionalClusters: %T is no AdditionalAccessProvider", b.access)
+	for i, id := range b.additional {
+		taken := id == MCP || id == Workload || slices.Contains(b.additional[:i], id)
+		f.when(id == "" || taken, "AdditionalClusters: the id %q is empty or taken", id)
+		if knows {
+			r.accesses = append(r.accesses, additionalAccess(provider, id))
+		}
+	}
+}
+
+// buildKind finds out which kind of objects it is about, and what its finalizers are called.
+func (b *APIReconcilerBuilder[T, C]) buildKind(r *APIReconciler[T, C], f *faults) {
+	r.finalizers.work = b.finalizer
+	if b.empty == nil || b.onboarding == nil {
+		return
+	}
+	empty := b.empty()
+	if isNil(empty) {
+		f.when(true, "EmptyObjectProvider must not return nil")
+		return
+	}
+	var err error
+	if r.kind, err = apiutil.GVKForObject(empty, b.onboarding.Scheme()); err != nil {
+		f.when(true, "EmptyObjectProvider: %v", err)
+		return
+	}
+	if r.finalizers.work == "" {
+		r.finalizers.work = r.kind.Group + "/serviceprovider"
+	}
+	r.finalizers.access = r.finalizers.work + "-access"
+	for _, problem := range validation.IsQualifiedName(r.finalizers.access) {
+		f.when(true, "Finalizer %q: %s", r.finalizers.work, problem)
+	}
+	f.when(!strings.Contains(r.finalizers.work, "/"), "Finalizer %q must be qualified, like example.com/name", r.finalizers.work)
+}
+
+// faults are what is wrong with a configuration.
+type faults []string
+
+func (f *faults) when(wrong bool, format string, args ...any) {
+	if wrong {
+		*f = append(*f, fmt.Sprintf(format, args...))
+	}
+}
+
+func (f *faults) err(of string) error {
+	if len(*f) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %s", framework.ErrInvalidConfig, of, strings.Join(*f, "; "))
+}
+
+// isNil tells whether there is nothing in an interface, a nil pointer included.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	r := reflect.ValueOf(v)
+	return (r.Kind() == reflect.Pointer || r.Kind() == reflect.Map || r.Kind() == reflect.Func) && r.IsNil()
+}
+
+// keyOf is the key of an object.
+func keyOf(o client.Object) client.ObjectKey { return client.ObjectKeyFromObject(o) }

@@ -1,0 +1,298 @@
+package clusteraccess_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+)
+
+func TestCredentialsAllowWhatWasGrantedAndNothingElse(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("c", "workload")
+	mine, other := w.remoteNamespace(), w.remoteNamespace()
+	ar := newAccess("a", "c", v1alpha1.Permission{Namespace: mine, Rules: []rbacv1.PolicyRule{configMaps("get", "create")}})
+	ar.Spec.RoleRefs = []v1alpha1.RoleReference{{Kind: "ClusterRole", Name: "view", Namespace: other}}
+	w.create(ar)
+	w.start()
+	w.granted(ar)
+	if ar.Status.ClusterRef == nil || ar.Status.ClusterRef.Name != "c" || ar.Status.ServiceAccount == nil {
+		t.Errorf("the status does not say what was granted where: %+v", ar.Status)
+	}
+	_, config := w.credentials(ar)
+	c := w.client(config)
+	configMap := func(namespace string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}}
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: mine, Name: "x"}}
+	for what, do := range map[string]func(context.Context) error{
+		"create in the namespace": func(ctx context.Context) error { return c.Create(ctx, configMap(mine)) },
+		"view the other one by the role": func(ctx context.Context) error {
+			return c.List(ctx, &corev1.ConfigMapList{}, client.InNamespace(other))
+		},
+	} {
+		// Rights are not in force at once: an API server looks at roles through a cache.
+		operatortest.Eventually(t, what, func() error { return do(t.Context()) })
+	}
+	for what, err := range map[string]error{
+		"delete, which is no verb of the rule":        c.Delete(t.Context(), configMap(mine)),
+		"list, which is no verb of the rule":          c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(mine)),
+		"create in the other namespace":               c.Create(t.Context(), configMap(other)),
+		"create a Secret":                             c.Create(t.Context(), secret),
+		"list in the whole cluster":                   c.List(t.Context(), &corev1.ConfigMapList{}),
+		"read the Secrets of the other namespace":     c.List(t.Context(), &corev1.SecretList{}, client.InNamespace(other)),
+		"read the service accounts of the platform's": c.List(t.Context(), &corev1.ServiceAccountList{}, client.InNamespace(ar.Status.ServiceAccount.Namespace)),
+	} {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: err = %v, want 403", what, err)
+		}
+	}
+}
+
+func TestChangedPermissionsAreInForceWithTheSameCredentials(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("c", "workload")
+	namespace := w.remoteNamespace()
+	ar := newAccess("a", "c", v1alpha1.Permission{Namespace: namespace, Rules: []rbacv1.PolicyRule{configMaps("create")}})
+	w.create(ar)
+	w.start()
+	before, config := w.credentials(w.granted(ar))
+	c := w.client(config)
+	operatortest.Eventually(t, "create", func() error {
+		return c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "x"}})
+	})
+	ar.Spec.Permissions = []v1alpha1.Permission{{Namespace: namespace, Rules: []rbacv1.PolicyRule{configMaps("list")}}}
+	w.update(ar)
+	w.granted(ar)
+	operatortest.Eventually(t, "list", func() error { return c.List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(namespace)) })
+	operatortest.Eventually(t, "create is refused", func() bool {
+		return apierrors.IsForbidden(c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "y"}}))
+	})
+	if after, _ := w.credentials(ar); after.ResourceVersion != before.ResourceVersion {
+		t.Error("the credentials were written anew")
+	}
+}
+
+func TestWhatExceedsThePolicyIsDeniedWithTheRuleThatDoes(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("c", "workload")
+	ar := newAccess("a", "c",
+		v1alpha1.Permission{Namespace: "team", Rules: []rbacv1.PolicyRule{configMaps("get")}},
+		v1alpha1.Permission{Rules: []rbacv1.PolicyRule{configMaps("get"), {APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "delete"}}}},
+	)
+	ar.Spec.RoleRefs = []v1alpha1.RoleReference{{Kind: "ClusterRole", Name: "cluster-admin"}}
+	w.create(ar)
+	w.start()
+	w.wants(ar, v1alpha1.PhaseDenied, v1alpha1.ReasonExceedsPolicy)
+	for _, want := range []string{
+		"spec.permissions[1].rules[0] (get configmaps in the whole cluster)", "spec.permissions[1].rules[1] (get secrets, delete secrets in the whole cluster)",
+		"spec.roleRefs[0] (ClusterRole cluster-admin in the whole cluster)",
+	} {
+		if !strings.Contains(message(ar), want) {
+			t.Errorf("the message does not name %q: %s", want, message(ar))
+		}
+	}
+	if strings.Contains(message(ar), "permissions[0]") {
+		t.Errorf("the message names what is allowed: %s", message(ar))
+	}
+	w.wantNothingLeft()
+
+	ar.Spec.Permissions, ar.Spec.RoleRefs = ar.Spec.Permissions[:1], nil
+	w.update(ar)
+	w.granted(ar)
+
+	ar.Spec.Permissions[0].Rules[0].Resources = []string{"secrets"}
+	w.update(ar)
+	w.wants(ar, v1alpha1.PhaseDenied, v1alpha1.ReasonExceedsPolicy)
+	operatortest.Eventually(t, "what was granted is taken away", func() error {
+		left, err := w.remains(w.namespace)
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("%d objects are left", len(left))
+		}
+		return err
+	})
+	settles(w, ar, "there are no credentials any more", func(ar *v1alpha1.AccessRequest) error {
+		if ar.Status.SecretRef != nil || ar.Status.ExpirationTime != nil {
+			return fmt.Errorf("the status is %+v", ar.Status)
+		}
+		return nil
+	})
+}
+
+// works waits until credentials are accepted.
+func (w *world) works(config *rest.Config) {
+	w.t.Helper()
+	c := w.client(config)
+	operatortest.Eventually(w.t, "the credentials are accepted", func() error {
+		err := c.List(w.t.Context(), &corev1.SecretList{})
+		if apierrors.IsForbidden(err) { // it is known who asks
+			return nil
+		}
+		return fmt.Errorf("err = %w, want 403", errors.Join(err, errors.New("not refused")))
+	})
+}
+
+// refused waits until credentials are not accepted any more.
+func (w *world) refused(config *rest.Config) {
+	w.t.Helper()
+	c := w.client(config)
+	operatortest.Eventually(w.t, "the credentials are refused", func() error {
+		if err := c.List(w.t.Context(), &corev1.SecretList{}); !apierrors.IsUnauthorized(err) {
+			return fmt.Errorf("err = %w, want 401", err)
+		}
+		return nil
+	})
+}
+
+func (w *world) update(ar *v1alpha1.AccessRequest) {
+	w.t.Helper()
+	spec := ar.Spec
+	operatortest.Eventually(w.t, "the request is updated", func() error {
+		if err := w.user.Get(w.t.Context(), client.ObjectKeyFromObject(ar), ar); err != nil {
+			return err
+		}
+		ar.Spec = spec
+		return w.user.Update(w.t.Context(), ar)
+	})
+}
+
+// renewed waits until a request has another Secret than that.
+func (w *world) renewed(ar *v1alpha1.AccessRequest, before *corev1.Secret) (*corev1.Secret, *rest.Config) {
+	w.t.Helper()
+	operatortest.Eventually(w.t, "the credentials are replaced", func() error {
+		now := &corev1.Secret{}
+		if err := w.user.Get(w.t.Context(), client.ObjectKeyFromObject(before), now); err != nil {
+			return err
+		}
+		if string(now.Data[v1alpha1.KubeconfigKey]) == string(before.Data[v1alpha1.KubeconfigKey]) {
+			return errors.New("they are the same")
+		}
+		return nil
+	})
+	return w.credentials(w.granted(ar))
+}
+
+func TestCredentialsAreRenewedBeforeTheyRunOut(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("c", "workload")
+	ar := newAccess("a", "c")
+	ar.Spec.TokenLifetime = &metav1.Duration{Duration: 20 * time.Minute}
+	w.create(ar)
+	w.start()
+	before, _ := w.credentials(w.granted(ar))
+	issued := w.clock.Now()
+	life := ar.Status.ExpirationTime.Sub(issued)
+	if life < 20*time.Minute-2*time.Second || life > 20*time.Minute {
+		t.Errorf("the credentials live %s, want 20m", life)
+	}
+	if pause := ar.Status.RenewalTime.Sub(issued); pause < 14*time.Minute-2*time.Second || pause > 16*time.Minute {
+		t.Errorf("they are renewed after %s, want 70 to 80 %% of 20m", pause)
+	}
+
+	w.clock.SetTime(ar.Status.RenewalTime.Add(-time.Second))
+	w.look(ar)
+	w.reconciledAfter(ar)
+	if now, _ := w.credentials(ar); now.ResourceVersion != before.ResourceVersion {
+		t.Error("the credentials were written before their time")
+	}
+
+	first := ar.Status.ExpirationTime.DeepCopy()
+	w.clock.SetTime(ar.Status.RenewalTime.Time)
+	w.look(ar)
+	_, config := w.renewed(ar, before)
+	settles(w, ar, "the status tells the new times", func(ar *v1alpha1.AccessRequest) error {
+		if !ar.Status.ExpirationTime.After(first.Time) {
+			return fmt.Errorf("it says %s", ar.Status.ExpirationTime)
+		}
+		return nil
+	})
+	w.works(config)
+	w.neverFailed()
+}
+
+func TestARevokedTokenIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("c", "workload")
+	ar := newAccess("a", "c")
+	w.create(ar)
+	w.start()
+	before, old := w.credentials(w.granted(ar))
+	w.works(old)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ar.Status.ServiceAccount.Namespace, Name: ar.Status.ServiceAccount.Name}}
+	if err := w.admin.Delete(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	_, config := w.renewed(ar, before) // nobody has told the granter: it watches
+	w.works(config)
+	w.refused(old)
+	w.neverFailed()
+}
+
+func TestWhatSomebodyElseChangesIsPutRight(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("c", "workload")
+	namespace := w.remoteNamespace()
+	ar := newAccess("a", "c", v1alpha1.Permission{Namespace: namespace, Rules: []rbacv1.PolicyRule{configMaps("get")}})
+	w.create(ar)
+	w.start()
+	secret, _ := w.credentials(w.granted(ar))
+
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: ar.Status.ServiceAccount.Name}}
+	if err := w.admin.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
+		t.Fatal(err)
+	}
+	role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
+	if err := w.admin.Update(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	operatortest.Eventually(t, "the role has its rules again", func() error {
+		if err := w.admin.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
+			return err
+		}
+		if len(role.Rules) != 1 || role.Rules[0].Resources[0] != "configmaps" {
+			return fmt.Errorf("they are %v", role.Rules)
+		}
+		return nil
+	})
+
+	if err := w.user.Delete(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	_, config := w.renewed(ar, secret)
+	w.works(config)
+}
+
+func TestNothingRemainsOfDeletedAccess(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("c", "workload")
+	ar := newAccess("a", "c",
+		v1alpha1.Permission{Namespace: w.remoteNamespace(), Rules: []rbacv1.PolicyRule{configMaps("get")}},
+		v1alpha1.Permission{Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}}}},
+	)
+	ar.Spec.RoleRefs = []v1alpha1.RoleReference{{Kind: "ClusterRole", Name: "view", Namespace: w.remoteNamespace()}}
+	w.create(ar)
+	w.start()
+	secret, config := w.credentials(w.granted(ar))
+	if left, err := w.remains(w.namespace); err != nil || len(left) != 6 {
+		t.Fatalf("%d objects were made in the cluster, want a service account, a Role, a ClusterRole and three bindings: %v", len(left), err)
+	}
+	if err := w.user.Delete(t.Context(), ar); err != nil {
+		t.Fatal(err)
+	}
+	w.wantGone(ar)
+	w.wantNothingLeft()
+	w.wantGone(secret)
+	w.refused(config)
+}

@@ -1,0 +1,228 @@
+package clusteraccess
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/internal/reach"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/target"
+)
+
+// Clusters gets access to clusters for objects, with additional data D. It must run (Start) before it is used. All methods are
+// safe for concurrent use, for different objects.
+type Clusters[D any] struct {
+	config   Config
+	accesses []Access[D]
+	client   client.Client
+
+	access, requests *informer.Kubernetes
+	reader           client.Reader
+	targets          *target.Clusters
+
+	mu sync.Mutex
+	// handed are the clusters that were handed out, by their AccessRequest.
+	handed map[target.Key]handed
+}
+
+// handed is a cluster, and the connection that it is made of.
+type handed struct {
+	on      *target.Cluster
+	cluster *clusters.Cluster
+}
+
+// New returns Clusters for the accesses given, or an error that lists every fault. It sends no request.
+func New[D any](config Config, accesses []Access[D]) (*Clusters[D], error) {
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	if err := validateAccesses(accesses); err != nil {
+		return nil, err
+	}
+	c := &Clusters[D]{config: config, accesses: accesses, client: config.Platform.Client(), handed: map[target.Key]handed{}}
+	if err := c.open(); err != nil {
+		return nil, fmt.Errorf("clusteraccess.New: %w", err)
+	}
+	return c, nil
+}
+
+// open makes the sources and the connections.
+func (c *Clusters[D]) open() error {
+	restConfig := c.config.Platform.RESTConfig()
+	watching, err := client.NewWithWatch(restConfig, client.Options{
+		Scheme: c.config.Platform.Scheme(), Mapper: c.client.RESTMapper(), Log: logr.FromSlogHandler(slog.DiscardHandler),
+	})
+	if err != nil {
+		return err
+	}
+	ours := labels.SelectorFromSet(labels.Set{ProviderLabel: c.config.Provider})
+	secrets := informer.KubernetesConfig{Object: &corev1.Secret{}, Name: "credentials of " + c.config.Provider, LabelSelector: reach.Issued()}
+	newSource := func(config informer.KubernetesConfig) (*informer.Kubernetes, error) {
+		config.Client, config.Namespaces, config.Logger = watching, []string{c.config.Namespace}, c.config.Logger
+		return informer.NewKubernetes(config)
+	}
+	if c.access, err = newSource(informer.KubernetesConfig{Object: &v1alpha1.AccessRequest{}, LabelSelector: ours}); err != nil {
+		return err
+	}
+	if c.requests, err = newSource(informer.KubernetesConfig{Object: &v1alpha1.ClusterRequest{}, LabelSelector: ours}); err != nil {
+		return err
+	}
+	credentials, err := newSource(secrets)
+	if err != nil {
+		return err
+	}
+	c.reader = informer.NewReader(watching.Scheme(), c.access, c.requests)
+	var kubeconfigs informer.Source = credentials
+	if c.config.LocalServers {
+		kubeconfigs = reach.LocalServers(credentials)
+	}
+	c.targets, err = target.New(target.Config{
+		Deployments: reach.Deployments(c.access, func(ar *v1alpha1.AccessRequest) reach.Reference {
+			if ar.Status.SecretRef == nil {
+				return reach.Reference{}
+			}
+			return reach.Reference{Secret: ar.Status.SecretRef.Name, Key: v1alpha1.KubeconfigKey}
+		}),
+		Secrets: kubeconfigs, Management: restConfig, Scheme: c.config.Scheme, Logger: c.config.Logger,
+		WrapTransport: c.config.WrapTransport, IdleTimeout: c.config.IdleTimeout,
+		QPS: -1, // API servers limit their clients themselves
+	})
+	return err
+}
+
+// Start runs until ctx ends, and then returns nil when everything has stopped. It is a manager.Runnable.
+func (c *Clusters[D]) Start(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { _ = c.requests.Run(ctx) }) // never fails
+	return c.targets.Run(ctx)
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: replicas that wait have everything ready.
+func (c *Clusters[D]) NeedLeaderElection() bool { return false }
+
+// WaitForSync returns nil once everything is known that was there when Start was called, and the error of ctx when that ends
+// before.
+func (c *Clusters[D]) WaitForSync(ctx context.Context) error {
+	for _, s := range []informer.Source{c.requests, c.targets.Notices()} {
+		if err := s.WaitForSync(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Changes tells a controller which objects are concerned when a request is granted, denied or gone, and when a cluster stops or
+// begins to answer. The controller begins its work when everything is known: see WaitForSync.
+func (c *Clusters[D]) Changes() source.Source {
+	return changes{known: c.WaitForSync, Source: source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		c.subscribe(ctx, queue.Add)
+		return nil
+	})}
+}
+
+// changes is a source.SyncingSource.
+type changes struct {
+	source.Source
+	known func(ctx context.Context) error
+}
+
+// WaitForSync implements source.SyncingSource.
+func (c changes) WaitForSync(ctx context.Context) error { return c.known(ctx) }
+
+// subscribe has add told of the objects that are concerned by a change, until ctx ends.
+func (c *Clusters[D]) subscribe(ctx context.Context, add func(reconcile.Request)) {
+	changed := func(e informer.Event) {
+		if obj, ok := e.Object.(client.Object); ok {
+			if request, ok := requestOf(obj); ok {
+				add(request)
+			}
+		}
+	}
+	stops := []func(){
+		c.access.Subscribe(changed),
+		c.requests.Subscribe(changed),
+		c.targets.Notices().Subscribe(func(e informer.Event) {
+			if e.Type != informer.Deleted {
+				add(reconcile.Request{NamespacedName: e.Key})
+			}
+		}),
+	}
+	context.AfterFunc(ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+	})
+}
+
+// Cluster returns the cluster of an object. It is granted, and answered last time it was asked; otherwise the error says why
+// not. The clients of what is returned stay good for as long as the object has access, whatever happens to the credentials.
+func (c *Clusters[D]) Cluster(ctx context.Context, request reconcile.Request, id string) (*clusters.Cluster, error) {
+	ar, err := c.AccessRequest(ctx, request, id)
+	if err != nil {
+		return nil, err
+	}
+	if ar.Status.Phase != v1alpha1.PhaseGranted || ar.Status.SecretRef == nil || ar.DeletionTimestamp != nil {
+		return nil, fmt.Errorf("access to the %s cluster of %s is not granted: AccessRequest %s/%s is %s: %s",
+			id, request, ar.Namespace, ar.Name, phaseOf(ar), messageOf(ar))
+	}
+	key := client.ObjectKeyFromObject(ar)
+	on, err := c.targets.Acquire(key, request.NamespacedName)
+	if err != nil {
+		return nil, fmt.Errorf("reach the %s cluster of %s: %w", id, request, err)
+	}
+	if err := on.Err(); err != nil {
+		return nil, fmt.Errorf("reach the %s cluster of %s: %w", id, request, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.handed[key]; ok && known.on == on {
+		return known.cluster, nil
+	}
+	made, err := clusters.New(id+" of "+request.String(), on.RESTConfig(), c.config.Scheme)
+	if err != nil {
+		return nil, err
+	}
+	c.handed[key] = handed{on, made}
+	return made, nil
+}
+
+// release ends the use of an access by an object.
+func (c *Clusters[D]) release(request reconcile.Request, key client.ObjectKey) {
+	c.targets.Release(key, request.NamespacedName)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.handed, key)
+}
+
+// AccessRequest returns the AccessRequest of a cluster of an object. Without one it is an error for which
+// apierrors.IsNotFound holds.
+func (c *Clusters[D]) AccessRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.AccessRequest, error) {
+	ar := &v1alpha1.AccessRequest{}
+	if err := c.reader.Get(ctx, c.config.key(request, id), ar); err != nil {
+		return nil, fmt.Errorf("read the AccessRequest for the %s cluster of %s: %w", id, request, err)
+	}
+	return ar, nil
+}
+
+// ClusterRequest returns the ClusterRequest of a cluster of an object, of those that ask for one of their own. Without one it
+// is an error for which apierrors.IsNotFound holds.
+func (c *Clusters[D]) ClusterRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.ClusterRequest, error) {
+	cr := &v1alpha1.ClusterRequest{}
+	if err := c.reader.Get(ctx, c.config.key(request, id), cr); err != nil {
+		return nil, fmt.Errorf("read the ClusterRequest for the %s cluster of %s: %w", id, request, err)
+	}
+	return cr, nil
+}

@@ -1,0 +1,164 @@
+package clusteraccess
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/giantswarm/micrologger"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+)
+
+// The defaults of a Config.
+const (
+	DefaultRetryPending = 5 * time.Second
+	DefaultRetryDenied  = time.Minute
+	DefaultIdleTimeout  = 5 * time.Minute
+)
+
+// Config configures Clusters.
+type Config struct {
+	// Provider is the name of the service provider, at most 63 letters, digits and '-'. It goes into the names and labels of
+	// what is asked for, and must not change. Required.
+	Provider string
+	// Namespace is where the requests are on the platform cluster, beside the Clusters. Required.
+	Namespace string
+	// Platform is the platform cluster. Required.
+	Platform *clusters.Cluster
+	// Scheme is that of the clients of clusters. Required.
+	Scheme *runtime.Scheme
+	// Logger is told when a cluster stops or begins to answer. Required.
+	Logger micrologger.Logger
+	// LocalServers is for development: see the package's documentation. Default: false.
+	LocalServers bool
+	// RetryPending and RetryDenied are after what time a request that waits, or is denied, is looked at again; what is watched
+	// by Changes is noticed at once. Default: 5 seconds, one minute.
+	RetryPending, RetryDenied time.Duration
+	// IdleTimeout is how long connections are kept that nobody uses any more. Default: 5 minutes.
+	IdleTimeout time.Duration
+	// WrapTransport goes around the requests to a cluster, which is named by its AccessRequest. Default: none.
+	WrapTransport func(access informer.Key, next http.RoundTripper) http.RoundTripper
+}
+
+// Access is one of the clusters of an object.
+type Access[D any] struct {
+	// ID tells it from the object's other clusters. It must not change.
+	ID string
+	// Ask says what is asked for, for an object with additional data; nil is nothing, and what was asked for before is taken
+	// away. It must give the same for the same object.
+	Ask func(request reconcile.Request, data D) (*Ask, error)
+}
+
+// Ask is what is asked for: a cluster, and rights. Exactly one of ClusterRef, RequestRef and Cluster is set, and does not change
+// for an object.
+type Ask struct {
+	// ClusterRef is the name of a Cluster.
+	ClusterRef string
+	// RequestRef is the name of a ClusterRequest that somebody else has made.
+	RequestRef string
+	// Cluster is a ClusterRequest of the object's own.
+	Cluster *v1alpha1.ClusterRequestSpec
+	// Permissions, RoleRefs and TokenLifetime are those of the AccessRequest.
+	Permissions   []v1alpha1.Permission
+	RoleRefs      []v1alpha1.RoleReference
+	TokenLifetime time.Duration
+}
+
+func (a *Ask) validate() error {
+	set := 0
+	for _, is := range []bool{a.ClusterRef != "", a.RequestRef != "", a.Cluster != nil} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		return fmt.Errorf("%w: clusteraccess.Ask: set exactly one of ClusterRef, RequestRef and Cluster", framework.ErrInvalidConfig)
+	}
+	return nil
+}
+
+// spec is that of the AccessRequest. own is the name of the object's own ClusterRequest.
+func (a *Ask) spec(own string) v1alpha1.AccessRequestSpec {
+	spec := v1alpha1.AccessRequestSpec{Permissions: a.Permissions, RoleRefs: a.RoleRefs}
+	switch {
+	case a.ClusterRef != "":
+		spec.ClusterRef = &v1alpha1.LocalObjectReference{Name: a.ClusterRef}
+	case a.RequestRef != "":
+		spec.RequestRef = &v1alpha1.LocalObjectReference{Name: a.RequestRef}
+	default:
+		spec.RequestRef = &v1alpha1.LocalObjectReference{Name: own}
+	}
+	if a.TokenLifetime > 0 {
+		spec.TokenLifetime = &metav1.Duration{Duration: a.TokenLifetime}
+	}
+	return spec
+}
+
+// complete fills in the defaults. The error lists every fault.
+func (c *Config) complete() error {
+	setDefault(&c.RetryPending, DefaultRetryPending)
+	setDefault(&c.RetryDenied, DefaultRetryDenied)
+	setDefault(&c.IdleTimeout, DefaultIdleTimeout)
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if msgs := validation.IsDNS1123Label(c.Provider); len(msgs) > 0 {
+		fault("Provider %q: %s", c.Provider, msgs[0])
+	}
+	if msgs := validation.IsDNS1123Label(c.Namespace); len(msgs) > 0 {
+		fault("Namespace %q: %s", c.Namespace, msgs[0])
+	}
+	if c.Platform == nil {
+		fault("Platform must be set")
+	}
+	if c.Scheme == nil {
+		fault("Scheme must be set")
+	}
+	if c.Logger == nil {
+		fault("Logger must be set")
+	}
+	if c.RetryPending < 0 || c.RetryDenied < 0 || c.IdleTimeout < 0 {
+		fault("RetryPending, RetryDenied and IdleTimeout must not be negative")
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("%w: clusteraccess.Config: %w", framework.ErrInvalidConfig, errors.Join(faults...))
+	}
+	return nil
+}
+
+// validateAccesses returns an error that lists every fault.
+func validateAccesses[D any](accesses []Access[D]) error {
+	var faults []error
+	ids := map[string]bool{}
+	for i, a := range accesses {
+		if msgs := validation.IsDNS1123Label(a.ID); len(msgs) > 0 {
+			faults = append(faults, fmt.Errorf("accesses[%d]: ID %q: %s", i, a.ID, msgs[0]))
+		}
+		if ids[a.ID] {
+			faults = append(faults, fmt.Errorf("accesses[%d]: there is another one with the ID %q", i, a.ID))
+		}
+		ids[a.ID] = true
+		if a.Ask == nil {
+			faults = append(faults, fmt.Errorf("accesses[%d]: Ask must be set", i))
+		}
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("%w: clusteraccess.New: %w", framework.ErrInvalidConfig, errors.Join(faults...))
+	}
+	return nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var unset T
+	if *field == unset {
+		*field = value
+	}
+}

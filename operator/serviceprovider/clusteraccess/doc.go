@@ -1,0 +1,44 @@
+// Package clusteraccess gets service providers access to clusters. It asks, by the objects of package v1alpha1 on the platform
+// cluster; packages scheduler and granter answer.
+//
+// A service provider with a managed control plane (MCP) for each object, and a workload cluster beside it, has a [Provider],
+// which is a serviceprovider.ClusterAccessProvider:
+//
+//	access, err := clusteraccess.NewProvider(clusteraccess.ProviderConfig{
+//		Config: clusteraccess.Config{Provider: "postgres", Namespace: "platform", Platform: platform, Scheme: scheme, Logger: logger},
+//		MCP:      clusteraccess.Permissions(mcpPermissions...),
+//		Workload: clusteraccess.Permissions(workloadPermissions...),
+//	})
+//	err = mgr.Add(access)                               // it runs with the manager
+//	err = c.Watch(access.Changes())                     // what changes reconciles the objects that it concerns
+//
+// The general form is [Clusters]: any number of clusters for an object, each under an id, with additional data that is passed
+// through to the functions that say what is asked for.
+//
+//	access, err := clusteraccess.New(config, []clusteraccess.Access[*v1alpha1.Database]{
+//		{ID: "mcp", Ask: …}, {ID: "backup", Ask: func(request reconcile.Request, db *v1alpha1.Database) (*clusteraccess.Ask, error) { … }},
+//	})
+//	result, err := access.Reconcile(ctx, request, db)   // waits as long as result says so
+//	backup, err := access.Cluster(ctx, request, "backup")
+//	…
+//	result, err = access.ReconcileDelete(ctx, request)  // gone when result is zero
+//
+// # Promises
+//
+//   - All clusters of an object are asked for at once, in the order in which they were configured; one that waits, is denied
+//     or can't be asked for keeps none of the others.
+//   - What a request waits for, or why it is denied, stands in its condition Granted (AccessRequest). A denied one is
+//     looked at again from time to time, and at once when it changes.
+//   - Everything asked for is found again by its labels, and taken away by ReconcileDelete: the access first, then the
+//     ClusterRequests. Nothing is kept in memory only.
+//   - All clients of an access share one connection pool, and stay the same when the credentials are renewed: the next request
+//     uses the new ones. It is closed some minutes after the last object has let it go. A cluster that does not answer fails
+//     requests at once, without delaying others: see package target.
+//   - In the local form (Config.LocalServers), for development, the address in v1alpha1.LocalServerAnnotation on the Secret of a
+//     kubeconfig takes the place of the one in it. An annotation that makes no sense is an error of this cluster.
+//
+// # Permissions
+//
+// In the namespace on the platform: AccessRequests and ClusterRequests (get, list, watch, create, patch, delete), Secrets (get,
+// list, watch).
+package clusteraccess

@@ -1,0 +1,130 @@
+package granter
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/clock"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+)
+
+// The defaults of a Config.
+const (
+	DefaultNamespace     = "operatorkit-access"
+	DefaultTokenLifetime = time.Hour
+	DefaultMaxLifetime   = 24 * time.Hour
+	DefaultCheckInterval = 5 * time.Minute
+)
+
+// minLifetime is the shortest life of a token that API servers give.
+const minLifetime = 10 * time.Minute
+
+// Config configures the granter.
+type Config struct {
+	// Policy returns the most that may be granted to a request for a cluster. It is asked in every reconciliation, must be
+	// quick, and must not change its arguments. What it no longer allows is taken away, at the latest after CheckInterval.
+	// Required.
+	Policy func(cluster *v1alpha1.Cluster, request *v1alpha1.AccessRequest) Policy
+	// Platform tells platforms apart that manage the same clusters: it goes into the names of what is made there, and must
+	// not change. Default: empty, for clusters that belong to one platform.
+	Platform string
+	// Namespace is where service accounts are made in clusters. It is made if there is none, and stays. Nobody should have
+	// rights there whom the platform does not trust. It must not change while there are AccessRequests. Default:
+	// DefaultNamespace.
+	Namespace string
+	// TokenLifetime is for requests that ask for none. Default: one hour.
+	TokenLifetime time.Duration
+	// MaxTokenLifetime is the longest that is given. A request for more gets so much. Default: 24 hours.
+	MaxTokenLifetime time.Duration
+	// CheckInterval is how often, ±10 %, a cluster is asked whether it still accepts the credentials. Most of what can go
+	// wrong with them is noticed at once anyway. Default: 5 minutes.
+	CheckInterval time.Duration
+	// Secrets selects the Secrets with kubeconfigs of Clusters by their labels; those with issued credentials fit in any
+	// case. Others are not even received. Default: all Secrets of the operator's namespaces.
+	Secrets labels.Selector
+	// LocalServers has clusters reached at the address that the v1alpha1.LocalServerAnnotation on the Secret of their
+	// kubeconfig says, for a granter that does not run on the platform's network. Default: false.
+	LocalServers bool
+	// WrapTransport goes around the requests to a cluster: for traces, for a fence, for faults in tests. It is called once
+	// for each kubeconfig. Default: none.
+	WrapTransport func(cluster informer.Key, next http.RoundTripper) http.RoundTripper
+	// Clock tells when credentials are to be renewed. Default: the real one.
+	Clock clock.PassiveClock
+}
+
+// complete fills in the defaults. The error is one for which framework.IsInvalidConfig holds, and lists every fault.
+func (c *Config) complete() error {
+	setDefault(&c.Namespace, DefaultNamespace)
+	setDefault(&c.TokenLifetime, DefaultTokenLifetime)
+	setDefault(&c.MaxTokenLifetime, DefaultMaxLifetime)
+	setDefault(&c.CheckInterval, DefaultCheckInterval)
+	if c.Secrets == nil {
+		c.Secrets = labels.Everything()
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if c.Policy == nil {
+		fault("Policy must be set")
+	}
+	if msgs := validation.IsDNS1123Label(c.Namespace); len(msgs) > 0 {
+		fault("Namespace %q is not the name of a namespace: %s", c.Namespace, msgs[0])
+	}
+	if c.TokenLifetime < minLifetime {
+		fault("TokenLifetime must be %s or more, which is what API servers give, is %s", minLifetime, c.TokenLifetime)
+	}
+	if c.MaxTokenLifetime < c.TokenLifetime {
+		fault("MaxTokenLifetime must not be less than TokenLifetime, is %s and %s", c.MaxTokenLifetime, c.TokenLifetime)
+	}
+	if c.CheckInterval < 0 {
+		fault("CheckInterval must not be negative, is %s", c.CheckInterval)
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("%w: granter.Config: %w", framework.ErrInvalidConfig, errors.Join(faults...))
+	}
+	return nil
+}
+
+// Validate returns an error that names every pattern of the policy that is malformed, and so would match nothing.
+func (p Policy) Validate() error {
+	var faults []error
+	check := func(field, pattern string) {
+		if _, err := path.Match(pattern, ""); err != nil {
+			faults = append(faults, fmt.Errorf("%s: %q is no pattern: %w", field, pattern, err))
+		}
+	}
+	for i, permission := range p.Permissions {
+		check(fmt.Sprintf("Permissions[%d].Namespace", i), permission.Namespace)
+	}
+	for i, ref := range p.RoleRefs {
+		check(fmt.Sprintf("RoleRefs[%d].Name", i), ref.Name)
+		check(fmt.Sprintf("RoleRefs[%d].Namespace", i), ref.Namespace)
+	}
+	return errors.Join(faults...)
+}
+
+// lifetime is how long the token of a request lives.
+func (c *Config) lifetime(request *v1alpha1.AccessRequest) time.Duration {
+	lifetime := c.TokenLifetime
+	if request.Spec.TokenLifetime != nil {
+		lifetime = request.Spec.TokenLifetime.Duration
+	}
+	return max(minLifetime, min(lifetime, c.MaxTokenLifetime)).Truncate(time.Second)
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var unset T
+	if *field == unset {
+		*field = value
+	}
+}

@@ -1,0 +1,283 @@
+package granter
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+)
+
+// What a Secret with credentials says about them.
+const (
+	expirationAnnotation = "clusters.operatorkit.io/expiration-time"
+	renewalAnnotation    = "clusters.operatorkit.io/renewal-time"
+	lifetimeAnnotation   = "clusters.operatorkit.io/token-lifetime"
+	accountAnnotation    = "clusters.operatorkit.io/service-account-uid"
+)
+
+// secrets is the resource that issues and renews credentials. Computing asks for no token: a plan issues none.
+type secrets struct{ *granter }
+
+// secretState is the Secret of a request, as it is or as it should be; a part of a patch says what is done with it. It shows
+// nothing of the Secret's data.
+type secretState struct {
+	// secret is the Secret as it is, nil if there is none.
+	secret *corev1.Secret
+	// accepted tells whether the cluster takes its token, and leads whether it leads to the cluster.
+	accepted, leads bool
+	// endpoint, account and uid are what credentials are to be for. wanted is false when there should be none.
+	wanted   bool
+	endpoint endpoint
+	account  client.ObjectKey
+	uid      types.UID
+	lifetime time.Duration
+
+	// action, name and why are set in a part of a patch.
+	action plan.Action
+	name   client.ObjectKey
+	why    string
+}
+
+// Changes implements plan.Changer.
+func (s secretState) Changes() []plan.Change {
+	if s.action == "" {
+		return nil
+	}
+	return []plan.Change{{
+		Action: s.action, Object: plan.Object{APIVersion: "v1", Kind: "Secret", Namespace: s.name.Namespace, Name: s.name.Name}, Description: s.why,
+	}}
+}
+
+// String implements fmt.Stringer, so that nothing secret is printed.
+func (s secretState) String() string { return fmt.Sprintf("%s %s %s", s.action, s.name, s.why) }
+
+// GoString implements fmt.GoStringer.
+func (s secretState) GoString() string { return s.String() }
+
+// MarshalJSON implements json.Marshaler.
+func (s secretState) MarshalJSON() ([]byte, error) { return []byte(`{}`), nil }
+
+// Name implements framework.TypedCRUDResourceOps.
+func (s *secrets) Name() string { return "credentials" }
+
+// GetCurrentState implements framework.TypedCRUDResourceOps.
+func (s *secrets) GetCurrentState(ctx context.Context, ar *v1alpha1.AccessRequest) (secretState, error) {
+	w := workOf(ctx)
+	key := client.ObjectKey{Namespace: ar.Namespace, Name: secretName(ar.Name)}
+	secret := &corev1.Secret{}
+	if err := s.client.Get(ctx, key, secret); client.IgnoreNotFound(err) != nil {
+		return secretState{}, fmt.Errorf("read Secret %s: %w", key, err)
+	} else if err != nil {
+		return secretState{}, nil
+	}
+	state := secretState{secret: secret}
+	if !metav1.IsControlledBy(secret, ar) {
+		return state, nil
+	}
+	w.credentials = credentialsIn(secret)
+	if w.on == nil || ar.DeletionTimestamp != nil || w.denied {
+		return state, nil
+	}
+	endpoint, err := s.endpointOf(w.cluster)
+	if err != nil {
+		return secretState{}, err
+	}
+	token, leads := endpoint.issued(secret.Data[v1alpha1.KubeconfigKey])
+	state.leads = leads && secret.Annotations[v1alpha1.LocalServerAnnotation] == endpoint.local
+	state.accepted, err = accepts(ctx, w.on, s.account(w), token)
+	return state, err
+}
+
+// GetDesiredState implements framework.TypedCRUDResourceOps.
+func (s *secrets) GetDesiredState(ctx context.Context, ar *v1alpha1.AccessRequest) (secretState, error) {
+	w := workOf(ctx)
+	if w.denied || ar.DeletionTimestamp != nil {
+		return secretState{}, nil
+	}
+	if w.on == nil || w.err != nil {
+		resourcecanceledcontext.SetCanceled(ctx)
+		return secretState{}, nil
+	}
+	endpoint, err := s.endpointOf(w.cluster)
+	if err != nil {
+		return secretState{}, err
+	}
+	uid, err := accountUID(ctx, w.on, s.account(w))
+	if err != nil {
+		return secretState{}, err
+	}
+	return secretState{wanted: true, endpoint: endpoint, account: s.account(w), uid: uid, lifetime: s.config.lifetime(ar)}, nil
+}
+
+func (s *secrets) account(w *work) client.ObjectKey {
+	return client.ObjectKey{Namespace: s.config.Namespace, Name: w.name}
+}
+
+// NewUpdatePatch implements framework.TypedCRUDResourceOps.
+func (s *secrets) NewUpdatePatch(ctx context.Context, ar *v1alpha1.AccessRequest, current, desired secretState) (*framework.TypedPatch[secretState], error) {
+	if !desired.wanted {
+		return s.NewDeletePatch(ctx, ar, current, desired)
+	}
+	change := desired
+	change.secret, change.name = current.secret, client.ObjectKey{Namespace: ar.Namespace, Name: secretName(ar.Name)}
+	patch := framework.NewTypedPatch[secretState]()
+	if current.secret == nil {
+		change.action, change.why = plan.Create, "issue credentials"
+		patch.SetCreateChange(change)
+		return patch, nil
+	}
+	if !metav1.IsControlledBy(current.secret, ar) {
+		return nil, framework.Permanent(fmt.Errorf("there is a Secret %s that does not belong to the AccessRequest: delete it, or name the request otherwise", change.name))
+	}
+	if change.why = s.whyRenew(current, desired); change.why == "" {
+		return nil, nil
+	}
+	change.action = plan.Update
+	patch.SetUpdateChange(change)
+	return patch, nil
+}
+
+// whyRenew says why credentials are replaced, empty for those that are good.
+func (s *secrets) whyRenew(current, desired secretState) string {
+	c := credentialsIn(current.secret)
+	switch {
+	case !current.leads:
+		return "renew the credentials, because the cluster is reached in another way"
+	case c.serviceAccount != desired.uid:
+		return "renew the credentials, because the service account was made anew"
+	case !current.accepted:
+		return "renew the credentials, because the cluster does not accept them"
+	case c.lifetime != desired.lifetime:
+		return "renew the credentials, because they are to live " + desired.lifetime.String()
+	case !s.config.Clock.Now().Before(c.renewal):
+		return "renew the credentials before they run out"
+	}
+	return ""
+}
+
+// NewDeletePatch implements framework.TypedCRUDResourceOps.
+func (s *secrets) NewDeletePatch(_ context.Context, ar *v1alpha1.AccessRequest, current, _ secretState) (*framework.TypedPatch[secretState], error) {
+	if current.secret == nil || !metav1.IsControlledBy(current.secret, ar) {
+		return nil, nil
+	}
+	patch := framework.NewTypedPatch[secretState]()
+	patch.SetDeleteChange(secretState{
+		secret: current.secret, action: plan.Delete, name: client.ObjectKeyFromObject(current.secret), why: "take the credentials away",
+	})
+	return patch, nil
+}
+
+// ApplyCreateChange implements framework.TypedCRUDResourceOps.
+func (s *secrets) ApplyCreateChange(ctx context.Context, ar *v1alpha1.AccessRequest, change secretState) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: change.name.Namespace, Name: change.name.Name,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(ar, v1alpha1.GroupVersion.WithKind(v1alpha1.AccessRequestKind))},
+	}}
+	if err := s.fill(ctx, ar, secret, change); err != nil {
+		return s.unlessGone(ctx, err)
+	}
+	if err := s.client.Create(ctx, secret); err != nil {
+		return fmt.Errorf("create Secret %s: %w", change.name, err)
+	}
+	workOf(ctx).credentials = credentialsIn(secret)
+	return nil
+}
+
+// ApplyUpdateChange implements framework.TypedCRUDResourceOps.
+func (s *secrets) ApplyUpdateChange(ctx context.Context, ar *v1alpha1.AccessRequest, change secretState) error {
+	secret := change.secret.DeepCopy()
+	if err := s.fill(ctx, ar, secret, change); err != nil {
+		return s.unlessGone(ctx, err)
+	}
+	if err := s.client.Patch(ctx, secret, client.MergeFromWithOptions(change.secret, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("update Secret %s: %w", change.name, err)
+	}
+	workOf(ctx).credentials = credentialsIn(secret)
+	return nil
+}
+
+// ApplyDeleteChange implements framework.TypedCRUDResourceOps.
+func (s *secrets) ApplyDeleteChange(ctx context.Context, _ *v1alpha1.AccessRequest, change secretState) error {
+	uid := change.secret.UID
+	if err := s.client.Delete(ctx, change.secret.DeepCopy(), client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete Secret %s: %w", change.name, err)
+	}
+	workOf(ctx).credentials = nil
+	return nil
+}
+
+// unlessGone returns an error unless it is that the service account was deleted a moment ago. That is noticed, and the next
+// reconciliation makes it anew.
+func (s *secrets) unlessGone(ctx context.Context, err error) error {
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	w := workOf(ctx)
+	w.obstacle = obstaclef(v1alpha1.ReasonAccountGone, "The service account %s was deleted, and is made anew.", w.name)
+	return nil
+}
+
+// fill issues a token and puts it into a Secret.
+func (s *secrets) fill(ctx context.Context, ar *v1alpha1.AccessRequest, secret *corev1.Secret, change secretState) error {
+	w := workOf(ctx)
+	issuedAt := s.config.Clock.Now()
+	token, lifetime, err := issue(ctx, w.on, change.account, change.lifetime)
+	if err != nil {
+		return err
+	}
+	uid, err := accountUID(ctx, w.on, change.account)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := change.endpoint.render(w.cluster.Name, change.account.Name, token)
+	if err != nil {
+		return fmt.Errorf("write the kubeconfig for Cluster %s", w.cluster.Name)
+	}
+	secret.Data = map[string][]byte{v1alpha1.KubeconfigKey: kubeconfig}
+	for name, value := range granted {
+		metav1.SetMetaDataLabel(&secret.ObjectMeta, name, value)
+	}
+	for name, value := range map[string]string{
+		expirationAnnotation: issuedAt.Add(lifetime).UTC().Format(time.RFC3339),
+		renewalAnnotation:    issuedAt.Add(renewAfter(ar.UID, lifetime)).UTC().Format(time.RFC3339),
+		lifetimeAnnotation:   change.lifetime.String(),
+		accountAnnotation:    string(uid),
+	} {
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, name, value)
+	}
+	if change.endpoint.local != "" {
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, v1alpha1.LocalServerAnnotation, change.endpoint.local)
+	} else {
+		delete(secret.Annotations, v1alpha1.LocalServerAnnotation)
+	}
+	return nil
+}
+
+// credentialsIn reads what a Secret says about itself. What can't be read is zero, and so due for renewal.
+func credentialsIn(secret *corev1.Secret) *credentials {
+	read := func(annotation string) time.Time {
+		at, err := time.Parse(time.RFC3339, secret.Annotations[annotation])
+		if err != nil {
+			return time.Time{}
+		}
+		return at
+	}
+	lifetime, err := time.ParseDuration(secret.Annotations[lifetimeAnnotation])
+	if err != nil {
+		lifetime = 0
+	}
+	return &credentials{
+		secret: secret.Name, expiration: read(expirationAnnotation), renewal: read(renewalAnnotation), lifetime: lifetime,
+		serviceAccount: types.UID(secret.Annotations[accountAnnotation]),
+	}
+}

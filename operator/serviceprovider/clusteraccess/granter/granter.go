@@ -1,0 +1,234 @@
+package granter
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/giantswarm/micrologger"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/internal/reach"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/internal/statusresource"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/objectresource"
+	"github.com/operatorkit/operatorkit/resource/statemanager/target"
+)
+
+// granter is the logic of the framework.
+type granter struct {
+	config   Config
+	client   client.Client
+	logger   micrologger.Logger
+	recorder framework.EventRecorder
+	clusters *target.Clusters
+
+	// requests, clusterRequests and known are the AccessRequests, ClusterRequests and Clusters; kubeconfigs are the Secrets
+	// with which Clusters are managed, issued those that the granter writes.
+	requests, clusterRequests, known, kubeconfigs, issued *informer.Kubernetes
+	reader                                                client.Reader
+}
+
+// New returns the frameworks for AccessRequests and for the health of Clusters, in this order, and registers their metrics. It is called once for each Dependencies. The
+// scheme of these has to know v1alpha1.AddToScheme and the types of Kubernetes.
+//
+// The error is one for which framework.IsInvalidConfig holds if it is about the configuration.
+func New(d *operator.Dependencies, config Config) ([]*framework.Framework, error) {
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	g := &granter{config: config, client: d.Client, logger: d.Logger, recorder: d.Recorder}
+	if err := g.open(d); err != nil {
+		return nil, err
+	}
+	resources, err := g.resources()
+	if err != nil {
+		return nil, err
+	}
+	set, err := framework.NewResourceSet(framework.ResourceSetConfig{
+		Handles: framework.HandlesType[*v1alpha1.AccessRequest], InitCtx: g.begin, Logger: d.Logger, Resources: resources,
+	})
+	if err != nil {
+		return nil, err
+	}
+	router, err := framework.NewResourceRouter(framework.ResourceRouterConfig{Logger: d.Logger, ResourceSets: []*framework.ResourceSet{set}})
+	if err != nil {
+		return nil, err
+	}
+	requests, err := d.NewFramework(framework.Config{
+		Name: "granter", Source: g.requests, ResourceRouter: router,
+		Watches: []framework.Watch{
+			{Source: g.known, Map: g.requestsForCluster},
+			{Source: g.clusterRequests, Map: g.requestsForClusterRequest},
+			{Source: g.issued, Map: informer.OwnerMap(accessRequestKind, informer.ControllerOnly)},
+			{Source: g.clusters.Notices(), Map: usersOfNotice},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	health, err := g.newHealth(d)
+	if err != nil {
+		return nil, err
+	}
+	return []*framework.Framework{requests, health}, nil
+}
+
+// usersOfNotice is the map function from a notice to the AccessRequest that it is for.
+func usersOfNotice(ctx context.Context, obj any) []informer.Key {
+	if n, ok := obj.(*target.Notice); ok && strings.HasPrefix(n.User.Name, healthPrefix) {
+		return nil
+	}
+	return target.Users(ctx, obj)
+}
+
+var accessRequestKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.AccessRequestKind}
+
+// open makes the sources, and the connections to clusters.
+func (g *granter) open(d *operator.Dependencies) error {
+	for _, of := range []struct {
+		source   **informer.Kubernetes
+		object   client.Object
+		name     string
+		selector labels.Selector
+	}{
+		{source: &g.requests, object: &v1alpha1.AccessRequest{}},
+		{source: &g.clusterRequests, object: &v1alpha1.ClusterRequest{}},
+		{source: &g.known, object: &v1alpha1.Cluster{}},
+		{source: &g.kubeconfigs, object: &corev1.Secret{}, name: "kubeconfigs", selector: g.config.Secrets},
+		{source: &g.issued, object: &corev1.Secret{}, name: "issued kubeconfigs", selector: labels.SelectorFromSet(granted)},
+	} {
+		var err error
+		*of.source, err = informer.NewKubernetes(informer.KubernetesConfig{
+			Client: d.Client, Object: of.object, Name: of.name, Namespaces: d.Namespaces, LabelSelector: of.selector, Logger: d.Logger,
+			MetadataOnly: of.source == &g.issued,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	g.reader = informer.NewReader(d.Client.Scheme(), g.requests, g.clusterRequests, g.known)
+
+	var secrets informer.Source = g.kubeconfigs
+	if g.config.LocalServers {
+		secrets = reach.LocalServers(secrets)
+	}
+	concerned := objectresource.OwnerMap(accessRequestKind)
+	var err error
+	g.clusters, err = target.New(target.Config{
+		Deployments: reach.Deployments(g.known, func(c *v1alpha1.Cluster) reach.Reference {
+			return reach.Reference{Secret: c.Spec.Kubeconfig.SecretName, Key: kubeconfigKey(c)}
+		}),
+		Secrets: secrets, Management: d.RESTConfig, WrapTransport: g.config.WrapTransport, Logger: d.Logger, Registerer: d.Registry,
+		Owners: func(_ target.Key, obj client.Object) []target.Key { return concerned(context.Background(), obj) },
+		QPS:    -1, // API servers limit their clients themselves
+	})
+	if err != nil {
+		return err
+	}
+	g.requests.Subscribe(g.release)
+	return nil
+}
+
+// release ends the use of a cluster by a request that is gone.
+func (g *granter) release(e informer.Event) {
+	if ar, ok := e.Object.(*v1alpha1.AccessRequest); ok && e.Type == informer.Deleted && ar.Status.ClusterRef != nil {
+		g.clusters.Release(target.Key{Namespace: ar.Namespace, Name: ar.Status.ClusterRef.Name}, e.Key)
+	}
+}
+
+// resources returns the resources of a request, in their order: what is needed in the cluster, credentials, and what is told.
+func (g *granter) resources() ([]framework.Resource, error) {
+	needed, err := framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[*v1alpha1.AccessRequest, namespaceList]{
+		Logger: g.logger, Ops: &namespaces{g},
+	})
+	if err != nil {
+		return nil, err
+	}
+	rights, err := framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[*v1alpha1.AccessRequest, accessState]{
+		Logger: g.logger, Ops: &access{g},
+	})
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[*v1alpha1.AccessRequest, secretState]{
+		Logger: g.logger, Ops: &secrets{g},
+	})
+	if err != nil {
+		return nil, err
+	}
+	claim, err := statusresource.New(statusresource.Config[*v1alpha1.AccessRequest]{
+		Name: "claim", Client: g.client, Logger: g.logger, Desired: g.claim,
+		Written: func(ctx context.Context, _, after *v1alpha1.AccessRequest) { workOf(ctx).claimed = after },
+	})
+	if err != nil {
+		return nil, err
+	}
+	status, err := statusresource.New(statusresource.Config[*v1alpha1.AccessRequest]{
+		Client: g.client, Logger: g.logger, Desired: g.status, Written: g.tell,
+		Current: func(ctx context.Context, ar *v1alpha1.AccessRequest) *v1alpha1.AccessRequest {
+			if claimed := workOf(ctx).claimed; claimed != nil {
+				return claimed
+			}
+			return ar
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []framework.Resource{claim, noting(needed), noting(rights), noting(tokens), status, &check{g}}, nil
+}
+
+// requestsForCluster returns the AccessRequests that are for a Cluster.
+func (g *granter) requestsForCluster(ctx context.Context, obj any) []informer.Key {
+	cluster, ok := obj.(*v1alpha1.Cluster)
+	if !ok {
+		return nil
+	}
+	return g.requestsThat(ctx, cluster.Namespace, func(ar *v1alpha1.AccessRequest) bool {
+		return isCluster(ar.Spec.ClusterRef, cluster) || isCluster(ar.Status.ClusterRef, cluster)
+	})
+}
+
+func isCluster(ref *v1alpha1.LocalObjectReference, cluster *v1alpha1.Cluster) bool {
+	return ref != nil && ref.Name == cluster.Name
+}
+
+// requestsForClusterRequest returns the AccessRequests that refer to a ClusterRequest.
+func (g *granter) requestsForClusterRequest(ctx context.Context, obj any) []informer.Key {
+	request, ok := obj.(*v1alpha1.ClusterRequest)
+	if !ok {
+		return nil
+	}
+	return g.requestsThat(ctx, request.Namespace, func(ar *v1alpha1.AccessRequest) bool {
+		return ar.Spec.RequestRef != nil && ar.Spec.RequestRef.Name == request.Name
+	})
+}
+
+// requestsThat returns the AccessRequests of a namespace for which a condition holds. An error of the reader is that a source
+// is not synced: then everything is going to be reconciled anyway.
+func (g *granter) requestsThat(ctx context.Context, namespace string, holds func(*v1alpha1.AccessRequest) bool) []informer.Key {
+	list := &v1alpha1.AccessRequestList{}
+	if err := g.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	var keys []informer.Key
+	for i := range list.Items {
+		if holds(&list.Items[i]) {
+			keys = append(keys, client.ObjectKeyFromObject(&list.Items[i]))
+		}
+	}
+	return keys
+}
+
+// jitter is a duration ±10 %.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64()))
+}

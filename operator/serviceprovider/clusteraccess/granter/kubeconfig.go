@@ -1,0 +1,98 @@
+package granter
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+)
+
+// endpoint is how an API server is reached, without credentials.
+type endpoint struct {
+	cluster clientcmdapi.Cluster
+	// local is the address for those who are not on the platform's network.
+	local string
+}
+
+// endpointOf reads it from the kubeconfig by which the platform manages a cluster. What the kubeconfig holds beside that does
+// not get into an error.
+func (g *granter) endpointOf(cluster *v1alpha1.Cluster) (endpoint, error) {
+	key := informer.Key{Namespace: cluster.Namespace, Name: cluster.Spec.Kubeconfig.SecretName}
+	obj, exists, err := g.kubeconfigs.Get(key)
+	if err != nil {
+		return endpoint{}, fmt.Errorf("read Secret %s", key)
+	}
+	secret, ok := obj.(*corev1.Secret)
+	if !exists || !ok {
+		return endpoint{}, fmt.Errorf("there is no Secret %s with the kubeconfig of Cluster %s", key, cluster.Name)
+	}
+	found, err := clusterIn(secret.Data[kubeconfigKey(cluster)])
+	if err != nil {
+		return endpoint{}, fmt.Errorf("read the kubeconfig of Cluster %s in Secret %s: %w", cluster.Name, key, err)
+	}
+	return endpoint{
+		cluster: clientcmdapi.Cluster{
+			Server: found.Server, TLSServerName: found.TLSServerName, InsecureSkipTLSVerify: found.InsecureSkipTLSVerify,
+			CertificateAuthorityData: found.CertificateAuthorityData, ProxyURL: found.ProxyURL, DisableCompression: found.DisableCompression,
+		},
+		local: secret.Annotations[v1alpha1.LocalServerAnnotation],
+	}, nil
+}
+
+func kubeconfigKey(cluster *v1alpha1.Cluster) string {
+	if cluster.Spec.Kubeconfig.Key == "" {
+		return v1alpha1.KubeconfigKey
+	}
+	return cluster.Spec.Kubeconfig.Key
+}
+
+var errNoKubeconfig = errors.New("it is no kubeconfig with a current context")
+
+// clusterIn returns the cluster of the current context of a kubeconfig.
+func clusterIn(kubeconfig []byte) (*clientcmdapi.Cluster, error) {
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil { // which may quote what it can't read
+		return nil, errNoKubeconfig
+	}
+	current := config.Contexts[config.CurrentContext]
+	if current == nil || config.Clusters[current.Cluster] == nil {
+		return nil, errNoKubeconfig
+	}
+	return config.Clusters[current.Cluster], nil
+}
+
+// render writes a kubeconfig.
+func (e endpoint) render(clusterName, account, token string) ([]byte, error) {
+	config := clientcmdapi.NewConfig()
+	config.Clusters[clusterName] = &e.cluster
+	config.AuthInfos[account] = &clientcmdapi.AuthInfo{Token: token}
+	config.Contexts[clusterName] = &clientcmdapi.Context{Cluster: clusterName, AuthInfo: account}
+	config.CurrentContext = clusterName
+	return clientcmd.Write(*config)
+}
+
+// issued reads a kubeconfig that render wrote: the token, and whether it leads to the endpoint.
+func (e endpoint) issued(kubeconfig []byte) (token string, leads bool) {
+	cluster, err := clusterIn(kubeconfig)
+	if err != nil {
+		return "", false
+	}
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return "", false
+	}
+	user := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
+	if user == nil {
+		return "", false
+	}
+	leads = cluster.Server == e.cluster.Server && cluster.TLSServerName == e.cluster.TLSServerName && cluster.ProxyURL == e.cluster.ProxyURL &&
+		cluster.InsecureSkipTLSVerify == e.cluster.InsecureSkipTLSVerify && cluster.DisableCompression == e.cluster.DisableCompression &&
+		bytes.Equal(cluster.CertificateAuthorityData, e.cluster.CertificateAuthorityData)
+	return user.Token, leads
+}

@@ -1,0 +1,175 @@
+package granter
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
+	"github.com/operatorkit/operatorkit/context/requeuecontext"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+)
+
+// maxMessage is how long the message of a condition or an event may be, in bytes.
+const maxMessage = 1024
+
+// claim notes the cluster in the status before anything is made there, so that it is found again whatever happens.
+func (g *granter) claim(ctx context.Context, ar *v1alpha1.AccessRequest) error {
+	if w := workOf(ctx); w.on != nil && !w.denied && ar.Status.ClusterRef == nil && ar.DeletionTimestamp == nil {
+		ar.Status.ClusterRef = &v1alpha1.LocalObjectReference{Name: w.cluster.Name}
+		ar.Status.Phase = v1alpha1.PhasePending
+	}
+	return nil
+}
+
+// status makes the status of a request out of what the other resources did.
+func (g *granter) status(ctx context.Context, ar *v1alpha1.AccessRequest) error {
+	w := workOf(ctx)
+	s := &ar.Status
+	found := w.obstacle
+	if w.err != nil {
+		found = obstaclef(v1alpha1.ReasonFailed, "%s", sentence(w.err))
+	}
+	if found == nil && ar.DeletionTimestamp != nil {
+		found = obstaclef(v1alpha1.ReasonRevoking, "The access is being taken away.")
+	}
+	if found == nil || w.denied && w.err == nil {
+		// What is asked for now was looked at. Otherwise the status stays about what was granted before.
+		s.ObservedGeneration = ar.Generation
+	}
+	s.SecretRef, s.ServiceAccount, s.ExpirationTime, s.RenewalTime = nil, nil, nil, nil
+	valid := false
+	if c := w.credentials; c != nil {
+		s.SecretRef = &v1alpha1.LocalObjectReference{Name: c.secret}
+		s.ServiceAccount = &v1alpha1.ServiceAccountReference{Namespace: g.config.Namespace, Name: w.name}
+		s.ExpirationTime, s.RenewalTime = timeOf(c.expiration), timeOf(c.renewal)
+		valid = g.config.Clock.Now().Before(c.expiration) && ar.DeletionTimestamp == nil
+	}
+	condition := metav1.Condition{Type: v1alpha1.ConditionGranted, Status: metav1.ConditionFalse, ObservedGeneration: s.ObservedGeneration}
+	switch {
+	case w.denied:
+		s.Phase = v1alpha1.PhaseDenied
+	case valid && s.ObservedGeneration > 0:
+		s.Phase, condition.Status = v1alpha1.PhaseGranted, metav1.ConditionTrue
+	default:
+		s.Phase = v1alpha1.PhasePending
+	}
+	switch {
+	case found != nil:
+		condition.Reason, condition.Message = found.reason, clip(found.message)
+	case s.Phase == v1alpha1.PhaseGranted:
+		condition.Reason, condition.Message = v1alpha1.ReasonGranted, fmt.Sprintf("The credentials for Cluster %s are in Secret %s.", w.cluster.Name, w.credentials.secret)
+	default:
+		condition.Reason, condition.Message = v1alpha1.ReasonRequestPending, "The credentials are not issued yet."
+	}
+	apimeta.SetStatusCondition(&s.Conditions, condition)
+	return nil
+}
+
+func timeOf(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: t.Local()}
+}
+
+// tell writes events on what has changed.
+func (g *granter) tell(_ context.Context, before, after *v1alpha1.AccessRequest) {
+	was, is := granting(before), granting(after)
+	if is.Reason == was.Reason && is.Status == was.Status {
+		return
+	}
+	kind := corev1.EventTypeWarning
+	if is.Status == metav1.ConditionTrue && is.Reason == v1alpha1.ReasonGranted || is.Reason == v1alpha1.ReasonRevoking || is.Reason == v1alpha1.ReasonRequestPending {
+		kind = corev1.EventTypeNormal
+	}
+	g.recorder.Event(after, kind, is.Reason, is.Message)
+}
+
+func granting(ar *v1alpha1.AccessRequest) metav1.Condition {
+	if c := apimeta.FindStatusCondition(ar.Status.Conditions, v1alpha1.ConditionGranted); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+// check is the last resource: it ends the reconciliation with the error that the others noted, and says when to look again.
+type check struct{ *granter }
+
+// Name implements framework.Resource.
+func (c *check) Name() string { return "check" }
+
+// EnsureCreated implements framework.Resource.
+func (c *check) EnsureCreated(ctx context.Context, _ any) error {
+	w := workOf(ctx)
+	if w.obstacle != nil && w.obstacle.reason == v1alpha1.ReasonAccountGone {
+		requeuecontext.SetAfter(ctx, time.Second)
+		return w.err
+	}
+	if w.err != nil || w.credentials == nil || w.on == nil {
+		return w.err
+	}
+	next := jitter(c.config.CheckInterval)
+	if due := w.credentials.renewal.Sub(c.config.Clock.Now()); due < next {
+		next = max(due, time.Second)
+	}
+	requeuecontext.SetAfter(ctx, next)
+	return nil
+}
+
+// EnsureDeleted implements framework.Resource. While the cluster can't be asked to forget the access, the request stays.
+func (c *check) EnsureDeleted(ctx context.Context, obj any) error {
+	w := workOf(ctx)
+	if w.err != nil {
+		return w.err
+	}
+	ar := obj.(*v1alpha1.AccessRequest)
+	switch {
+	case w.abandoned:
+		c.recorder.Event(ar, corev1.EventTypeWarning, "Abandoned", fmt.Sprintf(
+			"The access to Cluster %s ends without cleaning up there, because of the annotation %s: what was made there under the name %s stays.",
+			clusterName(ar), v1alpha1.AbandonAnnotation, w.name))
+	case w.on == nil && ar.Status.ClusterRef != nil:
+		finalizerskeptcontext.SetKept(ctx)
+	}
+	return nil
+}
+
+// Plan implements framework.Planner.
+func (c *check) Plan(ctx context.Context, _ plan.Event, _ any) ([]plan.Change, error) {
+	return nil, workOf(ctx).err
+}
+
+func clusterName(ar *v1alpha1.AccessRequest) string {
+	if ar.Status.ClusterRef != nil {
+		return ar.Status.ClusterRef.Name
+	}
+	return "(none)"
+}
+
+// sentence makes an error a sentence for people.
+func sentence(err error) string {
+	text := err.Error()
+	if first, size := utf8.DecodeRuneInString(text); size > 0 {
+		text = string(unicode.ToUpper(first)) + text[size:]
+	}
+	if strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
+}
+
+func clip(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxMessage-len("…")], "") + "…"
+}

@@ -1,0 +1,205 @@
+package granter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/objectresource"
+	"github.com/operatorkit/operatorkit/resource/statemanager/target"
+)
+
+// work is what the resources of one reconciliation tell each other.
+type work struct {
+	key informer.Key
+	// name is that of everything in the cluster.
+	name string
+	// cluster is the Cluster, and on the connection to it. on is nil while nothing can be done there.
+	cluster *v1alpha1.Cluster
+	on      *target.Cluster
+	objects *framework.TypedCRUDResource[*v1alpha1.AccessRequest, objectresource.State]
+	// obstacle is why the request is not granted, or not as it should be; nil if nothing stands in the way.
+	obstacle *obstacle
+	// denied tells that what was granted is taken away.
+	denied bool
+	// abandoned tells that nothing is cleaned up in the cluster.
+	abandoned bool
+	// credentials are those that are there now, nil for none.
+	credentials *credentials
+	// claimed is the request after its cluster was noted in the status; nil if that was so before.
+	claimed *v1alpha1.AccessRequest
+	// err is the first error of a resource.
+	err error
+}
+
+// obstacle is the reason and the message of a condition.
+type obstacle struct{ reason, message string }
+
+func obstaclef(reason, format string, args ...any) *obstacle {
+	return &obstacle{reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// credentials are what a Secret says about itself.
+type credentials struct {
+	secret              string
+	expiration, renewal time.Time
+	serviceAccount      types.UID
+	lifetime            time.Duration
+}
+
+type workKey struct{}
+
+func workOf(ctx context.Context) *work {
+	w, _ := ctx.Value(workKey{}).(*work)
+	return w
+}
+
+// begin prepares a reconciliation: it finds the cluster and decides what may be granted.
+func (g *granter) begin(ctx context.Context, obj any) (context.Context, error) {
+	ar, ok := obj.(*v1alpha1.AccessRequest)
+	if !ok {
+		return nil, framework.Permanent(fmt.Errorf("a %T is no AccessRequest", obj))
+	}
+	key := client.ObjectKeyFromObject(ar)
+	w := &work{key: key, name: nameOf(g.config.Platform, key)}
+	if err := g.prepare(ctx, w, ar); err != nil {
+		return nil, err
+	}
+	return context.WithValue(ctx, workKey{}, w), nil
+}
+
+func (g *granter) prepare(ctx context.Context, w *work, ar *v1alpha1.AccessRequest) error {
+	name, missing, err := g.clusterOf(ctx, ar)
+	if err != nil {
+		return err
+	}
+	w.obstacle = missing
+	if name == "" {
+		w.denied = missing.reason == v1alpha1.ReasonRequestDenied
+		return nil
+	}
+	cluster := &v1alpha1.Cluster{}
+	switch err := g.reader.Get(ctx, client.ObjectKey{Namespace: ar.Namespace, Name: name}, cluster); {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("read Cluster %s/%s: %w", ar.Namespace, name, err)
+	case err != nil:
+		w.obstacle = obstaclef(v1alpha1.ReasonClusterMissing, "There is no Cluster %s in namespace %s: create it.", name, ar.Namespace).in(ar)
+	default:
+		w.cluster = cluster
+	}
+	w.abandoned = abandons(ar) || w.cluster != nil && abandons(w.cluster)
+	switch {
+	case ar.DeletionTimestamp != nil && w.abandoned:
+		w.obstacle = nil
+		return nil
+	case w.cluster == nil:
+		return nil
+	case ar.DeletionTimestamp == nil && w.cluster.DeletionTimestamp != nil:
+		w.obstacle = obstaclef(v1alpha1.ReasonClusterDeleting, "Cluster %s is being deleted.", name)
+		w.denied = true
+	case ar.DeletionTimestamp == nil:
+		if err := g.config.Policy(w.cluster, ar).Check(&ar.Spec); err != nil {
+			w.obstacle, w.denied = obstaclef(v1alpha1.ReasonExceedsPolicy, "%s", sentence(err)), true
+		}
+	}
+	return g.connect(w, ar)
+}
+
+// in adds how to let go of a cluster if a deletion waits for it.
+func (o *obstacle) in(ar *v1alpha1.AccessRequest) *obstacle {
+	if ar.DeletionTimestamp != nil {
+		o.message += fmt.Sprintf(" If the cluster is gone for good, annotate the AccessRequest with %s=true.", v1alpha1.AbandonAnnotation)
+	}
+	return o
+}
+
+// connect finds the way to the cluster.
+func (g *granter) connect(w *work, ar *v1alpha1.AccessRequest) error {
+	on, err := g.clusters.Acquire(client.ObjectKeyFromObject(w.cluster), w.key)
+	if err != nil {
+		return err
+	}
+	if err := on.Err(); err != nil {
+		if !errors.Is(err, target.ErrUnreachable) {
+			return err
+		}
+		if !w.denied {
+			w.obstacle = obstaclef(v1alpha1.ReasonClusterUnreachable, "Cluster %s can't be reached: %s", w.cluster.Name, on.Condition().Message).in(ar)
+		}
+		return nil
+	}
+	if err := on.Watch(w.key, watchedKinds()...); err != nil {
+		return err
+	}
+	w.objects, err = g.objectsOn(on)
+	if err != nil {
+		return err
+	}
+	w.on = on
+	return nil
+}
+
+// clusterOf returns the name of the Cluster that a request is for, or why there is none. The one that it was granted for
+// stays, whatever becomes of the ClusterRequest, until all is taken away there.
+func (g *granter) clusterOf(ctx context.Context, ar *v1alpha1.AccessRequest) (string, *obstacle, error) {
+	switch {
+	case ar.Spec.ClusterRef != nil:
+		return ar.Spec.ClusterRef.Name, nil, nil
+	case ar.Status.ClusterRef != nil:
+		return ar.Status.ClusterRef.Name, nil, nil
+	case ar.Spec.RequestRef == nil:
+		return "", obstaclef(v1alpha1.ReasonRequestMissing, "The request names no cluster: set spec.clusterRef or spec.requestRef."), nil
+	}
+	name := ar.Spec.RequestRef.Name
+	request := &v1alpha1.ClusterRequest{}
+	err := g.reader.Get(ctx, client.ObjectKey{Namespace: ar.Namespace, Name: name}, request)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return "", nil, fmt.Errorf("read ClusterRequest %s/%s: %w", ar.Namespace, name, err)
+	case err != nil:
+		return "", obstaclef(v1alpha1.ReasonRequestMissing, "There is no ClusterRequest %s in namespace %s.", name, ar.Namespace), nil
+	case request.Status.Phase == v1alpha1.PhaseDenied:
+		return "", obstaclef(v1alpha1.ReasonRequestDenied, "ClusterRequest %s is denied: %s", name, messageOf(request)), nil
+	case request.Status.ClusterRef == nil:
+		return "", obstaclef(v1alpha1.ReasonRequestPending, "ClusterRequest %s has no cluster yet: %s", name, messageOf(request)), nil
+	}
+	return request.Status.ClusterRef.Name, nil, nil
+}
+
+// abandons tells whether an object carries the annotation that lets a cluster go. Any other value means nothing.
+func abandons(obj client.Object) bool {
+	return obj.GetAnnotations()[v1alpha1.AbandonAnnotation] == "true"
+}
+
+// noting has the errors of a resource noted in place of ending the reconciliation, so that the status tells them; the
+// resource check returns the first one at the end.
+func noting(r framework.Resource) framework.Resource {
+	return framework.WrapSteps(r, func(ctx context.Context, info framework.StepInfo, next func(context.Context) error) error {
+		err := next(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if w := workOf(ctx); w.err == nil {
+			w.err = fmt.Errorf("%s: %s: %w", info.Resource, info.Step, err)
+		}
+		resourcecanceledcontext.SetCanceled(ctx)
+		return nil
+	})
+}
+
+// messageOf returns what a ClusterRequest says about itself.
+func messageOf(request *v1alpha1.ClusterRequest) string {
+	if c := apimeta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionGranted); c != nil && c.Message != "" {
+		return c.Message
+	}
+	return "it says no more."
+}

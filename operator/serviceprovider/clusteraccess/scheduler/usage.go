@@ -1,0 +1,143 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+)
+
+// bindings are those that the source does not have yet. It is safe for concurrent use.
+type bindings struct {
+	mu    sync.Mutex
+	fresh map[types.UID]string
+}
+
+func (b *bindings) remember(r *v1alpha1.ClusterRequest) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.fresh == nil {
+		b.fresh = map[types.UID]string{}
+	}
+	b.fresh[r.UID] = r.Status.ClusterRef.Name
+}
+
+// of returns the Cluster of a request as the source has it, empty for none.
+func (b *bindings) of(r *v1alpha1.ClusterRequest) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if r.Status.ClusterRef != nil {
+		delete(b.fresh, r.UID)
+		return r.Status.ClusterRef.Name
+	}
+	return b.fresh[r.UID]
+}
+
+// counts returns how many requests each Cluster of a namespace has.
+func (s *scheduler) counts(ctx context.Context, namespace string) (map[string]int, error) {
+	list := &v1alpha1.ClusterRequestList{}
+	if err := s.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the ClusterRequests of namespace %s: %w", namespace, err)
+	}
+	counts := map[string]int{}
+	for i := range list.Items {
+		if cluster := s.bound.of(&list.Items[i]); cluster != "" {
+			counts[cluster]++
+		}
+	}
+	return counts, nil
+}
+
+// count makes the status of a Cluster, as far as it is the scheduler's.
+func (s *scheduler) count(ctx context.Context, c *v1alpha1.Cluster) error {
+	counts, err := s.counts(ctx, c.Namespace)
+	c.Status.Requests = int32(counts[c.Name])
+	return err
+}
+
+// accessTo returns the names of the AccessRequests that refer to a ClusterRequest.
+func (s *scheduler) accessTo(ctx context.Context, r *v1alpha1.ClusterRequest) ([]string, error) {
+	return s.accessThat(ctx, r.Namespace, func(ar *v1alpha1.AccessRequest) bool {
+		return ar.Spec.RequestRef != nil && ar.Spec.RequestRef.Name == r.Name
+	})
+}
+
+func (s *scheduler) accessThat(ctx context.Context, namespace string, holds func(*v1alpha1.AccessRequest) bool) ([]string, error) {
+	list := &v1alpha1.AccessRequestList{}
+	if err := s.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the AccessRequests of namespace %s: %w", namespace, err)
+	}
+	var names []string
+	for i := range list.Items {
+		if holds(&list.Items[i]) {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	return names, nil
+}
+
+// release keeps a ClusterRequest until no AccessRequest refers to it.
+type release struct {
+	*scheduler
+}
+
+// Name implements framework.Resource.
+func (*release) Name() string { return "release" }
+
+// EnsureCreated implements framework.Resource.
+func (*release) EnsureCreated(context.Context, any) error { return nil }
+
+// EnsureDeleted implements framework.Resource.
+func (r *release) EnsureDeleted(ctx context.Context, obj any) error {
+	users, err := r.accessTo(ctx, obj.(*v1alpha1.ClusterRequest))
+	if len(users) > 0 {
+		finalizerskeptcontext.SetKept(ctx)
+	}
+	return err
+}
+
+// Plan implements framework.Planner.
+func (*release) Plan(context.Context, plan.Event, any) ([]plan.Change, error) { return nil, nil }
+
+// retire keeps a Cluster until nothing is bound to it.
+type retire struct {
+	*scheduler
+}
+
+// Name implements framework.Resource.
+func (*retire) Name() string { return "retire" }
+
+// EnsureCreated implements framework.Resource.
+func (*retire) EnsureCreated(context.Context, any) error { return nil }
+
+// EnsureDeleted implements framework.Resource.
+func (r *retire) EnsureDeleted(ctx context.Context, obj any) error {
+	c := obj.(*v1alpha1.Cluster)
+	users, err := r.accessThat(ctx, c.Namespace, func(ar *v1alpha1.AccessRequest) bool {
+		return ar.Status.ClusterRef != nil && ar.Status.ClusterRef.Name == c.Name
+	})
+	if err != nil {
+		return err
+	}
+	counts, err := r.counts(ctx, c.Namespace)
+	if err != nil {
+		return err
+	}
+	if len(users) == 0 && counts[c.Name] == 0 {
+		return nil
+	}
+	finalizerskeptcontext.SetKept(ctx)
+	r.recorder.Event(c, corev1.EventTypeWarning, v1alpha1.ReasonInUse, fmt.Sprintf(
+		"The deletion waits for %d ClusterRequests and %d AccessRequests (%s).", counts[c.Name], len(users), some(users)))
+	return nil
+}
+
+// Plan implements framework.Planner.
+func (*retire) Plan(context.Context, plan.Event, any) ([]plan.Change, error) { return nil, nil }

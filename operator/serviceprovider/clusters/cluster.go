@@ -1,0 +1,90 @@
+package clusters
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+)
+
+// Cluster is a cluster, and the ways to reach it. It does not change once it is made, and is safe for concurrent use.
+type Cluster struct {
+	id      string
+	config  *rest.Config
+	client  client.Client
+	cluster cluster.Cluster
+}
+
+// New returns a Cluster that is reached by a configuration, which is copied. The id names it in errors and logs, such as
+// "platform". The error says which argument is missing, or what in the configuration can't be used; no request is sent.
+func New(id string, config *rest.Config, scheme *runtime.Scheme) (*Cluster, error) {
+	if err := validate(id, config, scheme); err != nil {
+		return nil, err
+	}
+	c := &Cluster{id: id, config: rest.CopyConfig(config)}
+	httpClient, err := rest.HTTPClientFor(c.config)
+	if err != nil {
+		return nil, fmt.Errorf("clusters.New: cluster %q: make the HTTP client: %w", id, err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(c.config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("clusters.New: cluster %q: make the REST mapper: %w", id, err)
+	}
+	c.client, err = client.New(c.config, client.Options{
+		HTTPClient: httpClient, Scheme: scheme, Mapper: mapper,
+		// The client has nothing to say, and would ask for the logger of the process.
+		Log: logr.FromSlogHandler(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("clusters.New: cluster %q: make the client: %w", id, err)
+	}
+	c.cluster, err = cluster.New(c.config, func(o *cluster.Options) {
+		o.Scheme, o.HTTPClient = scheme, httpClient
+		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil }
+	})
+	if err != nil {
+		return nil, fmt.Errorf("clusters.New: cluster %q: make the cluster: %w", id, err)
+	}
+	return c, nil
+}
+
+func validate(id string, config *rest.Config, scheme *runtime.Scheme) error {
+	var faults []error
+	if id == "" {
+		faults = append(faults, errors.New("id must be set"))
+	}
+	if config == nil {
+		faults = append(faults, errors.New("config must be set"))
+	}
+	if scheme == nil {
+		faults = append(faults, errors.New("scheme must be set"))
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("clusters.New: cluster %q: %w", id, errors.Join(faults...))
+	}
+	return nil
+}
+
+// ID names the cluster in errors and logs.
+func (c *Cluster) ID() string { return c.id }
+
+// RESTConfig returns the configuration, for clients of other kinds. It is the caller's own.
+func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Scheme returns the scheme of the clients.
+func (c *Cluster) Scheme() *runtime.Scheme { return c.client.Scheme() }
+
+// Client reads from and writes to the API server, without a cache.
+func (c *Cluster) Client() client.Client { return c.client }
+
+// Cluster is controller-runtime's view of the cluster, with a cache, for watches. It is the same at each call, and does
+// nothing before somebody starts it, such as the manager that it is added to (ctrl.Manager.Add).
+func (c *Cluster) Cluster() cluster.Cluster { return c.cluster }

@@ -1,0 +1,171 @@
+package serviceprovider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
+)
+
+// configs reads the provider's config and remembers the last one. It is read from the API server for every reconciliation: a
+// reconciliation that a change of the config has brought about sees that change.
+type configs[C Config] struct {
+	platform *clusters.Cluster
+	// given is the config of the builder.
+	given C
+	kind  string
+
+	mu sync.Mutex
+	// last is the newest config that was seen, if seen is set. It is never changed.
+	last C
+	seen bool
+	// used is the version that reconciliations have used since everybody was last told of a change. It is empty when there
+	// were none, and mixed is set when there were several.
+	used  string
+	mixed bool
+}
+
+func newConfigs[C Config](platform *clusters.Cluster, given C) (*configs[C], error) {
+	gvk, err := apiutil.GVKForObject(given, platform.Scheme())
+	if err != nil {
+		return nil, err
+	}
+	return &configs[C]{platform: platform, given: copyOf(given), kind: gvk.Kind}, nil
+}
+
+func copyOf[O client.Object](o O) O { return o.DeepCopyObject().(O) }
+
+// empty returns a config without content.
+func (c *configs[C]) empty() (C, error) {
+	var none C
+	gvk, err := apiutil.GVKForObject(c.given, c.platform.Scheme())
+	if err != nil {
+		return none, err
+	}
+	o, err := c.platform.Scheme().New(gvk)
+	if err != nil {
+		return none, fmt.Errorf("make an empty %s: %w", c.kind, err)
+	}
+	return o.(C), nil
+}
+
+// name names the config in messages.
+func (c *configs[C]) name() string {
+	if ns := c.given.GetNamespace(); ns != "" {
+		return fmt.Sprintf("%s %s/%s", c.kind, ns, c.given.GetName())
+	}
+	return fmt.Sprintf("%s %s", c.kind, c.given.GetName())
+}
+
+// read returns the config, which is the caller's, and false when there is none.
+func (c *configs[C]) read(ctx context.Context) (config C, exists bool, err error) {
+	if config, err = c.empty(); err != nil {
+		return config, false, err
+	}
+	err = c.platform.Client().Get(ctx, keyOf(c.given), config)
+	switch {
+	case apierrors.IsNotFound(err):
+		return config, false, nil
+	case err != nil:
+		return config, false, fmt.Errorf("read %s from cluster %q: %w", c.name(), c.platform.ID(), err)
+	}
+	return config, true, nil
+}
+
+// get is read for a reconciliation, and notes which version that uses.
+func (c *configs[C]) get(ctx context.Context) (config C, exists bool, err error) {
+	config, exists, err = c.read(ctx)
+	switch {
+	case err != nil:
+	case exists:
+		c.keep(config)
+		c.reads(config.GetResourceVersion())
+	default:
+		c.reads(absent)
+	}
+	return config, exists, err
+}
+
+// look is read for a plan. What a reconciliation would wait for is an error.
+func (c *configs[C]) look(ctx context.Context, deletion bool) (C, error) {
+	config, exists, err := c.read(ctx)
+	switch {
+	case err != nil || exists && (deletion || config.GetDeletionTimestamp() == nil):
+		return config, err
+	case deletion:
+		return c.remembered(), nil
+	case exists:
+		return config, errors.New(c.leaving())
+	}
+	return config, errors.New(c.lacking())
+}
+
+// lacking and leaving say what objects wait for.
+func (c *configs[C]) lacking() string {
+	return fmt.Sprintf("waits for the %s in the platform cluster", c.name())
+}
+
+func (c *configs[C]) leaving() string {
+	return fmt.Sprintf("the %s in the platform cluster is being deleted", c.name())
+}
+
+// known is get for a deletion, which goes on without a config: with the last one that was there, or the builder's.
+func (c *configs[C]) known(ctx context.Context) (C, error) {
+	config, exists, err := c.get(ctx)
+	if err != nil || exists {
+		return config, err
+	}
+	return c.remembered(), nil
+}
+
+// remembered is the last config that was there, or the builder's.
+func (c *configs[C]) remembered() C {
+	if last, seen := c.newest(); seen {
+		return copyOf(last)
+	}
+	return copyOf(c.given)
+}
+
+// keep remembers a config.
+func (c *configs[C]) keep(config C) {
+	config = copyOf(config)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last, c.seen = config, true
+}
+
+// newest returns the last config that was seen, which must not be changed, or the zero value.
+func (c *configs[C]) newest() (last C, seen bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last, c.seen
+}
+
+// absent is the version of a config that is not there.
+const absent = "absent"
+
+// reads notes that a reconciliation uses a version.
+func (c *configs[C]) reads(version string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mixed = c.mixed || c.used != "" && c.used != version
+	c.used = version
+}
+
+// concerns tells whether a change to a version concerns objects: those that have used another one. Where none has used any yet,
+// all are still to be reconciled, and will see this one or a later one.
+func (c *configs[C]) concerns(version string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.used == "" || c.used == version && !c.mixed {
+		return false
+	}
+	c.used, c.mixed = version, false
+	return true
+}

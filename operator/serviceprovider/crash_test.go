@@ -1,0 +1,168 @@
+package serviceprovider_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+func listed(list client.ObjectList) (int, error) {
+	items, err := meta.ExtractList(list)
+	return len(items), err
+}
+
+// crashed is a stack that crashes at its writes to the cluster of a role. The link to the others holds: what is on its way there
+// arrives.
+func crashed(role string, cfg *rest.Config, namespace string) stack {
+	return stack{
+		namespace: namespace, author: &author{createOrUpdate: deploy, del: undeploy},
+		wrap: func(to string, next http.RoundTripper) http.RoundTripper {
+			if to == role {
+				return cfg.WrapTransport(next)
+			}
+			return next
+		},
+	}
+}
+
+// others are the roles but one.
+func others(role string) []string {
+	var all []string
+	for _, r := range []string{platform, onboarding, mcp, workload} {
+		if r != role {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// lifeOfAPostgres is the story of an object, from its order to its deletion, as its users tell it.
+func lifeOfAPostgres(role string) []operatortest.Phase {
+	postgres := func(namespace string) *Postgres {
+		p := newPostgres("db", 3)
+		p.Namespace = namespace
+		return p
+	}
+	return []operatortest.Phase{
+		{
+			Name: "order",
+			Do: func(ctx context.Context, _ client.Client, namespace string) error {
+				for _, other := range others(role) {
+					if err := planes[other].user.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+						return err
+					}
+				}
+				return errors.Join(stack{namespace: namespace}.prepare(ctx), planes[onboarding].user.Create(ctx, postgres(namespace)))
+			},
+			Until: func(ctx context.Context, _ client.Client, namespace string) error {
+				p := postgres(namespace)
+				err := planes[onboarding].user.Get(ctx, client.ObjectKeyFromObject(p), p)
+				if err == nil && told(p) != "Ready/True/Ready" {
+					err = fmt.Errorf("the status says %s: %s", told(p), messageOf(p))
+				}
+				return err
+			},
+		},
+		{
+			Name: "delete",
+			Do: func(ctx context.Context, _ client.Client, namespace string) error {
+				return planes[onboarding].user.Delete(ctx, postgres(namespace))
+			},
+			Until: func(ctx context.Context, _ client.Client, namespace string) error {
+				left, err := stack{namespace: namespace}.traces(ctx)
+				if err == nil && len(left) > 0 {
+					err = fmt.Errorf("something is left: %v", left)
+				}
+				return err
+			},
+		},
+	}
+}
+
+// stateOf is what there is in all clusters of the objects of a namespace, under names that are the same in every run.
+func stateOf(ctx context.Context, namespace string) ([]client.Object, error) {
+	census := &unstructured.Unstructured{Object: map[string]any{}}
+	census.SetAPIVersion("v1")
+	census.SetKind("Census")
+	census.SetName("census")
+	objects := []client.Object{census}
+	counts, err := stack{namespace: namespace}.traces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for what, n := range counts {
+		census.Object[what] = int64(n)
+	}
+	orders := &unstructured.UnstructuredList{}
+	orders.SetGroupVersionKind(servicesGroup.WithKind("PostgresList"))
+	if err := planes[onboarding].user.List(ctx, orders, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	for i := range orders.Items {
+		objects = append(objects, &orders.Items[i])
+	}
+	for _, role := range []string{mcp, workload} {
+		m := &corev1.ConfigMap{}
+		err := planes[role].user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "db"}, m)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if err == nil {
+			m.Name = "db in the " + role
+			objects = append(objects, m)
+		}
+	}
+	return objects, nil
+}
+
+// ofTheGranter are the writes to the platform cluster that are the granter's and the scheduler's: what they answer, and the
+// health of clusters. The tests of package clusteraccess crash them there.
+func ofTheGranter(r operatortest.Request) bool {
+	return r.Resource == "secrets" || r.Subresource == "status" || r.Resource == "clusters"
+}
+
+// TestAPostgresComesAndGoesWhateverWriteToAClusterTheOperatorCrashesAt crashes granter, scheduler and runtime, which are one
+// process, at each of their writes to each of the four clusters, those of the granter to the platform excepted. The object
+// becomes ready nevertheless, and goes without leaving anything behind: no access, no finalizer, nothing that was made for it.
+func TestAPostgresComesAndGoesWhateverWriteToAClusterTheOperatorCrashesAt(t *testing.T) {
+	allPlanes(t)
+	for _, role := range []string{platform, onboarding, mcp, workload} {
+		t.Run(role, func(t *testing.T) {
+			uncounted := []operatortest.Match{operatortest.Leases, operatortest.Events}
+			if role == platform {
+				uncounted = append(uncounted, ofTheGranter)
+			}
+			operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+				Name: "a Postgres, " + role + " cluster", Scheme: scheme, Config: adminOf(role), Parallel: 6, Timeout: 5 * time.Minute,
+				Uncounted: uncounted,
+				Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
+					return crashed(role, cfg, namespace).run(ctx)
+				},
+				Phases: lifeOfAPostgres(role),
+				List: func(ctx context.Context, _ client.Client, namespace string) ([]client.Object, error) {
+					return stateOf(ctx, namespace)
+				},
+				Cleanup: func(ctx context.Context, _ client.Client, namespace string) error {
+					errs := []error{client.IgnoreNotFound(planes[platform].user.Delete(ctx, stack{namespace: namespace}.config()))}
+					for _, other := range others(role) {
+						err := planes[other].user.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+						errs = append(errs, client.IgnoreNotFound(err))
+					}
+					return errors.Join(errs...)
+				},
+			})
+		})
+	}
+}

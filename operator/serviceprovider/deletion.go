@@ -1,0 +1,114 @@
+package serviceprovider
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// delete is the way of an object that is to go. The finalizer for the work goes when Delete has succeeded: from then on it is
+// not called any more. The one for the access goes when that is taken away.
+func (r *APIReconciler[T, C]) delete(ctx context.Context, o *object[T]) (ctrl.Result, error) {
+	held := o.raw.GetFinalizers()
+	if !slices.Contains(held, r.finalizers.work) && !slices.Contains(held, r.finalizers.access) {
+		o.gone = true
+		return ctrl.Result{}, nil
+	}
+	gone := r.letGo(o)
+	if err := r.abandon(ctx, o, gone); err != nil {
+		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
+	}
+	if slices.Contains(held, r.finalizers.work) {
+		result, err := r.cleanUp(ctx, o, gone)
+		if err != nil || waits(result) || o.gone {
+			return result, err
+		}
+	}
+	return r.withdraw(ctx, o)
+}
+
+// cleanUp has the author's Delete done.
+func (r *APIReconciler[T, C]) cleanUp(ctx context.Context, o *object[T], gone letGo) (ctrl.Result, error) {
+	config, err := r.configs.known(ctx)
+	if err != nil {
+		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
+	}
+	name, do := "Delete", r.author.Delete
+	if len(gone) > 0 {
+		partial, can := r.author.(PartialDeleter[T, C])
+		if !can {
+			return ctrl.Result{}, r.finishWork(ctx, o, gone)
+		}
+		name, do = "DeletePartially", partial.DeletePartially
+	}
+	found, w, err := r.acquire(ctx, o.request, gone)
+	if err != nil {
+		return ctrl.Result{}, r.failed(o, err, found)
+	}
+	if w != nil {
+		r.recorder.waits(o.obj, w)
+		StatusTerminatingWithReason(o.obj, w.reason, w.message+r.howToLetGo(w))
+		return w.result(), nil
+	}
+	result, told, err := r.call(ctx, o, name, func(ctx context.Context, obj T) (ctrl.Result, error) {
+		return do(withContext(ctx, config, found), obj, config, found)
+	})
+	switch {
+	case err != nil:
+		return ctrl.Result{}, r.failedIn(o, err, found, told)
+	case waits(result):
+		if !told {
+			StatusTerminating(o.obj)
+		}
+		return result, nil
+	}
+	return ctrl.Result{}, r.finishWork(ctx, o, gone)
+}
+
+// finishWork notes in the object that nothing is left to be cleaned up.
+func (r *APIReconciler[T, C]) finishWork(ctx context.Context, o *object[T], gone letGo) error {
+	if len(gone) > 0 {
+		r.recorder.letGo(o.obj, gone)
+	}
+	if err := r.release(ctx, o, r.finalizers.work); err != nil {
+		return r.failed(o, err, ClusterContext{})
+	}
+	return nil
+}
+
+// withdraw has the access taken away, and then lets the object go.
+func (r *APIReconciler[T, C]) withdraw(ctx context.Context, o *object[T]) (ctrl.Result, error) {
+	limited, cancel := r.limited(ctx)
+	defer cancel()
+	result, err := r.access.ReconcileDelete(limited, o.request)
+	if err != nil {
+		return ctrl.Result{}, r.failed(o, fmt.Errorf("take away access to clusters: %w", err), ClusterContext{})
+	}
+	if waits(result) {
+		message := "waits until access to its clusters is taken away"
+		if leaving := r.leaving(ctx, o.request); len(leaving) > 0 {
+			message += ": " + strings.Join(leaving, ", ")
+		}
+		StatusTerminatingWithReason(o.obj, ReasonAccessLeaving, message)
+		return result, nil
+	}
+	if err := r.release(ctx, o, r.finalizers.access); err != nil {
+		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
+	}
+	o.gone = true
+	return ctrl.Result{}, nil
+}
+
+// leaving are the clusters of which there still is an access request.
+func (r *APIReconciler[T, C]) leaving(ctx context.Context, request ctrl.Request) []string {
+	var ids []string
+	for _, a := range r.accesses {
+		if ar, err := a.request(ctx, request); err == nil && ar != nil {
+			ids = append(ids, a.id)
+		}
+	}
+	return ids
+}

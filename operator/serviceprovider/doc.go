@@ -1,0 +1,56 @@
+// Package serviceprovider runs services that are offered as APIs across clusters: a user creates an object in the onboarding
+// cluster, the provider's configuration and its Secrets are in the platform cluster, and the work is done in the user's managed
+// control plane (MCP) and, where asked for, in a workload cluster. What is the same for all providers is done here. The author
+// writes a [Reconciler], two functions:
+//
+//	access, err := clusteraccess.NewProvider(clusteraccess.ProviderConfig{ … })
+//	r, err := serviceprovider.NewAPIReconcilerBuilder[*v1alpha1.Postgres, *v1alpha1.ProviderConfig]().
+//		PlatformCluster(platform).OnboardingCluster(onboarding).ClusterAccessReconciler(access).
+//		EmptyObjectProvider(func() *v1alpha1.Postgres { return &v1alpha1.Postgres{} }).
+//		ProviderConfig(&v1alpha1.ProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: "postgres"}}).
+//		WorkloadCluster(true).Reconciler(&postgres{}).Build()
+//	err = mgr.Add(access)                             // it watches what is granted
+//	err = r.SetupWithManager(mgr, "postgres", nil)    // nil: the controller watches the config itself
+//	err = mgr.Start(ctx)
+//
+// A provider that is made of resources gets plans, shadows and the page that shows what it does: see [FromResources].
+//
+// # Steps
+//
+// A reconciliation goes through these steps, and ends at the first that has something to wait for:
+//
+//  1. The object is read from the API server. One that is gone, that is paused, or whose [OperationAnnotation] says "ignore", is
+//     left alone; "reconcile" is dropped from the annotation.
+//  2. The config is read. Without one, or while it is being deleted, the object is Progressing, and nothing is retried: its
+//     arrival reconciles all objects.
+//  3. The object gets two finalizers, one for the work and one for the access.
+//  4. Access to the clusters is asked for. While it is not granted the object is Progressing, with the reason why, and is looked
+//     at again when the access provider says so, or, if that is an [AccessNotifier], tells of a change.
+//  5. CreateOrUpdate is called, with a copy of the config and with a [ClusterContext].
+//  6. The status is written, if it has changed: once, in one request, after an error too.
+//  7. The object is looked at again after the author's RequeueAfter, else after the config's PollInterval.
+//
+// In a deletion, Delete is called until it succeeds, also without a config; then the finalizer for the work goes; then the
+// access is taken away; then the other finalizer goes. While access is already going Delete is not called. A cluster that is
+// gone for good is let go by [LetGoAnnotation].
+//
+// # Promises
+//
+//   - Delete has succeeded before access is taken away, and access is gone before the object is. How far a deletion has got is
+//     told by the finalizers alone: a restart goes on where the last process ended.
+//   - Only the status is written of what an author changes in an object, by a patch of what has changed: conditions and fields
+//     of others, and those that the Go type does not know, stay. A conflict is no error.
+//   - No error is lost, neither the author's nor that of writing the status. A panic is an error of that object.
+//   - A change of the config, or of a Secret or ConfigMap that the author says it refers to ([SecretWatcher],
+//     [ConfigMapWatcher]), reconciles all objects, no faster than APIReconcilerBuilder.ChangesPerSecond. It is not lost while an
+//     API server does not answer. Changes of an object itself do not wait in this line.
+//   - A cluster that does not answer holds up its own objects, for no longer than APIReconcilerBuilder.Timeout each time, and
+//     their status names it.
+//   - Of the objects only the metadata is kept in memory.
+//
+// # Permissions
+//
+// In the onboarding cluster: the objects (get, list, watch, patch, and patch of the status), events (create, patch). In the
+// platform cluster: the config (get, list, watch), Secrets and ConfigMaps of the namespaces that are watched (list, watch),
+// AccessRequests (patch, to let go of a cluster), and what the access provider needs.
+package serviceprovider

@@ -1,0 +1,86 @@
+package serviceprovider
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clustersv1alpha1 "github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+)
+
+// LetGoAnnotation names clusters that are gone for good, on an object that is being deleted. They are separated by commas: "mcp",
+// "workload" and the ids of additional ones. Nothing is cleaned up there, and their access requests are abandoned. An event says so.
+const LetGoAnnotation = "serviceprovider.operatorkit.io/let-go"
+
+// letGo are the ids of clusters that are gone for good.
+type letGo []string
+
+func (l letGo) has(id string) bool { return slices.Contains(l, id) }
+
+// letGo reads the annotation. Ids that are unknown count for nothing, and an event names them.
+func (r *APIReconciler[T, C]) letGo(o *object[T]) letGo {
+	var gone, unknown, known []string
+	for _, a := range r.accesses {
+		known = append(known, a.id)
+	}
+	for id := range strings.SplitSeq(o.raw.GetAnnotations()[LetGoAnnotation], ",") {
+		id = strings.TrimSpace(id)
+		switch {
+		case id == "" || slices.Contains(gone, id):
+		case slices.Contains(known, id):
+			gone = append(gone, id)
+		default:
+			unknown = append(unknown, id)
+		}
+	}
+	if len(unknown) > 0 {
+		r.recorder.warn(o.obj, ReasonInvalidAnnotation, "annotation %s names no cluster of the object: %q; there are %q", LetGoAnnotation, unknown, known)
+	}
+	return gone
+}
+
+func (r *APIReconciler[T, C]) howToLetGo(w *wait) string {
+	if w.reason != ReasonAccessLeaving && w.reason != ReasonAccessDenied {
+		return ""
+	}
+	return fmt.Sprintf("; if the cluster is gone for good, name it in the annotation %s", LetGoAnnotation)
+}
+
+// abandon tells whoever grants access that it has nothing to clean up in clusters that are gone.
+func (r *APIReconciler[T, C]) abandon(ctx context.Context, o *object[T], gone letGo) error {
+	for _, a := range r.accesses {
+		if !gone.has(a.id) {
+			continue
+		}
+		if err := r.abandonOne(ctx, o.request, a); err != nil {
+			return fmt.Errorf("abandon the access request for the %s cluster: %w", a.id, err)
+		}
+	}
+	return nil
+}
+
+func (r *APIReconciler[T, C]) abandonOne(ctx context.Context, request ctrl.Request, a access) error {
+	ar, err := a.request(ctx, request)
+	if apierrors.IsNotFound(err) || err == nil && (ar == nil || ar.Annotations[clustersv1alpha1.AbandonAnnotation] == "true") {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": ar.UID, "annotations": map[string]string{clustersv1alpha1.AbandonAnnotation: "true"},
+	}})
+	if err != nil {
+		return err
+	}
+	target := &clustersv1alpha1.AccessRequest{}
+	target.Namespace, target.Name = ar.Namespace, ar.Name
+	return client.IgnoreNotFound(r.platform.Client().Patch(ctx, target, client.RawPatch(types.MergePatchType, body)))
+}

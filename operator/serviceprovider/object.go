@@ -1,0 +1,139 @@
+package serviceprovider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// errChanged is an object that is not what it was when it was read.
+var errChanged = errors.New("the object has changed meanwhile")
+
+// finalizers are the two that an object has. What has been done of a deletion is told by those that are left, and by nothing
+// else: a restart goes on where the last process ended.
+type finalizers struct {
+	// work holds the object until Delete has succeeded.
+	work string
+	// access holds the object until there is no access to its clusters any more.
+	access string
+}
+
+// object is an object while it is reconciled.
+type object[T API] struct {
+	request ctrl.Request
+	// raw is the object as the API server has it, also with fields that T does not know.
+	raw *unstructured.Unstructured
+	// obj is what the author gets. Only its status counts.
+	obj T
+	// before is the status of obj when it was read.
+	before map[string]any
+	// gone is set when nothing holds the object any more.
+	gone bool
+}
+
+// fetch reads an object from the API server, not from a cache that may be late.
+func (r *APIReconciler[T, C]) fetch(ctx context.Context, req ctrl.Request) (*object[T], error) {
+	o := &object[T]{request: req, raw: r.blank(req), obj: r.empty()}
+	if err := r.onboarding.Client().Get(ctx, req.NamespacedName, o.raw); err != nil {
+		return nil, fmt.Errorf("read it from cluster %q: %w", r.onboarding.ID(), err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.raw.Object, o.obj); err != nil {
+		return nil, fmt.Errorf("read it as a %T: %w", o.obj, err)
+	}
+	var err error
+	o.before, err = statusOf(o.obj)
+	return o, err
+}
+
+// blank names an object of the kind.
+func (r *APIReconciler[T, C]) blank(req ctrl.Request) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(r.kind)
+	u.SetNamespace(req.Namespace)
+	u.SetName(req.Name)
+	return u
+}
+
+// patchMetadata sends a patch of the metadata that is valid for the object as it was read and for no other version.
+func (r *APIReconciler[T, C]) patchMetadata(ctx context.Context, o *object[T], metadata map[string]any) error {
+	metadata["uid"], metadata["resourceVersion"] = o.raw.GetUID(), o.raw.GetResourceVersion()
+	body, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return err
+	}
+	patched := r.blank(o.request)
+	err = r.onboarding.Client().Patch(ctx, patched, client.RawPatch(types.MergePatchType, body))
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return fmt.Errorf("%w: %w", errChanged, err)
+	case err != nil:
+		return err
+	}
+	o.raw = patched
+	return nil
+}
+
+// hold puts the finalizers on an object.
+func (r *APIReconciler[T, C]) hold(ctx context.Context, o *object[T]) error {
+	list := o.raw.GetFinalizers()
+	for _, f := range []string{r.finalizers.work, r.finalizers.access} {
+		if !slices.Contains(list, f) {
+			list = append(list, f)
+		}
+	}
+	if len(list) == len(o.raw.GetFinalizers()) {
+		return nil
+	}
+	if err := r.patchMetadata(ctx, o, map[string]any{"finalizers": list}); err != nil {
+		return fmt.Errorf("add finalizers: %w", err)
+	}
+	return nil
+}
+
+// release takes a finalizer off an object, in whatever version it is by now.
+func (r *APIReconciler[T, C]) release(ctx context.Context, o *object[T], finalizer string) error {
+	err := retry.OnError(retry.DefaultBackoff, func(err error) bool { return errors.Is(err, errChanged) }, func() error {
+		list := o.raw.GetFinalizers()
+		kept := slices.DeleteFunc(slices.Clone(list), func(f string) bool { return f == finalizer })
+		if len(kept) == len(list) {
+			return nil
+		}
+		err := r.patchMetadata(ctx, o, map[string]any{"finalizers": kept})
+		if !errors.Is(err, errChanged) {
+			return err
+		}
+		return errors.Join(err, r.refresh(ctx, o))
+	})
+	if o.gone {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove finalizer %s: %w", finalizer, err)
+	}
+	return nil
+}
+
+// refresh reads the raw object anew. One of the same name that is another object counts as gone.
+func (r *APIReconciler[T, C]) refresh(ctx context.Context, o *object[T]) error {
+	fresh := r.blank(o.request)
+	err := r.onboarding.Client().Get(ctx, o.request.NamespacedName, fresh)
+	if apierrors.IsNotFound(err) || err == nil && fresh.GetUID() != o.raw.GetUID() {
+		o.gone = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	o.raw = fresh
+	return nil
+}

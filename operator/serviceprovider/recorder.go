@@ -1,0 +1,53 @@
+package serviceprovider
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/operatorkit/operatorkit/framework"
+)
+
+// The reasons of the events that the runtime writes on objects, besides those of the condition Ready.
+const (
+	// ReasonInvalidAnnotation: an annotation has a value that means nothing.
+	ReasonInvalidAnnotation = "InvalidAnnotation"
+	// ReasonClusterLetGo: a cluster was not cleaned up because LetGoAnnotation says that it is gone.
+	ReasonClusterLetGo = "ClusterLetGo"
+)
+
+// recorder writes events, once there is something to write them with. Events that say the same as before are the business of
+// what writes them: it counts them.
+type recorder struct {
+	to atomic.Pointer[framework.EventRecorder]
+}
+
+func (r *recorder) set(to framework.EventRecorder) { r.to.Store(&to) }
+
+func (r *recorder) isSet() bool { return r.to.Load() != nil }
+
+func (r *recorder) warn(obj runtime.Object, reason, format string, args ...any) {
+	if to := r.to.Load(); to != nil {
+		(*to).Event(obj, corev1.EventTypeWarning, reason, cut(fmt.Sprintf(format, args...)))
+	}
+}
+
+// failed tells of an error.
+func (r *recorder) failed(obj runtime.Object, err error) {
+	r.warn(obj, ReasonReconcileFailed, "%s", err)
+}
+
+// waits tells of access that is denied: nobody may look at the object again before somebody changes what is denied.
+func (r *recorder) waits(obj runtime.Object, w *wait) {
+	if w.reason == ReasonAccessDenied {
+		r.warn(obj, w.reason, "%s", w.message)
+	}
+}
+
+// letGo tells of clusters that are not cleaned up.
+func (r *recorder) letGo(obj runtime.Object, gone letGo) {
+	r.warn(obj, ReasonClusterLetGo, "not cleaned up, because the annotation %s says that it is gone for good: %s", LetGoAnnotation, strings.Join(gone, ", "))
+}

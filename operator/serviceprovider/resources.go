@@ -1,0 +1,178 @@
+package serviceprovider
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/logging"
+)
+
+// The reasons of the condition Ready that Resources give.
+const (
+	// ReasonNoResourceSet: no resource set of the provider handles the object.
+	ReasonNoResourceSet = "NoResourceSet"
+	// ReasonCanceled: a resource has ended the reconciliation before the last one.
+	ReasonCanceled = "Canceled"
+	// ReasonPlanned: the object is only planned for, see framework.PlanAnnotation and framework.Config.PlanOnly. What the provider
+	// would change in the clusters is told, and not changed.
+	ReasonPlanned = "Planned"
+	// ReasonDeletionWaits: a resource holds up the deletion.
+	ReasonDeletionWaits = "DeletionWaits"
+)
+
+// resourcesPause is when an object is looked at again whose deletion a resource holds up, if that does not say.
+const resourcesPause = 10 * time.Second
+
+// Resources is a Reconciler that is made of resources: FromResources returns it. It is for one APIReconciler.
+type Resources[T API, C Config] struct {
+	router *framework.ResourceRouter
+	// framework carries the resources out. It is set when the APIReconciler is built.
+	framework atomic.Pointer[framework.Framework]
+}
+
+// FromResources makes a Reconciler of the resource sets of a router. Their resources get copies of the object, a T; in their
+// contexts are the clusters (ClustersFrom), the config (ConfigFrom) and the object whose status is written (ObjectFrom).
+//
+//	r, err := serviceprovider.NewAPIReconcilerBuilder[*v1alpha1.Postgres, *v1alpha1.ProviderConfig]().
+//		Reconciler(serviceprovider.FromResources[*v1alpha1.Postgres, *v1alpha1.ProviderConfig](router)). … .Build()
+//	f, err := r.Framework(framework.Config{Logger: logger, Observer: page})
+//	page.Watch(f)
+//	err = mgr.Add(f)                            // runs its source, and compares shadows
+//	p, err := f.Plan(ctx, key)                  // what would change, in all clusters of an object
+//
+// An object is ready when all its resources have run. It is Progressing while no resource set handles it, or when a resource
+// cancels the reconciliation; a resource that knows better sets the condition Ready of ObjectFrom. Deletions are finished when no
+// resource cancels them, keeps the finalizer or is forbidden to delete.
+func FromResources[T API, C Config](router *framework.ResourceRouter) *Resources[T, C] {
+	return &Resources[T, C]{router: router}
+}
+
+// CreateOrUpdate implements Reconciler.
+func (r *Resources[T, C]) CreateOrUpdate(ctx context.Context, obj T, _ C, _ ClusterContext) (ctrl.Result, error) {
+	done, err := r.process(ctx, obj)
+	if err != nil || done.Outcome == framework.Succeeded {
+		return ctrl.Result{RequeueAfter: done.RequeueAfter}, err
+	}
+	if reason, message := unfinished(done); !saysWhy(obj) {
+		StatusProgressing(obj, reason, message)
+	}
+	return ctrl.Result{RequeueAfter: done.RequeueAfter}, nil
+}
+
+// Delete implements Reconciler.
+func (r *Resources[T, C]) Delete(ctx context.Context, obj T, _ C, _ ClusterContext) (ctrl.Result, error) {
+	done, err := r.process(ctx, obj)
+	if err != nil || done.Outcome == framework.Succeeded {
+		return ctrl.Result{}, err
+	}
+	if reason, message := unfinished(done); !saysWhy(obj) {
+		StatusTerminatingWithReason(obj, reason, message)
+	}
+	if done.RequeueAfter == 0 {
+		done.RequeueAfter = resourcesPause
+	}
+	return ctrl.Result{RequeueAfter: done.RequeueAfter}, nil
+}
+
+func (r *Resources[T, C]) process(ctx context.Context, obj T) (framework.Processed, error) {
+	f := r.framework.Load()
+	if f == nil {
+		return framework.Processed{}, fmt.Errorf("%w: Resources are called without an APIReconciler: give them to a builder", framework.ErrExecutionFailed)
+	}
+	done, err := f.Process(context.WithValue(ctx, objectKey{}, obj), obj)
+	if err == nil && obj.GetDeletionTimestamp() != nil && done.Outcome == framework.Ignored {
+		err = fmt.Errorf("%w: the deletion can't be carried out: %s", framework.ErrNoResourceSet, done.Reason)
+	}
+	return done, err
+}
+
+// saysWhy tells whether a resource has said something in the condition Ready since the reconciliation began.
+func saysWhy(obj API) bool {
+	c := meta.FindStatusCondition(*obj.GetConditions(), ServiceProviderConditionReady)
+	return c != nil && c.ObservedGeneration != unsaid
+}
+
+// unfinished says why a reconciliation without an error has not done everything.
+func unfinished(done framework.Processed) (reason, message string) {
+	switch done.Outcome {
+	case framework.Ignored:
+		return ReasonNoResourceSet, done.Reason
+	case framework.Planned:
+		return ReasonPlanned, "the object is only planned for: nothing is changed in its clusters"
+	case framework.Waiting:
+		return ReasonDeletionWaits, "a resource holds up the deletion"
+	}
+	return ReasonCanceled, "a resource has ended the reconciliation before the last one"
+}
+
+// prepare makes the framework, without anybody who looks.
+func (r *Resources[T, C]) prepare(by *APIReconciler[T, C]) error {
+	logger, err := logging.New(logging.Config{Writer: io.Discard})
+	if err != nil {
+		return err
+	}
+	f, err := by.newFramework(r, framework.Config{Logger: logger})
+	if err == nil {
+		r.framework.Store(f)
+	}
+	return err
+}
+
+// Framework returns the framework that carries out the resources of a Reconciler that FromResources has made, for what only a
+// framework can do: it plans what would change in the clusters of an object, compares shadow resource sets, and tells an observer
+// such as the inspector what was done. Of the configuration Logger is required; ResourceRouter, InitCtx and Driven are set; Name is the kind of the objects by default, and Source one that watches them in the onboarding cluster. The framework is run
+// beside the controller, which decides when an object is reconciled. Framework is called once, before SetupWithManager.
+//
+// A plan of an object whose access is not granted yet, or that has no config, fails and says so: what would come of it can't be
+// known. Clusters are asked for nothing but what the resources read.
+func (r *APIReconciler[T, C]) Framework(config framework.Config) (*framework.Framework, error) {
+	resources, ok := r.author.(*Resources[T, C])
+	if !ok {
+		return nil, fmt.Errorf("%w: APIReconciler.Framework: the Reconciler is a %T, and not made by FromResources", framework.ErrInvalidConfig, r.author)
+	}
+	if config.Source == nil && config.Logger != nil {
+		source, err := r.objects(config)
+		if err != nil {
+			return nil, fmt.Errorf("make a source of %s: %w", r.kind.Kind, err)
+		}
+		config.Source = source
+	}
+	f, err := r.newFramework(resources, config)
+	if err != nil {
+		return nil, err
+	}
+	resources.framework.Store(f)
+	return f, nil
+}
+
+func (r *APIReconciler[T, C]) newFramework(resources *Resources[T, C], config framework.Config) (*framework.Framework, error) {
+	if config.Name == "" {
+		config.Name = r.kind.GroupKind().String()
+	}
+	config.ResourceRouter, config.InitCtx, config.Driven = resources.router, r.planned, true
+	return framework.New(config)
+}
+
+// objects is a source of all objects.
+func (r *APIReconciler[T, C]) objects(config framework.Config) (informer.Source, error) {
+	watching, err := client.NewWithWatch(r.onboarding.RESTConfig(), client.Options{
+		Scheme: r.onboarding.Scheme(), Mapper: r.onboarding.Client().RESTMapper(), Log: logr.FromSlogHandler(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return informer.NewKubernetes(informer.KubernetesConfig{
+		Client: watching, Object: r.empty(), Namespaces: r.namespaces, Logger: config.Logger,
+	})
+}

@@ -1,0 +1,96 @@
+package serviceprovider
+
+import (
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ServiceProviderConditionReady is the type of the condition that says whether an object is ready.
+const ServiceProviderConditionReady = "Ready"
+
+// The phases of an object.
+const (
+	// StatusPhaseReady is an object that is ready.
+	StatusPhaseReady = "Ready"
+	// StatusPhaseProgressing is an object that is not ready, and being created or updated.
+	StatusPhaseProgressing = "Progressing"
+	// StatusPhaseTerminating is an object that is being deleted.
+	StatusPhaseTerminating = "Terminating"
+)
+
+// The reasons of the condition Ready that the runtime itself gives.
+const (
+	ReasonReady = "Ready"
+	// ReasonProgressing: the provider is at work.
+	ReasonProgressing = "Progressing"
+	// ReasonTerminating: the provider is cleaning up.
+	ReasonTerminating = "Terminating"
+	// ReasonReconcileFailed: there was an error, which the message tells. It is tried again.
+	ReasonReconcileFailed = "ReconcileFailed"
+	// ReasonClusterUnreachable: a cluster of the object, which the message names, does not answer. It is tried again.
+	ReasonClusterUnreachable = "ClusterUnreachable"
+	// ReasonConfigAbsent: there is no config of the provider. Its arrival reconciles the object.
+	ReasonConfigAbsent = "ProviderConfigAbsent"
+	// ReasonConfigDeleted: the config of the provider is being deleted.
+	ReasonConfigDeleted = "ProviderConfigDeleted"
+	// ReasonAccessPending: access to a cluster was asked for and is not granted yet.
+	ReasonAccessPending = "AccessPending"
+	// ReasonAccessDenied: access to a cluster is denied. The message says why.
+	ReasonAccessDenied = "AccessDenied"
+	// ReasonAccessLeaving: access to a cluster is being taken away.
+	ReasonAccessLeaving = "AccessLeaving"
+)
+
+// messageLimit is the largest length of a message in bytes. The API allows 32 KiB; nobody reads that much.
+const messageLimit = 4096
+
+// StatusReady says that the object is ready.
+func StatusReady(obj API) {
+	tell(obj, StatusPhaseReady, metav1.ConditionTrue, ReasonReady, "the object is ready")
+}
+
+// StatusProgressing says that the object is being created or updated. The reason is one word in camel case, ReasonProgressing
+// if it is empty.
+func StatusProgressing(obj API, reason, message string) {
+	if reason == "" {
+		reason = ReasonProgressing
+	}
+	tell(obj, StatusPhaseProgressing, metav1.ConditionFalse, reason, message)
+}
+
+// StatusTerminating says that the object is being deleted.
+func StatusTerminating(obj API) {
+	StatusTerminatingWithReason(obj, ReasonTerminating, "the clean-up is in progress")
+}
+
+// StatusTerminatingWithReason says that the object is being deleted and what it waits for. The reason is one word in camel
+// case, ReasonTerminating if it is empty.
+func StatusTerminatingWithReason(obj API, reason, message string) {
+	if reason == "" {
+		reason = ReasonTerminating
+	}
+	tell(obj, StatusPhaseTerminating, metav1.ConditionFalse, reason, message)
+}
+
+func tell(obj API, phase string, ready metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(obj.GetConditions(), metav1.Condition{
+		Type: ServiceProviderConditionReady, Status: ready, ObservedGeneration: obj.GetGeneration(), Reason: reason, Message: cut(message),
+	})
+	obj.SetObservedGeneration(obj.GetGeneration())
+	obj.SetPhase(phase)
+}
+
+// cut shortens a message to the limit, at the end of a character.
+func cut(message string) string {
+	if len(message) <= messageLimit {
+		return message
+	}
+	const more = "…"
+	end := messageLimit - len(more)
+	for !utf8.RuneStart(message[end]) {
+		end--
+	}
+	return message[:end] + more
+}

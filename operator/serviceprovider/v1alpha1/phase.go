@@ -1,0 +1,82 @@
+package v1alpha1
+
+// Phase is how far a request is.
+//
+// +kubebuilder:validation:Enum=Pending;Granted;Denied
+type Phase string
+
+// The phases.
+const (
+	// PhasePending is a request that waits for something that comes by itself, or that a person has to bring.
+	PhasePending Phase = "Pending"
+	// PhaseGranted is a request that has what it asks for.
+	PhaseGranted Phase = "Granted"
+	// PhaseDenied is a request that is not granted as it is: it, or what the platform allows, has to change.
+	PhaseDenied Phase = "Denied"
+)
+
+// ConditionGranted is True when a request has what it asks for; its reason says why when it has not.
+const ConditionGranted = "Granted"
+
+// ConditionReady of a Cluster is True when it answers.
+const ConditionReady = "Ready"
+
+// KubeconfigKey is the entry of a Secret that holds a kubeconfig.
+const KubeconfigKey = "kubeconfig"
+
+const (
+	// AbandonAnnotation has, with the value "true" on an AccessRequest or on a Cluster, access ended without cleaning up in
+	// the cluster: for one that is gone for good. What is still there stays there.
+	AbandonAnnotation = "clusters.operatorkit.io/abandon"
+	// LocalServerAnnotation is, on a Cluster or on a Secret with a kubeconfig, the address of the API server for those who do
+	// not run on the platform's network, such as "https://127.0.0.1:6443". Only those who are configured for it look at it.
+	LocalServerAnnotation = "clusters.operatorkit.io/local-server"
+)
+
+// LocalObjectReference names an object in the same namespace.
+type LocalObjectReference struct {
+	// Name is the name of the object.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// Reasons of the condition Granted of an AccessRequest.
+const (
+	// ReasonGranted says that the request has what it asks for.
+	ReasonGranted = "Granted"
+	// ReasonExceedsPolicy says that more is asked for than the platform allows. The request is denied.
+	ReasonExceedsPolicy = "ExceedsPolicy"
+	// ReasonRequestMissing says that there is no ClusterRequest of that name.
+	ReasonRequestMissing = "ClusterRequestMissing"
+	// ReasonRequestPending says that the ClusterRequest has no cluster yet.
+	ReasonRequestPending = "ClusterRequestPending"
+	// ReasonRequestDenied says that the ClusterRequest is denied, and so is the AccessRequest.
+	ReasonRequestDenied = "ClusterRequestDenied"
+	// ReasonClusterMissing says that there is no Cluster of that name. In a deletion that is waited for, too: what is in the
+	// cluster can't be taken away. Bring the Cluster back, or let go by the AbandonAnnotation.
+	ReasonClusterMissing = "ClusterMissing"
+	// ReasonClusterDeleting says that the Cluster is being deleted. The request is denied.
+	ReasonClusterDeleting = "ClusterDeleting"
+	// ReasonClusterUnreachable says that the Cluster does not answer, or does not accept the platform's credentials.
+	ReasonClusterUnreachable = "ClusterUnreachable"
+	// ReasonAccountGone says that the service account was deleted by somebody else, and is made anew.
+	ReasonAccountGone = "ServiceAccountGone"
+	// ReasonRevoking says that the access is being taken away.
+	ReasonRevoking = "Revoking"
+	// ReasonFailed says that something went wrong, which is tried again.
+	ReasonFailed = "Failed"
+)
+
+// Reasons of the condition Granted of a ClusterRequest, beside ReasonGranted.
+const (
+	// ReasonNoCluster says that no Cluster of the namespace has the purpose and the labels.
+	ReasonNoCluster = "NoCluster"
+	// ReasonNoRoom says that all Clusters that fit have as many requests as they take.
+	ReasonNoRoom = "NoRoom"
+	// ReasonSelectorInvalid says that the selector can't be read. The request is denied.
+	ReasonSelectorInvalid = "SelectorInvalid"
+	// ReasonInUse says that the request is being deleted, and waits for the AccessRequests that refer to it.
+	ReasonInUse = "InUse"
+)

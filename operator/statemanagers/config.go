@@ -1,0 +1,122 @@
+package statemanagers
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator/servicesets"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/helm"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/manifest"
+	"github.com/operatorkit/operatorkit/resource/statemanager/target"
+)
+
+// maxProvider is how long the name of a provider may be, in bytes: it is part of a finalizer and of a label.
+const maxProvider = 40
+
+// Config configures the frameworks. There has to be one state manager at least.
+type Config struct {
+	// SystemNamespace is where the ServiceSets of the management cluster are: that of servicesets.Config. Default:
+	// servicesets.DefaultSystemNamespace.
+	SystemNamespace string
+	// Sources are shared with the operator of package servicesets. Default: its own, made by servicesets.NewSources.
+	Sources *servicesets.Sources
+	// Native is the state manager that the project brings: for Helm charts, kustomizations and manifests. Default: none.
+	Native *NativeConfig
+	// Managers are other state managers. Default: none.
+	Managers []Manager
+	// LeaveProviders does not create StateManagementProviders that are missing. Default: false, and each state manager has
+	// one, which asks for the label ProviderLabel with the provider's name.
+	LeaveProviders bool
+}
+
+// Manager is a state manager, and what makes it known.
+type Manager struct {
+	// Provider is the name of its StateManagementProvider. It must not change as long as there are ServiceSets of it.
+	// Required.
+	Provider string
+	// StateManager carries the ServiceSets out. Required.
+	StateManager statemanager.StateManager
+	// Watches are further sources whose changes concern ServiceSets, such as that of objects which the state manager makes.
+	// The map functions return keys of ServiceSets; those of other providers are passed over. Default: none.
+	Watches []framework.Watch
+}
+
+// NativeConfig configures the native state manager. The zero value is good for production.
+type NativeConfig struct {
+	// Provider is the name of its StateManagementProvider. Default: v1alpha1.DefaultStateManagementProvider ("native").
+	Provider string
+	// Fetch configures the cache of charts and archives, and its limits. Default: see fetch.Config.
+	Fetch fetch.Config
+	// Helm and Manifests configure those who put services onto clusters. Default: see helm.Config and manifest.Config.
+	Helm      helm.Config
+	Manifests manifest.Config
+	// Targets configures how clusters are reached.
+	Targets Targets
+}
+
+// Targets configures how clusters are reached. What is zero has the default of target.Config, which says more.
+type Targets struct {
+	// QPS and Burst limit the requests to one cluster.
+	QPS   float32
+	Burst int
+	// RequestTimeout is how long a request may take, and ConnectTimeout how long connecting may.
+	RequestTimeout, ConnectTimeout time.Duration
+	// IdleTimeout is how long a cluster without services is kept.
+	IdleTimeout time.Duration
+	// ProbeInterval is after how long without an answer a cluster is probed. MinRetry and MaxRetry limit the pauses between
+	// probes of one that does not answer.
+	ProbeInterval, MinRetry, MaxRetry time.Duration
+	// WrapTransport goes around the requests to a cluster, such as the Transport of an operator.Fence.
+	WrapTransport func(cluster target.Key, next http.RoundTripper) http.RoundTripper
+}
+
+// complete fills in the defaults. The error is one for which framework.IsInvalidConfig holds.
+func (c *Config) complete() error {
+	if c.SystemNamespace == "" {
+		c.SystemNamespace = servicesets.DefaultSystemNamespace
+	}
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if msgs := validation.IsDNS1123Label(c.SystemNamespace); len(msgs) > 0 {
+		fault("SystemNamespace %q is not the name of a namespace: %s", c.SystemNamespace, msgs[0])
+	}
+	var providers []string
+	if c.Native != nil {
+		native := *c.Native
+		if native.Provider == "" {
+			native.Provider = v1alpha1.DefaultStateManagementProvider
+		}
+		c.Native = &native
+		providers = append(providers, native.Provider)
+	}
+	for i, m := range c.Managers {
+		providers = append(providers, m.Provider)
+		if m.StateManager == nil {
+			fault("Managers[%d].StateManager must not be nil", i)
+		}
+	}
+	if len(providers) == 0 {
+		fault("Native or Managers must be set")
+	}
+	for i, p := range providers {
+		if msgs := validation.IsDNS1123Label(p); len(msgs) > 0 || len(p) > maxProvider {
+			fault("the provider's name %q has to be at most %d lower-case letters, digits and '-'", p, maxProvider)
+		}
+		if slices.Contains(providers[:i], p) {
+			fault("the provider's name %q is there twice", p)
+		}
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("%w: statemanagers.Config: %w", framework.ErrInvalidConfig, errors.Join(faults...))
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+// Package statemanagers is the operator that carries ServiceSets out: it gives them to state managers (see package
+// statemanager), which put services onto clusters, and writes what became of each service into the status. It
+// runs beside the operator of package servicesets, in one process or in another:
+//
+//	New: func(_ context.Context, d *operator.Dependencies) ([]*framework.Framework, error) {
+//		sets, err := servicesets.New(d, servicesets.Config{})
+//		if err != nil {
+//			return nil, err
+//		}
+//		managers, err := statemanagers.New(d, statemanagers.Config{Native: &statemanagers.NativeConfig{}})
+//		return append(sets, managers...), err
+//	},
+//
+// Beside the native state manager there are package resource/statemanager/sveltos, which leaves the work to Sveltos, and package machines
+// below this one, which puts services onto machines as MachineServices; Config.Managers takes these, and those of others.
+//
+// # Permissions
+//
+// On the management cluster, all for the namespaces that the operator looks at:
+//
+//	clusterdeployments, servicesets, servicetemplates, statemanagementproviders: get, list, watch
+//	configmaps, secrets: get, list, watch
+//	servicesets, servicesets/status, statemanagementproviders/status: patch
+//	statemanagementproviders: create, unless Config.LeaveProviders is set
+//	events: create, patch
+//
+// Of ConfigMaps and Secrets it watches the metadata only, and reads those that a service or a ClusterDeployment names. For sets
+// that go to the management cluster itself, it needs there what a kubeconfig needs elsewhere.
+//
+// The kubeconfig of a target cluster, for the native state manager:
+//
+//	namespaces: get, and create unless helmOptions.createNamespace is false
+//	secrets: get, list, watch, create, update, patch, delete; releases and inventories are Secrets
+//	all else that services consist of: get, list, watch, create, patch, delete
+//
+// To create roles it has to have their permissions too, or the verb escalate. Other state managers say themselves what they need.
+package statemanagers

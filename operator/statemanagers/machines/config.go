@@ -1,0 +1,135 @@
+package machines
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/giantswarm/micrologger"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
+)
+
+// DefaultName is the name of the state manager.
+const DefaultName = "machines"
+
+// FieldManager is the field manager of everything that is written, but for suspending, which has a field manager of its own.
+const FieldManager = "operatorkit-machines"
+
+// Config configures a Manager.
+type Config struct {
+	// Client reads and writes the management cluster, without a cache. Its scheme knows v1alpha1. Required.
+	Client client.WithWatch
+	// Logger is for the source. Required.
+	Logger micrologger.Logger
+	// Namespaces are those of the ServiceSets, that of the sets without a cluster among them. Default: all.
+	Namespaces []string
+	// Fetcher gets the archives of templates. Default: one with the defaults of fetch.Config.
+	Fetcher *fetch.Fetcher
+	// Name is the name of the state manager in logs and plans. Default: DefaultName.
+	Name string
+	// Clock tells the time. Default: the real one.
+	Clock clock.PassiveClock
+}
+
+// Manager is a state manager that makes MachineServices. It is safe for concurrent use for different sets.
+type Manager struct {
+	config   Config
+	services *informer.Kubernetes
+
+	mu       sync.Mutex
+	failures map[client.ObjectKey]map[client.ObjectKey]failure
+}
+
+// failure is why the last write for a service failed.
+type failure struct{ fingerprint, message string }
+
+var (
+	_ statemanager.StateManager = (*Manager)(nil)
+	_ statemanager.Suspender    = (*Manager)(nil)
+)
+
+// New returns a Manager, or an error for which framework.IsInvalidConfig holds if it is about the configuration. It sends no request.
+func New(config Config) (*Manager, error) {
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	services, err := informer.NewKubernetes(informer.KubernetesConfig{
+		Client: config.Client, Object: &v1alpha1.MachineService{}, Name: "machineservices of service sets", Namespaces: config.Namespaces,
+		Logger: config.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Manager{config: config, services: services, failures: map[client.ObjectKey]map[client.ObjectKey]failure{}}, nil
+}
+
+func (c *Config) complete() error {
+	var faults []error
+	if c.Client == nil {
+		faults = append(faults, errors.New("the field Client must not be nil"))
+	} else if !c.Client.Scheme().Recognizes(v1alpha1.GroupVersion.WithKind(v1alpha1.MachineServiceKind)) {
+		faults = append(faults, errors.New(
+			"the scheme of Client does not know MachineServices: call v1alpha1.AddToScheme of package operator/machines/v1alpha1"))
+	}
+	if c.Logger == nil {
+		faults = append(faults, errors.New("the field Logger must not be nil"))
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("%w: machines.Config: %w", framework.ErrInvalidConfig, errors.Join(faults...))
+	}
+	if c.Name == "" {
+		c.Name = DefaultName
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.Fetcher != nil {
+		return nil
+	}
+	var err error
+	if c.Fetcher, err = fetch.New(fetch.Config{}); err != nil {
+		return fmt.Errorf("%w: machines.Config: Fetcher: %w", framework.ErrInvalidConfig, err)
+	}
+	return nil
+}
+
+// Name implements statemanager.Planner.
+func (m *Manager) Name() string { return m.config.Name }
+
+// Release implements statemanager.StateManager.
+func (m *Manager) Release(set client.ObjectKey) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.failures, set)
+}
+
+// note remembers what became of the last write for a service. To lose it costs another try.
+func (m *Manager) note(set, service client.ObjectKey, fingerprint string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil {
+		delete(m.failures[set], service)
+		return
+	}
+	if m.failures[set] == nil {
+		m.failures[set] = map[client.ObjectKey]failure{}
+	}
+	m.failures[set][service] = failure{fingerprint, statemanager.FirstLine(err.Error())}
+}
+
+// failed returns why the last write of a service with a fingerprint failed, or nothing.
+func (m *Manager) failed(set, service client.ObjectKey, fingerprint string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if f := m.failures[set][service]; f.fingerprint == fingerprint {
+		return f.message
+	}
+	return ""
+}

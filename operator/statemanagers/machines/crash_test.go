@@ -1,0 +1,201 @@
+package machines_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/giantswarm/micrologger"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/operator"
+	operatormachines "github.com/operatorkit/operatorkit/operator/machines"
+	machinesv1alpha1 "github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/statemanagers"
+	"github.com/operatorkit/operatorkit/operator/statemanagers/machines"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
+)
+
+// TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt tells the life of a set, from its first service to its end, while the
+// operator of state managers crashes at each of its writes. The operator of MachineServices is real, and has no containers to run.
+func TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt(t *testing.T) {
+	w := newWorld(t)
+	provider := &v1alpha1.StateManagementProvider{ObjectMeta: metav1.ObjectMeta{Name: "machines"}}
+	provider.Spec.Selector.MatchLabels = map[string]string{statemanagers.ProviderLabel: "machines"}
+	if err := w.user.Create(t.Context(), provider); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.user.Delete(context.Background(), provider) })
+	w.runMachines(t)
+	cache := t.TempDir()
+	operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+		Name: "a life of a set on machines", Scheme: w.scheme, Config: w.kube.RESTConfig(), Parallel: 4, Timeout: 2 * time.Minute,
+		Start: func(ctx context.Context, config *rest.Config, namespace string) error {
+			return w.operate(ctx, config, namespace, cache)
+		},
+		Normalize: normalize, Objects: []client.Object{&v1alpha1.ServiceSet{}, &machinesv1alpha1.MachineService{}},
+		Phases: []operatortest.Phase{
+			{Name: "install", Do: begin, Until: runs("db db", "web web-1")},
+			{Name: "upgrade", Do: patchSet(`[{"op": "replace", "path": "/spec/services/1/template", "value": "web-2"}]`), Until: runs("db db", "web web-2")},
+			{Name: "delete the set", Do: operatortest.Delete(&v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}), Until: gone},
+		},
+	})
+}
+
+// runMachines runs the operator of MachineServices for all namespaces, until the test ends.
+func (w *world) runMachines(t *testing.T) {
+	t.Helper()
+	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps, err := operator.NewDependencies(operator.DependenciesConfig{Name: "machines", RESTConfig: w.kube.RESTConfig(), Scheme: w.scheme, Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	frameworks, err := operatormachines.New(deps, operatormachines.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := operator.New(operator.Config{Name: deps.Name, Logger: logger, RESTConfig: deps.RESTConfig, Frameworks: frameworks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- o.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		deps.Close()
+	})
+}
+
+// operate runs the operator of state managers, with machines only.
+func (w *world) operate(ctx context.Context, config *rest.Config, namespace, cache string) error {
+	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
+	if err != nil {
+		return err
+	}
+	deps, err := operator.NewDependencies(operator.DependenciesConfig{
+		Name: "platform", RESTConfig: config, Scheme: w.scheme, Logger: logger, Namespaces: []string{namespace},
+	})
+	if err != nil {
+		return err
+	}
+	defer deps.Close()
+	fetcher, err := fetch.New(fetch.Config{Folder: cache})
+	if err != nil {
+		return err
+	}
+	manager, err := machines.New(machines.Config{Client: deps.Client, Namespaces: deps.Namespaces, Logger: logger, Fetcher: fetcher})
+	if err != nil {
+		return err
+	}
+	frameworks, err := statemanagers.New(deps, statemanagers.Config{
+		SystemNamespace: namespace, LeaveProviders: true,
+		Managers: []statemanagers.Manager{{Provider: "machines", StateManager: manager, Watches: manager.Watches()}},
+	})
+	if err != nil {
+		return err
+	}
+	// The provider is shared by all runs: its status is none of one run's business.
+	o, err := operator.New(operator.Config{Name: deps.Name, Logger: logger, RESTConfig: config, Frameworks: frameworks[1:]})
+	if err != nil {
+		return err
+	}
+	return o.Run(ctx)
+}
+
+// begin creates a cluster with a set of two services that have no containers.
+func begin(ctx context.Context, user client.Client, namespace string) error {
+	set := &v1alpha1.ServiceSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "prod", Labels: map[string]string{statemanagers.ProviderLabel: "machines"}},
+		Spec: v1alpha1.ServiceSetSpec{
+			Cluster: "prod", Provider: v1alpha1.StateManagementProviderConfig{Name: "machines"},
+			Services: []v1alpha1.ServiceWithValues{
+				{Namespace: "apps", Name: "db", Template: "db", Values: "replicas: 0"},
+				{Namespace: "apps", Name: "web", Template: "web-1", Values: "replicas: 0", DependsOn: []v1alpha1.ServiceDependsOn{{Namespace: "apps", Name: "db"}}},
+			},
+		},
+	}
+	objects := []client.Object{&v1alpha1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}}
+	for _, name := range []string{"db", "web-1", "web-2"} {
+		objects = append(objects, files(name, manifest(name)), template(name))
+	}
+	for _, o := range append(objects, set) {
+		o.SetNamespace(namespace)
+		if err := user.Create(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func patchSet(document string) operatortest.Step {
+	return func(ctx context.Context, user client.Client, namespace string) error {
+		set := &v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "prod"}}
+		return user.Patch(ctx, set, client.RawPatch(types.JSONPatchType, []byte(document)))
+	}
+}
+
+// runs is a condition: the set is ready, its status is about what it lists now, and these services are Deployed, as "name template".
+func runs(want ...string) operatortest.Step {
+	return func(ctx context.Context, user client.Client, namespace string) error {
+		set := &v1alpha1.ServiceSet{}
+		if err := user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "prod"}, set); err != nil {
+			return err
+		}
+		var got []string
+		for _, s := range set.Status.Services {
+			if s.State == v1alpha1.ServiceStateDeployed {
+				got = append(got, s.Name+" "+s.Template)
+			}
+		}
+		if strings.Join(got, ", ") != strings.Join(want, ", ") || set.Status.ObservedGeneration != set.Generation ||
+			!meta.IsStatusConditionTrue(set.Status.Conditions, v1alpha1.ConditionReady) {
+			return fmt.Errorf("the status of generation %d of %d is %+v", set.Status.ObservedGeneration, set.Generation, set.Status)
+		}
+		return nil
+	}
+}
+
+// gone is a condition: neither the set nor a MachineService is there.
+func gone(ctx context.Context, user client.Client, namespace string) error {
+	for name, o := range map[string]client.Object{
+		"prod": &v1alpha1.ServiceSet{}, "db": &machinesv1alpha1.MachineService{}, "web": &machinesv1alpha1.MachineService{},
+	} {
+		if err := user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o); !apierrors.IsNotFound(err) {
+			return errors.Join(fmt.Errorf("%T %s is still there", o, name), err)
+		}
+	}
+	return nil
+}
+
+// made are texts that are made from the UID of a set.
+var made = regexp.MustCompile(`\b[0-9a-f]{32,48}\b`)
+
+// normalize hides what is made from the UID of a set or from the name of a namespace.
+func normalize(u *unstructured.Unstructured) {
+	text, err := json.Marshal(u.Object)
+	if err != nil {
+		return
+	}
+	_ = json.Unmarshal([]byte(made.ReplaceAllString(strings.ReplaceAll(string(text), u.GetNamespace(), "NAMESPACE"), "HASH")), &u.Object)
+}

@@ -1,0 +1,203 @@
+package statemanagers
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/informer/pollinformer"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+)
+
+// ProvidersName is the name of the framework that minds the StateManagementProviders. Its objects are the state managers of
+// the configuration, which are there also while their StateManagementProvider is not.
+const ProvidersName = "statemanagers"
+
+// ProviderLabel is the label, with the name of the provider as its value, by which a StateManagementProvider selects that this
+// operator has created.
+const ProviderLabel = "services.operatorkit.io/provider"
+
+// providers is the logic of the framework for the StateManagementProviders.
+type providers struct {
+	*sources
+	d     *operator.Dependencies
+	leave bool
+}
+
+// newProviders makes the framework for the providers with these names.
+func newProviders(d *operator.Dependencies, s *sources, names []string, leave bool) (*framework.Framework, error) {
+	source, err := pollinformer.New(pollinformer.Config[string]{
+		Name: ProvidersName, Logger: d.Logger,
+		List: func(context.Context) (map[informer.Key]string, error) {
+			all := make(map[informer.Key]string, len(names))
+			for _, name := range names {
+				all[informer.Key{Name: name}] = name
+			}
+			return all, nil
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := &providers{sources: s, d: d, leave: leave}
+	provider, err := framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[string, *v1alpha1.StateManagementProvider]{Logger: d.Logger, Ops: p})
+	if err != nil {
+		return nil, err
+	}
+	status, err := statuses.New(statuses.Config[*v1alpha1.StateManagementProvider, v1alpha1.StateManagementProviderStatus]{
+		Access: providerAccess, Client: d.Client, Reader: s.reader, Logger: d.Logger, Compute: p.status, Tell: p.tell,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.NewFramework(framework.Config{
+		Name: ProvidersName, Source: source, Resources: []framework.Resource{provider, &providerStatus{s, status}},
+		Watches: []framework.Watch{{Source: s.providers, Map: func(_ context.Context, obj any) []informer.Key {
+			key := client.ObjectKeyFromObject(obj.(client.Object))
+			if _, ours, _ := source.Get(key); !ours {
+				return nil
+			}
+			return []informer.Key{key}
+		}}},
+	})
+}
+
+// Name implements framework.TypedCRUDResourceOps.
+func (p *providers) Name() string { return "provider" }
+
+// GetCurrentState implements framework.TypedCRUDResourceOps.
+func (p *providers) GetCurrentState(ctx context.Context, name string) (*v1alpha1.StateManagementProvider, error) {
+	return p.provider(ctx, name)
+}
+
+// GetDesiredState implements framework.TypedCRUDResourceOps.
+func (p *providers) GetDesiredState(_ context.Context, name string) (*v1alpha1.StateManagementProvider, error) {
+	return &v1alpha1.StateManagementProvider{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.StateManagementProviderKind},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.StateManagementProviderSpec{Selector: metav1.LabelSelector{MatchLabels: map[string]string{ProviderLabel: name}}},
+	}, nil
+}
+
+// NewUpdatePatch implements framework.TypedCRUDResourceOps. A provider that exists belongs to people.
+func (p *providers) NewUpdatePatch(_ context.Context, _ string, current, desired *v1alpha1.StateManagementProvider) (*framework.TypedPatch[*v1alpha1.StateManagementProvider], error) {
+	if current != nil || p.leave {
+		return nil, nil
+	}
+	patch := framework.NewTypedPatch[*v1alpha1.StateManagementProvider]()
+	patch.SetCreateChange(desired)
+	return patch, nil
+}
+
+// NewDeletePatch implements framework.TypedCRUDResourceOps. A provider stays when the operator does not know it any more.
+func (p *providers) NewDeletePatch(context.Context, string, *v1alpha1.StateManagementProvider, *v1alpha1.StateManagementProvider) (*framework.TypedPatch[*v1alpha1.StateManagementProvider], error) {
+	return nil, nil
+}
+
+// ApplyCreateChange implements framework.TypedCRUDResourceOps.
+func (p *providers) ApplyCreateChange(ctx context.Context, _ string, provider *v1alpha1.StateManagementProvider) error {
+	err := (&statuses.Echoing{Client: p.d.Client, Reader: p.reader}).Create(ctx, provider.DeepCopy())
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// ApplyUpdateChange implements framework.TypedCRUDResourceOps. There is none.
+func (p *providers) ApplyUpdateChange(context.Context, string, *v1alpha1.StateManagementProvider) error {
+	return nil
+}
+
+// ApplyDeleteChange implements framework.TypedCRUDResourceOps. There is none.
+func (p *providers) ApplyDeleteChange(context.Context, string, *v1alpha1.StateManagementProvider) error {
+	return nil
+}
+
+var providerAccess = statuses.Access[*v1alpha1.StateManagementProvider, v1alpha1.StateManagementProviderStatus]{
+	APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.StateManagementProviderKind,
+	Status:     func(p *v1alpha1.StateManagementProvider) *v1alpha1.StateManagementProviderStatus { return &p.Status },
+	Conditions: func(s *v1alpha1.StateManagementProviderStatus) *[]metav1.Condition { return &s.Conditions },
+	Describe: func(s *v1alpha1.StateManagementProviderStatus) map[string]string {
+		fields := map[string]string{}
+		statuses.DescribeGeneration(fields, s.ObservedGeneration)
+		statuses.DescribeConditions(fields, "status", s.Conditions)
+		return fields
+	},
+}
+
+// status returns the status of a provider: whether its state manager can work.
+func (p *providers) status(ctx context.Context, provider *v1alpha1.StateManagementProvider) (*v1alpha1.StateManagementProviderStatus, error) {
+	is, err := p.standing(ctx, provider.Name)
+	if err != nil {
+		return nil, err
+	}
+	status := provider.Status.DeepCopy()
+	status.ObservedGeneration = provider.Generation
+	ready := metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: ReasonRunning, ObservedGeneration: provider.Generation,
+		Message: fmt.Sprintf("operator %s carries the service sets out", p.d.Name),
+	}
+	if is.hold != nil {
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, is.hold.reason, statuses.Clip(is.hold.message, statuses.MaxMessage)
+	}
+	status.Conditions = statuses.SetConditions(status.Conditions, []metav1.Condition{ready})
+	return status, nil
+}
+
+// tell writes an event when a state manager begins or stops to work.
+func (p *providers) tell(_ context.Context, provider *v1alpha1.StateManagementProvider, before, after *v1alpha1.StateManagementProviderStatus) {
+	old, now := statuses.Find(before.Conditions, v1alpha1.ConditionReady), statuses.Find(after.Conditions, v1alpha1.ConditionReady)
+	if old.Status == now.Status && old.Reason == now.Reason {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if now.Status != metav1.ConditionTrue {
+		kind = corev1.EventTypeWarning
+	}
+	p.d.Recorder.Event(provider, kind, now.Reason, statuses.Clip(now.Message, statuses.MaxEventMessage))
+}
+
+// providerStatus writes the status of a provider that exists. It gives the object to the resource that does.
+type providerStatus struct {
+	*sources
+	framework.Resource
+}
+
+var _ framework.Planner = (*providerStatus)(nil)
+
+// EnsureCreated implements framework.Resource.
+func (s *providerStatus) EnsureCreated(ctx context.Context, obj any) error {
+	provider, err := s.provider(ctx, obj.(string))
+	if err != nil || provider == nil {
+		return err
+	}
+	return s.Resource.EnsureCreated(ctx, provider.DeepCopy())
+}
+
+// EnsureDeleted implements framework.Resource.
+func (s *providerStatus) EnsureDeleted(context.Context, any) error { return nil }
+
+// Plan implements framework.Planner.
+func (s *providerStatus) Plan(ctx context.Context, event plan.Event, obj any) ([]plan.Change, error) {
+	provider, err := s.provider(ctx, obj.(string))
+	if err != nil || provider == nil || event != plan.UpdateEvent {
+		return nil, err
+	}
+	p, err := framework.PlanUpdate(ctx, provider.DeepCopy(), []framework.Resource{s.Resource})
+	if err != nil {
+		return nil, err
+	}
+	if p.Outcome == plan.Failed {
+		return nil, fmt.Errorf("plan the status of StateManagementProvider %s: %s", provider.Name, p.Reason)
+	}
+	return p.Resources[0].Changes, nil
+}

@@ -1,0 +1,149 @@
+package statemanagers
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager"
+	"github.com/operatorkit/operatorkit/resource/statemanagerresource"
+)
+
+// managed is the logic of the framework for the ServiceSets of one provider.
+type managed struct {
+	Manager
+	*sources
+	d       *operator.Dependencies
+	planned statuses.Planned
+	memo    statuses.Memo[*setState]
+	metrics *metrics
+}
+
+// setState is all about a ServiceSet, at one moment.
+type setState struct {
+	set *statemanager.Set
+	// work is what has to be done, nil while nothing is known.
+	work *statemanager.Work
+	// hold is why nothing is done, if that is so.
+	hold *hold
+}
+
+// name is the name of the framework. It is a part of the finalizer.
+func (m *managed) name() string { return "statemanager-" + m.Provider }
+
+func (m *managed) finalizer() string { return "operatorkit.io/" + m.name() }
+
+// compute works out what has to be done for a set.
+func (m *managed) compute(ctx context.Context, set *v1alpha1.ServiceSet) (*setState, error) {
+	is, err := m.standing(ctx, m.Provider)
+	if err != nil {
+		return nil, err
+	}
+	state := &setState{hold: is.holdOf(set)}
+	suspender, suspends := m.StateManager.(statemanager.Suspender)
+	if state.hold != nil && (!suspends || state.hold.reason != ReasonSuspended) {
+		return state, nil
+	}
+	if state.set, err = m.about(ctx, set); err != nil {
+		return nil, err
+	}
+	if state.hold != nil {
+		state.work, err = suspender.Suspend(ctx, state.set)
+	} else {
+		state.work, err = m.StateManager.Compute(ctx, state.set)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if state.work == nil {
+		return nil, fmt.Errorf("state manager %s returned no work for ServiceSet %s", m.StateManager.Name(), client.ObjectKeyFromObject(set))
+	}
+	return state, nil
+}
+
+// about gathers what a set is about.
+func (m *managed) about(ctx context.Context, set *v1alpha1.ServiceSet) (*statemanager.Set, error) {
+	about := &statemanager.Set{ServiceSet: set}
+	var err error
+	if about.Config, err = statemanager.ConfigOf(set); err != nil {
+		return nil, err
+	}
+	if about.Cluster, err = m.cluster(ctx, set); err != nil {
+		return nil, err
+	}
+	if about.Others, err = m.others(ctx, set); err != nil {
+		return nil, err
+	}
+	if about.Templates, err = m.templatesOf(ctx, set); err != nil {
+		return nil, err
+	}
+	return about, nil
+}
+
+// work returns what the resource of services has to do.
+func (m *managed) work(ctx context.Context, set *v1alpha1.ServiceSet) (*statemanager.Set, *statemanager.Work, error) {
+	state, err := m.memo.Get(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if state.hold != nil && state.work != nil {
+		held := *state.work
+		held.Left = true
+		return state.set, &held, nil
+	}
+	return state.set, state.work, nil
+}
+
+// newManaged makes the framework. notices are sources beside those that all providers have.
+func newManaged(d *operator.Dependencies, s *sources, all *metrics, manager Manager) (*framework.Framework, error) {
+	m := &managed{Manager: manager, sources: s, d: d, planned: statuses.Planned{All: d.PlanOnly}, metrics: all}
+	status, err := statuses.New(statuses.Config[*v1alpha1.ServiceSet, v1alpha1.ServiceSetStatus]{
+		Access: setAccess, Client: d.Client, Reader: s.reader, Logger: d.Logger, Compute: m.status, Tell: m.tell,
+	})
+	if err != nil {
+		return nil, err
+	}
+	services, err := statemanagerresource.New(statemanagerresource.Config[*v1alpha1.ServiceSet]{
+		Manager: &measured{manager.StateManager, manager.Provider, all}, Logger: d.Logger, Compute: m.work,
+	})
+	if err != nil {
+		return nil, err
+	}
+	check, err := statemanagerresource.NewCheck(statemanagerresource.CheckConfig[*v1alpha1.ServiceSet]{Compute: m.work})
+	if err != nil {
+		return nil, err
+	}
+	router, err := m.router(status, services, check)
+	if err != nil {
+		return nil, err
+	}
+	s.sets.Subscribe(func(e informer.Event) {
+		if e.Type == informer.Deleted && providerOf(e.Object.(*v1alpha1.ServiceSet)) == m.Provider {
+			m.StateManager.Release(e.Key)
+		}
+	})
+	return d.NewFramework(framework.Config{
+		Name: m.name(), Finalizer: m.finalizer(), Source: s.changed.sets, ResourceRouter: router, Graphs: m.graphs,
+		PlanReporter: statuses.NewPlanReporter(d.Client, s.reader, setAccess), Watches: m.watches(),
+	})
+}
+
+func (m *managed) router(resources ...framework.Resource) (*framework.ResourceRouter, error) {
+	set, err := framework.NewResourceSet(framework.ResourceSetConfig{
+		Handles: m.handles, Logger: m.d.Logger, Resources: resources,
+		InitCtx: func(ctx context.Context, obj any) (context.Context, error) {
+			set := obj.(*v1alpha1.ServiceSet).DeepCopy()
+			return m.memo.With(ctx, func(ctx context.Context) (*setState, error) { return m.compute(ctx, set) }), nil
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return framework.NewResourceRouter(framework.ResourceRouterConfig{Logger: m.d.Logger, ResourceSets: []*framework.ResourceSet{set}})
+}

@@ -1,0 +1,174 @@
+package statemanagers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
+	"github.com/operatorkit/operatorkit/resource/serviceset"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native"
+	"github.com/operatorkit/operatorkit/resource/statemanager/target"
+)
+
+var setAccess = statuses.Access[*v1alpha1.ServiceSet, v1alpha1.ServiceSetStatus]{
+	APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ServiceSetKind,
+	Status:     func(set *v1alpha1.ServiceSet) *v1alpha1.ServiceSetStatus { return &set.Status },
+	Conditions: func(s *v1alpha1.ServiceSetStatus) *[]metav1.Condition { return &s.Conditions },
+	Describe:   describeSet,
+}
+
+// status returns the status of a set. The times of conditions are those of the status that there is, and conditions of others
+// stay. A set that nothing is left of gets no other status: it is about to go.
+func (m *managed) status(ctx context.Context, set *v1alpha1.ServiceSet) (*v1alpha1.ServiceSetStatus, error) {
+	state, err := m.memo.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if set.DeletionTimestamp != nil && state.hold == nil && !state.work.Left {
+		return nil, nil
+	}
+	status := set.Status.DeepCopy()
+	status.Conditions = m.planned.Keep(set, status.Conditions)
+	if state.work != nil {
+		status.Services = state.work.Services
+		status.Conditions = statuses.SetConditions(status.Conditions, state.work.Conditions)
+	}
+	if state.hold != nil {
+		status.Conditions = statuses.SetConditions(status.Conditions, []metav1.Condition{{
+			Type: ConditionSuspended, Status: metav1.ConditionTrue, Reason: state.hold.reason,
+			Message: statuses.Clip(state.hold.message, statuses.MaxMessage), ObservedGeneration: set.Generation,
+		}})
+		return status, nil
+	}
+	meta.RemoveStatusCondition(&status.Conditions, ConditionSuspended)
+	status.ObservedGeneration = set.Generation
+	v := verdictOf(set, state)
+	status.Conditions = statuses.SetConditions(status.Conditions, v.Conditions(set.Generation))
+	return status, nil
+}
+
+// verdictOf says how the services of a set are, all together.
+func verdictOf(set *v1alpha1.ServiceSet, state *setState) *statuses.Verdict {
+	v := &statuses.Verdict{ReadyWhy: v1alpha1.ReasonDeployed}
+	reachable := meta.FindStatusCondition(state.work.Conditions, target.ConditionReachable)
+	if reachable != nil && reachable.Status == metav1.ConditionFalse {
+		v.Block(reachable.Reason, "the cluster can't be reached: "+reachable.Message)
+	}
+	deployed := 0
+	desired := desiredOf(set)
+	for i := range state.work.Services {
+		s := &state.work.Services[i]
+		entry := desired[serviceset.ServiceKey(s.Namespace, s.Name)]
+		delete(desired, serviceset.ServiceKey(s.Namespace, s.Name))
+		judge(v, s, entry)
+		if entry != nil && isDeployed(s, entry) {
+			deployed++
+		}
+	}
+	for _, key := range keysOf(desired) {
+		v.Waiting = append(v.Waiting, key.String()+" is not begun")
+	}
+	if set.DeletionTimestamp != nil {
+		v.Progress(v1alpha1.ReasonDeleting, "waits until its services are gone")
+		v.Waiting = append(v.Waiting, state.work.Notes...)
+		return v
+	}
+	v.Ready = deployed == len(set.Spec.Services) && !v.Blocked
+	switch n := len(set.Spec.Services); n {
+	case 0:
+		v.AllWell = "no services are desired"
+	case 1:
+		v.AllWell = "the service is deployed"
+	default:
+		v.AllWell = fmt.Sprintf("all %d services are deployed", n)
+	}
+	return v
+}
+
+// desiredOf returns the services that a set lists, by key; none while it is being deleted.
+func desiredOf(set *v1alpha1.ServiceSet) map[client.ObjectKey]*v1alpha1.ServiceWithValues {
+	entries := make(map[client.ObjectKey]*v1alpha1.ServiceWithValues, len(set.Spec.Services))
+	if set.DeletionTimestamp != nil {
+		return entries
+	}
+	for i := range set.Spec.Services {
+		entries[serviceset.ServiceKey(set.Spec.Services[i].Namespace, set.Spec.Services[i].Name)] = &set.Spec.Services[i]
+	}
+	return entries
+}
+
+// isDeployed tells whether a service is as the set lists it.
+func isDeployed(s *v1alpha1.ServiceState, entry *v1alpha1.ServiceWithValues) bool {
+	if entry.HelmAction == v1alpha1.HelmActionUninstall {
+		return s.State == v1alpha1.ServiceStateDeleted
+	}
+	return s.State == v1alpha1.ServiceStateDeployed && (s.Template == "" || s.Template == entry.Template)
+}
+
+// judge adds what a service says. entry is nil for one that is to go.
+func judge(v *statuses.Verdict, s *v1alpha1.ServiceState, entry *v1alpha1.ServiceWithValues) {
+	name := serviceset.ServiceKey(s.Namespace, s.Name).String()
+	waiting := meta.FindStatusCondition(s.Conditions, native.ConditionWaiting)
+	planned := meta.FindStatusCondition(s.Conditions, native.ConditionPlanned)
+	healthy := meta.FindStatusCondition(s.Conditions, native.ConditionHealthy)
+	switch {
+	case s.State == v1alpha1.ServiceStateFailed:
+		v.Block(v1alpha1.ReasonFailed, fmt.Sprintf("%s failed: %s", name, orUnknown(s.FailureMessage)))
+	case entry != nil && isDeployed(s, entry), entry == nil && s.State == v1alpha1.ServiceStateDeleted:
+	case waiting != nil && waiting.Status == metav1.ConditionTrue:
+		v.Waiting = append(v.Waiting, name+" "+waiting.Message)
+	case planned != nil && planned.Status == metav1.ConditionTrue:
+		v.Waiting = append(v.Waiting, name+" is only planned for, because syncMode is DryRun")
+	case entry == nil:
+		v.Progress(v1alpha1.ReasonRemoving, name+" is being taken away"+detail(healthy))
+	default:
+		v.Progress(v1alpha1.ReasonInFlight, fmt.Sprintf("%s is %s%s", name, s.State, detail(healthy)))
+	}
+}
+
+// detail is what the health of a service adds.
+func detail(healthy *metav1.Condition) string {
+	if healthy == nil || healthy.Status == metav1.ConditionTrue || healthy.Message == "" {
+		return ""
+	}
+	return ": " + healthy.Message
+}
+
+func orUnknown(message string) string {
+	if message == "" {
+		return "the state manager does not say why"
+	}
+	return message
+}
+
+// keysOf returns the keys of services, in order.
+func keysOf[T any](services map[client.ObjectKey]T) []client.ObjectKey {
+	return slices.SortedFunc(maps.Keys(services), func(a, b client.ObjectKey) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// describeSet says what the status of a set tells.
+func describeSet(s *v1alpha1.ServiceSetStatus) map[string]string {
+	fields := map[string]string{}
+	statuses.DescribeGeneration(fields, s.ObservedGeneration)
+	statuses.DescribeConditions(fields, "status", s.Conditions)
+	for i := range s.Services {
+		state := &s.Services[i]
+		path := fmt.Sprintf("status.services[%s]", serviceset.ServiceKey(state.Namespace, state.Name))
+		words := strings.Fields(fmt.Sprintf("%s %s %s %s", state.State, state.Template, state.Version, state.FailureMessage))
+		fields[path] = strings.Join(words, " ")
+		if last := state.LastDeployed; last != nil {
+			words := strings.Fields(fmt.Sprintf("%s %s %s", last.Template, last.Version, last.Fingerprint))
+			fields[path+".lastDeployed"] = strings.Join(words, " ")
+		}
+		statuses.DescribeConditions(fields, path, state.Conditions)
+	}
+	return fields
+}

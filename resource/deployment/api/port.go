@@ -1,0 +1,123 @@
+package api
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+)
+
+// PortMode says how a port is reached from outside.
+type PortMode string
+
+const (
+	// PortModeIngress is through a proxy that knows the host name. Protocols: http, https.
+	PortModeIngress PortMode = "ingress"
+	// PortModeHost is at a port of the machine. Protocols: tcp, udp, sctp.
+	PortModeHost PortMode = "host"
+)
+
+// Protocol is what is spoken at a port.
+type Protocol string
+
+// The protocols.
+const (
+	ProtocolHTTP  Protocol = "http"
+	ProtocolHTTPS Protocol = "https"
+	ProtocolTCP   Protocol = "tcp"
+	ProtocolUDP   Protocol = "udp"
+	ProtocolSCTP  Protocol = "sctp"
+)
+
+// PortSpec is a port of a service that is reached from outside.
+type PortSpec struct {
+	// Mode is ingress or host. Default: ingress.
+	// +kubebuilder:validation:Enum=ingress;host
+	// +optional
+	Mode PortMode `json:"mode,omitempty"`
+	// Hostname is the name under which a proxy serves it, in mode ingress. Default: the service's name in the cluster's domain.
+	// +optional
+	Hostname string `json:"hostname,omitempty"`
+	// HostIP is the address of the machine, in mode host. Default: all addresses, as with 0.0.0.0 and ::.
+	// +optional
+	HostIP string `json:"hostIP,omitempty"`
+	// PublishedPort is the port of the machine or of the proxy. Default: in mode host one that the engine picks, else that of
+	// the protocol.
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	PublishedPort uint16 `json:"publishedPort,omitempty"`
+	// ContainerPort is the port in the container.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	ContainerPort uint16 `json:"containerPort"`
+	// Protocol is http or https in mode ingress, tcp, udp or sctp in mode host. Default: https or tcp.
+	// +kubebuilder:validation:Enum=http;https;tcp;udp;sctp
+	// +optional
+	Protocol Protocol `json:"protocol,omitempty"`
+}
+
+func (p *PortSpec) setDefaults() {
+	if p.Mode == "" {
+		p.Mode = PortModeIngress
+	}
+	if p.Protocol == "" {
+		p.Protocol = p.defaultProtocol()
+	}
+}
+
+func (p *PortSpec) defaultProtocol() Protocol {
+	if p.Mode == PortModeHost {
+		return ProtocolTCP
+	}
+	return ProtocolHTTPS
+}
+
+// HoldsHostPort tells whether a container with the port holds a fixed port of its machine.
+func (p PortSpec) HoldsHostPort() bool {
+	return p.Mode == PortModeHost && p.PublishedPort != 0
+}
+
+// ConflictsWith tells whether two containers with these ports can't run on one machine. An address that is not given, 0.0.0.0 and
+// :: are all addresses, of both families.
+func (p PortSpec) ConflictsWith(other PortSpec) bool {
+	p.setDefaults()
+	other.setDefaults()
+	if !p.HoldsHostPort() || !other.HoldsHostPort() || p.PublishedPort != other.PublishedPort || p.Protocol != other.Protocol {
+		return false
+	}
+	a, b := p.address(), other.address()
+	return a.IsUnspecified() || b.IsUnspecified() || a == b
+}
+
+// address is 0.0.0.0 for what is not an address too, which Validate refuses: what is not understood may be everything.
+func (p PortSpec) address() netip.Addr {
+	a, err := netip.ParseAddr(p.HostIP)
+	if err != nil {
+		return netip.IPv4Unspecified()
+	}
+	return a.Unmap()
+}
+
+// String returns the port as 127.0.0.1:80:8080/tcp or www.example.com:8080/https.
+func (p PortSpec) String() string {
+	p.setDefaults()
+	s := fmt.Sprintf("%d/%s", p.ContainerPort, p.Protocol)
+	if p.PublishedPort != 0 {
+		s = strconv.Itoa(int(p.PublishedPort)) + ":" + s
+	}
+	switch {
+	case p.Mode == PortModeIngress && p.Hostname != "":
+		return p.Hostname + ":" + s
+	case p.Mode == PortModeHost && p.HostIP != "":
+		if a := p.address(); a.Is6() {
+			return "[" + a.String() + "]:" + s
+		}
+		return p.HostIP + ":" + s
+	}
+	return s
+}
+
+// PortsConflict tells whether some port of one list conflicts with some of the other.
+func PortsConflict(a, b []PortSpec) bool {
+	return slices.ContainsFunc(a, func(p PortSpec) bool { return slices.ContainsFunc(b, p.ConflictsWith) })
+}

@@ -1,0 +1,162 @@
+package api
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// ServiceMode says how many containers a service has.
+type ServiceMode string
+
+const (
+	// ServiceModeReplicated is a given number of containers, spread over the machines.
+	ServiceModeReplicated ServiceMode = "replicated"
+	// ServiceModeGlobal is one container on each machine that the placement allows.
+	ServiceModeGlobal ServiceMode = "global"
+)
+
+// ServiceSpec says what a service should be: containers of one kind on some machines.
+type ServiceSpec struct {
+	// Name identifies the service in the cluster. It is a DNS label: up to 63 lower-case letters, digits and hyphens. Default: a
+	// name made of the image's.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Mode is replicated or global. Default: replicated.
+	// +kubebuilder:validation:Enum=replicated;global
+	// +optional
+	Mode ServiceMode `json:"mode,omitempty"`
+	// Replicas is the number of containers of a replicated service; 0 is none. Default: 1.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Container says what each container is.
+	Container ContainerSpec `json:"container"`
+	// Ports are the ports at which the service is reached from outside.
+	// +optional
+	Ports []PortSpec `json:"ports,omitempty"`
+	// Volumes are what containers can mount.
+	// +optional
+	Volumes []VolumeSpec `json:"volumes,omitempty"`
+	// Configs are texts that containers can mount as files.
+	// +optional
+	Configs []ConfigSpec `json:"configs,omitempty"`
+	// Placement limits the machines.
+	// +optional
+	Placement Placement `json:"placement,omitzero"`
+	// PreDeploy is run once before containers are run or replaced. Default: nothing is.
+	// +optional
+	PreDeploy *PreDeployHook `json:"preDeploy,omitempty"`
+	// Update says how containers of an earlier specification are replaced.
+	// +optional
+	Update UpdateConfig `json:"update,omitzero"`
+}
+
+// Placement limits the machines on which containers of a service may be.
+type Placement struct {
+	// Machines are names or IDs of machines. One that is not in the cluster is an error. Default: all.
+	// +optional
+	Machines []string `json:"machines,omitempty"`
+	// Labels are labels that a machine must have. Default: none.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// ConfigSpec is a text that containers mount as a file.
+type ConfigSpec struct {
+	// Name identifies the config within the specification.
+	Name string `json:"name"`
+	// Content is the text. It is never shown.
+	Content Hidden `json:"content"`
+}
+
+// Clone returns a copy that shares nothing.
+func (s *ServiceSpec) Clone() ServiceSpec {
+	return *s.DeepCopy()
+}
+
+// Equal tells whether two specifications mean the same: lists and maps that are empty and those that are not there are the same,
+// and so are quantities written in different ways.
+func (s *ServiceSpec) Equal(other ServiceSpec) bool {
+	return equality.Semantic.DeepEqual(*s, other)
+}
+
+// SetDefaults sets the defaults that don't depend on anything else. Doing it twice is doing it once.
+func (s *ServiceSpec) SetDefaults() {
+	if s.Mode == "" {
+		s.Mode = ServiceModeReplicated
+	}
+	if s.Mode == ServiceModeReplicated && s.Replicas == nil {
+		one := int32(1)
+		s.Replicas = &one
+	}
+	s.Container.setDefaults()
+	for i := range s.Ports {
+		s.Ports[i].setDefaults()
+	}
+	for i := range s.Volumes {
+		if s.Volumes[i].Type == "" {
+			s.Volumes[i].Type = VolumeTypeVolume
+		}
+	}
+}
+
+// DesiredReplicas returns the number of containers of a replicated service, and 0 for a global one.
+func (s *ServiceSpec) DesiredReplicas() int {
+	if s.Mode == ServiceModeGlobal {
+		return 0
+	}
+	if s.Replicas == nil {
+		return 1
+	}
+	return int(*s.Replicas)
+}
+
+// HostPorts returns the fixed ports of a machine that each container of the service holds while it runs.
+func (s *ServiceSpec) HostPorts() []PortSpec {
+	var ports []PortSpec
+	for _, p := range s.Ports {
+		if p.HoldsHostPort() {
+			ports = append(ports, p)
+		}
+	}
+	return ports
+}
+
+// MountedVolumes returns the volumes of a type that the container mounts, in the order of Volumes.
+func (s *ServiceSpec) MountedVolumes(t VolumeType) []VolumeSpec {
+	var volumes []VolumeSpec
+	for _, v := range s.Volumes {
+		mounted := slices.ContainsFunc(s.Container.VolumeMounts, func(m VolumeMount) bool { return m.Volume == v.Name })
+		if mounted && (v.Type == t || v.Type == "" && t == VolumeTypeVolume) {
+			volumes = append(volumes, v)
+		}
+	}
+	return volumes
+}
+
+// HookSpec returns what the container of the pre-deploy hook is, or nil without one.
+func (s *ServiceSpec) HookSpec() *ServiceSpec {
+	if s.PreDeploy == nil {
+		return nil
+	}
+	hook := s.DeepCopy()
+	hook.PreDeploy, hook.Ports, hook.Volumes = nil, nil, nil
+	c := &hook.Container
+	c.VolumeMounts = nil
+	c.HealthCheck = &HealthCheck{Disable: true}
+	c.RestartPolicy = RestartPolicy{Name: RestartNo}
+	c.Command = slices.Clone(s.PreDeploy.Command)
+	if len(s.PreDeploy.Entrypoint) > 0 {
+		c.Entrypoint = slices.Clone(s.PreDeploy.Entrypoint)
+	}
+	if s.PreDeploy.User != "" {
+		c.User = s.PreDeploy.User
+	}
+	if c.Env == nil {
+		c.Env = map[string]string{}
+	}
+	maps.Copy(c.Env, s.PreDeploy.Env)
+	return hook
+}

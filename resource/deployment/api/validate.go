@@ -1,0 +1,308 @@
+package api
+
+import (
+	"maps"
+	"net/netip"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Validate returns every fault of a specification at once, each with the path of its field. What is not set is no fault where there
+// is a default, the name included.
+func (s *ServiceSpec) Validate() error {
+	var errs field.ErrorList
+	if s.Name != "" {
+		errs = append(errs, dnsLabel(field.NewPath("name"), s.Name)...)
+	}
+	errs = append(errs, oneOf(field.NewPath("mode"), s.Mode, ServiceModeReplicated, ServiceModeGlobal)...)
+	if s.Replicas != nil {
+		if s.Mode == ServiceModeGlobal {
+			errs = append(errs, field.Forbidden(field.NewPath("replicas"), "a global service has one container on each machine"))
+		}
+		errs = append(errs, notNegative(field.NewPath("replicas"), int64(*s.Replicas))...)
+	}
+	errs = append(errs, s.Container.validate(field.NewPath("container"))...)
+	errs = append(errs, s.validatePorts(field.NewPath("ports"))...)
+	errs = append(errs, s.validateVolumes()...)
+	errs = append(errs, s.validateConfigs()...)
+	for i, m := range s.Placement.Machines {
+		if m == "" || slices.Contains(s.Placement.Machines[:i], m) {
+			errs = append(errs, field.Invalid(field.NewPath("placement", "machines").Index(i), m, "is empty or listed twice"))
+		}
+	}
+	if s.PreDeploy != nil {
+		errs = append(errs, s.PreDeploy.validate(field.NewPath("preDeploy"), &s.Container)...)
+	}
+	errs = append(errs, s.validateUpdate(field.NewPath("update"))...)
+	return errs.ToAggregate()
+}
+
+func dnsLabel(p *field.Path, name string) field.ErrorList {
+	var errs field.ErrorList
+	for _, fault := range validation.IsDNS1123Label(name) {
+		errs = append(errs, field.Invalid(p, name, fault))
+	}
+	return errs
+}
+
+func oneOf[T ~string](p *field.Path, value T, allowed ...T) field.ErrorList {
+	if value == "" || slices.Contains(allowed, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(p, value, allowed)}
+}
+
+func notNegative(p *field.Path, value int64) field.ErrorList {
+	if value < 0 {
+		return field.ErrorList{field.Invalid(p, value, "must not be negative")}
+	}
+	return nil
+}
+
+func notNegativeDuration(p *field.Path, value *metav1.Duration) field.ErrorList {
+	if value != nil && value.Duration < 0 {
+		return field.ErrorList{field.Invalid(p, value.Duration.String(), "must not be negative")}
+	}
+	return nil
+}
+
+func positiveQuantity(p *field.Path, value *resource.Quantity) field.ErrorList {
+	if value != nil && value.Sign() <= 0 {
+		return field.ErrorList{field.Invalid(p, value.String(), "must be more than 0; leave it out for no limit")}
+	}
+	return nil
+}
+
+func absolute(p *field.Path, value string) field.ErrorList {
+	if !path.IsAbs(value) {
+		return field.ErrorList{field.Invalid(p, value, "must be an absolute path")}
+	}
+	return nil
+}
+
+// envName is what POSIX and shells take, and dots and hyphens, which engines take too.
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+
+// IsEnvName tells whether a text is a name that environment variables can have.
+func IsEnvName(name string) bool { return envName.MatchString(name) }
+
+func envNames[V any](p *field.Path, env map[string]V) field.ErrorList {
+	var errs field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if !IsEnvName(name) {
+			errs = append(errs, field.Invalid(p, name, "is not a name of an environment variable"))
+		}
+	}
+	return errs
+}
+
+func (c *ContainerSpec) validate(p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if c.Image == "" {
+		errs = append(errs, field.Required(p.Child("image"), ""))
+	} else if _, err := ParseImageName(c.Image); err != nil {
+		errs = append(errs, field.Invalid(p.Child("image"), c.Image, err.Error()))
+	}
+	errs = append(errs, oneOf(p.Child("pullPolicy"), c.PullPolicy, PullAlways, PullMissing, PullNever)...)
+	errs = append(errs, envNames(p.Child("env"), c.Env)...)
+	errs = append(errs, envNames(p.Child("secretEnv"), c.SecretEnv)...)
+	for _, name := range slices.Sorted(maps.Keys(c.SecretEnv)) {
+		if _, both := c.Env[name]; both {
+			errs = append(errs, field.Duplicate(p.Child("secretEnv"), name))
+		}
+	}
+	if c.HealthCheck != nil {
+		errs = append(errs, c.HealthCheck.validate(p.Child("healthCheck"))...)
+	}
+	errs = append(errs, c.Resources.validate(p.Child("resources"))...)
+	if c.LogDriver != nil && c.LogDriver.Name == "" {
+		errs = append(errs, field.Required(p.Child("logDriver", "name"), ""))
+	}
+	errs = append(errs, notNegativeDuration(p.Child("stopGracePeriod"), c.StopGracePeriod)...)
+	r := p.Child("restartPolicy")
+	errs = append(errs, oneOf(r.Child("name"), c.RestartPolicy.Name, RestartUnlessStopped, RestartOnFailure, RestartNo)...)
+	errs = append(errs, notNegative(r.Child("maxRetries"), int64(c.RestartPolicy.MaxRetries))...)
+	if c.RestartPolicy.MaxRetries > 0 && c.RestartPolicy.Name != RestartOnFailure {
+		errs = append(errs, field.Forbidden(r.Child("maxRetries"), "only with on-failure"))
+	}
+	return errs
+}
+
+func (h *HealthCheck) validate(p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if h.Disable && (len(h.Test) > 0 || h.Interval.Duration != 0 || h.Timeout.Duration != 0 || h.StartPeriod.Duration != 0 || h.Retries != 0) {
+		errs = append(errs, field.Forbidden(p.Child("disable"), "together with other fields of the health check"))
+	}
+	if len(h.Test) > 0 && (len(h.Test) == 1 || h.Test[0] != "CMD" && h.Test[0] != "CMD-SHELL") {
+		errs = append(errs, field.Invalid(p.Child("test"), strings.Join(h.Test, " "), "must be CMD or CMD-SHELL and a command"))
+	}
+	for _, d := range []struct {
+		name  string
+		value metav1.Duration
+	}{{"interval", h.Interval}, {"timeout", h.Timeout}, {"startPeriod", h.StartPeriod}, {"startInterval", h.StartInterval}} {
+		// Engines refuse less than a millisecond.
+		if d.value.Duration != 0 && d.value.Duration < time.Millisecond {
+			errs = append(errs, field.Invalid(p.Child(d.name), d.value.Duration.String(), "must be at least 1ms"))
+		}
+	}
+	return append(errs, notNegative(p.Child("retries"), int64(h.Retries))...)
+}
+
+func (r *Resources) validate(p *field.Path) field.ErrorList {
+	errs := positiveQuantity(p.Child("cpu"), r.CPU)
+	errs = append(errs, positiveQuantity(p.Child("memory"), r.Memory)...)
+	errs = append(errs, positiveQuantity(p.Child("memoryReservation"), r.MemoryReservation)...)
+	errs = append(errs, positiveQuantity(p.Child("shmSize"), r.ShmSize)...)
+	if r.Memory != nil && r.MemoryReservation != nil && r.MemoryReservation.Cmp(*r.Memory) > 0 {
+		errs = append(errs, field.Invalid(p.Child("memoryReservation"), r.MemoryReservation.String(), "is more than memory"))
+	}
+	errs = append(errs, notNegative(p.Child("pidsLimit"), r.PidsLimit)...)
+	for i, d := range r.Devices {
+		at := p.Child("devices").Index(i)
+		errs = append(errs, absolute(at.Child("host"), d.Host)...)
+		if d.Container != "" {
+			errs = append(errs, absolute(at.Child("container"), d.Container)...)
+		}
+		if strings.Trim(d.Permissions, "rwm") != "" {
+			errs = append(errs, field.Invalid(at.Child("permissions"), d.Permissions, "may hold r, w and m"))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Ulimits)) {
+		if u := r.Ulimits[name]; u.Hard != -1 && (u.Soft > u.Hard || u.Soft == -1) {
+			errs = append(errs, field.Invalid(p.Child("ulimits").Key(name), u.Soft, "soft is more than hard"))
+		}
+	}
+	return errs
+}
+
+func (s *ServiceSpec) validatePorts(p *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, port := range s.Ports {
+		at := p.Index(i)
+		port.setDefaults()
+		errs = append(errs, oneOf(at.Child("mode"), port.Mode, PortModeIngress, PortModeHost)...)
+		if port.ContainerPort == 0 {
+			errs = append(errs, field.Required(at.Child("containerPort"), ""))
+		}
+		switch port.Mode {
+		case PortModeIngress:
+			errs = append(errs, oneOf(at.Child("protocol"), port.Protocol, ProtocolHTTP, ProtocolHTTPS)...)
+			if port.HostIP != "" {
+				errs = append(errs, field.Forbidden(at.Child("hostIP"), "only in mode host"))
+			}
+			if port.Hostname != "" {
+				for _, fault := range validation.IsDNS1123Subdomain(port.Hostname) {
+					errs = append(errs, field.Invalid(at.Child("hostname"), port.Hostname, fault))
+				}
+			}
+		case PortModeHost:
+			errs = append(errs, oneOf(at.Child("protocol"), port.Protocol, ProtocolTCP, ProtocolUDP, ProtocolSCTP)...)
+			if port.Hostname != "" {
+				errs = append(errs, field.Forbidden(at.Child("hostname"), "only in mode ingress"))
+			}
+			if _, err := netip.ParseAddr(port.HostIP); port.HostIP != "" && err != nil {
+				errs = append(errs, field.Invalid(at.Child("hostIP"), port.HostIP, "is not an IP address"))
+			}
+		}
+		if j := slices.IndexFunc(s.Ports[:i], func(o PortSpec) bool { return o.ConflictsWith(port) || o.String() == port.String() }); j >= 0 {
+			errs = append(errs, field.Invalid(at, port.String(), "conflicts with "+s.Ports[j].String()))
+		}
+	}
+	return errs
+}
+
+func (s *ServiceSpec) validateConfigs() field.ErrorList {
+	var errs field.ErrorList
+	p := field.NewPath("configs")
+	names := make([]string, len(s.Configs))
+	for i, c := range s.Configs {
+		names[i] = c.Name
+		if c.Name == "" {
+			errs = append(errs, field.Required(p.Index(i).Child("name"), ""))
+		} else if slices.Contains(names[:i], c.Name) {
+			errs = append(errs, field.Duplicate(p.Index(i).Child("name"), c.Name))
+		}
+	}
+	for i, m := range s.Container.ConfigMounts {
+		at := field.NewPath("container", "configMounts").Index(i)
+		if !slices.Contains(names, m.Config) {
+			errs = append(errs, field.NotFound(at.Child("config"), m.Config))
+		}
+		if m.Mode < 0 || m.Mode > 0o7777 {
+			errs = append(errs, field.Invalid(at.Child("mode"), m.Mode, "is not a file mode"))
+		}
+		errs = append(errs, absolute(at.Child("path"), m.Path)...)
+	}
+	return append(errs, s.samePath()...)
+}
+
+// samePath finds things that are mounted at one place.
+func (s *ServiceSpec) samePath() field.ErrorList {
+	var errs field.ErrorList
+	taken := map[string]bool{}
+	check := func(at *field.Path, target string) {
+		target = path.Clean(target)
+		if taken[target] {
+			errs = append(errs, field.Duplicate(at, target))
+		}
+		taken[target] = true
+	}
+	for i, m := range s.Container.VolumeMounts {
+		check(field.NewPath("container", "volumeMounts").Index(i).Child("path"), m.Path)
+	}
+	for i, m := range s.Container.ConfigMounts {
+		check(field.NewPath("container", "configMounts").Index(i).Child("path"), m.Path)
+	}
+	return errs
+}
+
+func (h *PreDeployHook) validate(p *field.Path, c *ContainerSpec) field.ErrorList {
+	var errs field.ErrorList
+	if len(h.Command) == 0 && len(h.Entrypoint) == 0 {
+		errs = append(errs, field.Required(p.Child("command"), ""))
+	}
+	errs = append(errs, envNames(p.Child("env"), h.Env)...)
+	for _, name := range slices.Sorted(maps.Keys(h.Env)) {
+		if _, secret := c.SecretEnv[name]; secret {
+			errs = append(errs, field.Duplicate(p.Child("env"), name))
+		}
+	}
+	if h.Timeout != nil && h.Timeout.Duration <= 0 {
+		errs = append(errs, field.Invalid(p.Child("timeout"), h.Timeout.Duration.String(), "must be more than 0"))
+	}
+	return errs
+}
+
+func (s *ServiceSpec) validateUpdate(p *field.Path) field.ErrorList {
+	u := &s.Update
+	errs := notNegative(p.Child("parallelism"), int64(u.Parallelism))
+	errs = append(errs, oneOf(p.Child("order"), u.Order, OrderStartFirst, OrderStopFirst)...)
+	errs = append(errs, notNegativeDuration(p.Child("delay"), &u.Delay)...)
+	errs = append(errs, notNegativeDuration(p.Child("monitor"), u.Monitor)...)
+	if u.HealthTimeout != nil && u.HealthTimeout.Duration <= 0 {
+		errs = append(errs, field.Invalid(p.Child("healthTimeout"), u.HealthTimeout.Duration.String(), "must be more than 0"))
+	}
+	if u.MaxFailurePercent < 0 || u.MaxFailurePercent > 100 {
+		errs = append(errs, field.Invalid(p.Child("maxFailurePercent"), u.MaxFailurePercent, "must be from 0 to 100"))
+	}
+	errs = append(errs, oneOf(p.Child("failureAction"), u.FailureAction, FailurePause, FailureContinue, FailureRollback)...)
+	if u.Order != OrderStartFirst {
+		return errs
+	}
+	if ports := s.HostPorts(); len(ports) > 0 {
+		errs = append(errs, field.Forbidden(p.Child("order"), "start-first: two containers can't hold port "+ports[0].String()+
+			" of a machine; publish it in mode ingress, or leave order empty"))
+	}
+	if volumes := s.MountedVolumes(VolumeTypeVolume); len(volumes) > 0 && (s.Mode == ServiceModeGlobal || s.DesiredReplicas() == 1) {
+		errs = append(errs, field.Forbidden(p.Child("order"), "start-first: two versions would share volume "+volumes[0].Name+"; leave order empty"))
+	}
+	return errs
+}

@@ -1,0 +1,63 @@
+package api
+
+import "k8s.io/apimachinery/pkg/api/resource"
+
+// VolumeType is a kind of volume.
+type VolumeType string
+
+const (
+	// VolumeTypeVolume is a volume of the engine, by name. Its data stay when containers go.
+	VolumeTypeVolume VolumeType = "volume"
+	// VolumeTypeBind is a path of the machine.
+	VolumeTypeBind VolumeType = "bind"
+	// VolumeTypeTmpfs is memory, which ends with the container.
+	VolumeTypeTmpfs VolumeType = "tmpfs"
+)
+
+// VolumeSpec is a volume that containers of a service can mount.
+type VolumeSpec struct {
+	// Name identifies the volume within the specification; for type volume it is the name on the machine too.
+	Name string `json:"name"`
+	// Type is volume, bind or tmpfs. Default: volume.
+	// +kubebuilder:validation:Enum=volume;bind;tmpfs
+	// +optional
+	Type VolumeType `json:"type,omitempty"`
+	// External is for volumes that others make: one that is not there is not created. Only with type volume.
+	// +optional
+	External bool `json:"external,omitempty"`
+	// Driver makes the volume. Default: that of the engine. Only with type volume.
+	// +optional
+	Driver *VolumeDriver `json:"driver,omitempty"`
+	// Labels are labels of the volume. Only with type volume.
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
+	// HostPath is the path on the machine, absolute. Only with type bind.
+	// +optional
+	HostPath string `json:"hostPath,omitempty"`
+	// CreateHostPath makes the engine create a folder at HostPath when nothing is there. Only with type bind.
+	// +optional
+	CreateHostPath bool `json:"createHostPath,omitempty"`
+	// Size is the most that it can hold. Default: no limit. Only with type tmpfs.
+	// +optional
+	Size *resource.Quantity `json:"size,omitempty"`
+}
+
+// VolumeDriver makes volumes.
+type VolumeDriver struct {
+	// Name is the name of the driver, such as local.
+	Name string `json:"name"`
+	// Options are options of the driver.
+	// +optional
+	Options map[string]string `json:"options,omitempty"`
+}
+
+// DefaultVolumeDriver is the driver of engines when none is asked for.
+const DefaultVolumeDriver = "local"
+
+// DriverName returns the name of the driver.
+func (v *VolumeSpec) DriverName() string {
+	if v.Driver == nil {
+		return DefaultVolumeDriver
+	}
+	return v.Driver.Name
+}

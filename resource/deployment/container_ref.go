@@ -1,0 +1,48 @@
+package deployment
+
+import (
+	"context"
+	"time"
+
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+)
+
+// ContainerRef is a container that is there when a plan is made.
+type ContainerRef struct {
+	ID        string
+	Name      string
+	MachineID string
+	// GracePeriod is how long it may take to stop, by its own specification.
+	GracePeriod time.Duration
+}
+
+func refOf(machineID string, c *api.Container) ContainerRef {
+	return ContainerRef{ID: c.ID, Name: c.Name, MachineID: machineID, GracePeriod: c.Spec.Container.GracePeriod()}
+}
+
+func (r *ContainerRef) stop(ctx context.Context, cli Client) error {
+	return on(r.MachineID, "stop container "+r.Name, gone(cli.StopContainer(ctx, r.MachineID, r.ID, r.GracePeriod)))
+}
+
+func (r *ContainerRef) start(ctx context.Context, cli Client) error {
+	return on(r.MachineID, "start container "+r.Name, cli.StartContainer(ctx, r.MachineID, r.ID))
+}
+
+// remove stops it first, because engines kill what they are told to remove.
+func (r *ContainerRef) remove(ctx context.Context, cli Client) error {
+	if err := r.stop(ctx, cli); err != nil {
+		return err
+	}
+	return on(r.MachineID, "remove container "+r.Name, gone(cli.RemoveContainer(ctx, r.MachineID, r.ID)))
+}
+
+// show returns the name, by a resolver that may know a better one.
+func (r *ContainerRef) show(resolver NameResolver) string {
+	if resolver == nil {
+		return r.Name
+	}
+	if name := resolver.ContainerName(r.ID); name != r.ID {
+		return name
+	}
+	return r.Name
+}

@@ -1,0 +1,224 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	moby "github.com/moby/moby/client"
+
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+)
+
+// on asks the engine of a machine.
+func (c *Client) on(ctx context.Context, machineID string, f func(ctx context.Context, engine *moby.Client) error) error {
+	m, err := c.machine(machineID)
+	if err != nil {
+		return err
+	}
+	return m.do(ctx, f)
+}
+
+// StartContainer implements api.ContainerClient. One that is paused goes on.
+func (c *Client) StartContainer(ctx context.Context, machineID, name string) error {
+	return c.on(ctx, machineID, func(ctx context.Context, engine *moby.Client) error {
+		if err := resume(ctx, engine, name); err != nil {
+			return err
+		}
+		_, err := engine.ContainerStart(ctx, name, moby.ContainerStartOptions{})
+		return err
+	})
+}
+
+// resume lets a paused container go on, because engines start and stop only those that are not paused.
+func resume(ctx context.Context, engine *moby.Client, name string) error {
+	inspected, err := engine.ContainerInspect(ctx, name, moby.ContainerInspectOptions{})
+	if err != nil || inspected.Container.State == nil || !inspected.Container.State.Paused {
+		return err
+	}
+	_, err = engine.ContainerUnpause(ctx, name, moby.ContainerUnpauseOptions{})
+	return err
+}
+
+// StopContainer implements api.ContainerClient. The grace period is rounded up to seconds.
+func (c *Client) StopContainer(ctx context.Context, machineID, name string, grace time.Duration) error {
+	return c.on(ctx, machineID, func(ctx context.Context, engine *moby.Client) error {
+		if err := resume(ctx, engine, name); err != nil {
+			return err
+		}
+		timeout := seconds(grace)
+		_, err := engine.ContainerStop(ctx, name, moby.ContainerStopOptions{Timeout: &timeout})
+		return err
+	})
+}
+
+// RemoveContainer implements api.ContainerClient.
+func (c *Client) RemoveContainer(ctx context.Context, machineID, name string) error {
+	m, err := c.machine(machineID)
+	if err != nil {
+		return err
+	}
+	return m.do(ctx, func(ctx context.Context, engine *moby.Client) error {
+		err := removeContainer(ctx, engine, name)
+		if err != nil && !errdefs.IsNotFound(err) {
+			return err
+		}
+		// An earlier try may have been cut off before this.
+		if swept := m.sweepConfigs(ctx, engine); swept != nil {
+			return swept
+		}
+		return err
+	})
+}
+
+// removeContainer removes a container, and waits for those who do so already.
+func removeContainer(ctx context.Context, engine *moby.Client, name string) error {
+	_, err := engine.ContainerRemove(ctx, name, moby.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	if !errdefs.IsConflict(err) {
+		return err
+	}
+	removed := engine.ContainerWait(ctx, name, moby.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+	select {
+	case result := <-removed.Result:
+		if result.Error != nil {
+			return errors.New(result.Error.Message)
+		}
+		return nil
+	case err := <-removed.Error:
+		if errdefs.IsNotFound(err) {
+			return nil
+		}
+		return err
+	}
+}
+
+// UpdateContainer implements api.ContainerClient. Engines leave as it is what the specification does not say.
+func (c *Client) UpdateContainer(ctx context.Context, machineID, name string, spec api.ServiceSpec) error {
+	spec = spec.Clone()
+	spec.SetDefaults()
+	resources, policy := inPlace(&spec.Container.Resources), restartPolicy(spec.Container.RestartPolicy)
+	m, err := c.machine(machineID)
+	if err != nil {
+		return err
+	}
+	return m.change(ctx, func(ctx context.Context, engine *moby.Client) error {
+		_, err := engine.ContainerUpdate(ctx, name, moby.ContainerUpdateOptions{Resources: &resources, RestartPolicy: &policy})
+		return err
+	})
+}
+
+// watch calls a function with a container again and again, whenever something may have happened to it, until the function returns
+// true or an error, or the time that it asks for is over.
+func (c *Client) watch(ctx context.Context, machineID, name string, over <-chan time.Time, look func(*container.InspectResponse) (bool, error)) error {
+	m, err := c.machine(machineID)
+	if err != nil {
+		return err
+	}
+	inspect := func() (out moby.ContainerInspectResult, err error) {
+		err = m.do(ctx, func(ctx context.Context, engine *moby.Client) error {
+			out, err = engine.ContainerInspect(ctx, name, moby.ContainerInspectOptions{})
+			if err == nil && (out.Container.State == nil || out.Container.Config == nil || out.Container.HostConfig == nil) {
+				err = errors.New("the engine has left out what a container is")
+			}
+			return err
+		})
+		return out, err
+	}
+	first, err := inspect()
+	if err != nil {
+		return err
+	}
+	name = first.Container.ID
+	happened, end := m.waiters.add(name)
+	defer end()
+	for {
+		inspected, err := inspect()
+		if err != nil {
+			return err
+		}
+		if done, err := look(&inspected.Container); done || err != nil {
+			return err
+		}
+		select {
+		case <-happened:
+		case <-over:
+			over = nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// WaitContainerReady implements api.ContainerClient. A container that has ended since is one that does not work, even if the engine
+// has started it again.
+func (c *Client) WaitContainerReady(ctx context.Context, machineID, name string, options api.WaitOptions) error {
+	begin := time.Now()
+	monitored, late := time.NewTimer(options.Monitor), time.NewTimer(options.HealthTimeout)
+	defer monitored.Stop()
+	defer late.Stop()
+	over := make(chan time.Time, 2)
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		for range 2 {
+			select {
+			case <-monitored.C:
+			case <-late.C:
+			case <-ended:
+				return
+			}
+			over <- time.Time{}
+		}
+	}()
+	var started string
+	var restarts int
+	return c.watch(ctx, machineID, name, over, func(in *container.InspectResponse) (bool, error) {
+		if started == "" {
+			started, restarts = in.State.StartedAt, in.RestartCount
+		}
+		described, err := c.describe(in)
+		switch {
+		case err != nil:
+			return false, err
+		case described.State != api.ContainerRunning:
+			return false, fmt.Errorf("it is %s (exit code %d): %w", described.State, in.State.ExitCode, api.ErrUnhealthy)
+		case in.State.StartedAt != started || in.RestartCount != restarts:
+			return false, fmt.Errorf("it has ended and was started again: %w", api.ErrUnhealthy)
+		case described.Health == api.HealthUnhealthy:
+			return false, fmt.Errorf("it is unhealthy%s: %w", lastCheck(in.State.Health), api.ErrUnhealthy)
+		case described.Health == api.HealthHealthy:
+			return true, nil
+		case described.Health == api.HealthNone:
+			return time.Since(begin) >= options.Monitor, nil
+		case time.Since(begin) >= options.HealthTimeout:
+			return false, fmt.Errorf("it is not healthy after %s%s: %w", options.HealthTimeout, lastCheck(in.State.Health), api.ErrUnhealthy)
+		}
+		return false, nil
+	})
+}
+
+// maxOutput is the most of the output of a check that is shown, in bytes.
+const maxOutput = 200
+
+// lastCheck says what the last check has said.
+func lastCheck(h *container.Health) string {
+	if h == nil || len(h.Log) == 0 {
+		return ""
+	}
+	last := h.Log[len(h.Log)-1]
+	return fmt.Sprintf(", its check ended with %d and says %q", last.ExitCode, strings.TrimSpace(last.Output[:min(len(last.Output), maxOutput)]))
+}
+
+// WaitContainerExit implements api.ContainerClient. A container that was not started yet is waited for as well.
+func (c *Client) WaitContainerExit(ctx context.Context, machineID, name string) (int, error) {
+	var code int
+	err := c.watch(ctx, machineID, name, nil, func(in *container.InspectResponse) (bool, error) {
+		code = in.State.ExitCode
+		return in.State.Status == container.StateExited || in.State.Status == container.StateDead, nil
+	})
+	return code, err
+}

@@ -1,0 +1,285 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/api/types/network"
+	moby "github.com/moby/moby/client"
+	"github.com/moby/moby/client/pkg/versions"
+
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+)
+
+// createTimeout is how long the creation of a container goes on when its context has ended, and how long a name is waited for that is
+// taken by nothing that can be seen.
+const createTimeout = time.Minute
+
+// namePeriod is the time between two looks at such a name.
+const namePeriod = 100 * time.Millisecond
+
+// CreateContainer implements api.ContainerClient. Secrets of which the specification has only fingerprints are those of a container of
+// the service on the machine that has the same ones; if there is none, it is an error.
+//
+// The end of ctx does not cut it off for a minute: an engine would go on all the same, and the container would be there later, when
+// nobody knows of it.
+func (c *Client) CreateContainer(ctx context.Context, machineID string, options api.CreateContainerOptions) (string, error) {
+	m, err := c.machine(machineID)
+	if err != nil {
+		return "", err
+	}
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	ctx, cancel := outlive(ctx, createTimeout)
+	defer cancel()
+	options.Spec = options.Spec.Clone()
+	options.Spec.SetDefaults()
+	var id string
+	err = m.change(ctx, func(ctx context.Context, engine *moby.Client) error {
+		id, err = m.create(ctx, engine, &options)
+		return err
+	})
+	return id, err
+}
+
+// outlive returns a context that ends some time after another one.
+func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(by)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel(context.Cause(ctx))
+		case <-longer.Done():
+		}
+	})
+	return longer, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+func (m *machine) create(ctx context.Context, engine *moby.Client, options *api.CreateContainerOptions) (string, error) {
+	spec := &options.Spec
+	labels, err := m.client.labels(options)
+	if err != nil {
+		return "", err
+	}
+	// Configs are written before, and not over those of another container.
+	if _, err := engine.ContainerInspect(ctx, options.Name, moby.ContainerInspectOptions{}); err == nil {
+		return "", fmt.Errorf("container %s: %w", options.Name, api.ErrExists)
+	} else if !errdefs.IsNotFound(err) {
+		return "", err
+	}
+	if err := m.client.reveal(ctx, engine, spec); err != nil {
+		return "", err
+	}
+	host, err := hostConfig(engine, spec)
+	if err != nil {
+		return "", err
+	}
+	config := containerConfig(spec, labels)
+	defer m.fill(options.Name)()
+	mounts, err := m.writeConfigs(ctx, engine, options.Name, spec)
+	if err != nil {
+		return "", err
+	}
+	host.Mounts = append(host.Mounts, mounts...)
+	id, err := createAs(ctx, engine, moby.ContainerCreateOptions{Name: options.Name, Config: config, HostConfig: host})
+	if err != nil && !errors.Is(err, api.ErrExists) && len(mounts) > 0 {
+		err = errors.Join(err, m.dropConfigs(ctx, engine, options.Name))
+	}
+	return id, err
+}
+
+// createAs creates a container. Engines have its name taken before they show it, and longer: one that is about to come, from an earlier
+// try, or to go, is waited for.
+func createAs(ctx context.Context, engine *moby.Client, options moby.ContainerCreateOptions) (string, error) {
+	late := time.NewTimer(createTimeout)
+	defer late.Stop()
+	ticker := time.NewTicker(namePeriod)
+	defer ticker.Stop()
+	for {
+		created, err := engine.ContainerCreate(ctx, options)
+		if !errdefs.IsConflict(err) {
+			return created.ID, err
+		}
+		taken := fmt.Errorf("%w: %w", api.ErrExists, err)
+		if _, err := engine.ContainerInspect(ctx, options.Name, moby.ContainerInspectOptions{}); !errdefs.IsNotFound(err) {
+			return "", errors.Join(taken, err)
+		}
+		select {
+		case <-ticker.C:
+		case <-late.C:
+			return "", taken
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+func containerConfig(spec *api.ServiceSpec, labels map[string]string) *container.Config {
+	c := &spec.Container
+	config := &container.Config{
+		Image: c.Image, Cmd: c.Command, Entrypoint: c.Entrypoint, User: c.User, WorkingDir: c.WorkingDir, Labels: labels,
+		StopSignal: c.StopSignal, Healthcheck: healthCheck(c.HealthCheck),
+	}
+	grace := seconds(c.GracePeriod())
+	config.StopTimeout = &grace
+	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
+		config.Env = append(config.Env, name+"="+c.Env[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.SecretEnv)) {
+		config.Env = append(config.Env, name+"="+string(c.SecretEnv[name]))
+	}
+	config.ExposedPorts = network.PortSet{}
+	for _, p := range spec.Ports {
+		config.ExposedPorts[inner(p)] = struct{}{}
+	}
+	return config
+}
+
+// seconds rounds up, so that nothing is killed before its time.
+func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+
+// inner returns the port in the container.
+func inner(p api.PortSpec) network.Port {
+	protocol := network.TCP
+	if p.Mode == api.PortModeHost && p.Protocol != "" {
+		protocol = network.IPProtocol(p.Protocol)
+	}
+	port, _ := network.PortFrom(p.ContainerPort, protocol)
+	return port
+}
+
+func healthCheck(h *api.HealthCheck) *container.HealthConfig {
+	switch {
+	case h == nil:
+		return nil
+	case h.Disable:
+		return &container.HealthConfig{Test: []string{"NONE"}}
+	}
+	return &container.HealthConfig{
+		Test: h.Test, Interval: h.Interval.Duration, Timeout: h.Timeout.Duration, StartPeriod: h.StartPeriod.Duration,
+		StartInterval: h.StartInterval.Duration, Retries: h.Retries,
+	}
+}
+
+func hostConfig(engine *moby.Client, spec *api.ServiceSpec) (*container.HostConfig, error) {
+	c := &spec.Container
+	host := &container.HostConfig{
+		RestartPolicy: restartPolicy(c.RestartPolicy), CapAdd: c.CapAdd, CapDrop: c.CapDrop, Sysctls: c.Sysctls,
+		Privileged: c.Privileged, ReadonlyRootfs: c.ReadOnly, ShmSize: bytes(c.Resources.ShmSize), Resources: inPlace(&c.Resources),
+		PortBindings: network.PortMap{},
+	}
+	if c.Init {
+		host.Init = &c.Init
+	}
+	if c.LogDriver != nil {
+		host.LogConfig = container.LogConfig{Type: c.LogDriver.Name, Config: c.LogDriver.Options}
+	}
+	if c.Resources.PidsLimit > 0 {
+		host.PidsLimit = &c.Resources.PidsLimit
+	}
+	for _, d := range c.Resources.Devices {
+		host.Devices = append(host.Devices, container.DeviceMapping{PathOnHost: d.Host, PathInContainer: d.Container, CgroupPermissions: d.Permissions})
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Resources.Ulimits)) {
+		u := c.Resources.Ulimits[name]
+		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: name, Soft: u.Soft, Hard: u.Hard})
+	}
+	for _, p := range spec.Ports {
+		if p.Mode != api.PortModeHost {
+			continue
+		}
+		binding := network.PortBinding{}
+		if p.PublishedPort != 0 {
+			binding.HostPort = strconv.Itoa(int(p.PublishedPort))
+		}
+		if p.HostIP != "" {
+			ip, err := netip.ParseAddr(p.HostIP)
+			if err != nil {
+				return nil, fmt.Errorf("port %s: %w", p, err)
+			}
+			binding.HostIP = ip
+		}
+		host.PortBindings[inner(p)] = append(host.PortBindings[inner(p)], binding)
+	}
+	for _, m := range c.VolumeMounts {
+		if err := addVolume(host, engine, spec, m); err != nil {
+			return nil, fmt.Errorf("mount volume %s: %w", m.Volume, err)
+		}
+	}
+	return host, nil
+}
+
+func restartPolicy(r api.RestartPolicy) container.RestartPolicy {
+	return container.RestartPolicy{Name: container.RestartPolicyMode(r.Name), MaximumRetryCount: r.MaxRetries}
+}
+
+// inPlace returns what UpdateContainer can change. A limit of memory is one of memory and swap space together.
+func inPlace(r *api.Resources) container.Resources {
+	return container.Resources{
+		NanoCPUs: nanoCPUs(r.CPU), Memory: bytes(r.Memory), MemorySwap: bytes(r.Memory), MemoryReservation: bytes(r.MemoryReservation),
+	}
+}
+
+// subPathVersion is the API since which engines mount folders of volumes. Those before don't say that they don't.
+const subPathVersion = "1.45"
+
+func addVolume(host *container.HostConfig, engine *moby.Client, spec *api.ServiceSpec, m api.VolumeMount) error {
+	i := slices.IndexFunc(spec.Volumes, func(v api.VolumeSpec) bool { return v.Name == m.Volume })
+	if i < 0 {
+		return errors.New("the specification has no such volume")
+	}
+	v := &spec.Volumes[i]
+	out := mount.Mount{Target: m.Path, ReadOnly: m.ReadOnly}
+	switch v.Type {
+	case api.VolumeTypeBind:
+		out.Type, out.Source = mount.TypeBind, path.Join(v.HostPath, m.SubPath)
+		if v.CreateHostPath {
+			return addBind(host, &out)
+		}
+	case api.VolumeTypeTmpfs:
+		if m.SubPath != "" {
+			return errors.New("memory has no folders")
+		}
+		out.Type, out.TmpfsOptions = mount.TypeTmpfs, &mount.TmpfsOptions{SizeBytes: bytes(v.Size)}
+	default:
+		out.Type, out.Source = mount.TypeVolume, v.Name
+		if m.SubPath != "" {
+			if have := engine.ClientVersion(); versions.LessThan(have, subPathVersion) {
+				return fmt.Errorf("the engine speaks version %s of the API, and folders of volumes need %s", have, subPathVersion)
+			}
+			out.VolumeOptions = &mount.VolumeOptions{Subpath: m.SubPath}
+		}
+	}
+	host.Mounts = append(host.Mounts, out)
+	return nil
+}
+
+// addBind mounts a path of the machine in the way in which all engines create it if it is not there.
+func addBind(host *container.HostConfig, m *mount.Mount) error {
+	if strings.Contains(m.Source+m.Target, ":") {
+		return errors.New("a path with a colon can't be created by engines")
+	}
+	bind := m.Source + ":" + m.Target
+	if m.ReadOnly {
+		bind += ":ro"
+	}
+	host.Binds = append(host.Binds, bind)
+	return nil
+}

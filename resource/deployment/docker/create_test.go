@@ -1,0 +1,107 @@
+package docker_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+	"github.com/operatorkit/operatorkit/resource/deployment/docker"
+	"github.com/operatorkit/operatorkit/resource/deployment/docker/dockertest"
+)
+
+// inFrontOf returns a socket that leads to an engine, and tells of each request before it goes on.
+func (k *kit) inFrontOf(e *dockertest.Engine, request func(*http.Request)) string {
+	k.Helper()
+	folder, err := os.MkdirTemp("", "front") // sockets need a short path
+	k.must(err)
+	k.Cleanup(func() { _ = os.RemoveAll(folder) })
+	listener, err := net.Listen("unix", filepath.Join(folder, "socket"))
+	k.must(err)
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "engine"})
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", e.Socket())
+	}}
+	proxy.Transport, proxy.FlushInterval = transport, -1
+	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		request(r)
+		proxy.ServeHTTP(w, r)
+	}))
+	_ = server.Listener.Close()
+	server.Listener = listener
+	server.Start()
+	k.Cleanup(func() {
+		server.Close()
+		transport.CloseIdleConnections()
+	})
+	return "unix://" + listener.Addr().String()
+}
+
+func TestWhatIsBeingCreatedIsKnownOfAlsoWhenTheContextHasEnded(t *testing.T) {
+	k := newKit(t)
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	socket := k.inFrontOf(k.engines[0], func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/containers/create") {
+			close(asked)
+			<-goOn
+		}
+	})
+	cli := k.client(docker.Config{Machines: []docker.Machine{{ID: "engine-1", Endpoint: docker.Endpoint{Host: socket}}}})
+	ctx, cancel := context.WithCancel(k.ctx)
+	options := api.CreateContainerOptions{Name: "web-1", ServiceID: "id-of-web", Spec: spec(image1, 1)}
+	var id string
+	created := make(chan error, 1)
+	go func() {
+		var err error
+		id, err = cli.CreateContainer(ctx, "engine-1", options)
+		created <- err
+	}()
+	<-asked
+	cancel()
+	close(goOn)
+	k.must(<-created)
+	if c := k.inspect("web-1"); c.ID != id {
+		t.Errorf("the container is %s, and not %s", c.ID, id)
+	}
+
+	options.Name = "web-2"
+	if _, err := cli.CreateContainer(ctx, "engine-1", options); !errors.Is(err, context.Canceled) {
+		t.Errorf("create after the end of the context: %v", err)
+	}
+}
+
+func TestAContainerThatExistsAlreadyCanBeSeen(t *testing.T) {
+	k := newKit(t)
+	options := api.CreateContainerOptions{Name: "web-1", ServiceID: "id-of-web", Spec: spec(image1, 1)}
+	const creators = 8
+	var wg sync.WaitGroup
+	made := make(chan string, creators)
+	for range creators {
+		wg.Go(func() {
+			id, err := k.cli.CreateContainer(k.ctx, "engine-1", options)
+			if err == nil {
+				made <- id
+				return
+			}
+			if _, seen := k.cli.InspectContainer(k.ctx, "engine-1", "web-1"); !errors.Is(err, api.ErrExists) || seen != nil {
+				t.Errorf("it is told: %v; who looks sees: %v", err, seen)
+			}
+		})
+	}
+	wg.Wait()
+	close(made)
+	if id := <-made; id != k.inspect("web-1").ID || len(made) > 0 {
+		t.Errorf("%s was made, and %d others", id, len(made))
+	}
+}

@@ -1,0 +1,38 @@
+// Package docker is the client of deployments for machines with Docker engines.
+//
+//	cli, err := docker.New(docker.Config{
+//		Machines: []docker.Machine{
+//			{ID: "a", Name: "north-1", Endpoint: docker.Endpoint{Host: "unix:///var/run/docker.sock"}},
+//			{ID: "b", Name: "north-2", Endpoint: docker.Endpoint{Host: "tcp://north-2:2376", TLS: &docker.TLS{CA: ca, Cert: cert, Key: key}}},
+//			{ID: "c", Name: "south-1", Endpoint: docker.Endpoint{Host: "ssh://deploy@south-1", SSH: &docker.SSH{Key: key, KnownHosts: hosts}}},
+//		},
+//	})
+//	if err != nil {
+//		return err // every fault of the configuration
+//	}
+//	defer cli.Close()
+//	defer cli.Subscribe(func(n docker.Notice) { … })() // the services of a machine, whenever something happened to them
+//	plan, err := deployment.NewDeployment(cli, spec, nil).Plan(ctx)
+//
+// # Machines
+//
+// Each machine has a connection of its own that is kept up: it reads the engine's events, and asks every Config.Heartbeat whether
+// the engine still answers. One that does not is unknown, with the reason; it is tried again with a backoff, and is available
+// again as soon as it answers. Until then what is asked of it fails at once with [ErrUnreachable], and what is under way is ended.
+// Machines don't hold up each other. What was on an unknown machine is known (api.Machine.LastSeen) if this client saw it, and
+// nothing was put there since; a client that has just started knows nothing.
+//
+// An engine is never taken for two machines: the one with the greater ID is unknown then. The version of the API is negotiated with
+// each engine, from 1.40 on.
+//
+// # Containers
+//
+// Labels are the record of what is ours: a container says of which service it is, and the specification that it was made from
+// (see LabelService and the others). What is secret in it is replaced by fingerprints (api.Fingerprint), which are enough to
+// see whether it has changed. Containers with another Config.Cluster are those of others.
+//
+// Configs are read-only files from a volume of the container's own, which is filled before the container is created and removed
+// with it: no container is ever there without its configs.
+//
+// Waiting for a container is waiting for its engine's events; nothing is polled.
+package docker

@@ -1,0 +1,218 @@
+package dockertest
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Image is an image with a Go program and nothing else.
+type Image struct {
+	// Name is its reference, with a tag.
+	Name string
+	// Package is the import path of the program, which is at /app in the image, and is the entrypoint.
+	Package string
+	// Env are environment variables, as NAME=value.
+	Env []string
+	// Health are the arguments of the program with which it tells whether it works. Default: there is no check.
+	Health []string
+	// HealthInterval is the time between two checks. Default: 200ms.
+	HealthInterval time.Duration
+	// HealthRetries is how many failures in a row make it unhealthy. Default: 3.
+	HealthRetries int
+}
+
+// appPackage is the program of App.
+const appPackage = "github.com/operatorkit/operatorkit/resource/deployment/docker/dockertest/app"
+
+// HostHeader is the header of the answers of App in which it says on which host it runs: the beginning of its container's ID.
+const HostHeader = "Container-Host"
+
+// App returns an image of a program for tests and examples, with a health check. It answers at port 8080 with its version, which is the
+// environment variable VERSION, and ends when it is asked to. The environment variable MODE says what else it does:
+//   - unhealthy: its checks fail.
+//   - exit: it ends at once, with 3.
+//   - slow: its checks fail until /ready is asked for.
+//
+// Only one in the mode unhealthy becomes unhealthy in less than a second: machines that are busy start programs late.
+//
+// With arguments it does something else: "exit" and a number ends with it, "hang" never ends by itself.
+func App(name string, env map[string]string) Image {
+	image := Image{Name: name, Package: appPackage, Health: []string{"health"}, HealthRetries: 30}
+	switch env["MODE"] {
+	case "unhealthy":
+		image.HealthRetries = 3
+	case "slow":
+		image.HealthRetries = 3000 // ten minutes
+	}
+	for _, k := range slices.Sorted(maps.Keys(env)) {
+		image.Env = append(image.Env, k+"="+env[k])
+	}
+	return image
+}
+
+// Load puts images onto the engine. Those that are there already are replaced.
+func (e *Engine) Load(ctx context.Context, images ...Image) error {
+	archive, err := archive(ctx, images)
+	if err != nil {
+		return err
+	}
+	engine, err := e.Client()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = engine.Close() }()
+	loaded, err := engine.ImageLoad(ctx, bytes.NewReader(archive))
+	if err != nil {
+		return fmt.Errorf("load images onto %s: %w", e.name, err)
+	}
+	_, err = io.Copy(io.Discard, loaded)
+	if closed := loaded.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// binaries are the programs that were built, by their packages.
+var binaries sync.Map
+
+// build returns a program that needs nothing else in its image.
+func build(ctx context.Context, pkg string) ([]byte, error) {
+	once, _ := binaries.LoadOrStore(pkg, sync.OnceValues(func() ([]byte, error) {
+		dir, err := os.MkdirTemp("", "dockertest")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		program := filepath.Join(dir, "app")
+		cmd := exec.CommandContext(context.WithoutCancel(ctx), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, pkg) //nolint:gosec // the package is the caller's choice
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build %s: %w: %s", pkg, err, out)
+		}
+		return os.ReadFile(program) //nolint:gosec // it was built there
+	}))
+	return once.(func() ([]byte, error))()
+}
+
+// entry is an image in an archive, in the form of "docker save".
+type entry struct {
+	Config   string
+	RepoTags []string
+	Layers   []string
+}
+
+func archive(ctx context.Context, images []Image) ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	written := map[string]bool{}
+	add := func(name string, mode int64, content []byte) error {
+		if written[name] {
+			return nil
+		}
+		written[name] = true
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content))}); err != nil {
+			return err
+		}
+		_, err := w.Write(content)
+		return err
+	}
+	var manifest []entry
+	for _, image := range images {
+		program, err := build(ctx, image.Package)
+		if err != nil {
+			return nil, err
+		}
+		layer, err := layerOf(program)
+		if err != nil {
+			return nil, err
+		}
+		config, err := image.config(digest(layer))
+		if err != nil {
+			return nil, err
+		}
+		e := entry{Config: digest(config) + ".json", RepoTags: []string{image.Name}, Layers: []string{digest(layer) + "/layer.tar"}}
+		if err := add(e.Layers[0], 0o644, layer); err != nil {
+			return nil, err
+		}
+		if err := add(e.Config, 0o644, config); err != nil {
+			return nil, err
+		}
+		manifest = append(manifest, e)
+	}
+	text, err := json.Marshal(manifest)
+	if err != nil {
+		return nil, err
+	}
+	if err := add("manifest.json", 0o644, text); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), w.Close()
+}
+
+func digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+func layerOf(program []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "app", Mode: 0o755, Size: int64(len(program))}); err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(program); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), w.Close()
+}
+
+// config returns the configuration of the image, whose digest is its ID.
+func (i *Image) config(layer string) ([]byte, error) {
+	type health struct {
+		Test              []string
+		Interval, Timeout time.Duration
+		Retries           int
+	}
+	type program struct {
+		Env         []string
+		Entrypoint  []string
+		Healthcheck *health `json:",omitempty"`
+	}
+	type rootFS struct {
+		Type    string   `json:"type"`
+		DiffIDs []string `json:"diff_ids"`
+	}
+	p := program{Env: i.Env, Entrypoint: []string{"/app"}}
+	if len(i.Health) > 0 {
+		interval := i.HealthInterval
+		if interval == 0 {
+			interval = 200 * time.Millisecond
+		}
+		retries := i.HealthRetries
+		if retries == 0 {
+			retries = 3
+		}
+		p.Healthcheck = &health{Test: append([]string{"CMD", "/app"}, i.Health...), Interval: interval, Timeout: 5 * time.Second, Retries: retries}
+	}
+	return json.Marshal(struct {
+		Architecture string    `json:"architecture"`
+		OS           string    `json:"os"`
+		Created      time.Time `json:"created"`
+		Config       program   `json:"config"`
+		RootFS       rootFS    `json:"rootfs"`
+	}{runtime.GOARCH, "linux", time.Unix(1, 0).UTC(), p, rootFS{Type: "layers", DiffIDs: []string{"sha256:" + layer}}})
+}

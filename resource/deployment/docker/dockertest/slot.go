@@ -1,0 +1,175 @@
+package dockertest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// slot is a place for an engine, one of those that the machine has. It is held by a lock that ends with the program.
+type slot struct {
+	number int
+	dir    string
+	lock   *flock.Flock
+}
+
+const (
+	// slots is how many engines the machine has place for.
+	slots = 64
+	// base is the folder of the slots. It is the same for all programs, whatever folder they have for temporary files, because bridges
+	// belong to the machine.
+	base = "/var/tmp/operatorkit-dockertest"
+)
+
+// take returns a slot that is free, without what an engine before has left there.
+func take() (*slot, error) {
+	if err := os.MkdirAll(base, 0o711); err != nil {
+		return nil, err
+	}
+	for n := range slots {
+		name := strconv.Itoa(n)
+		s := &slot{number: n, dir: filepath.Join(base, name), lock: flock.New(filepath.Join(base, name+".lock"))}
+		switch held, err := s.lock.TryLock(); {
+		case err != nil:
+			return nil, fmt.Errorf("take a place for an engine: %w", err)
+		case !held:
+			continue
+		}
+		if err := s.tidy(); err != nil {
+			return nil, errors.Join(fmt.Errorf("tidy up place %d for an engine: %w", n, err), s.lock.Unlock())
+		}
+		// Users of containers need to reach what is mounted.
+		if err := os.MkdirAll(s.dir, 0o711); err != nil {
+			return nil, errors.Join(err, s.lock.Unlock())
+		}
+		return s, nil
+	}
+	return nil, fmt.Errorf("%d engines for tests run already", slots)
+}
+
+func (s *slot) path(parts ...string) string {
+	return filepath.Join(append([]string{s.dir}, parts...)...)
+}
+
+func (s *slot) bridgeName() string { return "okit" + strconv.Itoa(s.number) }
+
+// address is where the ports of containers are published: one of the loopback addresses, which no other engine has.
+func (s *slot) address() string { return fmt.Sprintf("127.18.%d.1", s.number) }
+
+// arguments are those of dockerd. It must not read the configuration of the engine that the machine may have.
+func (s *slot) arguments() []string {
+	return []string{
+		"--config-file", s.path("daemon.json"), "--data-root", s.path("data"), "--exec-root", s.path("exec"),
+		"--pidfile", s.path("docker.pid"), "--host", "unix://" + s.path("docker.sock"), "--bridge", s.bridgeName(),
+		"--ip", s.address(), "--iptables=false", "--ip-masq=false", "--ip-forward=false", "--log-level", "warn",
+	}
+}
+
+// bridge makes the engine's bridge, if there is none, and the configuration.
+func (s *slot) bridge() error {
+	if err := os.WriteFile(s.path("daemon.json"), []byte("{}\n"), 0o600); err != nil {
+		return err
+	}
+	if _, err := os.Stat("/sys/class/net/" + s.bridgeName()); err == nil {
+		return nil
+	}
+	for _, arguments := range [][]string{
+		{"link", "add", "name", s.bridgeName(), "type", "bridge"},
+		{"address", "add", fmt.Sprintf("198.18.%d.1/24", s.number), "dev", s.bridgeName()},
+		{"link", "set", s.bridgeName(), "up"},
+	} {
+		if err := ip(arguments...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ip(arguments ...string) error {
+	program, err := find("ip")
+	if err != nil {
+		return err
+	}
+	out, err := exec.Command(program, arguments...).CombinedOutput() //nolint:gosec // the program is found in the system's folders
+	if err != nil {
+		return fmt.Errorf("ip %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// release takes away all that is of the engine, which does not run any more, and lets go of the slot.
+func (s *slot) release() error {
+	return errors.Join(s.tidy(), s.lock.Unlock())
+}
+
+func (s *slot) tidy() error {
+	if err := s.endLeftover(); err != nil {
+		return err
+	}
+	if err := s.unmount(); err != nil {
+		return err
+	}
+	if _, err := os.Stat("/sys/class/net/" + s.bridgeName()); err == nil {
+		if err := ip("link", "delete", s.bridgeName()); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(s.dir)
+}
+
+// endLeftover ends an engine, and its containerd, that an earlier program has left.
+func (s *slot) endLeftover() error {
+	for _, file := range []string{s.path("docker.pid"), s.path("exec", "containerd", "containerd.pid")} {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			return err
+		}
+		for deadline := time.Now().Add(stopTimeout); s.runs(pid); time.Sleep(pollPeriod) {
+			if time.Now().After(deadline) {
+				return fmt.Errorf("process %d of an earlier engine does not end", pid)
+			}
+			_ = syscall.Kill(pid, syscall.SIGTERM)
+		}
+	}
+	return nil
+}
+
+// runs tells whether a process runs that is of this slot, and not one that has got the number of one that has ended.
+func (s *slot) runs(pid int) bool {
+	command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return err == nil && strings.Contains(string(command), s.dir+"/")
+}
+
+// unmount unmounts what is mounted below the slot, the last first.
+func (s *slot) unmount() error {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(string(mounts), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		fields := strings.Fields(lines[i])
+		if len(fields) < 5 || !strings.HasPrefix(fields[4], s.dir+"/") {
+			continue
+		}
+		if err := detach(fields[4]); err != nil {
+			return fmt.Errorf("unmount %s: %w", fields[4], err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package deployment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+)
+
+// CreateVolumeOperation creates a volume on a specific machine.
+type CreateVolumeOperation struct {
+	VolumeSpec api.VolumeSpec
+	MachineID  string
+	// MachineName is used for formatting the operation output only.
+	MachineName string
+}
+
+// Execute implements Operation.
+func (o *CreateVolumeOperation) Execute(ctx context.Context, cli Client) error {
+	return track(ctx, o, o.MachineID, func() error {
+		return on(o.MachineID, "create volume "+o.VolumeSpec.Name, cli.CreateVolume(ctx, o.MachineID, o.VolumeSpec))
+	})
+}
+
+func (o *CreateVolumeOperation) machine() string { return o.MachineID }
+
+// Format implements Operation.
+func (o *CreateVolumeOperation) Format(_ NameResolver) string {
+	name := o.MachineName
+	if name == "" {
+		name = o.MachineID
+	}
+	return fmt.Sprintf("+ create volume %s on %s", o.VolumeSpec.Name, name)
+}
+
+// String implements Operation.
+func (o *CreateVolumeOperation) String() string {
+	return fmt.Sprintf("+ create volume %s on %s", o.VolumeSpec.Name, o.MachineID)
+}
+
+// MarshalJSON implements Operation.
+func (o *CreateVolumeOperation) MarshalJSON() ([]byte, error) {
+	return json.Marshal(operationJSON{Operation: "create-volume", MachineID: o.MachineID, Volume: o.VolumeSpec.Name})
+}
+
+// PullImageOperation pulls an image onto a machine.
+type PullImageOperation struct {
+	Image     string
+	MachineID string
+}
+
+// Execute implements Operation.
+func (o *PullImageOperation) Execute(ctx context.Context, cli Client) error {
+	return track(ctx, o, o.MachineID, func() error {
+		return on(o.MachineID, "pull image "+o.Image, cli.PullImage(ctx, o.MachineID, o.Image, func(p api.PullProgress) {
+			emit(ctx, ProgressEvent{Operation: o, MachineID: o.MachineID, Status: ProgressGoing, Current: p.Current, Total: p.Total})
+		}))
+	})
+}
+
+func (o *PullImageOperation) machine() string { return o.MachineID }
+
+// Format implements Operation.
+func (o *PullImageOperation) Format(resolver NameResolver) string {
+	return fmt.Sprintf("+ pull image %s on %s", o.Image, orIDs(resolver).MachineName(o.MachineID))
+}
+
+// String implements Operation.
+func (o *PullImageOperation) String() string { return o.Format(nil) }
+
+// MarshalJSON implements Operation.
+func (o *PullImageOperation) MarshalJSON() ([]byte, error) {
+	return json.Marshal(operationJSON{Operation: "pull", MachineID: o.MachineID, Image: o.Image})
+}
+
+// ensureImage makes sure that an image is on a machine. What is to be pulled always was pulled by the plan.
+func ensureImage(ctx context.Context, cli Client, machineID string, c *api.ContainerSpec) error {
+	_, err := cli.InspectImage(ctx, machineID, c.Image)
+	if errors.Is(err, api.ErrNotFound) && c.PullPolicy != api.PullNever {
+		return on(machineID, "pull image "+c.Image, cli.PullImage(ctx, machineID, c.Image, nil))
+	}
+	return on(machineID, "look for image "+c.Image, err)
+}
+
+// PreDeployOperation runs the pre-deploy hook of a service to its end. A container of its name that is there, from an earlier try that
+// was cut off, is removed and the hook run again: hooks have to be idempotent.
+type PreDeployOperation struct {
+	ServiceID string
+	// Spec is the specification of the service.
+	Spec          api.ServiceSpec
+	MachineID     string
+	ContainerName string
+}
+
+// HookError is a pre-deploy hook that did not end with 0.
+type HookError struct{ ExitCode int }
+
+// Error says the exit code.
+func (e *HookError) Error() string {
+	return fmt.Sprintf("the pre-deploy hook ended with exit code %d; nothing was deployed", e.ExitCode)
+}
+
+// Execute implements Operation.
+func (o *PreDeployOperation) Execute(ctx context.Context, cli Client) error {
+	return track(ctx, o, o.MachineID, func() error {
+		if err := o.remove(ctx, cli); err != nil {
+			return err
+		}
+		return errors.Join(o.run(ctx, cli), o.remove(ctx, cli))
+	})
+}
+
+func (o *PreDeployOperation) run(ctx context.Context, cli Client) error {
+	spec := o.Spec.HookSpec()
+	if err := ensureImage(ctx, cli, o.MachineID, &spec.Container); err != nil {
+		return err
+	}
+	timeout := o.Spec.PreDeploy.TimeoutOrDefault()
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the pre-deploy hook takes longer than %s: %w", timeout, context.DeadlineExceeded))
+	defer cancel()
+	id, err := cli.CreateContainer(ctx, o.MachineID, api.CreateContainerOptions{
+		Name: o.ContainerName, ServiceID: o.ServiceID, Spec: *spec, Hook: true,
+	})
+	if err != nil {
+		return on(o.MachineID, "create container "+o.ContainerName, err)
+	}
+	if err := cli.StartContainer(ctx, o.MachineID, id); err != nil {
+		return on(o.MachineID, "start container "+o.ContainerName, err)
+	}
+	code, err := cli.WaitContainerExit(ctx, o.MachineID, id)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = errors.Join(context.Cause(ctx), err)
+		}
+		return on(o.MachineID, "wait for container "+o.ContainerName, err)
+	}
+	if code != 0 {
+		return on(o.MachineID, "run container "+o.ContainerName, &HookError{ExitCode: code})
+	}
+	return nil
+}
+
+// remove takes the container of the hook away, also when ctx has ended.
+func (o *PreDeployOperation) remove(ctx context.Context, cli Client) error {
+	ctx, cancel := cleanup(ctx, o.Spec.Container.GracePeriod())
+	defer cancel()
+	hook := ContainerRef{ID: o.ContainerName, Name: o.ContainerName, MachineID: o.MachineID, GracePeriod: o.Spec.Container.GracePeriod()}
+	return persist(ctx, func() error { return hook.remove(ctx, cli) })
+}
+
+func (o *PreDeployOperation) machine() string { return o.MachineID }
+
+// Format implements Operation.
+func (o *PreDeployOperation) Format(resolver NameResolver) string {
+	return fmt.Sprintf("> run pre-deploy hook on %s: %s", orIDs(resolver).MachineName(o.MachineID), strings.Join(o.command(), " "))
+}
+
+// command is what the hook runs, without what comes from the image.
+func (o *PreDeployOperation) command() []string {
+	c := o.Spec.HookSpec().Container
+	return append(append([]string(nil), c.Entrypoint...), c.Command...)
+}
+
+// String implements Operation.
+func (o *PreDeployOperation) String() string { return o.Format(nil) }
+
+// MarshalJSON implements Operation.
+func (o *PreDeployOperation) MarshalJSON() ([]byte, error) {
+	return json.Marshal(operationJSON{
+		Operation: "pre-deploy", MachineID: o.MachineID, ServiceID: o.ServiceID, ContainerName: o.ContainerName,
+		Image: o.Spec.Container.Image, Command: o.command(),
+	})
+}

@@ -1,0 +1,167 @@
+package deployment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+)
+
+// RunContainerOperation creates and starts a container on a machine, and waits until it works. A container of its name that is there
+// already, from an earlier try, is taken for it if it is as the specification says. When it fails, the container is removed.
+type RunContainerOperation struct {
+	ServiceID string
+	Spec      api.ServiceSpec
+	MachineID string
+	// ContainerName is the name of the container, unique on the machine.
+	ContainerName string
+}
+
+// Execute implements Operation.
+func (o *RunContainerOperation) Execute(ctx context.Context, cli Client) error {
+	return perform(ctx, cli, o)
+}
+
+func (o *RunContainerOperation) machine() string { return o.MachineID }
+
+func (o *RunContainerOperation) apply(ctx context.Context, cli Client) error {
+	id, err := o.create(ctx, cli)
+	if err != nil {
+		return err
+	}
+	if err := o.start(ctx, cli, id); err != nil {
+		return errors.Join(err, o.discard(ctx, cli))
+	}
+	return nil
+}
+
+// create makes sure that the container is there, and returns its ID. It does not start it. When it fails there is none that was not
+// there before.
+func (o *RunContainerOperation) create(ctx context.Context, cli Client) (string, error) {
+	id, err := o.find(ctx, cli)
+	if !errors.Is(err, api.ErrNotFound) {
+		return id, err
+	}
+	if err := ensureImage(ctx, cli, o.MachineID, &o.Spec.Container); err != nil {
+		return "", err
+	}
+	id, err = cli.CreateContainer(ctx, o.MachineID, api.CreateContainerOptions{Name: o.ContainerName, ServiceID: o.ServiceID, Spec: o.Spec})
+	if err == nil {
+		return id, nil
+	}
+	if errors.Is(err, api.ErrExists) {
+		// An earlier try that was cut off may have come to its end on the machine meanwhile.
+		if id, found := o.find(ctx, cli); !errors.Is(found, api.ErrNotFound) {
+			return id, found
+		}
+		return "", on(o.MachineID, "create container "+o.ContainerName, err)
+	}
+	// It may be there all the same.
+	return "", errors.Join(on(o.MachineID, "create container "+o.ContainerName, err), o.discard(ctx, cli))
+}
+
+// find returns the ID of the container if it is there, as the specification says. The error is api.ErrNotFound if it is not, and
+// ErrStalePlan if the service has another one there.
+func (o *RunContainerOperation) find(ctx context.Context, cli Client) (string, error) {
+	c, err := cli.InspectContainer(ctx, o.MachineID, o.ContainerName)
+	if err != nil {
+		return "", on(o.MachineID, "inspect container "+o.ContainerName, err)
+	}
+	if c.ServiceID != o.ServiceID {
+		return "", on(o.MachineID, "create container "+o.ContainerName, fmt.Errorf("another container has the name: %w", api.ErrExists))
+	}
+	if EvalContainerSpecChange(c.Spec, o.Spec) != ContainerUpToDate {
+		// The plan knows of none with the name: this one was about to come when it was made.
+		return "", on(o.MachineID, "create container "+o.ContainerName, fmt.Errorf("it is there with another specification: %w", ErrStalePlan))
+	}
+	return c.ID, nil
+}
+
+// start starts the container and waits until it works.
+func (o *RunContainerOperation) start(ctx context.Context, cli Client, id string) error {
+	if err := cli.StartContainer(ctx, o.MachineID, id); err != nil {
+		return on(o.MachineID, "start container "+o.ContainerName, err)
+	}
+	return on(o.MachineID, "wait for container "+o.ContainerName, cli.WaitContainerReady(ctx, o.MachineID, id, o.Spec.Update.Wait()))
+}
+
+// stop makes sure that the container does not run.
+func (o *RunContainerOperation) stop(ctx context.Context, cli Client) error {
+	err := persist(ctx, func() error {
+		return gone(cli.StopContainer(ctx, o.MachineID, o.ContainerName, o.Spec.Container.GracePeriod()))
+	})
+	return on(o.MachineID, "stop container "+o.ContainerName, err)
+}
+
+// discard takes the container away, also when ctx has ended.
+func (o *RunContainerOperation) discard(ctx context.Context, cli Client) error {
+	ctx, cancel := cleanup(ctx, o.Spec.Container.GracePeriod())
+	defer cancel()
+	if err := o.stop(ctx, cli); err != nil {
+		return err
+	}
+	return o.remove(ctx, cli)
+}
+
+func (o *RunContainerOperation) remove(ctx context.Context, cli Client) error {
+	err := persist(ctx, func() error { return gone(cli.RemoveContainer(ctx, o.MachineID, o.ContainerName)) })
+	return on(o.MachineID, "remove container "+o.ContainerName, err)
+}
+
+func (o *RunContainerOperation) verify(ctx context.Context, cli Client) error {
+	c, err := cli.InspectContainer(ctx, o.MachineID, o.ContainerName)
+	if err == nil && !c.Ready() {
+		err = fmt.Errorf("it is %s %s: %w", c.State, c.Health, api.ErrUnhealthy)
+	}
+	return on(o.MachineID, "look after container "+o.ContainerName, err)
+}
+
+func (o *RunContainerOperation) commit(context.Context, Client) error { return nil }
+
+func (o *RunContainerOperation) revert(ctx context.Context, cli Client) error {
+	return o.discard(ctx, cli)
+}
+
+// Format implements Operation.
+func (o *RunContainerOperation) Format(resolver NameResolver) string {
+	return fmt.Sprintf("+ run container %s of image %s on %s", o.ContainerName, o.Spec.Container.Image, orIDs(resolver).MachineName(o.MachineID))
+}
+
+// String implements Operation.
+func (o *RunContainerOperation) String() string { return o.Format(nil) }
+
+// MarshalJSON implements Operation.
+func (o *RunContainerOperation) MarshalJSON() ([]byte, error) {
+	return json.Marshal(operationJSON{
+		Operation: "run", MachineID: o.MachineID, ServiceID: o.ServiceID, ContainerName: o.ContainerName, Image: o.Spec.Container.Image,
+	})
+}
+
+// operationJSON has the fields of all operations.
+type operationJSON struct {
+	Operation     string            `json:"operation"`
+	MachineID     string            `json:"machineID,omitempty"`
+	ServiceID     string            `json:"serviceID,omitempty"`
+	ContainerID   string            `json:"containerID,omitempty"`
+	ContainerName string            `json:"containerName,omitempty"`
+	Image         string            `json:"image,omitempty"`
+	Volume        string            `json:"volume,omitempty"`
+	Command       []string          `json:"command,omitempty"`
+	Order         api.UpdateOrder   `json:"order,omitempty"`
+	Reason        string            `json:"reason,omitempty"`
+	Replaces      []replacedJSON    `json:"replaces,omitempty"`
+	Changes       []AttributeChange `json:"changes,omitempty"`
+	FailureAction api.FailureAction `json:"failureAction,omitempty"`
+	MaxFailures   int               `json:"maxFailurePercent,omitempty"`
+	Waves         []waveJSON        `json:"waves,omitempty"`
+	Limit         int               `json:"limit,omitempty"`
+	Operations    []Operation       `json:"operations,omitempty"`
+}
+
+type replacedJSON struct {
+	MachineID     string `json:"machineID"`
+	ContainerID   string `json:"containerID"`
+	ContainerName string `json:"containerName"`
+}

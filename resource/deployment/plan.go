@@ -1,0 +1,87 @@
+package deployment
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
+)
+
+// Plan is what brings a service to its specification. One without operations says that everything is as it should be, as far as can be
+// seen.
+type Plan struct {
+	ServiceID   string
+	ServiceName string
+	// Strategy is the type of the strategy that made it.
+	Strategy string
+	SequenceOperation
+	// Notes say what stays as it is, and why, such as what waits for a machine to be seen again.
+	Notes []string
+	// Undrained says what stays on machines that are drained, and why there is no place elsewhere.
+	Undrained []string
+	// Report says of each machine whether it could take another container, and why not.
+	Report scheduler.Report
+	// Fingerprint identifies the state for which it was made. Deployment.Run refuses a plan when it is another one by then; a plan
+	// without it is not refused.
+	Fingerprint string
+
+	names NameResolver
+}
+
+// Empty tells whether there is nothing to do.
+func (p *Plan) Empty() bool { return len(p.Operations) == 0 }
+
+// Machines returns the IDs of the machines on which something is done, each once.
+func (p *Plan) Machines() []string {
+	seen := map[string]bool{}
+	for _, op := range leaves(p.Operations) {
+		seen[op.machine()] = true
+		if replace, ok := op.(*ReplaceContainerOperation); ok {
+			for i := range replace.Old {
+				seen[replace.Old[i].MachineID] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// Format returns the plan for people. Without a resolver it shows the names that were there when it was made.
+func (p *Plan) Format(resolver NameResolver) string {
+	if resolver == nil {
+		resolver = p.names
+	}
+	var b strings.Builder
+	b.WriteString("service " + p.ServiceName + ", " + p.Strategy + ": " + summary(p.Operations) + "\n")
+	if !p.Empty() {
+		b.WriteString(p.SequenceOperation.Format(resolver) + "\n")
+	}
+	for _, note := range slices.Concat(p.Notes, p.Undrained) {
+		b.WriteString("! " + note + "\n")
+	}
+	return b.String()
+}
+
+// String returns the plan in one line.
+func (p *Plan) String() string {
+	return "service " + p.ServiceName + ", " + p.Strategy + ": " + p.SequenceOperation.String()
+}
+
+// MarshalJSON returns the plan for programs.
+func (p *Plan) MarshalJSON() ([]byte, error) {
+	operations := p.Operations
+	if operations == nil {
+		operations = []Operation{}
+	}
+	return json.Marshal(struct {
+		ServiceID   string           `json:"serviceID"`
+		ServiceName string           `json:"serviceName"`
+		Strategy    string           `json:"strategy"`
+		Operations  []Operation      `json:"operations"`
+		Notes       []string         `json:"notes,omitempty"`
+		Undrained   []string         `json:"undrained,omitempty"`
+		Report      scheduler.Report `json:"report,omitempty"`
+		Fingerprint string           `json:"fingerprint,omitempty"`
+	}{p.ServiceID, p.ServiceName, p.Strategy, operations, p.Notes, p.Undrained, p.Report, p.Fingerprint})
+}

@@ -1,0 +1,150 @@
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+)
+
+// namedMachines returns the IDs of the machines that a placement names; nil is all.
+func namedMachines(state *ClusterState, spec api.ServiceSpec) (map[string]bool, error) {
+	if len(spec.Placement.Machines) == 0 {
+		return nil, nil
+	}
+	ids := map[string]string{}
+	for _, m := range state.Machines {
+		ids[m.Name] = m.ID
+	}
+	for _, m := range state.Machines {
+		ids[m.ID] = m.ID
+	}
+	named := map[string]bool{}
+	var absent []string
+	for _, n := range spec.Placement.Machines {
+		if id, ok := ids[n]; ok {
+			named[id] = true
+		} else {
+			absent = append(absent, n)
+		}
+	}
+	if len(absent) > 0 {
+		return nil, &PlacementError{Service: spec.Name, Machines: absent}
+	}
+	return named, nil
+}
+
+// placed says why the placement does not allow a machine.
+func placed(m *Machine, spec *api.ServiceSpec, named map[string]bool) string {
+	if named != nil && !named[m.ID] {
+		return "the placement does not name it"
+	}
+	for _, k := range sortedKeys(spec.Placement.Labels) {
+		want := spec.Placement.Labels[k]
+		if have, ok := m.Labels[k]; !ok || have != want {
+			return fmt.Sprintf("it has no label %s=%s", k, want)
+		}
+	}
+	return ""
+}
+
+// checkPorts takes out the machines where others hold the ports of the service.
+func (s *Scheduler) checkPorts() {
+	ports := s.spec.HostPorts()
+	if len(ports) == 0 {
+		return
+	}
+	for _, c := range s.candidates {
+		for i := range c.machine.Inventory.Containers {
+			other := &c.machine.Inventory.Containers[i]
+			if owns(&s.spec, other) || !other.Active() {
+				continue
+			}
+			for _, p := range ports {
+				if api.PortsConflict([]api.PortSpec{p}, other.HostPorts()) {
+					refuse(c, fmt.Sprintf("container %s holds port %s", other.Name, p))
+				}
+			}
+		}
+	}
+}
+
+// checkImages takes out the machines without the image when it must not be pulled.
+func (s *Scheduler) checkImages() error {
+	if s.spec.Container.PullPolicy != api.PullNever {
+		return nil
+	}
+	name, err := api.ParseImageName(s.spec.Container.Image)
+	if err != nil {
+		return fmt.Errorf("read the image of service %s: %w", s.spec.Name, err)
+	}
+	for _, c := range s.candidates {
+		if c.machine.Available() && !slices.ContainsFunc(c.machine.Inventory.Images, func(i api.Image) bool { return i.Is(name) }) {
+			refuse(c, fmt.Sprintf("image %s is not there, and the pull policy is never", s.spec.Container.Image))
+		}
+	}
+	return nil
+}
+
+// checkVolumes takes out the machines where a volume of the service is not and must not be made.
+func (s *Scheduler) checkVolumes() {
+	for _, v := range s.spec.MountedVolumes(api.VolumeTypeVolume) {
+		where := s.look(v)
+		if !v.External && s.spec.Mode != api.ServiceModeGlobal && len(where.on) == 0 && where.hidden == "" {
+			s.newVolumes = append(s.newVolumes, v.Name)
+		}
+		for _, c := range s.candidates {
+			if c.machine.Available() {
+				refuse(c, s.volume(c, v, where))
+			}
+		}
+	}
+}
+
+// whereabouts says where a volume is.
+type whereabouts struct {
+	on []string
+	// hidden says on which machine that can't be seen it is, or may be.
+	hidden string
+}
+
+func (s *Scheduler) look(v api.VolumeSpec) whereabouts {
+	var w whereabouts
+	for _, c := range s.candidates {
+		m := c.machine
+		switch {
+		case m.Available() && hasVolume(m.Inventory.Volumes, v.Name) != nil:
+			w.on = append(w.on, m.Name)
+		case w.hidden != "":
+		case m.Blind():
+			w.hidden = fmt.Sprintf("volume %s may be on %s, which can't be seen", v.Name, m.Name)
+		case m.Unknown() && hasVolume(m.LastSeen.Volumes, v.Name) != nil:
+			w.hidden = fmt.Sprintf("volume %s is on %s, which can't be seen", v.Name, m.Name)
+		}
+	}
+	return w
+}
+
+func (s *Scheduler) volume(c *candidate, v api.VolumeSpec, w whereabouts) string {
+	have := hasVolume(c.machine.Inventory.Volumes, v.Name)
+	switch {
+	case have != nil && v.Driver != nil && have.Driver != v.DriverName():
+		return fmt.Sprintf("volume %s is of driver %s, not %s", v.Name, have.Driver, v.DriverName())
+	case have != nil:
+		return ""
+	case v.External:
+		return fmt.Sprintf("volume %s is not there, and is not ours to make", v.Name)
+	case s.spec.Mode == api.ServiceModeGlobal:
+		return ""
+	case len(w.on) > 0:
+		return fmt.Sprintf("volume %s is on %s", v.Name, names(w.on))
+	}
+	return w.hidden
+}
+
+func hasVolume(volumes []api.Volume, name string) *api.Volume {
+	if i := slices.IndexFunc(volumes, func(v api.Volume) bool { return v.Name == name }); i >= 0 {
+		return &volumes[i]
+	}
+	return nil
+}

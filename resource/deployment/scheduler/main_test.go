@@ -1,0 +1,9 @@
+package scheduler_test
+
+import (
+	"testing"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+func TestMain(m *testing.M) { operatortest.VerifyTestMain(m) }

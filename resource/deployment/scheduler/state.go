@@ -1,0 +1,168 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+)
+
+// inspections is how many machines are inspected at once.
+const inspections = 32
+
+// Client sees machines.
+type Client interface {
+	api.MachineClient
+}
+
+// ClusterState is what is on the machines of a cluster at one time. It is safe for concurrent use as long as nobody changes it.
+type ClusterState struct {
+	// Machines come in any order.
+	Machines []*Machine
+
+	names nameIndex
+}
+
+// Machine is a machine and what is on it.
+type Machine struct {
+	api.Machine
+	// Inventory is what is on it. For a machine that is unknown it is empty, which says nothing.
+	Inventory api.Inventory
+}
+
+// Inspect asks for what is on all machines. One that does not answer is unknown, with the error as the reason; it is an error only
+// when the list of machines can't be had, or the context ends.
+func Inspect(ctx context.Context, cli Client) (*ClusterState, error) {
+	machines, err := cli.ListMachines(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the machines: %w", err)
+	}
+	state := &ClusterState{Machines: make([]*Machine, len(machines))}
+	var group errgroup.Group
+	group.SetLimit(inspections)
+	for i, m := range machines {
+		state.Machines[i] = &Machine{Machine: m}
+		if m.State != api.MachineAvailable && m.State != "" {
+			continue
+		}
+		group.Go(func() error {
+			state.Machines[i].inspect(ctx, cli)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("inspect the machines: %w", context.Cause(ctx))
+	}
+	return state, nil
+}
+
+func (m *Machine) inspect(ctx context.Context, cli Client) {
+	inventory, err := cli.InspectMachine(ctx, m.ID)
+	if err != nil {
+		m.State, m.Reason = api.MachineUnknown, err.Error()
+		return
+	}
+	m.State, m.Inventory = api.MachineAvailable, inventory
+}
+
+// Available tells whether the machine can be seen.
+func (m *Machine) Available() bool {
+	return m.State == api.MachineAvailable || m.State == ""
+}
+
+// Unknown tells whether the machine can't be seen, and may come back.
+func (m *Machine) Unknown() bool {
+	return !m.Available() && m.State != api.MachineGone
+}
+
+// Blind tells whether nothing is known of what is on the machine.
+func (m *Machine) Blind() bool {
+	return m.Unknown() && m.LastSeen == nil
+}
+
+// owns tells whether a container belongs to the service of a specification.
+func owns(spec *api.ServiceSpec, c *api.Container) bool { return c.ServiceName == spec.Name }
+
+// sorted returns the machines by name.
+func (s *ClusterState) sorted() []*Machine {
+	return slices.SortedFunc(slices.Values(s.Machines), func(a, b *Machine) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// Fingerprint identifies what a plan for a service depends on: the machines and the reasons why they are not available, or get no new containers, left out,
+// their containers as far as they are the service's or hold ports, their volumes, and the image. Two states with the same one
+// give the same plan.
+func (s *ClusterState) Fingerprint(spec api.ServiceSpec) string {
+	h := sha256.New()
+	image, _ := api.ParseImageName(spec.Container.Image)
+	for _, m := range s.sorted() {
+		_, _ = fmt.Fprintf(h, "machine %q %q %v %v %v\n", m.ID, m.Name, m.Available(), m.Unknown(), m.Labels)
+		if closed(m) != "" {
+			_, _ = fmt.Fprintf(h, "closed %v\n", m.Drain)
+		}
+		inventory := &m.Inventory
+		if m.LastSeen != nil && m.Unknown() {
+			inventory = m.LastSeen
+		}
+		for _, c := range slices.SortedFunc(slices.Values(inventory.Containers), func(a, b api.Container) int { return cmp.Compare(a.ID, b.ID) }) {
+			fingerprint(h, &c, owns(&spec, &c))
+		}
+		for _, v := range slices.SortedFunc(slices.Values(inventory.Volumes), func(a, b api.Volume) int { return cmp.Compare(a.Name, b.Name) }) {
+			_, _ = fmt.Fprintf(h, "volume %q %q\n", v.Name, v.Driver)
+		}
+		_, _ = fmt.Fprintf(h, "image %v\n", slices.ContainsFunc(inventory.Images, func(i api.Image) bool { return i.Is(image) }))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// fingerprint relies on containers not changing, but for what changes in place.
+func fingerprint(w io.Writer, c *api.Container, own bool) {
+	if own {
+		r := &c.Spec.Container.Resources
+		_, _ = fmt.Fprintf(w, "own %q %q %v %v %v %v %v %v %v\n", c.ID, c.Name, c.Hook, c.State, c.Health,
+			r.CPU, r.Memory, r.MemoryReservation, c.Spec.Container.RestartPolicy)
+		return
+	}
+	// The number of containers matters too: it decides between machines.
+	_, _ = fmt.Fprintf(w, "other %v %v\n", c.Active(), c.HostPorts())
+}
+
+// nameIndex knows the names of machines and containers.
+type nameIndex struct {
+	once       sync.Once
+	machines   map[string]string
+	containers map[string]string
+}
+
+func (s *ClusterState) index() *nameIndex {
+	s.names.once.Do(func() {
+		s.names.machines, s.names.containers = map[string]string{}, map[string]string{}
+		for _, m := range s.Machines {
+			s.names.machines[m.ID] = m.Name
+			for i := range m.Inventory.Containers {
+				s.names.containers[m.Inventory.Containers[i].ID] = m.Inventory.Containers[i].Name
+			}
+		}
+	})
+	return &s.names
+}
+
+// MachineName returns the name of a machine, or its ID if it is not known.
+func (s *ClusterState) MachineName(machineID string) string {
+	return cmp.Or(s.index().machines[machineID], machineID)
+}
+
+// ContainerName returns the name of a container, or its ID if it is not known.
+func (s *ClusterState) ContainerName(containerID string) string {
+	return cmp.Or(s.index().containers[containerID], containerID)
+}

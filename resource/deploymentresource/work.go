@@ -1,0 +1,178 @@
+package deploymentresource
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/operatorkit/operatorkit/resource/deployment"
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
+)
+
+// Service is a service as it should be.
+type Service struct {
+	// Client sees and changes the machines. Required.
+	Client deployment.Client
+	// Spec is what the service should be. It need not be resolved. For a removal only its name counts.
+	Spec api.ServiceSpec
+	// Strategy makes the plan. It must not have a state of its own. Default: a deployment.RollingStrategy.
+	Strategy deployment.Strategy
+	// Resolver resolves Spec. Default: that of deployment.Deployment.
+	Resolver *deployment.ServiceSpecResolver
+}
+
+// Work is what there is to do for a service, at one moment. It must not be changed, but for Hold by who made it.
+type Work struct {
+	// State is what was on the machines.
+	State *scheduler.ClusterState
+	// Spec is the specification, resolved.
+	Spec api.ServiceSpec
+	// Plan brings the service to it.
+	Plan deployment.Plan
+	// Left says for a removal what there is, or may be, of the service, and where. Empty is nothing.
+	Left []string
+	// Hold says why the plan is not carried out now, although it is not empty. Default: empty, and it is.
+	Hold string
+
+	service Service
+	removal bool
+}
+
+// Plan returns what there is to do for a service. It changes nothing on machines. The error is that of deployment.Deployment.Plan.
+func Plan(ctx context.Context, service Service) (*Work, error) {
+	return compute(ctx, service, false)
+}
+
+// Removal returns what there is to do so that nothing but its volumes is left of a service.
+func Removal(ctx context.Context, service Service) (*Work, error) {
+	zero := int32(0)
+	// The image is none that is looked for: a specification has one.
+	service.Spec = api.ServiceSpec{Name: service.Spec.Name, Replicas: &zero, Container: api.ContainerSpec{Image: "none"}}
+	service.Strategy, service.Resolver = removal{}, nil
+	return compute(ctx, service, true)
+}
+
+func compute(ctx context.Context, service Service, removes bool) (*Work, error) {
+	state, err := scheduler.Inspect(ctx, service.Client)
+	if err != nil {
+		return nil, err
+	}
+	d := service.deployment(&snapshot{service.Client, state})
+	p, err := d.Plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	work := &Work{State: state, Spec: d.Spec, Plan: p, service: service, removal: removes}
+	if removes {
+		work.Left = leftOf(state, service.Spec.Name)
+	}
+	return work, nil
+}
+
+func (s *Service) deployment(cli deployment.Client) *deployment.Deployment {
+	d := deployment.NewDeployment(cli, s.Spec, s.Strategy)
+	d.Resolver = s.Resolver
+	return d
+}
+
+// run carries the plan out, if it is what there is to do still.
+func (w *Work) run(ctx context.Context, progress func(deployment.ProgressEvent)) error {
+	service := w.service
+	// What was resolved once, such as a digest, stays what it is.
+	service.Spec, service.Resolver = w.Spec, nil
+	d := service.deployment(service.Client)
+	d.Progress = progress
+	now, err := d.Plan(ctx)
+	if err != nil {
+		return err
+	}
+	if now.Fingerprint != w.Plan.Fingerprint {
+		return fmt.Errorf("service %s: %w; nothing was done", w.Spec.Name, deployment.ErrStalePlan)
+	}
+	_, err = d.Run(ctx)
+	return err
+}
+
+// containersOf returns the containers of a service that are in an inventory, those of hooks included.
+func containersOf(inventory *api.Inventory, service string) []*api.Container {
+	var containers []*api.Container
+	for i := range inventory.Containers {
+		if c := &inventory.Containers[i]; c.ServiceName == service {
+			containers = append(containers, c)
+		}
+	}
+	return containers
+}
+
+// leftOf says what there is, or may be, of a service.
+func leftOf(state *scheduler.ClusterState, service string) []string {
+	var left []string
+	for _, m := range state.Machines {
+		switch {
+		case m.Available():
+			if n := len(containersOf(&m.Inventory, service)); n > 0 {
+				left = append(left, fmt.Sprintf("%s on %s", count(n), m.Name))
+			}
+		case m.Blind():
+			left = append(left, fmt.Sprintf("what may be on %s, which can't be seen; bring it back, or declare it gone for good", m.Name))
+		case m.Unknown():
+			if n := len(containersOf(m.LastSeen, service)); n > 0 {
+				left = append(left, fmt.Sprintf("%s on %s, which can't be seen now; bring it back, or declare it gone for good", count(n), m.Name))
+			}
+		}
+	}
+	slices.Sort(left)
+	return left
+}
+
+func count(n int) string {
+	if n == 1 {
+		return "1 container"
+	}
+	return fmt.Sprintf("%d containers", n)
+}
+
+// snapshot is a client that sees the machines as they were.
+type snapshot struct {
+	deployment.Client
+	state *scheduler.ClusterState
+}
+
+// ListMachines implements api.MachineClient.
+func (s *snapshot) ListMachines(context.Context) ([]api.Machine, error) {
+	machines := make([]api.Machine, len(s.state.Machines))
+	for i, m := range s.state.Machines {
+		machines[i] = m.Machine
+	}
+	return machines, nil
+}
+
+// InspectMachine implements api.MachineClient.
+func (s *snapshot) InspectMachine(_ context.Context, machineID string) (api.Inventory, error) {
+	for _, m := range s.state.Machines {
+		if m.ID == machineID {
+			return m.Inventory, nil
+		}
+	}
+	return api.Inventory{}, fmt.Errorf("machine %s: %w", machineID, api.ErrNotFound)
+}
+
+// InspectService implements api.ServiceClient.
+func (s *snapshot) InspectService(_ context.Context, nameOrID string) (api.Service, error) {
+	var service api.Service
+	for _, m := range s.state.Machines {
+		for i := range m.Inventory.Containers {
+			c := &m.Inventory.Containers[i]
+			if c.ServiceID == "" || c.ServiceName != nameOrID && c.ServiceID != nameOrID {
+				continue
+			}
+			service.ID, service.Name, service.Mode = c.ServiceID, c.ServiceName, c.Spec.Mode
+			service.Containers = append(service.Containers, *c)
+		}
+	}
+	if service.ID == "" {
+		return service, fmt.Errorf("service %s: %w", nameOrID, api.ErrNotFound)
+	}
+	return service, nil
+}

@@ -1,0 +1,47 @@
+package statemanager
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+)
+
+// Config is what every state manager understands of the configuration of its provider: what
+// serviceset.StateManagementProviderConfigFromServiceSpec makes of a spec. A state manager may have more fields of its own.
+type Config struct {
+	// Priority decides between sets that want the same thing: the higher one gets it. Default: v1alpha1.DefaultPriority.
+	Priority int32 `json:"priority,omitempty"`
+	// SyncMode is when things are put right. Default: Continuous.
+	SyncMode v1alpha1.SyncMode `json:"syncMode,omitempty"`
+	// StopOnConflict ends the work at the first object that somebody else manages. Default: such an object is an error of its
+	// service only.
+	StopOnConflict bool `json:"stopOnConflict,omitempty"`
+	// ContinueOnError goes on with the other services when one fails, for state managers that do so only when asked.
+	ContinueOnError bool `json:"continueOnError,omitempty"`
+	// Reload restarts workloads whose ConfigMaps or Secrets change.
+	Reload bool `json:"reload,omitempty"`
+}
+
+// ConfigOf reads the configuration of a set. Fields that it does not know are ignored. The error is permanent and says which
+// field is wrong.
+func ConfigOf(set *v1alpha1.ServiceSet) (Config, error) {
+	config := Config{Priority: v1alpha1.DefaultPriority, SyncMode: v1alpha1.SyncModeContinuous}
+	given := set.Spec.Provider.Config
+	if given == nil {
+		return config, nil
+	}
+	if err := json.Unmarshal(given.Raw, &config); err != nil {
+		return Config{}, framework.Permanent(fmt.Errorf("spec.provider.config can't be read: %w", err))
+	}
+	switch config.SyncMode {
+	case v1alpha1.SyncModeOneTime, v1alpha1.SyncModeContinuous, v1alpha1.SyncModeContinuousWithDriftDetection, v1alpha1.SyncModeDryRun:
+		return config, nil
+	case "":
+		config.SyncMode = v1alpha1.SyncModeContinuous
+		return config, nil
+	}
+	return Config{}, framework.Permanent(fmt.Errorf(
+		"spec.provider.config.syncMode is %q: it is OneTime, Continuous, ContinuousWithDriftDetection or DryRun", config.SyncMode))
+}

@@ -1,0 +1,18 @@
+// Package carrier is the contract between the native state manager and those who put services onto clusters: package helm for
+// charts, package manifest for kustomizations and manifests.
+//
+//	result, err := carrier.Compute(ctx, cluster, live, service)
+//	…                                                  // the status tells result.Found, result.Health and result.Drift
+//	if len(result.Changes) > 0 {
+//		err = carrier.CarryOut(ctx, cluster, service, result)
+//	}
+//
+// The state manager resolves what a carrier needs (the template, the values, what is fetched) and decides when a service may be
+// put there or taken away; a carrier knows one service at a time, and how it is carried out.
+//
+// # Sync modes
+//
+// A carrier puts things right where the fingerprint differs, unless service.Config.SyncMode is DryRun, or OneTime and something was
+// put there completely before. Drift is always told; with ContinuousWithDriftDetection it is among the Changes too.
+// In the mode DryRun the Changes are what would be done, and the state manager does not carry them out.
+package carrier

@@ -1,0 +1,56 @@
+package native
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/resource/statemanager"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+)
+
+// payload is what CarryOut needs of a Compute.
+type payload struct {
+	by      carrier.Carrier
+	service *resolved
+	result  *carrier.Result
+}
+
+// CarryOut implements statemanager.StateManager.
+func (m *Manager) CarryOut(ctx context.Context, set *statemanager.Set, operation *statemanager.Operation) error {
+	what, ok := operation.Payload.(*payload)
+	if !ok {
+		return framework.Permanent(fmt.Errorf("the operation of service %s is none of the state manager %s", operation.Service, m.Name()))
+	}
+	memory := m.memoryOf(set)
+	cluster, err := m.config.Clusters.Acquire(memory.cluster, ownKey(set))
+	if err != nil {
+		return fmt.Errorf("use the cluster of ServiceSet %s: %w", ownKey(set), err)
+	}
+	kept := memory.service(what.service.Key)
+	kept.freshness.wrote()
+	err = what.by.CarryOut(ctx, cluster, what.service.Service, what.result)
+	if err == nil {
+		kept.failure = nil
+		return nil
+	}
+	err = what.service.confidential.err(err)
+	if ctx.Err() != nil || lost(err) || stale(err) {
+		// It says nothing about the service: it is worked out anew.
+		return err
+	}
+	count := 1
+	if last := kept.failed(what.service.Fingerprint); last != nil {
+		count += last.Count
+	}
+	kept.failure = &failure{
+		Failure: carrier.Failure{Message: statemanager.FirstLine(err.Error()), Time: m.config.Clock.Now(), Count: count},
+		err:     err, fingerprint: what.service.Fingerprint, generation: set.ServiceSet.Generation,
+	}
+	return err
+}
+
+// stale tells whether an error only says that something has changed meanwhile.
+func stale(err error) bool { return apierrors.IsConflict(err) && !carrier.IsConflict(err) }

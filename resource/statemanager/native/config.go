@@ -1,0 +1,69 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/giantswarm/micrologger"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
+	"github.com/operatorkit/operatorkit/resource/statemanager/target"
+)
+
+// Config is what a Manager needs.
+type Config struct {
+	// Name is the name of the state manager. Default: v1alpha1.DefaultStateManagementProvider, "native".
+	Name string
+	// Clusters are where services go. Their Config.Owners should be Owners of the ServiceSets, and their notices should reach the
+	// sets. Required.
+	Clusters *target.Clusters
+	// Management reads the ConfigMaps and Secrets that sets are made from. Required.
+	Management client.Reader
+	// ConfigMaps and Secrets are sources of those of the management cluster, of which only the metadata is looked at. With them
+	// an object is read from Management only when it has changed. One that they don't hold is read each time. Default: none.
+	ConfigMaps, Secrets informer.Source
+	// Helm puts templates with charts onto clusters, Manifests those with kustomizations and manifests. Required.
+	Helm, Manifests carrier.Carrier
+	// Fetcher gets charts and archives. Required.
+	Fetcher *fetch.Fetcher
+	// Logger is told what is begun and what fails. Required.
+	Logger micrologger.Logger
+	// Clock is for the times in states. Default: the clock of the machine.
+	Clock clock.PassiveClock
+}
+
+// withDefaults validates the configuration and fills it.
+func (c Config) withDefaults() (Config, error) {
+	if c.Name == "" {
+		c.Name = v1alpha1.DefaultStateManagementProvider
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	var faults []error
+	for _, required := range []struct {
+		field   string
+		missing bool
+	}{
+		{"Clusters", c.Clusters == nil},
+		{"Management", c.Management == nil},
+		{"Helm", c.Helm == nil},
+		{"Manifests", c.Manifests == nil},
+		{"Fetcher", c.Fetcher == nil},
+		{"Logger", c.Logger == nil},
+	} {
+		if required.missing {
+			faults = append(faults, fmt.Errorf("%s must be set", required.field))
+		}
+	}
+	if len(faults) > 0 {
+		return c, fmt.Errorf("%w: native.Config: %w", framework.ErrInvalidConfig, errors.Join(faults...))
+	}
+	return c, nil
+}

@@ -1,0 +1,174 @@
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"helm.sh/helm/v4/pkg/release/common"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+)
+
+// Config bounds what charts can do. The zero value is good for production.
+type Config struct {
+	// Timeout is for services that set none: of each hook, and until all objects have to be healthy. Default: 5 minutes.
+	Timeout time.Duration
+	// RenderTimeout bounds how long the templates of a chart may take. Default: 30 seconds.
+	RenderTimeout time.Duration
+	// Renderings is how many charts are rendered at once at most, those that never end included. Default: 8.
+	Renderings int
+	// History is how many revisions of a release are kept. Default: 10, as Helm has it.
+	History int
+	// Remembered is of how many releases what they put on the cluster is kept in memory, to be compared with what is
+	// there without reading it again. Default: 1000.
+	Remembered int
+	// Clock is for time-outs. Default: the clock of the machine.
+	Clock clock.PassiveClock
+}
+
+// Carrier is a carrier.Carrier for templates with a Helm chart. It is safe for concurrent use for different services.
+type Carrier struct {
+	config     Config
+	renderings chan struct{}
+	remembered *lru.Cache
+}
+
+var _ carrier.Carrier = (*Carrier)(nil)
+
+// New returns a Carrier. The error is for a configuration that can't be.
+func New(config Config) (*Carrier, error) {
+	var faults []error
+	for _, field := range []struct {
+		name     string
+		value    *int
+		fallback int
+	}{
+		{"Renderings", &config.Renderings, 8}, {"History", &config.History, 10}, {"Remembered", &config.Remembered, 1000},
+	} {
+		if *field.value < 0 {
+			faults = append(faults, fmt.Errorf("%s is %d: it must not be negative", field.name, *field.value))
+		}
+		if *field.value == 0 {
+			*field.value = field.fallback
+		}
+	}
+	for _, field := range []struct {
+		name     string
+		value    *time.Duration
+		fallback time.Duration
+	}{
+		{"Timeout", &config.Timeout, 5 * time.Minute}, {"RenderTimeout", &config.RenderTimeout, 30 * time.Second},
+	} {
+		if *field.value < 0 {
+			faults = append(faults, fmt.Errorf("%s is %s: it must not be negative", field.name, *field.value))
+		}
+		if *field.value == 0 {
+			*field.value = field.fallback
+		}
+	}
+	if config.Clock == nil {
+		config.Clock = clock.RealClock{}
+	}
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("%w: helm.Config: %w", framework.ErrInvalidConfig, errors.Join(faults...))
+	}
+	return &Carrier{config: config, renderings: make(chan struct{}, config.Renderings), remembered: lru.New(config.Remembered)}, nil
+}
+
+// job is one call of the carrier for one service.
+type job struct {
+	*Carrier
+	*access
+	// live reads what the watches have; reads through access go to the API server.
+	live    client.Reader
+	service *carrier.Service
+	options options
+	hider   *hider
+}
+
+func (c *Carrier) job(ctx context.Context, cluster carrier.Cluster, live client.Reader, service *carrier.Service) (*job, error) {
+	access, err := newAccess(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return &job{
+		Carrier: c, access: access, live: live, service: service, options: c.optionsOf(service),
+		hider: newHider(service.Values, service.Secret),
+	}, nil
+}
+
+// Compute implements carrier.Carrier.
+func (c *Carrier) Compute(ctx context.Context, cluster carrier.Cluster, live client.Reader, service *carrier.Service) (*carrier.Result, error) {
+	j, err := c.job(ctx, cluster, live, service)
+	if err != nil {
+		return nil, err
+	}
+	result, err := j.compute(ctx)
+	if result == nil {
+		return nil, j.hider.error(err)
+	}
+	result.Changes, result.Drift = j.hider.changes(result.Changes), j.hider.changes(result.Drift)
+	result.Health.Message = j.hider.text(result.Health.Message)
+	return result, j.hider.error(err)
+}
+
+func (j *job) compute(ctx context.Context) (*carrier.Result, error) {
+	revisions, err := recordsOf(ctx, j.client, j.service.Key)
+	if err != nil {
+		return nil, err
+	}
+	if !j.wanted() {
+		return j.removal(ctx, revisions)
+	}
+	latest := revisions.latest()
+	switch {
+	case latest == nil:
+		return j.renewal(ctx, revisions)
+	case !latest.ours():
+		if j.options.replace && latest.status == common.StatusUninstalled {
+			return j.renewal(ctx, revisions)
+		}
+		return nil, j.foreign(latest)
+	case latest.status.IsPending() && !latest.made() && j.Carrier.config.Clock.Since(latest.begun) < j.options.timeout:
+		return j.otherHelm(latest), nil
+	case latest.annotations[refusedAnnotation] == j.service.Fingerprint && j.service.Fingerprint != "":
+		return j.refused(ctx, latest)
+	case latest.stands() && latest.annotations[fingerprintAnnotation] == j.service.Fingerprint:
+		return j.standing(ctx, revisions)
+	case latest.stands() && j.service.Config.SyncMode == v1alpha1.SyncModeOneTime:
+		result, err := j.standing(ctx, revisions)
+		if err == nil {
+			result.Notes = append(result.Notes, "it stays as it was put there, because the sync mode is OneTime")
+		}
+		return result, err
+	}
+	return j.renewal(ctx, revisions)
+}
+
+// wanted tells whether the release should be there.
+func (j *job) wanted() bool {
+	return j.service.Entry != nil && j.service.Entry.HelmAction != v1alpha1.HelmActionUninstall
+}
+
+// foreign is the error for a release that no service set has put there.
+func (j *job) foreign(latest *record) error {
+	return fmt.Errorf("there is a Helm release %s already that is not from a service set (status %s): "+
+		"uninstall it with `helm uninstall -n %s %s`, or give the service another name or namespace: %w",
+		j.service.Key, latest.status, j.service.Key.Namespace, j.service.Key.Name, carrier.ErrConflict)
+}
+
+// otherHelm waits for somebody's helm command.
+func (j *job) otherHelm(latest *record) *carrier.Result {
+	message := fmt.Sprintf("waits for somebody else's helm, which has revision %d in %s", latest.revision, latest.status)
+	return &carrier.Result{
+		Found: latest.found(), Notes: []string{message}, Requeue: j.options.timeout - j.Carrier.config.Clock.Since(latest.begun),
+		Health: carrier.Health{Phase: v1alpha1.ServiceStateProvisioning, Message: message},
+	}
+}

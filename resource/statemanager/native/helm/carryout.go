@@ -1,0 +1,328 @@
+package helm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"helm.sh/helm/v4/pkg/action"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/release/common"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+)
+
+// takeBack is the payload for a revision that is to be taken back: to an earlier one, or to nothing.
+type takeBack struct {
+	to     *record
+	reason string
+}
+
+// CarryOut implements carrier.Carrier.
+func (c *Carrier) CarryOut(ctx context.Context, cluster carrier.Cluster, service *carrier.Service, result *carrier.Result) error {
+	j, err := c.job(ctx, cluster, nil, service)
+	if err != nil {
+		return err
+	}
+	switch todo := result.Payload.(type) {
+	case *renew:
+		err = j.renew(ctx, todo)
+	case *correct:
+		err = j.correct(ctx, todo)
+	case *takeBack:
+		err = j.takeBack(ctx, todo)
+	case *uninstall:
+		err = j.uninstall(ctx)
+	case *purge:
+		err = j.purge(ctx, todo)
+	default:
+		return fmt.Errorf("release %s: there is nothing to carry out", service.Key)
+	}
+	if err != nil {
+		return j.hider.error(fmt.Errorf("release %s: %w", service.Key, err))
+	}
+	return nil
+}
+
+// actions is what Helm's actions work with.
+func (j *job) actions(kubeClient *kubeClient, store *store, r *rendering) *action.Configuration {
+	config := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
+	config.RESTClientGetter, config.KubeClient, config.Releases = j.access, kubeClient, store.Storage
+	if r != nil {
+		config.Capabilities = r.capabilities
+	}
+	return config
+}
+
+// annotations are those of the revisions that are made.
+func (j *job) annotations(r *rendering) map[string]string {
+	version := r.chart.Metadata.Version
+	if v := j.service.Entry.Version; v != "" {
+		version = v
+	}
+	annotations := map[string]string{
+		timeoutAnnotation:   j.options.timeout.String(),
+		ownerNameAnnotation: j.service.Owner.Namespace + "/" + j.service.Owner.Name, ownerUIDAnnotation: string(j.service.Owner.UID),
+		templateAnnotation: j.service.Entry.Template, versionAnnotation: version,
+		fingerprintAnnotation: j.service.Fingerprint, kindsAnnotation: formatKinds(kindsOf(r.objects)),
+	}
+	if j.options.disableHooks {
+		annotations[hooksAnnotation] = "disabled"
+	}
+	return annotations
+}
+
+// renew makes a new revision.
+func (j *job) renew(ctx context.Context, todo *renew) error {
+	if todo.createNamespace {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: j.service.Key.Namespace}}
+		err := j.client.Create(ctx, namespace, client.FieldOwner(fieldManager))
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create the namespace: %w", err)
+		}
+	}
+	for _, definition := range todo.definitions {
+		applied := definition.DeepCopy()
+		if err := j.applyObject(ctx, applied); err != nil {
+			return err
+		}
+		if err := j.established(ctx, applied); err != nil {
+			return err
+		}
+	}
+	store, err := newStore(j.access, j.service.Key.Namespace, j.annotations(todo.rendering))
+	if err != nil {
+		return err
+	}
+	if err := j.mend(store, todo.revisions); err != nil {
+		return err
+	}
+	if latest := todo.revisions.latest(); latest != nil && latest.ours() && latest.labels[carrier.OwnerLabel] != j.service.Owner.ID() {
+		if err := j.adopt(ctx, todo.revisions); err != nil {
+			return err
+		}
+	}
+	kubeClient := j.kubeClient(ctx)
+	kubeClient.known, kubeClient.stale = todo.rendering.definitions, todo.stale
+	err = j.release(kubeClient, store, todo)
+	if err == nil || !j.options.atomic || !final(err) || ctx.Err() != nil {
+		return err
+	}
+	return j.takeBackFailed(ctx, err)
+}
+
+// release runs Helm's action with what was planned.
+func (j *job) release(kubeClient *kubeClient, store *store, todo *renew) error {
+	stream, err := todo.rendering.stream()
+	if err != nil {
+		return framework.Permanent(err)
+	}
+	bare := bareChart(todo.rendering.chart)
+	store.complete(bare, todo.rendering.chart, todo.rendering.notes)
+	config := j.actions(kubeClient, store, todo.rendering)
+	values := j.service.Values
+	if values == nil {
+		values = map[string]any{}
+	}
+	latest := todo.revisions.latest()
+	if installs(todo.revisions) {
+		install := action.NewInstall(config)
+		install.ReleaseName, install.Namespace, install.Replace = j.service.Key.Name, j.service.Key.Namespace, latest != nil
+		install.ForceConflicts, install.SkipCRDs, install.SkipSchemaValidation = true, true, true
+		install.DisableHooks, install.Timeout, install.WaitStrategy = j.options.disableHooks, j.options.timeout, kube.HookOnlyStrategy
+		install.Labels, install.Description, install.PostRenderer = j.options.labels, j.options.description, planned(stream)
+		_, err = install.Run(bare, values)
+		return err
+	}
+	upgrade := action.NewUpgrade(config)
+	upgrade.Namespace, upgrade.ResetValues, upgrade.MaxHistory = j.service.Key.Namespace, true, j.Carrier.config.History
+	upgrade.ServerSideApply, upgrade.ForceConflicts, upgrade.SkipCRDs, upgrade.SkipSchemaValidation = "true", true, true, true
+	upgrade.DisableHooks, upgrade.Timeout, upgrade.WaitStrategy = j.options.disableHooks, j.options.timeout, kube.HookOnlyStrategy
+	upgrade.Description, upgrade.PostRenderer = j.options.description, planned(stream)
+	upgrade.Labels = maps.Clone(j.options.labels)
+	for name := range latest.labels {
+		if _, wanted := upgrade.Labels[name]; !wanted && !slices.Contains(systemLabels(), name) {
+			upgrade.Labels[name] = "null"
+		}
+	}
+	_, err = upgrade.Run(j.service.Key.Name, bare, values)
+	return err
+}
+
+// bareChart is a chart without its contents, for an action that is given what the chart was rendered to.
+func bareChart(whole *chart.Chart) *chart.Chart {
+	metadata := *whole.Metadata
+	metadata.Dependencies = nil
+	return &chart.Chart{Metadata: &metadata}
+}
+
+// mend marks a revision as failed that was left in the middle, so that another one can follow.
+func (j *job) mend(store *store, revisions records) error {
+	latest := revisions.latest()
+	if latest == nil || !latest.status.IsPending() && latest.status != common.StatusUninstalling {
+		return nil
+	}
+	left, err := store.get(j.service.Key.Name, latest.revision)
+	if err != nil {
+		return err
+	}
+	left.Labels = latest.labels
+	left.SetStatus(common.StatusFailed, "it was interrupted in "+string(latest.status))
+	if err := store.Update(left); err != nil {
+		return fmt.Errorf("mark revision %d as failed: %w", latest.revision, err)
+	}
+	return nil
+}
+
+// adopt puts the owner on all revisions, the latest last: it says whose the release is.
+func (j *job) adopt(ctx context.Context, revisions records) error {
+	for _, r := range revisions {
+		secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: r.secret.Namespace, Name: r.secret.Name}}
+		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		before := secret.DeepCopy()
+		secret.Labels = carrier.LabelsOf(j.service)
+		secret.Annotations = map[string]string{
+			ownerNameAnnotation: j.service.Owner.Namespace + "/" + j.service.Owner.Name, ownerUIDAnnotation: string(j.service.Owner.UID),
+		}
+		if err := j.client.Patch(ctx, secret, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("take over revision %d: %w", r.revision, err)
+		}
+	}
+	return nil
+}
+
+// correct applies objects again as the release has them.
+func (j *job) correct(ctx context.Context, todo *correct) error {
+	for _, u := range todo.objects {
+		if err := j.applyObject(ctx, u.DeepCopy()); err != nil {
+			return err
+		}
+	}
+	if len(todo.adopted) > 0 {
+		return j.adopt(ctx, todo.adopted)
+	}
+	if todo.healthy == nil {
+		return nil
+	}
+	secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: todo.healthy.secret.Namespace, Name: todo.healthy.secret.Name}}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	before := secret.DeepCopy()
+	secret.Annotations = map[string]string{healthyAnnotation: "true"}
+	if err := j.client.Patch(ctx, secret, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("mark revision %d as healthy: %w", todo.healthy.revision, err)
+	}
+	return nil
+}
+
+// takeBackFailed takes back a revision that could not be put there, and returns why it could not.
+func (j *job) takeBackFailed(ctx context.Context, cause error) error {
+	revisions, err := recordsOf(ctx, j.client, j.service.Key)
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	if latest := revisions.latest(); latest == nil || latest.status != common.StatusFailed {
+		return cause
+	}
+	todo := &takeBack{to: lastGood(revisions), reason: j.hider.text(cause.Error())}
+	if err := j.takeBack(ctx, todo); err != nil {
+		return errors.Join(cause, fmt.Errorf("take it back: %w", err))
+	}
+	return framework.Permanent(cause)
+}
+
+// takeBack rolls back to an earlier revision, or uninstalls the first one, and remembers what was taken back.
+func (j *job) takeBack(ctx context.Context, todo *takeBack) error {
+	refusal := map[string]string{refusedAnnotation: j.service.Fingerprint, refusalAnnotation: todo.reason}
+	if todo.to == nil {
+		return j.uninstallKeeping(ctx, refusal)
+	}
+	annotations := maps.Clone(todo.to.annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(annotations, refusal)
+	annotations[healthyAnnotation] = "true"
+	store, err := newStore(j.access, j.service.Key.Namespace, annotations)
+	if err != nil {
+		return err
+	}
+	rollback := action.NewRollback(j.actions(j.kubeClient(ctx), store, nil))
+	rollback.Version, rollback.MaxHistory, rollback.Timeout = todo.to.revision, j.Carrier.config.History, j.options.timeout
+	rollback.ServerSideApply, rollback.ForceConflicts = "true", true
+	rollback.DisableHooks, rollback.WaitStrategy = j.options.disableHooks, kube.HookOnlyStrategy
+	if err := rollback.Run(j.service.Key.Name); err != nil {
+		return fmt.Errorf("roll back to revision %d: %w", todo.to.revision, err)
+	}
+	return nil
+}
+
+// uninstallKeeping uninstalls and keeps the revisions, with annotations on the latest.
+func (j *job) uninstallKeeping(ctx context.Context, annotations map[string]string) error {
+	store, err := newStore(j.access, j.service.Key.Namespace, nil)
+	if err != nil {
+		return err
+	}
+	revisions, err := recordsOf(ctx, j.client, j.service.Key)
+	if err != nil {
+		return err
+	}
+	latest := revisions.latest()
+	if latest == nil || latest.status == common.StatusUninstalled {
+		return nil
+	}
+	j.options.rememberFrom(latest)
+	store.secrets.learn(latest.secret.Name, latest.annotations)
+	store.secrets.annotate(latest.secret.Name, annotations)
+	kubeClient := j.kubeClient(ctx)
+	run := action.NewUninstall(j.actions(kubeClient, store, nil))
+	run.KeepHistory, run.DisableHooks, run.Timeout, run.WaitStrategy = true, j.options.disableHooks, j.options.timeout, kube.HookOnlyStrategy
+	if _, err := run.Run(j.service.Key.Name); err != nil {
+		return fmt.Errorf("uninstall: %w", cmp.Or(kubeClient.undeleted, err))
+	}
+	return nil
+}
+
+// uninstall deletes the objects of a release.
+func (j *job) uninstall(ctx context.Context) error {
+	if err := j.uninstallKeeping(ctx, nil); err != nil {
+		return err
+	}
+	// Helm looks at the latest revision only.
+	left, err := j.leftovers()
+	if err != nil {
+		return err
+	}
+	for _, u := range left.objects {
+		if _, err := j.deleteOwn(ctx, u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// purge removes what tells of a release, the latest revision last.
+func (j *job) purge(ctx context.Context, todo *purge) error {
+	for _, u := range todo.hooks {
+		if err := j.deleteHook(ctx, u); err != nil {
+			return err
+		}
+	}
+	for _, r := range todo.revisions {
+		secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: r.secret.Namespace, Name: r.secret.Name}}
+		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		if err := client.IgnoreNotFound(j.client.Delete(ctx, secret)); err != nil {
+			return fmt.Errorf("delete revision %d: %w", r.revision, err)
+		}
+	}
+	return nil
+}

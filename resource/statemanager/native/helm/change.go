@@ -1,0 +1,143 @@
+package helm
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+)
+
+// releaseKind is what plans call a release.
+const releaseKind = "HelmRelease"
+
+// releaseChange is what happens to the release itself.
+func (j *job) releaseChange(action plan.Action, description string, fields ...plan.FieldChange) plan.Change {
+	return plan.Change{
+		Action: action, Object: plan.Object{Kind: releaseKind, Namespace: j.service.Key.Namespace, Name: j.service.Key.Name},
+		Fields: fields, Description: description,
+	}
+}
+
+// namespace looks at the namespace of the release. It is absent, and to be created, where create is true.
+func (j *job) namespace(ctx context.Context) (create bool, err error) {
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(namespaceKind)
+	err = j.client.Get(ctx, client.ObjectKey{Name: j.service.Key.Namespace}, found)
+	switch {
+	case apierrors.IsNotFound(err) && j.options.createNamespace:
+		return true, nil
+	case apierrors.IsNotFound(err):
+		return false, fmt.Errorf("the namespace %s does not exist: create it, or leave helmOptions.createNamespace out", j.service.Key.Namespace)
+	case err != nil:
+		return false, fmt.Errorf("read the namespace %s: %w", j.service.Key.Namespace, err)
+	case found.DeletionTimestamp != nil:
+		return false, &deletingError{object: "the namespace " + j.service.Key.Namespace}
+	}
+	return false, nil
+}
+
+// planner works out what applying objects changes.
+type planner struct {
+	*job
+	// fresh is true while the namespace is still to be created, so that nothing can be in it.
+	fresh bool
+	// known are definitions that are still to be applied.
+	known definitions
+
+	changes []plan.Change
+}
+
+// apply plans that an object, which the service owns, is applied.
+func (p *planner) apply(ctx context.Context, u *unstructured.Unstructured) error {
+	desired := p.dressed(u)
+	if p.fresh && desired.GetNamespace() == p.service.Key.Namespace || p.unknown(desired) {
+		p.changes = append(p.changes, plan.Describe(plan.Create, desired, nil)...)
+		return nil
+	}
+	live := emptyOf(desired)
+	err := p.client.Get(ctx, client.ObjectKeyFromObject(desired), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		p.changes = append(p.changes, plan.Describe(plan.Create, desired, nil)...)
+		return p.checkCreation(ctx, desired)
+	case meta.IsNoMatchError(err):
+		return &unknownKindError{object: describe(desired), kind: desired.GroupVersionKind(), err: err}
+	case err != nil:
+		return fmt.Errorf("read %s: %w", describe(desired), err)
+	case live.GetDeletionTimestamp() != nil:
+		return &deletingError{object: describe(desired)}
+	case !p.owns(live):
+		return fmt.Errorf("%s is there already and not from this release: delete it, or give it to the release by the label "+
+			"%s=%s and the annotations %s=%s and %s=%s: %w", describe(live), managedByLabel, managedByHelm,
+			releaseNameAnnotation, p.service.Key.Name, releaseNamespaceAnnotation, p.service.Key.Namespace, carrier.ErrConflict)
+	}
+	return p.update(ctx, desired, live)
+}
+
+// update plans that an object which is there is applied.
+func (p *planner) update(ctx context.Context, desired, live *unstructured.Unstructured) error {
+	after := desired.DeepCopy()
+	if err := p.applyObject(ctx, after, client.DryRunAll); err != nil {
+		return err
+	}
+	for _, change := range plan.Describe(plan.Update, after, live) {
+		if len(change.Fields) > 0 {
+			p.changes = append(p.changes, change)
+		}
+	}
+	return nil
+}
+
+// checkCreation asks the API server whether it would have an object, before anything is touched. What other objects of the
+// release have to be there for, such as a namespace, is no reason against it.
+func (p *planner) checkCreation(ctx context.Context, desired *unstructured.Unstructured) error {
+	err := p.applyObject(ctx, desired.DeepCopy(), client.DryRunAll)
+	if refusesContent(err) {
+		return err
+	}
+	return nil
+}
+
+// unknown tells whether the kind of an object is yet to be defined by the release itself.
+func (p *planner) unknown(u *unstructured.Unstructured) bool {
+	_, err := p.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
+	if !meta.IsNoMatchError(err) {
+		return false
+	}
+	_, err = p.known.mapping(p.mapper, u.GroupVersionKind())
+	return err == nil
+}
+
+// remove plans that an object of an earlier revision is deleted.
+func (p *planner) remove(ctx context.Context, u *unstructured.Unstructured) (bool, error) {
+	live, err := p.ownLive(ctx, u)
+	if live == nil || err != nil {
+		return false, err
+	}
+	p.changes = append(p.changes, deletionOf(u, live))
+	return true, nil
+}
+
+// removeHook plans that what a hook has left behind is deleted.
+func (p *planner) removeHook(ctx context.Context, u *unstructured.Unstructured) (bool, error) {
+	live, err := p.hookLive(ctx, u)
+	if live == nil || err != nil {
+		return false, err
+	}
+	p.changes = append(p.changes, deletionOf(u, live))
+	return true, nil
+}
+
+func deletionOf(u *unstructured.Unstructured, live *metav1.PartialObjectMetadata) plan.Change {
+	return plan.Change{Action: plan.Delete, Object: plan.Object{
+		APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(),
+		UID: live.UID, Version: live.ResourceVersion,
+	}}
+}

@@ -1,0 +1,156 @@
+package helm_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/helm"
+)
+
+// orderName is a ConfigMap that says which version of the chart the crash test's operator is to put there.
+const orderName = "order"
+
+// hookChart has a hook, so that there are writes of Helm's in the middle too.
+func hookChart(version string) files {
+	return pageChart(version).with("templates/hook.yaml", `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}-hook
+  annotations: {"helm.sh/hook": "pre-install,pre-upgrade,pre-delete"}
+data: {version: {{ .Chart.Version | quote }}}
+`)
+}
+
+// converge is a small operator: it computes and carries out what the order says, until the context ends.
+func converge(ctx context.Context, cfg *rest.Config, namespace string, t testing.TB) error {
+	cluster, err := newCluster(cfg)
+	if err != nil {
+		return err
+	}
+	charts, err := helm.New(helm.Config{})
+	if err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		if err := step(ctx, charts, cluster, namespace, t); err != nil && ctx.Err() == nil {
+			t.Logf("tried again: %v", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+func step(ctx context.Context, charts *helm.Carrier, cluster *cluster, namespace string, t testing.TB) error {
+	order := &corev1.ConfigMap{}
+	err := cluster.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: orderName}, order)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var service *carrier.Service
+	switch version := order.Data["version"]; version {
+	case "":
+		service = serviceIn(t, namespace, nil, gone)
+	case "1.0.0":
+		service = serviceIn(t, namespace, hookChart(version).with("templates/extra.yaml", extraTemplate))
+	default:
+		service = serviceIn(t, namespace, hookChart(version), values(map[string]any{"text": "bye"}))
+	}
+	// The label of the owner is a hash, in which the name of the namespace can't be found.
+	service.Owner.Namespace = "platform"
+	result, err := charts.Compute(ctx, cluster, cluster.client, service)
+	if err != nil || len(result.Changes) == 0 {
+		return err
+	}
+	return charts.CarryOut(ctx, cluster, service, result)
+}
+
+// orders has the version put there.
+func orders(version string) operatortest.Step {
+	return func(ctx context.Context, user client.Client, namespace string) error {
+		order := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: orderName}}
+		if err := client.IgnoreAlreadyExists(user.Create(ctx, order)); err != nil {
+			return err
+		}
+		data, err := json.Marshal(map[string]any{"data": map[string]any{"version": version}})
+		if err != nil {
+			return err
+		}
+		return user.Patch(ctx, order, client.RawPatch("application/merge-patch+json", data))
+	}
+}
+
+// stands waits for a release that is deployed, with no revision left in the middle.
+func stands(version string) operatortest.Step {
+	return func(ctx context.Context, user client.Client, namespace string) error {
+		revisions := &metav1.PartialObjectMetadataList{}
+		revisions.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+		if err := user.List(ctx, revisions, client.InNamespace(namespace), client.MatchingLabels{"owner": "helm"}); err != nil {
+			return err
+		}
+		deployed := 0
+		for _, r := range revisions.Items {
+			if status := r.Labels["status"]; strings.HasPrefix(status, "pending") || status == "uninstalling" {
+				return fmt.Errorf("revision %s is %s", r.Labels["version"], status)
+			} else if status == "deployed" && r.Annotations["services.operatorkit.io/version"] == "1.0.0" {
+				deployed++
+			}
+		}
+		if version == "" {
+			if len(revisions.Items) > 0 {
+				return fmt.Errorf("there are %d revisions", len(revisions.Items))
+			}
+			return nil
+		}
+		if deployed != 1 {
+			return fmt.Errorf("%d revisions are deployed", deployed)
+		}
+		hook := &corev1.ConfigMap{}
+		if err := user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "web-hook"}, hook); err != nil {
+			return err
+		}
+		if hook.Data["version"] != version {
+			return errors.New("the hook is that of another version")
+		}
+		return nil
+	}
+}
+
+func TestACrashAtAnyWriteLeavesNothingBehind(t *testing.T) {
+	operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+		Name: "helm",
+		Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
+			return converge(ctx, cfg, namespace, t)
+		},
+		Phases: []operatortest.Phase{
+			{Name: "install", Do: orders("1.0.0"), Until: stands("1.0.0")},
+			{Name: "upgrade", Do: orders("1.1.0"), Until: stands("1.1.0")},
+			{Name: "remove", Do: orders(""), Until: stands("")},
+		},
+		Objects:  []client.Object{&corev1.ConfigMap{}},
+		Parallel: 4,
+		// The number of a revision counts the crashes.
+		Normalize: func(u *unstructured.Unstructured) {
+			unstructured.RemoveNestedField(u.Object, "data", "revision")
+		},
+	})
+}

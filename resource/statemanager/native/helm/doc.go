@@ -1,0 +1,62 @@
+// Package helm puts Helm charts onto clusters: as releases that `helm list` shows, `helm history` tells of and `helm rollback`
+// can take back.
+//
+//	charts, err := helm.New(helm.Config{})
+//	…
+//	result, err := charts.Compute(ctx, cluster, live, service) // reads, renders, asks the API server what would change
+//	if len(result.Changes) > 0 {
+//		err = charts.CarryOut(ctx, cluster, service, result)
+//	}
+//
+// Helm's own actions install, upgrade, roll back and uninstall, with its storage in Secrets of the service's namespace. Objects
+// are applied by server-side apply with Helm's field manager, one after the other in Helm's order, and conflicting fields
+// are taken over.
+//
+// # What was planned is what is applied
+//
+// A chart is rendered once, in Compute. CarryOut applies that rendering, so that what a template makes up (a password, a
+// time) is the same in the plan. Existing objects are compared by what the API server answers to a dry run, which also finds a
+// field that can't change before anything is touched.
+//
+// # Whose release it is
+//
+// The labels of carrier.LabelsOf are on the release and on all its objects, hooks too. A release without them is somebody's own:
+// it is an error and stays as it is, unless helmOptions.replace is set and it is uninstalled. One of another ServiceSet is
+// taken over: its objects and revisions get the new owner, and nothing is installed again. A hook whose object is there
+// already and is somebody else's is an error too: Helm would delete that object and make its own.
+//
+// # Crashes
+//
+// A revision that this carrier left pending, because the operator ended in its middle, is marked as failed and followed by
+// another one. One that somebody else's helm has pending is waited for until the time-out. What earlier revisions that did not
+// get to their end have left on the cluster, and is not in the chart any more, is deleted with the next one.
+//
+// # Options
+//
+//	wait               health counts: the service is Deployed when its objects are. Default: true. Nothing blocks.
+//	waitForJobs        jobs have to complete too. Default: false; a job that fails counts in any case
+//	timeout            of each hook, and until all objects have to be healthy. Default: Config.Timeout
+//	atomic             a revision that fails, or is not healthy in time, is rolled back to the last one that was deployed,
+//	                   or uninstalled if there is none, and not tried again before the service changes. Default: false
+//	createNamespace    Default: true. The namespace stays when the service goes
+//	skipCRDs           Default: false. Definitions in crds/ are created if they are not there, updated by an upgrade if
+//	                   they came with the same service, and never deleted: unlike Helm, which never updates them
+//	disableHooks       Default: false
+//	disableOpenAPIValidation  asks API servers not to be strict about fields. Default: false. A field that a kind does not have
+//	                   stays an error: no API server takes it in a server-side apply
+//	skipSchemaValidation      of the chart's values. Default: false. A schema may refer to itself only: it is not fetched
+//	dependencyUpdate   has no effect: a chart has to contain what it depends on, and it is an error if it does not
+//	replace            takes the name of somebody else's uninstalled release. Default: false
+//	labels             of the release
+//	description        of the release
+//
+// # What templates can do
+//
+// Rendering has a deadline (Config.RenderTimeout). Go can't end a template that loops: it is left alone, its chart is refused
+// with a permanent error, and Config.Renderings bounds how many there can be. `lookup` reads from the cluster with the rights of
+// its kubeconfig; there are no lookups of names, no files and no environment.
+//
+// # Secrets
+//
+// Values from Secrets are in no change, note or error, neither in clear nor in base64. Helm's log goes nowhere.
+package helm

@@ -1,0 +1,81 @@
+package helm
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// unknownKindError is for an object of a kind that the cluster does not have.
+type unknownKindError struct {
+	object string
+	kind   schema.GroupVersionKind
+	err    error
+}
+
+// Error implements error.
+func (e *unknownKindError) Error() string {
+	return fmt.Sprintf("%s: the cluster has no kind %s of %s: is there a service it depends on, or a definition that is missing?",
+		e.object, e.kind.Kind, e.kind.GroupVersion())
+}
+
+// Unwrap returns what the mapper said.
+func (e *unknownKindError) Unwrap() error { return e.err }
+
+// deletingError is for an object, or a namespace, that has to be gone first.
+type deletingError struct{ object string }
+
+// Error implements error.
+func (e *deletingError) Error() string { return e.object + " is being deleted" }
+
+// waitsFor tells whether an error is something that passes without anybody doing something about the service, and what it waits
+// for.
+func waitsFor(err error) (string, bool) {
+	var unknown *unknownKindError
+	if errors.As(err, &unknown) {
+		return fmt.Sprintf("waits for the kind %s of %s, which %s needs", unknown.kind.Kind, unknown.kind.GroupVersion(), unknown.object), true
+	}
+	var deleting *deletingError
+	if errors.As(err, &deleting) {
+		return fmt.Sprintf("waits until %s is gone: it is being deleted", deleting.object), true
+	}
+	return "", false
+}
+
+// hookError is for a hook that failed or did not end in time.
+type hookError struct {
+	object, reason string
+}
+
+// Error implements error.
+func (e *hookError) Error() string { return fmt.Sprintf("hook %s %s", e.object, e.reason) }
+
+// final tells whether an operation failed for a reason that is the chart's, so that there is no point in trying it again as it is.
+// What the network or an API server in trouble answers is none.
+func final(err error) bool {
+	var hook *hookError
+	if errors.As(err, &hook) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	return refusesContent(err) || apierrors.IsForbidden(err) && !isTerminating(err)
+}
+
+// refusesContent tells whether an API server would never have an object as it is. Of a field that it does not know, it says in an
+// apply that it is an internal error.
+func refusesContent(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "field not declared in schema")
+}
+
+// isTerminating tells whether something could not be created because its namespace is being deleted.
+func isTerminating(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}

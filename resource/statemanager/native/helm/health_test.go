@@ -1,0 +1,268 @@
+package helm_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/helm"
+)
+
+const serverTemplate = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: server}
+spec:
+  selector: {matchLabels: {app: server}}
+  template:
+    metadata: {labels: {app: server}}
+    spec:
+      containers:
+      - {name: server, image: "server:{{ .Chart.Version }}", resources: {limits: {cpu: 1000m}}}
+`
+
+func serverChart(version string) files {
+	return chartOf("server", version, files{"server.yaml": serverTemplate})
+}
+
+// rolledOut is what the controller of Deployments says when all pods are there.
+func (k *kit) rolledOut() {
+	k.t.Helper()
+	server := &appsv1.Deployment{}
+	if err := k.user.Get(k.t.Context(), client.ObjectKey{Namespace: k.namespace, Name: "server"}, server); err != nil {
+		k.t.Fatal(err)
+	}
+	server.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: server.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
+		Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+		},
+	}
+	if err := k.user.Status().Update(k.t.Context(), server); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func (k *kit) image() string {
+	k.t.Helper()
+	server := &appsv1.Deployment{}
+	if err := k.user.Get(k.t.Context(), client.ObjectKey{Namespace: k.namespace, Name: "server"}, server); err != nil {
+		return err.Error()
+	}
+	return server.Spec.Template.Spec.Containers[0].Image
+}
+
+func TestAServiceIsDeployedWhenItsObjectsAreHealthyAndFailedAfterTheTimeout(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	k := newKit(t, helm.Config{Clock: clock, Timeout: time.Hour})
+	service := k.service(serverChart("1.0.0"))
+	result := k.settle(service)
+	if result.Health.Phase != v1alpha1.ServiceStateProvisioning || !strings.Contains(result.Health.Message, "Deployment "+k.namespace+"/server") {
+		t.Errorf("it is %+v", result.Health)
+	}
+	if result.Requeue <= 0 || result.Requeue > 2*time.Hour {
+		t.Errorf("it is looked at again after %s", result.Requeue)
+	}
+	clock.SetTime(time.Now().Add(2 * time.Hour))
+	result = k.compute(service)
+	if result.Health.Phase != v1alpha1.ServiceStateFailed || !strings.Contains(result.Health.Message, "not healthy within 1h0m0s: Deployment") {
+		t.Errorf("after the time-out it is %+v", result.Health)
+	}
+	k.rolledOut()
+	if result = k.compute(service); result.Health.Phase != v1alpha1.ServiceStateDeployed || len(result.Changes) > 0 {
+		t.Errorf("when it is there it is %+v", result.Health)
+	}
+}
+
+func TestWithoutWaitHealthDoesNotCount(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	result := k.settle(k.service(serverChart("1.0.0"), options(v1alpha1.ServiceHelmOptions{Wait: pointer(false)})))
+	equal(t, "health", result.Health, carrier.Health{Phase: v1alpha1.ServiceStateDeployed})
+}
+
+const jobTemplate = `apiVersion: batch/v1
+kind: Job
+metadata:
+  name: migrate
+  annotations: ANNOTATIONS
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: migrate, image: migrate}]
+`
+
+func jobChart(annotations string) files {
+	return pageChart("1.0.0").with("templates/job.yaml", strings.ReplaceAll(jobTemplate, "ANNOTATIONS", annotations))
+}
+
+// ends says of the job what its controller says at its end.
+func (k *kit) ends(condition batchv1.JobConditionType, message string) {
+	k.t.Helper()
+	operatortest.Eventually(k.t, "the job is there", func() error {
+		job := &batchv1.Job{}
+		if err := k.user.Get(k.t.Context(), client.ObjectKey{Namespace: k.namespace, Name: "migrate"}, job); err != nil {
+			return err
+		}
+		now := metav1.Now()
+		job.Status.StartTime = &now
+		first := batchv1.JobSuccessCriteriaMet
+		if condition == batchv1.JobFailed {
+			first = batchv1.JobFailureTarget
+		} else {
+			job.Status.CompletionTime = &now
+		}
+		job.Status.Conditions = []batchv1.JobCondition{
+			{Type: first, Status: corev1.ConditionTrue, LastTransitionTime: now},
+			{Type: condition, Status: corev1.ConditionTrue, Reason: "Because", Message: message, LastTransitionTime: now},
+		}
+		return k.user.Status().Update(k.t.Context(), job)
+	})
+}
+
+func TestJobsCountWhereAskedFor(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	service := k.service(jobChart("{}"), options(v1alpha1.ServiceHelmOptions{WaitForJobs: pointer(true)}))
+	if result := k.settle(service); result.Health.Phase != v1alpha1.ServiceStateProvisioning || !strings.Contains(result.Health.Message, "migrate") {
+		t.Errorf("it is %+v", result.Health)
+	}
+	k.ends(batchv1.JobComplete, "")
+	if result := k.compute(service); result.Health.Phase != v1alpha1.ServiceStateDeployed {
+		t.Errorf("at the end it is %+v", result.Health)
+	}
+}
+
+// inBackground carries out and returns the error when it is asked for.
+func (k *kit) inBackground(service *carrier.Service, result *carrier.Result) func() error {
+	done := make(chan error, 1)
+	go func() { done <- k.carrier.CarryOut(k.t.Context(), k.cluster, service, result) }()
+	return func() error { return <-done }
+}
+
+func TestAHookIsWaitedFor(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	service := k.service(jobChart(`{"helm.sh/hook": pre-install}`))
+	result := k.compute(service)
+	equal(t, "notes", result.Notes, []string{"runs the hook pre-install: Job migrate"})
+	done := k.inBackground(service, result)
+	k.ends(batchv1.JobComplete, "")
+	if err := done(); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "helm list", k.listed(), []string{"web 1 deployed page-1.0.0"})
+	removal := k.service(nil, gone)
+	k.eventually(removal, "everything is gone", func(r *carrier.Result) bool { return r.Found == nil })
+	operatortest.Eventually(t, "what the hook left is gone", func() bool {
+		jobs := &batchv1.JobList{}
+		return k.user.List(t.Context(), jobs, client.InNamespace(k.namespace)) == nil &&
+			(len(jobs.Items) == 0 || jobs.Items[0].DeletionTimestamp != nil)
+	})
+}
+
+func TestAHookThatFailsIsNamed(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	service := k.service(jobChart(`{"helm.sh/hook": pre-install}`))
+	done := k.inBackground(service, k.compute(service))
+	k.ends(batchv1.JobFailed, "the pod gave up")
+	says(t, done(), "release "+k.namespace+"/web", "pre-install", "hook Job "+k.namespace+"/migrate", "the pod gave up")
+	equal(t, "helm list", k.listed(), []string{"web 1 failed page-1.0.0"})
+	result := k.compute(service)
+	if result.Found == nil || result.Found.Fingerprint != "" || len(result.Changes) == 0 {
+		t.Errorf("it is not tried again: %+v", result)
+	}
+}
+
+func TestAHookThatDoesNotEndIsAnErrorAfterTheTimeout(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	service := k.service(jobChart(`{"helm.sh/hook": pre-install}`), options(v1alpha1.ServiceHelmOptions{Timeout: &metav1.Duration{Duration: time.Second}}))
+	err := k.carrier.CarryOut(t.Context(), k.cluster, service, k.compute(service))
+	says(t, err, "hook Job "+k.namespace+"/migrate did not end within 1s")
+}
+
+func TestHooksCanBeDisabled(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	k.settle(k.service(jobChart(`{"helm.sh/hook": pre-install}`), options(v1alpha1.ServiceHelmOptions{DisableHooks: pointer(true)})))
+	jobs := &batchv1.JobList{}
+	if err := k.user.List(t.Context(), jobs, client.InNamespace(k.namespace)); err != nil || len(jobs.Items) > 0 {
+		t.Errorf("there are hooks: %v, %v", jobs.Items, err)
+	}
+}
+
+func takenBack(timeout time.Duration) func(*carrier.Service) {
+	return options(v1alpha1.ServiceHelmOptions{Atomic: pointer(true), Timeout: &metav1.Duration{Duration: timeout}})
+}
+
+func TestAnAtomicUpgradeThatIsNotHealthyInTimeIsRolledBackAndNotTriedAgain(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	k := newKit(t, helm.Config{Clock: clock})
+	good, bad := k.service(serverChart("1.0.0"), takenBack(time.Hour)), k.service(serverChart("2.0.0"), takenBack(time.Hour))
+	k.settle(good)
+	k.rolledOut()
+	if result := k.settle(good); result.Health.Phase != v1alpha1.ServiceStateDeployed {
+		t.Fatalf("it is %+v", result.Health)
+	}
+	k.settle(bad)
+	equal(t, "the image", k.image(), "server:2.0.0")
+	clock.SetTime(time.Now().Add(2 * time.Hour))
+	result := k.compute(bad)
+	equal(t, "the plan", summary(result.Changes), []string{"update HelmRelease web", "update Deployment server"})
+	result = k.settle(bad)
+	equal(t, "the image", k.image(), "server:1.0.0")
+	equal(t, "helm list", k.listed(), []string{"web 3 deployed server-1.0.0"})
+	if result.Health.Phase != v1alpha1.ServiceStateFailed || !strings.Contains(result.Health.Message, "not healthy within 1h") {
+		t.Errorf("it is %+v", result.Health)
+	}
+	if result.Found.Fingerprint != good.Fingerprint {
+		t.Errorf("found %+v", result.Found)
+	}
+	clock.SetTime(time.Now())
+	k.settle(k.service(serverChart("2.0.1"), takenBack(time.Hour)))
+	equal(t, "the image of the next version", k.image(), "server:2.0.1")
+}
+
+func TestAnAtomicInstallationThatIsNotHealthyInTimeIsUninstalledAndNotTriedAgain(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	k := newKit(t, helm.Config{Clock: clock})
+	bad := k.service(serverChart("1.0.0"), takenBack(time.Hour))
+	k.settle(bad)
+	clock.SetTime(time.Now().Add(2 * time.Hour))
+	result := k.settle(bad)
+	if result.Health.Phase != v1alpha1.ServiceStateFailed || !strings.Contains(result.Health.Message, "not healthy within") {
+		t.Errorf("it is %+v", result.Health)
+	}
+	equal(t, "helm list", k.listed(), []string{"web 1 uninstalled server-1.0.0"})
+	if said := k.image(); !strings.Contains(said, "not found") {
+		t.Errorf("it is there still: %s", said)
+	}
+	clock.SetTime(time.Now())
+	k.settle(k.service(serverChart("1.0.1"), takenBack(time.Hour)))
+	equal(t, "helm list", k.listed(), []string{"web 2 deployed server-1.0.1"})
+	k.eventually(k.service(nil, gone), "everything is gone", func(r *carrier.Result) bool { return r.Found == nil })
+	equal(t, "the revisions", k.statuses("web"), nil)
+}
+
+func TestAnAtomicUpgradeWhoseHookFailsIsRolledBack(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	k.settle(k.service(pageChart("1.0.0"), takenBack(time.Hour)))
+	bad := k.service(jobChart(`{"helm.sh/hook": post-upgrade}`).with("templates/extra.yaml", extraTemplate), takenBack(time.Hour))
+	done := k.inBackground(bad, k.compute(bad))
+	k.ends(batchv1.JobFailed, "the pod gave up")
+	says(t, done(), "post-upgrade", "the pod gave up")
+	equal(t, "the revisions", k.statuses("web"), []string{"1 superseded", "2 failed", "3 deployed"})
+	if k.configMap("web-extra") != nil {
+		t.Error("an object of what was taken back is there still")
+	}
+	if result := k.settle(bad); result.Health.Phase != v1alpha1.ServiceStateFailed || !strings.Contains(result.Health.Message, "the pod gave up") {
+		t.Errorf("it is %+v", result.Health)
+	}
+}

@@ -1,0 +1,221 @@
+package helm
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+)
+
+// By these Helm knows the objects of a release.
+const (
+	managedByLabel             = "app.kubernetes.io/managed-by"
+	managedByHelm              = "Helm"
+	releaseNameAnnotation      = "meta.helm.sh/release-name"
+	releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
+)
+
+var crdKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
+
+// parseManifest reads the objects of a YAML stream, in their order. Lists count as their items.
+func parseManifest(manifest io.Reader) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(manifest))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the manifest: %w", err)
+		}
+		parsed, err := parseDocument(document)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, parsed...)
+	}
+}
+
+func parseDocument(document []byte) ([]*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	content, err := yaml.YAMLToJSON(document)
+	if err != nil {
+		return nil, fmt.Errorf("what the chart renders is no YAML: %w", err)
+	}
+	if bytes.Equal(bytes.TrimSpace(content), []byte("null")) {
+		return nil, nil
+	}
+	if err := u.UnmarshalJSON(content); err != nil {
+		return nil, fmt.Errorf("what the chart renders is no Kubernetes object: %w", err)
+	}
+	if !u.IsList() {
+		return []*unstructured.Unstructured{u}, nil
+	}
+	var items []*unstructured.Unstructured
+	err = u.EachListItem(func(item runtime.Object) error {
+		items = append(items, item.(*unstructured.Unstructured))
+		return nil
+	})
+	return items, err
+}
+
+// definitions are custom resource definitions that come with a chart: they say how kinds are mapped that the cluster does not
+// have yet.
+type definitions []*unstructured.Unstructured
+
+// mapping returns how a kind is mapped to a resource.
+func (d definitions) mapping(mapper meta.RESTMapper, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err == nil || !meta.IsNoMatchError(err) {
+		return mapping, err
+	}
+	for _, definition := range d {
+		group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+		name, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+		plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+		scope, _, _ := unstructured.NestedString(definition.Object, "spec", "scope")
+		if group != kind.Group || name != kind.Kind {
+			continue
+		}
+		mapping := &meta.RESTMapping{Resource: kind.GroupVersion().WithResource(plural), GroupVersionKind: kind, Scope: meta.RESTScopeNamespace}
+		if scope == string(apiextensionsv1.ClusterScoped) {
+			mapping.Scope = meta.RESTScopeRoot
+		}
+		return mapping, nil
+	}
+	return nil, err
+}
+
+// definitionsIn returns the custom resource definitions among objects.
+func definitionsIn(objects []*unstructured.Unstructured) definitions {
+	return slices.DeleteFunc(slices.Clone(objects), func(u *unstructured.Unstructured) bool {
+		return u.GroupVersionKind().GroupKind() != crdKind
+	})
+}
+
+// place puts an object into the namespace of the release, if it belongs into one and says none.
+func place(u *unstructured.Unstructured, mapping *meta.RESTMapping, namespace string) {
+	switch {
+	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
+		u.SetNamespace("")
+	case u.GetNamespace() == "":
+		u.SetNamespace(namespace)
+	}
+}
+
+// placed parses what a release has in its manifest, as it is applied but for the labels of its service. Kinds that the cluster
+// does not have are left out where tolerant.
+func (j *job) placed(manifest string, known definitions, tolerant bool) ([]*unstructured.Unstructured, error) {
+	parsed, err := parseManifest(bytes.NewBufferString(manifest))
+	if err != nil {
+		return nil, err
+	}
+	known = append(slices.Clone(known), definitionsIn(parsed)...)
+	var objects []*unstructured.Unstructured
+	for _, u := range parsed {
+		mapping, err := known.mapping(j.mapper, u.GroupVersionKind())
+		if meta.IsNoMatchError(err) && tolerant {
+			continue
+		}
+		if err != nil {
+			return nil, &unknownKindError{object: describe(u), kind: u.GroupVersionKind(), err: err}
+		}
+		place(u, mapping, j.service.Key.Namespace)
+		objects = append(objects, u)
+	}
+	return objects, nil
+}
+
+// dressed returns an object as it is applied: with what Helm knows it by, and the labels of its service.
+func (j *job) dressed(u *unstructured.Unstructured) *unstructured.Unstructured {
+	dressed := u.DeepCopy()
+	j.label(dressed)
+	labels := dressed.GetLabels()
+	labels[managedByLabel] = managedByHelm
+	dressed.SetLabels(labels)
+	annotations := dressed.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[releaseNameAnnotation] = j.service.Key.Name
+	annotations[releaseNamespaceAnnotation] = j.service.Key.Namespace
+	dressed.SetAnnotations(annotations)
+	return dressed
+}
+
+// label puts the labels of the service on an object.
+func (j *job) label(u *unstructured.Unstructured) {
+	labels := u.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, carrier.LabelsOf(j.service))
+	u.SetLabels(labels)
+}
+
+// kindsOf returns the kinds of objects, each once.
+func kindsOf(objects []*unstructured.Unstructured) []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for _, u := range objects {
+		if kind := u.GroupVersionKind(); !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// identity is what makes an object the same in two manifests: not its version.
+type identity struct {
+	kind schema.GroupKind
+	client.ObjectKey
+}
+
+func identityOf(u *unstructured.Unstructured) identity {
+	return identity{kind: u.GroupVersionKind().GroupKind(), ObjectKey: client.ObjectKeyFromObject(u)}
+}
+
+// without returns the objects that are not among others.
+func without(objects, others []*unstructured.Unstructured) []*unstructured.Unstructured {
+	seen := map[identity]bool{}
+	for _, u := range others {
+		seen[identityOf(u)] = true
+	}
+	var rest []*unstructured.Unstructured
+	for _, u := range objects {
+		if id := identityOf(u); !seen[id] {
+			seen[id] = true
+			rest = append(rest, u)
+		}
+	}
+	return rest
+}
+
+// describe names an object for people.
+func describe(u *unstructured.Unstructured) string {
+	return plan.Object{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}.String()
+}
+
+// emptyOf returns an object of the same kind and name, to be read into.
+func emptyOf(u *unstructured.Unstructured) *unstructured.Unstructured {
+	empty := &unstructured.Unstructured{}
+	empty.SetGroupVersionKind(u.GroupVersionKind())
+	empty.SetNamespace(u.GetNamespace())
+	empty.SetName(u.GetName())
+	return empty
+}

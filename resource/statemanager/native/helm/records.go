@@ -1,0 +1,184 @@
+package helm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v4/pkg/release/common"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+)
+
+// Annotations of the Secrets in which Helm keeps releases. They are not labels, because Helm hands a release's labels on to its
+// next revision, also to one that somebody makes by hand.
+const (
+	ownerNameAnnotation   = "services.operatorkit.io/owner-name" // namespace and name of the ServiceSet
+	ownerUIDAnnotation    = "services.operatorkit.io/owner-uid"
+	templateAnnotation    = "services.operatorkit.io/template"
+	versionAnnotation     = "services.operatorkit.io/version"
+	fingerprintAnnotation = "services.operatorkit.io/fingerprint"
+	kindsAnnotation       = "services.operatorkit.io/kinds"
+	// timeoutAnnotation and hooksAnnotation are what an uninstallation needs of the options.
+	timeoutAnnotation = "services.operatorkit.io/timeout"
+	hooksAnnotation   = "services.operatorkit.io/hooks"
+	// refusedAnnotation has the fingerprint that was taken back, refusalAnnotation why.
+	refusedAnnotation = "services.operatorkit.io/refused"
+	refusalAnnotation = "services.operatorkit.io/refusal"
+	// failedAnnotation says that the revision failed, whatever its status is now.
+	failedAnnotation = "services.operatorkit.io/failed"
+	// healthyAnnotation says that all objects of the revision were healthy once, so that it is not taken back any more.
+	healthyAnnotation = "services.operatorkit.io/healthy"
+)
+
+// Labels that Helm puts on the Secret of a release.
+const (
+	helmOwnerLabel    = "owner"
+	helmNameLabel     = "name"
+	helmStatusLabel   = "status"
+	helmRevisionLabel = "version"
+	helmOwner         = "helm"
+	releaseType       = "helm.sh/release.v1"
+)
+
+// record is what the metadata of its Secret tell of one revision of a release.
+type record struct {
+	secret      client.ObjectKey
+	uid         types.UID
+	version     string // the resource version
+	revision    int
+	status      common.Status
+	begun       time.Time
+	labels      map[string]string
+	annotations map[string]string
+}
+
+// ours tells whether a service set has put the release there.
+func (r *record) ours() bool { return r.labels[carrier.OwnerLabel] != "" }
+
+// made tells whether this carrier made the revision, and not somebody who upgraded a release of ours by hand.
+func (r *record) made() bool { return r.annotations[fingerprintAnnotation] != "" }
+
+// stands tells whether the revision is the one that is there.
+func (r *record) stands() bool { return r.status == common.StatusDeployed }
+
+// found tells what the record says of its service.
+func (r *record) found() *carrier.Found {
+	namespace, name, _ := strings.Cut(r.annotations[ownerNameAnnotation], "/")
+	found := &carrier.Found{
+		Key:   client.ObjectKey{Namespace: r.secret.Namespace, Name: r.labels[helmNameLabel]},
+		Owner: carrier.Owner{Namespace: namespace, Name: name, UID: types.UID(r.annotations[ownerUIDAnnotation])},
+		Type:  v1alpha1.ServiceTypeHelm,
+		Kinds: parseKinds(r.annotations[kindsAnnotation]),
+	}
+	if r.stands() {
+		found.Template, found.Version = r.annotations[templateAnnotation], r.annotations[versionAnnotation]
+		found.Fingerprint = r.annotations[fingerprintAnnotation]
+	}
+	return found
+}
+
+// records are the revisions of a release, the oldest first.
+type records []record
+
+// latest returns the newest revision, or nil.
+func (r records) latest() *record {
+	if len(r) == 0 {
+		return nil
+	}
+	return &r[len(r)-1]
+}
+
+// listRecords lists the revisions that match, by their metadata only, sorted by namespace, name and revision.
+func listRecords(ctx context.Context, reader client.Reader, options ...client.ListOption) (records, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := reader.List(ctx, list, append(options, client.MatchingFields{"type": releaseType})...); err != nil {
+		return nil, err
+	}
+	found := make(records, 0, len(list.Items))
+	for _, item := range list.Items {
+		revision, err := strconv.Atoi(item.Labels[helmRevisionLabel])
+		if err != nil || item.Labels[helmNameLabel] == "" {
+			continue
+		}
+		found = append(found, record{
+			secret: client.ObjectKeyFromObject(&item), uid: item.UID, version: item.ResourceVersion, revision: revision,
+			status: common.Status(item.Labels[helmStatusLabel]), begun: item.CreationTimestamp.Time,
+			labels: item.Labels, annotations: item.Annotations,
+		})
+	}
+	slices.SortFunc(found, func(a, b record) int {
+		if c := strings.Compare(a.secret.Namespace, b.secret.Namespace); c != 0 {
+			return c
+		}
+		if c := strings.Compare(a.labels[helmNameLabel], b.labels[helmNameLabel]); c != 0 {
+			return c
+		}
+		return a.revision - b.revision
+	})
+	return found, nil
+}
+
+// recordsOf lists the revisions of one release.
+func recordsOf(ctx context.Context, reader client.Reader, key client.ObjectKey) (records, error) {
+	found, err := listRecords(ctx, reader, client.InNamespace(key.Namespace),
+		client.MatchingLabels{helmOwnerLabel: helmOwner, helmNameLabel: key.Name})
+	if err != nil {
+		return nil, fmt.Errorf("list the revisions of the release: %w", err)
+	}
+	return found, nil
+}
+
+// List implements carrier.Carrier.
+func (c *Carrier) List(ctx context.Context, cluster carrier.Cluster, owner carrier.Owner) ([]carrier.Found, error) {
+	all, err := listRecords(ctx, cluster.Client(), client.MatchingLabels{helmOwnerLabel: helmOwner, carrier.OwnerLabel: owner.ID()})
+	if err != nil {
+		return nil, fmt.Errorf("list the releases of %s/%s: %w", owner.Namespace, owner.Name, err)
+	}
+	var found []carrier.Found
+	for i := range all {
+		r := &all[i]
+		newest := i == len(all)-1 || all[i+1].secret.Namespace != r.secret.Namespace ||
+			all[i+1].labels[helmNameLabel] != r.labels[helmNameLabel]
+		// Where the newest one of the owner is superseded, the newest of all is another owner's.
+		if newest && r.status != common.StatusSuperseded {
+			found = append(found, *r.found())
+		}
+	}
+	return found, nil
+}
+
+// formatKinds writes kinds for an annotation.
+func formatKinds(kinds []schema.GroupVersionKind) string {
+	parts := make([]string, 0, len(kinds))
+	for _, k := range kinds {
+		parts = append(parts, k.GroupVersion().String()+"/"+k.Kind)
+	}
+	return strings.Join(parts, ",")
+}
+
+// parseKinds reads what formatKinds wrote.
+func parseKinds(text string) []schema.GroupVersionKind {
+	if text == "" {
+		return nil
+	}
+	var kinds []schema.GroupVersionKind
+	for part := range strings.SplitSeq(text, ",") {
+		i := strings.LastIndex(part, "/")
+		if i < 0 {
+			continue
+		}
+		kinds = append(kinds, schema.FromAPIVersionAndKind(part[:i], part[i+1:]))
+	}
+	return kinds
+}

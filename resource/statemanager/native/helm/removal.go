@@ -1,0 +1,152 @@
+package helm
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/release/common"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+)
+
+// uninstall is the payload for a release whose objects are to be deleted.
+type uninstall struct{}
+
+// purge is the payload for a release whose objects are gone: what is left are hooks and revisions.
+type purge struct {
+	revisions records
+	hooks     []*unstructured.Unstructured
+}
+
+// removal plans that a release goes: first its objects, and when they are gone, what tells of it.
+func (j *job) removal(ctx context.Context, revisions records) (*carrier.Result, error) {
+	latest := revisions.latest()
+	if latest == nil || latest.labels[carrier.OwnerLabel] != j.service.Owner.ID() {
+		return &carrier.Result{Health: carrier.Health{Phase: v1alpha1.ServiceStateDeleted}}, nil
+	}
+	j.options.rememberFrom(latest)
+	result := &carrier.Result{Found: latest.found(), Health: carrier.Health{Phase: v1alpha1.ServiceStateDeleting}}
+	left, err := j.leftovers()
+	if err != nil {
+		return nil, err
+	}
+	if !j.options.disableHooks {
+		result.Notes = append(result.Notes, left.notes...)
+	}
+	p := &planner{job: j}
+	for _, u := range left.objects {
+		if _, err := p.remove(ctx, u); err != nil {
+			return nil, err
+		}
+	}
+	if latest.status != common.StatusUninstalled || len(p.changes) > 0 {
+		p.changes = append(p.changes, j.releaseChange(plan.Update, "uninstall", plan.FieldChange{
+			Path: "status", Old: string(latest.status), New: string(common.StatusUninstalled),
+		}))
+		result.Changes, result.Payload = p.changes, &uninstall{}
+		return result, nil
+	}
+	waiting, err := j.going(ctx, left.objects)
+	if err != nil {
+		return nil, err
+	}
+	if waiting != "" {
+		result.Health.Message, result.Requeue = fmt.Sprintf("waits until %s is gone", waiting), retryWaiting
+		return result, nil
+	}
+	for _, u := range left.hooks {
+		if _, err := p.removeHook(ctx, u); err != nil {
+			return nil, err
+		}
+	}
+	p.changes = append(p.changes, j.releaseChange(plan.Delete, ""))
+	result.Changes = p.changes
+	result.Payload = &purge{revisions: revisions, hooks: left.hooks}
+	return result, nil
+}
+
+// leftovers are what the revisions of a release may have on the cluster.
+type leftovers struct {
+	objects, hooks []*unstructured.Unstructured
+	// notes tell which hooks of the latest revision are run.
+	notes []string
+}
+
+// leftovers reads them, in the order in which they are deleted.
+func (j *job) leftovers() (leftovers, error) {
+	store, err := newStore(j.access, j.service.Key.Namespace, nil)
+	if err != nil {
+		return leftovers{}, err
+	}
+	history, err := store.history(j.service.Key.Name)
+	if err != nil {
+		return leftovers{}, err
+	}
+	var left leftovers
+	for i := len(history) - 1; i >= 0; i-- {
+		objects, err := j.goingOf(history[i].Manifest)
+		if err != nil {
+			return leftovers{}, err
+		}
+		left.objects = append(left.objects, without(objects, left.objects)...)
+		hooks, err := j.hooksOf(history[i])
+		if err != nil {
+			return leftovers{}, err
+		}
+		left.hooks = append(left.hooks, without(hooks, left.hooks)...)
+	}
+	if len(history) > 0 {
+		left.notes = hookNotes(history[len(history)-1].Hooks, release.HookPreDelete, release.HookPostDelete)
+	}
+	return left, nil
+}
+
+// goingOf returns the objects in the manifest of a release, in the order in which Helm deletes them.
+func (j *job) goingOf(manifest string) ([]*unstructured.Unstructured, error) {
+	_, documents, err := releaseutil.SortManifests(releaseutil.SplitManifests(manifest), nil, releaseutil.UninstallOrder)
+	if err != nil {
+		return nil, fmt.Errorf("read the manifest of the release: %w", err)
+	}
+	var ordered strings.Builder
+	for _, d := range documents {
+		ordered.WriteString("---\n" + d.Content + "\n")
+	}
+	return j.placed(ordered.String(), nil, true)
+}
+
+// hooksOf returns the objects of the hooks of a release.
+func (j *job) hooksOf(r *release.Release) ([]*unstructured.Unstructured, error) {
+	var hooks []*unstructured.Unstructured
+	for _, h := range r.Hooks {
+		objects, err := j.placed(h.Manifest, nil, true)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range objects {
+			if u.GroupVersionKind().GroupKind() != crdKind {
+				hooks = append(hooks, u)
+			}
+		}
+	}
+	return hooks, nil
+}
+
+// going names an object of the release that is being deleted still.
+func (j *job) going(ctx context.Context, objects []*unstructured.Unstructured) (string, error) {
+	for _, u := range objects {
+		live, err := j.read(ctx, j.client, u)
+		if err != nil {
+			return "", err
+		}
+		if live != nil && live.GetDeletionTimestamp() != nil && j.owns(live) {
+			return describe(live), nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,342 @@
+package helm
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/action"
+	chartv2 "helm.sh/helm/v4/pkg/chart"
+	chartcommon "helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/kustomize/kyaml/kio"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
+
+	"github.com/operatorkit/operatorkit/framework"
+)
+
+// rendering is what a chart comes to on a cluster.
+type rendering struct {
+	chart        *chart.Chart
+	capabilities *chartcommon.Capabilities
+	hooks        []*release.Hook
+	manifests    []releaseutil.Manifest
+	notes        string
+	// definitions are those in crds/, objects those of the manifests, in the order in which they are applied, without the labels of
+	// the service.
+	definitions definitions
+	objects     []*unstructured.Unstructured
+}
+
+// render fetches the chart and renders it for a revision. Revision 1 is an installation.
+func (j *job) render(ctx context.Context, revision int, install bool) (*rendering, error) {
+	fetched, err := j.service.Source.Chart(ctx)
+	if err != nil {
+		return nil, err // it says which chart, and from where
+	}
+	whole := fetched.Chart
+	if err := checkDependencies(whole); err != nil {
+		return nil, err
+	}
+	if err := j.checkGlobals(whole, j.service.Values); err != nil {
+		return nil, err
+	}
+	if !j.options.skipSchema {
+		if err := checkSchema(whole); err != nil {
+			return nil, err
+		}
+	}
+	capabilities, err := j.capabilities()
+	if err != nil {
+		return nil, err
+	}
+	if wants := whole.Metadata.KubeVersion; wants != "" && !chartutil.IsCompatibleRange(wants, capabilities.KubeVersion.String()) {
+		return nil, fmt.Errorf("the chart is for Kubernetes %s and the cluster has %s: use another version of the chart", wants, capabilities.KubeVersion.Version)
+	}
+	r := &rendering{chart: whole, capabilities: capabilities}
+	if err := j.readDefinitions(r); err != nil {
+		return nil, err
+	}
+	err = j.bounded(ctx, func() error {
+		return r.execute(ctx, j, chartcommon.ReleaseOptions{
+			Name: j.service.Key.Name, Namespace: j.service.Key.Namespace, Revision: revision, IsInstall: install, IsUpgrade: !install,
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, r.read(j)
+}
+
+// execute runs the templates.
+func (r *rendering) execute(ctx context.Context, j *job, release chartcommon.ReleaseOptions) error {
+	values := j.service.Values
+	if values == nil {
+		values = map[string]any{}
+	}
+	if err := chartutil.ProcessDependencies(r.chart, values); err != nil {
+		return fmt.Errorf("process the dependencies of the chart: %w", err)
+	}
+	toRender, err := util.ToRenderValuesWithSchemaValidation(r.chart, values, release, r.capabilities, j.options.skipSchema)
+	if err != nil {
+		return framework.Permanent(fmt.Errorf("values: %w", err))
+	}
+	config, err := j.ToRESTConfig()
+	if err != nil {
+		return err
+	}
+	files, err := engine.New(config).RenderWithContext(ctx, r.chart, toRender)
+	if err != nil {
+		return fmt.Errorf("render the chart: %w", err)
+	}
+	r.notes = takeNotes(r.chart, files)
+	if r.hooks, r.manifests, err = releaseutil.SortManifests(files, nil, releaseutil.InstallOrder); err != nil {
+		return framework.Permanent(fmt.Errorf("what the chart renders: %w", err))
+	}
+	return nil
+}
+
+// takeNotes takes the notes of a chart, and those of its dependencies, out of what was rendered.
+func takeNotes(c *chart.Chart, files map[string]string) string {
+	notes := ""
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !strings.HasSuffix(name, "NOTES.txt") {
+			continue
+		}
+		if name == path.Join(c.Name(), "templates", "NOTES.txt") {
+			notes = files[name]
+		}
+		delete(files, name)
+	}
+	return notes
+}
+
+// read makes objects of the manifests.
+func (r *rendering) read(j *job) error {
+	var text strings.Builder
+	for _, m := range r.manifests {
+		text.WriteString("---\n" + m.Content + "\n")
+	}
+	var err error
+	if r.objects, err = j.placed(text.String(), r.definitions, false); err != nil {
+		return err
+	}
+	seen := map[identity]bool{}
+	for _, u := range r.objects {
+		if u.GetName() == "" {
+			return framework.Permanent(fmt.Errorf("the chart renders a %s without a name", u.GetKind()))
+		}
+		if id := identityOf(u); seen[id] {
+			return framework.Permanent(fmt.Errorf("the chart renders %s twice", describe(u)))
+		}
+		seen[identityOf(u)] = true
+	}
+	return nil
+}
+
+// readDefinitions reads those of crds/, unless they are to be skipped.
+func (j *job) readDefinitions(r *rendering) error {
+	if j.options.skipCRDs {
+		return nil
+	}
+	for _, file := range r.chart.CRDObjects() {
+		objects, err := parseManifest(bytes.NewReader(file.File.Data))
+		if err != nil {
+			return framework.Permanent(fmt.Errorf("%s: %w", file.Filename, err))
+		}
+		r.definitions = append(r.definitions, definitionsIn(objects)...)
+	}
+	return nil
+}
+
+// stream returns everything that was rendered, as Helm hands it to a post-renderer.
+func (r *rendering) stream() (string, error) {
+	var nodes []*kyaml.RNode
+	add := func(file, document string) error {
+		parsed, err := kio.ParseAll(document)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		for _, node := range parsed {
+			if err := node.PipeE(kyaml.SetAnnotation("postrenderer.helm.sh/postrender-filename", file)); err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
+			nodes = append(nodes, node)
+		}
+		return nil
+	}
+	for _, h := range r.hooks {
+		if err := add(h.Path, h.Manifest); err != nil {
+			return "", err
+		}
+	}
+	for _, m := range r.manifests {
+		if err := add(m.Name, m.Content); err != nil {
+			return "", err
+		}
+	}
+	return kio.StringAll(nodes)
+}
+
+// planned is the post-renderer that gives Helm what was planned.
+type planned string
+
+// Run implements postrenderer.PostRenderer.
+func (p planned) Run(*bytes.Buffer) (*bytes.Buffer, error) {
+	return bytes.NewBufferString(string(p)), nil
+}
+
+// bounded runs f until its end or the deadline of renderings. After the deadline f is left alone, and keeps its place.
+func (j *job) bounded(ctx context.Context, f func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, j.Carrier.config.RenderTimeout)
+	defer cancel()
+	select {
+	case j.renderings <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("wait for other charts that are being rendered: %w", context.Cause(ctx))
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer func() { <-j.renderings }()
+		defer func() {
+			if r := recover(); r != nil {
+				done <- framework.Permanent(errors.New("the chart can't be rendered: a template panicked"))
+			}
+		}()
+		done <- f()
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return framework.Permanent(fmt.Errorf("the templates of the chart did not end within %s: look for a loop in them",
+				j.Carrier.config.RenderTimeout))
+		}
+		return ctx.Err()
+	}
+}
+
+// capabilities asks the cluster what it can do.
+func (a *access) capabilities() (*chartcommon.Capabilities, error) {
+	found, err := a.discovery()
+	if err != nil {
+		return nil, err
+	}
+	version, err := found.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("ask the cluster for its version: %w", err)
+	}
+	apis, err := action.GetVersionSet(found)
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, fmt.Errorf("ask the cluster for its kinds: %w", err)
+	}
+	return &chartcommon.Capabilities{
+		APIVersions: apis, HelmVersion: chartcommon.DefaultCapabilities.HelmVersion,
+		KubeVersion: chartcommon.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
+	}, nil
+}
+
+// checkDependencies wants the charts that a chart depends on to be in it.
+func checkDependencies(c *chart.Chart) error {
+	wanted := make([]chartv2.Dependency, 0, len(c.Metadata.Dependencies))
+	for _, d := range c.Metadata.Dependencies {
+		wanted = append(wanted, d)
+	}
+	if err := action.CheckDependencies(c, wanted); err != nil {
+		return framework.Permanent(fmt.Errorf("charts it depends on are %w: pack it with `helm package --dependency-update`", err))
+	}
+	return nil
+}
+
+// checkGlobals refuses global values of which a chart has a table and the values something else, or the other way round: Helm
+// would ignore them, and print them into the log of the process.
+func (j *job) checkGlobals(c *chart.Chart, values map[string]any) error {
+	globals, _ := values[chartcommon.GlobalKey].(map[string]any)
+	for _, sub := range c.Dependencies() {
+		of, _ := values[sub.Name()].(map[string]any)
+		defaults, _ := c.Values[sub.Name()].(map[string]any)
+		for _, own := range []map[string]any{of, defaults} {
+			inner, _ := own[chartcommon.GlobalKey].(map[string]any)
+			for name, value := range inner {
+				outer, ok := globals[name]
+				_, isTable := value.(map[string]any)
+				_, wantsTable := outer.(map[string]any)
+				if ok && isTable != wantsTable {
+					return framework.Permanent(fmt.Errorf("values: global.%s is a table in one place and none in %s.global", name, sub.Name()))
+				}
+			}
+		}
+		merged := maps.Clone(of)
+		if merged == nil {
+			merged = map[string]any{}
+		}
+		if globals != nil {
+			merged[chartcommon.GlobalKey] = globals
+		}
+		if err := j.checkGlobals(sub, merged); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSchema refuses schemas that refer to files or addresses, which Helm would open with the rights of the operator.
+func checkSchema(c *chart.Chart) error {
+	if c.Schema != nil {
+		var schema any
+		if err := json.Unmarshal(c.Schema, &schema); err != nil {
+			return framework.Permanent(fmt.Errorf("values.schema.json of the chart %s: %w", c.Name(), err))
+		}
+		if reference, found := outsideReference(schema); found {
+			return framework.Permanent(fmt.Errorf("values.schema.json of the chart %s refers to %q: it may refer to itself only; "+
+				"set skipSchemaValidation to do without it: %w", c.Name(), reference, fs.ErrPermission))
+		}
+	}
+	for _, sub := range c.Dependencies() {
+		if err := checkSchema(sub); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outsideReference returns a reference to something that is not in the schema.
+func outsideReference(schema any) (string, bool) {
+	switch s := schema.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(s)) {
+			text, isText := s[key].(string)
+			switch {
+			case isText && (key == "$ref" || key == "$dynamicRef" || key == "$recursiveRef") && !strings.HasPrefix(text, "#"):
+				return text, true
+			case isText && key == "$schema" && !strings.Contains(text, "//json-schema.org/"):
+				return text, true
+			}
+			if reference, found := outsideReference(s[key]); found {
+				return reference, true
+			}
+		}
+	case []any:
+		for _, inner := range s {
+			if reference, found := outsideReference(inner); found {
+				return reference, true
+			}
+		}
+	}
+	return "", false
+}

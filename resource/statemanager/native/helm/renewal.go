@@ -1,0 +1,246 @@
+package helm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"helm.sh/helm/v4/pkg/release/common"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+)
+
+// retryWaiting is how long it takes until something that is waited for, and not watched, is looked for again.
+const retryWaiting = 10 * time.Second
+
+var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
+
+// renew is the payload for a revision that is to be made.
+type renew struct {
+	rendering       *rendering
+	revisions       records
+	createNamespace bool
+	// definitions are those of crds/ to be applied.
+	definitions definitions
+	// stale are objects that earlier revisions have left behind.
+	stale []*unstructured.Unstructured
+}
+
+// renewal plans a new revision: an installation or an upgrade.
+func (j *job) renewal(ctx context.Context, revisions records) (*carrier.Result, error) {
+	result := &carrier.Result{Health: carrier.Health{Phase: v1alpha1.ServiceStateProvisioning}}
+	latest := revisions.latest()
+	if latest != nil && latest.ours() {
+		result.Found = latest.found()
+	}
+	err := j.planRenewal(ctx, revisions, result)
+	if message, waits := waitsFor(err); waits {
+		result.Changes, result.Payload, result.Requeue = nil, nil, retryWaiting
+		result.Health.Message = message
+		return result, nil
+	}
+	if err != nil {
+		return j.stays(ctx, latest, result), err
+	}
+	if failure := j.service.Failure; failure != nil {
+		result.Health = carrier.Health{Phase: v1alpha1.ServiceStateFailed, Message: failure.Message}
+	}
+	return result, nil
+}
+
+// stays tells how a release is that stays as it is, because it can't be worked out what it should be.
+func (j *job) stays(ctx context.Context, latest *record, result *carrier.Result) *carrier.Result {
+	if latest == nil || !latest.ours() || !latest.stands() {
+		return result
+	}
+	if seen, err := j.look(ctx, latest); err == nil {
+		result.Drift = seen.drift
+		result.Health, result.Requeue = j.healthOf(seen.conditions, seen.applied)
+	}
+	return result
+}
+
+func (j *job) planRenewal(ctx context.Context, revisions records, result *carrier.Result) error {
+	create, err := j.namespace(ctx)
+	if err != nil {
+		return err
+	}
+	next, install := 1, installs(revisions)
+	if latest := revisions.latest(); latest != nil {
+		next = latest.revision + 1
+	}
+	rendering, err := j.render(ctx, next, install)
+	if err != nil {
+		return err
+	}
+	past, err := j.past(revisions)
+	if err != nil {
+		return err
+	}
+	todo := &renew{rendering: rendering, revisions: revisions, createNamespace: create}
+	p := &planner{job: j, fresh: create, known: append(slices.Clone(rendering.definitions), definitionsIn(rendering.objects)...)}
+	if create {
+		p.changes = append(p.changes, plan.Change{Action: plan.Create, Object: plan.Object{APIVersion: "v1", Kind: "Namespace", Name: j.service.Key.Namespace}})
+	}
+	if err := j.planDefinitions(ctx, p, todo); err != nil {
+		return err
+	}
+	if !j.options.disableHooks {
+		if err := p.checkHooks(ctx, rendering.hooks, hookEvents(revisions)...); err != nil {
+			return err
+		}
+	}
+	p.changes = append(p.changes, j.planRelease(revisions, past, rendering))
+	for _, u := range rendering.objects {
+		if err := p.apply(ctx, u); err != nil {
+			return err
+		}
+	}
+	for _, u := range without(past.objects, rendering.objects) {
+		if removed, err := p.remove(ctx, u); err != nil {
+			return err
+		} else if removed {
+			todo.stale = append(todo.stale, u)
+		}
+	}
+	result.Changes, result.Payload = p.changes, todo
+	result.Notes = append(result.Notes, j.notes(revisions, rendering)...)
+	return nil
+}
+
+// past is what earlier revisions of a release were made from and have left on the cluster.
+type past struct {
+	last    *release.Release
+	objects []*unstructured.Unstructured
+}
+
+// past reads the revisions from the last one that was deployed on: what they have put there may be there still.
+func (j *job) past(revisions records) (past, error) {
+	latest := revisions.latest()
+	if latest == nil || latest.status == common.StatusUninstalled {
+		return past{}, nil
+	}
+	store, err := newStore(j.access, j.service.Key.Namespace, nil)
+	if err != nil {
+		return past{}, err
+	}
+	var p past
+	for _, r := range slices.Backward(revisions) {
+		found, err := store.get(j.service.Key.Name, r.revision)
+		if err != nil {
+			return past{}, err
+		}
+		j.hider.add(found.Config, j.service.Secret)
+		objects, err := j.placed(found.Manifest, nil, true)
+		if err != nil {
+			return past{}, err
+		}
+		p.objects = append(p.objects, objects...)
+		if p.last == nil || r.stands() {
+			p.last = found
+		}
+		if r.stands() || r.status == common.StatusSuperseded && r.annotations[failedAnnotation] == "" {
+			break
+		}
+	}
+	return p, nil
+}
+
+// planDefinitions plans the definitions in crds/: those that are not there, and those that came with the same service.
+func (j *job) planDefinitions(ctx context.Context, p *planner, todo *renew) error {
+	for _, definition := range todo.rendering.definitions {
+		desired := definition.DeepCopy()
+		j.label(desired)
+		live := emptyOf(desired)
+		err := j.client.Get(ctx, client.ObjectKeyFromObject(desired), live)
+		labels := live.GetLabels()
+		switch {
+		case apierrors.IsNotFound(err):
+			p.changes = append(p.changes, plan.Describe(plan.Create, desired, nil)...)
+		case err != nil:
+			return fmt.Errorf("read %s: %w", describe(desired), err)
+		case labels[carrier.ServiceLabel] != j.service.Key.Name || labels[carrier.ServiceNamespaceLabel] != j.service.Key.Namespace:
+			continue
+		default:
+			before := len(p.changes)
+			if err := p.update(ctx, desired, live); err != nil {
+				return err
+			}
+			if len(p.changes) == before {
+				continue
+			}
+		}
+		todo.definitions = append(todo.definitions, desired)
+	}
+	return nil
+}
+
+// planRelease tells what is new about the release itself.
+func (j *job) planRelease(revisions records, past past, rendering *rendering) plan.Change {
+	metadata := rendering.chart.Metadata
+	after := map[string]any{"chart": metadata.Name, "version": metadata.Version, "template": j.service.Entry.Template}
+	action, before, values := plan.Create, map[string]any{}, map[string]any{}
+	if past.last != nil {
+		action, values = plan.Update, past.last.Config
+		if c := past.last.Chart; c != nil && c.Metadata != nil {
+			before["chart"], before["version"] = c.Metadata.Name, c.Metadata.Version
+		}
+		if name := revisions.latest().annotations[templateAnnotation]; name != "" {
+			before["template"] = name
+		}
+	}
+	fields := plan.Diff(before, after)
+	fields = append(fields, j.hider.valueChanges(values, j.service.Values, j.service.Secret)...)
+	description := "upgrade"
+	if installs(revisions) {
+		description = "install"
+	}
+	return j.releaseChange(action, description, fields...)
+}
+
+// notes tells what the changes don't.
+func (j *job) notes(revisions records, rendering *rendering) []string {
+	var notes []string
+	if latest := revisions.latest(); latest != nil && (latest.status.IsPending() || latest.status == common.StatusUninstalling) {
+		notes = append(notes, fmt.Sprintf("revision %d was left %s: it is marked as failed and followed by another one", latest.revision, latest.status))
+	}
+	if !j.options.disableHooks {
+		notes = append(notes, hookNotes(rendering.hooks, hookEvents(revisions)...)...)
+	}
+	return notes
+}
+
+// hookEvents are those at which the hooks of the next revision are run.
+func hookEvents(revisions records) []release.HookEvent {
+	if installs(revisions) {
+		return []release.HookEvent{release.HookPreInstall, release.HookPostInstall}
+	}
+	return []release.HookEvent{release.HookPreUpgrade, release.HookPostUpgrade}
+}
+
+// installs tells whether the next revision is an installation, and not an upgrade.
+func installs(revisions records) bool {
+	latest := revisions.latest()
+	return latest == nil || latest.status == common.StatusUninstalled
+}
+
+// hookNotes tells which hooks are run at these events.
+func hookNotes(hooks []*release.Hook, events ...release.HookEvent) []string {
+	var notes []string
+	for _, event := range events {
+		for _, h := range hooks {
+			if slices.Contains(h.Events, event) {
+				notes = append(notes, fmt.Sprintf("runs the hook %s: %s %s", event, h.Kind, h.Name))
+			}
+		}
+	}
+	return notes
+}

@@ -1,0 +1,142 @@
+package manifest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+)
+
+// widgets is the manifest of a definition, for a kind whose group is the namespace's own.
+func (k *kit) widgets() string {
+	return fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.%[1]s.example.com}
+spec:
+  group: %[1]s.example.com
+  scope: Namespaced
+  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+`, k.namespace)
+}
+
+func (k *kit) widget(name string) string {
+	return fmt.Sprintf("apiVersion: %s.example.com/v1\nkind: Widget\nmetadata: {name: %s}\nspec: {size: 1}\n", k.namespace, name)
+}
+
+func (k *kit) widgetNamed(name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: k.namespace + ".example.com", Version: "v1", Kind: "Widget"})
+	u.SetNamespace(k.namespace)
+	u.SetName(name)
+	return u
+}
+
+func TestDefinitionsComeBeforeTheirObjects(t *testing.T) {
+	k := newKit(t)
+	definition := "widgets." + k.namespace + ".example.com"
+	s := k.service(files{"a.yaml": k.widget("a"), "z.yaml": k.widgets()})
+	result := k.compute(s)
+	k.wants(result.Changes, "create CustomResourceDefinition "+definition, "create Widget a")
+	k.carryOut(s, result)
+	k.wants(k.compute(s).Changes)
+
+	// Somebody else makes an object of this kind: it does not go with the definition.
+	alien := k.widgetNamed("alien")
+	k.create(alien)
+	result = k.compute(gone(s))
+	k.wants(result.Changes, "delete Widget a", "update CustomResourceDefinition "+definition)
+	k.carryOut(gone(s), result)
+	if k.compute(gone(s)).Found != nil || !k.exists("alien", k.widgetNamed("alien")) || k.exists("a", k.widgetNamed("a")) {
+		t.Error("the service should be gone, but for the definition and what others made of it")
+	}
+}
+
+func TestKindThatComesLate(t *testing.T) {
+	k := newKit(t)
+	s := k.service(files{"a.yaml": k.widget("a"), "b.yaml": configMap("b", "1")})
+	result := k.compute(s)
+	k.wants(result.Changes, "create ConfigMap b", "create Widget a")
+	before := k.faults.Count()
+	err := k.carrier.CarryOut(t.Context(), k.cluster, s, result)
+	if err == nil || !strings.Contains(err.Error(), "Widget."+k.namespace+".example.com "+k.namespace+"/a of a.yaml: the cluster has no kind Widget") {
+		t.Errorf("the error is %v", err)
+	}
+	if n := k.faults.Count() - before; n > 0 || framework.IsPermanent(err) {
+		t.Errorf("%d writes before it is known that it can't be completed; permanent: %v", n, framework.IsPermanent(err))
+	}
+	definitions := k.service(files{"crd.yaml": k.widgets()}, named("definitions"))
+	k.settle(definitions)
+	k.wantsPhase(k.settle(s), v1alpha1.ServiceStateDeployed)
+}
+
+func TestInvalidObjectIsToldWithItsFile(t *testing.T) {
+	k := newKit(t)
+	s := k.service(files{"a.yaml": configMap("a", "1"), "bad.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: bad}\nspec: {ports: [{port: 99999}]}\n"})
+	result := k.compute(s)
+	err := k.carrier.CarryOut(t.Context(), k.cluster, s, result)
+	if err == nil || !strings.Contains(err.Error(), "create Service "+k.namespace+"/bad of bad.yaml: ") || !strings.Contains(err.Error(), "spec.ports[0].port") {
+		t.Errorf("the error is %v", err)
+	}
+	found := k.compute(s).Found
+	if found == nil || found.Fingerprint != "" || found.Version != "" {
+		t.Errorf("what was begun is found as %v", found)
+	}
+	// What replaces it takes away what was begun.
+	k.settle(k.service(files{"c.yaml": configMap("c", "1")}))
+	if k.exists("a", &corev1.ConfigMap{}) {
+		t.Error("what was begun is left")
+	}
+}
+
+func TestRevertInTheMiddleOfAnUpgrade(t *testing.T) {
+	k := newKit(t)
+	first := k.service(files{"a.yaml": configMap("a", "1"), "b.yaml": configMap("b", "1")})
+	k.settle(first)
+	second := k.service(files{"a.yaml": configMap("a", "2"), "b.yaml": configMap("b", "2")})
+	k.faults.On(func(r operatortest.Request) bool { return r.Name == "b" && !r.DryRun && r.Method == "PATCH" }, operatortest.InternalError()).Times(1)
+	if err := k.carrier.CarryOut(t.Context(), k.cluster, second, k.compute(second)); err == nil {
+		t.Fatal("the second write is expected to fail")
+	}
+	result := k.compute(first)
+	k.wants(result.Changes, "update ConfigMap a")
+	k.carryOut(first, result)
+	if k.configMap("a").Data["text"] != "1" {
+		t.Error("it was not reverted")
+	}
+}
+
+func TestFieldThatCantChange(t *testing.T) {
+	k := newKit(t)
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\nimmutable: true\ndata: {x: '%d'}\n"
+	k.settle(k.service(files{"a.yaml": fmt.Sprintf(text, 1)}))
+	err := k.refused(k.service(files{"a.yaml": fmt.Sprintf(text, 2)}))
+	if !strings.Contains(err.Error(), "ConfigMap "+k.namespace+"/a of a.yaml") || !strings.Contains(err.Error(), "delete the object, or give it another name") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestManyObjects(t *testing.T) {
+	k := newKit(t)
+	content := files{}
+	for i := range 300 {
+		content[fmt.Sprintf("%03d.yaml", i)] = configMap(fmt.Sprintf("c-%03d", i), strings.Repeat("x", 1000))
+	}
+	s := k.service(content)
+	k.wantsPhase(k.settle(s), v1alpha1.ServiceStateDeployed)
+	k.settle(gone(s))
+	if k.exists("c-000", &corev1.ConfigMap{}) {
+		t.Error("something is left")
+	}
+}

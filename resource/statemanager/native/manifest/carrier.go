@@ -1,0 +1,67 @@
+package manifest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+)
+
+// remembered is how many inventories, and how many verdicts on objects, a Carrier keeps.
+const remembered = 4096
+
+// Carrier is the carrier of kustomizations and manifests. It is safe for concurrent use for different services.
+type Carrier struct {
+	config Config
+	builds builds
+	// inventories are the inventories that were read, by UID and resource version.
+	inventories *lru.Cache
+	// settled are the objects of which an API server said that applying what we have would change nothing although they look
+	// different from here (1000m and 1, a container that a webhook added), by UID.
+	settled *lru.Cache
+}
+
+var _ carrier.Carrier = (*Carrier)(nil)
+
+// New returns a Carrier. The error names every faulty field and wraps framework.ErrInvalidConfig.
+func New(config Config) (*Carrier, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Carrier{config: config, builds: make(builds, 1), inventories: lru.New(remembered), settled: lru.New(remembered)}, nil
+}
+
+// Compute implements carrier.Carrier. With an error it returns what was found out before, unless that is nothing.
+func (c *Carrier) Compute(ctx context.Context, cluster carrier.Cluster, live client.Reader, service *carrier.Service) (*carrier.Result, error) {
+	have, err := c.read(ctx, cluster, service.Key)
+	if err != nil {
+		return nil, err
+	}
+	if service.Entry == nil {
+		return c.computeRemoval(ctx, cluster, service, have)
+	}
+	return c.computeInstallation(ctx, cluster, live, service, have)
+}
+
+// CarryOut implements carrier.Carrier.
+func (c *Carrier) CarryOut(ctx context.Context, cluster carrier.Cluster, service *carrier.Service, result *carrier.Result) error {
+	switch todo := result.Payload.(type) {
+	case *installation:
+		return c.carryOutInstallation(ctx, cluster, service, todo)
+	case *removal:
+		return c.carryOutRemoval(ctx, cluster, todo)
+	}
+	return fmt.Errorf("carry out service %s: %w", service.Key, errNotComputed)
+}
+
+var errNotComputed = errors.New("the result is not one of this carrier with changes")
+
+// List implements carrier.Carrier. It takes one request, which reads metadata only.
+func (c *Carrier) List(ctx context.Context, cluster carrier.Cluster, owner carrier.Owner) ([]carrier.Found, error) {
+	return list(ctx, cluster, owner)
+}

@@ -1,0 +1,78 @@
+package manifest
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/internal/serverside"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+)
+
+// comparisons is how often an object is compared with what applying it would give while others are writing it.
+const comparisons = 3
+
+// apply applies an object, which becomes what the server made of it. With a UID it has to be that object, otherwise it is a
+// conflict.
+func apply(ctx context.Context, cluster carrier.Cluster, object *unstructured.Unstructured, force bool, options ...client.ApplyOption) error {
+	options = append(options, client.FieldOwner(carrier.FieldManager))
+	if force {
+		options = append(options, client.ForceOwnership)
+	}
+	return serverside.Apply(ctx, cluster.Client(), object, options...)
+}
+
+// difference asks the API server by a dry run what applying a manifest to an object would change. It returns the object as it
+// was then, nil if it is gone.
+func difference(
+	ctx context.Context, cluster carrier.Cluster, have *unstructured.Unstructured, want manifest, force bool,
+) (*unstructured.Unstructured, []plan.FieldChange, error) {
+	for attempt := 1; ; attempt++ {
+		applied := want.Object.DeepCopy()
+		applied.SetUID(have.GetUID())
+		err := apply(ctx, cluster, applied, force, client.DryRunAll)
+		if conflict := conflictOf(want, err); conflict != nil {
+			return nil, nil, conflict
+		}
+		raced := apierrors.IsConflict(err) || err == nil && applied.GetResourceVersion() != have.GetResourceVersion()
+		if !raced || attempt == comparisons {
+			if err != nil {
+				return nil, nil, fault("compare", want, err)
+			}
+			return have, want.hide(plan.Diff(serverside.Stable(have.Object), serverside.Stable(applied.Object))), nil
+		}
+		if have, err = get(ctx, cluster.Client(), referTo(want.Object)); have == nil || err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// sameFields tells whether two manifests set the same fields, with whatever values: then there is none to take away.
+func sameFields(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for name := range a {
+			inner, ok := b[name]
+			if !ok || !sameFields(a[name], inner) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, sameFields)
+	}
+	switch b.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return true
+}

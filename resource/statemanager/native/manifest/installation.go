@@ -1,0 +1,285 @@
+package manifest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/internal/serverside"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+)
+
+// again is after how long to look again at what nothing tells of, such as a namespace that is going.
+const again = 5 * time.Second
+
+// step is one write to an object.
+type step struct {
+	action plan.Action
+	object objectReference
+	// manifest is what is applied. It has no object where nothing is applied.
+	manifest manifest
+	// shared is set for an object that others may make at the same time.
+	shared bool
+	// force takes fields from other field managers.
+	force bool
+	// uid and version are those of the object that there is.
+	uid     types.UID
+	version string
+	fields  []plan.FieldChange
+	reason  string
+}
+
+// change is the step as a plan shows it.
+func (s step) change() plan.Change {
+	object := s.object.planned()
+	if s.action != plan.Create {
+		object.UID, object.Version = s.uid, s.version
+	}
+	return plan.Change{Action: s.action, Object: object, Fields: s.fields, Description: s.reason}
+}
+
+func changesOf(steps []step) []plan.Change {
+	var changes []plan.Change
+	for _, s := range steps {
+		changes = append(changes, s.change())
+	}
+	return changes
+}
+
+// installation is what has to be done to put a service onto a cluster.
+type installation struct {
+	steps []step
+	// early is how many of the steps come before the inventory is written: those for its namespace.
+	early int
+	// manifests are all that the service has, and packed is what the inventory keeps of them.
+	manifests []manifest
+	packed    []byte
+	record    record
+	// objects are those of the service, and before those that were in the inventory.
+	objects []objectReference
+	// begin tells that the inventory has to be written before the objects are.
+	begin bool
+	have  *inventory
+}
+
+func (c *Carrier) computeInstallation(
+	ctx context.Context, cluster carrier.Cluster, live client.Reader, service *carrier.Service, have *inventory,
+) (*carrier.Result, error) {
+	result := &carrier.Result{Found: have.found()}
+	result.Health.Phase = v1alpha1.ServiceStateProvisioning
+	applied := have.complete() && have.Fingerprint == service.Fingerprint
+	settled := applied && have.isOf(service.Owner)
+	if have.complete() {
+		differing, err := c.observe(ctx, cluster, live, have, settled, result)
+		if err != nil {
+			return result, err
+		}
+		if settled {
+			return result, c.repair(ctx, cluster, service, have, differing, result)
+		}
+	}
+	record := recordOf(service)
+	once := service.Config.SyncMode == v1alpha1.SyncModeOneTime && have.complete()
+	if once {
+		result.Notes = append(result.Notes, "it stays as it is, because the sync mode is OneTime")
+		if have.isOf(service.Owner) {
+			return result, nil
+		}
+		// It changes hands as it is.
+		record.Type, record.Template, record.Version, record.Fingerprint = have.Type, have.Template, have.Version, have.Fingerprint
+	}
+	var manifests []manifest
+	var err error
+	if applied || once {
+		manifests, err = have.manifests()
+	} else {
+		manifests, err = c.render(ctx, service)
+	}
+	if err != nil {
+		return result, err
+	}
+	return result, c.install(ctx, cluster, service, have, manifests, record, result)
+}
+
+// install works out how a service gets onto a cluster.
+func (c *Carrier) install(
+	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, have *inventory, manifests []manifest, r record, result *carrier.Result,
+) error {
+	manifests, err := prepare(cluster, service, manifests)
+	if err != nil {
+		return err
+	}
+	todo := &installation{manifests: manifests, record: r, have: have}
+	if todo.packed, err = pack(manifests); err != nil {
+		return framework.Permanent(err)
+	}
+	waits, err := c.planNamespace(ctx, cluster, service, todo)
+	if err != nil {
+		return err
+	}
+	before, err := fieldsBefore(have)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for _, m := range manifests {
+		todo.objects = append(todo.objects, referTo(m.Object))
+		s, wait, err := c.planObject(ctx, cluster, service, m, before)
+		switch {
+		case err != nil:
+			faults = append(faults, err)
+		case wait != "":
+			waits = append(waits, wait)
+		case s.action == plan.Create && m.isNamespace(service.Key.Namespace):
+			todo.steps = slices.Insert(todo.steps, 0, s)
+			todo.early = 1
+		case s.action != "":
+			todo.steps = append(todo.steps, s)
+		}
+	}
+	if len(faults) > 0 {
+		return join(faults)
+	}
+	if len(waits) > 0 {
+		result.Notes = append(result.Notes, waits...)
+		result.Health = carrier.Health{Phase: v1alpha1.ServiceStateProvisioning, Message: waits[0]}
+		result.Requeue = again
+		return nil
+	}
+	if have != nil {
+		pruned, notes, err := c.planPruning(ctx, cluster, service, have, todo.objects)
+		if err != nil {
+			return err
+		}
+		todo.steps = append(todo.steps, pruned...)
+		result.Notes = append(result.Notes, notes...)
+	}
+	todo.begin = todo.writesObjects() && !todo.begun()
+	result.Changes, result.Payload = changesOf(todo.steps), todo
+	if len(todo.steps) == 0 {
+		result.Changes = []plan.Change{todo.bookkeeping(service)}
+	}
+	return nil
+}
+
+// writesObjects tells whether anything is written that the inventory has to know of.
+func (i *installation) writesObjects() bool { return len(i.steps) > 0 }
+
+// begun tells whether the inventory says already that this is being done.
+func (i *installation) begun() bool {
+	if i.have == nil || i.have.Complete || i.have.Fingerprint != i.record.Fingerprint || i.have.OwnerUID != i.record.OwnerUID ||
+		i.have.OwnerNamespace != i.record.OwnerNamespace || i.have.OwnerName != i.record.OwnerName {
+		return false
+	}
+	return !slices.ContainsFunc(i.objects, func(r objectReference) bool { return !i.have.has(r) })
+}
+
+// bookkeeping is the change of a service of which nothing changes but what is known of it.
+func (i *installation) bookkeeping(service *carrier.Service) plan.Change {
+	change := plan.Change{Action: plan.Create, Description: fmt.Sprintf("record template %s", i.record.Template), Object: plan.Object{
+		APIVersion: "v1", Kind: "Secret", Namespace: service.Key.Namespace, Name: InventoryPrefix + service.Key.Name,
+	}}
+	if i.have != nil {
+		change.Action = plan.Update
+		change.Object.UID, change.Object.Version = i.have.secret.UID, i.have.secret.ResourceVersion
+	}
+	return change
+}
+
+// planNamespace adds the creation of the namespace of the service, if it is missing and not among the manifests. It returns
+// what has to be waited for.
+func (c *Carrier) planNamespace(ctx context.Context, cluster carrier.Cluster, service *carrier.Service, todo *installation) ([]string, error) {
+	name := service.Key.Namespace
+	if slices.ContainsFunc(todo.manifests, func(m manifest) bool { return m.isNamespace(name) }) {
+		return nil, nil
+	}
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	namespace.SetName(name)
+	// It stays when the service goes, so it has no label of the service.
+	namespace.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "operatorkit"})
+	found, err := getMetadata(ctx, cluster, referTo(namespace))
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case found == nil:
+		m := manifest{File: "the service", Object: namespace}
+		todo.steps = append(todo.steps, step{
+			action: plan.Create, object: referTo(namespace), manifest: m, shared: true, fields: m.created(),
+		})
+		todo.early = 1
+	case found.DeletionTimestamp != nil:
+		return []string{fmt.Sprintf("the namespace %s is being deleted: it is waited for, and made anew", name)}, nil
+	}
+	return nil, nil
+}
+
+func (m manifest) isNamespace(name string) bool {
+	return isNamespace(groupKind(m.Object)) && m.Object.GetName() == name
+}
+
+// fieldsBefore are the manifests that were put onto a cluster last, if all of them were.
+func fieldsBefore(have *inventory) (map[identity]manifest, error) {
+	if !have.complete() {
+		return nil, nil
+	}
+	manifests, err := have.manifests()
+	if err != nil {
+		return nil, err
+	}
+	before := make(map[identity]manifest, len(manifests))
+	for _, m := range manifests {
+		before[identify(m.Object)] = m
+	}
+	return before, nil
+}
+
+// planObject returns the step for an object, one without an action where there is nothing to do, and what has to be waited
+// for.
+func (c *Carrier) planObject(
+	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, m manifest, before map[identity]manifest,
+) (s step, wait string, err error) {
+	s = step{object: referTo(m.Object), manifest: m}
+	have, err := get(ctx, cluster.Client(), s.object)
+	if err != nil {
+		return step{}, "", err
+	}
+	if have == nil {
+		s.action, s.fields = plan.Create, m.created()
+		return s, "", nil
+	}
+	if have.GetDeletionTimestamp() != nil {
+		return step{}, fmt.Sprintf("%s is being deleted: it is waited for, and made anew%s", s.object, holders(have)), nil
+	}
+	own := belongs(have, service.Key)
+	if !own {
+		if owner := ownerOf(have); owner != "" {
+			return step{}, "", framework.Permanent(&RefusedError{Object: m.String(), Owner: owner})
+		}
+	}
+	last, known := before[identify(m.Object)]
+	if own && known && sameFields(last.Object.Object, m.Object.Object) && serverside.Covers(have.Object, m.Object.Object) {
+		return step{}, "", nil
+	}
+	s.force = own && !service.Config.StopOnConflict
+	have, s.fields, err = difference(ctx, cluster, have, m, s.force)
+	switch {
+	case err != nil:
+		return step{}, "", err
+	case have == nil:
+		s.action, s.fields = plan.Create, m.created()
+	case len(s.fields) > 0:
+		s.action, s.uid, s.version = plan.Update, have.GetUID(), have.GetResourceVersion()
+	}
+	return s, "", nil
+}

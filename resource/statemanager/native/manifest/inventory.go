@@ -1,0 +1,234 @@
+package manifest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+)
+
+// What an inventory is called, and what it has.
+const (
+	// InventoryPrefix is what the name of the Secret with the inventory of a service begins with; the name of the service
+	// follows.
+	InventoryPrefix = "operatorkit-inventory-"
+	// InventoryLabel is on every inventory, with the value "manifest".
+	InventoryLabel = "services.operatorkit.io/inventory"
+
+	inventoryValue   = "manifest"
+	recordAnnotation = "services.operatorkit.io/record"
+	objectsKey       = "objects.json"
+	manifestsKey     = "manifests.json.gz"
+	// largest is how large the manifests in an inventory may be when they are compressed: the server takes a Secret of 1 MiB.
+	largest = 900 << 10
+	// largestUnpacked bounds what is read of them.
+	largestUnpacked = 256 << 20
+)
+
+// record is what an inventory says of its service, in an annotation.
+type record struct {
+	OwnerNamespace string               `json:"ownerNamespace"`
+	OwnerName      string               `json:"ownerName"`
+	OwnerUID       string               `json:"ownerUID,omitempty"`
+	Type           v1alpha1.ServiceType `json:"type"`
+	Template       string               `json:"template"`
+	Version        string               `json:"version,omitempty"`
+	Fingerprint    string               `json:"fingerprint"`
+	// Complete is set when all was put there.
+	Complete bool `json:"complete"`
+	// Applied is when that was.
+	Applied metav1.Time `json:"applied,omitzero"`
+	// Kinds are the kinds of the objects, as "Deployment.v1.apps".
+	Kinds []string `json:"kinds,omitempty"`
+}
+
+// inventory is what a cluster has of a service.
+type inventory struct {
+	record
+	key client.ObjectKey
+	// secret is the Secret that it is in. Nothing of it is changed.
+	secret *corev1.Secret
+	// objects are all objects that there are or may be.
+	objects []objectReference
+}
+
+// recordOf is the record of a service that is complete.
+func recordOf(service *carrier.Service) record {
+	return record{
+		OwnerNamespace: service.Owner.Namespace, OwnerName: service.Owner.Name, OwnerUID: string(service.Owner.UID),
+		Type: typeOf(service.Template), Template: service.Template.Name, Version: service.Entry.Version, Fingerprint: service.Fingerprint,
+	}
+}
+
+// isOf tells whether the record is of an owner.
+func (r *record) isOf(owner carrier.Owner) bool {
+	return r.OwnerNamespace == owner.Namespace && r.OwnerName == owner.Name && r.OwnerUID == string(owner.UID)
+}
+
+// complete tells whether all of the service was put there.
+func (i *inventory) complete() bool { return i != nil && i.Complete }
+
+// has tells whether the inventory names an object.
+func (i *inventory) has(object objectReference) bool {
+	return slices.ContainsFunc(i.objects, func(r objectReference) bool { return r.identity() == object.identity() })
+}
+
+// found is what is told of the inventory.
+func (i *inventory) found() *carrier.Found {
+	if i == nil {
+		return nil
+	}
+	return foundOf(i.key, &i.record)
+}
+
+func foundOf(key client.ObjectKey, r *record) *carrier.Found {
+	found := &carrier.Found{
+		Key: key, Type: r.Type,
+		Owner: carrier.Owner{Namespace: r.OwnerNamespace, Name: r.OwnerName, UID: uid(r.OwnerUID)},
+	}
+	if r.Complete {
+		found.Template, found.Version, found.Fingerprint = r.Template, r.Version, r.Fingerprint
+	}
+	for _, kind := range r.Kinds {
+		if gvk, _ := schema.ParseKindArg(kind); gvk != nil {
+			found.Kinds = append(found.Kinds, *gvk)
+		}
+	}
+	return found
+}
+
+// secretOf makes the Secret of an inventory. The service's manifests are those that were put there last.
+func secretOf(key client.ObjectKey, r record, objects []objectReference, manifests []byte) (*corev1.Secret, error) {
+	kinds := map[string]bool{}
+	for _, object := range objects {
+		gvk := object.gvk()
+		kinds[fmt.Sprintf("%s.%s.%s", gvk.Kind, gvk.Version, gvk.Group)] = true
+	}
+	r.Kinds = sorted(kinds)
+	encoded, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	names, err := json.Marshal(objects)
+	if err != nil {
+		return nil, err
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: InventoryPrefix + key.Name,
+			Labels: map[string]string{
+				InventoryLabel:     inventoryValue,
+				carrier.OwnerLabel: carrier.Owner{Namespace: r.OwnerNamespace, Name: r.OwnerName}.ID(),
+				// Objects are told from inventories by InventoryLabel.
+				carrier.ServiceLabel: key.Name, carrier.ServiceNamespaceLabel: key.Namespace,
+			},
+			Annotations: map[string]string{recordAnnotation: string(encoded)},
+		},
+		Type: "services.operatorkit.io/inventory",
+		Data: map[string][]byte{objectsKey: names, manifestsKey: manifests},
+	}, nil
+}
+
+// readRecord reads the record of an inventory.
+func readRecord(inventory client.Object) (record, error) {
+	var r record
+	if err := json.Unmarshal([]byte(inventory.GetAnnotations()[recordAnnotation]), &r); err != nil {
+		return r, fmt.Errorf("the annotation %s of Secret %s can't be read (%w): restore it, or delete the Secret, and the service is taken "+
+			"note of anew", recordAnnotation, client.ObjectKeyFromObject(inventory), err)
+	}
+	return r, nil
+}
+
+// inventoryOf reads an inventory.
+func inventoryOf(key client.ObjectKey, secret *corev1.Secret) (*inventory, error) {
+	if secret.Labels[InventoryLabel] != inventoryValue {
+		return nil, fmt.Errorf("the Secret %s is no inventory, but has its name: rename it, or the service",
+			client.ObjectKeyFromObject(secret))
+	}
+	r, err := readRecord(secret)
+	if err != nil {
+		return nil, err
+	}
+	i := &inventory{record: r, key: key, secret: secret}
+	if err := json.Unmarshal(secret.Data[objectsKey], &i.objects); err != nil {
+		return nil, fmt.Errorf("the entry %s of Secret %s can't be read: %w", objectsKey, client.ObjectKeyFromObject(secret), err)
+	}
+	return i, nil
+}
+
+// stored is a manifest in an inventory.
+type stored struct {
+	File      string         `json:"file"`
+	Sensitive bool           `json:"sensitive,omitempty"`
+	Object    map[string]any `json:"object"`
+}
+
+// manifests are what was put there last.
+func (i *inventory) manifests() ([]manifest, error) {
+	fail := func(err error) ([]manifest, error) {
+		return nil, fmt.Errorf("the entry %s of Secret %s can't be read: %w", manifestsKey, client.ObjectKeyFromObject(i.secret), err)
+	}
+	unpacked, err := gzip.NewReader(bytes.NewReader(i.secret.Data[manifestsKey]))
+	if err != nil {
+		return fail(err)
+	}
+	content, err := io.ReadAll(io.LimitReader(unpacked, largestUnpacked))
+	if err != nil {
+		return fail(err)
+	}
+	var all []json.RawMessage
+	if err := json.Unmarshal(content, &all); err != nil {
+		return fail(err)
+	}
+	manifests := make([]manifest, len(all))
+	for n, each := range all {
+		value, err := decode(each)
+		if err != nil {
+			return fail(err)
+		}
+		object, ok := field(value, "object").(map[string]any)
+		if !ok {
+			return fail(errors.New("an object is missing"))
+		}
+		sensitive, _ := field(value, "sensitive").(bool)
+		manifests[n] = manifest{File: textOf(value, "file"), Sensitive: sensitive, Object: &unstructured.Unstructured{Object: object}}
+	}
+	return manifests, nil
+}
+
+// pack makes what an inventory keeps of manifests. The same manifests make the same bytes.
+func pack(manifests []manifest) ([]byte, error) {
+	all := make([]stored, len(manifests))
+	for i, m := range manifests {
+		all[i] = stored{File: m.File, Sensitive: m.Sensitive, Object: m.Object.Object}
+	}
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	if err := json.NewEncoder(zip).Encode(all); err != nil {
+		return nil, err
+	}
+	if err := zip.Close(); err != nil {
+		return nil, err
+	}
+	if packed.Len() > largest {
+		return nil, fmt.Errorf("its objects have %d bytes compressed, and more than %d don't fit into its inventory: split the service",
+			packed.Len(), largest)
+	}
+	return packed.Bytes(), nil
+}
+
+// since is how long ago all of the service was put there.
+func (i *inventory) since(now time.Time) time.Duration { return now.Sub(i.Applied.Time) }

@@ -1,0 +1,97 @@
+package manifest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+)
+
+// read returns the inventory of a service, or nil. What was read before is not read again, only whether it is still that.
+func (c *Carrier) read(ctx context.Context, cluster carrier.Cluster, service client.ObjectKey) (*inventory, error) {
+	key := client.ObjectKey{Namespace: service.Namespace, Name: InventoryPrefix + service.Name}
+	metadata := &metav1.PartialObjectMetadata{}
+	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := cluster.Client().Get(ctx, key, metadata)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // That there is none is an answer.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the inventory of service %s: %w", service, err)
+	}
+	if known, ok := c.inventories.Get(versionOf(metadata)); ok {
+		return known.(*inventory), nil //nolint:forcetypeassert // Nothing else is put in there.
+	}
+	secret := &corev1.Secret{}
+	if err := cluster.Client().Get(ctx, key, secret); err != nil {
+		return nil, fmt.Errorf("read the inventory of service %s: %w", service, client.IgnoreNotFound(err))
+	}
+	i, err := inventoryOf(service, secret)
+	if err != nil {
+		return nil, err
+	}
+	c.inventories.Add(versionOf(secret), i)
+	return i, nil
+}
+
+type version struct {
+	uid     types.UID
+	version string
+}
+
+func versionOf(object client.Object) version {
+	return version{uid: object.GetUID(), version: object.GetResourceVersion()}
+}
+
+// write writes an inventory. Before is the one that was there, which must not have changed since; nil is none.
+func (c *Carrier) write(
+	ctx context.Context, cluster carrier.Cluster, service client.ObjectKey, before *corev1.Secret, r record, objects []objectReference, manifests []byte,
+) (*corev1.Secret, error) {
+	secret, err := secretOf(service, r, objects, manifests)
+	if err != nil {
+		return nil, err
+	}
+	if before == nil {
+		err = cluster.Client().Create(ctx, secret, client.FieldOwner(carrier.FieldManager))
+	} else {
+		secret.UID, secret.ResourceVersion = before.UID, before.ResourceVersion
+		err = cluster.Client().Update(ctx, secret, client.FieldOwner(carrier.FieldManager))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write the inventory of service %s: %w", service, wordless(err))
+	}
+	return secret, nil
+}
+
+// list returns what a cluster has of the services of an owner.
+func list(ctx context.Context, cluster carrier.Cluster, owner carrier.Owner) ([]carrier.Found, error) {
+	found := &metav1.PartialObjectMetadataList{}
+	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	err := cluster.Client().List(ctx, found, client.MatchingLabels{carrier.OwnerLabel: owner.ID(), InventoryLabel: inventoryValue})
+	if err != nil {
+		return nil, fmt.Errorf("list the inventories of ServiceSet %s/%s: %w", owner.Namespace, owner.Name, err)
+	}
+	var services []carrier.Found
+	for i := range found.Items {
+		secret := &found.Items[i]
+		r, err := readRecord(secret)
+		if err != nil {
+			return nil, err
+		}
+		key := client.ObjectKey{Namespace: secret.Namespace, Name: secret.Labels[carrier.ServiceLabel]}
+		services = append(services, *foundOf(key, &r))
+	}
+	return services, nil
+}
+
+func uid(text string) types.UID { return types.UID(text) }
+
+func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

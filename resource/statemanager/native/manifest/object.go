@@ -1,0 +1,147 @@
+package manifest
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+)
+
+// identity tells objects apart, in whichever version of their group they are written.
+type identity struct {
+	kind schema.GroupKind
+	key  client.ObjectKey
+}
+
+func identify(object client.Object) identity {
+	return identity{kind: object.GetObjectKind().GroupVersionKind().GroupKind(), key: client.ObjectKeyFromObject(object)}
+}
+
+// objectReference names an object in an inventory.
+type objectReference struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+}
+
+func referTo(object client.Object) objectReference {
+	apiVersion, kind := object.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	return objectReference{APIVersion: apiVersion, Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+func (r objectReference) gvk() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+}
+
+func (r objectReference) key() client.ObjectKey {
+	return client.ObjectKey{Namespace: r.Namespace, Name: r.Name}
+}
+
+func (r objectReference) identity() identity {
+	return identity{kind: r.gvk().GroupKind(), key: r.key()}
+}
+
+// String returns the object as it stands in messages, such as "Deployment.apps demo/web".
+func (r objectReference) String() string {
+	name := r.Name
+	if r.Namespace != "" {
+		name = r.Namespace + "/" + r.Name
+	}
+	return r.gvk().GroupKind().String() + " " + name
+}
+
+// planned names the object in plans.
+func (r objectReference) planned() plan.Object {
+	return plan.Object{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+}
+
+// get reads an object from the cluster. One whose kind the cluster does not know does not exist.
+func get(ctx context.Context, reader client.Reader, r objectReference) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(r.gvk())
+	err := reader.Get(ctx, r.key(), object)
+	if absent(err) {
+		return nil, nil //nolint:nilnil // That there is none is an answer.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", r, err)
+	}
+	return object, nil
+}
+
+// getMetadata is get for the metadata of an object, in whichever version of its group the cluster has it now.
+func getMetadata(ctx context.Context, cluster carrier.Cluster, r objectReference) (*metav1.PartialObjectMetadata, error) {
+	gvk := r.gvk()
+	mapping, err := cluster.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		mapping, err = cluster.RESTMapper().RESTMapping(gvk.GroupKind())
+	}
+	if err == nil {
+		gvk = mapping.GroupVersionKind
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(gvk)
+		if err = cluster.Client().Get(ctx, r.key(), object); err == nil {
+			object.SetGroupVersionKind(gvk)
+			return object, nil
+		}
+	}
+	if absent(err) {
+		return nil, nil //nolint:nilnil // That there is none is an answer.
+	}
+	return nil, fmt.Errorf("read %s: %w", r, err)
+}
+
+func absent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+
+func isSecret(object client.Object) bool {
+	gvk := object.GetObjectKind().GroupVersionKind()
+	return gvk.Group == "" && gvk.Kind == "Secret"
+}
+
+func isNamespace(kind schema.GroupKind) bool { return kind == schema.GroupKind{Kind: "Namespace"} }
+
+var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// foldText moves the stringData of a Secret into its data, as the server does: applied as it is, it would stay when it is
+// taken out of the manifest.
+func foldText(object *unstructured.Unstructured) error {
+	if !isSecret(object) || object.Object["stringData"] == nil {
+		return nil
+	}
+	text, _, err := unstructured.NestedStringMap(object.Object, "stringData")
+	if err != nil {
+		return fmt.Errorf("the stringData of Secret %s is no map of texts", object.GetName())
+	}
+	data := map[string]any{}
+	if given, ok := object.Object["data"].(map[string]any); ok {
+		data = maps.Clone(given)
+	}
+	for name, value := range text {
+		data[name] = base64.StdEncoding.EncodeToString([]byte(value))
+	}
+	delete(object.Object, "stringData")
+	object.Object["data"] = data
+	return nil
+}
+
+// belongs tells whether an object has the labels of a service.
+func belongs(object client.Object, key client.ObjectKey) bool {
+	labels := object.GetLabels()
+	return labels[carrier.ServiceLabel] == key.Name && labels[carrier.ServiceNamespaceLabel] == key.Namespace
+}
+
+// kept tells whether an object is to stay when it is not part of its service any more.
+func kept(object client.Object) bool {
+	return object.GetAnnotations()[carrier.PruneAnnotation] == disabled
+}

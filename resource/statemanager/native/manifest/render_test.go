@@ -1,0 +1,292 @@
+package manifest_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/manifest"
+)
+
+// fields are the fields of a change by their paths, without the labels of services.
+func fields(change plan.Change) map[string]any {
+	all := map[string]any{}
+	for _, f := range change.Fields {
+		if !strings.Contains(f.Path, "services.operatorkit.io/") {
+			all[f.Path] = f.New
+		}
+	}
+	return all
+}
+
+func TestValuesReplaceReferences(t *testing.T) {
+	k := newKit(t)
+	const settings = `{replicas: 3, port: 8080, enabled: true, image: {tag: "1.10", my-name: web}, evil: "x\n  injected: ${port}", list: [1, two], empty: null}`
+	for _, row := range []struct {
+		name, field string
+		want        any
+	}{
+		{"a number keeps its type", "${replicas}", int64(3)},
+		{"quotes do not matter", "'${replicas}'", int64(3)},
+		{"a text that looks like a number stays a text", "${image.tag}", "1.10"},
+		{"a number as a text", "${port:string}", "8080"},
+		{"within a text", "'http://${image.my-name}:${port}/${enabled}'", "http://web:8080/true"},
+		{"a default that is not needed", "${replicas:-7}", int64(3)},
+		{"a default", "${missing:-7}", int64(7)},
+		{"a default that is a text", "${missing:-a b}", "a b"},
+		{"an empty default", "${missing:-}", ""},
+		{"a default as a text", "${missing:string:-7}", "7"},
+		{"what is escaped", "'$${HOME}/${port}'", "${HOME}/8080"},
+		{"a dollar alone", "$5 $HOME", "$5 $HOME"},
+		{"a value with YAML in it", "${evil}", "x\n  injected: ${port}"},
+		{"a list", "${list}", []any{int64(1), "two"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: " + row.field + "\n"
+			got := fields(k.compute(k.service(files{"a.yaml": text}, values(settings))).Changes[0])
+			want := map[string]any{"data.x": row.want}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("fields (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFaultsOfReferencesNameObjectFileAndField(t *testing.T) {
+	k := newKit(t)
+	for field, want := range map[string]string{
+		"${missing}":           "there is no value missing",
+		"'x${list}'":           "${list} is a list or a map, and can't be within a text",
+		"${list:string}":       "${list:string} is a list or a map, and no text",
+		"'${PATH%%:*}'":        "${PATH%%:*} is no reference",
+		"'${port'":             "${ has no end",
+		"'${port.deeper}'":     "there is no value port.deeper",
+		"'${ port }'":          "is no reference",
+		"${replicas:?nothing}": "is no reference",
+	} {
+		text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: " + field + "\n"
+		err := k.refused(k.service(files{"sub.yaml": text}, values("{port: 1, list: [1]}")))
+		if !framework.IsPermanent(err) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "sub.yaml: ConfigMap a: data.x: ") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+func TestReferencesStayWithoutValuesAndWhereSwitchedOff(t *testing.T) {
+	k := newKit(t)
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a%s}\ndata: {x: '${HOME}'}\n"
+	for _, s := range []*carrier.Service{
+		k.service(files{"a.yaml": fmt.Sprintf(text, "")}),
+		k.service(files{"a.yaml": fmt.Sprintf(text, ", annotations: {services.operatorkit.io/substitute: disabled}")}, values("{x: 1}")),
+	} {
+		if got := fields(k.compute(s).Changes[0]); got["data.x"] != "${HOME}" {
+			t.Errorf("the fields are %v", got)
+		}
+	}
+}
+
+func TestSecretValuesAreNotShown(t *testing.T) {
+	k := newKit(t)
+	const password = "s3cr3t-p4ssw0rd"
+	given := []option{values("{password: " + password + ", port: 80}"), secretValues("{password: true}")}
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {x: '${password}'}}\ndata: {x: 'pw ${password}', y: '${port:string}'}\n"
+	s := k.service(files{"a.yaml": text, "b.yaml": configMap("b", "${port}")}, given...)
+	result := k.compute(s)
+	if strings.Contains(fmt.Sprintf("%+v", result.Changes), password) {
+		t.Errorf("the password is in the plan: %+v", result.Changes)
+	}
+	if fields(result.Changes[1])["data.text"] != int64(80) {
+		t.Errorf("what is not secret should be shown: %v", result.Changes[1])
+	}
+
+	err := k.refused(k.service(files{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '${password}'}\n"}, given...))
+	if strings.Contains(err.Error(), password) || !strings.Contains(err.Error(), "the value password comes from a Secret") {
+		t.Errorf("the error is %v", err)
+	}
+	s = k.service(files{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad, labels: {x: '${password} !'}}\n"}, given...)
+	err = k.carrier.CarryOut(t.Context(), k.cluster, s, k.compute(s))
+	if err == nil || strings.Contains(err.Error(), password) || !strings.Contains(err.Error(), "ConfigMap "+k.namespace+"/bad of a.yaml") {
+		t.Errorf("the error is %v", err)
+	}
+
+	s = k.service(files{"a.yaml": configMap("c", password)}, func(s *carrier.Service) {
+		s.Template.Spec.Resources.LocalSource.Kind = "Secret"
+	})
+	if result := k.compute(s); strings.Contains(fmt.Sprintf("%+v", result.Changes), password) {
+		t.Errorf("a file of a Secret is in the plan: %+v", result.Changes)
+	}
+	s = k.service(files{"a.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {x: " + password + "}\n"})
+	if result := k.compute(s); strings.Contains(fmt.Sprintf("%+v", result.Changes), password) || result.Changes[0].Fields[0].Path != "data.x" {
+		t.Errorf("a Secret is in the plan: %+v", result.Changes)
+	}
+}
+
+func TestKustomizationIsBuilt(t *testing.T) {
+	k := newKit(t)
+	s := k.service(files{
+		"base/kustomization.yaml": "resources: [app.yaml]\n",
+		"base/app.yaml":           deployment("app", "example.com/app"),
+		"prod/kustomization.yaml": "resources: [../base]\nnamePrefix: prod-\nimages: [{name: example.com/app, newTag: '2'}]\n" +
+			"configMapGenerator: [{name: conf, files: [conf.txt], options: {disableNameSuffixHash: true}}]\n" +
+			"patches: [{path: replicas.yaml, target: {kind: Deployment}}]\n" +
+			"replacements: [{source: {kind: ConfigMap, name: conf, fieldPath: metadata.name}, " +
+			"targets: [{select: {kind: Deployment}, fieldPaths: [metadata.annotations.conf], options: {create: true}}]}]\n",
+		"prod/replicas.yaml":     "- {op: replace, path: /spec/replicas, value: '${replicas}'}\n",
+		"prod/conf.txt":          "port=${port}",
+		"dev/kustomization.yaml": "resources: [https://example.com/base.yaml]\n", // nobody asks for it
+	}, kustomize("prod"), values("{replicas: 5, port: 80}"))
+	result := k.compute(s)
+	k.wants(result.Changes, "create ConfigMap prod-conf", "create Deployment prod-app")
+	if got := fields(result.Changes[0])[`data["conf.txt"]`]; got != "port=80" {
+		t.Errorf("the fields are %v", fields(result.Changes[0]))
+	}
+	if got := fields(result.Changes[1]); got["metadata.annotations.conf"] != "prod-conf" || got["spec.replicas"] != int64(5) || got["spec.template.spec.containers[name=main].image"] != "example.com/app:2" {
+		t.Errorf("the fields are %v", got)
+	}
+	k.carryOut(s, result)
+	if found := k.compute(s).Found; found.Type != v1alpha1.ServiceTypeKustomize {
+		t.Errorf("found %v", found)
+	}
+}
+
+func TestHostileFilesAreRefused(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	t.Cleanup(server.Close)
+	k := newKitWith(t, manifest.Config{Limits: manifest.Limits{Objects: 50, Nodes: 10_000, Bytes: 1 << 20, Kustomizations: 30, Time: 30 * time.Second}})
+	with := func(text string, more ...string) files {
+		f := files{"kustomization.yaml": text, "a.yaml": configMap("a", "1")}
+		for i := 0; i+1 < len(more); i += 2 {
+			f[more[i]] = more[i+1]
+		}
+		return f
+	}
+	tower := files{"kustomization.yaml": "resources: [l0/x, l0/y]\n"}
+	for i := range 12 {
+		for _, side := range []string{"x", "y"} {
+			folder := fmt.Sprintf("l%d/%s/", i, side)
+			tower[folder+"kustomization.yaml"] = fmt.Sprintf("namePrefix: to-%s-\nresources: [../../l%d/x, ../../l%d/y]\n", side, i+1, i+1)
+		}
+	}
+	for _, side := range []string{"x", "y"} {
+		tower["l12/"+side+"/kustomization.yaml"] = "resources: [a.yaml]\n"
+		tower["l12/"+side+"/a.yaml"] = configMap("a", "1")
+	}
+	laughs := "a: &a [x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c <= 'i'; c++ {
+		laughs += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c,", c-1), 9), ","))
+	}
+	bomb := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n" + laughs
+	for name, row := range map[string]struct {
+		files files
+		plain bool
+		want  string
+	}{
+		"remote file":             {with("resources: ['" + server.URL + "/x.yaml']"), false, "nothing is fetched for a kustomization"},
+		"remote base":             {with("resources: ['github.com/org/repo/base?ref=main']"), false, "nothing is fetched"},
+		"remote base without ref": {with("resources: [GitHub.com/org/repo]"), false, "nothing is fetched"},
+		"remote base by ssh":      {with("bases: ['git@example.com:org/repo']"), false, "nothing is fetched"},
+		"remote component":        {with("components: ['" + server.URL + "/x']"), false, "nothing is fetched"},
+		"remote patch":            {with("resources: [a.yaml]\npatches: [{path: '" + server.URL + "/p.yaml'}]"), false, "nothing is fetched"},
+		"remote old patch":        {with("resources: [a.yaml]\npatchesStrategicMerge: ['" + server.URL + "/p.yaml']"), false, "nothing is fetched"},
+		"remote generator file":   {with("configMapGenerator: [{name: x, files: ['k=" + server.URL + "/f']}]"), false, "nothing is fetched"},
+		"remote env file":         {with("secretGenerator: [{name: x, envs: ['" + server.URL + "/f']}]"), false, "nothing is fetched"},
+		"remote definitions":      {with("resources: [a.yaml]\ncrds: ['" + server.URL + "/f']"), false, "nothing is fetched"},
+		"remote configuration":    {with("resources: [a.yaml]\nconfigurations: ['" + server.URL + "/f']"), false, "nothing is fetched"},
+		"remote replacement":      {with("resources: [a.yaml]\nreplacements: [{path: '" + server.URL + "/f'}]"), false, "nothing is fetched"},
+		"remote schema":           {with("resources: [a.yaml]\nopenapi: {path: '" + server.URL + "/f'}"), false, "it has openapi"},
+		"out of the source":       {with("resources: [../../etc/passwd]"), false, "leads out of its source"},
+		"absolute":                {with("resources: [/etc/passwd]"), false, "paths are relative"},
+		"file above its folder":   {with("resources: [sub]", "sub/kustomization.yaml", "configMapGenerator: [{name: x, files: [../a.yaml]}]"), false, "not in or below its folder"},
+		"exec plugin":             {with("generators: [gen.yaml]", "gen.yaml", "kind: Exec"), false, "it has generators"},
+		"transformer":             {with("resources: [a.yaml]\ntransformers: [t.yaml]"), false, "it has transformers"},
+		"chart":                   {with("helmCharts: [{name: x, repo: '" + server.URL + "'}]"), false, "it has helmCharts"},
+		"part of itself":          {with("resources: [sub]", "sub/kustomization.yaml", "resources: [../sub]"), false, "part of itself"},
+		"tower of bases":          {tower, false, "more than 30 folders"},
+		"growing patch": {with("resources: [a.yaml]\npatches: [{target: {kind: ConfigMap}, patch: '[{op: copy, from: /data, path: /data/x}]'}]"),
+			false, "operation copy"},
+		"growing patch in a file": {with("resources: [a.yaml]\npatches: [{target: {kind: ConfigMap}, path: p.json}]",
+			"p.json", `[{"op": "copy", "from": "/data", "path": "/data/x"}]`), false, "operation copy"},
+		"growing replacement": {with("resources: [a.yaml]\nreplacements: [{source: {kind: ConfigMap, name: a, fieldPath: data}, " +
+			"targets: [{select: {kind: ConfigMap}, fieldPaths: [data.x], options: {create: true}}]}]"), false, "could grow without a bound"},
+		"growing replacement in a file": {with("resources: [a.yaml]\nreplacements: [{path: r.yaml}]", "r.yaml",
+			"- {source: {kind: ConfigMap, name: a, fieldPath: data.x}, targets: [{select: {name: b}, fieldPaths: [data.y]}]}\n"+
+				"- {source: {kind: ConfigMap, name: pre-b, fieldPath: data.y}, targets: [{select: {name: a}, fieldPaths: ['data.*']}]}\n"), false, "could grow without a bound"},
+		"vars":                {with("resources: [a.yaml]\nvars: [{name: X, objref: {kind: ConfigMap, name: a, apiVersion: v1}}]"), false, "it has vars"},
+		"aliases in a base":   {with("resources: [b.yaml]", "b.yaml", bomb), false, "more than 10000 values"},
+		"aliases in plain":    {files{"a.yaml": bomb}, true, "more than 10000 values"},
+		"alias in itself":     {files{"a.yaml": "a: &a [*a]\n"}, true, "an alias stands for what it is in"},
+		"deep nesting":        {files{"a.yaml": strings.Repeat("[", 5000) + strings.Repeat("]", 5000)}, true, "a.yaml: "},
+		"too many objects":    {files{"a.yaml": strings.Repeat(configMap("a", "1")+"---\n", 51)}, true, "more than 50 objects"},
+		"too many bytes":      {files{"a.yaml": configMap("a", strings.Repeat("x", 2<<20))}, true, "more than 1048576 bytes"},
+		"no manifest":         {files{"a.txt": "x", "sub/a.yaml": configMap("a", "1")}, true, "there is no manifest in the folder"},
+		"no YAML":             {files{"a.yaml": "a: b: c"}, true, "a.yaml: it is no YAML"},
+		"no object":           {files{"a.yaml": "- x"}, true, "a.yaml: it is no object"},
+		"a name twice":        {files{"a.yaml": configMap("a", "1"), "b.yaml": configMap("a", "2")}, true, "is there twice, the other one is in a.yaml"},
+		"a key twice":         {files{"a.yaml": configMap("a", "1") + "data: {}\n"}, true, `key "data" already set`},
+		"no name":             {files{"a.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {generateName: x}"}, true, "generateName does not do"},
+		"a kustomization":     {with("resources: [a.yaml]\napiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization"), true, "spec.kustomize"},
+		"two kustomizations":  {with("resources: [a.yaml]", "kustomization.yml", "resources: [a.yaml]"), false, "needs one of the files"},
+		"labels of numbers":   {files{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {x: 1}}"}, true, "metadata.labels is no map of texts"},
+		"a folder that isn't": {files{}, false, "needs one of the files"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := []option{}
+			if !row.plain {
+				options = append(options, kustomize("."))
+			}
+			s := k.service(row.files, options...)
+			_, err := k.carrier.Compute(t.Context(), k.cluster, k.cluster.client, s)
+			if err == nil || !framework.IsPermanent(err) || !strings.Contains(err.Error(), row.want) || !strings.HasPrefix(err.Error(), "template web-1: ") {
+				t.Errorf("the error is %v, want %q", err, row.want)
+			}
+			if err != nil && len(err.Error()) > 2000 {
+				t.Errorf("the error has %d characters", len(err.Error()))
+			}
+		})
+	}
+	if asked.Load() > 0 {
+		t.Error("something was fetched")
+	}
+}
+
+func TestKustomizationsThatWouldGrowAreRefused(t *testing.T) {
+	k := newKit(t)
+	err := k.refused(k.service(files{
+		"kustomization.yaml": "resources: [m.yaml]\ncommonAnnotations: {x: '" + strings.Repeat("x", 300<<10) + "'}",
+		"m.yaml":             strings.Repeat("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n", 2000),
+	}, kustomize(".")))
+	if !strings.Contains(err.Error(), "bytes for 2000 objects") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestListsAreTakenApart(t *testing.T) {
+	k := newKit(t)
+	result := k.compute(k.service(files{"a.json": `{"apiVersion":"v1","kind":"List","items":[
+		{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}},{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}]}`,
+		"b.yaml": "# nothing\n---\n---\n" + configMap("c", "1")}))
+	k.wants(result.Changes, "create ConfigMap a", "create ConfigMap b", "create ConfigMap c")
+}
+
+func TestBuildEndsWithItsContext(t *testing.T) {
+	k := newKit(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s := k.service(files{"kustomization.yaml": "resources: [a.yaml]", "a.yaml": configMap("a", "1")}, kustomize("."))
+	s.Source = &canceling{Source: s.Source, cancel: func() { cancel(context.DeadlineExceeded) }}
+	_, err := k.carrier.Compute(ctx, k.cluster, k.cluster.client, s)
+	if err == nil || framework.IsPermanent(err) {
+		t.Errorf("the error is %v", err)
+	}
+}

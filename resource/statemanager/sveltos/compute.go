@@ -1,0 +1,252 @@
+package sveltos
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/resource/serviceset"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager"
+	"github.com/operatorkit/operatorkit/resource/statemanager/sveltos/v1beta1"
+)
+
+// leftover is after how long to look again at a ClusterSummary whose profile is gone.
+const leftover = 10 * time.Second
+
+// situation is all about a set at one moment.
+type situation struct {
+	set     *statemanager.Set
+	profile client.Object           // nil when there is none
+	summary *v1beta1.ClusterSummary // nil when there is none
+	has     []placed                // what the profile has
+	wants   []placed                // what it should have, in the order of dependencies
+	errs    map[client.ObjectKey]error
+	// takers are the sets that are to take a service over, and that Sveltos does not know to do so yet.
+	takers map[client.ObjectKey]string
+	notes  []string
+}
+
+// Compute implements statemanager.Planner.
+func (m *Manager) Compute(ctx context.Context, set *statemanager.Set) (*statemanager.Work, error) {
+	s, err := m.situation(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	s.want()
+	work := &statemanager.Work{}
+	if err := m.operations(ctx, s, work); err != nil {
+		return nil, err
+	}
+	for key, err := range s.errs {
+		work.Operations = append(work.Operations, statemanager.Operation{Service: key, Err: err})
+	}
+	slices.SortStableFunc(work.Operations, func(a, b statemanager.Operation) int {
+		return compareKeys(a.Service, b.Service)
+	})
+	work.Services = m.states(s)
+	work.Left = s.profile != nil || s.summary != nil
+	if s.profile == nil && s.summary != nil {
+		// Nobody tells whose summary it was.
+		work.Requeue = leftover
+	}
+	if statemanager.LetGo(set) {
+		work.Left = s.profile != nil && s.profile.GetDeletionTimestamp().IsZero()
+	}
+	return work, nil
+}
+
+// Suspend implements statemanager.Suspender: Sveltos leaves the profile as it is too.
+func (m *Manager) Suspend(ctx context.Context, set *statemanager.Set) (*statemanager.Work, error) {
+	s, err := m.situation(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	s.wants = s.has
+	work := &statemanager.Work{Services: m.states(s), Left: s.profile != nil || s.summary != nil}
+	if s.profile != nil && !paused(s.profile) {
+		work.Operations = []statemanager.Operation{pauseOperation(s.profile, true)}
+	}
+	return work, nil
+}
+
+// situation reads what there is.
+func (m *Manager) situation(ctx context.Context, set *statemanager.Set) (*situation, error) {
+	s := &situation{set: set, errs: map[client.ObjectKey]error{}, takers: map[client.ObjectKey]string{}}
+	profile := newProfile(set.ServiceSet)
+	key := profileKey(set.ServiceSet)
+	found, err := m.read(ctx, key, profile)
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		if owner := profile.GetAnnotations()[SetAnnotation]; owner != ownerText(set.ServiceSet) {
+			return nil, fmt.Errorf("the %s %s belongs to somebody else (its annotation %s is %q): rename it, or delete it if nobody needs it",
+				kindOf(profile), key, SetAnnotation, owner)
+		}
+		s.profile, s.has = profile, placedIn(profile)
+	}
+	if s.summary, err = m.summaryOf(ctx, set.ServiceSet); err != nil {
+		return nil, err
+	}
+	return s, m.findTakers(ctx, s)
+}
+
+// want works out which services the profile should have.
+func (s *situation) want() {
+	set := s.set.ServiceSet
+	var wants []placed
+	if set.DeletionTimestamp == nil {
+		for i := range set.Spec.Services {
+			wants = append(wants, s.wanted(&set.Spec.Services[i])...)
+		}
+	}
+	for _, p := range s.has {
+		if find(wants, p.key()) != nil || s.listed(p.key()) {
+			continue
+		}
+		if why := s.keptFor(p); why != "" {
+			s.notes = append(s.notes, fmt.Sprintf("%s stays: %s", p.key(), why))
+			wants = append(wants, p)
+		}
+	}
+	s.wants = ordered(wants)
+}
+
+// listed tells whether the set desires a service, even if it can't be expressed.
+func (s *situation) listed(key client.ObjectKey) bool {
+	return s.set.ServiceSet.DeletionTimestamp == nil && slices.ContainsFunc(s.set.ServiceSet.Spec.Services,
+		func(e v1alpha1.ServiceWithValues) bool { return keyOf(&e) == key })
+}
+
+// wanted is what the profile should have of a service that is desired. What can't be expressed keeps its entry.
+func (s *situation) wanted(service *v1alpha1.ServiceWithValues) []placed {
+	key := keyOf(service)
+	before := find(s.has, key)
+	keep := func(err error) []placed {
+		s.errs[key] = err
+		if before == nil {
+			return nil
+		}
+		return []placed{*before}
+	}
+	e, err := expressed(s.set, service)
+	if err != nil {
+		return keep(err)
+	}
+	fingerprint, err := statemanager.Fingerprint(s.set.ServiceSet.UID, s.set.Templates[service.Template].Spec, e.chart, e.kustomization, e.policy)
+	if err != nil {
+		return keep(err)
+	}
+	return []placed{{record{
+		Namespace: key.Namespace, Name: key.Name, Feature: e.feature(), Template: service.Template, Version: service.Version,
+		Fingerprint: fingerprint, DependsOn: service.DependsOn,
+	}, e}}
+}
+
+// keptFor says why a service that is not desired any more has to stay in the profile for now; empty when it may go.
+func (s *situation) keptFor(p placed) string {
+	if other := s.takers[p.key()]; other != "" {
+		return fmt.Sprintf("ServiceSet %s takes it over, which Sveltos has not taken note of yet", other)
+	}
+	needs := func(dependsOn []v1alpha1.ServiceDependsOn) bool {
+		return slices.ContainsFunc(dependsOn, func(d v1alpha1.ServiceDependsOn) bool {
+			return serviceset.ServiceKey(d.Namespace, d.Name) == p.key()
+		})
+	}
+	for _, q := range s.has {
+		if q.key() != p.key() && needs(q.DependsOn) && !mutual(s.has, p, q) {
+			return fmt.Sprintf("%s depends on it", q.key())
+		}
+	}
+	if s.summary != nil {
+		for _, state := range s.set.ServiceSet.Status.Services {
+			key := serviceset.ServiceKey(state.Namespace, state.Name)
+			if key != p.key() && !s.gone(key, state.Type) && s.leaving(key) && find(s.has, key) == nil && needs(dependenciesOf(s.set.ServiceSet, key)) {
+				return fmt.Sprintf("%s, which depends on it, is not gone yet", key)
+			}
+		}
+	}
+	for _, other := range s.set.Others {
+		for _, r := range other.Spec.Removing {
+			if key := serviceset.ServiceKey(r.Namespace, r.Name); needs(r.DependsOn) && reported(other, key) {
+				return fmt.Sprintf("%s of ServiceSet %s, which depends on it, is not gone yet", key, other.Name)
+			}
+		}
+		for i := range other.Spec.Services {
+			e := &other.Spec.Services[i]
+			if needs(e.DependsOn) && reported(other, keyOf(e)) {
+				return fmt.Sprintf("%s of ServiceSet %s depends on it", keyOf(e), other.Name)
+			}
+		}
+	}
+	return ""
+}
+
+// mutual tells whether two services depend on each other, directly or not: neither keeps the other then.
+func mutual(all []placed, p, q placed) bool {
+	reaches := map[client.ObjectKey]bool{}
+	var visit func(key client.ObjectKey)
+	visit = func(key client.ObjectKey) {
+		if reaches[key] {
+			return
+		}
+		reaches[key] = true
+		if found := find(all, key); found != nil {
+			for _, d := range found.DependsOn {
+				visit(serviceset.ServiceKey(d.Namespace, d.Name))
+			}
+		}
+	}
+	visit(p.key())
+	return reaches[q.key()]
+}
+
+// reported tells whether a set has a state of a service.
+func reported(set *v1alpha1.ServiceSet, key client.ObjectKey) bool {
+	return slices.ContainsFunc(set.Status.Services, func(s v1alpha1.ServiceState) bool {
+		return serviceset.ServiceKey(s.Namespace, s.Name) == key && s.State != v1alpha1.ServiceStateDeleted
+	})
+}
+
+// dependenciesOf are those of a service that a set has, or has had.
+func dependenciesOf(set *v1alpha1.ServiceSet, key client.ObjectKey) []v1alpha1.ServiceDependsOn {
+	for i := range set.Spec.Services {
+		if keyOf(&set.Spec.Services[i]) == key {
+			return set.Spec.Services[i].DependsOn
+		}
+	}
+	for _, r := range set.Spec.Removing {
+		if serviceset.ServiceKey(r.Namespace, r.Name) == key {
+			return r.DependsOn
+		}
+	}
+	return nil
+}
+
+// ordered puts services behind those that they depend on, which is the order in which Sveltos takes charts.
+func ordered(services []placed) []placed {
+	slices.SortStableFunc(services, func(a, b placed) int { return compareKeys(a.key(), b.key()) })
+	result := make([]placed, 0, len(services))
+	seen := map[client.ObjectKey]bool{}
+	var visit func(p placed)
+	visit = func(p placed) {
+		if seen[p.key()] {
+			return
+		}
+		seen[p.key()] = true
+		for _, d := range p.DependsOn {
+			if q := find(services, serviceset.ServiceKey(d.Namespace, d.Name)); q != nil {
+				visit(*q)
+			}
+		}
+		result = append(result, p)
+	}
+	for _, p := range services {
+		visit(p)
+	}
+	return result
+}

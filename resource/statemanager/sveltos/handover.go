@@ -1,0 +1,77 @@
+package sveltos
+
+import (
+	"context"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/sveltos/v1beta1"
+)
+
+// findTakers looks for sets that are to take services of the profile over. Sveltos takes a service from the cluster when the
+// profile drops it, unless it knows that another profile asks for it.
+func (m *Manager) findTakers(ctx context.Context, s *situation) error {
+	for _, p := range s.has {
+		if s.listed(p.key()) {
+			continue
+		}
+		for _, other := range s.set.Others {
+			if other.DeletionTimestamp != nil || !lists(other, p.key()) || other.Spec.Provider.Name != s.set.ServiceSet.Spec.Provider.Name {
+				continue
+			}
+			known, err := m.knows(ctx, other, p.key())
+			if err != nil {
+				return err
+			}
+			if !known {
+				s.takers[p.key()] = other.Name
+			}
+		}
+	}
+	return nil
+}
+
+// knows tells whether Sveltos has taken note that the profile of a set asks for a service.
+func (m *Manager) knows(ctx context.Context, set *v1alpha1.ServiceSet, key client.ObjectKey) (bool, error) {
+	profile := newProfile(set)
+	if found, err := m.read(ctx, profileKey(set), profile); err != nil || !found {
+		return false, err
+	}
+	service := find(placedIn(profile), key)
+	if service == nil {
+		return false, nil
+	}
+	summary, err := m.summaryOf(ctx, set)
+	if err != nil || summary == nil || !copied(service.entry, &summary.Spec.ClusterProfileSpec) {
+		return false, err
+	}
+	return service.entry.chart == nil || releaseOf(summary, key) != nil, nil
+}
+
+// lists tells whether a set desires a service.
+func lists(set *v1alpha1.ServiceSet, key client.ObjectKey) bool {
+	return slices.ContainsFunc(set.Spec.Services, func(e v1alpha1.ServiceWithValues) bool { return keyOf(&e) == key })
+}
+
+// releaseOf returns what a summary says of a release, or nil.
+func releaseOf(summary *v1beta1.ClusterSummary, key client.ObjectKey) *v1beta1.HelmReleaseSummary {
+	for i := range summary.Status.HelmReleaseSummaries {
+		r := &summary.Status.HelmReleaseSummaries[i]
+		if r.ReleaseNamespace == key.Namespace && r.ReleaseName == key.Name {
+			return r
+		}
+	}
+	return nil
+}
+
+// featureOf returns what a summary says of a feature, or nil.
+func featureOf(summary *v1beta1.ClusterSummary, id v1beta1.FeatureID) *v1beta1.FeatureSummary {
+	for i := range summary.Status.FeatureSummaries {
+		if summary.Status.FeatureSummaries[i].FeatureID == id {
+			return &summary.Status.FeatureSummaries[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,13 @@
+package statemanagerresource_test
+
+import (
+	"testing"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/operatortest/plantest"
+)
+
+func TestMain(m *testing.M) {
+	plantest.Checks(15)
+	operatortest.VerifyTestMain(m)
+}

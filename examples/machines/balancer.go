@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -33,9 +34,9 @@ type Balancer struct {
 // target is a container, and where it is.
 type target struct{ container, address string }
 
-// patience is how long a container may take to begin its answer before the request goes to the next one. Who stops at the wrong moment
-// may leave a connection behind that nobody ends.
-const patience = 5 * time.Second
+// patience is how long a container may take to accept a connection, and to begin its answer, before the request goes to the next one.
+// Who stops at the wrong moment may leave a connection behind that nobody ends.
+const patience = 2 * time.Second
 
 // NewBalancer returns a balancer for a service. It leads nowhere before it runs.
 func NewBalancer(engines *docker.Client, service string) *Balancer {
@@ -43,7 +44,9 @@ func NewBalancer(engines *docker.Client, service string) *Balancer {
 	b.proxy = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: service}) },
 		// Connections are not kept: a container that stops would have to wait for them.
-		Transport: &spread{balancer: b, transport: &http.Transport{DisableKeepAlives: true, ResponseHeaderTimeout: patience}},
+		Transport: &spread{balancer: b, transport: &http.Transport{
+			DisableKeepAlives: true, DialContext: (&net.Dialer{Timeout: patience}).DialContext, ResponseHeaderTimeout: patience,
+		}},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 		},

@@ -85,6 +85,21 @@ func (l *Load) Answered(version string) int {
 	return l.answers[version]
 }
 
+// Ended returns how many requests were answered or have failed.
+func (l *Load) Ended() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended()
+}
+
+func (l *Load) ended() int {
+	all := len(l.failed)
+	for _, answers := range l.answers {
+		all += answers
+	}
+	return all
+}
+
 // Failed returns what went wrong.
 func (l *Load) Failed() []error {
 	l.mu.Lock()
@@ -96,11 +111,9 @@ func (l *Load) Failed() []error {
 func (l *Load) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := 0
 	var by []string
 	for _, version := range slices.Sorted(maps.Keys(l.answers)) {
-		all += l.answers[version]
 		by = append(by, fmt.Sprintf("%d by version %s", l.answers[version], version))
 	}
-	return fmt.Sprintf("%d requests: %s, %d failed", all+len(l.failed), strings.Join(by, ", "), len(l.failed))
+	return fmt.Sprintf("%d requests: %s, %d failed", l.ended(), strings.Join(by, ", "), len(l.failed))
 }

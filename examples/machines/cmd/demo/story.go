@@ -163,7 +163,7 @@ func (w *world) update(ctx context.Context, d *demo.Demo) error {
 	if err := w.draw(ctx, d); err != nil {
 		return err
 	}
-	return w.noneFailed(d)
+	return w.noneFailed(ctx, d)
 }
 
 func (w *world) bad(ctx context.Context, d *demo.Demo) error {
@@ -174,7 +174,7 @@ func (w *world) bad(ctx context.Context, d *demo.Demo) error {
 	if err := d.Until(ctx, "it is rolled back and not tried again", w.is(d, "Blocked", machines.ReasonRolledBack)); err != nil {
 		return err
 	}
-	if err := w.noneFailed(d); err != nil {
+	if err := w.noneFailed(ctx, d); err != nil {
 		return err
 	}
 	d.Step("asking for shop:2 again")
@@ -206,7 +206,7 @@ func (w *world) lose(ctx context.Context, d *demo.Demo) error {
 	if err := d.Until(ctx, "all containers work again", w.is(d, "Ready", machines.ReasonDeployed)); err != nil {
 		return err
 	}
-	return w.noneFailed(d)
+	return w.noneFailed(ctx, d)
 }
 
 // version changes the version of the service, after the operator has said what it is going to do.
@@ -250,8 +250,13 @@ func (w *world) draw(ctx context.Context, d *demo.Demo) error {
 	return d.Show("the machines:", func(out io.Writer, _ bool) error { return example.Draw(out, all.Items, service) })
 }
 
-// noneFailed says what became of the requests so far. It is an error if one failed.
-func (w *world) noneFailed(d *demo.Demo) error {
+// noneFailed says what became of the requests so far, after one more of them has ended: on machines that are lost, some wait for an
+// answer until the balancer's patience ends. It is an error if one failed.
+func (w *world) noneFailed(ctx context.Context, d *demo.Demo) error {
+	before := w.load.Ended()
+	if err := d.Wait(ctx, "requests are answered", func(context.Context) (bool, error) { return w.load.Ended() > before, nil }); err != nil {
+		return err
+	}
 	if failed := w.load.Failed(); len(failed) > 0 {
 		return fmt.Errorf("%s, the first because of: %w", w.load, failed[0])
 	}

@@ -40,10 +40,11 @@ func TestR5WithoutFinalizerDeletionIsProcessedWithTheLastStateUntilItSucceeds(t 
 		put(t, source, configMap("a", "v", "1"))
 		synctest.Wait()
 		put(t, source, configMap("a", "v", "2"))
+		synctest.Wait()
 		remove(t, source, configMap("a", "v", "3"))
 		time.Sleep(24 * time.Hour)
 
-		want := []string{"created 1", "deleted 3", "deleted 3", "deleted 3"}
+		want := []string{"created 1", "created 2", "deleted 3", "deleted 3", "deleted 3"}
 		if diff := cmp.Diff(want, calls.all()); diff != "" {
 			t.Errorf("calls (-want +got):\n%s", diff)
 		}

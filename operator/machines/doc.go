@@ -15,7 +15,8 @@
 //   - A specification, or an object that it names, that changes while its plan is carried out ends that plan, and the next one goes on
 //     from there.
 //   - While a plan is carried out, the messages of the conditions Ready and Progressing say how far it is, about once a second.
-//   - A plan that fails because a machine does not answer is tried again; a version is given up for what it does itself.
+//   - A plan that fails because a machine does not answer is tried again; a version is given up for what it does itself,
+//     and only until all of its containers have worked once.
 //   - A version that was given up is not tried again before its spec, what that names, or its annotation changes, across restarts too.
 //   - The containers of a MachineService are removed before it goes. A Machine goes when no containers of services are on it, or when
 //     spec.gone says that it won't come back; while it is deleted, services move away from it if they can.

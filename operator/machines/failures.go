@@ -27,7 +27,7 @@ type failure struct {
 }
 
 // note remembers what became of a plan.
-func (f *failures) note(svc *v1alpha1.MachineService, v version, err error) {
+func (f *failures) note(svc *v1alpha1.MachineService, v v1alpha1.Version, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.of == nil {
@@ -43,9 +43,9 @@ func (f *failures) note(svc *v1alpha1.MachineService, v version, err error) {
 	}
 	message := statuses.Clip(err.Error(), statuses.MaxMessage)
 	f.of[svc.UID] = failure{message: message}
-	if reason := givenUpWhy(err); reason != "" && svc.DeletionTimestamp == nil {
+	if reason := givenUpWhy(err); reason != "" && svc.DeletionTimestamp == nil && !deployed(svc, v) {
 		f.of[svc.UID] = failure{message: message, givenUp: &v1alpha1.GivenUp{
-			Generation: v.generation, References: v.references, Retry: svc.Annotations[v1alpha1.RetryAnnotation], Reason: reason, Message: message,
+			Version: v, Retry: svc.Annotations[v1alpha1.RetryAnnotation], Reason: reason, Message: message,
 		}}
 	}
 }
@@ -67,6 +67,12 @@ func givenUpWhy(err error) string {
 	return ""
 }
 
+// deployed tells whether all containers of a version have worked already. It is not to blame for what fails now, such as an engine that
+// is about to start the same container.
+func deployed(svc *v1alpha1.MachineService, v v1alpha1.Version) bool {
+	return svc.Status.Deployed != nil && *svc.Status.Deployed == v
+}
+
 // last returns why the last plan failed, or nothing.
 func (f *failures) last(svc *v1alpha1.MachineService) string {
 	f.mu.Lock()
@@ -76,11 +82,14 @@ func (f *failures) last(svc *v1alpha1.MachineService) string {
 
 // givenUp returns the version that was given up, if it is the one that the service asks for. What was remembered is newer than the
 // status.
-func (f *failures) givenUp(svc *v1alpha1.MachineService, v version) *v1alpha1.GivenUp {
+func (f *failures) givenUp(svc *v1alpha1.MachineService, v v1alpha1.Version) *v1alpha1.GivenUp {
+	if deployed(svc, v) {
+		return nil
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, known := range []*v1alpha1.GivenUp{f.of[svc.UID].givenUp, svc.Status.GivenUp} {
-		if known != nil && (version{known.Generation, known.References}) == v && known.Retry == svc.Annotations[v1alpha1.RetryAnnotation] {
+		if known != nil && known.Version == v && known.Retry == svc.Annotations[v1alpha1.RetryAnnotation] {
 			return known
 		}
 	}

@@ -123,15 +123,9 @@ func (s *sources) metadata() map[string]*informer.Kubernetes {
 	return map[string]*informer.Kubernetes{secretKind: s.secrets, configMapKind: s.configMaps}
 }
 
-// version is what a plan is made for: a generation of the spec and, if it names any, states of Secrets and ConfigMaps.
-type version struct {
-	generation int64
-	references string
-}
-
 // versionOf returns the version of a service that is asked for, as far as is known yet.
-func (f *serviceFramework) versionOf(svc *v1alpha1.MachineService) version {
-	v := version{generation: svc.Generation}
+func (f *serviceFramework) versionOf(svc *v1alpha1.MachineService) v1alpha1.Version {
+	v := v1alpha1.Version{Generation: svc.Generation}
 	all := references(svc)
 	if len(all) == 0 {
 		return v
@@ -145,7 +139,7 @@ func (f *serviceFramework) versionOf(svc *v1alpha1.MachineService) version {
 		}
 		_, _ = fmt.Fprintln(hash)
 	}
-	v.references = hex.EncodeToString(hash.Sum(nil)[:8])
+	v.References = hex.EncodeToString(hash.Sum(nil)[:8])
 	return v
 }
 

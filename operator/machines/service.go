@@ -33,7 +33,7 @@ type serviceFramework struct {
 // serviceState is all about a service, at one moment.
 type serviceState struct {
 	key     informer.Key
-	version version
+	version v1alpha1.Version
 	// work is what there is to do. It is nil when that can't be worked out, with the reason in err.
 	work *deploymentresource.Work
 	err  error

@@ -1,7 +1,9 @@
 package machines_test
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
+	"github.com/operatorkit/operatorkit/resource/deployment/docker/dockertest"
 )
 
 func TestServicesComeUpAreUpdatedRepairedAndRemoved(t *testing.T) {
@@ -126,6 +129,52 @@ func TestVersionsAreNotGivenUpBecauseAMachineDoesNotAnswer(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func TestVersionsThatHaveWorkedAreNotGivenUp(t *testing.T) {
+	w := newWorld(t, 1)
+	stop := w.start()
+	held := listen(t, w.engines[0], 0)
+	port := held.Addr().(*net.TCPAddr).Port
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	web := service("web", "app:1", 1)
+	web.Spec.Ports[0].PublishedPort = uint16(port)
+	w.create(web)
+	w.want(web, "Ready=True")
+	stop()
+
+	// Somebody stops the container and takes its port, so that the engine can't start it.
+	cli := w.client(w.engines...)
+	defer func() { _ = cli.Close() }()
+	if err := cli.StopContainer(t.Context(), w.engines[0].Name(), web.Status.Machines[0].Containers[0].Name, 0); err != nil {
+		t.Fatal(err)
+	}
+	held = listen(t, w.engines[0], port)
+	w.start()
+	operatortest.Eventually(t, "the failure is told", func() error {
+		w.want(web, "Ready=False Retrying: ")
+		if message := web.Status.Conditions[0].Message; !strings.Contains(message, "; the last try failed: ") {
+			return errors.New(message)
+		}
+		return nil
+	})
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.want(web, "Ready=True")
+	w.wantContainers("web", "app:1 running")
+}
+
+// listen takes a port at the address where an engine publishes.
+func listen(t *testing.T, e *dockertest.Engine, port int) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", fmt.Sprintf("%s:%d", e.Address(), port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
 }
 
 func TestAnotherSpecEndsThePlanOfTheOneBefore(t *testing.T) {

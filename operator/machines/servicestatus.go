@@ -51,7 +51,11 @@ func (f *serviceFramework) status(ctx context.Context, svc *v1alpha1.MachineServ
 	if state.work != nil {
 		f.count(svc, status, state.work)
 	}
-	status.Conditions = statuses.SetConditions(status.Conditions, verdictOf(svc, status, state).conditions(svc.Generation))
+	v := verdictOf(svc, status, state)
+	if v.ready {
+		status.Deployed = &state.version
+	}
+	status.Conditions = statuses.SetConditions(status.Conditions, v.conditions(svc.Generation))
 	return status, nil
 }
 
@@ -174,6 +178,9 @@ func describeService(s *v1alpha1.MachineServiceStatus) map[string]string {
 			c := &m.Containers[j]
 			fields[path+"."+c.Name] = strings.TrimSpace(fmt.Sprintf("%s %s %s %v", c.State, c.Health, c.Image, c.Ports))
 		}
+	}
+	if s.Deployed != nil {
+		fields["status.deployed"] = fmt.Sprintf("generation %d", s.Deployed.Generation)
 	}
 	if s.GivenUp != nil {
 		fields["status.givenUp"] = fmt.Sprintf("generation %d %s %s", s.GivenUp.Generation, s.GivenUp.Retry, s.GivenUp.Reason)

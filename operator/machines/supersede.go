@@ -24,14 +24,14 @@ type rollouts struct {
 }
 
 type rollout struct {
-	version version
+	version v1alpha1.Version
 	cancel  context.CancelCauseFunc
 	// machines are those on which it does something.
 	machines []string
 }
 
 // begin returns a context that ends when the specification changes. The caller calls end.
-func (r *rollouts) begin(ctx context.Context, key informer.Key, v version, machines []string) (running context.Context, end func()) {
+func (r *rollouts) begin(ctx context.Context, key informer.Key, v v1alpha1.Version, machines []string) (running context.Context, end func()) {
 	running, cancel := context.WithCancelCause(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +61,7 @@ func (r *rollouts) on(machine informer.Key) []string {
 }
 
 // changed ends the plan of a service if it is of another version.
-func (r *rollouts) changed(key informer.Key, v version) {
+func (r *rollouts) changed(key informer.Key, v v1alpha1.Version) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now, ok := r.running[key]; ok && now.version != v {

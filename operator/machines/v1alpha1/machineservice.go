@@ -118,6 +118,9 @@ type MachineServiceStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Machines []MachineContainers `json:"machines,omitempty"`
+	// Deployed is the version of which all containers worked last. It is never given up: what fails with it later is tried again.
+	// +optional
+	Deployed *Version `json:"deployed,omitempty"`
 	// GivenUp is the version that failed, and is not tried again.
 	// +optional
 	GivenUp *GivenUp `json:"givenUp,omitempty"`
@@ -158,16 +161,21 @@ type ContainerStatus struct {
 	Ports []api.PortSpec `json:"ports,omitempty"`
 }
 
-// GivenUp is a version that failed.
-type GivenUp struct {
-	// Generation is the generation of the spec that failed.
+// Version is what containers are made by.
+type Version struct {
+	// Generation is the generation of the spec.
 	Generation int64 `json:"generation"`
-	// Retry is the value of RetryAnnotation at that time.
-	// +optional
-	Retry string `json:"retry,omitempty"`
 	// References stands for the Secrets and ConfigMaps that the spec names, as they were then. It is empty without any.
 	// +optional
 	References string `json:"references,omitempty"`
+}
+
+// GivenUp is a version that failed.
+type GivenUp struct {
+	Version `json:",inline"`
+	// Retry is the value of RetryAnnotation at that time.
+	// +optional
+	Retry string `json:"retry,omitempty"`
 	// Reason is a word for what happened: Paused, RolledBack or HookFailed.
 	Reason string `json:"reason"`
 	// Message says what happened.

@@ -41,7 +41,9 @@ func TestStatesFollowWhatTheMachineServiceSays(t *testing.T) {
 	w.want(w.set, "when it is blocked", "web Failed web-2: rolled back: web-2 is unhealthy")
 	w.says("web", operatormachines.ConditionProgressing, "waits for a machine")
 	service := w.service("web")
-	service.Status.GivenUp = &machinesv1alpha1.GivenUp{Generation: service.Generation, Reason: "Paused", Message: "too many failed"}
+	service.Status.GivenUp = &machinesv1alpha1.GivenUp{
+		Version: machinesv1alpha1.Version{Generation: service.Generation}, Reason: "Paused", Message: "too many failed",
+	}
 	if err := w.user.Status().Update(t.Context(), service); err != nil {
 		t.Fatal(err)
 	}

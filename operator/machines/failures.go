@@ -43,7 +43,7 @@ func (f *failures) note(svc *v1alpha1.MachineService, v v1alpha1.Version, err er
 	}
 	message := statuses.Clip(err.Error(), statuses.MaxMessage)
 	f.of[svc.UID] = failure{message: message}
-	if reason := givenUpWhy(err); reason != "" && svc.DeletionTimestamp == nil && !deployed(svc, v) {
+	if reason := givenUpWhy(err); reason != "" && svc.DeletionTimestamp == nil {
 		f.of[svc.UID] = failure{message: message, givenUp: &v1alpha1.GivenUp{
 			Version: v, Retry: svc.Annotations[v1alpha1.RetryAnnotation], Reason: reason, Message: message,
 		}}
@@ -67,12 +67,6 @@ func givenUpWhy(err error) string {
 	return ""
 }
 
-// deployed tells whether all containers of a version have worked already. It is not to blame for what fails now, such as an engine that
-// is about to start the same container.
-func deployed(svc *v1alpha1.MachineService, v v1alpha1.Version) bool {
-	return svc.Status.Deployed != nil && *svc.Status.Deployed == v
-}
-
 // last returns why the last plan failed, or nothing.
 func (f *failures) last(svc *v1alpha1.MachineService) string {
 	f.mu.Lock()
@@ -81,9 +75,10 @@ func (f *failures) last(svc *v1alpha1.MachineService) string {
 }
 
 // givenUp returns the version that was given up, if it is the one that the service asks for. What was remembered is newer than the
-// status.
+// status. A version of which all containers have worked is not to blame for what fails now, such as an engine that is about to start the
+// same container.
 func (f *failures) givenUp(svc *v1alpha1.MachineService, v v1alpha1.Version) *v1alpha1.GivenUp {
-	if deployed(svc, v) {
+	if deployed := svc.Status.Deployed; deployed != nil && *deployed == v {
 		return nil
 	}
 	f.mu.Lock()

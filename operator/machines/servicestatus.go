@@ -180,7 +180,7 @@ func describeService(s *v1alpha1.MachineServiceStatus) map[string]string {
 		}
 	}
 	if s.Deployed != nil {
-		fields["status.deployed"] = fmt.Sprintf("generation %d", s.Deployed.Generation)
+		fields["status.deployed"] = strings.TrimSpace(fmt.Sprintf("generation %d %s", s.Deployed.Generation, s.Deployed.References))
 	}
 	if s.GivenUp != nil {
 		fields["status.givenUp"] = fmt.Sprintf("generation %d %s %s", s.GivenUp.Generation, s.GivenUp.Retry, s.GivenUp.Reason)

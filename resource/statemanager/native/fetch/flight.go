@@ -77,16 +77,24 @@ func (f *flights[T]) run(ctx context.Context, key string, c *flight[T], call fun
 	c.value, c.err = call(ctx)
 }
 
-// leave takes one caller off, and ends the call after the last one. Who comes later begins a new call.
+// leave takes one caller off. The last one ends the call, and goes when it has ended: nothing goes on of which nobody knows. Who comes
+// later begins a new call.
 func (f *flights[T]) leave(key string, c *flight[T]) {
+	if f.isLast(key, c) {
+		c.cancel()
+		<-c.done
+	}
+}
+
+func (f *flights[T]) isLast(key string, c *flight[T]) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c.waiting--
 	if c.waiting > 0 {
-		return
+		return false
 	}
-	c.cancel()
 	if f.calls[key] == c {
 		delete(f.calls, key)
 	}
+	return true
 }

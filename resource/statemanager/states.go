@@ -75,8 +75,9 @@ func (s *States) TellPlan(state *v1alpha1.ServiceState, condition string, change
 // Enter makes a state that of a service.
 func (s *States) Enter(service client.ObjectKey, state v1alpha1.ServiceState) {
 	before := s.reported(service)
-	if before == nil || before.State != state.State || state.LastStateTransitionTime == nil {
-		state.LastStateTransitionTime = s.now.DeepCopy()
+	state.LastStateTransitionTime = s.now.DeepCopy()
+	if before != nil && before.State == state.State && before.LastStateTransitionTime != nil {
+		state.LastStateTransitionTime = before.LastStateTransitionTime
 	}
 	if before != nil {
 		for i := range state.Conditions {

@@ -1,6 +1,7 @@
 package natsserver
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -72,12 +73,20 @@ func Connect(t testing.TB, url string, options ...nats.Option) (*nats.Conn, jets
 	return conn, js
 }
 
-// NewBucket creates a key-value bucket.
+// storeFailed is the server's code for a stream whose files it could not create.
+const storeFailed jetstream.ErrorCode = 10049
+
+// NewBucket creates a key-value bucket. That of a name which another bucket had a moment ago is waited for: the server removes the files of
+// a deleted bucket after it has answered.
 func NewBucket(t testing.TB, js jetstream.JetStream, config jetstream.KeyValueConfig) jetstream.KeyValue {
 	t.Helper()
-	kv, err := js.CreateKeyValue(t.Context(), config)
-	if err != nil {
-		t.Fatalf("create bucket %s: %v", config.Bucket, err)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		kv, err := js.CreateKeyValue(t.Context(), config)
+		if err == nil {
+			return kv
+		}
+		if refused := (*jetstream.APIError)(nil); !errors.As(err, &refused) || refused.ErrorCode != storeFailed || time.Now().After(deadline) {
+			t.Fatalf("create bucket %s: %v", config.Bucket, err)
+		}
 	}
-	return kv
 }

@@ -96,6 +96,13 @@ type Scenario struct {
 	// default is 1, since operators often have something of the process's, such
 	// as a port.
 	Parallel int
+
+	// Sample crashes at a few points only: right before the first write, right
+	// after the last one, and at every k-th point between, at least five in all.
+	// They are the same each time, by the name. One run without a crash has to do,
+	// where otherwise a second one shows that both end alike. [CrashAtEveryWrite]
+	// sets it when tests run with -short. The default is every point.
+	Sample bool
 }
 
 // Phase is something the user does and what comes of it.
@@ -133,9 +140,12 @@ type Step func(ctx context.Context, user client.Client, namespace string) error
 // digests, which differ between any two sweeps, and never shown. Objects whose owner
 // is gone have to go before a state counts.
 //
+// With "go test -short" it crashes at a sample of the points: see Scenario.Sample.
+//
 // Which requests are writes: see [Faults].
 func CrashAtEveryWrite(t testing.TB, scenario Scenario) {
 	t.Helper()
+	scenario.Sample = scenario.Sample || testing.Short()
 	if scenario.Config == nil {
 		scenario.Config = Start(t).RESTConfig()
 	}

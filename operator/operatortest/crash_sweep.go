@@ -65,19 +65,17 @@ func (s *sweep) run(ctx context.Context) (*CrashReport, error) {
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(s.scenario.Parallel)
-	for n := 1; n <= s.counts[len(s.counts)-1]; n++ {
-		for _, moment := range []Moment{Before, After} {
-			group.Go(func() error {
-				result, err := s.play(ctx, n, moment)
-				if err != nil {
-					return fmt.Errorf("crash %s write %d: %w", moment, n, err)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				report.add(n, moment, result)
-				return nil
-			})
-		}
+	for _, point := range crashPoints(s.counts[len(s.counts)-1], s.scenario) {
+		group.Go(func() error {
+			result, err := s.play(ctx, point.n, point.moment)
+			if err != nil {
+				return fmt.Errorf("crash %s write %d: %w", point.moment, point.n, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			report.add(point.n, point.moment, result)
+			return nil
+		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
@@ -87,19 +85,21 @@ func (s *sweep) run(ctx context.Context) (*CrashReport, error) {
 }
 
 // playCalm runs the scenario twice without a crash: the first run says what is to
-// be expected, the second that it can be.
+// be expected, the second that it can be. A sample does without the second.
 func (s *sweep) playCalm(ctx context.Context) (runResult, error) {
 	first, err := s.playOnce(ctx)
 	if err != nil {
 		return first, err
 	}
 	s.expected, s.counts = first.states, first.counts
-	second, err := s.playOnce(ctx)
-	if err != nil {
-		return second, err
-	}
 	last := len(s.counts) - 1
-	s.counts[last] = max(s.counts[last], second.counts[last])
+	if !s.scenario.Sample {
+		second, err := s.playOnce(ctx)
+		if err != nil {
+			return second, err
+		}
+		s.counts[last] = max(s.counts[last], second.counts[last])
+	}
 	if s.counts[last] == 0 {
 		return first, errors.New("the operator wrote nothing: does it use the config that start is given?")
 	}

@@ -10,9 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// crashPoll is how often a phase is looked at.
-const crashPoll = 20 * time.Millisecond
-
 // patience is how many times Settle an operator has to mend a state that is not the
 // expected one, counted from the last change.
 const patience = 5
@@ -80,9 +77,8 @@ func (r *crashRun) phase(ctx context.Context, i int) (snapshot, *CrashFailure) {
 
 	timer := time.NewTimer(r.scenario.Timeout)
 	defer timer.Stop()
-	ticker := time.NewTicker(crashPoll)
-	defer ticker.Stop()
 	var calm calm
+	var pause time.Duration
 	for {
 		crashed := r.operator.crashedAt() != nil
 		state, missing := r.look(ctx, phase)
@@ -101,8 +97,13 @@ func (r *crashRun) phase(ctx context.Context, i int) (snapshot, *CrashFailure) {
 			}
 		}
 
+		// Who does nothing need not be asked all the time what it has done.
+		pause = longer(pause)
+		if quiet < firstPause {
+			pause = firstPause
+		}
 		select {
-		case <-ticker.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return snapshot{}, nil
 		case err := <-r.operator.failed:

@@ -14,24 +14,26 @@ type Condition interface {
 const (
 	// hangLimit is when a test that waits for something gives up. It finds tests that hang and measures nothing.
 	hangLimit = 90 * time.Second
-	// lookPeriod is the pause between two looks at a condition.
-	lookPeriod = 10 * time.Millisecond
+	// firstPause is the pause between two looks at a condition, of which each is a little longer than the one before, up to longestPause:
+	// what takes long is not asked for all the time, which would make it take longer.
+	firstPause, longestPause = 10 * time.Millisecond, 100 * time.Millisecond
 )
+
+// longer is the pause after a pause.
+func longer(pause time.Duration) time.Duration { return min(pause*5/4, longestPause) }
 
 // Eventually waits until a condition holds, of which what tells in words. A test that waits for a minute and a half ends
 // as failed.
 func Eventually[C Condition](t testing.TB, what string, condition C) {
 	t.Helper()
 	deadline := time.After(hangLimit)
-	look := time.NewTicker(lookPeriod)
-	defer look.Stop()
-	for {
+	for pause := firstPause; ; pause = longer(pause) {
 		holds, missing := check(condition)
 		if holds {
 			return
 		}
 		select {
-		case <-look.C:
+		case <-time.After(pause):
 		case <-deadline:
 			if missing != nil {
 				t.Fatalf("gave up waiting until %s: %v", what, missing)

@@ -1,18 +1,14 @@
 package operatortest_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -182,38 +178,6 @@ func TestWaitingForAnotherBuildEndsWithTheContext(t *testing.T) {
 	}
 	close(end)
 	group.Wait()
-}
-
-func TestProgressOfABuildIsALineEveryFewSeconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reader, writer := io.Pipe()
-		go func() {
-			defer func() { _ = writer.Close() }()
-			fmt.Fprintln(writer, "go: downloading k8s.io/api v0.36.3")
-			time.Sleep(4 * time.Second)
-			for i := range 30 {
-				fmt.Fprintf(writer, "k8s.io/api/%d\n", i)
-			}
-			time.Sleep(4 * time.Second)
-			fmt.Fprintln(writer, "# k8s.io/api/31")
-			fmt.Fprintln(writer, "it does not compile")
-		}()
-		var progress bytes.Buffer
-		last := operatortest.WatchBuild(reader, &progress)
-		want := []string{
-			"operatortest: building the control plane, Kubernetes v1.36.3 (once; some minutes)",
-			"operatortest: building the control plane: 3s, 0 of at most about 2700 packages compiled, now downloading k8s.io/api v0.36.3",
-			"operatortest: building the control plane: 6s, 30 of at most about 2700 packages compiled, now k8s.io/api/29",
-			"operatortest: build of the control plane ended after 8s",
-			"",
-		}
-		if diff := cmp.Diff(want, strings.Split(progress.String(), "\n")); diff != "" {
-			t.Errorf("progress (-want +got):\n%s", diff)
-		}
-		if len(last) != 20 || last[19] != "it does not compile" {
-			t.Errorf("last lines: %q", last)
-		}
-	})
 }
 
 func writeFile(t *testing.T, path string) {

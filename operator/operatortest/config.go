@@ -62,6 +62,18 @@ type Config struct {
 	Fsync bool
 }
 
+// CacheDir is the default of Config.CacheDir.
+func CacheDir() (string, error) {
+	if dir := os.Getenv(CacheVariable); dir != "" {
+		return dir, nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the user's cache folder: %w; set Config.CacheDir or %s", err, CacheVariable)
+	}
+	return filepath.Join(dir, "operatorkit"), nil
+}
+
 // complete returns the configuration with its defaults filled in.
 func (c Config) complete() (Config, error) {
 	if c.Progress == nil {
@@ -71,14 +83,11 @@ func (c Config) complete() (Config, error) {
 		c.BinaryPath = os.Getenv(BinaryVariable)
 	}
 	if c.CacheDir == "" {
-		c.CacheDir = os.Getenv(CacheVariable)
-	}
-	if c.CacheDir == "" {
-		dir, err := os.UserCacheDir()
+		dir, err := CacheDir()
 		if err != nil {
-			return c, fmt.Errorf("find the user's cache folder: %w; set Config.CacheDir or %s", err, CacheVariable)
+			return c, err
 		}
-		c.CacheDir = filepath.Join(dir, "operatorkit")
+		c.CacheDir = dir
 	}
 	for _, dir := range []*string{&c.CacheDir, &c.DataDir} {
 		if *dir == "" {

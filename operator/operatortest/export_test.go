@@ -14,9 +14,6 @@ func BuildOnce(ctx context.Context, target string, progress io.Writer, build fun
 	return buildOnce(ctx, target, progress, build)
 }
 
-// WatchBuild is what reports the progress of a build.
-func WatchBuild(output io.Reader, progress io.Writer) []string { return watchBuild(output, progress) }
-
 // RunOnPorts is Run with a choice of ports.
 func RunOnPorts(ctx context.Context, config Config, ports func(n int) ([]int, error)) (*Instance, error) {
 	p, err := startPlaneOnPorts(ctx, config, startedByTest, ports)

@@ -7,8 +7,12 @@ import (
 	"time"
 )
 
-// startLimit is when to give up on a part that neither ends nor serves.
-const startLimit = 2 * time.Minute
+const (
+	// startLimit is when to give up on a part that neither ends nor serves.
+	startLimit = 2 * time.Minute
+	// progressPeriod is the time between two lines of progress.
+	progressPeriod = 3 * time.Second
+)
 
 // waitReady waits until a part says that it is ready, for as long as all of
 // the needed ones run. The API server's word includes that it reaches etcd.

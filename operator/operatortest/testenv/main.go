@@ -4,18 +4,25 @@
 //	testenv -- go test ./...
 //
 // The command finds the control plane through the environment variable
-// OPERATORTEST_KUBECONFIG, which operatortest.Start looks at. Signals are passed
-// on to it, its exit code is that of testenv, and the control plane is stopped
-// when it ends. ("go run" has exit code 1 for every failure; build testenv to
-// see the others.)
+// OPERATORTEST_KUBECONFIG, which operatortest.Start looks at. Its value is the
+// same each time, though the control plane is another one, so that Go's cache
+// of test results stays good. Signals are passed on to the command, its exit
+// code is that of testenv, and the control plane is stopped when it ends.
+// ("go run" has exit code 1 for every failure; build testenv to see the
+// others.)
 //
 //	testenv -build [-o bin/controlplane]
 //
 // only makes sure that the control plane's binary is built, and puts it where
 // -o says; without -o, it prints where it is.
+//
+//	testenv -build -o bin/demo ./examples/platform/cmd/demo
+//
+// builds another program, and says every few seconds how far it is.
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -28,6 +35,7 @@ import (
 	"syscall"
 
 	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/operatortest/internal/gobuild"
 )
 
 // exitFailure is the exit code when the command could not be run at all.
@@ -41,7 +49,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("testenv", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprintf(stderr, "Usage:\n  testenv [--] command [argument ...]\n  testenv -build [-o file]\n\n")
+		fmt.Fprintf(stderr, "Usage:\n  testenv [--] command [argument ...]\n  testenv -build [-o file]\n  testenv -build -o file package\n\n")
 		flags.PrintDefaults()
 	}
 	onlyBuild := flags.Bool("build", false, "only build the control plane's binary, or find it built")
@@ -53,13 +61,20 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	command := flags.Args()
-	if *onlyBuild == (len(command) > 0) {
+	program := *onlyBuild && *output != "" && len(command) == 1
+	if !program && *onlyBuild == (len(command) > 0) {
 		flags.Usage()
 		return 2
 	}
 
 	if *onlyBuild {
-		if err := buildBinary(*output, stdout); err != nil {
+		err := error(nil)
+		if program {
+			err = buildProgram(command[0], *output, stderr)
+		} else {
+			err = buildBinary(*output, stdout)
+		}
+		if err != nil {
 			fmt.Fprintf(stderr, "testenv: %v\n", err)
 			return exitFailure
 		}
@@ -87,8 +102,22 @@ func buildBinary(output string, stdout io.Writer) error {
 	return place(binary, output)
 }
 
+// buildProgram builds a package.
+func buildProgram(pkg, output string, progress io.Writer) error {
+	dependencies, err := exec.Command("go", "list", "-deps", pkg).Output() //nolint:gosec // the caller's package
+	if err != nil {
+		return fmt.Errorf("look for what %s consists of: %w", pkg, err)
+	}
+	cmd := exec.Command("go", "build", "-v", "-o", output, pkg) //nolint:gosec // the caller's package
+	return gobuild.Run(cmd, pkg, bytes.Count(dependencies, []byte("\n")), progress)
+}
+
 // runCommand runs the command with a control plane and returns its exit code.
 func runCommand(command []string) (code int, err error) {
+	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec // running it is what the user asks for
+	if cmd.Err != nil {
+		return 0, fmt.Errorf("run %s: %w", command[0], cmd.Err)
+	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -111,9 +140,13 @@ func runCommand(command []string) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, instance.Stop(context.Background())) }()
+	kubeconfig, forget, err := publish(instance.Kubeconfig())
+	if err != nil {
+		return 0, err
+	}
+	defer forget()
 
-	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec // running it is what the user asks for
-	cmd.Env = append(os.Environ(), operatortest.KubeconfigVariable+"="+instance.Kubeconfig())
+	cmd.Env = append(os.Environ(), operatortest.KubeconfigVariable+"="+kubeconfig)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("run %s: %w", command[0], err)
@@ -156,7 +189,7 @@ func place(binary, output string) error {
 	temporary := fmt.Sprintf("%s.%d", output, os.Getpid())
 	defer func() { _ = os.Remove(temporary) }()
 	if os.Link(binary, temporary) != nil {
-		if err := copyFile(binary, temporary); err != nil {
+		if err := copyFile(binary, temporary, 0o700); err != nil {
 			return fmt.Errorf("copy %s to %s: %w", binary, temporary, err)
 		}
 	}
@@ -166,13 +199,13 @@ func place(binary, output string) error {
 	return nil
 }
 
-func copyFile(from, to string) (err error) {
+func copyFile(from, to string, mode os.FileMode) (err error) {
 	source, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = source.Close() }()
-	target, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700) //nolint:gosec // a program: it has to be executable
+	target, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 )
 
 func TestInstalledDefinitionsCanBeUsedAtOnceAndInstalledAgain(t *testing.T) {
+	t.Parallel()
 	kube := operatortest.Start(t, operatortest.Dedicated())
 	namespace := kube.Namespace(t)
 	kube.InstallCRDs(t, definition("gadgets", "Gadget", "v1"), definition("widgets", "Widget", "v1"))

@@ -17,6 +17,7 @@ import (
 )
 
 func TestOwnedObjectsGoWithTheirOwner(t *testing.T) {
+	t.Parallel()
 	kube := operatortest.Start(t)
 	client := newClient(t, kube.RESTConfig())
 	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground} {
@@ -45,6 +46,7 @@ func TestOwnedObjectsGoWithTheirOwner(t *testing.T) {
 }
 
 func TestObjectsOwnedByAKindThatIsNewGoWithTheirOwner(t *testing.T) {
+	t.Parallel()
 	kube := operatortest.Start(t)
 	client := newClient(t, kube.RESTConfig())
 	namespace := kube.Namespace(t)

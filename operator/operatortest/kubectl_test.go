@@ -17,6 +17,7 @@ import (
 )
 
 func TestKubectlFindsTheRunningInstance(t *testing.T) {
+	t.Parallel()
 	binary, err := operatortest.Binary(t.Context(), operatortest.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +69,7 @@ func TestKubectlFindsTheRunningInstance(t *testing.T) {
 }
 
 func TestWhatAKilledProcessLeftInTheListOfInstancesGoes(t *testing.T) {
+	t.Parallel()
 	binary, err := operatortest.Binary(t.Context(), operatortest.Config{})
 	if err != nil {
 		t.Fatal(err)

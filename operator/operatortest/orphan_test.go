@@ -38,6 +38,7 @@ func runHelper(name string) int {
 }
 
 func TestNoProcessOutlivesAParentThatIsKilled(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("/proc/self/cmdline"); err != nil {
 		t.Skip("finding the processes takes /proc")
 	}

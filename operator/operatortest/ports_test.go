@@ -9,6 +9,7 @@ import (
 )
 
 func TestAPortThatSomebodyElseTookIsReplaced(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 )
 
 func TestWhatWasWrittenSurvives(t *testing.T) {
+	t.Parallel()
 	kube := operatortest.Start(t, operatortest.Dedicated())
 	client := newClient(t, kube.RESTConfig())
 	host := kube.RESTConfig().Host
@@ -73,6 +74,7 @@ func unreachable(ctx context.Context, client kubernetes.Interface) error {
 }
 
 func TestADataFolderIsUsedAgainButByOneAtATime(t *testing.T) {
+	t.Parallel()
 	dataDir := filepath.Join(t.TempDir(), "data")
 	first, err := operatortest.Run(t.Context(), operatortest.Config{DataDir: dataDir})
 	if err != nil {
@@ -109,6 +111,7 @@ func TestADataFolderIsUsedAgainButByOneAtATime(t *testing.T) {
 }
 
 func TestStopRemovesATemporaryFolder(t *testing.T) {
+	t.Parallel()
 	kube, err := operatortest.Run(t.Context(), operatortest.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -125,6 +128,7 @@ func TestStopRemovesATemporaryFolder(t *testing.T) {
 }
 
 func TestAPartThatEndsWhileItIsStartedIsAnErrorWithItsLog(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		config operatortest.Config
 		want   string

@@ -19,6 +19,7 @@ import (
 )
 
 func TestInstancesSideBySideShareNothing(t *testing.T) {
+	t.Parallel()
 	one, other := operatortest.Start(t, operatortest.Dedicated()), operatortest.Start(t, operatortest.Dedicated())
 	if one.RESTConfig().Host == other.RESTConfig().Host || one.DataDir() == other.DataDir() {
 		t.Fatalf("both are %s in %s", one.RESTConfig().Host, one.DataDir())

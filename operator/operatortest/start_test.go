@@ -28,6 +28,7 @@ func TestTestsShareAControlPlaneEachInItsNamespace(t *testing.T) {
 }
 
 func TestNamespaceIsDeletedWhenItsTestEnds(t *testing.T) {
+	t.Parallel()
 	kube := operatortest.Start(t)
 	client := newClient(t, kube.RESTConfig())
 	var name string

@@ -3,7 +3,6 @@ package machines_test
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,14 +16,13 @@ import (
 var requests = regexp.MustCompile(`✓ (\d+) requests: (\d+) by version 1, (\d+) by version 2, 0 failed\n`)
 
 func TestDemo(t *testing.T) {
-	program := demotest.Build(t)
-	t.Run("it says what to install without Docker", func(t *testing.T) { saysWhatToInstall(t, program) })
-	t.Run("no request fails while the service is updated, rolled back, and loses a machine", func(t *testing.T) { noRequestFails(t, program) })
+	t.Run("it says what to install without Docker", saysWhatToInstall)
+	t.Run("no request fails while the service is updated, rolled back, and loses a machine", noRequestFails)
 }
 
-func noRequestFails(t *testing.T, program string) {
+func noRequestFails(t *testing.T) {
 	dockertest.Require(t)
-	story := demotest.Once(t, program)
+	story := demotest.Once(t)
 	for _, want := range []string{
 		// What is going to be done is told before it is, container by container.
 		`(?s)\+ Container engine-1/shop-\w{5}\n.*6 to create, 1 to update, 0 to delete\n.*✓ all containers work`,
@@ -63,12 +61,12 @@ func number(t *testing.T, text string) int {
 	return n
 }
 
-func saysWhatToInstall(t *testing.T, program string) {
+func saysWhatToInstall(t *testing.T) {
 	if _, err := os.Stat("/usr/sbin/containerd"); err == nil {
 		t.Skip("all that engines are made of is found without the PATH")
 	}
-	cmd := exec.CommandContext(t.Context(), program, "--once")
-	cmd.Env = append(os.Environ(), "PATH="+t.TempDir())
+	cmd := demotest.Command(t, "--once")
+	cmd.Env = append(cmd.Env, "PATH="+t.TempDir())
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	err := cmd.Run()

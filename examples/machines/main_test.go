@@ -3,7 +3,12 @@ package machines_test
 import (
 	"testing"
 
+	"github.com/operatorkit/operatorkit/examples/internal/demotest"
+	"github.com/operatorkit/operatorkit/examples/machines/story"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-func TestMain(m *testing.M) { operatortest.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	demotest.Tell(story.New)
+	operatortest.VerifyTestMain(m)
+}

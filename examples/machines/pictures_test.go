@@ -20,7 +20,7 @@ import (
 // TestPictures shows the service in the middle of an update, after its story.
 func TestPictures(t *testing.T) {
 	b := pictures.New(t)
-	d := demotest.Start(t, demotest.Build(t))
+	d := demotest.Start(t)
 	config, err := clientcmd.BuildConfigFromFlags("", d.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ const maxLines = 60
 
 // TestTheStory runs the demo as "make run" does: what it tells and what the clusters show afterwards has to be the same.
 func TestTheStory(t *testing.T) {
-	d := demotest.Start(t, demotest.Build(t))
+	d := demotest.Start(t)
 	showsWhatIsThere(t, d.Kubeconfig)
 	stderr := d.Interrupt()
 	isTold(t, d.Story())

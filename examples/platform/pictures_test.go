@@ -19,7 +19,7 @@ import (
 // TestPictures shows the platform after its story, with one more version of the gateway that nobody has published.
 func TestPictures(t *testing.T) {
 	b := pictures.New(t)
-	d := demotest.Start(t, demotest.Build(t))
+	d := demotest.Start(t)
 	set := askForAnUnpublishedGateway(t, d.Kubeconfig)
 	b.Take("platform-graph", d.Page+"inspector/object?framework=clusterdeployments.services.operatorkit.io&namespace=platform&name=eu", 900)
 	b.Take("platform-object", d.Page+"inspector/object?framework="+setsFramework+"&namespace="+set.Namespace+"&name="+set.Name, 900)

@@ -12,13 +12,14 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-func TestDemoEndsByItselfOnceItHasConverged(t *testing.T) {
-	story := demotest.Once(t, demotest.Build(t))
+// isTold checks what the story says.
+func isTold(t *testing.T, story string) {
+	t.Helper()
 	for _, want := range []string{
 		`\+ website/home +created`, `\+ configmap/home-page +created`, `\+ service/home +created`,
 		`~ configmap/blog-page +data.index.html`, `~ configmap/home-page +data.index.html`,
 		`- website/shop +deleted`, `- configmap/shop-page +deleted`, `- service/shop +deleted`,
-		`done: everything has converged`, `KUBECONFIG=`, `http://127.0.0.1:\d+/metrics`, `watch it at +http://127.0.0.1:\d+/\n`,
+		`everything has converged; the operator goes on until Ctrl-C`, `KUBECONFIG=`, `http://127.0.0.1:\d+/metrics`, `watch it at +http://127.0.0.1:\d+/\n`,
 		// What is going to be done is told before it is.
 		`(?s)\+ Service quickstart/home\n.*2 to create, 0 to update, 0 to delete\n.*\+ service/home +created`,
 		`(?s)- <p>Nothing here yet.</p>\n *\+ <p>First post!</p>\n.*~ configmap/blog-page +data.index.html`,
@@ -35,7 +36,8 @@ func TestKubectlSeesTheDemoAndCtrlCEndsEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := demotest.Start(t, demotest.Build(t))
+	d := demotest.Start(t)
+	isTold(t, d.Story())
 	get := exec.CommandContext(t.Context(), kubectl, "kubectl", "--kubeconfig", d.Kubeconfig, "-n", "quickstart", "get", "websites,configmaps,services", "-o", "name")
 	out, err := get.CombinedOutput()
 	if err != nil {

@@ -14,7 +14,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/operatorkit/operatorkit/examples/internal/demotest"
 	"github.com/operatorkit/operatorkit/examples/quickstart"
+	"github.com/operatorkit/operatorkit/examples/quickstart/story"
 	"github.com/operatorkit/operatorkit/examples/quickstart/v1alpha1"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/command"
@@ -23,8 +25,9 @@ import (
 
 var update = flag.Bool("update", false, "write the expected results in testdata anew")
 
-// TestMain makes the test binary the program "quickstart" for the scripts in testdata.
+// TestMain makes the test binary the program "quickstart" for the scripts in testdata, and the demo.
 func TestMain(m *testing.M) {
+	demotest.Tell(story.New)
 	testscript.Main(leakChecked{m}, map[string]func(){
 		"quickstart": func() {
 			os.Exit(command.Execute(context.Background(), quickstart.Config, os.Args[1:], os.Stdout, os.Stderr))

@@ -117,6 +117,9 @@ func Main(story Story) {
 	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, story, *once, os.Stdout, os.Stderr)
+	if err == nil && *once && ctx.Err() != nil {
+		err = errors.New("it was interrupted before everything had converged")
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "failed:", err)

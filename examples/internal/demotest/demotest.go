@@ -1,10 +1,16 @@
-// Package demotest runs the demos of examples as "make run" does, for tests and pictures.
+// Package demotest runs the stories of examples as "make run" does, for tests and pictures. The program is the test itself, so that none
+// has to be built, and Go's cache of test results knows what it is made of:
 //
-//	story := demotest.Once(t, demotest.Build(t))
+//	func TestMain(m *testing.M) {
+//		demotest.Tell(story.New)
+//		operatortest.VerifyTestMain(m)
+//	}
 //
-//	d := demotest.Start(t, demotest.Build(t))
-//	look(d.Kubeconfig, d.Page)
-//	d.Interrupt()
+//	func TestTheStory(t *testing.T) {
+//		d := demotest.Start(t)
+//		look(d.Kubeconfig, d.Page)
+//		d.Interrupt()
+//	}
 package demotest
 
 import (
@@ -13,27 +19,41 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/operatorkit/operatorkit/examples/internal/demo"
 )
 
-// Build builds the demo of the example in the current folder, and returns the path of the program.
-func Build(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "demo")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/demo").CombinedOutput(); err != nil {
-		t.Fatalf("build the demo: %v\n%s", err, out)
+// storyVariable is set for a process that is to tell a story instead of running tests.
+const storyVariable = "DEMOTEST_STORY"
+
+// Tell tells the story, and ends the process, if the process was started to do so by this package. Else it does nothing.
+func Tell(story func() demo.Story) {
+	if os.Getenv(storyVariable) != "" {
+		demo.Main(story())
+		os.Exit(0)
 	}
-	return program
+}
+
+// Command is the program that tells the story that TestMain has given to Tell.
+func Command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Env = append(os.Environ(), storyVariable+"=told")
+	return cmd
 }
 
 // Once runs a demo that ends by itself, and returns its story. The test fails unless the exit status is 0 and nothing is left behind.
-func Once(t *testing.T, program string) string {
+func Once(t *testing.T) string {
 	t.Helper()
-	d := newDemo(t, program, "--once")
+	d := newDemo(t, "--once")
 	var stdout bytes.Buffer
 	d.cmd.Stdout = &stdout
 	if err := d.cmd.Run(); err != nil {
@@ -61,7 +81,7 @@ type Demo struct {
 	temporary string
 }
 
-func newDemo(t *testing.T, program string, args ...string) *Demo {
+func newDemo(t *testing.T, args ...string) *Demo {
 	t.Helper()
 	// The path of t.TempDir has the name of the test in it, which is too long for sockets.
 	temporary, err := os.MkdirTemp("", "demo") //nolint:usetesting // see above
@@ -69,8 +89,8 @@ func newDemo(t *testing.T, program string, args ...string) *Demo {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(temporary) })
-	d := &Demo{t: t, temporary: temporary, cmd: exec.CommandContext(t.Context(), program, args...)}
-	d.cmd.Env = append(os.Environ(), "TMPDIR="+d.temporary)
+	d := &Demo{t: t, temporary: temporary, cmd: Command(t, args...)}
+	d.cmd.Env = append(d.cmd.Env, "TMPDIR="+d.temporary)
 	d.cmd.Stderr = &d.stderr
 	d.cmd.Cancel = func() error { return d.cmd.Process.Signal(syscall.SIGINT) }
 	d.cmd.WaitDelay = 2 * time.Minute
@@ -78,9 +98,9 @@ func newDemo(t *testing.T, program string, args ...string) *Demo {
 }
 
 // Start runs a demo until it says that it goes on until Ctrl-C.
-func Start(t *testing.T, program string) *Demo {
+func Start(t *testing.T) *Demo {
 	t.Helper()
-	d := newDemo(t, program)
+	d := newDemo(t)
 	stdout, err := d.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -1,26 +1,9 @@
-// Command demo shows deployments onto machines, on a control plane and three Docker engines of its own. A service with six containers
-// comes up, and is updated while requests are answered. A bad version is rolled back, and a machine is lost and comes back. All that
-// is told is what the engines and the requests say.
+// Command demo tells the story of the example, as "make run EXAMPLE=machines" does.
 package main
 
 import (
 	"github.com/operatorkit/operatorkit/examples/internal/demo"
-	example "github.com/operatorkit/operatorkit/examples/machines"
-	"github.com/operatorkit/operatorkit/operator/machines"
+	"github.com/operatorkit/operatorkit/examples/machines/story"
 )
 
-func main() {
-	w := &world{}
-	demo.Main(demo.Story{
-		Name:     "machines",
-		Require:  requireEngines,
-		Operator: example.Config(machines.Config{Heartbeat: heartbeat, BackOffFactory: retries}),
-		Prepare:  w.prepare,
-		Tell:     w.tell,
-		Look:     "bin/controlplane kubectl -n machines get machines,machineservices",
-		Try: []string{
-			"bin/controlplane kubectl -n machines get machineservice shop -o yaml",
-			`bin/controlplane kubectl -n machines patch machineservice shop --type=merge -p '{"spec":{"replicas":9}}'`,
-		},
-	})
-}
+func main() { demo.Main(story.New()) }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	_ "embed" // the program of images
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -19,12 +20,10 @@ import (
 	"time"
 )
 
-// Image is an image with a Go program and nothing else.
+// Image is an image with the program of App and nothing else. The program is at /app, and is the entrypoint.
 type Image struct {
 	// Name is its reference, with a tag.
 	Name string
-	// Package is the import path of the program, which is at /app in the image, and is the entrypoint.
-	Package string
 	// Env are environment variables, as NAME=value.
 	Env []string
 	// Health are the arguments of the program with which it tells whether it works. Default: there is no check.
@@ -35,8 +34,10 @@ type Image struct {
 	HealthRetries int
 }
 
-// appPackage is the program of App.
-const appPackage = "github.com/operatorkit/operatorkit/resource/deployment/docker/dockertest/app"
+// app is the program of App. It is built from here, and not by its path, so that Go's cache of test results knows of it.
+//
+//go:embed app/main.go
+var app []byte
 
 // HostHeader is the header of the answers of App in which it says on which host it runs: the beginning of its container's ID.
 const HostHeader = "Container-Host"
@@ -51,7 +52,7 @@ const HostHeader = "Container-Host"
 //
 // With arguments it does something else: "exit" and a number ends with it, "hang" never ends by itself.
 func App(name string, env map[string]string) Image {
-	image := Image{Name: name, Package: appPackage, Health: []string{"health"}, HealthRetries: 30}
+	image := Image{Name: name, Health: []string{"health"}, HealthRetries: 30}
 	switch env["MODE"] {
 	case "unhealthy":
 		image.HealthRetries = 3
@@ -66,7 +67,7 @@ func App(name string, env map[string]string) Image {
 
 // Load puts images onto the engine. Those that are there already are replaced.
 func (e *Engine) Load(ctx context.Context, images ...Image) error {
-	archive, err := archive(ctx, images)
+	archive, err := archive(images)
 	if err != nil {
 		return err
 	}
@@ -86,27 +87,25 @@ func (e *Engine) Load(ctx context.Context, images ...Image) error {
 	return err
 }
 
-// binaries are the programs that were built, by their packages.
-var binaries sync.Map
-
-// build returns a program that needs nothing else in its image.
-func build(ctx context.Context, pkg string) ([]byte, error) {
-	once, _ := binaries.LoadOrStore(pkg, sync.OnceValues(func() ([]byte, error) {
-		dir, err := os.MkdirTemp("", "dockertest")
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		program := filepath.Join(dir, "app")
-		cmd := exec.CommandContext(context.WithoutCancel(ctx), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, pkg) //nolint:gosec // the package is the caller's choice
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build %s: %w: %s", pkg, err, out)
-		}
-		return os.ReadFile(program) //nolint:gosec // it was built there
-	}))
-	return once.(func() ([]byte, error))()
-}
+// build returns the program of App, which needs nothing else in its image.
+var build = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "dockertest")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "app")
+	if err := os.WriteFile(source, app, 0o600); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, source)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOFLAGS=", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build the program of images: %w: %s", err, out)
+	}
+	return os.ReadFile(program) //nolint:gosec // it was built there
+})
 
 // entry is an image in an archive, in the form of "docker save".
 type entry struct {
@@ -115,7 +114,7 @@ type entry struct {
 	Layers   []string
 }
 
-func archive(ctx context.Context, images []Image) ([]byte, error) {
+func archive(images []Image) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	written := map[string]bool{}
@@ -132,7 +131,7 @@ func archive(ctx context.Context, images []Image) ([]byte, error) {
 	}
 	var manifest []entry
 	for _, image := range images {
-		program, err := build(ctx, image.Package)
+		program, err := build()
 		if err != nil {
 			return nil, err
 		}

@@ -8,27 +8,40 @@ PKGS    ?= ./...
 GOLANGCI_LINT_VERSION  := v2.15.0
 CONTROLLER_GEN_VERSION := v0.23.0
 
-# The race detector needs cgo and a C compiler.
-RACE := $(if $(shell command -v $(shell $(GO) env CC) 2>/dev/null),-race)
+# The race detector needs cgo and a C compiler. It makes everything slower, so that make test has it only where goroutines share memory.
+RACE_ALL := $(if $(shell command -v $(shell $(GO) env CC) 2>/dev/null),./...)
+RACE     := $(if $(RACE_ALL),./context/... ./framework/... ./informer/... ./operator ./operator/inspector ./operator/natscontroller/... \
+	./resource/deployment ./resource/natsresource ./resource/retryresource ./resource/statemanager/target)
+
+# One control plane is started for the tests of all packages.
+SUITE = $(GO) run ./operator/operatortest/testenv -- $(GO) run ./operator/operatortest/suite
+SLICE ?=
+FOR   ?= 30m
 
 DEMOS := $(patsubst examples/%/cmd/demo,%,$(wildcard examples/*/cmd/demo))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench lint generate controlplane
+.PHONY: help run test test-all flaky bench lint generate controlplane
 
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  EXAMPLE=name picks the example of make run, ONCE=1 ends it when it has converged."
-	@echo "  PKGS=./framework/... picks the packages of make test."
+	@echo "  PKGS=./framework/... picks the packages of make test, test-all and flaky."
 
 run: controlplane ## Run an example on real control planes; Ctrl-C ends everything.
 	@test -d examples/$(EXAMPLE)/cmd/demo || { echo "there is no demo of an example '$(EXAMPLE)'; there are: $(DEMOS)"; exit 2; }
-	@mkdir -p $(BIN) && $(GO) build -o $(BIN)/$(EXAMPLE)-demo ./examples/$(EXAMPLE)/cmd/demo
+	@$(GO) run ./operator/operatortest/testenv -build -o $(BIN)/$(EXAMPLE)-demo ./examples/$(EXAMPLE)/cmd/demo
 	@exec $(BIN)/$(EXAMPLE)-demo $(if $(ONCE),--once)
 
-test: controlplane ## Run all tests against a real control plane.
-	$(GO) run ./operator/operatortest/testenv -- $(GO) test $(RACE) -timeout 45m $(PKGS)
+test: controlplane ## Test every promise, with samples of what takes long: minutes.
+	$(SUITE) -short -race '$(RACE)' $(PKGS)
+
+test-all: controlplane ## Test everything: every crash point, every case, all with -race. SLICE=2/4 runs a quarter.
+	$(SUITE) -race '$(RACE_ALL)' -slice '$(SLICE)' $(PKGS)
+
+flaky: controlplane ## Run the tests again and again for FOR=30m beside a load, and count what fails.
+	$(SUITE) -short -race '$(RACE)' -flaky $(FOR) $(PKGS)
 
 bench: controlplane ## Measure, as ratios to what others reach in the same run.
 	$(GO) run ./operator/operatortest/testenv -- $(GO) run ./operator/bench

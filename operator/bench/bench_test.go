@@ -24,6 +24,9 @@ import (
 // tiny returns an environment whose rows take no time, on the API server that tests share.
 func tiny(t *testing.T) *environment {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("left to make test-all: it measures")
+	}
 	cluster, err := connect(operatortest.Start(t).RESTConfig())
 	if err != nil {
 		t.Fatal(err)

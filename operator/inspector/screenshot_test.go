@@ -51,10 +51,18 @@ func slow(name string, most time.Duration) framework.Resource {
 	}}
 }
 
-func TestScreenshots(t *testing.T) {
+// picturesFolder is where pictures go: those that nobody asked for are thrown away.
+func picturesFolder(t *testing.T) string {
+	t.Helper()
+	chromium(t) // before anything is made that only a browser sees
 	if *screenshots == "" {
-		t.Skip("pictures are written with -screenshots FOLDER only")
+		return t.TempDir()
 	}
+	return *screenshots
+}
+
+func TestScreenshots(t *testing.T) {
+	folder := picturesFolder(t)
 	newSite := func(i, version int) *corev1.ConfigMap {
 		s := site(fmt.Sprintf("website-%03d", i), "index.html", "<h1>Hello</h1>\n<p>Version "+fmt.Sprint(version)+"</p>", "replicas", fmt.Sprint(1+version%4))
 		s.Namespace = []string{"shop", "team-blue", "team-green"}[i%3]
@@ -83,12 +91,12 @@ func TestScreenshots(t *testing.T) {
 	}
 
 	b := w.open("")
-	b.pictures("inspector", "", nil)
-	b.pictures("inspector-object", "object?framework="+kind+"&namespace=team-blue&name=website-007", nil)
+	b.pictures(folder, "inspector", "", nil)
+	b.pictures(folder, "inspector-object", "object?framework="+kind+"&namespace=team-blue&name=website-007", nil)
 }
 
-// pictures writes a picture of a page in light and in dark, after what is done to it.
-func (b *browser) pictures(name, path string, do func(*browser)) {
+// pictures writes a picture of a page in light and in dark to a folder, after what is done to it.
+func (b *browser) pictures(folder, name, path string, do func(*browser)) {
 	b.t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
 		within(b, "choose "+scheme, chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
@@ -102,7 +110,7 @@ func (b *browser) pictures(name, path string, do func(*browser)) {
 		if do != nil {
 			do(b)
 		}
-		file := filepath.Join(*screenshots, name+"-"+scheme+".png")
+		file := filepath.Join(folder, name+"-"+scheme+".png")
 		writePicture(b.t, file, within(b, "take "+file, chromedp.CaptureScreenshot()))
 	}
 }
@@ -138,9 +146,7 @@ func platform(context.Context, *corev1.ConfigMap) ([]*graph.Graph, error) {
 }
 
 func TestGraphScreenshots(t *testing.T) {
-	if *screenshots == "" {
-		t.Skip("pictures are written with -screenshots FOLDER only")
-	}
+	folder := picturesFolder(t)
 	prod := site("prod-eu", "services", "13")
 	prod.Namespace, prod.Kind = "platform", "ServiceSet"
 	source := informer.NewPush("servicesets.operatorkit.io")
@@ -156,7 +162,7 @@ func TestGraphScreenshots(t *testing.T) {
 		},
 	})
 	w.reconciled(1)
-	w.open("").pictures("inspector-graph", "object?framework="+source.Name()+"&namespace=platform&name=prod-eu", func(b *browser) {
+	w.open("").pictures(folder, "inspector-graph", "object?framework="+source.Name()+"&namespace=platform&name=prod-eu", func(b *browser) {
 		eval[bool](b, `document.getElementById("graph-node-kof-collectors").focus({ preventScroll: true }) || true`)
 		b.traced("kof-collectors", "kof-storage", "kof-operators", "ingress-nginx", "cert-manager")
 	})

@@ -62,7 +62,7 @@ var pool = dockertest.Pool{Images: []dockertest.Image{
 // newWorld takes engines, which have the images app:1, app:2, app:bad and app:slow, and makes them Machines.
 func newWorld(t *testing.T, engines int) *world {
 	t.Helper()
-	dockertest.Require(t)
+	dockertest.Require(t, "TestServicesComeUpAreUpdatedRepairedAndRemoved", "TestEveryFaultOfASpecIsInTheCondition", "TestTheServerRefusesWhatOneObjectShowsToBeWrong")
 	w := &world{t: t, kube: operatortest.Start(t), scheme: runtime.NewScheme()}
 	if err := errors.Join(clientgoscheme.AddToScheme(w.scheme), v1alpha1.AddToScheme(w.scheme)); err != nil {
 		t.Fatal(err)

@@ -253,9 +253,13 @@ func (atHand) MCPAccessRequest(context.Context, ctrl.Request) (*clustersv1alpha1
 }
 
 // many is how many objects a config change is spread out over.
-const many = 1000
+const many, someOfMany = 1000, 200
 
 func TestConfigChangeReachesManyObjectsAtTheConfiguredRate(t *testing.T) {
+	many := many
+	if testing.Short() {
+		many = someOfMany
+	}
 	w := newWorld(t)
 	w.configure(ProviderConfigSpec{Version: "15"})
 	// The rate is 4 in a second: one every 250 ms of this clock, which stands still until it is moved.

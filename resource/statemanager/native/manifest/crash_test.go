@@ -117,9 +117,6 @@ func wishFor(data map[string]string) operatortest.Step {
 }
 
 func TestCrashAtEveryWriteConverges(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it crashes at every write")
-	}
 	left := func(ctx context.Context, user client.Client, namespace string) error {
 		var configMaps corev1.ConfigMapList
 		var secrets corev1.SecretList

@@ -151,7 +151,7 @@ func TestPlanIsWhatIsApplied(t *testing.T) {
 		}
 		seen = seen.Add(plantest.Delete(rt, w, gone(last), service{k}).Counts())
 	})
-	if seen.Create == 0 || seen.Update == 0 || seen.Delete == 0 {
+	if !testing.Short() && (seen.Create == 0 || seen.Update == 0 || seen.Delete == 0) { // a sample need not have them all
 		t.Errorf("not all kinds of changes came up: %s", seen)
 	}
 }

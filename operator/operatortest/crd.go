@@ -9,9 +9,11 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -35,6 +37,36 @@ func (i *Instance) InstallCRDs(t testing.TB, definitions ...*apiextensionsv1.Cus
 	}
 }
 
+// installedCRD is a definition that was installed and served, and what of it would change if somebody changed it.
+type installedCRD struct {
+	definition *apiextensionsv1.CustomResourceDefinition
+	uid        types.UID
+	generation int64
+}
+
+// isInstalled tells whether a definition was installed before and nobody has changed it since. An update, even without a change, costs the
+// API server more than most tests.
+func (i *Instance) isInstalled(ctx context.Context, client apiextensions.Interface, definition *apiextensionsv1.CustomResourceDefinition) bool {
+	i.mu.Lock()
+	before, ok := i.installed[definition.Name]
+	i.mu.Unlock()
+	if !ok || !equality.Semantic.DeepEqual(before.definition, definition) {
+		return false
+	}
+	now, err := client.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{})
+	return err == nil && now.UID == before.uid && now.Generation == before.generation && now.DeletionTimestamp == nil
+}
+
+// noteInstalled remembers a definition that is served.
+func (i *Instance) noteInstalled(definition, served *apiextensionsv1.CustomResourceDefinition) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.installed == nil {
+		i.installed = map[string]installedCRD{}
+	}
+	i.installed[definition.Name] = installedCRD{definition: definition, uid: served.UID, generation: served.Generation}
+}
+
 func (i *Instance) installCRD(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition) error {
 	config := i.RESTConfig()
 	httpClient, err := rest.HTTPClientFor(config)
@@ -50,18 +82,24 @@ func (i *Instance) installCRD(ctx context.Context, definition *apiextensionsv1.C
 	if err != nil {
 		return err
 	}
+	if i.isInstalled(ctx, client, definition) {
+		return nil
+	}
+	wanted := definition.DeepCopy()
 	if err := createOrUpdateCRD(ctx, client, definition); err != nil {
 		return err
 	}
 
+	var current *apiextensionsv1.CustomResourceDefinition
 	notYet := errors.New("never asked")
 	err = wait.PollUntilContextTimeout(ctx, pollPeriod, establishTimeout, true, func(ctx context.Context) (bool, error) {
-		notYet = served(ctx, client, objects, definition)
+		current, notYet = served(ctx, client, objects, definition)
 		return notYet == nil, nil
 	})
 	if err != nil {
 		return fmt.Errorf("wait until it is served: %w: %w", err, notYet)
 	}
+	i.noteInstalled(wanted, current)
 	return nil
 }
 
@@ -83,21 +121,23 @@ func createOrUpdateCRD(ctx context.Context, client apiextensions.Interface, defi
 	})
 }
 
-// served returns nil when clients can use the definition, else what is missing.
-func served(ctx context.Context, client apiextensions.Interface, objects dynamic.Interface, definition *apiextensionsv1.CustomResourceDefinition) error {
+// served returns the definition when clients can use it, else what is missing.
+func served(
+	ctx context.Context, client apiextensions.Interface, objects dynamic.Interface, definition *apiextensionsv1.CustomResourceDefinition,
+) (*apiextensionsv1.CustomResourceDefinition, error) {
 	current, err := client.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	established := false
 	for _, condition := range current.Status.Conditions {
 		if condition.Type == apiextensionsv1.NamesAccepted && condition.Status == apiextensionsv1.ConditionFalse {
-			return fmt.Errorf("names not accepted: %s", condition.Message)
+			return nil, fmt.Errorf("names not accepted: %s", condition.Message)
 		}
 		established = established || condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue
 	}
 	if !established {
-		return errors.New("not established yet")
+		return nil, errors.New("not established yet")
 	}
 	for _, version := range definition.Spec.Versions {
 		if !version.Served {
@@ -105,13 +145,13 @@ func served(ctx context.Context, client apiextensions.Interface, objects dynamic
 		}
 		resource := schema.GroupVersionResource{Group: definition.Spec.Group, Version: version.Name, Resource: definition.Spec.Names.Plural}
 		if _, err := objects.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
-			return fmt.Errorf("list %s: %w", resource, err)
+			return nil, fmt.Errorf("list %s: %w", resource, err)
 		}
 		if err := discovered(client, resource); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return current, nil
 }
 
 func discovered(client apiextensions.Interface, resource schema.GroupVersionResource) error {

@@ -23,6 +23,8 @@ type Instance struct {
 	// transports are those of RESTConfig and of each User. client-go gives clients with the same certificates the
 	// same transport, but only for as long as somebody holds it; another one could not close its connections.
 	transports []http.RoundTripper
+	// installed are the definitions that InstallCRDs has installed, by name.
+	installed map[string]installedCRD
 }
 
 var errNotOwned = errors.New("this control plane is shared with others: ask for one of your own with operatortest.Dedicated or operatortest.Run")

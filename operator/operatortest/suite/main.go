@@ -43,19 +43,22 @@ type options struct {
 func main() {
 	o := parse(os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var err error
-	switch {
-	case o.names != "":
-		err = compareNames(ctx, os.Stdout, o.names)
-	case o.flaky > 0:
-		err = findFlaky(ctx, os.Stdout, o)
-	default:
-		err = runOnce(ctx, os.Stdout, o)
-	}
+	err := run(ctx, o)
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "suite:", err)
 		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options) error {
+	switch {
+	case o.names != "":
+		return compareNames(ctx, os.Stdout, o.names)
+	case o.flaky > 0:
+		return findFlaky(ctx, os.Stdout, o)
+	default:
+		return runOnce(ctx, os.Stdout, o)
 	}
 }
 

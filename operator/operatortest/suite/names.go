@@ -72,10 +72,10 @@ func git(ctx context.Context, args ...string) (string, error) {
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	var exit *exec.ExitError
-	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) { // grep found nothing
-		return "", fmt.Errorf("git %s: %w", args[0], err)
+	if err == nil || errors.As(err, &exit) && exit.ExitCode() == 1 { // grep found nothing
+		return string(out), nil
 	}
-	return string(out), nil
+	return "", fmt.Errorf("git %s: %w", args[0], err)
 }
 
 // missing lists what has fewer tests of a name than there were.

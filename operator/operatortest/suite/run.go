@@ -136,9 +136,11 @@ func execute(ctx context.Context, out, events io.Writer, commands [][]string) (*
 			cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 			cmd.WaitDelay = time.Minute
 			cmd.Stdout, cmd.Stderr = writer, os.Stderr
-			var exit *exec.ExitError
-			// A test that fails is in the report; anything else is an error of its own.
-			if err := cmd.Run(); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1 && ctx.Err() == nil) {
+			err := cmd.Run()
+			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 && ctx.Err() == nil {
+				continue // a test has failed, which is in the report
+			}
+			if err != nil {
 				failed = errors.Join(failed, fmt.Errorf("run the tests: %w", err))
 			}
 		}

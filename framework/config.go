@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/operatorkit/operatorkit/framework/graph"
+	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -32,6 +33,20 @@ const (
 	DefaultShadowTimeout   = 30 * time.Second
 	DefaultShadowQueue     = 100_000
 )
+
+// DefaultBackOffFactory returns the factory that is used when none is configured: pauses from 500 ms on, doubling up to
+// five minutes, each 50 % more or less by chance, without an end.
+func DefaultBackOffFactory() func() backoff.BackOff {
+	return func() backoff.BackOff {
+		return backoff.NewExponentialBackOff(
+			backoff.WithInitialInterval(500*time.Millisecond),
+			backoff.WithMultiplier(2),
+			backoff.WithRandomizationFactor(0.5),
+			backoff.WithMaxInterval(queue.MaxRetryInterval),
+			backoff.WithMaxElapsedTime(0),
+		)
+	}
+}
 
 // finalizerPrefix is the domain of the default finalizer.
 const finalizerPrefix = "operatorkit.io/"

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -144,5 +146,20 @@ func TestDefaultResourceSetResourceFuncGivesTheSameResources(t *testing.T) {
 			t.Fatalf("got %v and %v", got, err)
 		}
 		got[0] = nil
+	}
+}
+
+func TestDefaultBackOffGrowsToItsCapAndNeverStops(t *testing.T) {
+	const maxRetryInterval = 5 * time.Minute
+	b := framework.DefaultBackOffFactory()()
+	var last time.Duration
+	for range 200 {
+		last = b.NextBackOff()
+		if last == backoff.Stop {
+			t.Fatal("the default backoff stops")
+		}
+	}
+	if last < maxRetryInterval/2 || last > maxRetryInterval*3/2 {
+		t.Errorf("after 200 failures the pause is %v, want about %v", last, maxRetryInterval)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
+	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -68,7 +69,7 @@ func (f *Framework) removeFinalizer(ctx context.Context, obj any) error {
 
 // reconcileGone processes the deletions of objects that are not in the source any more, beginning at start, and returns
 // the result of the last one and when it ended. why is why the key was looked at.
-func (f *Framework) reconcileGone(ctx context.Context, key informer.Key, why *waited, start time.Duration) (res result, end time.Duration) {
+func (f *Framework) reconcileGone(ctx context.Context, key informer.Key, why *queue.Waiting, start time.Duration) (res result, end time.Duration) {
 	for {
 		last, ok := f.tombstones.first(key)
 		if !ok {

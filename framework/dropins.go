@@ -3,9 +3,12 @@ package framework
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -79,5 +82,18 @@ func (f *Framework) watchInformer(ctx context.Context) {
 		deleteChan, updateChan, errChan := f.config.Informer.Watch(ctx)
 		f.ProcessEvents(ctx, deleteChan, updateChan, errChan)
 		wait(ctx, b.NextBackOff())
+	}
+}
+
+// wait waits for a pause of a BackOff, or for the end of ctx.
+func wait(ctx context.Context, pause time.Duration) {
+	if pause == backoff.Stop {
+		pause = queue.MaxRetryInterval
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -24,8 +25,8 @@ type Framework struct {
 	remover    informer.Remover
 	live       informer.LiveReader
 
-	queue      *queue
-	retries    *retries
+	queue      *queue.Queue
+	retries    *queue.Retries
 	tombstones *tombstones
 	metrics    *metrics
 	reporter   *reporter
@@ -56,9 +57,9 @@ func New(config Config) (*Framework, error) {
 		f.remover, _ = f.source.(informer.Remover)
 	}
 	f.live, _ = f.source.(informer.LiveReader)
-	f.queue = newQueue()
-	f.queue.tells = config.Observer != nil
-	f.retries = newRetries(f.queue, config.BackOffFactory)
+	f.queue = queue.New()
+	f.queue.KeepTriggers = config.Observer != nil
+	f.retries = queue.NewRetries(f.queue, config.BackOffFactory)
 	f.reporter = newReporter(config.Recorder)
 	f.planned = newPlanned()
 	f.shadows = newShadows(config)
@@ -90,13 +91,13 @@ func (f *Framework) Enqueue(key informer.Key) {
 	if f.config.Driven {
 		return
 	}
-	f.queue.add(key, freshLane, trigger{cause: CauseEnqueue})
+	f.queue.Add(key, queue.Fresh, queue.Trigger{Cause: queue.CauseEnqueue})
 }
 
 // EnqueueAfter reconciles an object after d at the latest, unless it is reconciled successfully before.
 func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) {
 	if !f.config.Driven {
-		f.retries.within(key, d)
+		f.retries.Within(key, d)
 	}
 }
 
@@ -116,8 +117,8 @@ func (f *Framework) Run(ctx context.Context) error {
 	if f.begun.Swap(true) {
 		return fmt.Errorf("run framework %q: %w: it has been run before; make a new one", f.Name(), ErrExecutionFailed)
 	}
-	defer f.retries.stop()
-	defer f.queue.shutDown()
+	defer f.retries.Stop()
+	defer f.queue.ShutDown()
 	if f.config.CRD != nil && !f.config.PlanOnly {
 		err := f.config.CRDClient.EnsureCreated(ctx, f.config.CRD, backoff.WithContext(f.config.BackOffFactory(), ctx))
 		if err != nil && ctx.Err() != nil {
@@ -216,7 +217,8 @@ func (f *Framework) handlePrimary(e informer.Event) {
 	if e.Type == informer.Deleted && !f.tombstones.bury(e.Key, e.Object) {
 		return
 	}
-	f.queue.add(e.Key, laneOf(e), triggerOf(f.source.Name(), e, informer.Key{}))
+	lane, why := queue.ByEvent(f.source.Name(), e, informer.Key{})
+	f.queue.Add(e.Key, lane, why)
 }
 
 // handleWatched adds the primaries of a watched object, each once: those it has now and those it had before.
@@ -229,8 +231,9 @@ func (f *Framework) handleWatched(ctx context.Context, w Watch, e informer.Event
 			}
 		}
 	}
+	lane, why := queue.ByEvent(w.Source.Name(), e, e.Key)
 	for _, key := range keys {
-		f.queue.add(key, laneOf(e), triggerOf(w.Source.Name(), e, e.Key))
+		f.queue.Add(key, lane, why)
 	}
 }
 
@@ -247,13 +250,6 @@ func (f *Framework) mapped(ctx context.Context, w Watch, e informer.Event, obj a
 	return keys
 }
 
-func laneOf(e informer.Event) lane {
-	if e.Backlog {
-		return backlogLane
-	}
-	return freshLane
-}
-
 // work runs the workers, and feeds them, until ctx has ended and the last reconciliation has. The sources are synced.
 func (f *Framework) work(ctx context.Context) {
 	workCtx, cancelWork := context.WithCancel(context.WithoutCancel(ctx))
@@ -267,7 +263,7 @@ func (f *Framework) work(ctx context.Context) {
 		defer unsubscribe()
 	}
 	<-ctx.Done()
-	f.queue.shutDown()
+	f.queue.ShutDown()
 	stopShadows()
 	timeout := max(f.config.ShutdownTimeout, 0)
 	if errors.Is(context.Cause(ctx), ErrStopNow) {
@@ -288,14 +284,14 @@ func (f *Framework) worker(ctx, workCtx context.Context, workers *sync.WaitGroup
 		}
 	}()
 	for {
-		next, why, ok := f.queue.get()
+		next, why, ok := f.queue.Get()
 		if !ok {
 			complete = true
 			return
 		}
 		if ctx.Err() != nil {
 			// The queue is about to be shut down.
-			f.queue.done(next)
+			f.queue.Done(next)
 			continue
 		}
 		f.reconcileEntry(workCtx, next, why)

@@ -53,12 +53,12 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	waiting := s.framework.queue.stats()
-	gauge(s.depth, float64(waiting.fresh), "fresh")
-	gauge(s.depth, float64(waiting.backlog), "backlog")
-	gauge(s.age, waiting.age.Seconds())
-	gauge(s.retrying, float64(s.framework.retries.count.Load()))
-	gauge(s.active, float64(waiting.working))
+	waiting := s.framework.queue.Stats()
+	gauge(s.depth, float64(waiting.Fresh), "fresh")
+	gauge(s.depth, float64(waiting.Backlog), "backlog")
+	gauge(s.age, waiting.Age.Seconds())
+	gauge(s.retrying, float64(s.framework.retries.Len()))
+	gauge(s.active, float64(waiting.Working))
 	m := s.framework.metrics
 	gauge(s.lastRun, m.unix(&m.lastRun))
 	gauge(s.lastGood, m.unix(&m.lastGood))

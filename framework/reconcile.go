@@ -10,6 +10,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
+	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -25,16 +26,16 @@ type result struct {
 }
 
 // reconcileEntry brings one object up to date and decides when to look at it again.
-func (f *Framework) reconcileEntry(ctx context.Context, e *entry, why *waited) {
-	defer f.queue.done(e)
-	res := f.reconcile(ctx, e.key, why)
-	next := f.finish(ctx, e.key, res)
-	f.follow(e.key, res)
-	f.observe(e.key, res, why, next)
+func (f *Framework) reconcileEntry(ctx context.Context, e *queue.Entry, why *queue.Waiting) {
+	defer f.queue.Done(e)
+	res := f.reconcile(ctx, e.Key, why)
+	next := f.finish(ctx, e.Key, res)
+	f.follow(e.Key, res)
+	f.observe(e.Key, res, why, next)
 }
 
 // reconcile brings one object up to date. A panic of code that is not ours, wherever it is called, is an error.
-func (f *Framework) reconcile(ctx context.Context, key informer.Key, why *waited) (res result) {
+func (f *Framework) reconcile(ctx context.Context, key informer.Key, why *queue.Waiting) (res result) {
 	defer func() {
 		if v := recover(); v != nil {
 			res = result{outcome: Failed, err: fmt.Errorf("reconcile %s: %w", keyString(key), newPanicError(v))}
@@ -62,15 +63,15 @@ func (f *Framework) finish(ctx context.Context, key informer.Key, res result) (n
 		next = f.fail(key, res)
 		if res.again > 0 && (next == 0 || res.again < next) {
 			next = res.again
-			f.retries.within(key, next)
+			f.retries.Within(key, next)
 		}
 	case res.outcome == Waiting && res.again == 0:
-		next = f.retries.retry(key)
+		next = f.retries.Retry(key)
 	case res.again > 0:
 		next = res.again
-		f.retries.after(key, next)
+		f.retries.After(key, next)
 	default:
-		f.retries.forget(key)
+		f.retries.Forget(key)
 	}
 	if res.err == nil {
 		f.reporter.recovered(key)
@@ -82,7 +83,7 @@ func (f *Framework) finish(ctx context.Context, key informer.Key, res result) (n
 func (f *Framework) fail(key informer.Key, res result) (next time.Duration) {
 	if apierrors.IsConflict(res.err) {
 		f.metrics.conflicts.Inc()
-		return f.retries.retry(key)
+		return f.retries.Retry(key)
 	}
 	fields := []any{"error", res.err.Error()}
 	if res.reconciliation != nil {
@@ -100,11 +101,11 @@ func (f *Framework) fail(key informer.Key, res result) (next time.Duration) {
 		fields = append(fields, "stack", stack)
 	}
 	if IsPermanent(res.err) {
-		f.retries.forget(key)
+		f.retries.Forget(key)
 		fields = append(fields, "retry", "at the next change")
 	} else {
 		f.metrics.retries.Inc()
-		next = f.retries.retry(key)
+		next = f.retries.Retry(key)
 		fields = append(fields, "retry", next.Round(time.Millisecond).String())
 	}
 	f.log("error", "reconciliation failed", fields...)

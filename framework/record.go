@@ -3,6 +3,7 @@ package framework
 import (
 	"time"
 
+	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -134,17 +135,17 @@ type Cause string
 // The causes.
 const (
 	// CauseChange is an object that changed: the primary, or one that is watched.
-	CauseChange Cause = "change"
+	CauseChange = Cause(queue.CauseChange)
 	// CauseBacklog is an object that was there when the framework started.
-	CauseBacklog Cause = "backlog"
+	CauseBacklog = Cause(queue.CauseBacklog)
 	// CauseResync is an object that is looked at from time to time although it did not change.
-	CauseResync Cause = "resync"
+	CauseResync = Cause(queue.CauseResync)
 	// CauseRetry is an earlier reconciliation that failed, or a deletion that waits.
-	CauseRetry Cause = "retry"
+	CauseRetry = Cause(queue.CauseRetry)
 	// CauseRequeue is a resource, or a caller of EnqueueAfter, that asked for another look.
-	CauseRequeue Cause = "requeue"
+	CauseRequeue = Cause(queue.CauseRequeue)
 	// CauseEnqueue is a call of Enqueue.
-	CauseEnqueue Cause = "enqueue"
+	CauseEnqueue = Cause(queue.CauseEnqueue)
 )
 
 // Trigger is why an object was looked at.

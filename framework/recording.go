@@ -10,6 +10,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/context/updatenecessarycontext"
+	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -170,7 +171,7 @@ func recordSkipped(s *scope, why string) {
 
 // observe hands the record of a reconciliation that has ended to the observer. next is after which time the object is
 // looked at again; 0 is never.
-func (f *Framework) observe(key informer.Key, res result, why *waited, next time.Duration) {
+func (f *Framework) observe(key informer.Key, res result, why *queue.Waiting, next time.Duration) {
 	if f.config.Observer == nil {
 		return
 	}
@@ -183,8 +184,26 @@ func (f *Framework) observe(key informer.Key, res result, why *waited, next time
 	if next > 0 {
 		record.NextTry = time.Now().Add(next)
 	}
-	why.describe(record, f.queue.epoch)
+	if why != nil {
+		record.Queued, record.TriggerCount, record.Triggers = f.queue.Since(why), why.Count, triggersOf(why)
+	}
 	f.config.Observer.Observe(record)
+}
+
+func triggersOf(w *queue.Waiting) []Trigger {
+	triggers := append(make([]Trigger, 0, 1+len(w.More)), triggerOf(w.First))
+	for _, t := range w.More {
+		triggers = append(triggers, triggerOf(t))
+	}
+	return triggers
+}
+
+func triggerOf(t queue.Trigger) Trigger {
+	trigger := Trigger{Cause: Cause(t.Cause), Source: t.Source, Namespace: t.Key.Namespace, Name: t.Key.Name}
+	if t.Event != 0 {
+		trigger.Event = t.Event.String()
+	}
+	return trigger
 }
 
 // recordOf returns what was recorded. Where there was no object to reconcile, that is next to nothing.

@@ -49,7 +49,7 @@ func (f *Framework) shadowWorker(ctx context.Context, workers *sync.WaitGroup) {
 			return
 		case due > 0:
 			wait(ctx, due)
-		case f.queue.untilIdle():
+		case f.queue.UntilIdle():
 			if work := f.shadows.next(); work != nil {
 				f.compareEntry(ctx, work)
 			}

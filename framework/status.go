@@ -21,10 +21,10 @@ type Status struct {
 
 // Status tells what there is to do. It may be called at any time, and is cheap.
 func (f *Framework) Status() Status {
-	waiting := f.queue.stats()
+	waiting := f.queue.Stats()
 	return Status{
-		Fresh: waiting.fresh, Backlog: waiting.backlog, OldestWait: waiting.age, Active: waiting.working,
-		Retrying: int(f.retries.count.Load()),
+		Fresh: waiting.Fresh, Backlog: waiting.Backlog, OldestWait: waiting.Age, Active: waiting.Working,
+		Retrying: f.retries.Len(),
 	}
 }
 

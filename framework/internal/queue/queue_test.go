@@ -1,4 +1,4 @@
-package framework
+package queue
 
 import (
 	"testing"
@@ -17,37 +17,37 @@ func key(name string) informer.Key { return informer.Key{Name: name} }
 func constant() backoff.BackOff { return backoff.NewConstantBackOff(time.Minute) }
 
 // take takes n keys and is done with each at once.
-func take(t *testing.T, q *queue, n int) (names []string) {
+func take(t *testing.T, q *Queue, n int) (names []string) {
 	t.Helper()
 	for range n {
 		if depth(q) == 0 {
 			t.Fatalf("queue is empty after %v", names)
 		}
-		e, _, ok := q.get()
+		e, _, ok := q.Get()
 		if !ok {
 			t.Fatal("queue was shut down")
 		}
-		q.done(e)
-		names = append(names, e.key.Name)
+		q.Done(e)
+		names = append(names, e.Key.Name)
 	}
 	return names
 }
 
 // depth is how many keys wait.
-func depth(q *queue) int {
-	s := q.stats()
-	return s.fresh + s.backlog
+func depth(q *Queue) int {
+	s := q.Stats()
+	return s.Fresh + s.Backlog
 }
 
 func TestR12FreshKeysGoBeforeTheBacklog(t *testing.T) {
-	q := newQueue()
-	defer q.shutDown()
+	q := New()
+	defer q.ShutDown()
 	for _, name := range []string{"b1", "b2", "b3"} {
-		q.add(key(name), backlogLane, trigger{})
+		q.Add(key(name), Backlog, Trigger{})
 	}
-	q.add(key("f1"), freshLane, trigger{})
-	q.add(key("b2"), freshLane, trigger{})   // moves up
-	q.add(key("f1"), backlogLane, trigger{}) // stays
+	q.Add(key("f1"), Fresh, Trigger{})
+	q.Add(key("b2"), Fresh, Trigger{})   // moves up
+	q.Add(key("f1"), Backlog, Trigger{}) // stays
 
 	if diff := cmp.Diff([]string{"f1", "b2", "b1", "b3"}, take(t, q, 4)); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
@@ -58,11 +58,11 @@ func TestR12FreshKeysGoBeforeTheBacklog(t *testing.T) {
 }
 
 func TestBacklogIsNotStarvedByFreshKeys(t *testing.T) {
-	q := newQueue()
-	defer q.shutDown()
-	q.add(key("old"), backlogLane, trigger{})
+	q := New()
+	defer q.ShutDown()
+	q.Add(key("old"), Backlog, Trigger{})
 	for i := range 3 * freshInARow {
-		q.add(key(string(rune('A'+i))), freshLane, trigger{})
+		q.Add(key(string(rune('A'+i))), Fresh, Trigger{})
 	}
 
 	names := take(t, q, freshInARow+1)
@@ -73,34 +73,34 @@ func TestBacklogIsNotStarvedByFreshKeys(t *testing.T) {
 }
 
 func TestR1KeysAddedWhileTheyAreWorkedOnWaitOnce(t *testing.T) {
-	q := newQueue()
-	defer q.shutDown()
-	q.add(key("a"), freshLane, trigger{})
-	e, _, _ := q.get()
+	q := New()
+	defer q.ShutDown()
+	q.Add(key("a"), Fresh, Trigger{})
+	e, _, _ := q.Get()
 	for range 100 {
-		q.add(key("a"), freshLane, trigger{})
+		q.Add(key("a"), Fresh, Trigger{})
 	}
 	if got := depth(q); got != 0 {
 		t.Errorf("%d keys wait although their only key is being worked on", got)
 	}
-	q.done(e)
+	q.Done(e)
 	if got := depth(q); got != 1 {
 		t.Errorf("%d keys wait, want 1", got)
 	}
 }
 
 func TestR12KeyAddedAgainWhileItIsWorkedOnKeepsItsPriority(t *testing.T) {
-	q := newQueue()
-	defer q.shutDown()
-	q.add(key("stale"), backlogLane, trigger{})
-	q.add(key("changed"), backlogLane, trigger{})
-	stale, _, _ := q.get()
-	changed, _, _ := q.get()
-	q.add(stale.key, backlogLane, trigger{})
-	q.add(changed.key, backlogLane, trigger{})
-	q.add(changed.key, freshLane, trigger{})
-	q.done(stale)
-	q.done(changed)
+	q := New()
+	defer q.ShutDown()
+	q.Add(key("stale"), Backlog, Trigger{})
+	q.Add(key("changed"), Backlog, Trigger{})
+	stale, _, _ := q.Get()
+	changed, _, _ := q.Get()
+	q.Add(stale.Key, Backlog, Trigger{})
+	q.Add(changed.Key, Backlog, Trigger{})
+	q.Add(changed.Key, Fresh, Trigger{})
+	q.Done(stale)
+	q.Done(changed)
 
 	if diff := cmp.Diff([]string{"changed", "stale"}, take(t, q, 2)); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
@@ -109,19 +109,19 @@ func TestR12KeyAddedAgainWhileItIsWorkedOnKeepsItsPriority(t *testing.T) {
 
 func TestShutDownEndsGetAndAdding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
+		q := New()
 		ended := make(chan bool)
 		go func() {
-			_, _, ok := q.get()
+			_, _, ok := q.Get()
 			ended <- ok
 		}()
 		synctest.Wait()
-		q.shutDown()
+		q.ShutDown()
 		if <-ended {
 			t.Error("get returned a key of an empty queue")
 		}
-		q.add(key("late"), freshLane, trigger{})
-		if _, _, ok := q.get(); ok || depth(q) != 0 {
+		q.Add(key("late"), Fresh, Trigger{})
+		if _, _, ok := q.Get(); ok || depth(q) != 0 {
 			t.Error("a key was added after the end")
 		}
 	})
@@ -129,15 +129,15 @@ func TestShutDownEndsGetAndAdding(t *testing.T) {
 
 func TestAgeIsThatOfTheKeyThatWaitsLongest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		defer q.shutDown()
-		q.add(key("moves"), backlogLane, trigger{})
+		q := New()
+		defer q.ShutDown()
+		q.Add(key("moves"), Backlog, Trigger{})
 		time.Sleep(time.Minute)
-		q.add(key("stays"), backlogLane, trigger{})
+		q.Add(key("stays"), Backlog, Trigger{})
 		time.Sleep(time.Minute)
-		q.add(key("moves"), freshLane, trigger{})
+		q.Add(key("moves"), Fresh, Trigger{})
 		time.Sleep(time.Minute)
-		if got := q.stats().age; got != 2*time.Minute {
+		if got := q.Stats().Age; got != 2*time.Minute {
 			t.Errorf("got %v, want the 2m that the other key has been waiting", got)
 		}
 	})
@@ -145,14 +145,14 @@ func TestAgeIsThatOfTheKeyThatWaitsLongest(t *testing.T) {
 
 func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		q := newQueue()
-		defer q.shutDown()
+		q := New()
+		defer q.ShutDown()
 		waits, again := map[string]bool{}, map[string]bool{}
-		worked := map[string]*entry{}
+		worked := map[string]*Entry{}
 		rt.Repeat(map[string]func(*rapid.T){
 			"add": func(rt *rapid.T) {
 				name := rapid.StringMatching("[a-f]").Draw(rt, "name")
-				q.add(key(name), rapid.SampledFrom([]lane{freshLane, backlogLane}).Draw(rt, "lane"), trigger{})
+				q.Add(key(name), rapid.SampledFrom([]Lane{Fresh, Backlog}).Draw(rt, "lane"), Trigger{})
 				if worked[name] != nil {
 					again[name] = true
 				} else {
@@ -163,16 +163,16 @@ func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 				if len(waits) == 0 {
 					rt.Skip("nothing waits")
 				}
-				e, _, ok := q.get()
-				if !ok || !waits[e.key.Name] {
+				e, _, ok := q.Get()
+				if !ok || !waits[e.Key.Name] {
 					rt.Fatalf("got %v, which does not wait", e)
 				}
-				delete(waits, e.key.Name)
-				worked[e.key.Name] = e
+				delete(waits, e.Key.Name)
+				worked[e.Key.Name] = e
 			},
 			"done": func(rt *rapid.T) {
 				for name, e := range worked {
-					q.done(e)
+					q.Done(e)
 					delete(worked, name)
 					if again[name] {
 						waits[name] = true
@@ -182,8 +182,8 @@ func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 				}
 			},
 			"": func(rt *rapid.T) {
-				s := q.stats()
-				if s.fresh+s.backlog != len(waits) || s.working != len(worked) {
+				s := q.Stats()
+				if s.Fresh+s.Backlog != len(waits) || s.Working != len(worked) {
 					rt.Fatalf("the queue says %+v, want %v to wait and %v to be worked on", s, waits, worked)
 				}
 			},
@@ -193,27 +193,27 @@ func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 
 func TestR3RetriesFollowTheBackOffOfTheirKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		r := newRetries(q, func() backoff.BackOff {
+		q := New()
+		r := NewRetries(q, func() backoff.BackOff {
 			return backoff.NewExponentialBackOff(backoff.WithInitialInterval(time.Second), backoff.WithMultiplier(2),
 				backoff.WithRandomizationFactor(0), backoff.WithMaxInterval(4*time.Second), backoff.WithMaxElapsedTime(0))
 		})
-		defer r.stop()
-		defer q.shutDown()
+		defer r.Stop()
+		defer q.ShutDown()
 		var got []time.Duration
 		for range 4 {
-			got = append(got, r.retry(key("a")))
+			got = append(got, r.Retry(key("a")))
 		}
-		got = append(got, r.retry(key("b")))
-		r.forget(key("a"))
-		got = append(got, r.retry(key("a")))
+		got = append(got, r.Retry(key("b")))
+		r.Forget(key("a"))
+		got = append(got, r.Retry(key("a")))
 
 		want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second, time.Second, time.Second}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("pauses (-want +got):\n%s", diff)
 		}
 		start := time.Now()
-		if e, _, ok := q.get(); !ok || time.Since(start) != time.Second {
+		if e, _, ok := q.Get(); !ok || time.Since(start) != time.Second {
 			t.Errorf("got %v after %v, want the first key after its pause of 1s", e, time.Since(start))
 		}
 	})
@@ -221,41 +221,41 @@ func TestR3RetriesFollowTheBackOffOfTheirKey(t *testing.T) {
 
 func TestForgettingStopsTheRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		r := newRetries(q, constant)
-		defer r.stop()
-		defer q.shutDown()
-		r.retry(key("a"))
-		r.forget(key("a"))
-		r.after(key("b"), time.Hour)
-		r.after(key("b"), 2*time.Hour)
+		q := New()
+		r := NewRetries(q, constant)
+		defer r.Stop()
+		defer q.ShutDown()
+		r.Retry(key("a"))
+		r.Forget(key("a"))
+		r.After(key("b"), time.Hour)
+		r.After(key("b"), 2*time.Hour)
 
 		start := time.Now()
-		e, _, _ := q.get()
-		if e.key != key("b") || time.Since(start) != 2*time.Hour {
-			t.Errorf("got %v after %v, want only b, at its latest time", e.key, time.Since(start))
+		e, _, _ := q.Get()
+		if e.Key != key("b") || time.Since(start) != 2*time.Hour {
+			t.Errorf("got %v after %v, want only b, at its latest time", e.Key, time.Since(start))
 		}
-		q.done(e)
+		q.Done(e)
 	})
 }
 
 func TestEnqueueingLaterDoesNotDelayWhatIsDueEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		r := newRetries(q, constant)
-		defer r.stop()
-		defer q.shutDown()
+		q := New()
+		r := NewRetries(q, constant)
+		defer r.Stop()
+		defer q.ShutDown()
 		start := time.Now()
 		for _, d := range []time.Duration{time.Hour, time.Minute, 2 * time.Hour} {
-			r.within(key("a"), d)
+			r.Within(key("a"), d)
 		}
-		e, _, _ := q.get()
+		e, _, _ := q.Get()
 		if got := time.Since(start); got != time.Minute {
 			t.Errorf("the key came after %v, want the earliest time, 1m", got)
 		}
-		r.within(e.key, time.Hour)
-		q.done(e)
-		if _, _, ok := q.get(); !ok || time.Since(start) != time.Hour+time.Minute {
+		r.Within(e.Key, time.Hour)
+		q.Done(e)
+		if _, _, ok := q.Get(); !ok || time.Since(start) != time.Hour+time.Minute {
 			t.Errorf("the key came again after %v, want 1h1m", time.Since(start))
 		}
 	})
@@ -263,26 +263,12 @@ func TestEnqueueingLaterDoesNotDelayWhatIsDueEarlier(t *testing.T) {
 
 func TestR3ABackOffThatStopsIsContinued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
-		r := newRetries(q, func() backoff.BackOff { return &backoff.StopBackOff{} })
-		defer r.stop()
-		defer q.shutDown()
-		if got := r.retry(key("a")); got != maxRetryInterval {
-			t.Errorf("got a pause of %v, want %v", got, maxRetryInterval)
+		q := New()
+		r := NewRetries(q, func() backoff.BackOff { return &backoff.StopBackOff{} })
+		defer r.Stop()
+		defer q.ShutDown()
+		if got := r.Retry(key("a")); got != MaxRetryInterval {
+			t.Errorf("got a pause of %v, want %v", got, MaxRetryInterval)
 		}
 	})
-}
-
-func TestDefaultBackOffGrowsToItsCapAndNeverStops(t *testing.T) {
-	b := DefaultBackOffFactory()()
-	var last time.Duration
-	for range 200 {
-		last = b.NextBackOff()
-		if last == backoff.Stop {
-			t.Fatal("the default backoff stops")
-		}
-	}
-	if last < maxRetryInterval/2 || last > maxRetryInterval*3/2 {
-		t.Errorf("after 200 failures the pause is %v, want about %v", last, maxRetryInterval)
-	}
 }

@@ -1,14 +1,16 @@
-package framework
+package queue
 
 import "time"
 
-// lane is where a key waits. Fresh keys go before the backlog.
-type lane uint8
+// Lane is where a key waits. Fresh keys go before the backlog.
+type Lane uint8
 
 const (
-	noLane lane = iota
-	backlogLane
-	freshLane
+	noLane Lane = iota
+	// Backlog is for what is looked at again, or was there already.
+	Backlog
+	// Fresh is for what has just changed.
+	Fresh
 )
 
 // freshInARow is how many fresh keys are taken before one of the backlog gets its turn, so that a constant stream of
@@ -18,19 +20,19 @@ const freshInARow = 16
 // place is an entry's place in a lane, and since when it has been there. An entry that has moved to another lane leaves
 // its old place behind, which is skipped when its turn comes.
 type place struct {
-	entry *entry
+	entry *Entry
 	since time.Duration
 }
 
 // lanes are two first-in-first-out queues. They are not safe for concurrent use.
 type lanes struct {
-	lane   [freshLane + 1]fifo
-	length [freshLane + 1]int
+	lane   [Fresh + 1]fifo
+	length [Fresh + 1]int
 	row    int
 }
 
 // push puts an entry into a lane, also when it waits in another one.
-func (l *lanes) push(e *entry, to lane, now time.Duration) {
+func (l *lanes) push(e *Entry, to Lane, now time.Duration) {
 	if e.lane != noLane {
 		l.length[e.lane]--
 	}
@@ -40,16 +42,16 @@ func (l *lanes) push(e *entry, to lane, now time.Duration) {
 }
 
 // pop takes the next entry, or nil.
-func (l *lanes) pop() *entry {
-	from := freshLane
-	if l.length[freshLane] == 0 || l.length[backlogLane] > 0 && l.row >= freshInARow {
-		from = backlogLane
+func (l *lanes) pop() *Entry {
+	from := Fresh
+	if l.length[Fresh] == 0 || l.length[Backlog] > 0 && l.row >= freshInARow {
+		from = Backlog
 	}
 	if l.length[from] == 0 {
 		return nil
 	}
 	l.row++
-	if from == backlogLane {
+	if from == Backlog {
 		l.row = 0
 	}
 	l.skipMoved(from)
@@ -60,10 +62,10 @@ func (l *lanes) pop() *entry {
 }
 
 // empty tells whether no entry waits.
-func (l *lanes) empty() bool { return l.length[freshLane]+l.length[backlogLane] == 0 }
+func (l *lanes) empty() bool { return l.length[Fresh]+l.length[Backlog] == 0 }
 
 // skipMoved drops the places at the front of a lane whose entries have moved to another one or were taken already.
-func (l *lanes) skipMoved(from lane) {
+func (l *lanes) skipMoved(from Lane) {
 	for !l.lane[from].empty() && l.lane[from].front().entry.lane != from {
 		l.lane[from].pop()
 	}
@@ -71,7 +73,7 @@ func (l *lanes) skipMoved(from lane) {
 
 // oldest returns since when the entry that has waited longest is waiting.
 func (l *lanes) oldest() (since time.Duration, ok bool) {
-	for _, from := range []lane{backlogLane, freshLane} {
+	for _, from := range []Lane{Backlog, Fresh} {
 		l.skipMoved(from)
 		if l.lane[from].empty() {
 			continue

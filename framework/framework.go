@@ -12,6 +12,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/operatorkit/operatorkit/framework/internal/queue"
+	"github.com/operatorkit/operatorkit/framework/internal/shadows"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -32,7 +33,7 @@ type Framework struct {
 	reporter   *reporter
 	planned    *planned
 	// shadows is nil when there are none.
-	shadows *shadows
+	shadows *shadows.Comparisons
 
 	loops atomic.Uint64
 	begun atomic.Bool
@@ -209,7 +210,7 @@ func (f *Framework) subscribe(ctx context.Context) (unsubscribes []func()) {
 func (f *Framework) handlePrimary(e informer.Event) {
 	f.metrics.ages.track(e)
 	if e.Type == informer.Deleted && f.shadows != nil {
-		f.shadows.forget(e.Key)
+		f.shadows.Forget(e.Key)
 	}
 	if f.config.Driven {
 		return

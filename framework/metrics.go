@@ -30,6 +30,7 @@ type metrics struct {
 	conflicts prometheus.Counter
 	panics    prometheus.Counter
 	ages      *ages
+	shadows   *shadowMetrics
 
 	// epoch is what times are relative to: reading the monotonic clock alone is cheaper.
 	epoch time.Time
@@ -68,7 +69,7 @@ func newMetrics(f *Framework) (*metrics, error) {
 	m.panics = reg.counter("panics_total", "Panics that were turned into errors.").With(label)
 	reg.register(newState(f))
 	if f.shadows != nil {
-		f.shadows.metrics = newShadowMetrics(f, reg)
+		m.shadows = newShadowMetrics(f, reg)
 	}
 	if reg.err != nil {
 		return nil, reg.err

@@ -33,11 +33,9 @@ func (f *Framework) Shadows() []plan.ShadowSummary {
 	if f.shadows == nil {
 		return nil
 	}
-	var summaries []plan.ShadowSummary
-	for _, r := range f.shadows.records {
-		summary := f.shadows.summary(r)
-		summary.Framework = f.Name()
-		summaries = append(summaries, summary)
+	summaries := f.shadows.Summaries()
+	for i := range summaries {
+		summaries[i].Framework = f.Name()
 	}
 	return summaries
 }
@@ -48,7 +46,10 @@ func (f *Framework) ShadowObjects(set string) []ShadowObject {
 	if f.shadows == nil {
 		return nil
 	}
-	objects := f.shadows.objects(set)
+	var objects []ShadowObject
+	for _, o := range f.shadows.Objects(set) {
+		objects = append(objects, ShadowObject(o))
+	}
 	slices.SortFunc(objects, func(a, b ShadowObject) int {
 		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 	})
@@ -61,7 +62,7 @@ func (f *Framework) ShadowsOf(key informer.Key) []*plan.Comparison {
 	if f.shadows == nil {
 		return nil
 	}
-	return f.shadows.of(key)
+	return f.shadows.Of(key)
 }
 
 // PlanShadows compares, for an object of the source, the plan of every shadow resource set that handles it with the plan of

@@ -55,7 +55,7 @@ func (f *Framework) compareSets(ctx context.Context, s subject) ([]*plan.Compari
 		var c *plan.Comparison
 		start := time.Now()
 		c, active = f.compareSet(ctx, s, set, active)
-		f.shadows.metrics.took(set.name, time.Since(start))
+		f.metrics.shadows.took(set.name, time.Since(start))
 		comparisons = append(comparisons, c)
 	}
 	if err := ctx.Err(); err != nil {

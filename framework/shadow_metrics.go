@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/operatorkit/operatorkit/framework/internal/shadows"
 	"github.com/operatorkit/operatorkit/framework/plan"
 )
 
@@ -35,7 +36,7 @@ func (m *shadowMetrics) took(set string, d time.Duration) {
 
 // shadowState collects what is read off the shadows of a framework when its metrics are asked for.
 type shadowState struct {
-	shadows                 *shadows
+	shadows                 *shadows.Comparisons
 	objects, depth, dropped *prometheus.Desc
 }
 
@@ -61,13 +62,15 @@ func (s *shadowState) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (s *shadowState) Collect(ch chan<- prometheus.Metric) {
-	s.shadows.mu.Lock()
-	defer s.shadows.mu.Unlock()
-	for _, r := range s.shadows.records {
-		for v, n := range map[plan.Verdict]int{plan.Agrees: len(r.agreeing), plan.Differs: r.differing(), plan.NotComparable: r.failed} {
-			ch <- prometheus.MustNewConstMetric(s.objects, prometheus.GaugeValue, float64(n), r.set, string(v))
-		}
+	gauge := func(d *prometheus.Desc, value int, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
 	}
-	ch <- prometheus.MustNewConstMetric(s.depth, prometheus.GaugeValue, float64(s.shadows.queue.len()))
-	ch <- prometheus.MustNewConstMetric(s.dropped, prometheus.CounterValue, float64(s.shadows.dropped))
+	counts := s.shadows.Counts()
+	for _, c := range counts {
+		gauge(s.objects, c.Objects-c.Differing-c.Failed, c.Shadow, string(plan.Agrees))
+		gauge(s.objects, c.Differing, c.Shadow, string(plan.Differs))
+		gauge(s.objects, c.Failed, c.Shadow, string(plan.NotComparable))
+	}
+	gauge(s.depth, counts[0].Waiting)
+	ch <- prometheus.MustNewConstMetric(s.dropped, prometheus.CounterValue, float64(counts[0].Dropped))
 }

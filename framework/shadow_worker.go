@@ -4,9 +4,22 @@ import (
 	"context"
 	"sync"
 
+	"github.com/operatorkit/operatorkit/framework/internal/shadows"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 )
+
+// newShadows returns nil for a router without shadows.
+func newShadows(config Config) *shadows.Comparisons {
+	var sets []string
+	for _, set := range config.ResourceRouter.shadows {
+		sets = append(sets, set.name)
+	}
+	if len(sets) == 0 {
+		return nil
+	}
+	return shadows.New(sets, config.ShadowQueue)
+}
 
 // follow decides what a reconciliation means for the comparisons with shadows: one that brought an object up to date, or
 // planned it in plan mode, is followed by one, and an object that is not handled any more has none.
@@ -14,9 +27,9 @@ func (f *Framework) follow(key informer.Key, res result) {
 	switch r := res.reconciliation; {
 	case f.shadows == nil || r == nil || res.err != nil:
 	case r.event == updateEvent && (res.outcome == Succeeded || res.outcome == Planned):
-		f.shadows.add(key)
+		f.shadows.Add(key)
 	case r.event == deleteEvent || res.outcome == Ignored:
-		f.shadows.forget(key)
+		f.shadows.Forget(key)
 	}
 }
 
@@ -29,7 +42,7 @@ func (f *Framework) runShadows(ctx context.Context, workers *sync.WaitGroup) (st
 	for range f.config.ShadowWorkers {
 		workers.Go(func() { f.shadowWorker(ctx, workers) })
 	}
-	return f.shadows.shutDown
+	return f.shadows.ShutDown
 }
 
 // shadowWorker compares objects when none waits for a reconciliation. A resource that ends its goroutine (runtime.Goexit)
@@ -42,7 +55,7 @@ func (f *Framework) shadowWorker(ctx context.Context, workers *sync.WaitGroup) {
 		}
 	}()
 	for ctx.Err() == nil {
-		due, ok := f.shadows.wait()
+		due, ok := f.shadows.Wait()
 		switch {
 		case !ok:
 			complete = true
@@ -50,7 +63,7 @@ func (f *Framework) shadowWorker(ctx context.Context, workers *sync.WaitGroup) {
 		case due > 0:
 			wait(ctx, due)
 		case f.queue.UntilIdle():
-			if work := f.shadows.next(); work != nil {
+			if work := f.shadows.Next(); work != nil {
 				f.compareEntry(ctx, work)
 			}
 		}
@@ -59,16 +72,16 @@ func (f *Framework) shadowWorker(ctx context.Context, workers *sync.WaitGroup) {
 }
 
 // compareEntry compares one object and keeps the result.
-func (f *Framework) compareEntry(ctx context.Context, work *shadowWork) {
-	defer f.shadows.done(work)
-	comparisons := f.compareKey(ctx, work.key)
+func (f *Framework) compareEntry(ctx context.Context, work *shadows.Work) {
+	defer f.shadows.Done(work)
+	comparisons := f.compareKey(ctx, work.Key)
 	if ctx.Err() != nil {
 		return
 	}
 	for _, c := range comparisons {
-		f.shadows.metrics.compared(c.Shadow, c.Verdict())
+		f.metrics.shadows.compared(c.Shadow, c.Verdict())
 	}
-	for _, c := range f.shadows.keep(work, comparisons) {
+	for _, c := range f.shadows.Keep(work, comparisons) {
 		f.log("warning", "shadow can't be compared", "shadow", c.Shadow, "object", c.Object.String(), "error", c.Error)
 	}
 }

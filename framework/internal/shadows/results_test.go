@@ -1,4 +1,4 @@
-package framework
+package shadows
 
 import (
 	"fmt"
@@ -9,15 +9,15 @@ import (
 )
 
 func TestPlacesOfAShadowAreBoundedAndGoWithTheirObjects(t *testing.T) {
-	r := newShadowRecords("v2")
+	r := newResults("v2")
 	key := func(n int) informer.Key { return informer.Key{Name: fmt.Sprint(n)} }
-	const objects = maxShadowPlaces + 100
+	const objects = maxPlaces + 100
 	for n := range objects {
 		change := plan.Change{Action: plan.Update, Fields: []plan.FieldChange{{Path: "all", New: true}, {Path: fmt.Sprint(n), New: true}}}
 		r.keep(key(n), &plan.Comparison{Differences: []plan.Divergence{{Shadow: &change}}})
 	}
-	if got := len(r.places); got != maxShadowPlaces {
-		t.Errorf("%d places are counted, want %d", got, maxShadowPlaces)
+	if got := len(r.places); got != maxPlaces {
+		t.Errorf("%d places are counted, want %d", got, maxPlaces)
 	}
 	if got := r.places[plan.Place{Path: "all"}]; got != objects {
 		t.Errorf("a place of all %d objects is counted %d times", objects, got)

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -48,6 +49,21 @@ func gvkOf(obj any) (schema.GroupVersionKind, bool) {
 	}
 	gvk := o.GetObjectKind().GroupVersionKind()
 	return gvk, gvk.Kind != ""
+}
+
+// objectOf names an object in a plan.
+func objectOf(obj any, key informer.Key) plan.Object {
+	o := plan.Object{Kind: kindOf(obj), Namespace: key.Namespace, Name: key.Name}
+	if gvk, ok := gvkOf(obj); ok {
+		o.APIVersion = gvk.GroupVersion().String()
+	}
+	if m, ok := metaOf(obj); ok {
+		o.Namespace, o.Name, o.UID = m.GetNamespace(), m.GetName(), m.GetUID()
+	}
+	if v, ok := obj.(interface{ GetResourceVersion() string }); ok && !isNil(obj) {
+		o.Version = v.GetResourceVersion()
+	}
+	return o
 }
 
 func keyString(key informer.Key) string {

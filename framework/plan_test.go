@@ -163,7 +163,7 @@ func TestR9PlanIsWhatIsDoneThenAndDoesNothing(t *testing.T) {
 }
 
 func TestR9PlanningCodeNamesNoFunctionThatApplies(t *testing.T) {
-	for _, file := range []string{"plan.go", "planner.go", "computation.go", "shadow.go", "shadow_compare.go", "shadow_worker.go", "internal/shadows/shadows.go"} {
+	for _, file := range []string{"plan.go", "computation.go", "shadow.go", "shadow_compare.go", "internal/shadows/shadows.go"} {
 		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		if err != nil {
 			t.Fatal(err)

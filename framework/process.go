@@ -2,11 +2,18 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 
+	"github.com/giantswarm/micrologger"
+
+	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
+	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/context/signal"
+	"github.com/operatorkit/operatorkit/context/updateallowedcontext"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -94,4 +101,183 @@ func (r *reconciliation) run(ctx context.Context, place int, resource Resource, 
 
 func (r *reconciliation) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s of %s: %w", r.event, describe(r.object, r.key), fmt.Errorf(format, args...))
+}
+
+// event is what a reconciliation is about.
+type event string
+
+const (
+	updateEvent event = "update"
+	deleteEvent event = "delete"
+)
+
+// reconciliation is the context of one reconciliation: it carries its signals and what logs and metrics say about it.
+type reconciliation struct {
+	signal.Scope
+
+	event     event
+	object    any
+	key       informer.Key
+	framework string
+	loop      uint64
+	// metrics is nil outside of a Framework.
+	metrics *metrics
+	// recording is nil without an Observer.
+	recording *recording
+	// approval is nil unless a plan is being applied.
+	approval *approval
+	// held is set when the deletion was not allowed at the moment when a part of it was due.
+	held atomic.Bool
+}
+
+// init makes r a child of parent with the signals of a reconciliation, none of them set.
+func (r *reconciliation) init(parent context.Context) {
+	r.Init(parent, signal.ReconciliationCanceled, signal.FinalizersKept, signal.UpdateNecessary)
+	r.CarryRequeue()
+}
+
+// scope is the context of one resource in a reconciliation.
+type scope struct {
+	signal.Scope
+	reconciliation *reconciliation
+	resource       string
+	// place is the resource's place in the recording.
+	place int
+	// approval is set for a resource that compares what it is about to apply itself.
+	approval *approval
+}
+
+type scopeKey struct{}
+
+// Value implements context.Context.
+func (s *scope) Value(key any) any {
+	if _, ok := key.(scopeKey); ok {
+		return s
+	}
+	return s.Scope.Value(key)
+}
+
+// scopeOf returns the scope of the resource that is running, or nil outside of one.
+func scopeOf(ctx context.Context) *scope {
+	s, _ := ctx.Value(scopeKey{}).(*scope)
+	return s
+}
+
+// Logger returns logger with what the context of a resource says: framework, object, loop and resource. Outside of a
+// resource it returns logger as it is.
+func Logger(ctx context.Context, logger micrologger.Logger) micrologger.Logger {
+	s := scopeOf(ctx)
+	if s == nil {
+		return logger
+	}
+	return logger.With(append(s.reconciliation.logFields(), "resource", s.resource)...)
+}
+
+func (r *reconciliation) logFields() []any {
+	fields := []any{"event", string(r.event), "object", describe(r.object, r.key)}
+	if r.framework != "" {
+		fields = append(fields, "framework", r.framework, "loop", r.loop)
+	}
+	return fields
+}
+
+// logApplied logs that a part of a patch was applied. It never logs the part itself: that may be a Secret.
+func logApplied(ctx context.Context, logger micrologger.Logger, info StepInfo) {
+	fields := []any{"level", "debug", "message", "applied", "resource", info.Resource, "step", string(info.Step)}
+	if s := scopeOf(ctx); s != nil {
+		fields = append(fields, s.reconciliation.logFields()...)
+	}
+	logger.LogCtx(ctx, fields...)
+}
+
+// proceed tells whether the resource may do its next step. It may not when a signal says so, and, with an error, when
+// the context has ended: what was interrupted is not done.
+func proceed(ctx context.Context) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	return !resourcecanceledcontext.IsCanceled(ctx) && !reconciliationcanceledcontext.IsCanceled(ctx), nil
+}
+
+func updateAllowed(ctx context.Context) bool { return updateallowedcontext.IsUpdateAllowed(ctx) }
+
+// deletionAllowed tells whether a delete part may be applied in a deletion, and remembers a refusal: a deletion that
+// was held back once is not a finished one, also when a later resource allows it.
+func deletionAllowed(ctx context.Context) bool {
+	if deletionallowedcontext.IsDeletionAllowed(ctx) {
+		return true
+	}
+	if s := scopeOf(ctx); s != nil {
+		s.reconciliation.held.Store(true)
+	}
+	return false
+}
+
+// runStep carries out one step through its middlewares, the last of which is the outermost. A panic is an error. The
+// error names resource and step.
+func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, do func(context.Context) error) error {
+	run := do
+	var attempts *atomic.Int64
+	if len(middlewares) > 0 {
+		attempts = new(atomic.Int64)
+		run = func(ctx context.Context) error {
+			attempts.Add(1)
+			return recoveredIn(ctx, do)
+		}
+		for _, m := range middlewares {
+			next := run
+			run = func(ctx context.Context) error { return m(ctx, info, next) }
+		}
+	}
+	return observed(ctx, info, attempts, run)
+}
+
+// observed runs a step, reports it to the metrics of the framework that runs the reconciliation, if any, and to its
+// recording, and gives the error its resource and step. attempts counts how often the step is tried; nil is once.
+func observed(ctx context.Context, info StepInfo, attempts *atomic.Int64, run func(context.Context) error) error {
+	scope := scopeOf(ctx)
+	if scope == nil || scope.reconciliation.metrics == nil {
+		return named(info, recoveredIn(ctx, run))
+	}
+	m := scope.reconciliation.metrics
+	start := m.now()
+	err := recoveredIn(ctx, run)
+	took := m.now() - start
+	m.observe(info, took, err)
+	err = named(info, err)
+	if recording := scope.reconciliation.recording; recording != nil {
+		tried := int64(1)
+		if attempts != nil {
+			tried = attempts.Load()
+		}
+		recording.step(scope, info, start, took, int(tried), err)
+	}
+	return err
+}
+
+func named(info StepInfo, err error) error {
+	if err == nil {
+		return nil
+	}
+	var already *StepError
+	if errors.As(err, &already) {
+		return err
+	}
+	return &StepError{Resource: info.Resource, Step: info.Step, Err: err}
+}
+
+// recoveredIn calls run with ctx and turns a panic into a *PanicError.
+func recoveredIn(ctx context.Context, run func(context.Context) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = newPanicError(v)
+		}
+	}()
+	return run(ctx)
+}
+
+// Recovered calls f and turns a panic into a *PanicError, as the framework does with whatever it calls: for those who call the code
+// of others themselves.
+func Recovered(f func() error) error {
+	return recoveredIn(context.Background(), func(context.Context) error { return f() })
 }

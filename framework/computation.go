@@ -2,8 +2,8 @@ package framework
 
 import "context"
 
-// computer is the part of TypedCRUDResourceOps that changes nothing. Whoever holds only this can plan and cannot apply.
-type computer[O, S any] interface {
+// readOnlyOps is the part of TypedCRUDResourceOps that changes nothing. Whoever has only this can plan and cannot apply.
+type readOnlyOps[O, S any] interface {
 	Name() string
 	GetCurrentState(ctx context.Context, obj O) (S, error)
 	GetDesiredState(ctx context.Context, obj O) (S, error)
@@ -13,7 +13,7 @@ type computer[O, S any] interface {
 
 // computation computes the patch of a CRUD resource. By its type it can't reach a function that applies one.
 type computation[O, S any] struct {
-	ops         computer[O, S]
+	ops         readOnlyOps[O, S]
 	middlewares []Middleware
 }
 
@@ -53,7 +53,7 @@ func (c computation[O, S]) patch(ctx context.Context, obj O, event Step) (s stat
 func (c computation[O, S]) step(ctx context.Context, step Step, do func(context.Context) error) (bool, error) {
 	info := StepInfo{c.ops.Name(), step}
 	if on, err := proceed(ctx); !on {
-		return false, named(info, err)
+		return false, stepError(info, err)
 	}
 	err := runStep(ctx, c.middlewares, info, do)
 	return err == nil, err

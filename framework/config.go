@@ -107,7 +107,7 @@ type Config struct {
 	// set does. It must return a child of the given context, and must not change the object or anything else. Default: the
 	// context as it is.
 	InitCtx func(ctx context.Context, obj any) (context.Context, error)
-	// Driven leaves it to somebody else when an object is reconciled: a controller with a queue of its own, which calls Process.
+	// Driven leaves it to somebody else when an object is reconciled: a controller with a queue of its own, which calls ReconcileObject.
 	// Run then runs the source, for plans, and compares shadows, and reconciles nothing; Enqueue does nothing. Finalizers are
 	// the controller's business. Not together with Informer or Watches. Default: false.
 	Driven bool

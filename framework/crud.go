@@ -168,7 +168,7 @@ type applied[S any] struct {
 func (r *TypedCRUDResource[O, S]) applyPart(ctx context.Context, obj O, part applied[S], apply func(context.Context, O, S) error) error {
 	info := StepInfo{r.Name(), part.step}
 	if on, err := proceed(ctx); !on {
-		return named(info, err)
+		return stepError(info, err)
 	}
 	recordChanges(scopeOf(ctx), part.action, part.change, part.current)
 	err := runStep(ctx, r.middlewares, info, func(ctx context.Context) error { return apply(ctx, obj, part.change) })

@@ -17,41 +17,42 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// holds tells whether the framework puts finalizers on its objects.
-func (f *Framework) holds() bool { return f.finalizers != nil && !f.config.DisableFinalizer }
+// usesFinalizer tells whether the framework puts finalizers on its objects.
+func (f *Framework) usesFinalizer() bool { return f.finalizers != nil && !f.config.DisableFinalizer }
 
 func (f *Framework) hasFinalizer(obj any) bool {
 	m, ok := metaOf(obj)
 	return ok && f.finalizers != nil && slices.Contains(m.GetFinalizers(), f.config.Finalizer)
 }
 
-// hold puts the finalizer on an object that lacks it, and returns the object as it is then.
-func (f *Framework) hold(ctx context.Context, obj any) (any, error) {
-	if !f.holds() || f.hasFinalizer(obj) {
+// ensureFinalizer puts the finalizer on an object that lacks it, and returns the object as it is then.
+func (f *Framework) ensureFinalizer(ctx context.Context, obj any) (any, error) {
+	if !f.usesFinalizer() || f.hasFinalizer(obj) {
 		return obj, nil
 	}
 	return f.finalizers.AddFinalizer(ctx, obj, f.config.Finalizer)
 }
 
-// reconcileDeletion processes the deletion of an object that is marked for it and still there, once, and lets go of it.
+// reconcileDeletion processes the deletion of an object that is marked for it and still there, once.
 func (f *Framework) reconcileDeletion(ctx context.Context, key informer.Key, obj any) result {
-	if f.holds() && !f.hasFinalizer(obj) {
+	if f.usesFinalizer() && !f.hasFinalizer(obj) {
 		return result{outcome: Ignored, reason: reasonNotOurs}
 	}
 	if f.tombstones.isProcessed(key, obj) {
-		return f.release(ctx, key, obj, result{outcome: Ignored, reason: reasonProcessed})
+		return f.finishDeletion(ctx, key, obj, result{outcome: Ignored, reason: reasonProcessed})
 	}
-	held := informer.Copy(obj)
+	last := informer.Copy(obj)
 	res := f.delete(ctx, key, obj)
 	if res.outcome != Succeeded {
 		return res
 	}
-	f.tombstones.markProcessed(key, held)
-	return f.release(ctx, key, held, res)
+	f.tombstones.markProcessed(key, last)
+	return f.finishDeletion(ctx, key, last, res)
 }
 
-// release lets go of an object whose deletion has been processed with the given result.
-func (f *Framework) release(ctx context.Context, key informer.Key, obj any, res result) result {
+// finishDeletion takes the finalizer off an object whose deletion has been processed with the given result, or the object
+// out of its source.
+func (f *Framework) finishDeletion(ctx context.Context, key informer.Key, obj any, res result) result {
 	var err error
 	what := "remove finalizer"
 	switch {
@@ -71,9 +72,9 @@ func (f *Framework) removeFinalizer(ctx context.Context, obj any) error {
 	return f.finalizers.RemoveFinalizer(ctx, obj, f.config.Finalizer)
 }
 
-// reconcileGone processes the deletions of objects that are not in the source any more, beginning at start, and returns
-// the result of the last one and when it ended. why is why the key was looked at.
-func (f *Framework) reconcileGone(ctx context.Context, key informer.Key, why *queue.Waiting, start time.Duration) (res result, end time.Duration) {
+// reconcileTombstones processes the deletions of objects that are not in the source any more, beginning at start, and
+// returns the result of the last one and when it ended. why is why the key was looked at.
+func (f *Framework) reconcileTombstones(ctx context.Context, key informer.Key, why *queue.Waiting, start time.Duration) (res result, end time.Duration) {
 	for {
 		last, ok := f.tombstones.first(key)
 		if !ok {
@@ -82,7 +83,7 @@ func (f *Framework) reconcileGone(ctx context.Context, key informer.Key, why *qu
 		if res.reconciliation != nil {
 			f.observe(key, res, why, 0)
 		}
-		res = f.processGone(ctx, key, last)
+		res = f.reconcileGone(ctx, key, last)
 		start = f.metrics.reconciled(res, start)
 		if res.err != nil || res.outcome == Waiting {
 			return res, start
@@ -91,18 +92,18 @@ func (f *Framework) reconcileGone(ctx context.Context, key informer.Key, why *qu
 	}
 }
 
-// processGone processes one object that is not in the source any more: it was deleted, or left what the source selects.
-func (f *Framework) processGone(ctx context.Context, key informer.Key, last any) result {
+// reconcileGone processes one object that is not in the source any more: it was deleted, or left what the source selects.
+func (f *Framework) reconcileGone(ctx context.Context, key informer.Key, last any) result {
 	if f.live != nil {
 		now, exists, err := f.live.GetLive(ctx, key)
 		if err != nil {
 			return result{outcome: Failed, err: fmt.Errorf("look for deleted %s: %w", describe(last, key), err)}
 		}
 		if uid := uidOf(last); exists && uid != "" && uid == uidOf(now) {
-			return f.letGo(ctx, key, now)
+			return f.reconcileUnselected(ctx, key, now)
 		}
 	}
-	if f.holds() && !f.hasFinalizer(last) {
+	if f.usesFinalizer() && !f.hasFinalizer(last) {
 		// It was never ours, or its deletion was processed and the finalizer taken off.
 		return result{outcome: Ignored, reason: reasonGone}
 	}
@@ -111,16 +112,16 @@ func (f *Framework) processGone(ctx context.Context, key informer.Key, last any)
 	}
 	res := f.delete(ctx, key, informer.Copy(last))
 	if res.outcome == Succeeded && f.remover != nil {
-		return f.release(ctx, key, last, res)
+		return f.finishDeletion(ctx, key, last, res)
 	}
 	return res
 }
 
-// letGo gives up an object that exists but is no longer selected: it belongs to somebody else now. A deletion that
-// waits for us is processed first.
-func (f *Framework) letGo(ctx context.Context, key informer.Key, now any) result {
+// reconcileUnselected takes the finalizer off an object that exists but is no longer selected: it belongs to somebody else
+// now. A deletion that waits for us is processed first.
+func (f *Framework) reconcileUnselected(ctx context.Context, key informer.Key, now any) result {
 	if f.onlyPlanned(now) {
-		f.planned.forget(key)
+		f.reportedPlans.forget(key)
 		return result{outcome: Ignored, reason: reasonUnselected}
 	}
 	if m, ok := metaOf(now); ok && m.GetDeletionTimestamp() != nil {
@@ -135,8 +136,8 @@ func (f *Framework) letGo(ctx context.Context, key informer.Key, now any) result
 	return result{outcome: Succeeded, reason: reasonUnselected}
 }
 
-// delete runs the resources for an object that is being deleted or gone. A deletion that a resource cancelled or held
-// back is waiting: it is tried again. The object is given away.
+// delete runs the resources for an object that is being deleted or gone. A deletion that a resource cancelled, or that
+// was refused, is waiting: it is tried again. The object is given away.
 func (f *Framework) delete(ctx context.Context, key informer.Key, obj any) result {
 	r := f.newReconciliation(ctx, deleteEvent, key, obj)
 	set, err := f.resourceSet(r, obj)
@@ -146,9 +147,9 @@ func (f *Framework) delete(ctx context.Context, key informer.Key, obj any) resul
 	case err != nil:
 		return result{reconciliation: r, outcome: Failed, err: err}
 	}
-	ctx, res := f.execute(r, set, obj)
+	ctx, res := f.runResourceSet(r, set, obj)
 	unfinished := reconciliationcanceledcontext.IsCanceled(r) || finalizerskeptcontext.IsKept(r) ||
-		r.held.Load() || !deletionallowedcontext.IsDeletionAllowed(ctx)
+		r.deletionRefused.Load() || !deletionallowedcontext.IsDeletionAllowed(ctx)
 	if res.err == nil && unfinished {
 		res.outcome = Waiting
 	}
@@ -163,16 +164,16 @@ type tombstones struct {
 	// processed holds the objects whose deletion has been processed while they still exist, because somebody else's
 	// finalizer holds them or because the event of their end has not arrived yet.
 	processed map[informer.Key]types.UID
-	// buried is len(gone), for those who only ask whether there is anything.
-	buried atomic.Int64
+	// count is len(gone), for those who only ask whether there is anything.
+	count atomic.Int64
 }
 
 func newTombstones() *tombstones {
 	return &tombstones{gone: map[informer.Key][]any{}, processed: map[informer.Key]types.UID{}}
 }
 
-// bury remembers the last known state of an object that is gone, and reports whether there is anything left to do.
-func (t *tombstones) bury(key informer.Key, obj any) bool {
+// add remembers the last known state of an object that is gone, and reports whether there is anything left to do.
+func (t *tombstones) add(key informer.Key, obj any) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	processed, ok := t.processed[key]
@@ -181,13 +182,13 @@ func (t *tombstones) bury(key informer.Key, obj any) bool {
 		return len(t.gone[key]) > 0
 	}
 	t.gone[key] = append(t.gone[key], obj)
-	t.buried.Store(int64(len(t.gone)))
+	t.count.Store(int64(len(t.gone)))
 	return true
 }
 
 // first returns the object of this key that has been gone longest.
 func (t *tombstones) first(key informer.Key) (any, bool) {
-	if t.buried.Load() == 0 {
+	if t.count.Load() == 0 {
 		return nil, false
 	}
 	t.mu.Lock()
@@ -207,7 +208,7 @@ func (t *tombstones) drop(key informer.Key) {
 		return
 	}
 	delete(t.gone, key)
-	t.buried.Store(int64(len(t.gone)))
+	t.count.Store(int64(len(t.gone)))
 }
 
 // markProcessed remembers that the deletion of an object has been processed, until the object is gone.

@@ -51,8 +51,8 @@ func TestDrivenFrameworkReconcilesWhatItIsGivenAndNothingElse(t *testing.T) {
 
 		given := configMap("b")
 		for _, obj := range []*corev1.ConfigMap{given, leaving("b")} {
-			if got, err := f.Process(t.Context(), obj); err != nil || got != (framework.Processed{Outcome: framework.Succeeded}) {
-				t.Errorf("Process = %+v, %v", got, err)
+			if got, err := f.ReconcileObject(t.Context(), obj); err != nil || got != (framework.Reconciled{Outcome: framework.Succeeded}) {
+				t.Errorf("ReconcileObject = %+v, %v", got, err)
 			}
 		}
 		if diff := cmp.Diff([]string{"created b", "deleted b"}, did.all()); diff != "" {
@@ -78,37 +78,37 @@ func TestProcessTellsHowItEnded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		obj  *corev1.ConfigMap
 		do   func(ctx context.Context, obj any) error
-		want framework.Processed
+		want framework.Reconciled
 		err  error
 	}{
 		"requeued": {configMap("a"), func(ctx context.Context, _ any) error { requeuecontext.SetAfter(ctx, time.Minute); return nil },
-			framework.Processed{Outcome: framework.Succeeded, RequeueAfter: time.Minute}, nil},
+			framework.Reconciled{Outcome: framework.Succeeded, RequeueAfter: time.Minute}, nil},
 		"canceled": {configMap("a"), func(ctx context.Context, _ any) error { reconciliationcanceledcontext.SetCanceled(ctx); return nil },
-			framework.Processed{Outcome: framework.Canceled}, nil},
+			framework.Reconciled{Outcome: framework.Canceled}, nil},
 		"failed": {configMap("a"), func(context.Context, any) error { return errBoom },
-			framework.Processed{Outcome: framework.Failed}, errBoom},
+			framework.Reconciled{Outcome: framework.Failed}, errBoom},
 		"finalizer kept": {leaving("a"), func(ctx context.Context, _ any) error { finalizerskeptcontext.SetKept(ctx); return nil },
-			framework.Processed{Outcome: framework.Waiting}, nil},
+			framework.Reconciled{Outcome: framework.Waiting}, nil},
 		"paused": {paused, func(context.Context, any) error { return errBoom },
-			framework.Processed{Outcome: framework.Ignored, Reason: "it is paused by an annotation"}, nil},
+			framework.Reconciled{Outcome: framework.Ignored, Reason: "it is paused by an annotation"}, nil},
 		"only planned": {onlyPlanned, func(context.Context, any) error { return errBoom },
-			framework.Processed{Outcome: framework.Planned}, nil},
+			framework.Reconciled{Outcome: framework.Planned}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFramework(t, framework.Config{Driven: true}, &resource{name: "page", created: tt.do, deleted: tt.do})
-			got, err := f.Process(t.Context(), tt.obj)
+			got, err := f.ReconcileObject(t.Context(), tt.obj)
 			if !errors.Is(err, tt.err) {
 				t.Errorf("the error is %v, want %v", err, tt.err)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("Processed (-want +got):\n%s", diff)
+				t.Errorf("Reconciled (-want +got):\n%s", diff)
 			}
 		})
 	}
 	none := newFramework(t, framework.Config{Driven: true, ResourceRouter: routerOf(t, framework.ResourceSetConfig{
 		Handles: func(any) bool { return false }, Resources: []framework.Resource{settled()},
 	})})
-	if got, err := none.Process(t.Context(), configMap("a")); err != nil || got.Outcome != framework.Ignored || got.Reason == "" {
+	if got, err := none.ReconcileObject(t.Context(), configMap("a")); err != nil || got.Outcome != framework.Ignored || got.Reason == "" {
 		t.Errorf("without a resource set: %+v, %v", got, err)
 	}
 }
@@ -145,7 +145,7 @@ func TestContextIsPreparedForReconciliationsPlansAndShadows(t *testing.T) {
 		if _, err := f.Plan(t.Context(), keyOf("a")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Process(t.Context(), configMap("a")); err != nil {
+		if _, err := f.ReconcileObject(t.Context(), configMap("a")); err != nil {
 			t.Fatal(err)
 		}
 		compared()
@@ -155,7 +155,7 @@ func TestContextIsPreparedForReconciliationsPlansAndShadows(t *testing.T) {
 		}
 		wantSentences(t, f, "v2 would change 0 of 1 object")
 
-		if _, err := f.Process(t.Context(), configMap("nowhere")); !errors.Is(err, errBoom) || !strings.Contains(err.Error(), "initialise context") {
+		if _, err := f.ReconcileObject(t.Context(), configMap("nowhere")); !errors.Is(err, errBoom) || !strings.Contains(err.Error(), "initialise context") {
 			t.Errorf("the error is %v", err)
 		}
 		p, err := f.PlanObject(t.Context(), configMap("nowhere"))

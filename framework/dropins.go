@@ -14,13 +14,15 @@ import (
 
 // UpdateFunc takes an object that was created or changed from somebody else's informer. It only queues the object: the
 // framework must be running, without a Source of its own. oldObj is ignored.
-func (f *Framework) UpdateFunc(_, newObj any) { f.take("UpdateFunc", newObj, (*informer.Push).Update) }
+func (f *Framework) UpdateFunc(_, newObj any) {
+	f.handOver("UpdateFunc", newObj, (*informer.Push).Update)
+}
 
 // DeleteFunc takes an object that was deleted from somebody else's informer, also as a cache.DeletedFinalStateUnknown.
 // It only queues the object, as UpdateFunc does.
-func (f *Framework) DeleteFunc(obj any) { f.take("DeleteFunc", obj, (*informer.Push).Delete) }
+func (f *Framework) DeleteFunc(obj any) { f.handOver("DeleteFunc", obj, (*informer.Push).Delete) }
 
-func (f *Framework) take(caller string, obj any, put func(*informer.Push, any) error) {
+func (f *Framework) handOver(caller string, obj any, put func(*informer.Push, any) error) {
 	err := fmt.Errorf("%w: the framework has a Source of its own, which tells it of changes", ErrExecutionFailed)
 	if f.push != nil {
 		err = put(f.push, obj)
@@ -49,7 +51,7 @@ func (f *Framework) ProcessEvents(ctx context.Context, deleteChan, updateChan ch
 				updateChan = nil
 				continue
 			}
-			f.takeEvent(e)
+			f.handOverEvent(e)
 		case err, ok := <-errChan:
 			if !ok {
 				errChan = nil
@@ -61,8 +63,8 @@ func (f *Framework) ProcessEvents(ctx context.Context, deleteChan, updateChan ch
 	}
 }
 
-// takeEvent sorts out what informers send beside updates.
-func (f *Framework) takeEvent(e watch.Event) {
+// handOverEvent sorts out what informers send beside updates.
+func (f *Framework) handOverEvent(e watch.Event) {
 	switch e.Type {
 	case watch.Bookmark:
 	case watch.Deleted:
@@ -98,8 +100,8 @@ func wait(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// Processed is what became of an object that was given to Process.
-type Processed struct {
+// Reconciled is what became of an object that was given to ReconcileObject.
+type Reconciled struct {
 	// Outcome is how it ended. A deletion is finished when it Succeeded, and not when it is Waiting or Canceled.
 	Outcome Outcome
 	// Reason says in words why there was nothing to reconcile, when Outcome is Ignored.
@@ -108,35 +110,35 @@ type Processed struct {
 	RequeueAfter time.Duration
 }
 
-// Process reconciles one object now, for somebody who has a queue of their own (Config.Driven): it updates it, or deletes what
-// belongs to it if the object is marked for deletion. Metrics, the Observer and the shadows learn of it as they do of all
+// ReconcileObject reconciles one object now, for somebody who has a queue of their own (Config.Driven): it updates it, or
+// deletes what belongs to it if the object is marked for deletion. Metrics, the Observer and the shadows learn of it as they do of all
 // reconciliations. Objects that are paused are left alone, and those that are only planned for are planned.
 //
 // Neither finalizers nor retries are looked after, and an error is not logged: that is up to the caller, who never calls it twice
 // at once for one object. The error wraps that of the resource, and goes with Failed. The object stays the caller's.
-func (f *Framework) Process(ctx context.Context, obj any) (Processed, error) {
+func (f *Framework) ReconcileObject(ctx context.Context, obj any) (Reconciled, error) {
 	s := subjectOf(obj)
 	start := f.metrics.now()
-	res := f.processSubject(ctx, s)
+	res := f.reconcileSubject(ctx, s)
 	f.metrics.reconciled(res, start)
 	if stackOf(res.err) != "" {
 		f.metrics.panicked()
 	}
-	f.follow(s.key, res)
-	f.observe(s.key, res, nil, res.again)
-	return Processed{Outcome: res.outcome, Reason: res.reason, RequeueAfter: res.again}, res.err
+	f.compareShadowsLater(s.key, res)
+	f.observe(s.key, res, nil, res.requeueAfter)
+	return Reconciled{Outcome: res.outcome, Reason: res.reason, RequeueAfter: res.requeueAfter}, res.err
 }
 
-func (f *Framework) processSubject(ctx context.Context, s subject) result {
+func (f *Framework) reconcileSubject(ctx context.Context, s subject) result {
 	switch {
 	case paused(s.obj):
 		return result{outcome: Ignored, reason: reasonPaused}
 	case f.onlyPlanned(s.obj):
 		return f.planInstead(ctx, s.key, s.obj, false)
 	case s.event == deleteEvent:
-		f.planned.forget(s.key)
+		f.reportedPlans.forget(s.key)
 		return f.delete(ctx, s.key, informer.Copy(s.obj))
 	}
-	f.planned.forget(s.key)
+	f.reportedPlans.forget(s.key)
 	return f.update(ctx, s.key, informer.Copy(s.obj))
 }

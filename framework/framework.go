@@ -26,12 +26,12 @@ type Framework struct {
 	remover    informer.Remover
 	live       informer.LiveReader
 
-	queue      *queue.Queue
-	retries    *queue.Retries
-	tombstones *tombstones
-	metrics    *metrics
-	reporter   *reporter
-	planned    *planned
+	queue         *queue.Queue
+	retries       *queue.Retries
+	tombstones    *tombstones
+	metrics       *metrics
+	reporter      *reporter
+	reportedPlans *reportedPlans
 	// shadows is nil when there are none.
 	shadows *shadows.Comparisons
 
@@ -62,7 +62,7 @@ func New(config Config) (*Framework, error) {
 	f.queue.KeepTriggers = config.Observer != nil
 	f.retries = queue.NewRetries(f.queue, config.BackOffFactory)
 	f.reporter = newReporter(config.Recorder)
-	f.planned = newPlanned()
+	f.reportedPlans = newReportedPlans()
 	f.shadows = newShadows(config)
 	var err error
 	f.metrics, err = newMetrics(f)
@@ -215,7 +215,7 @@ func (f *Framework) handlePrimary(e informer.Event) {
 	if f.config.Driven {
 		return
 	}
-	if e.Type == informer.Deleted && !f.tombstones.bury(e.Key, e.Object) {
+	if e.Type == informer.Deleted && !f.tombstones.add(e.Key, e.Object) {
 		return
 	}
 	lane, why := queue.ByEvent(f.source.Name(), e, informer.Key{})

@@ -78,7 +78,7 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	newest, oldest := m.ages.read()
 	gauge(s.created, newest)
 	gauge(s.deletion, oldest)
-	planned, nothing := s.framework.planned.count()
+	planned, nothing := s.framework.reportedPlans.count()
 	gauge(s.planned, float64(planned.Create), string(plan.Create))
 	gauge(s.planned, float64(planned.Update), string(plan.Update))
 	gauge(s.planned, float64(planned.Delete), string(plan.Delete))

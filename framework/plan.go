@@ -60,7 +60,7 @@ func (f *Framework) Plan(ctx context.Context, key informer.Key) (*plan.Plan, err
 	obj, exists, err := f.source.Get(key)
 	if err != nil {
 		r := f.newPlanning(ctx, updateEvent, key, nil)
-		return settle(newPlan(r), plan.Failed, fmt.Sprintf("read %s from source %q: %s", keyString(key), f.source.Name(), err)), nil
+		return endPlan(newPlan(r), plan.Failed, fmt.Sprintf("read %s from source %q: %s", keyString(key), f.source.Name(), err)), nil
 	}
 	if !exists {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.source.Name()}, keyString(key))
@@ -72,8 +72,8 @@ func (f *Framework) Plan(ctx context.Context, key informer.Key) (*plan.Plan, err
 // belongs to the framework afterwards.
 func (f *Framework) PlanObject(ctx context.Context, obj any) (*plan.Plan, error) {
 	s := subjectOf(obj)
-	if reason := f.leftAlone(s.event, s.key, obj); reason != "" {
-		return settle(newPlan(f.newPlanning(ctx, s.event, s.key, obj)), plan.Ignored, reason), nil
+	if reason := f.ignoreReason(s.event, s.key, obj); reason != "" {
+		return endPlan(newPlan(f.newPlanning(ctx, s.event, s.key, obj)), plan.Ignored, reason), nil
 	}
 	return f.planSet(ctx, s.event, s.key, obj)
 }
@@ -99,12 +99,12 @@ func subjectOf(obj any) subject {
 	return s
 }
 
-// leftAlone says why an object would not be reconciled, and nothing if it would.
-func (f *Framework) leftAlone(e event, key informer.Key, obj any) string {
+// ignoreReason says why an object would not be reconciled, and nothing if it would.
+func (f *Framework) ignoreReason(e event, key informer.Key, obj any) string {
 	switch {
 	case paused(obj):
 		return reasonPaused
-	case e == deleteEvent && f.holds() && !f.hasFinalizer(obj):
+	case e == deleteEvent && f.usesFinalizer() && !f.hasFinalizer(obj):
 		return reasonNotOurs
 	case e == deleteEvent && f.tombstones.isProcessed(key, obj):
 		return reasonProcessed
@@ -119,24 +119,24 @@ func (f *Framework) planSet(ctx context.Context, e event, key informer.Key, obj 
 	set, err := f.resourceSet(r, obj)
 	switch {
 	case IsNoResourceSet(err):
-		return settle(p, plan.Ignored, reasonNoResourceSet), nil
+		return endPlan(p, plan.Ignored, reasonNoResourceSet), nil
 	case err != nil:
-		return settle(p, plan.Failed, err.Error()), nil
+		return endPlan(p, plan.Failed, err.Error()), nil
 	}
-	f.planWith(p, r, &set.outline, obj)
+	f.planWith(p, r, &set.setPlanner, obj)
 	return p, ctx.Err()
 }
 
 // planWith plans with a resource set. The object is given away.
-func (f *Framework) planWith(p *plan.Plan, r *reconciliation, set *outline, obj any) {
+func (f *Framework) planWith(p *plan.Plan, r *reconciliation, set *setPlanner, obj any) {
 	p.ResourceSet = set.name
 	var ctx context.Context
 	err := Recovered(func() (err error) {
-		ctx, err = f.initialise(r, set, obj)
+		ctx, err = f.initCtx(r, set, obj)
 		return err
 	})
 	if err != nil {
-		settle(p, plan.Failed, err.Error())
+		endPlan(p, plan.Failed, err.Error())
 		return
 	}
 	planInto(ctx, p, r, obj, set.planners)
@@ -152,7 +152,7 @@ func planInto(ctx context.Context, p *plan.Plan, r *reconciliation, obj any, pla
 			p.Resources = append(p.Resources, plan.Resource{Name: planner.name, Skipped: "not reached: an earlier resource fails"})
 			continue
 		case reconciliationcanceledcontext.IsCanceled(ctx):
-			settle(p, plan.Canceled, "a resource or the context cancels the reconciliation")
+			endPlan(p, plan.Canceled, "a resource or the context cancels the reconciliation")
 			p.Resources = append(p.Resources, plan.Resource{Name: planner.name, Skipped: "not reached: the reconciliation is cancelled"})
 			continue
 		}
@@ -162,12 +162,12 @@ func planInto(ctx context.Context, p *plan.Plan, r *reconciliation, obj any, pla
 		}
 		resource := r.plan(ctx, planner, own)
 		if resource.Error != "" {
-			settle(p, plan.Failed, fmt.Sprintf("resource %q fails", planner.name))
+			endPlan(p, plan.Failed, fmt.Sprintf("resource %q fails", planner.name))
 		}
 		p.Resources = append(p.Resources, resource)
 	}
 	if p.Outcome == plan.Planned && reconciliationcanceledcontext.IsCanceled(ctx) {
-		settle(p, plan.Canceled, "the last resource cancels the reconciliation")
+		endPlan(p, plan.Canceled, "the last resource cancels the reconciliation")
 	}
 }
 
@@ -179,9 +179,9 @@ func (r *reconciliation) plan(ctx context.Context, p planner, obj any) plan.Reso
 	}
 	s := &scope{reconciliation: r, resource: p.name}
 	s.Init(ctx, signal.ResourceCanceled)
-	err := named(StepInfo{p.name, StepPlan}, recoveredIn(s, func(ctx context.Context) (err error) {
-		told, err := p.plan(ctx, r.event, obj)
-		result.Changes, result.Notes, result.Skipped = told.changes, told.notes, told.skipped
+	err := stepError(StepInfo{p.name, StepPlan}, recoveredIn(s, func(ctx context.Context) (err error) {
+		would, err := p.plan(ctx, r.event, obj)
+		result.Changes, result.Notes, result.Skipped = would.changes, would.notes, would.skipped
 		return err
 	}))
 	switch {
@@ -208,8 +208,8 @@ func newPlan(r *reconciliation) *plan.Plan {
 	return &plan.Plan{Framework: r.framework, Event: plan.Event(r.event), Object: objectOf(r.object, r.key)}
 }
 
-// settle ends a plan before its time.
-func settle(p *plan.Plan, outcome plan.Outcome, reason string) *plan.Plan {
+// endPlan ends a plan before its time.
+func endPlan(p *plan.Plan, outcome plan.Outcome, reason string) *plan.Plan {
 	p.Outcome, p.Reason = outcome, reason
 	return p
 }
@@ -273,9 +273,9 @@ func (c computation[O, S]) plan(ctx context.Context, e event, obj any) (intent, 
 	if on, err := proceed(ctx); !on {
 		return intent{}, err
 	}
-	told := intent{notes: plan.Notes(states.desired)}
-	told.changes, told.skipped = changesOf(ctx, e, states.current, patch)
-	return told, nil
+	would := intent{notes: plan.Notes(states.desired)}
+	would.changes, would.skipped = changesOf(ctx, e, states.current, patch)
+	return would, nil
 }
 
 // changesOf returns the parts of a patch that would be applied, and why one of them would not be.

@@ -54,14 +54,14 @@ func (f *Framework) planInstead(ctx context.Context, key informer.Key, obj any, 
 	case plan.Failed:
 		return result{reconciliation: r, outcome: Failed, err: r.errorf("plan: %w", failureOf(p))}
 	case plan.Ignored:
-		f.planned.forget(key)
+		f.reportedPlans.forget(key)
 		return result{reconciliation: r, outcome: Ignored, reason: p.Reason}
 	}
-	if err := f.tellPlan(ctx, key, obj, p); err != nil {
+	if err := f.reportPlan(ctx, key, obj, p); err != nil {
 		return result{reconciliation: r, outcome: Failed, err: r.errorf("report the plan: %w", err)}
 	}
 	if gone {
-		f.planned.forget(key)
+		f.reportedPlans.forget(key)
 	}
 	return result{reconciliation: r, outcome: Planned}
 }
@@ -74,10 +74,10 @@ func (f *Framework) planFor(ctx context.Context, key informer.Key, obj any, gone
 	return f.PlanObject(ctx, obj)
 }
 
-// tellPlan tells everybody about a plan who wants to know, unless it is the one that was told last. A first plan in which
-// there is nothing to do is no news for an event.
-func (f *Framework) tellPlan(ctx context.Context, key informer.Key, obj any, p *plan.Plan) error {
-	print, known := f.planned.last(key)
+// reportPlan reports a plan to everybody who wants to know, unless it is the one that was reported last. A first plan in
+// which there is nothing to do is no news for an event.
+func (f *Framework) reportPlan(ctx context.Context, key informer.Key, obj any, p *plan.Plan) error {
+	print, known := f.reportedPlans.last(key)
 	now := fingerprint(p)
 	if known && print == now {
 		return nil
@@ -87,7 +87,7 @@ func (f *Framework) tellPlan(ctx context.Context, key informer.Key, obj any, p *
 			return err
 		}
 	}
-	f.planned.remember(key, now, p)
+	f.reportedPlans.remember(key, now, p)
 	if known || mayChange(p) {
 		f.reporter.planned(obj, p)
 	}
@@ -118,56 +118,56 @@ func failureOf(p *plan.Plan) error {
 // ReasonPlanned is the reason of the events about objects that are only planned for.
 const ReasonPlanned = "Planned"
 
-// planned remembers what was told of the plans of objects that are only planned for.
-type planned struct {
+// reportedPlans remembers what was reported of the plans of objects that are only planned for.
+type reportedPlans struct {
 	mu    sync.Mutex
-	plans map[informer.Key]toldPlan
+	plans map[informer.Key]reportedPlan
 	// known is len(plans), for those who only ask whether there is anything.
 	known atomic.Int64
 }
 
-type toldPlan struct {
+type reportedPlan struct {
 	print  [sha256.Size]byte
 	counts plan.Counts
 }
 
-func newPlanned() *planned { return &planned{plans: map[informer.Key]toldPlan{}} }
+func newReportedPlans() *reportedPlans { return &reportedPlans{plans: map[informer.Key]reportedPlan{}} }
 
-// last returns the fingerprint of the plan that was told last of an object.
-func (t *planned) last(key informer.Key) (print [sha256.Size]byte, known bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	told, known := t.plans[key]
-	return told.print, known
+// last returns the fingerprint of the plan that was reported last of an object.
+func (r *reportedPlans) last(key informer.Key) (print [sha256.Size]byte, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, known := r.plans[key]
+	return last.print, known
 }
 
-func (t *planned) remember(key informer.Key, print [sha256.Size]byte, p *plan.Plan) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.plans[key] = toldPlan{print, p.Counts()}
-	t.known.Store(int64(len(t.plans)))
+func (r *reportedPlans) remember(key informer.Key, print [sha256.Size]byte, p *plan.Plan) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.plans[key] = reportedPlan{print, p.Counts()}
+	r.known.Store(int64(len(r.plans)))
 }
 
 // forget forgets an object that is not planned for any more.
-func (t *planned) forget(key informer.Key) {
-	if t.known.Load() == 0 {
+func (r *reportedPlans) forget(key informer.Key) {
+	if r.known.Load() == 0 {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.plans, key)
-	t.known.Store(int64(len(t.plans)))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.plans, key)
+	r.known.Store(int64(len(r.plans)))
 }
 
 // count returns how many objects there are for which something would be created, updated or deleted, and nothing be done.
-func (t *planned) count() (objects plan.Counts, nothing int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, told := range t.plans {
+func (r *reportedPlans) count() (objects plan.Counts, nothing int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, last := range r.plans {
 		objects = objects.Add(plan.Counts{
-			Create: min(told.counts.Create, 1), Update: min(told.counts.Update, 1), Delete: min(told.counts.Delete, 1),
+			Create: min(last.counts.Create, 1), Update: min(last.counts.Update, 1), Delete: min(last.counts.Delete, 1),
 		})
-		if !told.counts.Any() {
+		if !last.counts.Any() {
 			nothing++
 		}
 	}

@@ -30,21 +30,21 @@ import (
 // resource and the step. Without resources it is an error for which IsExecutionFailed holds. Each call has signals of
 // its own; one that the caller's context carries is set too when a resource sets it.
 func ProcessUpdate(ctx context.Context, obj any, resources []Resource) error {
-	return processAlone(ctx, updateEvent, obj, resources)
+	return runWithoutFramework(ctx, updateEvent, obj, resources)
 }
 
 // ProcessDelete runs the resources for an object that is being deleted; obj is its last known state. All that is said
 // of ProcessUpdate holds here too. When a resource cancelled the reconciliation the result is nil although the deletion
 // is not complete: a caller that has to know puts reconciliationcanceledcontext.NewContext into ctx and looks at it.
 func ProcessDelete(ctx context.Context, obj any, resources []Resource) error {
-	return processAlone(ctx, deleteEvent, obj, resources)
+	return runWithoutFramework(ctx, deleteEvent, obj, resources)
 }
 
-// processAlone runs resources for somebody who is not a Framework, and hands the signals on to the caller's context.
-func processAlone(ctx context.Context, e event, obj any, resources []Resource) error {
+// runWithoutFramework runs resources for somebody who is not a Framework, and hands the signals on to the caller's context.
+func runWithoutFramework(ctx context.Context, e event, obj any, resources []Resource) error {
 	r := &reconciliation{event: e, object: obj}
 	r.init(ctx)
-	err := process(r, r, informer.Copy(obj), resources)
+	err := runResources(r, r, informer.Copy(obj), resources)
 	if reconciliationcanceledcontext.IsCanceled(r) {
 		reconciliationcanceledcontext.SetCanceled(ctx)
 	}
@@ -57,9 +57,9 @@ func processAlone(ctx context.Context, e event, obj any, resources []Resource) e
 	return err
 }
 
-// process runs the resources in order. ctx is r or a child of it. The object is given away: the last resource gets it,
+// runResources runs the resources in order. ctx is r or a child of it. The object is given away: the last resource gets it,
 // the others get copies.
-func process(ctx context.Context, r *reconciliation, obj any, resources []Resource) error {
+func runResources(ctx context.Context, r *reconciliation, obj any, resources []Resource) error {
 	if len(resources) == 0 {
 		return r.errorf("%w: there are no resources", ErrExecutionFailed)
 	}
@@ -74,15 +74,15 @@ func process(ctx context.Context, r *reconciliation, obj any, resources []Resour
 		if i < len(resources)-1 {
 			own = informer.Copy(obj)
 		}
-		if err := r.run(ctx, i, resource, own); err != nil {
+		if err := r.runResource(ctx, i, resource, own); err != nil {
 			return r.errorf("%w", err)
 		}
 	}
 	return nil
 }
 
-// run runs one resource, which has that place in its set, in a scope of its own.
-func (r *reconciliation) run(ctx context.Context, place int, resource Resource, obj any) error {
+// runResource runs one resource, which has that place in its set, in a scope of its own.
+func (r *reconciliation) runResource(ctx context.Context, place int, resource Resource, obj any) error {
 	s := &scope{reconciliation: r, resource: resource.Name(), place: place}
 	s.Init(ctx, signal.ResourceCanceled)
 
@@ -94,7 +94,7 @@ func (r *reconciliation) run(ctx context.Context, place int, resource Resource, 
 		ensure = r.approval.guarded(s, resource, ensure)
 	}
 	r.recording.reached(place)
-	err := observed(s, StepInfo{s.resource, step}, nil, func(ctx context.Context) error { return ensure(ctx, obj) })
+	err := measureStep(s, StepInfo{s.resource, step}, nil, func(ctx context.Context) error { return ensure(ctx, obj) })
 	r.recording.left(s)
 	return err
 }
@@ -126,8 +126,8 @@ type reconciliation struct {
 	recording *recording
 	// approval is nil unless a plan is being applied.
 	approval *approval
-	// held is set when the deletion was not allowed at the moment when a part of it was due.
-	held atomic.Bool
+	// deletionRefused is set when the deletion was not allowed at the moment when a part of it was due.
+	deletionRefused atomic.Bool
 }
 
 // init makes r a child of parent with the signals of a reconciliation, none of them set.
@@ -202,13 +202,13 @@ func proceed(ctx context.Context) (bool, error) {
 func updateAllowed(ctx context.Context) bool { return updateallowedcontext.IsUpdateAllowed(ctx) }
 
 // deletionAllowed tells whether a delete part may be applied in a deletion, and remembers a refusal: a deletion that
-// was held back once is not a finished one, also when a later resource allows it.
+// was refused once is not a finished one, also when a later resource allows it.
 func deletionAllowed(ctx context.Context) bool {
 	if deletionallowedcontext.IsDeletionAllowed(ctx) {
 		return true
 	}
 	if s := scopeOf(ctx); s != nil {
-		s.reconciliation.held.Store(true)
+		s.reconciliation.deletionRefused.Store(true)
 	}
 	return false
 }
@@ -229,22 +229,22 @@ func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, do fu
 			run = func(ctx context.Context) error { return m(ctx, info, next) }
 		}
 	}
-	return observed(ctx, info, attempts, run)
+	return measureStep(ctx, info, attempts, run)
 }
 
-// observed runs a step, reports it to the metrics of the framework that runs the reconciliation, if any, and to its
+// measureStep runs a step, reports it to the metrics of the framework that runs the reconciliation, if any, and to its
 // recording, and gives the error its resource and step. attempts counts how often the step is tried; nil is once.
-func observed(ctx context.Context, info StepInfo, attempts *atomic.Int64, run func(context.Context) error) error {
+func measureStep(ctx context.Context, info StepInfo, attempts *atomic.Int64, run func(context.Context) error) error {
 	scope := scopeOf(ctx)
 	if scope == nil || scope.reconciliation.metrics == nil {
-		return named(info, recoveredIn(ctx, run))
+		return stepError(info, recoveredIn(ctx, run))
 	}
 	m := scope.reconciliation.metrics
 	start := m.now()
 	err := recoveredIn(ctx, run)
 	took := m.now() - start
 	m.observe(info, took, err)
-	err = named(info, err)
+	err = stepError(info, err)
 	if recording := scope.reconciliation.recording; recording != nil {
 		tried := int64(1)
 		if attempts != nil {
@@ -255,7 +255,7 @@ func observed(ctx context.Context, info StepInfo, attempts *atomic.Int64, run fu
 	return err
 }
 
-func named(info StepInfo, err error) error {
+func stepError(info StepInfo, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -21,16 +21,16 @@ type result struct {
 	// reason says why there was nothing to reconcile.
 	reason string
 	err    error
-	// again is when to look at the key again; zero means at its next change.
-	again time.Duration
+	// requeueAfter is when to look at the key again; zero means at its next change.
+	requeueAfter time.Duration
 }
 
 // reconcileEntry brings one object up to date and decides when to look at it again.
 func (f *Framework) reconcileEntry(ctx context.Context, e *queue.Entry, why *queue.Waiting) {
 	defer f.queue.Done(e)
 	res := f.reconcile(ctx, e.Key, why)
-	next := f.finish(ctx, e.Key, res)
-	f.follow(e.Key, res)
+	next := f.scheduleNext(ctx, e.Key, res)
+	f.compareShadowsLater(e.Key, res)
 	f.observe(e.Key, res, why, next)
 }
 
@@ -42,33 +42,32 @@ func (f *Framework) reconcile(ctx context.Context, key informer.Key, why *queue.
 			f.metrics.errors.Inc()
 		}
 	}()
-	res, start := f.reconcileGone(ctx, key, why, f.metrics.now())
+	res, start := f.reconcileTombstones(ctx, key, why, f.metrics.now())
 	if res.err == nil && res.outcome != Waiting {
 		if res.reconciliation != nil {
 			f.observe(key, res, why, 0)
 		}
-		res = f.reconcileObject(ctx, key)
+		res = f.reconcileStored(ctx, key)
 		f.metrics.reconciled(res, start)
 	}
 	return res
 }
 
-// finish decides on the next look at a key, after which time it is, and tells people of errors. 0 is no next look before
-// the next change.
-func (f *Framework) finish(ctx context.Context, key informer.Key, res result) (next time.Duration) {
+// scheduleNext decides when to look at a key again, which it returns, and reports errors. 0 is not before the next change.
+func (f *Framework) scheduleNext(ctx context.Context, key informer.Key, res result) (next time.Duration) {
 	switch {
 	case res.err != nil && ctx.Err() != nil:
 		// Interrupted by the end of Run: whoever runs next starts over.
 	case res.err != nil:
-		next = f.fail(key, res)
-		if res.again > 0 && (next == 0 || res.again < next) {
-			next = res.again
+		next = f.retryFailed(key, res)
+		if res.requeueAfter > 0 && (next == 0 || res.requeueAfter < next) {
+			next = res.requeueAfter
 			f.retries.Within(key, next)
 		}
-	case res.outcome == Waiting && res.again == 0:
+	case res.outcome == Waiting && res.requeueAfter == 0:
 		next = f.retries.Retry(key)
-	case res.again > 0:
-		next = res.again
+	case res.requeueAfter > 0:
+		next = res.requeueAfter
 		f.retries.After(key, next)
 	default:
 		f.retries.Forget(key)
@@ -79,8 +78,8 @@ func (f *Framework) finish(ctx context.Context, key informer.Key, res result) (n
 	return next
 }
 
-// fail handles the error of a reconciliation, and returns when it is tried again; 0 is at the next change.
-func (f *Framework) fail(key informer.Key, res result) (next time.Duration) {
+// retryFailed reports the error of a reconciliation, and returns when it is tried again; 0 is at the next change.
+func (f *Framework) retryFailed(key informer.Key, res result) (next time.Duration) {
 	if apierrors.IsConflict(res.err) {
 		f.metrics.conflicts.Inc()
 		return f.retries.Retry(key)
@@ -115,14 +114,14 @@ func (f *Framework) fail(key informer.Key, res result) (next time.Duration) {
 	return next
 }
 
-// reconcileObject reconciles the object that the source holds under the key, if any.
-func (f *Framework) reconcileObject(ctx context.Context, key informer.Key) result {
+// reconcileStored reconciles the object that the source holds under the key, if any.
+func (f *Framework) reconcileStored(ctx context.Context, key informer.Key) result {
 	obj, exists, err := f.source.Get(key)
 	if err != nil {
 		return result{outcome: Failed, err: fmt.Errorf("read %s from source %q: %w", keyString(key), f.source.Name(), Permanent(err))}
 	}
 	if !exists || paused(obj) {
-		f.planned.forget(key)
+		f.reportedPlans.forget(key)
 	}
 	if !exists {
 		return result{outcome: Ignored, reason: reasonGone}
@@ -133,7 +132,7 @@ func (f *Framework) reconcileObject(ctx context.Context, key informer.Key) resul
 	if f.onlyPlanned(obj) {
 		return f.planInstead(ctx, key, obj, false)
 	}
-	f.planned.forget(key)
+	f.reportedPlans.forget(key)
 	if m, ok := metaOf(obj); ok && m.GetDeletionTimestamp() != nil {
 		return f.reconcileDeletion(ctx, key, obj)
 	}
@@ -150,7 +149,7 @@ func (f *Framework) update(ctx context.Context, key informer.Key, obj any) resul
 	if err != nil {
 		return result{reconciliation: r, outcome: Failed, err: err}
 	}
-	obj, err = f.hold(ctx, obj)
+	obj, err = f.ensureFinalizer(ctx, obj)
 	switch {
 	case err == nil:
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
@@ -158,26 +157,26 @@ func (f *Framework) update(ctx context.Context, key informer.Key, obj any) resul
 	default:
 		return result{reconciliation: r, outcome: Failed, err: r.errorf("add finalizer: %w", err)}
 	}
-	_, res := f.execute(r, set, obj)
+	_, res := f.runResourceSet(r, set, obj)
 	return res
 }
 
-// execute initialises the context and runs the resources of a set. It returns the initialised context, which knows the
-// signals that InitCtx put there. The object is given away.
-func (f *Framework) execute(r *reconciliation, set *ResourceSet, obj any) (context.Context, result) {
+// runResourceSet initialises the context and runs the resources of a set. It returns the initialised context, which knows
+// the signals that InitCtx put there. The object is given away.
+func (f *Framework) runResourceSet(r *reconciliation, set *ResourceSet, obj any) (context.Context, result) {
 	r.object = obj
 	r.recording.begin(set)
 	var ctx context.Context
 	err := Recovered(func() (err error) {
-		ctx, err = f.initialise(r, &set.outline, obj)
+		ctx, err = f.initCtx(r, &set.setPlanner, obj)
 		return err
 	})
 	if err != nil {
 		return r, result{reconciliation: r, outcome: Failed, err: r.errorf("%w", err)}
 	}
-	err = process(ctx, r, obj, set.resources)
+	err = runResources(ctx, r, obj, set.resources)
 	res := result{reconciliation: r, outcome: Succeeded}
-	res.again, _ = requeuecontext.After(r)
+	res.requeueAfter, _ = requeuecontext.After(r)
 	switch {
 	case err != nil:
 		res.outcome, res.err = Failed, err
@@ -187,13 +186,13 @@ func (f *Framework) execute(r *reconciliation, set *ResourceSet, obj any) (conte
 	return ctx, res
 }
 
-// initialise prepares the context of a reconciliation or a plan.
-func (f *Framework) initialise(ctx context.Context, set *outline, obj any) (context.Context, error) {
-	ctx, err := initialised(ctx, obj, f.config.InitCtx)
+// initCtx prepares the context of a reconciliation or a plan.
+func (f *Framework) initCtx(ctx context.Context, set *setPlanner, obj any) (context.Context, error) {
+	ctx, err := callInitCtx(ctx, obj, f.config.InitCtx)
 	if err != nil {
 		return nil, err
 	}
-	return set.initialise(ctx, obj)
+	return callInitCtx(ctx, obj, set.initCtx)
 }
 
 // resourceSet asks the router. A panic in a Handles function is an error.

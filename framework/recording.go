@@ -231,7 +231,7 @@ func signalsOf(r *reconciliation) []string {
 	}
 	note(reconciliationcanceledcontext.IsCanceled(r), "reconciliation cancelled")
 	note(finalizerskeptcontext.IsKept(r), "finalizers kept")
-	note(r.held.Load(), "deletion not allowed")
+	note(r.deletionRefused.Load(), "deletion not allowed")
 	note(updatenecessarycontext.IsUpdateNecessary(r), "update necessary")
 	if after, ok := requeuecontext.After(r); ok {
 		note(true, "look again after "+after.String())
@@ -258,7 +258,7 @@ func recordChanges(s *scope, action plan.Action, part, current any) {
 	if s == nil || s.reconciliation.recording == nil {
 		return
 	}
-	u, ok := keep(action, part, current)
+	u, ok := copyPart(action, part, current)
 	if !ok {
 		u = undescribed{changes: plan.Describe(action, part, current)}
 	}
@@ -284,23 +284,23 @@ func (r *ResourceRecord) describe() {
 	r.parts = nil
 }
 
-// keep copies a part of a patch, and what is there already if that is needed to describe the part. It does so only for
+// copyPart copies a part of a patch, and what is there already if that is needed to describe the part. It does so only for
 // objects of which it is known how large they are.
-func keep(action plan.Action, part, current any) (undescribed, bool) {
+func copyPart(action plan.Action, part, current any) (undescribed, bool) {
 	u := undescribed{action: action}
-	if part == nil || !u.take(&u.part, part) {
+	if part == nil || !u.copyAny(&u.part, part) {
 		return u, false
 	}
-	if action == plan.Update && current != nil && !u.take(&u.current, current) {
+	if action == plan.Update && current != nil && !u.copyAny(&u.current, current) {
 		return u, false
 	}
 	return u, true
 }
 
-// take copies an object, or a list of objects, and tells whether it did.
-func (u *undescribed) take(into *any, v any) bool {
+// copyAny copies an object, or a list of objects, and tells whether it did.
+func (u *undescribed) copyAny(into *any, v any) bool {
 	if object, ok := v.(sized); ok {
-		return u.takeObject(into, object)
+		return u.copyObject(into, object)
 	}
 	list := reflect.ValueOf(v)
 	if list.Kind() != reflect.Slice || list.Type().NumMethod() > 0 {
@@ -309,7 +309,7 @@ func (u *undescribed) take(into *any, v any) bool {
 	copies := make([]any, list.Len())
 	for i := range copies {
 		object, ok := list.Index(i).Interface().(sized)
-		if !ok || !u.takeObject(&copies[i], object) {
+		if !ok || !u.copyObject(&copies[i], object) {
 			return false
 		}
 	}
@@ -317,7 +317,7 @@ func (u *undescribed) take(into *any, v any) bool {
 	return true
 }
 
-func (u *undescribed) takeObject(into *any, object sized) bool {
+func (u *undescribed) copyObject(into *any, object sized) bool {
 	if isNil(object) {
 		*into = object
 		return true

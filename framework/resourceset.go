@@ -33,13 +33,13 @@ type ResourceSetConfig struct {
 
 // ResourceSet is the ordered list of resources for one version of an object. It does not change once it is made.
 type ResourceSet struct {
-	outline
+	setPlanner
 	shadow    bool
 	resources []Resource
 }
 
-// outline is what planning knows of a resource set. It can't reach the resources themselves.
-type outline struct {
+// setPlanner is what planning knows of a resource set. It can't reach the resources themselves.
+type setPlanner struct {
 	name     string
 	handles  func(obj any) bool
 	initCtx  func(ctx context.Context, obj any) (context.Context, error)
@@ -78,9 +78,9 @@ func NewResourceSet(c ResourceSetConfig) (*ResourceSet, error) {
 		c.InitCtx = func(ctx context.Context, _ any) (context.Context, error) { return ctx, nil }
 	}
 	return &ResourceSet{
-		outline:   outline{name: c.Name, handles: c.Handles, initCtx: c.InitCtx, planners: plannersOf(c.Resources)},
-		shadow:    c.Shadow,
-		resources: slices.Clone(c.Resources),
+		setPlanner: setPlanner{name: c.Name, handles: c.Handles, initCtx: c.InitCtx, planners: plannersOf(c.Resources)},
+		shadow:     c.Shadow,
+		resources:  slices.Clone(c.Resources),
 	}, nil
 }
 
@@ -95,15 +95,11 @@ func (r *ResourceSet) Handles(obj any) bool { return r.handles(obj) }
 
 // InitCtx prepares the context of one reconciliation.
 func (r *ResourceSet) InitCtx(ctx context.Context, obj any) (context.Context, error) {
-	return r.initialise(ctx, obj)
+	return callInitCtx(ctx, obj, r.initCtx)
 }
 
-func (o *outline) initialise(ctx context.Context, obj any) (context.Context, error) {
-	return initialised(ctx, obj, o.initCtx)
-}
-
-// initialised is the context that an InitCtx function makes.
-func initialised(ctx context.Context, obj any, initCtx func(context.Context, any) (context.Context, error)) (context.Context, error) {
+// callInitCtx returns the context that an InitCtx function makes.
+func callInitCtx(ctx context.Context, obj any, initCtx func(context.Context, any) (context.Context, error)) (context.Context, error) {
 	initialised, err := initCtx(ctx, obj)
 	if err != nil {
 		return nil, fmt.Errorf("initialise context: %w", err)
@@ -148,7 +144,7 @@ type ResourceRouterConfig struct {
 // ResourceRouter picks the one resource set that handles an object. It is safe for concurrent use.
 type ResourceRouter struct {
 	sets    []*ResourceSet
-	shadows []*outline
+	shadows []*setPlanner
 }
 
 // NewResourceRouter returns a router, or an error for which IsInvalidConfig holds.
@@ -165,10 +161,10 @@ func NewResourceRouter(c ResourceRouterConfig) (*ResourceRouter, error) {
 		switch {
 		case s == nil:
 			faults = append(faults, fmt.Sprintf("ResourceSets[%d] must not be nil", i))
-		case s.shadow && slices.ContainsFunc(r.shadows, func(o *outline) bool { return o.name == s.name }):
+		case s.shadow && slices.ContainsFunc(r.shadows, func(p *setPlanner) bool { return p.name == s.name }):
 			faults = append(faults, fmt.Sprintf("ResourceSets[%d]: the name %q is taken by an earlier shadow", i, s.name))
 		case s.shadow:
-			r.shadows = append(r.shadows, &s.outline)
+			r.shadows = append(r.shadows, &s.setPlanner)
 		}
 	}
 	if len(faults) == 0 && len(r.shadows) == len(r.sets) {

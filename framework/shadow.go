@@ -88,7 +88,7 @@ func (f *Framework) PlanShadows(ctx context.Context, key informer.Key) ([]*plan.
 // created. The object belongs to the framework afterwards.
 func (f *Framework) PlanObjectShadows(ctx context.Context, obj any) ([]*plan.Comparison, error) {
 	s := subjectOf(obj)
-	if f.leftAlone(s.event, s.key, obj) != "" {
+	if f.ignoreReason(s.event, s.key, obj) != "" {
 		return nil, nil
 	}
 	return f.compareSets(ctx, s)

@@ -11,8 +11,8 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// maxLooks is how often a comparison is made anew because the world changed while it was made.
-const maxLooks = 3
+// maxComparisons is how often a comparison is made anew because the world changed while it was made.
+const maxComparisons = 3
 
 // compareSets compares the shadows that handle an object with its active set. The error is that of ctx.
 func (f *Framework) compareSets(ctx context.Context, s subject) ([]*plan.Comparison, error) {
@@ -48,10 +48,10 @@ func (f *Framework) compareSets(ctx context.Context, s subject) ([]*plan.Compari
 // compareSet compares one shadow with the plan of the active set. Both are computed one after the other, and the world may
 // change in between. So what differs counts only if the active set's plan is still the same afterwards; otherwise both are
 // compared again. It returns the newest plan of the active set too.
-func (f *Framework) compareSet(ctx context.Context, s subject, set *outline, active *plan.Plan) (*plan.Comparison, *plan.Plan) {
-	for look := 1; ; look++ {
+func (f *Framework) compareSet(ctx context.Context, s subject, set *setPlanner, active *plan.Plan) (*plan.Comparison, *plan.Plan) {
+	for attempt := 1; ; attempt++ {
 		c := plan.Compare(active, f.planShadow(ctx, s, set))
-		if look == maxLooks || c.Verdict() != plan.Differs || ctx.Err() != nil {
+		if attempt == maxComparisons || c.Verdict() != plan.Differs || ctx.Err() != nil {
 			return c, active
 		}
 		before := active
@@ -72,7 +72,7 @@ func (f *Framework) planActive(ctx context.Context, s subject) *plan.Plan {
 }
 
 // planShadow plans with a resource set that is only tried.
-func (f *Framework) planShadow(ctx context.Context, s subject, set *outline) *plan.Plan {
+func (f *Framework) planShadow(ctx context.Context, s subject, set *setPlanner) *plan.Plan {
 	return f.inTime(ctx, func(ctx context.Context) *plan.Plan {
 		obj := informer.Copy(s.obj)
 		r := f.newPlanning(ctx, s.event, s.key, obj)
@@ -89,13 +89,13 @@ func (f *Framework) inTime(ctx context.Context, compute func(context.Context) *p
 	p := compute(ctx)
 	if ctx.Err() != nil {
 		p.Resources = nil
-		return settle(p, plan.Failed, fmt.Sprintf("planning took longer than %s", f.config.ShadowTimeout))
+		return endPlan(p, plan.Failed, fmt.Sprintf("planning took longer than %s", f.config.ShadowTimeout))
 	}
 	return p
 }
 
 // incomparable is the comparison with a shadow that can't even be asked.
-func (f *Framework) incomparable(s subject, set *outline, err error) *plan.Comparison {
+func (f *Framework) incomparable(s subject, set *setPlanner, err error) *plan.Comparison {
 	return &plan.Comparison{
 		Framework: f.Name(), Object: objectOf(s.obj, s.key), Event: plan.Event(s.event), Shadow: set.name, Error: err.Error(),
 	}
@@ -113,9 +113,9 @@ func newShadows(config Config) *shadows.Comparisons {
 	return shadows.New(sets, config.ShadowQueue)
 }
 
-// follow decides what a reconciliation means for the comparisons with shadows: one that brought an object up to date, or
-// planned it in plan mode, is followed by one, and an object that is not handled any more has none.
-func (f *Framework) follow(key informer.Key, res result) {
+// compareShadowsLater decides what a reconciliation means for the comparisons with shadows: one that brought an object up
+// to date, or planned it in plan mode, is followed by one, and an object that is not handled any more has none.
+func (f *Framework) compareShadowsLater(key informer.Key, res result) {
 	switch r := res.reconciliation; {
 	case f.shadows == nil || r == nil || res.err != nil:
 	case r.event == updateEvent && (res.outcome == Succeeded || res.outcome == Planned):

@@ -85,12 +85,12 @@ func (r *Resources[T, C]) Delete(ctx context.Context, obj T, _ C, _ ClusterConte
 	return ctrl.Result{RequeueAfter: done.RequeueAfter}, nil
 }
 
-func (r *Resources[T, C]) process(ctx context.Context, obj T) (framework.Processed, error) {
+func (r *Resources[T, C]) process(ctx context.Context, obj T) (framework.Reconciled, error) {
 	f := r.framework.Load()
 	if f == nil {
-		return framework.Processed{}, fmt.Errorf("%w: Resources are called without an APIReconciler: give them to a builder", framework.ErrExecutionFailed)
+		return framework.Reconciled{}, fmt.Errorf("%w: Resources are called without an APIReconciler: give them to a builder", framework.ErrExecutionFailed)
 	}
-	done, err := f.Process(context.WithValue(ctx, objectKey{}, obj), obj)
+	done, err := f.ReconcileObject(context.WithValue(ctx, objectKey{}, obj), obj)
 	if err == nil && obj.GetDeletionTimestamp() != nil && done.Outcome == framework.Ignored {
 		err = fmt.Errorf("%w: the deletion can't be carried out: %s", framework.ErrNoResourceSet, done.Reason)
 	}
@@ -104,7 +104,7 @@ func saysWhy(obj API) bool {
 }
 
 // unfinished says why a reconciliation without an error has not done everything.
-func unfinished(done framework.Processed) (reason, message string) {
+func unfinished(done framework.Reconciled) (reason, message string) {
 	switch done.Outcome {
 	case framework.Ignored:
 		return ReasonNoResourceSet, done.Reason

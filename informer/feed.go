@@ -130,7 +130,7 @@ func (f *Feed) Fail(namespace string, err error) { f.hub.freshness.fail(namespac
 // ones join. The last one to end cancels work's context and waits until work has returned. Work does not see the end of
 // a single caller's context, but has the values of the first one's.
 func (f *Feed) Run(ctx context.Context, work func(ctx context.Context)) {
-	f.hub.joined.run(ctx, work)
+	f.hub.sharedRun.run(ctx, work)
 }
 
 // set does the work of Set; the caller holds delivery, so that nobody else writes to the store.

@@ -3,6 +3,7 @@ package informer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -63,12 +64,7 @@ func (f *freshness) onFailure(handle func(error)) (remove func()) {
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		for i, known := range f.failures {
-			if known == h {
-				f.failures = append(f.failures[:i:i], f.failures[i+1:]...)
-				return
-			}
-		}
+		f.failures = slices.DeleteFunc(f.failures, func(known *failureHandler) bool { return known == h })
 	}
 }
 

@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -44,7 +45,7 @@ type Hub struct {
 	store store
 
 	freshness *freshness
-	joined    joined
+	sharedRun sharedRun
 }
 
 type subscriber struct{ handle Handler }
@@ -87,12 +88,7 @@ func (h *Hub) Subscribe(handler Handler) (unsubscribe func()) {
 	return func() {
 		h.delivery.Lock()
 		defer h.delivery.Unlock()
-		for i, known := range h.subscribers {
-			if known == s {
-				h.subscribers = append(h.subscribers[:i:i], h.subscribers[i+1:]...)
-				return
-			}
-		}
+		h.subscribers = slices.DeleteFunc(h.subscribers, func(known *subscriber) bool { return known == s })
 	}
 }
 
@@ -129,6 +125,17 @@ func (h *Hub) Get(key Key) (obj any, exists bool, err error) {
 // List implements [Source].
 func (h *Hub) List() []any {
 	return h.copies(h.items())
+}
+
+// Keys implements [KeyLister].
+func (h *Hub) Keys() []Key {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	keys := make([]Key, 0, len(h.store.entries))
+	for key := range h.store.entries {
+		keys = append(keys, key)
+	}
+	return keys
 }
 
 // ByIndex returns private copies of the objects that the index of that name files under value, in no particular order.

@@ -8,8 +8,11 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -146,4 +149,53 @@ func (k *Kubernetes) newList() (client.ObjectList, error) {
 		return nil, fmt.Errorf("make a %s: %T has no list metadata", gvk.Kind, obj)
 	}
 	return list, nil
+}
+
+// GetLive implements [LiveReader]: it asks the API server. The object has gone through the transform, like a stored one.
+func (k *Kubernetes) GetLive(ctx context.Context, key Key) (obj any, exists bool, err error) {
+	live, err := k.getLive(ctx, key)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	return live, true, nil
+}
+
+func (k *Kubernetes) getLive(ctx context.Context, key Key) (client.Object, error) {
+	obj, err := k.newObject()
+	if err != nil {
+		return nil, err
+	}
+	if err := k.config.Client.Get(ctx, key, obj); err != nil {
+		return nil, fmt.Errorf("get %s %s: %w", k.gvk.Kind, key, err)
+	}
+	return k.prepare.answer(obj), nil
+}
+
+// Convert returns an object of the source's kind, as a server gave it, in the form in which the source gives objects,
+// and transformed like them. It is for objects that the source does not hold, such as the answer to a dry run. The object
+// given belongs to the source afterwards.
+func (k *Kubernetes) Convert(received *unstructured.Unstructured) (client.Object, error) {
+	obj, err := k.newObject()
+	if err != nil {
+		return nil, err
+	}
+	if k.form == untyped {
+		return k.prepare.answer(received), nil
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(received.Object, obj); err != nil {
+		return nil, fmt.Errorf("convert %s %s: %w", k.gvk.Kind, client.ObjectKeyFromObject(received), err)
+	}
+	return k.prepare.answer(obj), nil
+}
+
+// Selects tells whether the namespaces and the label selector of the source let an object of its kind in. Field
+// selectors are not looked at: only the server can tell.
+func (k *Kubernetes) Selects(obj client.Object) bool {
+	if len(k.config.Namespaces) > 0 && !slices.Contains(k.config.Namespaces, obj.GetNamespace()) {
+		return false
+	}
+	return k.config.LabelSelector == nil || k.config.LabelSelector.Matches(labels.Set(obj.GetLabels()))
 }

@@ -116,6 +116,12 @@ type Remover interface {
 	Remove(ctx context.Context, obj any) error
 }
 
+// KeyLister is implemented by sources that can tell which objects they hold without copying these. A [Hub] is one.
+type KeyLister interface {
+	// Keys returns the keys of all objects, in no particular order. The slice is the caller's.
+	Keys() []Key
+}
+
 // LiveReader is implemented by sources that can read past their store and their selectors.
 type LiveReader interface {
 	// GetLive asks the other side for the object as it is now.

@@ -3,8 +3,11 @@ package pollinformer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/operatorkit/operatorkit/informer"
@@ -15,7 +18,7 @@ type Source[T any] struct {
 	*informer.Hub
 	feed   *informer.Feed
 	config Config[T]
-	told   told
+	writes writes
 }
 
 // New returns a source that does nothing until Run is called. The error names each faulty field and wraps
@@ -74,7 +77,7 @@ func (s *Source[T]) refresh(ctx context.Context) (err error) {
 			err = fmt.Errorf("list %s: panic: %v\n%s", s.Name(), r, debug.Stack())
 		}
 	}()
-	s.told.begin()
+	s.writes.reset()
 	values, err := s.list(ctx)
 	if err != nil {
 		return fmt.Errorf("list %s: %w", s.Name(), err)
@@ -86,7 +89,7 @@ func (s *Source[T]) refresh(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	s.told.end(items, func(items []informer.Item) { s.feed.Replace("", items) })
+	s.writes.merge(items, func(items []informer.Item) { s.feed.Replace("", items) })
 	return nil
 }
 
@@ -107,4 +110,59 @@ func (s *Source[T]) list(ctx context.Context) (map[informer.Key]T, error) {
 		err = ctx.Err()
 	}
 	return values, err
+}
+
+// Wrote tells the source of a thing that the caller has just created or changed. Without that, what somebody else does to
+// it before the next List would leave no trace: the source would see no difference. It is announced as any change is. The
+// value belongs to the source afterwards.
+func (s *Source[T]) Wrote(key informer.Key, value T) error {
+	item, err := s.item(key, value)
+	if err != nil {
+		return err
+	}
+	s.writes.add(key, &item, func() { s.feed.Set(item) })
+	return nil
+}
+
+// Deleted tells the source of a thing that the caller has just deleted.
+func (s *Source[T]) Deleted(key informer.Key) {
+	s.writes.add(key, nil, func() { s.feed.Delete(key, nil) })
+}
+
+// writes are what the caller wrote while a List was under way, which may or may not have seen it.
+type writes struct {
+	mu    sync.Mutex
+	items map[informer.Key]*informer.Item
+}
+
+// reset forgets what a List that begins now is going to see.
+func (w *writes) reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.items = map[informer.Key]*informer.Item{}
+}
+
+// add remembers an item, or without one that there is none, and does what announces it.
+func (w *writes) add(key informer.Key, item *informer.Item, announce func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.items != nil {
+		w.items[key] = item
+	}
+	announce()
+}
+
+// merge hands over what was listed, corrected by what was written since the List began.
+func (w *writes) merge(items map[informer.Key]informer.Item, replace func([]informer.Item)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, item := range w.items {
+		if item == nil {
+			delete(items, key)
+			continue
+		}
+		items[key] = *item
+	}
+	w.items = nil
+	replace(slices.Collect(maps.Values(items)))
 }

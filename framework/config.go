@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	"github.com/giantswarm/micrologger"
 	"github.com/prometheus/client_golang/prometheus"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/operatorkit/operatorkit/framework/graph"
@@ -56,18 +56,6 @@ type CRDClient interface {
 	// EnsureCreated creates the definition, or updates it in place, and waits until the API is served. Failures are
 	// retried with the backoff until it stops, the context ends, or the error is permanent. It never deletes anything.
 	EnsureCreated(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, b backoff.BackOff) error
-}
-
-// EventRecorder writes Kubernetes events. The recorders of client-go and controller-runtime are such.
-type EventRecorder interface {
-	Event(object runtime.Object, eventtype, reason, message string)
-}
-
-// AnyEventRecorder is an EventRecorder that also writes events on objects that are no Kubernetes objects. Those go to
-// EventOn, all others to Event.
-type AnyEventRecorder interface {
-	EventRecorder
-	EventOn(object any, eventtype, reason, message string)
 }
 
 // Watch makes changes of other objects reconcile the primary ones: secondaries, which the operator creates for its
@@ -157,40 +145,22 @@ type Config struct {
 
 // setDefaults fills in what is not set. The error is a fault of Resources.
 func (c *Config) setDefaults() error {
-	if c.Name == "" {
-		switch {
-		case c.CRD != nil:
-			c.Name = c.CRD.Name
-		case c.Source != nil:
-			c.Name = c.Source.Name()
-		}
+	switch {
+	case c.Name != "":
+	case c.CRD != nil:
+		c.Name = c.CRD.Name
+	case c.Source != nil:
+		c.Name = c.Source.Name()
 	}
-	if c.Name == "" {
-		c.Name = DefaultName
-	}
+	c.Name = cmp.Or(c.Name, DefaultName)
+	c.Finalizer = cmp.Or(c.Finalizer, finalizerPrefix+c.Name)
+	c.Workers = cmp.Or(c.Workers, DefaultWorkers)
+	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, DefaultShutdownTimeout)
+	c.ShadowWorkers = cmp.Or(c.ShadowWorkers, DefaultShadowWorkers)
+	c.ShadowTimeout = cmp.Or(c.ShadowTimeout, DefaultShadowTimeout)
+	c.ShadowQueue = cmp.Or(c.ShadowQueue, DefaultShadowQueue)
 	if c.BackOffFactory == nil {
 		c.BackOffFactory = DefaultBackOffFactory()
-	}
-	if c.Workers == 0 {
-		c.Workers = DefaultWorkers
-	}
-	if c.Finalizer == "" {
-		c.Finalizer = finalizerPrefix + c.Name
-	}
-	if c.ShutdownTimeout == 0 {
-		c.ShutdownTimeout = DefaultShutdownTimeout
-	}
-	if c.ShadowWorkers == 0 {
-		c.ShadowWorkers = DefaultShadowWorkers
-	}
-	if c.ShadowTimeout == 0 {
-		c.ShadowTimeout = DefaultShadowTimeout
-	}
-	if c.ShadowQueue == 0 {
-		c.ShadowQueue = DefaultShadowQueue
-	}
-	if c.InitCtx == nil {
-		c.InitCtx = func(ctx context.Context, _ any) (context.Context, error) { return ctx, nil }
 	}
 	c.DisableFinalizer = c.DisableFinalizer || c.Driven
 	if c.ResourceRouter != nil || len(c.Resources) == 0 {

@@ -225,10 +225,3 @@ func (t *tombstones) isProcessed(key informer.Key, obj any) bool {
 	uid, ok := t.processed[key]
 	return ok && uid == uidOf(obj)
 }
-
-func uidOf(obj any) types.UID {
-	if m, ok := metaOf(obj); ok {
-		return m.GetUID()
-	}
-	return ""
-}

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
@@ -82,4 +83,11 @@ func metaOf(obj any) (informer.Meta, bool) {
 func isNil(obj any) bool {
 	v := reflect.ValueOf(obj)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+func uidOf(obj any) types.UID {
+	if m, ok := metaOf(obj); ok {
+		return m.GetUID()
+	}
+	return ""
 }

@@ -98,6 +98,14 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
+func stackOf(err error) string {
+	var p *PanicError
+	if errors.As(err, &p) {
+		return string(p.Stack)
+	}
+	return ""
+}
+
 // invalidConfig joins the faults of a configuration; nil without any.
 func invalidConfig(config string, faults []string) error {
 	if len(faults) == 0 {

@@ -303,11 +303,3 @@ func (f *Framework) worker(ctx, workCtx context.Context, workers *sync.WaitGroup
 func (f *Framework) log(level, message string, fields ...any) {
 	f.config.Logger.Log(append([]any{"level", level, "message", message, "framework", f.Name()}, fields...)...)
 }
-
-func stackOf(err error) string {
-	var p *PanicError
-	if errors.As(err, &p) {
-		return string(p.Stack)
-	}
-	return ""
-}

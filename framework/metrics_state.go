@@ -21,25 +21,27 @@ type state struct {
 }
 
 func newState(f *Framework) *state {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(prometheus.BuildFQName(PrometheusNamespace, PrometheusSubsystem, name), help, labels,
-			prometheus.Labels{"framework": f.Name()})
-	}
 	return &state{
 		framework: f,
-		depth:     desc("queue_depth", "Keys that wait for a worker, by lane.", "lane"),
-		age:       desc("queue_age_seconds", "How long the key that waits longest has been waiting."),
-		retrying:  desc("queue_retrying", "Keys that wait for a retry or a requested next look."),
-		active:    desc("active_workers", "Reconciliations under way."),
-		lastRun:   desc("last_reconciled_timestamp_seconds", "When a reconciliation ended last; 0 for never."),
-		lastGood:  desc("last_success_timestamp_seconds", "When a reconciliation succeeded last; 0 for never."),
-		staleness: desc("source_staleness_seconds", "Time since the last contact of a source with where it reads from.", "source"),
-		synced:    desc("source_synced", "1 once the first listing of a source is complete.", "source"),
-		objects:   desc("source_objects", "Objects in the store of a source.", "source"),
-		created:   desc("newest_creation_timestamp_seconds", "When the newest primary object was created."),
-		deletion:  desc("oldest_deletion_timestamp_seconds", "When the deletion was asked for that has been pending longest; 0 without any."),
-		planned:   desc("planned_objects", "Objects that are only planned for, by what would be done; one for which several things would be counts for each.", "action"),
+		depth:     f.desc("queue_depth", "Keys that wait for a worker, by lane.", "lane"),
+		age:       f.desc("queue_age_seconds", "How long the key that waits longest has been waiting."),
+		retrying:  f.desc("queue_retrying", "Keys that wait for a retry or a requested next look."),
+		active:    f.desc("active_workers", "Reconciliations under way."),
+		lastRun:   f.desc("last_reconciled_timestamp_seconds", "When a reconciliation ended last; 0 for never."),
+		lastGood:  f.desc("last_success_timestamp_seconds", "When a reconciliation succeeded last; 0 for never."),
+		staleness: f.desc("source_staleness_seconds", "Time since the last contact of a source with where it reads from.", "source"),
+		synced:    f.desc("source_synced", "1 once the first listing of a source is complete.", "source"),
+		objects:   f.desc("source_objects", "Objects in the store of a source.", "source"),
+		created:   f.desc("newest_creation_timestamp_seconds", "When the newest primary object was created."),
+		deletion:  f.desc("oldest_deletion_timestamp_seconds", "When the deletion was asked for that has been pending longest; 0 without any."),
+		planned:   f.desc("planned_objects", "Objects that are only planned for, by what would be done; one for which several things would be counts for each.", "action"),
 	}
+}
+
+// desc describes a metric of the framework.
+func (f *Framework) desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(PrometheusNamespace, PrometheusSubsystem, name), help, labels,
+		prometheus.Labels{"framework": f.Name()})
 }
 
 // Describe implements prometheus.Collector.
@@ -174,15 +176,11 @@ type shadowState struct {
 }
 
 func newShadowState(f *Framework) *shadowState {
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc(prometheus.BuildFQName(PrometheusNamespace, PrometheusSubsystem, name), help, labels,
-			prometheus.Labels{"framework": f.Name()})
-	}
 	return &shadowState{
 		shadows: f.shadows,
-		objects: desc("shadow_objects", "Objects by the result of their last comparison with a shadow resource set.", "shadow", "result"),
-		depth:   desc("shadow_queue_depth", "Objects that wait for being compared with shadow resource sets."),
-		dropped: desc("shadow_dropped_total", "Objects that were not compared because too many waited."),
+		objects: f.desc("shadow_objects", "Objects by the result of their last comparison with a shadow resource set.", "shadow", "result"),
+		depth:   f.desc("shadow_queue_depth", "Objects that wait for being compared with shadow resource sets."),
+		dropped: f.desc("shadow_dropped_total", "Objects that were not compared because too many waited."),
 	}
 }
 

@@ -130,11 +130,7 @@ func (f *Framework) planSet(ctx context.Context, e event, key informer.Key, obj 
 // planWith plans with a resource set. The object is given away.
 func (f *Framework) planWith(p *plan.Plan, r *reconciliation, set *setPlanner, obj any) {
 	p.ResourceSet = set.name
-	var ctx context.Context
-	err := Recovered(func() (err error) {
-		ctx, err = f.initCtx(r, set, obj)
-		return err
-	})
+	ctx, err := f.initCtx(r, set, obj)
 	if err != nil {
 		endPlan(p, plan.Failed, err.Error())
 		return

@@ -166,11 +166,7 @@ func (f *Framework) update(ctx context.Context, key informer.Key, obj any) resul
 func (f *Framework) runResourceSet(r *reconciliation, set *ResourceSet, obj any) (context.Context, result) {
 	r.object = obj
 	r.recording.begin(set)
-	var ctx context.Context
-	err := Recovered(func() (err error) {
-		ctx, err = f.initCtx(r, &set.setPlanner, obj)
-		return err
-	})
+	ctx, err := f.initCtx(r, &set.setPlanner, obj)
 	if err != nil {
 		return r, result{reconciliation: r, outcome: Failed, err: r.errorf("%w", err)}
 	}
@@ -186,13 +182,16 @@ func (f *Framework) runResourceSet(r *reconciliation, set *ResourceSet, obj any)
 	return ctx, res
 }
 
-// initCtx prepares the context of a reconciliation or a plan.
-func (f *Framework) initCtx(ctx context.Context, set *setPlanner, obj any) (context.Context, error) {
-	ctx, err := callInitCtx(ctx, obj, f.config.InitCtx)
-	if err != nil {
-		return nil, err
-	}
-	return callInitCtx(ctx, obj, set.initCtx)
+// initCtx prepares the context of a reconciliation or a plan. A panic is an error.
+func (f *Framework) initCtx(parent context.Context, set *setPlanner, obj any) (ctx context.Context, err error) {
+	err = Recovered(func() (err error) {
+		ctx, err = callInitCtx(parent, obj, f.config.InitCtx)
+		if err == nil {
+			ctx, err = callInitCtx(ctx, obj, set.initCtx)
+		}
+		return err
+	})
+	return ctx, err
 }
 
 // resourceSet asks the router. A panic in a Handles function is an error.

@@ -19,6 +19,18 @@ const (
 	ReasonSeveralResourceSets  = "SeveralResourceSets"
 )
 
+// EventRecorder writes Kubernetes events. The recorders of client-go and controller-runtime are such.
+type EventRecorder interface {
+	Event(object runtime.Object, eventtype, reason, message string)
+}
+
+// AnyEventRecorder is an EventRecorder that also writes events on objects that are no Kubernetes objects. Those go to
+// EventOn, all others to Event.
+type AnyEventRecorder interface {
+	EventRecorder
+	EventOn(object any, eventtype, reason, message string)
+}
+
 // maxEventMessage is the length to which the API server holds the message of an event, in bytes.
 const maxEventMessage = 1024
 

@@ -74,9 +74,6 @@ func NewResourceSet(c ResourceSetConfig) (*ResourceSet, error) {
 	if err := invalidConfig("ResourceSetConfig", faults); err != nil {
 		return nil, err
 	}
-	if c.InitCtx == nil {
-		c.InitCtx = func(ctx context.Context, _ any) (context.Context, error) { return ctx, nil }
-	}
 	return &ResourceSet{
 		setPlanner: setPlanner{name: c.Name, handles: c.Handles, initCtx: c.InitCtx, planners: plannersOf(c.Resources)},
 		shadow:     c.Shadow,
@@ -98,8 +95,11 @@ func (r *ResourceSet) InitCtx(ctx context.Context, obj any) (context.Context, er
 	return callInitCtx(ctx, obj, r.initCtx)
 }
 
-// callInitCtx returns the context that an InitCtx function makes.
+// callInitCtx returns the context that an InitCtx function makes, if there is one.
 func callInitCtx(ctx context.Context, obj any, initCtx func(context.Context, any) (context.Context, error)) (context.Context, error) {
+	if initCtx == nil {
+		return ctx, nil
+	}
 	initialised, err := initCtx(ctx, obj)
 	if err != nil {
 		return nil, fmt.Errorf("initialise context: %w", err)

@@ -17,6 +17,25 @@
 //	websites, err := framework.New(framework.Config{Source: source, ResourceRouter: router, Logger: logger})
 //	err = websites.Run(ctx)
 //
+// # Which way in is for me
+//
+//	you have                                 you use
+//
+//	objects of an API, a bucket or a list    New with Config.Source (package informer), and Run; package operator does both
+//	a controller-runtime manager             New with Config.Source, and mgr.Add, which calls Start
+//	an informer with channels                New with Config.Informer, and Run, or Boot
+//	channels that you have got from one      New, Run, and ProcessEvents, which only queues the objects
+//	event handlers of an informer            New, Run, and UpdateFunc and DeleteFunc, which only queue the object
+//	a controller with a queue of its own     New with Config.Driven, Run, and ReconcileObject, which returns how it ended
+//	a list of resources and no framework     ProcessUpdate and ProcessDelete, which run them at once
+//
+// What would change is told beforehand by Plan and PlanObject of a Framework, and by PlanUpdate and PlanDelete without one.
+//
+// To know how a reconciliation goes, read resource.go, crud.go and computation.go (what an author writes, and its steps),
+// resourceset.go (which resources), process.go (one run of them), framework.go and config.go (from the sources to the
+// workers), reconcile.go (from a key to its next look) and deletion.go. All else is beside that path: plans, shadows, records,
+// metrics, and the queue in internal/queue.
+//
 // # Promises
 //
 //   - The queue holds keys, not objects: any number of changes of one object while it is being reconciled are one more

@@ -30,24 +30,34 @@ func TestScripts(t *testing.T) {
 }
 
 func TestEachTestIsInOneSliceAndSlicesAreAlike(t *testing.T) {
-	const slices, tests = 4, 1000
-	var in [slices]int
+	const parts, tests, sweeps = 4, 1000, 18
+	var names []string
 	for i := range tests {
-		name, found := fmt.Sprint("TestThatIsNumber", i), 0
-		for part := range slices {
-			s := slice{part + 1, slices}
-			if s.has(name) {
-				in[part]++
-				found++
+		names = append(names, fmt.Sprint("TestThatIsNumber", i))
+	}
+	for i := range sweeps {
+		names = append(names, fmt.Sprint("TestItSurvivesACrashAtWrite", i))
+	}
+	found := map[string]int{}
+	for part := range parts {
+		s := slice{part + 1, parts}
+		mine, crashes := s.mine(names), 0
+		for _, name := range mine {
+			found[name]++
+			if strings.Contains(name, "Crash") {
+				crashes++
 			}
 		}
-		if found != 1 {
-			t.Errorf("%s is in %d slices", name, found)
+		if n := len(mine); n < tests/parts*3/4 || n > tests/parts*5/4 {
+			t.Errorf("slice %d has %d of %d tests", part+1, n, tests)
+		}
+		if crashes < sweeps/parts || crashes > sweeps/parts+1 {
+			t.Errorf("slice %d has %d of %d crash sweeps", part+1, crashes, sweeps)
 		}
 	}
-	for part, n := range in {
-		if n < tests/slices*3/4 || n > tests/slices*5/4 {
-			t.Errorf("slice %d has %d of %d tests", part+1, n, tests)
+	for _, name := range names {
+		if found[name] != 1 {
+			t.Errorf("%s is in %d slices", name, found[name])
 		}
 	}
 }

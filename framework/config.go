@@ -29,6 +29,7 @@ const (
 	DefaultName            = "operatorkit"
 	DefaultWorkers         = 10
 	DefaultShutdownTimeout = 30 * time.Second
+	DefaultCancelTimeout   = 10 * time.Second
 	DefaultShadowWorkers   = 1
 	DefaultShadowTimeout   = 30 * time.Second
 	DefaultShadowQueue     = 100_000
@@ -132,6 +133,9 @@ type Config struct {
 	// ShutdownTimeout is how long reconciliations may go on after the context of Run has ended, before theirs is
 	// cancelled too. Negative: it is cancelled at once. Default: DefaultShutdownTimeout (30 s).
 	ShutdownTimeout time.Duration
+	// CancelTimeout is how long reconciliations, and sources, may take to return once their context is cancelled, before Run
+	// returns without them, with an error. Default: DefaultCancelTimeout (10 s).
+	CancelTimeout time.Duration
 	// ShadowWorkers is how many objects are compared with shadow resource sets at the same time, beside Workers. They begin
 	// with an object only when none waits for a reconciliation. Default: DefaultShadowWorkers (1).
 	ShadowWorkers int
@@ -156,6 +160,7 @@ func (c *Config) setDefaults() error {
 	c.Finalizer = cmp.Or(c.Finalizer, finalizerPrefix+c.Name)
 	c.Workers = cmp.Or(c.Workers, DefaultWorkers)
 	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, DefaultShutdownTimeout)
+	c.CancelTimeout = cmp.Or(c.CancelTimeout, DefaultCancelTimeout)
 	c.ShadowWorkers = cmp.Or(c.ShadowWorkers, DefaultShadowWorkers)
 	c.ShadowTimeout = cmp.Or(c.ShadowTimeout, DefaultShadowTimeout)
 	c.ShadowQueue = cmp.Or(c.ShadowQueue, DefaultShadowQueue)
@@ -198,6 +203,9 @@ func (c *Config) validate() error {
 	}
 	if c.Workers < 0 {
 		fault("Workers must not be negative, is %d", c.Workers)
+	}
+	if c.CancelTimeout < 0 {
+		fault("CancelTimeout must not be negative, is %s", c.CancelTimeout)
 	}
 	if c.ShadowWorkers < 0 {
 		fault("ShadowWorkers must not be negative, is %d", c.ShadowWorkers)

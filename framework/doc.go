@@ -50,7 +50,8 @@
 //   - Signals (package context/...) act within their resource or reconciliation and are looked at before every step.
 //   - Every resource gets a copy of the object, which it may change.
 //   - A change made now goes before the backlog of a start or a resync; one of sixteen turns is kept for the backlog.
-//   - Run returns when everything it started has ended.
+//   - Run returns when everything it started has ended. What ignores the end of its context for Config.CancelTimeout is named by
+//     an error for which errors.Is(err, ErrStillRunning) holds, and outlives Run.
 //   - An [Observer] is told what every reconciliation did, and why. Without one nothing is recorded.
 //   - Errors say which object, which resource and which step. What patches hold is never logged.
 //

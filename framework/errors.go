@@ -27,6 +27,10 @@ var (
 	// that has lost its lease.
 	ErrStopNow = errors.New("stop now")
 
+	// ErrStillRunning is in the chain of what Run returns when something that it started ignores the end of its context. It is
+	// the one case in which a goroutine outlives Run.
+	ErrStillRunning = errors.New("still running")
+
 	// ErrOpaque is what a Planner returns that can't tell what it would do.
 	ErrOpaque = errors.New("the resource can't tell what it would do")
 

@@ -35,8 +35,9 @@ type Framework struct {
 	// shadows is nil when there are none.
 	shadows *shadows.Comparisons
 
-	loops atomic.Uint64
-	begun atomic.Bool
+	loops      atomic.Uint64
+	begun      atomic.Bool
+	activities activities
 }
 
 // New returns a framework, or an error for which IsInvalidConfig holds and which lists every fault.
@@ -112,7 +113,8 @@ func (f *Framework) Start(ctx context.Context) error { return f.Run(ctx) }
 func (f *Framework) NeedLeaderElection() bool { return true }
 
 // Run reconciles until ctx ends, and then returns nil once everything it started has ended: reconciliations that are
-// under way get Config.ShutdownTimeout to complete, then their context is cancelled. It ensures the CRD and waits for
+// under way get Config.ShutdownTimeout to complete, then their context is cancelled. What ignores that for
+// Config.CancelTimeout is left behind, and named by an error that wraps ErrStillRunning. It ensures the CRD and waits for
 // the sources to sync before the first reconciliation. It may be called once.
 func (f *Framework) Run(ctx context.Context) error {
 	if f.begun.Swap(true) {
@@ -144,8 +146,6 @@ func (f *Framework) runSources(ctx context.Context) error {
 	sourcesCtx, stopSources := context.WithCancel(context.WithoutCancel(ctx))
 
 	var running sync.WaitGroup
-	defer running.Wait()
-	defer stopSources()
 	for _, s := range f.Sources() {
 		running.Go(func() {
 			err := Recovered(func() error { return s.Run(sourcesCtx) })
@@ -157,15 +157,25 @@ func (f *Framework) runSources(ctx context.Context) error {
 	if f.config.Informer != nil {
 		running.Go(func() { f.watchInformer(sourcesCtx) })
 	}
+	err := f.workWhenSynced(ctx)
+	stopSources()
+	if !endedWithin(&running, f.config.CancelTimeout) {
+		err = errors.Join(err, f.stillRunning("a source, or the Informer"))
+	}
+	return errors.Join(ended(ctx), err)
+}
+
+// workWhenSynced works once the sources are synced, unless ctx ends before.
+func (f *Framework) workWhenSynced(ctx context.Context) error {
 	for _, s := range f.Sources() {
 		if err := s.WaitForSync(ctx); err != nil {
-			return ended(ctx)
+			return nil //nolint:nilerr // it is the end of ctx
 		}
 	}
 	f.log("info", "started", "workers", f.config.Workers)
-	f.work(ctx)
+	err := f.work(ctx)
 	f.log("info", "stopped")
-	return ended(ctx)
+	return err
 }
 
 // sourceError is why a framework stops although nobody asked it to.
@@ -251,8 +261,9 @@ func (f *Framework) mapped(ctx context.Context, w Watch, e informer.Event, obj a
 	return keys
 }
 
-// work runs the workers, and feeds them, until ctx has ended and the last reconciliation has. The sources are synced.
-func (f *Framework) work(ctx context.Context) {
+// work runs the workers, and feeds them, until ctx has ended and the last reconciliation has. The sources are synced. The error
+// names what ignores the end of its context.
+func (f *Framework) work(ctx context.Context) error {
 	workCtx, cancelWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelWork()
 	var workers sync.WaitGroup
@@ -270,9 +281,18 @@ func (f *Framework) work(ctx context.Context) {
 	if errors.Is(context.Cause(ctx), ErrStopNow) {
 		timeout = 0
 	}
-	deadline := time.AfterFunc(timeout, cancelWork)
-	defer deadline.Stop()
-	workers.Wait()
+	if endedWithin(&workers, timeout) {
+		return nil
+	}
+	cancelWork()
+	if endedWithin(&workers, f.config.CancelTimeout) {
+		return nil
+	}
+	var left []string
+	for _, a := range f.Activities() {
+		left = append(left, a.String())
+	}
+	return f.stillRunning(left...)
 }
 
 // worker takes keys from the queue until that is shut down. It begins nothing once ctx has ended, and works with workCtx. A
@@ -284,6 +304,8 @@ func (f *Framework) worker(ctx, workCtx context.Context, workers *sync.WaitGroup
 			workers.Go(func() { f.worker(ctx, workCtx, workers) })
 		}
 	}()
+	busyCtx, activity := f.activities.add(workCtx, false)
+	defer activity.end()
 	for {
 		next, why, ok := f.queue.Get()
 		if !ok {
@@ -295,7 +317,9 @@ func (f *Framework) worker(ctx, workCtx context.Context, workers *sync.WaitGroup
 			f.queue.Done(next)
 			continue
 		}
-		f.reconcileEntry(workCtx, next, why)
+		activity.begin(next.Key, f.metrics.now())
+		f.reconcileEntry(busyCtx, next, why)
+		activity.end()
 	}
 }
 

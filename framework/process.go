@@ -122,6 +122,8 @@ type reconciliation struct {
 	loop      uint64
 	// metrics is nil outside of a Framework.
 	metrics *metrics
+	// activity is that of the worker, and nil outside of one.
+	activity *activity
 	// recording is nil without an Observer.
 	recording *recording
 	// approval is nil unless a plan is being applied.
@@ -240,9 +242,11 @@ func measureStep(ctx context.Context, info StepInfo, attempts *atomic.Int64, run
 		return stepError(info, recoveredIn(ctx, run))
 	}
 	m := scope.reconciliation.metrics
-	start := m.now()
+	activity, start := scope.reconciliation.activity, m.now()
+	outer := activity.enter(info, start)
 	err := recoveredIn(ctx, run)
 	took := m.now() - start
+	activity.enter(outer, start+took)
 	m.observe(info, took, err)
 	err = stepError(info, err)
 	if recording := scope.reconciliation.recording; recording != nil {

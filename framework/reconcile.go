@@ -208,7 +208,7 @@ func (f *Framework) resourceSet(r *reconciliation, obj any) (set *ResourceSet, e
 
 func (f *Framework) newReconciliation(ctx context.Context, e event, key informer.Key, obj any) *reconciliation {
 	r := &reconciliation{event: e, object: obj, key: key, framework: f.Name(), loop: f.loops.Add(1), metrics: f.metrics}
-	r.approval = approvalOf(ctx)
+	r.approval, r.activity = approvalOf(ctx), activityOf(ctx)
 	if f.config.Observer != nil {
 		r.recording = &recording{}
 	}

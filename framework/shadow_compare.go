@@ -146,6 +146,8 @@ func (f *Framework) shadowWorker(ctx context.Context, workers *sync.WaitGroup) {
 			workers.Go(func() { f.shadowWorker(ctx, workers) })
 		}
 	}()
+	busyCtx, activity := f.activities.add(ctx, true)
+	defer activity.end()
 	for ctx.Err() == nil {
 		due, ok := f.shadows.Wait()
 		switch {
@@ -156,7 +158,9 @@ func (f *Framework) shadowWorker(ctx context.Context, workers *sync.WaitGroup) {
 			wait(ctx, due)
 		case f.queue.UntilIdle():
 			if work := f.shadows.Next(); work != nil {
-				f.compareEntry(ctx, work)
+				activity.begin(work.Key, f.metrics.now())
+				f.compareEntry(busyCtx, work)
+				activity.end()
 			}
 		}
 	}

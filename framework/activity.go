@@ -1,0 +1,142 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// Activity is what a worker is doing.
+type Activity struct {
+	// Key is that of the object.
+	Key informer.Key
+	// Resource and Step are what is under way, and empty between two steps.
+	Resource string
+	Step     Step
+	// For is how long that has been under way.
+	For time.Duration
+	// Shadow is true for a comparison with shadows.
+	Shadow bool
+}
+
+// String says it for people.
+func (a Activity) String() string {
+	text := "object " + keyString(a.Key)
+	if a.Shadow {
+		text = "shadows of " + text
+	}
+	if a.Resource != "" {
+		text += fmt.Sprintf(": resource %q: %s", a.Resource, strings.ReplaceAll(string(a.Step), "_", " "))
+	}
+	return fmt.Sprintf("%s for %s", text, a.For.Round(time.Millisecond))
+}
+
+// Activities tells what the workers are doing that do anything. It may be called at any time, and is cheap.
+func (f *Framework) Activities() []Activity {
+	f.activities.mu.Lock()
+	all := f.activities.workers
+	f.activities.mu.Unlock()
+	var busy []Activity
+	for _, w := range all {
+		if a, ok := w.read(f.metrics.now()); ok {
+			busy = append(busy, a)
+		}
+	}
+	return busy
+}
+
+// activities are what all workers of a framework are doing.
+type activities struct {
+	mu sync.Mutex
+	// workers only grows.
+	workers []*activity
+}
+
+type activityKey struct{}
+
+// add returns a context by which what a new worker does is known.
+func (a *activities) add(ctx context.Context, shadow bool) (context.Context, *activity) {
+	worker := &activity{}
+	worker.doing.Shadow = shadow
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.workers = append(a.workers, worker)
+	return context.WithValue(ctx, activityKey{}, worker), worker
+}
+
+// activityOf returns that of the worker of a context, or nil.
+func activityOf(ctx context.Context) *activity {
+	worker, _ := ctx.Value(activityKey{}).(*activity)
+	return worker
+}
+
+// activity is what one worker is doing. Its methods do nothing for nil.
+type activity struct {
+	mu    sync.Mutex
+	busy  bool
+	doing Activity
+	since time.Duration
+}
+
+// begin notes that the worker begins with an object.
+func (a *activity) begin(key informer.Key, now time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.busy, a.since = true, now
+	a.doing.Key, a.doing.Resource, a.doing.Step = key, "", ""
+}
+
+// end notes that the worker has done with an object.
+func (a *activity) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.busy = false
+}
+
+// enter notes that the worker begins with a step, and returns the one around it.
+func (a *activity) enter(info StepInfo, now time.Duration) (outer StepInfo) {
+	if a == nil {
+		return StepInfo{}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	outer = StepInfo{Resource: a.doing.Resource, Step: a.doing.Step}
+	a.doing.Resource, a.doing.Step, a.since = info.Resource, info.Step, now
+	return outer
+}
+
+// read tells what the worker is doing, if it does anything.
+func (a *activity) read(now time.Duration) (Activity, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	doing := a.doing
+	doing.For = now - a.since
+	return doing, a.busy
+}
+
+// stillRunning is the error of a Run that returns without what it started.
+func (f *Framework) stillRunning(what ...string) error {
+	return fmt.Errorf("%w %s after its context was cancelled: %s: return when the context ends",
+		ErrStillRunning, f.config.CancelTimeout, strings.Join(what, "; "))
+}
+
+// endedWithin waits until a group has ended, and for d at most.
+func endedWithin(group *sync.WaitGroup, d time.Duration) bool {
+	ended := make(chan struct{})
+	go func() {
+		group.Wait()
+		close(ended)
+	}()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

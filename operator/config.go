@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/giantswarm/micrologger"
@@ -14,6 +15,14 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/inspector"
+)
+
+// The defaults of a Config. DefaultStepTimeout is longer than any time-out of what operatorkit ships.
+const (
+	DefaultSyncTimeout     = time.Minute
+	DefaultStepTimeout     = time.Hour
+	DefaultContactTimeout  = 5 * time.Minute
+	DefaultShutdownTimeout = framework.DefaultShutdownTimeout + framework.DefaultCancelTimeout
 )
 
 // Config configures an Operator.
@@ -33,7 +42,7 @@ type Config struct {
 	Sources []informer.Source
 	// CRDs are created, or updated in place, and served before the sources start. They are never deleted. Default: none.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
-	// LeaderElection lets one of several replicas work. Default: off.
+	// LeaderElection lets one of several replicas work, behind a Fence. Default: off.
 	LeaderElection LeaderElectionConfig
 	// ListenAddress is the host and port of /healthz, /readyz and /metrics, such as ":8080" in a Pod. Default: empty,
 	// which is off.
@@ -43,6 +52,18 @@ type Config struct {
 	Inspector *inspector.Inspector
 	// Registry is what /metrics shows; the operator adds its own metrics. Default: a new one.
 	Registry *prometheus.Registry
+	// SyncTimeout is how long a replica waits for all sources before it asks for the lease. Those that are not synced by then are
+	// named in the log, and hold up only the frameworks that need them; a replica does not ask before one framework has
+	// all of its sources. Default: DefaultSyncTimeout (1 min).
+	SyncTimeout time.Duration
+	// StepTimeout is how long a worker of a framework may be in one step of a resource before /healthz fails. Default:
+	// DefaultStepTimeout (1 h).
+	StepTimeout time.Duration
+	// ContactTimeout is how long a source may be out of contact before /readyz fails. Default: DefaultContactTimeout (5 min).
+	ContactTimeout time.Duration
+	// ShutdownTimeout is how long Runnables, and sources, may take to end once they were told to, before Run returns without
+	// them, with an error; the times of the frameworks are their own. Default: DefaultShutdownTimeout (40 s).
+	ShutdownTimeout time.Duration
 	// BackOffFactory makes the backoff for ensuring one definition. Default: framework.DefaultBackOffFactory(), which
 	// does not give up.
 	BackOffFactory func() backoff.BackOff
@@ -59,7 +80,28 @@ func (c *Config) setDefaults() {
 	if c.BackOffFactory == nil {
 		c.BackOffFactory = framework.DefaultBackOffFactory()
 	}
+	for _, d := range c.timeouts() {
+		if *d.value == 0 {
+			*d.value = d.otherwise
+		}
+	}
 	c.LeaderElection.setDefaults(c.Name)
+}
+
+// timeout is one of the times of a Config, with its default.
+type timeout struct {
+	name      string
+	value     *time.Duration
+	otherwise time.Duration
+}
+
+func (c *Config) timeouts() []timeout {
+	return []timeout{
+		{"SyncTimeout", &c.SyncTimeout, DefaultSyncTimeout},
+		{"StepTimeout", &c.StepTimeout, DefaultStepTimeout},
+		{"ContactTimeout", &c.ContactTimeout, DefaultContactTimeout},
+		{"ShutdownTimeout", &c.ShutdownTimeout, DefaultShutdownTimeout},
+	}
 }
 
 func (c *Config) validate() error {
@@ -108,6 +150,11 @@ func (c *Config) validate() error {
 	for i, crd := range c.CRDs {
 		if crd == nil {
 			faults.add("CRDs[%d] must not be nil", i)
+		}
+	}
+	for _, d := range c.timeouts() {
+		if *d.value < 0 {
+			faults.add("%s must not be negative, is %s", d.name, *d.value)
 		}
 	}
 	c.LeaderElection.validate(&faults)

@@ -40,17 +40,23 @@ type DependenciesConfig struct {
 	ShutdownTimeout time.Duration
 	// PlanOnly makes frameworks plan and not reconcile. Default: false.
 	PlanOnly bool
+	// Fence stands before all requests of Client, Recorder and RESTConfig. It is for those who need it before there are
+	// Dependencies. Default: that of RESTConfig, if it has one, or else a new one.
+	Fence *Fence
 	// InspectorAddress is where the inspector listens, the page that shows what the frameworks do, such as
 	// inspector.DefaultAddress. On loopback everybody on the machine may look, elsewhere those whom the API server lets, see
 	// inspector.KubernetesAuthorizer. Default: empty, which is off.
 	InspectorAddress string
+	// InspectorMemory is about how many bytes the reconciliations may take that the inspector shows. Default:
+	// inspector.DefaultMemory (64 MiB).
+	InspectorMemory int
 }
 
 // Dependencies are what the frameworks of one operator share. Close them when these have stopped.
 type Dependencies struct {
 	// Name is the name of the operator.
 	Name string
-	// RESTConfig is for clients of other kinds than Client.
+	// RESTConfig is for clients of other kinds than Client, and for the Config of the operator, which finds Fence in it.
 	RESTConfig *rest.Config
 	// Client reads from and writes to the API server, without a cache.
 	Client client.WithWatch
@@ -68,6 +74,9 @@ type Dependencies struct {
 	ShutdownTimeout time.Duration
 	// PlanOnly tells that frameworks are to plan and not to reconcile.
 	PlanOnly bool
+	// Fence refuses to write once this replica may have lost the lease of its leader election; without one it is open. Client,
+	// Recorder and RESTConfig are behind it, and HTTPClient puts others there. Its Check is for buckets of NATS.
+	Fence *Fence
 	// Inspector observes the frameworks. It is nil when it is off, and served when it is in the Config of the Operator.
 	Inspector *inspector.Inspector
 
@@ -83,6 +92,13 @@ func NewDependencies(config DependenciesConfig) (*Dependencies, error) {
 	restConfig := rest.CopyConfig(config.RESTConfig)
 	if restConfig.QPS == 0 {
 		restConfig.QPS = -1
+	}
+	fence, err := config.fence()
+	if err != nil {
+		return nil, err
+	}
+	if fenceOf(restConfig) == nil {
+		restConfig.Wrap(fence.Transport)
 	}
 	httpClient, err := rest.HTTPClientFor(restConfig)
 	if err != nil {
@@ -108,7 +124,7 @@ func NewDependencies(config DependenciesConfig) (*Dependencies, error) {
 	return &Dependencies{
 		Name: config.Name, RESTConfig: restConfig, Client: c, Logger: config.Logger, Registry: registry, Recorder: recorder,
 		Namespaces: config.Namespaces, Workers: config.Workers, ShutdownTimeout: config.ShutdownTimeout,
-		PlanOnly: config.PlanOnly, Inspector: page, httpClient: httpClient,
+		PlanOnly: config.PlanOnly, Fence: fence, Inspector: page, httpClient: httpClient,
 	}, nil
 }
 
@@ -130,6 +146,35 @@ func (c *DependenciesConfig) validate() error {
 		faults.add("Workers must not be negative, is %d", c.Workers)
 	}
 	return faults.of("operator.DependenciesConfig")
+}
+
+// fence returns the fence of the Dependencies. Nobody else writes before there is an operator that says otherwise.
+func (c *DependenciesConfig) fence() (*Fence, error) {
+	found := fenceOf(c.RESTConfig)
+	switch {
+	case found != nil && c.Fence != nil && found != c.Fence:
+		return nil, fmt.Errorf("%w: operator.DependenciesConfig: Fence must be the one that RESTConfig has already", framework.ErrInvalidConfig)
+	case found != nil:
+		return found, nil
+	case c.Fence != nil:
+		return c.Fence, nil
+	}
+	return &Fence{now: time.Now, always: true}, nil
+}
+
+// HTTPClient returns a copy of base that begins no request once this replica may have lost its lease, and before it leads
+// only such that read (GET, HEAD, OPTIONS). It is for clients of other systems: base, which may be nil for a
+// http.DefaultClient, brings their credentials.
+func (d *Dependencies) HTTPClient(base *http.Client) *http.Client {
+	if base == nil {
+		base = http.DefaultClient
+	}
+	fenced := *base
+	if fenced.Transport == nil {
+		fenced.Transport = http.DefaultTransport
+	}
+	fenced.Transport = d.Fence.Transport(fenced.Transport)
+	return &fenced
 }
 
 // NewSource returns a source of all objects of the kind of object, in the namespaces of the operator. Frameworks that

@@ -22,14 +22,25 @@
 //
 //   - The listeners, that of the inspector (package inspector) too, are bound before anything else: a port that is taken is
 //     an error at once.
-//   - Then the definitions are ensured, then the sources run, on every replica, so that the next leader is warm. The
-//     frameworks run on the leader only.
+//   - Then the definitions are ensured, then the sources run and sync, on every replica, so that the next leader is warm. Only
+//     then is the lease asked for. A source that does not sync within Config.SyncTimeout is told, and holds up only the frameworks
+//     that need it; a replica none of whose frameworks has its sources does not lead. The frameworks run on the leader only.
+//   - One writer: whoever elects a leader has a [Fence], with nothing to configure. Client, Recorder and RESTConfig of
+//     Dependencies are behind it, and what HTTPClient returns: no request begins once the lease may have ended, also after a
+//     pause of the process. Give other writers its Check or Transport; what has neither is not held back. A request that had passed
+//     the fence may still arrive later: let it name the UID and the resource version of what it changes.
+//   - A leader that finds its lease gone, or held by somebody else, ends its work at once. A replica that knew the holder of a lease
+//     which is deleted waits until that would have ended.
 //   - Stopping is clean: reconciliations under way end or are cancelled at their framework's deadline, then the lease is
 //     released, then the sources stop, and the listener last. No goroutine outlives Run; connections that client-go keeps
 //     for later requests are closed when they are idle then.
+//   - Run always returns. What ignores the end of its context, for framework.Config.CancelTimeout or Config.ShutdownTimeout,
+//     is named by an error that wraps framework.ErrStillRunning: with object, resource and step. The fence stays closed then, the
+//     lease is not released but runs out, /healthz fails, and the gauge operatorkit_operator_leading is 0.
 //   - A lease that is lost stops the frameworks, cancels their reconciliations at once, and ends Run with [ErrLeaseLost].
 //     It is not released then: it may be somebody else's.
-//   - A replica that has lost its lease without knowing it can't write, if what it writes with has a [Fence].
+//   - /healthz fails when a worker is in one step for longer than Config.StepTimeout, /readyz until the sources are synced and
+//     when one is out of contact for longer than Config.ContactTimeout.
 //   - The failure of one part stops the others cleanly. Run returns all errors, joined.
 //   - Nothing here ends the process or sets anything that is global to it.
 package operator

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/giantswarm/micrologger"
@@ -41,7 +42,8 @@ type LeaderElectionConfig struct {
 	// Lock is where the lease is kept if not in Kubernetes; natslease keeps it in a bucket of NATS. It belongs to the
 	// operator, and brings the name and the identity. Default: a Lease of Kubernetes.
 	Lock resourcelock.Interface
-	// Fence is opened while this replica holds the lease for certain. A fence belongs to one operator. Default: none.
+	// Fence is opened while this replica holds the lease for certain. A fence belongs to one operator. Default: the one that
+	// stands before the requests of Config.RESTConfig, such as that of Dependencies; it can't be another one then.
 	Fence *Fence
 	// Namespace is where the lease is. Required when Enabled, unless Lock is set.
 	Namespace string
@@ -82,6 +84,12 @@ func (c *LeaderElectionConfig) setDefaults(operator string) {
 	}
 }
 
+// validity is for how long a renewal of the lease counts. What is missing to LeaseDuration is for clocks that differ in their
+// speed: this replica's and that of the one which takes over.
+func (c *LeaderElectionConfig) validity() time.Duration {
+	return c.LeaseDuration - (c.LeaseDuration-c.RenewDeadline)/2
+}
+
 // onKubernetes tells whether the election needs a connection to Kubernetes.
 func (c *LeaderElectionConfig) onKubernetes() bool { return c.Enabled && c.Lock == nil }
 
@@ -111,27 +119,26 @@ func (c *LeaderElectionConfig) validate(faults *faults) {
 type election struct {
 	config LeaderElectionConfig
 	logger micrologger.Logger
-	lock   resourcelock.Interface
+	lock   *observedLock
 	fence  *Fence
 }
 
-// newElection makes an election by config.Lock.
+// newElection makes an election by config.Lock and with config.Fence.
 func newElection(config LeaderElectionConfig, logger micrologger.Logger) *election {
-	fence := config.Fence
-	if fence == nil {
-		fence = NewFence()
-	}
 	return &election{
 		config: config,
 		logger: logger.With("lease", config.Lock.Describe(), "identity", config.Lock.Identity()),
 		// There is time for a second request after one that hangs.
-		lock:  &observedLock{Interface: config.Lock, fence: fence, timeout: max(config.RenewDeadline/2, time.Second)},
-		fence: fence,
+		lock:  &observedLock{Interface: config.Lock, fence: config.Fence, timeout: max(config.RenewDeadline/2, time.Second)},
+		fence: config.Fence,
 	}
 }
 
 // newLeaseLock returns the lock that is a Lease of Kubernetes.
 func newLeaseLock(config LeaderElectionConfig, restConfig *rest.Config, httpClient *http.Client) (resourcelock.Interface, error) {
+	// A lease can't wait until a limit on the rate of requests lets it through.
+	restConfig = rest.CopyConfig(restConfig)
+	restConfig.QPS, restConfig.RateLimiter = -1, nil
 	leases, err := coordinationv1.NewForConfigAndClient(restConfig, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("make the client for leases: %w", err)
@@ -169,14 +176,19 @@ func (e *election) lead(ctx context.Context, work func(context.Context) error) e
 	defer stopElecting()
 	working, stopWork := context.WithCancelCause(ctx)
 	defer stopWork(nil)
+	var lost atomic.Pointer[error]
+	e.lock.lost = func(err error) {
+		lost.Store(&err)
+		e.log("error", "lease lost", "error", err.Error())
+		stopWork(errors.Join(err, framework.ErrStopNow))
+		stopElecting()
+	}
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		elector.Run(electing)
 		if electing.Err() == nil {
-			e.fence.close()
-			e.log("error", "lease lost", "error", e.lost().Error())
-			stopWork(errors.Join(ErrLeaseLost, framework.ErrStopNow))
+			_ = e.lock.lose(fmt.Sprintf("it was not renewed within %s", e.config.RenewDeadline))
 		}
 	}()
 
@@ -186,17 +198,21 @@ func (e *election) lead(ctx context.Context, work func(context.Context) error) e
 		e.log("info", "leading")
 		err = work(working)
 	}
-	if errors.Is(context.Cause(working), ErrLeaseLost) {
-		return errors.Join(e.lost(), err)
+	if errors.Is(err, framework.ErrStillRunning) {
+		// Who works on must not write, and nobody else before the lease has ended.
+		e.fence.lose()
 	}
 	stopElecting()
 	<-over
+	switch why := lost.Load(); {
+	case why != nil:
+		return errors.Join(*why, err)
+	case errors.Is(err, framework.ErrStillRunning):
+		e.log("error", "lease is not released, because something goes on that was told to end; others take over when it ends", "error", err.Error())
+		return err
+	}
 	e.release(context.WithoutCancel(ctx))
 	return err
-}
-
-func (e *election) lost() error {
-	return fmt.Errorf("%w: lease %s was not renewed within %s", ErrLeaseLost, e.lock.Describe(), e.config.RenewDeadline)
 }
 
 // release gives the lease up, if this replica holds it, so that the next one need not wait for its end. It must not be
@@ -204,9 +220,10 @@ func (e *election) lost() error {
 func (e *election) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.config.RenewDeadline)
 	defer cancel()
+	defer e.fence.close()
 	released := false
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		record, _, err := e.lock.Get(ctx)
+		record, _, err := e.lock.Interface.Get(withoutFence(ctx))
 		if err != nil || record.HolderIdentity != e.lock.Identity() {
 			return client.IgnoreNotFound(err)
 		}

@@ -175,7 +175,7 @@ func TestLostLeaseStopsTheFrameworksEndsRunWithAnErrorAndIsNotReleased(t *testin
 	if !errors.Is(err, operator.ErrLeaseLost) {
 		t.Errorf("want ErrLeaseLost, got %v", err)
 	}
-	want := fmt.Sprintf("lease %s/test was not renewed within %s", r.namespace, renewDeadline)
+	want := fmt.Sprintf("lease %s/test: it is held by %q", r.namespace, "thief")
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("want an error with %q, got %v", want, err)
 	}

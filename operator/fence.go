@@ -7,15 +7,22 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
 )
 
 // Fence keeps a replica from writing when it is not certain to hold the lease of its leader election: before it leads,
 // after it has lost the lease, and also when it has lost it without knowing, because its process was stopped (SIGSTOP, a
-// paused machine) for longer than the lease lasts and goes on in the middle of a reconciliation. It is given to
-// LeaderElectionConfig.Fence, and to what writes: Check to buckets of NATS, Transport to clients of HTTP APIs.
+// paused machine) for longer than the lease lasts and goes on in the middle of a reconciliation.
 //
-// The fence opens with each renewal of the lease, and closes by itself LeaseDuration after that renewal was begun. Others
-// can take the lease over only later than that. A write that has passed the fence may still be on its way when it closes:
+// Every operator with a leader election has one. That of [Dependencies] stands before their Client, Recorder and RESTConfig;
+// what else writes is given it: Check to buckets of NATS, Transport or Dependencies.HTTPClient to clients of HTTP APIs. What has
+// no fence is not held back: connections that an author opens in another way, and programs that he starts.
+//
+// The fence opens with each renewal of the lease, and closes by itself some time before LeaseDuration after that renewal was
+// begun: by half of what LeaseDuration is longer than RenewDeadline, so that clocks may differ in their speed. Others can take the
+// lease over only later than that. A write that has passed the fence may still be on its way when it closes:
 // let writes carry a precondition, a revision or a resource version, which refuses those that come too late.
 //
 // All methods are safe for concurrent use.
@@ -23,35 +30,47 @@ type Fence struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// always is set when there is no election, so that nobody else writes.
+	// always is set while nobody else can write: without an election, and until an operator is made, for that of Dependencies.
 	always bool
 	// bound is set once an operator uses the fence.
 	bound bool
+	// lost is set once the lease was lost: the fence does not open again.
+	lost bool
 	// since is when the last successful renewal was begun, and zero when the lease is not held. It has a reading of the
 	// monotonic clock, too.
 	since time.Time
-	lease time.Duration
+	// validity is how long a renewal counts.
+	validity time.Duration
 }
 
 // NewFence returns a fence that is closed until an operator with LeaderElectionConfig.Fence holds its lease. Without a
-// leader election, that is with Enabled false, the fence is open from New on.
+// leader election, that is with Enabled false, the fence is open from New on. It is for those who need one before there are
+// Dependencies, or have none.
 func NewFence() *Fence { return &Fence{now: time.Now} }
 
 // Check returns nil while this replica holds the lease for certain, and otherwise an error that wraps ErrLeaseLost.
-func (f *Fence) Check() error {
+func (f *Fence) Check() error { return f.check(false) }
+
+// check is Check for something that writes, or only reads. Reading is refused to nobody but a leader that may have lost its
+// lease: what it reads is what it would work with.
+func (f *Fence) check(reading bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.always:
+		return nil
+	case f.lost:
+		return fmt.Errorf("%w: this replica held it before", ErrLeaseLost)
+	case f.since.IsZero() && reading:
 		return nil
 	case !f.bound:
 		return fmt.Errorf("%w: the fence belongs to no operator: set it in LeaderElectionConfig.Fence", ErrLeaseLost)
 	case f.since.IsZero():
 		return fmt.Errorf("%w: this replica does not hold it, and must not write", ErrLeaseLost)
 	}
-	if age := f.age(); age >= f.lease {
-		return fmt.Errorf("%w: this replica renewed it %s ago, and it lasts %s: others may hold it by now",
-			ErrLeaseLost, age.Round(time.Millisecond), f.lease)
+	if age := f.age(); age >= f.validity {
+		return fmt.Errorf("%w: this replica renewed it %s ago, which counts for %s: others may hold it by now",
+			ErrLeaseLost, age.Round(time.Millisecond), f.validity)
 	}
 	return nil
 }
@@ -63,8 +82,9 @@ func (f *Fence) age() time.Duration {
 	return max(now.Sub(f.since), now.Round(0).Sub(f.since.Round(0)))
 }
 
-// Transport returns a transport that refuses requests that write while the fence is closed. These are all but GET, HEAD and
-// OPTIONS, and dry runs of Kubernetes (dryRun=All), by which replicas plan that do not lead. It fits the Wrap of a rest.Config:
+// Transport returns a transport that refuses to begin requests while the fence is closed. A replica that does not lead yet may
+// read: by GET, HEAD and OPTIONS, and by dry runs of Kubernetes (dryRun=All). One that may have lost its lease may not even
+// that. Dependencies.RESTConfig has it already; it fits the Wrap of another rest.Config:
 //
 //	config.Wrap(fence.Transport)
 //
@@ -73,15 +93,15 @@ func (f *Fence) Transport(next http.RoundTripper) http.RoundTripper {
 	return &fencedTransport{fence: f, next: next}
 }
 
-// bind makes the fence that of an election, or of an operator without one. It returns false when it has an operator
-// already.
-func (f *Fence) bind(lease time.Duration, elected bool) bool {
+// bind makes the fence that of an election in which a renewal counts for validity, or of an operator without one. It returns
+// false when it has an operator already.
+func (f *Fence) bind(validity time.Duration, elected bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.bound {
 		return false
 	}
-	f.bound, f.lease, f.always = true, lease, !elected
+	f.bound, f.validity, f.always = true, validity, !elected
 	return true
 }
 
@@ -92,11 +112,51 @@ func (f *Fence) renewed(start time.Time) {
 	f.since = start
 }
 
+// held tells whether the lease was renewed, and not given up or lost since.
+func (f *Fence) held() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.since.IsZero() && !f.lost
+}
+
+// isLost tells whether the fence is closed for good.
+func (f *Fence) isLost() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lost
+}
+
 // close closes the fence until the next renewal.
 func (f *Fence) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.since = time.Time{}
+}
+
+// lose closes the fence for good.
+func (f *Fence) lose() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lost = true
+}
+
+// fenceOf returns the fence that stands before all requests of config, or nil. It sees through transports that have a
+// WrappedRoundTripper.
+func fenceOf(config *rest.Config) *Fence {
+	if config == nil || config.WrapTransport == nil {
+		return nil
+	}
+	for transport := config.WrapTransport(http.DefaultTransport); transport != nil; {
+		if fenced, ok := transport.(*fencedTransport); ok {
+			return fenced.fence
+		}
+		wrapper, ok := transport.(utilnet.RoundTripperWrapper)
+		if !ok {
+			return nil
+		}
+		transport = wrapper.WrappedRoundTripper()
+	}
+	return nil
 }
 
 type fencedTransport struct {
@@ -106,20 +166,22 @@ type fencedTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if reads(r) || r.Context().Value(beforeLeading{}) != nil {
-		return t.next.RoundTrip(r)
-	}
-	if err := t.fence.Check(); err != nil {
-		if r.Body != nil {
-			_ = r.Body.Close()
+	if r.Context().Value(unfenced{}) == nil {
+		if err := t.fence.check(reads(r)); err != nil {
+			if r.Body != nil {
+				_ = r.Body.Close()
+			}
+			return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err)
 		}
-		return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err)
 	}
 	return t.next.RoundTrip(r)
 }
 
 // WrappedRoundTripper lets others find the transport below, for example to close its connections.
 func (t *fencedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
+func (t *fencedTransport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.next) }
 
 func reads(r *http.Request) bool {
 	switch r.Method {
@@ -129,9 +191,9 @@ func reads(r *http.Request) bool {
 	return slices.Contains(r.URL.Query()["dryRun"], "All")
 }
 
-// beforeLeading is the key of contexts in which every replica may write: campaigning, ensuring definitions.
-type beforeLeading struct{}
+// unfenced is the key of contexts in which every replica may write: campaigning, ensuring definitions.
+type unfenced struct{}
 
 func withoutFence(ctx context.Context) context.Context {
-	return context.WithValue(ctx, beforeLeading{}, true)
+	return context.WithValue(ctx, unfenced{}, true)
 }

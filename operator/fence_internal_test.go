@@ -51,7 +51,10 @@ func TestFenceIsOpenOnlyWhileTheLeaseIsHeld(t *testing.T) {
 	fence.renewed(fence.now())
 	check("leading", "")
 	fence.close()
-	check("lost", "this replica does not hold it")
+	check("given up", "this replica does not hold it")
+	fence.lose()
+	fence.renewed(fence.now())
+	check("lost", "this replica held it before")
 
 	fence = NewFence()
 	fence.bind(0, false)
@@ -66,7 +69,7 @@ func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-func TestFencedTransportRefusesToWriteWhileTheFenceIsClosed(t *testing.T) {
+func TestFencedTransportLetsWhoDoesNotLeadYetReadAndRefusesAllOnceTheLeaseMayHaveEnded(t *testing.T) {
 	tests := []struct {
 		method, query string
 		writes        bool
@@ -100,6 +103,10 @@ func TestFencedTransportRefusesToWriteWhileTheFenceIsClosed(t *testing.T) {
 			fence.renewed(time.Now())
 			if err := send(); err != nil {
 				t.Errorf("open: %v", err)
+			}
+			fence.renewed(time.Now().Add(-time.Minute))
+			if err := send(); !errors.Is(err, ErrLeaseLost) {
+				t.Errorf("run out: want ErrLeaseLost, got %v", err)
 			}
 		})
 	}

@@ -1,17 +1,27 @@
 package operator
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// observedLock tells a fence of what happens to a lock, and bounds each request: one that hangs must not cost the lease.
+// observedLock tells a fence of what happens to a lock, and bounds each request: one that hangs must not cost the lease. A
+// replica that holds the lease and finds it gone, or with another holder, has lost it. It is not for concurrent use.
 type observedLock struct {
 	resourcelock.Interface
 	fence   *Fence
 	timeout time.Duration
+	// lost is called when the lease turns out to be lost.
+	lost func(error)
+
+	// rival is the record of another holder as it was read last, and until is when his lease ends unless he renews it.
+	rival []byte
+	until time.Time
 }
 
 // Get implements resourcelock.Interface.
@@ -19,14 +29,42 @@ func (l *observedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 	ctx, cancel := l.bound(ctx)
 	defer cancel()
 	record, raw, err := l.Interface.Get(ctx)
-	if err == nil && record.HolderIdentity != l.Identity() {
-		l.fence.close()
+	switch {
+	case apierrors.IsNotFound(err) && l.fence.held():
+		// The elector would make a new one, and others may have done so.
+		return nil, nil, l.lose("it was deleted")
+	case err != nil:
+		return nil, nil, err
+	case record.HolderIdentity == l.Identity():
+		return record, raw, nil
+	case l.fence.held():
+		// The elector would take it again from nobody, as if it had held it all the time.
+		why := "nobody holds it any more"
+		if record.HolderIdentity != "" {
+			why = fmt.Sprintf("it is held by %q", record.HolderIdentity)
+		}
+		return nil, nil, l.lose(why)
 	}
-	return record, raw, err
+	l.observe(record, raw)
+	return record, raw, nil
 }
 
-// Create implements resourcelock.Interface.
+// observe takes note of how long another replica may hold the lease.
+func (l *observedLock) observe(record *resourcelock.LeaderElectionRecord, raw []byte) {
+	if bytes.Equal(raw, l.rival) {
+		return
+	}
+	l.rival, l.until = bytes.Clone(raw), time.Time{}
+	if record.HolderIdentity != "" {
+		l.until = l.fence.now().Add(time.Duration(record.LeaseDurationSeconds) * time.Second)
+	}
+}
+
+// Create implements resourcelock.Interface. A lease that was deleted may still be worked under, until its time is over.
 func (l *observedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if left := l.until.Sub(l.fence.now()); left > 0 {
+		return fmt.Errorf("lease %s was deleted: who held it may work for another %s", l.Describe(), left.Round(time.Millisecond))
+	}
 	return l.write(ctx, record, l.Interface.Create)
 }
 
@@ -50,6 +88,14 @@ func (l *observedLock) write(ctx context.Context, record resourcelock.LeaderElec
 	if err == nil && held {
 		l.fence.renewed(start)
 	}
+	return err
+}
+
+// lose closes the fence for good and returns why.
+func (l *observedLock) lose(why string) error {
+	l.fence.lose()
+	err := fmt.Errorf("%w: lease %s: %s", ErrLeaseLost, l.Describe(), why)
+	l.lost(err)
 	return err
 }
 

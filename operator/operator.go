@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,9 +29,10 @@ type Operator struct {
 	crds       framework.CRDClient
 	election   *election
 	httpClient *http.Client
-	leading    prometheus.Gauge
 
 	begun      atomic.Bool
+	working    atomic.Bool
+	stuck      atomic.Bool
 	crdsServed atomic.Bool
 	addr       atomic.Pointer[net.Addr]
 	pageAddr   atomic.Pointer[net.Addr]
@@ -43,15 +45,11 @@ func New(config Config) (*Operator, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	o := &Operator{
-		config: config,
-		leading: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name:        "operatorkit_operator_leading",
-			Help:        "Whether this replica runs the frameworks of the operator: 1 when it does, 0 otherwise.",
-			ConstLabels: prometheus.Labels{"operator": config.Name},
-		}),
-	}
+	o := &Operator{config: config}
 	if err := o.collectSources(); err != nil {
+		return nil, err
+	}
+	if err := o.bindFence(); err != nil {
 		return nil, err
 	}
 	if err := o.connect(); err != nil {
@@ -60,13 +58,46 @@ func New(config Config) (*Operator, error) {
 	if config.Inspector != nil {
 		config.Inspector.Watch(config.Frameworks...)
 	}
-	if fence := config.LeaderElection.Fence; fence != nil && !fence.bind(config.LeaderElection.LeaseDuration, config.LeaderElection.Enabled) {
-		return nil, fmt.Errorf("%w: operator.Config: LeaderElection.Fence has an operator already: make one for each", framework.ErrInvalidConfig)
-	}
-	if err := config.Registry.Register(o.leading); err != nil {
+	if err := config.Registry.Register(o.leadingGauge()); err != nil {
 		return nil, fmt.Errorf("%w: operator.Config: Registry: %w", framework.ErrInvalidConfig, err)
 	}
 	return o, nil
+}
+
+// leadingGauge tells whether the replica works and may do so.
+func (o *Operator) leadingGauge() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name:        "operatorkit_operator_leading",
+		Help:        "Whether this replica runs the frameworks of the operator, and holds the lease: 1 when it does, 0 otherwise.",
+		ConstLabels: prometheus.Labels{"operator": o.config.Name},
+	}, func() float64 {
+		if !o.working.Load() || o.election != nil && o.election.fence.Check() != nil {
+			return 0
+		}
+		return 1
+	})
+}
+
+// bindFence finds the fence of the election, or makes one, and makes it the operator's.
+func (o *Operator) bindFence() error {
+	election := &o.config.LeaderElection
+	fence, found := election.Fence, fenceOf(o.config.RESTConfig)
+	switch {
+	case fence == nil && !election.Enabled:
+		return nil
+	case fence != nil && found != nil && fence != found:
+		return fmt.Errorf("%w: operator.Config: LeaderElection.Fence must be the one that RESTConfig has already: leave it empty", framework.ErrInvalidConfig)
+	case fence == nil && found != nil:
+		fence = found
+	case fence == nil:
+		fence = NewFence()
+	}
+	if !fence.bind(election.validity(), election.Enabled) {
+		return fmt.Errorf("%w: operator.Config: LeaderElection.Fence, or that of RESTConfig, has an operator already: make one for each, "+
+			"by Dependencies of its own", framework.ErrInvalidConfig)
+	}
+	election.Fence = fence
+	return nil
 }
 
 // collectSources lists every source once.
@@ -136,7 +167,9 @@ func (o *Operator) Addr() net.Addr {
 }
 
 // Run runs the operator until ctx ends, and returns nil then. Otherwise it returns, once everything has stopped, the
-// errors of all parts that failed, joined. It may be called once.
+// errors of all parts that failed, joined. It does not wait for ever for a part that ignores the end of its context: the
+// error names it then and wraps framework.ErrStillRunning, the fence stays closed, and the lease is not released but
+// runs out. The process is best ended then. It may be called once.
 func (o *Operator) Run(ctx context.Context) error {
 	if o.begun.Swap(true) {
 		return fmt.Errorf("run operator %q: %w: it has been run before; make a new one", o.config.Name, framework.ErrExecutionFailed)
@@ -179,14 +212,19 @@ func (o *Operator) runParts(ctx context.Context, cancel context.CancelFunc) erro
 	}
 	o.log("started", "frameworks", len(o.config.Frameworks), "sources", len(o.sources))
 
+	var warming sync.WaitGroup
+	warming.Go(func() { o.warm(ctx) })
 	var err error
-	if o.election != nil {
-		err = o.election.lead(ctx, o.work)
-	} else {
+	if o.election == nil {
 		err = o.work(ctx)
+		cancel()
+	}
+	warming.Wait()
+	if o.election != nil && ctx.Err() == nil {
+		err = o.election.lead(ctx, o.work)
 	}
 	stopSources()
-	return errors.Join(err, sources.wait())
+	return errors.Join(err, sources.waitFor(o.config.ShutdownTimeout))
 }
 
 // ensureCRDs has the definitions served. That ctx ends is not an error.
@@ -207,18 +245,22 @@ func (o *Operator) ensureCRDs(ctx context.Context) error {
 
 // work runs the frameworks and runnables until ctx ends or one of them fails.
 func (o *Operator) work(ctx context.Context) error {
-	o.leading.Set(1)
-	defer o.leading.Set(0)
+	o.working.Store(true)
+	defer o.working.Store(false)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	working := parts{failed: cancel}
+	frameworks, runnables := parts{failed: cancel}, parts{failed: cancel}
 	for _, f := range o.config.Frameworks {
-		working.run("framework", f.Name(), func() error { return f.Run(ctx) })
+		frameworks.run("framework", f.Name(), func() error { return f.Run(ctx) })
 	}
 	for _, r := range o.config.Runnables {
-		working.run("runnable", r.Name, func() error { return r.Run(ctx) })
+		runnables.run("runnable", r.Name, func() error { return r.Run(ctx) })
 	}
-	return working.wait()
+	err := frameworks.wait()
+	cancel()
+	err = errors.Join(err, runnables.waitFor(o.config.ShutdownTimeout))
+	o.stuck.Store(errors.Is(err, framework.ErrStillRunning))
+	return err
 }
 
 // unserved returns the definitions while they are not known to be served.

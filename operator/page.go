@@ -18,7 +18,7 @@ func newInspector(config DependenciesConfig, restConfig *rest.Config) (*inspecto
 		return nil, nil
 	}
 	return inspector.New(inspector.Config{
-		Name: config.Name, Address: config.InspectorAddress, Logger: config.Logger, RESTConfig: restConfig,
+		Name: config.Name, Address: config.InspectorAddress, Logger: config.Logger, RESTConfig: restConfig, Memory: config.InspectorMemory,
 	})
 }
 

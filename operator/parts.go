@@ -3,7 +3,10 @@ package operator
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/operatorkit/operatorkit/framework"
 )
@@ -16,24 +19,61 @@ type parts struct {
 	running sync.WaitGroup
 	mu      sync.Mutex
 	errs    []error
+	// names are those of the parts that run.
+	names []string
 }
 
 // run runs a part in a goroutine of its own. A panic is its failure.
 func (p *parts) run(kind, name string, f func() error) {
+	called := fmt.Sprintf("%s %q", kind, name)
+	p.mu.Lock()
+	p.names = append(p.names, called)
+	p.mu.Unlock()
 	p.running.Go(func() {
 		err := framework.Recovered(f)
-		if err == nil {
-			return
+		p.ended(called, err)
+		if err != nil {
+			p.failed()
 		}
-		p.mu.Lock()
-		p.errs = append(p.errs, fmt.Errorf("%s %q: %w", kind, name, err))
-		p.mu.Unlock()
-		p.failed()
 	})
+}
+
+func (p *parts) ended(called string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.names, called)
+	p.names = slices.Delete(p.names, i, i+1)
+	if err != nil {
+		p.errs = append(p.errs, fmt.Errorf("%s: %w", called, err))
+	}
 }
 
 // wait waits until all parts have ended and returns their errors.
 func (p *parts) wait() error {
 	p.running.Wait()
 	return errors.Join(p.errs...)
+}
+
+// waitFor is wait for parts that were told to end. Those that have not after d are named by an error that wraps
+// framework.ErrStillRunning.
+func (p *parts) waitFor(d time.Duration) error {
+	ended := make(chan struct{})
+	go func() {
+		p.running.Wait()
+		close(ended)
+	}()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	errs := slices.Clone(p.errs)
+	if len(p.names) > 0 {
+		errs = append(errs, fmt.Errorf("%w %s after it was told to end: %s: return when the context ends",
+			framework.ErrStillRunning, d, strings.Join(p.names, ", ")))
+	}
+	return errors.Join(errs...)
 }

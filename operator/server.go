@@ -87,9 +87,7 @@ func (s *server) close() error {
 
 func (o *Operator) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, "ok\n")
-	})
+	mux.HandleFunc("GET /healthz", o.healthz)
 	mux.HandleFunc("GET /readyz", o.readyz)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.config.Registry, promhttp.HandlerOpts{
 		ErrorLog:      slog.NewLogLogger(logging.Slog(o.config.Logger).Handler(), slog.LevelError),
@@ -98,7 +96,27 @@ func (o *Operator) handler() http.Handler {
 	return mux
 }
 
-// readyz answers 200 when the sources are synced, on every replica, and otherwise 503 with what is missing.
+// healthz answers 503 when the process had better be started anew: the lease is lost, something ignores the end of its context, or
+// a worker is in one step for longer than StepTimeout.
+func (o *Operator) healthz(w http.ResponseWriter, _ *http.Request) {
+	var faults string
+	if o.election != nil && o.election.fence.isLost() {
+		faults += "the lease is lost\n"
+	}
+	if o.stuck.Load() {
+		faults += "something ignores that it was told to end\n"
+	}
+	for _, f := range o.config.Frameworks {
+		for _, a := range f.Activities() {
+			if !a.Shadow && a.For > o.config.StepTimeout {
+				faults += fmt.Sprintf("framework %q: %s, which is longer than %s\n", f.Name(), a, o.config.StepTimeout)
+			}
+		}
+	}
+	answerFor(w, faults)
+}
+
+// readyz answers 200 when the sources are synced and in contact, on every replica, and otherwise 503 with what is missing.
 func (o *Operator) readyz(w http.ResponseWriter, _ *http.Request) {
 	var missing string
 	for _, crd := range o.unserved() {
@@ -106,17 +124,27 @@ func (o *Operator) readyz(w http.ResponseWriter, _ *http.Request) {
 	}
 	for _, s := range o.sources {
 		status := s.Status()
-		if status.Synced {
+		silence := time.Since(status.LastContact)
+		switch {
+		case !status.Synced:
+			missing += fmt.Sprintf("source %s is not synced", s.Name())
+		case status.LastError != nil && silence > o.config.ContactTimeout:
+			missing += fmt.Sprintf("source %s is out of contact for %s", s.Name(), silence.Round(time.Second))
+		default:
 			continue
 		}
-		missing += fmt.Sprintf("source %s is not synced", s.Name())
 		if status.LastError != nil {
 			missing += fmt.Sprintf(": %s", status.LastError)
 		}
 		missing += "\n"
 	}
-	if missing != "" {
-		answer(w, http.StatusServiceUnavailable, missing)
+	answerFor(w, missing)
+}
+
+// answerFor answers 200, or 503 with what is amiss.
+func answerFor(w http.ResponseWriter, amiss string) {
+	if amiss != "" {
+		answer(w, http.StatusServiceUnavailable, amiss)
 		return
 	}
 	answer(w, http.StatusOK, "ok\n")

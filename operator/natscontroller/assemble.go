@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
@@ -13,9 +14,14 @@ import (
 // rehearse assembles everything without a trace, to find faults. What runs is assembled by Start, which knows how many
 // workers there are to be.
 func (c *ControllerRuntime[T]) rehearse() error {
-	election := c.config.LeaderElection
+	election, restConfig := c.config.LeaderElection, c.config.RESTConfig
 	election.Fence = nil
-	f, _, err := c.assemble(c.config.Workers, prometheus.NewRegistry(), election)
+	if restConfig != nil {
+		// A fence that stands before it belongs to what runs.
+		restConfig = rest.CopyConfig(restConfig)
+		restConfig.WrapTransport = nil
+	}
+	f, _, err := c.assemble(c.config.Workers, prometheus.NewRegistry(), election, restConfig)
 	if err != nil {
 		return err
 	}
@@ -24,7 +30,7 @@ func (c *ControllerRuntime[T]) rehearse() error {
 }
 
 // assemble makes the framework and the operator that runs it.
-func (c *ControllerRuntime[T]) assemble(workers int, registry *prometheus.Registry, election operator.LeaderElectionConfig) (*framework.Framework, *operator.Operator, error) {
+func (c *ControllerRuntime[T]) assemble(workers int, registry *prometheus.Registry, election operator.LeaderElectionConfig, restConfig *rest.Config) (*framework.Framework, *operator.Operator, error) {
 	router, err := c.router()
 	if err != nil {
 		return nil, nil, err
@@ -42,7 +48,7 @@ func (c *ControllerRuntime[T]) assemble(workers int, registry *prometheus.Regist
 		runnables = append(runnables, operator.Runnable{Name: "garbage of " + c.config.Name, Run: c.collect})
 	}
 	o, err := operator.New(operator.Config{
-		Name: c.config.Name, Logger: c.config.Logger, RESTConfig: c.config.RESTConfig, Frameworks: []*framework.Framework{f},
+		Name: c.config.Name, Logger: c.config.Logger, RESTConfig: restConfig, Frameworks: []*framework.Framework{f},
 		Runnables: runnables, LeaderElection: election, ListenAddress: c.config.ListenAddress, Registry: registry,
 	})
 	if err != nil {

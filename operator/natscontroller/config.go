@@ -58,7 +58,8 @@ type Config[T natsinformer.Entity] struct {
 	// Events is the bucket for the events on entities. Give it a TTL. Default: they are dropped.
 	Events *natsinformer.Bucket[*Event]
 	// LeaderElection lets one of several replicas work: by a Lease in the Kubernetes of RESTConfig, or by its Lock, for
-	// which natslease keeps a lease in a bucket. Its Fence belongs into the buckets that are written to. Default: off.
+	// which natslease keeps a lease in a bucket. Its Fence belongs into the buckets that are written to, which are made before the
+	// controller; with operator.Dependencies that is theirs. Default: off.
 	LeaderElection operator.LeaderElectionConfig
 	// RESTConfig is for the Lease. Required with LeaderElection, unless that has a Lock.
 	RESTConfig *rest.Config

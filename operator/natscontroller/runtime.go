@@ -116,7 +116,7 @@ func (c *ControllerRuntime[T]) start(ctx context.Context, workers int) (err erro
 			err = errors.Join(err, fmt.Errorf("run controller %q: clean: %w", c.config.Name, cleaned))
 		}
 	}()
-	f, o, err := c.assemble(workers, c.config.Registry, c.config.LeaderElection)
+	f, o, err := c.assemble(workers, c.config.Registry, c.config.LeaderElection, c.config.RESTConfig)
 	if err != nil {
 		return err
 	}

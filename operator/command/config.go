@@ -35,6 +35,13 @@ type Config struct {
 	AddToScheme []func(*runtime.Scheme) error
 	// New makes the frameworks. The context ends with the operator. Required.
 	New func(ctx context.Context, deps *operator.Dependencies) ([]*framework.Framework, error)
+	// LeaderElection is what "run" does about it unless its flags say otherwise: their defaults are its times and names, and
+	// Enabled is that of --leader-elect. With a Lock of its own, the flags for the name and the namespace of the Lease have no
+	// effect. Default: off, and the defaults of operator.LeaderElectionConfig.
+	LeaderElection operator.LeaderElectionConfig
+	// Configure adds to what "run" gives to operator.New: Runnables, Sources, time-outs. It is called once after New, when the flags
+	// are in config already; what it changes of those wins over them. An error ends the command. Default: none.
+	Configure func(ctx context.Context, deps *operator.Dependencies, config *operator.Config) error
 	// EnvPrefix begins the names of the environment variables, before an underscore. Default: DefaultEnvPrefix.
 	EnvPrefix string
 	// KeepGlobalLoggers leaves the loggers alone that the process shares: those of klog, controller-runtime and slog's

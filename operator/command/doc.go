@@ -23,6 +23,10 @@
 //	crds     print the custom resource definitions, or apply them with --apply
 //	version  print the version
 //
+// With --leader-elect one of several replicas works, and the others are ready to. What an author makes of the Dependencies can't
+// write beside another replica then, see package operator. Config.LeaderElection and Config.Configure give an operator what
+// operator.Config knows beyond the flags.
+//
 // A plan is read, approved, and then done:
 //
 //	website-operator plan home --out home.plan

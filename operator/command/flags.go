@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/inspector"
 	"github.com/operatorkit/operatorkit/operator/logging"
 )
@@ -24,14 +26,16 @@ type options struct {
 	logFormat  string
 	logLevel   string
 
-	namespaces              []string
-	workers                 int
-	listenAddress           string
-	leaderElect             bool
-	leaderElectionNamespace string
-	shutdownTimeout         time.Duration
-	planOnly                bool
-	inspectorAddress        string
+	namespaces       []string
+	workers          int
+	listenAddress    string
+	election         operator.LeaderElectionConfig
+	shutdownTimeout  time.Duration
+	planOnly         bool
+	inspectorAddress string
+	inspectorMemory  resource.QuantityValue
+	qps              float32
+	burst            int
 }
 
 // connectionFlags are those of all commands.
@@ -50,11 +54,32 @@ func (p *program) runFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.workers, "workers", framework.DefaultWorkers, "objects that each framework reconciles at the same time")
 	flags.StringVar(&o.listenAddress, "listen-address", DefaultListenAddress, "host and port of /healthz, /readyz and /metrics, such as :8080 in a Pod; empty is off")
 	flags.StringVar(&o.inspectorAddress, "inspector-address", inspector.DefaultAddress, "host and port of the page that shows what the operator does; beyond this machine, users need permission from the API server; empty is off")
-	flags.BoolVar(&o.leaderElect, "leader-elect", false, "let one of several replicas work, elected by a Lease")
-	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "namespace of the Lease (default that of the Pod or of the kubeconfig's context)")
+	o.inspectorMemory.Quantity = *resource.NewQuantity(inspector.DefaultMemory, resource.BinarySI)
+	flags.Var(&o.inspectorMemory, "inspector-memory", "about how much memory the reconciliations that the page shows may take, such as 128Mi")
+	p.electionFlags(flags)
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", framework.DefaultShutdownTimeout, "time for reconciliations under way to complete at the end, before they are cancelled; 0 is none")
+	flags.Float32Var(&o.qps, "kube-api-qps", 0, "requests a second to the API server at most (default no limit but the server's own)")
+	flags.IntVar(&o.burst, "kube-api-burst", 0, "requests at once to the API server at most, with --kube-api-qps (default 10)")
 	flags.BoolVar(&o.planOnly, "plan", false, "only plan: say what would change, in events, metrics and the log, and change nothing")
 	p.ownFlags(flags)
+}
+
+// electionFlags are those about the leader election. Their defaults are those of the configuration.
+func (p *program) electionFlags(flags *pflag.FlagSet) {
+	e := &p.options.election
+	*e = p.config.LeaderElection
+	orDefault := func(d, otherwise time.Duration) time.Duration {
+		if d == 0 {
+			return otherwise
+		}
+		return d
+	}
+	flags.BoolVar(&e.Enabled, "leader-elect", e.Enabled, "let one of several replicas work, elected by a Lease")
+	flags.StringVar(&e.Namespace, "leader-election-namespace", e.Namespace, "namespace of the Lease (default that of the Pod or of the kubeconfig's context)")
+	flags.StringVar(&e.Name, "leader-election-name", e.Name, "name of the Lease (default that of the operator)")
+	flags.DurationVar(&e.LeaseDuration, "leader-election-lease-duration", orDefault(e.LeaseDuration, operator.DefaultLeaseDuration), "how long others wait after the last renewal of the Lease before they take over, in whole seconds")
+	flags.DurationVar(&e.RenewDeadline, "leader-election-renew-deadline", orDefault(e.RenewDeadline, operator.DefaultRenewDeadline), "how long the leader tries to renew the Lease before it gives up")
+	flags.DurationVar(&e.RetryPeriod, "leader-election-retry-period", orDefault(e.RetryPeriod, operator.DefaultRetryPeriod), "pause between two tries to get or renew the Lease")
 }
 
 // ownFlags adds the flags that are the operator's own. One whose name is taken already is a fault of the configuration.

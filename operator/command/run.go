@@ -27,13 +27,14 @@ func (p *program) runCommand() *cobra.Command {
 }
 
 func (p *program) run(ctx context.Context, stderr io.Writer) error {
-	if p.options.workers < 1 {
-		return &usageError{errors.New("--workers must be 1 at least")}
+	if err := p.options.checkRun(); err != nil {
+		return err
 	}
 	connection, err := p.connect()
 	if err != nil {
 		return err
 	}
+	connection.config.QPS, connection.config.Burst = p.options.qps, p.options.burst
 	shutdownTimeout := p.options.shutdownTimeout
 	if shutdownTimeout == 0 {
 		// For a framework 0 is its default; who gives the flag means no time.
@@ -42,34 +43,65 @@ func (p *program) run(ctx context.Context, stderr io.Writer) error {
 	ctx, stop := operator.Signals(ctx)
 	defer stop()
 	parts, err := p.newParts(ctx, stderr, connection, operator.DependenciesConfig{
-		Workers: p.options.workers, ShutdownTimeout: shutdownTimeout, PlanOnly: p.options.planOnly,
-		InspectorAddress: p.options.inspectorAddress,
+		Workers: p.options.workers, ShutdownTimeout: shutdownTimeout, PlanOnly: p.options.planOnly, Fence: p.options.election.Fence,
+		InspectorAddress: p.options.inspectorAddress, InspectorMemory: int(p.options.inspectorMemory.Value()),
 	})
 	if err != nil {
 		return err
 	}
 	defer parts.close()
-
-	election := operator.LeaderElectionConfig{Enabled: p.options.leaderElect, Namespace: p.options.leaderElectionNamespace}
-	if election.Namespace == "" {
-		election.Namespace = connection.namespace
-	}
-	config := operator.Config{
-		Name: p.config.Name, Logger: parts.logger, RESTConfig: parts.deps.RESTConfig, Registry: parts.deps.Registry,
-		Frameworks: parts.frameworks, CRDs: p.config.CRDs, LeaderElection: election, ListenAddress: p.options.listenAddress,
-		Inspector: parts.deps.Inspector,
-	}
-	if p.options.planOnly {
-		if err := planOnly(parts.frameworks); err != nil {
-			return err
-		}
-		config.CRDs = nil
+	config, err := p.operatorConfig(ctx, parts)
+	if err != nil {
+		return err
 	}
 	o, err := operator.New(config)
 	if err != nil {
 		return err
 	}
 	return o.Run(ctx)
+}
+
+// checkRun checks the flags of "run".
+func (o *options) checkRun() error {
+	fault := func(text string) error { return &usageError{errors.New(text)} }
+	switch {
+	case o.workers < 1:
+		return fault("--workers must be 1 at least")
+	case o.inspectorMemory.Sign() <= 0:
+		return fault("--inspector-memory must be more than 0; to have no page, give --inspector-address an empty value")
+	case o.burst > 0 && o.qps <= 0:
+		return fault("--kube-api-burst is for a limit: give --kube-api-qps too")
+	}
+	return nil
+}
+
+// operatorConfig is that of the operator of these parts.
+func (p *program) operatorConfig(ctx context.Context, parts *parts) (operator.Config, error) {
+	deps, election := parts.deps, p.options.election
+	election.Fence = deps.Fence
+	if election.Lock != nil {
+		election.Namespace, election.Name, election.Identity = "", "", ""
+	}
+	config := operator.Config{
+		Name: p.config.Name, Logger: parts.logger, RESTConfig: deps.RESTConfig, Registry: deps.Registry,
+		Frameworks: parts.frameworks, CRDs: p.config.CRDs, LeaderElection: election, ListenAddress: p.options.listenAddress,
+		Inspector: deps.Inspector,
+	}
+	if p.config.Configure != nil {
+		if err := p.config.Configure(ctx, deps, &config); err != nil {
+			return operator.Config{}, fmt.Errorf("configure the operator: %w", err)
+		}
+	}
+	if config.LeaderElection.Namespace == "" && config.LeaderElection.Lock == nil {
+		config.LeaderElection.Namespace = parts.connection.namespace
+	}
+	if p.options.planOnly {
+		if err := planOnly(config.Frameworks); err != nil {
+			return operator.Config{}, err
+		}
+		config.CRDs = nil
+	}
+	return config, nil
 }
 
 // planOnly is an error if one of the frameworks would do more than plan.

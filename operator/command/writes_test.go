@@ -53,12 +53,18 @@ func newCounted(t *testing.T, instance *operatortest.Instance) *counted {
 	})
 	t.Cleanup(server.Close)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	writeKubeconfig(t, kubeconfig, server.URL)
+	return &counted{faults, kubeconfig}
+}
+
+// writeKubeconfig writes one for a server without authentication.
+func writeKubeconfig(t *testing.T, file, server string) {
+	t.Helper()
 	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [{"name": "u", "user": {}}],
-		"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "clusters": [{"name": "c", "cluster": {"server": %q}}]}`, server.URL)
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "clusters": [{"name": "c", "cluster": {"server": %q}}]}`, server)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &counted{faults, kubeconfig}
 }
 
 // but returns the writes that are not of the given resources.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 )
@@ -17,7 +18,7 @@ import (
 // paused machine) for longer than the lease lasts and goes on in the middle of a reconciliation.
 //
 // Every operator with a leader election has one. That of [Dependencies] stands before their Client, Recorder and RESTConfig;
-// what else writes is given it: Check to buckets of NATS, Transport or Dependencies.HTTPClient to clients of HTTP APIs. What has
+// what else writes is given it: Check to buckets of NATS, Transport, TransportTo or Dependencies.HTTPClient to clients of HTTP APIs. What has
 // no fence is not held back: connections that an author opens in another way, and programs that he starts.
 //
 // The fence opens with each renewal of the lease, and closes by itself some time before LeaseDuration after that renewal was
@@ -91,6 +92,18 @@ func (f *Fence) age() time.Duration {
 // An operator that is given such a config still ensures its definitions, and campaigns for its lease.
 func (f *Fence) Transport(next http.RoundTripper) http.RoundTripper {
 	return &fencedTransport{fence: f, next: next}
+}
+
+// TransportTo returns a function that puts the fence before the requests to each of many clusters, for the WrapTransport of what
+// connects to them. What wrap, which may be nil, goes around them with comes behind the fence.
+func (f *Fence) TransportTo(wrap func(cluster types.NamespacedName, next http.RoundTripper) http.RoundTripper,
+) func(cluster types.NamespacedName, next http.RoundTripper) http.RoundTripper {
+	return func(cluster types.NamespacedName, next http.RoundTripper) http.RoundTripper {
+		if wrap != nil {
+			next = wrap(cluster, next)
+		}
+		return f.Transport(next)
+	}
 }
 
 // bind makes the fence that of an election in which a renewal counts for validity, or of an operator without one. It returns

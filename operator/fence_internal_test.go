@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestFenceIsClosedALeaseAfterTheBeginningOfTheLastRenewal(t *testing.T) {
@@ -109,5 +111,23 @@ func TestFencedTransportLetsWhoDoesNotLeadYetReadAndRefusesAllOnceTheLeaseMayHav
 				t.Errorf("run out: want ErrLeaseLost, got %v", err)
 			}
 		})
+	}
+}
+
+func TestR17RequestsToEveryClusterAreBehindTheFence(t *testing.T) {
+	for name, wrap := range map[string]func(types.NamespacedName, http.RoundTripper) http.RoundTripper{
+		"wrapped": func(_ types.NamespacedName, next http.RoundTripper) http.RoundTripper { return next },
+		"plain":   nil,
+	} {
+		fence, next := NewFence(), &answering{}
+		fence.bind(time.Minute, true)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/api", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport := fence.TransportTo(wrap)(types.NamespacedName{Name: "east"}, next)
+		if _, err := transport.RoundTrip(request); !errors.Is(err, ErrLeaseLost) || len(next.requests) > 0 {
+			t.Errorf("%s: want ErrLeaseLost and no request, got %v and %v", name, err, next.requests)
+		}
 	}
 }

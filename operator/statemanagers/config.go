@@ -75,7 +75,7 @@ type Targets struct {
 	// ProbeInterval is after how long without an answer a cluster is probed. MinRetry and MaxRetry limit the pauses between
 	// probes of one that does not answer.
 	ProbeInterval, MinRetry, MaxRetry time.Duration
-	// WrapTransport goes around the requests to a cluster, such as the Transport of an operator.Fence.
+	// WrapTransport goes around the requests to a cluster, behind the Fence of the Dependencies: for traces, for faults in tests.
 	WrapTransport func(cluster target.Key, next http.RoundTripper) http.RoundTripper
 }
 

@@ -17,7 +17,7 @@ func newNative(d *operator.Dependencies, s *sources, config NativeConfig) (Manag
 	t := config.Targets
 	clusters, err := target.New(target.Config{
 		Deployments: s.clusters, Secrets: newKubeconfigs(s.clusters, s.secrets, d.Client, d.Logger), Management: d.RESTConfig,
-		Owners: native.Owners(s.sets), WrapTransport: t.WrapTransport, Logger: d.Logger, Registerer: d.Registry,
+		Owners: native.Owners(s.sets), WrapTransport: d.Fence.TransportTo(t.WrapTransport), Logger: d.Logger, Registerer: d.Registry,
 		QPS: t.QPS, Burst: t.Burst, RequestTimeout: t.RequestTimeout, ConnectTimeout: t.ConnectTimeout, IdleTimeout: t.IdleTimeout,
 		ProbeInterval: t.ProbeInterval, MinRetry: t.MinRetry, MaxRetry: t.MaxRetry,
 	})

@@ -53,8 +53,8 @@ type Config struct {
 	// LocalServers has clusters reached at the address that the v1alpha1.LocalServerAnnotation on the Secret of their
 	// kubeconfig says, for a granter that does not run on the platform's network. Default: false.
 	LocalServers bool
-	// WrapTransport goes around the requests to a cluster: for traces, for a fence, for faults in tests. It is called once
-	// for each kubeconfig. Default: none.
+	// WrapTransport goes around the requests to a cluster, behind the Fence of the Dependencies: for traces, for faults in
+	// tests. It is called once for each kubeconfig. Default: none.
 	WrapTransport func(cluster informer.Key, next http.RoundTripper) http.RoundTripper
 	// Clock tells when credentials are to be renewed. Default: the real one.
 	Clock clock.PassiveClock

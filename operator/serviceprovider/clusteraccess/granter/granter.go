@@ -126,7 +126,7 @@ func (g *granter) open(d *operator.Dependencies) error {
 		Deployments: reach.Deployments(g.known, func(c *v1alpha1.Cluster) reach.Reference {
 			return reach.Reference{Secret: c.Spec.Kubeconfig.SecretName, Key: kubeconfigKey(c)}
 		}),
-		Secrets: secrets, Management: d.RESTConfig, WrapTransport: g.config.WrapTransport, Logger: d.Logger, Registerer: d.Registry,
+		Secrets: secrets, Management: d.RESTConfig, WrapTransport: d.Fence.TransportTo(g.config.WrapTransport), Logger: d.Logger, Registerer: d.Registry,
 		Owners: func(_ target.Key, obj client.Object) []target.Key { return concerned(context.Background(), obj) },
 		QPS:    -1, // API servers limit their clients themselves
 	})

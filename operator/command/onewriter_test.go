@@ -210,7 +210,7 @@ func (s *studio) start(args ...string) *painting {
 	go func() { p.ended <- p.cmd.Wait() }()
 	s.t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
-		_ = <-p.ended
+		<-p.ended //nolint:errcheck // it was killed
 	})
 	return p
 }

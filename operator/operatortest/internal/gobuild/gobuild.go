@@ -53,7 +53,7 @@ func watch(output io.Reader, what string, all int, progress io.Writer) []string 
 	ticker := time.NewTicker(progressPeriod)
 	defer ticker.Stop()
 	start := time.Now()
-	packages, now, told := 0, "starting", false
+	packages, now, told := 0, "looking for what is compiled already, or linking", false
 	var last []string
 	for {
 		select {

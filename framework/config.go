@@ -3,17 +3,16 @@ package framework
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/giantswarm/micrologger"
 	"github.com/prometheus/client_golang/prometheus"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/operatorkit/operatorkit/framework/graph"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -26,7 +25,7 @@ const (
 
 // The defaults of a Config.
 const (
-	DefaultName            = "operatorkit"
+	DefaultName            = identity.DefaultFramework
 	DefaultWorkers         = 10
 	DefaultShutdownTimeout = 30 * time.Second
 	DefaultCancelTimeout   = 10 * time.Second
@@ -49,9 +48,6 @@ func DefaultBackOffFactory() func() backoff.BackOff {
 	}
 }
 
-// finalizerPrefix is the domain of the default finalizer.
-const finalizerPrefix = "operatorkit.io/"
-
 // CRDClient ensures custom resource definitions. crdclient.Client is one.
 type CRDClient interface {
 	// EnsureCreated creates the definition, or updates it in place, and waits until the API is served. Failures are
@@ -71,9 +67,19 @@ type Watch struct {
 
 // Config configures a Framework.
 type Config struct {
-	// Name identifies the framework in logs, metrics and its finalizer. It is unique within an operator and must not
-	// change between versions. Default: the name of CRD, else of Source, else DefaultName.
+	// Name identifies the framework in logs, metrics and all marks that it and its resources leave, together with the name of the
+	// operator. It is unique within an operator, and two frameworks that run at the same time on one Source, or with one
+	// Registerer, differ by it. When it changes, the old one goes to FormerNames. Default: the name of CRD, else of Source, else
+	// DefaultName.
 	Name string
+	// FormerNames are names that the framework had before. What stands under them is taken over as it is: finalizers are
+	// replaced, and resources take over what carries them. Default: none.
+	FormerNames []string
+	// Operator is the name of the operator that the framework belongs to, and FormerOperators are names that it had before, as
+	// FormerNames are. Default: those of the operator.Operator that runs it, and without one identity.Program, the main package
+	// of the program.
+	Operator        string
+	FormerOperators []string
 	// CRD is ensured before the sources start. Default: none.
 	CRD *apiextensionsv1.CustomResourceDefinition
 	// CRDClient ensures CRD. Required with it.
@@ -81,7 +87,7 @@ type Config struct {
 	// Source is where the primary objects come from. Without it they come from Informer, or from the drop-ins
 	// UpdateFunc, DeleteFunc and ProcessEvents.
 	Source informer.Source
-	// Informer gives the primary objects as events. Not together with Source.
+	// Informer gives the primary objects as events. One that is a Source too is used as Source. Not together with Source.
 	Informer informer.Interface
 	// Watches are the secondary and tertiary sources. Default: none.
 	Watches []Watch
@@ -105,9 +111,12 @@ type Config struct {
 	BackOffFactory func() backoff.BackOff
 	// Workers is how many objects are reconciled at the same time. Default: DefaultWorkers (10).
 	Workers int
-	// Finalizer holds an object until ProcessDelete has succeeded for it. It must be qualified, "domain/name", and must
-	// not change between versions. Default: "operatorkit.io/" and Name. Sources that can't hold objects have none.
+	// Finalizer holds an object until ProcessDelete has succeeded for it. It must be qualified, "domain/name". Default: one made
+	// of the names of operator and framework (identity.Identity.Finalizer). Sources that can't hold objects have none.
 	Finalizer string
+	// FormerFinalizers are those that the framework had before, if it was not by FormerNames that it had others: where they
+	// are, Finalizer takes their place. Default: none.
+	FormerFinalizers []string
 	// DisableFinalizer makes deletions be processed when the object is gone already, with the last known state. Those
 	// that happen while the operator is down are missed. Finalizers that are there are still taken off. Objects of a
 	// source that is an informer.Remover are not taken out of it.
@@ -147,88 +156,10 @@ type Config struct {
 	ShadowQueue int
 }
 
-// setDefaults fills in what is not set. The error is a fault of Resources.
-func (c *Config) setDefaults() error {
-	switch {
-	case c.Name != "":
-	case c.CRD != nil:
-		c.Name = c.CRD.Name
-	case c.Source != nil:
-		c.Name = c.Source.Name()
+// Identity returns the identity that a framework of this configuration has.
+func (c Config) Identity() identity.Identity {
+	return identity.Identity{
+		Operator: cmp.Or(c.Operator, identity.Program()), Framework: c.name(),
+		FormerOperators: slices.Clone(c.FormerOperators), FormerFrameworks: slices.Clone(c.FormerNames),
 	}
-	c.Name = cmp.Or(c.Name, DefaultName)
-	c.Finalizer = cmp.Or(c.Finalizer, finalizerPrefix+c.Name)
-	c.Workers = cmp.Or(c.Workers, DefaultWorkers)
-	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, DefaultShutdownTimeout)
-	c.CancelTimeout = cmp.Or(c.CancelTimeout, DefaultCancelTimeout)
-	c.ShadowWorkers = cmp.Or(c.ShadowWorkers, DefaultShadowWorkers)
-	c.ShadowTimeout = cmp.Or(c.ShadowTimeout, DefaultShadowTimeout)
-	c.ShadowQueue = cmp.Or(c.ShadowQueue, DefaultShadowQueue)
-	if c.BackOffFactory == nil {
-		c.BackOffFactory = DefaultBackOffFactory()
-	}
-	c.DisableFinalizer = c.DisableFinalizer || c.Driven
-	if c.ResourceRouter != nil || len(c.Resources) == 0 {
-		return nil
-	}
-	set, err := NewResourceSet(ResourceSetConfig{Handles: HandlesType[any], Resources: c.Resources})
-	if err != nil {
-		return err
-	}
-	c.ResourceRouter = &ResourceRouter{sets: []*ResourceSet{set}}
-	c.Resources = nil
-	return nil
-}
-
-func (c *Config) validate() error {
-	var faults []string
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-	if c.Logger == nil {
-		fault("Logger must not be nil")
-	}
-	if c.ResourceRouter == nil {
-		fault("ResourceRouter must not be nil, or Resources not be empty")
-	}
-	if c.ResourceRouter != nil && len(c.Resources) > 0 {
-		fault("ResourceRouter and Resources must not both be set")
-	}
-	if c.CRD != nil && c.CRDClient == nil {
-		fault("CRDClient must not be nil when CRD is set")
-	}
-	if c.Source != nil && c.Informer != nil {
-		fault("Source and Informer must not both be set")
-	}
-	if c.Driven && (c.Informer != nil || len(c.Watches) > 0) {
-		fault("Informer and Watches must not be set when Driven is: nothing would be reconciled because of them")
-	}
-	if c.Workers < 0 {
-		fault("Workers must not be negative, is %d", c.Workers)
-	}
-	if c.CancelTimeout < 0 {
-		fault("CancelTimeout must not be negative, is %s", c.CancelTimeout)
-	}
-	if c.ShadowWorkers < 0 {
-		fault("ShadowWorkers must not be negative, is %d", c.ShadowWorkers)
-	}
-	if c.ShadowTimeout < 0 {
-		fault("ShadowTimeout must not be negative, is %s", c.ShadowTimeout)
-	}
-	if c.ShadowQueue < 0 {
-		fault("ShadowQueue must not be negative, is %d", c.ShadowQueue)
-	}
-	for i, w := range c.Watches {
-		if w.Source == nil {
-			fault("Watches[%d].Source must not be nil", i)
-		}
-		if w.Map == nil {
-			fault("Watches[%d].Map must not be nil", i)
-		}
-	}
-	_, used := c.Source.(informer.FinalizerStore)
-	if used || c.Finalizer != finalizerPrefix+c.Name {
-		if msgs := validation.IsQualifiedName(c.Finalizer); len(msgs) > 0 || !strings.Contains(c.Finalizer, "/") {
-			fault("Finalizer %q must look like example.com/name %v", c.Finalizer, msgs)
-		}
-	}
-	return invalidConfig("Config", faults)
 }

@@ -98,6 +98,11 @@ func (r *TypedCRUDResource[O, S]) WrapSteps(m Middleware) Resource {
 	return &c
 }
 
+// FormerNames implements FormerNamer.
+func (r *TypedCRUDResource[O, S]) FormerNames() []string {
+	return formerNamesOf(r.TypedCRUDResourceOps)
+}
+
 // EnsureCreated implements Resource.
 func (r *TypedCRUDResource[O, S]) EnsureCreated(ctx context.Context, obj any) error {
 	return r.ensure(ctx, obj, StepEnsureCreated)

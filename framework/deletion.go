@@ -3,7 +3,6 @@ package framework
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,17 +19,18 @@ import (
 // usesFinalizer tells whether the framework puts finalizers on its objects.
 func (f *Framework) usesFinalizer() bool { return f.finalizers != nil && !f.config.DisableFinalizer }
 
-func (f *Framework) hasFinalizer(obj any) bool {
-	m, ok := metaOf(obj)
-	return ok && f.finalizers != nil && slices.Contains(m.GetFinalizers(), f.config.Finalizer)
-}
-
-// ensureFinalizer puts the finalizer on an object that lacks it, and returns the object as it is then.
-func (f *Framework) ensureFinalizer(ctx context.Context, obj any) (any, error) {
-	if !f.usesFinalizer() || f.hasFinalizer(obj) {
+// ensureFinalizer puts the finalizer on an object that lacks it, in place of former ones, and returns the object as it is then.
+func (f *Framework) ensureFinalizer(ctx context.Context, key informer.Key, obj any) (any, error) {
+	if !f.usesFinalizer() {
 		return obj, nil
 	}
-	return f.finalizers.AddFinalizer(ctx, obj, f.config.Finalizer)
+	if !f.has(obj, f.finalizer) {
+		var err error
+		if obj, err = f.finalizers.AddFinalizer(ctx, obj, f.finalizer); err != nil {
+			return nil, err
+		}
+	}
+	return f.takeOver(ctx, key, obj)
 }
 
 // reconcileDeletion processes the deletion of an object that is marked for it and still there, once.
@@ -68,8 +68,9 @@ func (f *Framework) finishDeletion(ctx context.Context, key informer.Key, obj an
 	return res
 }
 
+// removeFinalizer takes the finalizer off an object, and former ones.
 func (f *Framework) removeFinalizer(ctx context.Context, obj any) error {
-	return f.finalizers.RemoveFinalizer(ctx, obj, f.config.Finalizer)
+	return f.removeFinalizers(ctx, obj, append(f.formerFinalizersOn(obj), f.finalizer))
 }
 
 // reconcileTombstones processes the deletions of objects that are not in the source any more, beginning at start, and

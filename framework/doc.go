@@ -45,7 +45,10 @@
 //   - A panic in a resource is an error of that object. The library never ends the process.
 //   - Deletion happens. With a finalizer (the default), EnsureDeleted of all resources has succeeded before it is taken
 //     off, across restarts. Without one, they are called with the last known state, for deletions seen while running.
-//   - Exactly one resource set handles an object. Without one the object is left alone; several are an error.
+//   - Exactly one resource set handles an object. Without one the object is left alone, which an event on it and a metric
+//     tell; several are an error.
+//   - What is yours is yours alone: the finalizer, and the marks of what resources make, carry the names of operator and framework
+//     (package identity). Two frameworks of one identity don't run on one source.
 //   - Resources run in the order given; within a CRUD resource create goes before update, and update before delete.
 //   - Signals (package context/...) act within their resource or reconciliation and are looked at before every step.
 //   - Every resource gets a copy of the object, which it may change.
@@ -95,7 +98,7 @@
 // reconciliation_duration_seconds, step_duration_seconds, step_errors_total, errors_total, conflicts_total,
 // retries_total, panics_total, active_workers, queue_depth, queue_age_seconds, queue_retrying,
 // last_reconciled_timestamp_seconds, last_success_timestamp_seconds, newest_creation_timestamp_seconds,
-// oldest_deletion_timestamp_seconds, source_synced, source_staleness_seconds, source_objects, planned_objects,
+// oldest_deletion_timestamp_seconds, source_synced, source_staleness_seconds, source_objects, planned_objects, unmatched_objects,
 // shadow_comparisons_total, shadow_duration_seconds, shadow_objects, shadow_queue_depth, shadow_dropped_total. No label
 // holds the name of an object.
 package framework

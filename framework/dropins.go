@@ -124,6 +124,7 @@ func (f *Framework) ReconcileObject(ctx context.Context, obj any) (Reconciled, e
 	if stackOf(res.err) != "" {
 		f.metrics.panicked()
 	}
+	f.noteMatch(s.key, res)
 	f.compareShadowsLater(s.key, res)
 	f.observe(s.key, res, nil, res.requeueAfter)
 	return Reconciled{Outcome: res.outcome, Reason: res.reason, RequeueAfter: res.requeueAfter}, res.err

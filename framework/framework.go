@@ -11,6 +11,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/framework/internal/shadows"
 	"github.com/operatorkit/operatorkit/informer"
@@ -23,8 +24,14 @@ type Framework struct {
 	source     informer.Source
 	push       *informer.Push
 	finalizers informer.FinalizerStore
-	remover    informer.Remover
-	live       informer.LiveReader
+	// finalizer is the framework's own, and formerFinalizers are those that it had.
+	finalizer        string
+	formerFinalizers []string
+	// scope is whose the framework's work is, and scopes that of the resources of each set.
+	scope   identity.Scope
+	scopes  map[*setPlanner][]identity.Scope
+	remover informer.Remover
+	live    informer.LiveReader
 
 	queue         *queue.Queue
 	retries       *queue.Retries
@@ -32,6 +39,7 @@ type Framework struct {
 	metrics       *metrics
 	reporter      *reporter
 	reportedPlans *reportedPlans
+	unmatched     *unmatched
 	// shadows is nil when there are none.
 	shadows *shadows.Comparisons
 
@@ -59,11 +67,13 @@ func New(config Config) (*Framework, error) {
 		f.remover, _ = f.source.(informer.Remover)
 	}
 	f.live, _ = f.source.(informer.LiveReader)
+	f.identify(config.Identity())
 	f.queue = queue.New()
 	f.queue.KeepTriggers = config.Observer != nil
 	f.retries = queue.NewRetries(f.queue, config.BackOffFactory)
 	f.reporter = newReporter(config.Recorder)
 	f.reportedPlans = newReportedPlans()
+	f.unmatched = newUnmatched()
 	f.shadows = newShadows(config)
 	var err error
 	f.metrics, err = newMetrics(f)
@@ -120,6 +130,11 @@ func (f *Framework) Run(ctx context.Context) error {
 	if f.begun.Swap(true) {
 		return fmt.Errorf("run framework %q: %w: it has been run before; make a new one", f.Name(), ErrExecutionFailed)
 	}
+	release, err := f.claim()
+	if err != nil {
+		return fmt.Errorf("run framework %q: %w", f.Name(), err)
+	}
+	defer release()
 	defer f.retries.Stop()
 	defer f.queue.ShutDown()
 	if f.config.CRD != nil && !f.config.PlanOnly {
@@ -131,8 +146,7 @@ func (f *Framework) Run(ctx context.Context) error {
 			return fmt.Errorf("run framework %q: ensure CRD %s: %w", f.Name(), f.config.CRD.Name, err)
 		}
 	}
-	err := f.runSources(ctx)
-	if err != nil {
+	if err := f.runSources(ctx); err != nil {
 		return fmt.Errorf("run framework %q: %w", f.Name(), err)
 	}
 	return nil

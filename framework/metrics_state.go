@@ -17,7 +17,7 @@ import (
 type state struct {
 	framework *Framework
 
-	depth, age, retrying, active, lastRun, lastGood, staleness, synced, objects, created, deletion, planned *prometheus.Desc
+	depth, age, retrying, active, lastRun, lastGood, staleness, synced, objects, created, deletion, planned, unmatched *prometheus.Desc
 }
 
 func newState(f *Framework) *state {
@@ -35,6 +35,7 @@ func newState(f *Framework) *state {
 		created:   f.desc("newest_creation_timestamp_seconds", "When the newest primary object was created."),
 		deletion:  f.desc("oldest_deletion_timestamp_seconds", "When the deletion was asked for that has been pending longest; 0 without any."),
 		planned:   f.desc("planned_objects", "Objects that are only planned for, by what would be done; one for which several things would be counts for each.", "action"),
+		unmatched: f.desc("unmatched_objects", "Objects that no resource set handles, by whether they have a finalizer of the framework: held or free.", "finalizer"),
 	}
 }
 
@@ -46,7 +47,7 @@ func (f *Framework) desc(name, help string, labels ...string) *prometheus.Desc {
 
 // Describe implements prometheus.Collector.
 func (s *state) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.depth, s.age, s.retrying, s.active, s.lastRun, s.lastGood, s.staleness, s.synced, s.objects, s.created, s.deletion, s.planned} {
+	for _, d := range []*prometheus.Desc{s.depth, s.age, s.retrying, s.active, s.lastRun, s.lastGood, s.staleness, s.synced, s.objects, s.created, s.deletion, s.planned, s.unmatched} {
 		ch <- d
 	}
 }
@@ -85,6 +86,9 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	gauge(s.planned, float64(planned.Update), string(plan.Update))
 	gauge(s.planned, float64(planned.Delete), string(plan.Delete))
 	gauge(s.planned, float64(nothing), "none")
+	unmatched, held := s.framework.unmatched.count()
+	gauge(s.unmatched, float64(held), "held")
+	gauge(s.unmatched, float64(unmatched-held), "free")
 }
 
 // unix converts a time since the epoch to seconds of Unix time; 0 stays 0.

@@ -11,6 +11,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/context/signal"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -39,7 +40,7 @@ func PlanDelete(ctx context.Context, obj any, resources []Resource) (*plan.Plan,
 }
 
 func planAlone(ctx context.Context, e event, obj any, resources []Resource) (*plan.Plan, error) {
-	r := &reconciliation{event: e, object: obj}
+	r := &reconciliation{event: e, object: obj, scopes: scopesOf(identity.From(ctx).Identity, leftOf(resources))}
 	r.init(ctx)
 	if len(resources) == 0 {
 		return nil, r.errorf("plan: %w: there are no resources", ErrExecutionFailed)
@@ -130,6 +131,7 @@ func (f *Framework) planSet(ctx context.Context, e event, key informer.Key, obj 
 // planWith plans with a resource set. The object is given away.
 func (f *Framework) planWith(p *plan.Plan, r *reconciliation, set *setPlanner, obj any) {
 	p.ResourceSet = set.name
+	r.scopes = f.scopes[set]
 	ctx, err := f.initCtx(r, set, obj)
 	if err != nil {
 		endPlan(p, plan.Failed, err.Error())
@@ -156,7 +158,7 @@ func planInto(ctx context.Context, p *plan.Plan, r *reconciliation, obj any, pla
 		if i < len(planners)-1 {
 			own = informer.Copy(obj)
 		}
-		resource := r.plan(ctx, planner, own)
+		resource := r.plan(ctx, i, planner, own)
 		if resource.Error != "" {
 			endPlan(p, plan.Failed, fmt.Sprintf("resource %q fails", planner.name))
 		}
@@ -167,13 +169,13 @@ func planInto(ctx context.Context, p *plan.Plan, r *reconciliation, obj any, pla
 	}
 }
 
-// plan plans one resource in a scope of its own.
-func (r *reconciliation) plan(ctx context.Context, p planner, obj any) plan.Resource {
+// plan plans one resource, which has that place in its set, in a scope of its own.
+func (r *reconciliation) plan(ctx context.Context, place int, p planner, obj any) plan.Resource {
 	result := plan.Resource{Name: p.name, Opaque: p.plan == nil}
 	if result.Opaque {
 		return result
 	}
-	s := &scope{reconciliation: r, resource: p.name}
+	s := &scope{reconciliation: r, resource: p.name, identity: r.scopeAt(place)}
 	s.Init(ctx, signal.ResourceCanceled)
 	err := stepError(StepInfo{p.name, StepPlan}, recoveredIn(s, func(ctx context.Context) (err error) {
 		would, err := p.plan(ctx, r.event, obj)
@@ -195,7 +197,7 @@ func (r *reconciliation) plan(ctx context.Context, p planner, obj any) plan.Reso
 
 // newPlanning is newReconciliation for a plan: it has neither a number nor metrics.
 func (f *Framework) newPlanning(ctx context.Context, e event, key informer.Key, obj any) *reconciliation {
-	r := &reconciliation{event: e, object: obj, key: key, framework: f.Name()}
+	r := &reconciliation{event: e, object: obj, key: key, framework: f.Name(), identity: &f.scope}
 	r.init(ctx)
 	return r
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/context/signal"
 	"github.com/operatorkit/operatorkit/context/updateallowedcontext"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -42,7 +43,7 @@ func ProcessDelete(ctx context.Context, obj any, resources []Resource) error {
 
 // runWithoutFramework runs resources for somebody who is not a Framework, and hands the signals on to the caller's context.
 func runWithoutFramework(ctx context.Context, e event, obj any, resources []Resource) error {
-	r := &reconciliation{event: e, object: obj}
+	r := &reconciliation{event: e, object: obj, scopes: scopesOf(identity.From(ctx).Identity, leftOf(resources))}
 	r.init(ctx)
 	err := runResources(r, r, informer.Copy(obj), resources)
 	if reconciliationcanceledcontext.IsCanceled(r) {
@@ -83,7 +84,7 @@ func runResources(ctx context.Context, r *reconciliation, obj any, resources []R
 
 // runResource runs one resource, which has that place in its set, in a scope of its own.
 func (r *reconciliation) runResource(ctx context.Context, place int, resource Resource, obj any) error {
-	s := &scope{reconciliation: r, resource: resource.Name(), place: place}
+	s := &scope{reconciliation: r, resource: resource.Name(), place: place, identity: r.scopeAt(place)}
 	s.Init(ctx, signal.ResourceCanceled)
 
 	ensure, step := resource.EnsureCreated, StepEnsureCreated
@@ -128,6 +129,10 @@ type reconciliation struct {
 	recording *recording
 	// approval is nil unless a plan is being applied.
 	approval *approval
+	// identity is whose the reconciliation is, and nil outside of a Framework; scopes are those of the resources.
+	identity *identity.Scope
+	scopes   []identity.Scope
+	handover identity.Handover
 	// deletionRefused is set when the deletion was not allowed at the moment when a part of it was due.
 	deletionRefused atomic.Bool
 }
@@ -138,10 +143,22 @@ func (r *reconciliation) init(parent context.Context) {
 	r.CarryRequeue()
 }
 
+// Value implements context.Context.
+func (r *reconciliation) Value(key any) any {
+	if v, ok := identity.ValueOf(key, r.identity, &r.handover); ok {
+		return v
+	}
+	return r.Scope.Value(key)
+}
+
+// scopeAt is whose the work is of the resource that has that place in its set.
+func (r *reconciliation) scopeAt(place int) *identity.Scope { return &r.scopes[place] }
+
 // scope is the context of one resource in a reconciliation.
 type scope struct {
 	signal.Scope
 	reconciliation *reconciliation
+	identity       *identity.Scope
 	resource       string
 	// place is the resource's place in the recording.
 	place int
@@ -155,6 +172,9 @@ type scopeKey struct{}
 func (s *scope) Value(key any) any {
 	if _, ok := key.(scopeKey); ok {
 		return s
+	}
+	if v, ok := identity.ValueOf(key, s.identity, &s.reconciliation.handover); ok {
+		return v
 	}
 	return s.Scope.Value(key)
 }

@@ -29,6 +29,7 @@ type result struct {
 func (f *Framework) reconcileEntry(ctx context.Context, e *queue.Entry, why *queue.Waiting) {
 	defer f.queue.Done(e)
 	res := f.reconcile(ctx, e.Key, why)
+	f.noteMatch(e.Key, res)
 	next := f.scheduleNext(ctx, e.Key, res)
 	f.compareShadowsLater(e.Key, res)
 	f.observe(e.Key, res, why, next)
@@ -149,7 +150,7 @@ func (f *Framework) update(ctx context.Context, key informer.Key, obj any) resul
 	if err != nil {
 		return result{reconciliation: r, outcome: Failed, err: err}
 	}
-	obj, err = f.ensureFinalizer(ctx, obj)
+	obj, err = f.ensureFinalizer(ctx, key, obj)
 	switch {
 	case err == nil:
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
@@ -166,6 +167,7 @@ func (f *Framework) update(ctx context.Context, key informer.Key, obj any) resul
 func (f *Framework) runResourceSet(r *reconciliation, set *ResourceSet, obj any) (context.Context, result) {
 	r.object = obj
 	r.recording.begin(set)
+	r.scopes = f.scopes[&set.setPlanner]
 	ctx, err := f.initCtx(r, &set.setPlanner, obj)
 	if err != nil {
 		return r, result{reconciliation: r, outcome: Failed, err: r.errorf("%w", err)}
@@ -207,7 +209,7 @@ func (f *Framework) resourceSet(r *reconciliation, obj any) (set *ResourceSet, e
 }
 
 func (f *Framework) newReconciliation(ctx context.Context, e event, key informer.Key, obj any) *reconciliation {
-	r := &reconciliation{event: e, object: obj, key: key, framework: f.Name(), loop: f.loops.Add(1), metrics: f.metrics}
+	r := &reconciliation{event: e, object: obj, key: key, framework: f.Name(), loop: f.loops.Add(1), metrics: f.metrics, identity: &f.scope}
 	r.approval, r.activity = approvalOf(ctx), activityOf(ctx)
 	if f.config.Observer != nil {
 		r.recording = &recording{}

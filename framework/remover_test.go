@@ -159,18 +159,18 @@ func TestObjectThatCanNotBeReadIsTriedAgainAtItsNextChangeOnly(t *testing.T) {
 	})
 }
 
-func TestNameNeedNotMakeAFinalizerWhereNoneIsUsed(t *testing.T) {
+func TestR16AnyNameMakesAFinalizerWhereOneIsUsed(t *testing.T) {
 	never := func(*corev1.ConfigMap) error { return nil }
-	for name, test := range map[string]struct {
-		source  informer.Source
-		invalid bool
+	for _, test := range []struct {
+		source informer.Source
+		want   string
 	}{
-		"no finalizers": {&removing{informer.NewPush("bucket x"), never}, false},
-		"finalizers":    {&holding{informer.NewPush("bucket x"), never}, true},
+		{&removing{informer.NewPush("bucket x"), never}, ""},
+		{&holding{informer.NewPush("bucket x"), never}, "operatorkit.io/v1_o_bucket-x_afd4b72c15"},
 	} {
-		_, err := framework.New(framework.Config{Source: test.source, Logger: quiet(t), Resources: []framework.Resource{&resource{name: "r"}}})
-		if framework.IsInvalidConfig(err) != test.invalid {
-			t.Errorf("%s: %v", name, err)
+		f := newFramework(t, framework.Config{Operator: "o", Source: test.source}, &resource{name: "r"})
+		if f.Finalizer() != test.want {
+			t.Errorf("got %q, want %q", f.Finalizer(), test.want)
 		}
 	}
 }

@@ -149,8 +149,9 @@ func TestR6ObjectWithoutSetIsLeftAloneAndSeveralSetsAreReported(t *testing.T) {
 			t.Errorf("reconciled (-want +got):\n%s", diff)
 		}
 		got := recorder.all()
-		if len(got) != 1 || !strings.HasPrefix(got[0], "both Warning SeveralResourceSets update of ConfigMap default/both") {
-			t.Errorf("events: %v, want one on the object that two sets handle", got)
+		if len(got) != 2 || !strings.HasPrefix(got[0], "none Normal NoResourceSet no resource set of framework \"test\"") ||
+			!strings.HasPrefix(got[1], "both Warning SeveralResourceSets update of ConfigMap default/both") {
+			t.Errorf("events: %v, want one on the object that no set handles, and one on that which two handle", got)
 		}
 		if n := testutil.ToFloat64(gathered{reg, "operatorkit_framework_errors_total"}); n != 1 {
 			t.Errorf("errors_total is %v, want 1", n)

@@ -23,6 +23,21 @@ type Resource interface {
 	EnsureDeleted(ctx context.Context, obj any) error
 }
 
+// FormerNamer is implemented by resources that had other names before, because they were renamed or split: what carries the mark
+// of one of these is theirs to take over. A resource that took over from another one of its set stands before that. Resources that
+// wrap steps, and CRUD resources whose Ops implement it, do.
+type FormerNamer interface {
+	// FormerNames returns the names. It is constant.
+	FormerNames() []string
+}
+
+func formerNamesOf(r any) []string {
+	if n, ok := r.(FormerNamer); ok {
+		return n.FormerNames()
+	}
+	return nil
+}
+
 // Step names what a resource was doing, in errors, logs and metrics.
 type Step string
 
@@ -72,6 +87,9 @@ type wrapped struct {
 	Resource
 	middleware Middleware
 }
+
+// FormerNames implements FormerNamer.
+func (w *wrapped) FormerNames() []string { return formerNamesOf(w.Resource) }
 
 func (w *wrapped) EnsureCreated(ctx context.Context, obj any) error {
 	return w.middleware(ctx, StepInfo{w.Name(), StepEnsureCreated}, func(ctx context.Context) error {

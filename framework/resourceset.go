@@ -19,8 +19,12 @@ type ResourceSetConfig struct {
 	// false.
 	Shadow bool
 	// Handles tells whether the set is the one for an object. It must not change the object, and for every object at most
-	// one set of a router may say yes, shadows not counted. Required. See HandlesLabel and HandlesType for the usual ones.
+	// one set of a router may say yes, shadows not counted. Required, unless HandlesRest is set. See HandlesLabel and HandlesType
+	// for the usual ones.
 	Handles func(obj any) bool
+	// HandlesRest makes the set the one for all objects that no other set of the router handles, in place of Handles. One set of
+	// a router may have it, shadows not counted. Default: false, such objects are left alone.
+	HandlesRest bool
 	// InitCtx prepares the context of one reconciliation, for example with something that all resources need, or with a
 	// signal that forbids updates or the deletion. It must return a child of the given context, and must not change the
 	// object or anything else: it is called for plans and shadows too. Default: the context as it is.
@@ -42,8 +46,11 @@ type ResourceSet struct {
 type setPlanner struct {
 	name     string
 	handles  func(obj any) bool
+	rest     bool
 	initCtx  func(ctx context.Context, obj any) (context.Context, error)
 	planners []planner
+	// left are for each resource the former names of it that another one looks after.
+	left [][]string
 }
 
 // NewResourceSet returns a resource set, or an error for which IsInvalidConfig holds and which lists every fault.
@@ -52,8 +59,13 @@ func NewResourceSet(c ResourceSetConfig) (*ResourceSet, error) {
 	if c.Shadow && c.Name == "" {
 		faults = append(faults, "Name must not be empty for a shadow")
 	}
-	if c.Handles == nil {
-		faults = append(faults, "Handles must not be nil")
+	switch {
+	case c.Handles == nil && !c.HandlesRest:
+		faults = append(faults, "Handles must not be nil, or HandlesRest be true")
+	case c.Handles != nil && c.HandlesRest:
+		faults = append(faults, "Handles and HandlesRest must not both be set")
+	case c.HandlesRest:
+		c.Handles = func(any) bool { return true }
 	}
 	if len(c.Resources) == 0 {
 		faults = append(faults, "Resources must not be empty")
@@ -71,11 +83,14 @@ func NewResourceSet(c ResourceSetConfig) (*ResourceSet, error) {
 			names[r.Name()] = true
 		}
 	}
+	if len(faults) == 0 {
+		faults = faultsOfFormerNames(c.Resources)
+	}
 	if err := invalidConfig("ResourceSetConfig", faults); err != nil {
 		return nil, err
 	}
 	return &ResourceSet{
-		setPlanner: setPlanner{name: c.Name, handles: c.Handles, initCtx: c.InitCtx, planners: plannersOf(c.Resources)},
+		setPlanner: setPlanner{name: c.Name, handles: c.Handles, rest: c.HandlesRest, initCtx: c.InitCtx, planners: plannersOf(c.Resources), left: leftOf(c.Resources)},
 		shadow:     c.Shadow,
 		resources:  slices.Clone(c.Resources),
 	}, nil
@@ -87,7 +102,7 @@ func (r *ResourceSet) Name() string { return r.name }
 // Shadow tells whether the set is only tried.
 func (r *ResourceSet) Shadow() bool { return r.shadow }
 
-// Handles tells whether the set is the one for an object.
+// Handles tells whether the set is the one for an object. One with HandlesRest is so for each that no other set handles.
 func (r *ResourceSet) Handles(obj any) bool { return r.handles(obj) }
 
 // InitCtx prepares the context of one reconciliation.
@@ -145,6 +160,8 @@ type ResourceRouterConfig struct {
 type ResourceRouter struct {
 	sets    []*ResourceSet
 	shadows []*setPlanner
+	// rest is the set that handles what no other one does, if there is one.
+	rest *ResourceSet
 }
 
 // NewResourceRouter returns a router, or an error for which IsInvalidConfig holds.
@@ -165,6 +182,10 @@ func NewResourceRouter(c ResourceRouterConfig) (*ResourceRouter, error) {
 			faults = append(faults, fmt.Sprintf("ResourceSets[%d]: the name %q is taken by an earlier shadow", i, s.name))
 		case s.shadow:
 			r.shadows = append(r.shadows, &s.setPlanner)
+		case s.rest && r.rest != nil:
+			faults = append(faults, fmt.Sprintf("ResourceSets[%d]: an earlier one has HandlesRest too", i))
+		case s.rest:
+			r.rest = s
 		}
 	}
 	if len(faults) == 0 && len(r.shadows) == len(r.sets) {
@@ -178,12 +199,12 @@ func NewResourceRouter(c ResourceRouterConfig) (*ResourceRouter, error) {
 
 // ResourceSet returns the resource set that handles the object. Without one it is an error for which IsNoResourceSet
 // holds; with several, one for which IsExecutionFailed holds and which says which they are, counted from 0. Shadows are not
-// asked.
+// asked, and the set with HandlesRest comes after the others.
 func (r *ResourceRouter) ResourceSet(obj any) (*ResourceSet, error) {
 	var found *ResourceSet
 	first := 0
 	for i, s := range r.sets {
-		if s.shadow || !s.Handles(obj) {
+		if s.shadow || s.rest || !s.Handles(obj) {
 			continue
 		}
 		if found != nil {
@@ -193,7 +214,19 @@ func (r *ResourceRouter) ResourceSet(obj any) (*ResourceSet, error) {
 		found, first = s, i
 	}
 	if found == nil {
+		found = r.rest
+	}
+	if found == nil {
 		return nil, fmt.Errorf("%w: none of the %d resource sets handles it", ErrNoResourceSet, len(r.sets)-len(r.shadows))
 	}
 	return found, nil
+}
+
+// shadowHandles tells whether a shadow is to be compared for an object. One with HandlesRest is for all that no set of the router
+// handles by its Handles.
+func (r *ResourceRouter) shadowHandles(shadow *setPlanner, obj any) bool {
+	if !shadow.rest {
+		return shadow.handles(obj)
+	}
+	return !slices.ContainsFunc(r.sets, func(s *ResourceSet) bool { return !s.shadow && !s.rest && s.Handles(obj) })
 }

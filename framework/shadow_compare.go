@@ -20,7 +20,7 @@ func (f *Framework) compareSets(ctx context.Context, s subject) ([]*plan.Compari
 	var active *plan.Plan
 	for _, set := range f.config.ResourceRouter.shadows {
 		handles := false
-		err := Recovered(func() error { handles = set.handles(s.obj); return nil })
+		err := Recovered(func() error { handles = f.config.ResourceRouter.shadowHandles(set, s.obj); return nil })
 		switch {
 		case err != nil:
 			comparisons = append(comparisons, f.incomparable(s, set, fmt.Errorf("ask the shadow whether it handles the object: %w", err)))

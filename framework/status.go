@@ -24,14 +24,19 @@ type Status struct {
 	Active int `json:"active"`
 	// Retrying is how many wait for the time of a retry or of a requested next look.
 	Retrying int `json:"retrying"`
+	// Unmatched is how many are left alone because no resource set handles them, and UnmatchedHeld how many of these hold a
+	// finalizer of the framework, so that their deletion would wait.
+	Unmatched     int `json:"unmatched"`
+	UnmatchedHeld int `json:"unmatchedHeld"`
 }
 
 // Status tells what there is to do. It may be called at any time, and is cheap.
 func (f *Framework) Status() Status {
 	waiting := f.queue.Stats()
+	unmatched, held := f.unmatched.count()
 	return Status{
 		Fresh: waiting.Fresh, Backlog: waiting.Backlog, OldestWait: waiting.Age, Active: waiting.Working,
-		Retrying: f.retries.Len(),
+		Retrying: f.retries.Len(), Unmatched: unmatched, UnmatchedHeld: held,
 	}
 }
 

@@ -27,8 +27,12 @@ const (
 
 // Config configures an Operator.
 type Config struct {
-	// Name identifies the operator in logs, metrics and its lease. Required.
+	// Name identifies the operator in logs, metrics, its lease, and all marks that its frameworks and their resources leave. Two
+	// operators on the same objects differ by it. When it changes, the old one goes to FormerNames. Required.
 	Name string
+	// FormerNames are names that the operator had before: what stands under them is taken over as it is. The lease is not: the
+	// operator must not run under both names at the same time. Default: none.
+	FormerNames []string
 	// Logger receives what the operator itself has to say. Required.
 	Logger micrologger.Logger
 	// RESTConfig is for definitions and leases. It is not changed. Required with CRDs, and with LeaderElection unless that
@@ -133,6 +137,11 @@ func (c *Config) validate() error {
 		}
 	}
 	names = map[string]bool{}
+	for i, name := range c.FormerNames {
+		if name == c.Name || name == "" {
+			faults.add("FormerNames[%d] must be another name than %q", i, c.Name)
+		}
+	}
 	for i, r := range c.Runnables {
 		if r.Name == "" || r.Run == nil {
 			faults.add("Runnables[%d] must have a Name and a Run", i)

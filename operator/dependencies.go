@@ -14,15 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/inspector"
 	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
 // DependenciesConfig configures Dependencies.
 type DependenciesConfig struct {
-	// Name is the name of the operator. Events name it as their source. Required.
+	// Name is the name of the operator. Events name it, and the framework, as their source. Required.
 	Name string
+	// FormerNames are names that the operator had before, see Config.FormerNames. Default: none.
+	FormerNames []string
 	// RESTConfig tells the API server. It is not changed; without a limit on its rate of requests (QPS), Dependencies
 	// has none either, because the API server limits its clients itself. Required.
 	RESTConfig *rest.Config
@@ -54,8 +55,9 @@ type DependenciesConfig struct {
 
 // Dependencies are what the frameworks of one operator share. Close them when these have stopped.
 type Dependencies struct {
-	// Name is the name of the operator.
-	Name string
+	// Name is the name of the operator, and FormerNames are those that it had before.
+	Name        string
+	FormerNames []string
 	// RESTConfig is for clients of other kinds than Client, and for the Config of the operator, which finds Fence in it.
 	RESTConfig *rest.Config
 	// Client reads from and writes to the API server, without a cache.
@@ -81,6 +83,7 @@ type Dependencies struct {
 	Inspector *inspector.Inspector
 
 	httpClient *http.Client
+	sources    sources
 }
 
 // NewDependencies returns what frameworks need, or an error for which framework.IsInvalidConfig holds and which lists
@@ -122,7 +125,7 @@ func NewDependencies(config DependenciesConfig) (*Dependencies, error) {
 		registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
 	return &Dependencies{
-		Name: config.Name, RESTConfig: restConfig, Client: c, Logger: config.Logger, Registry: registry, Recorder: recorder,
+		Name: config.Name, FormerNames: config.FormerNames, RESTConfig: restConfig, Client: c, Logger: config.Logger, Registry: registry, Recorder: recorder,
 		Namespaces: config.Namespaces, Workers: config.Workers, ShutdownTimeout: config.ShutdownTimeout,
 		PlanOnly: config.PlanOnly, Fence: fence, Inspector: page, httpClient: httpClient,
 	}, nil
@@ -177,17 +180,12 @@ func (d *Dependencies) HTTPClient(base *http.Client) *http.Client {
 	return &fenced
 }
 
-// NewSource returns a source of all objects of the kind of object, in the namespaces of the operator. Frameworks that
-// need the same objects share one source. For selectors, indexes or metadata only, use informer.NewKubernetes.
-func (d *Dependencies) NewSource(object client.Object) (*informer.Kubernetes, error) {
-	return informer.NewKubernetes(informer.KubernetesConfig{
-		Client: d.Client, Object: object, Namespaces: d.Namespaces, Logger: d.Logger,
-	})
-}
-
-// NewFramework returns a framework. Logger, Registerer, Recorder, Observer, Workers and ShutdownTimeout are those of d unless
-// config sets them; it only plans if either of them says so.
+// NewFramework returns a framework of the operator. Logger, Registerer, Recorder, Observer, Workers and ShutdownTimeout are those
+// of d unless config sets them; it only plans if either of them says so.
 func (d *Dependencies) NewFramework(config framework.Config) (*framework.Framework, error) {
+	if config.Operator == "" {
+		config.Operator, config.FormerOperators = d.Name, d.FormerNames
+	}
 	if config.Logger == nil {
 		config.Logger = d.Logger
 	}
@@ -195,7 +193,7 @@ func (d *Dependencies) NewFramework(config framework.Config) (*framework.Framewo
 		config.Registerer = d.Registry
 	}
 	if config.Recorder == nil {
-		config.Recorder = d.Recorder
+		config.Recorder = d.Recorder.of(config)
 	}
 	if config.Observer == nil && d.Inspector != nil {
 		config.Observer = d.Inspector

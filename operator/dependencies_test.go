@@ -45,7 +45,7 @@ func TestDependenciesMakeAWorkingFrameworkWhoseErrorsAreEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, newOperator(t, operator.Config{Frameworks: []*framework.Framework{f}, Registry: deps.Registry}))
+	r := run(t, newOperator(t, operator.Config{Name: deps.Name, Frameworks: []*framework.Framework{f}, Registry: deps.Registry}))
 	if err := deps.Client.Create(t.Context(), configMap(namespace, "a")); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestDependenciesMakeAWorkingFrameworkWhoseErrorsAreEvents(t *testing.T) {
 	}
 	e := events.Items[0]
 	got := []string{e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Type, e.Reason, e.Source.Component}
-	if diff := cmp.Diff([]string{"ConfigMap", "a", "Warning", framework.ReasonReconciliationFailed, "dependent"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"ConfigMap", "a", "Warning", framework.ReasonReconciliationFailed, "dependent/configmaps"}, got); diff != "" {
 		t.Error(diff)
 	}
 

@@ -46,6 +46,9 @@ func New(config Config) (*Operator, error) {
 		return nil, err
 	}
 	o := &Operator{config: config}
+	if err := o.identify(); err != nil {
+		return nil, err
+	}
 	if err := o.collectSources(); err != nil {
 		return nil, err
 	}
@@ -98,6 +101,27 @@ func (o *Operator) bindFence() error {
 	}
 	election.Fence = fence
 	return nil
+}
+
+// identify makes the frameworks those of the operator.
+func (o *Operator) identify() error {
+	var faults faults
+	finalizers := map[string]string{}
+	for i, f := range o.config.Frameworks {
+		if err := f.Join(o.config.Name, o.config.FormerNames); err != nil {
+			return fmt.Errorf("operator.Config: Frameworks[%d]: %w", i, err)
+		}
+		finalizer := f.Finalizer()
+		if finalizer == "" {
+			continue
+		}
+		if other, taken := finalizers[finalizer]; taken {
+			faults.add("Frameworks[%d], %q, must not have the finalizer %q of the framework %q: each would take off what holds "+
+				"objects for the other", i, f.Name(), finalizer, other)
+		}
+		finalizers[finalizer] = f.Name()
+	}
+	return faults.of("operator.Config")
 }
 
 // collectSources lists every source once.

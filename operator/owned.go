@@ -13,7 +13,8 @@ import (
 
 // NewOwnedSource returns a source of those objects of a kind that objectresource, configmapresource and secretresource
 // have made, in the namespaces of the operator. It is what their Stores and Store want, and to be watched with
-// objectresource.OwnerMap. Objects of others are neither received nor held.
+// objectresource.OwnerMap. Objects of others are neither received nor held. Asked for the same kind in the same form again, it
+// returns the same source.
 func (d *Dependencies) NewOwnedSource(object client.Object) (*informer.Kubernetes, error) {
 	gvk, err := d.Client.GroupVersionKindFor(object)
 	if err != nil {
@@ -23,8 +24,10 @@ func (d *Dependencies) NewOwnedSource(object client.Object) (*informer.Kubernete
 	if err != nil {
 		return nil, fmt.Errorf("make a source of owned %T: %w", object, err)
 	}
-	return informer.NewKubernetes(informer.KubernetesConfig{
-		Client: d.Client, Object: object, Name: "owned " + gvk.GroupKind().String(), Namespaces: d.Namespaces,
-		LabelSelector: labels.NewSelector().Add(*owned), Indexers: objectresource.OwnerIndexers(), Logger: d.Logger,
+	return d.sources.of(question{gvk: gvk, form: formOf(object), owned: true}, func() (*informer.Kubernetes, error) {
+		return informer.NewKubernetes(informer.KubernetesConfig{
+			Client: d.Client, Object: object, Name: "owned " + gvk.GroupKind().String(), Namespaces: d.Namespaces,
+			LabelSelector: labels.NewSelector().Add(*owned), Indexers: objectresource.OwnerIndexers(), Logger: d.Logger,
+		})
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
@@ -25,6 +26,8 @@ type Recorder struct {
 	record.EventRecorder
 
 	broadcaster record.EventBroadcaster
+	scheme      *runtime.Scheme
+	muted       klog.Logger
 	log         *gate
 	sink        *eventSink
 	closed      sync.Once
@@ -40,12 +43,24 @@ func newRecorder(component string, restConfig *rest.Config, httpClient *http.Cli
 	writing, cancel := context.WithCancel(context.Background())
 	r := &Recorder{
 		broadcaster: record.NewBroadcaster(record.WithContext(ctx)),
+		scheme:      scheme,
+		muted:       log,
 		log:         gate,
 		sink:        &eventSink{events: events, ctx: writing, cancel: cancel},
 	}
-	r.EventRecorder = r.broadcaster.NewRecorder(scheme, corev1.EventSource{Component: component}).WithLogger(log)
+	r.EventRecorder = r.For(component)
 	r.broadcaster.StartRecordingToSink(r.sink)
 	return r, nil
+}
+
+// For returns a recorder whose events name component as their source. It ends with r.
+func (r *Recorder) For(component string) record.EventRecorder {
+	return r.broadcaster.NewRecorder(r.scheme, corev1.EventSource{Component: component}).WithLogger(r.muted)
+}
+
+// of returns the recorder of a framework.
+func (r *Recorder) of(config framework.Config) record.EventRecorder {
+	return r.For(config.Identity().Component())
 }
 
 // Close stops writing. A request under way is cancelled. Events recorded from now on are dropped. Nothing is logged any

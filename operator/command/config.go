@@ -20,9 +20,11 @@ const DefaultEnvPrefix = "OPERATORKIT"
 
 // Config says what is an operator's own.
 type Config struct {
-	// Name is the name of the operator: of its program in the help, in logs, events and metrics, and of its lease.
-	// Required.
+	// Name is the name of the operator: of its program in the help, in logs, events and metrics, of its lease, and in all marks that
+	// it leaves. Required.
 	Name string
+	// FormerNames are names that the operator had before, see operator.Config.FormerNames. Default: none.
+	FormerNames []string
 	// Short says in a line what the operator does, for the help. Default: none.
 	Short string
 	// Version is the version of the operator. Default: that of the main module, as the Go toolchain knows it.

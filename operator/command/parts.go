@@ -28,7 +28,8 @@ func (p *program) newParts(ctx context.Context, stderr io.Writer, connection *co
 	if err != nil {
 		return nil, err
 	}
-	config.Name, config.RESTConfig, config.Logger = p.config.Name, connection.config, logger
+	config.Name, config.FormerNames = p.config.Name, p.config.FormerNames
+	config.RESTConfig, config.Logger = connection.config, logger
 	config.Namespaces, config.Scheme = p.options.namespaces, runtime.NewScheme()
 	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme}, p.config.AddToScheme...) {
 		if err := add(config.Scheme); err != nil {

@@ -83,7 +83,7 @@ func (p *program) operatorConfig(ctx context.Context, parts *parts) (operator.Co
 		election.Namespace, election.Name, election.Identity = "", "", ""
 	}
 	config := operator.Config{
-		Name: p.config.Name, Logger: parts.logger, RESTConfig: deps.RESTConfig, Registry: deps.Registry,
+		Name: p.config.Name, FormerNames: p.config.FormerNames, Logger: parts.logger, RESTConfig: deps.RESTConfig, Registry: deps.Registry,
 		Frameworks: parts.frameworks, CRDs: p.config.CRDs, LeaderElection: election, ListenAddress: p.options.listenAddress,
 		Inspector: deps.Inspector,
 	}

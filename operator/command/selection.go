@@ -67,13 +67,14 @@ func (s *selection) resolve(frameworks []*framework.Framework, config Config) ([
 // Kubernetes objects the kind and the resource, with and without the group.
 func namesOf(f *framework.Framework) []string {
 	source := f.Sources()[0]
-	names := []string{f.Name(), source.Name()}
+	resource, _, _ := strings.Cut(source.Name(), " ")
+	names := []string{f.Name(), source.Name(), resource}
 	k, ok := source.(interface {
 		GroupVersionKind() schema.GroupVersionKind
 	})
 	if ok {
 		kind := k.GroupVersionKind().GroupKind()
-		resource, _, _ := strings.Cut(source.Name(), ".")
+		resource, _, _ = strings.Cut(resource, ".")
 		names = append(names, kind.Kind, kind.String(), resource)
 	}
 	return names

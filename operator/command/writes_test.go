@@ -189,7 +189,7 @@ func TestRunWithPlanWritesEventsAndNothingElse(t *testing.T) {
 	if err := user.Create(ctx, sign); err != nil {
 		t.Fatal(err)
 	}
-	one.SetFinalizers([]string{"example.com/somebody", "operatorkit.io/signs"})
+	one.SetFinalizers([]string{"example.com/somebody", "operatorkit.io/v1_nursery_signs"})
 	if err := user.Update(ctx, one); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,215 @@
+package framework
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// Identity returns whose the marks are that the framework and its resources leave.
+func (f *Framework) Identity() identity.Identity { return f.scope.Identity }
+
+// Finalizer returns the finalizer that the framework puts on its objects, and nothing if it puts none.
+func (f *Framework) Finalizer() string {
+	if !f.usesFinalizer() {
+		return ""
+	}
+	return f.finalizer
+}
+
+// Join makes the framework one of an operator of that name, which had the former ones, unless its configuration names its
+// operator. For the error, which says that it names another one, IsInvalidConfig holds. It must not be called once the framework
+// runs or plans; operator.New calls it.
+func (f *Framework) Join(operator string, former []string) error {
+	switch {
+	case f.begun.Load():
+		return fmt.Errorf("%w: framework %q runs already: make the operator before", ErrInvalidConfig, f.Name())
+	case f.config.Operator == "":
+		config := f.config
+		config.Operator, config.FormerOperators = operator, former
+		f.identify(config.Identity())
+	case f.config.Operator != operator:
+		return fmt.Errorf("%w: framework %q is of the operator %q by its Config.Operator, and not of %q: leave Operator empty",
+			ErrInvalidConfig, f.Name(), f.config.Operator, operator)
+	}
+	return nil
+}
+
+// identify gives the framework its identity, and everything that derives from it.
+func (f *Framework) identify(i identity.Identity) {
+	f.scope.Identity = i
+	standard := f.scope.Finalizer()
+	f.finalizer = cmp.Or(f.config.Finalizer, standard)
+	f.formerFinalizers = append(slices.Clone(f.config.FormerFinalizers), f.scope.FormerFinalizers()...)
+	if f.finalizer != standard {
+		f.formerFinalizers = append(f.formerFinalizers, standard)
+	}
+	f.scopes = map[*setPlanner][]identity.Scope{}
+	for _, set := range f.config.ResourceRouter.sets {
+		f.scopes[&set.setPlanner] = scopesOf(f.scope.Identity, set.left)
+	}
+}
+
+// scopesOf returns the scopes of the resources of a set.
+func scopesOf(i identity.Identity, left [][]string) []identity.Scope {
+	scopes := make([]identity.Scope, len(left))
+	for place, names := range left {
+		scopes[place] = identity.Scope{Identity: i, Left: names}
+	}
+	return scopes
+}
+
+// leftOf returns for each resource its former names that another resource looks after: one that bears the name, or a later one
+// that bore it too.
+func leftOf(resources []Resource) [][]string {
+	left := make([][]string, len(resources))
+	for i, r := range resources {
+		for _, name := range formerNamesOf(r) {
+			cleaner := slices.ContainsFunc(resources[i+1:], func(later Resource) bool {
+				return later.Name() == name || slices.Contains(formerNamesOf(later), name)
+			})
+			if cleaner {
+				left[i] = append(left[i], name)
+			}
+		}
+	}
+	return left
+}
+
+// faultsOfFormerNames says what is wrong with the former names of the resources of a set.
+func faultsOfFormerNames(resources []Resource) (faults []string) {
+	for i, r := range resources {
+		for _, name := range formerNamesOf(r) {
+			if name == r.Name() || name == "" {
+				faults = append(faults, fmt.Sprintf("Resources[%d]: the former names of %q must be others, and not empty", i, r.Name()))
+			}
+			if slices.ContainsFunc(resources[:i], func(earlier Resource) bool { return earlier.Name() == name }) {
+				faults = append(faults, fmt.Sprintf("Resources[%d]: %q takes over from %q and must stand before it, which else deletes what it takes over",
+					i, r.Name(), name))
+			}
+		}
+	}
+	return faults
+}
+
+// running are the frameworks that run, by what two of one identity must not share: a source, and a registerer of metrics.
+var running struct {
+	mu     sync.Mutex
+	claims map[claim]struct{}
+}
+
+// claim is what a running framework has for itself.
+type claim struct {
+	// shared is a source or a registerer.
+	shared any
+	// mark is a finalizer, or the name of an identity.
+	mark string
+}
+
+// claim makes sure that no other framework of the same identity, or with the same finalizer, runs in this process on the same
+// source or with the same registerer, until release is called.
+func (f *Framework) claim() (release func(), err error) {
+	own := identity.Identity{Operator: f.scope.Operator, Framework: f.scope.Framework}.String()
+	claims := map[claim]string{}
+	add := func(shared any, what string, marks ...string) {
+		if shared == nil || !reflect.TypeOf(shared).Comparable() {
+			return
+		}
+		for _, mark := range marks {
+			claims[claim{shared, mark}] = what
+		}
+	}
+	add(f.config.Registerer, "Registerer", own)
+	add(f.source, "Source", own)
+	if f.usesFinalizer() {
+		add(f.source, "Source", f.finalizer)
+	}
+	running.mu.Lock()
+	defer running.mu.Unlock()
+	for c, shared := range claims {
+		if _, taken := running.claims[c]; taken {
+			return nil, fmt.Errorf("%w: another %s runs already on its %s, with the finalizer %q: give one of them another Name",
+				ErrInvalidConfig, own, shared, f.finalizer)
+		}
+	}
+	if running.claims == nil {
+		running.claims = map[claim]struct{}{}
+	}
+	for c := range claims {
+		running.claims[c] = struct{}{}
+	}
+	return func() {
+		running.mu.Lock()
+		defer running.mu.Unlock()
+		for c := range claims {
+			delete(running.claims, c)
+		}
+	}, nil
+}
+
+// hasFinalizer tells whether an object has a finalizer of the framework, be it a former one.
+func (f *Framework) hasFinalizer(obj any) bool {
+	return f.has(obj, f.finalizer) || len(f.formerFinalizersOn(obj)) > 0
+}
+
+func (f *Framework) has(obj any, finalizer string) bool {
+	m, ok := metaOf(obj)
+	return ok && f.finalizers != nil && slices.Contains(m.GetFinalizers(), finalizer)
+}
+
+// formerFinalizersOn returns the finalizers of an object that the framework had under former names.
+func (f *Framework) formerFinalizersOn(obj any) (former []string) {
+	for _, finalizer := range f.formerFinalizers {
+		if f.has(obj, finalizer) {
+			former = append(former, finalizer)
+		}
+	}
+	return former
+}
+
+// takeOver takes former finalizers off an object that has the present one, and returns the object as it is then.
+func (f *Framework) takeOver(ctx context.Context, key informer.Key, obj any) (any, error) {
+	former := f.formerFinalizersOn(obj)
+	if len(former) == 0 {
+		return obj, nil
+	}
+	if err := f.removeFinalizers(ctx, obj, former); err != nil {
+		return nil, err
+	}
+	f.log("info", "took over", "object", describe(obj, key), "finalizers", strings.Join(former, ", "), "finalizer", f.finalizer)
+	return f.readAgain(ctx, key, obj)
+}
+
+// readAgain returns an object as it is after a write that did not say how it is then.
+func (f *Framework) readAgain(ctx context.Context, key informer.Key, obj any) (any, error) {
+	if f.live == nil {
+		return obj, nil
+	}
+	now, exists, err := f.live.GetLive(ctx, key)
+	if err == nil && (!exists || uidOf(now) != uidOf(obj)) {
+		err = apierrors.NewNotFound(schema.GroupResource{Resource: f.source.Name()}, keyString(key))
+	}
+	return now, err
+}
+
+func (f *Framework) removeFinalizers(ctx context.Context, obj any, finalizers []string) error {
+	for _, finalizer := range finalizers {
+		if !f.has(obj, finalizer) {
+			continue
+		}
+		if err := f.finalizers.RemoveFinalizer(ctx, obj, finalizer); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package docker_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,13 +52,22 @@ type kit struct {
 }
 
 // newKit returns three machines engine-1, engine-2 and engine-3 with nothing on them but images.
-func newKit(t *testing.T) *kit {
+func newKit(t *testing.T) *kit { return newKitWith(t, docker.Config{}) }
+
+// newImpatientKit is newKit for tests in which an engine falls silent: a machine is given up soon, as also happens to an engine that
+// is only slow.
+func newImpatientKit(t *testing.T) *kit {
+	return newKitWith(t, docker.Config{ConnectTimeout: 5 * time.Second})
+}
+
+func newKitWith(t *testing.T, config docker.Config) *kit {
 	t.Helper()
 	dockertest.Require(t)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	k := &kit{T: t, ctx: ctx, engines: pool.Take(t, 3), changed: make(chan struct{})}
-	k.cli = k.client(docker.Config{Machines: dockertest.Machines(k.engines)})
+	config.Machines = dockertest.Machines(k.engines)
+	k.cli = k.client(config)
 	t.Cleanup(k.cli.Subscribe(func(docker.Notice) { k.bump() }))
 	return k
 }
@@ -73,7 +83,7 @@ func (k *kit) bump() {
 // client returns a client that is quick to notice, and ends with the test.
 func (k *kit) client(config docker.Config) *docker.Client {
 	k.Helper()
-	config.Heartbeat, config.ConnectTimeout = time.Second, 5*time.Second
+	config.Heartbeat, config.ConnectTimeout = time.Second, cmp.Or(config.ConnectTimeout, patience)
 	cli, err := docker.New(config)
 	if err != nil {
 		k.Fatal(err)

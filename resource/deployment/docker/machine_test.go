@@ -26,7 +26,7 @@ func TestAMachineThatDoesNotAnswerIsUnknownAndComesBackByItself(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := newKit(t)
+			k := newImpatientKit(t)
 			k.mustDeploy(spec(image1, 3), nil)
 			inventory, err := k.cli.InspectMachine(k.ctx, "engine-2")
 			k.must(err)
@@ -60,7 +60,7 @@ func TestAMachineThatDoesNotAnswerIsUnknownAndComesBackByItself(t *testing.T) {
 }
 
 func TestWhatWasNotSeenSinceAChangeIsNotRemembered(t *testing.T) {
-	k := newKit(t)
+	k := newImpatientKit(t)
 	k.create("web-1", spec(image1, 1))
 	_, err := k.cli.InspectMachine(k.ctx, "engine-1")
 	k.must(err)

@@ -12,9 +12,6 @@ import (
 
 // setDefaults fills in what is not set. The error is a fault of Resources.
 func (c *Config) setDefaults() error {
-	if source, ok := c.Informer.(informer.Source); ok && c.Source == nil {
-		c.Source, c.Informer = source, nil
-	}
 	c.Name = c.name()
 	c.Workers = cmp.Or(c.Workers, DefaultWorkers)
 	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, DefaultShutdownTimeout)
@@ -38,8 +35,11 @@ func (c *Config) setDefaults() error {
 	return nil
 }
 
-// name is the name of the framework, by default of what it reconciles.
+// name is the name of the framework, by default of what it reconciles. An Informer that is a Source becomes that.
 func (c *Config) name() string {
+	if source, ok := c.Informer.(informer.Source); ok && c.Source == nil {
+		c.Source, c.Informer = source, nil
+	}
 	switch {
 	case c.Name != "":
 		return c.Name

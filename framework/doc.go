@@ -94,7 +94,7 @@
 //
 // # Metrics
 //
-// All names begin with operatorkit_framework_ and carry the label framework: events_total,
+// All names begin with operatorkit_framework_ and carry the label framework: info, events_total,
 // reconciliation_duration_seconds, step_duration_seconds, step_errors_total, errors_total, conflicts_total,
 // retries_total, panics_total, active_workers, queue_depth, queue_age_seconds, queue_retrying,
 // last_reconciled_timestamp_seconds, last_success_timestamp_seconds, newest_creation_timestamp_seconds,

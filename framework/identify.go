@@ -3,12 +3,12 @@ package framework
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -27,21 +27,21 @@ func (f *Framework) Finalizer() string {
 	return f.finalizer
 }
 
-// Join makes the framework one of an operator of that name, which had the former ones, unless its configuration names its
-// operator. For the error, which says that it names another one, IsInvalidConfig holds. It must not be called once the framework
-// runs or plans; operator.New calls it.
+// Join makes the framework one of an operator of that name, which had the former ones, in addition to those of its configuration.
+// For the error, which says that its configuration names another operator, IsInvalidConfig holds. It must not be called once the
+// framework runs or plans; operator.New calls it.
 func (f *Framework) Join(operator string, former []string) error {
-	switch {
-	case f.begun.Load():
+	if f.begun.Load() {
 		return fmt.Errorf("%w: framework %q runs already: make the operator before", ErrInvalidConfig, f.Name())
-	case f.config.Operator == "":
-		config := f.config
-		config.Operator, config.FormerOperators = operator, former
-		f.identify(config.Identity())
-	case f.config.Operator != operator:
+	}
+	if f.config.Operator != "" && f.config.Operator != operator {
 		return fmt.Errorf("%w: framework %q is of the operator %q by its Config.Operator, and not of %q: leave Operator empty",
 			ErrInvalidConfig, f.Name(), f.config.Operator, operator)
 	}
+	config := f.config
+	config.Operator = operator
+	config.FormerOperators = slices.Compact(slices.Sorted(slices.Values(slices.Concat(config.FormerOperators, former))))
+	f.identify(config.Identity())
 	return nil
 }
 
@@ -102,59 +102,47 @@ func faultsOfFormerNames(resources []Resource) (faults []string) {
 	return faults
 }
 
-// running are the frameworks that run, by what two of one identity must not share: a source, and a registerer of metrics.
-var running struct {
-	mu     sync.Mutex
-	claims map[claim]struct{}
-}
-
-// claim is what a running framework has for itself.
-type claim struct {
-	// shared is a source or a registerer.
-	shared any
-	// mark is a finalizer, or the name of an identity.
-	mark string
-}
-
-// claim makes sure that no other framework of the same identity, or with the same finalizer, runs in this process on the same
-// source or with the same registerer, until release is called.
+// claim makes sure that no other framework of the same identity, or with the same finalizer, runs on the same source or with the
+// same registerer, until release is called. The latter gets a metric that tells what runs.
 func (f *Framework) claim() (release func(), err error) {
 	own := identity.Identity{Operator: f.scope.Operator, Framework: f.scope.Framework}.String()
-	claims := map[claim]string{}
-	add := func(shared any, what string, marks ...string) {
-		if shared == nil || !reflect.TypeOf(shared).Comparable() {
-			return
-		}
-		for _, mark := range marks {
-			claims[claim{shared, mark}] = what
+	var releases []func()
+	release = func() {
+		for _, release := range releases {
+			release()
 		}
 	}
-	add(f.config.Registerer, "Registerer", own)
-	add(f.source, "Source", own)
-	if f.usesFinalizer() {
-		add(f.source, "Source", f.finalizer)
+	refused := func(shared string) (func(), error) {
+		release()
+		return nil, fmt.Errorf("%w: another %s runs already on its %s, with the finalizer %q: give one of them another Name",
+			ErrInvalidConfig, own, shared, f.finalizer)
 	}
-	running.mu.Lock()
-	defer running.mu.Unlock()
-	for c, shared := range claims {
-		if _, taken := running.claims[c]; taken {
-			return nil, fmt.Errorf("%w: another %s runs already on its %s, with the finalizer %q: give one of them another Name",
-				ErrInvalidConfig, own, shared, f.finalizer)
+	if source, ok := f.source.(informer.Claimer); ok {
+		names := []string{own}
+		if f.usesFinalizer() {
+			names = append(names, f.finalizer)
+		}
+		for _, name := range names {
+			free, ok := source.Claim(name)
+			if !ok {
+				return refused("Source")
+			}
+			releases = append(releases, free)
 		}
 	}
-	if running.claims == nil {
-		running.claims = map[claim]struct{}{}
-	}
-	for c := range claims {
-		running.claims[c] = struct{}{}
-	}
-	return func() {
-		running.mu.Lock()
-		defer running.mu.Unlock()
-		for c := range claims {
-			delete(running.claims, c)
+	if registerer := f.config.Registerer; registerer != nil {
+		info := f.info()
+		err := registerer.Register(info)
+		switch {
+		case errors.As(err, new(prometheus.AlreadyRegisteredError)):
+			return refused("Registerer")
+		case err != nil:
+			release()
+			return nil, fmt.Errorf("%w: Config: Registerer: %w", ErrInvalidConfig, err)
 		}
-	}, nil
+		releases = append(releases, func() { registerer.Unregister(info) })
+	}
+	return release, nil
 }
 
 // hasFinalizer tells whether an object has a finalizer of the framework, be it a former one.

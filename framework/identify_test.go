@@ -122,7 +122,10 @@ func TestR16SecondFrameworkOfOneIdentityIsRefused(t *testing.T) {
 	source := informer.NewPush("objects")
 	registry := prometheus.NewRegistry()
 	running(t, newFramework(t, framework.Config{Source: source, Registerer: registry}, &resource{name: "r"}))
-	operatortest.Eventually(t, "it runs", func() bool { n, err := testutil.GatherAndCount(registry); return err == nil && n > 0 })
+	operatortest.Eventually(t, "it runs", func() bool {
+		n, err := testutil.GatherAndCount(registry, "operatorkit_framework_info")
+		return err == nil && n > 0
+	})
 
 	own := fmt.Sprintf(`framework "objects" of operator %q`, identity.Program())
 	for name, test := range map[string]struct {

@@ -45,6 +45,14 @@ func (f *Framework) desc(name, help string, labels ...string) *prometheus.Desc {
 		prometheus.Labels{"framework": f.Name()})
 }
 
+// info is a metric that is there while the framework runs.
+func (f *Framework) info() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: PrometheusNamespace, Subsystem: PrometheusSubsystem, Name: "info", Help: "1 while the framework runs.",
+		ConstLabels: prometheus.Labels{"framework": f.Name(), "operator": f.scope.Operator},
+	}, func() float64 { return 1 })
+}
+
 // Describe implements prometheus.Collector.
 func (s *state) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{s.depth, s.age, s.retrying, s.active, s.lastRun, s.lastGood, s.staleness, s.synced, s.objects, s.created, s.deletion, s.planned, s.unmatched} {

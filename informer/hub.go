@@ -46,6 +46,8 @@ type Hub struct {
 
 	freshness *freshness
 	sharedRun sharedRun
+	// users are the names that are claimed.
+	users sync.Map
 }
 
 type subscriber struct{ handle Handler }
@@ -136,6 +138,15 @@ func (h *Hub) Keys() []Key {
 		keys = append(keys, key)
 	}
 	return keys
+}
+
+// Claim implements [Claimer].
+func (h *Hub) Claim(name string) (release func(), ok bool) {
+	_, taken := h.users.LoadOrStore(name, true)
+	if taken {
+		return nil, false
+	}
+	return func() { h.users.Delete(name) }, true
 }
 
 // ByIndex returns private copies of the objects that the index of that name files under value, in no particular order.

@@ -122,6 +122,12 @@ type KeyLister interface {
 	Keys() []Key
 }
 
+// Claimer is implemented by sources that know who uses them, so that two with one name don't. A [Hub] is one.
+type Claimer interface {
+	// Claim takes a name, until release is called. It is not ok while the name is taken.
+	Claim(name string) (release func(), ok bool)
+}
+
 // LiveReader is implemented by sources that can read past their store and their selectors.
 type LiveReader interface {
 	// GetLive asks the other side for the object as it is now.

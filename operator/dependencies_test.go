@@ -21,7 +21,10 @@ import (
 
 func newDependencies(t *testing.T, config operator.DependenciesConfig) *operator.Dependencies {
 	t.Helper()
-	config.Name, config.Scheme, config.Logger = "dependent", clientgoscheme.Scheme, logTo(t, io.Discard)
+	if config.Name == "" {
+		config.Name = "dependent"
+	}
+	config.Scheme, config.Logger = clientgoscheme.Scheme, logTo(t, io.Discard)
 	deps, err := operator.NewDependencies(config)
 	if err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ func (o *Operator) bindFence() error {
 	return nil
 }
 
-// identify makes the frameworks those of the operator.
+// identify makes the frameworks those of the operator. No two may take what is another's.
 func (o *Operator) identify() error {
 	var faults faults
 	finalizers := map[string]string{}
@@ -111,11 +111,14 @@ func (o *Operator) identify() error {
 		if err := f.Join(o.config.Name, o.config.FormerNames); err != nil {
 			return fmt.Errorf("operator.Config: Frameworks[%d]: %w", i, err)
 		}
-		finalizer := f.Finalizer()
-		if finalizer == "" {
-			continue
+		for _, other := range o.config.Frameworks {
+			if slices.Contains(f.Identity().FormerFrameworks, other.Name()) {
+				faults.add("Frameworks[%d], %q, must not have the former name %q, which another framework has: it would take over what is that one's",
+					i, f.Name(), other.Name())
+			}
 		}
-		if other, taken := finalizers[finalizer]; taken {
+		finalizer := f.Finalizer()
+		if other, taken := finalizers[finalizer]; taken && finalizer != "" {
 			faults.add("Frameworks[%d], %q, must not have the finalizer %q of the framework %q: each would take off what holds "+
 				"objects for the other", i, f.Name(), finalizer, other)
 		}

@@ -1,11 +1,13 @@
 package operator
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -17,55 +19,50 @@ import (
 )
 
 // SourceOption narrows what a source of NewSource holds.
-type SourceOption func(*informer.KubernetesConfig)
+type SourceOption func(*informer.KubernetesConfig, *question)
 
 // InNamespaces limits a source to these namespaces, in place of those of the operator; none are all, which a kind without
 // namespaces needs in an operator that is limited to some.
 func InNamespaces(namespaces ...string) SourceOption {
-	return func(c *informer.KubernetesConfig) {
-		c.Namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
+	namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
+	return func(c *informer.KubernetesConfig, q *question) {
+		c.Namespaces, q.namespaces = namespaces, cmp.Or(strings.Join(namespaces, ","), "all namespaces")
 	}
 }
 
 // WithLabels limits a source to the objects that the selector matches.
 func WithLabels(selector labels.Selector) SourceOption {
-	return func(c *informer.KubernetesConfig) { c.LabelSelector = selector }
+	return func(c *informer.KubernetesConfig, q *question) {
+		c.LabelSelector, q.labels = selector, selector.String()
+	}
 }
 
 // WithFields limits a source to the objects that the selector matches; the API server supports few fields.
 func WithFields(selector fields.Selector) SourceOption {
-	return func(c *informer.KubernetesConfig) { c.FieldSelector = selector }
+	return func(c *informer.KubernetesConfig, q *question) {
+		c.FieldSelector, q.fields = selector, selector.String()
+	}
 }
 
 // NewSource returns a source of the objects of the kind of object, in the namespaces of the operator: whole ones of a Go type, or
-// as unstructured.Unstructured or metav1.PartialObjectMetadata if object is one. Asked for the same again, it returns the same
-// source, which several frameworks may use. For indexes, a Transform or a Resync use informer.NewKubernetes.
+// as unstructured.Unstructured or metav1.PartialObjectMetadata if object is one. It is named after the kind, the form and the
+// options. Asked for the same again, it returns the same source, which several frameworks may use. For indexes, a Transform or a
+// Resync use informer.NewKubernetes.
 func (d *Dependencies) NewSource(object client.Object, options ...SourceOption) (*informer.Kubernetes, error) {
 	gvk, err := d.Client.GroupVersionKindFor(object)
 	if err != nil {
 		return nil, fmt.Errorf("make a source of %T: %w: is it in the scheme?", object, err)
 	}
 	config := informer.KubernetesConfig{Client: d.Client, Object: object, Namespaces: d.Namespaces, Logger: d.Logger}
+	asked := question{gvk: gvk, form: formOf(object)}
 	for _, option := range options {
-		option(&config)
-	}
-	asked := question{gvk: gvk, form: formOf(object), namespaces: strings.Join(slices.Sorted(slices.Values(config.Namespaces)), ",")}
-	if config.LabelSelector != nil {
-		asked.labels = config.LabelSelector.String()
-	}
-	if config.FieldSelector != nil {
-		asked.fields = config.FieldSelector.String()
+		option(&config, &asked)
 	}
 	return d.sources.of(asked, func() (*informer.Kubernetes, error) {
-		source, err := informer.NewKubernetes(config)
-		if err != nil {
-			return nil, err
+		config.Name = asked.name()
+		if d.sources.has(config.Name) {
+			config.Name += " " + gvk.Version
 		}
-		narrowed := len(options) > 0
-		if !narrowed && !d.sources.has(source.Name()) {
-			return source, nil
-		}
-		config.Name = asked.nameAfter(source.Name(), narrowed)
 		return informer.NewKubernetes(config)
 	})
 }
@@ -76,27 +73,25 @@ type sources struct {
 	made map[question]*informer.Kubernetes
 }
 
-// question is what a source was asked for.
+// question is what a source was asked for. What is empty was not.
 type question struct {
-	gvk                        schema.GroupVersionKind
-	form                       string
-	namespaces, labels, fields string
+	gvk                              schema.GroupVersionKind
+	form, namespaces, labels, fields string
 	// owned is for what resources of the operator have made.
 	owned bool
 }
 
-// nameAfter names a source after the kind, its form, and what it was narrowed to.
-func (q question) nameAfter(kind string, narrowed bool) string {
-	parts := []struct{ what, value string }{{"", q.form}}
-	if narrowed {
-		parts = append(parts, []struct{ what, value string }{{"in ", q.namespaces}, {"with ", q.labels}, {"with ", q.fields}}...)
-	}
-	for _, part := range parts {
+// name names a source after what it was asked for, and nothing else: frameworks are named after their sources, and their names
+// must not change with what else the operator does, or with the namespaces to which it is limited.
+func (q question) name() string {
+	plural, _ := meta.UnsafeGuessKindToResource(q.gvk)
+	name := plural.GroupResource().String()
+	for _, part := range []struct{ what, value string }{{"as", q.form}, {"in", q.namespaces}, {"with labels", q.labels}, {"with fields", q.fields}} {
 		if part.value != "" {
-			kind += " " + part.what + part.value
+			name += " " + part.what + " " + part.value
 		}
 	}
-	return kind
+	return name
 }
 
 // has tells whether a source has that name. It is called while one is made.
@@ -127,7 +122,7 @@ func (s *sources) of(q question, build func() (*informer.Kubernetes, error)) (*i
 	return source, nil
 }
 
-// formOf returns the form in which a source holds objects.
+// formOf returns the form in which a source holds objects, and nothing for Go types.
 func formOf(object client.Object) string {
 	switch object.(type) {
 	case *unstructured.Unstructured:
@@ -135,5 +130,5 @@ func formOf(object client.Object) string {
 	case *metav1.PartialObjectMetadata:
 		return "metadata"
 	}
-	return "typed"
+	return ""
 }

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/giantswarm/micrologger"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
@@ -21,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
@@ -47,7 +50,8 @@ type LeaderElectionConfig struct {
 	Fence *Fence
 	// Namespace is where the lease is. Required when Enabled, unless Lock is set.
 	Namespace string
-	// Name is the name of the lease. Replicas with the same one elect one of them. Default: the name of the operator.
+	// Name is the name of the lease, a DNS name. Replicas with the same one elect one of them. Default: the name of the operator, as
+	// identity.LeaseName makes it.
 	Name string
 	// Identity tells replicas apart. Default: the host's name and a random part.
 	Identity string
@@ -64,7 +68,7 @@ type LeaderElectionConfig struct {
 
 func (c *LeaderElectionConfig) setDefaults(operator string) {
 	if c.Name == "" && c.Lock == nil {
-		c.Name = operator
+		c.Name = identity.LeaseName(operator)
 	}
 	if c.Identity == "" && c.Lock == nil {
 		host, err := os.Hostname()
@@ -99,6 +103,9 @@ func (c *LeaderElectionConfig) validate(faults *faults) {
 	}
 	if c.Namespace == "" && c.Lock == nil {
 		faults.add("LeaderElection.Namespace must not be empty")
+	}
+	if msgs := validation.IsDNS1123Subdomain(c.Name); c.Lock == nil && len(msgs) > 0 {
+		faults.add("LeaderElection.Name %q can't be that of a Lease: %s", c.Name, strings.Join(msgs, ", "))
 	}
 	if c.Lock != nil && c.Namespace+c.Name+c.Identity != "" {
 		faults.add("LeaderElection.Namespace, Name and Identity must be empty when Lock is set, which has its own")

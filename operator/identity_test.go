@@ -2,10 +2,12 @@ package operator_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -236,4 +238,50 @@ func TestR16FrameworksOfOneOperatorShareASourceAndHoldItsObjectsForThemselves(t 
 		t.Fatal(err)
 	}
 	operatortest.Eventually(t, "it is gone", func() bool { return finalizersOf(t, deps.Client, namespace, "a") == "gone" })
+}
+
+func TestR16OperatorOfAnyNameRunsAndLeavesMarksThatSayWhose(t *testing.T) {
+	instance := operatortest.Start(t)
+	namespace := instance.Namespace(t)
+	name := "https://example.com/" + strings.Repeat("operators/", 30) + "Gärtner_*"
+	deps := newDependencies(t, operator.DependenciesConfig{Name: name, RESTConfig: instance.RESTConfig(), Namespaces: []string{namespace}})
+	source, err := deps.NewSource(&corev1.ConfigMap{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := deps.NewFramework(framework.Config{Name: name, Source: source, Resources: []framework.Resource{&resource{
+		func(context.Context, any) error { return errBroken },
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newOperator(t, operator.Config{
+		Name: name, RESTConfig: deps.RESTConfig, Frameworks: []*framework.Framework{f}, Registry: deps.Registry, ListenAddress: "127.0.0.1:0",
+		LeaderElection: operator.LeaderElectionConfig{Enabled: true, Namespace: namespace, Identity: "a"},
+	})
+	run(t, o)
+	if err := operatortest.NewClient(t, instance.RESTConfig(), nil).Create(t.Context(), configMap(namespace, "a")); err != nil {
+		t.Fatal(err)
+	}
+	operatortest.Eventually(t, "it is held", func() bool { return finalizersOf(t, deps.Client, namespace, "a") == f.Finalizer() })
+	var leases coordinationv1.LeaseList
+	if err := deps.Client.List(t.Context(), &leases, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	if len(leases.Items) != 1 || leases.Items[0].Name != identity.LeaseName(name) {
+		t.Errorf("leases %v, want %s", leases.Items, identity.LeaseName(name))
+	}
+	var events corev1.EventList
+	operatortest.Eventually(t, "an event", func() bool {
+		if err := deps.Client.List(t.Context(), &events, client.InNamespace(namespace)); err != nil {
+			t.Fatal(err)
+		}
+		return len(events.Items) > 0
+	})
+	if got := events.Items[0]; got.Source.Component != f.Identity().Component() || got.ReportingController != f.Identity().Component() {
+		t.Errorf("the event is of %q and %q", got.Source.Component, got.ReportingController)
+	}
+	if _, metrics := get(t, o, "/metrics"); !strings.Contains(metrics, fmt.Sprintf("operatorkit_operator_leading{operator=%q} 1", name)) {
+		t.Error("no metric tells that it leads")
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
@@ -59,6 +60,12 @@ func TestBadConfigurationNamesEveryFault(t *testing.T) {
 		}, "LeaderElection.Namespace must not be empty; LeaderElection.LeaseDuration must be a second at least, is 1ms; " +
 			"LeaderElection.RenewDeadline must be less than LeaseDuration (1ms), is 1s; " +
 			"LeaderElection.RetryPeriod times 1.2 must be less than RenewDeadline (1s), is 1s"},
+		{"name of the lease", func(c *operator.Config) {
+			c.RESTConfig = &rest.Config{}
+			c.LeaderElection = operator.LeaderElectionConfig{Enabled: true, Namespace: "default", Name: "a/b"}
+		}, `LeaderElection.Name "a/b" can't be that of a Lease: ` + strings.Join(validation.IsDNS1123Subdomain("a/b"), "")},
+		{"former names", func(c *operator.Config) { c.FormerNames = []string{"before", "test", ""} },
+			`FormerNames[1] must be another name than "test"; FormerNames[2] must be another name than "test"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

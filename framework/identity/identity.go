@@ -58,8 +58,31 @@ func (i Identity) FormerFinalizers() []string {
 	return finalizers
 }
 
-// Component returns the name of the framework as the source of events: that of the operator, a slash, and its own.
-func (i Identity) Component() string { return i.Operator + "/" + i.Framework }
+// Component returns the name of the framework as the source of events: that of the operator, as LeaseName makes it, a slash, and
+// its own. It is a qualified name, as events.k8s.io wants it.
+func (i Identity) Component() string {
+	own := i.Framework
+	if len(validation.IsValidLabelValue(own)) > 0 || own == "" {
+		own = shortened(validation.LabelValueMaxLength, own)
+	}
+	return LeaseName(i.Operator) + "/" + own
+}
+
+// LeaseName returns the name of an operator as that of its lease, in Kubernetes and in a bucket of NATS: as it is if it is a DNS
+// name, and else shortened, in lower case and followed by a hyphen and a hash.
+func LeaseName(operator string) string {
+	if len(validation.IsDNS1123Subdomain(operator)) == 0 {
+		return operator
+	}
+	return shortened(validation.DNS1123SubdomainMaxLength, operator)
+}
+
+// shortened returns a name as one part of a DNS name that can be as long as limit, and ends with a hyphen and a hash of the name.
+func shortened(limit int, name string) string {
+	part := strings.ToLower(strings.ReplaceAll(clean(name), ".", "-"))
+	part = part[:min(limit-hashLength-1, len(part))]
+	return strings.Trim(part+"-"+hash([]string{name})[:hashLength], "-")
+}
 
 // former returns what the identity was before: all pairs of a name of the operator and one of the framework, but for the one
 // it has now.

@@ -15,9 +15,9 @@ import (
 
 func TestNamesThatFitStandInMarksAsTheyAre(t *testing.T) {
 	i := identity.Identity{Operator: "website-operator", Framework: "websites.example.com"}
-	got := []string{i.Finalizer(), i.Component(), identity.Mark{Operator: "a", Framework: "b", Resource: "c"}.FieldManager(), identity.LabelValue("a.b-C1"), i.String()}
+	got := []string{i.Finalizer(), i.Component(), identity.Mark{Operator: "a", Framework: "b", Resource: "c"}.FieldManager(), identity.LabelValue("a.b-C1"), i.String(), identity.LeaseName("a.b-1")}
 	want := []string{"operatorkit.io/v1_website-operator_websites.example.com", "website-operator/websites.example.com", "operatorkit-v1_a_b_c",
-		"v1_a.b-C1", `framework "websites.example.com" of operator "website-operator"`}
+		"v1_a.b-C1", `framework "websites.example.com" of operator "website-operator"`, "a.b-1"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -38,18 +38,25 @@ func TestR16MarksOfDifferentIdentitiesDifferAndFitWhereTheyGo(t *testing.T) {
 		}
 		marks := func(m identity.Mark) []string {
 			i := identity.Identity{Operator: m.Operator, Framework: m.Framework}
-			return []string{i.Finalizer(), m.FieldManager(), m.Hash("x"), identity.LabelValue(m.Operator)}
+			return []string{i.Finalizer(), m.FieldManager(), m.Hash("x"), identity.LabelValue(m.Operator), identity.LeaseName(m.Operator), i.Component()}
 		}
 		a, b := draw(), draw()
 		first, second := marks(a), marks(b)
-		same := []bool{a.Operator == b.Operator && a.Framework == b.Framework, a == b, a == b, a.Operator == b.Operator}
+		sameOperator := a.Operator == b.Operator
+		sameFramework := sameOperator && a.Framework == b.Framework
+		same := []bool{sameFramework, a == b, a == b, sameOperator, sameOperator, sameFramework}
 		for n := range first {
 			if (first[n] == second[n]) != same[n] {
 				t.Errorf("%+v has %q, %+v has %q", a, first[n], b, second[n])
 			}
 		}
-		if msgs := validation.IsQualifiedName(first[0]); len(msgs) > 0 {
-			t.Errorf("the finalizer %q: %v", first[0], msgs)
+		for what, name := range map[string]string{"finalizer": first[0], "component": first[5]} {
+			if msgs := validation.IsQualifiedName(name); len(msgs) > 0 {
+				t.Errorf("the %s %q: %v", what, name, msgs)
+			}
+		}
+		if msgs := validation.IsDNS1123Subdomain(first[4]); len(msgs) > 0 {
+			t.Errorf("the name of the lease %q: %v", first[4], msgs)
 		}
 		if len(first[1]) > 128 {
 			t.Errorf("the field manager %q has %d bytes", first[1], len(first[1]))

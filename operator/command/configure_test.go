@@ -10,9 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/command"
@@ -136,5 +139,53 @@ func TestConfigureAddsRunnablesAndSources(t *testing.T) {
 	}
 	if want := "leading lease=" + namespace + "/easel identity=me"; !strings.Contains(stderr.String(), want) {
 		t.Errorf("the log lacks %q:\n%s", want, stderr)
+	}
+}
+
+func TestR16FormerNamesOfTheCommandAreThoseOfItsFrameworks(t *testing.T) {
+	instance := operatortest.Start(t)
+	namespace := instance.Namespace(t)
+	user := operatortest.NewClient(t, instance.RESTConfig(), nil)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}}
+	if err := user.Create(t.Context(), cm); err != nil {
+		t.Fatal(err)
+	}
+	// A slash and its length keep this name from being that of a Lease, a finalizer, or a field manager as it is.
+	long := "team/" + strings.Repeat("gardener-", 30)
+	for _, step := range []struct {
+		name   string
+		former []string
+	}{{"farmer", nil}, {long, []string{"farmer"}}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		finalizer := identity.Identity{Operator: step.name, Framework: "configmaps"}.Finalizer()
+		config := command.Config{
+			Name: step.name, FormerNames: step.former, KeepGlobalLoggers: true,
+			New: func(_ context.Context, deps *operator.Dependencies) ([]*framework.Framework, error) {
+				source, err := deps.NewSource(&corev1.ConfigMap{})
+				if err != nil {
+					return nil, err
+				}
+				f, err := deps.NewFramework(framework.Config{Source: source, Resources: []framework.Resource{&greeter{deps, "hello"}}})
+				return []*framework.Framework{f}, err
+			},
+		}
+		ended := make(chan int)
+		stderr := &log{}
+		go func() {
+			ended <- command.Execute(ctx, config, []string{
+				"run", "--kubeconfig", instance.Kubeconfig(), "--namespace", namespace, "--listen-address", "", "--inspector-address", "",
+				"--leader-elect", "--leader-election-namespace", namespace, "--log-format", "text",
+			}, stderr, stderr)
+		}()
+		operatortest.Eventually(t, "it is held by "+step.name, func() bool {
+			if err := user.Get(t.Context(), client.ObjectKeyFromObject(cm), cm); err != nil {
+				t.Fatal(err)
+			}
+			return len(cm.Finalizers) == 1 && cm.Finalizers[0] == finalizer
+		})
+		cancel()
+		if code := <-ended; code != command.ExitOK {
+			t.Errorf("exit code %d:\n%s", code, stderr)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 )
@@ -23,7 +24,8 @@ type Config struct {
 	// Bucket is the name of the bucket that holds the lease. It must exist by the time of the election, and its entries
 	// must not expire sooner than the lease. Required.
 	Bucket string
-	// Key is the key of the lease. Replicas with the same one elect one of them. Required.
+	// Key is the key of the lease, such as the name of the operator. Replicas with the same one elect one of them. It is used as
+	// identity.LeaseName makes it. Required.
 	Key string
 	// Identity tells replicas apart. Default: the host's name and a random part.
 	Identity string
@@ -73,7 +75,7 @@ func New(config Config) (*Lock, error) {
 		}
 		config.Identity = host + "_" + string(uuid.NewUUID())
 	}
-	return &Lock{identity: config.Identity, bucket: bucket, key: config.Key}, nil
+	return &Lock{identity: config.Identity, bucket: bucket, key: identity.LeaseName(config.Key)}, nil
 }
 
 // Identity implements resourcelock.Interface.

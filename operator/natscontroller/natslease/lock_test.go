@@ -97,6 +97,20 @@ func TestLockIsTakenByCompareAndSet(t *testing.T) {
 	}
 }
 
+func TestR16KeyOfAnyNameIsALeaseOfItsOwn(t *testing.T) {
+	_, js := connect(t)
+	long := "https://example.com/" + strings.Repeat("operators/", 30) + "Gärtner *"
+	for _, key := range []string{"gardener", long, long + "s"} {
+		lock, err := natslease.New(natslease.Config{JetStream: js, Bucket: bucket, Key: key, Identity: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lock.Create(t.Context(), recordOf("a")); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
 func TestBucketThatIsNotThereIsNoFreeLease(t *testing.T) {
 	_, js := natsserver.Start(t).Connect(t)
 	lock := newLock(t, js, "a")

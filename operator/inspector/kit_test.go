@@ -144,14 +144,14 @@ func start(t testing.TB, config inspector.Config, sites []*corev1.ConfigMap, res
 	return startFramework(t, config, framework.Config{Source: source, Resources: append([]framework.Resource{crud}, resources...)})
 }
 
-// startFramework runs an operator with a framework whose source is an informer.Push.
+// startFramework runs an operator with a framework, whose source is an informer.Push if sites are to change.
 func startFramework(t testing.TB, config inspector.Config, of framework.Config) *world {
 	t.Helper()
 	i, err := inspector.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	of.Name, of.Logger, of.Observer, of.DisableFinalizer = cmp.Or(of.Name, kind), config.Logger, i, true
+	of.Name, of.Logger, of.Observer = cmp.Or(of.Name, kind), config.Logger, i
 	of.BackOffFactory = func() backoff.BackOff { return backoff.NewConstantBackOff(time.Hour) }
 	f, err := framework.New(of)
 	if err != nil {
@@ -174,7 +174,8 @@ func startFramework(t testing.TB, config inspector.Config, of framework.Config) 
 		server.Close()
 		i.Close()
 	})
-	return &world{t: t, sites: of.Source.(*informer.Push), inspector: i, url: server.URL, client: server.Client()}
+	sites, _ := of.Source.(*informer.Push)
+	return &world{t: t, sites: sites, inspector: i, url: server.URL, client: server.Client()}
 }
 
 func (w *world) put(s *corev1.ConfigMap) {

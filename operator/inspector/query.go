@@ -184,6 +184,7 @@ func (i *Inspector) find(id objectID) (Object, bool) {
 	_, exists, _ := s.framework.Sources()[0].Get(id.key)
 	o, known := i.memory.object(id, exists)
 	o.Shadows = s.framework.ShadowsOf(id.key)
+	o.Identity = Identity{s.framework.Identity().Operator, s.framework.Name(), s.framework.Finalizer()}
 	if o.Kind == "" {
 		o.Kind = s.kindOf()
 	}

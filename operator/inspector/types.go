@@ -132,10 +132,20 @@ type Object struct {
 	ObjectSummary
 	// Object is the object as the last reconciliation knew it.
 	Object plan.Object `json:"object"`
+	// Identity is whose the marks are on the object and on what was made for it.
+	Identity Identity `json:"identity"`
 	// Reconciliations are the last ones, the newest first.
 	Reconciliations []Reconciliation `json:"reconciliations"`
 	// Shadows are the last comparisons with shadow resource sets that did not come out equal.
 	Shadows []*plan.Comparison `json:"shadows,omitempty"`
+}
+
+// Identity is a framework and its operator.
+type Identity struct {
+	Operator  string `json:"operator"`
+	Framework string `json:"framework"`
+	// Finalizer is empty if the framework puts none on its objects.
+	Finalizer string `json:"finalizer,omitempty"`
 }
 
 // Reconciliation is a record, which stands for a row of them when nothing happened in any.

@@ -52,9 +52,9 @@ func (u *unmatched) count() (objects, held int) {
 // noteMatch tells of an object that no resource set handles, once, on the object itself.
 func (f *Framework) noteMatch(key informer.Key, res result) {
 	r := res.reconciliation
-	lonely := r != nil && (res.reason == reasonNoResourceSet || IsNoResourceSet(res.err))
-	held := lonely && f.hasFinalizer(r.object)
-	if !f.unmatched.note(key, !lonely, held) || res.err != nil {
+	unmatched := r != nil && (res.reason == reasonNoResourceSet || IsNoResourceSet(res.err))
+	held := unmatched && f.hasFinalizer(r.object)
+	if !f.unmatched.note(key, !unmatched, held) || res.err != nil {
 		return
 	}
 	record := f.reporter.recordOn(r.object)

@@ -125,8 +125,8 @@ func (f *Fence) renewed(start time.Time) {
 	f.since = start
 }
 
-// held tells whether the lease was renewed, and not given up or lost since.
-func (f *Fence) held() bool {
+// holdsLease tells whether the lease was renewed, and not given up or lost since.
+func (f *Fence) holdsLease() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !f.since.IsZero() && !f.lost

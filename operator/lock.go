@@ -30,14 +30,14 @@ func (l *observedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 	defer cancel()
 	record, raw, err := l.Interface.Get(ctx)
 	switch {
-	case apierrors.IsNotFound(err) && l.fence.held():
+	case apierrors.IsNotFound(err) && l.fence.holdsLease():
 		// The elector would make a new one, and others may have done so.
 		return nil, nil, l.lose("it was deleted")
 	case err != nil:
 		return nil, nil, err
 	case record.HolderIdentity == l.Identity():
 		return record, raw, nil
-	case l.fence.held():
+	case l.fence.holdsLease():
 		// The elector would take it again from nobody, as if it had held it all the time.
 		why := "nobody holds it any more"
 		if record.HolderIdentity != "" {

@@ -35,7 +35,7 @@ func newLayout(g *Graph) *layout {
 	top, columns := margin, 0
 	for _, part := range parts {
 		part.order()
-		part.settle(rowGap)
+		part.placeVertices(rowGap)
 		top = l.put(part, top) + partGap
 		columns = max(columns, len(part.columns))
 	}

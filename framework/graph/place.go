@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// settleSweeps is how often vertices move towards their neighbours.
-const settleSweeps = 16
+// heightSweeps is how often vertices move towards their neighbours.
+const heightSweeps = 16
 
-// settle gives each vertex the height at which its edges are as straight as the order of its column and the room that all
+// placeVertices gives each vertex the height at which its edges are as straight as the order of its column and the room that all
 // take allow. gap is the room between two.
-func (l *layers) settle(gap float64) {
+func (l *layers) placeVertices(gap float64) {
 	for _, column := range l.columns {
 		y := 0.0
 		for _, v := range column {
@@ -18,16 +18,16 @@ func (l *layers) settle(gap float64) {
 			y += l.vertices[v].height + gap
 		}
 	}
-	for sweep := range settleSweeps {
+	for sweep := range heightSweeps {
 		for i := range l.columns {
 			at := i
 			if sweep%2 == 1 {
 				at = len(l.columns) - 1 - i
 			}
 			// In the end both sides count the same.
-			left := sweep%2 == 0 || sweep >= settleSweeps-4
-			right := sweep%2 == 1 || sweep >= settleSweeps-4
-			l.settleColumn(l.columns[at], gap, left, right)
+			left := sweep%2 == 0 || sweep >= heightSweeps-4
+			right := sweep%2 == 1 || sweep >= heightSweeps-4
+			l.placeColumn(l.columns[at], gap, left, right)
 		}
 	}
 	for range 2 {
@@ -87,9 +87,9 @@ func pull(a, b *vertex) float64 {
 	return pullOfBend
 }
 
-// settleColumn moves the vertices of a column to where their neighbours want them, least far from that in the square, with
+// placeColumn moves the vertices of a column to where their neighbours want them, least far from that in the square, with
 // their order and distances kept. That is isotonic regression, which pooling adjacent violators solves.
-func (l *layers) settleColumn(column []int, gap float64, left, right bool) {
+func (l *layers) placeColumn(column []int, gap float64, left, right bool) {
 	type block struct {
 		sum, weight float64
 		count       int

@@ -78,24 +78,24 @@ func Describe(action Action, part, current any) []Change {
 	}
 	d := describer{action: action}
 	if action == Update {
-		d.before = thingsIn(current)
+		d.before = itemsIn(current)
 	}
 	var changes []Change
-	for _, t := range thingsIn(part) {
+	for _, t := range itemsIn(part) {
 		changes = append(changes, d.changesOf(t)...)
 	}
 	return changes
 }
 
-// describer describes the things in a part of a patch.
+// describer describes the items in a part of a patch.
 type describer struct {
 	action Action
-	// before are the things in the current state.
-	before []thing
+	// before are the items in the current state.
+	before []item
 }
 
-// changesOf describes one thing. A panic in it is a change that can't be described.
-func (d describer) changesOf(t thing) (changes []Change) {
+// changesOf describes one item. A panic in it is a change that can't be described.
+func (d describer) changesOf(t item) (changes []Change) {
 	defer func() {
 		if v := recover(); v != nil {
 			object := Object{Kind: kindOf(t.value.Type()), Name: t.place}
@@ -138,7 +138,7 @@ func (d describer) adopt(given []Change, hidden bool) []Change {
 		if isSecret(c.Object.APIVersion, c.Object.Kind) {
 			Hide(fields, ShownOfSecret)
 		}
-		c.Fields = unveil(fields)
+		c.Fields = redact(fields)
 		changes = append(changes, c)
 	}
 	return changes

@@ -16,25 +16,25 @@ import (
 
 // encoder makes JSON values of Go values: nil, a bool, string, int64, float64, []any or map[string]any. It differs from
 // encoding/json in that it knows every value (what JSON does not know is written as text), has the fields that are not
-// exported too, and puts a veil over what must not be shown.
+// exported too, and covers what must not be shown.
 type encoder struct {
 	// onlySet leaves out the fields of structs that are zero.
 	onlySet bool
-	// plain puts no veil over anything.
+	// plain covers nothing.
 	plain bool
 	// path leads to the value that is being encoded.
 	path path
 }
 
-// encode returns a value for Diff. What is in it has to go through unveil before anybody sees it.
+// encode returns a value for Diff. What is in it has to go through redact before anybody sees it.
 func (e encoder) encode(value any) any { return e.finish(e.value(reflect.ValueOf(value))) }
 
-// finish veils the Secrets that are known by their content only.
+// finish covers the Secrets that are known by their content only.
 func (e encoder) finish(made any) any {
 	if e.plain {
 		return made
 	}
-	return veilSecrets(made)
+	return hideSecrets(made)
 }
 
 func (e encoder) value(v reflect.Value) any {
@@ -44,12 +44,12 @@ func (e encoder) value(v reflect.Value) any {
 	if !v.IsValid() || nillable(v) && v.IsNil() {
 		return nil
 	}
-	if e.path.holds(v) {
+	if e.path.contains(v) {
 		return "(itself)"
 	}
 	if !e.plain && confidential(v) {
 		e.plain = true
-		return veilOver(e.value(v))
+		return digestOf(e.value(v))
 	}
 	e.path = e.path.with(v)
 	if o, ok := kubernetesObject(v); ok {

@@ -25,7 +25,7 @@ type FieldChange struct {
 func (f FieldChange) String() string {
 	switch {
 	case f.Sensitive:
-		return f.Path + ": " + f.veiled()
+		return f.Path + ": " + f.changed()
 	case f.Old == nil:
 		return fmt.Sprintf("%s: %s", f.Path, jsonText(f.New))
 	case f.New == nil:
@@ -34,8 +34,8 @@ func (f FieldChange) String() string {
 	return fmt.Sprintf("%s: %s -> %s", f.Path, jsonText(f.Old), jsonText(f.New))
 }
 
-// veiled says of a sensitive field what may be said.
-func (f FieldChange) veiled() string {
+// changed says of a sensitive field what may be said.
+func (f FieldChange) changed() string {
 	switch {
 	case f.Old == nil:
 		return Redacted

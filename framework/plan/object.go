@@ -61,7 +61,7 @@ func (e encoder) content(o object) any {
 	}
 	if name := o.name(); isSecret(name.APIVersion, name.Kind) && !e.plain {
 		foldText(fields)
-		veil(fields, "")
+		hideValues(fields, "")
 	}
 	delete(fields, "status")
 	delete(fields, "apiVersion")
@@ -81,7 +81,7 @@ func (e encoder) content(o object) any {
 func (d describer) object(o object, hidden bool) Change {
 	change := Change{Action: d.action, Object: o.name()}
 	if d.action == Create {
-		change.Fields = unveil(Diff(nil, encoder{onlySet: true}.visible(o, hidden)))
+		change.Fields = redact(Diff(nil, encoder{onlySet: true}.visible(o, hidden)))
 		return change
 	}
 	before, found := d.objectBefore(change.Object)
@@ -94,16 +94,16 @@ func (d describer) object(o object, hidden bool) Change {
 		if found {
 			fields = encoder{}.visible(before, hidden)
 		}
-		change.Fields = unveil(Diff(fields, encoder{onlySet: !found}.visible(o, hidden)))
+		change.Fields = redact(Diff(fields, encoder{onlySet: !found}.visible(o, hidden)))
 	}
 	return change
 }
 
-// visible is the content of an object with a veil over what must not be shown.
+// visible is the content of an object with what must not be shown covered.
 func (e encoder) visible(o object, hidden bool) map[string]any {
 	fields, _ := e.content(o).(map[string]any)
 	if hidden {
-		veil(fields, "")
+		hideValues(fields, "")
 	}
 	return fields
 }

@@ -5,8 +5,8 @@ import (
 	"reflect"
 )
 
-// other describes the change of a thing that is no Kubernetes object and does not tell its changes.
-func (d describer) other(t thing) Change {
+// other describes the change of an item that is no Kubernetes object and does not tell its changes.
+func (d describer) other(t item) Change {
 	change := Change{Action: d.action, Object: t.name()}
 	before, found := d.otherBefore(change.Object, t)
 	if w, ok := as[Describer](t.value); ok {
@@ -30,8 +30,8 @@ func (d describer) other(t thing) Change {
 	return d.value(change, t, before, found)
 }
 
-// value describes the change of a thing by what is in it.
-func (d describer) value(change Change, t, before thing, found bool) Change {
+// value describes the change of an item by what is in it.
+func (d describer) value(change Change, t, before item, found bool) Change {
 	var old any
 	if found {
 		old = encoder{}.encode(before.value.Interface())
@@ -46,14 +46,14 @@ func (d describer) value(change Change, t, before thing, found bool) Change {
 		return change
 	}
 	was, _ := old.(map[string]any)
-	change.Fields = unveil(Diff(was, fields))
+	change.Fields = redact(Diff(was, fields))
 	return change
 }
 
 // sentence describes a value without fields. One that is its own name needs no other words.
 func (d describer) sentence(object Object, old, now any) string {
 	switch {
-	case holdsVeiled(now) || holdsVeiled(old):
+	case hasDigest(now) || hasDigest(old):
 		return Redacted
 	case object.Name == fmt.Sprint(now):
 		return ""
@@ -63,7 +63,7 @@ func (d describer) sentence(object Object, old, now any) string {
 	return jsonText(old) + " -> " + jsonText(now)
 }
 
-func stringBefore(before thing, found bool) (string, bool) {
+func stringBefore(before item, found bool) (string, bool) {
 	if !found {
 		return "", false
 	}
@@ -74,18 +74,18 @@ func stringBefore(before thing, found bool) (string, bool) {
 	return s.String(), true
 }
 
-// otherBefore finds the thing of that name in the current state.
-func (d describer) otherBefore(name Object, t thing) (thing, bool) {
+// otherBefore finds the item of that name in the current state.
+func (d describer) otherBefore(name Object, t item) (item, bool) {
 	for _, before := range d.before {
 		if reflect.Indirect(before.value).Type() == reflect.Indirect(t.value).Type() && before.name() == name {
 			return before, true
 		}
 	}
-	return thing{}, false
+	return item{}, false
 }
 
-// name returns what the thing is called: as it says itself, or else by its place.
-func (t thing) name() Object {
+// name returns what the item is called: as it says itself, or else by its place.
+func (t item) name() Object {
 	o := Object{Kind: kindOf(t.value.Type()), Name: t.place}
 	if m, ok := as[interface{ GetNamespace() string }](t.value); ok {
 		o.Namespace = m.GetNamespace()

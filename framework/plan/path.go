@@ -24,8 +24,8 @@ func (p path) with(v reflect.Value) path {
 	return append(slices.Clip(p), s)
 }
 
-// holds tells whether v refers to something that is on the path: it contains itself.
-func (p path) holds(v reflect.Value) bool {
+// contains tells whether v refers to something that is on the path: it contains itself.
+func (p path) contains(v reflect.Value) bool {
 	s, ok := stepTo(v)
 	return ok && slices.Contains(p, s)
 }

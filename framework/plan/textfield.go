@@ -22,7 +22,7 @@ func (p *printer) field(f FieldChange) {
 	mark := marks[action]
 	head := mark.text + " " + Escape(f.Path) + ":"
 	if f.Sensitive {
-		p.line(fieldIndent, mark.style, head+" "+f.veiled())
+		p.line(fieldIndent, mark.style, head+" "+f.changed())
 		return
 	}
 	if before, after, ok := linesOf(f); ok {

@@ -107,7 +107,7 @@ func TestExplainTellsWhatTheOperatorDidForAnObjectAndWhy(t *testing.T) {
 	for _, want := range []string{
 		`(?m)^Plot ` + namespace + `/one \(framework signs\): fine$`,
 		`(?m)^\d\d:\d\d:\d\d  update: success in [0-9.]+m?s$`,
-		`(?m)^  because of: change told by plots.command.test.operatorkit.io \((added|updated)\)$`,
+		`(?m)^  because of: change told by plots.command.test.operatorkit.io as unstructured \((added|updated)\)$`,
 		`(?ms)^  signs \([0-9.]+m?s\)\n    \+ ConfigMap ` + namespace + `/one-sign\n.*^    ~ ConfigMap ` + namespace + `/one-sign$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(text) {
@@ -162,4 +162,22 @@ func TestExplainSaysWhatIsAmiss(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestExplainTellsThatNoResourceSetHandlesAnObject(t *testing.T) {
+	t.Setenv("NURSERY", "labels")
+	instance, user, namespace := startedNursery(t)
+	address, stop := inspected(t, instance, namespace)
+	defer stop()
+	if err := user.Create(t.Context(), plot(namespace, "one", 7)); err != nil {
+		t.Fatal(err)
+	}
+	want := regexp.MustCompile(`(?s)^Plot\S* \S+/one \(framework signs\): left alone\n.*\n  no resource set handles it\n`)
+	operatortest.Eventually(t, "it is explained", func() error {
+		code, stdout, stderr := explain(t, "plot", "one", "-n", namespace, "--inspector-address", address)
+		if code != command.ExitOK || !want.MatchString(stdout) {
+			return fmt.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+		}
+		return nil
+	})
 }

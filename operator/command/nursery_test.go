@@ -117,7 +117,7 @@ func drawPlot(_ context.Context, obj any) ([]*graph.Graph, error) {
 }
 
 // newSigns makes a ConfigMap for each Plot that says what grows there. The next version, which is only tried if the
-// variable NURSERY says so, praises large ones.
+// variable NURSERY says so, praises large ones. With "labels", it does so for those with the label "sign".
 func newSigns(deps *operator.Dependencies) (*framework.ResourceRouter, error) {
 	config := framework.ResourceRouterConfig{Logger: deps.Logger}
 	for _, version := range []string{"", "v2"} {
@@ -133,8 +133,12 @@ func newSigns(deps *operator.Dependencies) (*framework.ResourceRouter, error) {
 		if err != nil {
 			return nil, err
 		}
+		handles := framework.HandlesType[any]
+		if os.Getenv("NURSERY") == "labels" {
+			handles = framework.HandlesLabel("sign", "yes")
+		}
 		set, err := framework.NewResourceSet(framework.ResourceSetConfig{
-			Name: version, Shadow: version == "v2", Handles: framework.HandlesType[any], Resources: []framework.Resource{signs},
+			Name: version, Shadow: version == "v2", Handles: handles, Resources: []framework.Resource{signs},
 		})
 		if err != nil {
 			return nil, err

@@ -33,8 +33,8 @@ func (i *Inspector) stream(w http.ResponseWriter, r *http.Request) {
 		return err == nil && control.Flush() == nil
 	}
 	// The page was made before the stream began: what came between is told of by the first message.
-	told, at := version(), time.Now()
-	if !send("retry: 2000\nevent: changed\ndata: %s\n\n", told) {
+	sent, at := version(), time.Now()
+	if !send("retry: 2000\nevent: changed\ndata: %s\n\n", sent) {
 		return
 	}
 	looks := time.NewTicker(lookPeriod)
@@ -49,9 +49,9 @@ func (i *Inspector) stream(w http.ResponseWriter, r *http.Request) {
 		}
 		now := version()
 		switch {
-		case now != told:
-			told, at = now, time.Now()
-			if !send("event: changed\ndata: %s\n\n", told) {
+		case now != sent:
+			sent, at = now, time.Now()
+			if !send("event: changed\ndata: %s\n\n", sent) {
 				return
 			}
 		case time.Since(at) > keepAlive:

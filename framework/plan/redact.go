@@ -9,58 +9,58 @@ import (
 	"slices"
 )
 
-// veiled stands in place of a value that must not be shown. It can be compared, so that a change is seen. It never leaves
-// this package: unveil makes Redacted of it.
-type veiled struct{ sum [sha256.Size]byte }
+// digest stands in place of a value that must not be shown. It can be compared, so that a change is seen. It never leaves
+// this package: redact makes Redacted of it.
+type digest struct{ sum [sha256.Size]byte }
 
-// veilOver veils one value, all of it.
-func veilOver(value any) any {
-	if v, ok := value.(veiled); ok {
+// digestOf covers one value, all of it.
+func digestOf(value any) any {
+	if v, ok := value.(digest); ok {
 		return v
 	}
 	b, err := json.Marshal(value)
 	if err != nil {
 		b = nil // Numbers that JSON does not know: all that is lost is that they changed.
 	}
-	return veiled{sha256.Sum256(b)}
+	return digest{sha256.Sum256(b)}
 }
 
-// veil covers the values of a Secret, or of another sensitive Kubernetes object, and leaves the names of its fields. It
+// hideValues covers the values of a Secret, or of another sensitive Kubernetes object, and leaves the names of its fields. It
 // changes the object.
-func veil(value any, path string) any {
+func hideValues(value any, path string) any {
 	if path != "" && ShownOfSecret(path) || value == nil {
 		return value
 	}
 	fields, ok := value.(map[string]any)
 	if !ok || len(fields) == 0 && path != "" {
-		return veilOver(value)
+		return digestOf(value)
 	}
 	for name, field := range fields {
 		inner := name
 		if path != "" {
 			inner = path + Segment(name)
 		}
-		fields[name] = veil(field, inner)
+		fields[name] = hideValues(field, inner)
 	}
 	return fields
 }
 
-// veilSecrets covers the values of all Secrets in a JSON value. It changes the value.
-func veilSecrets(value any) any {
+// hideSecrets covers the values of all Secrets in a JSON value. It changes the value.
+func hideSecrets(value any) any {
 	switch v := value.(type) {
 	case []any:
 		for i := range v {
-			v[i] = veilSecrets(v[i])
+			v[i] = hideSecrets(v[i])
 		}
 	case map[string]any:
 		apiVersion, _ := v["apiVersion"].(string)
 		kind, _ := v["kind"].(string)
 		if apiVersion != "" && isSecret(apiVersion, kind) {
 			foldText(v)
-			return veil(v, "")
+			return hideValues(v, "")
 		}
 		for name := range v {
-			v[name] = veilSecrets(v[name])
+			v[name] = hideSecrets(v[name])
 		}
 	}
 	return value
@@ -86,25 +86,25 @@ func foldText(secret map[string]any) {
 	secret["data"] = data
 }
 
-// unveil makes the result of Diff fit to be seen. It changes the fields.
-func unveil(fields []FieldChange) []FieldChange {
+// redact makes the result of Diff fit to be seen. It changes the fields.
+func redact(fields []FieldChange) []FieldChange {
 	for i, f := range fields {
-		if holdsVeiled(f.Old) || holdsVeiled(f.New) {
+		if hasDigest(f.Old) || hasDigest(f.New) {
 			fields[i] = f.Hidden()
 		}
 	}
 	return fields
 }
 
-func holdsVeiled(value any) bool {
+func hasDigest(value any) bool {
 	switch v := value.(type) {
-	case veiled:
+	case digest:
 		return true
 	case []any:
-		return slices.ContainsFunc(v, holdsVeiled)
+		return slices.ContainsFunc(v, hasDigest)
 	case map[string]any:
 		for _, field := range v {
-			if holdsVeiled(field) {
+			if hasDigest(field) {
 				return true
 			}
 		}

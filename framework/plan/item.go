@@ -11,23 +11,23 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
-// thing is one thing in a part of a patch, or in a state.
-type thing struct {
+// item is one of what is in a part of a patch, or in a state.
+type item struct {
 	value reflect.Value
-	// place is where it stands, such as a key of a map or "[2]". It is empty for a part that is one thing.
+	// place is where it stands, such as a key of a map or "[2]". It is empty for a part that is one item.
 	place string
 	// listed is set for the elements of slices and arrays.
 	listed bool
 }
 
-// thingsIn returns the things of which a value consists, in its order.
-func thingsIn(value any) []thing {
-	var things []thing
-	collect(thing{value: reflect.ValueOf(value)}, nil, func(t thing) { things = append(things, t) })
-	return things
+// itemsIn returns the items of which a value consists, in its order.
+func itemsIn(value any) []item {
+	var all []item
+	collect(item{value: reflect.ValueOf(value)}, nil, func(t item) { all = append(all, t) })
+	return all
 }
 
-func collect(t thing, p path, found func(thing)) {
+func collect(t item, p path, found func(item)) {
 	v := t.value
 	for v.IsValid() && v.Kind() == reflect.Interface {
 		v = v.Elem()
@@ -36,13 +36,13 @@ func collect(t thing, p path, found func(thing)) {
 		return
 	}
 	t.value = v
-	if p.holds(v) || describesItself(v) {
+	if p.contains(v) || describesItself(v) {
 		found(t)
 		return
 	}
 	if l, ok := as[kruntime.Object](v); ok && meta.IsListType(l) {
 		if items, err := meta.ExtractList(l); err == nil {
-			collect(thing{value: reflect.ValueOf(items), place: t.place}, p, found)
+			collect(item{value: reflect.ValueOf(items), place: t.place}, p, found)
 			return
 		}
 	}
@@ -51,20 +51,20 @@ func collect(t thing, p path, found func(thing)) {
 	case !container(v):
 		found(t)
 	case v.Kind() == reflect.Pointer:
-		collect(thing{value: v.Elem(), place: t.place}, p, found)
+		collect(item{value: v.Elem(), place: t.place}, p, found)
 	case v.Kind() == reflect.Map:
 		for _, e := range entriesOf(v) {
-			collect(thing{value: e.value, place: join(t.place, e.key)}, p, found)
+			collect(item{value: e.value, place: join(t.place, e.key)}, p, found)
 		}
 	default:
 		for i := range v.Len() {
 			place := fmt.Sprintf("%s[%d]", t.place, i)
-			collect(thing{value: v.Index(i), place: place, listed: true}, p, found)
+			collect(item{value: v.Index(i), place: place, listed: true}, p, found)
 		}
 	}
 }
 
-// describesItself tells whether a value is one thing whatever its form.
+// describesItself tells whether a value is one item whatever its form.
 func describesItself(v reflect.Value) bool {
 	if _, ok := kubernetesObject(v); ok {
 		return true
@@ -72,7 +72,7 @@ func describesItself(v reflect.Value) bool {
 	return implements[Changer](v) || implements[Describer](v) || implements[Confidential](v)
 }
 
-// container tells whether a value has elements, each of which is a thing. Bytes are no elements, such as those of an address.
+// container tells whether a value has elements, each of which is an item. Bytes are no elements, such as those of an address.
 func container(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Map:

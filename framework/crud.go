@@ -103,6 +103,9 @@ func (r *TypedCRUDResource[O, S]) FormerNames() []string {
 	return formerNamesOf(r.TypedCRUDResourceOps)
 }
 
+// Kinds implements KindLister.
+func (r *TypedCRUDResource[O, S]) Kinds() []string { return kindsOf(r.TypedCRUDResourceOps) }
+
 // EnsureCreated implements Resource.
 func (r *TypedCRUDResource[O, S]) EnsureCreated(ctx context.Context, obj any) error {
 	return r.ensure(ctx, obj, StepEnsureCreated)

@@ -60,26 +60,35 @@ func (f *Framework) identify(i identity.Identity) {
 	}
 }
 
-// scopesOf returns the scopes of the resources of a set.
-func scopesOf(i identity.Identity, left [][]string) []identity.Scope {
-	scopes := make([]identity.Scope, len(left))
-	for place, names := range left {
-		scopes[place] = identity.Scope{Identity: i, Left: names}
+// scopesOf returns the scopes of the resources of a set, of which it is known what they leave to others.
+func scopesOf(i identity.Identity, left []identity.Scope) []identity.Scope {
+	scopes := slices.Clone(left)
+	for place := range scopes {
+		scopes[place].Identity = i
 	}
 	return scopes
 }
 
 // leftOf returns for each resource its former names that another resource looks after: one that bears the name, or a later one
-// that bore it too.
-func leftOf(resources []Resource) [][]string {
-	left := make([][]string, len(resources))
+// that bore it too. If both say which kinds they look after, only those of the other are left to it.
+func leftOf(resources []Resource) []identity.Scope {
+	left := make([]identity.Scope, len(resources))
 	for i, r := range resources {
+		limited := kindsOf(r) != nil
 		for _, name := range formerNamesOf(r) {
-			cleaner := slices.ContainsFunc(resources[i+1:], func(later Resource) bool {
-				return later.Name() == name || slices.Contains(formerNamesOf(later), name)
-			})
-			if cleaner {
-				left[i] = append(left[i], name)
+			for _, later := range resources[i+1:] {
+				if later.Name() != name && !slices.Contains(formerNamesOf(later), name) {
+					continue
+				}
+				kinds := kindsOf(later)
+				if !limited || kinds == nil {
+					left[i].Left = append(left[i].Left, name)
+					break
+				}
+				if left[i].LeftKinds == nil {
+					left[i].LeftKinds = map[string][]string{}
+				}
+				left[i].LeftKinds[name] = append(left[i].LeftKinds[name], kinds...)
 			}
 		}
 	}

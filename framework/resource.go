@@ -38,6 +38,21 @@ func formerNamesOf(r any) []string {
 	return nil
 }
 
+// KindLister is implemented by resources that look after things of some kinds only: a thing of another kind that carries a former
+// name is not left to them. CRUD resources whose Ops implement it, and resources that wrap steps, do. Without it, and by nil, a
+// resource looks after all kinds.
+type KindLister interface {
+	// Kinds returns the kinds, such as "Deployment.apps". It is constant.
+	Kinds() []string
+}
+
+func kindsOf(r any) []string {
+	if k, ok := r.(KindLister); ok {
+		return k.Kinds()
+	}
+	return nil
+}
+
 // Step names what a resource was doing, in errors, logs and metrics.
 type Step string
 
@@ -90,6 +105,9 @@ type wrapped struct {
 
 // FormerNames implements FormerNamer.
 func (w *wrapped) FormerNames() []string { return formerNamesOf(w.Resource) }
+
+// Kinds implements KindLister.
+func (w *wrapped) Kinds() []string { return kindsOf(w.Resource) }
 
 func (w *wrapped) EnsureCreated(ctx context.Context, obj any) error {
 	return w.middleware(ctx, StepInfo{w.Name(), StepEnsureCreated}, func(ctx context.Context) error {

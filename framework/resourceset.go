@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/giantswarm/micrologger"
+
+	"github.com/operatorkit/operatorkit/framework/identity"
 )
 
 // ResourceSetConfig configures a ResourceSet.
@@ -49,8 +51,8 @@ type setPlanner struct {
 	rest     bool
 	initCtx  func(ctx context.Context, obj any) (context.Context, error)
 	planners []planner
-	// left are for each resource the former names of it that another one looks after.
-	left [][]string
+	// left says of each resource which former names of it another one looks after.
+	left []identity.Scope
 }
 
 // NewResourceSet returns a resource set, or an error for which IsInvalidConfig holds and which lists every fault.

@@ -12,6 +12,8 @@ type Scope struct {
 	// Left are former names of the resource which another one of its set looks after too. That other one deletes what stands
 	// under them and nobody desires.
 	Left []string
+	// LeftKinds are, by former name, the kinds of things that others look after which look after some kinds only.
+	LeftKinds map[string][]string
 }
 
 // Mark returns the mark of what a resource of that name makes.
@@ -34,6 +36,11 @@ func (s *Scope) Former(resource string, formerNames []string) []Mark {
 // Leaves tells whether what carries a former mark, and is not desired by this resource, is to be left to another resource of
 // the set, which deletes it if it does not desire it either.
 func (s *Scope) Leaves(former Mark) bool { return slices.Contains(s.Left, former.Resource) }
+
+// LeavesKind is Leaves for things of a kind, for resources that say which kinds they look after.
+func (s *Scope) LeavesKind(former Mark, kind string) bool {
+	return s.Leaves(former) || slices.Contains(s.LeftKinds[former.Resource], kind)
+}
 
 type scopeKey struct{}
 

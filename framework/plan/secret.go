@@ -16,6 +16,8 @@ var shown = []string{
 	"metadata.finalizers",
 	"metadata.deletionTimestamp",
 	"metadata.annotations" + Segment("operatorkit.io/owner"),
+	"metadata.annotations" + Segment("operatorkit.io/operator"),
+	"metadata.annotations" + Segment("operatorkit.io/framework"),
 	"metadata.annotations" + Segment("operatorkit.io/resource"),
 	"metadata.annotations" + Segment("operatorkit.io/applied"),
 }

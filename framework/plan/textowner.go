@@ -6,7 +6,9 @@ import "strings"
 var (
 	ownerPlace      = "metadata.annotations" + Segment("operatorkit.io/owner")
 	ownershipPlaces = []string{
-		ownerPlace, "metadata.annotations" + Segment("operatorkit.io/resource"), "metadata.labels" + Segment("operatorkit.io/owner"),
+		ownerPlace, "metadata.annotations" + Segment("operatorkit.io/operator"), "metadata.annotations" + Segment("operatorkit.io/framework"),
+		"metadata.annotations" + Segment("operatorkit.io/resource"),
+		"metadata.labels" + Segment("operatorkit.io/owner"), "metadata.labels" + Segment("operatorkit.io/operator"),
 	}
 )
 

@@ -13,8 +13,12 @@ import (
 
 // Config configures a resource for primaries of type O. What is not said here is said at objectresource.Config.
 type Config[O any] struct {
-	// Name identifies the resource in logs, metrics and errors, and marks its objects. Required.
+	// Name identifies the resource in logs, metrics and errors, and marks its objects. When it changes, the old one goes to
+	// FormerNames. Required.
 	Name string
+	// FormerNames are names that the resource had before, or which that one had of which it was split off: config maps under them are
+	// taken over. Default: none.
+	FormerNames []string
 	// Client reads from the API server and not from a cache, and writes. Required.
 	Client client.Client
 	// Logger receives a message for every config map that was written. Required.
@@ -30,7 +34,7 @@ type Config[O any] struct {
 	Namespaces func(obj O) []string
 	// Owner returns who the config maps belong to. Default: the primary, if it is a Kubernetes object of the client's scheme.
 	Owner func(obj O) (objectresource.Owner, error)
-	// FieldManager is the name under which fields are applied. Default: "operatorkit-" and Name.
+	// FieldManager is the name under which fields are applied. Default: that of the mark, see identity.Mark.
 	FieldManager string
 	// Adopt lets the resource take over config maps that exist and belong to nobody. Default: false.
 	Adopt bool
@@ -44,6 +48,7 @@ type Config[O any] struct {
 func New[O any](config Config[O]) (*framework.TypedCRUDResource[O, objectresource.State], error) {
 	objects := objectresource.Config[O]{
 		Name:            config.Name,
+		FormerNames:     config.FormerNames,
 		Client:          config.Client,
 		Logger:          config.Logger,
 		Kinds:           []client.Object{&corev1.ConfigMap{}},

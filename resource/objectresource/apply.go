@@ -18,16 +18,16 @@ import (
 // ApplyCreateChange implements framework.TypedCRUDResourceOps. An object that appeared since the patch was computed is
 // updated if it is the resource's own, as after a crash, and refused otherwise.
 func (r *resource[O]) ApplyCreateChange(ctx context.Context, obj O, change State) error {
-	owner, err := r.owner(obj)
+	own, err := r.ownership(ctx, obj)
 	if err != nil {
 		return err
 	}
 	for _, it := range change.items {
 		u := it.content.DeepCopy()
 		u.SetResourceVersion(serverside.AbsentVersion)
-		err := r.write(ctx, u)
+		err := r.writeAs(ctx, r.manager(own), u)
 		if apierrors.IsConflict(err) {
-			err = r.overwrite(ctx, owner, it, err)
+			err = r.overwrite(ctx, own, it, err)
 		}
 		if err != nil {
 			return requestError("create", it, err)
@@ -38,7 +38,7 @@ func (r *resource[O]) ApplyCreateChange(ctx context.Context, obj O, change State
 }
 
 // overwrite updates an object that was to be created and is there already.
-func (r *resource[O]) overwrite(ctx context.Context, owner Owner, it item, conflict error) error {
+func (r *resource[O]) overwrite(ctx context.Context, own ownership, it item, conflict error) error {
 	existing, exists, err := r.lookUp(ctx, it.key)
 	if err != nil {
 		return err
@@ -46,19 +46,28 @@ func (r *resource[O]) overwrite(ctx context.Context, owner Owner, it item, confl
 	if !exists {
 		return conflict
 	}
-	if err := r.claim(owner, it.key, existing); err != nil {
+	c, err := r.claim(own, it.key, existing)
+	if err != nil {
 		return err
 	}
-	u := it.content.DeepCopy()
-	u.SetUID(existing.GetUID())
-	return r.write(ctx, u, client.ForceOwnership)
+	it.content = pinned(it.content, existing)
+	if own.isFormer(c) {
+		if err := r.takeOver(own, c.mark, existing, &it); err != nil {
+			return err
+		}
+	}
+	return r.update(ctx, own, it)
 }
 
-// ApplyUpdateChange implements framework.TypedCRUDResourceOps. An object that was deleted or replaced since the patch was
-// computed is a conflict, for which apierrors.IsConflict holds: the patch has to be computed anew.
-func (r *resource[O]) ApplyUpdateChange(ctx context.Context, _ O, change State) error {
+// ApplyUpdateChange implements framework.TypedCRUDResourceOps. An object that was changed, deleted or replaced since the patch
+// was computed is a conflict, for which apierrors.IsConflict holds: the patch has to be computed anew.
+func (r *resource[O]) ApplyUpdateChange(ctx context.Context, obj O, change State) error {
+	own, err := r.ownership(ctx, obj)
+	if err != nil {
+		return err
+	}
 	for _, it := range change.items {
-		if err := r.write(ctx, it.content.DeepCopy(), client.ForceOwnership); err != nil {
+		if err := r.update(ctx, own, it); err != nil {
 			return requestError("update", it, err)
 		}
 		r.log(ctx, "updated an object", it)
@@ -66,14 +75,26 @@ func (r *resource[O]) ApplyUpdateChange(ctx context.Context, _ O, change State) 
 	return nil
 }
 
-// ApplyDeleteChange implements framework.TypedCRUDResourceOps. What is gone already, or has been replaced by an object of
-// the same name, is as good as deleted.
+// update applies what is pinned to one version of an object, and takes that over before if it has to.
+func (r *resource[O]) update(ctx context.Context, own ownership, it item) error {
+	u, err := r.move(ctx, own, it)
+	if err != nil {
+		return err
+	}
+	return r.writeAs(ctx, r.manager(own), u, client.ForceOwnership)
+}
+
+// ApplyDeleteChange implements framework.TypedCRUDResourceOps. What is gone already is as good as deleted. An object that was
+// changed or replaced since the patch was computed is a conflict, for which apierrors.IsConflict holds.
 func (r *resource[O]) ApplyDeleteChange(ctx context.Context, _ O, change State) error {
 	for _, it := range change.items {
 		uid := it.content.GetUID()
-		err := r.config.Client.Delete(ctx, it.key.empty(),
-			client.Preconditions(metav1.Preconditions{UID: &uid}), client.PropagationPolicy(r.config.Propagation))
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		err := r.config.Client.Delete(ctx, it.key.empty(), client.PropagationPolicy(r.config.Propagation),
+			client.Preconditions(metav1.Preconditions{UID: &uid, ResourceVersion: &it.version}))
+		if apierrors.IsConflict(err) {
+			r.conflicts.Store(it.key, nil)
+		}
+		if apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
@@ -85,10 +106,10 @@ func (r *resource[O]) ApplyDeleteChange(ctx context.Context, _ O, change State) 
 	return nil
 }
 
-// write applies u, which becomes what the server made of it. Another UID than that of the stored object is a conflict.
-func (r *resource[O]) write(ctx context.Context, u *unstructured.Unstructured, options ...client.ApplyOption) error {
-	options = append(options, client.FieldOwner(r.config.FieldManager))
-	return serverside.Apply(ctx, r.config.Client, u, options...)
+// writeAs applies u under that name, and u becomes what the server made of it. Another UID or version than that of the stored
+// object is a conflict.
+func (r *resource[O]) writeAs(ctx context.Context, manager string, u *unstructured.Unstructured, options ...client.ApplyOption) error {
+	return serverside.Apply(ctx, r.config.Client, u, append(options, client.FieldOwner(manager))...)
 }
 
 // log says which fields of which object were written, and none of their values.
@@ -100,6 +121,9 @@ func (r *resource[O]) log(ctx context.Context, message string, it item) {
 			paths = append(paths, f.Path)
 		}
 		fields = append(fields, "fields", strings.Join(paths, ", "))
+	}
+	if from := it.takenOver(); from != "" {
+		fields = append(fields, "takeover", from)
 	}
 	framework.Logger(ctx, r.config.Logger).LogCtx(ctx, fields...)
 }

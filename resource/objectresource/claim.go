@@ -2,47 +2,107 @@ package objectresource
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/operatorkit/operatorkit/framework/identity"
 )
 
-// claim is whose an object is.
-type claim uint8
+// holder is whose an object is.
+type holder uint8
 
 const (
-	// ours was applied by this resource for this primary.
-	ours claim = iota
+	// ours was applied by this resource for this primary, under its present name or a former one.
+	ours holder = iota
 	// free belongs to nobody who left a mark. It can be adopted.
 	free
 	// foreign belongs to somebody else. It is never touched.
 	foreign
 )
 
-// claimOn tells whose the object is, and the reason when it is not ours.
-func claimOn(u *unstructured.Unstructured, owner Owner, resource string) (claim, string) {
+// claim is what can be said about whose an object is.
+type claim struct {
+	holder holder
+	// mark is that of an object that is ours.
+	mark identity.Mark
+	// reason says why an object is not ours.
+	reason string
+}
+
+// claimOn tells whose an object is.
+func (o ownership) claimOn(u *unstructured.Unstructured) claim {
+	mark, known := o.markOn(u)
 	controller := metav1.GetControllerOf(u)
-	if controller != nil && !owner.isController(controller, u.GetNamespace()) {
-		return foreign, fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)
-	}
-	annotations := u.GetAnnotations()
-	label := u.GetLabels()[OwnerLabel]
+	primary := controller != nil && o.owner.isController(controller, u.GetNamespace())
 	switch {
-	case label == owner.label(resource):
-		if place, ok := appliedTo(annotations); ok && place != keyOf(u.GroupVersionKind(), u).place() {
-			return free, fmt.Sprintf("it is a copy of %s", place)
-		}
-		return ours, ""
-	case label != "":
-		return foreign, fmt.Sprintf("it belongs to %q by the resource %q", annotations[OwnerAnnotation], annotations[ResourceAnnotation])
-	case controller == nil:
-		return free, "it exists already and has no owner"
+	case !known && marked(u):
+		return claim{holder: foreign, reason: o.whose(u)}
+	case controller != nil && !primary:
+		return claim{holder: foreign, reason: fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)}
+	case !known && primary:
+		return claim{holder: free, reason: "it exists already, and although its controller is the primary, it is of no resource"}
+	case !known:
+		return claim{holder: free, reason: "it exists already and has no owner"}
 	}
-	if by := annotations[ResourceAnnotation]; by != "" && by != resource {
-		return foreign, fmt.Sprintf("it belongs to the resource %q of the same primary", by)
+	if place, ok := appliedTo(u.GetAnnotations()); ok && place != keyOf(u.GroupVersionKind(), u).place() {
+		return claim{holder: free, reason: fmt.Sprintf("it is a copy of %s", place)}
 	}
-	return ours, ""
+	return claim{holder: ours, mark: mark}
+}
+
+// markOn returns the mark of an object if it is one of the resource's own for the primary: by the label, or where somebody took that
+// off, by the annotations, which say the same.
+func (o ownership) markOn(u *unstructured.Unstructured) (identity.Mark, bool) {
+	label, annotations := u.GetLabels()[OwnerLabel], u.GetAnnotations()
+	if label == "" && annotations[OwnerAnnotation] == o.owner.String() {
+		label = o.label(markIn(annotations))
+	}
+	i := slices.IndexFunc(o.marks, func(m identity.Mark) bool { return o.label(m) == label })
+	if i < 0 {
+		return identity.Mark{}, false
+	}
+	return o.marks[i], true
+}
+
+// markIn returns the mark that annotations tell.
+func markIn(annotations map[string]string) identity.Mark {
+	return identity.Mark{
+		Operator: annotations[OperatorAnnotation], Framework: annotations[FrameworkAnnotation], Resource: annotations[ResourceAnnotation],
+	}
+}
+
+// marked tells whether an object has a mark of anybody's, or what is left of one.
+func marked(u *unstructured.Unstructured) bool {
+	annotations := u.GetAnnotations()
+	return u.GetLabels()[OwnerLabel] != "" || annotations[OwnerAnnotation] != "" || markIn(annotations) != identity.Mark{}
+}
+
+// whose says whose an object is that has somebody else's mark.
+func (o ownership) whose(u *unstructured.Unstructured) string {
+	label, annotations := u.GetLabels()[OwnerLabel], u.GetAnnotations()
+	mark, primary := markIn(annotations), annotations[OwnerAnnotation]
+	told := fmt.Sprintf("it is of %s, for %s", mark, primary)
+	switch {
+	case label != "" && !strings.HasPrefix(label, identity.Form+"-"):
+		return fmt.Sprintf("its mark %q has a form that this version does not know; its annotations say: %s", label, told)
+	case label != "" && label != mark.Hash(primary):
+		return fmt.Sprintf("its mark %q is another's, and its annotations don't say whose", label)
+	case primary == o.owner.String() && mark.Operator == o.mark().Operator && mark.Framework == o.mark().Framework:
+		return told + fmt.Sprintf("; with %q among its FormerNames, the resource would take it over", mark.Resource)
+	}
+	return told
+}
+
+// claim returns whose an object is that the resource may write; the error says why it may not.
+func (r *resource[O]) claim(own ownership, key Key, u *unstructured.Unstructured) (claim, error) {
+	c := own.claimOn(u)
+	if c.holder == ours || c.holder == free && r.config.Adopt {
+		return c, nil
+	}
+	return c, &RefusedError{Object: key, Reason: c.reason, Adoptable: c.holder == free}
 }
 
 // appliedTo returns the namespace and name of the object that AppliedAnnotation was made for.

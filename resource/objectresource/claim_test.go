@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 )
@@ -74,7 +75,7 @@ func TestAnObjectOfAnotherOwnerIsRefusedEvenWithAdoption(t *testing.T) {
 				k.update(k.resource(just(k.data("a", nil))), k.primary("other"))
 				k.patch(k.meta("a"), `{"metadata":{"ownerReferences":null}}`)
 			},
-			want: `/other" by the resource "children"`,
+			want: `it is of resource "children" of framework "operatorkit" of operator "` + identity.Program() + `", for ConfigMap/`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,49 +197,24 @@ func TestACopyOfAnObjectIsNotDeleted(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatLostItsMarksIsKnownByItsController(t *testing.T) {
+func TestR16AControllerReferenceAloneMakesNoObjectOurs(t *testing.T) {
 	k := newKit(t)
 	p := k.primary("home")
 	r := k.resource(just(k.data("a", nil)))
 	k.update(r, p)
 	k.patch(k.meta("a"), `{"metadata":{"labels":null,"annotations":null}}`)
-	k.update(r, p)
-	k.wantQuiet(r, p)
-}
-
-func TestAnObjectThatWasReplacedIsNotDeleted(t *testing.T) {
-	k := newKit(t)
-	p := k.primary("home")
-	k.update(k.resource(just(k.data("a", nil))), p)
-	r := k.resource(just())
-	current, err := r.GetCurrentState(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
+	_, err := k.tryPlan(r, p)
+	var refused *objectresource.RefusedError
+	if !errors.As(err, &refused) || !refused.Adoptable || !strings.Contains(err.Error(), "although its controller is the primary") {
+		t.Errorf("got %v, want a refusal", err)
 	}
-	patch, err := r.NewDeletePatch(t.Context(), p, current, objectresource.State{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	change, _ := patch.DeleteChange()
-
-	if err := k.user.Delete(t.Context(), k.meta("a")); err != nil {
-		t.Fatal(err)
-	}
-	k.create(k.data("a", map[string]string{"theirs": "1"}))
-	for range 2 {
-		if err := r.ApplyDeleteChange(t.Context(), p, change); err != nil {
-			t.Fatal(err)
-		}
-	}
+	k.deletionOf(r, p)
 	if _, exists := k.configMap("a"); !exists {
-		t.Error("an object of the same name was deleted")
+		t.Error("it was deleted")
 	}
-	if err := k.user.Delete(t.Context(), k.meta("a")); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.ApplyDeleteChange(t.Context(), p, change); err != nil {
-		t.Errorf("what is gone is an error: %v", err)
-	}
+	adopting := k.resource(just(k.data("a", nil)), adopt)
+	k.update(adopting, p)
+	k.wantQuiet(adopting, p)
 }
 
 func TestAPrimaryThatWasMadeAnewGetsItsObjectsBack(t *testing.T) {

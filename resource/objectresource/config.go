@@ -33,9 +33,13 @@ type Store interface {
 
 // Config configures a resource for primaries of type O.
 type Config[O any] struct {
-	// Name identifies the resource in logs, metrics and errors. It is a part of what marks the objects as the resource's
-	// own: under another name, it does not know them any more. Required.
+	// Name identifies the resource in logs, metrics and errors. Together with the names of operator and framework it marks the
+	// objects as the resource's own. When it changes, the old one goes to FormerNames. Required.
 	Name string
+	// FormerNames are names that the resource had before, or which that one had of which it was split off. Objects under them are
+	// taken over as they are when they are desired. Others are deleted, unless another resource of the set has that name still,
+	// or had it too and stands later, and has their kind among its own. Default: none.
+	FormerNames []string
 	// Client reads and writes. It must read from the API server and not from a cache (client.New makes one): what it
 	// does not find is created. It needs the verbs get, list, create, patch and delete for each of the kinds. Required.
 	Client client.Client
@@ -59,7 +63,8 @@ type Config[O any] struct {
 	Namespaces func(obj O) []string
 	// Owner returns who the objects belong to. Default: the primary, if it is a Kubernetes object of the client's scheme.
 	Owner func(obj O) (Owner, error)
-	// FieldManager is the name under which fields are applied. Default: "operatorkit-" and Name.
+	// FieldManager is the name under which fields are applied. When it is set, or changes, fields that were applied before and are
+	// no longer desired stay. Default: that of the mark, see identity.Mark.
 	FieldManager string
 	// Adopt lets the resource take over desired objects that exist and belong to nobody. Those of another owner are
 	// refused in any case. Default: false, they are all refused.
@@ -87,9 +92,6 @@ func New[O any](config Config[O]) (*framework.TypedCRUDResource[O, State], error
 	}
 	if config.Desired == nil {
 		fault("Desired must not be nil")
-	}
-	if config.FieldManager == "" {
-		config.FieldManager = "operatorkit-" + config.Name
 	}
 	if len(config.FieldManager) > maxFieldManager {
 		fault("FieldManager %q is longer than %d bytes", config.FieldManager, maxFieldManager)

@@ -10,23 +10,25 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
 )
 
 // GetCurrentState implements framework.TypedCRUDResourceOps. It returns the objects that carry the label of the primary
-// and this resource, in the order of the kinds and then of their names.
+// and this resource, also under its former names, in the order of the kinds and then of their names.
 func (r *resource[O]) GetCurrentState(ctx context.Context, obj O) (State, error) {
-	owner, err := r.owner(obj)
+	own, err := r.ownership(ctx, obj)
 	if err != nil {
 		return State{}, err
 	}
-	namespaces := r.namespaces(obj, owner)
+	namespaces := r.namespaces(obj, own.owner)
 	var state State
 	for _, k := range r.kinds {
-		items, err := r.ownedOf(ctx, k, owner, namespaces)
+		items, err := r.ownedOf(ctx, k, own.labels(), namespaces)
 		if err != nil {
 			return State{}, err
 		}
@@ -36,9 +38,13 @@ func (r *resource[O]) GetCurrentState(ctx context.Context, obj O) (State, error)
 	return state, nil
 }
 
-func (r *resource[O]) ownedOf(ctx context.Context, k kind, owner Owner, namespaces []string) ([]item, error) {
+func (r *resource[O]) ownedOf(ctx context.Context, k kind, owned, namespaces []string) ([]item, error) {
 	if k.store != nil && k.store.Status().Synced {
-		return storedItems(k, owner.label(r.config.Name))
+		items, err := storedItems(k, owned)
+		if err != nil {
+			return nil, err
+		}
+		return r.readConflicting(ctx, items)
 	}
 	if namespaced, err := r.config.Client.IsObjectNamespaced(Key{GVK: k.gvk}.empty()); meta.IsNoMatchError(err) {
 		return nil, nil // The definition of the kind is not installed: there is nothing of it.
@@ -48,12 +54,16 @@ func (r *resource[O]) ownedOf(ctx context.Context, k kind, owner Owner, namespac
 		namespaces = []string{metav1.NamespaceAll}
 	}
 
+	isOwned, err := labels.NewRequirement(OwnerLabel, selection.In, owned)
+	if err != nil {
+		return nil, fmt.Errorf("select the objects of kind %s: %w", k.gvk.GroupKind(), err)
+	}
 	var items []item
 	for _, namespace := range namespaces {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
 		err := r.config.Client.List(ctx, list, client.InNamespace(namespace),
-			client.MatchingLabels{OwnerLabel: owner.label(r.config.Name)})
+			client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*isOwned)})
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			continue
 		}
@@ -69,11 +79,35 @@ func (r *resource[O]) ownedOf(ctx context.Context, k kind, owner Owner, namespac
 	return items, nil
 }
 
+// readConflicting replaces those objects by what the API server has of which it is known that the store is behind: asked again and
+// again with what a store says, the server would refuse it until the store has caught up.
+func (r *resource[O]) readConflicting(ctx context.Context, items []item) ([]item, error) {
+	current := items[:0]
+	for _, it := range items {
+		if _, conflicting := r.conflicts.LoadAndDelete(it.key); conflicting {
+			u, exists, err := r.lookUp(ctx, it.key)
+			if err != nil {
+				return nil, err
+			}
+			if !exists {
+				continue
+			}
+			it.content, it.live = u, true
+		}
+		current = append(current, it)
+	}
+	return current, nil
+}
+
 // storedItems reads the objects of a primary from a store.
-func storedItems(k kind, label string) ([]item, error) {
-	objects, err := k.store.ByIndex(OwnerIndex, label)
-	if err != nil {
-		return nil, framework.Permanent(fmt.Errorf("read the store of %s: %w: give it the index of OwnerIndexers", k.gvk.GroupKind(), err))
+func storedItems(k kind, owned []string) ([]item, error) {
+	var objects []any
+	for _, label := range owned {
+		found, err := k.store.ByIndex(OwnerIndex, label)
+		if err != nil {
+			return nil, framework.Permanent(fmt.Errorf("read the store of %s: %w: give it the index of OwnerIndexers", k.gvk.GroupKind(), err))
+		}
+		objects = append(objects, found...)
 	}
 	items := make([]item, 0, len(objects))
 	for _, o := range objects {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 )
@@ -22,7 +23,7 @@ const comparisons = 3
 // An object that was not found is looked up first: it may be new to the store, or belong to somebody else. One that was
 // found and covers what is desired is left as it is, without a request. Only when it does not, which may be a matter of
 // defaults and notation, the server is asked what applying would change.
-func (r *resource[O]) decide(ctx context.Context, owner Owner, have item, found bool, want item) (item, error) {
+func (r *resource[O]) decide(ctx context.Context, own ownership, have item, found bool, want item) (item, error) {
 	if !found {
 		u, exists, err := r.lookUp(ctx, want.key)
 		if err != nil {
@@ -34,10 +35,14 @@ func (r *resource[O]) decide(ctx context.Context, owner Owner, have item, found 
 		}
 		have = item{key: want.key, content: u, live: true}
 	}
-	if err := r.claim(owner, want.key, have.content); err != nil {
+	c, err := r.claim(own, want.key, have.content)
+	if err != nil {
 		return item{}, err
 	}
-	if have.content.GetDeletionTimestamp() != nil {
+	if own.isFormer(c) {
+		identity.Take(ctx, want.key.String())
+	}
+	if have.terminating() {
 		requeuecontext.SetAfter(ctx, vanishing)
 		return item{}, nil
 	}
@@ -53,7 +58,7 @@ func (r *resource[O]) decide(ctx context.Context, owner Owner, have item, found 
 		return item{}, nil
 	}
 
-	change, at, err := r.ask(ctx, owner, have, want)
+	change, at, err := r.ask(ctx, own, have, want)
 	if err == nil && change.action == "" && at == have.content.GetResourceVersion() {
 		r.settled.remember(want.key, pair)
 	}
@@ -81,39 +86,50 @@ func creation(want item) item {
 
 // ask finds out from the API server what applying would change, by a dry run, which writes nothing. It returns the
 // change, and the resource version of the object that it holds for.
-func (r *resource[O]) ask(ctx context.Context, owner Owner, have, want item) (change item, at string, err error) {
-	u, live := have.content, have.live
+func (r *resource[O]) ask(ctx context.Context, own ownership, have, want item) (change item, at string, err error) {
 	for attempt := 1; ; attempt++ {
-		if !live {
-			exists := false
-			if u, exists, err = r.lookUp(ctx, want.key); err != nil {
+		if !have.live {
+			u, exists, err := r.lookUp(ctx, want.key)
+			if err != nil {
 				return item{}, "", err
 			}
 			if !exists {
 				return creation(want), "", nil
 			}
-			if err := r.claim(owner, want.key, u); err != nil {
-				return item{}, "", err
-			}
-			if u.GetDeletionTimestamp() != nil {
-				requeuecontext.SetAfter(ctx, vanishing)
-				return item{}, "", nil
-			}
+			have = item{key: want.key, content: u, live: true}
+		}
+		c, err := r.claim(own, want.key, have.content)
+		if err != nil {
+			return item{}, "", err
+		}
+		if have.terminating() {
+			requeuecontext.SetAfter(ctx, vanishing)
+			return item{}, "", nil
 		}
 
-		applied := want.content.DeepCopy()
-		applied.SetUID(u.GetUID())
-		err = r.write(ctx, applied, client.ForceOwnership, client.DryRunAll)
-		raced := err == nil && applied.GetResourceVersion() != u.GetResourceVersion() || apierrors.IsConflict(err)
-		if raced && attempt < comparisons {
-			live = false
+		applied := pinned(want.content, have.content)
+		err = r.writeAs(ctx, r.managerOf(own, have.content), applied, client.ForceOwnership, client.DryRunAll)
+		if apierrors.IsConflict(err) && attempt < comparisons {
+			have.live = false
 			continue
 		}
 		if err != nil {
 			return item{}, "", requestError("compare", want, err)
 		}
-		return updating(u, applied, want), u.GetResourceVersion(), nil
+		change := updating(have.content, applied, want)
+		if own.isFormer(c) {
+			err = r.takeOver(own, c.mark, have.content, &change)
+		}
+		return change, have.content.GetResourceVersion(), err
 	}
+}
+
+// pinned returns what is applied to u, and to no other object or version of it.
+func pinned(content, u *unstructured.Unstructured) *unstructured.Unstructured {
+	content = content.DeepCopy()
+	content.SetUID(u.GetUID())
+	content.SetResourceVersion(u.GetResourceVersion())
+	return content
 }
 
 // updating is the change that makes u what applied is, without an action if that is the same.
@@ -128,7 +144,6 @@ func updating(u, applied *unstructured.Unstructured, want item) item {
 	want.action = plan.Update
 	want.version = u.GetResourceVersion()
 	want.fields = fields
-	want.content = want.content.DeepCopy()
-	want.content.SetUID(u.GetUID())
+	want.content = pinned(want.content, u)
 	return want
 }

@@ -147,7 +147,7 @@ func TestDependentsAreDeletedInTheBackgroundUnlessToldOtherwise(t *testing.T) {
 				t.Fatal(err)
 			}
 			got.TypeMeta = metav1.TypeMeta{}
-			want := metav1.DeleteOptions{PropagationPolicy: &tc.want, Preconditions: &metav1.Preconditions{UID: &a.UID}}
+			want := metav1.DeleteOptions{PropagationPolicy: &tc.want, Preconditions: &metav1.Preconditions{UID: &a.UID, ResourceVersion: &a.ResourceVersion}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}

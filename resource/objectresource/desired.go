@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 )
 
 // GetDesiredState implements framework.TypedCRUDResourceOps.
@@ -27,7 +28,7 @@ func (r *resource[O]) GetDesiredState(ctx context.Context, obj O) (State, error)
 	if deleting(obj) {
 		return State{terminating: true}, nil
 	}
-	owner, err := r.owner(obj)
+	own, err := r.ownership(ctx, obj)
 	if err != nil {
 		return State{}, err
 	}
@@ -36,11 +37,11 @@ func (r *resource[O]) GetDesiredState(ctx context.Context, obj O) (State, error)
 		return State{}, err
 	}
 
-	namespaces := r.namespaces(obj, owner)
+	namespaces := r.namespaces(obj, own.owner)
 	state := State{items: make([]item, 0, len(objects))}
 	seen := make(map[Key]bool, len(objects))
 	for i, o := range objects {
-		it, err := r.desiredItem(o, owner, namespaces)
+		it, err := r.desiredItem(o, own, namespaces)
 		if err != nil {
 			return State{}, framework.Permanent(fmt.Errorf("desired object %d: %w", i, err))
 		}
@@ -60,7 +61,7 @@ func deleting(obj any) bool {
 }
 
 // desiredItem makes what is applied of what the author gave.
-func (r *resource[O]) desiredItem(o client.Object, owner Owner, namespaces []string) (item, error) {
+func (r *resource[O]) desiredItem(o client.Object, own ownership, namespaces []string) (item, error) {
 	if v := reflect.ValueOf(o); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return item{}, errors.New("is nil")
 	}
@@ -75,7 +76,7 @@ func (r *resource[O]) desiredItem(o client.Object, owner Owner, namespaces []str
 	if u.GetName() == "" {
 		return item{}, fmt.Errorf("a %s has no name: set metadata.name (a generateName would make a new object each time)", gvk.GroupKind())
 	}
-	if err := r.place(u, owner); err != nil {
+	if err := r.place(u, own.owner); err != nil {
 		return item{}, err
 	}
 	it := item{key: keyOf(gvk, u), content: u, sensitive: isSecret(gvk)}
@@ -89,7 +90,7 @@ func (r *resource[O]) desiredItem(o client.Object, owner Owner, namespaces []str
 	if r.config.Sensitive != nil && r.config.Sensitive(o) {
 		it.sensitive = true
 	}
-	mark(u, owner, r.config.Name)
+	own.markOnto(u)
 	return it, nil
 }
 
@@ -156,16 +157,17 @@ func (r *resource[O]) place(u *unstructured.Unstructured, owner Owner) error {
 	return nil
 }
 
-// mark writes on the object whose it is.
-func mark(u *unstructured.Unstructured, owner Owner, resource string) {
+// markOnto writes on the object whose it is.
+func (o ownership) markOnto(u *unstructured.Unstructured) {
+	mark := o.mark()
 	labels := maps.Clone(u.GetLabels())
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[OwnerLabel] = owner.label(resource)
+	labels[OwnerLabel], labels[OperatorLabel] = o.label(mark), identity.LabelValue(mark.Operator)
 	u.SetLabels(labels)
 
-	if ref, ok := owner.reference(u.GetNamespace()); ok {
+	if ref, ok := o.owner.reference(u.GetNamespace()); ok {
 		refs, _, _ := unstructured.NestedSlice(u.Object, "metadata", "ownerReferences")
 		_ = unstructured.SetNestedSlice(u.Object, append(refs, ref), "metadata", "ownerReferences")
 	}
@@ -174,8 +176,8 @@ func mark(u *unstructured.Unstructured, owner Owner, resource string) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[OwnerAnnotation] = owner.String()
-	annotations[ResourceAnnotation] = resource
+	annotations[OwnerAnnotation] = o.owner.String()
+	annotations[OperatorAnnotation], annotations[FrameworkAnnotation], annotations[ResourceAnnotation] = mark.Operator, mark.Framework, mark.Resource
 	annotations[AppliedAnnotation] = ""
 	u.SetAnnotations(annotations)
 	annotations[AppliedAnnotation] = keyOf(u.GroupVersionKind(), u).place() + "#" + hashPaths(u.Object)

@@ -1,8 +1,6 @@
 package objectresource
 
 import (
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -20,8 +18,11 @@ type Key struct {
 
 // String returns the key as it stands in errors, such as "Deployment.apps default/web".
 func (k Key) String() string {
-	return fmt.Sprintf("%s %s", k.GVK.GroupKind(), k.place())
+	return k.kind() + " " + k.place()
 }
+
+// kind is the kind without its version, such as "Deployment.apps".
+func (k Key) kind() string { return k.GVK.GroupKind().String() }
 
 // place is the namespace and name of the object.
 func (k Key) place() string {

@@ -2,8 +2,6 @@ package objectresource
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -17,12 +15,16 @@ import (
 // What tells whose an object is. Every object that was applied carries these.
 const (
 	// OwnerLabel is the label by which the objects of one primary and one resource are found. Its value is a hash of
-	// both, which is also the value of the index OwnerIndex.
+	// the primary and the identity.Mark of the resource, which is also the value of the index OwnerIndex.
 	OwnerLabel = "operatorkit.io/owner"
+	// OperatorLabel is the label by which all objects of an operator are found: identity.LabelValue of its name.
+	OperatorLabel = "operatorkit.io/operator"
 	// OwnerAnnotation names the primary for people and for OwnerMap: kind.group/namespace/name.
 	OwnerAnnotation = "operatorkit.io/owner"
-	// ResourceAnnotation is the name of the resource that applied the object.
-	ResourceAnnotation = "operatorkit.io/resource"
+	// OperatorAnnotation, FrameworkAnnotation and ResourceAnnotation are the names of who applied the object.
+	OperatorAnnotation  = "operatorkit.io/operator"
+	FrameworkAnnotation = "operatorkit.io/framework"
+	ResourceAnnotation  = "operatorkit.io/resource"
 	// AppliedAnnotation is the namespace and name of the object itself, by which a copy of it is told apart, and a
 	// hash of the paths of its applied fields. No values go into the hash: it says nothing about a Secret.
 	AppliedAnnotation = "operatorkit.io/applied"
@@ -40,15 +42,9 @@ type Owner struct {
 	UID types.UID
 }
 
-// String returns the owner as it stands in OwnerAnnotation.
+// String returns the owner as it stands in OwnerAnnotation. The version of the kind is left out, so that it can change.
 func (o Owner) String() string {
 	return o.GVK.GroupKind().String() + "/" + o.Namespace + "/" + o.Name
-}
-
-// label is the value of OwnerLabel. The version of the kind is left out, so that it can change.
-func (o Owner) label(resource string) string {
-	sum := sha256.Sum256([]byte(o.String() + "\x00" + resource))
-	return hex.EncodeToString(sum[:12])
 }
 
 // reference returns an owner reference for an object in namespace, or false when there can't be one: an owner with a

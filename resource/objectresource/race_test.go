@@ -52,32 +52,95 @@ func TestWhatOthersChangeMeanwhileIsNotPartOfThePatch(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatWasDeletedOrReplacedMeanwhileIsAConflict(t *testing.T) {
-	for name, replace := range map[string]bool{"deleted": false, "replaced": true} {
+// others are what another writer does to an object of a resource, such as the next leader.
+var others = map[string]func(k *kit){
+	"changed": func(k *kit) { k.patch(k.meta("a"), `{"data":{"theirs":"1"}}`) },
+	"deleted": func(k *kit) { k.delete(k.meta("a")) },
+	"replaced": func(k *kit) {
+		k.delete(k.meta("a"))
+		k.create(k.data("a", map[string]string{"theirs": "1"}))
+	},
+}
+
+func (k *kit) delete(o client.Object) {
+	k.t.Helper()
+	if err := k.user.Delete(k.t.Context(), o); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func TestR17WhatAnotherWriterChangedMeanwhileIsAConflictAndNotUpdated(t *testing.T) {
+	for name, meanwhile := range others {
+		for from, former := range map[string][]string{"children": nil, "objects": {"objects"}} {
+			t.Run(name+", made by "+from, func(t *testing.T) {
+				k := newKit(t)
+				p := k.primary("home")
+				k.update(k.resource(just(k.data("a", map[string]string{"x": "1"})), func(c *config) { c.Name = from }), p)
+				r := k.resource(just(k.data("a", map[string]string{"x": "2"})), func(c *config) { c.FormerNames = former })
+				update := k.planned(r, p, func() {})
+				meanwhile(k)
+				before, existed := k.configMap("a")
+
+				err := r.ApplyUpdateChange(t.Context(), p, update)
+				if !apierrors.IsConflict(err) {
+					t.Errorf("got %v, want a conflict", err)
+				}
+				after, exists := k.configMap("a")
+				if diff := cmp.Diff(before, after); diff != "" || exists != existed {
+					t.Errorf("the object was written: %s", diff)
+				}
+			})
+		}
+	}
+}
+
+func TestR17WhatAnotherWriterChangedMeanwhileIsAConflictAndNotDeleted(t *testing.T) {
+	for name, meanwhile := range others {
 		t.Run(name, func(t *testing.T) {
 			k := newKit(t)
 			p := k.primary("home")
-			child := k.data("a", map[string]string{"x": "1"})
-			r := k.resource(func() []client.Object { return just(child)() })
-			k.update(r, p)
-			child.Data["x"] = "2"
-			update := k.planned(r, p, func() {})
-			if err := k.user.Delete(t.Context(), k.meta("a")); err != nil {
+			k.update(k.resource(just(k.data("a", nil))), p)
+			r := k.resource(just())
+			current, err := r.GetCurrentState(t.Context(), p)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if replace {
-				k.create(k.data("a", map[string]string{"theirs": "1"}))
+			patch, err := r.NewDeletePatch(t.Context(), p, current, objectresource.State{})
+			if err != nil {
+				t.Fatal(err)
 			}
+			change, _ := patch.DeleteChange()
+			meanwhile(k)
+			_, existed := k.configMap("a")
 
-			err := r.ApplyUpdateChange(t.Context(), p, update)
-			if !apierrors.IsConflict(err) {
-				t.Errorf("got %v, want a conflict", err)
+			err = r.ApplyDeleteChange(t.Context(), p, change)
+			if existed && !apierrors.IsConflict(err) || !existed && err != nil {
+				t.Errorf("got %v, want a conflict for what is there, and none for what is gone", err)
 			}
-			a, exists := k.configMap("a")
-			if exists != replace || exists && a.Data["x"] != "" {
-				t.Errorf("the object was written: %v", a)
+			if _, exists := k.configMap("a"); exists != existed {
+				t.Error("it was deleted")
 			}
 		})
+	}
+}
+
+// A store that stays behind costs one conflict: what the server has is read before the next try.
+func TestR17AStoreThatIsBehindDelaysADeletionByOneTry(t *testing.T) {
+	k := newKit(t)
+	p := k.primary("home")
+	k.update(k.resource(just(k.data("a", nil))), p)
+	old, _ := k.configMap("a")
+	k.patch(k.meta("a"), `{"data":{"theirs":"1"}}`)
+	r := k.resource(just(), stores(&frozen{synced: true, objects: []any{old}}))
+	if err := framework.ProcessUpdate(t.Context(), p, []framework.Resource{r}); !apierrors.IsConflict(err) {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	k.update(r, p)
+	if _, exists := k.configMap("a"); exists {
+		t.Error("it is still there")
+	}
+	if err := framework.ProcessUpdate(t.Context(), p, []framework.Resource{r}); err != nil {
+		t.Errorf("a deletion of what is gone: %v", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 )
 
@@ -31,6 +32,21 @@ type item struct {
 	fields    []plan.FieldChange
 	// version is the resource version of the object that an update or delete change was computed for.
 	version string
+	// from is the mark of a former name under which an object stands that is taken over, and move the first write of that, a JSON
+	// patch; nil if it takes none.
+	from identity.Mark
+	move []byte
+}
+
+// terminating tells whether the object is being deleted.
+func (it item) terminating() bool { return it.content.GetDeletionTimestamp() != nil }
+
+// takenOver says from whom the object is taken over, and nothing if it is not.
+func (it item) takenOver() string {
+	if it.from == (identity.Mark{}) {
+		return ""
+	}
+	return "taken over from " + it.from.String()
 }
 
 // Changes implements plan.Changer. It is empty for the current and the desired state.
@@ -38,7 +54,9 @@ func (s State) Changes() []plan.Change {
 	var changes []plan.Change
 	for _, it := range s.items {
 		if it.action != "" {
-			changes = append(changes, plan.Change{Action: it.action, Object: it.object(), Fields: slices.Clone(it.fields)})
+			changes = append(changes, plan.Change{
+				Action: it.action, Object: it.object(), Fields: slices.Clone(it.fields), Description: it.takenOver(),
+			})
 		}
 	}
 	return changes
@@ -73,6 +91,9 @@ func (s State) String() string {
 			fmt.Fprintf(&b, "%s ", it.action)
 		}
 		b.WriteString(it.key.String())
+		if from := it.takenOver(); from != "" {
+			b.WriteString(": " + from)
+		}
 		for _, f := range it.fields {
 			fmt.Fprintf(&b, "\n  %s", f)
 		}
@@ -88,11 +109,12 @@ func (s State) MarshalJSON() ([]byte, error) {
 	type entry struct {
 		Action plan.Action `json:"action,omitempty"`
 		plan.Object
-		Fields []plan.FieldChange `json:"fields,omitempty"`
+		Fields      []plan.FieldChange `json:"fields,omitempty"`
+		Description string             `json:"description,omitempty"`
 	}
 	entries := make([]entry, 0, len(s.items))
 	for _, it := range s.items {
-		entries = append(entries, entry{Action: it.action, Object: it.key.object(), Fields: it.fields})
+		entries = append(entries, entry{Action: it.action, Object: it.key.object(), Fields: it.fields, Description: it.takenOver()})
 	}
 	return json.Marshal(entries)
 }

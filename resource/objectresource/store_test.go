@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -154,8 +153,8 @@ func (f *frozen) GroupVersionKind() schema.GroupVersionKind {
 func (f *frozen) ByIndex(_, value string) ([]any, error) {
 	var found []any
 	for _, o := range f.objects {
-		if m, ok := o.(metav1.Object); ok && m.GetLabels()[objectresource.OwnerLabel] == value {
-			found = append(found, o)
+		if m, ok := o.(client.Object); ok && m.GetLabels()[objectresource.OwnerLabel] == value {
+			found = append(found, m.DeepCopyObject())
 		}
 	}
 	return found, nil

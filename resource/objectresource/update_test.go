@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 )
@@ -56,8 +57,10 @@ func TestEveryObjectSaysWhoseItIs(t *testing.T) {
 
 	a, _ := k.configMap("a")
 	want := map[string]string{
-		objectresource.OwnerAnnotation:    "ConfigMap/" + k.namespace + "/home",
-		objectresource.ResourceAnnotation: "children",
+		objectresource.OwnerAnnotation:     "ConfigMap/" + k.namespace + "/home",
+		objectresource.OperatorAnnotation:  identity.Program(),
+		objectresource.FrameworkAnnotation: identity.DefaultFramework,
+		objectresource.ResourceAnnotation:  "children",
 	}
 	got := a.DeepCopy().Annotations
 	applied := got[objectresource.AppliedAnnotation]
@@ -68,8 +71,16 @@ func TestEveryObjectSaysWhoseItIs(t *testing.T) {
 	if !strings.HasPrefix(applied, k.namespace+"/a#") {
 		t.Errorf("%s is %q, want the object's own name and a hash", objectresource.AppliedAnnotation, applied)
 	}
-	if a.Labels[objectresource.OwnerLabel] == "" {
-		t.Error("the label is missing")
+	mark := identity.From(t.Context()).Mark("children")
+	labels := map[string]string{
+		objectresource.OwnerLabel:    mark.Hash("ConfigMap/" + k.namespace + "/home"),
+		objectresource.OperatorLabel: identity.LabelValue(identity.Program()),
+	}
+	if diff := cmp.Diff(labels, a.Labels); diff != "" {
+		t.Error(diff)
+	}
+	if len(a.ManagedFields) != 1 || a.ManagedFields[0].Manager != mark.FieldManager() {
+		t.Errorf("its fields are managed by %v", a.ManagedFields)
 	}
 	if !metav1.IsControlledBy(a, p) {
 		t.Errorf("owner references are %v, want the primary as the controller", a.OwnerReferences)

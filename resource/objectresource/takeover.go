@@ -1,0 +1,99 @@
+package objectresource
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework/identity"
+)
+
+// An object under a former name is taken over in two writes. The first one makes the fields that were applied under the former name
+// the resource's, and changes nothing else; by the second one it is applied as any other, and gets its mark. So it can be begun again
+// after each of them, and fields that are no longer desired go away.
+
+// isFormer tells whether an object is the resource's under a former name.
+func (o ownership) isFormer(c claim) bool { return c.holder == ours && c.mark != o.mark() }
+
+// manager is the name under which fields are applied.
+func (r *resource[O]) manager(own ownership) string {
+	return cmp.Or(r.config.FieldManager, own.mark().FieldManager())
+}
+
+// managerOf is the one under which applying u changes what it changes once u is taken over.
+func (r *resource[O]) managerOf(own ownership, u *unstructured.Unstructured) string {
+	if former := r.formerEntries(own, u.GetManagedFields()); len(former) > 0 {
+		return former[0].Manager
+	}
+	return r.manager(own)
+}
+
+// formerEntries are those of what was applied under former names.
+func (r *resource[O]) formerEntries(own ownership, entries []metav1.ManagedFieldsEntry) (former []metav1.ManagedFieldsEntry) {
+	for _, e := range entries {
+		applied := e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" && e.Manager != r.manager(own)
+		if applied && slices.ContainsFunc(own.marks[1:], func(m identity.Mark) bool { return m.FieldManager() == e.Manager }) {
+			former = append(former, e)
+		}
+	}
+	return former
+}
+
+// takeOver prepares the first of the writes by which u, which has the mark of a former name, is taken over.
+func (r *resource[O]) takeOver(own ownership, from identity.Mark, u *unstructured.Unstructured, change *item) error {
+	change.from = from
+	moved := &metav1.PartialObjectMetadata{}
+	moved.SetManagedFields(u.GetManagedFields())
+	names := sets.New[string]()
+	for _, e := range r.formerEntries(own, moved.ManagedFields) {
+		names.Insert(e.Manager)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	// The library moves the fields of those who update: what was applied is declared as updated before.
+	for i := range moved.ManagedFields {
+		if e := &moved.ManagedFields[i]; names.Has(e.Manager) && e.Subresource == "" {
+			e.Operation = metav1.ManagedFieldsOperationUpdate
+		}
+	}
+	if err := csaupgrade.UpgradeManagedFields(moved, names, r.manager(own)); err != nil {
+		return fmt.Errorf("move the fields of %s: %w", change.key, err)
+	}
+	var err error
+	change.move, err = json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": moved.ManagedFields},
+		{"op": "replace", "path": "/metadata/uid", "value": u.GetUID()},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": u.GetResourceVersion()},
+	})
+	return err
+}
+
+// move carries out the first of the writes by which an object is taken over, if it takes one, and returns what the second applies.
+func (r *resource[O]) move(ctx context.Context, own ownership, it item) (*unstructured.Unstructured, error) {
+	u := it.content.DeepCopy()
+	if it.move == nil {
+		return u, nil
+	}
+	moved := it.key.empty()
+	err := r.config.Client.Patch(ctx, moved, client.RawPatch(types.JSONPatchType, it.move), client.FieldOwner(r.manager(own)))
+	if apierrors.IsNotFound(err) {
+		return nil, apierrors.NewConflict(schema.GroupResource{Group: it.key.GVK.Group, Resource: it.key.GVK.Kind}, it.key.Name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	u.SetResourceVersion(moved.GetResourceVersion())
+	return u, nil
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/giantswarm/micrologger"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/configmapresource"
@@ -35,9 +37,18 @@ var primaries = labels.SelectorFromSet(labels.Set{"example.com/primary": "true"}
 // newChildren makes the resource of an operator.
 type newChildren func(c client.Client, l micrologger.Logger, stores ...objectresource.Store) (framework.Resource, error)
 
+// newResources makes the resources of an operator.
+type newResources func(c client.Client, l micrologger.Logger, stores ...objectresource.Store) ([]framework.Resource, error)
+
+// alone makes the resources of an operator that has one.
+func (make newChildren) alone(c client.Client, l micrologger.Logger, stores ...objectresource.Store) ([]framework.Resource, error) {
+	r, err := make(c, l, stores...)
+	return []framework.Resource{r}, err
+}
+
 // run runs an operator in a namespace: a framework for the primaries that watches their objects, and reads them from the
 // sources it watches.
-func run(ctx context.Context, cfg *rest.Config, namespace string, log io.Writer, make newChildren, kinds ...client.Object) error {
+func run(ctx context.Context, cfg *rest.Config, namespace string, log io.Writer, i identity.Identity, make newResources, kinds ...client.Object) error {
 	logger, err := micrologger.New(micrologger.Config{IOWriter: log})
 	if err != nil {
 		return err
@@ -66,12 +77,12 @@ func run(ctx context.Context, cfg *rest.Config, namespace string, log io.Writer,
 			Map:    objectresource.OwnerMap(corev1.SchemeGroupVersion.WithKind("ConfigMap").GroupKind()),
 		})
 	}
-	resource, err := make(c, logger, stores...)
+	resources, err := make(c, logger, stores...)
 	if err != nil {
 		return err
 	}
 	set, err := framework.NewResourceSet(framework.ResourceSetConfig{
-		Logger: logger, Handles: func(any) bool { return true }, Resources: []framework.Resource{resource},
+		Logger: logger, Handles: func(any) bool { return true }, Resources: resources,
 	})
 	if err != nil {
 		return err
@@ -81,7 +92,7 @@ func run(ctx context.Context, cfg *rest.Config, namespace string, log io.Writer,
 		return err
 	}
 	f, err := framework.New(framework.Config{
-		Name: "sites", Source: source, Watches: watches, Logger: logger, ResourceRouter: router, ShutdownTimeout: time.Second,
+		Operator: i.Operator, FormerOperators: i.FormerOperators, Name: i.Framework, FormerNames: i.FormerFrameworks, Source: source, Watches: watches, Logger: logger, ResourceRouter: router, ShutdownTimeout: time.Second,
 	})
 	if err != nil {
 		return err
@@ -142,7 +153,7 @@ func objects(p primary) []client.Object {
 
 func newObjects(c client.Client, l micrologger.Logger, stores ...objectresource.Store) (framework.Resource, error) {
 	return objectresource.New(config{
-		Name: "children", Client: c, Logger: l, Stores: stores,
+		Name: "children", Client: c, Logger: l, Stores: stores, Kinds: []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}},
 		Desired: func(_ context.Context, p primary) ([]client.Object, error) { return objects(p), nil },
 	})
 }
@@ -183,7 +194,7 @@ func TestCreateChangeAndDeleteSurviveACrashAtEveryWrite(t *testing.T) {
 				Name:     name,
 				Parallel: 4,
 				Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
-					return run(ctx, cfg, namespace, io.Discard, tc.make, tc.kinds...)
+					return run(ctx, cfg, namespace, io.Discard, identity.Identity{Framework: "sites"}, tc.make.alone, tc.kinds...)
 				},
 				Phases: []operatortest.Phase{
 					{
@@ -204,6 +215,125 @@ func TestCreateChangeAndDeleteSurviveACrashAtEveryWrite(t *testing.T) {
 				},
 				Objects:   []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}},
 				Normalize: objectresource.Normalize,
+			})
+		})
+	}
+}
+
+// taken is the label that the user puts on what stands under a former name, which does not survive a creation.
+var taken = client.MatchingLabels{"example.com/taken": "over"}
+
+// underFormerName creates a primary, with everything that an earlier version of the operator has made for it.
+func underFormerName(was identity.Identity) operatortest.Step {
+	return func(ctx context.Context, user client.Client, namespace string) error {
+		logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
+		if err != nil {
+			return err
+		}
+		r, err := newObjects(user, logger)
+		if err != nil {
+			return err
+		}
+		p := site(map[string]string{"one": "a", "two": "a", "gone": "a"})
+		p.Namespace, p.Annotations = namespace, map[string]string{framework.PausedAnnotation: "true"}
+		if err := user.Create(ctx, p); err != nil {
+			return err
+		}
+		ctx = identity.NewContext(ctx, &identity.Scope{Identity: was})
+		if err := framework.ProcessUpdate(ctx, p, []framework.Resource{r}); err != nil {
+			return err
+		}
+		for _, name := range []string{"one", "two"} {
+			named := metav1.ObjectMeta{Namespace: namespace, Name: name}
+			for _, o := range []client.Object{&corev1.ConfigMap{ObjectMeta: named}, &corev1.Secret{ObjectMeta: named}} {
+				patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"example.com/taken":"over"}}}`))
+				if err := user.Patch(ctx, o, patch); err != nil {
+					return err
+				}
+			}
+		}
+		// It goes on with another spec, so that the version to come desires less.
+		return setWanted(`{"metadata":{"annotations":null},"data":{"one":"b","gone":null}}`)(ctx, user, namespace)
+	}
+}
+
+func TestR16ATakeoverSurvivesACrashAtEveryWrite(t *testing.T) {
+	was := identity.Identity{Operator: "o1", Framework: "f1"}
+	newConfigs := func(c client.Client, l micrologger.Logger, store objectresource.Store) (framework.Resource, error) {
+		return configmapresource.New(configmapresource.Config[primary]{
+			Name: "configs", FormerNames: []string{"children"}, Client: c, Logger: l, Store: store,
+			Desired: func(_ context.Context, p primary) ([]*corev1.ConfigMap, error) { return pointers(wanted(p)), nil },
+		})
+	}
+	for name, tc := range map[string]struct {
+		identity identity.Identity
+		make     newResources
+	}{
+		"all names": {
+			identity.Identity{Operator: "o2", FormerOperators: []string{"o1"}, Framework: "f2", FormerFrameworks: []string{"f1"}},
+			func(c client.Client, l micrologger.Logger, stores ...objectresource.Store) ([]framework.Resource, error) {
+				r, err := objectresource.New(config{
+					Name: "pages", FormerNames: []string{"children"}, Client: c, Logger: l, Stores: stores,
+					Desired: func(_ context.Context, p primary) ([]client.Object, error) { return objects(p), nil },
+				})
+				return []framework.Resource{r}, err
+			},
+		},
+		"both parts": {was, func(c client.Client, l micrologger.Logger, stores ...objectresource.Store) ([]framework.Resource, error) {
+			configs, err := newConfigs(c, l, stores[0])
+			if err != nil {
+				return nil, err
+			}
+			secrets, err := secretresource.New(secretresource.Config[primary]{
+				Name: "secrets", FormerNames: []string{"children"}, Client: c, Logger: l, Store: stores[1],
+				Desired: func(_ context.Context, p primary) ([]*corev1.Secret, error) { return pointers(wantedSecrets(p)), nil },
+			})
+			return []framework.Resource{configs, secrets}, err
+		}},
+		"a part": {was, func(c client.Client, l micrologger.Logger, stores ...objectresource.Store) ([]framework.Resource, error) {
+			configs, err := newConfigs(c, l, stores[0])
+			if err != nil {
+				return nil, err
+			}
+			rest, err := objectresource.New(config{
+				Name: "children", Client: c, Logger: l, Stores: stores,
+				Desired: func(_ context.Context, p primary) ([]client.Object, error) {
+					var secrets []client.Object
+					for _, s := range pointers(wantedSecrets(p)) {
+						secrets = append(secrets, s)
+					}
+					return secrets, nil
+				},
+			})
+			return []framework.Resource{configs, rest}, err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kinds := []client.Object{&corev1.ConfigMap{}, &corev1.Secret{}}
+			operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+				Name: "takeover of " + name, Parallel: 4,
+				Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
+					return run(ctx, cfg, namespace, io.Discard, tc.identity, tc.make, kinds...)
+				},
+				Phases: []operatortest.Phase{
+					{
+						Name: "take over", Do: underFormerName(was),
+						Until: operatortest.All(childrenAre(kinds, "one=b", "two=a"), func(ctx context.Context, user client.Client, namespace string) error {
+							for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &corev1.SecretList{}} {
+								if err := user.List(ctx, list, client.InNamespace(namespace), taken); err != nil {
+									return err
+								}
+								if n := meta.LenList(list); n != 2 {
+									return fmt.Errorf("%d objects of a %T are those that were there before, want 2", n, list)
+								}
+							}
+							return nil
+						}),
+					},
+					{Name: "delete", Do: operatortest.Delete(site(nil)), Until: childrenAre(kinds)},
+				},
+				Objects: kinds, Normalize: objectresource.Normalize,
 			})
 		})
 	}

@@ -28,6 +28,9 @@ type computation struct {
 	cluster *target.Cluster
 	order   *statemanager.Order
 	now     time.Time
+	// owner is what carriers know the set by, and former are the keepers whose place its keeper takes.
+	owner  carrier.Owner
+	former []carrier.Keeper
 
 	work statemanager.Work
 	// known has the states of the services as they are known so far, and states the same by key.
@@ -51,6 +54,9 @@ func (m *Manager) Compute(ctx context.Context, set *statemanager.Set) (*stateman
 	c := &computation{
 		manager: m, set: set, memory: memory, cluster: cluster, order: statemanager.NewOrder(set),
 		now: m.config.Clock.Now(),
+	}
+	if err := c.own(ctx); err != nil {
+		return nil, err
 	}
 	c.beginStates()
 	reached := awaitAnswer(ctx, cluster)
@@ -160,7 +166,7 @@ func (c *computation) list(ctx context.Context) error {
 	}
 	c.found = map[client.ObjectKey][]carrier.Found{}
 	for _, by := range []carrier.Carrier{c.manager.config.Helm, c.manager.config.Manifests} {
-		all, err := by.List(ctx, c.cluster, ownerOf(c.set.ServiceSet))
+		all, err := by.List(ctx, c.cluster, c.owner, c.former...)
 		if err != nil {
 			return fmt.Errorf("list what the cluster has of ServiceSet %s: %w", ownKey(c.set), err)
 		}

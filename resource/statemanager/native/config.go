@@ -18,8 +18,16 @@ import (
 
 // Config is what a Manager needs.
 type Config struct {
-	// Name is the name of the state manager. Default: v1alpha1.DefaultStateManagementProvider, "native".
+	// Name is the name of the state manager. It is a part of the marks on clusters, with the framework and the operator: two
+	// of one framework need two names. When it changes, the old one goes to FormerNames. Default:
+	// v1alpha1.DefaultStateManagementProvider, "native".
 	Name string
+	// FormerNames are names that the state manager had before. What it has put onto clusters under them is taken over as it is.
+	FormerNames []string
+	// Origin stands for the management cluster in the marks on clusters: another one may have sets and operators of the same
+	// names. One that takes the place of another, such as one restored from its backup, is given the Origin of that. Default:
+	// the UID of the management cluster's namespace kube-system, which Management is asked for once.
+	Origin string
 	// Clusters are where services go. Their Config.Owners should be Owners of the ServiceSets, and their notices should reach the
 	// sets. Required.
 	Clusters *target.Clusters

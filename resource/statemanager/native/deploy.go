@@ -29,6 +29,7 @@ func (c *computation) entry(ctx context.Context, entry *v1alpha1.ServiceWithValu
 		c.unresolved(entry, err)
 		return nil
 	}
+	service.Owner, service.Former = c.owner, c.former
 	waits := c.waits(entry)
 	begun := c.order.State(key)
 	if len(waits) > 0 && (begun == nil || begun.State == v1alpha1.ServiceStatePending) && len(c.found[key]) == 0 {
@@ -106,6 +107,8 @@ func (c *computation) hold(key client.ObjectKey, state v1alpha1.ServiceState, sa
 	reason := ReasonUnavailable
 	if missing := (*missingError)(nil); errors.As(err, &missing) {
 		reason = ReasonMissing
+	} else if carrier.IsConflict(err) {
+		reason = ReasonConflict
 	}
 	c.tell(&state, ConditionResolved, metav1.ConditionFalse, reason, message)
 	if !same || state.State == "" || state.State == v1alpha1.ServiceStateFailed {

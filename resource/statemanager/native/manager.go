@@ -17,6 +17,8 @@ type Manager struct {
 
 	mu   sync.Mutex
 	sets map[client.ObjectKey]*memory
+	// origin is Config.Origin, or else what the management cluster has answered.
+	origin string
 }
 
 var _ statemanager.StateManager = (*Manager)(nil)
@@ -27,7 +29,7 @@ func New(config Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Manager{config: config, sets: map[client.ObjectKey]*memory{}}, nil
+	return &Manager{config: config, sets: map[client.ObjectKey]*memory{}, origin: config.Origin}, nil
 }
 
 // Name implements statemanager.Planner.

@@ -11,11 +11,12 @@ import (
 )
 
 // Owners returns the function that names the ServiceSet which an object on a cluster belongs to, by its label
-// carrier.OwnerLabel. It knows the sets that the source holds, and follows the source for as long as that lives.
+// carrier.OwnerLabel. It knows the sets that the source holds, and follows the source for as long as that lives. Of an object of
+// another keeper's set it may name the set of the same namespace and name, which is then looked at in vain.
 func Owners(sets informer.Source) target.Owners {
-	var known sync.Map // informer.Key by ID
+	var known sync.Map // informer.Key by carrier.SetID
 	sets.Subscribe(func(e informer.Event) {
-		id := carrier.Owner{Namespace: e.Key.Namespace, Name: e.Key.Name}.ID()
+		id := carrier.SetID(e.Key.Namespace, e.Key.Name)
 		if e.Type == informer.Deleted {
 			known.Delete(id)
 			return
@@ -23,7 +24,7 @@ func Owners(sets informer.Source) target.Owners {
 		known.Store(id, e.Key)
 	})
 	return func(_ target.Key, obj client.Object) []target.Key {
-		key, ok := known.Load(obj.GetLabels()[carrier.OwnerLabel])
+		key, ok := known.Load(carrier.SetOf(obj.GetLabels()[carrier.OwnerLabel]))
 		if !ok {
 			return nil
 		}

@@ -92,7 +92,7 @@ func (r *recorder) CarryOut(_ context.Context, _ carrier.Cluster, s *carrier.Ser
 	return nil
 }
 
-func (r *recorder) List(_ context.Context, _ carrier.Cluster, owner carrier.Owner) ([]carrier.Found, error) {
+func (r *recorder) List(_ context.Context, _ carrier.Cluster, owner carrier.Owner, _ ...carrier.Keeper) ([]carrier.Found, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []carrier.Found

@@ -38,7 +38,7 @@ func (c *computation) leaving() []client.ObjectKey {
 
 // removal is a service that is to be taken away.
 func (c *computation) removal(key client.ObjectKey) *resolved {
-	return &resolved{Service: &carrier.Service{Key: key, Owner: ownerOf(c.set.ServiceSet), Config: c.set.Config}}
+	return &resolved{Service: &carrier.Service{Key: key, Owner: c.owner, Former: c.former, Config: c.set.Config}}
 }
 
 // compute has a carrier work out what has to be done.

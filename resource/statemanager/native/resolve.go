@@ -29,11 +29,6 @@ func keyOf(entry *v1alpha1.ServiceWithValues) client.ObjectKey {
 	return serviceset.ServiceKey(entry.Namespace, entry.Name)
 }
 
-// ownerOf returns what carriers know a set by.
-func ownerOf(set *v1alpha1.ServiceSet) carrier.Owner {
-	return carrier.Owner{Namespace: set.Namespace, Name: set.Name, UID: set.UID}
-}
-
 // typeOf returns what a template makes of a service.
 func typeOf(template *v1alpha1.ServiceTemplate) v1alpha1.ServiceType {
 	switch {
@@ -45,7 +40,7 @@ func typeOf(template *v1alpha1.ServiceTemplate) v1alpha1.ServiceType {
 	return v1alpha1.ServiceTypeResource
 }
 
-// resolve reads what an entry names. The error may be a missingError. What it can't be resolved with is hidden in the error.
+// resolve reads what an entry names. Whose the service is, is not known here. The error may be a missingError. What it can't be resolved with is hidden in the error.
 func (o *objects) resolve(ctx context.Context, set *statemanager.Set, entry *v1alpha1.ServiceWithValues) (*resolved, error) {
 	template := set.Templates[entry.Template]
 	if template == nil {
@@ -72,7 +67,7 @@ func (o *objects) resolve(ctx context.Context, set *statemanager.Set, entry *v1a
 		return nil, framework.Permanent(err)
 	}
 	return &resolved{confidential: hidden, Service: &carrier.Service{
-		Key: keyOf(entry), Owner: ownerOf(set.ServiceSet), Entry: entry, Template: template, Config: set.Config,
+		Key: keyOf(entry), Entry: entry, Template: template, Config: set.Config,
 		Source: &source{fetcher: o.config.Fetcher, objects: o, template: template, local: local},
 		Values: all.merged, Secret: all.secret, Fingerprint: fingerprint,
 	}}, nil

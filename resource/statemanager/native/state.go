@@ -19,7 +19,7 @@ const (
 	ConditionHealthy = "Healthy"
 	// ConditionDrifted is True while somebody else has changed what was put on the cluster.
 	ConditionDrifted = "Drifted"
-	// ConditionResolved is False while something that the service is made of can't be read or fetched.
+	// ConditionResolved is False while something that the service is made of can't be read or fetched, or belongs to somebody else.
 	ConditionResolved = "Resolved"
 	// ConditionWaiting is True while the service waits for others.
 	ConditionWaiting = "Waiting"
@@ -28,7 +28,8 @@ const (
 
 	// ReasonChanged is the reason of Drifted.
 	ReasonChanged = "ChangedOnCluster"
-	// ReasonMissing and ReasonUnavailable are the reasons of Resolved: something does not exist, or can't be read now.
+	// ReasonMissing, ReasonUnavailable and ReasonConflict are the reasons of Resolved: something does not exist, can't be read now, or
+	// belongs to somebody else.
 	ReasonMissing     = "Missing"
 	ReasonUnavailable = "Unavailable"
 	// ReasonDependencies, ReasonDependents, ReasonOtherSet, ReasonUnreachable and ReasonConflict are the reasons of Waiting: for services that it

@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,19 +24,14 @@ type Cluster interface {
 	RESTMapper() meta.RESTMapper
 }
 
-// Owner is the ServiceSet that a service comes from.
-type Owner struct {
-	// Namespace, Name and UID are those of the ServiceSet.
-	Namespace, Name string
-	UID             types.UID
-}
-
 // Service is one service as a cluster should have it. Nothing of it may be changed.
 type Service struct {
 	// Key is the namespace and the name of the service on the cluster.
 	Key client.ObjectKey
-	// Owner is the ServiceSet.
+	// Owner is the ServiceSet and its keeper.
 	Owner Owner
+	// Former are the keepers that the keeper was before: what they have put there is taken over as it is.
+	Former []Keeper
 	// Entry is what the ServiceSet says of it. It is nil when the service is to be taken away.
 	Entry *v1alpha1.ServiceWithValues
 	// Template is what it is made of. It is nil when the service is to be taken away.
@@ -117,6 +111,6 @@ type Carrier interface {
 	// CarryOut does what the Result of a Compute says. It can be repeated after another Compute, wherever it was interrupted,
 	// by a crash too. It does not wait for health.
 	CarryOut(ctx context.Context, cluster Cluster, service *Service, result *Result) error
-	// List returns what a cluster has of the services of an owner.
-	List(ctx context.Context, cluster Cluster, owner Owner) ([]Found, error)
+	// List returns what a cluster has of the services of an owner, and of its ServiceSet by former keepers.
+	List(ctx context.Context, cluster Cluster, owner Owner, former ...Keeper) ([]Found, error)
 }

@@ -10,6 +10,13 @@
 // The state manager resolves what a carrier needs (the template, the values, what is fetched) and decides when a service may be
 // put there or taken away; a carrier knows one service at a time, and how it is carried out.
 //
+// # Whose it is
+//
+// Everything that is put onto a cluster is marked (OwnerLabel, and in words OwnerAnnotation) with its Owner: the ServiceSet, and the
+// Keeper, which is the state manager with its framework and its operator, and the management cluster that it works for. What carries
+// the mark of another keeper is never changed or taken away; wanted, it is an error for which IsConflict holds and that says whose it
+// is. What is of a former keeper (Service.Former), or of another ServiceSet of the same keeper, is taken over as it is.
+//
 // # Sync modes
 //
 // A carrier puts things right where the fingerprint differs, unless service.Config.SyncMode is DryRun, or OneTime and something was

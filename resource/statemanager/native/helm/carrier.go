@@ -131,15 +131,16 @@ func (j *job) compute(ctx context.Context) (*carrier.Result, error) {
 	switch {
 	case latest == nil:
 		return j.renewal(ctx, revisions)
-	case !latest.ours():
-		if j.options.replace && latest.status == common.StatusUninstalled {
+	case !j.has(latest):
+		unclaimed := j.service.ClaimOn(latest.labels) == carrier.Unclaimed
+		if j.options.replace && latest.status == common.StatusUninstalled && unclaimed {
 			return j.renewal(ctx, revisions)
 		}
-		return nil, j.foreign(latest)
+		return nil, j.foreign(revisions)
 	case latest.status.IsPending() && !latest.made() && j.Carrier.config.Clock.Since(latest.begun) < j.options.timeout:
 		return j.otherHelm(latest), nil
 	case latest.annotations[refusedAnnotation] == j.service.Fingerprint && j.service.Fingerprint != "":
-		return j.refused(ctx, latest)
+		return j.refused(ctx, revisions)
 	case latest.stands() && latest.annotations[fingerprintAnnotation] == j.service.Fingerprint:
 		return j.standing(ctx, revisions)
 	case latest.stands() && j.service.Config.SyncMode == v1alpha1.SyncModeOneTime:
@@ -157,8 +158,24 @@ func (j *job) wanted() bool {
 	return j.service.Entry != nil && j.service.Entry.HelmAction != v1alpha1.HelmActionUninstall
 }
 
-// foreign is the error for a release that no service set has put there.
-func (j *job) foreign(latest *record) error {
+// has tells whether a release is the service's, as its own or to be taken over.
+func (j *job) has(latest *record) bool {
+	claim := j.service.ClaimOn(latest.labels)
+	return claim == carrier.Own || claim == carrier.Inherited
+}
+
+// inherits tells whether a release is to be taken over, from another service set or from a former name.
+func (j *job) inherits(latest *record) bool {
+	return j.service.ClaimOn(latest.labels) == carrier.Inherited
+}
+
+// foreign is the error for a release that is somebody else's.
+func (j *job) foreign(revisions records) error {
+	latest := revisions.latest()
+	if j.service.ClaimOn(latest.labels) == carrier.Foreign {
+		return fmt.Errorf("there is a Helm release %s already that belongs to %s: give the service another name or namespace, or take it "+
+			"away there: %w", j.service.Key, revisions.whose(), carrier.ErrConflict)
+	}
 	return fmt.Errorf("there is a Helm release %s already that is not from a service set (status %s): "+
 		"uninstall it with `helm uninstall -n %s %s`, or give the service another name or namespace: %w",
 		j.service.Key, latest.status, j.service.Key.Namespace, j.service.Key.Name, carrier.ErrConflict)
@@ -168,7 +185,7 @@ func (j *job) foreign(latest *record) error {
 func (j *job) otherHelm(latest *record) *carrier.Result {
 	message := fmt.Sprintf("waits for somebody else's helm, which has revision %d in %s", latest.revision, latest.status)
 	return &carrier.Result{
-		Found: latest.found(), Notes: []string{message}, Requeue: j.options.timeout - j.Carrier.config.Clock.Since(latest.begun),
+		Found: latest.found(j.service.Owner.Keeper), Notes: []string{message}, Requeue: j.options.timeout - j.Carrier.config.Clock.Since(latest.begun),
 		Health: carrier.Health{Phase: v1alpha1.ServiceStateProvisioning, Message: message},
 	}
 }

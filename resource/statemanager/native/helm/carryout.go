@@ -3,6 +3,7 @@ package helm
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -73,7 +75,7 @@ func (j *job) annotations(r *rendering) map[string]string {
 	annotations := map[string]string{
 		timeoutAnnotation:   j.options.timeout.String(),
 		ownerNameAnnotation: j.service.Owner.Namespace + "/" + j.service.Owner.Name, ownerUIDAnnotation: string(j.service.Owner.UID),
-		templateAnnotation: j.service.Entry.Template, versionAnnotation: version,
+		carrier.OwnerAnnotation: j.service.Owner.String(), templateAnnotation: j.service.Entry.Template, versionAnnotation: version,
 		fingerprintAnnotation: j.service.Fingerprint, kindsAnnotation: formatKinds(kindsOf(r.objects)),
 	}
 	if j.options.disableHooks {
@@ -93,7 +95,7 @@ func (j *job) renew(ctx context.Context, todo *renew) error {
 	}
 	for _, definition := range todo.definitions {
 		applied := definition.DeepCopy()
-		if err := j.applyObject(ctx, applied); err != nil {
+		if err := j.put(ctx, applied); err != nil {
 			return err
 		}
 		if err := j.established(ctx, applied); err != nil {
@@ -104,13 +106,16 @@ func (j *job) renew(ctx context.Context, todo *renew) error {
 	if err != nil {
 		return err
 	}
-	if err := j.mend(store, todo.revisions); err != nil {
-		return err
-	}
-	if latest := todo.revisions.latest(); latest != nil && latest.ours() && latest.labels[carrier.OwnerLabel] != j.service.Owner.ID() {
+	if latest := todo.revisions.latest(); latest != nil && j.inherits(latest) {
 		if err := j.adopt(ctx, todo.revisions); err != nil {
 			return err
 		}
+		if todo.revisions, err = recordsOf(ctx, j.client, j.service.Key); err != nil {
+			return err
+		}
+	}
+	if err := j.mend(store, todo.revisions); err != nil {
+		return err
 	}
 	kubeClient := j.kubeClient(ctx)
 	kubeClient.known, kubeClient.stale = todo.rendering.definitions, todo.stale
@@ -187,25 +192,39 @@ func (j *job) mend(store *store, revisions records) error {
 // adopt puts the owner on all revisions, the latest last: it says whose the release is.
 func (j *job) adopt(ctx context.Context, revisions records) error {
 	for _, r := range revisions {
-		secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: r.secret.Namespace, Name: r.secret.Name}}
-		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-		before := secret.DeepCopy()
-		secret.Labels = carrier.LabelsOf(j.service)
-		secret.Annotations = map[string]string{
+		annotations := map[string]string{
 			ownerNameAnnotation: j.service.Owner.Namespace + "/" + j.service.Owner.Name, ownerUIDAnnotation: string(j.service.Owner.UID),
+			carrier.OwnerAnnotation: j.service.Owner.String(),
 		}
-		if err := j.client.Patch(ctx, secret, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		if err := j.tag(ctx, r.metadata(), carrier.LabelsOf(j.service), annotations); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("take over revision %d: %w", r.revision, err)
 		}
 	}
 	return nil
 }
 
+// tag adds labels and annotations to an object, if it is still as it was seen.
+func (j *job) tag(ctx context.Context, seen *metav1.PartialObjectMetadata, labels, annotations map[string]string) error {
+	metadata := map[string]any{"uid": seen.UID, "resourceVersion": seen.ResourceVersion, "annotations": annotations}
+	if len(labels) > 0 {
+		metadata["labels"] = labels
+	}
+	// Maps of texts can always be encoded.
+	body, _ := json.Marshal(map[string]any{"metadata": metadata})
+	return j.client.Patch(ctx, seen.DeepCopy(), client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager))
+}
+
 // correct applies objects again as the release has them.
 func (j *job) correct(ctx context.Context, todo *correct) error {
 	for _, u := range todo.objects {
-		if err := j.applyObject(ctx, u.DeepCopy()); err != nil {
+		if err := j.put(ctx, u.DeepCopy()); err != nil {
 			return err
+		}
+	}
+	for _, hook := range todo.hooks {
+		err := j.tag(ctx, hook, carrier.LabelsOf(j.service), map[string]string{carrier.OwnerAnnotation: j.service.Owner.String()})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("take over what the hook %s has left: %w", describe(hook), err)
 		}
 	}
 	if len(todo.adopted) > 0 {
@@ -214,11 +233,7 @@ func (j *job) correct(ctx context.Context, todo *correct) error {
 	if todo.healthy == nil {
 		return nil
 	}
-	secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: todo.healthy.secret.Namespace, Name: todo.healthy.secret.Name}}
-	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-	before := secret.DeepCopy()
-	secret.Annotations = map[string]string{healthyAnnotation: "true"}
-	if err := j.client.Patch(ctx, secret, client.MergeFrom(before)); err != nil {
+	if err := j.tag(ctx, todo.healthy.metadata(), nil, map[string]string{healthyAnnotation: "true"}); err != nil {
 		return fmt.Errorf("mark revision %d as healthy: %w", todo.healthy.revision, err)
 	}
 	return nil
@@ -280,8 +295,11 @@ func (j *job) uninstallKeeping(ctx context.Context, annotations map[string]strin
 	if latest == nil || latest.status == common.StatusUninstalled {
 		return nil
 	}
+	if !j.has(latest) {
+		return j.foreign(revisions)
+	}
 	j.options.rememberFrom(latest)
-	store.secrets.learn(latest.secret.Name, latest.annotations)
+	store.secrets.learn(latest.metadata())
 	store.secrets.annotate(latest.secret.Name, annotations)
 	kubeClient := j.kubeClient(ctx)
 	run := action.NewUninstall(j.actions(kubeClient, store, nil))
@@ -318,9 +336,8 @@ func (j *job) purge(ctx context.Context, todo *purge) error {
 		}
 	}
 	for _, r := range todo.revisions {
-		secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: r.secret.Namespace, Name: r.secret.Name}}
-		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-		if err := client.IgnoreNotFound(j.client.Delete(ctx, secret)); err != nil {
+		preconditions := client.Preconditions{UID: &r.uid, ResourceVersion: &r.version}
+		if err := client.IgnoreNotFound(j.client.Delete(ctx, r.metadata(), preconditions)); err != nil {
 			return fmt.Errorf("delete revision %d: %w", r.revision, err)
 		}
 	}

@@ -73,6 +73,8 @@ func (p *planner) apply(ctx context.Context, u *unstructured.Unstructured) error
 		return fmt.Errorf("read %s: %w", describe(desired), err)
 	case live.GetDeletionTimestamp() != nil:
 		return &deletingError{object: describe(desired)}
+	case p.refuses(live) != nil:
+		return p.refuses(live)
 	case !p.owns(live):
 		return fmt.Errorf("%s is there already and not from this release: delete it, or give it to the release by the label "+
 			"%s=%s and the annotations %s=%s and %s=%s: %w", describe(live), managedByLabel, managedByHelm,

@@ -32,17 +32,13 @@ func (j *job) hookThere(ctx context.Context, u *unstructured.Unstructured) (*met
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read the hook %s: %w", describe(u), err)
-	case !j.isService(live):
+	case j.refuses(live) != nil:
+		return nil, j.refuses(live)
+	case !j.service.Has(live.Labels):
 		return nil, fmt.Errorf("%s is there already and not from this release, and a hook would replace it: delete it, or rename the hook: %w",
 			describe(u), carrier.ErrConflict)
 	}
 	return live, nil
-}
-
-// isService tells whether an object has the labels of the service.
-func (j *job) isService(live client.Object) bool {
-	labels := live.GetLabels()
-	return labels[carrier.ServiceLabel] == j.service.Key.Name && labels[carrier.ServiceNamespaceLabel] == j.service.Key.Namespace
 }
 
 // checkHooks finds the hooks that are run for these events and would replace an object of somebody else, before anything is
@@ -84,13 +80,8 @@ func (j *job) hookLive(ctx context.Context, u *unstructured.Unstructured) (*meta
 
 // deleteHook deletes what a hook has left behind.
 func (j *job) deleteHook(ctx context.Context, u *unstructured.Unstructured) error {
-	live, err := j.hookLive(ctx, u)
-	if live == nil || err != nil {
-		return err
-	}
-	uid := live.UID
-	err = j.client.Delete(ctx, emptyOf(u), client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+	_, err := j.deleteLive(ctx, u, metav1.DeletePropagationBackground, j.hookLive)
+	if err != nil {
 		return fmt.Errorf("delete the hook %s: %w", describe(u), err)
 	}
 	return nil

@@ -18,8 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
@@ -73,7 +75,7 @@ func (k *kubeClient) infos(objects []*unstructured.Unstructured) (kube.ResourceL
 	list := make(kube.ResourceList, 0, len(objects))
 	known := append(definitionsIn(objects), k.known...)
 	for _, u := range objects {
-		k.label(u)
+		carrier.Dress(u, k.service)
 		mapping, err := known.mapping(k.mapper, u.GroupVersionKind())
 		if err != nil {
 			return nil, err
@@ -171,7 +173,7 @@ func (k *kubeClient) Update(originals, targets kube.ResourceList, _ ...kube.Clie
 // apply applies an object, and waits until the kind of a definition can be used.
 func (k *kubeClient) apply(info *resource.Info) error {
 	applied := object(info)
-	if err := k.applyObject(k.ctx, applied); err != nil {
+	if err := k.put(k.ctx, applied); err != nil {
 		return err
 	}
 	info.Object = applied
@@ -179,6 +181,41 @@ func (k *kubeClient) apply(info *resource.Info) error {
 		return k.established(k.ctx, applied)
 	}
 	return nil
+}
+
+// put applies an object as it was seen right before. Another write in between has it looked at again, so that what somebody else
+// has made his own meanwhile is not taken from him. The version is that of one life of an object: no UID is needed beside it.
+func (j *job) put(ctx context.Context, u *unstructured.Unstructured) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		live := &metav1.PartialObjectMetadata{}
+		live.SetGroupVersionKind(u.GroupVersionKind())
+		err := j.client.Get(ctx, client.ObjectKeyFromObject(u), live)
+		applied := u.DeepCopy()
+		switch {
+		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+			applied.SetResourceVersion(serverside.AbsentVersion)
+		case err != nil:
+			return fmt.Errorf("read %s: %w", describe(u), err)
+		default:
+			if err := j.refuses(live); err != nil {
+				return err
+			}
+			applied.SetResourceVersion(live.ResourceVersion)
+		}
+		if err := j.applyObject(ctx, applied); err != nil {
+			return err
+		}
+		u.Object = applied.Object
+		return nil
+	})
+}
+
+// refuses returns an error for an object that carries the mark of somebody else; nil is none.
+func (j *job) refuses(live client.Object) error {
+	if j.service.ClaimOn(live.GetLabels()) != carrier.Foreign {
+		return nil
+	}
+	return fmt.Errorf("%s is there already, and belongs to %s: %w", describe(live), carrier.Whose(live), carrier.ErrConflict)
 }
 
 // applyObject applies an object by server-side apply, and reads the answer into it.
@@ -226,15 +263,25 @@ func (k *kubeClient) delete(u *unstructured.Unstructured, policy metav1.Deletion
 	if isHook(u) {
 		read = k.hookThere
 	}
-	live, err := read(k.ctx, u)
-	if live == nil || err != nil {
-		return err
-	}
-	err = k.client.Delete(k.ctx, emptyOf(u), client.Preconditions{UID: &live.UID}, client.PropagationPolicy(policy))
-	if apierrors.IsConflict(err) {
-		return nil // It has been replaced by another one of its name.
-	}
-	return client.IgnoreNotFound(err)
+	_, err := k.deleteLive(k.ctx, u, policy, read)
+	return err
+}
+
+// deleteLive deletes an object as read has seen it right before, and tells whether there was one. Another write in between has it
+// looked at again.
+func (j *job) deleteLive(
+	ctx context.Context, u *unstructured.Unstructured, policy metav1.DeletionPropagation,
+	read func(context.Context, *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error),
+) (deleted bool, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		live, err := read(ctx, u)
+		if deleted = live != nil; live == nil || err != nil {
+			return err
+		}
+		preconditions := client.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion}
+		return client.IgnoreNotFound(j.client.Delete(ctx, emptyOf(u), preconditions, client.PropagationPolicy(policy)))
+	})
+	return deleted, err
 }
 
 // keeps tells whether annotations ask for an object to be kept when it is not part of its release any more.
@@ -259,25 +306,20 @@ func (j *job) ownLive(ctx context.Context, u *unstructured.Unstructured) (*metav
 	return live, nil
 }
 
-// owns tells whether an object is this release's.
+// owns tells whether an object is this release's: as Helm knows it, and by its mark, if it has one.
 func (j *job) owns(live client.Object) bool {
 	annotations := live.GetAnnotations()
-	return live.GetLabels()[managedByLabel] == managedByHelm && annotations[releaseNameAnnotation] == j.service.Key.Name &&
+	return j.service.ClaimOn(live.GetLabels()) != carrier.Foreign && live.GetLabels()[managedByLabel] == managedByHelm && annotations[releaseNameAnnotation] == j.service.Key.Name &&
 		annotations[releaseNamespaceAnnotation] == j.service.Key.Namespace
 }
 
 // deleteOwn deletes an object that is this release's own.
 func (j *job) deleteOwn(ctx context.Context, u *unstructured.Unstructured) (bool, error) {
-	live, err := j.ownLive(ctx, u)
-	if live == nil || err != nil {
-		return false, err
-	}
-	uid := live.UID
-	err = j.client.Delete(ctx, emptyOf(u), client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+	deleted, err := j.deleteLive(ctx, u, metav1.DeletePropagationBackground, j.ownLive)
+	if err != nil {
 		return false, fmt.Errorf("delete %s: %w", describe(u), err)
 	}
-	return true, nil
+	return deleted, nil
 }
 
 // GetWaiter implements kube.Interface.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -119,7 +118,7 @@ func place(u *unstructured.Unstructured, mapping *meta.RESTMapping, namespace st
 	}
 }
 
-// placed parses what a release has in its manifest, as it is applied but for the labels of its service. Kinds that the cluster
+// placed parses what a release has in its manifest, as it is applied but for the marks of its service. Kinds that the cluster
 // does not have are left out where tolerant.
 func (j *job) placed(manifest string, known definitions, tolerant bool) ([]*unstructured.Unstructured, error) {
 	parsed, err := parseManifest(bytes.NewBufferString(manifest))
@@ -142,10 +141,10 @@ func (j *job) placed(manifest string, known definitions, tolerant bool) ([]*unst
 	return objects, nil
 }
 
-// dressed returns an object as it is applied: with what Helm knows it by, and the labels of its service.
+// dressed returns an object as it is applied: with what Helm knows it by, and the marks of its service.
 func (j *job) dressed(u *unstructured.Unstructured) *unstructured.Unstructured {
 	dressed := u.DeepCopy()
-	j.label(dressed)
+	carrier.Dress(dressed, j.service)
 	labels := dressed.GetLabels()
 	labels[managedByLabel] = managedByHelm
 	dressed.SetLabels(labels)
@@ -157,16 +156,6 @@ func (j *job) dressed(u *unstructured.Unstructured) *unstructured.Unstructured {
 	annotations[releaseNamespaceAnnotation] = j.service.Key.Namespace
 	dressed.SetAnnotations(annotations)
 	return dressed
-}
-
-// label puts the labels of the service on an object.
-func (j *job) label(u *unstructured.Unstructured) {
-	labels := u.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	maps.Copy(labels, carrier.LabelsOf(j.service))
-	u.SetLabels(labels)
 }
 
 // kindsOf returns the kinds of objects, each once.
@@ -207,8 +196,9 @@ func without(objects, others []*unstructured.Unstructured) []*unstructured.Unstr
 }
 
 // describe names an object for people.
-func describe(u *unstructured.Unstructured) string {
-	return plan.Object{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}.String()
+func describe(object client.Object) string {
+	apiVersion, kind := object.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	return plan.Object{APIVersion: apiVersion, Kind: kind, Namespace: object.GetNamespace(), Name: object.GetName()}.String()
 }
 
 // emptyOf returns an object of the same kind and name, to be read into.

@@ -11,7 +11,9 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,8 +64,14 @@ type record struct {
 	annotations map[string]string
 }
 
-// ours tells whether a service set has put the release there.
-func (r *record) ours() bool { return r.labels[carrier.OwnerLabel] != "" }
+// metadata is what names the Secret, with the life and the version in which it was read.
+func (r *record) metadata() *metav1.PartialObjectMetadata {
+	secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: r.secret.Namespace, Name: r.secret.Name, UID: r.uid, ResourceVersion: r.version, Annotations: r.annotations,
+	}}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return secret
+}
 
 // made tells whether this carrier made the revision, and not somebody who upgraded a release of ours by hand.
 func (r *record) made() bool { return r.annotations[fingerprintAnnotation] != "" }
@@ -72,11 +80,11 @@ func (r *record) made() bool { return r.annotations[fingerprintAnnotation] != ""
 func (r *record) stands() bool { return r.status == common.StatusDeployed }
 
 // found tells what the record says of its service.
-func (r *record) found() *carrier.Found {
+func (r *record) found(keeper carrier.Keeper) *carrier.Found {
 	namespace, name, _ := strings.Cut(r.annotations[ownerNameAnnotation], "/")
 	found := &carrier.Found{
 		Key:   client.ObjectKey{Namespace: r.secret.Namespace, Name: r.labels[helmNameLabel]},
-		Owner: carrier.Owner{Namespace: namespace, Name: name, UID: types.UID(r.annotations[ownerUIDAnnotation])},
+		Owner: carrier.Owner{Keeper: keeper, Namespace: namespace, Name: name, UID: types.UID(r.annotations[ownerUIDAnnotation])},
 		Type:  v1alpha1.ServiceTypeHelm,
 		Kinds: parseKinds(r.annotations[kindsAnnotation]),
 	}
@@ -96,6 +104,18 @@ func (r records) latest() *record {
 		return nil
 	}
 	return &r[len(r)-1]
+}
+
+// whose says whose the release is. A revision that somebody made by hand has the labels of the one before, and no annotations.
+func (r records) whose() string {
+	latest := r.latest()
+	said := &metav1.ObjectMeta{Labels: latest.labels}
+	for _, earlier := range slices.Backward(r) {
+		if earlier.labels[carrier.OwnerLabel] == latest.labels[carrier.OwnerLabel] && said.Annotations[carrier.OwnerAnnotation] == "" {
+			said.Annotations = earlier.annotations
+		}
+	}
+	return carrier.Whose(said)
 }
 
 // listRecords lists the revisions that match, by their metadata only, sorted by namespace, name and revision.
@@ -140,8 +160,13 @@ func recordsOf(ctx context.Context, reader client.Reader, key client.ObjectKey) 
 }
 
 // List implements carrier.Carrier.
-func (c *Carrier) List(ctx context.Context, cluster carrier.Cluster, owner carrier.Owner) ([]carrier.Found, error) {
-	all, err := listRecords(ctx, cluster.Client(), client.MatchingLabels{helmOwnerLabel: helmOwner, carrier.OwnerLabel: owner.ID()})
+func (c *Carrier) List(ctx context.Context, cluster carrier.Cluster, owner carrier.Owner, former ...carrier.Keeper) ([]carrier.Found, error) {
+	ours, err := labels.NewRequirement(carrier.OwnerLabel, selection.In, owner.IDs(former))
+	if err != nil {
+		return nil, err
+	}
+	selector := labels.SelectorFromSet(labels.Set{helmOwnerLabel: helmOwner}).Add(*ours)
+	all, err := listRecords(ctx, cluster.Client(), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return nil, fmt.Errorf("list the releases of %s/%s: %w", owner.Namespace, owner.Name, err)
 	}
@@ -152,7 +177,7 @@ func (c *Carrier) List(ctx context.Context, cluster carrier.Cluster, owner carri
 			all[i+1].labels[helmNameLabel] != r.labels[helmNameLabel]
 		// Where the newest one of the owner is superseded, the newest of all is another owner's.
 		if newest && r.status != common.StatusSuperseded {
-			found = append(found, *r.found())
+			found = append(found, *r.found(owner.Keeper))
 		}
 	}
 	return found, nil

@@ -3,6 +3,7 @@ package helm
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/release/common"
@@ -27,11 +28,15 @@ type purge struct {
 // removal plans that a release goes: first its objects, and when they are gone, what tells of it.
 func (j *job) removal(ctx context.Context, revisions records) (*carrier.Result, error) {
 	latest := revisions.latest()
-	if latest == nil || latest.labels[carrier.OwnerLabel] != j.service.Owner.ID() {
-		return &carrier.Result{Health: carrier.Health{Phase: v1alpha1.ServiceStateDeleted}}, nil
+	if latest == nil || !slices.Contains(j.service.Owner.IDs(j.service.Former), latest.labels[carrier.OwnerLabel]) {
+		result := &carrier.Result{Health: carrier.Health{Phase: v1alpha1.ServiceStateDeleted}}
+		if latest != nil && j.service.ClaimOn(latest.labels) == carrier.Foreign {
+			result.Notes = []string{fmt.Sprintf("the Helm release %s stays, because it belongs to %s", j.service.Key, revisions.whose())}
+		}
+		return result, nil
 	}
 	j.options.rememberFrom(latest)
-	result := &carrier.Result{Found: latest.found(), Health: carrier.Health{Phase: v1alpha1.ServiceStateDeleting}}
+	result := &carrier.Result{Found: latest.found(j.service.Owner.Keeper), Health: carrier.Health{Phase: v1alpha1.ServiceStateDeleting}}
 	left, err := j.leftovers()
 	if err != nil {
 		return nil, err

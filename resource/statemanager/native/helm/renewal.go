@@ -38,8 +38,8 @@ type renew struct {
 func (j *job) renewal(ctx context.Context, revisions records) (*carrier.Result, error) {
 	result := &carrier.Result{Health: carrier.Health{Phase: v1alpha1.ServiceStateProvisioning}}
 	latest := revisions.latest()
-	if latest != nil && latest.ours() {
-		result.Found = latest.found()
+	if latest != nil && j.has(latest) {
+		result.Found = latest.found(j.service.Owner.Keeper)
 	}
 	err := j.planRenewal(ctx, revisions, result)
 	if message, waits := waitsFor(err); waits {
@@ -58,7 +58,7 @@ func (j *job) renewal(ctx context.Context, revisions records) (*carrier.Result, 
 
 // stays tells how a release is that stays as it is, because it can't be worked out what it should be.
 func (j *job) stays(ctx context.Context, latest *record, result *carrier.Result) *carrier.Result {
-	if latest == nil || !latest.ours() || !latest.stands() {
+	if latest == nil || !j.has(latest) || !latest.stands() {
 		return result
 	}
 	if seen, err := j.look(ctx, latest); err == nil {
@@ -158,16 +158,15 @@ func (j *job) past(revisions records) (past, error) {
 func (j *job) planDefinitions(ctx context.Context, p *planner, todo *renew) error {
 	for _, definition := range todo.rendering.definitions {
 		desired := definition.DeepCopy()
-		j.label(desired)
+		carrier.Dress(desired, j.service)
 		live := emptyOf(desired)
 		err := j.client.Get(ctx, client.ObjectKeyFromObject(desired), live)
-		labels := live.GetLabels()
 		switch {
 		case apierrors.IsNotFound(err):
 			p.changes = append(p.changes, plan.Describe(plan.Create, desired, nil)...)
 		case err != nil:
 			return fmt.Errorf("read %s: %w", describe(desired), err)
-		case labels[carrier.ServiceLabel] != j.service.Key.Name || labels[carrier.ServiceNamespaceLabel] != j.service.Key.Namespace:
+		case !j.service.Has(live.GetLabels()):
 			continue
 		default:
 			before := len(p.changes)
@@ -209,6 +208,9 @@ func (j *job) planRelease(revisions records, past past, rendering *rendering) pl
 // notes tells what the changes don't.
 func (j *job) notes(revisions records, rendering *rendering) []string {
 	var notes []string
+	if latest := revisions.latest(); latest != nil && j.inherits(latest) {
+		notes = append(notes, "it is taken over from "+revisions.whose())
+	}
 	if latest := revisions.latest(); latest != nil && (latest.status.IsPending() || latest.status == common.StatusUninstalling) {
 		notes = append(notes, fmt.Sprintf("revision %d was left %s: it is marked as failed and followed by another one", latest.revision, latest.status))
 	}

@@ -12,6 +12,7 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +25,8 @@ import (
 // correct is the payload for objects that are to be applied again as the release has them.
 type correct struct {
 	objects []*unstructured.Unstructured
-	// adopted are the revisions that get a new owner afterwards.
+	// hooks are what hooks have left behind, which gets a new owner, and adopted are the revisions that do afterwards.
+	hooks   []*metav1.PartialObjectMetadata
 	adopted records
 	// healthy is the revision that is marked as healthy afterwards, if any.
 	healthy *record
@@ -33,7 +35,7 @@ type correct struct {
 // standing looks at a release that is as it should be: at its health, at its drift, and whether another owner has it.
 func (j *job) standing(ctx context.Context, revisions records) (*carrier.Result, error) {
 	latest := revisions.latest()
-	result := &carrier.Result{Found: latest.found()}
+	result := &carrier.Result{Found: latest.found(j.service.Owner.Keeper)}
 	seen, err := j.look(ctx, latest)
 	if message, waits := waitsFor(err); waits {
 		result.Health, result.Requeue = carrier.Health{Phase: v1alpha1.ServiceStateProvisioning, Message: message}, retryWaiting
@@ -44,18 +46,12 @@ func (j *job) standing(ctx context.Context, revisions records) (*carrier.Result,
 	}
 	result.Drift = seen.drift
 	result.Health, result.Requeue = j.healthOf(seen.conditions, seen.applied)
-	todo := &correct{}
-	if latest.labels[carrier.OwnerLabel] != j.service.Owner.ID() {
-		todo.adopted = revisions
-		result.Changes = append(result.Changes, j.adoption(latest))
+	if j.inherits(latest) {
+		return result, j.planAdoption(ctx, revisions, seen, result)
 	}
-	if len(todo.adopted) > 0 || j.service.Config.SyncMode == v1alpha1.SyncModeContinuousWithDriftDetection {
-		todo.objects = seen.drifted
-		result.Changes = append(result.Changes, seen.drift...)
-	}
-	if len(result.Changes) > 0 {
-		result.Payload = todo
-		return result, nil
+	if j.service.Config.SyncMode == v1alpha1.SyncModeContinuousWithDriftDetection && len(seen.drift) > 0 {
+		result.Changes, result.Payload = seen.drift, &correct{objects: seen.drifted}
+		return result, seen.foreign
 	}
 	if j.options.atomic && latest.annotations[healthyAnnotation] == "" {
 		return j.settle(ctx, revisions, result)
@@ -63,11 +59,34 @@ func (j *job) standing(ctx context.Context, revisions records) (*carrier.Result,
 	return result, nil
 }
 
-// adoption tells that another service set has the release now.
-func (j *job) adoption(latest *record) plan.Change {
-	return j.releaseChange(plan.Update, "take it over from another service set", plan.FieldChange{
-		Path: "owner", Old: latest.annotations[ownerNameAnnotation], New: j.service.Owner.Namespace + "/" + j.service.Owner.Name,
-	})
+// planAdoption plans that a release, which stands for another service set or under a former name, gets its owner's marks as it is:
+// nothing is installed again, and no hook is run.
+func (j *job) planAdoption(ctx context.Context, revisions records, seen *view, result *carrier.Result) error {
+	todo := &correct{adopted: revisions}
+	result.Changes = append(result.Changes, j.releaseChange(plan.Update, "taken over from "+revisions.whose(), plan.FieldChange{
+		Path: "owner", Old: revisions.whose(), New: j.service.Owner.String(),
+	}))
+	if seen != nil {
+		todo.objects = seen.drifted
+		result.Changes = append(result.Changes, seen.drift...)
+		for _, u := range seen.hooks {
+			left, err := j.hookLive(ctx, u)
+			if err != nil {
+				return err
+			}
+			if left != nil && j.service.ClaimOn(left.Labels) == carrier.Inherited {
+				todo.hooks = append(todo.hooks, left)
+				change := deletionOf(u, left)
+				change.Action, change.Description = plan.Update, "taken over from "+carrier.Whose(left)
+				result.Changes = append(result.Changes, change)
+			}
+		}
+		if seen.foreign != nil {
+			return seen.foreign
+		}
+	}
+	result.Payload = todo
+	return nil
 }
 
 // settle decides about a revision that is to be taken back if it does not become healthy.
@@ -140,10 +159,13 @@ func lastGood(revisions records) *record {
 }
 
 // refused tells of a release that was taken back from what it should be.
-func (j *job) refused(ctx context.Context, latest *record) (*carrier.Result, error) {
-	result := &carrier.Result{Found: latest.found()}
+func (j *job) refused(ctx context.Context, revisions records) (*carrier.Result, error) {
+	latest := revisions.latest()
+	result := &carrier.Result{Found: latest.found(j.service.Owner.Keeper)}
+	var seen *view
 	if latest.stands() {
-		seen, err := j.look(ctx, latest)
+		var err error
+		seen, err = j.look(ctx, latest)
 		if _, waits := waitsFor(err); err != nil && !waits {
 			return nil, err
 		}
@@ -153,13 +175,16 @@ func (j *job) refused(ctx context.Context, latest *record) (*carrier.Result, err
 	}
 	result.Notes = []string{"it was taken back and is not tried again before the service changes"}
 	result.Health = carrier.Health{Phase: v1alpha1.ServiceStateFailed, Message: latest.annotations[refusalAnnotation]}
+	if j.inherits(latest) {
+		return result, j.planAdoption(ctx, revisions, seen, result)
+	}
 	return result, nil
 }
 
 // remembered is what a revision has put on the cluster.
 type remembered struct {
-	objects []*unstructured.Unstructured
-	applied time.Time
+	objects, hooks []*unstructured.Unstructured
+	applied        time.Time
 
 	mu sync.Mutex
 	// same are hashes of live objects that the API server says are as they should be, although they don't look like it: it
@@ -191,7 +216,11 @@ func (j *job) remember(r *record) (*remembered, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := &remembered{objects: parsed, same: map[identity][sha256.Size]byte{}}
+	hooks, err := j.hooksOf(found)
+	if err != nil {
+		return nil, err
+	}
+	known := &remembered{objects: parsed, hooks: hooks, same: map[identity][sha256.Size]byte{}}
 	if found.Info != nil {
 		known.applied = found.Info.LastDeployed
 	}
@@ -204,7 +233,10 @@ type view struct {
 	conditions []condition
 	drift      []plan.Change
 	drifted    []*unstructured.Unstructured
-	applied    time.Time
+	// foreign is why what has drifted can't be put right: somebody else has it now.
+	foreign error
+	hooks   []*unstructured.Unstructured
+	applied time.Time
 }
 
 // look looks at the objects of a revision. What the watches have is enough where it is as it should be; what looks otherwise
@@ -214,7 +246,7 @@ func (j *job) look(ctx context.Context, r *record) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := &view{applied: known.applied}
+	seen := &view{applied: known.applied, hooks: known.hooks}
 	for _, u := range known.objects {
 		desired := j.dressed(u)
 		live, err := j.read(ctx, j.live, desired)
@@ -228,6 +260,9 @@ func (j *job) look(ctx context.Context, r *record) (*view, error) {
 			changes, err := j.drift(ctx, known, desired, live)
 			if err != nil {
 				return nil, err
+			}
+			if live != nil && seen.foreign == nil {
+				seen.foreign = j.refuses(live)
 			}
 			if len(changes) > 0 {
 				seen.drift = append(seen.drift, changes...)
@@ -266,6 +301,11 @@ func (j *job) drift(ctx context.Context, known *remembered, desired, live *unstr
 	}
 	if len(p.changes) == 0 {
 		known.keepSame(live)
+	}
+	if j.service.ClaimOn(live.GetLabels()) == carrier.Inherited {
+		for i := range p.changes {
+			p.changes[i].Description = "taken over from " + carrier.Whose(live)
+		}
 	}
 	return p.changes, nil
 }

@@ -15,6 +15,7 @@ import (
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
@@ -31,7 +32,7 @@ func newStore(a *access, namespace string, annotations map[string]string) (*stor
 	if err != nil {
 		return nil, err
 	}
-	secrets := &annotatedSecrets{SecretInterface: client, created: annotations, known: map[string]map[string]string{}}
+	secrets := &annotatedSecrets{SecretInterface: client, created: annotations, known: map[string]metav1.ObjectMeta{}}
 	d := driver.NewSecrets(secrets)
 	d.SetLogger(slog.DiscardHandler)
 	return &store{Storage: storage.Init(d), secrets: secrets}, nil
@@ -107,65 +108,107 @@ func (d *completingDriver) completed(r releasei.Releaser) releasei.Releaser {
 	return &kept
 }
 
-// annotatedSecrets keeps annotations on Secrets, which Helm's driver writes without any.
+// annotatedSecrets keeps annotations on Secrets, which Helm's driver writes without any, and has it change them only as they were
+// read: Helm gives no preconditions.
 type annotatedSecrets struct {
 	corev1client.SecretInterface
 	// created are those of new Secrets.
 	created map[string]string
 
 	mu    sync.Mutex
-	known map[string]map[string]string
+	known map[string]metav1.ObjectMeta
 }
 
 // annotate adds annotations to what is written of a Secret from now on.
 func (s *annotatedSecrets) annotate(name string, annotations map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	merged := maps.Clone(s.known[name])
-	if merged == nil {
-		merged = map[string]string{}
+	known := s.known[name]
+	known.Annotations = maps.Clone(known.Annotations)
+	if known.Annotations == nil {
+		known.Annotations = map[string]string{}
 	}
-	maps.Copy(merged, annotations)
-	s.known[name] = merged
+	maps.Copy(known.Annotations, annotations)
+	s.known[name] = known
 }
 
-func (s *annotatedSecrets) of(name string) map[string]string {
+// learn remembers the life and the version of a Secret, and the annotations that it has, unless they are to be others.
+func (s *annotatedSecrets) learn(secret metav1.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.known[name])
+	known, ok := s.known[secret.GetName()]
+	if !ok {
+		known.Annotations = maps.Clone(secret.GetAnnotations())
+	}
+	known.UID, known.ResourceVersion = secret.GetUID(), secret.GetResourceVersion()
+	s.known[secret.GetName()] = known
 }
 
-// learn remembers the annotations that a Secret has.
-func (s *annotatedSecrets) learn(name string, annotations map[string]string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.known[name]; !ok {
-		s.known[name] = maps.Clone(annotations)
+// of returns what is known of a Secret, which is read if it was not before.
+func (s *annotatedSecrets) of(ctx context.Context, name string) (metav1.ObjectMeta, error) {
+	for {
+		s.mu.Lock()
+		known := s.known[name]
+		s.mu.Unlock()
+		if known.ResourceVersion != "" {
+			return known, nil
+		}
+		if _, err := s.Get(ctx, name, metav1.GetOptions{}); err != nil {
+			return known, err
+		}
 	}
 }
 
-// Create implements corev1client.SecretInterface.
+// Create implements corev1client.SecretInterface. That somebody was quicker is a conflict: the next look tells who.
 func (s *annotatedSecrets) Create(ctx context.Context, secret *corev1.Secret, options metav1.CreateOptions) (*corev1.Secret, error) {
-	s.annotate(secret.Name, s.created)
-	secret.Annotations = s.of(secret.Name)
-	return s.SecretInterface.Create(ctx, secret, options)
+	secret.Annotations = s.created
+	created, err := s.SecretInterface.Create(ctx, secret, options)
+	if apierrors.IsAlreadyExists(err) {
+		return nil, apierrors.NewConflict(corev1.Resource("secrets"), secret.Name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known[secret.Name] = created.ObjectMeta
+	return created, nil
 }
 
-// Update implements corev1client.SecretInterface. Helm reads a Secret before it updates it, except for those it has created.
-// A revision that failed is marked, because Helm says later that it is superseded, like those that were deployed.
+// Update implements corev1client.SecretInterface. A revision that failed is marked, because Helm says later that it is superseded,
+// like those that were deployed.
 func (s *annotatedSecrets) Update(ctx context.Context, secret *corev1.Secret, options metav1.UpdateOptions) (*corev1.Secret, error) {
+	known, err := s.of(ctx, secret.Name)
+	if err != nil {
+		return nil, err
+	}
 	if secret.Labels[helmStatusLabel] == string(common.StatusFailed) {
 		s.annotate(secret.Name, map[string]string{failedAnnotation: "true"})
+		known, _ = s.of(ctx, secret.Name)
 	}
-	secret.Annotations = s.of(secret.Name)
-	return s.SecretInterface.Update(ctx, secret, options)
+	secret.Annotations, secret.UID, secret.ResourceVersion = known.Annotations, known.UID, known.ResourceVersion
+	updated, err := s.SecretInterface.Update(ctx, secret, options)
+	if err == nil {
+		s.learn(updated)
+	}
+	return updated, err
+}
+
+// Delete implements corev1client.SecretInterface.
+func (s *annotatedSecrets) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
+	known, err := s.of(ctx, name)
+	if err != nil {
+		return err
+	}
+	options.Preconditions = &metav1.Preconditions{UID: &known.UID, ResourceVersion: &known.ResourceVersion}
+	return s.SecretInterface.Delete(ctx, name, options)
 }
 
 // Get implements corev1client.SecretInterface.
 func (s *annotatedSecrets) Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error) {
 	secret, err := s.SecretInterface.Get(ctx, name, options)
 	if err == nil {
-		s.learn(secret.Name, secret.Annotations)
+		s.learn(secret)
 	}
 	return secret, err
 }
@@ -177,7 +220,7 @@ func (s *annotatedSecrets) List(ctx context.Context, options metav1.ListOptions)
 		return nil, err
 	}
 	for i := range list.Items {
-		s.learn(list.Items[i].Name, list.Items[i].Annotations)
+		s.learn(&list.Items[i])
 	}
 	return list, nil
 }

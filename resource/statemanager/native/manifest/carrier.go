@@ -38,7 +38,10 @@ func New(config Config) (*Carrier, error) {
 
 // Compute implements carrier.Carrier. With an error it returns what was found out before, unless that is nothing.
 func (c *Carrier) Compute(ctx context.Context, cluster carrier.Cluster, live client.Reader, service *carrier.Service) (*carrier.Result, error) {
-	have, err := c.read(ctx, cluster, service.Key)
+	have, err := c.read(ctx, cluster, service)
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) && service.Entry == nil {
+		return &carrier.Result{Notes: []string{fmt.Sprintf("service %s stays, because it belongs to %s", service.Key, refused.Owner)}}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +57,7 @@ func (c *Carrier) CarryOut(ctx context.Context, cluster carrier.Cluster, service
 	case *installation:
 		return c.carryOutInstallation(ctx, cluster, service, todo)
 	case *removal:
-		return c.carryOutRemoval(ctx, cluster, todo)
+		return c.carryOutRemoval(ctx, cluster, service, todo)
 	}
 	return fmt.Errorf("carry out service %s: %w", service.Key, errNotComputed)
 }
@@ -62,6 +65,6 @@ func (c *Carrier) CarryOut(ctx context.Context, cluster carrier.Cluster, service
 var errNotComputed = errors.New("the result is not one of this carrier with changes")
 
 // List implements carrier.Carrier. It takes one request, which reads metadata only.
-func (c *Carrier) List(ctx context.Context, cluster carrier.Cluster, owner carrier.Owner) ([]carrier.Found, error) {
-	return list(ctx, cluster, owner)
+func (c *Carrier) List(ctx context.Context, cluster carrier.Cluster, owner carrier.Owner, former ...carrier.Keeper) ([]carrier.Found, error) {
+	return list(ctx, cluster, owner, former)
 }

@@ -15,8 +15,10 @@ func ownerOf(object client.Object) string {
 	if controller := metav1.GetControllerOf(object); controller != nil {
 		return fmt.Sprintf("%s %s, which controls it", controller.Kind, controller.Name)
 	}
+	if service := serviceOf(labels); service != "" {
+		return fmt.Sprintf("the service %s of %s", service, carrier.Whose(object))
+	}
 	for _, mark := range []struct{ format, value string }{
-		{"the service %s of a ServiceSet", serviceOf(labels)},
 		{"the Helm release %s", annotations["meta.helm.sh/release-name"]},
 		{"the Kustomization %s of Flux", labels["kustomize.toolkit.fluxcd.io/name"]},
 		{"the HelmRelease %s of Flux", labels["helm.toolkit.fluxcd.io/name"]},
@@ -34,7 +36,7 @@ func ownerOf(object client.Object) string {
 }
 
 func serviceOf(labels map[string]string) string {
-	if labels[carrier.ServiceLabel] == "" {
+	if labels[carrier.ServiceLabel] == "" && labels[carrier.OwnerLabel] == "" {
 		return ""
 	}
 	return labels[carrier.ServiceNamespaceLabel] + "/" + labels[carrier.ServiceLabel]

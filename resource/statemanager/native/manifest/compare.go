@@ -16,10 +16,10 @@ import (
 // comparisons is how often an object is compared with what applying it would give while others are writing it.
 const comparisons = 3
 
-// apply applies an object, which becomes what the server made of it. With a UID it has to be that object, otherwise it is a
-// conflict.
-func apply(ctx context.Context, cluster carrier.Cluster, object *unstructured.Unstructured, force bool, options ...client.ApplyOption) error {
-	options = append(options, client.FieldOwner(carrier.FieldManager))
+// apply applies an object, which becomes what the server made of it. With a UID and
+// a version it has to be that object as it was then, otherwise it is a conflict.
+func apply(ctx context.Context, cluster carrier.Cluster, service *carrier.Service, object *unstructured.Unstructured, force bool, options ...client.ApplyOption) error {
+	options = append(options, client.FieldOwner(service.Owner.FieldManager()))
 	if force {
 		options = append(options, client.ForceOwnership)
 	}
@@ -29,12 +29,12 @@ func apply(ctx context.Context, cluster carrier.Cluster, object *unstructured.Un
 // difference asks the API server by a dry run what applying a manifest to an object would change. It returns the object as it
 // was then, nil if it is gone.
 func difference(
-	ctx context.Context, cluster carrier.Cluster, have *unstructured.Unstructured, want manifest, force bool,
+	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, have *unstructured.Unstructured, want manifest, force bool,
 ) (*unstructured.Unstructured, []plan.FieldChange, error) {
 	for attempt := 1; ; attempt++ {
 		applied := want.Object.DeepCopy()
 		applied.SetUID(have.GetUID())
-		err := apply(ctx, cluster, applied, force, client.DryRunAll)
+		err := apply(ctx, cluster, service, applied, force, client.DryRunAll)
 		if conflict := conflictOf(want, err); conflict != nil {
 			return nil, nil, conflict
 		}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operatorkit/operatorkit/resource/internal/serverside"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
 // ConflictError says that fields of an object are managed by somebody else.
@@ -42,6 +43,9 @@ type RefusedError struct {
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s: it is there, and belongs to %s: rename it here, or take it away there", e.Object, e.Owner)
 }
+
+// Unwrap returns carrier.ErrConflict.
+func (e *RefusedError) Unwrap() error { return carrier.ErrConflict }
 
 // shown is how many fields, objects or faults a message names.
 const shown = 5

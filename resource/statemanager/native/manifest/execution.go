@@ -28,7 +28,7 @@ func (c *Carrier) carryOutInstallation(ctx context.Context, cluster carrier.Clus
 		return err
 	}
 	for _, s := range todo.steps[:todo.early] {
-		if err := write(ctx, cluster, s); err != nil {
+		if err := write(ctx, cluster, service, s); err != nil {
 			return err
 		}
 	}
@@ -39,7 +39,7 @@ func (c *Carrier) carryOutInstallation(ctx context.Context, cluster carrier.Clus
 	rest := todo.steps[todo.early:]
 	defined := 0
 	for defined < len(rest) && rest[defined].action != plan.Delete && stageOf(rest[defined].object.gvk().GroupKind()) == definitions {
-		if err := write(ctx, cluster, rest[defined]); err != nil {
+		if err := write(ctx, cluster, service, rest[defined]); err != nil {
 			return err
 		}
 		defined++
@@ -48,12 +48,12 @@ func (c *Carrier) carryOutInstallation(ctx context.Context, cluster carrier.Clus
 		return err
 	}
 	for _, s := range rest[defined:] {
-		if err := write(ctx, cluster, s); err != nil {
+		if err := write(ctx, cluster, service, s); err != nil {
 			return err
 		}
 	}
 	todo.record.Complete, todo.record.Applied = true, metav1.NewTime(c.config.Clock.Now())
-	_, err = c.write(ctx, cluster, service.Key, secret, todo.record, todo.objects, todo.packed)
+	_, err = c.write(ctx, cluster, service, secret, todo.record, todo.objects, todo.packed)
 	return err
 }
 
@@ -73,34 +73,42 @@ func (c *Carrier) begin(ctx context.Context, cluster carrier.Cluster, service *c
 	if !todo.begin {
 		return secret, nil
 	}
-	return c.write(ctx, cluster, service.Key, secret, todo.record, objects, manifests)
+	return c.write(ctx, cluster, service, secret, todo.record, objects, manifests)
 }
 
-// write carries out one step.
-func write(ctx context.Context, cluster carrier.Cluster, s step) error {
+// write carries out one step. What has changed since it was planned is a conflict.
+func write(ctx context.Context, cluster carrier.Cluster, service *carrier.Service, s step) error {
 	if s.manifest.Object == nil {
-		return takeAway(ctx, cluster, s)
+		return takeAway(ctx, cluster, service, s)
 	}
 	object := s.manifest.Object.DeepCopy()
-	if s.action == plan.Create {
-		object.SetResourceVersion(serverside.AbsentVersion)
-	} else {
+	object.SetResourceVersion(serverside.AbsentVersion)
+	if s.action != plan.Create {
 		object.SetUID(s.uid)
+		object.SetResourceVersion(s.version)
 	}
-	if err := apply(ctx, cluster, object, s.force); err != nil && (!s.shared || !apierrors.IsConflict(err)) {
+	if len(s.managers) > 0 {
+		moved, err := serverside.MoveFields(ctx, cluster.Client(), object, s.managers, service.Owner.FieldManager())
+		if err != nil {
+			return fault("take over", s.manifest, err)
+		}
+		object.SetResourceVersion(moved)
+	}
+	if err := apply(ctx, cluster, service, object, s.force); err != nil && (!s.shared || !apierrors.IsConflict(err)) {
 		return fault(string(s.action), s.manifest, err)
 	}
 	return nil
 }
 
-// withoutLabels is the patch that takes the labels of a service from an object.
-func withoutLabels(s step) client.Patch {
+// undressed is the patch that takes the marks of a service from an object, if that is still as it was planned.
+func undressed(s step) client.Patch {
 	// A map of texts can always be encoded.
 	body, _ := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": s.uid,
+		"uid": s.uid, "resourceVersion": s.version,
 		"labels": map[string]any{
 			carrier.OwnerLabel: nil, carrier.ServiceLabel: nil, carrier.ServiceNamespaceLabel: nil,
 		},
+		"annotations": map[string]any{carrier.OwnerAnnotation: nil},
 	}})
 	return client.RawPatch(types.MergePatchType, body)
 }

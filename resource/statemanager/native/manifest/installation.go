@@ -31,6 +31,10 @@ type step struct {
 	shared bool
 	// force takes fields from other field managers.
 	force bool
+	// managers are the former names of the field manager, whose fields it takes over.
+	managers []string
+	// refused says why the step may not be carried out, if that is so.
+	refused error
 	// uid and version are those of the object that there is.
 	uid     types.UID
 	version string
@@ -74,12 +78,12 @@ type installation struct {
 func (c *Carrier) computeInstallation(
 	ctx context.Context, cluster carrier.Cluster, live client.Reader, service *carrier.Service, have *inventory,
 ) (*carrier.Result, error) {
-	result := &carrier.Result{Found: have.found()}
+	result := &carrier.Result{Found: have.found(service.Owner.Keeper)}
 	result.Health.Phase = v1alpha1.ServiceStateProvisioning
 	applied := have.complete() && have.Fingerprint == service.Fingerprint
 	settled := applied && have.isOf(service.Owner)
 	if have.complete() {
-		differing, err := c.observe(ctx, cluster, live, have, settled, result)
+		differing, err := c.observe(ctx, cluster, live, service, have, settled, result)
 		if err != nil {
 			return result, err
 		}
@@ -94,12 +98,15 @@ func (c *Carrier) computeInstallation(
 		if have.isOf(service.Owner) {
 			return result, nil
 		}
-		// It changes hands as it is.
+	}
+	// What has a new owner, or one of another name, is taken over as it is: what else has to change comes afterwards.
+	asItIs := once || have.complete() && have.renamed(service)
+	if asItIs {
 		record.Type, record.Template, record.Version, record.Fingerprint = have.Type, have.Template, have.Version, have.Fingerprint
 	}
 	var manifests []manifest
 	var err error
-	if applied || once {
+	if applied || asItIs {
 		manifests, err = have.manifests()
 	} else {
 		manifests, err = c.render(ctx, service)
@@ -155,6 +162,9 @@ func (c *Carrier) install(
 		result.Requeue = again
 		return nil
 	}
+	if have != nil && !have.isOf(service.Owner) {
+		result.Notes = append(result.Notes, "it is taken over from "+carrier.Whose(have.secret))
+	}
 	if have != nil {
 		pruned, notes, err := c.planPruning(ctx, cluster, service, have, todo.objects)
 		if err != nil {
@@ -163,7 +173,7 @@ func (c *Carrier) install(
 		todo.steps = append(todo.steps, pruned...)
 		result.Notes = append(result.Notes, notes...)
 	}
-	todo.begin = todo.writesObjects() && !todo.begun()
+	todo.begin = todo.writesObjects() && !todo.begun(service.Owner)
 	result.Changes, result.Payload = changesOf(todo.steps), todo
 	if len(todo.steps) == 0 {
 		result.Changes = []plan.Change{todo.bookkeeping(service)}
@@ -175,9 +185,8 @@ func (c *Carrier) install(
 func (i *installation) writesObjects() bool { return len(i.steps) > 0 }
 
 // begun tells whether the inventory says already that this is being done.
-func (i *installation) begun() bool {
-	if i.have == nil || i.have.Complete || i.have.Fingerprint != i.record.Fingerprint || i.have.OwnerUID != i.record.OwnerUID ||
-		i.have.OwnerNamespace != i.record.OwnerNamespace || i.have.OwnerName != i.record.OwnerName {
+func (i *installation) begun(owner carrier.Owner) bool {
+	if i.have == nil || i.have.Complete || i.have.Fingerprint != i.record.Fingerprint || !i.have.isOf(owner) {
 		return false
 	}
 	return !slices.ContainsFunc(i.objects, func(r objectReference) bool { return !i.have.has(r) })
@@ -190,6 +199,9 @@ func (i *installation) bookkeeping(service *carrier.Service) plan.Change {
 	}}
 	if i.have != nil {
 		change.Action = plan.Update
+		if !i.have.isOf(service.Owner) {
+			change.Description += ", taken over from " + carrier.Whose(i.have.secret)
+		}
 		change.Object.UID, change.Object.Version = i.have.secret.UID, i.have.secret.ResourceVersion
 	}
 	return change
@@ -261,7 +273,7 @@ func (c *Carrier) planObject(
 	if have.GetDeletionTimestamp() != nil {
 		return step{}, fmt.Sprintf("%s is being deleted: it is waited for, and made anew%s", s.object, holders(have)), nil
 	}
-	own := belongs(have, service.Key)
+	own := service.Has(have.GetLabels())
 	if !own {
 		if owner := ownerOf(have); owner != "" {
 			return step{}, "", framework.Permanent(&RefusedError{Object: m.String(), Owner: owner})
@@ -271,8 +283,16 @@ func (c *Carrier) planObject(
 	if own && known && sameFields(last.Object.Object, m.Object.Object) && serverside.Covers(have.Object, m.Object.Object) {
 		return step{}, "", nil
 	}
-	s.force = own && !service.Config.StopOnConflict
-	have, s.fields, err = difference(ctx, cluster, have, m, s.force)
+	force := own && !service.Config.StopOnConflict
+	if own && service.ClaimOn(have.GetLabels()) == carrier.Inherited {
+		s.reason = "taken over from " + carrier.Whose(have)
+		for _, keeper := range service.Former {
+			s.managers = append(s.managers, keeper.FieldManager())
+		}
+	}
+	s.force = force
+	// Fields of a former name are no conflict: they are moved before the object is applied.
+	have, s.fields, err = difference(ctx, cluster, service, have, m, force || len(s.managers) > 0)
 	switch {
 	case err != nil:
 		return step{}, "", err

@@ -73,9 +73,14 @@ func recordOf(service *carrier.Service) record {
 	}
 }
 
-// isOf tells whether the record is of an owner.
-func (r *record) isOf(owner carrier.Owner) bool {
-	return r.OwnerNamespace == owner.Namespace && r.OwnerName == owner.Name && r.OwnerUID == string(owner.UID)
+// isOf tells whether the inventory is an owner's as it is.
+func (i *inventory) isOf(owner carrier.Owner) bool {
+	return i.secret.Labels[carrier.OwnerLabel] == owner.ID() && i.OwnerUID == string(owner.UID)
+}
+
+// renamed tells whether the inventory is that of a keeper whose place the service's keeper takes.
+func (i *inventory) renamed(service *carrier.Service) bool {
+	return i != nil && slices.Contains(carrier.Owner{Namespace: i.OwnerNamespace, Name: i.OwnerName}.IDs(service.Former)[1:], i.secret.Labels[carrier.OwnerLabel])
 }
 
 // complete tells whether all of the service was put there.
@@ -87,17 +92,17 @@ func (i *inventory) has(object objectReference) bool {
 }
 
 // found is what is told of the inventory.
-func (i *inventory) found() *carrier.Found {
+func (i *inventory) found(keeper carrier.Keeper) *carrier.Found {
 	if i == nil {
 		return nil
 	}
-	return foundOf(i.key, &i.record)
+	return foundOf(i.key, &i.record, keeper)
 }
 
-func foundOf(key client.ObjectKey, r *record) *carrier.Found {
+func foundOf(key client.ObjectKey, r *record, keeper carrier.Keeper) *carrier.Found {
 	found := &carrier.Found{
 		Key: key, Type: r.Type,
-		Owner: carrier.Owner{Namespace: r.OwnerNamespace, Name: r.OwnerName, UID: uid(r.OwnerUID)},
+		Owner: carrier.Owner{Keeper: keeper, Namespace: r.OwnerNamespace, Name: r.OwnerName, UID: uid(r.OwnerUID)},
 	}
 	if r.Complete {
 		found.Template, found.Version, found.Fingerprint = r.Template, r.Version, r.Fingerprint
@@ -111,7 +116,7 @@ func foundOf(key client.ObjectKey, r *record) *carrier.Found {
 }
 
 // secretOf makes the Secret of an inventory. The service's manifests are those that were put there last.
-func secretOf(key client.ObjectKey, r record, objects []objectReference, manifests []byte) (*corev1.Secret, error) {
+func secretOf(service *carrier.Service, r record, objects []objectReference, manifests []byte) (*corev1.Secret, error) {
 	kinds := map[string]bool{}
 	for _, object := range objects {
 		gvk := object.gvk()
@@ -126,20 +131,18 @@ func secretOf(key client.ObjectKey, r record, objects []objectReference, manifes
 	if err != nil {
 		return nil, err
 	}
-	return &corev1.Secret{
+	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: key.Namespace, Name: InventoryPrefix + key.Name,
-			Labels: map[string]string{
-				InventoryLabel:     inventoryValue,
-				carrier.OwnerLabel: carrier.Owner{Namespace: r.OwnerNamespace, Name: r.OwnerName}.ID(),
-				// Objects are told from inventories by InventoryLabel.
-				carrier.ServiceLabel: key.Name, carrier.ServiceNamespaceLabel: key.Namespace,
-			},
+			Namespace: service.Key.Namespace, Name: InventoryPrefix + service.Key.Name,
+			// Objects are told from inventories by InventoryLabel.
+			Labels:      map[string]string{InventoryLabel: inventoryValue},
 			Annotations: map[string]string{recordAnnotation: string(encoded)},
 		},
 		Type: "services.operatorkit.io/inventory",
 		Data: map[string][]byte{objectsKey: names, manifestsKey: manifests},
-	}, nil
+	}
+	carrier.Dress(secret, service)
+	return secret, nil
 }
 
 // readRecord reads the record of an inventory.
@@ -152,12 +155,19 @@ func readRecord(inventory client.Object) (record, error) {
 	return r, nil
 }
 
+// check tells whether an object is an inventory that is the service's to change.
+func check(service *carrier.Service, object client.Object) error {
+	switch {
+	case object.GetLabels()[InventoryLabel] != inventoryValue:
+		return fmt.Errorf("the Secret %s is no inventory, but has its name: rename it, or the service", client.ObjectKeyFromObject(object))
+	case !service.Has(object.GetLabels()):
+		return &RefusedError{Object: "service " + service.Key.String(), Owner: carrier.Whose(object)}
+	}
+	return nil
+}
+
 // inventoryOf reads an inventory.
 func inventoryOf(key client.ObjectKey, secret *corev1.Secret) (*inventory, error) {
-	if secret.Labels[InventoryLabel] != inventoryValue {
-		return nil, fmt.Errorf("the Secret %s is no inventory, but has its name: rename it, or the service",
-			client.ObjectKeyFromObject(secret))
-	}
 	r, err := readRecord(secret)
 	if err != nil {
 		return nil, err

@@ -135,12 +135,6 @@ func foldText(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// belongs tells whether an object has the labels of a service.
-func belongs(object client.Object, key client.ObjectKey) bool {
-	labels := object.GetLabels()
-	return labels[carrier.ServiceLabel] == key.Name && labels[carrier.ServiceNamespaceLabel] == key.Namespace
-}
-
 // kept tells whether an object is to stay when it is not part of its service any more.
 func kept(object client.Object) bool {
 	return object.GetAnnotations()[carrier.PruneAnnotation] == disabled

@@ -20,7 +20,7 @@ import (
 // observe looks at all objects of a service: it fills in the health and, if asked, the drift of a result, and returns the
 // steps that put the drift right.
 func (c *Carrier) observe(
-	ctx context.Context, cluster carrier.Cluster, live client.Reader, have *inventory, drift bool, result *carrier.Result,
+	ctx context.Context, cluster carrier.Cluster, live client.Reader, service *carrier.Service, have *inventory, drift bool, result *carrier.Result,
 ) ([]step, error) {
 	manifests, err := have.manifests()
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *Carrier) observe(
 		}
 		if drift {
 			var s step
-			if object, s, err = c.drift(ctx, cluster, object, m); err != nil {
+			if object, s, err = c.drift(ctx, cluster, service, object, m); err != nil {
 				return nil, err
 			}
 			if s.action != "" {
@@ -53,7 +53,7 @@ func (c *Carrier) observe(
 // drift returns how an object differs from what was put there, as the step that puts it right, and the object as it is. What looks
 // different in a watch is read from the cluster before it is called so.
 func (c *Carrier) drift(
-	ctx context.Context, cluster carrier.Cluster, object *unstructured.Unstructured, m manifest,
+	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, object *unstructured.Unstructured, m manifest,
 ) (*unstructured.Unstructured, step, error) {
 	s := step{object: referTo(m.Object), manifest: m, force: true}
 	if object != nil && (serverside.Covers(object.Object, m.Object.Object) || c.isSettled(object, m)) {
@@ -73,7 +73,10 @@ func (c *Carrier) drift(
 	if serverside.Covers(object.Object, m.Object.Object) || c.isSettled(object, m) {
 		return object, step{}, nil
 	}
-	now, fields, err := difference(ctx, cluster, object, m, true)
+	if service.ClaimOn(object.GetLabels()) == carrier.Foreign {
+		s.refused = &RefusedError{Object: m.String(), Owner: ownerOf(object)}
+	}
+	now, fields, err := difference(ctx, cluster, service, object, m, true)
 	if now == nil || err != nil {
 		return now, step{}, err
 	}
@@ -117,12 +120,15 @@ func (c *Carrier) repair(
 		return err
 	}
 	for i, s := range differing {
+		if s.refused != nil {
+			return s.refused
+		}
 		if s.action == plan.Update && service.Config.StopOnConflict {
 			object, err := get(ctx, cluster.Client(), s.object)
 			if object == nil || err != nil {
 				return err
 			}
-			if _, _, err := difference(ctx, cluster, object, s.manifest, false); err != nil {
+			if _, _, err := difference(ctx, cluster, service, object, s.manifest, false); err != nil {
 				return err
 			}
 			differing[i].force = false

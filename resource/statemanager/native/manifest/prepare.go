@@ -38,6 +38,7 @@ var ours = []string{
 	"metadata.labels" + plan.Segment(carrier.OwnerLabel),
 	"metadata.labels" + plan.Segment(carrier.ServiceLabel),
 	"metadata.labels" + plan.Segment(carrier.ServiceNamespaceLabel),
+	"metadata.annotations" + plan.Segment(carrier.OwnerAnnotation),
 }
 
 // hide takes away what must not be shown. It changes the fields.
@@ -48,7 +49,7 @@ func (m manifest) hide(fields []plan.FieldChange) []plan.FieldChange {
 	return fields
 }
 
-// prepare makes manifests what is applied, in the order in which it is: with the labels of the service and the right
+// prepare makes manifests what is applied, in the order in which it is: with the marks of the service and the right
 // namespace.
 func prepare(cluster carrier.Cluster, service *carrier.Service, manifests []manifest) ([]manifest, error) {
 	defined := definitionsIn(manifests)
@@ -66,12 +67,7 @@ func prepare(cluster carrier.Cluster, service *carrier.Service, manifests []mani
 		case object.GetNamespace() == "":
 			object.SetNamespace(service.Key.Namespace)
 		}
-		labels := object.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		maps.Copy(labels, carrier.LabelsOf(service))
-		object.SetLabels(labels)
+		carrier.Dress(object, service)
 		prepared[i] = manifest{File: m.File, Sensitive: m.Sensitive, Object: object}
 		if first, twice := from[identify(object)]; twice {
 			return nil, fmt.Errorf("%s is there twice, the other one is in %s: keep one of them", prepared[i], first)

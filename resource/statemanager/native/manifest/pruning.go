@@ -62,8 +62,12 @@ func (c *Carrier) planRemoval(
 	}
 	object = objectReference{APIVersion: have.APIVersion, Kind: have.Kind, Namespace: have.Namespace, Name: have.Name}
 	switch {
-	case !belongs(have, service.Key):
-		return step{}, "", fmt.Sprintf("%s stays, because it has not the labels of this service any more", object), nil
+	case !service.Has(have.GetLabels()):
+		note := fmt.Sprintf("%s stays, because it has not the labels of this service any more", object)
+		if owner := ownerOf(have); owner != "" {
+			note += ": it belongs to " + owner
+		}
+		return step{}, "", note, nil
 	case have.DeletionTimestamp != nil:
 		return step{}, fmt.Sprintf("%s is being deleted%s", object, holders(have)), "", nil
 	}
@@ -80,6 +84,9 @@ func (c *Carrier) planRemoval(
 		if value, ok := have.Labels[label]; ok {
 			s.fields = append(s.fields, plan.FieldChange{Path: "metadata.labels" + plan.Segment(label), Old: value})
 		}
+	}
+	if value, ok := have.Annotations[carrier.OwnerAnnotation]; ok {
+		s.fields = append(s.fields, plan.FieldChange{Path: "metadata.annotations" + plan.Segment(carrier.OwnerAnnotation), Old: value})
 	}
 	return s, "", fmt.Sprintf("%s stays, because %s", object, why), nil
 }
@@ -112,7 +119,7 @@ func (c *Carrier) othersIn(ctx context.Context, cluster carrier.Cluster, service
 	for i := range found.Items {
 		secret := &found.Items[i]
 		switch {
-		case secret.Labels[InventoryLabel] != "" && !belongs(secret, service.Key):
+		case secret.Labels[InventoryLabel] != "" && !service.Has(secret.Labels):
 			return "the service " + serviceOf(secret.Labels) + " lives in it", nil
 		case secret.Labels["owner"] == "helm" && secret.Labels["name"] != "":
 			return "the Helm release " + secret.Labels["name"] + " lives in it", nil
@@ -142,7 +149,7 @@ func (c *Carrier) othersOf(ctx context.Context, cluster carrier.Cluster, service
 			return "", fmt.Errorf("find out whether there are objects of kind %s: %w", kind, err)
 		}
 		for i := range found.Items {
-			if !belongs(&found.Items[i], service.Key) {
+			if !service.Has(found.Items[i].Labels) {
 				name := strings.TrimPrefix(found.Items[i].Namespace+"/"+found.Items[i].Name, "/")
 				return fmt.Sprintf("%s %s, which is not of this service, would go with it", kind.Kind, name), nil
 			}

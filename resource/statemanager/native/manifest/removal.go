@@ -35,7 +35,7 @@ func (c *Carrier) computeRemoval(
 			fmt.Sprintf("service %s stays, because it is of ServiceSet %s/%s now", service.Key, have.OwnerNamespace, have.OwnerName),
 		}}, nil
 	}
-	result := &carrier.Result{Found: have.found(), Health: carrier.Health{Phase: v1alpha1.ServiceStateDeleting}}
+	result := &carrier.Result{Found: have.found(service.Owner.Keeper), Health: carrier.Health{Phase: v1alpha1.ServiceStateDeleting}}
 	todo := &removal{have: have}
 	waits := ""
 	var at stage
@@ -91,7 +91,7 @@ func homeLast(objects []objectReference, namespace string) []objectReference {
 }
 
 // carryOutRemoval takes objects away stage by stage. It stops where a stage takes its time; another Compute goes on there.
-func (c *Carrier) carryOutRemoval(ctx context.Context, cluster carrier.Cluster, todo *removal) error {
+func (c *Carrier) carryOutRemoval(ctx context.Context, cluster carrier.Cluster, service *carrier.Service, todo *removal) error {
 	for i, s := range todo.steps {
 		if i > 0 && stageOf(s.object.gvk().GroupKind()) != stageOf(todo.steps[i-1].object.gvk().GroupKind()) {
 			gone, err := c.gone(ctx, cluster, todo.steps[:i])
@@ -99,7 +99,7 @@ func (c *Carrier) carryOutRemoval(ctx context.Context, cluster carrier.Cluster, 
 				return err
 			}
 		}
-		if err := takeAway(ctx, cluster, s); err != nil {
+		if err := takeAway(ctx, cluster, service, s); err != nil {
 			return err
 		}
 	}
@@ -143,8 +143,8 @@ func (c *Carrier) gone(ctx context.Context, cluster carrier.Cluster, steps []ste
 	return err == nil, err
 }
 
-// takeAway deletes an object, or lets it go.
-func takeAway(ctx context.Context, cluster carrier.Cluster, s step) error {
+// takeAway deletes an object, or lets it go. One that has changed since that was planned is a conflict.
+func takeAway(ctx context.Context, cluster carrier.Cluster, service *carrier.Service, s step) error {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(s.object.gvk())
 	object.SetNamespace(s.object.Namespace)
@@ -153,13 +153,10 @@ func takeAway(ctx context.Context, cluster carrier.Cluster, s step) error {
 	doing := "delete"
 	if s.action == plan.Delete {
 		err = cluster.Client().Delete(ctx, object,
-			client.Preconditions(metav1.Preconditions{UID: &s.uid}), client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if apierrors.IsConflict(err) {
-			return nil // It has been replaced by another one of its name.
-		}
+			client.Preconditions{UID: &s.uid, ResourceVersion: &s.version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	} else {
 		doing = "let go"
-		err = cluster.Client().Patch(ctx, object, withoutLabels(s), client.FieldOwner(carrier.FieldManager))
+		err = cluster.Client().Patch(ctx, object, undressed(s), client.FieldOwner(service.Owner.FieldManager()))
 	}
 	if err != nil && !absent(err) {
 		return fmt.Errorf("%s %s: %w", doing, s.object, err)

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
@@ -170,20 +169,26 @@ func TestEverythingGoes(t *testing.T) {
 	w.manifests("files", configMapText("one", "1"))
 	w.set("a", "east", w.service("app", "app-1.0.0", "files"), w.service("files", "files"))
 	w.settle("a", "app Deployed, files Deployed")
-	ours := client.MatchingLabelsSelector{Selector: labels.SelectorFromSet(labels.Set{carrier.OwnerLabel: carrier.Owner{Namespace: w.namespace, Name: "a"}.ID()})}
+	byUs := func(labels map[string]string) bool {
+		return carrier.SetOf(labels[carrier.OwnerLabel]) == carrier.SetID(w.namespace, "a")
+	}
 	left := func() (names []string) {
 		for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &corev1.SecretList{}} {
-			if err := w.east.List(t.Context(), list, ours); err != nil {
+			if err := w.east.List(t.Context(), list); err != nil {
 				t.Fatal(err)
 			}
 			switch list := list.(type) {
 			case *corev1.ConfigMapList:
 				for _, o := range list.Items {
-					names = append(names, o.Name)
+					if byUs(o.Labels) {
+						names = append(names, o.Name)
+					}
 				}
 			case *corev1.SecretList:
 				for _, o := range list.Items {
-					names = append(names, o.Name)
+					if byUs(o.Labels) {
+						names = append(names, o.Name)
+					}
 				}
 			}
 		}

@@ -52,6 +52,15 @@ func NewFence() *Fence { return &Fence{now: time.Now} }
 // Check returns nil while this replica holds the lease for certain, and otherwise an error that wraps ErrLeaseLost.
 func (f *Fence) Check() error { return f.check(false) }
 
+// CheckRequest returns nil if Transport would let a request pass, and otherwise its error. It is for clients that have no transport of
+// their own, but ask before each request.
+func (f *Fence) CheckRequest(r *http.Request) error {
+	if r.Context().Value(unfenced{}) != nil {
+		return nil
+	}
+	return f.check(reads(r))
+}
+
 // check is Check for something that writes, or only reads. Reading is refused to nobody but a leader that may have lost its
 // lease: what it reads is what it would work with.
 func (f *Fence) check(reading bool) error {
@@ -179,13 +188,11 @@ type fencedTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *fencedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Context().Value(unfenced{}) == nil {
-		if err := t.fence.check(reads(r)); err != nil {
-			if r.Body != nil {
-				_ = r.Body.Close()
-			}
-			return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err)
+	if err := t.fence.CheckRequest(r); err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close()
 		}
+		return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, err)
 	}
 	return t.next.RoundTrip(r)
 }

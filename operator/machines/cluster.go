@@ -98,6 +98,8 @@ type engineState struct {
 	docker.Status
 	// machine is what is on it. It is nil for a machine that was not taken note of yet.
 	machine *scheduler.Machine
+	// owner is whose the containers of services are.
+	owner api.Ownership
 	// planned are the services whose plans do something on it now.
 	planned []string
 }
@@ -120,7 +122,7 @@ func (c *cluster) look(ctx context.Context, name string) (*engineState, error) {
 	if now, ok := c.Status(name); ok {
 		status = now
 	}
-	return &engineState{Status: status, machine: state.Machines[0]}, nil
+	return &engineState{Status: status, machine: state.Machines[0], owner: state.Owner}, nil
 }
 
 // only is a client that sees one machine.

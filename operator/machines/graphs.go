@@ -15,6 +15,7 @@ import (
 	"github.com/operatorkit/operatorkit/resource/deployment"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
+	"github.com/operatorkit/operatorkit/resource/deploymentresource"
 )
 
 // graphs draws a service as the engines tell of it now: its machines, the containers on them, and what it stands on.
@@ -28,7 +29,7 @@ func (f *serviceFramework) graphs(ctx context.Context, obj any) ([]*graph.Graph,
 	service := serviceNode(svc)
 	if state.work != nil {
 		for _, m := range state.work.State.Machines {
-			g.Nodes = append(g.Nodes, nodesOn(m, svc, &state.work.Spec)...)
+			g.Nodes = append(g.Nodes, nodesOn(m, svc, state.work)...)
 		}
 	}
 	for _, n := range g.Nodes {
@@ -68,7 +69,7 @@ func serviceNode(svc *v1alpha1.MachineService) graph.Node {
 }
 
 // nodesOn draws a machine, and what it has of a service: nothing if it has nothing.
-func nodesOn(m *scheduler.Machine, svc *v1alpha1.MachineService, spec *api.ServiceSpec) []graph.Node {
+func nodesOn(m *scheduler.Machine, svc *v1alpha1.MachineService, work *deploymentresource.Work) []graph.Node {
 	machine := graph.Node{ID: "machine/" + m.Name, Label: m.Name, State: graph.Ready, Group: "machine"}
 	inventory := &m.Inventory
 	if m.Unknown() {
@@ -80,12 +81,12 @@ func nodesOn(m *scheduler.Machine, svc *v1alpha1.MachineService, spec *api.Servi
 	nodes := []graph.Node{machine}
 	for i := range inventory.Containers {
 		c := &inventory.Containers[i]
-		if c.ServiceName != svc.Name || c.Hook {
+		if !work.State.Owns(svc.Name, c) || c.Hook {
 			continue
 		}
 		nodes = append(nodes, graph.Node{
 			ID: "container/" + m.Name + "/" + c.Name, Label: c.Name, Versions: []string{c.Spec.Container.Image}, DependsOn: []string{machine.ID},
-			State: containerState(c, m, svc, spec), Message: containerMessage(c),
+			State: containerState(c, m, svc, &work.Spec), Message: containerMessage(c),
 		})
 	}
 	if len(nodes) == 1 && !m.Blind() {

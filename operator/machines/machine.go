@@ -13,6 +13,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
@@ -76,6 +77,8 @@ func (f *machineFramework) look(ctx context.Context, m *v1alpha1.Machine) (*engi
 	if err != nil {
 		return nil, err
 	}
+	// What is on it is looked at as the framework for services does, whose containers they are.
+	ctx = identity.NewContext(ctx, &identity.Scope{Identity: f.deployer.Identity()})
 	// Before what is on the machine: what a plan that ends now has put there is seen.
 	planned := f.rollouts.on(client.ObjectKeyFromObject(m))
 	state, err := c.look(ctx, m.Name)
@@ -145,8 +148,8 @@ func usersOf(m *v1alpha1.Machine, state *engineState) []string {
 		services[name] = true
 	}
 	for i := range inventory.Containers {
-		if name := inventory.Containers[i].ServiceName; name != "" {
-			services[name] = true
+		if c := &inventory.Containers[i]; c.ServiceName != "" && state.owner.Owns(c.Owner) {
+			services[c.ServiceName] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(services))

@@ -26,6 +26,8 @@ type sources struct {
 	engines             *engines
 	reader              client.Reader
 	rollouts            rollouts
+	// deployer is the framework for services.
+	deployer *framework.Framework
 	// specs tell of what people write.
 	specs struct{ machines, services *statuses.Changes }
 }
@@ -46,11 +48,10 @@ func New(d *operator.Dependencies, config Config) ([]*framework.Framework, error
 	if err != nil {
 		return nil, err
 	}
-	services, err := newServices(d, s, config)
-	if err != nil {
+	if s.deployer, err = newServices(d, s, config); err != nil {
 		return nil, err
 	}
-	return []*framework.Framework{ms, services}, nil
+	return []*framework.Framework{ms, s.deployer}, nil
 }
 
 func newSources(d *operator.Dependencies, config Config) (*sources, error) {

@@ -73,7 +73,7 @@ func (f *serviceFramework) count(svc *v1alpha1.MachineService, status *v1alpha1.
 		}
 		for i := range inventory.Containers {
 			c := &inventory.Containers[i]
-			if c.ServiceName != svc.Name || c.Hook {
+			if !work.State.Owns(svc.Name, c) || c.Hook {
 				continue
 			}
 			is := v1alpha1.ContainerStatus{

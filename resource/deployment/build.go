@@ -185,7 +185,7 @@ func (p *planner) plan(strategy string, waves []Wave, action api.FailureAction) 
 		}
 	}
 	plan := Plan{
-		ServiceID: p.serviceID, ServiceName: p.spec.Name, Strategy: strategy, Notes: p.notes, Undrained: p.undrained,
+		ServiceID: p.serviceID, ServiceName: p.spec.Name, Strategy: strategy, Notes: p.notes, TakenOver: p.takenOver, Undrained: p.undrained,
 		Report: p.sched.Report(), Fingerprint: p.state.Fingerprint(p.spec), names: p.state,
 	}
 	plan.add(p.pulls())
@@ -259,7 +259,7 @@ func (p *planner) hook() Operation {
 	if slices.ContainsFunc(p.fills, func(f *fill) bool { return f.existing != nil }) {
 		return nil
 	}
-	return &PreDeployOperation{ServiceID: p.serviceID, Spec: p.spec, MachineID: targets[0].ID, ContainerName: hookName(&p.spec)}
+	return &PreDeployOperation{ServiceID: p.serviceID, Spec: p.spec, MachineID: targets[0].ID, ContainerName: hookName(p.namer.owner)}
 }
 
 func (p *planner) removals() []Operation {

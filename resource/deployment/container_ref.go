@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
@@ -34,6 +35,15 @@ func (r *ContainerRef) remove(ctx context.Context, cli Client) error {
 		return err
 	}
 	return on(r.MachineID, "remove container "+r.Name, gone(cli.RemoveContainer(ctx, r.MachineID, r.ID)))
+}
+
+// verify tells whether it works.
+func (r *ContainerRef) verify(ctx context.Context, cli Client) error {
+	c, err := cli.InspectContainer(ctx, r.MachineID, r.ID)
+	if err == nil && !c.Ready() {
+		err = fmt.Errorf("it is %s %s: %w", c.State, c.Health, api.ErrUnhealthy)
+	}
+	return on(r.MachineID, "look after container "+r.Name, err)
 }
 
 // show returns the name, by a resolver that may know a better one.

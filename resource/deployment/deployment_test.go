@@ -140,7 +140,7 @@ func planTwice(ctx context.Context, s *simulation, scenario *scenario, shuffle [
 }
 
 func cloneState(state *scheduler.ClusterState) *scheduler.ClusterState {
-	out := &scheduler.ClusterState{}
+	out := &scheduler.ClusterState{Owner: state.Owner}
 	for _, m := range state.Machines {
 		out.Machines = append(out.Machines, &scheduler.Machine{Machine: *m.DeepCopy(), Inventory: *m.Inventory.DeepCopy()})
 	}

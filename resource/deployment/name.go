@@ -47,9 +47,7 @@ func GenerateServiceName(image string) (string, error) {
 }
 
 // serviceID returns the ID of a service that is new.
-func serviceID(name string) string {
-	return fmt.Sprintf("%x", sha256.Sum256([]byte("service "+name)))[:32]
-}
+func serviceID(owner api.Owner) string { return owner.Mark().Hash("service", owner.Service) }
 
 // NameResolver resolves machine and container IDs to their names. scheduler.ClusterState is one.
 type NameResolver interface {
@@ -71,16 +69,17 @@ func orIDs(r NameResolver) NameResolver {
 	return r
 }
 
-// namer gives new containers names that depend on what is there alone, so that the same state gives the same plan.
+// namer gives new containers names that depend on what is there alone, so that the same state gives the same plan, and on whose they
+// are, so that services of the same name get others.
 type namer struct {
-	service string
-	taken   map[string]bool
+	owner api.Owner
+	taken map[string]bool
 }
 
 // next returns a name for a container on a machine.
 func (n *namer) next(machineID, image string) string {
 	for i := 0; ; i++ {
-		name := n.service + "-" + suffix(n.service, machineID, image, strconv.Itoa(i))
+		name := n.owner.Service + "-" + suffix(n.owner.Mark().Hash(n.owner.Service, machineID, image, strconv.Itoa(i)))
 		if !n.taken[name] {
 			n.taken[name] = true
 			return name
@@ -89,4 +88,6 @@ func (n *namer) next(machineID, image string) string {
 }
 
 // hookName returns the name of the container of a pre-deploy hook.
-func hookName(spec *api.ServiceSpec) string { return spec.Name + "-pre-deploy" }
+func hookName(owner api.Owner) string {
+	return owner.Service + "-pre-deploy-" + suffix(owner.Mark().Hash(owner.Service))
+}

@@ -40,8 +40,7 @@ func (o *StartContainerOperation) apply(ctx context.Context, cli Client) error {
 }
 
 func (o *StartContainerOperation) verify(ctx context.Context, cli Client) error {
-	run := RunContainerOperation{MachineID: o.MachineID, ContainerName: o.Container.Name}
-	return run.verify(ctx, cli)
+	return o.Container.verify(ctx, cli)
 }
 
 func (o *StartContainerOperation) commit(context.Context, Client) error { return nil }

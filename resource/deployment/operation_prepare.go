@@ -93,6 +93,9 @@ type PreDeployOperation struct {
 	Spec          api.ServiceSpec
 	MachineID     string
 	ContainerName string
+
+	// id is that of the container, once it is there.
+	id string
 }
 
 // HookError is a pre-deploy hook that did not end with 0.
@@ -121,16 +124,17 @@ func (o *PreDeployOperation) run(ctx context.Context, cli Client) error {
 	timeout := o.Spec.PreDeploy.TimeoutOrDefault()
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the pre-deploy hook takes longer than %s: %w", timeout, context.DeadlineExceeded))
 	defer cancel()
-	id, err := cli.CreateContainer(ctx, o.MachineID, api.CreateContainerOptions{
+	var err error
+	o.id, err = cli.CreateContainer(ctx, o.MachineID, api.CreateContainerOptions{
 		Name: o.ContainerName, ServiceID: o.ServiceID, Spec: *spec, Hook: true,
 	})
 	if err != nil {
 		return on(o.MachineID, "create container "+o.ContainerName, err)
 	}
-	if err := cli.StartContainer(ctx, o.MachineID, id); err != nil {
+	if err := cli.StartContainer(ctx, o.MachineID, o.id); err != nil {
 		return on(o.MachineID, "start container "+o.ContainerName, err)
 	}
-	code, err := cli.WaitContainerExit(ctx, o.MachineID, id)
+	code, err := cli.WaitContainerExit(ctx, o.MachineID, o.id)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = errors.Join(context.Cause(ctx), err)
@@ -143,12 +147,24 @@ func (o *PreDeployOperation) run(ctx context.Context, cli Client) error {
 	return nil
 }
 
-// remove takes the container of the hook away, also when ctx has ended.
+// remove takes the container of the hook away, or one of its name that an earlier try has left, also when ctx has ended.
 func (o *PreDeployOperation) remove(ctx context.Context, cli Client) error {
 	ctx, cancel := cleanup(ctx, o.Spec.Container.GracePeriod())
 	defer cancel()
-	hook := ContainerRef{ID: o.ContainerName, Name: o.ContainerName, MachineID: o.MachineID, GracePeriod: o.Spec.Container.GracePeriod()}
-	return persist(ctx, func() error { return hook.remove(ctx, cli) })
+	return persist(ctx, func() error {
+		hook := ContainerRef{ID: o.id, Name: o.ContainerName, MachineID: o.MachineID, GracePeriod: o.Spec.Container.GracePeriod()}
+		if hook.ID == "" {
+			c, err := cli.InspectContainer(ctx, o.MachineID, o.ContainerName)
+			if err != nil {
+				return gone(on(o.MachineID, "inspect container "+o.ContainerName, err))
+			}
+			if !c.Hook || c.ServiceName != o.Spec.Name || !api.OwnershipOf(ctx).Owns(c.Owner) {
+				return on(o.MachineID, "create container "+o.ContainerName, nameTaken(&c))
+			}
+			hook.ID = c.ID
+		}
+		return hook.remove(ctx, cli)
+	}, api.ErrExists)
 }
 
 func (o *PreDeployOperation) machine() string { return o.MachineID }

@@ -56,13 +56,12 @@ func (o *ReplaceContainerOperation) apply(ctx context.Context, cli Client) error
 }
 
 func (o *ReplaceContainerOperation) stopFirst(ctx context.Context, cli Client) error {
-	id, err := o.New.create(ctx, cli)
-	if err != nil {
+	if err := o.New.create(ctx, cli); err != nil {
 		return err
 	}
-	err = o.stopOld(ctx, cli)
+	err := o.stopOld(ctx, cli)
 	if err == nil {
-		err = o.New.start(ctx, cli, id)
+		err = o.New.start(ctx, cli)
 	}
 	if err != nil {
 		return errors.Join(err, o.revert(ctx, cli))

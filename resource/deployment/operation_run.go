@@ -17,6 +17,9 @@ type RunContainerOperation struct {
 	MachineID string
 	// ContainerName is the name of the container, unique on the machine.
 	ContainerName string
+
+	// id is that of the container, once it is there. What is done to it is done to that one, and to none that has its name later.
+	id string
 }
 
 // Execute implements Operation.
@@ -27,72 +30,79 @@ func (o *RunContainerOperation) Execute(ctx context.Context, cli Client) error {
 func (o *RunContainerOperation) machine() string { return o.MachineID }
 
 func (o *RunContainerOperation) apply(ctx context.Context, cli Client) error {
-	id, err := o.create(ctx, cli)
-	if err != nil {
+	if err := o.create(ctx, cli); err != nil {
 		return err
 	}
-	if err := o.start(ctx, cli, id); err != nil {
+	if err := o.start(ctx, cli); err != nil {
 		return errors.Join(err, o.discard(ctx, cli))
 	}
 	return nil
 }
 
-// create makes sure that the container is there, and returns its ID. It does not start it. When it fails there is none that was not
-// there before.
-func (o *RunContainerOperation) create(ctx context.Context, cli Client) (string, error) {
-	id, err := o.find(ctx, cli)
+// create makes sure that the container is there. It does not start it. When it fails there is none that was not there before.
+func (o *RunContainerOperation) create(ctx context.Context, cli Client) error {
+	err := o.find(ctx, cli)
 	if !errors.Is(err, api.ErrNotFound) {
-		return id, err
+		return err
 	}
 	if err := ensureImage(ctx, cli, o.MachineID, &o.Spec.Container); err != nil {
-		return "", err
+		return err
 	}
-	id, err = cli.CreateContainer(ctx, o.MachineID, api.CreateContainerOptions{Name: o.ContainerName, ServiceID: o.ServiceID, Spec: o.Spec})
+	o.id, err = cli.CreateContainer(ctx, o.MachineID, api.CreateContainerOptions{Name: o.ContainerName, ServiceID: o.ServiceID, Spec: o.Spec})
 	if err == nil {
-		return id, nil
+		return nil
 	}
 	if errors.Is(err, api.ErrExists) {
 		// An earlier try that was cut off may have come to its end on the machine meanwhile.
-		if id, found := o.find(ctx, cli); !errors.Is(found, api.ErrNotFound) {
-			return id, found
+		if found := o.find(ctx, cli); !errors.Is(found, api.ErrNotFound) {
+			return found
 		}
-		return "", on(o.MachineID, "create container "+o.ContainerName, err)
+		return on(o.MachineID, "create container "+o.ContainerName, err)
 	}
 	// It may be there all the same.
-	return "", errors.Join(on(o.MachineID, "create container "+o.ContainerName, err), o.discard(ctx, cli))
+	return errors.Join(on(o.MachineID, "create container "+o.ContainerName, err), o.discard(ctx, cli))
 }
 
-// find returns the ID of the container if it is there, as the specification says. The error is api.ErrNotFound if it is not, and
-// ErrStalePlan if the service has another one there.
-func (o *RunContainerOperation) find(ctx context.Context, cli Client) (string, error) {
+// find finds the container if it is there, as the specification says. The error is api.ErrNotFound if it is not, api.ErrExists if
+// another's has its name, and ErrStalePlan if the service has another one there.
+func (o *RunContainerOperation) find(ctx context.Context, cli Client) error {
 	c, err := cli.InspectContainer(ctx, o.MachineID, o.ContainerName)
 	if err != nil {
-		return "", on(o.MachineID, "inspect container "+o.ContainerName, err)
+		return on(o.MachineID, "inspect container "+o.ContainerName, err)
 	}
-	if c.ServiceID != o.ServiceID {
-		return "", on(o.MachineID, "create container "+o.ContainerName, fmt.Errorf("another container has the name: %w", api.ErrExists))
+	if c.ServiceName != o.Spec.Name || !api.OwnershipOf(ctx).Owns(c.Owner) {
+		return on(o.MachineID, "create container "+o.ContainerName, nameTaken(&c))
 	}
 	if EvalContainerSpecChange(c.Spec, o.Spec) != ContainerUpToDate {
 		// The plan knows of none with the name: this one was about to come when it was made.
-		return "", on(o.MachineID, "create container "+o.ContainerName, fmt.Errorf("it is there with another specification: %w", ErrStalePlan))
+		return on(o.MachineID, "create container "+o.ContainerName, fmt.Errorf("it is there with another specification: %w", ErrStalePlan))
 	}
-	return c.ID, nil
+	o.id = c.ID
+	return nil
+}
+
+// nameTaken says who has a container of a name.
+func nameTaken(c *api.Container) error {
+	return fmt.Errorf("another container has the name, of %s: %w", c.Owner, api.ErrExists)
 }
 
 // start starts the container and waits until it works.
-func (o *RunContainerOperation) start(ctx context.Context, cli Client, id string) error {
-	if err := cli.StartContainer(ctx, o.MachineID, id); err != nil {
+func (o *RunContainerOperation) start(ctx context.Context, cli Client) error {
+	if err := cli.StartContainer(ctx, o.MachineID, o.id); err != nil {
 		return on(o.MachineID, "start container "+o.ContainerName, err)
 	}
-	return on(o.MachineID, "wait for container "+o.ContainerName, cli.WaitContainerReady(ctx, o.MachineID, id, o.Spec.Update.Wait()))
+	return on(o.MachineID, "wait for container "+o.ContainerName, cli.WaitContainerReady(ctx, o.MachineID, o.id, o.Spec.Update.Wait()))
 }
 
 // stop makes sure that the container does not run.
 func (o *RunContainerOperation) stop(ctx context.Context, cli Client) error {
-	err := persist(ctx, func() error {
-		return gone(cli.StopContainer(ctx, o.MachineID, o.ContainerName, o.Spec.Container.GracePeriod()))
+	return persist(ctx, func() error {
+		made, err := o.made(ctx, cli)
+		if err != nil {
+			return gone(err)
+		}
+		return made.stop(ctx, cli)
 	})
-	return on(o.MachineID, "stop container "+o.ContainerName, err)
 }
 
 // discard takes the container away, also when ctx has ended.
@@ -106,16 +116,33 @@ func (o *RunContainerOperation) discard(ctx context.Context, cli Client) error {
 }
 
 func (o *RunContainerOperation) remove(ctx context.Context, cli Client) error {
-	err := persist(ctx, func() error { return gone(cli.RemoveContainer(ctx, o.MachineID, o.ContainerName)) })
-	return on(o.MachineID, "remove container "+o.ContainerName, err)
+	return persist(ctx, func() error {
+		made, err := o.made(ctx, cli)
+		if err != nil {
+			return gone(err)
+		}
+		return on(o.MachineID, "remove container "+o.ContainerName, gone(cli.RemoveContainer(ctx, o.MachineID, made.ID)))
+	})
+}
+
+// made returns the container, or api.ErrNotFound. When its creation has not said which one it is, that is looked for.
+func (o *RunContainerOperation) made(ctx context.Context, cli Client) (*ContainerRef, error) {
+	if o.id == "" {
+		err := o.find(ctx, cli)
+		if errors.Is(err, ErrStalePlan) || errors.Is(err, api.ErrExists) {
+			// What has its name is not what was made.
+			err = api.ErrNotFound
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return &ContainerRef{ID: o.id, Name: o.ContainerName, MachineID: o.MachineID, GracePeriod: o.Spec.Container.GracePeriod()}, nil
 }
 
 func (o *RunContainerOperation) verify(ctx context.Context, cli Client) error {
-	c, err := cli.InspectContainer(ctx, o.MachineID, o.ContainerName)
-	if err == nil && !c.Ready() {
-		err = fmt.Errorf("it is %s %s: %w", c.State, c.Health, api.ErrUnhealthy)
-	}
-	return on(o.MachineID, "look after container "+o.ContainerName, err)
+	made := ContainerRef{ID: o.id, Name: o.ContainerName, MachineID: o.MachineID}
+	return made.verify(ctx, cli)
 }
 
 func (o *RunContainerOperation) commit(context.Context, Client) error { return nil }

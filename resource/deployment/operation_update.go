@@ -41,8 +41,7 @@ func (o *UpdateContainerOperation) apply(ctx context.Context, cli Client) error 
 }
 
 func (o *UpdateContainerOperation) verify(ctx context.Context, cli Client) error {
-	run := RunContainerOperation{MachineID: o.MachineID, ContainerName: o.Container.Name}
-	return run.verify(ctx, cli)
+	return o.Container.verify(ctx, cli)
 }
 
 func (o *UpdateContainerOperation) commit(context.Context, Client) error { return nil }

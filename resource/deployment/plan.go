@@ -19,6 +19,9 @@ type Plan struct {
 	SequenceOperation
 	// Notes say what stays as it is, and why, such as what waits for a machine to be seen again.
 	Notes []string
+	// TakenOver says which containers carry a former name of the operator, the framework or the resource, because a container's labels
+	// stay what they are. They count as all others do: none is replaced for that.
+	TakenOver []string
 	// Undrained says what stays on machines that are drained, and why there is no place elsewhere.
 	Undrained []string
 	// Report says of each machine whether it could take another container, and why not.
@@ -57,7 +60,7 @@ func (p *Plan) Format(resolver NameResolver) string {
 	if !p.Empty() {
 		b.WriteString(p.SequenceOperation.Format(resolver) + "\n")
 	}
-	for _, note := range slices.Concat(p.Notes, p.Undrained) {
+	for _, note := range slices.Concat(p.Notes, p.TakenOver, p.Undrained) {
 		b.WriteString("! " + note + "\n")
 	}
 	return b.String()
@@ -80,8 +83,9 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		Strategy    string           `json:"strategy"`
 		Operations  []Operation      `json:"operations"`
 		Notes       []string         `json:"notes,omitempty"`
+		TakenOver   []string         `json:"takenOver,omitempty"`
 		Undrained   []string         `json:"undrained,omitempty"`
 		Report      scheduler.Report `json:"report,omitempty"`
 		Fingerprint string           `json:"fingerprint,omitempty"`
-	}{p.ServiceID, p.ServiceName, p.Strategy, operations, p.Notes, p.Undrained, p.Report, p.Fingerprint})
+	}{p.ServiceID, p.ServiceName, p.Strategy, operations, p.Notes, p.TakenOver, p.Undrained, p.Report, p.Fingerprint})
 }

@@ -31,6 +31,8 @@ type planner struct {
 	fills   []*fill
 	surplus []*member
 	notes   []string
+	// takenOver says which containers are the service's by a former name.
+	takenOver []string
 	// leaving are as they should be, on machines that are drained; stuck are those that stay there all the same, and undrained says
 	// why.
 	leaving, stuck []*member
@@ -83,7 +85,7 @@ func newPlanner(ctx context.Context, cli scheduler.Client, state *scheduler.Clus
 	}
 	p := &planner{
 		state: state, spec: spec, sched: sched, attributes: attributesOf(spec),
-		namer: namer{service: spec.Name, taken: map[string]bool{}},
+		namer: namer{owner: state.Owner.Owner(spec.Name), taken: map[string]bool{}},
 	}
 	if svc != nil {
 		p.serviceID = svc.ID
@@ -104,6 +106,9 @@ func (p *planner) observe() {
 			if !m.Available() || !p.owns(c) {
 				continue
 			}
+			if p.state.Owner.TakesOver(c.Owner) {
+				p.takenOver = append(p.takenOver, fmt.Sprintf("taken over: container %s on %s, which was of %s", c.Name, m.Name, c.Owner))
+			}
 			if c.Hook {
 				p.hooks = append(p.hooks, &member{Container: c, machine: m})
 				continue
@@ -115,7 +120,7 @@ func (p *planner) observe() {
 		}
 	}
 	if p.serviceID == "" {
-		p.serviceID = serviceID(p.spec.Name)
+		p.serviceID = serviceID(p.namer.owner)
 	}
 	slices.SortStableFunc(p.members, func(a, b *member) int {
 		return cmp.Or(cmp.Compare(a.condition, b.condition), cmp.Compare(rank(a), rank(b)),
@@ -134,7 +139,7 @@ func rank(m *member) int {
 	return 2
 }
 
-func (p *planner) owns(c *api.Container) bool { return c.ServiceName == p.spec.Name }
+func (p *planner) owns(c *api.Container) bool { return p.state.Owns(p.spec.Name, c) }
 
 // machines returns the machines by name.
 func (p *planner) machines() []*scheduler.Machine {

@@ -194,6 +194,7 @@ func (s *simulation) CreateContainer(ctx context.Context, machineID string, opti
 		id = fmt.Sprintf("c%d", s.next)
 		m.containers = append(m.containers, &simulatedContainer{Container: api.Container{
 			ID: id, Name: options.Name, ServiceID: options.ServiceID, ServiceName: options.Spec.Name, Spec: options.Spec.Clone(),
+			Owner: api.OwnershipOf(ctx).Owner(options.Spec.Name),
 			Hook: options.Hook, State: api.ContainerCreated, Created: metav1.NewTime(time.Unix(int64(s.next), 0)),
 		}})
 		return nil
@@ -269,7 +270,7 @@ func (s *simulation) InspectContainer(ctx context.Context, machineID, container 
 			return fmt.Errorf("container %s: %w", container, api.ErrNotFound)
 		}
 		c.settle()
-		out = *c.DeepCopy()
+		out = c.owned()
 		return nil
 	})
 	return out, err
@@ -392,9 +393,18 @@ func (m *simulatedMachine) inventory() api.Inventory {
 	inventory := api.Inventory{Volumes: slices.Clone(m.volumes), Images: slices.Clone(m.images)}
 	for _, c := range m.containers {
 		c.settle()
-		inventory.Containers = append(inventory.Containers, *c.DeepCopy())
+		inventory.Containers = append(inventory.Containers, c.owned())
 	}
 	return inventory
+}
+
+// owned returns the container. One of a service that was put there by hand is of those who work outside of a framework.
+func (c *simulatedContainer) owned() api.Container {
+	out := *c.DeepCopy()
+	if out.ServiceName != "" && out.Owner == (api.Owner{}) {
+		out.Owner = api.OwnershipOf(context.Background()).Owner(out.ServiceName)
+	}
+	return out
 }
 
 func (s *simulation) InspectMachine(ctx context.Context, machineID string) (api.Inventory, error) {

@@ -11,10 +11,12 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/deployment"
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
 
 // Apply implements worklist.Ops. It carries out the plan.
 func (r *resource[O]) Apply(ctx context.Context, obj O, change State) error {
+	ctx = api.WithResource(ctx, r.config.Name, r.config.FormerNames)
 	err := change.work.run(ctx, func(e deployment.ProgressEvent) { r.config.Progress(ctx, obj, e) })
 	r.config.Done(ctx, obj, change.work, err)
 	switch {

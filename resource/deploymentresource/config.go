@@ -9,21 +9,27 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/deployment"
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/internal/worklist"
 )
 
 // DefaultName is the name of a resource that is given none.
-const DefaultName = "containers"
+const DefaultName = api.DefaultResource
 
 // Compute returns what there is to do for a primary: what Plan returns or, while the primary is being deleted, Removal. It changes
 // nothing, and is called for plans too, for different primaries at the same time. Without work all is left as it is, and a deletion
-// waits. The result is only read, and may be shared.
+// waits. The result is only read, and may be shared. ctx says whose the containers are: Plan and Removal are given it, or, by a resource
+// with DefaultName and without FormerNames, one of the same reconciliation.
 type Compute[O any] func(ctx context.Context, obj O) (*Work, error)
 
 // Config configures a resource for primaries of type O.
 type Config[O any] struct {
-	// Name identifies the resource in logs, metrics and errors. Default: DefaultName.
+	// Name identifies the resource in logs, metrics and errors, and is on its containers, with the operator and the framework.
+	// Default: DefaultName.
 	Name string
+	// FormerNames are names that the resource had before. The containers of its services that carry one of them are its own.
+	// Default: none.
+	FormerNames []string
 	// Logger receives a message for every plan that was carried out, without values. Required.
 	Logger micrologger.Logger
 	// Compute says what there is to do. Required.

@@ -66,7 +66,10 @@ func specOf(image string, replicas int32) api.ServiceSpec {
 func running(name, image string) api.Container {
 	spec := specOf(image, 1)
 	spec.SetDefaults()
-	return api.Container{ID: "id-" + name, Name: name, ServiceID: "s", ServiceName: "web", Spec: spec, State: api.ContainerRunning}
+	return api.Container{
+		ID: "id-" + name, Name: name, ServiceID: "s", ServiceName: "web", Spec: spec, State: api.ContainerRunning,
+		Owner: api.OwnershipOf(context.Background()).Owner("web"),
+	}
 }
 
 func loggerOf(t *testing.T, w io.Writer) micrologger.Logger {

@@ -51,7 +51,7 @@ func TestPlansShowEachOperationWithWhatItIsAbout(t *testing.T) {
 			want: `create
     + Image m1/app:v2: pull it
     + Volume m1/data
-    + Container m1/web-pre-deploy: run the pre-deploy hook to its end
+    + Container m1/web-pre-deploy-N: run the pre-deploy hook to its end
     + Container m1/web-N
         + container.env.LOG: "info"
         + container.env.TOKEN: (sensitive)
@@ -172,14 +172,14 @@ func TestPlansShowEachOperationWithWhatItIsAbout(t *testing.T) {
 
 // named makes the names of new containers, which end in letters of their own, the same.
 func named(text string) string {
-	words := strings.SplitAfter(text, "/web-")
+	words := strings.SplitAfter(strings.ReplaceAll(text, "/web-pre-deploy-", "/web-pre-deploy/web-"), "/web-")
 	for i := range words[1:] {
 		w := words[i+1]
 		if len(w) >= 5 && !strings.HasPrefix(w, "pre-") && (len(w) == 5 || !strings.ContainsAny(w[:5], ":\n; ")) {
 			words[i+1] = "N" + w[5:]
 		}
 	}
-	return strings.Join(words, "")
+	return strings.ReplaceAll(strings.Join(words, ""), "/web-pre-deploy/web-", "/web-pre-deploy-")
 }
 
 func TestHeldPlansAreShownAsANote(t *testing.T) {

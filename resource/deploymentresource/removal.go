@@ -31,7 +31,7 @@ func (r removal) Plan(ctx context.Context, cli scheduler.Client, svc *api.Servic
 		if !m.Available() {
 			continue
 		}
-		containers := containersOf(&m.Inventory, spec.Name)
+		containers := containersOf(state, &m.Inventory, spec.Name)
 		slices.SortFunc(containers, func(a, b *api.Container) int { return cmp.Compare(a.Name, b.Name) })
 		for _, c := range containers {
 			removals = append(removals, &deployment.RemoveContainerOperation{

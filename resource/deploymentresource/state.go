@@ -22,12 +22,12 @@ func (s State) Changes() []plan.Change {
 	return changesOf(s.work)
 }
 
-// Notes implements plan.Noter: what stays as it is, what waits, and what happens when containers fail.
+// Notes implements plan.Noter: what stays as it is, what was taken over, what waits, and what happens when containers fail.
 func (s State) Notes() []string {
 	if s.work == nil {
 		return nil
 	}
-	notes := slices.Concat(s.work.Plan.Notes, s.work.Plan.Undrained)
+	notes := slices.Concat(s.work.Plan.Notes, s.work.Plan.TakenOver, s.work.Plan.Undrained)
 	for _, left := range s.work.Left {
 		if s.work.Plan.Empty() {
 			notes = append(notes, "waits for "+left)

@@ -39,7 +39,7 @@ type Work struct {
 	removal bool
 }
 
-// Plan returns what there is to do for a service. It changes nothing on machines. The error is that of deployment.Deployment.Plan.
+// Plan returns what there is to do for a service of the resource that ctx belongs to. It changes nothing on machines. The error is that of deployment.Deployment.Plan.
 func Plan(ctx context.Context, service Service) (*Work, error) {
 	return compute(ctx, service, false)
 }
@@ -95,10 +95,10 @@ func (w *Work) run(ctx context.Context, progress func(deployment.ProgressEvent))
 }
 
 // containersOf returns the containers of a service that are in an inventory, those of hooks included.
-func containersOf(inventory *api.Inventory, service string) []*api.Container {
+func containersOf(state *scheduler.ClusterState, inventory *api.Inventory, service string) []*api.Container {
 	var containers []*api.Container
 	for i := range inventory.Containers {
-		if c := &inventory.Containers[i]; c.ServiceName == service {
+		if c := &inventory.Containers[i]; state.Owns(service, c) {
 			containers = append(containers, c)
 		}
 	}
@@ -111,13 +111,13 @@ func leftOf(state *scheduler.ClusterState, service string) []string {
 	for _, m := range state.Machines {
 		switch {
 		case m.Available():
-			if n := len(containersOf(&m.Inventory, service)); n > 0 {
+			if n := len(containersOf(state, &m.Inventory, service)); n > 0 {
 				left = append(left, fmt.Sprintf("%s on %s", count(n), m.Name))
 			}
 		case m.Blind():
 			left = append(left, fmt.Sprintf("what may be on %s, which can't be seen; bring it back, or declare it gone for good", m.Name))
 		case m.Unknown():
-			if n := len(containersOf(m.LastSeen, service)); n > 0 {
+			if n := len(containersOf(state, m.LastSeen, service)); n > 0 {
 				left = append(left, fmt.Sprintf("%s on %s, which can't be seen now; bring it back, or declare it gone for good", count(n), m.Name))
 			}
 		}
@@ -164,7 +164,7 @@ func (s *snapshot) InspectService(_ context.Context, nameOrID string) (api.Servi
 	for _, m := range s.state.Machines {
 		for i := range m.Inventory.Containers {
 			c := &m.Inventory.Containers[i]
-			if c.ServiceID == "" || c.ServiceName != nameOrID && c.ServiceID != nameOrID {
+			if !s.state.Owns(c.ServiceName, c) || c.ServiceID == "" || c.ServiceName != nameOrID && c.ServiceID != nameOrID {
 				continue
 			}
 			service.ID, service.Name, service.Mode = c.ServiceID, c.ServiceName, c.Spec.Mode

@@ -12,6 +12,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrExists is a container whose name is taken.
 	ErrExists = errors.New("it exists already")
+	// ErrOthers is something that is another's, or nobody's that is known. The error says whose.
+	ErrOthers = errors.New("it is not ours")
 	// ErrUnhealthy is a container that does not work: its health check failed, or it has ended.
 	ErrUnhealthy = errors.New("the container does not work")
 )
@@ -36,7 +38,8 @@ type WaitOptions struct {
 	HealthTimeout time.Duration
 }
 
-// ContainerClient changes containers. The container is an ID or a name; the implementation is safe for concurrent use.
+// ContainerClient changes containers. The container is an ID or a name; the implementation is safe for concurrent use. The context of
+// a change says whose work it is (see OwnershipOf): what is created carries that, and what is another's is not changed, but ErrOthers.
 // +kubebuilder:object:generate=false
 type ContainerClient interface {
 	// CreateContainer creates a container and does not start it. It does not pull. It returns the ID, or ErrExists if there is one
@@ -101,6 +104,7 @@ type ServiceClient interface {
 // VolumeClient handles volumes.
 // +kubebuilder:object:generate=false
 type VolumeClient interface {
-	// CreateVolume creates a volume. One that is there already, by the same driver, is no error.
+	// CreateVolume creates a volume. One that is there already, by the same driver, is no error unless it is another's; that is
+	// ErrOthers.
 	CreateVolume(ctx context.Context, machineID string, volume VolumeSpec) error
 }

@@ -80,7 +80,9 @@ const (
 type Container struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// ServiceID and ServiceName are empty for containers of others.
+	// Owner says whose it is. It is a container of the service only for whoever has that Ownership.
+	Owner Owner `json:"owner,omitzero"`
+	// ServiceID and ServiceName are empty for containers that were not made for services of this cluster.
 	ServiceID   string `json:"serviceID,omitempty"`
 	ServiceName string `json:"serviceName,omitempty"`
 	// Spec is what the container was created with, but for what changes in place (CPU, memory, restart policy): that is as it
@@ -119,6 +121,8 @@ type Volume struct {
 	Name string `json:"name"`
 	// Driver made it.
 	Driver string `json:"driver"`
+	// Owner says whose it is. What is nobody's may be used by everybody.
+	Owner Owner `json:"owner,omitzero"`
 }
 
 // Image is an image on a machine.

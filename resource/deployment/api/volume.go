@@ -22,7 +22,7 @@ type VolumeSpec struct {
 	// +kubebuilder:validation:Enum=volume;bind;tmpfs
 	// +optional
 	Type VolumeType `json:"type,omitempty"`
-	// External is for volumes that others make: one that is not there is not created. Only with type volume.
+	// External is for volumes that others make, other operators too: one that is not there is not created. Only with type volume.
 	// +optional
 	External bool `json:"external,omitempty"`
 	// Driver makes the volume. Default: that of the engine. Only with type volume.

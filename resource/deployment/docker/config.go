@@ -39,6 +39,9 @@ type Config struct {
 	// RegistryTransport makes the requests to registries that the client makes itself, which are those of ResolveDigest; engines
 	// pull by themselves. Default: http.DefaultTransport.
 	RegistryTransport http.RoundTripper
+	// BeforeRequest is called before each request to an engine, which is not sent if it returns an error. It is for who must not act
+	// any more, such as a former leader: operator.Fence.CheckRequest. Default: all are sent.
+	BeforeRequest func(r *http.Request) error
 	// ConnectTimeout is how long an engine may take to answer when it is connected to, and at each heartbeat. Default:
 	// DefaultConnectTimeout.
 	ConnectTimeout time.Duration
@@ -124,6 +127,9 @@ func (c *Config) setDefaults() {
 			return backoff.NewExponentialBackOff(
 				backoff.WithInitialInterval(DefaultRetryInterval), backoff.WithMaxInterval(DefaultMaxRetryInterval), backoff.WithMaxElapsedTime(0))
 		}
+	}
+	if c.BeforeRequest == nil {
+		c.BeforeRequest = func(*http.Request) error { return nil }
 	}
 	if c.RegistryTransport == nil {
 		c.RegistryTransport = http.DefaultTransport

@@ -4,11 +4,13 @@ import (
 	"archive/tar"
 	stdbytes "bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -16,6 +18,7 @@ import (
 	"github.com/moby/moby/api/types/mount"
 	moby "github.com/moby/moby/client"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
 
@@ -25,48 +28,46 @@ const configsAt = "/configs"
 // tidyTimeout is how long taking away what is not needed any more may take when the request has ended.
 const tidyTimeout = 30 * time.Second
 
-// configsOf returns the name of the volume with the configs of a container, and of the container that they are written through.
-func configsOf(name string) string { return "operatorkit-configs-" + name }
+// configsVolume returns a name for the volume with the configs of a container, and for the container that they are written through. No
+// other creation has it, not even one of a container of the same name: who takes away what is left of an earlier one can't meet it.
+func configsVolume(container string) string {
+	return "operatorkit-configs-" + container + "-" + strings.ToLower(rand.Text()[:8])
+}
 
-// fill marks the configs of a container as being written, until the function that it returns is called.
-func (m *machine) fill(name string) func() {
+// fill marks a volume of configs as being written, until the function that it returns is called.
+func (m *machine) fill(volume string) func() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.filling[name] = true
+	m.filling[volume] = true
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		delete(m.filling, name)
+		delete(m.filling, volume)
 	}
 }
 
-func (m *machine) isFilling(name string) bool {
+func (m *machine) isFilling(volume string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.filling[name]
+	return m.filling[volume]
 }
 
 // writeConfigs makes a volume with the configs of a container that is about to be created, and returns what to mount. Engines write
 // into volumes through containers alone: through one of the same image that is never started.
-func (m *machine) writeConfigs(ctx context.Context, engine *moby.Client, name string, spec *api.ServiceSpec) ([]mount.Mount, error) {
-	if len(spec.Container.ConfigMounts) == 0 {
-		return nil, nil
-	}
+func (m *machine) writeConfigs(ctx context.Context, engine *moby.Client, volume string, options *api.CreateContainerOptions) ([]mount.Mount, error) {
+	spec := &options.Spec
 	archive, err := archiveConfigs(spec)
 	if err != nil {
 		return nil, err
 	}
-	labels := map[string]string{LabelConfigsOf: name, LabelCluster: m.client.config.Cluster}
-	volume := configsOf(name)
+	labels := m.client.mark(ctx, nil)
+	labels[LabelConfigsOf], labels[LabelConfigs] = options.Name, volume
 	made, err := engine.VolumeCreate(ctx, moby.VolumeCreateOptions{Name: volume, Driver: api.DefaultVolumeDriver, Labels: labels})
 	if err != nil {
 		return nil, fmt.Errorf("create the volume of its configs: %w", err)
 	}
-	if made.Volume.Labels[LabelConfigsOf] != name || made.Volume.Labels[LabelCluster] != labels[LabelCluster] {
-		return nil, fmt.Errorf("volume %s, which its configs need, is another's", volume)
-	}
-	if err := m.writeVolume(ctx, engine, spec.Container.Image, volume, labels, archive); err != nil {
-		return nil, errors.Join(fmt.Errorf("write its configs: %w", err), m.dropConfigs(ctx, engine, name))
+	if err := writeVolume(ctx, engine, spec.Container.Image, volume, labels, archive); err != nil {
+		return nil, errors.Join(fmt.Errorf("write its configs: %w", err), dropVolume(ctx, engine, volume))
 	}
 	var mounts []mount.Mount
 	for i, c := range spec.Container.ConfigMounts {
@@ -77,11 +78,7 @@ func (m *machine) writeConfigs(ctx context.Context, engine *moby.Client, name st
 	return mounts, nil
 }
 
-func (m *machine) writeVolume(ctx context.Context, engine *moby.Client, image, volume string, labels map[string]string, archive []byte) (err error) {
-	// One that a crash has left is in the way.
-	if err := removeContainer(ctx, engine, volume); err != nil && !errdefs.IsNotFound(err) {
-		return err
-	}
+func writeVolume(ctx context.Context, engine *moby.Client, image, volume string, labels map[string]string, archive []byte) (err error) {
 	writer, err := engine.ContainerCreate(ctx, moby.ContainerCreateOptions{
 		Name:       volume,
 		Config:     &container.Config{Image: image, Cmd: []string{"never"}, Labels: labels},
@@ -123,40 +120,48 @@ func archiveConfigs(spec *api.ServiceSpec) ([]byte, error) {
 	return out.Bytes(), w.Close()
 }
 
-// dropConfigs removes the volume with the configs of a container that is not there, also when ctx has ended.
-func (m *machine) dropConfigs(ctx context.Context, engine *moby.Client, name string) error {
+// dropVolume removes a volume of configs that no container has, also when ctx has ended.
+func dropVolume(ctx context.Context, engine *moby.Client, volume string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
 	defer cancel()
-	_, err := engine.VolumeRemove(ctx, configsOf(name), moby.VolumeRemoveOptions{})
+	_, err := engine.VolumeRemove(ctx, volume, moby.VolumeRemoveOptions{})
 	if err != nil && !errdefs.IsNotFound(err) {
 		return fmt.Errorf("remove the volume of its configs: %w", err)
 	}
 	return nil
 }
 
-// sweepConfigs removes the volumes with configs of containers that are not there any more.
+// sweepConfigs removes our volumes with configs of which there is no container any more, and what writes into them if that was cut off.
 func (m *machine) sweepConfigs(ctx context.Context, engine *moby.Client) error {
-	cluster := m.client.config.Cluster
 	list, err := engine.VolumeList(ctx, moby.VolumeListOptions{Filters: moby.Filters{}.Add("label", LabelConfigsOf)})
 	if err != nil {
 		return fmt.Errorf("list the volumes of configs: %w", err)
 	}
+	// After the volumes: each is there before its container.
+	containers, err := engine.ContainerList(ctx, moby.ContainerListOptions{All: true, Filters: moby.Filters{}.Add("label", LabelConfigs)})
+	if err != nil {
+		return fmt.Errorf("list the containers with configs: %w", err)
+	}
+	used, writers := map[string]bool{}, map[string]string{}
+	for _, c := range containers.Items {
+		if volume := c.Labels[LabelConfigs]; c.Labels[LabelConfigsOf] == "" {
+			used[volume] = true
+		} else {
+			writers[volume] = c.ID
+		}
+	}
+	ours := api.OwnershipOf(ctx)
 	var errs []error
 	for _, v := range list.Items {
-		name := v.Labels[LabelConfigsOf]
-		if v.Labels[LabelCluster] != cluster || v.Name != configsOf(name) || m.isFilling(name) {
+		if v.Labels[LabelForm] != identity.Form || !ours.Owns(m.client.ownerOf(v.Labels)) || used[v.Name] || m.isFilling(v.Name) {
 			continue
 		}
-		if _, err := engine.ContainerInspect(ctx, name, moby.ContainerInspectOptions{}); !errdefs.IsNotFound(err) {
-			if err != nil {
+		if writer := writers[v.Name]; writer != "" {
+			if err := removeContainer(ctx, engine, writer); err != nil && !errdefs.IsNotFound(err) {
 				errs = append(errs, err)
 			}
-			continue
 		}
-		if err := removeContainer(ctx, engine, v.Name); err != nil && !errdefs.IsNotFound(err) {
-			errs = append(errs, err)
-		}
-		errs = append(errs, m.dropConfigs(ctx, engine, name))
+		errs = append(errs, dropVolume(ctx, engine, v.Name))
 	}
 	return errors.Join(errs...)
 }

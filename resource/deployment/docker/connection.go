@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -93,7 +94,7 @@ func (c *connection) open(m *machine, endpoint *Endpoint) error {
 	if err != nil {
 		return err
 	}
-	engine, hangUp, err := d.open(c.ctx)
+	engine, hangUp, err := d.open(c.ctx, moby.WithHTTPRequestHook(m.mayAsk))
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (c *connection) open(m *machine, endpoint *Endpoint) error {
 	if err != nil {
 		return err
 	}
-	if other := m.client.claimEngine(identity(&info.Info), m); other != "" {
+	if other := m.client.claimEngine(engineID(&info.Info), m); other != "" {
 		return fmt.Errorf("it is the same engine as that of machine %s", other)
 	}
 	c.info = EngineInfo{
@@ -122,8 +123,22 @@ func (c *connection) open(m *machine, endpoint *Endpoint) error {
 	}
 }
 
-// identity tells engines apart. The ID alone does not where machines are copies of each other.
-func identity(info *system.Info) string {
+// heldBack is a request that was not sent.
+type heldBack struct{ error }
+
+// Unwrap returns why.
+func (h *heldBack) Unwrap() error { return h.error }
+
+// mayAsk asks whether a request may be sent.
+func (m *machine) mayAsk(r *http.Request) error {
+	if err := m.client.config.BeforeRequest(r); err != nil {
+		return &heldBack{err}
+	}
+	return nil
+}
+
+// engineID tells engines apart. The ID alone does not where machines are copies of each other.
+func engineID(info *system.Info) string {
 	return strings.Join([]string{info.ID, info.Name, info.DockerRootDir}, "\n")
 }
 
@@ -211,7 +226,7 @@ func (m *machine) ping(conn *connection) error {
 	case err != nil:
 		return err
 	}
-	if other := m.client.claimEngine(identity(&info.Info), m); other != "" {
+	if other := m.client.claimEngine(engineID(&info.Info), m); other != "" {
 		return fmt.Errorf("it is the same engine as that of machine %s", other)
 	}
 	return nil

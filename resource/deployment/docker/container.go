@@ -23,35 +23,60 @@ func (c *Client) on(ctx context.Context, machineID string, f func(ctx context.Co
 	return m.do(ctx, f)
 }
 
+// own returns a container that belongs to whoever ctx says, or api.ErrOthers. What is done next is done to its ID: another one may
+// have its name by then.
+func (c *Client) own(ctx context.Context, engine *moby.Client, name string) (*container.InspectResponse, error) {
+	inspected, err := engine.ContainerInspect(ctx, name, moby.ContainerInspectOptions{})
+	if err != nil {
+		return nil, err
+	}
+	in := &inspected.Container
+	if in.Config == nil || in.State == nil {
+		return nil, errLeftOut
+	}
+	if owner := c.ownerOf(in.Config.Labels); !c.known(in.Config.Labels) || !api.OwnershipOf(ctx).Owns(owner) {
+		return nil, fmt.Errorf("container %s is of %s: %w", strings.TrimPrefix(in.Name, "/"), owner, api.ErrOthers)
+	}
+	return in, nil
+}
+
+// errLeftOut is an answer of an engine that is not complete.
+var errLeftOut = errors.New("the engine has left out what a container is")
+
 // StartContainer implements api.ContainerClient. One that is paused goes on.
 func (c *Client) StartContainer(ctx context.Context, machineID, name string) error {
 	return c.on(ctx, machineID, func(ctx context.Context, engine *moby.Client) error {
-		if err := resume(ctx, engine, name); err != nil {
+		id, err := c.resume(ctx, engine, name)
+		if err != nil {
 			return err
 		}
-		_, err := engine.ContainerStart(ctx, name, moby.ContainerStartOptions{})
+		_, err = engine.ContainerStart(ctx, id, moby.ContainerStartOptions{})
 		return err
 	})
 }
 
-// resume lets a paused container go on, because engines start and stop only those that are not paused.
-func resume(ctx context.Context, engine *moby.Client, name string) error {
-	inspected, err := engine.ContainerInspect(ctx, name, moby.ContainerInspectOptions{})
-	if err != nil || inspected.Container.State == nil || !inspected.Container.State.Paused {
-		return err
+// resume lets a container of ours go on if it is paused, because engines start and stop only those that are not, and returns its ID.
+func (c *Client) resume(ctx context.Context, engine *moby.Client, name string) (id string, err error) {
+	own, err := c.own(ctx, engine, name)
+	if err != nil {
+		return "", err
 	}
-	_, err = engine.ContainerUnpause(ctx, name, moby.ContainerUnpauseOptions{})
-	return err
+	if !own.State.Paused {
+		return own.ID, nil
+	}
+	_, err = engine.ContainerUnpause(ctx, own.ID, moby.ContainerUnpauseOptions{})
+	return own.ID, err
 }
 
 // StopContainer implements api.ContainerClient. The grace period is rounded up to seconds.
 func (c *Client) StopContainer(ctx context.Context, machineID, name string, grace time.Duration) error {
 	return c.on(ctx, machineID, func(ctx context.Context, engine *moby.Client) error {
-		if err := resume(ctx, engine, name); err != nil {
+		id, err := c.resume(ctx, engine, name)
+		if err != nil {
 			return err
 		}
 		timeout := seconds(grace)
-		_, err := engine.ContainerStop(ctx, name, moby.ContainerStopOptions{Timeout: &timeout})
+		_, err = engine.ContainerStop(ctx, id, moby.ContainerStopOptions{Timeout: &timeout})
 		return err
 	})
 }
@@ -63,7 +88,10 @@ func (c *Client) RemoveContainer(ctx context.Context, machineID, name string) er
 		return err
 	}
 	return m.do(ctx, func(ctx context.Context, engine *moby.Client) error {
-		err := removeContainer(ctx, engine, name)
+		own, err := m.client.own(ctx, engine, name)
+		if err == nil {
+			err = removeContainer(ctx, engine, own.ID)
+		}
 		if err != nil && !errdefs.IsNotFound(err) {
 			return err
 		}
@@ -76,12 +104,12 @@ func (c *Client) RemoveContainer(ctx context.Context, machineID, name string) er
 }
 
 // removeContainer removes a container, and waits for those who do so already.
-func removeContainer(ctx context.Context, engine *moby.Client, name string) error {
-	_, err := engine.ContainerRemove(ctx, name, moby.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+func removeContainer(ctx context.Context, engine *moby.Client, id string) error {
+	_, err := engine.ContainerRemove(ctx, id, moby.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	if !errdefs.IsConflict(err) {
 		return err
 	}
-	removed := engine.ContainerWait(ctx, name, moby.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
+	removed := engine.ContainerWait(ctx, id, moby.ContainerWaitOptions{Condition: container.WaitConditionRemoved})
 	select {
 	case result := <-removed.Result:
 		if result.Error != nil {
@@ -106,7 +134,11 @@ func (c *Client) UpdateContainer(ctx context.Context, machineID, name string, sp
 		return err
 	}
 	return m.change(ctx, func(ctx context.Context, engine *moby.Client) error {
-		_, err := engine.ContainerUpdate(ctx, name, moby.ContainerUpdateOptions{Resources: &resources, RestartPolicy: &policy})
+		own, err := c.own(ctx, engine, name)
+		if err != nil {
+			return err
+		}
+		_, err = engine.ContainerUpdate(ctx, own.ID, moby.ContainerUpdateOptions{Resources: &resources, RestartPolicy: &policy})
 		return err
 	})
 }
@@ -122,7 +154,7 @@ func (c *Client) watch(ctx context.Context, machineID, name string, over <-chan 
 		err = m.do(ctx, func(ctx context.Context, engine *moby.Client) error {
 			out, err = engine.ContainerInspect(ctx, name, moby.ContainerInspectOptions{})
 			if err == nil && (out.Container.State == nil || out.Container.Config == nil || out.Container.HostConfig == nil) {
-				err = errors.New("the engine has left out what a container is")
+				err = errLeftOut
 			}
 			return err
 		})

@@ -74,14 +74,12 @@ func outlive(ctx context.Context, by time.Duration) (context.Context, context.Ca
 
 func (m *machine) create(ctx context.Context, engine *moby.Client, options *api.CreateContainerOptions) (string, error) {
 	spec := &options.Spec
-	labels, err := m.client.labels(options)
+	labels, err := m.client.labels(ctx, options)
 	if err != nil {
 		return "", err
 	}
 	// Configs are written before, and not over those of another container.
-	if _, err := engine.ContainerInspect(ctx, options.Name, moby.ContainerInspectOptions{}); err == nil {
-		return "", fmt.Errorf("container %s: %w", options.Name, api.ErrExists)
-	} else if !errdefs.IsNotFound(err) {
+	if err := m.nameTaken(ctx, engine, options.Name); err != nil {
 		return "", err
 	}
 	if err := m.client.reveal(ctx, engine, spec); err != nil {
@@ -92,22 +90,41 @@ func (m *machine) create(ctx context.Context, engine *moby.Client, options *api.
 		return "", err
 	}
 	config := containerConfig(spec, labels)
-	defer m.fill(options.Name)()
-	mounts, err := m.writeConfigs(ctx, engine, options.Name, spec)
+	if len(spec.Container.ConfigMounts) == 0 {
+		return m.createAs(ctx, engine, moby.ContainerCreateOptions{Name: options.Name, Config: config, HostConfig: host})
+	}
+	volume := configsVolume(options.Name)
+	labels[LabelConfigs] = volume
+	defer m.fill(volume)()
+	mounts, err := m.writeConfigs(ctx, engine, volume, options)
 	if err != nil {
 		return "", err
 	}
 	host.Mounts = append(host.Mounts, mounts...)
-	id, err := createAs(ctx, engine, moby.ContainerCreateOptions{Name: options.Name, Config: config, HostConfig: host})
-	if err != nil && !errors.Is(err, api.ErrExists) && len(mounts) > 0 {
-		err = errors.Join(err, m.dropConfigs(ctx, engine, options.Name))
+	id, err := m.createAs(ctx, engine, moby.ContainerCreateOptions{Name: options.Name, Config: config, HostConfig: host})
+	if err != nil {
+		err = errors.Join(err, dropVolume(ctx, engine, volume))
 	}
 	return id, err
 }
 
+// nameTaken returns api.ErrExists, with whose it is, if there is a container of a name.
+func (m *machine) nameTaken(ctx context.Context, engine *moby.Client, name string) error {
+	inspected, err := engine.ContainerInspect(ctx, name, moby.ContainerInspectOptions{})
+	switch {
+	case errdefs.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case inspected.Container.Config == nil:
+		return errLeftOut
+	}
+	return fmt.Errorf("container %s of %s: %w", name, m.client.ownerOf(inspected.Container.Config.Labels), api.ErrExists)
+}
+
 // createAs creates a container. Engines have its name taken before they show it, and longer: one that is about to come, from an earlier
 // try, or to go, is waited for.
-func createAs(ctx context.Context, engine *moby.Client, options moby.ContainerCreateOptions) (string, error) {
+func (m *machine) createAs(ctx context.Context, engine *moby.Client, options moby.ContainerCreateOptions) (string, error) {
 	late := time.NewTimer(createTimeout)
 	defer late.Stop()
 	ticker := time.NewTicker(namePeriod)
@@ -118,8 +135,8 @@ func createAs(ctx context.Context, engine *moby.Client, options moby.ContainerCr
 			return created.ID, err
 		}
 		taken := fmt.Errorf("%w: %w", api.ErrExists, err)
-		if _, err := engine.ContainerInspect(ctx, options.Name, moby.ContainerInspectOptions{}); !errdefs.IsNotFound(err) {
-			return "", errors.Join(taken, err)
+		if err := m.nameTaken(ctx, engine, options.Name); err != nil {
+			return "", err
 		}
 		select {
 		case <-ticker.C:

@@ -17,8 +17,8 @@ import (
 
 // dialer opens connections to an engine.
 type dialer interface {
-	// open returns a client of the engine, and what takes down all that is below it.
-	open(ctx context.Context) (*moby.Client, func(), error)
+	// open returns a client of the engine with an option, and what takes down all that is below it.
+	open(ctx context.Context, option moby.Opt) (*moby.Client, func(), error)
 }
 
 // dialer returns what the endpoint says, or what is wrong with it.
@@ -66,8 +66,8 @@ func engineOver(transport *http.Transport, options ...moby.Opt) (*moby.Client, f
 // socketDialer is the host of an engine on this machine.
 type socketDialer string
 
-func (d socketDialer) open(context.Context) (*moby.Client, func(), error) {
-	return engineOver(&http.Transport{}, moby.WithHost(string(d)))
+func (d socketDialer) open(_ context.Context, option moby.Opt) (*moby.Client, func(), error) {
+	return engineOver(&http.Transport{}, option, moby.WithHost(string(d)))
 }
 
 // tcpDialer is for an engine at a port.
@@ -116,7 +116,7 @@ func (t *TLS) config(host string) (*tls.Config, error) {
 	return config, nil
 }
 
-func (d tcpDialer) open(context.Context) (*moby.Client, func(), error) {
+func (d tcpDialer) open(_ context.Context, option moby.Opt) (*moby.Client, func(), error) {
 	dial := &net.Dialer{KeepAlive: 15 * time.Second}
-	return engineOver(&http.Transport{TLSClientConfig: d.config}, moby.WithHost(d.host), moby.WithDialContext(dial.DialContext))
+	return engineOver(&http.Transport{TLSClientConfig: d.config}, option, moby.WithHost(d.host), moby.WithDialContext(dial.DialContext))
 }

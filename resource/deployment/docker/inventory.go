@@ -3,7 +3,6 @@ package docker
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -41,7 +40,7 @@ func (m *machine) look(ctx context.Context) (api.Inventory, error) {
 		if seen.inventory.Containers, err = m.client.containers(ctx, engine); err != nil {
 			return fmt.Errorf("list the containers: %w", err)
 		}
-		if seen.inventory.Volumes, err = volumes(ctx, engine); err != nil {
+		if seen.inventory.Volumes, err = m.client.volumes(ctx, engine); err != nil {
 			return fmt.Errorf("list the volumes: %w", err)
 		}
 		if seen.inventory.Images, err = images(ctx, engine); err != nil {
@@ -71,7 +70,7 @@ func (c *Client) containers(ctx context.Context, engine *moby.Client) ([]api.Con
 	group.SetLimit(inspections)
 	for i, item := range list.Items {
 		switch {
-		case c.ours(item.Labels):
+		case c.known(item.Labels):
 			group.Go(func() error {
 				inspected, err := c.inspect(ctx, engine, item.ID)
 				if err == nil {
@@ -82,7 +81,7 @@ func (c *Client) containers(ctx context.Context, engine *moby.Client) ([]api.Con
 				return err
 			})
 		case item.Labels[LabelConfigsOf] == "":
-			found[i] = others(&item)
+			found[i] = c.others(&item)
 		}
 	}
 	if err := group.Wait(); err != nil {
@@ -98,9 +97,11 @@ func (c *Client) containers(ctx context.Context, engine *moby.Client) ([]api.Con
 	return out, nil
 }
 
-// others returns a container that is not ours, of which only matters what it holds.
-func others(item *container.Summary) *api.Container {
-	out := &api.Container{ID: item.ID, State: api.ContainerState(item.State), Created: metav1.Unix(item.Created, 0)}
+// others returns a container that is of no service of the cluster, of which only matters what it holds, and whose it is.
+func (c *Client) others(item *container.Summary) *api.Container {
+	out := &api.Container{
+		ID: item.ID, Owner: c.ownerOf(item.Labels), State: api.ContainerState(item.State), Created: metav1.Unix(item.Created, 0),
+	}
 	if len(item.Names) > 0 {
 		out.Name = strings.TrimPrefix(item.Names[0], "/")
 	}
@@ -154,7 +155,7 @@ func (c *Client) inspect(ctx context.Context, engine *moby.Client, name string) 
 // describe returns a container as planning sees it.
 func (c *Client) describe(in *container.InspectResponse) (api.Container, error) {
 	if in.State == nil || in.Config == nil || in.HostConfig == nil {
-		return api.Container{}, errors.New("the engine has left out what a container is")
+		return api.Container{}, errLeftOut
 	}
 	out := api.Container{ID: in.ID, Name: strings.TrimPrefix(in.Name, "/"), State: api.ContainerState(in.State.Status)}
 	if created, err := time.Parse(time.RFC3339Nano, in.Created); err == nil {
@@ -166,7 +167,9 @@ func (c *Client) describe(in *container.InspectResponse) (api.Container, error) 
 	if in.NetworkSettings != nil && out.Active() {
 		out.Ports = published(in.NetworkSettings.Ports)
 	}
-	if labels := in.Config.Labels; c.ours(labels) {
+	labels := in.Config.Labels
+	out.Owner = c.ownerOf(labels)
+	if c.known(labels) {
 		out.ServiceID, out.ServiceName = labels[LabelServiceID], labels[LabelService]
 		out.Hook = labels[LabelHook] != ""
 		out.Spec = recorded(labels)

@@ -37,7 +37,7 @@ type machine struct {
 	since  time.Time
 	engine EngineInfo
 	seen   *snapshot
-	// filling are the containers whose configs are being written.
+	// filling are the volumes with configs whose containers are being created.
 	filling map[string]bool
 }
 
@@ -212,8 +212,9 @@ func (m *machine) do(ctx context.Context, f func(ctx context.Context, engine *mo
 	defer cancel(nil)
 	defer context.AfterFunc(conn.ctx, func() { cancel(context.Cause(conn.ctx)) })()
 	err = f(asking, conn.engine)
+	var held *heldBack
 	switch {
-	case err == nil || ctx.Err() != nil:
+	case err == nil || ctx.Err() != nil || errors.As(err, &held):
 		return err
 	case conn.ctx.Err() != nil:
 		return fmt.Errorf("%w: %w: %w", ErrUnreachable, context.Cause(conn.ctx), err)

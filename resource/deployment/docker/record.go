@@ -1,42 +1,74 @@
 package docker
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
 
-// The labels that say what is ours.
+// The labels that say what is whose. No specification can set any that begins as they do.
 const (
+	// LabelForm has the form of the other labels, identity.Form. What has another one is of another version of this library.
+	LabelForm = labelPrefix + "form"
+	// LabelOperator, LabelFramework and LabelResource say whose a container or a volume is.
+	LabelOperator  = labelPrefix + "operator"
+	LabelFramework = labelPrefix + "framework"
+	LabelResource  = labelPrefix + "resource"
 	// LabelService has the name of the service of a container, LabelServiceID its ID.
-	LabelService   = "io.operatorkit.service"
-	LabelServiceID = "io.operatorkit.service-id"
+	LabelService   = labelPrefix + "service"
+	LabelServiceID = labelPrefix + "service-id"
 	// LabelCluster has Config.Cluster.
-	LabelCluster = "io.operatorkit.cluster"
+	LabelCluster = labelPrefix + "cluster"
 	// LabelSpec has the specification that a container was made from, in JSON, with fingerprints for what is secret.
-	LabelSpec = "io.operatorkit.spec"
+	LabelSpec = labelPrefix + "spec"
 	// LabelHook is on the containers of pre-deploy hooks.
-	LabelHook = "io.operatorkit.hook"
-	// LabelConfigsOf is on volumes with the configs of a container, and has its name.
-	LabelConfigsOf = "io.operatorkit.configs-of"
+	LabelHook = labelPrefix + "hook"
+	// LabelConfigs is on containers with configs, and has the name of the volume that they are in.
+	LabelConfigs = labelPrefix + "configs"
+	// LabelConfigsOf is on such volumes, and has the name of the container.
+	LabelConfigsOf = labelPrefix + "configs-of"
 )
 
-// labels returns all labels of a container. Those that say what is ours can't be set by the specification.
-func (c *Client) labels(options *api.CreateContainerOptions) (map[string]string, error) {
+const labelPrefix = "io.operatorkit."
+
+// mark returns labels together with those that say whose something is.
+func (c *Client) mark(ctx context.Context, labels map[string]string) map[string]string {
+	own := api.OwnershipOf(ctx).Mark
+	marked := map[string]string{}
+	maps.Copy(marked, labels)
+	maps.DeleteFunc(marked, func(name, _ string) bool { return strings.HasPrefix(name, labelPrefix) })
+	marked[LabelForm], marked[LabelCluster] = identity.Form, c.config.Cluster
+	marked[LabelOperator], marked[LabelFramework], marked[LabelResource] = own.Operator, own.Framework, own.Resource
+	return marked
+}
+
+// ownerOf reads whose something is.
+func (c *Client) ownerOf(labels map[string]string) api.Owner {
+	owner := api.Owner{
+		Operator: labels[LabelOperator], Framework: labels[LabelFramework], Resource: labels[LabelResource], Service: labels[LabelService],
+	}
+	if cluster, ok := labels[LabelCluster]; ok && cluster != c.config.Cluster {
+		owner.Cluster = cmp.Or(cluster, "(default)")
+	}
+	return owner
+}
+
+// labels returns all labels of a container.
+func (c *Client) labels(ctx context.Context, options *api.CreateContainerOptions) (map[string]string, error) {
 	spec := options.Spec.Fingerprinted()
 	record, err := json.Marshal(&spec)
 	if err != nil {
 		return nil, fmt.Errorf("record the specification: %w", err)
 	}
-	labels := map[string]string{}
-	maps.Copy(labels, options.Spec.Container.Labels)
-	delete(labels, LabelHook)
-	delete(labels, LabelConfigsOf)
+	labels := c.mark(ctx, options.Spec.Container.Labels)
 	labels[LabelService] = options.Spec.Name
 	labels[LabelServiceID] = options.ServiceID
-	labels[LabelCluster] = c.config.Cluster
 	labels[LabelSpec] = string(record)
 	if options.Hook {
 		labels[LabelHook] = "true"
@@ -44,10 +76,10 @@ func (c *Client) labels(options *api.CreateContainerOptions) (map[string]string,
 	return labels, nil
 }
 
-// ours tells whether the labels are those of a container of the cluster.
-func (c *Client) ours(labels map[string]string) bool {
+// known tells whether the labels are those of a container of a service of the cluster, whosever it is.
+func (c *Client) known(labels map[string]string) bool {
 	cluster, ok := labels[LabelCluster]
-	return ok && cluster == c.config.Cluster && labels[LabelService] != ""
+	return ok && cluster == c.config.Cluster && labels[LabelForm] == identity.Form && labels[LabelService] != ""
 }
 
 // recorded returns the specification in labels. One that can't be read is that of a service of which nothing else is known, so that

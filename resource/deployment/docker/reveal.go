@@ -29,8 +29,9 @@ func (c *Client) reveal(ctx context.Context, engine *moby.Client, spec *api.Serv
 	if err != nil {
 		return err
 	}
+	ours := api.OwnershipOf(ctx)
 	for _, item := range list.Items {
-		if !c.ours(item.Labels) {
+		if !c.known(item.Labels) || !ours.Owns(c.ownerOf(item.Labels)) {
 			continue
 		}
 		inspected, err := engine.ContainerInspect(ctx, item.ID, moby.ContainerInspectOptions{})

@@ -15,7 +15,7 @@ import (
 // atOnce is how many machines are asked at once.
 const atOnce = 32
 
-// InspectService implements api.ServiceClient. Machines that don't answer are passed over.
+// InspectService implements api.ServiceClient, for the services of whoever ctx says. Machines that don't answer are passed over.
 func (c *Client) InspectService(ctx context.Context, nameOrID string) (api.Service, error) {
 	machines, err := c.all()
 	if err != nil {
@@ -63,7 +63,11 @@ func (c *Client) containersOf(ctx context.Context, engine *moby.Client, nameOrID
 		return nil, err
 	}
 	var out []api.Container
+	ours := api.OwnershipOf(ctx)
 	for _, container := range all {
+		if !ours.Owns(container.Owner) || container.ServiceName == "" {
+			continue
+		}
 		if container.ServiceName == nameOrID || container.ServiceID == nameOrID {
 			out = append(out, container)
 		}

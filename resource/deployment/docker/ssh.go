@@ -105,7 +105,7 @@ func hostKeyAlgorithms(check ssh.HostKeyCallback, address string) []string {
 	return slices.Compact(algorithms)
 }
 
-func (d sshDialer) open(ctx context.Context) (*moby.Client, func(), error) {
+func (d sshDialer) open(ctx context.Context, option moby.Opt) (*moby.Client, func(), error) {
 	dial := net.Dialer{KeepAlive: 15 * time.Second}
 	raw, err := dial.DialContext(ctx, "tcp", d.address)
 	if err != nil {
@@ -127,7 +127,7 @@ func (d sshDialer) open(ctx context.Context) (*moby.Client, func(), error) {
 		return nil, nil, fmt.Errorf("open %s: %w", d.socket, err)
 	}
 	_ = tried.Close()
-	engine, hangUp, err := engineOver(&http.Transport{}, moby.WithHost("unix://"+d.socket), moby.WithDialContext(
+	engine, hangUp, err := engineOver(&http.Transport{}, option, moby.WithHost("unix://"+d.socket), moby.WithDialContext(
 		func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return client.DialContext(ctx, "unix", d.socket)
 		}))

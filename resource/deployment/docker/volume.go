@@ -3,7 +3,6 @@ package docker
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -14,7 +13,7 @@ import (
 )
 
 // volumes returns all volumes but those of configs, by name.
-func volumes(ctx context.Context, engine *moby.Client) ([]api.Volume, error) {
+func (c *Client) volumes(ctx context.Context, engine *moby.Client) ([]api.Volume, error) {
 	list, err := engine.VolumeList(ctx, moby.VolumeListOptions{})
 	if err != nil {
 		return nil, err
@@ -22,7 +21,7 @@ func volumes(ctx context.Context, engine *moby.Client) ([]api.Volume, error) {
 	var out []api.Volume
 	for _, v := range list.Items {
 		if v.Labels[LabelConfigsOf] == "" {
-			out = append(out, api.Volume{Name: v.Name, Driver: v.Driver})
+			out = append(out, api.Volume{Name: v.Name, Driver: v.Driver, Owner: c.ownerOf(v.Labels)})
 		}
 	}
 	slices.SortFunc(out, func(a, b api.Volume) int { return strings.Compare(a.Name, b.Name) })
@@ -37,7 +36,10 @@ func (c *Client) CreateVolume(ctx context.Context, machineID string, volume api.
 	}
 	return m.change(ctx, func(ctx context.Context, engine *moby.Client) error {
 		there, err := engine.VolumeInspect(ctx, volume.Name, moby.VolumeInspectOptions{})
+		owner := c.ownerOf(there.Volume.Labels)
 		switch {
+		case err == nil && !api.OwnershipOf(ctx).Shares(owner):
+			return fmt.Errorf("volume %s is there already, of %s: %w", volume.Name, owner, api.ErrOthers)
 		case err == nil && there.Volume.Driver == volume.DriverName():
 			return nil
 		case err == nil:
@@ -45,9 +47,7 @@ func (c *Client) CreateVolume(ctx context.Context, machineID string, volume api.
 		case !errdefs.IsNotFound(err):
 			return err
 		}
-		labels := map[string]string{LabelCluster: c.config.Cluster}
-		maps.Copy(labels, volume.Labels)
-		options := moby.VolumeCreateOptions{Name: volume.Name, Driver: volume.DriverName(), Labels: labels}
+		options := moby.VolumeCreateOptions{Name: volume.Name, Driver: volume.DriverName(), Labels: c.mark(ctx, volume.Labels)}
 		if volume.Driver != nil {
 			options.DriverOpts = volume.Driver.Options
 		}

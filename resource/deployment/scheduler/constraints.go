@@ -57,16 +57,24 @@ func (s *Scheduler) checkPorts() {
 	for _, c := range s.candidates {
 		for i := range c.machine.Inventory.Containers {
 			other := &c.machine.Inventory.Containers[i]
-			if owns(&s.spec, other) || !other.Active() {
+			if s.state.Owns(s.spec.Name, other) || !other.Active() {
 				continue
 			}
 			for _, p := range ports {
 				if api.PortsConflict([]api.PortSpec{p}, other.HostPorts()) {
-					refuse(c, fmt.Sprintf("container %s holds port %s", other.Name, p))
+					refuse(c, fmt.Sprintf("container %s%s holds port %s", other.Name, whose(other.Owner), p))
 				}
 			}
 		}
 	}
+}
+
+// whose adds to a name whose it is, if that is known.
+func whose(owner api.Owner) string {
+	if owner == (api.Owner{}) {
+		return ""
+	}
+	return " of " + owner.String()
 }
 
 // checkImages takes out the machines without the image when it must not be pulled.
@@ -113,12 +121,12 @@ func (s *Scheduler) look(v api.VolumeSpec) whereabouts {
 	for _, c := range s.candidates {
 		m := c.machine
 		switch {
-		case m.Available() && hasVolume(m.Inventory.Volumes, v.Name) != nil:
+		case m.Available() && s.usable(v, hasVolume(m.Inventory.Volumes, v.Name)):
 			w.on = append(w.on, m.Name)
 		case w.hidden != "":
 		case m.Blind():
 			w.hidden = fmt.Sprintf("volume %s may be on %s, which can't be seen", v.Name, m.Name)
-		case m.Unknown() && hasVolume(m.LastSeen.Volumes, v.Name) != nil:
+		case m.Unknown() && s.usable(v, hasVolume(m.LastSeen.Volumes, v.Name)):
 			w.hidden = fmt.Sprintf("volume %s is on %s, which can't be seen", v.Name, m.Name)
 		}
 	}
@@ -128,6 +136,8 @@ func (s *Scheduler) look(v api.VolumeSpec) whereabouts {
 func (s *Scheduler) volume(c *candidate, v api.VolumeSpec, w whereabouts) string {
 	have := hasVolume(c.machine.Inventory.Volumes, v.Name)
 	switch {
+	case have != nil && !s.usable(v, have):
+		return fmt.Sprintf("volume %s is there already, of %s; call it otherwise, or external to use it", v.Name, have.Owner)
 	case have != nil && v.Driver != nil && have.Driver != v.DriverName():
 		return fmt.Sprintf("volume %s is of driver %s, not %s", v.Name, have.Driver, v.DriverName())
 	case have != nil:
@@ -140,6 +150,11 @@ func (s *Scheduler) volume(c *candidate, v api.VolumeSpec, w whereabouts) string
 		return fmt.Sprintf("volume %s is on %s", v.Name, names(w.on))
 	}
 	return w.hidden
+}
+
+// usable tells whether a volume that is there may be used as the one of a specification. It is nil if it is not there.
+func (s *Scheduler) usable(v api.VolumeSpec, have *api.Volume) bool {
+	return have != nil && (v.External || s.state.Owner.Shares(have.Owner))
 }
 
 func hasVolume(volumes []api.Volume, name string) *api.Volume {

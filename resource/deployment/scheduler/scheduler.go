@@ -13,6 +13,7 @@ import (
 // Scheduler picks machines for the containers of one service, one after the other. Make one with New. It is not safe for concurrent
 // use.
 type Scheduler struct {
+	state      *ClusterState
 	spec       api.ServiceSpec
 	candidates []*candidate
 	byID       map[string]*candidate
@@ -40,13 +41,13 @@ type candidate struct {
 // New returns a scheduler for a specification with its defaults, and a *PlacementError when it names machines that are not in the
 // cluster. Containers of the service count only after Keep.
 func New(state *ClusterState, spec api.ServiceSpec) (*Scheduler, error) {
-	s := &Scheduler{spec: spec, byID: map[string]*candidate{}, onePerMachine: len(spec.HostPorts()) > 0}
+	s := &Scheduler{state: state, spec: spec, byID: map[string]*candidate{}, onePerMachine: len(spec.HostPorts()) > 0}
 	named, err := namedMachines(state, spec)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range state.sorted() {
-		c := &candidate{machine: m, all: others(m, &spec), closed: closed(m)}
+		c := &candidate{machine: m, all: s.others(m), closed: closed(m)}
 		s.candidates = append(s.candidates, c)
 		s.byID[m.ID] = c
 		refuse(c, availability(m))
@@ -66,10 +67,10 @@ func refuse(c *candidate, reason string) {
 }
 
 // others counts the containers of other services.
-func others(m *Machine, spec *api.ServiceSpec) int {
+func (s *Scheduler) others(m *Machine) int {
 	n := 0
 	for i := range m.Inventory.Containers {
-		if !owns(spec, &m.Inventory.Containers[i]) {
+		if !s.state.Owns(s.spec.Name, &m.Inventory.Containers[i]) {
 			n++
 		}
 	}

@@ -27,6 +27,8 @@ type Client interface {
 type ClusterState struct {
 	// Machines come in any order.
 	Machines []*Machine
+	// Owner is whose services it is about: those of others hold their ports and volumes, and are left alone.
+	Owner api.Ownership
 
 	names nameIndex
 }
@@ -38,14 +40,14 @@ type Machine struct {
 	Inventory api.Inventory
 }
 
-// Inspect asks for what is on all machines. One that does not answer is unknown, with the error as the reason; it is an error only
+// Inspect asks for what is on all machines, for the owner that ctx says (api.OwnershipOf). One that does not answer is unknown, with the error as the reason; it is an error only
 // when the list of machines can't be had, or the context ends.
 func Inspect(ctx context.Context, cli Client) (*ClusterState, error) {
 	machines, err := cli.ListMachines(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the machines: %w", err)
 	}
-	state := &ClusterState{Machines: make([]*Machine, len(machines))}
+	state := &ClusterState{Machines: make([]*Machine, len(machines)), Owner: api.OwnershipOf(ctx)}
 	var group errgroup.Group
 	group.SetLimit(inspections)
 	for i, m := range machines {
@@ -89,8 +91,10 @@ func (m *Machine) Blind() bool {
 	return m.Unknown() && m.LastSeen == nil
 }
 
-// owns tells whether a container belongs to the service of a specification.
-func owns(spec *api.ServiceSpec, c *api.Container) bool { return c.ServiceName == spec.Name }
+// Owns tells whether a container belongs to a service of the owner.
+func (s *ClusterState) Owns(service string, c *api.Container) bool {
+	return c.ServiceName == service && s.Owner.Owns(c.Owner)
+}
 
 // sorted returns the machines by name.
 func (s *ClusterState) sorted() []*Machine {
@@ -115,10 +119,10 @@ func (s *ClusterState) Fingerprint(spec api.ServiceSpec) string {
 			inventory = m.LastSeen
 		}
 		for _, c := range slices.SortedFunc(slices.Values(inventory.Containers), func(a, b api.Container) int { return cmp.Compare(a.ID, b.ID) }) {
-			fingerprint(h, &c, owns(&spec, &c))
+			fingerprint(h, &c, s.Owns(spec.Name, &c))
 		}
 		for _, v := range slices.SortedFunc(slices.Values(inventory.Volumes), func(a, b api.Volume) int { return cmp.Compare(a.Name, b.Name) }) {
-			_, _ = fmt.Fprintf(h, "volume %q %q\n", v.Name, v.Driver)
+			_, _ = fmt.Fprintf(h, "volume %q %q %v\n", v.Name, v.Driver, s.Owner.Shares(v.Owner))
 		}
 		_, _ = fmt.Fprintf(h, "image %v\n", slices.ContainsFunc(inventory.Images, func(i api.Image) bool { return i.Is(image) }))
 	}

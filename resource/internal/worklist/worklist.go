@@ -9,7 +9,8 @@ import (
 )
 
 // Ops is what the author of such a resource writes: framework.TypedCRUDResourceOps without a current state, which is empty, so that
-// what is and what is to be are read at the same time, and with one function for all parts of a patch.
+// what is and what is to be are read at the same time, and with one function for all parts of a patch. It may implement
+// framework.FormerNamer.
 type Ops[O, S any] interface {
 	// Name is that of framework.TypedCRUDResourceOps, as the following ones are.
 	Name() string
@@ -30,6 +31,14 @@ func New[O, S any](logger micrologger.Logger, author Ops[O, S]) (*framework.Type
 
 // ops makes framework.TypedCRUDResourceOps of Ops.
 type ops[O, S any] struct{ Ops[O, S] }
+
+// FormerNames implements framework.FormerNamer, for those whose author does.
+func (o ops[O, S]) FormerNames() []string {
+	if n, ok := o.Ops.(framework.FormerNamer); ok {
+		return n.FormerNames()
+	}
+	return nil
+}
 
 // GetCurrentState implements framework.TypedCRUDResourceOps.
 func (ops[O, S]) GetCurrentState(context.Context, O) (S, error) {

@@ -1,6 +1,7 @@
 package serviceprovider
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"reflect"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 )
 
@@ -37,6 +39,8 @@ type APIReconcilerBuilder[T API, C Config] struct {
 	secretNamespace      string
 	configMapNamespace   string
 	finalizer            string
+	operator             string
+	formerOperators      []string
 	workers              int
 	timeout              time.Duration
 	changesPerSecond     float64
@@ -123,8 +127,17 @@ func (b *APIReconcilerBuilder[T, C]) ConfigMapNamespace(ns string) *APIReconcile
 	return b
 }
 
+// Operator sets the name of the operator, and those that it had before: the finalizers of objects are made of the name and the kind, so
+// that two providers of one kind don't take one another's. Those of former names are taken over. Default: identity.Program, the main
+// package; none.
+func (b *APIReconcilerBuilder[T, C]) Operator(name string, formerNames ...string) *APIReconcilerBuilder[T, C] {
+	b.operator, b.formerOperators = name, slices.Clone(formerNames)
+	return b
+}
+
 // Finalizer sets the finalizer that holds an object until Delete has succeeded; the one that holds it until its access is gone
-// has "-access" appended. It must not change between versions. Default: the group of the API type and "/serviceprovider".
+// has "-access" appended. It must not change between versions, but may go: then those of Operator take over. Default: they are made of
+// the name of the operator and the kind of the objects.
 func (b *APIReconcilerBuilder[T, C]) Finalizer(name string) *APIReconcilerBuilder[T, C] {
 	b.finalizer = name
 	return b
@@ -244,7 +257,6 @@ func (b *APIReconcilerBuilder[T, C]) buildAccess(r *APIReconciler[T, C], f *faul
 
 // buildKind finds out which kind of objects it is about, and what its finalizers are called.
 func (b *APIReconcilerBuilder[T, C]) buildKind(r *APIReconciler[T, C], f *faults) {
-	r.finalizers.work = b.finalizer
 	if b.empty == nil || b.onboarding == nil {
 		return
 	}
@@ -258,14 +270,14 @@ func (b *APIReconcilerBuilder[T, C]) buildKind(r *APIReconciler[T, C], f *faults
 		f.when(true, "EmptyObjectProvider: %v", err)
 		return
 	}
-	if r.finalizers.work == "" {
-		r.finalizers.work = r.kind.Group + "/serviceprovider"
+	r.identity = identity.Identity{
+		Operator: cmp.Or(b.operator, identity.Program()), Framework: r.kind.GroupKind().String(), FormerOperators: b.formerOperators,
 	}
-	r.finalizers.access = r.finalizers.work + "-access"
-	for _, problem := range validation.IsQualifiedName(r.finalizers.access) {
-		f.when(true, "Finalizer %q: %s", r.finalizers.work, problem)
+	r.finalizers = finalizersOf(r.identity, b.finalizer)
+	for _, problem := range validation.IsQualifiedName(r.finalizers.access[0]) {
+		f.when(true, "Finalizer %q: %s", b.finalizer, problem)
 	}
-	f.when(!strings.Contains(r.finalizers.work, "/"), "Finalizer %q must be qualified, like example.com/name", r.finalizers.work)
+	f.when(!strings.Contains(r.finalizers.work[0], "/"), "Finalizer %q must be qualified, like example.com/name", b.finalizer)
 }
 
 // faults are what is wrong with a configuration.

@@ -3,7 +3,6 @@ package serviceprovider
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -12,8 +11,8 @@ import (
 // delete is the way of an object that is to go. The finalizer for the work goes when Delete has succeeded: from then on it is
 // not called any more. The one for the access goes when that is taken away.
 func (r *APIReconciler[T, C]) delete(ctx context.Context, o *object[T]) (ctrl.Result, error) {
-	held := o.raw.GetFinalizers()
-	if !slices.Contains(held, r.finalizers.work) && !slices.Contains(held, r.finalizers.access) {
+	working := holds(o.raw, r.finalizers.work)
+	if !working && !holds(o.raw, r.finalizers.access) {
 		o.gone = true
 		return ctrl.Result{}, nil
 	}
@@ -21,7 +20,7 @@ func (r *APIReconciler[T, C]) delete(ctx context.Context, o *object[T]) (ctrl.Re
 	if err := r.abandon(ctx, o, gone); err != nil {
 		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
 	}
-	if slices.Contains(held, r.finalizers.work) {
+	if working {
 		result, err := r.cleanUp(ctx, o, gone)
 		if err != nil || waits(result) || o.gone {
 			return result, err

@@ -75,12 +75,16 @@ func (r *APIReconciler[T, C]) abandonOne(ctx context.Context, request ctrl.Reque
 		return err
 	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": ar.UID, "annotations": map[string]string{clustersv1alpha1.AbandonAnnotation: "true"},
+		"uid": ar.UID, "resourceVersion": ar.ResourceVersion, "annotations": map[string]string{clustersv1alpha1.AbandonAnnotation: "true"},
 	}})
 	if err != nil {
 		return err
 	}
 	target := &clustersv1alpha1.AccessRequest{}
 	target.Namespace, target.Name = ar.Namespace, ar.Name
-	return client.IgnoreNotFound(r.platform.Client().Patch(ctx, target, client.RawPatch(types.MergePatchType, body)))
+	err = r.platform.Client().Patch(ctx, target, client.RawPatch(types.MergePatchType, body))
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("%w: %w", errChanged, err)
+	}
+	return client.IgnoreNotFound(err)
 }

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -22,10 +24,26 @@ var errChanged = errors.New("the object has changed meanwhile")
 // finalizers are the two that an object has. What has been done of a deletion is told by those that are left, and by nothing
 // else: a restart goes on where the last process ended.
 type finalizers struct {
-	// work holds the object until Delete has succeeded.
-	work string
+	// work holds the object until Delete has succeeded. The first is the present one, the others are former ones.
+	work []string
 	// access holds the object until there is no access to its clusters any more.
-	access string
+	access []string
+}
+
+// finalizersOf returns those of an identity. One that an author has chosen comes first.
+func finalizersOf(work identity.Identity, chosen string) finalizers {
+	access := work
+	access.Framework += "-access"
+	f := finalizers{work: append([]string{work.Finalizer()}, work.FormerFinalizers()...), access: append([]string{access.Finalizer()}, access.FormerFinalizers()...)}
+	if chosen != "" {
+		f.work, f.access = append([]string{chosen}, f.work...), append([]string{chosen + "-access"}, f.access...)
+	}
+	return f
+}
+
+// holds tells whether one of some finalizers is on an object.
+func holds(obj client.Object, finalizers []string) bool {
+	return slices.ContainsFunc(obj.GetFinalizers(), func(f string) bool { return slices.Contains(finalizers, f) })
 }
 
 // object is an object while it is reconciled.
@@ -83,15 +101,18 @@ func (r *APIReconciler[T, C]) patchMetadata(ctx context.Context, o *object[T], m
 	return nil
 }
 
-// hold puts the finalizers on an object.
+// hold puts the finalizers on an object, in the place of former ones.
 func (r *APIReconciler[T, C]) hold(ctx context.Context, o *object[T]) error {
-	list := o.raw.GetFinalizers()
-	for _, f := range []string{r.finalizers.work, r.finalizers.access} {
+	before := o.raw.GetFinalizers()
+	list := slices.DeleteFunc(slices.Clone(before), func(f string) bool {
+		return slices.Contains(r.finalizers.work[1:], f) || slices.Contains(r.finalizers.access[1:], f)
+	})
+	for _, f := range []string{r.finalizers.work[0], r.finalizers.access[0]} {
 		if !slices.Contains(list, f) {
 			list = append(list, f)
 		}
 	}
-	if len(list) == len(o.raw.GetFinalizers()) {
+	if slices.Equal(list, before) {
 		return nil
 	}
 	if err := r.patchMetadata(ctx, o, map[string]any{"finalizers": list}); err != nil {
@@ -100,11 +121,11 @@ func (r *APIReconciler[T, C]) hold(ctx context.Context, o *object[T]) error {
 	return nil
 }
 
-// release takes a finalizer off an object, in whatever version it is by now.
-func (r *APIReconciler[T, C]) release(ctx context.Context, o *object[T], finalizer string) error {
+// release takes finalizers off an object, in whatever version it is by now.
+func (r *APIReconciler[T, C]) release(ctx context.Context, o *object[T], finalizers []string) error {
 	err := retry.OnError(retry.DefaultBackoff, func(err error) bool { return errors.Is(err, errChanged) }, func() error {
 		list := o.raw.GetFinalizers()
-		kept := slices.DeleteFunc(slices.Clone(list), func(f string) bool { return f == finalizer })
+		kept := slices.DeleteFunc(slices.Clone(list), func(f string) bool { return slices.Contains(finalizers, f) })
 		if len(kept) == len(list) {
 			return nil
 		}
@@ -118,7 +139,7 @@ func (r *APIReconciler[T, C]) release(ctx context.Context, o *object[T], finaliz
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("remove finalizer %s: %w", finalizer, err)
+		return fmt.Errorf("remove finalizer %s: %w", finalizers[0], err)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -24,7 +23,7 @@ func (r *APIReconciler[T, C]) planned(ctx context.Context, obj any) (context.Con
 		return nil, fmt.Errorf("%w: the object is a %T", framework.ErrExecutionFailed, obj)
 	}
 	annotations, leaves := planned.GetAnnotations(), planned.GetDeletionTimestamp() != nil
-	cleanedUp := leaves && (!slices.Contains(planned.GetFinalizers(), r.finalizers.work) || annotations[LetGoAnnotation] != "")
+	cleanedUp := leaves && (!holds(planned, r.finalizers.work) || annotations[LetGoAnnotation] != "")
 	if annotations[OperationAnnotation] == OperationIgnore || cleanedUp {
 		reconciliationcanceledcontext.SetCanceled(ctx)
 		return ctx, nil

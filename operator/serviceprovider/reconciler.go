@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 )
 
@@ -29,6 +30,7 @@ type APIReconciler[T API, C Config] struct {
 	author               Reconciler[T, C]
 	empty                func() T
 	kind                 schema.GroupVersionKind
+	identity             identity.Identity
 	finalizers           finalizers
 	configs              *configs[C]
 	namespaces           []string

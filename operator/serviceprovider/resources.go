@@ -160,6 +160,9 @@ func (r *APIReconciler[T, C]) newFramework(resources *Resources[T, C], config fr
 	if config.Name == "" {
 		config.Name = r.kind.GroupKind().String()
 	}
+	if config.Operator == "" {
+		config.Operator, config.FormerOperators = r.identity.Operator, r.identity.FormerOperators
+	}
 	config.ResourceRouter, config.InitCtx, config.Driven = resources.router, r.planned, true
 	return framework.New(config)
 }

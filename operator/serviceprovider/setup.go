@@ -50,7 +50,7 @@ func (r *APIReconciler[T, C]) SetupWithManager(mgr ctrl.Manager, name string, pr
 	if r.recorder.isSet() {
 		return nil
 	}
-	return mgr.Add(&recorderRunnable{name: name, recorder: r.recorder, cluster: r.onboarding})
+	return mgr.Add(&recorderRunnable{name: r.identity.Operator + "/" + name, recorder: r.recorder, cluster: r.onboarding})
 }
 
 func (r *APIReconciler[T, C]) watch(mgr ctrl.Manager, c controller.Controller, updates chan event.GenericEvent) error {

@@ -7,15 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider"
 )
 
 var servicesGroup = schema.GroupVersion{Group: "services.example.com", Version: "v1"}
 
 // The finalizers of a Postgres.
-const (
-	workFinalizer   = "services.example.com/serviceprovider"
-	accessFinalizer = workFinalizer + "-access"
+var (
+	workFinalizer   = identity.Identity{Operator: identity.Program(), Framework: "Postgres.services.example.com"}.Finalizer()
+	accessFinalizer = identity.Identity{Operator: identity.Program(), Framework: "Postgres.services.example.com-access"}.Finalizer()
 )
 
 // Postgres is the API of the tests.

@@ -195,7 +195,7 @@ func (s *simulation) CreateContainer(ctx context.Context, machineID string, opti
 		m.containers = append(m.containers, &simulatedContainer{Container: api.Container{
 			ID: id, Name: options.Name, ServiceID: options.ServiceID, ServiceName: options.Spec.Name, Spec: options.Spec.Clone(),
 			Owner: api.OwnershipOf(ctx).Owner(options.Spec.Name),
-			Hook: options.Hook, State: api.ContainerCreated, Created: metav1.NewTime(time.Unix(int64(s.next), 0)),
+			Hook:  options.Hook, State: api.ContainerCreated, Created: metav1.NewTime(time.Unix(int64(s.next), 0)),
 		}})
 		return nil
 	})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -67,7 +67,7 @@ func (c *Clusters[D]) open() error {
 	if err != nil {
 		return err
 	}
-	ours := labels.SelectorFromSet(labels.Set{ProviderLabel: c.config.Provider})
+	ours := c.config.selects(OwnerLabel)
 	secrets := informer.KubernetesConfig{Object: &corev1.Secret{}, Name: "credentials of " + c.config.Provider, LabelSelector: reach.Issued()}
 	newSource := func(config informer.KubernetesConfig) (*informer.Kubernetes, error) {
 		config.Client, config.Namespaces, config.Logger = watching, []string{c.config.Namespace}, c.config.Logger
@@ -210,19 +210,58 @@ func (c *Clusters[D]) release(request reconcile.Request, key client.ObjectKey) {
 // AccessRequest returns the AccessRequest of a cluster of an object. Without one it is an error for which
 // apierrors.IsNotFound holds.
 func (c *Clusters[D]) AccessRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.AccessRequest, error) {
-	ar := &v1alpha1.AccessRequest{}
-	if err := c.reader.Get(ctx, c.config.key(request, id), ar); err != nil {
+	ar, err := c.accessRequest(ctx, request, id)
+	if err == nil && ar == nil {
+		err = apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("accessrequests").GroupResource(), c.config.meta(request, id).Name)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read the AccessRequest for the %s cluster of %s: %w", id, request, err)
 	}
 	return ar, nil
 }
 
+// accessRequest is AccessRequest that returns nil without one.
+func (c *Clusters[D]) accessRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.AccessRequest, error) {
+	list := &v1alpha1.AccessRequestList{}
+	if err := c.reader.List(ctx, list, c.asked(request)...); err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		if list.Items[i].Labels[AccessLabel] == id {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
 // ClusterRequest returns the ClusterRequest of a cluster of an object, of those that ask for one of their own. Without one it
 // is an error for which apierrors.IsNotFound holds.
 func (c *Clusters[D]) ClusterRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.ClusterRequest, error) {
-	cr := &v1alpha1.ClusterRequest{}
-	if err := c.reader.Get(ctx, c.config.key(request, id), cr); err != nil {
+	cr, err := c.clusterRequest(ctx, request, id)
+	if err == nil && cr == nil {
+		err = apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("clusterrequests").GroupResource(), c.config.meta(request, id).Name)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read the ClusterRequest for the %s cluster of %s: %w", id, request, err)
 	}
 	return cr, nil
+}
+
+// clusterRequest is ClusterRequest that returns nil without one.
+func (c *Clusters[D]) clusterRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.ClusterRequest, error) {
+	list := &v1alpha1.ClusterRequestList{}
+	if err := c.reader.List(ctx, list, c.asked(request)...); err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		if list.Items[i].Labels[AccessLabel] == id {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// asked selects what was asked for an object.
+func (c *Clusters[D]) asked(request reconcile.Request) []client.ListOption {
+	return []client.ListOption{client.InNamespace(c.config.Namespace), client.MatchingLabelsSelector{Selector: c.config.selectsFor(request)}}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
@@ -28,8 +29,15 @@ const (
 // Config configures Clusters.
 type Config struct {
 	// Provider is the name of the service provider, at most 63 letters, digits and '-'. It goes into the names and labels of
-	// what is asked for, and must not change. Required.
+	// what is asked for. When it changes, the old one goes to FormerProviders. Required.
 	Provider string
+	// FormerProviders are names that the service provider had before. What was asked for under them is taken over as it is.
+	// Default: none.
+	FormerProviders []string
+	// Operator is the name of the operator, which tells service providers of the same name apart, and goes into marks as Provider
+	// does. FormerOperators are names that it had before. Default: identity.Program, the main package; none.
+	Operator        string
+	FormerOperators []string
 	// Namespace is where the requests are on the platform cluster, beside the Clusters. Required.
 	Namespace string
 	// Platform is the platform cluster. Required.
@@ -105,6 +113,7 @@ func (a *Ask) spec(own string) v1alpha1.AccessRequestSpec {
 
 // complete fills in the defaults. The error lists every fault.
 func (c *Config) complete() error {
+	setDefault(&c.Operator, identity.Program())
 	setDefault(&c.RetryPending, DefaultRetryPending)
 	setDefault(&c.RetryDenied, DefaultRetryDenied)
 	setDefault(&c.IdleTimeout, DefaultIdleTimeout)

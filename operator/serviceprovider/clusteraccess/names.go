@@ -1,19 +1,25 @@
 package clusteraccess
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/operatorkit/operatorkit/framework/identity"
 )
 
 const (
+	// OwnerLabel is a hash that stands for the operator and the service provider that ask.
+	OwnerLabel = "clusters.operatorkit.io/owner"
+	// OwnerAnnotation names them.
+	OwnerAnnotation = "clusters.operatorkit.io/owner"
 	// ProviderLabel is the name of the service provider that asks.
 	ProviderLabel = "clusters.operatorkit.io/provider"
-	// ObjectLabel is a hash that stands for the object that something is asked for.
+	// ObjectLabel is a hash that stands for them and the object that something is asked for.
 	ObjectLabel = "clusters.operatorkit.io/object"
 	// ObjectAnnotation names that object: namespace/name.
 	ObjectAnnotation = "clusters.operatorkit.io/object"
@@ -21,34 +27,49 @@ const (
 	AccessLabel = "clusters.operatorkit.io/access"
 )
 
+// resource is the resource in marks.
+const resource = "clusteraccess"
+
 // maxReadable is how much of a name stays readable before the hash, in bytes.
 const maxReadable = 60
 
-func hash(parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return hex.EncodeToString(sum[:8])
+// marks are those of what is asked for, the present one first.
+func (c *Config) marks() []identity.Mark {
+	scope := identity.Scope{Identity: identity.Identity{
+		Operator: c.Operator, Framework: c.Provider, FormerOperators: c.FormerOperators, FormerFrameworks: c.FormerProviders,
+	}}
+	return append([]identity.Mark{scope.Mark(resource)}, scope.Former(resource, nil)...)
 }
 
-// objectHash is the value of ObjectLabel.
-func objectHash(request reconcile.Request) string { return hash(request.Namespace, request.Name) }
+// selects returns a selector of what has one of the marks in a label, for these parts.
+func (c *Config) selects(label string, parts ...string) labels.Selector {
+	var values []string
+	for _, mark := range c.marks() {
+		values = append(values, mark.Hash(parts...))
+	}
+	// An error would be a label or a value that is not valid.
+	marked, _ := labels.NewRequirement(label, selection.In, values)
+	return labels.NewSelector().Add(*marked)
+}
 
-// key names the requests of an access, the ClusterRequest and the AccessRequest.
-func (c *Config) key(request reconcile.Request, id string) client.ObjectKey {
+// selectsFor selects what was asked for an object.
+func (c *Config) selectsFor(request reconcile.Request) labels.Selector {
+	return c.selects(ObjectLabel, request.Namespace, request.Name)
+}
+
+// meta is the metadata of the requests of an access, the ClusterRequest and the AccessRequest.
+func (c *Config) meta(request reconcile.Request, id string) metav1.ObjectMeta {
 	readable := strings.ReplaceAll(c.Provider+"-"+id+"-"+request.Name, ".", "-")
 	if len(readable) > maxReadable {
 		readable = readable[:maxReadable]
 	}
-	name := strings.TrimRight(readable, "-") + "-" + hash(c.Provider, id, request.Namespace, request.Name)
-	return client.ObjectKey{Namespace: c.Namespace, Name: name}
-}
-
-// meta is the metadata of both.
-func (c *Config) meta(request reconcile.Request, id string) metav1.ObjectMeta {
-	key := c.key(request, id)
+	own := c.marks()[0]
 	return metav1.ObjectMeta{
-		Namespace: key.Namespace, Name: key.Name,
-		Labels:      map[string]string{ProviderLabel: c.Provider, ObjectLabel: objectHash(request), AccessLabel: id},
-		Annotations: map[string]string{ObjectAnnotation: request.String()},
+		Namespace: c.Namespace, Name: strings.TrimRight(readable, "-") + "-" + own.Hash(id, request.Namespace, request.Name),
+		Labels: map[string]string{
+			OwnerLabel: own.Hash(), ProviderLabel: c.Provider, ObjectLabel: own.Hash(request.Namespace, request.Name), AccessLabel: id,
+		},
+		Annotations: map[string]string{OwnerAnnotation: own.String(), ObjectAnnotation: request.String()},
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess"
@@ -318,7 +319,8 @@ func TestChangesTellWhichObjectsAreConcerned(t *testing.T) {
 	}
 	// An object that carries our labels and says nothing sensible concerns nobody, and breaks nothing.
 	stray := newAccess("stray", "workload")
-	stray.Labels, stray.Annotations = map[string]string{clusteraccess.ProviderLabel: "postgres"}, map[string]string{clusteraccess.ObjectAnnotation: "a/b/c"}
+	ours := identity.Mark{Operator: identity.Program(), Framework: "postgres", Resource: "clusteraccess"}
+	stray.Labels, stray.Annotations = map[string]string{clusteraccess.OwnerLabel: ours.Hash()}, map[string]string{clusteraccess.ObjectAnnotation: "a/b/c"}
 	w.create(stray)
 	w.start()
 	request := object("db")

@@ -1,18 +1,22 @@
 package clusteraccess
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
 
@@ -62,31 +66,30 @@ func sooner(a, b time.Duration) time.Duration {
 
 // ask makes the requests for one cluster as they should be. It returns how long to wait for them, zero when they are granted.
 func (c *Clusters[D]) ask(ctx context.Context, request reconcile.Request, id string, ask *Ask) (time.Duration, error) {
+	own := ""
 	if ask.Cluster != nil {
-		if err := c.askForCluster(ctx, request, id, ask.Cluster); err != nil {
+		var err error
+		if own, err = c.askForCluster(ctx, request, id, ask.Cluster); err != nil {
 			return 0, err
 		}
 	}
-	desired := &v1alpha1.AccessRequest{ObjectMeta: c.config.meta(request, id)}
-	desired.Spec = ask.spec(desired.Name)
-	ar := &v1alpha1.AccessRequest{}
-	err := c.reader.Get(ctx, client.ObjectKeyFromObject(desired), ar)
+	desired := &v1alpha1.AccessRequest{ObjectMeta: c.config.meta(request, id), Spec: ask.spec(own)}
+	ar, err := c.accessRequest(ctx, request, id)
 	switch {
-	case apierrors.IsNotFound(err):
-		return c.config.RetryPending, client.IgnoreAlreadyExists(c.client.Create(ctx, desired))
 	case err != nil:
 		return 0, err
+	case ar == nil:
+		return c.config.RetryPending, c.create(ctx, desired, &v1alpha1.AccessRequest{})
 	case ar.DeletionTimestamp != nil: // it is asked for again when this one is gone
 		return c.config.RetryPending, nil
-	case !equality.Semantic.DeepEqual(ar.Spec, desired.Spec):
-		changed := ar.DeepCopy()
-		changed.Spec = desired.Spec
-		err := c.client.Patch(ctx, changed, client.MergeFromWithOptions(ar, client.MergeFromWithOptimisticLock{}))
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // what is known is old
-			err = nil
-		}
+	}
+	asks := !equality.Semantic.DeepEqual(ar.Spec, desired.Spec)
+	changed := ar.DeepCopy()
+	changed.Spec = desired.Spec
+	if err := c.update(ctx, ar, changed, desired, asks); err != nil {
 		return c.config.RetryPending, err
-	case ar.Status.ObservedGeneration != ar.Generation:
+	}
+	if asks || ar.Status.ObservedGeneration != ar.Generation {
 		return c.config.RetryPending, nil
 	}
 	switch ar.Status.Phase {
@@ -98,20 +101,57 @@ func (c *Clusters[D]) ask(ctx context.Context, request reconcile.Request, id str
 	return c.config.RetryPending, nil
 }
 
-// askForCluster makes the ClusterRequest.
-func (c *Clusters[D]) askForCluster(ctx context.Context, request reconcile.Request, id string, spec *v1alpha1.ClusterRequestSpec) error {
+// askForCluster makes the ClusterRequest, and returns its name.
+func (c *Clusters[D]) askForCluster(ctx context.Context, request reconcile.Request, id string, spec *v1alpha1.ClusterRequestSpec) (string, error) {
 	desired := &v1alpha1.ClusterRequest{ObjectMeta: c.config.meta(request, id), Spec: *spec}
-	cr := &v1alpha1.ClusterRequest{}
-	err := c.reader.Get(ctx, client.ObjectKeyFromObject(desired), cr)
+	cr, err := c.clusterRequest(ctx, request, id)
 	switch {
-	case apierrors.IsNotFound(err):
-		return client.IgnoreAlreadyExists(c.client.Create(ctx, desired))
 	case err != nil:
-		return err
+		return "", err
+	case cr == nil:
+		return desired.Name, c.create(ctx, desired, &v1alpha1.ClusterRequest{})
 	case !equality.Semantic.DeepEqual(cr.Spec, desired.Spec):
-		return fmt.Errorf("ClusterRequest %s/%s asks for another cluster: an object keeps its clusters; to move it, delete the object, or ask under another id", cr.Namespace, cr.Name)
+		return "", fmt.Errorf("ClusterRequest %s/%s asks for another cluster: an object keeps its clusters; to move it, delete the object, or ask under another id", cr.Namespace, cr.Name)
 	}
-	return nil
+	return cr.Name, c.update(ctx, cr, cr.DeepCopy(), desired, false)
+}
+
+// create makes a request. One that is there already, although it was not seen, is ours, or it is refused; it is read into there.
+func (c *Clusters[D]) create(ctx context.Context, desired, there client.Object) error {
+	err := c.client.Create(ctx, desired)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err := c.client.Get(ctx, client.ObjectKeyFromObject(desired), there); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if c.config.selects(OwnerLabel).Matches(labels.Set(there.GetLabels())) {
+		return nil
+	}
+	return framework.Permanent(fmt.Errorf("%s is there already, of %s, and not of %s: delete it",
+		client.ObjectKeyFromObject(there), cmp.Or(there.GetAnnotations()[OwnerAnnotation], "nobody who is known"), c.config.marks()[0]))
+}
+
+// update makes a request what was changed of it, if anything was, with the present mark: one with a former mark is taken over as it is.
+func (c *Clusters[D]) update(ctx context.Context, before, changed, desired client.Object, asks bool) error {
+	taken := before.GetLabels()[OwnerLabel] != desired.GetLabels()[OwnerLabel]
+	if !taken && !asks {
+		return nil
+	}
+	marked, annotated := maps.Clone(before.GetLabels()), maps.Clone(before.GetAnnotations())
+	maps.Copy(marked, desired.GetLabels())
+	maps.Copy(annotated, desired.GetAnnotations())
+	changed.SetLabels(marked)
+	changed.SetAnnotations(annotated)
+	err := c.client.Patch(ctx, changed, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // what is known is old
+		return nil
+	}
+	if err == nil && taken {
+		c.config.Logger.LogCtx(ctx, "level", "info", "message", "took over what was asked for", "request", client.ObjectKeyFromObject(before).String(),
+			"from", before.GetAnnotations()[OwnerAnnotation])
+	}
+	return err
 }
 
 // ReconcileDelete takes away all that was asked for an object, under whatever id. It is called in its deletion until the result
@@ -131,9 +171,7 @@ func (c *Clusters[D]) withdraw(ctx context.Context, request reconcile.Request, w
 }
 
 func (c *Clusters[D]) withdrawFrom(ctx context.Context, reader client.Reader, request reconcile.Request, wanted []string) (leaving bool, err error) {
-	ours := []client.ListOption{
-		client.InNamespace(c.config.Namespace), client.MatchingLabels{ProviderLabel: c.config.Provider, ObjectLabel: objectHash(request)},
-	}
+	ours := c.asked(request)
 	access, clusterRequests := &v1alpha1.AccessRequestList{}, &v1alpha1.ClusterRequestList{}
 	if err := errors.Join(reader.List(ctx, access, ours...), reader.List(ctx, clusterRequests, ours...)); err != nil {
 		return false, fmt.Errorf("list what was asked for %s: %w", request, err)
@@ -164,9 +202,9 @@ func (c *Clusters[D]) delete(ctx context.Context, obj client.Object) error {
 	if obj.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	uid := obj.GetUID()
-	err := c.client.Delete(ctx, obj, client.Preconditions{UID: &uid})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // another one of this name is looked at next time
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	err := c.client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is looked at again next time
 		return nil
 	}
 	return err

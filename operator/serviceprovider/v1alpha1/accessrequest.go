@@ -121,6 +121,10 @@ type AccessRequestStatus struct {
 	//
 	// +optional
 	ClusterRef *LocalObjectReference `json:"clusterRef,omitempty"`
+	// Granter is the framework that grants the request, and its operator. Other granters leave the request alone.
+	//
+	// +optional
+	Granter string `json:"granter,omitempty"`
 	// SecretRef is the Secret with the kubeconfig, under the key "kubeconfig". It is set while there are credentials, also
 	// when they can't be renewed at the moment.
 	//

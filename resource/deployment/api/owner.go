@@ -46,6 +46,7 @@ func (o Owner) Mark() identity.Mark {
 
 // Ownership is whose work something is. What carries one of its marks is its own; everything else is another's, and is neither
 // changed nor taken away.
+// +kubebuilder:object:generate=false
 type Ownership struct {
 	// Mark is on what it makes.
 	Mark identity.Mark

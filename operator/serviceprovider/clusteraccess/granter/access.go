@@ -49,7 +49,7 @@ func (g *granter) objectsOn(on *target.Cluster) (*framework.TypedCRUDResource[*v
 		name += "." + g.config.Platform
 	}
 	return objectresource.New(objectresource.Config[*v1alpha1.AccessRequest]{
-		Name: name, Client: on.Client(), Logger: g.logger, Kinds: accessKinds(), FieldManager: "operatorkit-granter",
+		Name: name, Client: on.Client(), Logger: g.logger, Kinds: accessKinds(),
 		Namespaces: func(*v1alpha1.AccessRequest) []string { return []string{metav1.NamespaceAll} },
 		// The primary is in another cluster: there can be no owner references.
 		Owner: func(ar *v1alpha1.AccessRequest) (objectresource.Owner, error) {
@@ -94,7 +94,7 @@ func (g *granter) desired(name string, ar *v1alpha1.AccessRequest) []client.Obje
 		if !slices.Contains(seen, ref) {
 			seen = append(seen, ref)
 			// What a binding refers to can't be changed: every role has a binding of its own.
-			bindingName := nameOf(g.config.Platform, client.ObjectKeyFromObject(ar), ref.Kind, ref.Name)
+			bindingName := nameOf(ar, ref.Kind, ref.Name)
 			objects = append(objects, g.binding(bindingName, name, ref))
 		}
 	}

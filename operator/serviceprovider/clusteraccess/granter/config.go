@@ -33,8 +33,9 @@ type Config struct {
 	// quick, and must not change its arguments. What it no longer allows is taken away, at the latest after CheckInterval.
 	// Required.
 	Policy func(cluster *v1alpha1.Cluster, request *v1alpha1.AccessRequest) Policy
-	// Platform tells platforms apart that manage the same clusters: it goes into the names of what is made there, and must
-	// not change. Default: empty, for clusters that belong to one platform.
+	// Platform tells platforms apart that manage the same clusters with operators of the same name: it goes into the marks of
+	// what is made there, and must not change. Default: empty, for clusters that belong to one platform, or to operators of
+	// different names.
 	Platform string
 	// Namespace is where service accounts are made in clusters. It is made if there is none, and stays. Nobody should have
 	// rights there whom the platform does not trust. It must not change while there are AccessRequests. Default:

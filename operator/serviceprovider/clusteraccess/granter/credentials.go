@@ -208,8 +208,8 @@ func (s *secrets) ApplyUpdateChange(ctx context.Context, ar *v1alpha1.AccessRequ
 
 // ApplyDeleteChange implements framework.TypedCRUDResourceOps.
 func (s *secrets) ApplyDeleteChange(ctx context.Context, _ *v1alpha1.AccessRequest, change secretState) error {
-	uid := change.secret.UID
-	if err := s.client.Delete(ctx, change.secret.DeepCopy(), client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+	uid, version := change.secret.UID, change.secret.ResourceVersion
+	if err := s.client.Delete(ctx, change.secret.DeepCopy(), client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete Secret %s: %w", change.name, err)
 	}
 	workOf(ctx).credentials = nil

@@ -183,7 +183,11 @@ func (g *granter) resources() ([]framework.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []framework.Resource{claim, noting(needed), noting(rights), noting(tokens), status, &check{g}}, nil
+	resources := []framework.Resource{claim, noting(needed), noting(rights), noting(tokens), status}
+	for i := range resources {
+		resources[i] = unlessForeign(resources[i])
+	}
+	return append(resources, &check{g}), nil
 }
 
 // requestsForCluster returns the AccessRequests that are for a Cluster.

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"strings"
 
-	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
 
 // maxReadable is how much of a name stays readable before the hash, in bytes. With the suffixes that follow, names stay below
@@ -13,9 +13,9 @@ import (
 const maxReadable = 40
 
 // nameOf is the name of what is made for an AccessRequest in clusters: readable, and different for every request of every
-// platform.
-func nameOf(platform string, request informer.Key, parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(append([]string{platform, request.Namespace, request.Name}, parts...), "\x00")))
+// platform, whoever grants it.
+func nameOf(request *v1alpha1.AccessRequest, parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{string(request.UID)}, parts...), "\x00")))
 	readable := request.Namespace + "-" + strings.ReplaceAll(request.Name, ".", "-")
 	if len(readable) > maxReadable {
 		readable = readable[:maxReadable]

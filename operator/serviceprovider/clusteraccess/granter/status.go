@@ -1,6 +1,7 @@
 package granter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
@@ -21,9 +23,18 @@ import (
 // maxMessage is how long the message of a condition or an event may be, in bytes.
 const maxMessage = 1024
 
-// claim notes the cluster in the status before anything is made there, so that it is found again whatever happens.
+// claim notes the cluster and the granter in the status before anything is made there, so that it is found again whatever happens, and
+// left alone by other granters. What was granted under a former name is taken over.
 func (g *granter) claim(ctx context.Context, ar *v1alpha1.AccessRequest) error {
-	if w := workOf(ctx); w.on != nil && !w.denied && ar.Status.ClusterRef == nil && ar.DeletionTimestamp == nil {
+	w, scope := workOf(ctx), identity.From(ctx)
+	if w.foreign = foreign(ctx, ar); w.foreign != nil {
+		return nil
+	}
+	if takesOver(ctx, ar) {
+		ar.Status.Granter = mark(scope.Operator, scope.Framework)
+	}
+	if w.on != nil && !w.denied && ar.Status.ClusterRef == nil && ar.DeletionTimestamp == nil {
+		ar.Status.Granter = mark(scope.Operator, scope.Framework)
 		ar.Status.ClusterRef = &v1alpha1.LocalObjectReference{Name: w.cluster.Name}
 		ar.Status.Phase = v1alpha1.PhasePending
 	}
@@ -110,6 +121,9 @@ func (c *check) Name() string { return "check" }
 // EnsureCreated implements framework.Resource.
 func (c *check) EnsureCreated(ctx context.Context, _ any) error {
 	w := workOf(ctx)
+	if w.foreign != nil {
+		return w.foreign
+	}
 	if w.obstacle != nil && w.obstacle.reason == v1alpha1.ReasonAccountGone {
 		requeuecontext.SetAfter(ctx, time.Second)
 		return w.err
@@ -128,7 +142,7 @@ func (c *check) EnsureCreated(ctx context.Context, _ any) error {
 // EnsureDeleted implements framework.Resource. While the cluster can't be asked to forget the access, the request stays.
 func (c *check) EnsureDeleted(ctx context.Context, obj any) error {
 	w := workOf(ctx)
-	if w.err != nil {
+	if w.foreign != nil || w.err != nil {
 		return w.err
 	}
 	ar := obj.(*v1alpha1.AccessRequest)
@@ -145,7 +159,8 @@ func (c *check) EnsureDeleted(ctx context.Context, obj any) error {
 
 // Plan implements framework.Planner.
 func (c *check) Plan(ctx context.Context, _ plan.Event, _ any) ([]plan.Change, error) {
-	return nil, workOf(ctx).err
+	w := workOf(ctx)
+	return nil, cmp.Or(w.foreign, w.err)
 }
 
 func clusterName(ar *v1alpha1.AccessRequest) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/objectresource"
@@ -37,8 +39,30 @@ type work struct {
 	credentials *credentials
 	// claimed is the request after its cluster was noted in the status; nil if that was so before.
 	claimed *v1alpha1.AccessRequest
+	// foreign is who else grants the request; nil if nobody does. Nothing is done then.
+	foreign error
 	// err is the first error of a resource.
 	err error
+}
+
+// mark returns what says in a status that a framework grants a request.
+func mark(operator, framework string) string {
+	return identity.Form + ": " + identity.Identity{Operator: operator, Framework: framework}.String()
+}
+
+// takesOver tells whether the request was granted under a former name.
+func takesOver(ctx context.Context, ar *v1alpha1.AccessRequest) bool {
+	return slices.ContainsFunc(identity.From(ctx).Former("", nil), func(m identity.Mark) bool { return ar.Status.Granter == mark(m.Operator, m.Framework) })
+}
+
+// foreign says who else grants a request, and nil if nobody does.
+func foreign(ctx context.Context, ar *v1alpha1.AccessRequest) error {
+	scope := identity.From(ctx)
+	own := mark(scope.Operator, scope.Framework)
+	if ar.Status.Granter == "" || ar.Status.Granter == own || takesOver(ctx, ar) {
+		return nil
+	}
+	return framework.Permanent(fmt.Errorf("it is granted by another granter, which is %q, and not by %q", ar.Status.Granter, own))
 }
 
 // obstacle is the reason and the message of a condition.
@@ -70,9 +94,11 @@ func (g *granter) begin(ctx context.Context, obj any) (context.Context, error) {
 		return nil, framework.Permanent(fmt.Errorf("a %T is no AccessRequest", obj))
 	}
 	key := client.ObjectKeyFromObject(ar)
-	w := &work{key: key, name: nameOf(g.config.Platform, key)}
-	if err := g.prepare(ctx, w, ar); err != nil {
-		return nil, err
+	w := &work{key: key, name: nameOf(ar)}
+	if w.foreign = foreign(ctx, ar); w.foreign == nil {
+		if err := g.prepare(ctx, w, ar); err != nil {
+			return nil, err
+		}
 	}
 	return context.WithValue(ctx, workKey{}, w), nil
 }
@@ -178,6 +204,17 @@ func (g *granter) clusterOf(ctx context.Context, ar *v1alpha1.AccessRequest) (st
 // abandons tells whether an object carries the annotation that lets a cluster go. Any other value means nothing.
 func abandons(obj client.Object) bool {
 	return obj.GetAnnotations()[v1alpha1.AbandonAnnotation] == "true"
+}
+
+// unlessForeign skips a resource for a request that another granter grants.
+func unlessForeign(r framework.Resource) framework.Resource {
+	return framework.WrapSteps(r, func(ctx context.Context, _ framework.StepInfo, next func(context.Context) error) error {
+		if workOf(ctx).foreign != nil {
+			resourcecanceledcontext.SetCanceled(ctx)
+			return nil
+		}
+		return next(ctx)
+	})
 }
 
 // noting has the errors of a resource noted in place of ending the reconciliation, so that the status tells them; the

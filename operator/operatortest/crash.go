@@ -43,9 +43,19 @@ type Scenario struct {
 	// the namespace, which is the run's. The error is looked at only when Start
 	// returns without ctx having ended, which fails the run. Required.
 	//
+	// Clients of other systems send through [TransportOf]. The package commandtest
+	// makes a Start of the configuration of a command.
+	//
 	// An operator that holds a lease waits for it after a crash: leave leader
 	// election out.
 	Start func(ctx context.Context, cfg *rest.Config, namespace string) error
+
+	// Neighbour runs a second operator beside the first in every run, on the same
+	// objects or others in the same namespace: the same one under another name, or
+	// another one with the same names. It meets no mishaps. What one of the two has
+	// created the other must not change or delete; it fails the run. What the user has created
+	// belongs to both. Write Until so that both have done their work. Default: none.
+	Neighbour func(ctx context.Context, cfg *rest.Config, namespace string) error
 
 	// Phases are gone through in order, beginning when the operator has been
 	// started. At least one is required.
@@ -97,7 +107,7 @@ type Scenario struct {
 	// as a port.
 	Parallel int
 
-	// Sample crashes at a few points only: right before the first write, right
+	// Sample has mishaps at a few points only: for crashes right before the first write, right
 	// after the last one, and at every k-th point between, at least five in all.
 	// They are the same each time, by the name. One run without a crash has to do,
 	// where otherwise a second one shows that both end alike. [CrashAtEveryWrite]
@@ -145,11 +155,30 @@ type Step func(ctx context.Context, user client.Client, namespace string) error
 // Which requests are writes: see [Faults].
 func CrashAtEveryWrite(t testing.TB, scenario Scenario) {
 	t.Helper()
-	scenario.Sample = scenario.Sample || testing.Short()
-	if scenario.Config == nil {
-		scenario.Config = Start(t).RESTConfig()
+	scenario.test(t, Crashes)
+}
+
+// LieAtEveryWrite is [CrashAtEveryWrite] with answers that lie instead of crashes: at each write a run in which the write is
+// carried out and its answer lost, one in which the answer is 404, one with 409, and one with 500. The operator goes on.
+func LieAtEveryWrite(t testing.TB, scenario Scenario) {
+	t.Helper()
+	scenario.test(t, Lies)
+}
+
+// BreakAtEveryWrite has crashes as [CrashAtEveryWrite] has, answers that lie, and second mishaps while the operator recovers from a
+// crash: see [Mishaps]. It is for operators that others are to rely on.
+func BreakAtEveryWrite(t testing.TB, scenario Scenario) {
+	t.Helper()
+	scenario.test(t, Mishaps)
+}
+
+func (s Scenario) test(t testing.TB, sweep Sweep) {
+	t.Helper()
+	s.Sample = s.Sample || testing.Short()
+	if s.Config == nil {
+		s.Config = Start(t).RESTConfig()
 	}
-	report, err := CrashReportOf(t.Context(), scenario)
+	report, err := ReportOf(t.Context(), s, sweep)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,19 +188,19 @@ func CrashAtEveryWrite(t testing.TB, scenario Scenario) {
 	}
 }
 
-// CrashReportOf is [CrashAtEveryWrite] without a test: the scenario's Config is
+// ReportOf goes through a sweep without a test: the scenario's Config is
 // required. The error is for a scenario that cannot be judged: it is incomplete, it
-// fails without any crash, or ctx ended. What crashes lead to is in the report.
-func CrashReportOf(ctx context.Context, scenario Scenario) (*CrashReport, error) {
+// fails without any mishap, or ctx ended. What mishaps lead to is in the report.
+func ReportOf(ctx context.Context, scenario Scenario, sweep Sweep) (*Report, error) {
 	scenario = scenario.withDefaults()
 	if err := scenario.validate(); err != nil {
 		return nil, fmt.Errorf("scenario %q: %w", scenario.Name, err)
 	}
-	sweep, err := newSweep(scenario)
+	s, err := newSweep(scenario)
 	if err != nil {
 		return nil, fmt.Errorf("scenario %q: %w", scenario.Name, err)
 	}
-	report, err := sweep.run(ctx)
+	report, err := s.run(ctx, sweep)
 	if err != nil {
 		return nil, fmt.Errorf("scenario %q: %w", scenario.Name, err)
 	}

@@ -30,17 +30,17 @@ func (s *slowServer) RoundTrip(*http.Request) (*http.Response, error) {
 func TestNoWriteOvertakesACrash(t *testing.T) {
 	const n = 20
 	for _, test := range []struct {
-		moment Moment
+		mishap Mishap
 		want   int
 	}{
-		{Before, n - 1},
-		{After, n},
+		{CrashBefore, n - 1},
+		{CrashAfter, n},
 	} {
-		t.Run(test.moment.String(), func(t *testing.T) {
+		t.Run(test.mishap.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				faults := NewFaults()
 				var ends []int
-				faults.At(n, crashFault(test.moment, func(r Request) { ends = append(ends, r.N) }))
+				faults.At(n, test.mishap.fault(func(r Request) { ends = append(ends, r.N) }))
 				server := &slowServer{n: n}
 				transport := faults.Transport(server)
 

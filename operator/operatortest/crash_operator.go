@@ -5,29 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
 )
 
-// crashOperator runs a scenario's operator in one run: one life, and after a crash
-// a second one.
+// crashOperator runs a scenario's operator in one run: one life, and after each crash another one.
 type crashOperator struct {
-	scenario  Scenario
+	start     func(ctx context.Context, cfg *rest.Config, namespace string) error
+	timeout   time.Duration
+	newFaults func() *Faults
 	config    *rest.Config // that of the API server, without faults
 	namespace string
-
-	firstFaults *Faults // the first life's
+	plan      []runPoint
 
 	failed chan error // has one error when a life ended as it must not
 	ended  chan struct{}
 	cancel context.CancelFunc
 
+	firstFaults *Faults // the first life's
+
 	mu    sync.Mutex
 	life  *life
 	lives int
-	crash *Write // the write at which the first life crashed
+	met   []Point // the mishaps so far
 }
 
 // life is the operator from a start to its end.
@@ -46,39 +49,49 @@ type progress struct {
 	busy   bool // a write is under way
 }
 
-// startOperator starts the operator, which goes on until stop. It ends at its n-th
-// write, unless n is 0.
-func startOperator(ctx context.Context, scenario Scenario, config *rest.Config, namespace string, n int, moment Moment) *crashOperator {
-	o := &crashOperator{
-		scenario:    scenario,
-		config:      config,
-		namespace:   namespace,
+// newCrashOperator returns an operator that meets the mishaps of a plan.
+func newCrashOperator(scenario Scenario, config *rest.Config, namespace string, plan []runPoint) *crashOperator {
+	return &crashOperator{
+		start: scenario.Start, timeout: scenario.Timeout, newFaults: scenario.faults, config: config, namespace: namespace, plan: plan,
 		firstFaults: scenario.faults(),
 		failed:      make(chan error, 1),
 		ended:       make(chan struct{}),
 	}
-	ctx, o.cancel = context.WithCancel(ctx)
+}
 
-	crashed := make(chan struct{})
-	if n > 0 {
-		o.firstFaults.At(n, crashFault(moment, func(r Request) {
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			o.crash = &Write{Request: r}
-			close(crashed)
-		}))
-	}
+// run starts the operator, which goes on until stop.
+func (o *crashOperator) run(ctx context.Context) {
+	ctx, o.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(o.ended)
-		err := o.live(ctx, o.firstFaults, crashed)
-		if err == nil && ctx.Err() == nil {
-			err = o.live(ctx, scenario.faults(), nil)
-		}
-		if err != nil {
-			o.failed <- err
+		faults := o.firstFaults
+		for life := 1; ctx.Err() == nil; life++ {
+			if err := o.live(ctx, faults, o.meet(faults, life)); err != nil {
+				o.failed <- err
+				return
+			}
+			faults = o.newFaults()
 		}
 	}()
-	return o
+}
+
+// meet sets the mishaps of a life, and returns what is closed when one of them is a crash.
+func (o *crashOperator) meet(faults *Faults, life int) <-chan struct{} {
+	crashed := make(chan struct{})
+	for _, point := range o.plan {
+		if point.life != life {
+			continue
+		}
+		faults.At(point.n, point.mishap.fault(func(r Request) {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.met = append(o.met, Point{Mishap: point.mishap, Life: life, Write: Write{Request: r}})
+			if point.mishap.isCrash() {
+				close(crashed)
+			}
+		}))
+	}
+	return crashed
 }
 
 // stop ends the operator and waits until it has.
@@ -99,7 +112,9 @@ func (o *crashOperator) live(ctx context.Context, faults *Faults, crashed <-chan
 	o.mu.Unlock()
 
 	returned := make(chan error, 1)
-	go func() { returned <- o.scenario.Start(ctx, faults.Wrap(o.config), o.namespace) }()
+	go func() {
+		returned <- o.start(context.WithValue(ctx, faultsKey{}, faults), faults.Wrap(o.config), o.namespace)
+	}()
 
 	select {
 	case err := <-returned:
@@ -119,13 +134,13 @@ func (o *crashOperator) live(ctx context.Context, faults *Faults, crashed <-chan
 	l.up = false
 	o.mu.Unlock()
 	cancel()
-	timer := time.NewTimer(o.scenario.Timeout)
+	timer := time.NewTimer(o.timeout)
 	defer timer.Stop()
 	select {
 	case <-returned: //nolint:errcheck // an operator that was ended may return anything
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("start did not return within %s after its context had ended", o.scenario.Timeout)
+		return fmt.Errorf("start did not return within %s after its context had ended", o.timeout)
 	}
 }
 
@@ -140,32 +155,66 @@ func (o *crashOperator) progress() progress {
 	return p
 }
 
-// crashedAt returns the write at which the operator crashed, or nil.
-func (o *crashOperator) crashedAt() *Write {
+// mishaps returns what the operator has met so far.
+func (o *crashOperator) mishaps() []Point {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.crash
+	return slices.Clone(o.met)
 }
 
-// crashFault cuts the link for good, in the same moment in which the write is
-// counted: of what arrives later nothing gets through, not even while the answer of
-// a write that is carried out is awaited.
-func crashFault(moment Moment, end func(Request)) Fault {
-	if moment == Before {
-		return Fault{text: "crash before", then: linkCut, do: func(x exchange) (*http.Response, error) {
-			end(x.request)
+// faultsKey is the key of the faults of a life in the context of its start.
+type faultsKey struct{}
+
+// TransportOf returns a round tripper that sends through the faults of the run whose [Scenario.Start] was given ctx, and then next:
+// the requests to other systems count there as those to the API server do, and end with them in a crash. With any other
+// context it is next.
+func TransportOf(ctx context.Context, next http.RoundTripper) http.RoundTripper {
+	if faults, ok := ctx.Value(faultsKey{}).(*Faults); ok {
+		return faults.Transport(next)
+	}
+	return next
+}
+
+// fault is what makes the mishap happen; met is called when it does.
+//
+// A crash cuts the link for good, in the same moment in which the write is counted: of what arrives later nothing gets
+// through, not even while the answer of a write that is carried out is awaited.
+func (m Mishap) fault(met func(Request)) Fault {
+	switch m {
+	case CrashBefore:
+		return Fault{text: m.String(), then: linkCut, do: func(x exchange) (*http.Response, error) {
+			met(x.request)
 			return nil, refused("the operator was ended before this write")
 		}}
+	case CrashAfter:
+		return Fault{text: m.String(), then: linkHeld, do: func(x exchange) (*http.Response, error) {
+			err := carryOut(x)
+			x.shut()
+			met(x.request)
+			if err != nil {
+				return nil, err
+			}
+			return nil, lost("the operator was ended after this write")
+		}}
 	}
-	return Fault{text: "crash after", then: linkHeld, do: func(x exchange) (*http.Response, error) {
-		err := carryOut(x)
-		x.shut()
-		end(x.request)
-		if err != nil {
-			return nil, err
-		}
-		return nil, lost("the operator was ended after this write")
+	answer := m.answer()
+	return Fault{text: answer.text, do: func(x exchange) (*http.Response, error) {
+		defer met(x.request)
+		return answer.do(x)
 	}}
+}
+
+// answer is the wrong one that the operator gets.
+func (m Mishap) answer() Fault {
+	switch m {
+	case AnswerNotFound:
+		return LieNotFound()
+	case AnswerConflict:
+		return LieConflict()
+	case AnswerInternalError:
+		return LieInternalError()
+	}
+	return FailAfter()
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 // sites is an operator of the smallest kind. A site is a ConfigMap of the user's. The
@@ -32,6 +35,12 @@ type sites struct {
 	chatty     map[string]bool   // says once more that a site is done, a while later; the texts said
 	marked     time.Time         // when a site was last marked done
 	mask       func(string) string
+
+	gullible map[string]bool // believes that a site is gone when an answer says so; the sites of which it does
+	recovers bool            // marks that it recovers from a crash, and works only where nothing is marked when it begins
+	registry *http.Client    // of the other system where it registers sites
+	address  string          // of that system
+	blindly  bool            // registers there without looking
 }
 
 const (
@@ -52,7 +61,10 @@ func startSites(change func(*sites)) func(context.Context, *rest.Config, string)
 		if err != nil {
 			return err
 		}
-		s := &sites{client: c, namespace: namespace, registered: map[string]string{}, mask: func(text string) string { return text }}
+		s := &sites{
+			client: c, namespace: namespace, registered: map[string]string{}, mask: func(text string) string { return text },
+			registry: &http.Client{Transport: operatortest.TransportOf(ctx, http.DefaultTransport)},
+		}
 		change(s)
 		return s.run(ctx)
 	}
@@ -72,8 +84,15 @@ func (s *sites) run(ctx context.Context) error {
 	for {
 		var list corev1.ConfigMapList
 		if err := s.client.List(ctx, &list, client.InNamespace(s.namespace), client.HasLabels{siteLabel}); err == nil {
+			err := s.recover(ctx, list.Items)
 			for i := range list.Items {
-				_ = s.reconcile(ctx, &list.Items[i])
+				name := list.Items[i].Name
+				if err != nil || s.gullible[name] {
+					continue
+				}
+				if err := s.reconcile(ctx, &list.Items[i]); apierrors.IsNotFound(err) && s.gullible != nil {
+					s.gullible[name] = true
+				}
 			}
 		}
 		select {
@@ -82,6 +101,59 @@ func (s *sites) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// recover works off, behind a mark, what was begun before a crash. It works once: who finds the mark of another waits for its end.
+func (s *sites) recover(ctx context.Context, list []corev1.ConfigMap) error {
+	if !s.recovers {
+		return nil
+	}
+	mark := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "recovery"}}
+	if err := s.client.Get(ctx, client.ObjectKeyFromObject(mark), mark); !apierrors.IsNotFound(err) {
+		return errors.Join(err, errors.New("somebody recovers"))
+	}
+	for i := range list {
+		if !controllerutil.ContainsFinalizer(&list[i], siteFinalizer) {
+			continue
+		}
+		if err := s.client.Create(ctx, mark); err != nil {
+			return err
+		}
+		if err := s.reconcile(ctx, &list[i]); err != nil {
+			return err
+		}
+		if err := s.client.Delete(ctx, mark); err != nil {
+			return err
+		}
+	}
+	s.recovers = false
+	return nil
+}
+
+// announce registers a site in the other system.
+func (s *sites) announce(ctx context.Context, site *corev1.ConfigMap, text string) error {
+	if s.address == "" {
+		return nil
+	}
+	method, entry := http.MethodPut, s.address+"/"+s.namespace+"/"+site.Name+"?text="+text
+	if s.blindly {
+		method = http.MethodPost
+	}
+	req, err := http.NewRequestWithContext(ctx, method, entry, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := s.registry.Do(req)
+	if err != nil {
+		return err
+	}
+	if err := resp.Body.Close(); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return errors.New(resp.Status)
+	}
+	return nil
 }
 
 func (s *sites) reconcile(ctx context.Context, site *corev1.ConfigMap) error {
@@ -100,6 +172,9 @@ func (s *sites) reconcile(ctx context.Context, site *corev1.ConfigMap) error {
 		func() error {
 			if site.Annotations[doneMark] == text {
 				return s.repeat(ctx, site, text)
+			}
+			if err := s.announce(ctx, site, text); err != nil {
+				return err
 			}
 			return s.markDone(ctx, site, text)
 		},

@@ -6,76 +6,113 @@ import (
 	"strings"
 )
 
-// Moment is when the operator ends, seen from one of its writes.
-type Moment int
+// Mishap is what befalls an operator at one of its writes.
+type Mishap int
 
 const (
-	// Before is right before the write: it is never sent.
-	Before Moment = iota
-	// After is right after the write: it is carried out, its answer is lost.
-	After
+	// CrashBefore ends the operator right before the write, which is never sent.
+	CrashBefore Mishap = iota
+	// CrashAfter ends the operator right after the write, which is carried out: its answer is lost.
+	CrashAfter
+	// AnswerLost carries the write out and breaks the connection.
+	AnswerLost
+	// AnswerNotFound carries the write out and answers 404: see [LieNotFound].
+	AnswerNotFound
+	// AnswerConflict carries the write out and answers 409: see [LieConflict].
+	AnswerConflict
+	// AnswerInternalError carries the write out and answers 500: see [LieInternalError].
+	AnswerInternalError
 )
 
-// String is "before" or "after".
-func (m Moment) String() string {
-	if m == After {
-		return "after"
+// lies are the mishaps after which the operator goes on.
+var lies = []Mishap{AnswerLost, AnswerNotFound, AnswerConflict, AnswerInternalError}
+
+// String is, for example, "crash before" or "lying 404 to".
+func (m Mishap) String() string {
+	switch m {
+	case CrashBefore:
+		return "crash before"
+	case CrashAfter:
+		return "crash after"
+	case AnswerLost:
+		return "lost answer to"
+	case AnswerNotFound:
+		return "lying 404 to"
+	case AnswerConflict:
+		return "lying 409 to"
+	case AnswerInternalError:
+		return "lying 500 to"
 	}
-	return "before"
+	return fmt.Sprintf("Mishap(%d)", int(m))
 }
 
-// CrashPoint is a write and a moment. The write is the one the run really crashed
-// at, which may be another than the run without a crash had at that number.
-type CrashPoint struct {
-	Moment Moment
-	Write  Write
+func (m Mishap) isCrash() bool { return m == CrashBefore || m == CrashAfter }
+
+// Point is a mishap and its write. The write is the one that the run really had, which may be another than the run without
+// a mishap had at that number.
+type Point struct {
+	Mishap Mishap
+	// Life is that of the operator, from 1: each crash begins another one, which counts its writes anew.
+	Life  int
+	Write Write
 }
 
 // String is, for example, "crash before write 3: PATCH configmaps/web".
-func (c CrashPoint) String() string {
-	return fmt.Sprintf("crash %s write %d: %s", c.Moment, c.Write.N, c.Write.Request)
+func (p Point) String() string {
+	if p.Life > 1 {
+		return fmt.Sprintf("%s write %d of life %d: %s", p.Mishap, p.Write.N, p.Life, p.Write.Request)
+	}
+	return fmt.Sprintf("%s write %d: %s", p.Mishap, p.Write.N, p.Write.Request)
 }
 
-// CrashFailure is a crash after which the scenario did not come to its end, or not
-// to the same one.
-type CrashFailure struct {
-	CrashPoint
-	// Phase is the phase that failed: that of the crash or a later one.
+// Failure is a run with mishaps that did not come to its end, or not to the same one.
+type Failure struct {
+	// Points are the mishaps, in their order. Those that were not reached are at the end.
+	Points []Point
+	// Phase is the phase that failed: that of a mishap or a later one.
 	Phase string
 	// Reason says what is wrong, in a line.
 	Reason string
-	// Diff shows how the objects differ, "-" from the run without a crash, "+"
+	// Diff shows how the objects differ, "-" from the run without a mishap, "+"
 	// from this one; empty when they were not compared.
 	Diff string
 }
 
 // Error is the failure as a test reports it.
-func (f CrashFailure) Error() string {
-	text := fmt.Sprintf("%s: phase %q: %s", f.CrashPoint, f.Phase, f.Reason)
+func (f Failure) Error() string {
+	text := fmt.Sprintf("%s: phase %q: %s", describePoints(f.Points), f.Phase, f.Reason)
 	if f.Diff != "" {
-		text += "\n(-without a crash +with it)\n" + f.Diff
+		text += "\n(-without a mishap +with it)\n" + f.Diff
 	}
 	return text
 }
 
-// CrashReport is what a sweep of crashes found.
-type CrashReport struct {
+func describePoints(points []Point) string {
+	texts := make([]string, len(points))
+	for i, point := range points {
+		texts[i] = point.String()
+	}
+	return strings.Join(texts, ", then ")
+}
+
+// Report is what a sweep found.
+type Report struct {
 	// Scenario is its name.
 	Scenario string
-	// Writes are the operator's in the first run without a crash.
+	// Writes are the operator's in the first run without a mishap.
 	Writes []Write
-	// Crashes is how many runs crashed.
-	Crashes int
-	// NotReached has the crash points whose run ended before it made so many
+	// Crashes is how often the operator crashed, and Lies how often it was told wrong answers, in all runs.
+	Crashes, Lies int
+	// NotReached has the points whose run ended before it made so many
 	// writes: they prove nothing, and are no failures. Their writes are those of
-	// the run without a crash, as far as it had them.
-	NotReached []CrashPoint
-	// Failures is empty when all is well; else in the order of the crash points.
-	Failures []CrashFailure
+	// the run without a mishap, as far as it had them.
+	NotReached []Point
+	// Failures is empty when all is well; else in the order of the points.
+	Failures []Failure
 }
 
 // Err joins the failures; nil when there is none.
-func (r *CrashReport) Err() error {
+func (r *Report) Err() error {
 	errs := make([]error, len(r.Failures))
 	for i, failure := range r.Failures {
 		errs[i] = failure
@@ -84,9 +121,13 @@ func (r *CrashReport) Err() error {
 }
 
 // Summary tells in a few lines what was done, without the failures.
-func (r *CrashReport) Summary() string {
+func (r *Report) Summary() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "scenario %q: %d writes, %d crashes, %d failures", r.Scenario, len(r.Writes), r.Crashes, len(r.Failures))
+	fmt.Fprintf(&text, "scenario %q: %d writes, %d crashes, ", r.Scenario, len(r.Writes), r.Crashes)
+	if r.Lies > 0 {
+		fmt.Fprintf(&text, "%d lies, ", r.Lies)
+	}
+	fmt.Fprintf(&text, "%d failures", len(r.Failures))
 	for _, write := range r.Writes {
 		fmt.Fprintf(&text, "\n  %s", write)
 	}

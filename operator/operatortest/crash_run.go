@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,11 +18,11 @@ const patience = 5
 // crashRun is a scenario gone through once.
 type crashRun struct {
 	*sweep
-	n         int // the write to crash at; 0 is none
-	moment    Moment
+	plan      []runPoint
 	namespace string
 	operator  *crashOperator
-	recovered bool // a phase came to its end after the crash
+	neighbour *crashOperator // nil when there is none
+	recovered int            // after how many mishaps a phase came to its end
 }
 
 // runResult is how far a run came and what it saw.
@@ -29,24 +30,35 @@ type runResult struct {
 	states  []snapshot // of each phase that came to its end
 	counts  []int      // the first life's writes at the end of each phase
 	writes  []Write    // the first life's
-	crash   *Write     // nil when the run did not crash
-	failure *CrashFailure
+	met     []Point    // the mishaps that there were
+	failure *Failure
 }
 
 // play goes through the scenario. An error means that the run says nothing about
 // the operator: ctx ended, or the API server did not do its part.
-func (s *sweep) play(ctx context.Context, n int, moment Moment) (result runResult, err error) {
+func (s *sweep) play(ctx context.Context, plan []runPoint) (result runResult, err error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "crash-"}}
 	if err := s.user.Create(ctx, namespace); err != nil {
 		return result, fmt.Errorf("create a namespace for a run: %w", err)
 	}
-	r := &crashRun{sweep: s, n: n, moment: moment, namespace: namespace.Name}
-	r.operator = startOperator(ctx, s.scenario, s.operatorConfig, r.namespace, n, moment)
+	r := &crashRun{sweep: s, plan: plan, namespace: namespace.Name}
+	r.operator = newCrashOperator(s.scenario, s.configOf(theOperator, r.namespace), r.namespace, plan)
+	r.operator.run(ctx)
+	if s.scenario.Neighbour != nil {
+		beside := s.scenario
+		beside.Start = s.scenario.Neighbour
+		r.neighbour = newCrashOperator(beside, s.configOf(theNeighbour, r.namespace), r.namespace, nil)
+		r.neighbour.run(ctx)
+	}
 	first := r.operator.firstFaults
 	defer func() {
 		r.operator.stop()
+		if r.neighbour != nil {
+			r.neighbour.stop()
+		}
 		result.writes = first.Writes()
-		result.crash = r.operator.crashedAt()
+		result.met = r.operator.mishaps()
+		result.failure = s.trespassed(r.namespace, result.failure)
 		err = errors.Join(err, s.cleanUp(ctx, namespace))
 	}()
 
@@ -66,12 +78,27 @@ func (s *sweep) play(ctx context.Context, n int, moment Moment) (result runResul
 	return result, nil
 }
 
+// trespassed adds to a failure, which may be nil, what one of the two operators did to what is the other's.
+func (s *sweep) trespassed(run string, failure *Failure) *Failure {
+	trespasses := s.ledger.of(run)
+	if len(trespasses) == 0 {
+		return failure
+	}
+	if failure == nil {
+		failure = &Failure{Phase: s.scenario.Phases[len(s.scenario.Phases)-1].Name}
+	} else {
+		trespasses = append(trespasses, failure.Reason)
+	}
+	failure.Reason = strings.Join(trespasses, "; ")
+	return failure
+}
+
 // phase does the user's part of a phase and waits for what comes of it.
-func (r *crashRun) phase(ctx context.Context, i int) (snapshot, *CrashFailure) {
+func (r *crashRun) phase(ctx context.Context, i int) (snapshot, *Failure) {
 	phase := r.scenario.Phases[i]
 	if phase.Do != nil {
 		if err := phase.Do(ctx, r.user, r.namespace); err != nil {
-			return snapshot{}, &CrashFailure{Reason: fmt.Sprintf("the user's part failed: %v", err)}
+			return snapshot{}, &Failure{Reason: fmt.Sprintf("the user's part failed: %v", err)}
 		}
 	}
 
@@ -80,17 +107,17 @@ func (r *crashRun) phase(ctx context.Context, i int) (snapshot, *CrashFailure) {
 	var calm calm
 	var pause time.Duration
 	for {
-		crashed := r.operator.crashedAt() != nil
+		met := len(r.operator.mishaps())
 		state, missing := r.look(ctx, phase)
-		quiet := calm.since(r.operator.progress(), state.text)
+		quiet := calm.since(r.progress(), state.text)
 		if missing == nil {
-			switch r.judge(i, state, crashed, quiet) {
+			switch r.judge(i, state, met, quiet) {
 			case stateFinal:
-				r.recovered = crashed
+				r.recovered = met
 				return state, nil
 			case stateWrong:
-				return snapshot{}, &CrashFailure{
-					Reason: fmt.Sprintf("the state is another than without a crash, and has not changed for %s", quiet.Round(time.Millisecond)),
+				return snapshot{}, &Failure{
+					Reason: fmt.Sprintf("the state is another than without a mishap, and has not changed for %s", quiet.Round(time.Millisecond)),
 					Diff:   r.expected[i].diff(state),
 				}
 			case stateOpen:
@@ -107,11 +134,33 @@ func (r *crashRun) phase(ctx context.Context, i int) (snapshot, *CrashFailure) {
 		case <-ctx.Done():
 			return snapshot{}, nil
 		case err := <-r.operator.failed:
-			return snapshot{}, &CrashFailure{Reason: err.Error()}
+			return snapshot{}, &Failure{Reason: err.Error()}
+		case err := <-r.neighbourFailed():
+			return snapshot{}, &Failure{Reason: fmt.Sprintf("the neighbour: %v", err)}
 		case <-timer.C:
-			return snapshot{}, &CrashFailure{Reason: fmt.Sprintf("did not converge within %s: %v", r.scenario.Timeout, r.why(missing))}
+			return snapshot{}, &Failure{Reason: fmt.Sprintf("did not converge within %s: %v", r.scenario.Timeout, r.why(missing))}
 		}
 	}
+}
+
+// progress is that of the operator and its neighbour.
+func (r *crashRun) progress() progress {
+	p := r.operator.progress()
+	if r.neighbour != nil {
+		beside := r.neighbour.progress()
+		p.writes += beside.writes
+		p.busy = p.busy || beside.busy
+		p.seen = p.seen && beside.seen
+	}
+	return p
+}
+
+// neighbourFailed has an error when the neighbour ended by itself.
+func (r *crashRun) neighbourFailed() <-chan error {
+	if r.neighbour == nil {
+		return nil
+	}
+	return r.neighbour.failed
 }
 
 // look returns the state, or what is still missing.
@@ -143,9 +192,9 @@ const (
 
 // judge decides whether a state that the phase's Until accepts is the one that
 // counts. Where nothing is known yet about what may follow, a state must stand for
-// a while: without a crash before it, any state; around a crash, also the expected
+// a while: without a mishap before it, any state; around a mishap, also the expected
 // one, since an operator that has just been started may be about to spoil it.
-func (r *crashRun) judge(i int, state snapshot, crashed bool, quiet time.Duration) verdict {
+func (r *crashRun) judge(i int, state snapshot, met int, quiet time.Duration) verdict {
 	settled := quiet >= r.scenario.Settle
 	if r.expected == nil {
 		return when(settled, stateFinal)
@@ -155,8 +204,8 @@ func (r *crashRun) judge(i int, state snapshot, crashed bool, quiet time.Duratio
 	}
 	// The writes of a phase are waited for, so that the n-th one is the same in each
 	// run, and the one to crash at is reached even when it changes nothing.
-	pending := r.n > 0 && !crashed && (r.n <= r.counts[i] || r.operator.firstFaults.Count() < r.counts[i])
-	recovering := crashed && !r.recovered
+	pending := len(r.plan) > 0 && met == 0 && (r.plan[0].n <= r.counts[i] || r.operator.firstFaults.Count() < r.counts[i])
+	recovering := met > r.recovered
 	return when(settled || !pending && !recovering, stateFinal)
 }
 

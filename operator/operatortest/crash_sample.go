@@ -2,27 +2,83 @@ package operatortest
 
 import "hash/fnv"
 
-// crashPoint is where a run is to crash: at the n-th write.
-type crashPoint struct {
-	n      int
-	moment Moment
+// Sweep is which mishaps a scenario meets. Each run has its own, one or two.
+type Sweep int
+
+const (
+	// Crashes has a crash right before and one right after each write.
+	Crashes Sweep = iota
+	// Lies has each wrong answer to each write: a lost one, 404, 409 and 500.
+	Lies
+	// Mishaps has a crash right before and one right after each write, a wrong answer to each write, and every fifth crash
+	// once more with a second mishap after it: another crash, or a wrong answer, at one of the first writes of the operator
+	// that recovers. Which mishaps meet differs from write to write and from scenario to scenario, so that all pairs are
+	// met, but not all at each write. A sample has as many runs as one of crashes: half of those between its ends have a second
+	// mishap, the other half a wrong answer instead of a crash.
+	Mishaps
+)
+
+// runPoint is one mishap that a run is to have: at the n-th write of a life.
+type runPoint struct {
+	mishap  Mishap
+	life, n int
 }
 
-// crashPoints are those of a sweep with so many writes: all of them, or a sample of at least five.
-func crashPoints(writes int, scenario Scenario) []crashPoint {
-	all := make([]crashPoint, 0, 2*writes)
-	for n := 1; n <= writes; n++ {
-		all = append(all, crashPoint{n, Before}, crashPoint{n, After})
+// plans are the runs of a sweep with so many writes, each with its mishaps: all of them, or a sample of at least five.
+func plans(sweep Sweep, writes int, scenario Scenario) [][]runPoint {
+	seed := hash(scenario.Name)
+	all := crashPlans(writes)
+	if sweep == Lies {
+		all = lyingPlans(writes)
 	}
-	if !scenario.Sample {
+	if scenario.Sample {
+		all = sample(all, seed)
+	}
+	if sweep != Mishaps {
 		return all
 	}
-	return sample(all, scenario.Name)
+	var more [][]runPoint
+	for i, plan := range all {
+		turn := seed + uint64(i)
+		lie := []runPoint{{lies[turn%uint64(len(lies))], 1, plan[0].n}}
+		pair := []runPoint{plan[0], {companions[turn%uint64(len(companions))], 2, 1 + int(turn/2%2)}}
+		if end := i == 0 || i == len(all)-1; scenario.Sample && !end {
+			all[i] = [][]runPoint{lie, pair}[i%2]
+		}
+		if !scenario.Sample && i%2 == 1 {
+			more = append(more, lie)
+		}
+		if !scenario.Sample && i%5 == 1 {
+			more = append(more, pair)
+		}
+	}
+	return append(all, more...)
+}
+
+// companions are what may follow a crash.
+var companions = []Mishap{CrashAfter, AnswerNotFound, CrashBefore, AnswerConflict, AnswerLost, CrashAfter, AnswerInternalError}
+
+func crashPlans(writes int) [][]runPoint {
+	all := make([][]runPoint, 0, 2*writes)
+	for n := 1; n <= writes; n++ {
+		all = append(all, []runPoint{{CrashBefore, 1, n}}, []runPoint{{CrashAfter, 1, n}})
+	}
+	return all
+}
+
+func lyingPlans(writes int) [][]runPoint {
+	all := make([][]runPoint, 0, len(lies)*writes)
+	for n := 1; n <= writes; n++ {
+		for _, lie := range lies {
+			all = append(all, []runPoint{{lie, 1, n}})
+		}
+	}
+	return all
 }
 
 // sample takes the first, the last, and every k-th between them, at least three of those. Moments alternate, so that an odd k has both
-// of them. Where it begins depends on the name: scenarios that are alike are crashed at other places, and each always at the same.
-func sample(all []crashPoint, name string) []crashPoint {
+// of them. Where it begins depends on the seed: scenarios that are alike are crashed at other places, and each always at the same.
+func sample(all [][]runPoint, seed uint64) [][]runPoint {
 	const between = 3
 	if len(all) <= between+2 {
 		return all
@@ -32,11 +88,16 @@ func sample(all []crashPoint, name string) []crashPoint {
 	if k%2 == 0 {
 		k--
 	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(name))
-	points := []crashPoint{all[0]}
-	for i := 1 + int(h.Sum32()%uint32(k)); i < last; i += k { //nolint:gosec // k is small
+	points := [][]runPoint{all[0]}
+	for i := 1 + int(seed%uint64(k)); i < last; i += k { //nolint:gosec // k is small
 		points = append(points, all[i])
 	}
 	return append(points, all[last])
+}
+
+// hash is a number for a name, the same each time.
+func hash(name string) uint64 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	return uint64(h.Sum32())
 }

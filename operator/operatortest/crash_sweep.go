@@ -21,6 +21,7 @@ type sweep struct {
 	connections    *http.Client // the user's, and the operator's below its faults
 	user           client.Client
 	operatorConfig *rest.Config
+	ledger         *ledger
 	snapshots      *snapshots
 
 	expected []snapshot // the state at the end of each phase; nil until known
@@ -32,11 +33,14 @@ func newSweep(scenario Scenario) (*sweep, error) {
 	if config.QPS == 0 && config.RateLimiter == nil {
 		config.QPS = -1
 	}
-	connections, err := rest.HTTPClientFor(config)
+	ledger := newLedger(scenario.faults().uncounted)
+	userConfig := rest.CopyConfig(config)
+	userConfig.Wrap(ledger.as(writer{party: theUser}))
+	connections, err := rest.HTTPClientFor(userConfig)
 	if err != nil {
 		return nil, fmt.Errorf("make the user's connections: %w", err)
 	}
-	user, err := newUser(config, connections, scenario.Scheme)
+	user, err := newUser(userConfig, connections, scenario.Scheme)
 	if err != nil {
 		return nil, fmt.Errorf("make the user's client: %w", err)
 	}
@@ -50,30 +54,41 @@ func newSweep(scenario Scenario) (*sweep, error) {
 		connections:    connections,
 		user:           user,
 		operatorConfig: config,
+		ledger:         ledger,
 		snapshots:      snapshots,
 	}, nil
 }
 
-func (s *sweep) run(ctx context.Context) (*CrashReport, error) {
+// configOf is the API server's for one of the two operators of a run.
+func (s *sweep) configOf(party party, namespace string) *rest.Config {
+	if s.scenario.Neighbour == nil {
+		return s.operatorConfig
+	}
+	config := rest.CopyConfig(s.operatorConfig)
+	config.Wrap(s.ledger.as(writer{party: party, run: namespace}))
+	return config
+}
+
+func (s *sweep) run(ctx context.Context, kind Sweep) (*Report, error) {
 	defer s.connections.CloseIdleConnections()
 	calm, err := s.playCalm(ctx)
 	if err != nil {
 		return nil, err
 	}
-	report := &CrashReport{Scenario: s.scenario.Name, Writes: calm.writes}
+	report := &Report{Scenario: s.scenario.Name, Writes: calm.writes}
 
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(s.scenario.Parallel)
-	for _, point := range crashPoints(s.counts[len(s.counts)-1], s.scenario) {
+	for _, plan := range plans(kind, s.counts[len(s.counts)-1], s.scenario) {
 		group.Go(func() error {
-			result, err := s.play(ctx, point.n, point.moment)
+			result, err := s.play(ctx, plan)
 			if err != nil {
-				return fmt.Errorf("crash %s write %d: %w", point.moment, point.n, err)
+				return fmt.Errorf("%s: %w", describePoints(report.expect(plan)), err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			report.add(point.n, point.moment, result)
+			report.add(plan, result)
 			return nil
 		})
 	}
@@ -84,7 +99,7 @@ func (s *sweep) run(ctx context.Context) (*CrashReport, error) {
 	return report, nil
 }
 
-// playCalm runs the scenario twice without a crash: the first run says what is to
+// playCalm runs the scenario twice without a mishap: the first run says what is to
 // be expected, the second that it can be. A sample does without the second.
 func (s *sweep) playCalm(ctx context.Context) (runResult, error) {
 	first, err := s.playOnce(ctx)
@@ -107,19 +122,19 @@ func (s *sweep) playCalm(ctx context.Context) (runResult, error) {
 }
 
 func (s *sweep) playOnce(ctx context.Context) (runResult, error) {
-	result, err := s.play(ctx, 0, Before)
+	result, err := s.play(ctx, nil)
 	if err != nil {
-		return result, fmt.Errorf("run without a crash: %w", err)
+		return result, fmt.Errorf("run without a mishap: %w", err)
 	}
 	failure := result.failure
 	switch {
 	case failure == nil:
 		return result, nil
 	case failure.Diff != "":
-		return result, fmt.Errorf("phase %q ends differently each time, without any crash; let normalize drop what differs by nature, "+
+		return result, fmt.Errorf("phase %q ends differently each time, without any mishap; let normalize drop what differs by nature, "+
 			"and until wait for all that happens (-first run +second run):\n%s", failure.Phase, failure.Diff)
 	}
-	return result, fmt.Errorf("phase %q fails without any crash: %s", failure.Phase, failure.Reason)
+	return result, fmt.Errorf("phase %q fails without any mishap: %s", failure.Phase, failure.Reason)
 }
 
 // cleanUp removes what a run left, also when the run's context has ended. An
@@ -139,37 +154,43 @@ func (s *sweep) cleanUp(ctx context.Context, namespace *corev1.Namespace) error 
 	return nil
 }
 
-// add takes the result of the run that was to crash at the given point.
-func (r *CrashReport) add(n int, moment Moment, result runResult) {
-	point := CrashPoint{Moment: moment, Write: r.writeOf(n)}
-	if result.crash == nil {
-		r.NotReached = append(r.NotReached, point)
-	} else {
-		point.Write = *result.crash
-		r.Crashes++
+// add takes the result of the run with a plan.
+func (r *Report) add(plan []runPoint, result runResult) {
+	points := append(result.met, r.expect(plan[len(result.met):])...)
+	missed := points[len(result.met):]
+	r.NotReached = append(r.NotReached, missed...)
+	for _, point := range result.met {
+		if point.Mishap.isCrash() {
+			r.Crashes++
+		} else {
+			r.Lies++
+		}
 	}
 	if failure := result.failure; failure != nil {
-		if result.crash == nil {
-			failure.Reason = "the crash was not reached: " + failure.Reason
+		if len(missed) > 0 {
+			failure.Reason = fmt.Sprintf("not reached: %s: %s", describePoints(missed), failure.Reason)
 		}
-		failure.CrashPoint = point
+		failure.Points = points
 		r.Failures = append(r.Failures, *failure)
 	}
 }
 
-// writeOf returns the n-th write of the run without a crash, or only its number
-// when that run had fewer.
-func (r *CrashReport) writeOf(n int) Write {
-	if n <= len(r.Writes) {
-		return r.Writes[n-1]
+// expect are the points that a plan stands for: their writes are those of the run without a mishap, as far as it tells.
+func (r *Report) expect(plan []runPoint) []Point {
+	points := make([]Point, len(plan))
+	for i, p := range plan {
+		points[i] = Point{Mishap: p.mishap, Life: p.life, Write: Write{Request: Request{N: p.n}}}
+		if p.life == 1 && p.n <= len(r.Writes) {
+			points[i].Write = r.Writes[p.n-1]
+		}
 	}
-	return Write{Request: Request{N: n}}
+	return points
 }
 
-func (r *CrashReport) sort() {
-	order := func(a, b CrashPoint) int {
-		return cmp.Or(cmp.Compare(a.Write.N, b.Write.N), cmp.Compare(a.Moment, b.Moment))
+func (r *Report) sort() {
+	order := func(a, b Point) int {
+		return cmp.Or(cmp.Compare(a.Life, b.Life), cmp.Compare(a.Write.N, b.Write.N), cmp.Compare(a.Mishap, b.Mishap))
 	}
 	slices.SortFunc(r.NotReached, order)
-	slices.SortFunc(r.Failures, func(a, b CrashFailure) int { return order(a.CrashPoint, b.CrashPoint) })
+	slices.SortFunc(r.Failures, func(a, b Failure) int { return slices.CompareFunc(a.Points, b.Points, order) })
 }

@@ -37,18 +37,26 @@ func siteScenario(change func(*sites)) operatortest.Scenario {
 
 // sweep returns the report and its failures, each as its crash point without the
 // run's namespace and the phase that failed.
-func sweep(t *testing.T, scenario operatortest.Scenario) (*operatortest.CrashReport, []string) {
+func sweep(t *testing.T, scenario operatortest.Scenario) (*operatortest.Report, []string) {
+	t.Helper()
+	return sweepOf(t, scenario, operatortest.Crashes)
+}
+
+func sweepOf(t *testing.T, scenario operatortest.Scenario, kind operatortest.Sweep) (*operatortest.Report, []string) {
 	t.Helper()
 	scenario.Config = operatortest.Start(t).RESTConfig()
-	report, err := operatortest.CrashReportOf(t.Context(), scenario)
+	report, err := operatortest.ReportOf(t.Context(), scenario, kind)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var failures []string
 	for _, failure := range report.Failures {
-		point := failure.CrashPoint
-		point.Write.Namespace = ""
-		failures = append(failures, fmt.Sprintf("%s: %s", point, failure.Phase))
+		points := make([]string, len(failure.Points))
+		for i, point := range failure.Points {
+			point.Write.Namespace = ""
+			points[i] = point.String()
+		}
+		failures = append(failures, fmt.Sprintf("%s: %s", strings.Join(points, ", then "), failure.Phase))
 	}
 	return report, failures
 }
@@ -109,7 +117,7 @@ func TestBrokenOperatorsAreCaughtAtTheWriteThatBreaksThem(t *testing.T) {
 				"crash before write 4: PATCH configmaps shop: create",
 				"crash after write 4: PATCH configmaps shop: create",
 			},
-			reason: "the state is another than without a crash",
+			reason: "the state is another than without a mishap",
 			diff:   "ConfigMap registration-of-shop-* #2",
 		},
 		{
@@ -136,7 +144,7 @@ func TestBrokenOperatorsAreCaughtAtTheWriteThatBreaksThem(t *testing.T) {
 				"crash after write 8: PATCH configmaps shop: delete",
 				"crash before write 9: DELETE configmaps registration-of-shop: delete",
 			},
-			reason: "the state is another than without a crash",
+			reason: "the state is another than without a mishap",
 			diff:   "ConfigMap registration-of-shop",
 		},
 	} {
@@ -176,7 +184,7 @@ func TestDifferencesOfSecretsAreReportedWithoutTheirData(t *testing.T) {
 		s.mask = func(string) string { return marker + s.namespace } // each run has another
 	}))
 	scenario.Config = operatortest.Start(t).RESTConfig()
-	_, err := operatortest.CrashReportOf(t.Context(), scenario)
+	_, err := operatortest.ReportOf(t.Context(), scenario, operatortest.Crashes)
 	if err == nil || !strings.Contains(err.Error(), "<digest ") {
 		t.Fatalf("got error %v, want one that shows two digests", err)
 	}
@@ -226,7 +234,7 @@ func TestScenariosThatCannotBeJudged(t *testing.T) {
 		{"cluster-scoped objects", func(s *operatortest.Scenario) { s.Objects = []client.Object{&rbacv1.ClusterRole{}} }, "ClusterRole in objects is cluster-scoped"},
 		{"an operator that ends", func(s *operatortest.Scenario) {
 			s.Start = func(context.Context, *rest.Config, string) error { return errors.New("no licence") }
-		}, `phase "create" fails without any crash: the operator ended by itself: no licence`},
+		}, `phase "create" fails without any mishap: the operator ended by itself: no licence`},
 		{"an operator that writes nothing", func(s *operatortest.Scenario) {
 			s.Start = func(ctx context.Context, _ *rest.Config, _ string) error { <-ctx.Done(); return nil }
 			s.Phases[0].Until = func(context.Context, client.Client, string) error { return nil }
@@ -250,7 +258,7 @@ func TestScenariosThatCannotBeJudged(t *testing.T) {
 			scenario := valid()
 			scenario.Config = config
 			test.change(&scenario)
-			_, err := operatortest.CrashReportOf(t.Context(), scenario)
+			_, err := operatortest.ReportOf(t.Context(), scenario, operatortest.Crashes)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got error %v, want one with %q", err, test.want)
 			}

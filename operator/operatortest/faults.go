@@ -12,8 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Faults stands between an operator and its API server: it counts and records
-// the operator's writes, and breaks the requests that its rules name.
+// Faults stands between an operator and its API server, and the other systems that
+// it talks to by HTTP: it counts and records the operator's writes, and breaks the
+// requests that its rules name.
 //
 //	faults := operatortest.NewFaults()
 //	faults.At(2, operatortest.FailAfter())        // the second write: carried out, answer lost
@@ -27,7 +28,8 @@ import (
 // are POSTs (access, token and subject reviews, token requests, connections to
 // a pod, a service or a node); and requests that match [Uncounted]: leases and
 // events by default, which an operator writes when time passes, not when it
-// reconciles.
+// reconciles. Of the requests of other clients, which [Faults.Transport] takes in, each
+// POST, PUT, PATCH and DELETE is one.
 //
 // All methods are safe for concurrent use. Several configs may be wrapped by one
 // Faults; their requests are counted together.
@@ -81,7 +83,7 @@ func (f *Faults) Wrap(cfg *rest.Config) *rest.Config {
 
 // Transport returns a round tripper that sends through f and then next. It is
 // what [Faults.Wrap] adds to a config; a client that is not made from a
-// rest.Config can use it directly.
+// rest.Config, such as one of a Docker engine or of a cloud, can use it directly.
 func (f *Faults) Transport(next http.RoundTripper) http.RoundTripper {
 	return &transport{faults: f, next: next}
 }

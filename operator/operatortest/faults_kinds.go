@@ -138,9 +138,53 @@ func Answer(err *apierrors.StatusError) Fault {
 	return answer(text, func(Request) *apierrors.StatusError { return err })
 }
 
+// Lie carries a request out and answers with err all the same, as a proxy does that has sent the request twice, or a
+// server whose store was slow. What the server itself refuses gets the server's answer. The request is carried out even when
+// the client's context ends in between. [FailAfter] is the lie of a broken connection.
+func Lie(err *apierrors.StatusError) Fault {
+	return lie(Answer(err))
+}
+
+// LieNotFound is [Lie] with 404.
+func LieNotFound() Fault {
+	return lie(answer("404 not found", func(r Request) *apierrors.StatusError {
+		return apierrors.NewNotFound(r.groupResource(), r.Name)
+	}))
+}
+
+// LieConflict is [Lie] with 409: that the object exists already for a create, that somebody else changed it for other requests.
+func LieConflict() Fault {
+	conflict := Conflict()
+	exists := answer("", func(r Request) *apierrors.StatusError {
+		return apierrors.NewAlreadyExists(r.groupResource(), r.Name)
+	})
+	return lie(Fault{text: conflict.text, do: func(x exchange) (*http.Response, error) {
+		if x.request.Verb == "create" {
+			return exists.do(x)
+		}
+		return conflict.do(x)
+	}})
+}
+
+// LieInternalError is [Lie] with 500.
+func LieInternalError() Fault { return lie(InternalError()) }
+
 func answer(text string, err func(Request) *apierrors.StatusError) Fault {
 	return Fault{text: text, do: func(x exchange) (*http.Response, error) {
 		return statusResponse(err(x.request).ErrStatus)
+	}}
+}
+
+func lie(answer Fault) Fault {
+	return Fault{text: "carried out, answered with " + answer.text, do: func(x exchange) (*http.Response, error) {
+		resp, err := x.send(context.WithoutCancel(x.ctx))
+		if err != nil || resp.StatusCode >= http.StatusMultipleChoices {
+			return resp, err
+		}
+		if err := drop(resp); err != nil {
+			return nil, err
+		}
+		return answer.do(x)
 	}}
 }
 
@@ -150,7 +194,16 @@ func carryOut(x exchange) error {
 	if err != nil {
 		return err
 	}
-	return resp.Body.Close()
+	if !x.request.isWrite() {
+		return resp.Body.Close()
+	}
+	return drop(resp)
+}
+
+// drop reads an answer to its end: some servers, such as a Docker engine that pulls an image, work while they answer.
+func drop(resp *http.Response) error {
+	_, err := io.Copy(io.Discard, resp.Body)
+	return errors.Join(err, resp.Body.Close())
 }
 
 func statusResponse(status metav1.Status) (*http.Response, error) {

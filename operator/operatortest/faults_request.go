@@ -9,15 +9,18 @@ import (
 	"strings"
 )
 
-// Request is what a rule sees of a request to an API server.
+// Request is what a rule sees of a request to an API server, or to another system.
 type Request struct {
 	// N is the request's number among the counted writes, from 1; 0 when it is
 	// not one of them.
 	N int
 	// Method is the HTTP method.
 	Method string
+	// Path is the URL's, of a request that names no resource, such as one to another system.
+	Path string
 	// Verb is the API's: get, list, watch, create, update, patch, delete or
-	// deletecollection. Empty when the request names no resource.
+	// deletecollection. Of a request that names no resource it is create, update, patch
+	// or delete, as the method says, and else empty.
 	Verb string
 	// Group, Version, Resource (plural, lower-case) and Subresource are the
 	// path's. The core group is empty.
@@ -32,10 +35,10 @@ type Request struct {
 	DryRun bool
 }
 
-// String is, for example, "PUT deployments.apps/status shop/web".
+// String is, for example, "PUT deployments.apps/status shop/web", or "POST /containers/create".
 func (r Request) String() string {
 	if r.Resource == "" {
-		return r.Method
+		return strings.TrimSpace(r.Method + " " + r.Path)
 	}
 	object := strings.Trim(r.Namespace+"/"+r.Name, "/")
 	return strings.TrimSpace(r.Method + " " + r.resource() + " " + object)
@@ -94,12 +97,17 @@ func requestOf(req *http.Request) Request {
 	query := req.URL.Query()
 	r := Request{
 		Method:      req.Method,
-		ContentType: strings.TrimSpace(strings.Split(req.Header.Get("Content-Type"), ";")[0]),
+		ContentType: mediaType(req.Header),
 		DryRun:      slices.Contains(query["dryRun"], "All"),
 	}
 	r.readPath(req.URL)
 	if r.Resource != "" {
 		r.Verb = verb(req.Method, r.Name != "", isTrue(query.Get("watch")))
+		return r
+	}
+	r.Path = req.URL.Path
+	if req.Method != http.MethodGet && req.Method != http.MethodHead {
+		r.Verb = verb(req.Method, true, false)
 	}
 	return r
 }

@@ -3,11 +3,14 @@ package operatortest
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Write is the record of one counted write.
@@ -61,13 +64,33 @@ func newWrite(request Request, body []byte, keepBody bool) *Write {
 func (r Request) isSecret() bool { return r.Group == "" && r.Resource == "secrets" }
 
 // head is what a write's record needs of its body: the name of the object, and
-// the dry run that delete options ask for.
+// the dry run that delete options ask for; and what an answer tells: which objects were written.
 type head struct {
-	Metadata struct {
-		Name         string `json:"name"`
-		GenerateName string `json:"generateName"`
-	} `json:"metadata"`
-	DryRun []string `json:"dryRun"`
+	Metadata headMeta `json:"metadata"`
+	DryRun   []string `json:"dryRun"`
+	Items    []head   `json:"items"`
+	Details  struct {
+		UID types.UID `json:"uid"`
+	} `json:"details"`
+}
+
+type headMeta struct {
+	Name         string    `json:"name"`
+	GenerateName string    `json:"generateName"`
+	UID          types.UID `json:"uid"`
+}
+
+// uids are those of the object, of the items of a list, or of what is gone.
+func (h head) uids() []types.UID {
+	var uids []types.UID
+	for _, item := range append(h.Items, h) {
+		for _, uid := range []types.UID{item.Metadata.UID, item.Details.UID} {
+			if uid != "" {
+				uids = append(uids, uid)
+			}
+		}
+	}
+	return uids
 }
 
 func (h head) name() string {
@@ -96,6 +119,11 @@ func readHead(contentType string, body []byte) head {
 	return h
 }
 
+// mediaType is that of a body, without its parameters.
+func mediaType(header http.Header) string {
+	return strings.TrimSpace(strings.Split(header.Get("Content-Type"), ";")[0])
+}
+
 // protobufMagic precedes each Protocol Buffers message of the API, whose envelope
 // is a runtime.Unknown.
 const protobufMagic = "k8s\x00"
@@ -111,16 +139,32 @@ func readProtobufHead(body []byte) head {
 	if envelope.Unmarshal(body[len(protobufMagic):]) != nil {
 		return h
 	}
-	if envelope.Kind == "DeleteOptions" {
+	switch envelope.Kind {
+	case "DeleteOptions":
 		var options metav1.DeleteOptions
 		if options.Unmarshal(envelope.Raw) == nil {
 			h.DryRun = options.DryRun
 		}
 		return h
+	case "Status":
+		var status metav1.Status
+		if status.Unmarshal(envelope.Raw) == nil && status.Details != nil {
+			h.Details.UID = status.Details.UID
+		}
+		return h
+	}
+	if strings.HasSuffix(envelope.Kind, "List") {
+		var list metav1.PartialObjectMetadataList
+		if list.Unmarshal(envelope.Raw) == nil {
+			for _, item := range list.Items {
+				h.Items = append(h.Items, head{Metadata: headMeta{UID: item.UID}})
+			}
+		}
+		return h
 	}
 	var object metav1.PartialObjectMetadata
 	if object.Unmarshal(envelope.Raw) == nil {
-		h.Metadata.Name, h.Metadata.GenerateName = object.Name, object.GenerateName
+		h.Metadata.Name, h.Metadata.GenerateName, h.Metadata.UID = object.Name, object.GenerateName, object.UID
 	}
 	return h
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator"
@@ -35,6 +36,9 @@ type Config struct {
 	CRDFiles fs.FS
 	// AddToScheme make the types of the operator known to its client, which knows Kubernetes' own. Default: none.
 	AddToScheme []func(*runtime.Scheme) error
+	// RESTConfig is the API server's when neither --kubeconfig nor --context is given. It is not changed. Default: that of the
+	// kubeconfig, as kubectl finds it, or of the Pod.
+	RESTConfig *rest.Config
 	// New makes the frameworks. The context ends with the operator. Required.
 	New func(ctx context.Context, deps *operator.Dependencies) ([]*framework.Framework, error)
 	// LeaderElection is what "run" does about it unless its flags say otherwise: their defaults are its times and names, and

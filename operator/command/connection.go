@@ -6,6 +6,7 @@ import (
 
 	"github.com/giantswarm/micrologger"
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -21,6 +22,11 @@ type connection struct {
 
 // connect finds the API server. It sends no request.
 func (p *program) connect() (*connection, error) {
+	if p.config.RESTConfig != nil && p.options.kubeconfig == "" && p.options.context == "" {
+		config := rest.CopyConfig(p.config.RESTConfig)
+		config.UserAgent = p.userAgent()
+		return &connection{config: config, namespace: metav1.NamespaceDefault}, nil
+	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = p.options.kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: p.options.context}
@@ -33,9 +39,11 @@ func (p *program) connect() (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the namespace of the kubeconfig's context: %w", err)
 	}
-	config.UserAgent = p.config.Name + "/" + p.config.Version
+	config.UserAgent = p.userAgent()
 	return &connection{config: config, namespace: namespace}, nil
 }
+
+func (p *program) userAgent() string { return p.config.Name + "/" + p.config.Version }
 
 // logForPeople has a command log as text, and only what is amiss, unless its flags or their variables say otherwise.
 func (p *program) logForPeople(cmd *cobra.Command) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +27,9 @@ func TestACorrectOperatorSurvivesALieAboutEachOfItsWrites(t *testing.T) {
 
 func TestAnOperatorThatBelievesALieIsCaughtAtIt(t *testing.T) {
 	t.Parallel()
-	_, failures := sweepOf(t, upTo(1, siteScenario(func(s *sites) { s.gullible = map[string]bool{} })), operatortest.Lies)
+	scenario := upTo(1, siteScenario(func(s *sites) { s.gullible = map[string]bool{} }))
+	scenario.Timeout = 20 * time.Second // a good run takes less, also on a busy machine
+	_, failures := sweepOf(t, scenario, operatortest.Lies)
 	want := []string{
 		"lying 404 to write 1: PATCH configmaps shop: create",
 		"lying 404 to write 2: POST configmaps registration-of-shop: create",
@@ -40,6 +43,7 @@ func TestAnOperatorThatBelievesALieIsCaughtAtIt(t *testing.T) {
 func TestAnOperatorThatDoesNotSurviveASecondCrashWhileItRecoversIsCaught(t *testing.T) {
 	t.Parallel()
 	scenario := upTo(1, siteScenario(func(s *sites) { s.recovers = true }))
+	scenario.Timeout = 20 * time.Second
 	if _, failures := sweep(t, scenario); len(failures) > 0 {
 		t.Errorf("one crash is too much already: %v", failures)
 	}

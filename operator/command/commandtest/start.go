@@ -1,0 +1,63 @@
+package commandtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/operatorkit/operatorkit/operator/command"
+)
+
+// Start returns what runs the whole operator of a configuration, as "run" does, for a Scenario's Start or Neighbour. It looks at
+// the namespace it is given only, elects no leader, serves no addresses, and leaves the loggers alone that the process shares,
+// unless args say otherwise, which are more flags of "run". The error has the end of the operator's log.
+//
+// The scenario's control plane should have the operator's definitions already: see operatortest.Instance.InstallCRDs.
+func Start(config command.Config, args ...string) func(ctx context.Context, cfg *rest.Config, namespace string) error {
+	return func(ctx context.Context, cfg *rest.Config, namespace string) error {
+		config := config
+		config.RESTConfig, config.KeepGlobalLoggers = cfg, true
+		config.LeaderElection.Enabled = false
+		cmd, err := command.New(config)
+		if err != nil {
+			return err
+		}
+		log := &tail{}
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(log)
+		cmd.SetArgs(append([]string{"run", "--namespace", namespace, "--listen-address", "", "--inspector-address", ""}, args...))
+		if err := cmd.ExecuteContext(ctx); err != nil {
+			return fmt.Errorf("%w; the log of %s ends with:\n%s", err, config.Name, log)
+		}
+		return nil
+	}
+}
+
+// tailSize is how much of a log is kept, in bytes.
+const tailSize = 4096
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	if more := len(t.text) - tailSize; more > 0 {
+		t.text = bytes.Clone(t.text[more:])
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}

@@ -1,0 +1,123 @@
+package commandtest_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/command"
+	"github.com/operatorkit/operatorkit/operator/command/commandtest"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+func TestMain(m *testing.M) { operatortest.VerifyTestMain(m) }
+
+// greeter greets the ConfigMap "guest" in another one. One that is hasty remembers whom it has greeted before it has.
+func greeter(hasty bool) command.Config {
+	return command.Config{
+		Name: "greeter", Version: "v1",
+		New: func(_ context.Context, deps *operator.Dependencies) ([]*framework.Framework, error) {
+			source, err := deps.NewSource(&corev1.ConfigMap{})
+			if err != nil {
+				return nil, err
+			}
+			f, err := deps.NewFramework(framework.Config{
+				Name: "guests", Source: source, DisableFinalizer: true, Resources: []framework.Resource{&greeting{deps.Client, hasty}},
+			})
+			return []*framework.Framework{f}, err
+		},
+	}
+}
+
+type greeting struct {
+	client client.Client
+	hasty  bool
+}
+
+func (g *greeting) Name() string { return "greeting" }
+
+func (g *greeting) EnsureCreated(ctx context.Context, obj any) error {
+	guest := obj.(*corev1.ConfigMap)
+	if guest.Name != "guest" || guest.Annotations["greeted"] != "" {
+		return nil
+	}
+	note := func() error {
+		return g.client.Patch(ctx, guest.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"greeted":"yes"}}}`)))
+	}
+	greet := func() error {
+		err := g.client.Create(ctx, hello(guest.Namespace))
+		return client.IgnoreAlreadyExists(err)
+	}
+	if g.hasty {
+		note, greet = greet, note
+	}
+	if err := greet(); err != nil {
+		return err
+	}
+	return note()
+}
+
+func (g *greeting) EnsureDeleted(context.Context, any) error { return nil }
+
+func hello(namespace string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "hello"}}
+}
+
+func guests(t *testing.T, start command.Config, args ...string) operatortest.Scenario {
+	t.Helper()
+	return operatortest.Scenario{
+		Name:  "guests",
+		Start: commandtest.Start(start, args...),
+		Phases: []operatortest.Phase{{
+			Name: "arrive", Do: operatortest.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "guest"}}),
+			Until: func(ctx context.Context, user client.Client, namespace string) error {
+				return user.Get(ctx, client.ObjectKeyFromObject(hello(namespace)), hello(namespace))
+			},
+		}},
+		Objects: []client.Object{&corev1.ConfigMap{}},
+		Config:  operatortest.Start(t).RESTConfig(),
+		Timeout: 20 * time.Second,
+	}
+}
+
+func TestAWholeOperatorIsCrashedAtEachOfItsWrites(t *testing.T) {
+	t.Parallel()
+	report, err := operatortest.ReportOf(t.Context(), guests(t, greeter(false)), operatortest.Crashes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Writes) != 2 || report.Crashes != 4 || report.Err() != nil {
+		t.Errorf("%s: %v", report.Summary(), report.Err())
+	}
+}
+
+func TestAWholeOperatorThatDoesNotSurviveItIsCaught(t *testing.T) {
+	t.Parallel()
+	report, err := operatortest.ReportOf(t.Context(), guests(t, greeter(true)), operatortest.Crashes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Err(); err == nil || !strings.Contains(err.Error(), "crash after write 1: PATCH configmaps ") {
+		t.Errorf("got the failures %v, want one after the first write", err)
+	}
+}
+
+func TestAnOperatorThatDoesNotStartSaysWhy(t *testing.T) {
+	t.Parallel()
+	config := greeter(false)
+	config.New = func(context.Context, *operator.Dependencies) ([]*framework.Framework, error) {
+		return nil, errors.New("no licence")
+	}
+	_, err := operatortest.ReportOf(t.Context(), guests(t, config), operatortest.Crashes)
+	if err == nil || !strings.Contains(err.Error(), "no licence") {
+		t.Errorf("got error %v, want one that says why", err)
+	}
+}

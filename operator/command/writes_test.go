@@ -5,9 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -37,24 +33,7 @@ type counted struct {
 func newCounted(t *testing.T, instance *operatortest.Instance) *counted {
 	t.Helper()
 	faults := operatortest.NewFaults(operatortest.Uncounted())
-	config := faults.Wrap(instance.RESTConfig())
-	transport, err := rest.TransportFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	target, err := url.Parse(config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(&httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport:     transport,
-		FlushInterval: -1,
-	})
-	t.Cleanup(server.Close)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	writeKubeconfig(t, kubeconfig, server.URL)
-	return &counted{faults, kubeconfig}
+	return &counted{faults, faults.Kubeconfig(t, instance.RESTConfig())}
 }
 
 // writeKubeconfig writes one for a server without authentication.

@@ -20,12 +20,19 @@ type helperReport struct {
 	DataDir, Kubeconfig string
 }
 
-// runHelper is the program that a test kills.
+// runHelper is a program that a test kills or pauses.
 func runHelper(name string) int {
-	if name != "run a control plane" {
-		fmt.Fprintf(os.Stderr, "unknown helper %q\n", name)
-		return 2
+	switch name {
+	case "run a control plane":
+		return runControlPlane()
+	case "paint", "paint while the lease lasts":
+		return paint(name == "paint")
 	}
+	fmt.Fprintf(os.Stderr, "unknown helper %q\n", name)
+	return 2
+}
+
+func runControlPlane() int {
 	instance, err := operatortest.Run(context.Background(), operatortest.Config{})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -2,7 +2,15 @@
 
 package operatortest
 
-import "os/exec"
+import (
+	"errors"
+	"os"
+	"os/exec"
+)
 
 // ownGroup has nothing to do where a terminal's signals stay with one process.
 func ownGroup(*exec.Cmd) {}
+
+func pause(*os.Process) error { return errors.ErrUnsupported }
+
+func resume(*os.Process) error { return errors.ErrUnsupported }

@@ -3,6 +3,7 @@
 package operatortest
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 )
@@ -12,3 +13,8 @@ import (
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
+
+// pause stops a process until resume; it does not notice.
+func pause(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
+
+func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }

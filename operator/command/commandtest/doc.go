@@ -7,5 +7,5 @@
 //	})
 //
 // The operator runs in the test's process, with all that "run" gives it: the recorder, the fence, metrics, the definitions. For one
-// that runs as a process of its own, see operatortest.StartProcess.
+// that runs as a process of its own, see operatortest.StartReplica.
 package commandtest

@@ -61,7 +61,8 @@ type Watch struct {
 	// Source is where these objects come from. Required. A source may be watched by several frameworks.
 	Source informer.Source
 	// Map names the primaries that are concerned by a change of one of its objects; it is asked for the state before
-	// and the state after. It must be quick and must not change the object. Required.
+	// and the state after. Its context has the identity of the framework (identity.From). It must be quick and must not change
+	// the object. Required.
 	Map informer.MapFunc
 }
 

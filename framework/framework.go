@@ -213,8 +213,10 @@ func ended(ctx context.Context) error {
 
 // subscribe has the events of all sources put keys into the queue. The primary objects that are there already become
 // the backlog. What a watched source holds already is passed over: it concerns objects of that backlog. The watched
-// sources come first, so that no change is missed that comes after the reconciliation of its primary.
+// sources come first, so that no change is missed that comes after the reconciliation of its primary. Map functions get the
+// identity of the framework, by which they can tell what others have made.
 func (f *Framework) subscribe(ctx context.Context) (unsubscribes []func()) {
+	ctx = identity.NewContext(ctx, &f.scope)
 	for _, w := range f.config.Watches {
 		events := f.metrics.eventsOf(w.Source)
 		unsubscribes = append(unsubscribes, w.Source.Subscribe(func(e informer.Event) {

@@ -129,6 +129,9 @@ func (s *natsServer) source(bucket *natsinformer.Bucket[*entry]) (*natsinformer.
 	})
 }
 
+// keeperName is the name of the framework of a childKeeper.
+const keeperName = "children"
+
 // childKeeper is an operator that keeps a child in one bucket for each primary in another.
 type childKeeper struct {
 	framework *framework.Framework
@@ -160,7 +163,7 @@ func (s *natsServer) childKeeper(workers int) (*childKeeper, error) {
 		return nil, err
 	}
 	c.framework, err = newFramework(framework.Config{
-		Name:    "children",
+		Name:    keeperName,
 		Source:  sources[primariesBucket],
 		Workers: workers,
 		Watches: []framework.Watch{{Source: c.children, Map: natsresource.OwnerMap(entryKind)}},

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/resource/natsresource"
 )
@@ -106,6 +107,9 @@ func (w natsColdStart) withBareLoop(ctx context.Context, b *testing.B) error {
 	}, done)
 }
 
+// madeByTheKeeper is what a childKeeper writes into its children.
+var madeByTheKeeper = fmt.Sprintf("%s %s", identity.Form, identity.Mark{Operator: identity.Program(), Framework: keeperName, Resource: "child"})
+
 // createChild writes what the resource of the operator writes.
 func createChild(ctx context.Context, children jetstream.KeyValue, read jetstream.KeyValueEntry) error {
 	if read == nil {
@@ -118,8 +122,8 @@ func createChild(ctx context.Context, children jetstream.KeyValue, read jetstrea
 	child := childOf(&primary)
 	child.OwnerKind, child.OwnerKey = entryKind, primary.Name
 	child.Annotations = map[string]string{
-		natsresource.ResourceAnnotation: "child",
-		natsresource.AppliedAnnotation:  child.Name + "#",
+		natsresource.MadeByAnnotation:  madeByTheKeeper,
+		natsresource.AppliedAnnotation: child.Name + "#",
 	}
 	data, err := json.Marshal(child)
 	if err != nil {

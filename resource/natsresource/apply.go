@@ -20,16 +20,16 @@ import (
 // if it is what should be created, as after a lost acknowledgement. It is a conflict if it is another one of the
 // resource's own, and refused otherwise.
 func (r *resource[O, T]) ApplyCreateChange(ctx context.Context, obj O, change State[T]) error {
-	o, err := r.owner(obj)
+	p, err := r.party(ctx, obj)
 	if err != nil {
 		return err
 	}
 	for _, it := range change.items {
 		entity := copyOf(it.content)
-		r.writes.begin(it.key.Name, o)
+		r.writes.begin(it.key.Name, p.owner)
 		err := r.config.Bucket.Create(ctx, entity)
 		if apierrors.IsAlreadyExists(err) {
-			err = r.existing(ctx, o, it, err)
+			err = r.existing(ctx, p, it, err)
 			if err != nil {
 				return err
 			}
@@ -48,7 +48,7 @@ func (r *resource[O, T]) ApplyCreateChange(ctx context.Context, obj O, change St
 }
 
 // existing looks at an entry that was to be created and is there already.
-func (r *resource[O, T]) existing(ctx context.Context, o owner, it item[T], exists error) error {
+func (r *resource[O, T]) existing(ctx context.Context, p party, it item[T], exists error) error {
 	entity, err := r.config.Bucket.Get(ctx, it.key.Name)
 	if err != nil {
 		r.writes.end(it.key.Name, 0, false)
@@ -58,8 +58,8 @@ func (r *resource[O, T]) existing(ctx context.Context, o owner, it item[T], exis
 		return unreadable(it, err)
 	}
 	r.writes.end(it.key.Name, entity.EntityMeta().Revision(), false)
-	have := item[T]{key: it.key, content: entity}
-	if err := r.claim(o, have); err != nil {
+	have, err := r.claim(p, item[T]{key: it.key, content: entity})
+	if err != nil {
 		return err
 	}
 	change, err := r.updating(have, it)
@@ -81,15 +81,19 @@ func conflict(key Key, err error) error {
 // ApplyUpdateChange implements framework.TypedCRUDResourceOps. An entry that has changed since the patch was computed is a
 // conflict, for which apierrors.IsConflict holds: the patch has to be computed anew.
 func (r *resource[O, T]) ApplyUpdateChange(ctx context.Context, obj O, change State[T]) error {
-	o, err := r.owner(obj)
+	p, err := r.party(ctx, obj)
 	if err != nil {
 		return err
 	}
 	for _, it := range change.items {
-		if err := r.update(ctx, o, it.key, copyOf(it.content)); err != nil {
+		if err := r.update(ctx, p.owner, it.key, copyOf(it.content)); err != nil {
 			return err
 		}
-		r.log(ctx, "updated an entry", it)
+		message := "updated an entry"
+		if it.takenOver() {
+			message = "took over an entry"
+		}
+		r.log(ctx, message, it)
 	}
 	return nil
 }
@@ -118,19 +122,19 @@ func reached(err error, before, after uint64) uint64 {
 // ApplyDeleteChange implements framework.TypedCRUDResourceOps. What is gone already is fine; an entry that has changed since
 // the patch was computed is a conflict.
 func (r *resource[O, T]) ApplyDeleteChange(ctx context.Context, obj O, change State[T]) error {
-	o, err := r.owner(obj)
+	p, err := r.party(ctx, obj)
 	if err != nil {
 		return err
 	}
 	for _, it := range change.items {
 		if r.waits(it) {
-			if err := r.requestDeletion(ctx, o, it); err != nil {
+			if err := r.requestDeletion(ctx, p.owner, it); err != nil {
 				return err
 			}
 			continue
 		}
 		revision := it.content.EntityMeta().Revision()
-		r.writes.begin(it.key.Name, o)
+		r.writes.begin(it.key.Name, p.owner)
 		err := r.config.Bucket.Purge(ctx, it.content)
 		r.writes.end(it.key.Name, reached(err, revision, revision), err == nil)
 		if err != nil {

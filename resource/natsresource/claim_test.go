@@ -8,11 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 	"github.com/operatorkit/operatorkit/resource/natsresource"
 )
 
-func TestAnEntryOfSomebodyElseIsRefused(t *testing.T) {
+func TestR16AnEntryOfSomebodyElseIsRefusedByName(t *testing.T) {
+	self := &identity.Scope{Identity: identity.Identity{Operator: "o", Framework: "f"}}
+	const ours = `resource "routes" of framework "f" of operator "o"`
 	for name, tc := range map[string]struct {
 		existing  func(k *kit)
 		reason    string
@@ -26,21 +29,60 @@ func TestAnEntryOfSomebodyElseIsRefused(t *testing.T) {
 			func(k *kit) {
 				k.update(k.resource(just(newRoute("a", "theirs"))), &gateway{Meta: natsinformer.Meta{Name: "shop"}})
 			},
-			"it belongs to Gateway shop", false,
+			"it belongs to Gateway shop and was made by " + ours, false,
 		},
 		"of another kind": {
 			func(k *kit) {
 				k.update(k.resource(just(newRoute("a", "theirs")), func(c *config) { c.Kind = "Portal" }), home())
 			},
-			"it belongs to Portal home", false,
+			"it belongs to Portal home and was made by " + ours, false,
 		},
 		"of another resource": {
 			func(k *kit) {
 				k.update(k.resource(just(newRoute("a", "theirs")), func(c *config) { c.Name = "other" }), home())
 			},
-			`it belongs to the resource "other" of the same primary`, false,
+			`it belongs to Gateway home and was made by resource "other" of framework "f" of operator "o"`, false,
 		},
-		"of the same primary, without a resource": {
+		"of another framework": {
+			func(k *kit) { k.by("o", "other").update(k.resource(just(newRoute("a", "theirs"))), home()) },
+			`it belongs to Gateway home and was made by resource "routes" of framework "other" of operator "o"`, false,
+		},
+		"of another operator": {
+			func(k *kit) { k.by("other", "f").update(k.resource(just(newRoute("a", "theirs"))), home()) },
+			`it belongs to Gateway home and was made by resource "routes" of framework "f" of operator "other"`, false,
+		},
+		"of another operator, of no primary": {
+			func(k *kit) {
+				k.by("other", "f").update(k.resource(just(newRoute("a", "theirs"))), home())
+				k.change("a", func(r *route) { r.OwnerKind, r.OwnerKey = "", "" })
+			},
+			`it belongs to no primary and was made by resource "routes" of framework "f" of operator "other"`, false,
+		},
+		"of another primary, by somebody who left no name": {
+			func(k *kit) {
+				r := newRoute("a", "theirs")
+				r.OwnerKind, r.OwnerKey = "Gateway", "shop"
+				k.create(r)
+			},
+			"it belongs to Gateway shop", false,
+		},
+		"with a mark of a form that is not known": {
+			func(k *kit) {
+				k.update(k.resource(just(newRoute("a", "theirs"))), home())
+				k.change("a", func(r *route) { r.Annotations[natsresource.MadeByAnnotation] = "v2 somebody" })
+			},
+			`it belongs to Gateway home, and its operatorkit.io/made-by has a form that is not known here: "v2 somebody"`, false,
+		},
+		"of the same framework, without a resource": {
+			func(k *kit) {
+				r := newRoute("a", "theirs")
+				r.OwnerKind, r.OwnerKey = "Gateway", "home"
+				r.Annotations = map[string]string{natsresource.MadeByAnnotation: natsresource.MadeBy(self.Identity)}
+				k.create(r)
+			},
+			`it was made for the same primary by framework "f" of operator "o" without a resource`, true,
+		},
+		"of the same primary, without a name": {
 			func(k *kit) {
 				r := newRoute("a", "theirs")
 				r.OwnerKind, r.OwnerKey = "Gateway", "home"
@@ -60,6 +102,7 @@ func TestAnEntryOfSomebodyElseIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKit(t)
+			k.as = self
 			tc.existing(k)
 			before := k.get("a")
 			want := just(newRoute("a", "ours"), newRoute("original", "theirs"))

@@ -30,9 +30,13 @@ type Source interface {
 // Config configures a resource for primaries of type O that wants entries of type T, a pointer to a struct that embeds
 // natsinformer.Meta.
 type Config[O any, T natsinformer.Entity] struct {
-	// Name identifies the resource in logs, metrics and errors. It is a part of what marks the entries as the resource's
-	// own: under another name, it does not know them any more. Required.
+	// Name identifies the resource in logs, metrics and errors. With the names of framework and operator, it marks the entries as
+	// the resource's own. When it changes, the old one goes to FormerNames. Required.
 	Name string
+	// FormerNames are names that the resource had before, or of a resource that it was split from: the entries that were made
+	// under them are taken over as they are. Those that are not desired are deleted, by the last resource of a set that has the
+	// name. Default: none.
+	FormerNames []string
 	// Bucket is where the entries are written. Required.
 	Bucket *natsinformer.Bucket[T]
 	// Source is where they are read: the source of the same bucket, with the index of OwnerIndexers, and running. It runs

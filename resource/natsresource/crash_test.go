@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,8 +25,32 @@ import (
 	"github.com/operatorkit/operatorkit/resource/natsresource"
 )
 
-// run runs a controller until ctx ends: a framework for gateways that watches the routes it keeps for them.
-func run(ctx context.Context, js jetstream.JetStream, log io.Writer) error {
+// version is a version of a controller: a framework for gateways that watches the routes it keeps for them.
+type version struct {
+	framework framework.Config
+	// resources keep the routes; by default it is one, called routes, that keeps all.
+	resources []part
+}
+
+// part is a resource that keeps those routes of a gateway which it wants.
+type part struct {
+	name, prefix, suffix string
+	former               []string
+}
+
+// desired are the routes whose names begin with the prefix, with the suffix after them.
+func (p part) desired(_ context.Context, g *gateway) ([]*route, error) {
+	var want []*route
+	for _, name := range slices.Sorted(maps.Keys(g.Routes)) {
+		if strings.HasPrefix(name, p.prefix) {
+			want = append(want, newRoute(name+p.suffix, g.Routes[name]))
+		}
+	}
+	return want, nil
+}
+
+// run runs a version of a controller until ctx ends.
+func (v version) run(ctx context.Context, js jetstream.JetStream, log io.Writer) error {
 	logger, err := micrologger.New(micrologger.Config{IOWriter: log})
 	if err != nil {
 		return err
@@ -48,25 +73,26 @@ func run(ctx context.Context, js jetstream.JetStream, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	resource, err := natsresource.New(config{
-		Name: "routes", Bucket: routes, Source: children, Logger: logger, Kind: "Gateway",
-		Desired: func(_ context.Context, g *gateway) ([]*route, error) {
-			var want []*route
-			for _, name := range slices.Sorted(maps.Keys(g.Routes)) {
-				want = append(want, newRoute(name, g.Routes[name]))
-			}
-			return want, nil
-		},
-	})
-	if err != nil {
-		return err
+	if len(v.resources) == 0 {
+		v.resources = []part{{name: "routes"}}
 	}
-	f, err := framework.New(framework.Config{
-		Name: "gateways", Source: primaries, Logger: logger, Resources: []framework.Resource{resource},
-		Watches:         []framework.Watch{{Source: children, Map: natsresource.OwnerMap("Gateway")}},
-		ShutdownTimeout: -1,
-		BackOffFactory:  func() backoff.BackOff { return backoff.NewConstantBackOff(10 * time.Millisecond) },
-	})
+	c := v.framework
+	for _, p := range v.resources {
+		r, err := natsresource.New(config{
+			Name: p.name, FormerNames: p.former, Bucket: routes, Source: children, Logger: logger, Kind: "Gateway", Desired: p.desired,
+		})
+		if err != nil {
+			return err
+		}
+		c.Resources = append(c.Resources, r)
+	}
+	if c.Name == "" {
+		c.Name = "gateways"
+	}
+	c.Source, c.Logger, c.ShutdownTimeout = primaries, logger, -1
+	c.Watches = []framework.Watch{{Source: children, Map: natsresource.OwnerMap("Gateway")}}
+	c.BackOffFactory = func() backoff.BackOff { return backoff.NewConstantBackOff(10 * time.Millisecond) }
+	f, err := framework.New(c)
 	if err != nil {
 		return err
 	}
@@ -143,6 +169,31 @@ func (b *crashingBucket) Purge(ctx context.Context, key string, options ...jetst
 	return b.crash.write(func() error { return b.KeyValue.Purge(ctx, key, options...) })
 }
 
+// runDoomed runs a version until the crash, and then again.
+func (v version) runDoomed(ctx context.Context, doomed *crash, log io.Writer) error {
+	first, crashed := context.WithCancelCause(ctx)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer crashed(nil)
+	waiting.Go(func() {
+		select {
+		case <-doomed.crashed:
+			crashed(framework.ErrStopNow)
+		case <-first.Done():
+		}
+	})
+	if err := v.run(first, doomed, log); err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err := v.run(ctx, doomed.JetStream, log); err != nil {
+		return fmt.Errorf("run again: %w", err)
+	}
+	return nil
+}
+
 // phase is a step of the user, and the routes that come of it.
 type phase struct {
 	name string
@@ -183,23 +234,8 @@ func play(t *testing.T, n int, at moment) (tried int, messages uint64) {
 	defer running.Wait()
 	defer stop()
 	running.Go(func() {
-		first, crashed := context.WithCancelCause(ctx)
-		defer crashed(nil)
-		running.Go(func() {
-			select {
-			case <-doomed.crashed:
-				crashed(framework.ErrStopNow)
-			case <-first.Done():
-			}
-		})
-		if err := run(first, doomed, k.log); err != nil {
-			t.Errorf("run: %v", err)
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		if err := run(ctx, k.js, k.log); err != nil {
-			t.Errorf("run again: %v", err)
+		if err := (version{}).runDoomed(ctx, doomed, k.log); err != nil {
+			t.Error(err)
 		}
 	})
 

@@ -12,29 +12,37 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// GetCurrentState implements framework.TypedCRUDResourceOps. It returns the entries that are the resource's own, in the
-// order of their keys. They are read from the source; only what it has not caught up with is asked of the server.
+// GetCurrentState implements framework.TypedCRUDResourceOps. It returns the entries that are the resource's own, also those of its
+// former names, in the order of their keys. They are read from the source; only what it has not caught up with is asked of the server.
 func (r *resource[O, T]) GetCurrentState(ctx context.Context, obj O) (State[T], error) {
-	o, err := r.owner(obj)
+	p, err := r.party(ctx, obj)
 	if err != nil {
 		return State[T]{}, err
 	}
 	if !r.config.Source.Status().Synced {
 		return State[T]{}, fmt.Errorf("source %s is not synced yet: if it never is, nobody runs it: watch it", r.config.Source.Name())
 	}
-	written := r.writes.of(o)
-	entities, err := r.config.Source.ByIndex(OwnerIndex, o.index())
-	if err != nil {
-		return State[T]{}, framework.Permanent(fmt.Errorf("read source %s: %w: give it the index of OwnerIndexers", r.config.Source.Name(), err))
-	}
+	written := r.writes.of(p.owner)
 	var state State[T]
-	for _, e := range entities {
-		entity, err := r.typed(e)
-		if err != nil {
-			return State[T]{}, err
+	add := func(have item[T]) {
+		if c := claimOn(have.content.EntityMeta(), p); c.whose == ours {
+			have.former = c.former
+			state.items = append(state.items, have)
 		}
-		if c, _ := claimOn(entity.EntityMeta(), o); c == ours && !slices.Contains(written, entity.GetName()) {
-			state.items = append(state.items, item[T]{key: r.key(entity.GetName()), content: entity})
+	}
+	for _, o := range p.owners() {
+		entities, err := r.config.Source.ByIndex(OwnerIndex, o.index())
+		if err != nil {
+			return State[T]{}, framework.Permanent(fmt.Errorf("read source %s: %w: give it the index of OwnerIndexers", r.config.Source.Name(), err))
+		}
+		for _, e := range entities {
+			entity, err := r.typed(e)
+			if err != nil {
+				return State[T]{}, err
+			}
+			if !slices.Contains(written, entity.GetName()) {
+				add(item[T]{key: r.key(entity.GetName()), content: entity})
+			}
 		}
 	}
 	for _, key := range written {
@@ -42,11 +50,8 @@ func (r *resource[O, T]) GetCurrentState(ctx context.Context, obj O) (State[T], 
 		if err != nil {
 			return State[T]{}, err
 		}
-		if !exists {
-			continue
-		}
-		if c, _ := claimOn(have.content.EntityMeta(), o); c == ours {
-			state.items = append(state.items, have)
+		if exists {
+			add(have)
 		}
 	}
 	slices.SortFunc(state.items, func(a, b item[T]) int { return strings.Compare(a.key.Name, b.key.Name) })

@@ -9,13 +9,17 @@ import (
 	"reflect"
 
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 )
 
 // decide returns what has to happen to a desired entry: an item with an action, or with none. An entry
 // that was not found among the resource's own is looked up: it may belong to somebody else.
-func (r *resource[O, T]) decide(ctx context.Context, o owner, have item[T], found bool, want item[T]) (item[T], error) {
+func (r *resource[O, T]) decide(ctx context.Context, p party, have item[T], found bool, want item[T]) (item[T], error) {
+	if len(p.former) > 0 {
+		identity.Take(ctx, want.key.String())
+	}
 	if !found {
 		var err error
 		have, found, err = r.lookUp(ctx, want.key)
@@ -26,7 +30,8 @@ func (r *resource[O, T]) decide(ctx context.Context, o owner, have item[T], foun
 			return creation(want), nil
 		}
 	}
-	if err := r.claim(o, have); err != nil {
+	have, err := r.claim(p, have)
+	if err != nil {
 		return item[T]{}, err
 	}
 	if have.content.GetDeletionTimestamp() != nil {
@@ -66,7 +71,7 @@ func (r *resource[O, T]) updating(have, want item[T]) (item[T], error) {
 	if merged, err = r.nextGeneration(have.content, merged); err != nil {
 		return item[T]{}, err
 	}
-	want.action, want.content = plan.Update, merged
+	want.action, want.content, want.former = plan.Update, merged, have.former
 	want.fields = want.show(change)
 	return want, nil
 }

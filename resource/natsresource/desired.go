@@ -17,7 +17,7 @@ func (r *resource[O, T]) GetDesiredState(ctx context.Context, obj O) (State[T], 
 	if deleting(obj) {
 		return State[T]{terminating: true}, nil
 	}
-	o, err := r.owner(obj)
+	p, err := r.party(ctx, obj)
 	if err != nil {
 		return State[T]{}, err
 	}
@@ -27,7 +27,7 @@ func (r *resource[O, T]) GetDesiredState(ctx context.Context, obj O) (State[T], 
 	}
 	state := State[T]{items: make([]item[T], 0, len(entities))}
 	for i, e := range entities {
-		it, err := r.desiredItem(e, o)
+		it, err := r.desiredItem(e, p.owner)
 		if err != nil {
 			return State[T]{}, framework.Permanent(fmt.Errorf("desired entry %d: %w", i, err))
 		}

@@ -19,11 +19,15 @@
 //
 // # Whose entries
 //
-// Every entry is marked by the kind and the key of its owner, in its metadata, and by two annotations. It belongs to one
-// resource of one primary. An entry that exists and has no such mark is refused with a [RefusedError], unless
-// Config.Adopt is set; one that is marked by somebody else, or can't be decoded, is refused in any case. A copy of an
-// entry under another key belongs to nobody. Only what is the resource's own is deleted; an entry that somebody has made
-// undecodable is not, because nobody can tell whose it is.
+// Every entry is marked by the kind and the key of its owner, in its metadata, and by two annotations, of which
+// [MadeByAnnotation] names the operator, the framework and the resource that made it. It belongs to one resource of one framework of one
+// operator, for one primary. An entry that exists and has no such mark is refused with a [RefusedError], unless
+// Config.Adopt is set; one that is marked by somebody else, in a form that is not known, or can't be decoded, is refused in any
+// case, and the error says whose it is. A copy of an entry under another key belongs to nobody. Only what is the resource's own is
+// deleted; an entry that somebody has made undecodable is not, because nobody can tell whose it is.
+//
+// What was made under a former name of the operator, the framework, or the resource (Config.FormerNames), is the resource's own
+// too: it is taken over by one write in its place, which the plan shows as an update, "taken over from" whom.
 //
 // # Promises
 //
@@ -32,7 +36,8 @@
 //   - All that Desired returns is kept as it says, but for what Config.Keep carries over. In the metadata, conditions,
 //     labels, annotations and finalizers that others set are left alone, and those that are no longer desired are taken
 //     away. The generation counts the changes of everything but the metadata.
-//   - Every write is a compare-and-set on the revision that was read. An entry that somebody else has written or deleted
+//   - Every write is a compare-and-set on the revision that was read, and goes through the Fence of the Bucket: what a leader
+//     decided before a pause can't undo what the next one did. An entry that somebody else has written or deleted
 //     meanwhile is a conflict (apierrors.IsConflict): the next reconciliation computes a new patch. Creating never touches
 //     an entry that exists, updating never creates one.
 //   - The resource sees its own writes: as long as the source is behind one of them, the entry is read from the server.

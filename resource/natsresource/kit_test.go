@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
@@ -66,6 +67,8 @@ type kit struct {
 	bucket *natsinformer.Bucket[*route]
 	mirror *mirror
 	log    *buffer
+	// as is whose resources reconcile; nil is the program.
+	as *identity.Scope
 }
 
 func newKit(t *testing.T) *kit {
@@ -187,13 +190,28 @@ func (k *kit) update(r *resource, g *gateway) {
 func (k *kit) tryUpdate(r *resource, g *gateway) error {
 	k.t.Helper()
 	k.mirror.catchUp(k.bucket)
-	return framework.ProcessUpdate(k.t.Context(), g, []framework.Resource{r})
+	return framework.ProcessUpdate(k.context(), g, []framework.Resource{r})
+}
+
+// context is one in which k.as reconciles.
+func (k *kit) context() context.Context {
+	if k.as == nil {
+		return k.t.Context()
+	}
+	return identity.NewContext(k.t.Context(), k.as)
+}
+
+// by returns the kit as another framework uses it.
+func (k *kit) by(operator, framework string) *kit {
+	other := *k
+	other.as = &identity.Scope{Identity: identity.Identity{Operator: operator, Framework: framework}}
+	return &other
 }
 
 // patch computes what an update of the primary would change, on the source as it is.
 func (k *kit) patch(r *resource, g *gateway) (*framework.TypedPatch[natsresource.State[*route]], error) {
 	k.t.Helper()
-	ctx := k.t.Context()
+	ctx := k.context()
 	current, err := r.GetCurrentState(ctx, g)
 	if err != nil {
 		return nil, err
@@ -228,7 +246,7 @@ func lines(patch *framework.TypedPatch[natsresource.State[*route]]) []string {
 	for _, part := range []func() (natsresource.State[*route], bool){patch.CreateChange, patch.UpdateChange, patch.DeleteChange} {
 		state, _ := part()
 		for _, c := range state.Changes() {
-			got = append(got, string(c.Action)+" "+c.Object.Name)
+			got = append(got, strings.TrimSuffix(string(c.Action)+" "+c.Object.Name+": "+c.Description, ": "))
 			for _, f := range c.Fields {
 				if c.Action == plan.Create && isMark(f.Path) {
 					continue

@@ -10,29 +10,65 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 )
 
 // What tells, besides OwnerKind and OwnerKey, whose an entry is. Every entry that was applied carries these.
 const (
-	// ResourceAnnotation is the name of the resource that applied the entry.
-	ResourceAnnotation = "operatorkit.io/resource"
+	// MadeByAnnotation says which form it has, and names the resource, the framework and the operator that made the entry, such
+	// as: v1 resource "routes" of framework "gateways" of operator "gateway-operator".
+	MadeByAnnotation = "operatorkit.io/made-by"
 	// AppliedAnnotation holds the key of the entry itself, by which a copy of it is told apart, a hash sign, and the names
 	// of the labels, annotations, conditions and finalizers that were applied, if there are any, as JSON.
 	AppliedAnnotation = "operatorkit.io/applied"
 )
 
-// owner is who entries belong to: a primary, and the resource that applies them for it.
-type owner struct {
-	kind, key, resource string
+// form begins each MadeByAnnotation of the form that is written and known here.
+const form = identity.Form + " "
+
+// madeBy returns the MadeByAnnotation of what a resource of this package makes. The names in it are quoted, so that different ones
+// never give the same.
+func madeBy(m identity.Mark) string { return form + m.String() }
+
+// MadeBy returns the MadeByAnnotation of what is made in a framework by other means than a resource of this package.
+func MadeBy(i identity.Identity) string { return form + i.String() }
+
+// IsMadeBy tells whether a MadeByAnnotation is that of something that was made in a framework, by a resource of whatever name or
+// without one, under the names that the framework and its operator have now or had before.
+func IsMadeBy(annotation string, i identity.Identity) bool {
+	s := identity.Scope{Identity: i}
+	return slices.ContainsFunc(append(s.Former("", nil), s.Mark("")), func(m identity.Mark) bool {
+		own := identity.Identity{Operator: m.Operator, Framework: m.Framework}
+		return annotation == MadeBy(own) || strings.HasPrefix(annotation, form) && strings.HasSuffix(annotation, " of "+own.String())
+	})
 }
 
-// String returns the owner as it stands in errors.
-func (o owner) String() string { return o.kind + " " + o.key }
+// owner is who entries belong to: a primary, and who makes them for it, as MadeByAnnotation says it.
+type owner struct {
+	kind, key, by string
+}
 
 // index is the value of OwnerIndex. None of its parts can hold a NUL.
-func (o owner) index() string { return o.kind + "\x00" + o.key + "\x00" + o.resource }
+func (o owner) index() string { return o.kind + "\x00" + o.key + "\x00" + o.by }
+
+// party is the owner that a resource is in a reconciliation, and what it takes over.
+type party struct {
+	owner
+	scope *identity.Scope
+	// former are the marks of former names.
+	former []identity.Mark
+}
+
+// owners are the owner of what the resource has made, and of what it made under former names.
+func (p party) owners() []owner {
+	owners := []owner{p.owner}
+	for _, m := range p.former {
+		owners = append(owners, owner{p.kind, p.key, madeBy(m)})
+	}
+	return owners
+}
 
 // OwnerIndex is the name of the index that a Source needs.
 const OwnerIndex = "operatorkit.io/owner"
@@ -48,12 +84,13 @@ func OwnerIndexers() map[string]informer.IndexFunc {
 		if m.OwnerKind == "" {
 			return nil
 		}
-		return []string{owner{m.OwnerKind, m.OwnerKey, m.Annotations[ResourceAnnotation]}.index()}
+		return []string{owner{m.OwnerKind, m.OwnerKey, m.Annotations[MadeByAnnotation]}.index()}
 	}}
 }
 
 // OwnerMap returns the map function for a watch of entries: it names their primary, which has no namespace, if it is
-// of the given kind.
+// of the given kind. Entries that another framework or operator made concern nobody: whether one that was in the way has gone is
+// found out when the primary is tried again.
 func OwnerMap(kind string) informer.MapFunc {
 	return ownerMap(kind, func(key string) (informer.Key, bool) { return informer.Key{Name: key}, true })
 }
@@ -67,9 +104,12 @@ func NamespacedOwnerMap(kind string) informer.MapFunc {
 }
 
 func ownerMap(kind string, parse func(key string) (informer.Key, bool)) informer.MapFunc {
-	return func(_ context.Context, obj any) []informer.Key {
+	return func(ctx context.Context, obj any) []informer.Key {
 		e, ok := obj.(natsinformer.Entity)
 		if !ok || e.EntityMeta().OwnerKind != kind || e.EntityMeta().OwnerKey == "" {
+			return nil
+		}
+		if by := e.EntityMeta().Annotations[MadeByAnnotation]; by != "" && !IsMadeBy(by, identity.From(ctx).Identity) {
 			return nil
 		}
 		key, ok := parse(e.EntityMeta().OwnerKey)
@@ -121,7 +161,7 @@ func mark(m *natsinformer.Meta, o owner) error {
 	}
 	annotations := make(map[string]string, len(m.Annotations)+2)
 	maps.Copy(annotations, m.Annotations)
-	annotations[ResourceAnnotation] = o.resource
+	annotations[MadeByAnnotation] = o.by
 	annotations[AppliedAnnotation] = m.Name + "#" + names
 	m.OwnerKind, m.OwnerKey, m.Annotations = o.kind, o.key, annotations
 	return nil

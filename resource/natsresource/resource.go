@@ -9,6 +9,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 	"github.com/operatorkit/operatorkit/resource/internal/patch"
@@ -27,25 +28,28 @@ type resource[O any, T natsinformer.Entity] struct {
 // Name implements framework.TypedCRUDResourceOps.
 func (r *resource[O, T]) Name() string { return r.config.Name }
 
+// FormerNames implements framework.FormerNamer.
+func (r *resource[O, T]) FormerNames() []string { return r.config.FormerNames }
+
 // NewUpdatePatch implements framework.TypedCRUDResourceOps.
 func (r *resource[O, T]) NewUpdatePatch(ctx context.Context, obj O, current, desired State[T]) (*framework.TypedPatch[State[T]], error) {
 	if desired.terminating {
 		return nil, nil
 	}
-	o, err := r.owner(obj)
+	p, err := r.party(ctx, obj)
 	if err != nil {
 		return nil, err
 	}
 
 	var create, update, remove State[T]
 	for _, have := range current.items {
-		if _, wanted := desired.find(have.key); !wanted && r.deletable(have) {
+		if _, wanted := desired.find(have.key); !wanted && r.deletable(have) && !othersDelete(ctx, have) {
 			remove.items = append(remove.items, deletion(have))
 		}
 	}
 	for _, want := range desired.items {
 		have, found := current.find(want.key)
-		change, err := r.decide(ctx, o, have, found, want)
+		change, err := r.decide(ctx, p, have, found, want)
 		if err != nil {
 			return nil, err
 		}
@@ -65,6 +69,9 @@ func (r *resource[O, T]) NewUpdatePatch(ctx context.Context, obj O, current, des
 func (r *resource[O, T]) NewDeletePatch(ctx context.Context, _ O, current, _ State[T]) (*framework.TypedPatch[State[T]], error) {
 	var remove State[T]
 	for _, have := range current.items {
+		if othersDelete(ctx, have) {
+			continue
+		}
 		if r.waits(have) {
 			finalizerskeptcontext.SetKept(ctx)
 			requeuecontext.SetAfter(ctx, vanishing)
@@ -86,6 +93,12 @@ func (r *resource[O, T]) deletable(have item[T]) bool {
 	return have.content.GetDeletionTimestamp() == nil || !r.waits(have)
 }
 
+// othersDelete tells whether an entry of the current state that is not desired is left to another resource of the set: an earlier
+// one has taken it over, which the source may not show yet, or a later one has borne the same name and deletes it.
+func othersDelete[T natsinformer.Entity](ctx context.Context, have item[T]) bool {
+	return identity.Taken(ctx, have.key.String()) || have.takenOver() && identity.From(ctx).Leaves(have.former)
+}
+
 func deletion[T natsinformer.Entity](have item[T]) item[T] {
 	have.action = plan.Delete
 	return have
@@ -97,9 +110,10 @@ func patchOf[T natsinformer.Entity](create, update, remove State[T]) *framework.
 	return patch.Of(func(s State[T]) bool { return len(s.items) > 0 }, create, update, remove)
 }
 
-// owner returns who the entries of obj belong to.
-func (r *resource[O, T]) owner(obj O) (owner, error) {
-	o := owner{kind: r.config.Kind, resource: r.config.Name}
+// party returns who the entries of obj belong to.
+func (r *resource[O, T]) party(ctx context.Context, obj O) (party, error) {
+	scope := identity.From(ctx)
+	o := owner{kind: r.config.Kind, by: madeBy(scope.Mark(r.config.Name))}
 	var err error
 	if r.config.OwnerKey != nil {
 		o.key = r.config.OwnerKey(obj)
@@ -110,18 +124,19 @@ func (r *resource[O, T]) owner(obj O) (owner, error) {
 		err = fmt.Errorf("the owner key of a %T must not be empty", obj)
 	}
 	if err != nil {
-		return owner{}, framework.Permanent(err)
+		return party{}, framework.Permanent(err)
 	}
-	return o, nil
+	return party{owner: o, scope: scope, former: scope.Former(r.config.Name, r.config.FormerNames)}, nil
 }
 
-// claim tells whether the resource may write an entry that exists; the error says why not.
-func (r *resource[O, T]) claim(o owner, have item[T]) error {
-	c, reason := claimOn(have.content.EntityMeta(), o)
-	if c == ours || c == free && r.config.Adopt {
-		return nil
+// claim returns an entry that exists as one that the resource may write; the error says why it may not.
+func (r *resource[O, T]) claim(p party, have item[T]) (item[T], error) {
+	c := claimOn(have.content.EntityMeta(), p)
+	have.former = c.former
+	if c.whose == ours || c.whose == free && r.config.Adopt {
+		return have, nil
 	}
-	return &RefusedError{Entry: have.key, Reason: reason, Adoptable: c == free}
+	return have, &RefusedError{Entry: have.key, Reason: c.reason, Adoptable: c.whose == free}
 }
 
 func (r *resource[O, T]) key(name string) Key { return Key{Bucket: r.config.Bucket.Name(), Name: name} }

@@ -11,7 +11,7 @@ import (
 // not among them: they may repeat the content.
 var shown = []string{
 	".labels", ".finalizers", ".ownerKey", ".ownerKind", ".deletionTimestamp",
-	".annotations" + plan.Segment(ResourceAnnotation),
+	".annotations" + plan.Segment(MadeByAnnotation),
 	".annotations" + plan.Segment(AppliedAnnotation),
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 )
@@ -25,8 +26,21 @@ type item[T natsinformer.Entity] struct {
 	// content is the entry: as it is, or as it is to be written.
 	content   T
 	sensitive bool
+	// former is the mark of a former name that the entry carries, or has carried until it is updated.
+	former identity.Mark
 	// fields are the changes of an update.
 	fields []plan.FieldChange
+}
+
+// takenOver tells whether the entry is, or was, one of a former name.
+func (it item[T]) takenOver() bool { return it.former != identity.Mark{} }
+
+// description says of an update whether it takes the entry over.
+func (it item[T]) description() string {
+	if it.action != plan.Update || !it.takenOver() {
+		return ""
+	}
+	return "taken over from " + it.former.String()
 }
 
 // changes are the fields that change, as they may be shown.
@@ -46,7 +60,9 @@ func (s State[T]) Changes() []plan.Change {
 	var changes []plan.Change
 	for _, it := range s.items {
 		if it.action != "" {
-			changes = append(changes, plan.Change{Action: it.action, Object: it.object(), Fields: it.changes()})
+			changes = append(changes, plan.Change{
+				Action: it.action, Object: it.object(), Fields: it.changes(), Description: it.description(),
+			})
 		}
 	}
 	return changes
@@ -80,7 +96,7 @@ func (s State[T]) String() string {
 		if it.action != "" {
 			fmt.Fprintf(&b, "%s ", it.action)
 		}
-		b.WriteString(it.key.String())
+		b.WriteString(strings.TrimSuffix(it.key.String()+": "+it.description(), ": "))
 		for _, f := range it.changes() {
 			fmt.Fprintf(&b, "\n  %s", f)
 		}
@@ -94,14 +110,16 @@ func (s State[T]) GoString() string { return fmt.Sprintf("natsresource.State(%q)
 // MarshalJSON returns a list with an entry for each entry.
 func (s State[T]) MarshalJSON() ([]byte, error) {
 	type entry struct {
-		Action plan.Action        `json:"action,omitempty"`
-		Bucket string             `json:"bucket"`
-		Name   string             `json:"name"`
-		Fields []plan.FieldChange `json:"fields,omitempty"`
+		Action plan.Action `json:"action,omitempty"`
+		Bucket string      `json:"bucket"`
+		Name   string      `json:"name"`
+		// Description says whether the entry is taken over.
+		Description string             `json:"description,omitempty"`
+		Fields      []plan.FieldChange `json:"fields,omitempty"`
 	}
 	entries := make([]entry, 0, len(s.items))
 	for _, it := range s.items {
-		entries = append(entries, entry{Action: it.action, Bucket: it.key.Bucket, Name: it.key.Name, Fields: it.changes()})
+		entries = append(entries, entry{Action: it.action, Bucket: it.key.Bucket, Name: it.key.Name, Description: it.description(), Fields: it.changes()})
 	}
 	return json.Marshal(entries)
 }

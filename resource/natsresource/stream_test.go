@@ -117,6 +117,8 @@ func (e exclusive) EnsureCreated(ctx context.Context, obj any) error {
 	return e.Resource.EnsureCreated(ctx, obj)
 }
 
+const asDesired = "the routes are as desired"
+
 // eventually waits until the bucket has these entries, as name=host.
 func (k *kit) eventually(what string, want ...string) {
 	k.t.Helper()
@@ -135,21 +137,12 @@ func (k *kit) eventually(what string, want ...string) {
 func TestARunningControllerPutsRightWhatPeopleDoByHand(t *testing.T) {
 	k := newKit(t)
 	natsserver.NewBucket(t, k.js, jetstream.KeyValueConfig{Bucket: "gateways"})
-	ctx, stop := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer stop()
-	running.Go(func() {
-		if err := run(ctx, k.js, k.log); err != nil {
-			t.Errorf("run: %v", err)
-		}
-	})
+	k.start(version{}, k.log)
 	g := home()
 	g.Routes = map[string]string{"one": "a", "two": "b"}
 	if err := newBucket[*gateway](t, k.js, "gateways").Create(t.Context(), g); err != nil {
 		t.Fatal(err)
 	}
-	const asDesired = "the routes are as desired"
 	k.eventually(asDesired, "one=a", "two=b")
 
 	k.change("one", func(r *route) { r.Host = "evil" })

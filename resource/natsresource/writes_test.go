@@ -18,7 +18,7 @@ type stored struct {
 func (s *stored) Revision() uint64 { return s.revision }
 
 func TestAWriteIsRememberedUntilItComesBack(t *testing.T) {
-	home := owner{kind: "Gateway", key: "home", resource: "routes"}
+	home := owner{kind: "Gateway", key: "home", by: "routes"}
 	came := func(w *writes, e informer.EventType, revision uint64) {
 		w.seen(informer.Event{Type: e, Key: informer.Key{Name: "a"}, Object: &stored{revision: revision}})
 	}

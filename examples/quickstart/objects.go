@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/examples/quickstart/v1alpha1"
 )
@@ -25,6 +26,12 @@ var pages = map[string]*template.Template{
 <title>{{.Title}}</title>
 <main><h1>{{.Title}}</h1><p>{{.Text}}</p></main>
 `)),
+}
+
+// children are the page of a website and the service that leads to it.
+func children(version string, site *v1alpha1.Website) ([]client.Object, error) {
+	page, err := newPage(version, site)
+	return []client.Object{page, newService(site)}, err
 }
 
 // newPage renders the page of a website.

@@ -28,11 +28,13 @@ var Config = command.Config{
 	Short:       "Serves Websites: each becomes a ConfigMap with its page and a Service",
 	CRDFiles:    v1alpha1.CRDs,
 	AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
-	New:         newFrameworks,
+	New: func(_ context.Context, d *operator.Dependencies) ([]*framework.Framework, error) {
+		return newFrameworks(d, children)
+	},
 }
 
 // newFrameworks makes the one framework of the operator: Websites, and watches of the objects they became.
-func newFrameworks(_ context.Context, d *operator.Dependencies) ([]*framework.Framework, error) {
+func newFrameworks(d *operator.Dependencies, desired desired) ([]*framework.Framework, error) {
 	config := framework.Config{}
 	websites, err := d.NewSource(&v1alpha1.Website{})
 	if err != nil {
@@ -48,7 +50,7 @@ func newFrameworks(_ context.Context, d *operator.Dependencies) ([]*framework.Fr
 		stores = append(stores, source)
 		config.Watches = append(config.Watches, framework.Watch{Source: source, Map: objectresource.OwnerMap(v1alpha1.WebsiteKind)})
 	}
-	config.ResourceRouter, err = newRouter(d, stores)
+	config.ResourceRouter, err = newRouter(d, stores, desired)
 	if err != nil {
 		return nil, err
 	}
@@ -56,16 +58,16 @@ func newFrameworks(_ context.Context, d *operator.Dependencies) ([]*framework.Fr
 	return []*framework.Framework{websitesFramework}, err
 }
 
+// desired says what a Website is to become by a version of the logic.
+type desired func(version string, site *v1alpha1.Website) ([]client.Object, error)
+
 // newRouter makes a resource set for each version of the logic.
-func newRouter(d *operator.Dependencies, stores []objectresource.Store) (*framework.ResourceRouter, error) {
+func newRouter(d *operator.Dependencies, stores []objectresource.Store, desired desired) (*framework.ResourceRouter, error) {
 	config := framework.ResourceRouterConfig{Logger: d.Logger}
 	for _, version := range []string{"v1", "v2"} {
 		objects, err := objectresource.New(objectresource.Config[*v1alpha1.Website]{
 			Name: "objects", Client: d.Client, Logger: d.Logger, Stores: stores,
-			Desired: func(_ context.Context, site *v1alpha1.Website) ([]client.Object, error) {
-				page, err := newPage(version, site)
-				return []client.Object{page, newService(site)}, err
-			},
+			Desired: func(_ context.Context, site *v1alpha1.Website) ([]client.Object, error) { return desired(version, site) },
 		})
 		if err != nil {
 			return nil, err

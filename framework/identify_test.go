@@ -261,6 +261,16 @@ type renamed struct {
 
 func (r *renamed) FormerNames() []string { return r.former }
 
+// ofKinds is a resource that looks after things of some kinds only.
+type ofKinds struct {
+	framework.Resource
+	kinds []string
+}
+
+func (r *ofKinds) Kinds() []string { return r.kinds }
+
+func (r *ofKinds) FormerNames() []string { return r.Resource.(framework.FormerNamer).FormerNames() }
+
 func TestR16ResourcesKnowWhoseTheyAreAndWhatOthersLookAfter(t *testing.T) {
 	var mu sync.Mutex
 	scopes := map[string]identity.Scope{}
@@ -297,6 +307,21 @@ func TestR16ResourcesKnowWhoseTheyAreAndWhatOthersLookAfter(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(identity.Identity{Operator: identity.Program(), Framework: framework.DefaultName})
+
+	clear(scopes)
+	limited := func(r framework.Resource, kinds ...string) framework.Resource { return &ofKinds{r, kinds} }
+	resources = []framework.Resource{
+		limited(note("a", "objects", "things"), "x", "y"), note("b", "things"), limited(note("c", "objects"), "y"), limited(note("objects"), "y", "z"),
+	}
+	if err := framework.ProcessUpdate(t.Context(), configMap("a"), resources); err != nil {
+		t.Fatal(err)
+	}
+	left := scopes["a"]
+	objects, things := left.Mark("objects"), left.Mark("things")
+	got := []bool{left.LeavesKind(objects, "x"), left.LeavesKind(objects, "y"), left.LeavesKind(objects, "z"), left.LeavesKind(things, "x"), left.Leaves(objects)}
+	if diff := cmp.Diff([]bool{false, true, true, true, false}, got); diff != "" {
+		t.Error(diff)
+	}
 
 	for want, resources := range map[string][]framework.Resource{
 		`Resources[1]: "b" takes over from "a" and must stand before it, which else deletes what it takes over`: {note("a"), note("b", "a")},

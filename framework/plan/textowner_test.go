@@ -17,8 +17,11 @@ func TestTextTellsTheOwnerOfACreatedObjectOnOneLine(t *testing.T) {
 	}
 	marks := []plan.FieldChange{
 		{Path: `metadata.annotations["operatorkit.io/owner"]`, New: "Website.example.com/default/home"},
+		{Path: `metadata.annotations["operatorkit.io/operator"]`, New: "web"},
+		{Path: `metadata.annotations["operatorkit.io/framework"]`, New: "websites"},
 		{Path: `metadata.annotations["operatorkit.io/resource"]`, New: "pages"},
-		{Path: `metadata.labels["operatorkit.io/owner"]`, New: "0123"},
+		{Path: `metadata.labels["operatorkit.io/operator"]`, New: "v1_web"},
+		{Path: `metadata.labels["operatorkit.io/owner"]`, New: "v1-0123"},
 	}
 	text := func(action plan.Action, fields ...[]plan.FieldChange) string {
 		c := plan.Change{Action: action, Object: plan.Object{Kind: "ConfigMap", Name: "a"}, Fields: []plan.FieldChange{{Path: "data.a", New: "b"}}}

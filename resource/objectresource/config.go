@@ -20,8 +20,8 @@ import (
 const maxFieldManager = 128
 
 // Store is where objects are read from instead of the API server. An informer.Kubernetes with the index of OwnerIndexers
-// is one. It must hold all objects that carry OwnerLabel in the namespaces of the primaries, as whole objects and not only
-// their metadata; an object that it has not seen yet is looked up before it is created.
+// is one. It must hold all objects in the namespaces of the primaries whose OperatorLabel names the operator, or was made of a former
+// name of it, as whole objects and not only their metadata; an object that it has not seen yet is looked up before it is created.
 type Store interface {
 	// GroupVersionKind is the kind of the objects it holds.
 	GroupVersionKind() schema.GroupVersionKind

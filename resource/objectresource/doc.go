@@ -23,11 +23,26 @@
 //
 // # Whose objects
 //
-// Every object is marked by the label [OwnerLabel], a few annotations, and an owner reference where there can be one: to
-// an owner of the same namespace or without a namespace. It belongs to one resource of one primary. An object that
-// exists and has no such mark is refused with a [RefusedError], unless Config.Adopt is set; one that is marked by, or
-// controlled by, somebody else is refused in any case. What has to be deleted is found by the label, and is deleted only
-// if nobody else controls it, if it is no copy of another object, and if it is still the same one (by its UID).
+// Every object is marked: by the label [OwnerLabel], which stands for the operator, the framework, the resource and the primary (see
+// package identity), by the label [OperatorLabel], by annotations with the full names, and by an owner reference where there can be
+// one: to an owner of the same namespace or without a namespace. It belongs to one resource of one primary. An object that exists
+// and has no mark is refused with a [RefusedError], unless Config.Adopt is set, also if the primary is its controller; one that is
+// marked by, or controlled by, somebody else is refused in any case, and the error names whose it is. What has to be deleted is
+// found by the label, and is deleted only if nobody else controls it, and if it is no copy of another object.
+//
+// # Former names
+//
+// When the operator, the framework or the resource gets another name, it is given the former one, and what stands under that is
+// taken over in place: the plan shows an update that is "taken over from" it, and fields that are no longer desired go away. A
+// resource can be split. Both parts have the former name then, or the one that has it still stands last:
+//
+//	Resources: []framework.Resource{
+//		configs, // Config.Name "configs", FormerNames "objects"
+//		objects, // Config.Name "objects"
+//	}
+//
+// There is no way back to a version that does not know the new name: it refuses what it finds. In that version, the new name goes to
+// FormerNames.
 //
 // # Promises
 //
@@ -36,8 +51,9 @@
 //   - Fields that are no longer desired are removed. Fields that others set and that were never desired are left alone.
 //   - Computing patches writes nothing. Where an object looks different, the server is asked by a dry run what applying
 //     would change; an answer that it is nothing is remembered.
-//   - Creating never touches an object that exists, updating never creates one. An object that was deleted or replaced
-//     meanwhile is a conflict (apierrors.IsConflict): the next reconciliation computes a new patch.
+//   - Creating never touches an object that exists, updating never creates one. An object that was changed, deleted or replaced
+//     since the patch was computed is neither updated nor deleted, by its UID and resource version. It is a conflict
+//     (apierrors.IsConflict): the next reconciliation computes a new patch.
 //   - An object that is being deleted although it is desired is waited for and created anew.
 //   - Values of Secrets appear in no state, change, log line or error.
 //

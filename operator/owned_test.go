@@ -103,7 +103,9 @@ func TestR16TwoOperatorsWithTheSameNamesOnOnePrimaryLeaveEachOthersObjectsAlone(
 	namespace := instance.Namespace(t)
 	user := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	exists := func(name string) func() bool {
-		return func() bool { return user.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ConfigMap{}) == nil }
+		return func() bool {
+			return user.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ConfigMap{}) == nil
+		}
 	}
 	first, second := newGardener(t, instance, namespace, "first"), newGardener(t, instance, namespace, "second")
 	if err := user.Create(t.Context(), bed(namespace, "home", map[string]string{"rose": "first", "tulip": "second"})); err != nil {

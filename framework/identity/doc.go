@@ -22,7 +22,8 @@
 // Operators, frameworks and resources can be renamed: under their new name they are given the former ones, and take over what
 // stands under these as it is. A resource can be split: each of the new ones has the former name, and takes over what it
 // desires. What none of them desires is deleted by one of them, which is the one that bears the name still, or else the last
-// one in the order of the resource set ([Scope.Leaves]).
+// one in the order of the resource set ([Scope.Leaves]); of resources that look after some kinds of things only, the last one that
+// looks after that kind ([Scope.LeavesKind]).
 //
 // Everything here is safe for concurrent use.
 package identity

@@ -40,9 +40,11 @@ type Config struct {
 
 // Manager is a state manager, and what makes it known.
 type Manager struct {
-	// Provider is the name of its StateManagementProvider. It must not change as long as there are ServiceSets of it.
-	// Required.
+	// Provider is the name of its StateManagementProvider. It is a part of the framework's name, and so of all marks. When it
+	// changes, and that of the ServiceSets with it, the old one goes to FormerProviders. Required.
 	Provider string
+	// FormerProviders are names that the provider had before. What stands under them is taken over as it is. Default: none.
+	FormerProviders []string
 	// StateManager carries the ServiceSets out. Required.
 	StateManager statemanager.StateManager
 	// Watches are further sources whose changes concern ServiceSets, such as that of objects which the state manager makes.
@@ -52,8 +54,13 @@ type Manager struct {
 
 // NativeConfig configures the native state manager. The zero value is good for production.
 type NativeConfig struct {
-	// Provider is the name of its StateManagementProvider. Default: v1alpha1.DefaultStateManagementProvider ("native").
-	Provider string
+	// Provider is the name of its StateManagementProvider, and FormerProviders are those that it had before: see Manager. Default:
+	// v1alpha1.DefaultStateManagementProvider ("native"), and none.
+	Provider        string
+	FormerProviders []string
+	// Origin stands for the management cluster in the marks on clusters, see native.Config. Default: the UID of the management
+	// cluster's namespace kube-system.
+	Origin string
 	// Fetch configures the cache of charts and archives, and its limits. Default: see fetch.Config.
 	Fetch fetch.Config
 	// Helm and Manifests configure those who put services onto clusters. Default: see helm.Config and manifest.Config.

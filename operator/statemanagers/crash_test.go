@@ -242,7 +242,7 @@ func listOf(ctx context.Context, user client.Client, namespace string) ([]client
 }
 
 // identity is what is made from UIDs: those themselves and fingerprints.
-var identity = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{32,}\b`)
+var identity = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{32,}\b|\b[0-9a-f]{24}\b`)
 
 // normalize hides what is made from the UID of a set or the name of a namespace, in inventories too.
 func normalize(u *unstructured.Unstructured) {

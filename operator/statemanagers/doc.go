@@ -23,6 +23,7 @@
 //	servicesets, servicesets/status, statemanagementproviders/status: patch
 //	statemanagementproviders: create, unless Config.LeaveProviders is set
 //	events: create, patch
+//	namespaces: get, for kube-system only, unless NativeConfig.Origin is set: its UID stands for the management cluster in marks
 //
 // Of ConfigMaps and Secrets it watches the metadata only, and reads those that a service or a ClusterDeployment names. For sets
 // that go to the management cluster itself, it needs there what a kubeconfig needs elsewhere.

@@ -37,14 +37,14 @@ func newNative(d *operator.Dependencies, s *sources, config NativeConfig) (Manag
 		return Manager{}, err
 	}
 	manager, err := native.New(native.Config{
-		Name: config.Provider, Clusters: clusters, Management: d.Client, ConfigMaps: s.configMaps, Secrets: s.secrets,
+		Name: config.Provider, FormerNames: config.FormerProviders, Origin: config.Origin, Clusters: clusters, Management: d.Client, ConfigMaps: s.configMaps, Secrets: s.secrets,
 		Helm: charts, Manifests: manifests, Fetcher: fetcher, Logger: d.Logger,
 	})
 	if err != nil {
 		return Manager{}, err
 	}
 	return Manager{
-		Provider: config.Provider, StateManager: manager,
+		Provider: config.Provider, FormerProviders: config.FormerProviders, StateManager: manager,
 		Watches: []framework.Watch{{Source: clusters.Notices(), Map: target.Users}},
 	}, nil
 }

@@ -24,6 +24,7 @@ func managementPermissions() []rbacv1.PolicyRule {
 		{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: read},
 		{APIGroups: group, Resources: []string{"servicesets", "servicesets/status", "statemanagementproviders/status"}, Verbs: []string{"patch"}},
 		{APIGroups: group, Resources: []string{"statemanagementproviders"}, Verbs: []string{"create"}},
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{"kube-system"}, Verbs: []string{"get"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
 }

@@ -23,6 +23,8 @@ type managed struct {
 	planned statuses.Planned
 	memo    statuses.Memo[*setState]
 	metrics *metrics
+	// finalizers are those that the framework puts on sets, and that it did under former names.
+	finalizers []string
 }
 
 // setState is all about a ServiceSet, at one moment.
@@ -34,10 +36,8 @@ type setState struct {
 	hold *hold
 }
 
-// name is the name of the framework. It is a part of the finalizer.
-func (m *managed) name() string { return "statemanager-" + m.Provider }
-
-func (m *managed) finalizer() string { return "operatorkit.io/" + m.name() }
+// frameworkOf returns the name of the framework for the sets of a provider. It is a part of the finalizer and of all marks.
+func frameworkOf(provider string) string { return "statemanager-" + provider }
 
 // compute works out what has to be done for a set.
 func (m *managed) compute(ctx context.Context, set *v1alpha1.ServiceSet) (*setState, error) {
@@ -128,10 +128,19 @@ func newManaged(d *operator.Dependencies, s *sources, all *metrics, manager Mana
 			m.StateManager.Release(e.Key)
 		}
 	})
-	return d.NewFramework(framework.Config{
-		Name: m.name(), Finalizer: m.finalizer(), Source: s.changed.sets, ResourceRouter: router, Graphs: m.graphs,
+	var formerNames []string
+	for _, provider := range manager.FormerProviders {
+		formerNames = append(formerNames, frameworkOf(provider))
+	}
+	f, err := d.NewFramework(framework.Config{
+		Name: frameworkOf(m.Provider), FormerNames: formerNames, Source: s.changed.sets, ResourceRouter: router, Graphs: m.graphs,
 		PlanReporter: statuses.NewPlanReporter(d.Client, s.reader, setAccess), Watches: m.watches(),
 	})
+	if err != nil {
+		return nil, err
+	}
+	m.finalizers = append(f.Identity().FormerFinalizers(), f.Finalizer())
+	return f, nil
 }
 
 func (m *managed) router(resources ...framework.Resource) (*framework.ResourceRouter, error) {

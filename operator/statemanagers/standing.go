@@ -80,7 +80,7 @@ func (m *managed) handles(obj any) bool {
 	if providerOf(set) != m.Provider {
 		return false
 	}
-	if slices.Contains(set.Finalizers, m.finalizer()) {
+	if slices.ContainsFunc(set.Finalizers, func(f string) bool { return slices.Contains(m.finalizers, f) }) {
 		return true
 	}
 	is, err := m.standing(context.Background(), m.Provider)

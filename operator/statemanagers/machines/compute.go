@@ -19,6 +19,7 @@ import (
 type computation struct {
 	manager *Manager
 	set     *statemanager.Set
+	owner   carrier.Owner
 	order   *statemanager.Order
 	states  *statemanager.States
 	inputs  *native.Inputs
@@ -40,6 +41,8 @@ func (m *Manager) newComputation(ctx context.Context, set *statemanager.Set) (*c
 		manager: m, set: set, there: there, order: statemanager.NewOrder(set), inputs: native.NewInputs(m.config.Client, m.config.Fetcher),
 		states: statemanager.NewStates(set.ServiceSet, m.config.Clock.Now(), passing...),
 	}
+	keeper, _ := carrier.Keepers(ctx, m.Name(), nil, "")
+	c.owner = ownerOf(keeper, set.ServiceSet)
 	c.nameServices()
 	return c, nil
 }
@@ -142,8 +145,10 @@ func (c *computation) obstacle(key client.ObjectKey) error {
 	switch {
 	case p == nil:
 		return nil
-	case p.owner() == "":
+	case p.owner() == "" || p.GetLabels()[carrier.OwnerLabel] == "" && p.GetAnnotations()[carrier.OwnerAnnotation] == "":
 		return conflict("was made by somebody else: delete it if nobody needs it, or give the service another name")
+	case c.setOf(p) == nil && (&carrier.Service{Owner: c.owner, Former: p.former}).ClaimOn(p.GetLabels()) != carrier.Inherited:
+		return conflict("belongs to %s, and %s", carrier.Whose(p), mend)
 	case c.setOf(p) == nil:
 		return conflict("is for service %s of ServiceSet %s, and %s; if that set is gone, delete the MachineService", p.key(), p.owner(), mend)
 	case !p.isFor(key):

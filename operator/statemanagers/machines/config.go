@@ -19,9 +19,6 @@ import (
 // DefaultName is the name of the state manager.
 const DefaultName = "machines"
 
-// FieldManager is the field manager of everything that is written, but for suspending, which has a field manager of its own.
-const FieldManager = "operatorkit-machines"
-
 // Config configures a Manager.
 type Config struct {
 	// Client reads and writes the management cluster, without a cache. Its scheme knows v1alpha1. Required.
@@ -32,8 +29,11 @@ type Config struct {
 	Namespaces []string
 	// Fetcher gets the archives of templates. Default: one with the defaults of fetch.Config.
 	Fetcher *fetch.Fetcher
-	// Name is the name of the state manager in logs and plans. Default: DefaultName.
+	// Name is the name of the state manager in logs and plans. It is a part of the marks on MachineServices, with the framework and
+	// the operator. When it changes, the old one goes to FormerNames. Default: DefaultName.
 	Name string
+	// FormerNames are names that the state manager had before: their MachineServices are taken over as they are. Default: none.
+	FormerNames []string
 	// Clock tells the time. Default: the real one.
 	Clock clock.PassiveClock
 }

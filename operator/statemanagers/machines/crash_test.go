@@ -189,7 +189,7 @@ func gone(ctx context.Context, user client.Client, namespace string) error {
 }
 
 // made are texts that are made from the UID of a set.
-var made = regexp.MustCompile(`\b[0-9a-f]{32,48}\b`)
+var made = regexp.MustCompile(`\b[0-9a-f]{32,48}\b|\b[0-9a-f]{24}\b`)
 
 // normalize hides what is made from the UID of a set or from the name of a namespace.
 func normalize(u *unstructured.Unstructured) {

@@ -31,6 +31,7 @@ func (c *computation) entry(ctx context.Context, entry *v1alpha1.ServiceWithValu
 		c.failed(entry, have, native.SameEntry(c.set, entry, have.fingerprint()), err)
 		return ctx.Err()
 	}
+	input.Owner = c.owner
 	waits := c.waits(entry)
 	if begun := c.order.State(key); len(waits) > 0 && have == nil && (begun == nil || begun.State == v1alpha1.ServiceStatePending) {
 		c.pending(entry, waits)

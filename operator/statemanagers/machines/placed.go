@@ -3,6 +3,7 @@ package machines
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -33,6 +34,9 @@ const (
 type placed struct {
 	*unstructured.Unstructured
 	service machinesv1alpha1.MachineService
+	// keeper and former are who makes MachineServices here, and who it was under former names.
+	keeper carrier.Keeper
+	former []carrier.Keeper
 }
 
 // list reads the MachineServices of a namespace, by name.
@@ -42,9 +46,10 @@ func (m *Manager) list(ctx context.Context, namespace string) (map[string]*place
 	if err := m.config.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list the MachineServices of namespace %s: %w", namespace, err)
 	}
+	keeper, former := carrier.Keepers(ctx, m.Name(), m.config.FormerNames, "")
 	there := make(map[string]*placed, len(list.Items))
 	for i := range list.Items {
-		p := &placed{Unstructured: &list.Items[i]}
+		p := &placed{Unstructured: &list.Items[i], keeper: keeper, former: former}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(p.Object, &p.service); err != nil {
 			return nil, fmt.Errorf("decode MachineService %s/%s: %w", namespace, p.GetName(), err)
 		}
@@ -61,8 +66,17 @@ func (p *placed) owner() string {
 	return p.GetAnnotations()[SetAnnotation]
 }
 
-// isOf tells whether a set has it.
-func (p *placed) isOf(set *v1alpha1.ServiceSet) bool { return p.owner() == ownerText(set) }
+// isOf tells whether a set has it, by this state manager, be it under a former name.
+func (p *placed) isOf(set *v1alpha1.ServiceSet) bool {
+	return p != nil && slices.ContainsFunc(append([]carrier.Keeper{p.keeper}, p.former...), func(k carrier.Keeper) bool {
+		return ownerOf(k, set).Marked(p)
+	})
+}
+
+// isRenamed tells whether a set has it under a former name of the state manager.
+func (p *placed) isRenamed(set *v1alpha1.ServiceSet) bool {
+	return p.isOf(set) && !ownerOf(p.keeper, set).Marked(p)
+}
 
 // key returns the service that it is made for: it has its name. The namespace is empty if somebody has removed the label that says it.
 func (p *placed) key() client.ObjectKey {
@@ -95,5 +109,7 @@ func (p *placed) confidential() []string {
 // suspended tells whether it is paused because the provider was suspended.
 func (p *placed) suspended() bool { return p != nil && p.GetAnnotations()[SuspendedAnnotation] != "" }
 
-// ownerText names a set in an annotation.
-func ownerText(set *v1alpha1.ServiceSet) string { return set.Namespace + "/" + set.Name }
+// ownerOf is the owner of what a keeper makes for a set.
+func ownerOf(keeper carrier.Keeper, set *v1alpha1.ServiceSet) carrier.Owner {
+	return carrier.Owner{Keeper: keeper, Namespace: set.Namespace, Name: set.Name, UID: set.UID}
+}

@@ -147,7 +147,7 @@ func (w *wanted) mark(object *unstructured.Unstructured) error {
 	maps.Copy(w.labels, carrier.LabelsOf(w.Service))
 	maps.Copy(w.annotations, object.GetAnnotations())
 	maps.Copy(w.annotations, map[string]string{
-		SetAnnotation: w.Owner.Namespace + "/" + w.Owner.Name, FingerprintAnnotation: w.fingerprint,
+		carrier.OwnerAnnotation: w.Owner.String(), SetAnnotation: w.Owner.Namespace + "/" + w.Owner.Name, FingerprintAnnotation: w.fingerprint,
 		TemplateAnnotation: w.Entry.Template, VersionAnnotation: w.Entry.Version,
 	})
 	if paths := w.confidential(); len(paths) > 0 {

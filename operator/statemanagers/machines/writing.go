@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +20,7 @@ import (
 	machinesv1alpha1 "github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
 // absentVersion is a resource version that no stored object has: the first write of an etcd gives 2. Applied with it, an object is
@@ -32,6 +32,8 @@ type write struct {
 	// apply is what is applied in place of have, or of none, with the UID and the resource version of it.
 	apply *unstructured.Unstructured
 	have  *placed
+	// renamed tells that have was made under a former name, and is taken over as it is.
+	renamed bool
 	// remove is what is deleted, pause what the operator of MachineServices is to leave alone, and resume what it is to go on with.
 	remove, pause, resume *placed
 
@@ -47,8 +49,12 @@ func (m *Manager) compare(ctx context.Context, set *statemanager.Set, want *want
 		return &write{}, nil
 	}
 	todo := &write{want: want, have: have}
+	todo.renamed = have != nil && have.isRenamed(set.ServiceSet)
 	desired := want
-	if have != nil && set.Config.SyncMode == v1alpha1.SyncModeOneTime && have.fingerprint() != want.fingerprint {
+	if todo.renamed {
+		// It is taken over as it is: what else has to change comes afterwards.
+		desired = want.like(have)
+	} else if have != nil && set.Config.SyncMode == v1alpha1.SyncModeOneTime && have.fingerprint() != want.fingerprint {
 		todo.notes = []string{fmt.Sprintf("service %s stays as it was put there, because the sync mode is OneTime", want.Key)}
 		if have.isOf(set.ServiceSet) {
 			return todo, nil
@@ -71,6 +77,11 @@ func (m *Manager) compare(ctx context.Context, set *statemanager.Set, want *want
 		todo.changes = slices.DeleteFunc(plan.Describe(plan.Update, u, have.Unstructured), func(c plan.Change) bool {
 			return len(c.Fields) == 0
 		})
+		for i := range todo.changes {
+			if todo.renamed {
+				todo.changes[i].Description = "taken over from " + carrier.Whose(have)
+			}
+		}
 	}
 	todo.changes = want.shown(todo.changes, have)
 	return todo, nil
@@ -176,7 +187,9 @@ func (m *Manager) CarryOut(ctx context.Context, set *statemanager.Set, operation
 	switch {
 	case todo.remove != nil:
 		uid := todo.remove.GetUID()
-		err := m.config.Client.Delete(ctx, todo.remove.Unstructured, client.Preconditions(metav1.Preconditions{UID: &uid}))
+		err := m.whileSame(ctx, todo.remove, func(version string) error {
+			return m.config.Client.Delete(ctx, todo.remove.DeepCopy(), client.Preconditions{UID: &uid, ResourceVersion: &version})
+		})
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete MachineService %s/%s: %w", todo.remove.GetNamespace(), todo.remove.GetName(), err)
 		}
@@ -188,7 +201,10 @@ func (m *Manager) CarryOut(ctx context.Context, set *statemanager.Set, operation
 	case todo.apply == nil:
 		return nil
 	}
-	err := m.apply(ctx, todo.apply.DeepCopy(), todo.have)
+	err := m.takeOver(ctx, todo)
+	if err == nil {
+		err = m.apply(ctx, todo.apply.DeepCopy(), todo.have)
+	}
 	if err != nil {
 		err = todo.want.Err(fmt.Errorf("write MachineService %s/%s: %w", todo.apply.GetNamespace(), todo.apply.GetName(), err))
 	}
@@ -198,9 +214,23 @@ func (m *Manager) CarryOut(ctx context.Context, set *statemanager.Set, operation
 	return err
 }
 
+// takeOver moves the fields that were applied under former names.
+func (m *Manager) takeOver(ctx context.Context, todo *write) error {
+	if !todo.renamed {
+		return nil
+	}
+	return m.whileSame(ctx, todo.have, func(version string) error {
+		u := todo.apply.DeepCopy()
+		u.SetResourceVersion(version)
+		_, err := carrier.MoveFields(ctx, m.config.Client, u, carrier.Managers(todo.have.former), todo.have.keeper.FieldManager())
+		return err
+	})
+}
+
 // apply writes a MachineService in place of what was there, and makes it what the API server says that it is then.
 func (m *Manager) apply(ctx context.Context, u *unstructured.Unstructured, have *placed, options ...client.ApplyOption) error {
-	options = append(options, client.FieldOwner(FieldManager), client.ForceOwnership)
+	keeper, _ := carrier.Keepers(ctx, m.Name(), nil, "")
+	options = append(options, client.FieldOwner(keeper.FieldManager()), client.ForceOwnership)
 	return m.whileSame(ctx, have, func(version string) error {
 		u.SetResourceVersion(version)
 		return m.config.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), options...)
@@ -239,11 +269,12 @@ func sameButStatus(a, b client.Object) bool {
 
 // setPaused writes the annotations, unless the MachineService has changed since.
 func (m *Manager) setPaused(ctx context.Context, p *placed, value string) error {
+	suspending, _ := carrier.Keepers(ctx, m.Name()+"-suspend", nil, "")
 	err := m.whileSame(ctx, p, func(version string) error {
-		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:%s,%q:%s}}}`,
-			version, framework.PausedAnnotation, value, SuspendedAnnotation, value)
+		patch := fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q,"annotations":{%q:%s,%q:%s}}}`,
+			p.GetUID(), version, framework.PausedAnnotation, value, SuspendedAnnotation, value)
 		return m.config.Client.Patch(ctx, p.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)),
-			client.FieldOwner(FieldManager+"-suspend"))
+			client.FieldOwner(suspending.FieldManager()))
 	})
 	if err != nil {
 		return fmt.Errorf("pause or resume MachineService %s/%s: %w", p.GetNamespace(), p.GetName(), err)

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
@@ -18,14 +17,9 @@ func (c *computation) own(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	scope, set := identity.From(ctx), c.set.ServiceSet
-	c.owner = carrier.Owner{
-		Keeper:    carrier.Keeper{Mark: scope.Mark(c.manager.Name()), Origin: origin},
-		Namespace: set.Namespace, Name: set.Name, UID: set.UID,
-	}
-	for _, mark := range scope.Former(c.manager.Name(), c.manager.config.FormerNames) {
-		c.former = append(c.former, carrier.Keeper{Mark: mark, Origin: origin})
-	}
+	set := c.set.ServiceSet
+	c.owner = carrier.Owner{Namespace: set.Namespace, Name: set.Name, UID: set.UID}
+	c.owner.Keeper, c.former = carrier.Keepers(ctx, c.manager.Name(), c.manager.config.FormerNames, origin)
 	return nil
 }
 

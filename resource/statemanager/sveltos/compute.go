@@ -11,6 +11,7 @@ import (
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 	"github.com/operatorkit/operatorkit/resource/statemanager/sveltos/v1beta1"
 )
 
@@ -83,9 +84,9 @@ func (m *Manager) situation(ctx context.Context, set *statemanager.Set) (*situat
 		return nil, err
 	}
 	if found {
-		if owner := profile.GetAnnotations()[SetAnnotation]; owner != ownerText(set.ServiceSet) {
-			return nil, fmt.Errorf("the %s %s belongs to somebody else (its annotation %s is %q): rename it, or delete it if nobody needs it",
-				kindOf(profile), key, SetAnnotation, owner)
+		if !m.isOurs(ctx, profile, set.ServiceSet) {
+			return nil, fmt.Errorf("the %s %s belongs to %s: rename it, or delete it if nobody needs it: %w",
+				kindOf(profile), key, carrier.Whose(profile), carrier.ErrConflict)
 		}
 		s.profile, s.has = profile, placedIn(profile)
 	}

@@ -20,9 +20,6 @@ import (
 // DefaultName is the name of the state manager.
 const DefaultName = "sveltos"
 
-// FieldManager is the field manager of everything that is written.
-const FieldManager = "operatorkit-sveltos"
-
 // The management cluster, as Sveltos calls it.
 const (
 	DefaultManagementNamespace = "mgmt"
@@ -39,8 +36,11 @@ type Config struct {
 	Namespaces []string
 	// Management is the SveltosCluster of the management cluster. Default: mgmt in the namespace mgmt.
 	Management client.ObjectKey
-	// Name is the name of the state manager in logs and plans. Default: DefaultName.
+	// Name is the name of the state manager in logs and plans. It is a part of the marks on profiles, with the framework and the
+	// operator. When it changes, the old one goes to FormerNames. Default: DefaultName.
 	Name string
+	// FormerNames are names that the state manager had before: their profiles are taken over as they are. Default: none.
+	FormerNames []string
 	// Clock tells the time. Default: the real one.
 	Clock clock.PassiveClock
 }

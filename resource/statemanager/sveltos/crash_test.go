@@ -173,7 +173,7 @@ func gone(ctx context.Context, user client.Client, namespace string) error {
 }
 
 // made are texts that are made from the UID of a set.
-var made = regexp.MustCompile(`\b[0-9a-f]{32}\b`)
+var made = regexp.MustCompile(`\b[0-9a-f]{32}\b|\b[0-9a-f]{24}\b`)
 
 // normalize hides what is made from the UID of a set or from the name of a namespace.
 func normalize(u *unstructured.Unstructured) {

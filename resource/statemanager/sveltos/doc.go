@@ -47,7 +47,8 @@
 //   - One service that can't be expressed keeps its entry in the profile as it is; the others go on.
 //   - Services go in the reverse order of their dependencies, also when the whole set goes: the profile shrinks service by
 //     service. What another set of the cluster lists stays in the profile until that set's profile has it too.
-//   - A profile of that name which somebody else has made is not touched.
+//   - A profile of that name which somebody else has made, such as another operator or framework, is not touched: the error says whose
+//     it is. One of a former name is taken over as it is.
 //
 // # Permissions
 //

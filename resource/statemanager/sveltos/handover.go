@@ -36,7 +36,7 @@ func (m *Manager) findTakers(ctx context.Context, s *situation) error {
 // knows tells whether Sveltos has taken note that the profile of a set asks for a service.
 func (m *Manager) knows(ctx context.Context, set *v1alpha1.ServiceSet, key client.ObjectKey) (bool, error) {
 	profile := newProfile(set)
-	if found, err := m.read(ctx, profileKey(set), profile); err != nil || !found {
+	if found, err := m.read(ctx, profileKey(set), profile); err != nil || !found || !m.isOurs(ctx, profile, set) {
 		return false, err
 	}
 	service := find(placedIn(profile), key)

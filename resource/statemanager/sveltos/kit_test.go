@@ -190,22 +190,32 @@ func drop(set *statemanager.Set, names ...string) {
 // reconcile does what one reconciliation of a set does, and returns the work that there was.
 func (w *world) reconcile(set *statemanager.Set) *statemanager.Work {
 	w.t.Helper()
-	work, err := w.manager.Compute(w.t.Context(), set)
+	return w.reconcileIn(w.t.Context(), set)
+}
+
+func (w *world) reconcileIn(ctx context.Context, set *statemanager.Set) *statemanager.Work {
+	w.t.Helper()
+	work, err := w.manager.Compute(ctx, set)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	set.ServiceSet.Status.Services = work.Services
-	w.carryOut(set, work)
+	w.carryOutIn(ctx, set, work)
 	return work
 }
 
 func (w *world) carryOut(set *statemanager.Set, work *statemanager.Work) {
 	w.t.Helper()
+	w.carryOutIn(w.t.Context(), set, work)
+}
+
+func (w *world) carryOutIn(ctx context.Context, set *statemanager.Set, work *statemanager.Work) {
+	w.t.Helper()
 	for i := range work.Operations {
 		if len(work.Operations[i].Changes) == 0 {
 			continue
 		}
-		if err := w.manager.CarryOut(w.t.Context(), set, &work.Operations[i]); err != nil {
+		if err := w.manager.CarryOut(ctx, set, &work.Operations[i]); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -214,8 +224,13 @@ func (w *world) carryOut(set *statemanager.Set, work *statemanager.Work) {
 // settle reconciles a set until there is nothing to do.
 func (w *world) settle(set *statemanager.Set) *statemanager.Work {
 	w.t.Helper()
+	return w.settleIn(w.t.Context(), set)
+}
+
+func (w *world) settleIn(ctx context.Context, set *statemanager.Set) *statemanager.Work {
+	w.t.Helper()
 	for range 10 {
-		if work := w.reconcile(set); changes(work) == 0 {
+		if work := w.reconcileIn(ctx, set); changes(work) == 0 {
 			return work
 		}
 	}

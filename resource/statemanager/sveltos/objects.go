@@ -54,7 +54,7 @@ func (m *Manager) summaryOf(ctx context.Context, set *v1alpha1.ServiceSet) (*v1b
 }
 
 // desired returns the profile as it should be.
-func (m *Manager) desired(s *situation) (client.Object, error) {
+func (m *Manager) desired(ctx context.Context, s *situation) (client.Object, error) {
 	set := s.set.ServiceSet
 	spec, err := m.frame(s.set)
 	if err != nil {
@@ -76,9 +76,11 @@ func (m *Manager) desired(s *situation) (client.Object, error) {
 	key := profileKey(set)
 	profile.SetNamespace(key.Namespace)
 	profile.SetName(key.Name)
-	profile.SetLabels(map[string]string{carrier.OwnerLabel: ownerOf(set).ID()})
+	keeper, _ := m.keepers(ctx)
+	owner := ownerOf(keeper, set)
+	profile.SetLabels(map[string]string{carrier.OwnerLabel: owner.ID()})
 	profile.SetAnnotations(map[string]string{
-		SetAnnotation: ownerText(set), ServicesAnnotation: records, HashesAnnotation: hashes,
+		carrier.OwnerAnnotation: owner.String(), SetAnnotation: ownerText(set), ServicesAnnotation: records, HashesAnnotation: hashes,
 	})
 	gvk, err := apiutil.GVKForObject(profile, m.config.Client.Scheme())
 	profile.GetObjectKind().SetGroupVersionKind(gvk)

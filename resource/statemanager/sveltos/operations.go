@@ -3,18 +3,20 @@ package sveltos
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 	"github.com/operatorkit/operatorkit/resource/statemanager/sveltos/v1beta1"
 )
 
@@ -24,6 +26,8 @@ type write struct {
 	apply *unstructured.Unstructured
 	// remove is what is deleted.
 	remove client.Object
+	// adopt is the profile of a former name that is taken over.
+	adopt client.Object
 	// pause is the profile that Sveltos is to leave alone, and resume the one that it is to go on with.
 	pause, resume client.Object
 }
@@ -43,6 +47,11 @@ func (m *Manager) operations(ctx context.Context, s *situation, work *statemanag
 		work.Operations = append(work.Operations, statemanager.Operation{
 			Changes: []plan.Change{{Action: plan.Delete, Object: planObject(s.profile)}}, Payload: write{remove: s.profile},
 		})
+		return nil
+	}
+	keeper, _ := m.keepers(ctx)
+	if owner := ownerOf(keeper, s.set.ServiceSet); s.profile != nil && s.profile.GetLabels()[carrier.OwnerLabel] != owner.ID() {
+		work.Operations = append(work.Operations, adoptOperation(s.profile, owner))
 		return nil
 	}
 	if s.profile != nil && paused(s.profile) {
@@ -81,7 +90,7 @@ func (m *Manager) clusterOperation(ctx context.Context, s *situation, work *stat
 
 // profileOperation creates the profile, or updates it where a dry run says that it would change.
 func (m *Manager) profileOperation(ctx context.Context, s *situation, work *statemanager.Work) error {
-	desired, err := m.desired(s)
+	desired, err := m.desired(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -94,8 +103,9 @@ func (m *Manager) profileOperation(ctx context.Context, s *situation, work *stat
 		operation.Changes = plan.Describe(plan.Create, u.DeepCopy(), nil)
 	} else {
 		result := u.DeepCopy()
+		keeper, _ := m.keepers(ctx)
 		err := m.config.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(result),
-			client.FieldOwner(FieldManager), client.ForceOwnership, client.DryRunAll)
+			client.FieldOwner(keeper.FieldManager()), client.ForceOwnership, client.DryRunAll)
 		if err != nil {
 			return fmt.Errorf("compare %s %s with what it should be: %w", kindOf(s.profile), s.profile.GetName(), err)
 		}
@@ -127,6 +137,17 @@ func applied(desired, live client.Object) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
+// adoptOperation takes a profile over from a former name, as it is: all else comes in the next reconciliation.
+func adoptOperation(profile client.Object, owner carrier.Owner) statemanager.Operation {
+	change := plan.Change{
+		Action: plan.Update, Object: planObject(profile), Description: "taken over from " + carrier.Whose(profile),
+		Fields: []plan.FieldChange{{
+			Path: "metadata.labels" + plan.Segment(carrier.OwnerLabel), Old: profile.GetLabels()[carrier.OwnerLabel], New: owner.ID(),
+		}},
+	}
+	return statemanager.Operation{Changes: []plan.Change{change}, Payload: write{adopt: profile}}
+}
+
 // pauseOperation makes Sveltos leave a profile alone, or go on with it.
 func pauseOperation(profile client.Object, pause bool) statemanager.Operation {
 	field := plan.FieldChange{Path: "metadata.annotations" + plan.Segment(v1beta1.PausedAnnotation), Old: "true"}
@@ -149,38 +170,64 @@ func pauseOperation(profile client.Object, pause bool) statemanager.Operation {
 
 // CarryOut implements statemanager.StateManager. An object that has changed since the Compute is a conflict, for which
 // apierrors.IsConflict holds.
-func (m *Manager) CarryOut(ctx context.Context, _ *statemanager.Set, operation *statemanager.Operation) error {
+func (m *Manager) CarryOut(ctx context.Context, set *statemanager.Set, operation *statemanager.Operation) error {
 	w, ok := operation.Payload.(write)
 	if !ok {
 		return fmt.Errorf("the operation on %q is not one of this state manager's", operation.Service)
 	}
+	keeper, former := m.keepers(ctx)
 	switch {
 	case w.apply != nil:
 		err := m.config.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(w.apply.DeepCopy()),
-			client.FieldOwner(FieldManager), client.ForceOwnership)
+			client.FieldOwner(keeper.FieldManager()), client.ForceOwnership)
 		if err != nil {
 			return fmt.Errorf("write %s %s: %w", w.apply.GetKind(), w.apply.GetName(), err)
 		}
 		return nil
 	case w.remove != nil:
-		uid := w.remove.GetUID()
-		err := m.config.Client.Delete(ctx, w.remove, client.Preconditions(metav1.Preconditions{UID: &uid}))
+		uid, version := w.remove.GetUID(), w.remove.GetResourceVersion()
+		err := m.config.Client.Delete(ctx, w.remove, client.Preconditions{UID: &uid, ResourceVersion: &version})
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete %s %s: %w", kindOf(w.remove), w.remove.GetName(), err)
 		}
 		return nil
+	case w.adopt != nil:
+		return m.adopt(ctx, w.adopt, ownerOf(keeper, set.ServiceSet), former)
 	case w.pause != nil:
 		return m.setPaused(ctx, w.pause, `"true"`)
 	}
 	return m.setPaused(ctx, w.resume, "null")
 }
 
+// adopt gives a profile its owner's marks, and the fields of the former field managers before, unless it has changed since.
+func (m *Manager) adopt(ctx context.Context, profile client.Object, owner carrier.Owner, former []carrier.Keeper) error {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(profile.GetObjectKind().GroupVersionKind())
+	u.SetNamespace(profile.GetNamespace())
+	u.SetName(profile.GetName())
+	u.SetResourceVersion(profile.GetResourceVersion())
+	version, err := carrier.MoveFields(ctx, m.config.Client, u, carrier.Managers(former), owner.FieldManager())
+	if err == nil {
+		// Maps of texts can always be encoded.
+		patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{
+			"uid": profile.GetUID(), "resourceVersion": version, "labels": map[string]string{carrier.OwnerLabel: owner.ID()},
+			"annotations": map[string]string{carrier.OwnerAnnotation: owner.String()},
+		}})
+		err = m.config.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(owner.FieldManager()))
+	}
+	if err != nil {
+		return fmt.Errorf("take over %s %s: %w", kindOf(profile), profile.GetName(), err)
+	}
+	return nil
+}
+
 // setPaused writes the annotation, unless the profile has changed since.
 func (m *Manager) setPaused(ctx context.Context, profile client.Object, value string) error {
-	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{%q:%s}}}`,
-		profile.GetResourceVersion(), v1beta1.PausedAnnotation, value)
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q,"annotations":{%q:%s}}}`,
+		profile.GetUID(), profile.GetResourceVersion(), v1beta1.PausedAnnotation, value)
+	pausing := identity.From(ctx).Mark(m.Name() + "-pause")
 	err := m.config.Client.Patch(ctx, profile.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(patch)),
-		client.FieldOwner(FieldManager+"-pause"))
+		client.FieldOwner(pausing.FieldManager()))
 	if err != nil {
 		return fmt.Errorf("pause or resume %s %s: %w", kindOf(profile), profile.GetName(), err)
 	}

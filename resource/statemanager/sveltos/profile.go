@@ -1,11 +1,13 @@
 package sveltos
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,9 +75,20 @@ func specOf(profile client.Object) *v1beta1.Spec {
 	return nil
 }
 
-// ownerOf is the owner of what is made for a set.
-func ownerOf(set *v1alpha1.ServiceSet) carrier.Owner {
-	return carrier.Owner{Namespace: set.Namespace, Name: set.Name, UID: set.UID}
+// keepers returns who makes profiles, by the framework that the context belongs to, and who it was under former names.
+func (m *Manager) keepers(ctx context.Context) (now carrier.Keeper, former []carrier.Keeper) {
+	return carrier.Keepers(ctx, m.Name(), m.config.FormerNames, "")
+}
+
+// ownerOf is the owner of what a keeper makes for a set.
+func ownerOf(keeper carrier.Keeper, set *v1alpha1.ServiceSet) carrier.Owner {
+	return carrier.Owner{Keeper: keeper, Namespace: set.Namespace, Name: set.Name, UID: set.UID}
+}
+
+// isOurs tells whether a profile is a set's by this state manager, be it under a former name.
+func (m *Manager) isOurs(ctx context.Context, profile client.Object, set *v1alpha1.ServiceSet) bool {
+	keeper, former := m.keepers(ctx)
+	return slices.Contains(ownerOf(keeper, set).IDs(former), profile.GetLabels()[carrier.OwnerLabel])
 }
 
 // providerConfig is what a set may say to this state manager beyond statemanager.Config.

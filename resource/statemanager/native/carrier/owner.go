@@ -1,6 +1,7 @@
 package carrier
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -15,14 +16,36 @@ import (
 type Keeper struct {
 	// Mark has the operator, the framework and, as its resource, the state manager.
 	identity.Mark
-	// Origin stands for the management cluster: another one may have the same names.
+	// Origin stands for the management cluster: another one may have the same names. It is empty for what is on that cluster itself.
 	Origin string
 }
 
 // String returns the keeper as it stands in errors and annotations.
 func (k Keeper) String() string {
-	return fmt.Sprintf("state manager %q of %s, at work for the management cluster %q",
-		k.Resource, identity.Identity{Operator: k.Operator, Framework: k.Framework}, k.Origin)
+	name := fmt.Sprintf("state manager %q of %s", k.Resource, identity.Identity{Operator: k.Operator, Framework: k.Framework})
+	if k.Origin != "" {
+		name += fmt.Sprintf(", at work for the management cluster %q", k.Origin)
+	}
+	return name
+}
+
+// Keepers returns the keeper that a state manager is, by the framework that the context belongs to, and those that it was under former
+// names.
+func Keepers(ctx context.Context, manager string, formerNames []string, origin string) (now Keeper, former []Keeper) {
+	scope := identity.From(ctx)
+	for _, mark := range scope.Former(manager, formerNames) {
+		former = append(former, Keeper{Mark: mark, Origin: origin})
+	}
+	return Keeper{Mark: scope.Mark(manager), Origin: origin}, former
+}
+
+// Managers returns the field managers of keepers.
+func Managers(keepers []Keeper) []string {
+	names := make([]string, len(keepers))
+	for i, k := range keepers {
+		names[i] = k.FieldManager()
+	}
+	return names
 }
 
 // id is what the values of OwnerLabel begin with.
@@ -42,6 +65,12 @@ func (o Owner) ID() string { return o.id() + SetID(o.Namespace, o.Name) }
 // String returns the owner as it stands in errors and annotations.
 func (o Owner) String() string {
 	return fmt.Sprintf("ServiceSet %s/%s by %s", o.Namespace, o.Name, o.Keeper)
+}
+
+// Marked tells whether something has the mark of the owner. Where somebody has removed the label, the annotation says it.
+func (o Owner) Marked(object metav1.Object) bool {
+	id := object.GetLabels()[OwnerLabel]
+	return id == o.ID() || id == "" && object.GetAnnotations()[OwnerAnnotation] == o.String()
 }
 
 // SetID returns the part of an Owner's ID that stands for a ServiceSet, whoever its keeper is.
@@ -99,11 +128,13 @@ func (o Owner) IDs(former []Keeper) []string {
 	return ids
 }
 
-// Whose says whose something is that is marked.
+// Whose says whose something is, by its marks.
 func Whose(object metav1.Object) string {
 	said, id := object.GetAnnotations()[OwnerAnnotation], object.GetLabels()[OwnerLabel]
 	switch {
-	case !strings.HasPrefix(id, identity.Form+"-"):
+	case id == "" && said == "":
+		return fmt.Sprintf("somebody else (it has no label %s)", OwnerLabel)
+	case id != "" && !strings.HasPrefix(id, identity.Form+"-"):
 		return fmt.Sprintf("an owner whose mark has an unknown form (its label %s is %q)", OwnerLabel, id)
 	case said == "":
 		return fmt.Sprintf("an owner who is not named (its label %s is %q)", OwnerLabel, id)

@@ -88,7 +88,7 @@ func write(ctx context.Context, cluster carrier.Cluster, service *carrier.Servic
 		object.SetResourceVersion(s.version)
 	}
 	if len(s.managers) > 0 {
-		moved, err := serverside.MoveFields(ctx, cluster.Client(), object, s.managers, service.Owner.FieldManager())
+		moved, err := carrier.MoveFields(ctx, cluster.Client(), object, s.managers, service.Owner.FieldManager())
 		if err != nil {
 			return fault("take over", s.manifest, err)
 		}

@@ -286,9 +286,7 @@ func (c *Carrier) planObject(
 	force := own && !service.Config.StopOnConflict
 	if own && service.ClaimOn(have.GetLabels()) == carrier.Inherited {
 		s.reason = "taken over from " + carrier.Whose(have)
-		for _, keeper := range service.Former {
-			s.managers = append(s.managers, keeper.FieldManager())
-		}
+		s.managers = carrier.Managers(service.Former)
 	}
 	s.force = force
 	// Fields of a former name are no conflict: they are moved before the object is applied.

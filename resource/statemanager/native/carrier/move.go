@@ -1,4 +1,4 @@
-package serverside
+package carrier
 
 import (
 	"context"

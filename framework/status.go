@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/operatorkit/operatorkit/framework/graph"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -71,7 +72,7 @@ func (f *Framework) Graphs(ctx context.Context, key informer.Key) ([]*graph.Grap
 	}
 	var graphs []*graph.Graph
 	err = recoveredIn(ctx, func(ctx context.Context) (err error) {
-		graphs, err = f.config.Graphs(ctx, obj)
+		graphs, err = f.config.Graphs(identity.NewContext(ctx, &f.scope), obj)
 		return err
 	})
 	if err == nil {

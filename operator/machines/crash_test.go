@@ -128,7 +128,7 @@ func (c *crashes) release(ctx context.Context, _ client.Client, namespace string
 	defer func() { _ = cli.Close() }()
 	inventory, err := cli.InspectMachine(ctx, e.Name())
 	for _, left := range inventory.Containers {
-		err = errors.Join(err, cli.RemoveContainer(ctx, e.Name(), left.ID))
+		err = errors.Join(err, cli.RemoveContainer(ofServices(ctx), e.Name(), left.ID))
 	}
 	return err
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/logging"
 	"github.com/operatorkit/operatorkit/operator/machines"
@@ -43,6 +44,9 @@ type world struct {
 	engines   []*dockertest.Engine
 	// registry has the metrics of the operator that was started last.
 	registry *prometheus.Registry
+	// operator is the name of operators, former are those that they had before.
+	operator string
+	former   []string
 	// plan makes operators that only plan.
 	plan bool
 	// as is whom operators are.
@@ -63,7 +67,7 @@ var pool = dockertest.Pool{Images: []dockertest.Image{
 func newWorld(t *testing.T, engines int) *world {
 	t.Helper()
 	dockertest.Require(t, "TestServicesComeUpAreUpdatedRepairedAndRemoved", "TestEveryFaultOfASpecIsInTheCondition", "TestTheServerRefusesWhatOneObjectShowsToBeWrong")
-	w := &world{t: t, kube: operatortest.Start(t), scheme: runtime.NewScheme()}
+	w := &world{t: t, kube: operatortest.Start(t), scheme: runtime.NewScheme(), operator: "machines"}
 	if err := errors.Join(clientgoscheme.AddToScheme(w.scheme), v1alpha1.AddToScheme(w.scheme)); err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +99,7 @@ func (w *world) start() (stop func()) {
 	restConfig := w.kube.RESTConfig()
 	restConfig.Impersonate = w.as
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: "machines", RESTConfig: restConfig, Scheme: w.scheme, Logger: logger, Namespaces: []string{w.namespace}, PlanOnly: w.plan,
+		Name: w.operator, FormerNames: w.former, RESTConfig: restConfig, Scheme: w.scheme, Logger: logger, Namespaces: []string{w.namespace}, PlanOnly: w.plan,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -111,7 +115,7 @@ func (w *world) start() (stop func()) {
 	for _, f := range frameworks {
 		w.frameworks[f.Name()] = f
 	}
-	o, err := operator.New(operator.Config{Name: deps.Name, Logger: logger, RESTConfig: deps.RESTConfig, Registry: deps.Registry, Frameworks: frameworks})
+	o, err := operator.New(operator.Config{Name: deps.Name, FormerNames: deps.FormerNames, Logger: logger, RESTConfig: deps.RESTConfig, Registry: deps.Registry, Frameworks: frameworks})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -222,6 +226,11 @@ func (w *world) inventory(e *dockertest.Engine) api.Inventory {
 		w.t.Fatal(err)
 	}
 	return inventory
+}
+
+// ofServices returns a context for work on the containers of the operator that is tested.
+func ofServices(ctx context.Context) context.Context {
+	return identity.NewContext(ctx, &identity.Scope{Identity: identity.Identity{Operator: "machines", Framework: "machineservices"}})
 }
 
 func (w *world) client(engines ...*dockertest.Engine) *docker.Client {

@@ -39,7 +39,7 @@ func TestServicesComeUpAreUpdatedRepairedAndRemoved(t *testing.T) {
 	cli := w.client(w.engines[1])
 	defer func() { _ = cli.Close() }()
 	victim := web.Status.Machines[1].Containers[0].Name
-	if err := cli.RemoveContainer(t.Context(), w.engines[1].Name(), victim); err != nil {
+	if err := cli.RemoveContainer(ofServices(t.Context()), w.engines[1].Name(), victim); err != nil {
 		t.Fatal(err)
 	}
 	operatortest.Eventually(t, "there is another container", func() error {
@@ -148,7 +148,7 @@ func TestVersionsThatHaveWorkedAreNotGivenUp(t *testing.T) {
 	// Somebody stops the container and takes its port, so that the engine can't start it.
 	cli := w.client(w.engines...)
 	defer func() { _ = cli.Close() }()
-	if err := cli.StopContainer(t.Context(), w.engines[0].Name(), web.Status.Machines[0].Containers[0].Name, 0); err != nil {
+	if err := cli.StopContainer(ofServices(t.Context()), w.engines[0].Name(), web.Status.Machines[0].Containers[0].Name, 0); err != nil {
 		t.Fatal(err)
 	}
 	held = listen(t, w.engines[0], port)

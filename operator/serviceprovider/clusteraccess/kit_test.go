@@ -77,6 +77,9 @@ type world struct {
 	policy      granter.Policy
 	// localServers has the granter reach clusters where annotations say.
 	localServers bool
+	// operator is the name of the operator that grants, former are those that it had before.
+	operator string
+	former   []string
 	// change may change what the granter is configured with.
 	change func(*granter.Config)
 	deps   *operator.Dependencies
@@ -101,7 +104,7 @@ func configMaps(verbs ...string) rbacv1.PolicyRule {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{
-		t: t, scheme: newScheme(t), kube: operatortest.Start(t), log: &log{}, clock: clocktesting.NewFakePassiveClock(time.Now()),
+		t: t, scheme: newScheme(t), kube: operatortest.Start(t), log: &log{}, operator: "access", clock: clocktesting.NewFakePassiveClock(time.Now()),
 		policy: granter.Policy{
 			Permissions: []v1alpha1.Permission{
 				{Namespace: "*", Rules: []rbacv1.PolicyRule{configMaps("*")}},
@@ -141,7 +144,7 @@ func (w *world) client(config *rest.Config) client.Client {
 // open makes an operator of the world's namespace that does not run.
 func (w *world) open(config *rest.Config) (*operator.Dependencies, []*framework.Framework, error) {
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: "access", RESTConfig: config, Scheme: w.scheme, Logger: w.logger, Namespaces: []string{w.namespace},
+		Name: w.operator, FormerNames: w.former, RESTConfig: config, Scheme: w.scheme, Logger: w.logger, Namespaces: []string{w.namespace},
 	})
 	if err != nil {
 		return nil, nil, err
@@ -168,6 +171,12 @@ func (w *world) start() (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	return w.running(deps, frameworks)
+}
+
+// running runs an operator that was opened.
+func (w *world) running(deps *operator.Dependencies, frameworks []*framework.Framework) (stop func()) {
+	w.t.Helper()
 	w.deps, w.frameworks = deps, map[string]*framework.Framework{}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

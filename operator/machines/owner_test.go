@@ -1,0 +1,118 @@
+package machines_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+// of returns the containers of an operator on all engines: "ID image state".
+func (w *world) of(operator string) []string {
+	w.t.Helper()
+	var all []string
+	for _, e := range w.engines {
+		for _, c := range w.inventory(e).Containers {
+			if c.Owner.Operator == operator {
+				all = append(all, fmt.Sprintf("%s %s %s", c.ID, c.Spec.Container.Image, c.State))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// idle waits until an operator has nothing to do.
+func (w *world) idle() {
+	w.t.Helper()
+	operatortest.Eventually(w.t, "the operator has nothing to do", func() bool {
+		s := w.frameworks["machineservices"].Status()
+		return s.Fresh+s.Backlog+s.Active == 0
+	})
+}
+
+func TestR16TwoOperatorsOnOneServiceHaveContainersOfTheirOwn(t *testing.T) {
+	w := newWorld(t, 1)
+	second := *w
+	second.operator = "second"
+	stop := w.start()
+	second.start()
+	web := service("web", "app:1", 1)
+	w.create(web)
+	both := func(image string) {
+		t.Helper()
+		operatortest.Eventually(t, "each has a container of "+image, func() error {
+			for _, operator := range []string{"machines", "second"} {
+				if has := w.of(operator); len(has) != 1 || has[0][65:] != image+" running" {
+					return fmt.Errorf("%s has %q", operator, has)
+				}
+			}
+			return nil
+		})
+		w.idle()
+		second.idle()
+	}
+	both("app:1")
+	change(w, web, func(s *v1alpha1.MachineService) { s.Spec.Container.Image = "app:2" })
+	both("app:2")
+
+	// One that is not there any more is missed by nobody, and what it has is left alone.
+	stop()
+	before := w.of("machines")
+	change(w, web, func(s *v1alpha1.MachineService) { s.Spec.Container.Image = "app:1" })
+	operatortest.Eventually(t, "the second one goes on", func() error {
+		if has := w.of("second"); len(has) != 1 || has[0][65:] != "app:1 running" {
+			return fmt.Errorf("it has %q", has)
+		}
+		return nil
+	})
+	if diff := cmp.Diff(before, w.of("machines")); diff != "" {
+		t.Errorf("the second one has touched what is the first one's:\n%s", diff)
+	}
+	w.start()
+	if err := w.user.Delete(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	w.wantGone(web)
+	if left := append(w.of("machines"), w.of("second")...); len(left) > 0 {
+		t.Errorf("there is %q still", left)
+	}
+}
+
+func TestR16ContainersOfARenamedOperatorGoOn(t *testing.T) {
+	w := newWorld(t, 2)
+	stop := w.start()
+	web := service("web", "app:1", 2)
+	w.create(web)
+	w.want(web, "Ready=True")
+	before := w.of("machines")
+	stop()
+
+	w.operator, w.former = "fleet", []string{"machines"}
+	w.start()
+	operatortest.Eventually(t, "the service has the finalizer of the present name", func() bool {
+		return w.user.Get(t.Context(), client.ObjectKeyFromObject(web), web) == nil &&
+			slices.Equal(web.Finalizers, []string{identity.Identity{Operator: "fleet", Framework: "machineservices"}.Finalizer()})
+	})
+	w.idle()
+	w.want(web, "Ready=True Deployed: all 2 containers work")
+	if diff := cmp.Diff(before, w.of("machines")); diff != "" {
+		t.Errorf("containers were touched:\n%s", diff)
+	}
+	change(w, web, func(s *v1alpha1.MachineService) { s.Spec.Container.Image = "app:2" })
+	w.want(web, "Ready=True Deployed")
+	if former, present := w.of("machines"), w.of("fleet"); len(former) != 0 || len(present) != 2 {
+		t.Errorf("under the former name there is %q, under the present one %q", former, present)
+	}
+	if err := w.user.Delete(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	w.wantGone(web)
+	w.wantContainers("web", "", "")
+}

@@ -1,0 +1,298 @@
+package clusteraccess_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+)
+
+// providerOf runs a Provider of an operator, for the workload cluster alone.
+func (w *world) providerOf(operator, provider string, change func(*clusteraccess.ProviderConfig)) *clusteraccess.Provider {
+	w.t.Helper()
+	return w.newProvider(func(c *clusteraccess.ProviderConfig) {
+		c.Operator, c.Provider, c.Workload = operator, provider, nil
+		if change != nil {
+			change(c)
+		}
+	})
+}
+
+// asked returns the request of a Provider for an object, and the Secret that it got.
+func (w *world) asked(p *clusteraccess.Provider, request reconcile.Request) (*v1alpha1.AccessRequest, *corev1.Secret) {
+	w.t.Helper()
+	w.done("access is granted", p.Reconcile, request)
+	ar, err := p.MCPAccessRequest(w.t.Context(), request)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	secret, _ := w.credentials(ar)
+	return ar, secret
+}
+
+func TestR16TwoOperatorsWithProvidersOfOneNameHaveTheirOwnCredentials(t *testing.T) {
+	w := newWorld(t)
+	w.tenants()
+	w.start()
+	request := object("db")
+	a, b := w.providerOf("a", "postgres", nil), w.providerOf("b", "postgres", nil)
+	first, _ := w.asked(a, request)
+	second, before := w.asked(b, request)
+	if first.UID == second.UID || first.Status.ServiceAccount.Name == second.Status.ServiceAccount.Name {
+		t.Errorf("both have AccessRequest %s with service account %s", first.Name, first.Status.ServiceAccount.Name)
+	}
+	w.done("what a has is taken away", a.ReconcileDelete, request)
+	w.wantGone(first)
+	now, after := w.asked(b, request)
+	if now.UID != second.UID || after.ResourceVersion != before.ResourceVersion {
+		t.Error("a has touched the credentials of b")
+	}
+	if _, err := b.MCPCluster(t.Context(), request); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestR16WhatWasAskedForUnderAFormerNameIsTakenOver(t *testing.T) {
+	w := newWorld(t)
+	w.tenants()
+	w.start()
+	request := object("db")
+	ar, secret := w.asked(w.providerOf("a", "postgres", nil), request)
+	renamed, renamedSecret := w.asked(w.providerOf("b", "databases", func(c *clusteraccess.ProviderConfig) {
+		c.FormerOperators, c.FormerProviders = []string{"a"}, []string{"postgres"}
+	}), request)
+	operatortest.Eventually(t, "the request has the present mark", func() bool {
+		err := w.user.Get(t.Context(), client.ObjectKeyFromObject(renamed), renamed)
+		return err == nil && strings.Contains(renamed.Annotations[clusteraccess.OwnerAnnotation], `"databases" of operator "b"`)
+	})
+	// Once it is taken over the former names are not needed any more.
+	last := w.providerOf("b", "databases", nil)
+	kept, keptSecret := w.asked(last, request)
+	for what, has := range map[string]struct {
+		ar     *v1alpha1.AccessRequest
+		secret *corev1.Secret
+	}{"renamed": {renamed, renamedSecret}, "without the former names": {kept, keptSecret}} {
+		if has.ar.UID != ar.UID || has.secret.ResourceVersion != secret.ResourceVersion {
+			t.Errorf("%s: the request or its credentials are others", what)
+		}
+	}
+	list := &v1alpha1.ClusterRequestList{}
+	if err := w.user.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil || len(list.Items) != 1 {
+		t.Errorf("there are %d ClusterRequests, want the one that there was: %v", len(list.Items), err)
+	}
+	w.done("all is taken away", last.ReconcileDelete, request)
+	w.wantGone(ar)
+	w.wantNothingLeft()
+}
+
+func TestR16ARequestOfAnotherIsRefusedAndNamed(t *testing.T) {
+	w := newWorld(t)
+	w.tenants()
+	w.start()
+	request := object("db")
+	p := w.providerOf("a", "postgres", nil)
+	ar, _ := w.asked(p, request)
+	w.patch(ar, fmt.Sprintf(`{"metadata":{"labels":{%q:"v1-x",%q:"v1-x"},"annotations":{%q:"provider b"}}}`,
+		clusteraccess.OwnerLabel, clusteraccess.ObjectLabel, clusteraccess.OwnerAnnotation))
+	operatortest.Eventually(t, "it is refused", func() error {
+		if _, err := p.Reconcile(t.Context(), request); err == nil || !strings.Contains(err.Error(), "of provider b, and not of") {
+			return fmt.Errorf("err = %w", err)
+		}
+		return nil
+	})
+	if _, err := p.ReconcileDelete(t.Context(), request); err != nil {
+		t.Error(err)
+	}
+	if err := w.user.Get(t.Context(), client.ObjectKeyFromObject(ar), ar); err != nil || ar.DeletionTimestamp != nil {
+		t.Errorf("what is another's was deleted: %v", err)
+	}
+}
+
+func TestR16OfTwoGrantersOneGrantsARequestAndTheOtherSaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("c", "workload")
+	w.start()
+	other := *w
+	other.operator = "second"
+	other.start()
+	ar := newAccess("a", "c", inNamespace(w.remoteNamespace(), "get"))
+	w.create(ar)
+	before, _ := w.credentials(w.granted(ar))
+	loser, winner := &other, `framework "granter" of operator "access"`
+	if strings.Contains(ar.Status.Granter, "second") {
+		loser, winner = w, `framework "granter" of operator "second"`
+	}
+	if !strings.HasSuffix(ar.Status.Granter, winner) {
+		t.Fatalf("it is granted by %q", ar.Status.Granter)
+	}
+	operatortest.Eventually(t, "an event says who grants it", func() bool {
+		events := &corev1.EventList{}
+		if err := w.user.List(t.Context(), events, client.InNamespace(w.namespace)); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events.Items {
+			if e.InvolvedObject.Name == ar.Name && strings.Contains(e.Message, "it is granted by another granter") && e.Source.Component+e.ReportingController != "" {
+				return strings.Contains(strings.ReplaceAll(e.Message, `\"`, `"`), winner)
+			}
+		}
+		return false
+	})
+	for range 3 {
+		loser.look(ar)
+		loser.reconciledAfter(ar)
+	}
+	after, _ := w.credentials(w.granted(ar))
+	left, err := w.remains(w.namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accounts := 0
+	for _, o := range left {
+		if _, is := o.(*corev1.ServiceAccount); is {
+			accounts++
+		}
+	}
+	if after.ResourceVersion != before.ResourceVersion || accounts != 1 {
+		t.Errorf("the credentials were written again, or there are %d service accounts", accounts)
+	}
+	if err := w.user.Delete(t.Context(), ar); err != nil {
+		t.Fatal(err)
+	}
+	w.wantGone(ar)
+	w.wantNothingLeft()
+}
+
+func TestR16AGranterThatWasRenamedTakesOverWhatItHasGranted(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("c", "workload")
+	stop := w.start()
+	ar := newAccess("a", "c", inNamespace(w.remoteNamespace(), "get"))
+	w.create(ar)
+	before, _ := w.credentials(w.granted(ar))
+	stop()
+	w.operator, w.former = "second", []string{"access"}
+	w.start()
+	operatortest.Eventually(t, "it is granted under the present name", func() bool {
+		return w.user.Get(t.Context(), client.ObjectKeyFromObject(ar), ar) == nil && strings.Contains(ar.Status.Granter, "second")
+	})
+	w.reconciledAfter(ar)
+	if after, _ := w.credentials(w.granted(ar)); after.ResourceVersion != before.ResourceVersion {
+		t.Error("the credentials were written again")
+	}
+	if err := w.user.Delete(t.Context(), ar); err != nil {
+		t.Fatal(err)
+	}
+	w.wantGone(ar)
+	w.wantNothingLeft()
+}
+
+// preconditions notes the changes of what exists that don't say which version they are for.
+type preconditions struct {
+	mu      sync.Mutex
+	missing []string
+	seen    int
+}
+
+// wrap has the requests of a configuration looked at.
+func (p *preconditions) wrap(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &looking{p, next} })
+	return config
+}
+
+type looking struct {
+	*preconditions
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *looking) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodDelete || r.Method == http.MethodPatch || r.Method == http.MethodPut {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		l.look(r, body)
+	}
+	return l.next.RoundTrip(r)
+}
+
+func (p *preconditions) look(r *http.Request, body []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if strings.Contains(r.URL.Path, "/events") {
+		return
+	}
+	if names(r, body) {
+		p.seen++
+		return
+	}
+	p.missing = append(p.missing, r.Method+" "+r.URL.Path+" "+string(body))
+}
+
+// names tells whether a change names the version that it is for, or tests what it changes.
+func names(r *http.Request, body []byte) bool {
+	if r.Method == http.MethodDelete {
+		options := &metav1.DeleteOptions{}
+		if _, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, options); err != nil {
+			_ = json.Unmarshal(body, options)
+		}
+		return options.Preconditions != nil && options.Preconditions.UID != nil && options.Preconditions.ResourceVersion != nil
+	}
+	if r.Header.Get("Content-Type") == string(types.JSONPatchType) {
+		return bytes.Contains(body, []byte(`{"op":"test","path":"/metadata/uid"`)) && bytes.Contains(body, []byte(`{"op":"test","path":"/metadata/finalizers`))
+	}
+	var changed struct{ Metadata metav1.ObjectMeta }
+	return json.Unmarshal(body, &changed) == nil && changed.Metadata.ResourceVersion != ""
+}
+
+func TestR17ChangesSayWhichVersionTheyAreFor(t *testing.T) {
+	w := newWorld(t)
+	w.tenants()
+	looks := &preconditions{}
+	deps, frameworks, err := w.open(looks.wrap(w.kube.RESTConfig()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.running(deps, frameworks)
+	asking := w.config()
+	if asking.Platform, err = clusters.New("platform", looks.wrap(w.kube.RESTConfig()), w.scheme); err != nil {
+		t.Fatal(err)
+	}
+	namespace := w.remoteNamespace()
+	verbs := []string{"get"}
+	p := w.newProvider(func(c *clusteraccess.ProviderConfig) {
+		c.Config = asking
+		c.MCP = func(reconcile.Request) (*clusteraccess.Ask, error) {
+			return &clusteraccess.Ask{Permissions: []v1alpha1.Permission{inNamespace(namespace, verbs...)}}, nil
+		}
+	})
+	request := object("db")
+	w.asked(p, request)
+	verbs = []string{"get", "list"}
+	w.asked(p, request)
+	w.done("all is taken away", p.ReconcileDelete, request)
+	looks.mu.Lock()
+	defer looks.mu.Unlock()
+	if len(looks.missing) > 0 || looks.seen == 0 {
+		t.Errorf("%d changes say which version they are for, and these don't:\n%s", looks.seen, strings.Join(looks.missing, "\n"))
+	}
+}

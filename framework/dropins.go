@@ -79,10 +79,12 @@ func (f *Framework) handOverEvent(e watch.Event) {
 
 // watchInformer reads Config.Informer until ctx ends, and starts over with backoff when its channels close.
 func (f *Framework) watchInformer(ctx context.Context) {
-	b := f.config.BackOffFactory()
+	b := f.newBackOff()
 	for ctx.Err() == nil {
-		deleteChan, updateChan, errChan := f.config.Informer.Watch(ctx)
-		f.ProcessEvents(ctx, deleteChan, updateChan, errChan)
+		f.guard("watch the informer", func() {
+			deleteChan, updateChan, errChan := f.config.Informer.Watch(ctx)
+			f.ProcessEvents(ctx, deleteChan, updateChan, errChan)
+		})
 		wait(ctx, b.NextBackOff())
 	}
 }

@@ -70,8 +70,8 @@ func New(config Config) (*Framework, error) {
 	f.identify(config.Identity())
 	f.queue = queue.New()
 	f.queue.KeepTriggers = config.Observer != nil
-	f.retries = queue.NewRetries(f.queue, config.BackOffFactory)
-	f.reporter = newReporter(config.Recorder)
+	f.retries = queue.NewRetries(f.queue, f.newBackOff)
+	f.reporter = newReporter(config.Recorder, f.guard)
 	f.reportedPlans = newReportedPlans()
 	f.unmatched = newUnmatched()
 	f.shadows = newShadows(config)
@@ -138,7 +138,9 @@ func (f *Framework) Run(ctx context.Context) error {
 	defer f.retries.Stop()
 	defer f.queue.ShutDown()
 	if f.config.CRD != nil && !f.config.PlanOnly {
-		err := f.config.CRDClient.EnsureCreated(ctx, f.config.CRD, backoff.WithContext(f.config.BackOffFactory(), ctx))
+		err := Recovered(func() error {
+			return f.config.CRDClient.EnsureCreated(ctx, f.config.CRD, backoff.WithContext(f.newBackOff(), ctx))
+		})
 		if err != nil && ctx.Err() != nil {
 			return nil
 		}
@@ -264,16 +266,9 @@ func (f *Framework) handleWatched(ctx context.Context, w Watch, e informer.Event
 	}
 }
 
-// mapped asks the map function of a watch. A panic is logged, and maps to nothing.
+// mapped asks the map function of a watch. A panic maps to nothing.
 func (f *Framework) mapped(ctx context.Context, w Watch, e informer.Event, obj any) (keys []informer.Key) {
-	err := Recovered(func() error {
-		keys = slices.Clone(w.Map(ctx, obj))
-		return nil
-	})
-	if err != nil {
-		f.metrics.panicked()
-		f.log("error", "map to primary", "source", w.Source.Name(), "object", describe(obj, e.Key), "error", err.Error(), "stack", stackOf(err))
-	}
+	f.guard("map to primary", func() { keys = slices.Clone(w.Map(ctx, obj)) }, "source", w.Source.Name(), "object", describe(obj, e.Key))
 	return keys
 }
 

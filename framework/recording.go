@@ -190,7 +190,7 @@ func (f *Framework) observe(key informer.Key, res result, why *queue.Waiting, ne
 	if why != nil {
 		record.Queued, record.TriggerCount, record.Triggers = f.queue.Since(why), why.Count, triggersOf(why)
 	}
-	f.config.Observer.Observe(record)
+	f.guard("tell the observer", func() { f.config.Observer.Observe(record) }, "object", keyString(key))
 }
 
 func triggersOf(w *queue.Waiting) []Trigger {

@@ -38,14 +38,15 @@ const maxEventMessage = 1024
 // changed or the object has recovered.
 type reporter struct {
 	recorder EventRecorder
+	guard    func(what string, call func(), fields ...any)
 	mu       sync.Mutex
 	causes   map[informer.Key]string
 	// failing is len(causes), for those who only ask whether there is anything.
 	failing atomic.Int64
 }
 
-func newReporter(recorder EventRecorder) *reporter {
-	return &reporter{recorder: recorder, causes: map[informer.Key]string{}}
+func newReporter(recorder EventRecorder, guard func(what string, call func(), fields ...any)) *reporter {
+	return &reporter{recorder: recorder, guard: guard, causes: map[informer.Key]string{}}
 }
 
 func (r *reporter) failed(key informer.Key, obj any, err error) {
@@ -77,13 +78,17 @@ func (r *reporter) recordOn(obj any) func(eventtype, reason, message string) {
 	if r.recorder == nil || isNil(obj) {
 		return nil
 	}
+	var record func(eventtype, reason, message string)
 	if o, ok := obj.(runtime.Object); ok {
-		return func(eventtype, reason, message string) { r.recorder.Event(o, eventtype, reason, message) }
+		record = func(eventtype, reason, message string) { r.recorder.Event(o, eventtype, reason, message) }
+	} else if recorder, ok := r.recorder.(AnyEventRecorder); ok {
+		record = func(eventtype, reason, message string) { recorder.EventOn(obj, eventtype, reason, message) }
+	} else {
+		return nil
 	}
-	if recorder, ok := r.recorder.(AnyEventRecorder); ok {
-		return func(eventtype, reason, message string) { recorder.EventOn(obj, eventtype, reason, message) }
+	return func(eventtype, reason, message string) {
+		r.guard("write an event", func() { record(eventtype, reason, message) }, "reason", reason)
 	}
-	return nil
 }
 
 // recovered forgets why an object failed.

@@ -257,7 +257,7 @@ func (o *Operator) runParts(ctx context.Context, cancel context.CancelFunc) erro
 // ensureCRDs has the definitions served. That ctx ends is not an error.
 func (o *Operator) ensureCRDs(ctx context.Context) error {
 	for _, crd := range o.config.CRDs {
-		err := o.crds.EnsureCreated(withoutFence(ctx), crd, o.config.BackOffFactory())
+		err := framework.Recovered(func() error { return o.crds.EnsureCreated(withoutFence(ctx), crd, o.config.BackOffFactory()) })
 		if ctx.Err() != nil {
 			return nil
 		}

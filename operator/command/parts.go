@@ -40,7 +40,11 @@ func (p *program) newParts(ctx context.Context, stderr io.Writer, connection *co
 	if err != nil {
 		return nil, err
 	}
-	frameworks, err := p.config.New(ctx, deps)
+	var frameworks []*framework.Framework
+	err = called(logger, func() (err error) {
+		frameworks, err = p.config.New(ctx, deps)
+		return err
+	})
 	if err == nil && len(frameworks) == 0 {
 		err = errors.New("there are none")
 	}
@@ -49,6 +53,15 @@ func (p *program) newParts(ctx context.Context, stderr io.Writer, connection *co
 		return nil, fmt.Errorf("make the frameworks: %w", err)
 	}
 	return &parts{connection: connection, logger: logger, deps: deps, frameworks: frameworks}, nil
+}
+
+// called calls a function of the author's. A panic is its error, and the log has the stack.
+func called(logger micrologger.Logger, f func() error) error {
+	err := framework.Recovered(f)
+	if panicked := (*framework.PanicError)(nil); errors.As(err, &panicked) {
+		logger.Log("level", "error", "message", panicked.Error(), "stack", string(panicked.Stack))
+	}
+	return err
 }
 
 // close closes the dependencies.

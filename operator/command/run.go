@@ -88,7 +88,7 @@ func (p *program) operatorConfig(ctx context.Context, parts *parts) (operator.Co
 		Inspector: deps.Inspector,
 	}
 	if p.config.Configure != nil {
-		if err := p.config.Configure(ctx, deps, &config); err != nil {
+		if err := called(parts.logger, func() error { return p.config.Configure(ctx, deps, &config) }); err != nil {
 			return operator.Config{}, fmt.Errorf("configure the operator: %w", err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/operatorkit/operatorkit/framework"
 )
 
 // SequenceOperation is a composite operation that executes a sequence of operations in order. The first that fails ends it, but for
@@ -96,7 +98,8 @@ func atOnce[T any](ctx context.Context, operations []T, limit int, f func(T) err
 		}
 		group.Go(func() {
 			defer func() { <-free }()
-			errs[i] = f(op)
+			// Whoever follows the progress is called from here.
+			errs[i] = framework.Recovered(func() error { return f(op) })
 		})
 	}
 	group.Wait()

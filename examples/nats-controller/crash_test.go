@@ -122,7 +122,7 @@ func TestGatewaysSurviveACrashAtEveryWriteToKubernetes(t *testing.T) {
 	}
 	kept := ws.step(func(ctx context.Context, w *runWorld) error { return w.isKept(ctx, "shop") })
 
-	operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
 		Name:   "gateways",
 		Config: kube.RESTConfig(),
 		Start: func(ctx context.Context, config *rest.Config, namespace string) error {

@@ -9,18 +9,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/giantswarm/micrologger"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/examples/quickstart"
 	"github.com/operatorkit/operatorkit/examples/quickstart/v1alpha1"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/command"
+	"github.com/operatorkit/operatorkit/operator/command/commandtest"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 )
@@ -70,28 +69,11 @@ func TestQuickstartSurvivesACrashAtEveryWrite(t *testing.T) {
 	}
 	kube.InstallCRDs(t, crds...)
 	scheme := newScheme(t)
-	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
 		Name:   "quickstart",
 		Scheme: scheme,
 		Config: kube.RESTConfig(),
-		Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
-			deps, err := operator.NewDependencies(operator.DependenciesConfig{
-				Name: "quickstart", RESTConfig: cfg, Scheme: scheme, Logger: logger, Namespaces: []string{namespace},
-			})
-			if err != nil {
-				return err
-			}
-			defer deps.Close()
-			frameworks, err := quickstart.Config.New(ctx, deps)
-			if err != nil {
-				return err
-			}
-			return frameworks[0].Run(ctx)
-		},
+		Start:  commandtest.Start(quickstart.Config),
 		Phases: []operatortest.Phase{
 			{Name: "create", Do: operatortest.Create(site("home", "v1", "hello"), site("blog", "v2", "post")),
 				Until: operatortest.All(says("home", "<p>hello"), says("blog", "<main>"))},

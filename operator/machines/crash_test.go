@@ -49,7 +49,7 @@ func TestContainersAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt(t *testing
 	}
 	web := &v1alpha1.MachineService{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
-	operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
 		Name: "a life of containers", Scheme: c.scheme, Config: c.kube.RESTConfig(), Parallel: atOnce, Timeout: 2 * time.Minute,
 		Start: c.operate, Cleanup: c.release, Normalize: hideWhatDiffers, List: c.containersAndObjects,
 		Phases: []operatortest.Phase{

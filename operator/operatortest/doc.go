@@ -25,11 +25,34 @@
 // go away when they are deleted, about five seconds later, and so do objects
 // whose owners are gone. There are no nodes: pods stay pending.
 //
-// [Faults] stands between an operator and its API server, counts the writes, and
-// makes single requests fail before or after they were carried out, hang, or be
-// answered by an error. [CrashAtEveryWrite] runs a scenario over and over, with
-// the operator crashing right before and right after each of its writes, and
-// compares what becomes of it.
+// [Faults] stands between an operator and its API server, and other systems that it
+// talks to by HTTP; it counts the writes, and makes single requests fail before or
+// after they were carried out, hang, be answered by an error, or be carried out and
+// answered by a lie.
+//
+// A [Scenario] is a story about an operator and its user, which a sweep tells again
+// and again, comparing what becomes of it:
+//
+//   - [CrashAtEveryWrite]: the operator crashes right before and right after each of
+//     its writes, also those to other systems ([TransportOf]).
+//   - [LieAtEveryWrite]: each write is carried out, and its answer is lost, or 404,
+//     409 or 500.
+//   - [BreakAtEveryWrite]: both, combined, with second mishaps while the operator
+//     recovers from a crash.
+//   - Scenario.Neighbour puts a second operator beside the first, and fails when one
+//     of them writes what the other has created.
+//
+// The package commandtest, below package command, starts a whole operator for a scenario
+// from its command.Config, in a line.
+//
+// [StartReplica] runs an operator as a process of its own, and keeps a record of its
+// requests. [Replica.PausedUntil] stops it for longer than its lease, and tells what it
+// did afterwards:
+//
+//	a, b := operatortest.StartReplica(t, config), operatortest.StartReplica(t, config)
+//	operatortest.Eventually(t, "a works", …)
+//	pause := a.PausedUntil("b works", b has written, time.Minute)
+//	if len(pause.Changed) > 0 { … }
 //
 // Promises:
 //

@@ -144,7 +144,7 @@ func TestAPostgresComesAndGoesWhateverWriteToAClusterTheOperatorCrashesAt(t *tes
 			if role == platform {
 				uncounted = append(uncounted, ofTheGranter)
 			}
-			operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+			operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
 				Name: "a Postgres, " + role + " cluster", Scheme: scheme, Config: adminOf(role), Parallel: 6, Timeout: 5 * time.Minute,
 				Uncounted: uncounted,
 				Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {

@@ -138,7 +138,7 @@ func crashAtEveryWrite(t *testing.T, story operatortest.Scenario) {
 	story.Cleanup = func(ctx context.Context, user client.Client, namespace string) error {
 		return dropAll(ctx, user, namespace, namespace)
 	}
-	operatortest.CrashAtEveryWrite(t, story)
+	operatortest.BreakAtEveryWrite(t, story)
 }
 
 // runOnce runs an operator of the namespace, and of the MultiClusterServices that are labelled with its name.

@@ -44,7 +44,7 @@ func TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorsCrashAt(t *testing.T)
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
 		Name: "a life of services", Scheme: w.scheme, Config: w.kube.RESTConfig(), List: listOf, Normalize: normalize,
 		Parallel: 8, Timeout: 5 * time.Minute, // runs wait for most of their time
 		Uncounted: []operatortest.Match{isSummaryOrEvent},

@@ -190,7 +190,7 @@ func TestCreateChangeAndDeleteSurviveACrashAtEveryWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+			operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
 				Name:     name,
 				Parallel: 4,
 				Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {

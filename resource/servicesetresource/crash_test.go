@@ -146,7 +146,7 @@ func TestSetsComeUpAndGoAwayOverACrashAtEveryWrite(t *testing.T) {
 	if err := user.Create(t.Context(), provider("native")); ignore(err, apierrors.IsAlreadyExists) != nil {
 		t.Fatal(err)
 	}
-	operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
 		Name: "service sets", Scheme: scheme, Config: server.RESTConfig(), Parallel: 4,
 		Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
 			c, err := newClusters(cfg, scheme, namespace, io.Discard)

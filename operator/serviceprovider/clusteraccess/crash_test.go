@@ -216,7 +216,7 @@ func stable(u *unstructured.Unstructured) {
 func TestAccessComesAndGoesWhateverWriteToThePlatformTheOperatorCrashesAt(t *testing.T) {
 	w := newWorld(t)
 	s := story{w, func(namespace string) string { return namespace + "-remote" }}
-	operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
 		Name: "access, platform", Scheme: w.scheme, Config: w.kube.RESTConfig(), Normalize: stable, Parallel: 4, Timeout: 5 * time.Minute,
 		Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
 			return s.run(ctx, cfg, namespace, granter.Config{Namespace: s.remoteNamespace(namespace)})
@@ -244,7 +244,7 @@ func TestAccessComesAndGoesWhateverWriteToTheClusterTheGranterCrashesAt(t *testi
 		}
 		return ask(ctx, user, namespace)
 	}
-	operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
 		Name: "access, cluster", Scheme: w.scheme, Config: w.remote.RESTConfig(), Normalize: stable, Parallel: 4, Timeout: 5 * time.Minute,
 		Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
 			return s.run(ctx, w.kube.RESTConfig(), namespace, granter.Config{

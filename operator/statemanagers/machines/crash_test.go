@@ -42,7 +42,7 @@ func TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt(t *testing.T
 	t.Cleanup(func() { _ = w.user.Delete(context.Background(), provider) })
 	w.runMachines(t)
 	cache := t.TempDir()
-	operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
 		Name: "a life of a set on machines", Scheme: w.scheme, Config: w.kube.RESTConfig(), Parallel: 4, Timeout: 2 * time.Minute,
 		Start: func(ctx context.Context, config *rest.Config, namespace string) error {
 			return w.operate(ctx, config, namespace, cache)

@@ -38,7 +38,7 @@ func TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt(t *testing.T
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.client.Delete(context.Background(), provider) })
-	operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
 		Name: "a life of a set with Sveltos", Scheme: w.scheme, Config: w.kube.RESTConfig(), Parallel: 4, Timeout: 3 * time.Minute,
 		Start: w.operate, Normalize: normalize,
 		Objects: []client.Object{&v1alpha1.ServiceSet{}, &v1beta1.Profile{}, &v1beta1.SveltosCluster{}, &v1beta1.ClusterSummary{}},

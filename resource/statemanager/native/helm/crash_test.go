@@ -136,7 +136,7 @@ func stands(version string) operatortest.Step {
 }
 
 func TestACrashAtAnyWriteLeavesNothingBehind(t *testing.T) {
-	operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
 		Name: "helm",
 		Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
 			return converge(ctx, cfg, namespace, t)

@@ -129,7 +129,7 @@ func TestCrashAtEveryWriteConverges(t *testing.T) {
 		}
 		return nil
 	}
-	operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
 		Name:  "manifests",
 		Start: operate,
 		Phases: []operatortest.Phase{

@@ -33,7 +33,7 @@ func (c *Controller) orphanedRegistrations(ctx context.Context) (orphans []regis
 		return nil, err
 	}
 	for _, r := range registrations {
-		name, ours := strings.CutPrefix(r.Owner, ownerOf(""))
+		name, ours := strings.CutPrefix(r.Owner, ownerOf(c.Identity(), ""))
 		if !ours || name != r.Name {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/examples/nats-controller/registry"
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/pollinformer"
 )
@@ -26,8 +27,11 @@ func gatewayOfRegistration(_ context.Context, registration any) []informer.Key {
 	return []informer.Key{{Name: registration.(registry.Registration).Name}}
 }
 
-// ownerOf is what the registry says of who made the registration of a gateway.
-func ownerOf(gateway string) string { return Kind + "/" + gateway }
+// ownerOf is what the registry says of who made the registration of a gateway: like every mark, it names the operator and the
+// controller, and begins with its form.
+func ownerOf(by identity.Identity, gateway string) string {
+	return identity.Form + "/" + by.Component() + "/" + Kind + "/" + gateway
+}
 
 // registration is a resource written by hand: how a gateway is registered. Its state is nil where it is not.
 type registration struct {
@@ -44,8 +48,8 @@ func (r registration) GetCurrentState(ctx context.Context, g *Gateway) (*registr
 }
 
 // GetDesiredState says how the gateway is to be registered.
-func (registration) GetDesiredState(_ context.Context, g *Gateway) (*registry.Registration, error) {
-	return &registry.Registration{Name: g.Name, Owner: ownerOf(g.Name), Address: g.Backend, Hosts: g.Hosts}, nil
+func (registration) GetDesiredState(ctx context.Context, g *Gateway) (*registry.Registration, error) {
+	return &registry.Registration{Name: g.Name, Owner: ownerOf(identity.From(ctx).Identity, g.Name), Address: g.Backend, Hosts: g.Hosts}, nil
 }
 
 // NewUpdatePatch compares the two. What somebody else has registered is not touched, here and when the gateway goes.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/examples/nats-controller/registry"
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 	"github.com/operatorkit/operatorkit/operator/natscontroller"
 	"github.com/operatorkit/operatorkit/resource/natsresource"
@@ -34,8 +35,8 @@ func (c *Controller) newResources(namespace string) ([]framework.Resource, error
 		Owner: func(g *Gateway) (objectresource.Owner, error) {
 			return objectresource.Owner{GVK: schema.GroupVersionKind{Kind: Kind}, Name: g.Name}, nil
 		},
-		Desired: func(_ context.Context, g *Gateway) ([]client.Object, error) {
-			return []client.Object{c.newConfigMap(namespace, g)}, nil
+		Desired: func(ctx context.Context, g *Gateway) ([]client.Object, error) {
+			return []client.Object{c.newConfigMap(ctx, namespace, g)}, nil
 		},
 	})
 	if err != nil {
@@ -57,7 +58,7 @@ func (c *Controller) newResources(namespace string) ([]framework.Resource, error
 }
 
 // newConfigMap is what the proxy of a gateway has to know. Without a certificate it can't speak TLS.
-func (c *Controller) newConfigMap(namespace string, g *Gateway) *corev1.ConfigMap {
+func (c *Controller) newConfigMap(ctx context.Context, namespace string, g *Gateway) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: g.Name},
 		Data:       map[string]string{HostsKey: strings.Join(g.Hosts, "\n"), BackendKey: g.Backend},
@@ -66,7 +67,7 @@ func (c *Controller) newConfigMap(namespace string, g *Gateway) *corev1.ConfigMa
 		cm.Data[FingerprintKey], cm.Data[ExpiresKey] = fingerprint, expires.Format(time.RFC3339)
 	}
 	// By this mark, the garbage collection knows whose it is.
-	natscontroller.SetOwner(cm, Kind, g.Name)
+	natscontroller.SetOwner(cm, identity.From(ctx).Identity, Kind, g.Name)
 	return cm
 }
 

@@ -77,6 +77,9 @@ func NewBucket[T Entity](config BucketConfig[T]) (*Bucket[T], error) {
 // Name returns the name of the bucket.
 func (b *Bucket[T]) Name() string { return b.config.Name }
 
+// Fenced tells whether a Fence is asked before every write.
+func (b *Bucket[T]) Fenced() bool { return b.config.Fence != nil }
+
 // Get returns the entity of a key.
 func (b *Bucket[T]) Get(ctx context.Context, key string) (T, error) {
 	var none T

@@ -36,7 +36,7 @@ func (c *ControllerRuntime[T]) assemble(workers int, registry *prometheus.Regist
 		return nil, nil, err
 	}
 	f, err := framework.New(framework.Config{
-		Name: c.config.Name, Source: c.primary, Watches: c.watches(), ResourceRouter: router, Logger: c.config.Logger,
+		Name: c.config.Name, FormerNames: c.config.FormerNames, Source: c.primary, Watches: c.watches(), ResourceRouter: router, Logger: c.config.Logger,
 		Workers: workers, BackOffFactory: c.config.BackOffFactory, ShutdownTimeout: c.config.ShutdownTimeout,
 		Recorder: frameworkRecorder[T]{c}, Registerer: registry, Observer: c.config.Observer,
 	})
@@ -48,7 +48,7 @@ func (c *ControllerRuntime[T]) assemble(workers int, registry *prometheus.Regist
 		runnables = append(runnables, operator.Runnable{Name: "garbage of " + c.config.Name, Run: c.collect})
 	}
 	o, err := operator.New(operator.Config{
-		Name: c.config.Name, Logger: c.config.Logger, RESTConfig: restConfig, Frameworks: []*framework.Framework{f},
+		Name: c.config.Operator, FormerNames: c.config.FormerOperators, Logger: c.config.Logger, RESTConfig: restConfig, Frameworks: []*framework.Framework{f},
 		Runnables: runnables, LeaderElection: election, ListenAddress: c.config.ListenAddress, Registry: registry,
 	})
 	if err != nil {

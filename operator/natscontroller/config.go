@@ -1,6 +1,7 @@
 package natscontroller
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -25,8 +26,16 @@ const (
 
 // Config describes a controller of primaries of type T.
 type Config[T natsinformer.Entity] struct {
-	// Name identifies the controller in logs, metrics and events, and its Lease in Kubernetes. Required.
+	// Name identifies the controller in logs, metrics and events and, together with Operator, in all marks that it and its
+	// resources leave; it names the framework. When it changes, the old one goes to FormerNames. Required.
 	Name string
+	// FormerNames are names that the controller had before. What was made under them is taken over as it is. Default: none.
+	FormerNames []string
+	// Operator is the name of the operator that the controller is a part of, and FormerOperators are those that it had before, as
+	// FormerNames are. Two controllers with the same Name, on the same buckets, differ by it. Default: Name, and FormerNames
+	// before FormerOperators.
+	Operator        string
+	FormerOperators []string
 	// Kind is the kind of the primaries, by which secondaries name it. It must not change between versions, and consists of
 	// letters, digits, '-', '_' and '.'. Required.
 	Kind string
@@ -58,8 +67,9 @@ type Config[T natsinformer.Entity] struct {
 	// Events is the bucket for the events on entities. Give it a TTL. Default: they are dropped.
 	Events *natsinformer.Bucket[*Event]
 	// LeaderElection lets one of several replicas work: by a Lease in the Kubernetes of RESTConfig, or by its Lock, for
-	// which natslease keeps a lease in a bucket. Its Fence belongs into the buckets that are written to, which are made before the
-	// controller; with operator.Dependencies that is theirs. Default: off.
+	// which natslease keeps a lease in a bucket. The Lease is called Name, with Operator and a hyphen before it if that is set. Its
+	// Fence belongs into the buckets that are written to, which are made before the controller; with operator.Dependencies that is
+	// theirs. Those of Primary, Entities and Events must have one. Default: off.
 	LeaderElection operator.LeaderElectionConfig
 	// RESTConfig is for the Lease. Required with LeaderElection, unless that has a Lock.
 	RESTConfig *rest.Config
@@ -85,6 +95,15 @@ type GarbageConfig struct {
 var validKind = regexp.MustCompile(`^[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?$`)
 
 func (c *Config[T]) setDefaults() {
+	lease := c.Name
+	if c.Operator == "" {
+		c.Operator, c.FormerOperators = c.Name, append(slices.Clone(c.FormerNames), c.FormerOperators...)
+	} else {
+		lease = c.Operator + "-" + c.Name
+	}
+	if c.LeaderElection.Lock == nil {
+		c.LeaderElection.Name = cmp.Or(c.LeaderElection.Name, lease)
+	}
 	c.Secondaries = slices.Clone(c.Secondaries)
 	c.Tertiaries = slices.Clone(c.Tertiaries)
 	c.Externals = slices.Clone(c.Externals)
@@ -99,6 +118,28 @@ func (c *Config[T]) setDefaults() {
 	if c.Registry == nil {
 		c.Registry = prometheus.NewRegistry()
 	}
+}
+
+// bucket is a natsinformer.Bucket of whatever entities.
+type bucket interface {
+	Name() string
+	Fenced() bool
+}
+
+// buckets are those to which the controller writes by itself.
+func (c *Config[T]) buckets() (buckets []bucket) {
+	if c.Primary != nil {
+		buckets = append(buckets, c.Primary.Bucket())
+	}
+	for _, s := range c.Secondaries {
+		if s.bucket != nil {
+			buckets = append(buckets, s.bucket)
+		}
+	}
+	if c.Events != nil {
+		buckets = append(buckets, c.Events)
+	}
+	return buckets
 }
 
 func (c *Config[T]) validate() error {
@@ -124,6 +165,13 @@ func (c *Config[T]) validate() error {
 	for i, s := range c.ResourceSets {
 		if s == nil {
 			fault("ResourceSets[%d] must not be nil", i)
+		}
+	}
+	if c.LeaderElection.Enabled {
+		for _, b := range c.buckets() {
+			if !b.Fenced() {
+				fault("the bucket %s must have a Fence, the Check of the one of LeaderElection", b.Name())
+			}
 		}
 	}
 	if c.Garbage.Rate < 0 {

@@ -12,7 +12,8 @@ import (
 )
 
 func TestNewNamesEachFault(t *testing.T) {
-	w := newWorld(t)
+	w := openWorld(t, newWorld(t).js, func() error { return nil })
+	unfenced := openWorld(t, w.js, nil).config()
 	tests := []struct {
 		name   string
 		change func(*natscontroller.Config[*Gateway])
@@ -31,6 +32,14 @@ func TestNewNamesEachFault(t *testing.T) {
 		{"of the framework", func(c *natscontroller.Config[*Gateway]) { c.Workers = -1 }, "Config: Workers must not be negative, is -1"},
 		{"of the operator", func(c *natscontroller.Config[*Gateway]) { c.LeaderElection.Enabled = true },
 			"operator.Config: RESTConfig must not be nil when LeaderElection is enabled; LeaderElection.Namespace must not be empty"},
+		{"former names", func(c *natscontroller.Config[*Gateway]) { c.FormerNames = []string{c.Name} },
+			`Config: FormerNames[0] must be another name than "gateway-controller"`},
+		{"buckets without a fence", func(c *natscontroller.Config[*Gateway]) {
+			c.Primary, c.Secondaries, c.Events = unfenced.Primary, unfenced.Secondaries, unfenced.Events
+			c.LeaderElection.Enabled = true
+		}, `natscontroller.Config: the bucket gateways must have a Fence, the Check of the one of LeaderElection; ` +
+			`the bucket routes must have a Fence, the Check of the one of LeaderElection; ` +
+			`the bucket events must have a Fence, the Check of the one of LeaderElection`},
 		{"one name for two sources", func(c *natscontroller.Config[*Gateway]) {
 			c.Tertiaries = []framework.Watch{{Source: informer.NewPush("bucket gateways"), Map: func(context.Context, any) []informer.Key { return nil }}}
 		}, `operator.Config: two sources are named "bucket gateways": use one for both, or name them apart`},

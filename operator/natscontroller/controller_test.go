@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 	"github.com/operatorkit/operatorkit/informer/pollinformer"
@@ -94,7 +95,7 @@ func (r *recording) EnsureCreated(ctx context.Context, obj any) error {
 	r.calls.add("resource " + gateway.Name)
 	cm := &corev1.ConfigMap{}
 	cm.Namespace, cm.Name = r.world.namespace, "gateway-"+gateway.Name
-	natscontroller.SetOwner(cm, kind, gateway.Name)
+	natscontroller.SetOwner(cm, identity.From(ctx).Identity, kind, gateway.Name)
 	return client.IgnoreAlreadyExists(r.world.kube.Create(ctx, cm))
 }
 

@@ -38,27 +38,36 @@
 // # Owners
 //
 // A secondary names its primary: an entity by its OwnerKind and OwnerKey, a Kubernetes object by the annotations or labels
-// that [SetOwner] sets. The names are those of the original. Package natsresource writes them with the same Kind; what
-// package objectresource makes has them when its Desired calls SetOwner.
+// that [SetOwner] sets. The names are those of the original. An annotation says, besides, which controller of which operator made
+// it, so that controllers with the same Kind, or Name, in different operators leave one another's secondaries alone. Package
+// natsresource writes all that with the same Kind; what package objectresource makes has it when its Desired calls SetOwner, and
+// what a SyncHandler makes when it calls SetOwner or [SetEntityOwner] with [ControllerRuntime.Identity].
+//
+// HandleSecondary is not concerned by secondaries of which another controller says that it made them. Events of another controller
+// are other entries, whatever they say.
 //
 // # Deletion
 //
 // What happens when the entry of a primary is deleted, or its deletion is asked for, is up to package natsinformer: the
 // resources' EnsureDeleted and then SyncHandler are called, and the entry or what is left of it is removed when they have
 // succeeded. Deletions that nobody was there to see and of which the bucket keeps no trace leave secondaries behind. These
-// are what GarbageSecondaries is for: it removes secondaries of this controller's kind whose primary is not there.
+// are what GarbageSecondaries is for: it removes secondaries that this controller made and whose primary is not there.
 //
 //   - Both are asked for where they are kept, not in a store that may be late. As long as a source is not in contact, or a
 //     bucket is not there, nothing is removed.
 //   - Each object is removed in the version that was looked at, or not at all.
-//   - An object that names no owner, another kind, or a primary that exists or is being deleted, is never touched.
+//   - An object that names no owner, another kind, or a primary that exists or is being deleted, is never touched. Nor is one
+//     that does not say that this controller made it, under the names that it and its operator have or had.
 //   - [ControllerRuntime.PlanGarbage] tells beforehand what would go.
 //
 // # Several replicas
 //
 // With LeaderElection one replica works. Its lease is kept in Kubernetes or, with package natslease, in a bucket. A replica
 // that is stopped and wakes up after another one has taken over can't write: the buckets, and clients of Kubernetes, refuse
-// it by their operator.Fence, and NATS by the revision that every change of an entry names.
+// it by their operator.Fence, and NATS by the revision that every change of an entry names. The buckets of primaries, secondaries
+// and events must have the fence. What else a controller writes to is up to its author: buckets that only its resources know,
+// which are opened with Fence too, clients of other systems, for which there is Fence.Transport, and connections of its own to NATS.
+// The lease alone is written without a fence, by its revision.
 //
 //	fence := operator.NewFence()
 //	gateways, err := natsinformer.NewBucket(natsinformer.BucketConfig[*Gateway]{JetStream: js, Name: "gateways", Fence: fence.Check})

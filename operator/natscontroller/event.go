@@ -2,8 +2,6 @@ package natscontroller
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"reflect"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 )
 
@@ -29,7 +28,7 @@ const (
 // with a hash of what was said about it by whom: when the same is said again, the count of the entry goes up.
 type Event struct {
 	natsinformer.Meta `json:"metadata"`
-	// Controller is the name of the controller that said it.
+	// Controller is the name of the operator and, after a slash, of the controller that said it.
 	Controller string `json:"controller"`
 	// Object is what it is about.
 	Object EventObject `json:"object"`
@@ -94,17 +93,17 @@ func (r frameworkRecorder[T]) EventOn(object any, eventtype, reason, message str
 
 // events writes the events on entities.
 type events struct {
-	controller string
-	bucket     *natsinformer.Bucket[*Event]
-	queue      chan *Event
-	metrics    *metrics
-	logger     micrologger.Logger
+	identity identity.Identity
+	bucket   *natsinformer.Bucket[*Event]
+	queue    chan *Event
+	metrics  *metrics
+	logger   micrologger.Logger
 	// failing is set while events can't be written, and used by run alone.
 	failing bool
 }
 
-func newEvents(controller string, bucket *natsinformer.Bucket[*Event], metrics *metrics, logger micrologger.Logger) *events {
-	return &events{controller: controller, bucket: bucket, queue: make(chan *Event, maxQueuedEvents), metrics: metrics, logger: logger}
+func newEvents(i identity.Identity, bucket *natsinformer.Bucket[*Event], metrics *metrics, logger micrologger.Logger) *events {
+	return &events{identity: i, bucket: bucket, queue: make(chan *Event, maxQueuedEvents), metrics: metrics, logger: logger}
 }
 
 // add puts an event into the queue if there is room, and a bucket.
@@ -114,12 +113,12 @@ func (e *events) add(entity natsinformer.Entity, kind, eventtype, reason, messag
 	}
 	now := metav1.NewTime(time.Now().UTC().Truncate(time.Second))
 	event := &Event{
-		Controller: e.controller,
+		Controller: e.identity.Component(),
 		Object:     EventObject{Kind: kind, Key: entity.GetName(), UID: entity.GetUID()},
 		Type:       eventtype, Reason: reason, Message: message,
 		Count: 1, FirstTimestamp: now, LastTimestamp: now,
 	}
-	event.Name = event.key()
+	event.Name = event.key(e.identity)
 	select {
 	case e.queue <- event:
 	default:
@@ -127,11 +126,10 @@ func (e *events) add(entity natsinformer.Entity, kind, eventtype, reason, messag
 	}
 }
 
-// key is the same for events that say the same.
-func (e *Event) key() string {
-	said := strings.Join([]string{e.Controller, e.Object.Kind, e.Object.Key, string(e.Object.UID), e.Type, e.Reason, e.Message}, "\x00")
-	sum := sha256.Sum256([]byte(said))
-	return e.Object.Key + "." + hex.EncodeToString(sum[:8])
+// key is the same for events by which one controller says the same.
+func (e *Event) key(by identity.Identity) string {
+	mark := identity.Mark{Operator: by.Operator, Framework: by.Framework}
+	return e.Object.Key + "." + mark.Hash(e.Object.Kind, e.Object.Key, string(e.Object.UID), e.Type, e.Reason, e.Message)
 }
 
 // run writes events until ctx ends, and then those that wait still, in a bounded time.
@@ -172,7 +170,7 @@ func (e *events) write(ctx context.Context, event *Event) {
 	}
 	e.metrics.dropped.Inc()
 	if !e.failing {
-		e.logger.Log("level", "warning", "message", "events can't be written", "controller", e.controller, "error", err.Error())
+		e.logger.Log("level", "warning", "message", "events can't be written", "controller", e.identity.Framework, "error", err.Error())
 	}
 	e.failing = true
 }

@@ -78,7 +78,7 @@ func TestEventsOnEntitiesAreEntriesAndRepeatedOnesAreCounted(t *testing.T) {
 		t.Errorf("the events (-want +got):\n%s", diff)
 	}
 	for _, event := range w.allEvents() {
-		if event.Controller != "gateway-controller" || !strings.HasPrefix(event.Name, event.Object.Key+".") {
+		if event.Controller != "gateway-controller/gateway-controller" || !strings.HasPrefix(event.Name, event.Object.Key+".") {
 			t.Errorf("event %s of %s by %s", event.Name, event.Object.Key, event.Controller)
 		}
 		if event.FirstTimestamp.IsZero() || event.LastTimestamp.Before(&event.FirstTimestamp) {

@@ -36,7 +36,8 @@ func (g Garbage) String() string {
 		strings.TrimPrefix(g.Key.String(), "/"), g.Source, g.OwnerKind, g.OwnerKey)
 }
 
-// PlanGarbage returns the secondaries that name a primary of this controller which does not exist, and removes nothing.
+// PlanGarbage returns the secondaries that this controller made, under the names that it and its operator have or had, and that
+// name a primary of it which does not exist. It removes nothing. What does not say who made it is left alone.
 // What a source tells is asked for again where it is kept: the secondary has to be there still and to name the same
 // primary, and the primary must not be there. Secondaries that are being deleted already, and those of primaries whose
 // deletion is being processed, are left out. It is an error when the primaries, or the secondaries, are not known for
@@ -77,7 +78,7 @@ func inContact(source informer.Source) error {
 
 // examine returns a secondary if it is garbage.
 func (c *ControllerRuntime[T]) examine(ctx context.Context, s Secondary, obj any) (*Garbage, error) {
-	owner := c.ownerKey(obj)
+	owner := c.madeFor(obj)
 	m, ok := obj.(informer.Meta)
 	if !ok || owner == "" || m.GetDeletionTimestamp() != nil {
 		return nil, nil
@@ -94,7 +95,7 @@ func (c *ControllerRuntime[T]) examine(ctx context.Context, s Secondary, obj any
 	if err != nil {
 		return nil, fmt.Errorf("look for %s in source %q: %w", key, s.source.Name(), err)
 	}
-	if !exists || c.ownerKey(live) != owner || live.(informer.Meta).GetDeletionTimestamp() != nil {
+	if !exists || c.madeFor(live) != owner || live.(informer.Meta).GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
 	g := &Garbage{Source: s.source.Name(), Key: key, OwnerKind: c.config.Kind, OwnerKey: owner, secondary: s, object: live}
@@ -102,6 +103,14 @@ func (c *ControllerRuntime[T]) examine(ctx context.Context, s Secondary, obj any
 		g.Version = v.GetResourceVersion()
 	}
 	return g, nil
+}
+
+// madeFor returns the key of the primary that an object names which this controller made for certain, or "".
+func (c *ControllerRuntime[T]) madeFor(obj any) string {
+	if madeBy(obj) == "" {
+		return ""
+	}
+	return c.ownerKey(obj)
 }
 
 // primaryExists tells whether a primary is there, or is still needed for its deletion.

@@ -20,10 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 	"github.com/operatorkit/operatorkit/operator/natscontroller"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/operator/operatortest/natsserver"
+	"github.com/operatorkit/operatorkit/resource/natsresource"
 )
 
 // searchesOften is an interval for tests of what the search finds: one that fails, because a source is out of contact for a
@@ -79,16 +81,17 @@ func TestOrphansMadeWhileTheControllerWasDownAreCollectedAndNothingElse(t *testi
 	w.createRoute("without-a-key", kind, "")
 
 	marked := func(kind, key string) func(*corev1.ConfigMap) {
-		return func(cm *corev1.ConfigMap) { natscontroller.SetOwner(cm, kind, key) }
+		return func(cm *corev1.ConfigMap) { natscontroller.SetOwner(cm, self, kind, key) }
 	}
 	w.createConfigMap("orphan", marked(kind, "gone"))
 	w.createConfigMap("orphan-of-a-path", marked(kind, "eu/gone"))
 	w.createConfigMap("orphan-by-labels", func(cm *corev1.ConfigMap) {
 		cm.Labels = map[string]string{natscontroller.OwnerKeyLabel: "gone", natscontroller.OwnerkindLabel: kind}
+		cm.Annotations = map[string]string{natsresource.MadeByAnnotation: natsresource.MadeBy(self)}
 	})
 	w.createConfigMap("of-alive", marked(kind, "alive"))
 	w.createConfigMap("of-alive-by-annotation", func(cm *corev1.ConfigMap) {
-		natscontroller.SetOwner(cm, kind, "alive")
+		natscontroller.SetOwner(cm, self, kind, "alive")
 		cm.Labels[natscontroller.OwnerKeyLabel] = "gone"
 	})
 	w.createConfigMap("of-another-kind", marked("Listener", "gone"))
@@ -159,6 +162,44 @@ func TestOrphansMadeWhileTheControllerWasDownAreCollectedAndNothingElse(t *testi
 	}
 }
 
+func TestR16OnlyWhatTheControllerMadeIsItsGarbage(t *testing.T) {
+	w := newWorld(t).withKubernetes()
+	config := w.config()
+	config.Operator, config.FormerOperators, config.FormerNames = "operator", []string{"gateway-controller"}, []string{"gateways"}
+	now := identity.Identity{Operator: "operator", Framework: "gateway-controller"}
+	for name, by := range map[string]identity.Identity{
+		"own":                        now,
+		"of-a-former-operator":       self,
+		"of-a-former-name":           {Operator: "operator", Framework: "gateways"},
+		"of-former-names":            {Operator: "gateway-controller", Framework: "gateways"},
+		"of-another-operator":        {Operator: "another", Framework: "gateway-controller"},
+		"of-another-controller":      {Operator: "operator", Framework: "another"},
+		"of-another-with-names-like": {Operator: `x" of framework "gateway-controller" of operator "operator`, Framework: "x"},
+		"of-nobody":                  {},
+	} {
+		// Their gateways are nowhere in the bucket of this controller's.
+		w.createRouteBy(by, name, kind, "gone-"+name)
+		if by.Operator != "" {
+			w.createConfigMap(name, func(cm *corev1.ConfigMap) { natscontroller.SetOwner(cm, by, kind, "gone-"+name) })
+		}
+	}
+	p := newPlanning(w, config)
+	if diff := cmp.Diff(now, identity.Identity{Operator: p.Identity().Operator, Framework: p.Identity().Framework}); diff != "" {
+		t.Error(diff)
+	}
+	run(t, p.Start)
+	<-p.ready
+	var want []string
+	for _, name := range []string{"own", "of-a-former-operator", "of-a-former-name", "of-former-names"} {
+		why := ": its owner, Gateway gone-" + name + ", does not exist"
+		want = append(want, "remove "+name+" from bucket routes"+why, "remove "+w.namespace+"/"+name+" from configmaps"+why)
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, p.plan(t)); diff != "" {
+		t.Errorf("the plan (-want +got):\n%s", diff)
+	}
+}
+
 func TestEntriesThatOthersHaveToCleanUpAfterAreAskedToGo(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -171,7 +212,8 @@ func TestEntriesThatOthersHaveToCleanUpAfterAreAskedToGo(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
-			route := &Route{Meta: natsinformer.Meta{Name: "held", OwnerKind: kind, OwnerKey: "gone", Finalizers: tt.finalizers}}
+			route := &Route{Meta: natsinformer.Meta{Name: "held", Finalizers: tt.finalizers}}
+			natscontroller.SetEntityOwner(route, self, kind, "gone")
 			if err := w.routes.Create(t.Context(), route); err != nil {
 				t.Fatal(err)
 			}
@@ -326,7 +368,7 @@ func TestSecondariesOfAPrimaryWhoseDeletionIsBeingProcessedAreNoGarbage(t *testi
 func TestSecondaryThatChangesBeforeItsRemovalStays(t *testing.T) {
 	w := newWorld(t).withKubernetes()
 	w.createRoute("entry", kind, "gone")
-	w.createConfigMap("object", func(cm *corev1.ConfigMap) { natscontroller.SetOwner(cm, kind, "gone") })
+	w.createConfigMap("object", func(cm *corev1.ConfigMap) { natscontroller.SetOwner(cm, self, kind, "gone") })
 	config := w.config()
 	config.Garbage.Interval = searchesOften
 	// Somebody takes both over when they have been found to be garbage, and their removal is under way.
@@ -378,7 +420,7 @@ func (w *world) takeEntryOver(name string) {
 
 func (w *world) takeObjectOver(name string) {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}
-	natscontroller.SetOwner(cm, "Listener", "taken over")
+	natscontroller.SetOwner(cm, self, "Listener", "taken over")
 	if err := w.kube.Update(w.t.Context(), cm); err != nil {
 		w.t.Error(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 	"github.com/operatorkit/operatorkit/operator/logging"
@@ -39,6 +40,9 @@ type (
 )
 
 const kind = "Gateway"
+
+// self is whose the marks are that the controllers of the tests leave.
+var self = identity.Identity{Operator: "gateway-controller", Framework: "gateway-controller"}
 
 // world is a NATS server with buckets for gateways, routes and events, and perhaps a namespace of Kubernetes.
 type world struct {
@@ -158,7 +162,16 @@ func (w *world) createGateway(name string, hosts ...string) {
 
 func (w *world) createRoute(name, ownerKind, owner string) {
 	w.t.Helper()
+	w.createRouteBy(self, name, ownerKind, owner)
+}
+
+// createRouteBy creates a route that a controller has made; nobody leaves no mark.
+func (w *world) createRouteBy(by identity.Identity, name, ownerKind, owner string) {
+	w.t.Helper()
 	route := &Route{Meta: natsinformer.Meta{Name: name, OwnerKind: ownerKind, OwnerKey: owner}}
+	if by.Operator != "" {
+		natscontroller.SetEntityOwner(route, by, ownerKind, owner)
+	}
 	if err := w.routes.Create(w.t.Context(), route); err != nil {
 		w.t.Fatal(err)
 	}

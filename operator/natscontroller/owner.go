@@ -11,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/resource/natsresource"
 )
 
 // The labels and annotations by which a Kubernetes object names the primary that it was made for. The annotations go
@@ -27,11 +29,21 @@ const (
 // hashPrefix marks labels that can't hold the key itself.
 const hashPrefix = "sha256."
 
-// SetOwner marks a Kubernetes object as made for the primary of that kind and key: by annotations, and by labels for
-// selecting objects.
-func SetOwner(obj metav1.Object, kind, key string) {
-	obj.SetAnnotations(with(obj.GetAnnotations(), map[string]string{OwnerKeyAnnotation: key, OwnerkindAnnotation: kind}))
+// SetOwner marks a Kubernetes object as made by a controller for the primary of that kind and key: by annotations, and by labels
+// for selecting objects. By is the identity of the controller: ControllerRuntime.Identity, or in a resource that of
+// identity.From(ctx).
+func SetOwner(obj metav1.Object, by identity.Identity, kind, key string) {
+	obj.SetAnnotations(with(obj.GetAnnotations(), map[string]string{
+		OwnerKeyAnnotation: key, OwnerkindAnnotation: kind, natsresource.MadeByAnnotation: natsresource.MadeBy(by),
+	}))
 	obj.SetLabels(with(obj.GetLabels(), OwnerLabels(kind, key)))
+}
+
+// SetEntityOwner is SetOwner for an entity that is not made by package natsresource, which does it itself.
+func SetEntityOwner(entity natsinformer.Entity, by identity.Identity, kind, key string) {
+	m := entity.EntityMeta()
+	m.OwnerKind, m.OwnerKey = kind, key
+	m.Annotations = with(m.Annotations, map[string]string{natsresource.MadeByAnnotation: natsresource.MadeBy(by)})
 }
 
 // OwnerLabels returns the labels that SetOwner sets, for selectors. A value that is no valid label is replaced by a hash of
@@ -97,11 +109,20 @@ func (c *ControllerRuntime[T]) DecomposeKubeSecondaryResource(obj any) (secondar
 	return secondaryResource, c.ownerKey(obj), nil
 }
 
-// ownerKey returns the key of the primary of this controller that an object was made for, or "".
+// ownerKey returns the key of the primary of this controller that an object was made for, or "". What says that another
+// controller made it was not.
 func (c *ControllerRuntime[T]) ownerKey(obj any) string {
 	kind, key := OwnerOf(obj)
-	if kind != c.config.Kind {
+	if by := madeBy(obj); kind != c.config.Kind || by != "" && !natsresource.IsMadeBy(by, c.Identity()) {
 		return ""
 	}
 	return key
+}
+
+// madeBy returns what an object says of who made it, or "".
+func madeBy(obj any) string {
+	if m, ok := obj.(informer.Meta); ok {
+		return m.GetAnnotations()[natsresource.MadeByAnnotation]
+	}
+	return ""
 }

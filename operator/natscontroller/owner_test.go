@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 	"github.com/operatorkit/operatorkit/operator/natscontroller"
 )
@@ -29,7 +30,7 @@ func TestOwnerThatWasSetIsRead(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "a"}, Annotations: map[string]string{"note": "b"}}}
-			natscontroller.SetOwner(cm, kind, tt.key)
+			natscontroller.SetOwner(cm, self, kind, tt.key)
 			if gotKind, gotKey := natscontroller.OwnerOf(cm); gotKind != kind || gotKey != tt.key {
 				t.Errorf("OwnerOf = %q %q, want %q %q", gotKind, gotKey, kind, tt.key)
 			}
@@ -82,13 +83,16 @@ func TestOwnerIsReadFromAnnotationsBeforeLabelsAndFromEntities(t *testing.T) {
 	}
 }
 
-func TestDecomposeKubeSecondaryResource(t *testing.T) {
+func TestR16DecomposeKubeSecondaryResourceNamesNoPrimaryOfAnotherOperator(t *testing.T) {
 	w := newWorld(t)
 	c := w.controller(w.config())
 	owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owned"}}
-	natscontroller.SetOwner(owned, kind, "eu/a")
+	natscontroller.SetOwner(owned, self, kind, "eu/a")
 	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
-	natscontroller.SetOwner(other, "Other", "eu/a")
+	natscontroller.SetOwner(other, self, "Other", "eu/a")
+	unmarked := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "unmarked", Labels: natscontroller.OwnerLabels(kind, "a")}}
+	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}}
+	natscontroller.SetOwner(foreign, identity.Identity{Operator: "another", Framework: self.Framework}, kind, "eu/a")
 	tests := []struct {
 		name   string
 		obj    any
@@ -99,6 +103,8 @@ func TestDecomposeKubeSecondaryResource(t *testing.T) {
 		{"owned", owned, "owned", "eu/a", false},
 		{"deleted meanwhile", cache.DeletedFinalStateUnknown{Obj: owned}, "owned", "eu/a", false},
 		{"of another kind", other, "other", "", false},
+		{"of another operator", foreign, "foreign", "", false},
+		{"without a mark", unmarked, "unmarked", "a", false},
 		{"no object", "text", "", "", true},
 		{"nothing known", cache.DeletedFinalStateUnknown{}, "", "", true},
 	}

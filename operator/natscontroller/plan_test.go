@@ -12,46 +12,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
-	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
-	"github.com/operatorkit/operatorkit/informer/natsinformer"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/natscontroller"
 	"github.com/operatorkit/operatorkit/operator/natscontroller/natslease"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
-	"github.com/operatorkit/operatorkit/resource/natsresource"
 )
 
 // withRoutes is a config in which gateways want one route for each of their hosts, by a CRUD resource.
 func (w *world) withRoutes() natscontroller.Config[*Gateway] {
 	w.t.Helper()
-	source, err := natsinformer.NewSource(natsinformer.SourceConfig[*Route]{
-		Bucket: w.routes, Indexers: natsresource.OwnerIndexers(), Logger: w.logger, ProbeInterval: time.Second,
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	routes, err := natsresource.New(natsresource.Config[*Gateway, *Route]{
-		Name: "routes", Kind: kind, Bucket: w.routes, Source: source, Logger: w.logger,
-		Desired: func(_ context.Context, gateway *Gateway) ([]*Route, error) {
-			var want []*Route
-			for _, host := range gateway.Hosts {
-				want = append(want, &Route{Meta: natsinformer.Meta{Name: host}, Host: host})
-			}
-			return want, nil
-		},
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	config := w.config()
-	config.Secondaries = []natscontroller.Secondary{natscontroller.Entities(source)}
-	config.Resources = []framework.Resource{routes}
-	return config
+	return w.withRoutesCalled("", "")
 }
 
 func TestReplicaThatDoesNotLeadPlansAndChangesNothing(t *testing.T) {
 	w := newWorld(t)
+	fence := operator.NewFence()
 	w.createGateway("eu/shop", "shop.example.com", "pay.example.com")
 	r := run(t, w.controller(w.withRoutes()).Start)
 	operatortest.Eventually(t, "the routes", func() bool {
@@ -81,8 +57,8 @@ func TestReplicaThatDoesNotLeadPlansAndChangesNothing(t *testing.T) {
 	if err := w.gateways.Update(t.Context(), gateway); err != nil {
 		t.Fatal(err)
 	}
-	config := w.withRoutes()
-	config.LeaderElection = operator.LeaderElectionConfig{Enabled: true, Lock: lock("replica"), LeaseDuration: time.Hour}
+	config := openWorld(t, w.js, fence.Check).withRoutes()
+	config.LeaderElection = operator.LeaderElectionConfig{Enabled: true, Lock: lock("replica"), Fence: fence, LeaseDuration: time.Hour}
 	c := w.controller(config)
 	run(t, c.Start)
 	want := []string{"routes: create pay.example.com", "routes: delete shop.example.com"}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
@@ -45,12 +46,12 @@ func NewControllerRuntime[T natsinformer.Entity](config Config[T]) (*ControllerR
 	}
 	c := &ControllerRuntime[T]{config: config, primary: newPrimary(config.Primary), metrics: newMetrics(config.Name)}
 	c.custom = c
-	c.events = newEvents(config.Name, config.Events, c.metrics, config.Logger)
 	c.delays = newDelays(c.EnqueueKey)
 	c.removals = flowcontrol.NewTokenBucketRateLimiter(config.Garbage.Rate, 1)
 	if err := c.rehearse(); err != nil {
 		return nil, err
 	}
+	c.events = newEvents(c.Identity(), config.Events, c.metrics, config.Logger)
 	if err := config.Registry.Register(c.metrics); err != nil {
 		return nil, fmt.Errorf("%w: natscontroller.Config: Registry: %w", framework.ErrInvalidConfig, err)
 	}
@@ -62,6 +63,9 @@ func NewControllerRuntime[T natsinformer.Entity](config Config[T]) (*ControllerR
 func (c *ControllerRuntime[T]) SetCustomController(customController IController) {
 	c.custom = customController
 }
+
+// Identity returns whose the marks are that the controller and its resources leave.
+func (c *ControllerRuntime[T]) Identity() identity.Identity { return c.framework.Load().Identity() }
 
 // Run is Start until stopCh is closed, with threadiness as the number of workers; 0 stands for Config.Workers. What Start
 // returns goes to errCh, and to the log if nobody receives it before stopCh is closed.

@@ -13,9 +13,11 @@ import (
 )
 
 // Secondary is a source of objects that the controller makes for its primaries, and what is needed to collect those whose
-// primary is gone. Make one with Kube or Entities. The objects name their primary: see OwnerOf.
+// primary is gone. Make one with Kube or Entities. The objects name their primary, and say who made them: see SetOwner.
 type Secondary struct {
 	source liveSource
+	// bucket is where the entries are, and nil for objects of Kubernetes.
+	bucket bucket
 	// remove removes an object if it is exactly the one that was read.
 	remove func(ctx context.Context, obj any) error
 }
@@ -44,12 +46,12 @@ type EntitiesOption uint8
 // that another controller reconciles, which has to clean up after them.
 const RequestDeletion EntitiesOption = 1
 
-// Entities is a Secondary of entries in a bucket, whose OwnerKind and OwnerKey are set. Garbage is purged; for entries with
+// Entities is a Secondary of entries in a bucket, marked by SetEntityOwner or made by package natsresource. Garbage is purged; for entries with
 // finalizers, the deletion is asked for.
 func Entities[S natsinformer.Entity](source *natsinformer.Source[S], options ...EntitiesOption) Secondary {
 	bucket := source.Bucket()
 	purges := !slices.Contains(options, RequestDeletion)
-	return Secondary{source: source, remove: func(ctx context.Context, obj any) error {
+	return Secondary{source: source, bucket: bucket, remove: func(ctx context.Context, obj any) error {
 		entity := obj.(S)
 		if purges && len(entity.GetFinalizers()) == 0 {
 			return bucket.Purge(ctx, entity)

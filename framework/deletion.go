@@ -3,15 +3,18 @@ package framework
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
+	"slices"
+	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
+	"github.com/operatorkit/operatorkit/framework/internal/keyed"
 	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -31,6 +34,63 @@ func (f *Framework) ensureFinalizer(ctx context.Context, key informer.Key, obj a
 		}
 	}
 	return f.takeOver(ctx, key, obj)
+}
+
+// hasFinalizer tells whether an object has a finalizer of the framework, be it a former one.
+func (f *Framework) hasFinalizer(obj any) bool {
+	return f.has(obj, f.finalizer) || len(f.formerFinalizersOn(obj)) > 0
+}
+
+func (f *Framework) has(obj any, finalizer string) bool {
+	m, ok := metaOf(obj)
+	return ok && f.finalizers != nil && slices.Contains(m.GetFinalizers(), finalizer)
+}
+
+// formerFinalizersOn returns the finalizers of an object that the framework had under former names.
+func (f *Framework) formerFinalizersOn(obj any) (former []string) {
+	for _, finalizer := range f.formerFinalizers {
+		if f.has(obj, finalizer) {
+			former = append(former, finalizer)
+		}
+	}
+	return former
+}
+
+// takeOver takes former finalizers off an object that has the present one, and returns the object as it is then.
+func (f *Framework) takeOver(ctx context.Context, key informer.Key, obj any) (any, error) {
+	former := f.formerFinalizersOn(obj)
+	if len(former) == 0 {
+		return obj, nil
+	}
+	if err := f.removeFinalizers(ctx, obj, former); err != nil {
+		return nil, err
+	}
+	f.log("info", "took over", "object", describe(obj, key), "finalizers", strings.Join(former, ", "), "finalizer", f.finalizer)
+	return f.readAgain(ctx, key, obj)
+}
+
+// readAgain returns an object as it is after a write that did not say how it is then.
+func (f *Framework) readAgain(ctx context.Context, key informer.Key, obj any) (any, error) {
+	if f.live == nil {
+		return obj, nil
+	}
+	now, exists, err := f.live.GetLive(ctx, key)
+	if err == nil && (!exists || uidOf(now) != uidOf(obj)) {
+		err = apierrors.NewNotFound(schema.GroupResource{Resource: f.source.Name()}, keyString(key))
+	}
+	return now, err
+}
+
+func (f *Framework) removeFinalizers(ctx context.Context, obj any, finalizers []string) error {
+	for _, finalizer := range finalizers {
+		if !f.has(obj, finalizer) {
+			continue
+		}
+		if err := f.finalizers.RemoveFinalizer(ctx, obj, finalizer); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reconcileDeletion processes the deletion of an object that is marked for it and still there, once.
@@ -122,7 +182,7 @@ func (f *Framework) reconcileGone(ctx context.Context, key informer.Key, last an
 // now. A deletion that waits for us is processed first.
 func (f *Framework) reconcileUnselected(ctx context.Context, key informer.Key, now any) result {
 	if f.onlyPlanned(now) {
-		f.reportedPlans.forget(key)
+		f.reportedPlans.Delete(key)
 		return result{outcome: Ignored, reason: reasonUnselected}
 	}
 	if m, ok := metaOf(now); ok && m.GetDeletionTimestamp() != nil {
@@ -160,69 +220,42 @@ func (f *Framework) delete(ctx context.Context, key informer.Key, obj any) resul
 // tombstones remembers objects that are gone until their deletion has been processed, and which deletions have been.
 // It lives in memory: what has to hold across restarts needs a finalizer.
 type tombstones struct {
-	mu   sync.Mutex
-	gone map[informer.Key][]any
+	// gone are the last known states of objects, for each key the one that has been gone longest first.
+	gone keyed.Map[[]any]
 	// processed holds the objects whose deletion has been processed while they still exist, because somebody else's
 	// finalizer holds them or because the event of their end has not arrived yet.
-	processed map[informer.Key]types.UID
-	// count is len(gone), for those who only ask whether there is anything.
-	count atomic.Int64
-}
-
-func newTombstones() *tombstones {
-	return &tombstones{gone: map[informer.Key][]any{}, processed: map[informer.Key]types.UID{}}
+	processed keyed.Map[types.UID]
 }
 
 // add remembers the last known state of an object that is gone, and reports whether there is anything left to do.
 func (t *tombstones) add(key informer.Key, obj any) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	processed, ok := t.processed[key]
-	delete(t.processed, key)
-	if ok && processed == uidOf(obj) {
-		return len(t.gone[key]) > 0
+	if processed, ok := t.processed.Delete(key); ok && processed == uidOf(obj) {
+		_, left := t.gone.Get(key)
+		return left
 	}
-	t.gone[key] = append(t.gone[key], obj)
-	t.count.Store(int64(len(t.gone)))
+	t.gone.Update(key, func(gone []any, _ bool) ([]any, bool) { return append(gone, obj), true })
 	return true
 }
 
 // first returns the object of this key that has been gone longest.
 func (t *tombstones) first(key informer.Key) (any, bool) {
-	if t.count.Load() == 0 {
+	gone, ok := t.gone.Get(key)
+	if !ok {
 		return nil, false
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.gone[key]) == 0 {
-		return nil, false
-	}
-	return t.gone[key][0], true
+	return gone[0], true
 }
 
 // drop forgets the object that has been gone longest.
 func (t *tombstones) drop(key informer.Key) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.gone[key]) > 1 {
-		t.gone[key] = t.gone[key][1:]
-		return
-	}
-	delete(t.gone, key)
-	t.count.Store(int64(len(t.gone)))
+	t.gone.Update(key, func(gone []any, _ bool) ([]any, bool) { return gone[min(1, len(gone)):], len(gone) > 1 })
 }
 
 // markProcessed remembers that the deletion of an object has been processed, until the object is gone.
-func (t *tombstones) markProcessed(key informer.Key, obj any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.processed[key] = uidOf(obj)
-}
+func (t *tombstones) markProcessed(key informer.Key, obj any) { t.processed.Set(key, uidOf(obj)) }
 
 // isProcessed tells whether the deletion of exactly this object has been processed.
 func (t *tombstones) isProcessed(key informer.Key, obj any) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	uid, ok := t.processed[key]
+	uid, ok := t.processed.Get(key)
 	return ok && uid == uidOf(obj)
 }

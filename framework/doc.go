@@ -33,8 +33,8 @@
 //
 // To know how a reconciliation goes, read resource.go, crud.go and computation.go (what an author writes, and its steps),
 // resourceset.go (which resources), process.go (one run of them), framework.go and config.go (from the sources to the
-// workers), reconcile.go (from a key to its next look) and deletion.go. All else is beside that path: plans, shadows, records,
-// metrics, and the queue in internal/queue.
+// workers), reconcile.go (from a key to its next look) and deletion.go (with finalizers). All else is beside that path: plans,
+// shadows, records, metrics, names (identify.go), and the queue in internal/queue.
 //
 // # Promises
 //

@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -139,9 +140,24 @@ func (f *Framework) reconcileSubject(ctx context.Context, s subject) result {
 	case f.onlyPlanned(s.obj):
 		return f.planInstead(ctx, s.key, s.obj, false)
 	case s.event == deleteEvent:
-		f.reportedPlans.forget(s.key)
+		f.reportedPlans.Delete(s.key)
 		return f.delete(ctx, s.key, informer.Copy(s.obj))
 	}
-	f.reportedPlans.forget(s.key)
+	f.reportedPlans.Delete(s.key)
 	return f.update(ctx, s.key, informer.Copy(s.obj))
+}
+
+// Boot is Run under the name that the framework's predecessors gave it.
+func (f *Framework) Boot(ctx context.Context) error { return f.Run(ctx) }
+
+// Start is Run under the name that a controller-runtime manager calls it by: a Framework is a manager.Runnable.
+func (f *Framework) Start(ctx context.Context) error { return f.Run(ctx) }
+
+// NeedLeaderElection tells a controller-runtime manager to run the framework on the leader only.
+func (f *Framework) NeedLeaderElection() bool { return true }
+
+// DefaultResourceSetResourceFunc returns a function that gives the same resources for every object.
+func DefaultResourceSetResourceFunc(rs []Resource) func(ctx context.Context, obj any) ([]Resource, error) {
+	rs = slices.Clone(rs)
+	return func(context.Context, any) ([]Resource, error) { return slices.Clone(rs), nil }
 }

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -116,4 +117,20 @@ func invalidConfig(config string, faults []string) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s: %s", ErrInvalidConfig, config, strings.Join(faults, "; "))
+}
+
+// recoveredIn calls run with ctx and turns a panic into a *PanicError.
+func recoveredIn(ctx context.Context, run func(context.Context) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = newPanicError(v)
+		}
+	}()
+	return run(ctx)
+}
+
+// Recovered calls f and turns a panic into a *PanicError, as the framework does with whatever it calls: for those who call the code
+// of others themselves.
+func Recovered(f func() error) error {
+	return recoveredIn(context.Background(), func(context.Context) error { return f() })
 }

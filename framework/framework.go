@@ -35,11 +35,11 @@ type Framework struct {
 
 	queue         *queue.Queue
 	retries       *queue.Retries
-	tombstones    *tombstones
+	tombstones    tombstones
 	metrics       *metrics
 	reporter      *reporter
-	reportedPlans *reportedPlans
-	unmatched     *unmatched
+	reportedPlans reportedPlans
+	unmatched     unmatched
 	// shadows is nil when there are none.
 	shadows *shadows.Comparisons
 
@@ -57,7 +57,7 @@ func New(config Config) (*Framework, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	f := &Framework{config: config, source: config.Source, tombstones: newTombstones()}
+	f := &Framework{config: config, source: config.Source}
 	if f.source == nil {
 		f.push = informer.NewPush(config.Name)
 		f.source = f.push
@@ -71,9 +71,7 @@ func New(config Config) (*Framework, error) {
 	f.queue = queue.New()
 	f.queue.KeepTriggers = config.Observer != nil
 	f.retries = queue.NewRetries(f.queue, f.newBackOff)
-	f.reporter = newReporter(config.Recorder, f.guard)
-	f.reportedPlans = newReportedPlans()
-	f.unmatched = newUnmatched()
+	f.reporter = &reporter{recorder: config.Recorder, guard: f.guard}
 	f.shadows = newShadows(config)
 	var err error
 	f.metrics, err = newMetrics(f)
@@ -112,15 +110,6 @@ func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) {
 		f.retries.Within(key, d)
 	}
 }
-
-// Boot is Run under the name that the framework's predecessors gave it.
-func (f *Framework) Boot(ctx context.Context) error { return f.Run(ctx) }
-
-// Start is Run under the name that a controller-runtime manager calls it by: a Framework is a manager.Runnable.
-func (f *Framework) Start(ctx context.Context) error { return f.Run(ctx) }
-
-// NeedLeaderElection tells a controller-runtime manager to run the framework on the leader only.
-func (f *Framework) NeedLeaderElection() bool { return true }
 
 // Run reconciles until ctx ends, and then returns nil once everything it started has ended: reconciliations that are
 // under way get Config.ShutdownTimeout to complete, then their context is cancelled. What ignores that for

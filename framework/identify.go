@@ -2,15 +2,11 @@ package framework
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
@@ -152,61 +148,4 @@ func (f *Framework) claim() (release func(), err error) {
 		releases = append(releases, func() { registerer.Unregister(info) })
 	}
 	return release, nil
-}
-
-// hasFinalizer tells whether an object has a finalizer of the framework, be it a former one.
-func (f *Framework) hasFinalizer(obj any) bool {
-	return f.has(obj, f.finalizer) || len(f.formerFinalizersOn(obj)) > 0
-}
-
-func (f *Framework) has(obj any, finalizer string) bool {
-	m, ok := metaOf(obj)
-	return ok && f.finalizers != nil && slices.Contains(m.GetFinalizers(), finalizer)
-}
-
-// formerFinalizersOn returns the finalizers of an object that the framework had under former names.
-func (f *Framework) formerFinalizersOn(obj any) (former []string) {
-	for _, finalizer := range f.formerFinalizers {
-		if f.has(obj, finalizer) {
-			former = append(former, finalizer)
-		}
-	}
-	return former
-}
-
-// takeOver takes former finalizers off an object that has the present one, and returns the object as it is then.
-func (f *Framework) takeOver(ctx context.Context, key informer.Key, obj any) (any, error) {
-	former := f.formerFinalizersOn(obj)
-	if len(former) == 0 {
-		return obj, nil
-	}
-	if err := f.removeFinalizers(ctx, obj, former); err != nil {
-		return nil, err
-	}
-	f.log("info", "took over", "object", describe(obj, key), "finalizers", strings.Join(former, ", "), "finalizer", f.finalizer)
-	return f.readAgain(ctx, key, obj)
-}
-
-// readAgain returns an object as it is after a write that did not say how it is then.
-func (f *Framework) readAgain(ctx context.Context, key informer.Key, obj any) (any, error) {
-	if f.live == nil {
-		return obj, nil
-	}
-	now, exists, err := f.live.GetLive(ctx, key)
-	if err == nil && (!exists || uidOf(now) != uidOf(obj)) {
-		err = apierrors.NewNotFound(schema.GroupResource{Resource: f.source.Name()}, keyString(key))
-	}
-	return now, err
-}
-
-func (f *Framework) removeFinalizers(ctx context.Context, obj any, finalizers []string) error {
-	for _, finalizer := range finalizers {
-		if !f.has(obj, finalizer) {
-			continue
-		}
-		if err := f.finalizers.RemoveFinalizer(ctx, obj, finalizer); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -29,7 +29,7 @@ type metrics struct {
 	retries   prometheus.Counter
 	conflicts prometheus.Counter
 	panics    prometheus.Counter
-	ages      *ages
+	ages      ages
 	shadows   *shadowMetrics
 
 	// epoch is what times are relative to: reading the monotonic clock alone is cheaper.
@@ -56,7 +56,6 @@ func newMetrics(f *Framework) (*metrics, error) {
 	m := &metrics{
 		framework: f.Name(),
 		epoch:     time.Now(),
-		ages:      newAges(),
 		events:    reg.counter("events_total", "Events received from sources, by kind.", "source", "kind"),
 		steps:     reg.histogram("step_duration_seconds", "Duration of a step of a resource, retries included.", "resource", "step"),
 		stepErrs:  reg.counter("step_errors_total", "Steps of resources that failed.", "resource", "step"),

@@ -1,12 +1,12 @@
 package framework
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/operatorkit/operatorkit/framework/internal/keyed"
 	"github.com/operatorkit/operatorkit/framework/internal/shadows"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
@@ -111,15 +111,9 @@ func (m *metrics) unix(since *atomic.Int64) float64 {
 // ages remembers when the newest object was created, and which deletions are pending since when.
 type ages struct {
 	// newest is in seconds of Unix time.
-	newest atomic.Int64
-
-	mu       sync.Mutex
-	deletion map[informer.Key]time.Time
-	// pending is len(deletion), for those who only ask whether there is any.
-	pending atomic.Int64
+	newest   atomic.Int64
+	deletion keyed.Map[time.Time]
 }
-
-func newAges() *ages { return &ages{deletion: map[informer.Key]time.Time{}} }
 
 // track takes note of an event. The events of one source come one at a time.
 func (a *ages) track(e informer.Event) {
@@ -130,25 +124,16 @@ func (a *ages) track(e informer.Event) {
 	if created := m.GetCreationTimestamp(); !created.IsZero() {
 		a.newest.Store(max(a.newest.Load(), created.Unix()))
 	}
-	deletion := m.GetDeletionTimestamp()
-	if deletion == nil && a.pending.Load() == 0 {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if deletion != nil && e.Type != informer.Deleted {
-		a.deletion[e.Key] = deletion.Time
+	if deletion := m.GetDeletionTimestamp(); deletion != nil && e.Type != informer.Deleted {
+		a.deletion.Set(e.Key, deletion.Time)
 	} else {
-		delete(a.deletion, e.Key)
+		a.deletion.Delete(e.Key)
 	}
-	a.pending.Store(int64(len(a.deletion)))
 }
 
 // read returns the newest creation and the oldest pending deletion in seconds of Unix time, 0 without any.
 func (a *ages) read() (newest, oldest float64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, t := range a.deletion {
+	for t := range a.deletion.Values {
 		if at := float64(t.Unix()); oldest == 0 || at < oldest {
 			oldest = at
 		}

@@ -7,11 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/operatorkit/operatorkit/framework/internal/keyed"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -54,14 +53,14 @@ func (f *Framework) planInstead(ctx context.Context, key informer.Key, obj any, 
 	case plan.Failed:
 		return result{reconciliation: r, outcome: Failed, err: r.errorf("plan: %w", failureOf(p))}
 	case plan.Ignored:
-		f.reportedPlans.forget(key)
+		f.reportedPlans.Delete(key)
 		return result{reconciliation: r, outcome: Ignored, reason: p.Reason}
 	}
 	if err := f.reportPlan(ctx, key, obj, p); err != nil {
 		return result{reconciliation: r, outcome: Failed, err: r.errorf("report the plan: %w", err)}
 	}
 	if gone {
-		f.reportedPlans.forget(key)
+		f.reportedPlans.Delete(key)
 	}
 	return result{reconciliation: r, outcome: Planned}
 }
@@ -77,9 +76,9 @@ func (f *Framework) planFor(ctx context.Context, key informer.Key, obj any, gone
 // reportPlan reports a plan to everybody who wants to know, unless it is the one that was reported last. A first plan in
 // which there is nothing to do is no news for an event.
 func (f *Framework) reportPlan(ctx context.Context, key informer.Key, obj any, p *plan.Plan) error {
-	print, known := f.reportedPlans.last(key)
-	now := fingerprint(p)
-	if known && print == now {
+	last, known := f.reportedPlans.Get(key)
+	now := reportedPlan{fingerprint(p), p.Counts()}
+	if known && last.print == now.print {
 		return nil
 	}
 	if report := f.config.PlanReporter; report != nil {
@@ -87,7 +86,7 @@ func (f *Framework) reportPlan(ctx context.Context, key informer.Key, obj any, p
 			return err
 		}
 	}
-	f.reportedPlans.remember(key, now, p)
+	f.reportedPlans.Set(key, now)
 	if known || mayChange(p) {
 		f.reporter.planned(obj, p)
 	}
@@ -119,51 +118,16 @@ func failureOf(p *plan.Plan) error {
 const ReasonPlanned = "Planned"
 
 // reportedPlans remembers what was reported of the plans of objects that are only planned for.
-type reportedPlans struct {
-	mu    sync.Mutex
-	plans map[informer.Key]reportedPlan
-	// known is len(plans), for those who only ask whether there is anything.
-	known atomic.Int64
-}
+type reportedPlans struct{ keyed.Map[reportedPlan] }
 
 type reportedPlan struct {
 	print  [sha256.Size]byte
 	counts plan.Counts
 }
 
-func newReportedPlans() *reportedPlans { return &reportedPlans{plans: map[informer.Key]reportedPlan{}} }
-
-// last returns the fingerprint of the plan that was reported last of an object.
-func (r *reportedPlans) last(key informer.Key) (print [sha256.Size]byte, known bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last, known := r.plans[key]
-	return last.print, known
-}
-
-func (r *reportedPlans) remember(key informer.Key, print [sha256.Size]byte, p *plan.Plan) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.plans[key] = reportedPlan{print, p.Counts()}
-	r.known.Store(int64(len(r.plans)))
-}
-
-// forget forgets an object that is not planned for any more.
-func (r *reportedPlans) forget(key informer.Key) {
-	if r.known.Load() == 0 {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.plans, key)
-	r.known.Store(int64(len(r.plans)))
-}
-
 // count returns how many objects there are for which something would be created, updated or deleted, and nothing be done.
 func (r *reportedPlans) count() (objects plan.Counts, nothing int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, last := range r.plans {
+	for last := range r.Values {
 		objects = objects.Add(plan.Counts{
 			Create: min(last.counts.Create, 1), Update: min(last.counts.Update, 1), Delete: min(last.counts.Delete, 1),
 		})

@@ -122,7 +122,7 @@ func (f *Framework) reconcileStored(ctx context.Context, key informer.Key) resul
 		return result{outcome: Failed, err: fmt.Errorf("read %s from source %q: %w", keyString(key), f.source.Name(), Permanent(err))}
 	}
 	if !exists || paused(obj) {
-		f.reportedPlans.forget(key)
+		f.reportedPlans.Delete(key)
 	}
 	if !exists {
 		return result{outcome: Ignored, reason: reasonGone}
@@ -133,7 +133,7 @@ func (f *Framework) reconcileStored(ctx context.Context, key informer.Key) resul
 	if f.onlyPlanned(obj) {
 		return f.planInstead(ctx, key, obj, false)
 	}
-	f.reportedPlans.forget(key)
+	f.reportedPlans.Delete(key)
 	if m, ok := metaOf(obj); ok && m.GetDeletionTimestamp() != nil {
 		return f.reconcileDeletion(ctx, key, obj)
 	}

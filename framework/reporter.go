@@ -3,12 +3,11 @@ package framework
 import (
 	"errors"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/operatorkit/operatorkit/framework/internal/keyed"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -39,14 +38,7 @@ const maxEventMessage = 1024
 type reporter struct {
 	recorder EventRecorder
 	guard    func(what string, call func(), fields ...any)
-	mu       sync.Mutex
-	causes   map[informer.Key]string
-	// failing is len(causes), for those who only ask whether there is anything.
-	failing atomic.Int64
-}
-
-func newReporter(recorder EventRecorder, guard func(what string, call func(), fields ...any)) *reporter {
-	return &reporter{recorder: recorder, guard: guard, causes: map[informer.Key]string{}}
+	causes   keyed.Map[string]
 }
 
 func (r *reporter) failed(key informer.Key, obj any, err error) {
@@ -55,12 +47,7 @@ func (r *reporter) failed(key informer.Key, obj any, err error) {
 		return
 	}
 	message := clip(err.Error())
-	r.mu.Lock()
-	known := r.causes[key] == message
-	r.causes[key] = message
-	r.failing.Store(int64(len(r.causes)))
-	r.mu.Unlock()
-	if !known {
+	if before, _ := r.causes.Set(key, message); before != message {
 		record(corev1.EventTypeWarning, reasonOf(err), message)
 	}
 }
@@ -92,15 +79,7 @@ func (r *reporter) recordOn(obj any) func(eventtype, reason, message string) {
 }
 
 // recovered forgets why an object failed.
-func (r *reporter) recovered(key informer.Key) {
-	if r.failing.Load() == 0 {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.causes, key)
-	r.failing.Store(int64(len(r.causes)))
-}
+func (r *reporter) recovered(key informer.Key) { r.causes.Delete(key) }
 
 func reasonOf(err error) string {
 	switch {

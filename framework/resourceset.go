@@ -144,12 +144,6 @@ func HandlesLabel(key, value string) func(obj any) bool {
 	}
 }
 
-// DefaultResourceSetResourceFunc returns a function that gives the same resources for every object.
-func DefaultResourceSetResourceFunc(rs []Resource) func(ctx context.Context, obj any) ([]Resource, error) {
-	rs = slices.Clone(rs)
-	return func(context.Context, any) ([]Resource, error) { return slices.Clone(rs), nil }
-}
-
 // ResourceRouterConfig configures a ResourceRouter.
 type ResourceRouterConfig struct {
 	// Logger is for the router's own messages. Required.

@@ -1,0 +1,78 @@
+// Package keyed remembers something of a few of many objects.
+package keyed
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// Map holds a value for some keys. To ask it while it is empty, as it is for most of the time, costs next to nothing. The zero
+// value is empty. It is safe for concurrent use.
+type Map[V any] struct {
+	mu     sync.Mutex
+	values map[informer.Key]V
+	// count is len(values).
+	count atomic.Int64
+}
+
+// Get returns the value of a key, and whether there is one.
+func (m *Map[V]) Get(key informer.Key) (value V, known bool) {
+	if m.count.Load() == 0 {
+		return value, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	value, known = m.values[key]
+	return value, known
+}
+
+// Set replaces the value of a key, and returns the one before and whether there was one.
+func (m *Map[V]) Set(key informer.Key, value V) (before V, known bool) {
+	m.Update(key, func(v V, ok bool) (V, bool) {
+		before, known = v, ok
+		return value, true
+	})
+	return before, known
+}
+
+// Delete forgets a key, and returns its value and whether there was one.
+func (m *Map[V]) Delete(key informer.Key) (before V, known bool) {
+	if m.count.Load() == 0 {
+		return before, false
+	}
+	m.Update(key, func(v V, ok bool) (V, bool) {
+		before, known = v, ok
+		return v, false
+	})
+	return before, known
+}
+
+// Update replaces the value of a key by what is made of it, or forgets the key if that is not to be kept.
+func (m *Map[V]) Update(key informer.Key, update func(before V, known bool) (after V, keep bool)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, known := m.values[key]
+	after, keep := update(before, known)
+	if !keep {
+		delete(m.values, key)
+	} else {
+		if m.values == nil {
+			m.values = map[informer.Key]V{}
+		}
+		m.values[key] = after
+	}
+	m.count.Store(int64(len(m.values)))
+}
+
+// Values calls yield with each value, in no particular order.
+func (m *Map[V]) Values(yield func(V) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, value := range m.values {
+		if !yield(value) {
+			return
+		}
+	}
+}

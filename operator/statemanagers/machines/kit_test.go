@@ -1,6 +1,7 @@
 package machines_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -64,13 +65,15 @@ type world struct {
 	manager   *machines.Manager
 	namespace string
 	set       *statemanager.Set
+	// ctx is that of reconciliations.
+	ctx context.Context
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	kube := operatortest.Start(t)
 	install(t, kube)
-	w := &world{t: t, kube: kube, scheme: newScheme(t), faults: operatortest.NewFaults(), namespace: kube.Namespace(t)}
+	w := &world{t: t, kube: kube, scheme: newScheme(t), faults: operatortest.NewFaults(), namespace: kube.Namespace(t), ctx: t.Context()}
 	w.user = operatortest.NewClient(t, kube.RESTConfig(), w.scheme)
 	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
 	if err != nil {
@@ -174,7 +177,7 @@ func drop(set *statemanager.Set, names ...string) {
 // reconcile does what one reconciliation of a set does, and returns the work that there was.
 func (w *world) reconcile(set *statemanager.Set) *statemanager.Work {
 	w.t.Helper()
-	work, err := w.manager.Compute(w.t.Context(), set)
+	work, err := w.manager.Compute(w.ctx, set)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -189,7 +192,7 @@ func (w *world) carryOut(set *statemanager.Set, work *statemanager.Work) {
 		if len(work.Operations[i].Changes) == 0 {
 			continue
 		}
-		if err := w.manager.CarryOut(w.t.Context(), set, &work.Operations[i]); err != nil {
+		if err := w.manager.CarryOut(w.ctx, set, &work.Operations[i]); err != nil {
 			w.t.Fatal(err)
 		}
 	}

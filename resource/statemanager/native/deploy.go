@@ -85,7 +85,7 @@ func (c *computation) unresolved(entry *v1alpha1.ServiceWithValues, err error) {
 }
 
 // failed tells of a service that its carrier can't say what has to be done; result is what it could find out, or nil. What runs as
-// it should stays as it is.
+// it should stays as it is, unless it belongs to somebody else.
 func (c *computation) failed(service *resolved, result *carrier.Result, err error) {
 	state := c.begin(service.Key)
 	if result != nil {
@@ -93,7 +93,7 @@ func (c *computation) failed(service *resolved, result *carrier.Result, err erro
 		c.tellHealth(&state, shown.Health)
 		c.tellDrift(&state, shown.Drift)
 	}
-	same := state.LastDeployed != nil && state.LastDeployed.Fingerprint == service.Fingerprint
+	same := state.LastDeployed != nil && state.LastDeployed.Fingerprint == service.Fingerprint && !errors.Is(err, carrier.ErrConflict)
 	if !same {
 		state.Template, state.Version, state.Type = service.Entry.Template, service.Entry.Version, typeOf(service.Template)
 	}

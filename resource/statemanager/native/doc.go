@@ -26,6 +26,12 @@
 // whichever set they are. Services that depend on each other in a circle don't wait for each other there. What another
 // set of the cluster lists is not taken away, but left to that set.
 //
+// # Whose it is
+//
+// What is on a cluster is marked with the ServiceSet, this state manager, its framework and operator, and the management cluster
+// (Config.Origin). What another one has is left alone: the service is Failed, and its condition Resolved says whose it is, with
+// [ReasonConflict]. What was put there under a former name is taken over as it is; the former names are given until that is done.
+//
 // # Clusters that can't be reached
 //
 // The states stay as they are, the condition Reachable tells why, and a notice comes when the cluster is back. A set that is

@@ -22,6 +22,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
@@ -61,6 +62,8 @@ type world struct {
 	secrets  informer.Source
 	config   native.Config
 	manager  *native.Manager
+	// scope is whose the work is; nil is the test program's.
+	scope    *identity.Scope
 	log      *buffer
 	requests *counter
 	// all is everything that anybody was told: states, plans, notes and errors.
@@ -294,17 +297,25 @@ func (w *world) input(name string) *statemanager.Set {
 	return set
 }
 
+// ctx is the context of a reconciliation.
+func (w *world) ctx() context.Context {
+	if w.scope == nil {
+		return w.t.Context()
+	}
+	return identity.NewContext(w.t.Context(), w.scope)
+}
+
 // compute is what there would be to do.
 func (w *world) compute(name string) (*statemanager.Work, error) {
 	w.t.Helper()
-	return w.manager.Compute(w.t.Context(), w.input(name))
+	return w.manager.Compute(w.ctx(), w.input(name))
 }
 
 // step is one reconciliation: Compute, the status, and CarryOut of all operations.
 func (w *world) step(name string) (*statemanager.Work, error) {
 	w.t.Helper()
 	set := w.input(name)
-	work, err := w.manager.Compute(w.t.Context(), set)
+	work, err := w.manager.Compute(w.ctx(), set)
 	if err != nil {
 		return nil, err
 	}
@@ -320,7 +331,7 @@ func (w *world) step(name string) (*statemanager.Work, error) {
 		fmt.Fprintf(&w.all, "%v %+v %v %v\n", o.Service, o.Changes, o.Notes, o.Err)
 		faults = append(faults, o.Err)
 		if o.Err == nil && len(o.Changes) > 0 {
-			err := w.manager.CarryOut(w.t.Context(), set, o)
+			err := w.manager.CarryOut(w.ctx(), set, o)
 			fmt.Fprintln(&w.all, err)
 			faults = append(faults, err)
 		}

@@ -21,9 +21,13 @@
 // # Whose release it is
 //
 // The labels of carrier.LabelsOf are on the release and on all its objects, hooks too. A release without them is somebody's own:
-// it is an error and stays as it is, unless helmOptions.replace is set and it is uninstalled. One of another ServiceSet is
-// taken over: its objects and revisions get the new owner, and nothing is installed again. A hook whose object is there
+// it is an error and stays as it is, unless helmOptions.replace is set and it is uninstalled. One of another keeper is an error
+// that says whose it is. One of another ServiceSet of the same keeper, or of a former name, is taken over: its objects and
+// revisions get the new marks, nothing is installed again, and no hook is run. A hook whose object is there
 // already and is somebody else's is an error too: Helm would delete that object and make its own.
+//
+// Objects and revisions are written and deleted as they were seen right before, in Helm's own storage too. Helm's field manager is
+// "helm" for everybody: that is its contract.
 //
 // # Crashes
 //

@@ -63,6 +63,8 @@ func (j *job) standing(ctx context.Context, revisions records) (*carrier.Result,
 // nothing is installed again, and no hook is run.
 func (j *job) planAdoption(ctx context.Context, revisions records, seen *view, result *carrier.Result) error {
 	todo := &correct{adopted: revisions}
+	// Other marks are no drift, and the next look tells of what else differs.
+	result.Drift = nil
 	result.Changes = append(result.Changes, j.releaseChange(plan.Update, "taken over from "+revisions.whose(), plan.FieldChange{
 		Path: "owner", Old: revisions.whose(), New: j.service.Owner.String(),
 	}))

@@ -42,8 +42,9 @@
 //
 // An object that has the labels of the service is its own: its fields are taken back from whoever changed them, unless
 // Config.StopOnConflict of the set makes that a [ConflictError]. An object that is there and has no such labels is taken over if no
-// field has to be taken from another field manager, and is a ConflictError otherwise. What belongs to another service, a Helm
-// release, another tool or a controller is refused with a [RefusedError]. Both come before anything is written.
+// field has to be taken from another field manager, and is a ConflictError otherwise. What belongs to another keeper (package carrier), another service, a Helm
+// release, another tool or a controller is refused with a [RefusedError]. What has a former name's marks is taken over as it is, with
+// its fields. What has changed since it was planned is a conflict, and is worked out anew. Both come before anything is written.
 //
 // # Inventory
 //

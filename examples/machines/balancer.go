@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/operator/machines"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/deployment/docker"
 	"github.com/operatorkit/operatorkit/resource/deployment/docker/dockertest"
@@ -59,6 +61,7 @@ func (b *Balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) { b.proxy.S
 
 // Run keeps up with the engines until the context ends.
 func (b *Balancer) Run(ctx context.Context) error {
+	ctx = identity.NewContext(ctx, &identity.Scope{Identity: machines.ServicesOf(Name)})
 	defer b.engines.Subscribe(func(docker.Notice) { b.wake() })()
 	for b.wake(); ; {
 		select {

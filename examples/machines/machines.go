@@ -19,10 +19,13 @@ import (
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 )
 
+// Name is the name of the operator.
+const Name = "machines"
+
 // Config is what the command line of the operator is made of.
 func Config(config machines.Config) command.Config {
 	return command.Config{
-		Name:        "machines",
+		Name:        Name,
 		Short:       "Runs services as containers on machines with Docker engines",
 		CRDFiles:    v1alpha1.CRDs,
 		AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme},

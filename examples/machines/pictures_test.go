@@ -11,6 +11,9 @@ import (
 
 	"github.com/operatorkit/operatorkit/examples/internal/demotest"
 	"github.com/operatorkit/operatorkit/examples/internal/pictures"
+	example "github.com/operatorkit/operatorkit/examples/machines"
+	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/operator/machines"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
@@ -37,8 +40,9 @@ func TestPictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	engines := connect(t, c)
+	ctx := identity.NewContext(t.Context(), &identity.Scope{Identity: machines.ServicesOf(example.Name)})
 	operatortest.Eventually(t, "containers of the next version have started", func() bool {
-		starting, err := engines.InspectService(t.Context(), shop.Name)
+		starting, err := engines.InspectService(ctx, shop.Name)
 		return err == nil && slices.ContainsFunc(starting.Containers, func(c api.Container) bool {
 			return c.Spec.Container.Image == "shop:bad" && c.State == api.ContainerRunning
 		})

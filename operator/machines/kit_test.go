@@ -230,7 +230,7 @@ func (w *world) inventory(e *dockertest.Engine) api.Inventory {
 
 // ofServices returns a context for work on the containers of the operator that is tested.
 func ofServices(ctx context.Context) context.Context {
-	return identity.NewContext(ctx, &identity.Scope{Identity: identity.Identity{Operator: "machines", Framework: "machineservices"}})
+	return identity.NewContext(ctx, &identity.Scope{Identity: machines.ServicesOf("machines")})
 }
 
 func (w *world) client(engines ...*dockertest.Engine) *docker.Client {

@@ -6,6 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
@@ -17,6 +18,12 @@ const (
 	machinesName = "machines"
 	servicesName = "machineservices"
 )
+
+// ServicesOf returns whose the containers of services are that an operator of a name puts onto machines. Who looks at them with a
+// docker.Client of its own gives it a context of that: identity.NewContext.
+func ServicesOf(operator string) identity.Identity {
+	return identity.Identity{Operator: operator, Framework: servicesName}
+}
 
 // sources are what the frameworks look at, and a reader of them.
 type sources struct {

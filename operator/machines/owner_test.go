@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/operator/machines"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
@@ -98,7 +98,7 @@ func TestR16ContainersOfARenamedOperatorGoOn(t *testing.T) {
 	w.start()
 	operatortest.Eventually(t, "the service has the finalizer of the present name", func() bool {
 		return w.user.Get(t.Context(), client.ObjectKeyFromObject(web), web) == nil &&
-			slices.Equal(web.Finalizers, []string{identity.Identity{Operator: "fleet", Framework: "machineservices"}.Finalizer()})
+			slices.Equal(web.Finalizers, []string{machines.ServicesOf("fleet").Finalizer()})
 	})
 	w.idle()
 	w.want(web, "Ready=True Deployed: all 2 containers work")

@@ -23,7 +23,8 @@
 //     left alone; "reconcile" is dropped from the annotation.
 //  2. The config is read. Without one, or while it is being deleted, the object is Progressing, and nothing is retried: its
 //     arrival reconciles all objects.
-//  3. The object gets two finalizers, one for the work and one for the access.
+//  3. The object gets two finalizers, one for the work and one for the access. Both are made of the name of the operator and the kind
+//     (APIReconcilerBuilder.Operator); those of former names go in the same write.
 //  4. Access to the clusters is asked for. While it is not granted the object is Progressing, with the reason why, and is looked
 //     at again when the access provider says so, or, if that is an [AccessNotifier], tells of a change.
 //  5. CreateOrUpdate is called, with a copy of the config and with a [ClusterContext].

@@ -26,6 +26,9 @@
 //     them, which the plan says. What keeps new containers away (api.Machine.Unschedulable) moves none.
 //   - Only what works counts as done: a container that did not become healthy yet is waited for, one that is unhealthy is replaced.
 //   - Two containers never hold one port of a machine, and two versions of a service with one container never share a volume.
+//   - A service is of the operator, the framework and the resource that the context says (api.OwnershipOf). Containers of other ones are
+//     left alone, also with a service of the same name; what they hold is a reason that names them. Containers that carry a former name
+//     count as the service's, and the plan says so (Plan.TakenOver): none is replaced for that.
 //   - Environment variables and configs that are marked as secret are in no text, JSON or error.
 //
 // # Promises of operations

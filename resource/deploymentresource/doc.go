@@ -16,6 +16,13 @@
 // A plan that only makes what was not there is the create part, one that only takes away is the delete part, and every other one
 // is the update part as a whole, because its operations keep to an order. Package updateallowedcontext works accordingly.
 //
+// # Whose containers are
+//
+// Containers carry the names of the operator, the framework and the resource, and belong to a service of these alone. After one of them
+// was renamed (FormerNames) the containers stay as they are, and a note of each plan says which were taken over, until they are replaced
+// for another reason. A resource is split by its services: each belongs to the one that plans it. Whoever looks at containers elsewhere
+// does so with a context that says whose they are: identity.NewContext, api.WithResource.
+//
 // # Promises
 //
 //   - What is carried out is the plan that was shown. It is planned once more right before; when that gives another plan, nothing is

@@ -31,6 +31,10 @@
 //     looked at again from time to time, and at once when it changes.
 //   - Everything asked for is found again by its labels, and taken away by ReconcileDelete: the access first, then the
 //     ClusterRequests. Nothing is kept in memory only.
+//   - Its labels say which operator and provider it is of: those of others are left alone, and one in the way is an error that names
+//     whose it is. What has a former name is taken over as it is, with its name and its credentials.
+//   - Changes and deletions name the version that they are for. There is no fence here: it runs in a manager of controller-runtime, whose
+//     process ends with its lease, and not in an operator.Operator.
 //   - All clients of an access share one connection pool, and stay the same when the credentials are renewed: the next request
 //     uses the new ones. It is closed some minutes after the last object has let it go. A cluster that does not answer fails
 //     requests at once, without delaying others: see package target.

@@ -27,12 +27,19 @@
 //
 // # Containers
 //
-// Labels are the record of what is ours: a container says of which service it is, and the specification that it was made from
-// (see LabelService and the others). What is secret in it is replaced by fingerprints (api.Fingerprint), which are enough to
-// see whether it has changed. Containers with another Config.Cluster are those of others.
+// Labels are the record of what is whose: a container says of which operator, framework and resource it is (api.OwnershipOf the context
+// that it was made with), of which service, and the specification that it was made from (see LabelForm and the others). What is secret in
+// it is replaced by fingerprints (api.Fingerprint), which are enough to see whether it has changed. Containers with another
+// Config.Cluster, and of another form, are those of others.
+//
+// What is another's is seen, because it holds names, ports and volumes, and is never started, stopped, changed or removed: that is
+// api.ErrOthers, and says whose it is. What carries a former name is one's own. Labels of a container can't be changed, so that it keeps
+// that name for as long as it lives. Volumes belong to a framework as a whole; those without labels may be used by everybody.
+//
+// Everything is done to the ID of a container that was seen, never to a name, which another one may have by then.
 //
 // Configs are read-only files from a volume of the container's own, which is filled before the container is created and removed
-// with it: no container is ever there without its configs.
+// with it: no container is ever there without its configs. Each has another name, also for containers of one name.
 //
 // Waiting for a container is waiting for its engine's events; nothing is polled.
 package docker

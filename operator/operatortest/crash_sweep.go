@@ -156,7 +156,7 @@ func (s *sweep) cleanUp(ctx context.Context, namespace *corev1.Namespace) error 
 
 // add takes the result of the run with a plan.
 func (r *Report) add(plan []runPoint, result runResult) {
-	points := append(result.met, r.expect(plan[len(result.met):])...)
+	points := slices.Concat(result.met, r.expect(plan[len(result.met):]))
 	missed := points[len(result.met):]
 	r.NotReached = append(r.NotReached, missed...)
 	for _, point := range result.met {

@@ -35,6 +35,10 @@ func TestFaultsAtTheFirstWriteOfAClient(t *testing.T) {
 		{fault: operatortest.TooManyRequests(600 * time.Millisecond), err: noError, statuses: []int{0, 201}, exists: true, atLeast: time.Second},
 		{fault: operatortest.InternalError(), err: apierrors.IsInternalError, statuses: []int{0}},
 		{fault: operatortest.Answer(apierrors.NewServiceUnavailable("down")), err: apierrors.IsServiceUnavailable, statuses: []int{0}},
+		{fault: operatortest.Lie(apierrors.NewServiceUnavailable("down")), err: apierrors.IsServiceUnavailable, statuses: []int{201}, exists: true},
+		{fault: operatortest.LieNotFound(), err: apierrors.IsNotFound, statuses: []int{201}, exists: true},
+		{fault: operatortest.LieConflict(), err: apierrors.IsAlreadyExists, statuses: []int{201}, exists: true},
+		{fault: operatortest.LieInternalError(), err: apierrors.IsInternalError, statuses: []int{201}, exists: true},
 		{fault: operatortest.TimeOut(), err: canceled, statuses: []int{0}},
 		{fault: operatortest.TimeOutAfter(), err: canceled, statuses: []int{201}, exists: true},
 	} {

@@ -18,7 +18,7 @@ func (c *Controller) GarbageSecondaries() {
 	orphans, err := c.orphanedRegistrations(ctx)
 	for _, o := range orphans {
 		if err == nil {
-			err = c.registry.Delete(ctx, o.Name)
+			err = c.registry.Delete(ctx, &o)
 		}
 	}
 	if err != nil {

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,7 +66,13 @@ func TestWhatIsChangedByHandIsPutRight(t *testing.T) {
 			registration.Address = "6.6.6.6:80"
 			return w.registry.Put(ctx, registration)
 		}},
-		{"a registration is deleted", func(ctx context.Context) error { return w.registry.Delete(ctx, "shop") }},
+		{"a registration is deleted", func(ctx context.Context) error {
+			registration, err := w.registry.Get(ctx, "shop")
+			if err != nil {
+				return err
+			}
+			return w.registry.Delete(ctx, registration)
+		}},
 		{"a certificate is rotated", func(ctx context.Context) error {
 			certificate, err := w.certificates.Get(ctx, "shop")
 			if err == nil {
@@ -192,7 +200,35 @@ func TestNothingIsLeftOfADeletedGateway(t *testing.T) {
 	}
 }
 
-func TestRegistrationOfSomebodyElseIsNotTouched(t *testing.T) {
+func TestR17ARegistrationThatHasChangedIsNeitherOverwrittenNorRemoved(t *testing.T) {
+	server := httptest.NewServer(registry.NewServer())
+	defer server.Close()
+	c := &registry.Client{URL: server.URL, HTTP: server.Client()}
+	first := &registry.Registration{Name: "shop", Owner: "a", Hosts: []string{}}
+	if err := c.Put(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	next := *first
+	next.Address = "10.0.0.2:80"
+	if err := c.Put(t.Context(), &next); err != nil {
+		t.Fatal(err)
+	}
+	late := *first
+	created := registry.Registration{Name: "shop"}
+	for what, err := range map[string]error{
+		"update": c.Put(t.Context(), &late), "creation": c.Put(t.Context(), &created), "deletion": c.Delete(t.Context(), first),
+	} {
+		if !errors.Is(err, registry.ErrConflict) {
+			t.Errorf("a late %s: %v", what, err)
+		}
+	}
+	now, err := c.Get(t.Context(), "shop")
+	if diff := cmp.Diff(&next, now); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestR16RegistrationOfSomebodyElseIsNotTouched(t *testing.T) {
 	w := newWorld(t)
 	foreign := &registry.Registration{Name: "shop", Owner: "somebody", Address: "1.2.3.4:80", Hosts: []string{}}
 	if err := w.registry.Put(t.Context(), foreign); err != nil {

@@ -2,8 +2,12 @@ package gateways
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/operatorkit/operatorkit/examples/nats-controller/registry"
 	"github.com/operatorkit/operatorkit/framework"
@@ -60,8 +64,12 @@ func (registration) NewUpdatePatch(_ context.Context, _ *Gateway, current, desir
 		patch.SetCreateChange(desired)
 	case current.Owner != desired.Owner:
 		return nil, fmt.Errorf("%s is registered by %q: give the gateway another name", desired.Name, current.Owner)
-	case !reflect.DeepEqual(current, desired):
-		patch.SetUpdateChange(desired)
+	default:
+		next := *desired
+		next.Version = current.Version
+		if !reflect.DeepEqual(*current, next) {
+			patch.SetUpdateChange(&next)
+		}
 	}
 	return patch, nil
 }
@@ -87,8 +95,8 @@ func (r registration) ApplyUpdateChange(ctx context.Context, _ *Gateway, s *regi
 
 // ApplyDeleteChange takes it from the registry.
 func (r registration) ApplyDeleteChange(ctx context.Context, _ *Gateway, s *registry.Registration) error {
-	if err := r.registry.Delete(ctx, s.Name); err != nil {
-		return err
+	if err := r.registry.Delete(ctx, s); err != nil {
+		return conflict(s.Name, err)
 	}
 	r.polled.Deleted(informer.Key{Name: s.Name})
 	return nil
@@ -96,8 +104,17 @@ func (r registration) ApplyDeleteChange(ctx context.Context, _ *Gateway, s *regi
 
 // put writes a registration, and tells the source of it: what others do to it before the next poll is a change then.
 func (r registration) put(ctx context.Context, s *registry.Registration) error {
-	if err := r.registry.Put(ctx, s); err != nil {
-		return err
+	written := *s
+	if err := r.registry.Put(ctx, &written); err != nil {
+		return conflict(s.Name, err)
 	}
-	return r.polled.Wrote(informer.Key{Name: s.Name}, *s)
+	return r.polled.Wrote(informer.Key{Name: s.Name}, written)
+}
+
+// conflict gives the error for a registration that has changed meanwhile the kind for which everything is computed anew, soon.
+func conflict(name string, err error) error {
+	if errors.Is(err, registry.ErrConflict) {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "registrations"}, name, err)
+	}
+	return err
 }

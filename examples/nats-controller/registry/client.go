@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
 )
+
+// ErrConflict is in the chain of the error for a registration that has changed since it was read.
+var ErrConflict = errors.New("it has changed meanwhile")
 
 // Client talks to a registry. It is safe for concurrent use.
 type Client struct {
@@ -35,15 +39,20 @@ func (c *Client) Get(ctx context.Context, name string) (*Registration, error) {
 	return registration, nil
 }
 
-// Put sets a registration.
+// Put sets a registration that has the given version still, or does not exist if that is 0, and writes down its new version.
 func (c *Client) Put(ctx context.Context, registration *Registration) error {
-	_, err := c.call(ctx, http.MethodPut, "/registrations/"+url.PathEscape(registration.Name), registration, nil)
+	written := &Registration{}
+	_, err := c.call(ctx, http.MethodPut, "/registrations/"+url.PathEscape(registration.Name), registration, written)
+	if err == nil {
+		registration.Version = written.Version
+	}
 	return err
 }
 
-// Delete removes a registration. One that is not there is no error.
-func (c *Client) Delete(ctx context.Context, name string) error {
-	_, err := c.call(ctx, http.MethodDelete, "/registrations/"+url.PathEscape(name), nil, nil)
+// Delete removes a registration that has the given version still. One that is not there is no error.
+func (c *Client) Delete(ctx context.Context, registration *Registration) error {
+	path := fmt.Sprintf("/registrations/%s?version=%d", url.PathEscape(registration.Name), registration.Version)
+	_, err := c.call(ctx, http.MethodDelete, path, nil, nil)
 	return err
 }
 
@@ -77,6 +86,8 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 	switch {
 	case response.StatusCode == http.StatusNotFound:
 		return false, nil
+	case response.StatusCode == http.StatusConflict:
+		return false, ErrConflict
 	case response.StatusCode >= http.StatusMultipleChoices:
 		message, _ := io.ReadAll(io.LimitReader(response.Body, 1024))
 		return false, fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(message))

@@ -2,17 +2,19 @@
 //
 //	GET    /registrations          all registrations, as a JSON list
 //	GET    /registrations/{name}   one of them, or 404
-//	PUT    /registrations/{name}   sets it
-//	DELETE /registrations/{name}   removes it, if it is there
+//	PUT    /registrations/{name}   sets it, and returns it; 409 unless the version is the one that it has, or 0 for none
+//	DELETE /registrations/{name}   removes it, if it is there; 409 unless ?version= is the one that it has
 //
 // It knows nothing of operatorkit: it stands for whatever a controller has to keep in step without a watch.
 package registry
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -28,6 +30,8 @@ type Registration struct {
 	// Address is where it is, and Hosts the names that it serves.
 	Address string   `json:"address"`
 	Hosts   []string `json:"hosts"`
+	// Version is what the registry counts it with: each change gives another one, which no other registration ever had.
+	Version int64 `json:"version,omitempty"`
 }
 
 // Server is a registry in memory. It is safe for concurrent use.
@@ -40,6 +44,8 @@ type Server struct {
 
 	mu            sync.Mutex
 	registrations map[string]Registration
+	// version is the last one that was given.
+	version int64
 }
 
 // NewServer returns an empty registry.
@@ -82,14 +88,25 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) {
 	registration.Name = r.PathValue("name")
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if now := s.registrations[registration.Name].Version; registration.Version != now {
+		http.Error(w, fmt.Sprintf("it has version %d, not %d", now, registration.Version), http.StatusConflict)
+		return
+	}
+	s.version++
+	registration.Version = s.version
 	s.registrations[registration.Name] = registration
 	s.OnChange(registration.Name, &registration)
-	w.WriteHeader(http.StatusNoContent)
+	respond(w, registration)
 }
 
 func (s *Server) remove(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now, ok := s.registrations[r.PathValue("name")]
+	if version := r.URL.Query().Get("version"); ok && version != strconv.FormatInt(now.Version, 10) {
+		http.Error(w, fmt.Sprintf("it has version %d, not %q", now.Version, version), http.StatusConflict)
+		return
+	}
 	delete(s.registrations, r.PathValue("name"))
 	s.OnChange(r.PathValue("name"), nil)
 	w.WriteHeader(http.StatusNoContent)

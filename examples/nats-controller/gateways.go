@@ -88,7 +88,7 @@ func New(config Config) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease, err := natslease.New(natslease.Config{JetStream: config.JetStream, Bucket: LeasesBucket, Key: Name})
+	lease, err := natslease.New(natslease.Config{JetStream: config.JetStream, Bucket: LeasesBucket, Key: Name, Operator: Name})
 	if err != nil {
 		return nil, err
 	}

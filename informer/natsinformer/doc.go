@@ -51,6 +51,10 @@
 // deletion was processed; a purge by anybody, or a new entry of that key, ends it too. A purge leaves nothing but a marker of
 // its own, which stays for ever unless the bucket has a LimitMarkerTTL.
 //
+// All of this is for one operator on a bucket of primaries: what processes a deletion first removes the entry, or its marker. Another
+// operator that runs sees it go and processes it with the last known state; one that is down does not. Where there are several, each
+// puts a finalizer of its own into the metadata of the entries, takes it off when it has cleaned up, and deletions are asked for.
+//
 // What is left of deletions that nobody saw has to be collected by other means, such as GarbageSecondaries of package
 // natscontroller.
 package natsinformer

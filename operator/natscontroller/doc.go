@@ -71,7 +71,7 @@
 //
 //	fence := operator.NewFence()
 //	gateways, err := natsinformer.NewBucket(natsinformer.BucketConfig[*Gateway]{JetStream: js, Name: "gateways", Fence: fence.Check})
-//	lock, err := natslease.New(natslease.Config{JetStream: js, Bucket: "leases", Key: "gateway-controller"})
+//	lock, err := natslease.New(natslease.Config{JetStream: js, Bucket: "leases", Key: "gateway-controller", Operator: "gateways"})
 //	config.LeaderElection = operator.LeaderElectionConfig{Enabled: true, Lock: lock, Fence: fence}
 //
 // Connect with nats.ReconnectBufSize(-1): by default the client keeps what it could not send and sends it when it is

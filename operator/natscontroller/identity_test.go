@@ -9,10 +9,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/natscontroller"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/natsresource"
@@ -142,5 +145,20 @@ func TestR16SecondariesOfAFormerOperatorAreTakenOver(t *testing.T) {
 	})
 	if got := w.wrote(); got != 4 {
 		t.Errorf("%d writes, want one more for each route", got)
+	}
+}
+
+func TestR16TheLeaseInKubernetesIsCalledAfterOperatorAndController(t *testing.T) {
+	base := newWorld(t).withKubernetes()
+	for operatorName, lease := range map[string]string{"": "gateway-controller", "shop": "shop-gateway-controller"} {
+		fence := operator.NewFence()
+		w := openWorld(t, base.js, fence.Check)
+		config := w.config()
+		config.Operator, config.RESTConfig = operatorName, base.restConfig
+		config.LeaderElection = operator.LeaderElectionConfig{Enabled: true, Fence: fence, Namespace: base.namespace}
+		run(t, w.controller(config).Start)
+		operatortest.Eventually(t, "the lease "+lease, func() error {
+			return base.kube.Get(t.Context(), client.ObjectKey{Namespace: base.namespace, Name: lease}, &coordinationv1.Lease{})
+		})
 	}
 }

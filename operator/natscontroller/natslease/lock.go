@@ -1,11 +1,13 @@
 package natslease
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -27,9 +29,16 @@ type Config struct {
 	// Key is the key of the lease, such as the name of the operator. Replicas with the same one elect one of them. It is used as
 	// identity.LeaseName makes it. Required.
 	Key string
+	// Operator is the name of the operator whose lease it is, and FormerOperators are those that it had before. A lease of another
+	// operator is refused: give one of them another Key. Default: identity.Program, the main package of the program.
+	Operator        string
+	FormerOperators []string
 	// Identity tells replicas apart. Default: the host's name and a random part.
 	Identity string
 }
+
+// OperatorAnnotation says which form it has, and names the operator whose lease it is.
+const OperatorAnnotation = "operatorkit.io/operator"
 
 // Record is the entry in which a lease is kept.
 type Record struct {
@@ -45,6 +54,8 @@ type Lock struct {
 	identity string
 	bucket   *natsinformer.Bucket[*Record]
 	key      string
+	// marks are the OperatorAnnotations of the operator's leases, of which the first is written.
+	marks []string
 	// last is the record that was read or written last, and nil before.
 	last *Record
 }
@@ -68,6 +79,10 @@ func New(config Config) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
+	var marks []string
+	for _, operator := range append([]string{cmp.Or(config.Operator, identity.Program())}, config.FormerOperators...) {
+		marks = append(marks, fmt.Sprintf("%s operator %q", identity.Form, operator))
+	}
 	if config.Identity == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -75,7 +90,7 @@ func New(config Config) (*Lock, error) {
 		}
 		config.Identity = host + "_" + string(uuid.NewUUID())
 	}
-	return &Lock{identity: config.Identity, bucket: bucket, key: identity.LeaseName(config.Key)}, nil
+	return &Lock{identity: config.Identity, bucket: bucket, key: identity.LeaseName(config.Key), marks: marks}, nil
 }
 
 // Identity implements resourcelock.Interface.
@@ -87,11 +102,15 @@ func (l *Lock) Describe() string { return l.bucket.Name() + "/" + l.key }
 // RecordEvent implements resourcelock.Interface. It does nothing: the operator logs what happens to its lease.
 func (l *Lock) RecordEvent(string) {}
 
-// Get implements resourcelock.Interface. The raw record changes with every write, because it ends with the revision.
+// Get implements resourcelock.Interface. The raw record changes with every write, because it ends with the revision. The lease of
+// another operator is an error that names it.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, err := l.bucket.Get(ctx, l.key)
 	if err != nil {
 		return nil, nil, err
+	}
+	if whose := record.Annotations[OperatorAnnotation]; !slices.Contains(l.marks, whose) {
+		return nil, nil, fmt.Errorf("lease %s is not one of this operator, %s, but says: %q: give one of them another key", l.Describe(), l.marks[0], whose)
 	}
 	raw, err := json.Marshal(record.Lease)
 	if err != nil {
@@ -103,7 +122,7 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 
 // Create implements resourcelock.Interface.
 func (l *Lock) Create(ctx context.Context, lease resourcelock.LeaderElectionRecord) error {
-	record := &Record{Meta: natsinformer.Meta{Name: l.key}, Lease: lease}
+	record := &Record{Meta: natsinformer.Meta{Name: l.key, Annotations: map[string]string{OperatorAnnotation: l.marks[0]}}, Lease: lease}
 	if err := l.bucket.Create(ctx, record); err != nil {
 		return err
 	}
@@ -118,6 +137,7 @@ func (l *Lock) Update(ctx context.Context, lease resourcelock.LeaderElectionReco
 		return errors.New("update lease " + l.Describe() + ": get or create it first")
 	}
 	record := &Record{Meta: l.last.DeepCopy(), Lease: lease}
+	record.Annotations[OperatorAnnotation] = l.marks[0]
 	if err := l.bucket.Update(ctx, record); err != nil {
 		return err
 	}

@@ -111,6 +111,46 @@ func TestR16KeyOfAnyNameIsALeaseOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestR16TheLeaseOfAnotherOperatorIsRefusedAndThatOfAFormerNameTakenOver(t *testing.T) {
+	_, js := connect(t)
+	lockOf := func(operator string, former ...string) *natslease.Lock {
+		lock, err := natslease.New(natslease.Config{
+			JetStream: js, Bucket: bucket, Key: "controller", Operator: operator, FormerOperators: former, Identity: operator,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lock
+	}
+	ctx := t.Context()
+	if err := lockOf("first").Create(ctx, resourcelock.LeaderElectionRecord{}); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(lock *natslease.Lock, whose string) {
+		t.Helper()
+		_, _, err := lock.Get(ctx)
+		if err == nil || apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `but says: "v1 operator \"`+whose+`\""`) {
+			t.Errorf("the lease of %s: %v", whose, err)
+		}
+		if lock.Update(ctx, recordOf("thief")) == nil {
+			t.Errorf("the lease of %s was written", whose)
+		}
+	}
+	refused(lockOf("second"), "first")
+
+	renamed := lockOf("renamed", "first")
+	if _, _, err := renamed.Get(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := renamed.Update(ctx, recordOf("renamed")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := renamed.Get(ctx); err != nil {
+		t.Error(err)
+	}
+	refused(lockOf("first"), "renamed")
+}
+
 func TestBucketThatIsNotThereIsNoFreeLease(t *testing.T) {
 	_, js := natsserver.Start(t).Connect(t)
 	lock := newLock(t, js, "a")

@@ -67,7 +67,9 @@ func newRouter(d *operator.Dependencies, stores []objectresource.Store, desired 
 	for _, version := range []string{"v1", "v2"} {
 		objects, err := objectresource.New(objectresource.Config[*v1alpha1.Website]{
 			Name: "objects", Client: d.Client, Logger: d.Logger, Stores: stores,
-			Desired: func(_ context.Context, site *v1alpha1.Website) ([]client.Object, error) { return desired(version, site) },
+			Desired: func(_ context.Context, site *v1alpha1.Website) ([]client.Object, error) {
+				return desired(version, site)
+			},
 		})
 		if err != nil {
 			return nil, err

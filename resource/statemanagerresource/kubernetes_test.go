@@ -129,7 +129,7 @@ func (w *world) run() {
 		w.t.Fatal(err)
 	}
 	f, err := framework.New(framework.Config{
-		Name: "board", Source: source, Logger: w.logger(), Resources: w.resources, ShutdownTimeout: time.Second,
+		Operator: "tester", Name: "board", Source: source, Logger: w.logger(), Resources: w.resources, ShutdownTimeout: time.Second,
 		BackOffFactory: func() backoff.BackOff { return backoff.NewConstantBackOff(20 * time.Millisecond) },
 	})
 	if err != nil {
@@ -261,7 +261,7 @@ func TestASetGoesWhenAllOfItIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.pinned("a 1")
-	if err := w.user.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil || !slices.Contains(set.Finalizers, "operatorkit.io/board") {
+	if err := w.user.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil || !slices.Contains(set.Finalizers, "operatorkit.io/v1_tester_board") {
 		t.Fatalf("the set went before its services: %v, finalizers %v", err, set.Finalizers)
 	}
 	if err := w.user.Patch(t.Context(), held, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {

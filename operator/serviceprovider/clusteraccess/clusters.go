@@ -9,6 +9,8 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -222,16 +224,9 @@ func (c *Clusters[D]) AccessRequest(ctx context.Context, request reconcile.Reque
 
 // accessRequest is AccessRequest that returns nil without one.
 func (c *Clusters[D]) accessRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.AccessRequest, error) {
-	list := &v1alpha1.AccessRequestList{}
-	if err := c.reader.List(ctx, list, c.asked(request)...); err != nil {
-		return nil, err
-	}
-	for i := range list.Items {
-		if list.Items[i].Labels[AccessLabel] == id {
-			return &list.Items[i], nil
-		}
-	}
-	return nil, nil
+	found, err := c.find(ctx, &v1alpha1.AccessRequestList{}, request, id)
+	ar, _ := found.(*v1alpha1.AccessRequest)
+	return ar, err
 }
 
 // ClusterRequest returns the ClusterRequest of a cluster of an object, of those that ask for one of their own. Without one it
@@ -249,16 +244,23 @@ func (c *Clusters[D]) ClusterRequest(ctx context.Context, request reconcile.Requ
 
 // clusterRequest is ClusterRequest that returns nil without one.
 func (c *Clusters[D]) clusterRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.ClusterRequest, error) {
-	list := &v1alpha1.ClusterRequestList{}
+	found, err := c.find(ctx, &v1alpha1.ClusterRequestList{}, request, id)
+	cr, _ := found.(*v1alpha1.ClusterRequest)
+	return cr, err
+}
+
+// find lists what was asked for an object, and returns what is for the cluster, nil without any.
+func (c *Clusters[D]) find(ctx context.Context, list client.ObjectList, request reconcile.Request, id string) (found client.Object, err error) {
 	if err := c.reader.List(ctx, list, c.asked(request)...); err != nil {
 		return nil, err
 	}
-	for i := range list.Items {
-		if list.Items[i].Labels[AccessLabel] == id {
-			return &list.Items[i], nil
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		if o, ok := item.(client.Object); ok && found == nil && o.GetLabels()[AccessLabel] == id {
+			found = o
 		}
-	}
-	return nil, nil
+		return nil
+	})
+	return found, err
 }
 
 // asked selects what was asked for an object.

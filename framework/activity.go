@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -56,6 +57,20 @@ type activities struct {
 	workers []*activity
 }
 
+// employ does work in a goroutine of a group, and in another one when what it calls ends that (runtime.Goexit).
+func employ(workers *sync.WaitGroup, work func()) {
+	workers.Go(func() {
+		complete := false
+		defer func() {
+			if !complete {
+				employ(workers, work)
+			}
+		}()
+		work()
+		complete = true
+	})
+}
+
 type activityKey struct{}
 
 // add returns a context by which what a new worker does is known.
@@ -80,6 +95,8 @@ type activity struct {
 	busy  bool
 	doing Activity
 	since time.Duration
+	// reconciliation is the one that is under way, and nil between two.
+	reconciliation *reconciliation
 }
 
 // begin notes that the worker begins with an object.
@@ -88,6 +105,33 @@ func (a *activity) begin(key informer.Key, now time.Duration) {
 	defer a.mu.Unlock()
 	a.busy, a.since = true, now
 	a.doing.Key, a.doing.Resource, a.doing.Step = key, "", ""
+}
+
+// carryOut notes that a reconciliation begins, or with nil that it has ended.
+func (a *activity) carryOut(r *reconciliation) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reconciliation = r
+}
+
+// errGoexit is what is wrong with code that ends its goroutine.
+var errGoexit = errors.New("it ended its goroutine by runtime.Goexit (as FailNow of a test does): return an error instead")
+
+// exited is the result of a worker whose goroutine was ended by what it was doing.
+func (a *activity) exited(key informer.Key) result {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	err := errGoexit
+	if a.doing.Resource != "" {
+		err = &StepError{Resource: a.doing.Resource, Step: a.doing.Step, Err: err}
+	}
+	if a.reconciliation == nil {
+		return result{outcome: Failed, err: fmt.Errorf("reconcile %s: %w", keyString(key), err)}
+	}
+	return result{reconciliation: a.reconciliation, outcome: Failed, err: a.reconciliation.errorf("%w", err)}
 }
 
 // end notes that the worker has done with an object.

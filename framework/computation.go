@@ -21,7 +21,7 @@ type computation[O, S any] struct {
 type states[S any] struct{ current, desired S }
 
 // patch returns what the resource would change, and the states. The patch is nil when there is nothing to do, and
-// when a signal ended the resource on the way.
+// when a signal ended the resource on the way. With an error of Partial it is what the resource would change all the same.
 func (c computation[O, S]) patch(ctx context.Context, obj O, event Step) (s states[S], patch *TypedPatch[S], err error) {
 	if on, err := c.step(ctx, StepGetCurrentState, func(ctx context.Context) (err error) {
 		s.current, err = c.ops.GetCurrentState(ctx, obj)
@@ -40,13 +40,19 @@ func (c computation[O, S]) patch(ctx context.Context, obj O, event Step) (s stat
 	if event == StepEnsureDeleted {
 		step, newPatch = StepNewDeletePatch, c.ops.NewDeletePatch
 	}
-	if on, err := c.step(ctx, step, func(ctx context.Context) (err error) {
+	on, err := c.step(ctx, step, func(ctx context.Context) (err error) {
 		patch, err = newPatch(ctx, obj, s.current, s.desired)
 		return err
-	}); !on {
+	})
+	switch {
+	case on:
+		return s, patch, nil
+	case !IsPartial(err):
 		return s, nil, err
+	case event == StepEnsureCreated:
+		patch = patch.withoutDelete()
 	}
-	return s, patch, nil
+	return s, patch, err
 }
 
 // step carries out one step unless the resource has been stopped, and tells whether to go on.

@@ -83,7 +83,7 @@ type Config struct {
 	FormerOperators []string
 	// CRD is ensured before the sources start. Default: none.
 	CRD *apiextensionsv1.CustomResourceDefinition
-	// CRDClient ensures CRD. Required with it.
+	// CRDClient ensures CRD. Required with it, and not set without it.
 	CRDClient CRDClient
 	// Source is where the primary objects come from. Without it they come from Informer, or from the drop-ins
 	// UpdateFunc, DeleteFunc and ProcessEvents.

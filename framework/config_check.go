@@ -2,12 +2,12 @@ package framework
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // setDefaults fills in what is not set. The error is a fault of Resources.
@@ -52,68 +52,36 @@ func (c *Config) name() string {
 }
 
 func (c *Config) validate() error {
-	var faults []string
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-	if c.Logger == nil {
-		fault("Logger must not be nil")
-	}
-	if c.ResourceRouter == nil {
-		fault("ResourceRouter must not be nil, or Resources not be empty")
-	}
-	if c.ResourceRouter != nil && len(c.Resources) > 0 {
-		fault("ResourceRouter and Resources must not both be set")
-	}
-	if c.CRD != nil && c.CRDClient == nil {
-		fault("CRDClient must not be nil when CRD is set")
-	}
-	if c.Source != nil && c.Informer != nil {
-		fault("Source and Informer must not both be set")
-	}
-	if c.Driven && (c.Informer != nil || len(c.Watches) > 0) {
-		fault("Informer and Watches must not be set when Driven is: nothing would be reconciled because of them")
-	}
-	if c.Workers < 0 {
-		fault("Workers must not be negative, is %d", c.Workers)
-	}
-	if c.CancelTimeout < 0 {
-		fault("CancelTimeout must not be negative, is %s", c.CancelTimeout)
-	}
-	if c.ShadowWorkers < 0 {
-		fault("ShadowWorkers must not be negative, is %d", c.ShadowWorkers)
-	}
-	if c.ShadowTimeout < 0 {
-		fault("ShadowTimeout must not be negative, is %s", c.ShadowTimeout)
-	}
-	if c.ShadowQueue < 0 {
-		fault("ShadowQueue must not be negative, is %d", c.ShadowQueue)
-	}
+	var wrong faults.List
+	wrong.If(c.Logger == nil, "Logger must not be nil")
+	wrong.If(c.ResourceRouter == nil, "ResourceRouter must not be nil, or Resources not be empty")
+	wrong.If(c.ResourceRouter != nil && len(c.Resources) > 0, "ResourceRouter and Resources must not both be set")
+	wrong.If(c.CRD != nil && c.CRDClient == nil, "CRDClient must not be nil when CRD is set")
+	wrong.If(c.CRD == nil && c.CRDClient != nil, "CRD must not be nil when CRDClient is set: it would ensure nothing")
+	wrong.If(c.Source != nil && c.Informer != nil, "Source and Informer must not both be set")
+	wrong.If(c.Driven && (c.Informer != nil || len(c.Watches) > 0), "Informer and Watches must not be set when Driven is: nothing would be reconciled because of them")
+	wrong.If(c.Workers < 0, "Workers must not be negative, is %d", c.Workers)
+	wrong.If(c.CancelTimeout < 0, "CancelTimeout must not be negative, is %s", c.CancelTimeout)
+	wrong.If(c.ShadowWorkers < 0, "ShadowWorkers must not be negative, is %d", c.ShadowWorkers)
+	wrong.If(c.ShadowTimeout < 0, "ShadowTimeout must not be negative, is %s", c.ShadowTimeout)
+	wrong.If(c.ShadowQueue < 0, "ShadowQueue must not be negative, is %d", c.ShadowQueue)
 	for i, w := range c.Watches {
-		if w.Source == nil {
-			fault("Watches[%d].Source must not be nil", i)
-		}
-		if w.Map == nil {
-			fault("Watches[%d].Map must not be nil", i)
-		}
+		wrong.If(w.Source == nil, "Watches[%d].Source must not be nil", i)
+		wrong.If(w.Map == nil, "Watches[%d].Map must not be nil", i)
 	}
 	if msgs := faultsOfFinalizer(c.Finalizer); c.Finalizer != "" && len(msgs) > 0 {
-		fault("Finalizer %q must look like example.com/name %v", c.Finalizer, msgs)
+		wrong.Add("Finalizer %q must look like example.com/name %v", c.Finalizer, msgs)
 	}
 	for i, finalizer := range c.FormerFinalizers {
-		if finalizer == c.Finalizer || finalizer == "" {
-			fault("FormerFinalizers[%d] must be another one than Finalizer", i)
-		}
+		wrong.If(finalizer == c.Finalizer || finalizer == "", "FormerFinalizers[%d] must be another one than Finalizer", i)
 	}
 	for i, name := range c.FormerNames {
-		if name == c.Name || name == "" {
-			fault("FormerNames[%d] must be another name than %q", i, c.Name)
-		}
+		wrong.If(name == c.Name || name == "", "FormerNames[%d] must be another name than %q", i, c.Name)
 	}
 	for i, name := range c.FormerOperators {
-		if name == c.Operator || name == "" || c.Operator == "" {
-			fault("FormerOperators[%d] must be another name than Operator, which must be set then", i)
-		}
+		wrong.If(name == c.Operator || name == "" || c.Operator == "", "FormerOperators[%d] must be another name than Operator, which must be set then", i)
 	}
-	return invalidConfig("Config", faults)
+	return wrong.Of("Config")
 }
 
 // faultsOfFinalizer says what is wrong with a finalizer.

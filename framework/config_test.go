@@ -53,6 +53,7 @@ func TestInvalidConfigNamesTheField(t *testing.T) {
 		"several faults":         {config(func(c *framework.Config) { c.Logger, c.ResourceRouter = nil, nil }), []string{"Logger", "ResourceRouter"}},
 		"router and resources":   {config(func(c *framework.Config) { c.Resources = []framework.Resource{&resource{name: "r"}} }), []string{"ResourceRouter", "Resources"}},
 		"bad resources":          {config(func(c *framework.Config) { c.ResourceRouter, c.Resources = nil, []framework.Resource{&resource{}} }), []string{"Resources[0].Name()"}},
+		"CRD client without CRD": {config(func(c *framework.Config) { c.CRDClient = bombs{} }), []string{"CRD must not be nil when CRDClient is set"}},
 		"CRD without client":     {config(func(c *framework.Config) { c.CRD = &apiextensionsv1.CustomResourceDefinition{} }), []string{"CRDClient"}},
 		"negative workers":       {config(func(c *framework.Config) { c.Workers = -1 }), []string{"Workers", "-1"}},
 		"negative shadows":       {config(func(c *framework.Config) { c.ShadowWorkers, c.ShadowTimeout, c.ShadowQueue = -1, -2, -3 }), []string{"ShadowWorkers", "-1", "ShadowTimeout", "-2ns", "ShadowQueue", "-3"}},

@@ -8,6 +8,7 @@ import (
 	"github.com/giantswarm/micrologger"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // TypedCRUDResourceOps is what the author of a CRUD resource writes. O is the type of the objects being reconciled, S
@@ -23,7 +24,8 @@ type TypedCRUDResourceOps[O, S any] interface {
 	GetCurrentState(ctx context.Context, obj O) (S, error)
 	// GetDesiredState returns what should be there. It is called in deletions as well, where it tells what may be there.
 	GetDesiredState(ctx context.Context, obj O) (S, error)
-	// NewUpdatePatch says how to get from current to desired when the object was created or changed. Nil: nothing to do.
+	// NewUpdatePatch says how to get from current to desired when the object was created or changed. Nil: nothing to do. With
+	// an error of Partial, it says so for the things that did not fail.
 	NewUpdatePatch(ctx context.Context, obj O, currentState, desiredState S) (*TypedPatch[S], error)
 	// NewDeletePatch says how to clean up when the object is being deleted. Nil: nothing to do.
 	NewDeletePatch(ctx context.Context, obj O, currentState, desiredState S) (*TypedPatch[S], error)
@@ -41,7 +43,7 @@ type CRUDResourceOps = TypedCRUDResourceOps[any, any]
 
 // TypedCRUDResourceConfig configures a TypedCRUDResource.
 type TypedCRUDResourceConfig[O, S any] struct {
-	// Logger receives a message for every part of a patch that was applied. Required.
+	// Logger receives a message at level info for every part of a patch that was applied, and nothing of what it holds. Required.
 	Logger micrologger.Logger
 	// Ops is the logic of the resource. Required.
 	Ops TypedCRUDResourceOps[O, S]
@@ -53,6 +55,9 @@ type CRUDResourceConfig = TypedCRUDResourceConfig[any, any]
 // TypedCRUDResource makes a Resource of TypedCRUDResourceOps. Its steps are current state, desired state, patch, and
 // then the parts of the patch that were set, in the order create, update, delete. The signals of the context are looked
 // at before every step. It is safe for concurrent use.
+//
+// A type that embeds one is a plain resource, because its EnsureCreated may do more: WrapSteps wraps it as a whole, unless it has a
+// method WrapSteps of its own, and it can be planned if it is a Planner.
 type TypedCRUDResource[O, S any] struct {
 	TypedCRUDResourceOps[O, S]
 
@@ -66,16 +71,14 @@ type CRUDResource = TypedCRUDResource[any, any]
 
 // NewTypedCRUDResource returns a CRUD resource, or an error for which IsInvalidConfig holds.
 func NewTypedCRUDResource[O, S any](config TypedCRUDResourceConfig[O, S]) (*TypedCRUDResource[O, S], error) {
-	var faults []string
-	if config.Logger == nil {
-		faults = append(faults, "Logger must not be nil")
-	}
-	if config.Ops == nil {
-		faults = append(faults, "Ops must not be nil")
+	var wrong faults.List
+	wrong.If(config.Logger == nil, "Logger must not be nil")
+	if isNil(config.Ops) {
+		wrong.Add("Ops must not be nil")
 	} else if config.Ops.Name() == "" {
-		faults = append(faults, "Ops.Name() must not be empty")
+		wrong.Add("Ops.Name() must not be empty")
 	}
-	if err := invalidConfig("CRUDResourceConfig", faults); err != nil {
+	if err := wrong.Of("CRUDResourceConfig"); err != nil {
 		return nil, err
 	}
 	return &TypedCRUDResource[O, S]{
@@ -89,6 +92,8 @@ func NewTypedCRUDResource[O, S any](config TypedCRUDResourceConfig[O, S]) (*Type
 func NewCRUDResource(config CRUDResourceConfig) (*CRUDResource, error) {
 	return NewTypedCRUDResource(config)
 }
+
+func (r *TypedCRUDResource[O, S]) itself() Resource { return r }
 
 // WrapSteps implements StepWrapper.
 func (r *TypedCRUDResource[O, S]) WrapSteps(m Middleware) Resource {
@@ -121,14 +126,14 @@ func (r *TypedCRUDResource[O, S]) ensure(ctx context.Context, obj any, event Ste
 	if err != nil {
 		return err
 	}
-	states, patch, err := r.computation.patch(ctx, o, event)
-	if err != nil {
-		return err
+	states, patch, fault := r.computation.patch(ctx, o, event)
+	if fault != nil && !IsPartial(fault) {
+		return fault
 	}
 	if err := approve(ctx, r.Name(), states.current, patch); err != nil {
 		return err
 	}
-	return r.apply(ctx, o, states.current, patch, event)
+	return both(fault, r.apply(ctx, o, states.current, patch, event))
 }
 
 // typed returns the object as the resource of that name wants it.
@@ -142,20 +147,21 @@ func typed[O any](resource string, obj any, event Step) (O, error) {
 }
 
 // apply carries out the parts of a patch that were set, create first, delete last.
-func (r *TypedCRUDResource[O, S]) apply(ctx context.Context, obj O, current S, patch *TypedPatch[S], event Step) error {
+func (r *TypedCRUDResource[O, S]) apply(ctx context.Context, obj O, current S, patch *TypedPatch[S], event Step) (fault error) {
 	if change, ok := patch.CreateChange(); ok {
 		part := applied[S]{StepApplyCreateChange, plan.Create, current, change}
-		if err := r.applyPart(ctx, obj, part, r.ApplyCreateChange); err != nil {
-			return err
+		if fault = r.applyPart(ctx, obj, part, r.ApplyCreateChange); fault != nil && !IsPartial(fault) {
+			return fault
 		}
 	}
 	if change, ok := patch.UpdateChange(); ok && updateAllowed(ctx) {
 		part := applied[S]{StepApplyUpdateChange, plan.Update, current, change}
-		if err := r.applyPart(ctx, obj, part, r.ApplyUpdateChange); err != nil {
-			return err
-		}
+		fault = both(fault, r.applyPart(ctx, obj, part, r.ApplyUpdateChange))
 	} else if ok {
 		recordSkipped(scopeOf(ctx), reasonNoUpdates)
+	}
+	if fault != nil {
+		return fault
 	}
 	if change, ok := patch.DeleteChange(); ok && (event != StepEnsureDeleted || deletionAllowed(ctx)) {
 		part := applied[S]{StepApplyDeleteChange, plan.Delete, current, change}
@@ -164,6 +170,17 @@ func (r *TypedCRUDResource[O, S]) apply(ctx context.Context, obj O, current S, p
 		recordSkipped(scopeOf(ctx), reasonNoDeletion)
 	}
 	return nil
+}
+
+// both returns one error of two, of which either may be nil.
+func both(fault, other error) error {
+	switch {
+	case fault == nil:
+		return other
+	case other == nil:
+		return fault
+	}
+	return Partial(fault, other)
 }
 
 // applied is a part of a patch whose turn has come.
@@ -179,10 +196,11 @@ func (r *TypedCRUDResource[O, S]) applyPart(ctx context.Context, obj O, part app
 		return stepError(info, err)
 	}
 	recordChanges(scopeOf(ctx), part.action, part.change, part.current)
-	err := runStep(ctx, r.middlewares, info, func(ctx context.Context) error { return apply(ctx, obj, part.change) })
-	if err != nil {
-		return err
-	}
-	logApplied(ctx, r.logger, info)
-	return nil
+	return runStep(ctx, r.middlewares, info, func(ctx context.Context) error {
+		if err := apply(ctx, obj, part.change); err != nil {
+			return err
+		}
+		logApplied(ctx, r.logger, info)
+		return nil
+	})
 }

@@ -9,24 +9,23 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
-	"github.com/operatorkit/operatorkit/framework/internal/keyed"
-	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
 // usesFinalizer tells whether the framework puts finalizers on its objects.
 func (f *Framework) usesFinalizer() bool { return f.finalizers != nil && !f.config.DisableFinalizer }
 
-// ensureFinalizer puts the finalizer on an object that lacks it, in place of former ones, and returns the object as it is then.
+// needsFinalizer tells whether an object lacks the finalizer, or has former ones.
+func (f *Framework) needsFinalizer(obj any) bool {
+	return f.usesFinalizer() && (!f.has(obj, f.finalizer) || len(f.formerFinalizersOn(obj)) > 0)
+}
+
+// ensureFinalizer puts the finalizer on an object that needs it, in place of former ones, and returns the object as it is then.
 func (f *Framework) ensureFinalizer(ctx context.Context, key informer.Key, obj any) (any, error) {
-	if !f.usesFinalizer() {
-		return obj, nil
-	}
 	if !f.has(obj, f.finalizer) {
 		var err error
 		if obj, err = f.finalizers.AddFinalizer(ctx, obj, f.finalizer); err != nil {
@@ -135,7 +134,7 @@ func (f *Framework) removeFinalizer(ctx context.Context, obj any) error {
 
 // reconcileTombstones processes the deletions of objects that are not in the source any more, beginning at start, and
 // returns the result of the last one and when it ended. why is why the key was looked at.
-func (f *Framework) reconcileTombstones(ctx context.Context, key informer.Key, why *queue.Waiting, start time.Duration) (res result, end time.Duration) {
+func (f *Framework) reconcileTombstones(ctx context.Context, key informer.Key, why *waiting, start time.Duration) (res result, end time.Duration) {
 	for {
 		last, ok := f.tombstones.first(key)
 		if !ok {
@@ -146,14 +145,28 @@ func (f *Framework) reconcileTombstones(ctx context.Context, key informer.Key, w
 		}
 		res = f.reconcileGone(ctx, key, last)
 		start = f.metrics.reconciled(res, start)
-		if res.err != nil || res.outcome == Waiting {
+		switch {
+		case IsPermanent(res.err) && f.hasSuccessor(key):
+			res.err = fmt.Errorf("%w (given up, since another object has its name)", res.err)
+			f.conclude(ctx, key, res, why)
+			res = result{}
+		case res.err != nil || res.outcome == Waiting:
 			return res, start
 		}
-		f.tombstones.drop(key)
+		f.tombstones.drop(key, last)
 	}
 }
 
-// reconcileGone processes one object that is not in the source any more: it was deleted, or left what the source selects.
+// hasSuccessor tells whether another object has, or had, the name of one that is gone. It waits for the deletion of the first, and
+// must not wait for ever.
+func (f *Framework) hasSuccessor(key informer.Key) bool {
+	gone, _ := f.tombstones.gone.Get(key)
+	_, exists, _ := f.source.Get(key)
+	return exists || len(gone) > 1
+}
+
+// reconcileGone processes one object that is not in the source any more: it was deleted, left what the source selects, or was not
+// in a list.
 func (f *Framework) reconcileGone(ctx context.Context, key informer.Key, last any) result {
 	if f.live != nil {
 		now, exists, err := f.live.GetLive(ctx, key)
@@ -161,7 +174,7 @@ func (f *Framework) reconcileGone(ctx context.Context, key informer.Key, last an
 			return result{outcome: Failed, err: fmt.Errorf("look for deleted %s: %w", describe(last, key), err)}
 		}
 		if uid := uidOf(last); exists && uid != "" && uid == uidOf(now) {
-			return f.reconcileUnselected(ctx, key, now)
+			return f.reconcileMissing(ctx, key, now)
 		}
 	}
 	if f.usesFinalizer() && !f.hasFinalizer(last) {
@@ -178,14 +191,26 @@ func (f *Framework) reconcileGone(ctx context.Context, key informer.Key, last an
 	return res
 }
 
-// reconcileUnselected takes the finalizer off an object that exists but is no longer selected: it belongs to somebody else
-// now. A deletion that waits for us is processed first.
-func (f *Framework) reconcileUnselected(ctx context.Context, key informer.Key, now any) result {
+// reconcileMissing takes the finalizer off an object that exists but is no longer selected: it belongs to somebody else
+// now. A deletion that waits for us is processed first. One that is selected all the same comes back to the source.
+func (f *Framework) reconcileMissing(ctx context.Context, key informer.Key, now any) result {
+	if selector, ok := f.live.(informer.LiveSelector); ok {
+		selected, err := selector.SelectsLive(ctx, now)
+		if err != nil {
+			return result{outcome: Failed, err: fmt.Errorf("look for missing %s: %w", describe(now, key), err)}
+		}
+		if stored, exists, _ := f.source.Get(key); selected && exists && uidOf(stored) == uidOf(now) {
+			return result{outcome: Ignored, reason: reasonBack}
+		}
+		if selected && !beingDeleted(now) {
+			return result{outcome: Waiting, reason: reasonMissing}
+		}
+	}
 	if f.onlyPlanned(now) {
 		f.reportedPlans.Delete(key)
 		return result{outcome: Ignored, reason: reasonUnselected}
 	}
-	if m, ok := metaOf(now); ok && m.GetDeletionTimestamp() != nil {
+	if beingDeleted(now) {
 		return f.reconcileDeletion(ctx, key, now)
 	}
 	if !f.hasFinalizer(now) {
@@ -215,47 +240,4 @@ func (f *Framework) delete(ctx context.Context, key informer.Key, obj any) resul
 		res.outcome = Waiting
 	}
 	return res
-}
-
-// tombstones remembers objects that are gone until their deletion has been processed, and which deletions have been.
-// It lives in memory: what has to hold across restarts needs a finalizer.
-type tombstones struct {
-	// gone are the last known states of objects, for each key the one that has been gone longest first.
-	gone keyed.Map[[]any]
-	// processed holds the objects whose deletion has been processed while they still exist, because somebody else's
-	// finalizer holds them or because the event of their end has not arrived yet.
-	processed keyed.Map[types.UID]
-}
-
-// add remembers the last known state of an object that is gone, and reports whether there is anything left to do.
-func (t *tombstones) add(key informer.Key, obj any) bool {
-	if processed, ok := t.processed.Delete(key); ok && processed == uidOf(obj) {
-		_, left := t.gone.Get(key)
-		return left
-	}
-	t.gone.Update(key, func(gone []any, _ bool) ([]any, bool) { return append(gone, obj), true })
-	return true
-}
-
-// first returns the object of this key that has been gone longest.
-func (t *tombstones) first(key informer.Key) (any, bool) {
-	gone, ok := t.gone.Get(key)
-	if !ok {
-		return nil, false
-	}
-	return gone[0], true
-}
-
-// drop forgets the object that has been gone longest.
-func (t *tombstones) drop(key informer.Key) {
-	t.gone.Update(key, func(gone []any, _ bool) ([]any, bool) { return gone[min(1, len(gone)):], len(gone) > 1 })
-}
-
-// markProcessed remembers that the deletion of an object has been processed, until the object is gone.
-func (t *tombstones) markProcessed(key informer.Key, obj any) { t.processed.Set(key, uidOf(obj)) }
-
-// isProcessed tells whether the deletion of exactly this object has been processed.
-func (t *tombstones) isProcessed(key informer.Key, obj any) bool {
-	uid, ok := t.processed.Get(key)
-	return ok && uid == uidOf(obj)
 }

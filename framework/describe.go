@@ -9,6 +9,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // describe names an object for people: kind, namespace and name, as far as they are known.
@@ -80,14 +81,17 @@ func metaOf(obj any) (informer.Meta, bool) {
 	return m, ok && !isNil(obj)
 }
 
-func isNil(obj any) bool {
-	v := reflect.ValueOf(obj)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
-}
+func isNil(obj any) bool { return faults.IsNil(obj) }
 
 func uidOf(obj any) types.UID {
 	if m, ok := metaOf(obj); ok {
 		return m.GetUID()
 	}
 	return ""
+}
+
+// beingDeleted tells whether the deletion of an object has been asked for.
+func beingDeleted(obj any) bool {
+	m, ok := metaOf(obj)
+	return ok && m.GetDeletionTimestamp() != nil
 }

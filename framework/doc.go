@@ -33,7 +33,7 @@
 //
 // To know how a reconciliation goes, read resource.go, crud.go and computation.go (what an author writes, and its steps),
 // resourceset.go (which resources), process.go (one run of them), framework.go and config.go (from the sources to the
-// workers), reconcile.go (from a key to its next look) and deletion.go (with finalizers). All else is beside that path: plans,
+// workers), reconcile.go and ending.go (from a key to its next look) and deletion.go (with finalizers). All else is beside that path: plans,
 // shadows, records, metrics, names (identify.go), and the queue in internal/queue.
 //
 // # Promises
@@ -41,22 +41,30 @@
 //   - The queue holds keys, not objects: any number of changes of one object while it is being reconciled are one more
 //     reconciliation, of its newest state. One object is never reconciled twice at once, different ones are in parallel.
 //   - Nothing is dropped. An object that fails is tried again with a backoff of its own for as long as it exists;
-//     an error marked by [Permanent] waits for the next change instead.
-//   - A panic in a resource is an error of that object. The library never ends the process.
+//     an error marked by [Permanent] waits for the next change instead, and a deletion that failed so is given up when
+//     another object takes the name. A look that was asked for comes whatever happens before.
+//     Conflicts are told from the fifth in a row on.
+//   - A panic in a resource is an error of that object, which tells its type and place and not its words: they may quote a Secret. So
+//     is runtime.Goexit. The library never ends the process.
 //   - Deletion happens. With a finalizer (the default), EnsureDeleted of all resources has succeeded before it is taken
 //     off, across restarts. Without one, they are called with the last known state, for deletions seen while running.
 //   - Exactly one resource set handles an object. Without one the object is left alone, which an event on it and a metric
 //     tell; several are an error.
 //   - What is yours is yours alone: the finalizer, and the marks of what resources make, carry the names of operator and framework
 //     (package identity). Two frameworks of one identity don't run on one source.
-//   - Resources run in the order given; within a CRUD resource create goes before update, and update before delete.
+//   - Resources run in the order given, after an error only those that tell of it ([Concluder]); within a CRUD resource create goes
+//     before update, and update before delete.
 //   - Signals (package context/...) act within their resource or reconciliation and are looked at before every step.
 //   - Every resource gets a copy of the object, which it may change.
 //   - A change made now goes before the backlog of a start or a resync; one of sixteen turns is kept for the backlog.
 //   - Run returns when everything it started has ended. What ignores the end of its context for Config.CancelTimeout is named by
 //     an error for which errors.Is(err, ErrStillRunning) holds, and outlives Run.
 //   - An [Observer] is told what every reconciliation did, and why. Without one nothing is recorded.
-//   - Errors say which object, which resource and which step. What patches hold is never logged.
+//   - Errors say which object, which resource and which step, and how to mend what an API server refused ([Advice]). What patches hold
+//     is never logged.
+//   - Values of Secrets that a reconciliation reads are scrubbed from its errors, events, records, plans and from what goes to
+//     [Logger]. Package secretscontext says which are known, how an author adds others, and what can't be covered: values of less than
+//     eight bytes, what is computed of a value, such as a hash in a ConfigMap, and what is logged past the context.
 //
 // # Plans
 //
@@ -96,7 +104,8 @@
 //
 // All names begin with operatorkit_framework_ and carry the label framework: info, events_total,
 // reconciliation_duration_seconds, step_duration_seconds, step_errors_total, errors_total, conflicts_total,
-// retries_total, panics_total, active_workers, queue_depth, queue_age_seconds, queue_retrying,
+// retries_total, panics_total, active_workers, queue_depth, queue_age_seconds, queue_wait_seconds, queue_retrying, queue_asked,
+// failing_objects, failing_since_timestamp_seconds,
 // last_reconciled_timestamp_seconds, last_success_timestamp_seconds, newest_creation_timestamp_seconds,
 // oldest_deletion_timestamp_seconds, source_synced, source_staleness_seconds, source_objects, planned_objects, unmatched_objects,
 // shadow_comparisons_total, shadow_duration_seconds, shadow_objects, shadow_queue_depth, shadow_dropped_total. No label

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
 	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -16,27 +19,35 @@ import (
 // UpdateFunc takes an object that was created or changed from somebody else's informer. It only queues the object: the
 // framework must be running, without a Source of its own. oldObj is ignored.
 func (f *Framework) UpdateFunc(_, newObj any) {
-	f.handOver("UpdateFunc", newObj, (*informer.Push).Update)
+	f.handOver("UpdateFunc with", newObj, func(p *informer.Push) error { return p.Update(newObj) })
 }
 
 // DeleteFunc takes an object that was deleted from somebody else's informer, also as a cache.DeletedFinalStateUnknown.
 // It only queues the object, as UpdateFunc does.
-func (f *Framework) DeleteFunc(obj any) { f.handOver("DeleteFunc", obj, (*informer.Push).Delete) }
+func (f *Framework) DeleteFunc(obj any) {
+	f.handOver("DeleteFunc with", obj, func(p *informer.Push) error { return p.Delete(obj) })
+}
 
-func (f *Framework) handOver(caller string, obj any, put func(*informer.Push, any) error) {
+func (f *Framework) handOver(what string, obj any, put func(*informer.Push) error) {
 	err := fmt.Errorf("%w: the framework has a Source of its own, which tells it of changes", ErrExecutionFailed)
 	if f.push != nil {
-		err = put(f.push, obj)
+		err = put(f.push)
 	}
 	if err != nil {
-		f.metrics.errors.Inc()
-		f.log("error", "object was not taken", "caller", caller, "error", err.Error())
+		f.unusable(fmt.Sprintf("%s a %T", what, obj), err)
 	}
 }
 
 // ProcessEvents takes objects from the channels of an informer until ctx ends or all channels are closed. It only queues
-// them: the framework must be running. Errors are logged and counted; they end nothing. A nil channel is never read.
+// them: the framework must be running. Errors are logged and counted; they end nothing. A nil channel is never read. Of what can't be
+// used, such as an event of an unknown type or without an object, one of each sort is logged, and the last one is in the status of
+// the source (Sources).
 func (f *Framework) ProcessEvents(ctx context.Context, deleteChan, updateChan chan watch.Event, errChan chan error) {
+	f.processEvents(ctx, deleteChan, updateChan, errChan, func() {})
+}
+
+// processEvents is ProcessEvents, and calls arrived for each object that has arrived.
+func (f *Framework) processEvents(ctx context.Context, deleteChan, updateChan chan watch.Event, errChan chan error, arrived func()) {
 	for deleteChan != nil || updateChan != nil || errChan != nil {
 		select {
 		case <-ctx.Done():
@@ -46,13 +57,20 @@ func (f *Framework) ProcessEvents(ctx context.Context, deleteChan, updateChan ch
 				deleteChan = nil
 				continue
 			}
+			arrived()
 			f.DeleteFunc(e.Object)
 		case e, ok := <-updateChan:
 			if !ok {
 				updateChan = nil
 				continue
 			}
-			f.handOverEvent(e)
+			if e.Type == watch.Error {
+				f.metrics.errors.Inc()
+				f.log("error", "informer failed", "error", saidBy(e.Object))
+				continue
+			}
+			arrived()
+			f.handOver(fmt.Sprintf("event %s with", e.Type), e.Object, func(p *informer.Push) error { return p.Take(e) })
 		case err, ok := <-errChan:
 			if !ok {
 				errChan = nil
@@ -64,27 +82,22 @@ func (f *Framework) ProcessEvents(ctx context.Context, deleteChan, updateChan ch
 	}
 }
 
-// handOverEvent sorts out what informers send beside updates.
-func (f *Framework) handOverEvent(e watch.Event) {
-	switch e.Type {
-	case watch.Bookmark:
-	case watch.Deleted:
-		f.DeleteFunc(e.Object)
-	case watch.Error:
-		f.metrics.errors.Inc()
-		f.log("error", "informer failed", "error", fmt.Sprintf("%v", e.Object))
-	default:
-		f.UpdateFunc(nil, e.Object)
+// saidBy is what the object of an error event says. Only a Status is known to be fit to be shown.
+func saidBy(obj runtime.Object) string {
+	if status, ok := obj.(*metav1.Status); ok {
+		return status.Message
 	}
+	return fmt.Sprintf("an event with a %T", obj)
 }
 
-// watchInformer reads Config.Informer until ctx ends, and starts over with backoff when its channels close.
+// watchInformer reads Config.Informer until ctx ends, and starts over with backoff when its channels close. What has arrived resets the
+// backoff.
 func (f *Framework) watchInformer(ctx context.Context) {
 	b := f.newBackOff()
 	for ctx.Err() == nil {
 		f.guard("watch the informer", func() {
 			deleteChan, updateChan, errChan := f.config.Informer.Watch(ctx)
-			f.ProcessEvents(ctx, deleteChan, updateChan, errChan)
+			f.processEvents(ctx, deleteChan, updateChan, errChan, b.Reset)
 		})
 		wait(ctx, b.NextBackOff())
 	}
@@ -124,10 +137,12 @@ func (f *Framework) ReconcileObject(ctx context.Context, obj any) (Reconciled, e
 	start := f.metrics.now()
 	res := f.reconcileSubject(ctx, s)
 	f.metrics.reconciled(res, start)
-	if stackOf(res.err) != "" {
-		f.metrics.panicked()
-	}
+	res.err = advised(res.err)
+	d := decide(ending{outcome: res.outcome, err: res.err})
+	d.count.retries = false // that is the caller's
+	f.metrics.count(d.count)
 	f.noteMatch(s.key, res)
+	f.failures.note(s.key, res.err, d)
 	f.compareShadowsLater(s.key, res)
 	f.observe(s.key, res, nil, res.requeueAfter)
 	return Reconciled{Outcome: res.outcome, Reason: res.reason, RequeueAfter: res.requeueAfter}, res.err
@@ -135,6 +150,8 @@ func (f *Framework) ReconcileObject(ctx context.Context, obj any) (Reconciled, e
 
 func (f *Framework) reconcileSubject(ctx context.Context, s subject) result {
 	switch {
+	case reconciliationcanceledcontext.IsCanceled(ctx):
+		return result{outcome: Canceled}
 	case paused(s.obj):
 		return result{outcome: Ignored, reason: reasonPaused}
 	case f.onlyPlanned(s.obj):

@@ -3,12 +3,15 @@ package framework_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,12 +26,16 @@ import (
 type channels struct {
 	watches atomic.Int32
 	events  func(watch int, deleteChan, updateChan chan watch.Event, errChan chan error)
+	// open leaves it to events to close deleteChan.
+	open bool
 }
 
 func (c *channels) Watch(context.Context) (deleteChan, updateChan chan watch.Event, errChan chan error) {
 	deleteChan, updateChan, errChan = make(chan watch.Event, 8), make(chan watch.Event, 8), make(chan error, 8)
 	c.events(int(c.watches.Add(1)), deleteChan, updateChan, errChan)
-	close(deleteChan)
+	if !c.open {
+		close(deleteChan)
+	}
 	close(updateChan)
 	close(errChan)
 	return deleteChan, updateChan, errChan
@@ -109,6 +116,161 @@ func TestInformerWhoseChannelsCloseIsWatchedAgain(t *testing.T) {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("the log lacks %q:\n%s", want, log)
 			}
+		}
+	})
+}
+
+// slow is a source that takes a minute to sync.
+type slow struct{ *informer.Push }
+
+func (s slow) WaitForSync(ctx context.Context) error {
+	select {
+	case <-time.After(time.Minute):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func nothing(context.Context, any) []informer.Key { return nil }
+
+func TestR3NoDeletionOfAnInformerIsLostBeforeTheSourcesAreSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const deletions = 40
+		calls := &journal{}
+		inf := &channels{events: func(n int, deleteChan, _ chan watch.Event, _ chan error) {
+			if n == 1 {
+				go func() {
+					for i := range deletions {
+						deleteChan <- watch.Event{Type: watch.Deleted, Object: configMap(strconv.Itoa(i))}
+					}
+					close(deleteChan)
+				}()
+			}
+		}, open: true}
+		f := newFramework(t, framework.Config{Informer: inf, BackOffFactory: everyMinute, Watches: []framework.Watch{{Source: slow{informer.NewPush("slow")}, Map: nothing}}},
+			noting(calls))
+		stop := running(t, f)
+		time.Sleep(time.Hour)
+		stop()
+
+		if got := len(calls.all()); got != deletions {
+			t.Errorf("%d deletions were processed, want %d", got, deletions)
+		}
+	})
+}
+
+func TestR3WhatIsHandedOverBeforeRunIsProcessed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := &journal{}
+		f := newFramework(t, framework.Config{Workers: 1}, noting(calls))
+		f.DeleteFunc(configMap("never seen"))
+		f.UpdateFunc(nil, configMap("seen"))
+		f.DeleteFunc(configMap("seen"))
+		f.DeleteFunc(configMap("made again"))
+		f.UpdateFunc(nil, configMap("made again"))
+		stop := running(t, f)
+		time.Sleep(time.Hour)
+		stop()
+
+		got := calls.all()
+		slices.Sort(got)
+		if diff := cmp.Diff([]string{"created made again", "deleted never seen", "deleted seen"}, got); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestTheBackoffOfAnInformerBeginsAnewWhenSomethingHasArrived(t *testing.T) {
+	doubling := func() backoff.BackOff {
+		return backoff.NewExponentialBackOff(backoff.WithInitialInterval(time.Minute), backoff.WithMultiplier(2),
+			backoff.WithRandomizationFactor(0), backoff.WithMaxInterval(24*time.Hour), backoff.WithMaxElapsedTime(0))
+	}
+	for name, test := range map[string]struct {
+		arrives bool
+		want    int32
+	}{
+		"something arrives each time": {true, 11}, // at 0, 1, 2 … 10 minutes
+		"nothing arrives":             {false, 4}, // at 0, 1, 3 and 7 minutes
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				inf := &channels{events: func(_ int, _, updateChan chan watch.Event, _ chan error) {
+					if test.arrives {
+						updateChan <- watch.Event{Type: watch.Modified, Object: configMap("a")}
+					}
+				}}
+				f := newFramework(t, framework.Config{Informer: inf, BackOffFactory: doubling}, &resource{name: "r"})
+				stop := running(t, f)
+				time.Sleep(10*time.Minute + time.Second)
+				stop()
+				if got := inf.watches.Load(); got != test.want {
+					t.Errorf("watched %d times in ten minutes, want %d", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatCantBeUsedIsToldOnce(t *testing.T) {
+	log, calls := &strings.Builder{}, &journal{}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFramework(t, framework.Config{Logger: logTo(t, log)}, noting(calls))
+		stop := running(t, f)
+		updates, deletions := make(chan watch.Event, 64), make(chan watch.Event, 64)
+		for range 3 {
+			updates <- watch.Event{Type: "STRANGE", Object: configMap("strange")}
+			updates <- watch.Event{Type: watch.Added}
+			updates <- watch.Event{Type: watch.Modified, Object: &metav1.Status{Message: "no metadata"}}
+			deletions <- watch.Event{Type: watch.Deleted}
+			deletions <- watch.Event{Type: watch.Deleted, Object: (*corev1.ConfigMap)(nil)}
+		}
+		updates <- watch.Event{Type: watch.Added, Object: configMap("good")}
+		close(updates)
+		close(deletions)
+		f.ProcessEvents(t.Context(), deletions, updates, nil)
+		f.UpdateFunc(nil, nil)
+		f.UpdateFunc(nil, nil)
+		synctest.Wait()
+		if f.Sources()[0].Status().Unusable == nil {
+			t.Error("the status of the source tells nothing")
+		}
+		stop()
+	})
+	if diff := cmp.Diff([]string{"created good"}, calls.all()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if got := strings.Count(log.String(), "not taken"); got != 6 {
+		t.Errorf("%d messages, want one for each of six sorts:\n%s", got, log)
+	}
+	for _, want := range []string{"STRANGE", "<nil>", "Status"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, log)
+		}
+	}
+}
+
+// shouting is a source that sends events of a type that nobody knows.
+type shouting struct{ *informer.Push }
+
+func (s shouting) Subscribe(h informer.Handler) func() {
+	unsubscribe := s.Push.Subscribe(h)
+	for range 2 {
+		h(informer.Event{Type: 77, Key: keyOf("strange")})
+	}
+	return unsubscribe
+}
+
+func TestR4AnEventOfAnUnknownTypeIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &strings.Builder{}
+		f := newFramework(t, framework.Config{Logger: logTo(t, log), Source: shouting{informer.NewPush("own")},
+			Watches: []framework.Watch{{Source: shouting{informer.NewPush("watched")}, Map: nothing}}}, &resource{name: "r"})
+		stop := running(t, f)
+		synctest.Wait()
+		stop()
+		if got := strings.Count(log.String(), "its type is unknown"); got != 2 {
+			t.Errorf("%d messages, want one for each source:\n%s", got, log)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -52,10 +53,13 @@ func IsNoResourceSet(err error) bool { return errors.Is(err, ErrNoResourceSet) }
 // Permanent(nil) is nil.
 func Permanent(err error) error { return backoff.Permanent(err) }
 
-// IsPermanent tells whether an error was marked by Permanent, also when it was wrapped since.
+// IsPermanent tells whether an error was marked by Permanent, also when it was wrapped since. Joined errors are permanent if all of them
+// are: a retry mends the others.
 func IsPermanent(err error) bool {
-	var permanent *backoff.PermanentError
-	return errors.As(err, &permanent)
+	return every(err, func(err error) bool {
+		_, ok := err.(*backoff.PermanentError) //nolint:errorlint // every looks into what is wrapped
+		return ok
+	})
 }
 
 // StepError says which step of which resource failed.
@@ -78,23 +82,30 @@ func (e *StepError) Unwrap() error { return e.Err }
 
 // PanicError is a panic that was turned into an error.
 type PanicError struct {
-	// Value is what was given to panic.
+	// Value is what was given to panic. It may quote what is secret.
 	Value any
 	// Stack is the stack of the goroutine that panicked.
 	Stack []byte
+
+	text string
 }
 
-// newPanicError must be called while the goroutine is panicking, so that the stack is that of the panic.
-func newPanicError(value any) *PanicError { return &PanicError{Value: value, Stack: debug.Stack()} }
-
-// Error implements error. The stack is left out: it goes to the log. Of a value that is neither an error nor a string only
-// the type is told: it may be a Secret.
-func (e *PanicError) Error() string {
-	switch v := e.Value.(type) {
-	case error, string:
-		return fmt.Sprintf("panic: %v", v)
+// newPanicError must be called while the goroutine is panicking, so that the stack is that of the panic. A *PanicError that is thrown
+// again stays what it is.
+func newPanicError(value any) *PanicError {
+	if again, ok := value.(*PanicError); ok {
+		return again
 	}
-	return fmt.Sprintf("panic: value of type %T", e.Value)
+	return &PanicError{Value: value, Stack: debug.Stack(), text: informer.DescribePanic(value)}
+}
+
+// Error implements error. The stack is left out: it goes to the log. Of a value that Go's runtime did not make only the type is told, and
+// the place: it may quote a Secret.
+func (e *PanicError) Error() string {
+	if e.text == "" {
+		return fmt.Sprintf("panic: value of type %T", e.Value)
+	}
+	return e.text
 }
 
 // Unwrap returns the value of the panic if it was an error.
@@ -111,20 +122,13 @@ func stackOf(err error) string {
 	return ""
 }
 
-// invalidConfig joins the faults of a configuration; nil without any.
-func invalidConfig(config string, faults []string) error {
-	if len(faults) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: %s: %s", ErrInvalidConfig, config, strings.Join(faults, "; "))
-}
-
-// recoveredIn calls run with ctx and turns a panic into a *PanicError.
+// recoveredIn calls run with ctx and turns a panic into a *PanicError. Secret values that are known are not in the text of the error.
 func recoveredIn(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = newPanicError(v)
 		}
+		err = secretscontext.ScrubError(ctx, err)
 	}()
 	return run(ctx)
 }

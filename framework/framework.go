@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -33,13 +34,16 @@ type Framework struct {
 	remover informer.Remover
 	live    informer.LiveReader
 
-	queue         *queue.Queue
-	retries       *queue.Retries
+	queue         *queue.Queue[Trigger]
+	retries       *queue.Retries[Trigger]
 	tombstones    tombstones
 	metrics       *metrics
 	reporter      *reporter
 	reportedPlans reportedPlans
 	unmatched     unmatched
+	failures      failures
+	// told are the sorts of things that can't be used of which one was logged.
+	told sync.Map
 	// shadows is nil when there are none.
 	shadows *shadows.Comparisons
 
@@ -68,10 +72,10 @@ func New(config Config) (*Framework, error) {
 	}
 	f.live, _ = f.source.(informer.LiveReader)
 	f.identify(config.Identity())
-	f.queue = queue.New()
+	f.queue = queue.New[Trigger]()
 	f.queue.KeepTriggers = config.Observer != nil
-	f.retries = queue.NewRetries(f.queue, f.newBackOff)
-	f.reporter = &reporter{recorder: config.Recorder, guard: f.guard}
+	f.retries = queue.NewRetries(f.queue, Trigger{Cause: CauseRetry}, Trigger{Cause: CauseRequeue}, f.newBackOff)
+	f.reporter = &reporter{recorder: config.Recorder, guard: f.guard, seed: maphash.MakeSeed()}
 	f.shadows = newShadows(config)
 	var err error
 	f.metrics, err = newMetrics(f)
@@ -101,13 +105,14 @@ func (f *Framework) Enqueue(key informer.Key) {
 	if f.config.Driven {
 		return
 	}
-	f.queue.Add(key, queue.Fresh, queue.Trigger{Cause: queue.CauseEnqueue})
+	f.queue.Add(key, queue.Fresh, Trigger{Cause: CauseEnqueue})
 }
 
-// EnqueueAfter reconciles an object after d at the latest, unless it is reconciled successfully before.
+// EnqueueAfter reconciles an object after d, whatever comes of it until then. Of several times that were asked for, be it by
+// resources (requeuecontext), the earliest counts, and the others are dropped.
 func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) {
 	if !f.config.Driven {
-		f.retries.Within(key, d)
+		f.retries.Ask(key, d)
 	}
 }
 
@@ -144,18 +149,19 @@ func (f *Framework) Run(ctx context.Context) error {
 }
 
 // runSources runs the sources around the workers: they start first and stop last, so that a reconciliation that ends
-// late still reads a live store.
+// late still reads a live store. What happens to an object before the sources are synced waits in the queue.
 func (f *Framework) runSources(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	sourcesCtx, stopSources := context.WithCancel(context.WithoutCancel(ctx))
+	unsubscribe := f.subscribe()
 
 	var running sync.WaitGroup
 	for _, s := range f.Sources() {
 		running.Go(func() {
 			err := Recovered(func() error { return s.Run(sourcesCtx) })
 			if err != nil {
-				cancel(&sourceError{s.Name(), err})
+				cancel(sourceError{fmt.Errorf("source %q: %w", s.Name(), err)})
 			}
 		})
 	}
@@ -163,18 +169,25 @@ func (f *Framework) runSources(ctx context.Context) error {
 		running.Go(func() { f.watchInformer(sourcesCtx) })
 	}
 	err := f.workWhenSynced(ctx)
+	unsubscribe()
 	stopSources()
 	if !endedWithin(&running, f.config.CancelTimeout) {
 		err = errors.Join(err, f.stillRunning("a source, or the Informer"))
 	}
-	return errors.Join(ended(ctx), err)
+	var failure sourceError
+	errors.As(context.Cause(ctx), &failure)
+	return errors.Join(failure.error, err)
 }
 
 // workWhenSynced works once the sources are synced, unless ctx ends before.
 func (f *Framework) workWhenSynced(ctx context.Context) error {
 	for _, s := range f.Sources() {
-		if err := s.WaitForSync(ctx); err != nil {
-			return nil //nolint:nilerr // it is the end of ctx
+		err := Recovered(func() error { return s.WaitForSync(ctx) })
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("source %q: wait for its sync: %w", s.Name(), err)
 		}
 	}
 	f.log("info", "started", "workers", f.config.Workers)
@@ -184,44 +197,26 @@ func (f *Framework) workWhenSynced(ctx context.Context) error {
 }
 
 // sourceError is why a framework stops although nobody asked it to.
-type sourceError struct {
-	source string
-	err    error
+type sourceError struct{ error }
+
+// subscribe has the events of the primary source put keys into the queue. The objects that are there already become the backlog.
+func (f *Framework) subscribe() (unsubscribe func()) {
+	return f.source.Subscribe(f.counted(f.source, f.handlePrimary))
 }
 
-func (e *sourceError) Error() string { return fmt.Sprintf("source %q: %s", e.source, e.err) }
-
-func (e *sourceError) Unwrap() error { return e.err }
-
-// ended returns the failure that ended ctx, or nil when somebody asked for its end.
-func ended(ctx context.Context) error {
-	var failure *sourceError
-	if errors.As(context.Cause(ctx), &failure) {
-		return failure
-	}
-	return nil
-}
-
-// subscribe has the events of all sources put keys into the queue. The primary objects that are there already become
-// the backlog. What a watched source holds already is passed over: it concerns objects of that backlog. The watched
-// sources come first, so that no change is missed that comes after the reconciliation of its primary. Map functions get the
-// identity of the framework, by which they can tell what others have made.
-func (f *Framework) subscribe(ctx context.Context) (unsubscribes []func()) {
+// subscribeWatched has the events of the watched sources put keys into the queue, from before the first reconciliation on. What
+// these hold already is passed over: it concerns objects of the backlog. Map functions get the identity of the framework, by which
+// they can tell what others have made, and are asked when all sources are synced.
+func (f *Framework) subscribeWatched(ctx context.Context) (unsubscribes []func()) {
 	ctx = identity.NewContext(ctx, &f.scope)
 	for _, w := range f.config.Watches {
-		events := f.metrics.eventsOf(w.Source)
-		unsubscribes = append(unsubscribes, w.Source.Subscribe(func(e informer.Event) {
-			events[e.Type].Inc()
+		unsubscribes = append(unsubscribes, w.Source.Subscribe(f.counted(w.Source, func(e informer.Event) {
 			if e.Type != informer.Added || !e.Backlog {
 				f.handleWatched(ctx, w, e)
 			}
-		}))
+		})))
 	}
-	events := f.metrics.eventsOf(f.source)
-	return append(unsubscribes, f.source.Subscribe(func(e informer.Event) {
-		events[e.Type].Inc()
-		f.handlePrimary(e)
-	}))
+	return unsubscribes
 }
 
 func (f *Framework) handlePrimary(e informer.Event) {
@@ -230,12 +225,15 @@ func (f *Framework) handlePrimary(e informer.Event) {
 		f.shadows.Forget(e.Key)
 	}
 	if f.config.Driven {
+		if e.Type == informer.Deleted {
+			f.failures.Delete(e.Key)
+		}
 		return
 	}
 	if e.Type == informer.Deleted && !f.tombstones.add(e.Key, e.Object) {
 		return
 	}
-	lane, why := queue.ByEvent(f.source.Name(), e, informer.Key{})
+	lane, why := byEvent(f.source.Name(), e, informer.Key{})
 	f.queue.Add(e.Key, lane, why)
 }
 
@@ -249,7 +247,7 @@ func (f *Framework) handleWatched(ctx context.Context, w Watch, e informer.Event
 			}
 		}
 	}
-	lane, why := queue.ByEvent(w.Source.Name(), e, e.Key)
+	lane, why := byEvent(w.Source.Name(), e, e.Key)
 	for _, key := range keys {
 		f.queue.Add(key, lane, why)
 	}
@@ -266,14 +264,15 @@ func (f *Framework) mapped(ctx context.Context, w Watch, e informer.Event, obj a
 func (f *Framework) work(ctx context.Context) error {
 	workCtx, cancelWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelWork()
-	var workers sync.WaitGroup
-	for range f.config.Workers {
-		workers.Go(func() { f.worker(ctx, workCtx, &workers) })
-	}
-	stopShadows := f.runShadows(ctx, &workers)
-	for _, unsubscribe := range f.subscribe(ctx) {
+	for _, unsubscribe := range f.subscribeWatched(ctx) {
 		defer unsubscribe()
 	}
+	var workers sync.WaitGroup
+	for range f.config.Workers {
+		busyCtx, activity := f.activities.add(workCtx, false)
+		employ(&workers, func() { f.worker(ctx, busyCtx, activity) })
+	}
+	stopShadows := f.runShadows(ctx, &workers)
 	<-ctx.Done()
 	f.queue.ShutDown()
 	stopShadows()
@@ -295,21 +294,12 @@ func (f *Framework) work(ctx context.Context) error {
 	return f.stillRunning(left...)
 }
 
-// worker takes keys from the queue until that is shut down. It begins nothing once ctx has ended, and works with workCtx. A
-// resource that ends its goroutine (runtime.Goexit) is replaced by another worker.
-func (f *Framework) worker(ctx, workCtx context.Context, workers *sync.WaitGroup) {
-	complete := false
-	defer func() {
-		if !complete {
-			workers.Go(func() { f.worker(ctx, workCtx, workers) })
-		}
-	}()
-	busyCtx, activity := f.activities.add(workCtx, false)
+// worker takes keys from the queue until that is shut down. It begins nothing once ctx has ended, and works with busyCtx.
+func (f *Framework) worker(ctx, busyCtx context.Context, activity *activity) {
 	defer activity.end()
 	for {
 		next, why, ok := f.queue.Get()
 		if !ok {
-			complete = true
 			return
 		}
 		if ctx.Err() != nil {
@@ -317,8 +307,10 @@ func (f *Framework) worker(ctx, workCtx context.Context, workers *sync.WaitGroup
 			f.queue.Done(next)
 			continue
 		}
-		activity.begin(next.Key, f.metrics.now())
-		f.reconcileEntry(busyCtx, next, why)
+		start := f.metrics.now()
+		f.metrics.waits.Observe((start - next.Due).Seconds())
+		activity.begin(next.Key, start)
+		f.reconcileEntry(busyCtx, next, why, start)
 		activity.end()
 	}
 }

@@ -87,7 +87,7 @@ func TestGraphsThatCantBeDrawnAreErrors(t *testing.T) {
 			"the hook panics": {t.Context(), "panics", func(err error) bool {
 				var p *framework.PanicError
 				return errors.As(err, &p) && len(p.Stack) > 0
-			}, "draw the graphs of ConfigMap default/panics: panic: no pencil"},
+			}, "draw the graphs of ConfigMap default/panics: panic: value of type string in github.com/operatorkit/operatorkit/framework_test.drawing (graphs_test.go:25)"},
 			"the context has ended": {ended, "a", func(err error) bool { return errors.Is(err, context.Canceled) }, "draw the graphs of ConfigMap default/a: context canceled"},
 		} {
 			graphs, err := f.Graphs(test.ctx, keyOf(test.key))

@@ -1,9 +1,12 @@
 package framework
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/operatorkit/operatorkit/informer"
 )
 
 // guard calls code of the author's that is no part of a reconciliation, but told of it or asked about it. A panic is logged and counted,
@@ -15,6 +18,27 @@ func (f *Framework) guard(what string, call func(), fields ...any) {
 	}
 	f.metrics.panicked()
 	f.log("error", what, append(fields, "error", err.Error(), "stack", stackOf(err))...)
+}
+
+// counted counts the events of a source, and passes on those that are known.
+func (f *Framework) counted(source informer.Source, handle informer.Handler) informer.Handler {
+	events := f.metrics.eventsOf(source)
+	return func(e informer.Event) {
+		if e.Type < informer.Added || e.Type > informer.Deleted {
+			f.unusable(fmt.Sprintf("event %d of source %q", e.Type, source.Name()), fmt.Errorf("%w: its type is unknown", ErrExecutionFailed))
+			return
+		}
+		events[e.Type].Inc()
+		handle(e)
+	}
+}
+
+// unusable counts what arrived and can't be used, and logs the first one of its sort.
+func (f *Framework) unusable(sort string, err error) {
+	f.metrics.errors.Inc()
+	if _, told := f.told.LoadOrStore(sort, true); !told {
+		f.log("error", "object was not taken; more of its sort is not logged", "sort", sort, "error", err.Error())
+	}
 }
 
 // newBackOff makes a BackOff by Config.BackOffFactory. Where that panics, or what it made, the default takes its place.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // Identity returns whose the marks are that the framework and its resources leave.
@@ -91,20 +92,15 @@ func leftOf(resources []Resource) []identity.Scope {
 	return left
 }
 
-// faultsOfFormerNames says what is wrong with the former names of the resources of a set.
-func faultsOfFormerNames(resources []Resource) (faults []string) {
+// checkFormerNames adds what is wrong with the former names of the resources of a set.
+func checkFormerNames(resources []Resource, wrong *faults.List) {
 	for i, r := range resources {
 		for _, name := range formerNamesOf(r) {
-			if name == r.Name() || name == "" {
-				faults = append(faults, fmt.Sprintf("Resources[%d]: the former names of %q must be others, and not empty", i, r.Name()))
-			}
-			if slices.ContainsFunc(resources[:i], func(earlier Resource) bool { return earlier.Name() == name }) {
-				faults = append(faults, fmt.Sprintf("Resources[%d]: %q takes over from %q and must stand before it, which else deletes what it takes over",
-					i, r.Name(), name))
-			}
+			wrong.If(name == r.Name() || name == "", "Resources[%d]: the former names of %q must be others, and not empty", i, r.Name())
+			wrong.If(slices.ContainsFunc(resources[:i], func(earlier Resource) bool { return earlier.Name() == name }),
+				"Resources[%d]: %q takes over from %q and must stand before it, which else deletes what it takes over", i, r.Name(), name)
 		}
 	}
-	return faults
 }
 
 // claim makes sure that no other framework of the same identity, or with the same finalizer, runs on the same source or with the

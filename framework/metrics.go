@@ -23,6 +23,7 @@ type metrics struct {
 	framework string
 	events    *prometheus.CounterVec
 	seconds   map[event]map[Outcome]prometheus.Observer
+	waits     prometheus.Observer
 	steps     *prometheus.HistogramVec
 	stepErrs  *prometheus.CounterVec
 	errors    prometheus.Counter
@@ -55,16 +56,17 @@ func newMetrics(f *Framework) (*metrics, error) {
 	reg := &registry{registerer: f.config.Registerer}
 	m := &metrics{
 		framework: f.Name(),
-		epoch:     time.Now(),
+		epoch:     f.queue.Epoch,
 		events:    reg.counter("events_total", "Events received from sources, by kind.", "source", "kind"),
 		steps:     reg.histogram("step_duration_seconds", "Duration of a step of a resource, retries included.", "resource", "step"),
 		stepErrs:  reg.counter("step_errors_total", "Steps of resources that failed.", "resource", "step"),
 	}
 	seconds := reg.histogram("reconciliation_duration_seconds", "Duration of a reconciliation, by kind of event and result.", "event", "result")
 	label := prometheus.Labels{"framework": m.framework}
+	m.waits = reg.histogram("queue_wait_seconds", "How long a key waited for a worker, from when it was due.").With(label)
 	m.errors = reg.counter("errors_total", "Reconciliations that failed, conflicts not counted.").With(label)
 	m.retries = reg.counter("retries_total", "Retries that were scheduled because a reconciliation failed.").With(label)
-	m.conflicts = reg.counter("conflicts_total", "Reconciliations that are retried because an object changed meanwhile.").With(label)
+	m.conflicts = reg.counter("conflicts_total", "Reconciliations that ended because an object had changed meanwhile, and are tried again. They are no errors; conflicts of server-side apply over fields are.").With(label)
 	m.panics = reg.counter("panics_total", "Panics that were turned into errors.").With(label)
 	reg.register(newState(f))
 	if f.shadows != nil {
@@ -90,22 +92,33 @@ func (m *metrics) now() time.Duration { return time.Since(m.epoch) }
 // none.
 func (m *metrics) reconciled(res result, start time.Duration) time.Duration {
 	if res.reconciliation == nil {
-		if res.err != nil {
-			m.errors.Inc()
-		}
 		return start
 	}
 	now := m.now()
+	res.reconciliation.activity.carryOut(nil)
 	res.reconciliation.recording.end(m.epoch, start, now)
 	m.seconds[res.reconciliation.event][res.outcome].Observe((now - start).Seconds())
 	m.lastRun.Store(int64(max(now, 1)))
-	switch res.outcome {
-	case Succeeded:
+	if res.outcome == Succeeded {
 		m.lastGood.Store(int64(max(now, 1)))
-	case Failed:
-		m.errors.Inc()
 	}
 	return now
+}
+
+// count counts the end of a reconciliation.
+func (m *metrics) count(c counts) {
+	if c.errors {
+		m.errors.Inc()
+	}
+	if c.conflicts {
+		m.conflicts.Inc()
+	}
+	if c.retries {
+		m.retries.Inc()
+	}
+	if c.panics {
+		m.panics.Inc()
+	}
 }
 
 func (m *metrics) panicked() { m.panics.Inc() }

@@ -17,7 +17,7 @@ import (
 type state struct {
 	framework *Framework
 
-	depth, age, retrying, active, lastRun, lastGood, staleness, synced, objects, created, deletion, planned, unmatched *prometheus.Desc
+	depth, age, retrying, asked, failing, since, active, lastRun, lastGood, staleness, synced, objects, created, deletion, planned, unmatched *prometheus.Desc
 }
 
 func newState(f *Framework) *state {
@@ -25,7 +25,10 @@ func newState(f *Framework) *state {
 		framework: f,
 		depth:     f.desc("queue_depth", "Keys that wait for a worker, by lane.", "lane"),
 		age:       f.desc("queue_age_seconds", "How long the key that waits longest has been waiting."),
-		retrying:  f.desc("queue_retrying", "Keys that wait for a retry or a requested next look."),
+		retrying:  f.desc("queue_retrying", "Objects that failed when they were reconciled last and are tried again, conflicts included."),
+		asked:     f.desc("queue_asked", "Keys that wait for the time of a look that was asked for."),
+		failing:   f.desc("failing_objects", "Objects that failed when they were reconciled last, those included that wait for their next change. Conflicts count from the fifth in a row on."),
+		since:     f.desc("failing_since_timestamp_seconds", "Since when the object has been failing that has for longest; 0 without any."),
 		active:    f.desc("active_workers", "Reconciliations under way."),
 		lastRun:   f.desc("last_reconciled_timestamp_seconds", "When a reconciliation ended last; 0 for never."),
 		lastGood:  f.desc("last_success_timestamp_seconds", "When a reconciliation succeeded last; 0 for never."),
@@ -55,7 +58,7 @@ func (f *Framework) info() prometheus.Collector {
 
 // Describe implements prometheus.Collector.
 func (s *state) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.depth, s.age, s.retrying, s.active, s.lastRun, s.lastGood, s.staleness, s.synced, s.objects, s.created, s.deletion, s.planned, s.unmatched} {
+	for _, d := range []*prometheus.Desc{s.depth, s.age, s.retrying, s.asked, s.failing, s.since, s.active, s.lastRun, s.lastGood, s.staleness, s.synced, s.objects, s.created, s.deletion, s.planned, s.unmatched} {
 		ch <- d
 	}
 }
@@ -65,12 +68,19 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	waiting := s.framework.queue.Stats()
-	gauge(s.depth, float64(waiting.Fresh), "fresh")
-	gauge(s.depth, float64(waiting.Backlog), "backlog")
-	gauge(s.age, waiting.Age.Seconds())
-	gauge(s.retrying, float64(s.framework.retries.Len()))
-	gauge(s.active, float64(waiting.Working))
+	now := s.framework.Status()
+	gauge(s.depth, float64(now.Fresh), "fresh")
+	gauge(s.depth, float64(now.Backlog), "backlog")
+	gauge(s.age, now.OldestWait.Seconds())
+	gauge(s.retrying, float64(now.Retrying))
+	gauge(s.asked, float64(now.Asked))
+	gauge(s.failing, float64(now.Failing))
+	since := 0.0
+	if now.Failing > 0 {
+		since = float64(now.FailingSince.UnixNano()) / 1e9
+	}
+	gauge(s.since, since)
+	gauge(s.active, float64(now.Active))
 	m := s.framework.metrics
 	gauge(s.lastRun, m.unix(&m.lastRun))
 	gauge(s.lastGood, m.unix(&m.lastGood))
@@ -94,9 +104,8 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	gauge(s.planned, float64(planned.Update), string(plan.Update))
 	gauge(s.planned, float64(planned.Delete), string(plan.Delete))
 	gauge(s.planned, float64(nothing), "none")
-	unmatched, held := s.framework.unmatched.count()
-	gauge(s.unmatched, float64(held), "held")
-	gauge(s.unmatched, float64(unmatched-held), "free")
+	gauge(s.unmatched, float64(now.UnmatchedHeld), "held")
+	gauge(s.unmatched, float64(now.Unmatched-now.UnmatchedHeld), "free")
 }
 
 // unix converts a time since the epoch to seconds of Unix time; 0 stays 0.

@@ -21,12 +21,35 @@ type StepWrapper interface {
 
 // WrapSteps returns a resource like r whose every step goes through m: the steps of a CRUD resource one by one, for a
 // plain one EnsureCreated and EnsureDeleted. r itself is not changed. Resources can be wrapped any number of times;
-// the last wrapping is the outermost.
+// the last wrapping is the outermost. A type that embeds a CRUD resource is a plain one, unless it is a StepWrapper by a method of
+// its own. A nil resource stays what it is, and is refused by NewResourceSet.
 func WrapSteps(r Resource, m Middleware) Resource {
+	if isNil(r) {
+		return r
+	}
 	if w, ok := r.(StepWrapper); ok {
-		return w.WrapSteps(m)
+		// The method of an embedded resource wraps that, and leaves out what r does beside it.
+		if like := w.WrapSteps(m); !embeds(r) || !isOwn(like) {
+			return like
+		}
 	}
 	return &wrapped{Resource: r, middleware: m}
+}
+
+// own is implemented by the CRUD resources of this package, and by every type that embeds one.
+type own interface{ itself() Resource }
+
+// isOwn tells whether a resource is a CRUD resource of this package itself. Only then its methods, and what this package knows of its
+// steps, say what its EnsureCreated does.
+func isOwn(r Resource) bool {
+	o, ok := r.(own)
+	return ok && o.itself() == r
+}
+
+// embeds tells whether a resource has methods of a CRUD resource only because it embeds one.
+func embeds(r Resource) bool {
+	_, ok := r.(own)
+	return ok && !isOwn(r)
 }
 
 // wrapped is a plain resource with a middleware around it.
@@ -43,12 +66,12 @@ func (w *wrapped) Kinds() []string { return kindsOf(w.Resource) }
 
 func (w *wrapped) EnsureCreated(ctx context.Context, obj any) error {
 	return w.middleware(ctx, StepInfo{w.Name(), StepEnsureCreated}, func(ctx context.Context) error {
-		return Recovered(func() error { return w.Resource.EnsureCreated(ctx, obj) })
+		return recoveredIn(ctx, func(ctx context.Context) error { return w.Resource.EnsureCreated(ctx, obj) })
 	})
 }
 
 func (w *wrapped) EnsureDeleted(ctx context.Context, obj any) error {
 	return w.middleware(ctx, StepInfo{w.Name(), StepEnsureDeleted}, func(ctx context.Context) error {
-		return Recovered(func() error { return w.Resource.EnsureDeleted(ctx, obj) })
+		return recoveredIn(ctx, func(ctx context.Context) error { return w.Resource.EnsureDeleted(ctx, obj) })
 	})
 }

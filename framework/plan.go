@@ -56,7 +56,7 @@ func planAlone(ctx context.Context, e event, obj any, resources []Resource) (*pl
 // number of objects at once, once the sources are synced.
 func (f *Framework) Plan(ctx context.Context, key informer.Key) (*plan.Plan, error) {
 	if last, ok := f.tombstones.first(key); ok {
-		return f.planSet(ctx, deleteEvent, key, informer.Copy(last))
+		return f.planSet(f.newPlanning(ctx, deleteEvent, key, last), informer.Copy(last))
 	}
 	obj, exists, err := f.source.Get(key)
 	if err != nil {
@@ -73,10 +73,15 @@ func (f *Framework) Plan(ctx context.Context, key informer.Key) (*plan.Plan, err
 // belongs to the framework afterwards.
 func (f *Framework) PlanObject(ctx context.Context, obj any) (*plan.Plan, error) {
 	s := subjectOf(obj)
-	if reason := f.ignoreReason(s.event, s.key, obj); reason != "" {
-		return endPlan(newPlan(f.newPlanning(ctx, s.event, s.key, obj)), plan.Ignored, reason), nil
+	return f.planThere(f.newPlanning(ctx, s.event, s.key, obj), obj)
+}
+
+// planThere plans for an object that is there, unless it would be left alone. The object is given away.
+func (f *Framework) planThere(r *reconciliation, obj any) (*plan.Plan, error) {
+	if reason := f.ignoreReason(r.event, r.key, obj); reason != "" {
+		return endPlan(newPlan(r), plan.Ignored, reason), nil
 	}
-	return f.planSet(ctx, s.event, s.key, obj)
+	return f.planSet(r, obj)
 }
 
 // subject is what is planned: an object, and what its reconciliation is about.
@@ -114,18 +119,18 @@ func (f *Framework) ignoreReason(e event, key informer.Key, obj any) string {
 }
 
 // planSet plans with the resource set of the object. The object is given away.
-func (f *Framework) planSet(ctx context.Context, e event, key informer.Key, obj any) (*plan.Plan, error) {
-	r := f.newPlanning(ctx, e, key, obj)
+func (f *Framework) planSet(r *reconciliation, obj any) (*plan.Plan, error) {
 	p := newPlan(r)
 	set, err := f.resourceSet(r, obj)
 	switch {
 	case IsNoResourceSet(err):
 		return endPlan(p, plan.Ignored, reasonNoResourceSet), nil
 	case err != nil:
+		r.failure = err
 		return endPlan(p, plan.Failed, err.Error()), nil
 	}
 	f.planWith(p, r, &set.setPlanner, obj)
-	return p, ctx.Err()
+	return p, r.Err()
 }
 
 // planWith plans with a resource set. The object is given away.
@@ -134,6 +139,7 @@ func (f *Framework) planWith(p *plan.Plan, r *reconciliation, set *setPlanner, o
 	r.scopes = f.scopes[set]
 	ctx, err := f.initCtx(r, set, obj)
 	if err != nil {
+		r.failure = err
 		endPlan(p, plan.Failed, err.Error())
 		return
 	}
@@ -175,7 +181,7 @@ func (r *reconciliation) plan(ctx context.Context, place int, p planner, obj any
 	if result.Opaque {
 		return result
 	}
-	s := &scope{reconciliation: r, resource: p.name, identity: r.scopeAt(place)}
+	s := &scope{reconciliation: r, resource: p.name, step: StepPlan, identity: r.scopeAt(place)}
 	s.Init(ctx, signal.ResourceCanceled)
 	err := stepError(StepInfo{p.name, StepPlan}, recoveredIn(s, func(ctx context.Context) (err error) {
 		would, err := p.plan(ctx, r.event, obj)
@@ -185,7 +191,10 @@ func (r *reconciliation) plan(ctx context.Context, place int, p planner, obj any
 	switch {
 	case errors.Is(err, ErrOpaque):
 		return plan.Resource{Name: p.name, Opaque: true}
+	case IsPartial(err):
+		result.Error = err.Error()
 	case err != nil:
+		r.failure = err
 		result.Changes, result.Notes, result.Error = nil, nil, err.Error()
 	case resourcecanceledcontext.IsCanceled(s):
 		result.Skipped = reasonResourceCanceled
@@ -239,13 +248,13 @@ func plannersOf(resources []Resource) []planner {
 }
 
 func plannerOf(r Resource) planner {
-	switch p := r.(type) {
-	case plannable:
+	if p, ok := r.(plannable); ok && !embeds(r) {
 		return p.planner()
-	case Planner:
+	}
+	if p, ok := r.(Planner); ok {
 		return planner{name: r.Name(), plan: func(ctx context.Context, e event, obj any) (intent, error) {
 			changes, err := p.Plan(ctx, plan.Event(e), obj)
-			return intent{changes: changes}, err
+			return intent{changes: described(ctx, "", told(changes), nil)}, err
 		}}
 	}
 	return planner{name: r.Name()}
@@ -264,30 +273,30 @@ func (c computation[O, S]) plan(ctx context.Context, e event, obj any) (intent, 
 	if err != nil {
 		return intent{}, err
 	}
-	states, patch, err := c.patch(ctx, o, step)
-	if err != nil {
-		return intent{}, err
+	states, patch, fault := c.patch(ctx, o, step)
+	if fault != nil && !IsPartial(fault) {
+		return intent{}, fault
 	}
 	if on, err := proceed(ctx); !on {
-		return intent{}, err
+		return intent{}, both(fault, err)
 	}
-	would := intent{notes: plan.Notes(states.desired)}
+	would := intent{notes: notesOf(ctx, states.desired)}
 	would.changes, would.skipped = changesOf(ctx, e, states.current, patch)
-	return would, nil
+	return would, fault
 }
 
 // changesOf returns the parts of a patch that would be applied, and why one of them would not be.
 func changesOf[S any](ctx context.Context, e event, current S, patch *TypedPatch[S]) (changes []plan.Change, skipped string) {
 	if change, ok := patch.CreateChange(); ok {
-		changes = append(changes, plan.Describe(plan.Create, change, current)...)
+		changes = append(changes, described(ctx, plan.Create, change, current)...)
 	}
 	if change, ok := patch.UpdateChange(); ok && updateAllowed(ctx) {
-		changes = append(changes, plan.Describe(plan.Update, change, current)...)
+		changes = append(changes, described(ctx, plan.Update, change, current)...)
 	} else if ok {
 		skipped = reasonNoUpdates
 	}
 	if change, ok := patch.DeleteChange(); ok && (e != deleteEvent || deletionAllowed(ctx)) {
-		changes = append(changes, plan.Describe(plan.Delete, change, current)...)
+		changes = append(changes, described(ctx, plan.Delete, change, current)...)
 	} else if ok {
 		skipped = reasonNoDeletion
 	}

@@ -231,7 +231,7 @@ func TestPlanSaysOfEachResourceWhatItWouldDo(t *testing.T) {
 		},
 		"a panic is a failure": {
 			[]framework.Resource{fails("bad", "panic"), tells("last")},
-			[]plan.Resource{{Name: "bad", Error: `resource "bad": plan: panic: at the planning`}, notReached}, plan.Failed,
+			[]plan.Resource{{Name: "bad", Error: `resource "bad": plan: panic: value of type string in github.com/operatorkit/operatorkit/framework_test.(*teller).Plan (plan_test.go:189)`}, notReached}, plan.Failed,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,7 +289,7 @@ func TestFrameworkPlansAsItWouldReconcile(t *testing.T) {
 			"paused":  "update  ignored 0: it is paused by an annotation",
 			"unknown": "update  ignored 0: no resource set handles it",
 			"several": "update  failed 0: update of ConfigMap default/several: execution failed: several resource sets: resource sets 0 and 1 both handle it; make their Handles functions exclude each other",
-			"panics":  "update bad failed 0: panic: no context",
+			"panics":  "update bad failed 0: panic: value of type string in github.com/operatorkit/operatorkit/framework_test.TestFrameworkPlansAsItWouldReconcile.func1.3 (plan_test.go:280)",
 		} {
 			p, err := f.Plan(t.Context(), keyOf(name))
 			if err != nil {

@@ -59,10 +59,8 @@ func (f *Framework) complete(saved *plan.Plan) error {
 	if saved.Outcome == plan.Failed {
 		return fmt.Errorf("%w: %s", ErrPlanIncomplete, saved.Reason)
 	}
-	for _, r := range saved.Resources {
-		if r.Opaque {
-			return fmt.Errorf("%w: resource %q can't tell what it would do: let it implement framework.Planner", ErrPlanIncomplete, r.Name)
-		}
+	if opaque := saved.Opaque(); len(opaque) > 0 {
+		return fmt.Errorf("%w: resource %q can't tell what it would do: let it implement framework.Planner", ErrPlanIncomplete, opaque[0])
 	}
 	return nil
 }
@@ -72,7 +70,8 @@ func (f *Framework) complete(saved *plan.Plan) error {
 // more nothing has been changed, and the error has ErrPlanChanged in its chain and says how they differ. Then
 // every resource is compared once more when its turn comes, and what a CRUD resource applies is the very patch that was
 // compared: a resource whose changes differ by then changes nothing and ends the reconciliation with such an error. So it
-// goes with one that depends on what an earlier resource has done; plan again then, and apply the rest.
+// goes with one that depends on what an earlier resource has done; plan again then, and apply the rest. A Concluder is not
+// compared again: it writes what has come about.
 //
 // A plan that is ignored because the object is left alone does nothing. Plans that failed, or have resources that can't
 // tell what they would do, are refused with ErrPlanIncomplete.
@@ -117,15 +116,10 @@ func approvalOf(ctx context.Context) *approval {
 	return a
 }
 
-// selfChecking is implemented by resources that compare what they are about to apply themselves.
-type selfChecking interface{ checksApproval() }
-
-func (r *TypedCRUDResource[O, S]) checksApproval() {}
-
-// guarded returns ensure, a function of the resource in that place, with a comparison before it. A resource that compares
-// itself is told that it has to.
+// guarded returns ensure, a function of the resource in that place, with a comparison before it. A CRUD resource compares what it is
+// about to apply itself, and is told that it has to.
 func (a *approval) guarded(s *scope, resource Resource, ensure func(context.Context, any) error) func(context.Context, any) error {
-	if _, ok := resource.(selfChecking); ok {
+	if isOwn(resource) {
 		s.approval = a
 		return ensure
 	}

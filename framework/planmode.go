@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/internal/keyed"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
 // PlanAnnotation makes the framework only plan for an object, its deletion included, while its value is "true". What would
@@ -44,14 +44,20 @@ func (f *Framework) planInstead(ctx context.Context, key informer.Key, obj any, 
 		e = deleteEvent
 	}
 	r := f.newReconciliation(ctx, e, key, obj)
-	p, err := f.planFor(ctx, key, informer.Copy(obj), gone)
+	planning, plans := f.newPlanning(ctx, e, key, obj), f.planThere
+	planning.activity = r.activity
+	f.queueRetries(planning)
+	if gone {
+		plans = f.planSet
+	}
+	p, err := plans(planning, informer.Copy(obj))
 	if err != nil {
 		return result{reconciliation: r, outcome: Failed, err: r.errorf("plan: %w", err)}
 	}
 	r.recording.planned(p)
 	switch p.Outcome {
 	case plan.Failed:
-		return result{reconciliation: r, outcome: Failed, err: r.errorf("plan: %w", failureOf(p))}
+		return result{reconciliation: r, outcome: Failed, err: r.errorf("plan: %w", planning.failure)}
 	case plan.Ignored:
 		f.reportedPlans.Delete(key)
 		return result{reconciliation: r, outcome: Ignored, reason: p.Reason}
@@ -63,14 +69,6 @@ func (f *Framework) planInstead(ctx context.Context, key informer.Key, obj any, 
 		f.reportedPlans.Delete(key)
 	}
 	return result{reconciliation: r, outcome: Planned}
-}
-
-// planFor plans for an object, which is given away.
-func (f *Framework) planFor(ctx context.Context, key informer.Key, obj any, gone bool) (*plan.Plan, error) {
-	if gone {
-		return f.planSet(ctx, deleteEvent, key, obj)
-	}
-	return f.PlanObject(ctx, obj)
 }
 
 // reportPlan reports a plan to everybody who wants to know, unless it is the one that was reported last. A first plan in
@@ -87,31 +85,11 @@ func (f *Framework) reportPlan(ctx context.Context, key informer.Key, obj any, p
 		}
 	}
 	f.reportedPlans.Set(key, now)
-	if known || mayChange(p) {
+	if known || p.MayChange() {
 		f.reporter.planned(obj, p)
 	}
 	f.log("info", "planned", "event", string(p.Event), "object", describe(obj, key), "plan", p.Counts().String())
 	return nil
-}
-
-// mayChange tells whether a plan has changes, or a resource that can't tell whether it has any.
-func mayChange(p *plan.Plan) bool {
-	for _, r := range p.Resources {
-		if r.Opaque {
-			return true
-		}
-	}
-	return p.Counts().Any()
-}
-
-// failureOf is the error of a plan that failed.
-func failureOf(p *plan.Plan) error {
-	for _, r := range p.Resources {
-		if r.Error != "" {
-			return errors.New(r.Error)
-		}
-	}
-	return fmt.Errorf("%w: %s", ErrExecutionFailed, p.Reason)
 }
 
 // ReasonPlanned is the reason of the events about objects that are only planned for.
@@ -153,7 +131,7 @@ func fingerprint(p *plan.Plan) [sha256.Size]byte {
 // planned writes an event that tells what would change: which objects, and which of their fields, but no values.
 func (r *reporter) planned(obj any, p *plan.Plan) {
 	if record := r.recordOn(obj); record != nil {
-		record(corev1.EventTypeNormal, ReasonPlanned, clip(summary(p)))
+		record(corev1.EventTypeNormal, ReasonPlanned, cut.Text(summary(p), maxEventMessage))
 	}
 }
 

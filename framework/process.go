@@ -12,6 +12,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/context/signal"
 	"github.com/operatorkit/operatorkit/context/updateallowedcontext"
 	"github.com/operatorkit/operatorkit/framework/identity"
@@ -29,7 +30,8 @@ import (
 //
 // The resources run in the order given, each with a copy of obj. The first error ends the run; it names the object, the
 // resource and the step. Without resources it is an error for which IsExecutionFailed holds. Each call has signals of
-// its own; one that the caller's context carries is set too when a resource sets it.
+// its own; one that the caller's context carries is set too when a resource sets it. If the reconciliation of the caller's context
+// is cancelled, nothing runs and the result is nil, as when a resource has cancelled it: a next reconciliation takes another one.
 func ProcessUpdate(ctx context.Context, obj any, resources []Resource) error {
 	return runWithoutFramework(ctx, updateEvent, obj, resources)
 }
@@ -43,9 +45,12 @@ func ProcessDelete(ctx context.Context, obj any, resources []Resource) error {
 
 // runWithoutFramework runs resources for somebody who is not a Framework, and hands the signals on to the caller's context.
 func runWithoutFramework(ctx context.Context, e event, obj any, resources []Resource) error {
+	if reconciliationcanceledcontext.IsCanceled(ctx) {
+		return nil
+	}
 	r := &reconciliation{event: e, object: obj, scopes: scopesOf(identity.From(ctx).Identity, leftOf(resources))}
 	r.init(ctx)
-	err := runResources(r, r, informer.Copy(obj), resources)
+	err := advised(runResources(r, r, informer.Copy(obj), resources))
 	if reconciliationcanceledcontext.IsCanceled(r) {
 		reconciliationcanceledcontext.SetCanceled(ctx)
 	}
@@ -58,15 +63,18 @@ func runWithoutFramework(ctx context.Context, e event, obj any, resources []Reso
 	return err
 }
 
-// runResources runs the resources in order. ctx is r or a child of it. The object is given away: the last resource gets it,
-// the others get copies.
+// runResources runs the resources in order, and after an error those that conclude. ctx is r or a child of it. The object is given
+// away: the last resource gets it, the others get copies.
 func runResources(ctx context.Context, r *reconciliation, obj any, resources []Resource) error {
 	if len(resources) == 0 {
 		return r.errorf("%w: there are no resources", ErrExecutionFailed)
 	}
 	for i, resource := range resources {
 		if reconciliationcanceledcontext.IsCanceled(ctx) {
-			return nil
+			return r.failure
+		}
+		if r.failure != nil && (ctx.Err() != nil || !concludes(resource)) {
+			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return r.errorf("stopped before resource %q: %w", resource.Name(), err)
@@ -75,23 +83,27 @@ func runResources(ctx context.Context, r *reconciliation, obj any, resources []R
 		if i < len(resources)-1 {
 			own = informer.Copy(obj)
 		}
-		if err := r.runResource(ctx, i, resource, own); err != nil {
-			return r.errorf("%w", err)
+		err := r.runResource(ctx, i, resource, own)
+		switch {
+		case err == nil:
+		case r.failure == nil:
+			r.failure = r.errorf("%w", err)
+		default:
+			r.failure = failedToo(r.failure, err)
 		}
 	}
-	return nil
+	return r.failure
 }
 
 // runResource runs one resource, which has that place in its set, in a scope of its own.
 func (r *reconciliation) runResource(ctx context.Context, place int, resource Resource, obj any) error {
-	s := &scope{reconciliation: r, resource: resource.Name(), place: place, identity: r.scopeAt(place)}
-	s.Init(ctx, signal.ResourceCanceled)
-
 	ensure, step := resource.EnsureCreated, StepEnsureCreated
 	if r.event == deleteEvent {
 		ensure, step = resource.EnsureDeleted, StepEnsureDeleted
 	}
-	if r.approval != nil {
+	s := &scope{reconciliation: r, resource: resource.Name(), step: step, place: place, identity: r.scopeAt(place)}
+	s.Init(ctx, signal.ResourceCanceled)
+	if r.approval != nil && !concludes(resource) {
 		ensure = r.approval.guarded(s, resource, ensure)
 	}
 	r.recording.reached(place)
@@ -125,6 +137,9 @@ type reconciliation struct {
 	metrics *metrics
 	// activity is that of the worker, and nil outside of one.
 	activity *activity
+	// queued is true if the queue of a Framework tries again what fails, and lastTry is what LastTry returns.
+	queued  bool
+	lastTry error
 	// recording is nil without an Observer.
 	recording *recording
 	// approval is nil unless a plan is being applied.
@@ -133,6 +148,13 @@ type reconciliation struct {
 	identity *identity.Scope
 	scopes   []identity.Scope
 	handover identity.Handover
+	// failure is the error of the resources that have run, or why planning failed.
+	failure error
+	// log is what messages say of it.
+	log logMeta
+	// secrets are the values that nobody may see of the reconciliation: ownSecrets, or those of the one that it is a part of.
+	secrets    *secretscontext.Vocabulary
+	ownSecrets secretscontext.Vocabulary
 	// deletionRefused is set when the deletion was not allowed at the moment when a part of it was due.
 	deletionRefused atomic.Bool
 }
@@ -141,11 +163,30 @@ type reconciliation struct {
 func (r *reconciliation) init(parent context.Context) {
 	r.Init(parent, signal.ReconciliationCanceled, signal.FinalizersKept, signal.UpdateNecessary)
 	r.CarryRequeue()
+	r.keepSecrets(parent)
+}
+
+// keepSecrets has the secrets of the object scrubbed from what is told of the reconciliation.
+func (r *reconciliation) keepSecrets(parent context.Context) {
+	defer func() { _ = recover() }() // What the object's methods can't tell now they can't tell later.
+	if r.secrets = secretscontext.From(parent); r.secrets == nil {
+		r.secrets = &r.ownSecrets
+		if m, ok := metaOf(r.object); ok {
+			r.secrets.Open(m.GetNamespace(), m.GetName())
+		}
+	}
+	informer.MarkSecrets(r, r.object)
 }
 
 // Value implements context.Context.
 func (r *reconciliation) Value(key any) any {
 	if v, ok := identity.ValueOf(key, r.identity, &r.handover); ok {
+		return v
+	}
+	if key == metaKey {
+		return r.log.of(r, StepInfo{}, r.Scope.Value(key))
+	}
+	if v, ok := secretscontext.ValueOf(key, r.secrets); ok {
 		return v
 	}
 	return r.Scope.Value(key)
@@ -160,6 +201,9 @@ type scope struct {
 	reconciliation *reconciliation
 	identity       *identity.Scope
 	resource       string
+	// step is the one that all others are part of, and log is what messages say of it.
+	step Step
+	log  logMeta
 	// place is the resource's place in the recording.
 	place int
 	// approval is set for a resource that compares what it is about to apply itself.
@@ -176,6 +220,9 @@ func (s *scope) Value(key any) any {
 	if v, ok := identity.ValueOf(key, s.identity, &s.reconciliation.handover); ok {
 		return v
 	}
+	if key == metaKey {
+		return s.log.of(s.reconciliation, StepInfo{s.resource, s.step}, s.Scope.Value(key))
+	}
 	return s.Scope.Value(key)
 }
 
@@ -185,31 +232,13 @@ func scopeOf(ctx context.Context) *scope {
 	return s
 }
 
-// Logger returns logger with what the context of a resource says: framework, object, loop and resource. Outside of a
-// resource it returns logger as it is.
-func Logger(ctx context.Context, logger micrologger.Logger) micrologger.Logger {
-	s := scopeOf(ctx)
-	if s == nil {
-		return logger
-	}
-	return logger.With(append(s.reconciliation.logFields(), "resource", s.resource)...)
-}
-
 func (r *reconciliation) logFields() []any {
-	fields := []any{"event", string(r.event), "object", describe(r.object, r.key)}
-	if r.framework != "" {
-		fields = append(fields, "framework", r.framework, "loop", r.loop)
-	}
-	return fields
+	return []any{"event", string(r.event), "object", describe(r.object, r.key)}
 }
 
-// logApplied logs that a part of a patch was applied. It never logs the part itself: that may be a Secret.
+// logApplied logs that a part of a patch was applied, with what the context says. It never logs the part itself: that may be a Secret.
 func logApplied(ctx context.Context, logger micrologger.Logger, info StepInfo) {
-	fields := []any{"level", "debug", "message", "applied", "resource", info.Resource, "step", string(info.Step)}
-	if s := scopeOf(ctx); s != nil {
-		fields = append(fields, s.reconciliation.logFields()...)
-	}
-	logger.LogCtx(ctx, fields...)
+	logger.LogCtx(ctx, "level", "info", "message", "applied", "resource", info.Resource, "step", string(info.Step))
 }
 
 // proceed tells whether the resource may do its next step. It may not when a signal says so, and, with an error, when
@@ -238,6 +267,9 @@ func deletionAllowed(ctx context.Context) bool {
 // runStep carries out one step through its middlewares, the last of which is the outermost. A panic is an error. The
 // error names resource and step.
 func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, do func(context.Context) error) error {
+	if s := scopeOf(ctx); s != nil {
+		ctx = &stepContext{Context: ctx, scope: s, info: info}
+	}
 	run := do
 	var attempts *atomic.Int64
 	if len(middlewares) > 0 {

@@ -3,6 +3,7 @@ package framework_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,9 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
+	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
+	"github.com/operatorkit/operatorkit/context/updateallowedcontext"
 	"github.com/operatorkit/operatorkit/context/updatenecessarycontext"
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
 )
 
 func TestR7ResourcesRunInTheOrderGivenUntilTheFirstError(t *testing.T) {
@@ -102,5 +106,61 @@ func TestUpdateNecessaryReachesLaterResources(t *testing.T) {
 	}
 	if diff := cmp.Diff([]bool{false, true, false, true}, seen); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestR8ACancelledReconciliationOfTheCallerRunsNothing(t *testing.T) {
+	calls := &journal{}
+	resources := []framework.Resource{noting(calls)}
+	ctx := reconciliationcanceledcontext.NewContext(t.Context())
+	reconciliationcanceledcontext.SetCanceled(ctx)
+	for name, process := range map[string]func(context.Context, any, []framework.Resource) error{
+		"ProcessUpdate": framework.ProcessUpdate, "ProcessDelete": framework.ProcessDelete,
+	} {
+		if err := process(ctx, configMap("x"), resources); err != nil {
+			t.Errorf("%s: got error %v, want none", name, err)
+		}
+	}
+	f := newFramework(t, framework.Config{Driven: true, Source: informer.NewPush("objects")}, resources...)
+	res, err := f.ReconcileObject(ctx, configMap("x"))
+	if err != nil || res.Outcome != framework.Canceled {
+		t.Errorf("ReconcileObject: got %v and error %v, want that it was cancelled", res, err)
+	}
+	if got := calls.all(); len(got) > 0 {
+		t.Errorf("got %v, want nothing", got)
+	}
+}
+
+func TestR8AContextThatInitCtxMakesOfAnotherOneIsAnError(t *testing.T) {
+	foreign := func(context.Context, any) (context.Context, error) { return context.Background(), nil }
+	child := func(ctx context.Context, _ any) (context.Context, error) {
+		ctx, cancel := context.WithCancel(updateallowedcontext.NewContext(ctx))
+		context.AfterFunc(ctx, cancel)
+		return ctx, nil
+	}
+	for name, test := range map[string]struct {
+		config, set func(context.Context, any) (context.Context, error)
+		foreign     bool
+	}{
+		"of the configuration": {config: foreign, foreign: true},
+		"of the set":           {set: foreign, foreign: true},
+		"of the set, after":    {config: child, set: foreign, foreign: true},
+		"both children":        {config: child, set: child},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := &journal{}
+			f := newFramework(t, framework.Config{Driven: true, Source: informer.NewPush("objects"), InitCtx: test.config,
+				ResourceRouter: routerOf(t, framework.ResourceSetConfig{InitCtx: test.set, Resources: []framework.Resource{noting(calls)}})})
+			_, err := f.ReconcileObject(t.Context(), configMap("x"))
+			if !test.foreign {
+				if err != nil || len(calls.all()) != 1 {
+					t.Errorf("got calls %v and error %v", calls.all(), err)
+				}
+				return
+			}
+			if !framework.IsExecutionFailed(err) || !strings.Contains(err.Error(), "make it from that one") || len(calls.all()) > 0 {
+				t.Errorf("got calls %v and error %v, want none and an error that says what to do", calls.all(), err)
+			}
+		})
 	}
 }

@@ -2,7 +2,6 @@ package framework
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -25,25 +24,28 @@ type result struct {
 	requeueAfter time.Duration
 }
 
-// reconcileEntry brings one object up to date and decides when to look at it again.
-func (f *Framework) reconcileEntry(ctx context.Context, e *queue.Entry, why *queue.Waiting) {
+// reconcileEntry brings one object up to date, from start on, and decides when to look at it again. A panic of code that is not ours,
+// wherever it is called, is an error, and so is the end of the goroutine (runtime.Goexit).
+func (f *Framework) reconcileEntry(ctx context.Context, e *queue.Entry[Trigger], why *waiting, start time.Duration) {
 	defer f.queue.Done(e)
-	res := f.reconcile(ctx, e.Key, why)
-	f.noteMatch(e.Key, res)
-	next := f.scheduleNext(ctx, e.Key, res)
-	f.compareShadowsLater(e.Key, res)
-	f.observe(e.Key, res, why, next)
-}
-
-// reconcile brings one object up to date. A panic of code that is not ours, wherever it is called, is an error.
-func (f *Framework) reconcile(ctx context.Context, key informer.Key, why *queue.Waiting) (res result) {
+	var res result
+	returned := false
 	defer func() {
 		if v := recover(); v != nil {
-			res = result{outcome: Failed, err: fmt.Errorf("reconcile %s: %w", keyString(key), newPanicError(v))}
-			f.metrics.errors.Inc()
+			res = result{outcome: Failed, err: fmt.Errorf("reconcile %s: %w", keyString(e.Key), newPanicError(v))}
+		} else if !returned {
+			res = activityOf(ctx).exited(e.Key)
+			f.metrics.reconciled(res, start)
 		}
+		f.conclude(ctx, e.Key, res, why)
 	}()
-	res, start := f.reconcileTombstones(ctx, key, why, f.metrics.now())
+	res = f.reconcile(ctx, e.Key, why, start)
+	returned = true
+}
+
+// reconcile brings one object up to date.
+func (f *Framework) reconcile(ctx context.Context, key informer.Key, why *waiting, start time.Duration) result {
+	res, start := f.reconcileTombstones(ctx, key, why, start)
 	if res.err == nil && res.outcome != Waiting {
 		if res.reconciliation != nil {
 			f.observe(key, res, why, 0)
@@ -52,67 +54,6 @@ func (f *Framework) reconcile(ctx context.Context, key informer.Key, why *queue.
 		f.metrics.reconciled(res, start)
 	}
 	return res
-}
-
-// scheduleNext decides when to look at a key again, which it returns, and reports errors. 0 is not before the next change.
-func (f *Framework) scheduleNext(ctx context.Context, key informer.Key, res result) (next time.Duration) {
-	switch {
-	case res.err != nil && ctx.Err() != nil:
-		// Interrupted by the end of Run: whoever runs next starts over.
-	case res.err != nil:
-		next = f.retryFailed(key, res)
-		if res.requeueAfter > 0 && (next == 0 || res.requeueAfter < next) {
-			next = res.requeueAfter
-			f.retries.Within(key, next)
-		}
-	case res.outcome == Waiting && res.requeueAfter == 0:
-		next = f.retries.Retry(key)
-	case res.requeueAfter > 0:
-		next = res.requeueAfter
-		f.retries.After(key, next)
-	default:
-		f.retries.Forget(key)
-	}
-	if res.err == nil {
-		f.reporter.recovered(key)
-	}
-	return next
-}
-
-// retryFailed reports the error of a reconciliation, and returns when it is tried again; 0 is at the next change.
-func (f *Framework) retryFailed(key informer.Key, res result) (next time.Duration) {
-	if apierrors.IsConflict(res.err) {
-		f.metrics.conflicts.Inc()
-		return f.retries.Retry(key)
-	}
-	fields := []any{"error", res.err.Error()}
-	if res.reconciliation != nil {
-		fields = append(fields, res.reconciliation.logFields()[:4]...)
-		fields = append(fields, "loop", res.reconciliation.loop)
-	} else {
-		fields = append(fields, "object", keyString(key))
-	}
-	var step *StepError
-	if errors.As(res.err, &step) {
-		fields = append(fields, "resource", step.Resource, "step", string(step.Step))
-	}
-	if stack := stackOf(res.err); stack != "" {
-		f.metrics.panicked()
-		fields = append(fields, "stack", stack)
-	}
-	if IsPermanent(res.err) {
-		f.retries.Forget(key)
-		fields = append(fields, "retry", "at the next change")
-	} else {
-		f.metrics.retries.Inc()
-		next = f.retries.Retry(key)
-		fields = append(fields, "retry", next.Round(time.Millisecond).String())
-	}
-	f.log("error", "reconciliation failed", fields...)
-	if res.reconciliation != nil {
-		f.reporter.failed(key, res.reconciliation.object, res.err)
-	}
-	return next
 }
 
 // reconcileStored reconciles the object that the source holds under the key, if any.
@@ -134,7 +75,7 @@ func (f *Framework) reconcileStored(ctx context.Context, key informer.Key) resul
 		return f.planInstead(ctx, key, obj, false)
 	}
 	f.reportedPlans.Delete(key)
-	if m, ok := metaOf(obj); ok && m.GetDeletionTimestamp() != nil {
+	if beingDeleted(obj) {
 		return f.reconcileDeletion(ctx, key, obj)
 	}
 	return f.update(ctx, key, obj)
@@ -144,19 +85,28 @@ func (f *Framework) reconcileStored(ctx context.Context, key informer.Key) resul
 func (f *Framework) update(ctx context.Context, key informer.Key, obj any) result {
 	r := f.newReconciliation(ctx, updateEvent, key, obj)
 	set, err := f.resourceSet(r, obj)
-	if IsNoResourceSet(err) {
-		return result{reconciliation: r, outcome: Ignored, reason: reasonNoResourceSet}
+	if err == nil && f.needsFinalizer(obj) {
+		held := f.hasFinalizer(obj)
+		obj, err = f.ensureFinalizer(ctx, key, obj)
+		switch {
+		case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+			return result{reconciliation: r, outcome: Ignored, reason: "it changed before it got its finalizer"}
+		case err != nil:
+			return result{reconciliation: r, outcome: Failed, err: r.errorf("add finalizer: %w", err)}
+		}
+		// It may be newer than what was seen: the set is that of the object it is run with.
+		set, err = f.resourceSet(r, obj)
+		if IsNoResourceSet(err) && !held {
+			if err := f.removeFinalizer(ctx, obj); err != nil {
+				return result{reconciliation: r, outcome: Failed, err: r.errorf("remove finalizer: %w", err)}
+			}
+		}
 	}
-	if err != nil {
-		return result{reconciliation: r, outcome: Failed, err: err}
-	}
-	obj, err = f.ensureFinalizer(ctx, key, obj)
 	switch {
-	case err == nil:
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return result{reconciliation: r, outcome: Ignored, reason: "it changed before it got its finalizer"}
-	default:
-		return result{reconciliation: r, outcome: Failed, err: r.errorf("add finalizer: %w", err)}
+	case IsNoResourceSet(err):
+		return result{reconciliation: r, outcome: Ignored, reason: reasonNoResourceSet}
+	case err != nil:
+		return result{reconciliation: r, outcome: Failed, err: err}
 	}
 	_, res := f.runResourceSet(r, set, obj)
 	return res
@@ -186,7 +136,7 @@ func (f *Framework) runResourceSet(r *reconciliation, set *ResourceSet, obj any)
 
 // initCtx prepares the context of a reconciliation or a plan. A panic is an error.
 func (f *Framework) initCtx(parent context.Context, set *setPlanner, obj any) (ctx context.Context, err error) {
-	err = Recovered(func() (err error) {
+	err = recoveredIn(parent, func(parent context.Context) (err error) {
 		ctx, err = callInitCtx(parent, obj, f.config.InitCtx)
 		if err == nil {
 			ctx, err = callInitCtx(ctx, obj, set.initCtx)
@@ -211,6 +161,8 @@ func (f *Framework) resourceSet(r *reconciliation, obj any) (set *ResourceSet, e
 func (f *Framework) newReconciliation(ctx context.Context, e event, key informer.Key, obj any) *reconciliation {
 	r := &reconciliation{event: e, object: obj, key: key, framework: f.Name(), loop: f.loops.Add(1), metrics: f.metrics, identity: &f.scope}
 	r.approval, r.activity = approvalOf(ctx), activityOf(ctx)
+	r.activity.carryOut(r)
+	f.queueRetries(r)
 	if f.config.Observer != nil {
 		r.recording = &recording{}
 	}

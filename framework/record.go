@@ -3,7 +3,6 @@ package framework
 import (
 	"time"
 
-	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -127,35 +126,4 @@ type StepRecord struct {
 	Attempts int `json:"attempts,omitempty"`
 	// Failed tells whether the step ended with an error, which is that of the resource.
 	Failed bool `json:"failed,omitempty"`
-}
-
-// Cause is a kind of reason why an object is looked at.
-type Cause string
-
-// The causes.
-const (
-	// CauseChange is an object that changed: the primary, or one that is watched.
-	CauseChange = Cause(queue.CauseChange)
-	// CauseBacklog is an object that was there when the framework started.
-	CauseBacklog = Cause(queue.CauseBacklog)
-	// CauseResync is an object that is looked at from time to time although it did not change.
-	CauseResync = Cause(queue.CauseResync)
-	// CauseRetry is an earlier reconciliation that failed, or a deletion that waits.
-	CauseRetry = Cause(queue.CauseRetry)
-	// CauseRequeue is a resource, or a caller of EnqueueAfter, that asked for another look.
-	CauseRequeue = Cause(queue.CauseRequeue)
-	// CauseEnqueue is a call of Enqueue.
-	CauseEnqueue = Cause(queue.CauseEnqueue)
-)
-
-// Trigger is why an object was looked at.
-type Trigger struct {
-	// Cause is the kind of reason.
-	Cause Cause `json:"cause"`
-	// Source is the source that told of a change, if one did, and Event what it told: added, updated or deleted.
-	Source string `json:"source,omitempty"`
-	Event  string `json:"event,omitempty"`
-	// Namespace and Name are the key of a watched object that changed. They are empty for the primary itself.
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name,omitempty"`
 }

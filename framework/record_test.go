@@ -327,7 +327,7 @@ func TestFrameworkTellsItsStatusAndKeys(t *testing.T) {
 		}
 		close(gate)
 		synctest.Wait()
-		if diff := cmp.Diff(framework.Status{Retrying: 3}, f.Status()); diff != "" {
+		if diff := cmp.Diff(framework.Status{Retrying: 3, Failing: 3, FailingSince: time.Now()}, f.Status()); diff != "" {
 			t.Errorf("afterwards (-want +got):\n%s", diff)
 		}
 		keys := f.Keys()

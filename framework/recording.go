@@ -13,7 +13,6 @@ import (
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/context/updatenecessarycontext"
-	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -26,6 +25,8 @@ const (
 	reasonNotOurs       = "it is being deleted and does not have the finalizer of this framework"
 	reasonProcessed     = "its deletion has been processed"
 	reasonUnselected    = "the source does not select it any more"
+	reasonMissing       = "the source lacks it, although it is there and selected"
+	reasonBack          = "the source lacked it, and has it again"
 
 	reasonNotReached             = "not reached"
 	reasonResourceCanceled       = "the resource is cancelled"
@@ -174,7 +175,7 @@ func recordSkipped(s *scope, why string) {
 
 // observe hands the record of a reconciliation that has ended to the observer. next is after which time the object is
 // looked at again; 0 is never.
-func (f *Framework) observe(key informer.Key, res result, why *queue.Waiting, next time.Duration) {
+func (f *Framework) observe(key informer.Key, res result, why *waiting, next time.Duration) {
 	if f.config.Observer == nil {
 		return
 	}
@@ -188,25 +189,9 @@ func (f *Framework) observe(key informer.Key, res result, why *queue.Waiting, ne
 		record.NextTry = time.Now().Add(next)
 	}
 	if why != nil {
-		record.Queued, record.TriggerCount, record.Triggers = f.queue.Since(why), why.Count, triggersOf(why)
+		record.Queued, record.TriggerCount, record.Triggers = f.queue.Since(why), why.Count, append([]Trigger{why.First}, why.More...)
 	}
 	f.guard("tell the observer", func() { f.config.Observer.Observe(record) }, "object", keyString(key))
-}
-
-func triggersOf(w *queue.Waiting) []Trigger {
-	triggers := append(make([]Trigger, 0, 1+len(w.More)), triggerOf(w.First))
-	for _, t := range w.More {
-		triggers = append(triggers, triggerOf(t))
-	}
-	return triggers
-}
-
-func triggerOf(t queue.Trigger) Trigger {
-	trigger := Trigger{Cause: Cause(t.Cause), Source: t.Source, Namespace: t.Key.Namespace, Name: t.Key.Name}
-	if t.Event != 0 {
-		trigger.Event = t.Event.String()
-	}
-	return trigger
 }
 
 // recordOf returns what was recorded. Where there was no object to reconcile, that is next to nothing.
@@ -258,9 +243,13 @@ func recordChanges(s *scope, action plan.Action, part, current any) {
 	if s == nil || s.reconciliation.recording == nil {
 		return
 	}
-	u, ok := copyPart(action, part, current)
+	var u undescribed
+	ok := s.reconciliation.secrets.Empty() // what is told of is told without them, and they are forgotten soon
+	if ok {
+		u, ok = copyPart(action, part, current)
+	}
 	if !ok {
-		u = undescribed{changes: plan.Describe(action, part, current)}
+		u = undescribed{changes: described(s, action, part, current)}
 	}
 	r := s.reconciliation.recording
 	defer r.unlock()

@@ -2,13 +2,14 @@ package framework
 
 import (
 	"errors"
-	"strings"
+	"hash/maphash"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/operatorkit/operatorkit/framework/internal/keyed"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
 // The reasons of the events that a framework writes.
@@ -38,7 +39,9 @@ const maxEventMessage = 1024
 type reporter struct {
 	recorder EventRecorder
 	guard    func(what string, call func(), fields ...any)
-	causes   keyed.Map[string]
+	seed     maphash.Seed
+	// causes has the hashes of the messages: the texts of many objects that fail would take more memory than the objects.
+	causes keyed.Map[uint64]
 }
 
 func (r *reporter) failed(key informer.Key, obj any, err error) {
@@ -46,18 +49,11 @@ func (r *reporter) failed(key informer.Key, obj any, err error) {
 	if record == nil {
 		return
 	}
-	message := clip(err.Error())
-	if before, _ := r.causes.Set(key, message); before != message {
+	message := cut.Text(err.Error(), maxEventMessage)
+	cause := maphash.String(r.seed, message)
+	if before, known := r.causes.Set(key, cause); !known || before != cause {
 		record(corev1.EventTypeWarning, reasonOf(err), message)
 	}
-}
-
-// clip cuts a message to the length that an event may have.
-func clip(message string) string {
-	if len(message) <= maxEventMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxEventMessage-len("…")], "") + "…"
 }
 
 // recordOn returns what writes events on an object, or nil if nothing does.

@@ -7,7 +7,7 @@ import "context"
 //
 // A resource that implements Planner too can be planned; CRUD resources can in any case.
 //
-// The resources of a set run one after the other, in the order given. An error ends the reconciliation, which is
+// The resources of a set run one after the other, in the order given. An error ends the reconciliation, but for a Concluder, and it is
 // tried again with backoff. Every resource gets an object of its own, which it may change. The same resource is called for
 // different objects at the same time, never twice at once for one object.
 type Resource interface {
@@ -108,6 +108,13 @@ func (p *TypedPatch[S]) UpdateChange() (S, bool) { return p.parts().update.get()
 
 // DeleteChange returns the delete part, and false when it was not set.
 func (p *TypedPatch[S]) DeleteChange() (S, bool) { return p.parts().delete.get() }
+
+// withoutDelete returns the patch without its delete part.
+func (p *TypedPatch[S]) withoutDelete() *TypedPatch[S] {
+	kept := p.parts()
+	kept.delete = part[S]{}
+	return &kept
+}
 
 func (p *TypedPatch[S]) parts() TypedPatch[S] {
 	if p == nil {

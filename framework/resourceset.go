@@ -8,6 +8,7 @@ import (
 	"github.com/giantswarm/micrologger"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // ResourceSetConfig configures a ResourceSet.
@@ -33,7 +34,7 @@ type ResourceSetConfig struct {
 	InitCtx func(ctx context.Context, obj any) (context.Context, error)
 	// Logger is for the set's own messages. Default: none.
 	Logger micrologger.Logger
-	// Resources run in this order. Required; names must be unique.
+	// Resources run in this order. Required; names must be unique, and those that conclude (see Concluder) come last.
 	Resources []Resource
 }
 
@@ -57,38 +58,35 @@ type setPlanner struct {
 
 // NewResourceSet returns a resource set, or an error for which IsInvalidConfig holds and which lists every fault.
 func NewResourceSet(c ResourceSetConfig) (*ResourceSet, error) {
-	var faults []string
-	if c.Shadow && c.Name == "" {
-		faults = append(faults, "Name must not be empty for a shadow")
-	}
+	var wrong faults.List
+	wrong.If(c.Shadow && c.Name == "", "Name must not be empty for a shadow")
 	switch {
 	case c.Handles == nil && !c.HandlesRest:
-		faults = append(faults, "Handles must not be nil, or HandlesRest be true")
+		wrong.Add("Handles must not be nil, or HandlesRest be true")
 	case c.Handles != nil && c.HandlesRest:
-		faults = append(faults, "Handles and HandlesRest must not both be set")
+		wrong.Add("Handles and HandlesRest must not both be set")
 	case c.HandlesRest:
 		c.Handles = func(any) bool { return true }
 	}
-	if len(c.Resources) == 0 {
-		faults = append(faults, "Resources must not be empty")
-	}
+	wrong.If(len(c.Resources) == 0, "Resources must not be empty")
 	names := map[string]bool{}
 	for i, r := range c.Resources {
 		switch {
 		case isNil(r):
-			faults = append(faults, fmt.Sprintf("Resources[%d] must not be nil", i))
+			wrong.Add("Resources[%d] must not be nil", i)
 		case r.Name() == "":
-			faults = append(faults, fmt.Sprintf("Resources[%d].Name() must not be empty", i))
+			wrong.Add("Resources[%d].Name() must not be empty", i)
 		case names[r.Name()]:
-			faults = append(faults, fmt.Sprintf("Resources[%d]: the name %q is taken by an earlier resource", i, r.Name()))
+			wrong.Add("Resources[%d]: the name %q is taken by an earlier resource", i, r.Name())
 		default:
 			names[r.Name()] = true
 		}
 	}
-	if len(faults) == 0 {
-		faults = faultsOfFormerNames(c.Resources)
+	if len(wrong) == 0 {
+		checkFormerNames(c.Resources, &wrong)
+		misplacedConclusions(c.Resources, &wrong)
 	}
-	if err := invalidConfig("ResourceSetConfig", faults); err != nil {
+	if err := wrong.Of("ResourceSetConfig"); err != nil {
 		return nil, err
 	}
 	return &ResourceSet{
@@ -112,17 +110,26 @@ func (r *ResourceSet) InitCtx(ctx context.Context, obj any) (context.Context, er
 	return callInitCtx(ctx, obj, r.initCtx)
 }
 
+// parentKey is where a context has what tells its children.
+type parentKey struct{}
+
 // callInitCtx returns the context that an InitCtx function makes, if there is one.
 func callInitCtx(ctx context.Context, obj any, initCtx func(context.Context, any) (context.Context, error)) (context.Context, error) {
 	if initCtx == nil {
 		return ctx, nil
 	}
-	initialised, err := initCtx(ctx, obj)
+	mark := new(byte)
+	initialised, err := initCtx(context.WithValue(ctx, parentKey{}, mark), obj)
+	switch {
+	case err != nil:
+	case initialised == nil:
+		err = fmt.Errorf("%w: InitCtx returned neither a context nor an error", ErrExecutionFailed)
+	case initialised.Value(parentKey{}) != mark:
+		err = fmt.Errorf("%w: InitCtx returned a context that is no child of the one it was given, by which signals and the end of the run come: "+
+			"make it from that one, as context.WithValue does", ErrExecutionFailed)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("initialise context: %w", err)
-	}
-	if initialised == nil {
-		return nil, fmt.Errorf("initialise context: %w: InitCtx returned neither a context nor an error", ErrExecutionFailed)
 	}
 	return initialised, nil
 }
@@ -162,32 +169,26 @@ type ResourceRouter struct {
 
 // NewResourceRouter returns a router, or an error for which IsInvalidConfig holds.
 func NewResourceRouter(c ResourceRouterConfig) (*ResourceRouter, error) {
-	var faults []string
-	if c.Logger == nil {
-		faults = append(faults, "Logger must not be nil")
-	}
-	if len(c.ResourceSets) == 0 {
-		faults = append(faults, "ResourceSets must not be empty")
-	}
+	var wrong faults.List
+	wrong.If(c.Logger == nil, "Logger must not be nil")
+	wrong.If(len(c.ResourceSets) == 0, "ResourceSets must not be empty")
 	r := &ResourceRouter{sets: slices.Clone(c.ResourceSets)}
 	for i, s := range c.ResourceSets {
 		switch {
 		case s == nil:
-			faults = append(faults, fmt.Sprintf("ResourceSets[%d] must not be nil", i))
+			wrong.Add("ResourceSets[%d] must not be nil", i)
 		case s.shadow && slices.ContainsFunc(r.shadows, func(p *setPlanner) bool { return p.name == s.name }):
-			faults = append(faults, fmt.Sprintf("ResourceSets[%d]: the name %q is taken by an earlier shadow", i, s.name))
+			wrong.Add("ResourceSets[%d]: the name %q is taken by an earlier shadow", i, s.name)
 		case s.shadow:
 			r.shadows = append(r.shadows, &s.setPlanner)
 		case s.rest && r.rest != nil:
-			faults = append(faults, fmt.Sprintf("ResourceSets[%d]: an earlier one has HandlesRest too", i))
+			wrong.Add("ResourceSets[%d]: an earlier one has HandlesRest too", i)
 		case s.rest:
 			r.rest = s
 		}
 	}
-	if len(faults) == 0 && len(r.shadows) == len(r.sets) {
-		faults = append(faults, "ResourceSets must not be shadows only")
-	}
-	if err := invalidConfig("ResourceRouterConfig", faults); err != nil {
+	wrong.If(len(wrong) == 0 && len(r.shadows) == len(r.sets), "ResourceSets must not be shadows only")
+	if err := wrong.Of("ResourceRouterConfig"); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework/internal/shadows"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
@@ -14,8 +15,10 @@ import (
 // maxComparisons is how often a comparison is made anew because the world changed while it was made.
 const maxComparisons = 3
 
-// compareSets compares the shadows that handle an object with its active set. The error is that of ctx.
+// compareSets compares the shadows that handle an object with its active set. The error is that of ctx. What one of the sets knows to be
+// secret the others know too, so that they show the same of it.
 func (f *Framework) compareSets(ctx context.Context, s subject) ([]*plan.Comparison, error) {
+	ctx = secretscontext.NewContext(ctx)
 	var comparisons []*plan.Comparison
 	var active *plan.Plan
 	for _, set := range f.config.ResourceRouter.shadows {
@@ -66,7 +69,7 @@ func (f *Framework) compareSet(ctx context.Context, s subject, set *setPlanner, 
 func (f *Framework) planActive(ctx context.Context, s subject) *plan.Plan {
 	return f.inTime(ctx, func(ctx context.Context) *plan.Plan {
 		// What goes wrong is in the plan; that ctx has ended is looked at by inTime.
-		p, _ := f.planSet(ctx, s.event, s.key, informer.Copy(s.obj))
+		p, _ := f.planSet(f.newPlanning(ctx, s.event, s.key, s.obj), informer.Copy(s.obj))
 		return p
 	})
 }
@@ -132,39 +135,30 @@ func (f *Framework) runShadows(ctx context.Context, workers *sync.WaitGroup) (st
 		return func() {}
 	}
 	for range f.config.ShadowWorkers {
-		workers.Go(func() { f.shadowWorker(ctx, workers) })
+		busyCtx, activity := f.activities.add(ctx, true)
+		employ(workers, func() { f.shadowWorker(busyCtx, activity) })
 	}
 	return f.shadows.ShutDown
 }
 
-// shadowWorker compares objects when none waits for a reconciliation. A resource that ends its goroutine (runtime.Goexit)
-// is replaced by another worker.
-func (f *Framework) shadowWorker(ctx context.Context, workers *sync.WaitGroup) {
-	complete := false
-	defer func() {
-		if !complete {
-			workers.Go(func() { f.shadowWorker(ctx, workers) })
-		}
-	}()
-	busyCtx, activity := f.activities.add(ctx, true)
+// shadowWorker compares objects when none waits for a reconciliation.
+func (f *Framework) shadowWorker(ctx context.Context, activity *activity) {
 	defer activity.end()
 	for ctx.Err() == nil {
 		due, ok := f.shadows.Wait()
 		switch {
 		case !ok:
-			complete = true
 			return
 		case due > 0:
 			wait(ctx, due)
 		case f.queue.UntilIdle():
 			if work := f.shadows.Next(); work != nil {
 				activity.begin(work.Key, f.metrics.now())
-				f.compareEntry(busyCtx, work)
+				f.compareEntry(ctx, work)
 				activity.end()
 			}
 		}
 	}
-	complete = true
 }
 
 // compareEntry compares one object and keeps the result.

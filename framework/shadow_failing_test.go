@@ -28,7 +28,7 @@ func TestWhatGoesWrongInAShadowIsTheShadowsOwn(t *testing.T) {
 		}}, `resource "pages": plan: boom`},
 		"panic": {framework.ResourceSetConfig{Resources: []framework.Resource{
 			pagesOf(func(context.Context, *corev1.ConfigMap) (any, error) { panic("boom") }),
-		}}, `resource "pages": plan: panic: boom`},
+		}}, `resource "pages": plan: panic: value of type string in github.com/operatorkit/operatorkit/`},
 		"slow": {framework.ResourceSetConfig{Resources: []framework.Resource{
 			pagesOf(func(ctx context.Context, _ *corev1.ConfigMap) (any, error) { <-ctx.Done(); return nil, ctx.Err() }),
 		}}, "planning took longer than 1m0s"},
@@ -40,7 +40,7 @@ func TestWhatGoesWrongInAShadowIsTheShadowsOwn(t *testing.T) {
 		}, "initialise context: boom"},
 		"panic in Handles": {framework.ResourceSetConfig{Resources: []framework.Resource{settled()},
 			Handles: func(any) bool { panic("boom") },
-		}, "ask the shadow whether it handles the object: panic: boom"},
+		}, "ask the shadow whether it handles the object: panic: value of type string in github.com/operatorkit/operatorkit/"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

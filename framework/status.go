@@ -23,8 +23,15 @@ type Status struct {
 	OldestWait time.Duration `json:"oldestWaitNanoseconds"`
 	// Active is how many are being reconciled.
 	Active int `json:"active"`
-	// Retrying is how many wait for the time of a retry or of a requested next look.
+	// Retrying is how many failed when they were reconciled last and are tried again, conflicts included, and Asked how many wait for
+	// the time of a look that a resource or a caller of EnqueueAfter asked for.
 	Retrying int `json:"retrying"`
+	Asked    int `json:"asked"`
+	// Failing is how many failed when they were reconciled last so that people were told, and FailingSince is since when the first of
+	// them has; zero without any. In difference to Retrying, those that wait for their next change count, and those whose next try is
+	// expected to succeed don't.
+	Failing      int       `json:"failing"`
+	FailingSince time.Time `json:"failingSince,omitzero"`
 	// Unmatched is how many are left alone because no resource set handles them, and UnmatchedHeld how many of these hold a
 	// finalizer of the framework, so that their deletion would wait.
 	Unmatched     int `json:"unmatched"`
@@ -35,9 +42,10 @@ type Status struct {
 func (f *Framework) Status() Status {
 	waiting := f.queue.Stats()
 	unmatched, held := f.unmatched.count()
+	failing, since, retried := f.failures.count()
 	return Status{
-		Fresh: waiting.Fresh, Backlog: waiting.Backlog, OldestWait: waiting.Age, Active: waiting.Working,
-		Retrying: f.retries.Len(), Unmatched: unmatched, UnmatchedHeld: held,
+		Fresh: waiting.Fresh, Backlog: waiting.Backlog, OldestWait: waiting.Age, Active: waiting.Working, Retrying: retried,
+		Asked: f.retries.Asked(), Failing: failing, FailingSince: since, Unmatched: unmatched, UnmatchedHeld: held,
 	}
 }
 

@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -43,8 +44,8 @@ func TestR13RunningReconciliationEndsBeforeRunReturns(t *testing.T) {
 
 func TestR13NothingIsBegunOnceTheContextHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// Workers have what the source announces before anybody looks at the context.
-		source := &hooked{Push: informer.NewPush("objects"), replayed: synctest.Wait}
+		// The object is announced before anybody looks at the context.
+		source := &hooked{Push: informer.NewPush("objects"), before: synctest.Wait}
 		put(t, source.Push, configMap("a"))
 		calls := &journal{}
 		f := newFramework(t, framework.Config{Source: source}, &resource{name: "r", created: func(context.Context, any) error {
@@ -113,5 +114,40 @@ func TestRunningTwiceIsRefused(t *testing.T) {
 	running(t, f)()
 	if err := f.Run(t.Context()); !framework.IsExecutionFailed(err) {
 		t.Errorf("got %v, want an execution failed error", err)
+	}
+}
+
+// unsyncable is a source that does not sync, for a reason of its own.
+type unsyncable struct {
+	*informer.Push
+	sync func() error
+}
+
+func (u unsyncable) WaitForSync(context.Context) error { return u.sync() }
+
+func TestASourceThatCantSyncIsAnErrorOfRun(t *testing.T) {
+	for name, sync := range map[string]func() error{
+		"error": func() error { return errBoom },
+		"panic": func() error { panic(errBoom) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFramework(t, framework.Config{Source: informer.NewPush("objects"), Watches: []framework.Watch{
+				{Source: unsyncable{informer.NewPush("watched"), sync}, Map: nothing},
+			}}, &resource{name: "r"})
+			if err := f.Run(t.Context()); !errors.Is(err, errBoom) || !strings.Contains(err.Error(), `"watched"`) {
+				t.Errorf("Run: got error %v, want that of the source, by its name", err)
+			}
+		})
+	}
+}
+
+func TestASourceThatCantSyncBecauseRunEndsIsNoError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := newFramework(t, framework.Config{Source: unsyncable{informer.NewPush("objects"), func() error {
+		cancel()
+		return errBoom
+	}}}, &resource{name: "r"})
+	if err := f.Run(ctx); err != nil {
+		t.Errorf("Run: got error %v, want none", err)
 	}
 }

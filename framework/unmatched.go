@@ -7,6 +7,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework/internal/keyed"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
 // unmatched remembers the objects that no resource set handles, and of each whether it has a finalizer of the framework.
@@ -50,5 +51,5 @@ func (f *Framework) noteMatch(key informer.Key, res result) {
 		message += fmt.Sprintf(". It keeps the finalizer %q, and its deletion will wait: give it back the labels by which a resource set "+
 			"handled it, or have a set with HandlesRest", f.finalizer)
 	}
-	record(kind, ReasonNoResourceSet, clip(message))
+	record(kind, ReasonNoResourceSet, cut.Text(message, maxEventMessage))
 }

@@ -1,8 +1,6 @@
 package informer
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -15,10 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // ErrInvalidConfig is in the chain of every error about a faulty configuration in this package and the packages below.
-var ErrInvalidConfig = errors.New("invalid config")
+var ErrInvalidConfig = faults.ErrInvalidConfig
 
 // KubernetesConfig describes a source of Kubernetes objects.
 type KubernetesConfig struct {
@@ -67,25 +67,16 @@ const (
 
 // validate fills in defaults and returns the kind and its form. The error names every faulty field.
 func (c *KubernetesConfig) validate() (schema.GroupVersionKind, representation, error) {
-	var faults []error
-	fault := func(field, format string, args ...any) {
-		faults = append(faults, fmt.Errorf("%s "+format, append([]any{field}, args...)...))
-	}
-
+	var wrong faults.List
 	var gvk schema.GroupVersionKind
 	form := typed
-	switch {
-	case c.Client == nil:
-		fault("Client", "must be set")
-	case c.Object == nil:
-	default:
+	wrong.If(c.Client == nil, "Client must be set")
+	wrong.If(c.Object == nil, "Object must be set")
+	if len(wrong) == 0 {
 		var err error
 		if gvk, err = c.Client.GroupVersionKindFor(c.Object); err != nil {
-			fault("Object", "has no known kind: %w", err)
+			wrong.Add("Object has no known kind: %w", err)
 		}
-	}
-	if c.Object == nil {
-		fault("Object", "must be set")
 	}
 	switch c.Object.(type) {
 	case *unstructured.Unstructured:
@@ -99,24 +90,18 @@ func (c *KubernetesConfig) validate() (schema.GroupVersionKind, representation, 
 	for i, namespace := range c.Namespaces {
 		switch {
 		case namespace == "":
-			fault("Namespaces", "has an empty entry at %d: leave the list empty for all namespaces", i)
+			wrong.Add("Namespaces has an empty entry at %d: leave the list empty for all namespaces", i)
 		case slices.Contains(c.Namespaces[:i], namespace):
-			fault("Namespaces", "has %q twice", namespace)
+			wrong.Add("Namespaces has %q twice", namespace)
 		}
 	}
 	for name, values := range c.Indexers {
-		if values == nil {
-			fault("Indexers", "has no function for %q", name)
-		}
+		wrong.If(values == nil, "Indexers has no function for %q", name)
 	}
-	if c.Resync < 0 {
-		fault("Resync", "must not be negative, got %s", c.Resync)
-	}
-	if c.Logger == nil {
-		fault("Logger", "must be set")
-	}
-	if len(faults) > 0 {
-		return gvk, form, fmt.Errorf("%w of a kubernetes source: %w", ErrInvalidConfig, errors.Join(faults...))
+	wrong.If(c.Resync < 0, "Resync must not be negative, got %s", c.Resync)
+	wrong.If(c.Logger == nil, "Logger must be set")
+	if err := wrong.Of("informer.KubernetesConfig"); err != nil {
+		return gvk, form, err
 	}
 
 	if c.Name == "" {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -90,6 +91,52 @@ func TestObjectThatIsNotStoredIsConvertedToTheFormOfTheSource(t *testing.T) {
 			}
 			if got := source.Selects(received()); got != test.want {
 				t.Errorf("Selects() = %t", got)
+			}
+		})
+	}
+}
+
+func TestTheAPIServerIsAskedWhetherASourceSelectsAnObject(t *testing.T) {
+	instance, namespace := namespaceOf(t)
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
+	obj := named(namespace, "a")
+	obj.Labels = map[string]string{"app": "shop"}
+	create(t, c, obj)
+	dropLabels := func(o any) (any, error) {
+		o.(client.Object).SetLabels(nil)
+		return o, nil
+	}
+	for name, test := range map[string]struct {
+		change func(*informer.KubernetesConfig)
+		want   bool
+	}{
+		"no selector":       {func(*informer.KubernetesConfig) {}, true},
+		"another namespace": {func(k *informer.KubernetesConfig) { k.Namespaces = []string{"default"} }, false},
+		"its label":         {func(k *informer.KubernetesConfig) { k.LabelSelector = labels.Set{"app": "shop"}.AsSelector() }, true},
+		"a dropped label": {func(k *informer.KubernetesConfig) {
+			k.LabelSelector, k.Transform = labels.Set{"app": "shop"}.AsSelector(), dropLabels
+		}, true},
+		"another label": {func(k *informer.KubernetesConfig) { k.LabelSelector = labels.Set{"app": "bar"}.AsSelector() }, false},
+		"its field": {func(k *informer.KubernetesConfig) {
+			k.FieldSelector = fields.OneTermEqualSelector("metadata.namespace", namespace)
+		}, true},
+		"another one's name": {func(k *informer.KubernetesConfig) {
+			k.FieldSelector = fields.OneTermEqualSelector("metadata.name", "b")
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := configMapConfig(t, c, namespace)
+			test.change(&config)
+			source, err := informer.NewKubernetes(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			live, exists, err := source.GetLive(t.Context(), client.ObjectKeyFromObject(obj))
+			if err != nil || !exists {
+				t.Fatalf("GetLive: exists is %t, got error %v", exists, err)
+			}
+			if got, err := source.SelectsLive(t.Context(), live); got != test.want || err != nil {
+				t.Errorf("got %t and error %v, want %t", got, err, test.want)
 			}
 		})
 	}

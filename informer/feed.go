@@ -126,6 +126,12 @@ func (f *Feed) Contact(namespace string) { f.hub.freshness.contact(namespace) }
 // Fail notes that the other side can't be reached, or refuses. The store stays as it is.
 func (f *Feed) Fail(namespace string, err error) { f.hub.freshness.fail(namespace, err) }
 
+// Unusable notes something that arrived and that the source can make no use of: it is in the Status, and the first one of each sort
+// goes to the error channels of [Interface] and is to be logged. sort is one of a few texts.
+func (f *Feed) Unusable(sort string, err error) (first bool) {
+	return f.hub.freshness.cantUse(sort, err)
+}
+
 // Run runs work for as long as one of the calls of Run lasts, as Run of [Source] must: the first call starts it, later
 // ones join. The last one to end cancels work's context and waits until work has returned. Work does not see the end of
 // a single caller's context, but has the values of the first one's.

@@ -121,7 +121,7 @@ func (k *Kubernetes) patch(ctx context.Context, key Key, ops []patchOp) (client.
 	}
 	target.SetNamespace(key.Namespace)
 	target.SetName(key.Name)
-	if err := k.config.Client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, data)); err != nil {
+	if err := k.client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, data)); err != nil {
 		return nil, err
 	}
 	return k.prepare.answer(target), nil

@@ -3,6 +3,7 @@ package informer_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
@@ -229,5 +232,45 @@ func TestFinalizerThatTheServerRefusesIsAnError(t *testing.T) {
 	}
 	if err := f.RemoveFinalizer(t.Context(), "text", ours); err == nil || !strings.Contains(err.Error(), "string is not a Kubernetes object") {
 		t.Errorf("err = %v", err)
+	}
+}
+
+func TestR5A404OfAProxyEndsNoFinalizer(t *testing.T) {
+	instance, namespace := namespaceOf(t)
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
+	faults := operatortest.NewFaults()
+	source := follow(t, configMapConfig(t, operatortest.NewClient(t, faults.Wrap(instance.RESTConfig()), nil), namespace))
+	held, free := named(namespace, "held"), named(namespace, "free")
+	held.Finalizers = []string{ours}
+	t.Cleanup(func() { setFinalizers(t, c, held) })
+	for _, obj := range []*corev1.ConfigMap{held, free} {
+		create(t, c, obj)
+		source.await(informer.Added, obj.Name)
+	}
+	for name, answer := range map[string]*apierrors.StatusError{
+		"without details": {ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}},
+		"of another":      apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "another"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			lying := faults.On(func(r operatortest.Request) bool {
+				return r.Resource == "configmaps" && (r.Verb == "patch" || r.Verb == "get")
+			}, operatortest.Answer(answer))
+			defer lying.Remove()
+			if err := source.RemoveFinalizer(t.Context(), stored(t, source, held), ours); err == nil {
+				t.Error("the removal of a finalizer that is still there counts as done")
+			}
+			if err := source.RemoveFinalizer(t.Context(), stored(t, source, free), ours); err == nil {
+				t.Error("an object that could not be read counts as gone")
+			}
+			if _, err := source.AddFinalizer(t.Context(), stored(t, source, free), ours); err == nil || apierrors.IsNotFound(err) {
+				t.Errorf("adding a finalizer: got error %v, want one that is no 404", err)
+			}
+			if _, exists, err := source.GetLive(t.Context(), client.ObjectKeyFromObject(held)); err == nil {
+				t.Errorf("GetLive: exists is %t, want an error", exists)
+			}
+		})
+	}
+	if diff := cmp.Diff([]string{ours}, finalizersOf(t, c, held)); diff != "" {
+		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
 }

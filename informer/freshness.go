@@ -16,6 +16,9 @@ type freshness struct {
 	unlisted int
 	synced   chan struct{}
 	failures []*failureHandler
+	// unusable is what arrived last and could not be used, and told are the sorts of which one was told.
+	unusable error
+	told     map[string]bool
 }
 
 type part struct {
@@ -55,7 +58,25 @@ func (f *freshness) fail(namespace string, err error) {
 	}
 }
 
-// onFailure has handle called with every failure. It must not block.
+// cantUse notes something that arrived and can't be used, and tells whether it is the first one of its sort.
+func (f *freshness) cantUse(sort string, err error) (first bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.unusable = err
+	if f.told[sort] {
+		return false
+	}
+	if f.told == nil {
+		f.told = map[string]bool{}
+	}
+	f.told[sort] = true
+	for _, h := range f.failures {
+		h.handle(err)
+	}
+	return true
+}
+
+// onFailure has handle called with every failure, and with the first of each sort of what can't be used. It must not block.
 func (f *freshness) onFailure(handle func(error)) (remove func()) {
 	h := &failureHandler{handle: handle}
 	f.mu.Lock()
@@ -93,7 +114,7 @@ func (f *freshness) markListed(namespace string) {
 func (f *freshness) status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := Status{Synced: f.unlisted == 0}
+	s := Status{Synced: f.unlisted == 0, Unusable: f.unusable}
 	var errs []error
 	for i, namespace := range f.order {
 		p := f.parts[namespace]

@@ -2,6 +2,8 @@ package informer
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 )
@@ -37,8 +39,10 @@ type Hub struct {
 	// order of the changes, and never before the replay of a new subscription.
 	delivery    sync.Mutex
 	subscribers []*subscriber
-	// kept holds the last states of objects that are gone and whose deletion is replayed.
-	kept map[Key]any
+	// kept holds the last states of objects that are gone and whose deletion is replayed. With keepUnheard these are also those whose
+	// deletion nobody was there to hear of, until somebody is.
+	kept        map[Key]any
+	keepUnheard bool
 
 	// mu guards store alone, and is not held while handlers run, so that they can call Get.
 	mu    sync.RWMutex
@@ -81,6 +85,9 @@ func (h *Hub) Subscribe(handler Handler) (unsubscribe func()) {
 	defer h.delivery.Unlock()
 	for key, last := range h.kept {
 		handler(Event{Type: Deleted, Key: key, Object: last, Backlog: true})
+	}
+	if h.keepUnheard {
+		clear(h.kept)
 	}
 	for _, item := range h.items() {
 		handler(Event{Type: Added, Key: item.Key, Object: item.Object, Backlog: true})
@@ -193,7 +200,20 @@ func (h *Hub) copies(items []Item) []any {
 
 // deliver calls all handlers. The caller holds h.delivery, and not h.mu.
 func (h *Hub) deliver(e Event) {
-	for _, s := range h.subscribers {
-		s.handle(e)
+	if e.Type == Deleted && h.keepUnheard && len(h.subscribers) == 0 {
+		h.kept[e.Key] = e.Object
 	}
+	for _, s := range h.subscribers {
+		h.call(s, e)
+	}
+}
+
+// call calls a handler. A panic of it is told, and ends neither the source nor the process.
+func (h *Hub) call(s *subscriber, e Event) {
+	defer func() {
+		if r := recover(); r != nil {
+			h.freshness.cantUse("panic of a handler", fmt.Errorf("a handler of source %s: %s\n%s", h.name, DescribePanic(r), debug.Stack()))
+		}
+	}()
+	s.handle(e)
 }

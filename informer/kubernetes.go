@@ -9,18 +9,23 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/informer/notfound"
 )
 
 var (
 	_ Source         = (*Kubernetes)(nil)
 	_ FinalizerStore = (*Kubernetes)(nil)
 	_ LiveReader     = (*Kubernetes)(nil)
+	_ LiveSelector   = (*Kubernetes)(nil)
 	_ Interface      = (*Kubernetes)(nil)
 )
 
@@ -32,8 +37,10 @@ var (
 // survives the end of Run: a later Run announces what changed between them.
 type Kubernetes struct {
 	*Hub
-	feed    *Feed
-	config  KubernetesConfig
+	feed   *Feed
+	config KubernetesConfig
+	// client is that of config, and believes only a 404 that counts.
+	client  client.Client
 	gvk     schema.GroupVersionKind
 	form    representation
 	prepare *preparation
@@ -49,6 +56,7 @@ func NewKubernetes(config KubernetesConfig) (*Kubernetes, error) {
 	config.Namespaces = slices.Clone(config.Namespaces)
 	k := &Kubernetes{
 		config:  config,
+		client:  notfound.Checked(config.Client),
 		gvk:     gvk,
 		form:    form,
 		prepare: newPreparation(gvk, config.Transform, config.Logger.With("source", config.Name)),
@@ -102,6 +110,13 @@ func (k *Kubernetes) resync(ctx context.Context) {
 		case <-timer.C:
 			k.feed.AnnounceAll()
 		}
+	}
+}
+
+// unusable tells of what has arrived and can't be used, once for each sort of it.
+func (k *Kubernetes) unusable(sort string, err error) {
+	if k.feed.Unusable(sort, fmt.Errorf("source %s: %w", k.Name(), err)) {
+		k.config.Logger.With("source", k.Name()).Errorf(context.Background(), err, "what has arrived can't be used; more of its sort is not logged")
 	}
 }
 
@@ -168,10 +183,38 @@ func (k *Kubernetes) getLive(ctx context.Context, key Key) (client.Object, error
 	if err != nil {
 		return nil, err
 	}
-	if err := k.config.Client.Get(ctx, key, obj); err != nil {
+	if err := k.client.Get(ctx, key, obj); err != nil {
 		return nil, fmt.Errorf("get %s %s: %w", k.gvk.Kind, key, err)
 	}
 	return k.prepare.answer(obj), nil
+}
+
+// SelectsLive implements [LiveSelector]: where there is a selector it asks the API server, which alone knows fields, and labels that
+// the transform has dropped.
+func (k *Kubernetes) SelectsLive(ctx context.Context, obj any) (bool, error) {
+	o, err := k.object(obj)
+	if err != nil {
+		return false, err
+	}
+	if len(k.config.Namespaces) > 0 && !slices.Contains(k.config.Namespaces, o.GetNamespace()) {
+		return false, nil
+	}
+	if k.config.LabelSelector == nil && k.config.FieldSelector == nil {
+		return true, nil
+	}
+	list, err := k.newList()
+	if err != nil {
+		return false, err
+	}
+	name := fields.OneTermEqualSelector("metadata.name", o.GetName())
+	if k.config.FieldSelector != nil {
+		name = fields.AndSelectors(k.config.FieldSelector, name)
+	}
+	err = k.client.List(ctx, list, &client.ListOptions{Namespace: o.GetNamespace(), LabelSelector: k.config.LabelSelector, FieldSelector: name})
+	if err != nil {
+		return false, fmt.Errorf("select %s %s: %w", k.gvk.Kind, client.ObjectKeyFromObject(o), err)
+	}
+	return meta.LenList(list) > 0, nil
 }
 
 // Convert returns an object of the source's kind, as a server gave it, in the form in which the source gives objects,

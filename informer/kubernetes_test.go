@@ -279,7 +279,7 @@ func TestFailingTransformAndIndexCostNoObjectAndTellNoSecret(t *testing.T) {
 	}
 	f.stop()
 	text := log.String()
-	for _, want := range []string{"no transform", "no index"} {
+	for _, want := range []string{"no transform", "index broken panicked"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log does not tell %q", want)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -24,7 +25,8 @@ func WithKeyFunc(key func(obj any) (Key, error)) PushOption {
 }
 
 // Push is a [Source] that is told what happens, for example by the handlers of an informer that belongs to somebody else.
-// It is synced from the beginning, and has nothing to do in Run.
+// It is synced from the beginning, and has nothing to do in Run. A deletion of which it is told while nobody is subscribed is kept for
+// who subscribes next, unless an object of the name comes before.
 type Push struct {
 	*Hub
 	feed *Feed
@@ -35,6 +37,7 @@ type Push struct {
 func NewPush(name string, options ...PushOption) *Push {
 	p := &Push{key: metaKey}
 	p.Hub, p.feed = NewHub(HubConfig{Name: name})
+	p.keepUnheard = true
 	for _, option := range options {
 		option(p)
 	}
@@ -47,7 +50,7 @@ func NewPush(name string, options ...PushOption) *Push {
 func (p *Push) Update(obj any) error {
 	key, err := p.name(obj)
 	if err != nil {
-		return fmt.Errorf("update of source %s: %w", p.Name(), err)
+		return p.refuse("update", fmt.Sprintf("a %T", obj), err)
 	}
 	p.feed.Contact("")
 	item := Item{Key: key, Object: obj}
@@ -69,7 +72,7 @@ func (p *Push) Delete(obj any) error {
 	}
 	key, err := p.name(obj)
 	if err != nil {
-		return fmt.Errorf("delete from source %s: %w", p.Name(), err)
+		return p.refuse("deletion", fmt.Sprintf("a %T", obj), err)
 	}
 	p.feed.Contact("")
 	if !p.feed.Delete(key, obj) {
@@ -78,14 +81,41 @@ func (p *Push) Delete(obj any) error {
 	return nil
 }
 
+// Take does what an event of a watch says: Update for Added and Modified, Delete for Deleted, and nothing for a Bookmark. The error says
+// that its object can't be named, or that its type is another one.
+func (p *Push) Take(e watch.Event) error {
+	switch e.Type {
+	case watch.Added, watch.Modified:
+		return p.Update(e.Object)
+	case watch.Deleted:
+		return p.Delete(e.Object)
+	case watch.Bookmark:
+		return nil
+	}
+	return p.refuse("event", fmt.Sprintf("type %q", e.Type), errors.New("it must be ADDED, MODIFIED, DELETED or BOOKMARK"))
+}
+
+// refuse notes what can't be used, and returns the error about it.
+func (p *Push) refuse(what, sort string, err error) error {
+	err = fmt.Errorf("%s with %s of source %s: %w", what, sort, p.Name(), err)
+	p.feed.Unusable(what+" with "+sort, err)
+	return err
+}
+
 // Run waits for the end of ctx and returns nil.
 func (p *Push) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-func (p *Push) name(obj any) (Key, error) {
-	key, err := p.key(obj)
+// name asks for the key of an object. A panic is an error.
+func (p *Push) name(obj any) (key Key, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("its key: %s", DescribePanic(r))
+		}
+	}()
+	key, err = p.key(obj)
 	if err == nil && key.Name == "" {
 		err = fmt.Errorf("%w: %T", ErrNoName, obj)
 	}

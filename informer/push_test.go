@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -98,5 +99,54 @@ func TestPushNamesObjectsByTheKeyFunction(t *testing.T) {
 	got, exists, err := p.Get(informer.Key{Name: "n7"})
 	if got != 7 || !exists || err != nil {
 		t.Errorf("Get = %v, %t, %v", got, exists, err)
+	}
+}
+
+func TestR4APanicOfWhatNamesAnObjectIsAnError(t *testing.T) {
+	source := informer.NewPush("objects", informer.WithKeyFunc(func(any) (informer.Key, error) { panic("no name") }))
+	for name, err := range map[string]error{"Update": source.Update(1), "Delete": source.Delete(1)} {
+		if err == nil || !strings.Contains(err.Error(), "its key: panic: value of type string in ") || strings.Contains(err.Error(), "no name") {
+			t.Errorf("%s: got error %v, want that of the panic, without what it quotes", name, err)
+		}
+	}
+}
+
+func TestR4APanicOfAHandlerEndsNothingAndIsTold(t *testing.T) {
+	source := informer.NewPush("objects")
+	var heard []string
+	source.Subscribe(func(informer.Event) { panic("in a handler") })
+	source.Subscribe(func(e informer.Event) { heard = append(heard, e.Key.Name) })
+	for _, name := range []string{"a", "b"} {
+		if err := source.Update(named("default", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, heard); diff != "" {
+		t.Errorf("heard (-want +got):\n%s", diff)
+	}
+	if told := source.Status().Unusable; told == nil || !strings.Contains(told.Error(), "panic: value of type string in ") || strings.Contains(told.Error(), "in a handler") {
+		t.Errorf("the status tells %v, want the panic, without what it quotes", told)
+	}
+}
+
+func TestADeletionThatNobodyHearsIsKeptForWhoSubscribesNext(t *testing.T) {
+	source := informer.NewPush("objects")
+	listen := func() (heard []string) {
+		source.Subscribe(func(e informer.Event) { heard = append(heard, e.Type.String()+" "+e.Key.Name) })()
+		return heard
+	}
+	for _, obj := range []any{named("default", "a"), named("default", "b")} {
+		if err := source.Delete(obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := source.Update(named("default", "b")); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"deleted a", "added b"}, listen()); diff != "" {
+		t.Errorf("the first one hears (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"added b"}, listen()); diff != "" {
+		t.Errorf("the second one hears (-want +got):\n%s", diff)
 	}
 }

@@ -34,7 +34,8 @@ var ErrNotSynced = errors.New("the source is not synced")
 //
 // Every question that can't be answered in full is an error: a kind without a source, one of which there are two sources, a
 // source that is not synced ([ErrNotSynced]), a namespace that the source does not watch, another form of the objects, and
-// options that only an API server knows. The context is not looked at. All methods are safe for concurrent use.
+// options that only an API server knows. Of the context only the secretscontext is looked at, to which the values of Secrets are added.
+// All methods are safe for concurrent use.
 type Reader struct {
 	scheme  *runtime.Scheme
 	sources map[schema.GroupVersionKind][]*Kubernetes
@@ -58,7 +59,7 @@ func NewReader(scheme *runtime.Scheme, sources ...*Kubernetes) *Reader {
 
 // Get implements client.Reader. For an object that is not there apierrors.IsNotFound holds. The key of a kind without
 // namespaces has none.
-func (r *Reader) Get(_ context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (r *Reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	options := (&client.GetOptions{}).ApplyOptions(opts)
 	source, err := r.source(obj, key.Namespace)
 	if err == nil && options.Raw != nil {
@@ -79,6 +80,7 @@ func (r *Reader) Get(_ context.Context, key client.ObjectKey, obj client.Object,
 			source.gvk.Kind, key, source.Name(), found.Type(), target.Type())
 	}
 	target.Elem().Set(found.Elem())
+	MarkSecrets(ctx, obj)
 	return nil
 }
 
@@ -87,7 +89,7 @@ func (r *Reader) Get(_ context.Context, key client.ObjectKey, obj client.Object,
 //
 // The list of one namespace takes as long as there are objects in this namespace. A source that watches some namespaces
 // gives the objects of all these when no namespace is named.
-func (r *Reader) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (r *Reader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	source, err := r.source(list, options.Namespace)
 	if err == nil {
@@ -99,6 +101,7 @@ func (r *Reader) List(_ context.Context, list client.ObjectList, opts ...client.
 	if err != nil {
 		return fmt.Errorf("list %s from a source: %w", kindAsked(list), err)
 	}
+	MarkSecrets(ctx, list)
 	return nil
 }
 

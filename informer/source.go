@@ -90,6 +90,9 @@ type Status struct {
 	LastContact time.Time
 	// LastError is the error of the current outage, and nil while the connection holds.
 	LastError error
+	// Unusable is about what arrived last of that which can't be used, such as an event of an unknown type or an object without
+	// metadata. It is no outage, and stays. It is nil when there was no such thing.
+	Unusable error
 	// Objects is how many objects the store holds.
 	Objects int
 }
@@ -132,6 +135,13 @@ type Claimer interface {
 type LiveReader interface {
 	// GetLive asks the other side for the object as it is now.
 	GetLive(ctx context.Context, key Key) (obj any, exists bool, err error)
+}
+
+// LiveSelector is implemented by a LiveReader whose store may lack what GetLive finds: because a selector leaves it out, or because a
+// list did not have it. What it still selects is waited for; without it, what the store lacks counts as left out.
+type LiveSelector interface {
+	// SelectsLive tells whether the source selects an object that GetLive returned. It may ask the other side.
+	SelectsLive(ctx context.Context, obj any) (bool, error)
 }
 
 // Meta is what the framework reads of an object, if the object has it. Every Kubernetes object does (it is a part of

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -112,7 +113,7 @@ func (s *stream) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	w, err := s.k.config.Client.Watch(ctx, list, s.options(options))
 	if err == nil {
 		s.contact()
-		return drainedWatch{w}, nil
+		return drainedWatch{watch.Filter(w, func(e watch.Event) (watch.Event, bool) { return s.usable(ctx, e) })}, nil
 	}
 	wrapped := fmt.Errorf("watch %s: %w", s.k.Name(), err)
 	switch {
@@ -128,6 +129,32 @@ func (s *stream) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 		return nil, err
 	}
 	return nil, wrapped
+}
+
+// usable tells whether the reflector can make use of an event. It would skip another one, and only log that.
+func (s *stream) usable(ctx context.Context, e watch.Event) (watch.Event, bool) {
+	sort := ""
+	switch e.Type {
+	case watch.Bookmark:
+		return e, true
+	case watch.Added, watch.Modified, watch.Deleted:
+		if _, err := meta.Accessor(e.Object); err == nil {
+			return e, true
+		}
+		sort = fmt.Sprintf("event %s with a %T, which has no metadata", e.Type, e.Object)
+	case watch.Error:
+		// It ends the watch, which is taken up again: the list is too old, or the server has sent what can't be read. A watch that we
+		// end ourselves may say so too.
+		err := apierrors.FromObject(e.Object)
+		if ctx.Err() == nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			s.k.unusable(fmt.Sprintf("event ERROR (%s)", apierrors.ReasonForError(err)), err)
+		}
+		return e, true
+	default:
+		sort = fmt.Sprintf("event of the unknown type %q", e.Type)
+	}
+	s.k.unusable(sort, errors.New(sort))
+	return e, false
 }
 
 func (s *stream) options(raw metav1.ListOptions) *client.ListOptions {
@@ -221,9 +248,19 @@ type reflectorStore struct {
 	contact   func()
 }
 
+// item returns what to store for a received object. What is no object is told.
+func (s *reflectorStore) item(received any) (Item, bool) {
+	item, ok := s.k.prepare.item(received)
+	if !ok {
+		err := fmt.Errorf("received a %T, which is not an object", received)
+		s.k.unusable(err.Error(), err)
+	}
+	return item, ok
+}
+
 func (s *reflectorStore) Add(obj any) error {
 	s.contact()
-	if item, ok := s.k.prepare.item(obj); ok {
+	if item, ok := s.item(obj); ok {
 		s.k.feed.Set(item)
 	}
 	return nil
@@ -233,7 +270,7 @@ func (s *reflectorStore) Update(obj any) error { return s.Add(obj) }
 
 func (s *reflectorStore) Delete(obj any) error {
 	s.contact()
-	if item, ok := s.k.prepare.item(obj); ok {
+	if item, ok := s.item(obj); ok {
 		s.k.feed.Delete(item.Key, item.Object)
 	}
 	return nil
@@ -243,7 +280,7 @@ func (s *reflectorStore) Replace(objs []any, _ string) error {
 	s.contact()
 	items := make([]Item, 0, len(objs))
 	for _, obj := range objs {
-		if item, ok := s.k.prepare.item(obj); ok {
+		if item, ok := s.item(obj); ok {
 			items = append(items, item)
 		}
 	}

@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/giantswarm/micrologger"
@@ -54,7 +55,6 @@ func (p *preparation) item(received any) (Item, bool) {
 	transformed, _ := p.transform(received)
 	obj, ok := transformed.(client.Object)
 	if !ok {
-		p.logger.Errorf(context.Background(), nil, "received a %T, which is not an object", received)
 		return Item{}, false
 	}
 	p.strings.compact(obj)
@@ -92,7 +92,7 @@ func (p *preparation) transform(received any) (any, error) {
 func (p *preparation) callUser(obj client.Object) (_ client.Object, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("transform panicked: %v", r)
+			err = fmt.Errorf("the transform: %s", DescribePanic(r))
 		}
 	}()
 	key, version := client.ObjectKeyFromObject(obj), obj.GetResourceVersion()
@@ -129,7 +129,7 @@ func (p *preparation) guard(indexers map[string]IndexFunc) map[string]IndexFunc 
 		guarded[name] = func(obj any) (result []string) {
 			defer func() {
 				if r := recover(); r != nil {
-					p.logger.Errorf(context.Background(), fmt.Errorf("%v", r), "index %s panicked", name)
+					p.logger.Errorf(context.Background(), errors.New(DescribePanic(r)), "index %s panicked", name)
 					result = nil
 				}
 			}()

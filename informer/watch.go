@@ -12,7 +12,8 @@ import (
 // use [Source].
 type Interface interface {
 	// Watch follows the objects until ctx ends, and then closes the channels. Deletions, with the last known state, come
-	// on deleteChan; objects that are new, changed or announced again on updateChan; and each new error of an outage on
+	// on deleteChan; objects that are new, changed or announced again on updateChan; and each new error of an outage, and
+	// the first of each sort of what can't be used, on
 	// errChan, which is dropped when the last one was not taken: it is for information, the watch goes on. Objects
 	// belong to the receiver. Both event channels must be read: events wait for each other, but several updates of one
 	// object that wait become one.

@@ -3,10 +3,12 @@ package informer_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -142,5 +144,74 @@ func TestWatchNeverMissesADeletionThatWaits(t *testing.T) {
 	for range updates {
 	}
 	for range failures {
+	}
+}
+
+// garbled is a client whose watches spoil the events of objects by their names.
+type garbled struct{ client.WithWatch }
+
+func (g garbled) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	w, err := g.WithWatch.Watch(ctx, list, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
+		o, ok := e.Object.(client.Object)
+		switch {
+		case !ok:
+		case strings.HasPrefix(o.GetName(), "type"):
+			e.Type = "STRANGE"
+		case strings.HasPrefix(o.GetName(), "nil"):
+			e.Object = nil
+		case strings.HasPrefix(o.GetName(), "status"):
+			e.Object = &metav1.Status{}
+		}
+		return e, true
+	}), nil
+}
+
+func TestWhatAWatchBringsAndCantBeUsedIsToldOnce(t *testing.T) {
+	instance, namespace := namespaceOf(t)
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
+	config := configMapConfig(t, garbled{c}, namespace)
+	logger, log := newLogger(t)
+	config.Logger = logger
+	source, err := informer.NewKubernetes(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	deletions, updates, errs := source.Watch(ctx)
+	defer func() {
+		cancel()
+		for range updates { // until the source has ended
+		}
+		for range deletions {
+		}
+	}()
+	if err := source.WaitForSync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	sorts := []string{"STRANGE", "<nil>", "Status"}
+	for i, name := range []string{"type", "nil", "status"} {
+		for n := range 2 {
+			create(t, c, named(namespace, fmt.Sprintf("%s-%d", name, n)))
+		}
+		if err := <-errs; !strings.Contains(err.Error(), sorts[i]) {
+			t.Errorf("the error channel tells %v, want %s", err, sorts[i])
+		}
+	}
+	create(t, c, named(namespace, "good"))
+	if e := <-updates; e.Object.(client.Object).GetName() != "good" {
+		t.Errorf("got %v, want only what can be used", e.Object)
+	}
+	if told := source.Status().Unusable; told == nil || !strings.Contains(told.Error(), "Status") {
+		t.Errorf("the status tells %v, want what came last", told)
+	}
+	if got := strings.Count(log.String(), "can't be used"); got != 3 {
+		t.Errorf("%d messages, want one for each sort:\n%s", got, log)
+	}
+	if err := source.Status().LastError; err != nil {
+		t.Errorf("what can't be used is no outage, got %v", err)
 	}
 }

@@ -1,9 +1,7 @@
 package operator
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator/inspector"
 )
 
@@ -51,6 +50,10 @@ type Config struct {
 	// ListenAddress is the host and port of /healthz, /readyz and /metrics, such as ":8080" in a Pod. Default: empty,
 	// which is off.
 	ListenAddress string
+	// AuthorizeMetrics has /metrics answer only those whom the API server lets get that path (a non-resource URL), as a bearer token
+	// tells them; the operator needs the cluster role system:auth-delegator then. It is served without TLS as before: it is for
+	// networks in which tokens are safe. Default: everybody who reaches the address may read.
+	AuthorizeMetrics bool
 	// Inspector is served on its own address, and shows the frameworks of which it is the observer. NewDependencies
 	// makes one. Default: none.
 	Inspector *inspector.Inspector
@@ -109,76 +112,42 @@ func (c *Config) timeouts() []timeout {
 }
 
 func (c *Config) validate() error {
-	var faults faults
-	if c.Name == "" {
-		faults.add("Name must not be empty")
-	}
-	if c.Logger == nil {
-		faults.add("Logger must not be nil")
-	}
-	if c.RESTConfig == nil && len(c.CRDs) > 0 {
-		faults.add("RESTConfig must not be nil when CRDs are set")
-	}
-	if c.RESTConfig == nil && c.LeaderElection.onKubernetes() {
-		faults.add("RESTConfig must not be nil when LeaderElection is enabled")
-	}
-	if len(c.Frameworks) == 0 {
-		faults.add("Frameworks must not be empty")
-	}
+	var wrong faults.List
+	wrong.If(c.Name == "", "Name must not be empty")
+	wrong.If(c.Logger == nil, "Logger must not be nil")
+	wrong.If(c.RESTConfig == nil && len(c.CRDs) > 0, "RESTConfig must not be nil when CRDs are set")
+	wrong.If(c.RESTConfig == nil && c.LeaderElection.onKubernetes(), "RESTConfig must not be nil when LeaderElection is enabled")
+	wrong.If(c.RESTConfig == nil && c.AuthorizeMetrics, "RESTConfig must not be nil when AuthorizeMetrics is set")
+	wrong.If(len(c.Frameworks) == 0, "Frameworks must not be empty")
 	names := map[string]bool{}
 	for i, f := range c.Frameworks {
 		switch {
 		case f == nil:
-			faults.add("Frameworks[%d] must not be nil", i)
+			wrong.Add("Frameworks[%d] must not be nil", i)
 		case names[f.Name()]:
-			faults.add("Frameworks[%d] must not have the name %q of an earlier one", i, f.Name())
+			wrong.Add("Frameworks[%d] must not have the name %q of an earlier one", i, f.Name())
 		default:
 			names[f.Name()] = true
 		}
 	}
 	names = map[string]bool{}
 	for i, name := range c.FormerNames {
-		if name == c.Name || name == "" {
-			faults.add("FormerNames[%d] must be another name than %q", i, c.Name)
-		}
+		wrong.If(name == c.Name || name == "", "FormerNames[%d] must be another name than %q", i, c.Name)
 	}
 	for i, r := range c.Runnables {
-		if r.Name == "" || r.Run == nil {
-			faults.add("Runnables[%d] must have a Name and a Run", i)
-		}
-		if names[r.Name] {
-			faults.add("Runnables[%d] must not have the name %q of an earlier one", i, r.Name)
-		}
+		wrong.If(r.Name == "" || r.Run == nil, "Runnables[%d] must have a Name and a Run", i)
+		wrong.If(names[r.Name], "Runnables[%d] must not have the name %q of an earlier one", i, r.Name)
 		names[r.Name] = true
 	}
 	for i, s := range c.Sources {
-		if s == nil {
-			faults.add("Sources[%d] must not be nil", i)
-		}
+		wrong.If(s == nil, "Sources[%d] must not be nil", i)
 	}
 	for i, crd := range c.CRDs {
-		if crd == nil {
-			faults.add("CRDs[%d] must not be nil", i)
-		}
+		wrong.If(crd == nil, "CRDs[%d] must not be nil", i)
 	}
 	for _, d := range c.timeouts() {
-		if *d.value < 0 {
-			faults.add("%s must not be negative, is %s", d.name, *d.value)
-		}
+		wrong.If(*d.value < 0, "%s must not be negative, is %s", d.name, *d.value)
 	}
-	c.LeaderElection.validate(&faults)
-	return faults.of("operator.Config")
-}
-
-// faults collects what is wrong with a configuration.
-type faults []string
-
-func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
-
-// of returns an error for which framework.IsInvalidConfig holds, or nil when nothing is wrong.
-func (f faults) of(config string) error {
-	if len(f) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: %s: %s", framework.ErrInvalidConfig, config, strings.Join(f, "; "))
+	c.LeaderElection.validate(&wrong)
+	return wrong.Of("operator.Config")
 }

@@ -14,6 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/informer/notfound"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator/inspector"
 	"github.com/operatorkit/operatorkit/operator/logging"
 )
@@ -25,13 +28,13 @@ type DependenciesConfig struct {
 	// FormerNames are names that the operator had before, see Config.FormerNames. Default: none.
 	FormerNames []string
 	// RESTConfig tells the API server. It is not changed; without a limit on its rate of requests (QPS), Dependencies
-	// has none either, because the API server limits its clients itself. Required.
+	// has none either, because the API server limits its clients itself. A limit is one for all clients together. Required.
 	RESTConfig *rest.Config
 	// Scheme knows the types of all objects. Required.
 	Scheme *runtime.Scheme
 	// Logger is for everything. Required.
 	Logger micrologger.Logger
-	// Registry is for all metrics. Default: a new one with those of the Go runtime and the process.
+	// Registry is for all metrics. Default: a new one with those of the Go runtime, the process and the build.
 	Registry *prometheus.Registry
 	// Namespaces limits the sources that NewSource makes. Default: all namespaces.
 	Namespaces []string
@@ -48,6 +51,9 @@ type DependenciesConfig struct {
 	// inspector.DefaultAddress. On loopback everybody on the machine may look, elsewhere those whom the API server lets, see
 	// inspector.KubernetesAuthorizer. Default: empty, which is off.
 	InspectorAddress string
+	// InspectorCertFile and InspectorKeyFile have its certificate and key, see inspector.Config. Required when InspectorAddress is not
+	// on loopback.
+	InspectorCertFile, InspectorKeyFile string
 	// InspectorMemory is about how many bytes the reconciliations may take that the inspector shows. Default:
 	// inspector.DefaultMemory (64 MiB).
 	InspectorMemory int
@@ -96,13 +102,24 @@ func NewDependencies(config DependenciesConfig) (*Dependencies, error) {
 	if restConfig.QPS == 0 {
 		restConfig.QPS = -1
 	}
+	registry := config.Registry
+	if registry == nil {
+		registry = prometheus.NewRegistry()
+		registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
+	}
 	fence, err := config.fence()
 	if err != nil {
 		return nil, err
 	}
+	metrics, err := newClientMetrics(registry)
+	if err != nil {
+		return nil, fmt.Errorf("%w: operator.DependenciesConfig: Registry: %w", framework.ErrInvalidConfig, err)
+	}
+	metrics.measure(restConfig)
 	if fenceOf(restConfig) == nil {
 		restConfig.Wrap(fence.Transport)
 	}
+	restConfig.Wrap(informer.SecretTransport)
 	httpClient, err := rest.HTTPClientFor(restConfig)
 	if err != nil {
 		return nil, fmt.Errorf("%w: operator.DependenciesConfig: RESTConfig: %w", framework.ErrInvalidConfig, err)
@@ -119,36 +136,21 @@ func NewDependencies(config DependenciesConfig) (*Dependencies, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry := config.Registry
-	if registry == nil {
-		registry = prometheus.NewRegistry()
-		registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	}
 	return &Dependencies{
-		Name: config.Name, FormerNames: config.FormerNames, RESTConfig: restConfig, Client: c, Logger: config.Logger, Registry: registry, Recorder: recorder,
+		Name: config.Name, FormerNames: config.FormerNames, RESTConfig: restConfig, Client: notfound.CheckedWithWatch(c), Logger: config.Logger, Registry: registry, Recorder: recorder,
 		Namespaces: config.Namespaces, Workers: config.Workers, ShutdownTimeout: config.ShutdownTimeout,
 		PlanOnly: config.PlanOnly, Fence: fence, Inspector: page, httpClient: httpClient,
 	}, nil
 }
 
 func (c *DependenciesConfig) validate() error {
-	var faults faults
-	if c.Name == "" {
-		faults.add("Name must not be empty")
-	}
-	if c.RESTConfig == nil {
-		faults.add("RESTConfig must not be nil")
-	}
-	if c.Scheme == nil {
-		faults.add("Scheme must not be nil")
-	}
-	if c.Logger == nil {
-		faults.add("Logger must not be nil")
-	}
-	if c.Workers < 0 {
-		faults.add("Workers must not be negative, is %d", c.Workers)
-	}
-	return faults.of("operator.DependenciesConfig")
+	var wrong faults.List
+	wrong.If(c.Name == "", "Name must not be empty")
+	wrong.If(c.RESTConfig == nil, "RESTConfig must not be nil")
+	wrong.If(c.Scheme == nil, "Scheme must not be nil")
+	wrong.If(c.Logger == nil, "Logger must not be nil")
+	wrong.If(c.Workers < 0, "Workers must not be negative, is %d", c.Workers)
+	return wrong.Of("operator.DependenciesConfig")
 }
 
 // fence returns the fence of the Dependencies. Nobody else writes before there is an operator that says otherwise.

@@ -41,6 +41,21 @@
 //     It is not released then: it may be somebody else's.
 //   - /healthz fails when a worker is in one step for longer than Config.StepTimeout, /readyz until the sources are synced and
 //     when one is out of contact for longer than Config.ContactTimeout.
+//   - The listeners let nobody keep them busy: headers, bodies, and the times for sending, reading and idling are limited; plans, graphs
+//     and streams of the inspector have limits of their own. Beyond loopback the inspector is served by TLS, or New of package inspector
+//     refuses it. Health and metrics are plain; Config.AuthorizeMetrics has the API server say who may read the metrics.
 //   - The failure of one part stops the others cleanly. Run returns all errors, joined.
 //   - Nothing here ends the process or sets anything that is global to it.
+//
+// # Metrics
+//
+// Those of the frameworks are listed by package framework. The operator adds, on its Registry:
+//
+//	operatorkit_operator_leading                          1 on the replica that works and may do so
+//	operatorkit_operator_lease_renewals_total             tries to get or renew the lease, by result
+//	operatorkit_operator_lease_renewed_timestamp_seconds  when it was renewed last, 0 without it
+//	operatorkit_client_requests_total                     requests by Dependencies.RESTConfig, by verb, host and code
+//	operatorkit_client_request_duration_seconds           until an answer began, by verb and host
+//	operatorkit_client_rate_limiter_duration_seconds      waiting for the limit of RESTConfig (QPS), if it has one, by host
+//	go_*, process_*, go_build_info                        unless DependenciesConfig.Registry is set
 package operator

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/giantswarm/micrologger"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
@@ -97,27 +99,19 @@ func (c *LeaderElectionConfig) validity() time.Duration {
 // onKubernetes tells whether the election needs a connection to Kubernetes.
 func (c *LeaderElectionConfig) onKubernetes() bool { return c.Enabled && c.Lock == nil }
 
-func (c *LeaderElectionConfig) validate(faults *faults) {
+func (c *LeaderElectionConfig) validate(wrong *faults.List) {
 	if !c.Enabled {
 		return
 	}
-	if c.Namespace == "" && c.Lock == nil {
-		faults.add("LeaderElection.Namespace must not be empty")
-	}
+	wrong.If(c.Namespace == "" && c.Lock == nil, "LeaderElection.Namespace must not be empty")
 	if msgs := validation.IsDNS1123Subdomain(c.Name); c.Lock == nil && len(msgs) > 0 {
-		faults.add("LeaderElection.Name %q can't be that of a Lease: %s", c.Name, strings.Join(msgs, ", "))
+		wrong.Add("LeaderElection.Name %q can't be that of a Lease: %s", c.Name, strings.Join(msgs, ", "))
 	}
-	if c.Lock != nil && c.Namespace+c.Name+c.Identity != "" {
-		faults.add("LeaderElection.Namespace, Name and Identity must be empty when Lock is set, which has its own")
-	}
-	if c.LeaseDuration < time.Second {
-		faults.add("LeaderElection.LeaseDuration must be a second at least, is %s", c.LeaseDuration)
-	}
-	if c.RenewDeadline >= c.LeaseDuration {
-		faults.add("LeaderElection.RenewDeadline must be less than LeaseDuration (%s), is %s", c.LeaseDuration, c.RenewDeadline)
-	}
+	wrong.If(c.Lock != nil && c.Namespace+c.Name+c.Identity != "", "LeaderElection.Namespace, Name and Identity must be empty when Lock is set, which has its own")
+	wrong.If(c.LeaseDuration < time.Second, "LeaderElection.LeaseDuration must be a second at least, is %s", c.LeaseDuration)
+	wrong.If(c.RenewDeadline >= c.LeaseDuration, "LeaderElection.RenewDeadline must be less than LeaseDuration (%s), is %s", c.LeaseDuration, c.RenewDeadline)
 	if limit := time.Duration(leaderelection.JitterFactor * float64(c.RetryPeriod)); c.RetryPeriod <= 0 || limit >= c.RenewDeadline {
-		faults.add("LeaderElection.RetryPeriod times %g must be less than RenewDeadline (%s), is %s",
+		wrong.Add("LeaderElection.RetryPeriod times %g must be less than RenewDeadline (%s), is %s",
 			leaderelection.JitterFactor, c.RenewDeadline, c.RetryPeriod)
 	}
 }
@@ -136,9 +130,33 @@ func newElection(config LeaderElectionConfig, logger micrologger.Logger) *electi
 		config: config,
 		logger: logger.With("lease", config.Lock.Describe(), "identity", config.Lock.Identity()),
 		// There is time for a second request after one that hangs.
-		lock:  &observedLock{Interface: config.Lock, fence: config.Fence, timeout: max(config.RenewDeadline/2, time.Second)},
+		lock: &observedLock{
+			Interface: config.Lock, fence: config.Fence, timeout: max(config.RenewDeadline/2, time.Second), renewals: newRenewals(),
+		},
 		fence: config.Fence,
 	}
+}
+
+// newRenewals returns the counter of an election, with all of its series.
+func newRenewals() *prometheus.CounterVec {
+	renewals := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "operatorkit_operator_lease_renewals_total",
+		Help: "Tries to get or renew the lease of the leader election, by result: success or failure.",
+	}, []string{"result"})
+	for _, result := range []string{"success", "failure"} {
+		renewals.WithLabelValues(result)
+	}
+	return renewals
+}
+
+// register registers the metrics of the election of an operator.
+func (e *election) register(operator string, registerer prometheus.Registerer) error {
+	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"operator": operator}, registerer)
+	renewed := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "operatorkit_operator_lease_renewed_timestamp_seconds",
+		Help: "When the renewal was begun by which this replica holds the lease; 0 while it holds none.",
+	}, func() float64 { return e.fence.renewedAt() })
+	return errors.Join(labelled.Register(e.lock.renewals), labelled.Register(renewed))
 }
 
 // newLeaseLock returns the lock that is a Lease of Kubernetes.

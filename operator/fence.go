@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
+
+	"github.com/operatorkit/operatorkit/operator/internal/requests"
 )
 
 // Fence keeps a replica from writing when it is not certain to hold the lease of its leader election: before it leads,
@@ -58,7 +59,7 @@ func (f *Fence) CheckRequest(r *http.Request) error {
 	if r.Context().Value(unfenced{}) != nil {
 		return nil
 	}
-	return f.check(reads(r))
+	return f.check(!requests.Writes(r))
 }
 
 // check is Check for something that writes, or only reads. Reading is refused to nobody but a leader that may have lost its
@@ -93,8 +94,8 @@ func (f *Fence) age() time.Duration {
 }
 
 // Transport returns a transport that refuses to begin requests while the fence is closed. A replica that does not lead yet may
-// read: by GET, HEAD and OPTIONS, and by dry runs of Kubernetes (dryRun=All). One that may have lost its lease may not even
-// that. Dependencies.RESTConfig has it already; it fits the Wrap of another rest.Config:
+// read: by GET, HEAD and OPTIONS, and by dry runs (dryRun=All) and questions (reviews, tokens) of Kubernetes. One that may have lost
+// its lease may not even that. Dependencies.RESTConfig has it already; it fits the Wrap of another rest.Config:
 //
 //	config.Wrap(fence.Transport)
 //
@@ -139,6 +140,16 @@ func (f *Fence) holdsLease() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !f.since.IsZero() && !f.lost
+}
+
+// renewedAt is when the last successful renewal was begun, in seconds of Unix time, and 0 while the lease is not held.
+func (f *Fence) renewedAt() float64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.since.IsZero() || f.lost {
+		return 0
+	}
+	return float64(f.since.UnixNano()) / 1e9
 }
 
 // isLost tells whether the fence is closed for good.
@@ -202,14 +213,6 @@ func (t *fencedTransport) WrappedRoundTripper() http.RoundTripper { return t.nex
 
 // CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
 func (t *fencedTransport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.next) }
-
-func reads(r *http.Request) bool {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		return true
-	}
-	return slices.Contains(r.URL.Query()["dryRun"], "All")
-}
 
 // unfenced is the key of contexts in which every replica may write: campaigning, ensuring definitions.
 type unfenced struct{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -18,6 +19,8 @@ type observedLock struct {
 	timeout time.Duration
 	// lost is called when the lease turns out to be lost.
 	lost func(error)
+	// renewals counts what came of the tries to get or renew the lease.
+	renewals *prometheus.CounterVec
 
 	// rival is the record of another holder as it was read last, and until is when his lease ends unless he renews it.
 	rival []byte
@@ -34,6 +37,9 @@ func (l *observedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 		// The elector would make a new one, and others may have done so.
 		return nil, nil, l.lose("it was deleted")
 	case err != nil:
+		if l.fence.holdsLease() {
+			l.renewals.WithLabelValues("failure").Inc()
+		}
 		return nil, nil, err
 	case record.HolderIdentity == l.Identity():
 		return record, raw, nil
@@ -85,10 +91,16 @@ func (l *observedLock) write(ctx context.Context, record resourcelock.LeaderElec
 	}
 	start := l.fence.now()
 	err := write(ctx, record)
-	if err == nil && held {
-		l.fence.renewed(start)
+	if !held {
+		return err
 	}
-	return err
+	if err != nil {
+		l.renewals.WithLabelValues("failure").Inc()
+		return err
+	}
+	l.renewals.WithLabelValues("success").Inc()
+	l.fence.renewed(start)
+	return nil
 }
 
 // lose closes the fence for good and returns why.

@@ -20,6 +20,8 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/crdclient"
+	"github.com/operatorkit/operatorkit/internal/faults"
+	"github.com/operatorkit/operatorkit/operator/inspector"
 )
 
 // Operator runs frameworks and what they need. Make one with New and run it once.
@@ -29,6 +31,8 @@ type Operator struct {
 	crds       framework.CRDClient
 	election   *election
 	httpClient *http.Client
+	// authorizer tells who may read the metrics. It is nil when everybody may.
+	authorizer *inspector.KubernetesAuthorizer
 
 	begun      atomic.Bool
 	working    atomic.Bool
@@ -61,7 +65,11 @@ func New(config Config) (*Operator, error) {
 	if config.Inspector != nil {
 		config.Inspector.Watch(config.Frameworks...)
 	}
-	if err := config.Registry.Register(o.leadingGauge()); err != nil {
+	err := config.Registry.Register(o.leadingGauge())
+	if err == nil && o.election != nil {
+		err = o.election.register(config.Name, config.Registry)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%w: operator.Config: Registry: %w", framework.ErrInvalidConfig, err)
 	}
 	return o, nil
@@ -105,26 +113,24 @@ func (o *Operator) bindFence() error {
 
 // identify makes the frameworks those of the operator. No two may take what is another's.
 func (o *Operator) identify() error {
-	var faults faults
+	var wrong faults.List
 	finalizers := map[string]string{}
 	for i, f := range o.config.Frameworks {
 		if err := f.Join(o.config.Name, o.config.FormerNames); err != nil {
 			return fmt.Errorf("operator.Config: Frameworks[%d]: %w", i, err)
 		}
 		for _, other := range o.config.Frameworks {
-			if slices.Contains(f.Identity().FormerFrameworks, other.Name()) {
-				faults.add("Frameworks[%d], %q, must not have the former name %q, which another framework has: it would take over what is that one's",
-					i, f.Name(), other.Name())
-			}
+			wrong.If(slices.Contains(f.Identity().FormerFrameworks, other.Name()), "Frameworks[%d], %q, must not have the former name %q, which another framework has: it would take over what is that one's",
+				i, f.Name(), other.Name())
 		}
 		finalizer := f.Finalizer()
 		if other, taken := finalizers[finalizer]; taken && finalizer != "" {
-			faults.add("Frameworks[%d], %q, must not have the finalizer %q of the framework %q: each would take off what holds "+
+			wrong.Add("Frameworks[%d], %q, must not have the finalizer %q of the framework %q: each would take off what holds "+
 				"objects for the other", i, f.Name(), finalizer, other)
 		}
 		finalizers[finalizer] = f.Name()
 	}
-	return faults.of("operator.Config")
+	return wrong.Of("operator.Config")
 }
 
 // collectSources lists every source once.
@@ -133,19 +139,17 @@ func (o *Operator) collectSources() error {
 	for _, f := range o.config.Frameworks {
 		all = append(all, f.Sources()...)
 	}
-	var faults faults
+	var wrong faults.List
 	names := map[string]bool{}
 	for _, s := range all {
 		if slices.Contains(o.sources, s) {
 			continue
 		}
-		if names[s.Name()] {
-			faults.add("two sources are named %q: use one for both, or name them apart", s.Name())
-		}
+		wrong.If(names[s.Name()], "two sources are named %q: use one for both, or name them apart", s.Name())
 		names[s.Name()] = true
 		o.sources = append(o.sources, s)
 	}
-	return faults.of("operator.Config")
+	return wrong.Of("operator.Config")
 }
 
 // connect makes the clients, as far as they are needed.
@@ -154,6 +158,12 @@ func (o *Operator) connect() error {
 	if len(c.CRDs) > 0 || c.LeaderElection.onKubernetes() {
 		if err := o.connectToKubernetes(); err != nil {
 			return err
+		}
+	}
+	if c.AuthorizeMetrics {
+		var err error
+		if o.authorizer, err = inspector.NewKubernetesAuthorizer(inspector.KubernetesAuthorizerConfig{RESTConfig: c.RESTConfig}); err != nil {
+			return fmt.Errorf("operator.Config: AuthorizeMetrics: %w", err)
 		}
 	}
 	if c.LeaderElection.Enabled {
@@ -203,6 +213,9 @@ func (o *Operator) Run(ctx context.Context) error {
 	}
 	if o.httpClient != nil {
 		defer utilnet.CloseIdleConnectionsFor(o.httpClient.Transport)
+	}
+	if o.authorizer != nil {
+		defer o.authorizer.Close()
 	}
 	if err := o.run(ctx); err != nil {
 		return fmt.Errorf("run operator %q: %w", o.config.Name, err)

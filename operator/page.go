@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"sync"
 
 	"k8s.io/client-go/rest"
@@ -19,6 +18,7 @@ func newInspector(config DependenciesConfig, restConfig *rest.Config) (*inspecto
 	}
 	return inspector.New(inspector.Config{
 		Name: config.Name, Address: config.InspectorAddress, Logger: config.Logger, RESTConfig: restConfig, Memory: config.InspectorMemory,
+		CertFile: config.InspectorCertFile, KeyFile: config.InspectorKeyFile,
 	})
 }
 
@@ -36,11 +36,7 @@ func (o *Operator) inspect(failed func()) (*inspected, error) {
 	if i == nil {
 		return &inspected{}, nil
 	}
-	// Asking the API server about a token is a POST, and every replica has to.
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		i.ServeHTTP(w, r.WithContext(withoutFence(r.Context())))
-	})
-	server, err := o.serve("the inspector", i.Address(), handler, &o.pageAddr, failed)
+	server, err := o.serve("the inspector", i.Address(), beyondFence(i), i.TLSConfig(), &o.pageAddr, failed)
 	if err != nil {
 		return nil, fmt.Errorf("%w: choose another address for it, or none", err)
 	}

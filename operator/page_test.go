@@ -2,28 +2,44 @@ package operator_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/inspector"
+	"github.com/operatorkit/operatorkit/operator/logging"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 // inspectedOperator is an operator of one framework whose dependencies have an inspector at the address.
 func inspectedOperator(t *testing.T, log io.Writer, address string) (*operator.Operator, *operator.Dependencies) {
 	t.Helper()
-	deps, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: "test", RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"}, Scheme: clientgoscheme.Scheme, Logger: logTo(t, log), InspectorAddress: address,
-	})
+	return inspectedOperatorWith(t, log, operator.DependenciesConfig{InspectorAddress: address})
+}
+
+func inspectedOperatorWith(t *testing.T, log io.Writer, config operator.DependenciesConfig) (*operator.Operator, *operator.Dependencies) {
+	t.Helper()
+	config.Name, config.RESTConfig, config.Scheme, config.Logger = "test", &rest.Config{Host: "http://127.0.0.1:1"}, clientgoscheme.Scheme, logTo(t, log)
+	deps, err := operator.NewDependencies(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +92,138 @@ func TestInspectorShowsTheFrameworksWhileTheOperatorRuns(t *testing.T) {
 	}
 	if want := "serving the inspector operator=test address=" + o.InspectorAddr().String(); !log.contains(want) {
 		t.Errorf("the log lacks %q: %v", want, log.all())
+	}
+}
+
+// certificate writes a certificate of 127.0.0.1 and its key to files, and returns them with a client that trusts it.
+func certificate(t testing.TB) (certFile, keyFile string, trusting *http.Client) {
+	t.Helper()
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	pair := server.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	certFile, keyFile = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, keyFile: {Type: "PRIVATE KEY", Bytes: key}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}}
+	return certFile, keyFile, &http.Client{Transport: transport}
+}
+
+func TestInspectorIsServedByTLS(t *testing.T) {
+	certFile, keyFile, httpClient := certificate(t)
+	o, _ := inspectedOperatorWith(t, io.Discard, operator.DependenciesConfig{InspectorAddress: ":0", InspectorCertFile: certFile, InspectorKeyFile: keyFile})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- o.Run(ctx) }()
+	operatortest.Eventually(t, "the inspector is served", func() bool { return o.InspectorAddr() != nil })
+	_, port, err := net.SplitHostPort(o.InspectorAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := httpClient.Get("https://127.0.0.1:" + port + inspector.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a token the answer is %s", answer.Status)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+func TestInspectorBeyondLoopbackWithoutACertificateIsAnErrorBeforeAnythingElse(t *testing.T) {
+	_, err := operator.NewDependencies(operator.DependenciesConfig{
+		Name: "test", RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"}, Scheme: clientgoscheme.Scheme, Logger: quiet(t), InspectorAddress: ":8082",
+	})
+	if !framework.IsInvalidConfig(err) || !strings.Contains(err.Error(), "takes a CertFile and a KeyFile") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestMetricsAskForAuthorization(t *testing.T) {
+	server := operatortest.Start(t)
+	namespace := server.Namespace(t)
+	c, err := client.New(server.RESTConfig(), client.Options{Scheme: clientgoscheme.Scheme, Log: logging.Logr(quiet(t))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// token returns one of a new service account.
+	token := func(name string) string {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		if err := c.Create(t.Context(), account); err != nil {
+			t.Fatal(err)
+		}
+		request := &authenticationv1.TokenRequest{}
+		if err := c.SubResource("token").Create(t.Context(), account, request); err != nil {
+			t.Fatal(err)
+		}
+		return request.Status.Token
+	}
+	scraper, nobody := token("scraper"), token("nobody")
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace + "-scraper"},
+		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "scraper"}},
+	}
+	for _, obj := range []client.Object{role, binding} {
+		if err := c.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o, err := operator.New(operator.Config{
+		Name: "test", Logger: quiet(t), RESTConfig: server.RESTConfig(), ListenAddress: "127.0.0.1:0", AuthorizeMetrics: true,
+		Frameworks: []*framework.Framework{newFramework(t, "websites", pushed(t, "websites"), nil)},
+		// A replica that does not lead is asked too.
+		LeaderElection: operator.LeaderElectionConfig{Enabled: true, Namespace: namespace, Fence: operator.NewFence()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- o.Run(ctx) }()
+	operatortest.Eventually(t, "a listener", func() bool { return o.Addr() != nil })
+	httpClient := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for _, test := range []struct {
+		path, token string
+		want        int
+	}{
+		{"/metrics", "", 401}, {"/metrics", "wrong", 401}, {"/metrics", nobody, 403}, {"/metrics", scraper, 200}, {"/healthz", "", 200},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+o.Addr().String()+test.path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.token != "" {
+			request.Header.Set("Authorization", "Bearer "+test.token)
+		}
+		answer, err := httpClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != test.want {
+			t.Errorf("%s with the token %.5q is answered %s, want %d", test.path, test.token, answer.Status, test.want)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
 	}
 }
 

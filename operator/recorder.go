@@ -17,11 +17,14 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
 // Recorder writes Kubernetes events. It never blocks: events are written in the background, and those that come too
-// fast, or are not written when Close is called, are dropped. It is safe for concurrent use.
+// fast, or are not written when Close is called, are dropped. Messages are cut to what the API holds, 1024 bytes. Events that are
+// repeated are sampled as those of Kubernetes' own components are: the same one is counted up; of more than ten in ten minutes that
+// differ in their message only one is left; and an object gets 25 at once, and then one in five minutes. It is safe for concurrent use.
 type Recorder struct {
 	record.EventRecorder
 
@@ -55,7 +58,28 @@ func newRecorder(component string, restConfig *rest.Config, httpClient *http.Cli
 
 // For returns a recorder whose events name component as their source. It ends with r.
 func (r *Recorder) For(component string) record.EventRecorder {
-	return r.broadcaster.NewRecorder(r.scheme, corev1.EventSource{Component: component}).WithLogger(r.muted)
+	return cutting{r.broadcaster.NewRecorder(r.scheme, corev1.EventSource{Component: component}).WithLogger(r.muted)}
+}
+
+// maxEventMessage is how long a message may be: what the API holds, less what client-go puts before those of events that it combines.
+const maxEventMessage = 1024 - len("(combined from similar events): ")
+
+// cutting cuts the messages of events.
+type cutting struct{ record.EventRecorder }
+
+// Event implements record.EventRecorder.
+func (c cutting) Event(object runtime.Object, eventtype, reason, message string) {
+	c.EventRecorder.Event(object, eventtype, reason, cut.Text(message, maxEventMessage))
+}
+
+// Eventf implements record.EventRecorder.
+func (c cutting) Eventf(object runtime.Object, eventtype, reason, format string, args ...any) {
+	c.Event(object, eventtype, reason, fmt.Sprintf(format, args...))
+}
+
+// AnnotatedEventf implements record.EventRecorder.
+func (c cutting) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, format string, args ...any) {
+	c.EventRecorder.AnnotatedEventf(object, annotations, eventtype, reason, "%s", cut.Text(fmt.Sprintf(format, args...), maxEventMessage))
 }
 
 // of returns the recorder of a framework.

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -53,5 +54,38 @@ func TestNothingIsLoggedOfEventsOnceTheirRecorderIsClosed(t *testing.T) {
 	d.Recorder.Event(cm, corev1.EventTypeNormal, "Said", "too late")
 	if n := writer.late.Load(); n > 0 {
 		t.Errorf("%d messages were logged after the end", n)
+	}
+}
+
+func TestEventsAreCutToWhatTheAPIHolds(t *testing.T) {
+	events := make(chan corev1.Event, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var e corev1.Event
+		if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, &e); err == nil {
+			events <- e
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"Event","apiVersion":"v1","metadata":{"name":"x"}}`)
+	}))
+	defer server.Close()
+	d, err := operator.NewDependencies(operator.DependenciesConfig{
+		Name: "test", RESTConfig: &rest.Config{Host: server.URL}, Scheme: scheme.Scheme, Logger: logTo(t, io.Discard),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	long := strings.Repeat("ä", 1000)
+	cm := configMap("default", "home")
+	d.Recorder.Event(cm, corev1.EventTypeNormal, "One", long)
+	d.Recorder.Eventf(cm, corev1.EventTypeNormal, "Two", "%s", long)
+	d.Recorder.AnnotatedEventf(cm, map[string]string{"a": "b"}, corev1.EventTypeNormal, "Three", "%s", long)
+	d.Recorder.For("another").Event(cm, corev1.EventTypeNormal, "Four", long)
+	for range 4 {
+		e := <-events
+		if n := len(e.Message); n > 1024 || !strings.HasSuffix(e.Message, "…") || strings.ContainsRune(e.Message, '\uFFFD') {
+			t.Errorf("%s: %d bytes, ending with %q", e.Reason, n, e.Message[len(e.Message)-6:])
+		}
 	}
 }

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,9 +11,21 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/giantswarm/micrologger"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/operatorkit/operatorkit/operator/inspector"
 	"github.com/operatorkit/operatorkit/operator/logging"
+)
+
+// The limits of a server. The inspector gives single answers more time: plans and graphs, and streams, which have no end.
+const (
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 30 * time.Second
+	writeTimeout      = time.Minute
+	idleTimeout       = 2 * time.Minute
+	maxHeader         = 64 << 10 // bytes
+	maxBody           = 64 << 10 // bytes
 )
 
 // closeTimeout is how long requests under way may take once everything else has stopped.
@@ -30,16 +43,16 @@ func (o *Operator) listen(failed func()) (*server, error) {
 	if o.config.ListenAddress == "" {
 		return &server{}, nil
 	}
-	s, err := o.serve("health and metrics", o.config.ListenAddress, o.handler(), &o.addr, failed)
+	s, err := o.serve("health and metrics", o.config.ListenAddress, o.handler(), nil, &o.addr, failed)
 	if err != nil {
 		return nil, fmt.Errorf("%w: choose another ListenAddress, or none", err)
 	}
 	return s, nil
 }
 
-// serve binds the address, which is stored in bound, and serves in the background. failed is called when serving ends
-// before close.
-func (o *Operator) serve(what, address string, handler http.Handler, bound *atomic.Pointer[net.Addr], failed func()) (*server, error) {
+// serve binds the address, which is stored in bound, and serves in the background, by TLS if there is a configuration for it. failed
+// is called when serving ends before close.
+func (o *Operator) serve(what, address string, handler http.Handler, tlsConfig *tls.Config, bound *atomic.Pointer[net.Addr], failed func()) (*server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w", what, err)
@@ -47,16 +60,16 @@ func (o *Operator) serve(what, address string, handler http.Handler, bound *atom
 	addr := listener.Addr()
 	bound.Store(&addr)
 	s := &server{
-		what: what,
-		http: &http.Server{
-			Handler:           handler,
-			ReadHeaderTimeout: 10 * time.Second,
-			ErrorLog:          slog.NewLogLogger(logging.Slog(o.config.Logger).Handler(), slog.LevelWarn),
-		},
+		what:  what,
+		http:  newHTTPServer(handler, tlsConfig, o.config.Logger),
 		ended: make(chan error, 1),
 	}
+	serve := func() error { return s.http.Serve(listener) }
+	if tlsConfig != nil {
+		serve = func() error { return s.http.ServeTLS(listener, "", "") }
+	}
 	go func() {
-		err := s.http.Serve(listener)
+		err := serve()
 		if errors.Is(err, http.ErrServerClosed) {
 			err = nil
 		} else {
@@ -66,6 +79,20 @@ func (o *Operator) serve(what, address string, handler http.Handler, bound *atom
 	}()
 	o.log("serving "+what, "address", addr.String())
 	return s, nil
+}
+
+// newHTTPServer returns a server that lets nobody keep it busy.
+func newHTTPServer(handler http.Handler, tlsConfig *tls.Config, logger micrologger.Logger) *http.Server {
+	return &http.Server{
+		Handler:           http.MaxBytesHandler(handler, maxBody),
+		TLSConfig:         tlsConfig,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(logging.Slog(logger).Handler(), slog.LevelWarn),
+	}
 }
 
 // close ends serving and returns why it ended earlier, if it did.
@@ -89,11 +116,24 @@ func (o *Operator) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", o.healthz)
 	mux.HandleFunc("GET /readyz", o.readyz)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(o.config.Registry, promhttp.HandlerOpts{
+	metrics := promhttp.HandlerFor(o.config.Registry, promhttp.HandlerOpts{
 		ErrorLog:      slog.NewLogLogger(logging.Slog(o.config.Logger).Handler(), slog.LevelError),
 		ErrorHandling: promhttp.ContinueOnError,
-	}))
+	})
+	if o.authorizer != nil {
+		metrics = beyondFence(inspector.Authorized(o.authorizer, metrics, func(err error) {
+			o.config.Logger.Log("level", "error", "message", "can't tell who may read the metrics", "operator", o.config.Name, "error", err.Error())
+		}))
+	}
+	mux.Handle("GET /metrics", metrics)
 	return mux
+}
+
+// beyondFence lets a handler ask the API server whose a token is, also on a replica that may have lost its lease, whose metrics tell that.
+func beyondFence(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(withoutFence(r.Context())))
+	})
 }
 
 // healthz answers 503 when the process had better be started anew: the lease is lost, something ignores the end of its context, or

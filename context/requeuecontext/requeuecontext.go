@@ -1,8 +1,8 @@
 // Package requeuecontext stores and accesses the request to look at an object again after some time.
 //
 // A resource that waits for something no watch tells about asks for the next look instead of returning an error: nothing
-// is logged, counted or backed off. When several resources ask, the shortest duration counts. A change of the object
-// before that time reconciles it at once, as always, and the request of the newest reconciliation replaces earlier ones.
+// is logged, counted or backed off. When several ask, resources or callers of Framework.EnqueueAfter, the earliest time counts. A
+// change of the object before that time reconciles it at once, as always, and the look that was asked for comes all the same.
 //
 //	if !certificate.Issued() {
 //		requeuecontext.SetAfter(ctx, time.Minute)

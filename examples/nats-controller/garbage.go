@@ -7,6 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/operatorkit/operatorkit/examples/nats-controller/registry"
+	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/resource/keyedresource"
 )
 
 // GarbageSecondaries implements natscontroller.IController: the entries and the ConfigMaps of gateways that are gone are
@@ -32,8 +34,10 @@ func (c *Controller) orphanedRegistrations(ctx context.Context) (orphans []regis
 	if err != nil {
 		return nil, err
 	}
+	scope := identity.Scope{Identity: c.Identity()}
+	ofAll := keyedresource.MarkOf(scope.Mark(registrationName), "")
 	for _, r := range registrations {
-		name, ours := strings.CutPrefix(r.Owner, ownerOf(c.Identity(), ""))
+		name, ours := strings.CutPrefix(r.Owner, ofAll)
 		if !ours || name != r.Name {
 			continue
 		}

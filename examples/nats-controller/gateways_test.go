@@ -277,7 +277,7 @@ func TestPreviewSaysWhatWouldBeDoneAndDoesNothing(t *testing.T) {
 	}
 	for _, want := range []string{
 		`~ data.backend: "10.0.0.1:80" -> "10.0.0.2:80"`, "~ Entry routes/shop.example.com", "~ Registration shop", "3 to update",
-		"3 to collect as garbage", "remove blog.example.com from bucket routes", "remove blog from the registry: its owner, v1/gateway-controller/gateway-controller/Gateway/blog, does not exist",
+		"3 to collect as garbage", "remove blog.example.com from bucket routes", "remove blog from the registry: its owner, v1/gateway-controller/gateway-controller/registration/blog, does not exist",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the preview lacks %s:\n%s", want, &out)

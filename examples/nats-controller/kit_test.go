@@ -138,7 +138,7 @@ func (w *world) isKept(ctx context.Context, name string) error {
 			gateways.FingerprintKey: fingerprint, gateways.ExpiresKey: expires.Format(time.RFC3339),
 		},
 		Routes:       map[string]string{g.Hosts[0]: g.Backend},
-		Registration: &registry.Registration{Name: name, Owner: "v1/gateway-controller/gateway-controller/Gateway/" + name, Address: g.Backend, Hosts: g.Hosts},
+		Registration: &registry.Registration{Name: name, Owner: "v1/gateway-controller/gateway-controller/registration/" + name, Address: g.Backend, Hosts: g.Hosts},
 		Reason:       gateways.ReasonServing,
 	}
 	got := state{Routes: map[string]string{}}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/examples/nats-controller/registry"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
@@ -48,9 +47,7 @@ func (c *Controller) newResources(namespace string) ([]framework.Resource, error
 	if err != nil {
 		return nil, err
 	}
-	registrations, err := framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[*Gateway, *registry.Registration]{
-		Ops: registration{c.registry, c.registrations}, Logger: c.logger,
-	})
+	registrations, err := c.newRegistration()
 	if err != nil {
 		return nil, err
 	}

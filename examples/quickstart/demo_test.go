@@ -21,7 +21,7 @@ func isTold(t *testing.T, story string) {
 		`- website/shop +deleted`, `- configmap/shop-page +deleted`, `- service/shop +deleted`,
 		`everything has converged; the operator goes on until Ctrl-C`, `KUBECONFIG=`, `http://127.0.0.1:\d+/metrics`, `watch it at +http://127.0.0.1:\d+/\n`,
 		// What is going to be done is told before it is.
-		`(?s)\+ Service quickstart/home\n.*2 to create, 0 to update, 0 to delete\n.*\+ service/home +created`,
+		`(?s)\+ Service quickstart/home\n.*2 to create, 1 to update, 0 to delete\n.*\+ service/home +created`,
 		`(?s)- <p>Nothing here yet.</p>\n *\+ <p>First post!</p>\n.*~ configmap/blog-page +data.index.html`,
 		`(?s)Website quickstart/home \(update, .*resource set v2\)\n.*~ website/home +metadata.labels`,
 	} {

@@ -34,6 +34,8 @@ func children(version string, site *v1alpha1.Website) ([]client.Object, error) {
 	return []client.Object{page, newService(site)}, err
 }
 
+func pageName(site *v1alpha1.Website) string { return site.Name + "-page" }
+
 // newPage renders the page of a website.
 func newPage(version string, site *v1alpha1.Website) (*corev1.ConfigMap, error) {
 	var page strings.Builder
@@ -41,7 +43,7 @@ func newPage(version string, site *v1alpha1.Website) (*corev1.ConfigMap, error) 
 		return nil, fmt.Errorf("render the page: %w", err)
 	}
 	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: site.Name + "-page"},
+		ObjectMeta: metav1.ObjectMeta{Name: pageName(site)},
 		Data:       map[string]string{"index.html": page.String()},
 	}, nil
 }

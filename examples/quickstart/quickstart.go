@@ -1,5 +1,5 @@
-// Package quickstart is a whole operator. A Website becomes a ConfigMap with its page and a Service that leads to it.
-// There are two versions of the logic; the label examples.operatorkit.io/version of a Website picks one.
+// Package quickstart is a whole operator. A Website becomes a ConfigMap with its page and a Service that leads to it, and its status
+// says whether that has come about. There are two versions of the logic; the label examples.operatorkit.io/version of a Website picks one.
 //
 //	$ make run EXAMPLE=quickstart                         # on a control plane of its own
 //	$ go run ./examples/quickstart/cmd/operator run       # on the cluster of your kubeconfig
@@ -20,6 +20,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/command"
 	"github.com/operatorkit/operatorkit/resource/objectresource"
+	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
 
 // Config is what the command line of the operator is made of.
@@ -29,12 +30,12 @@ var Config = command.Config{
 	CRDFiles:    v1alpha1.CRDs,
 	AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
 	New: func(_ context.Context, d *operator.Dependencies) ([]*framework.Framework, error) {
-		return newFrameworks(d, children)
+		return newFrameworks(d, children, "")
 	},
 }
 
-// newFrameworks makes the one framework of the operator: Websites, and watches of the objects they became.
-func newFrameworks(d *operator.Dependencies, desired desired) ([]*framework.Framework, error) {
+// newFrameworks makes the one framework of the operator: Websites, and watches of the objects they became. Its conditions have the prefix.
+func newFrameworks(d *operator.Dependencies, desired desired, prefix string) ([]*framework.Framework, error) {
 	config := framework.Config{}
 	websites, err := d.NewSource(&v1alpha1.Website{})
 	if err != nil {
@@ -50,7 +51,7 @@ func newFrameworks(d *operator.Dependencies, desired desired) ([]*framework.Fram
 		stores = append(stores, source)
 		config.Watches = append(config.Watches, framework.Watch{Source: source, Map: objectresource.OwnerMap(v1alpha1.WebsiteKind)})
 	}
-	config.ResourceRouter, err = newRouter(d, stores, desired)
+	config.ResourceRouter, err = newRouter(d, stores, desired, prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,17 @@ func newFrameworks(d *operator.Dependencies, desired desired) ([]*framework.Fram
 type desired func(version string, site *v1alpha1.Website) ([]client.Object, error)
 
 // newRouter makes a resource set for each version of the logic.
-func newRouter(d *operator.Dependencies, stores []objectresource.Store, desired desired) (*framework.ResourceRouter, error) {
+func newRouter(d *operator.Dependencies, stores []objectresource.Store, desired desired, prefix string) (*framework.ResourceRouter, error) {
+	status, err := statusresource.New(statusresource.Config[*v1alpha1.Website]{
+		Client: d.Client, Logger: d.Logger, Prefix: prefix,
+		Set: func(_ context.Context, site *v1alpha1.Website, _ *statusresource.Report) error {
+			site.Status.Page = pageName(site)
+			return nil
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
 	config := framework.ResourceRouterConfig{Logger: d.Logger}
 	for _, version := range []string{"v1", "v2"} {
 		objects, err := objectresource.New(objectresource.Config[*v1alpha1.Website]{
@@ -76,7 +87,7 @@ func newRouter(d *operator.Dependencies, stores []objectresource.Store, desired 
 		}
 		set, err := framework.NewResourceSet(framework.ResourceSetConfig{
 			Name: version, Handles: framework.HandlesLabel(v1alpha1.VersionLabel, version),
-			Resources: []framework.Resource{objects},
+			Resources: []framework.Resource{objects, status},
 		})
 		if err != nil {
 			return nil, err

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -22,6 +23,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator/command/commandtest"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/objectresource"
+	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
 
 func newScheme(t testing.TB) *runtime.Scheme {
@@ -41,18 +43,44 @@ func site(name, version, text string) *v1alpha1.Website {
 }
 
 // says is a condition: the page of a site says a text, and its service exists.
-func says(name, text string) operatortest.Step {
+func says(name, text string) operatortest.Step { return saysBeside("", name, text) }
+
+// bothSay is a condition: the operator and its neighbour have both done their work.
+func bothSay(name, text string) operatortest.Step {
+	return operatortest.All(says(name, text), saysBeside(neighbour, name, text))
+}
+
+// saysBeside is says for a copy of the operator, by the suffix of its children.
+func saysBeside(suffix, name, text string) operatortest.Step {
 	return func(ctx context.Context, user client.Client, namespace string) error {
 		page := &corev1.ConfigMap{}
-		if err := user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name + "-page"}, page); err != nil {
+		if err := user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name + "-page" + suffix}, page); err != nil {
 			return err
 		}
 		if !strings.Contains(page.Data["index.html"], text) {
 			return fmt.Errorf("the page says %q", page.Data["index.html"])
 		}
-		return user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &corev1.Service{})
+		return user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name + suffix}, &corev1.Service{})
 	}
 }
+
+// ready is a condition: the status says of the newest generation of a site that it is served.
+func ready(name string) operatortest.Step {
+	return func(ctx context.Context, user client.Client, namespace string) error {
+		site := &v1alpha1.Website{}
+		if err := user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, site); err != nil {
+			return err
+		}
+		is := meta.FindStatusCondition(site.Status.Conditions, statusresource.ConditionReady)
+		if is == nil || is.Status != metav1.ConditionTrue || is.ObservedGeneration != site.Generation || site.Status.ObservedGeneration != site.Generation {
+			return fmt.Errorf("the status of generation %d is %+v", site.Generation, site.Status)
+		}
+		return nil
+	}
+}
+
+// neighbour is the suffix of the children of the operator's neighbour.
+const neighbour = "-next-door"
 
 func patch(name, document string) operatortest.Step {
 	return func(ctx context.Context, user client.Client, namespace string) error {
@@ -74,15 +102,19 @@ func TestQuickstartSurvivesACrashAtEveryWrite(t *testing.T) {
 		Scheme: scheme,
 		Config: kube.RESTConfig(),
 		Start:  commandtest.Start(quickstart.Config),
+		// It is there from the beginning to the end, and so has the same Websites.
+		Neighbour: quickstart.RunCopy("neighbour", neighbour),
 		Phases: []operatortest.Phase{
 			{Name: "create", Do: operatortest.Create(site("home", "v1", "hello"), site("blog", "v2", "post")),
-				Until: operatortest.All(says("home", "<p>hello"), says("blog", "<main>"))},
-			{Name: "change", Do: patch("home", `{"spec":{"text":"bye"}}`), Until: says("home", "<p>bye")},
-			{Name: "next version", Do: patch("home", `{"metadata":{"labels":{"`+v1alpha1.VersionLabel+`":"v2"}}}`), Until: says("home", "<main>")},
+				Until: operatortest.All(bothSay("home", "<p>hello"), bothSay("blog", "<main>"), ready("home"), ready("blog"))},
+			{Name: "change", Do: patch("home", `{"spec":{"text":"bye"}}`), Until: operatortest.All(bothSay("home", "<p>bye"), ready("home"))},
+			{Name: "next version", Do: patch("home", `{"metadata":{"labels":{"`+v1alpha1.VersionLabel+`":"v2"}}}`), Until: bothSay("home", "<main>")},
 			{Name: "delete", Do: operatortest.Delete(site("home", "", "")), Until: operatortest.Gone(site("home", "", ""),
-				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "home-page"}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "home"}})},
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "home-page"}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "home"}},
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "home-page" + neighbour}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "home" + neighbour}})},
 		},
-		Objects:   []client.Object{&v1alpha1.Website{}, &corev1.ConfigMap{}, &corev1.Service{}},
+		// The order of the two operators' conditions in a status is that in which they came; ready looks at those.
+		Objects:   []client.Object{&corev1.ConfigMap{}, &corev1.Service{}},
 		Normalize: objectresource.Normalize,
 	})
 }

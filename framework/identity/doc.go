@@ -8,6 +8,7 @@
 //		scope := identity.From(ctx)
 //		ours := scope.Mark("pages").Hash(obj.Namespace, obj.Name)             // the value of a label
 //		for _, former := range scope.Former("pages", r.formerNames) { … }     // what is taken over
+//		for _, mark := range scope.Marks("pages", r.formerNames) { … }        // both
 //
 // Outside of a framework, From gives the identity of the program: its main package, and [DefaultFramework].
 //

@@ -88,6 +88,9 @@ func TestFormerNamesAreAllPairsButThePresentOne(t *testing.T) {
 	if diff := cmp.Diff(want, scope.Former("r2", []string{"r1"})); diff != "" {
 		t.Error(diff)
 	}
+	if diff := cmp.Diff(append([]identity.Mark{{"o2", "f2", "r2"}}, want...), scope.Marks("r2", []string{"r1"})); diff != "" {
+		t.Error(diff)
+	}
 	finalizers := []string{"operatorkit.io/v1_o2_f1", "operatorkit.io/v1_o1_f2", "operatorkit.io/v1_o1_f1"}
 	if diff := cmp.Diff(finalizers, scope.FormerFinalizers()); diff != "" {
 		t.Error(diff)

@@ -24,13 +24,18 @@ func (s *Scope) Mark(resource string) Mark {
 // Former returns the marks that stand for former names of the operator, the framework, and the resource: what carries one of
 // them is the resource's to take over.
 func (s *Scope) Former(resource string, formerNames []string) []Mark {
+	return s.Marks(resource, formerNames)[1:]
+}
+
+// Marks returns the marks of what is the resource's: its Mark, and then the Former ones.
+func (s *Scope) Marks(resource string, formerNames []string) []Mark {
 	var marks []Mark
 	for _, i := range append([]Identity{s.Identity}, s.former()...) {
 		for _, name := range append([]string{resource}, formerNames...) {
 			marks = append(marks, Mark{Operator: i.Operator, Framework: i.Framework, Resource: name})
 		}
 	}
-	return marks[1:]
+	return marks
 }
 
 // Leaves tells whether what carries a former mark, and is not desired by this resource, is to be left to another resource of

@@ -21,10 +21,8 @@ func Compare(active, shadow *Plan) *Comparison {
 		c.Error = reason
 		return c
 	}
+	c.Opaque = shadow.Opaque()
 	for _, r := range shadow.Resources {
-		if r.Opaque {
-			c.Opaque = append(c.Opaque, r.Name)
-		}
 		c.Differences = append(c.Differences, compareResources(r.Name, active.changesOf(r.Name), r.Changes)...)
 	}
 	for _, r := range active.Resources {

@@ -1,10 +1,9 @@
 package plan
 
 import (
-	"errors"
-	"fmt"
 	"reflect"
-	"runtime"
+
+	"github.com/operatorkit/operatorkit/informer"
 )
 
 // Changer is implemented by states, and parts of patches, that describe themselves.
@@ -32,7 +31,7 @@ type Noter interface {
 func Notes(desired any) (notes []string) {
 	defer func() {
 		if v := recover(); v != nil {
-			notes = []string{"what stays as it is can't be told: " + cause(v)}
+			notes = []string{"what stays as it is can't be told: " + informer.DescribePanic(v)}
 		}
 	}()
 	v := reflect.ValueOf(desired)
@@ -63,13 +62,14 @@ type Confidential interface {
 //     server maintains are left out.
 //   - A Describer is described in its own words.
 //   - Slices, arrays, maps (sorted by key) and lists of Kubernetes objects are the changes of their elements, one by one.
-//   - A fmt.Stringer is described by its string.
+//   - A fmt.Stringer is described by its string, unless a Secret is in it.
 //   - Any other value is shown by its fields, exported or not, as JSON would show them; an update by those in which it
 //     differs from the value of the same type and name in current. Its name is what its method GetName or its field
 //     Name says, or its place in the part.
 //
-// Values of Secrets are never in the result, typed or not, and however deep in a part they are; nor are those of a
-// Confidential that is sensitive.
+// Values of Secrets are never in the result, typed or not, in raw JSON or as entries of maps, with their kind or in a list without, and
+// however deep in a part they are; nor are those of a Confidential that is sensitive. A text that holds the manifest of a Secret is
+// hidden as a whole.
 //
 // A panic in one of the author's methods makes a change whose description says that it can't be told.
 func Describe(action Action, part, current any) []Change {
@@ -99,7 +99,7 @@ func (d describer) changesOf(t item) (changes []Change) {
 	defer func() {
 		if v := recover(); v != nil {
 			object := Object{Kind: kindOf(t.value.Type()), Name: t.place}
-			changes = []Change{{Action: d.action, Object: object, Description: "can't be described: " + cause(v)}}
+			changes = []Change{{Action: d.action, Object: object, Description: "can't be described: " + informer.DescribePanic(v)}}
 		}
 	}()
 	if c, ok := as[Changer](t.value); ok {
@@ -109,15 +109,6 @@ func (d describer) changesOf(t item) (changes []Change) {
 		return []Change{d.object(o, confidential(t.value))}
 	}
 	return []Change{d.other(t)}
-}
-
-// cause says what is safe to say of a panic: its value may quote what is secret, unless Go's runtime made it.
-func cause(v any) string {
-	var fault runtime.Error
-	if err, ok := v.(error); ok && errors.As(err, &fault) {
-		return "panic: " + fault.Error()
-	}
-	return fmt.Sprintf("a panic with a %T", v)
 }
 
 // adopt makes the changes that an author gave fit for a plan.

@@ -10,8 +10,8 @@ import (
 )
 
 // Diff lists the fields in which two JSON objects differ, sorted by path. Numbers are int64 or float64. The elements of
-// lists are told apart by their names, if they have any. A nil object has no fields. The values in the result are those of
-// the objects, not copies.
+// lists are told apart by their names, if they have any, or else by their types, as conditions are. A nil object has no fields. The
+// values in the result are those of the objects, not copies.
 func Diff(before, after map[string]any) []FieldChange {
 	var changes []FieldChange
 	diffMaps(&changes, "", before, after)
@@ -54,16 +54,24 @@ func diffMaps(changes *[]FieldChange, path string, before, after map[string]any)
 	}
 }
 
-// diffLists compares lists of objects element by element, those with names by their names, and other lists as a whole.
+// keys are the fields that may tell the elements of a list apart: those of lists that have names, and those of conditions and the like.
+var keys = [...]string{"name", "type"}
+
+// diffLists compares lists of objects element by element, those that a field tells apart by its value, and other lists as a whole.
 func diffLists(changes *[]FieldChange, path string, before, after []any) {
-	b, okBefore := byName(before)
-	a, okAfter := byName(after)
-	switch {
-	case okBefore && okAfter:
-		diffMaps(changes, path, b, a)
-		if !slices.Equal(common(before, a), common(after, b)) {
-			*changes = append(*changes, FieldChange{Path: path, Old: order(before), New: order(after)})
+	for _, key := range keys {
+		b, okBefore := byKey(key, before)
+		a, okAfter := byKey(key, after)
+		if !okBefore || !okAfter {
+			continue
 		}
+		diffMaps(changes, path, b, a)
+		if was, is := order(key, before), order(key, after); !slices.Equal(common(key, was, a), common(key, is, b)) {
+			*changes = append(*changes, FieldChange{Path: path, Old: was, New: is})
+		}
+		return
+	}
+	switch {
 	case objects(before) && objects(after):
 		for i := range max(len(before), len(after)) {
 			diffValues(changes, path+"["+strconv.Itoa(i)+"]", at(before, i), at(after, i))
@@ -73,41 +81,42 @@ func diffLists(changes *[]FieldChange, path string, before, after []any) {
 	}
 }
 
-// byName files the elements of a list under "[name=…]", if all are objects with names of their own.
-func byName(elements []any) (map[string]any, bool) {
-	named := make(map[string]any, len(elements))
+// keySegment is how an element of a list stands in a path.
+func keySegment(key, value string) string { return "[" + key + "=" + value + "]" }
+
+// byKey files the elements of a list under "[name=…]", if key is name, and if all are objects with names of their own.
+func byKey(key string, elements []any) (map[string]any, bool) {
+	filed := make(map[string]any, len(elements))
 	for _, e := range elements {
 		m, _ := e.(map[string]any)
-		name, ok := m["name"].(string)
+		value, ok := m[key].(string)
 		if !ok {
 			return nil, false
 		}
-		segment := "[name=" + name + "]"
-		if _, twice := named[segment]; twice {
+		segment := keySegment(key, value)
+		if _, twice := filed[segment]; twice {
 			return nil, false
 		}
-		named[segment] = e
+		filed[segment] = e
 	}
-	return named, true
+	return filed, true
 }
 
-// common returns, in their order, the names of the elements that are in other too.
-func common(elements []any, other map[string]any) []string {
-	var names []string
-	for _, name := range order(elements) {
-		if _, ok := other["[name="+name.(string)+"]"]; ok {
-			names = append(names, name.(string))
-		}
-	}
-	return names
+// common returns, in their order, the values that elements of the other list have too.
+func common(key string, values []any, other map[string]any) []any {
+	return slices.DeleteFunc(slices.Clone(values), func(value any) bool {
+		_, ok := other[keySegment(key, value.(string))]
+		return !ok
+	})
 }
 
-func order(elements []any) []any {
-	names := make([]any, 0, len(elements))
+// order is which values of the key the elements have, one after the other.
+func order(key string, elements []any) []any {
+	values := make([]any, 0, len(elements))
 	for _, e := range elements {
-		names = append(names, e.(map[string]any)["name"])
+		values = append(values, e.(map[string]any)[key])
 	}
-	return names
+	return values
 }
 
 func objects(elements []any) bool {
@@ -133,10 +142,10 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // Segment is how the name of a field is appended to the path of the object that it is in: ".name", or in brackets.
 func Segment(name string) string {
-	switch {
-	case strings.HasPrefix(name, "[name="):
+	if slices.ContainsFunc(keys[:], func(key string) bool { return strings.HasPrefix(name, "["+key+"=") }) {
 		return name
-	case plain.MatchString(name):
+	}
+	if plain.MatchString(name) {
 		return "." + name
 	}
 	return fmt.Sprintf("[%q]", name)

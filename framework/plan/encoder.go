@@ -22,6 +22,8 @@ type encoder struct {
 	onlySet bool
 	// plain covers nothing.
 	plain bool
+	// apart takes apart also what makes JSON of itself.
+	apart bool
 	// path leads to the value that is being encoded.
 	path path
 }
@@ -34,7 +36,7 @@ func (e encoder) finish(made any) any {
 	if e.plain {
 		return made
 	}
-	return hideSecrets(made)
+	return hideSecrets(made, hasSecretKind)
 }
 
 func (e encoder) value(v reflect.Value) any {
@@ -52,6 +54,7 @@ func (e encoder) value(v reflect.Value) any {
 		return digestOf(e.value(v))
 	}
 	e.path = e.path.with(v)
+	v = recognized(v)
 	if o, ok := kubernetesObject(v); ok {
 		return e.content(o)
 	}
@@ -60,8 +63,8 @@ func (e encoder) value(v reflect.Value) any {
 
 // structure encodes a value by its form, also when it is an object.
 func (e encoder) structure(v reflect.Value) any {
-	if made, ok := marshaled(v); ok {
-		return made
+	if made, ok := marshaled(v); ok && !e.apart {
+		return e.guess(made)
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -73,11 +76,22 @@ func (e encoder) structure(v reflect.Value) any {
 		for _, entry := range entriesOf(v) {
 			made[entry.key] = e.value(entry.value)
 		}
+		if !e.plain && looksLikeSecret(made) {
+			return hideSecret(made)
+		}
 		return made
 	case reflect.Slice, reflect.Array:
 		return e.elements(v)
 	}
-	return scalar(v)
+	return e.guess(scalar(v))
+}
+
+// guess covers in a value whose Go types are not known what looks like a Secret.
+func (e encoder) guess(made any) any {
+	if e.plain {
+		return made
+	}
+	return hideSecrets(made, looksLikeSecret)
 }
 
 // fields returns the fields of a struct under the names that they have in JSON.
@@ -134,6 +148,9 @@ func (e encoder) elements(v reflect.Value) any {
 		b := make([]byte, v.Len())
 		for i := range b {
 			b[i] = byte(v.Index(i).Uint())
+		}
+		if !e.plain && quotesSecret(string(b)) {
+			return digestOf(b)
 		}
 		return base64.StdEncoding.EncodeToString(b)
 	}

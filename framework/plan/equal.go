@@ -1,30 +1,72 @@
 package plan
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // Equal tells whether two plans say the same: the same changes, with the same values, of the same objects, in the same order.
 // The versions of objects do not matter: they change with every write, also with one that changes nothing of what is
 // planned. UIDs do: an object that was deleted and made anew is another one. Of sensitive values it is not known whether they
-// are the same, only that they change.
-func Equal(a, b *Plan) bool { return statements(a) == statements(b) }
+// are the same, only that they change. Notes do not matter.
+func Equal(a, b *Plan) bool { return bytes.Equal(exact(a), exact(b)) }
 
 // Difference says what the plan b says in other words than a, for people: lines with "-" are those of a only, and lines with "+"
 // those of b. It is empty when the plans are Equal. Nothing is cut.
 func Difference(a, b *Plan) string {
-	if Equal(a, b) {
+	before, after := exact(a), exact(b)
+	if bytes.Equal(before, after) {
 		return ""
 	}
 	lines := changedLines(statements(a), statements(b))
+	if len(lines) == 0 { // They read the same, as a line break and a backslash with an n do.
+		lines = changedLines(indented(before), indented(after))
+	}
 	for i, line := range lines {
 		lines[i] = strings.TrimRight(line, " ")
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// statements are all that a plan says, one a line. A plan that is nil says nothing.
+// exact is the JSON form of what a plan says, which is another one for each other plan. A plan that is nil says nothing.
+func exact(p *Plan) []byte {
+	if p == nil {
+		return nil
+	}
+	said := *p
+	said.Object.Version = ""
+	said.Resources = slices.Clone(p.Resources)
+	for i := range said.Resources {
+		r := &said.Resources[i]
+		r.Notes, r.Changes = nil, slices.Clone(r.Changes)
+		for j := range r.Changes {
+			r.Changes[j].Object.Version = ""
+		}
+	}
+	text, err := json.Marshal(&said)
+	if err != nil { // What an author's own Planner put there is no JSON value.
+		return fmt.Appendf(nil, "%+v", said)
+	}
+	return text
+}
+
+// indented is the exact form with a line for each field, safe to show.
+func indented(exact []byte) string {
+	var text bytes.Buffer
+	if err := json.Indent(&text, exact, "", "  "); err != nil {
+		return Escape(string(exact))
+	}
+	lines := strings.Split(text.String(), "\n")
+	for i, line := range lines {
+		lines[i] = Escape(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// statements are all that a plan says, one a line, to be read. A plan that is nil says nothing.
 func statements(p *Plan) string {
 	if p == nil {
 		return ""

@@ -79,3 +79,72 @@ func TestNoPlanDiffersFromAPlan(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestPlansThatReadTheSameAndSayOtherThingsAreNotEqual(t *testing.T) {
+	change := func(c plan.Change) *plan.Plan {
+		return &plan.Plan{Resources: []plan.Resource{{Name: "r", Changes: []plan.Change{c}}}}
+	}
+	for name, plans := range map[string][2]*plan.Plan{
+		"a line break, and a backslash with an n": {
+			change(plan.Change{Description: "a\nb"}), change(plan.Change{Description: `a\nb`}),
+		},
+		"a field, and a description of one": {
+			change(plan.Change{Fields: []plan.FieldChange{{Path: "a", New: "b"}}}), change(plan.Change{Description: `a: "b"`}),
+		},
+		"a namespace, and a name with a slash": {
+			change(plan.Change{Object: plan.Object{Namespace: "a", Name: "b"}}), change(plan.Change{Object: plan.Object{Name: "a/b"}}),
+		},
+		"a path with a line break": {
+			change(plan.Change{Fields: []plan.FieldChange{{Path: "a\nb", New: 1}}}), change(plan.Change{Fields: []plan.FieldChange{{Path: `a\nb`, New: 1}}}),
+		},
+		"a sensitive value, and one that is called so": {
+			change(plan.Change{Fields: []plan.FieldChange{{Path: "a", New: plan.Redacted, Sensitive: true}}}),
+			change(plan.Change{Description: "a: (sensitive)"}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if plan.Equal(plans[0], plans[1]) {
+				t.Error("they are equal")
+			}
+			if diff := plan.Difference(plans[0], plans[1]); !strings.Contains(diff, "- ") || !strings.Contains(diff, "+ ") {
+				t.Errorf("the difference does not show it:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestConditionsAreToldApartByTheirTypes(t *testing.T) {
+	condition := func(of, status string) map[string]any { return map[string]any{"type": of, "status": status} }
+	conditions := func(all ...any) map[string]any { return map[string]any{"conditions": all} }
+	for name, tc := range map[string]struct {
+		before, after map[string]any
+		want          []plan.FieldChange
+	}{
+		"one more in front": {
+			conditions(condition("Ready", "True")), conditions(condition("Synced", "False"), condition("Ready", "True")),
+			[]plan.FieldChange{{Path: "conditions[type=Synced].status", New: "False"}, {Path: "conditions[type=Synced].type", New: "Synced"}},
+		},
+		"one that changes": {
+			conditions(condition("Ready", "True"), condition("Synced", "True")), conditions(condition("Ready", "True"), condition("Synced", "False")),
+			[]plan.FieldChange{{Path: "conditions[type=Synced].status", Old: "True", New: "False"}},
+		},
+		"another order": {
+			conditions(condition("Ready", "True"), condition("Synced", "True")), conditions(condition("Synced", "True"), condition("Ready", "True")),
+			[]plan.FieldChange{{Path: "conditions", Old: []any{"Ready", "Synced"}, New: []any{"Synced", "Ready"}}},
+		},
+		"a type that is there twice": {
+			conditions(condition("Ready", "True"), condition("Ready", "False")), conditions(condition("Ready", "True"), condition("Ready", "True")),
+			[]plan.FieldChange{{Path: "conditions[1].status", Old: "False", New: "True"}},
+		},
+		"names before types": {
+			map[string]any{"ports": []any{map[string]any{"name": "a", "type": "x"}}}, map[string]any{"ports": []any{map[string]any{"name": "a", "type": "y"}}},
+			[]plan.FieldChange{{Path: "ports[name=a].type", Old: "x", New: "y"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, plan.Diff(tc.before, tc.after)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

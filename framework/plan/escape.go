@@ -36,12 +36,3 @@ func isHarmless(text string) bool {
 }
 
 func harmless(r rune) bool { return strconv.IsPrint(r) || r == '\t' }
-
-// cut shortens a text to a number of runes, of which there are more than none.
-func cut(text string, limit int) string {
-	n := utf8.RuneCountInString(text)
-	if n <= limit {
-		return text
-	}
-	return fmt.Sprintf("%s… (%d more)", string([]rune(text)[:limit]), n-limit)
-}

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 )
 
 // Redacted stands in place of values that must not be shown.
-const Redacted = "(sensitive)"
+const Redacted = secretscontext.Redacted
 
 // FieldChange is what happens to one field.
 type FieldChange struct {

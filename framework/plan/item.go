@@ -40,9 +40,15 @@ func collect(t item, p path, found func(item)) {
 		found(t)
 		return
 	}
+	v = objectIn(recognized(v), t.place)
+	t.value = v
+	if _, ok := kubernetesObject(v); ok {
+		found(t)
+		return
+	}
 	if l, ok := as[kruntime.Object](v); ok && meta.IsListType(l) {
 		if items, err := meta.ExtractList(l); err == nil {
-			collect(item{value: reflect.ValueOf(items), place: t.place}, p, found)
+			collect(item{value: reflect.ValueOf(named(items, l)), place: t.place}, p, found)
 			return
 		}
 	}
@@ -64,11 +70,8 @@ func collect(t item, p path, found func(item)) {
 	}
 }
 
-// describesItself tells whether a value is one item whatever its form.
+// describesItself tells whether a value says itself what it is.
 func describesItself(v reflect.Value) bool {
-	if _, ok := kubernetesObject(v); ok {
-		return true
-	}
 	return implements[Changer](v) || implements[Describer](v) || implements[Confidential](v)
 }
 

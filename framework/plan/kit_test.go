@@ -3,8 +3,10 @@ package plan_test
 import (
 	"bytes"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,3 +113,6 @@ func website() *plan.Plan {
 		},
 	}
 }
+
+// keysOf returns the keys of a map, sorted.
+func keysOf[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

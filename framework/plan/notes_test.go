@@ -36,7 +36,7 @@ func TestADesiredStateNotesWhatStaysAsItIs(t *testing.T) {
 		"a method of a pointer":      {notedByPointer{[]string{"a waits"}}, []string{"a waits"}},
 		"a pointer":                  {&notedByPointer{[]string{"a waits"}}, []string{"a waits"}},
 		"a pointer to nothing":       {(*notedByPointer)(nil), none},
-		"a panic that may be secret": {rash{"hunter2"}, []string{"what stays as it is can't be told: a panic with a string"}},
+		"a panic that may be secret": {rash{"hunter2"}, []string{"what stays as it is can't be told: panic: value of type string in github.com/operatorkit/operatorkit/framework/plan_test.rash.Notes (notes_test.go:25)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, plan.Notes(tc.desired)); diff != "" {

@@ -60,8 +60,7 @@ func (e encoder) content(o object) any {
 		return made
 	}
 	if name := o.name(); isSecret(name.APIVersion, name.Kind) && !e.plain {
-		foldText(fields)
-		hideValues(fields, "")
+		hideSecret(fields)
 	}
 	delete(fields, "status")
 	delete(fields, "apiVersion")

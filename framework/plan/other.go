@@ -20,7 +20,7 @@ func (d describer) other(t item) Change {
 		}
 		return change
 	}
-	if s, ok := as[fmt.Stringer](t.value); ok {
+	if s, ok := as[fmt.Stringer](t.value); ok && !holdsSecret(t) && (!found || !holdsSecret(before)) {
 		change.Description = s.String()
 		if old, ok := stringBefore(before, found); ok && old != change.Description {
 			change.Description = old + " -> " + change.Description
@@ -61,6 +61,12 @@ func (d describer) sentence(object Object, old, now any) string {
 		return jsonText(now)
 	}
 	return jsonText(old) + " -> " + jsonText(now)
+}
+
+// holdsSecret tells whether there is something in an item that must not be shown, also where its JSON does not have it.
+func holdsSecret(t item) bool {
+	value := t.value.Interface()
+	return hasDigest(encoder{}.encode(value)) || hasDigest(encoder{apart: true}.encode(value))
 }
 
 func stringBefore(before item, found bool) (string, bool) {
@@ -104,7 +110,7 @@ func (t item) name() Object {
 		if ok && len(f.Index) == 1 && f.Type.Kind() == reflect.String && v.Field(f.Index[0]).String() != "" {
 			o.Name = v.Field(f.Index[0]).String()
 		}
-	case t.listed && basic(v.Kind()) && !confidential(t.value):
+	case t.listed && basic(v.Kind()) && !confidential(t.value) && !holdsSecret(t):
 		o.Name = fmt.Sprint(scalar(v))
 	}
 	return o

@@ -32,12 +32,12 @@ func TestAPanicOfTheAuthorsCodeIsAChangeThatCannotBeDescribed(t *testing.T) {
 	}{
 		"with a value, which may be secret": {
 			map[string]bomb{"a": {"hunter2"}},
-			[]string{"update bomb a: can't be described: a panic with a string"},
+			[]string{"update bomb a: can't be described: panic: value of type string in github.com/operatorkit/operatorkit/framework/plan_test.bomb.String (panic_test.go:14)"},
 		},
 		"of Go's runtime": {
 			[]any{mine{}, release{"web", "v1"}},
 			[]string{
-				"update mine [0]: can't be described: panic: runtime error: slice bounds out of range [:7] with capacity 0",
+				"update mine [0]: can't be described: panic: runtime error: slice bounds out of range [:7] with capacity 0 in github.com/operatorkit/operatorkit/framework/plan_test.mine.Changes (panic_test.go:19)",
 				"update release web: web@v1",
 			},
 		},

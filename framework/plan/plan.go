@@ -90,7 +90,7 @@ type Resource struct {
 	Opaque bool `json:"opaque,omitempty"`
 	// Skipped says why the resource would not run, or not to its end.
 	Skipped string `json:"skipped,omitempty"`
-	// Error is what went wrong while the changes were computed.
+	// Error is what went wrong while the changes were computed. Changes beside it concern other things, and would be applied.
 	Error string `json:"error,omitempty"`
 }
 
@@ -140,6 +140,20 @@ func (p *Plan) Counts() Counts {
 	}
 	return n
 }
+
+// Opaque returns the names of the resources that would run but can't tell what they would do, in their order.
+func (p *Plan) Opaque() []string {
+	var names []string
+	for _, r := range p.Resources {
+		if r.Opaque {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
+// MayChange tells whether there is anything to do, or a resource that can't tell whether there is.
+func (p *Plan) MayChange() bool { return p.Counts().Any() || len(p.Opaque()) > 0 }
 
 // Add returns the sum of both.
 func (n Counts) Add(m Counts) Counts {

@@ -45,22 +45,37 @@ func hideValues(value any, path string) any {
 	return fields
 }
 
-// hideSecrets covers the values of all Secrets in a JSON value. It changes the value.
-func hideSecrets(value any) any {
+// hideSecret covers the values of a Secret. It changes the object.
+func hideSecret(object map[string]any) any {
+	foldText(object)
+	return hideValues(object, "")
+}
+
+// hideSecrets covers the values of all Secrets in a JSON value: of the objects that are such, of the items of lists of them, and of texts
+// that hold one. It changes the value.
+func hideSecrets(value any, isSecret func(map[string]any) bool) any {
 	switch v := value.(type) {
+	case string:
+		if quotesSecret(v) {
+			return digestOf(v)
+		}
 	case []any:
 		for i := range v {
-			v[i] = hideSecrets(v[i])
+			v[i] = hideSecrets(v[i], isSecret)
 		}
 	case map[string]any:
-		apiVersion, _ := v["apiVersion"].(string)
-		kind, _ := v["kind"].(string)
-		if apiVersion != "" && isSecret(apiVersion, kind) {
-			foldText(v)
-			return hideValues(v, "")
+		if isSecret(v) {
+			return hideSecret(v)
+		}
+		if items, ok := v["items"].([]any); ok && isSecretList(v) {
+			for _, item := range items {
+				if object, ok := item.(map[string]any); ok {
+					hideSecret(object)
+				}
+			}
 		}
 		for name := range v {
-			v[name] = hideSecrets(v[name])
+			v[name] = hideSecrets(v[name], isSecret)
 		}
 	}
 	return value
@@ -116,4 +131,53 @@ func hasDigest(value any) bool {
 func confidential(v reflect.Value) bool {
 	c, ok := as[Confidential](v)
 	return ok && c.Sensitive()
+}
+
+// Scrub returns changes with every text in them as scrub makes it, for those who know values that must not be shown. A field in which that
+// leaves no difference is sensitive. The names of Kubernetes objects stay. The changes given are not changed.
+func Scrub(changes []Change, scrub func(string) string) []Change {
+	shown := slices.Clone(changes)
+	for i, c := range changes {
+		c.Description = scrub(c.Description)
+		if c.Object.Kind == "" {
+			c.Object.Name = scrub(c.Object.Name)
+		}
+		fields := make([]FieldChange, 0, len(c.Fields))
+		for _, f := range c.Fields {
+			f.Path = scrub(f.Path)
+			before, after := scrubValue(f.Old, scrub), scrubValue(f.New, scrub)
+			if !f.Sensitive && SameValue(before, after) {
+				f = f.Hidden()
+			} else {
+				f.Old, f.New = before, after
+			}
+			fields = append(fields, f)
+		}
+		c.Fields = slices.Clip(fields)
+		if len(fields) == 0 {
+			c.Fields = nil
+		}
+		shown[i] = c
+	}
+	return shown
+}
+
+func scrubValue(value any, scrub func(string) string) any {
+	switch v := value.(type) {
+	case string:
+		return scrub(v)
+	case []any:
+		scrubbed := make([]any, 0, len(v))
+		for _, element := range v {
+			scrubbed = append(scrubbed, scrubValue(element, scrub))
+		}
+		return scrubbed
+	case map[string]any:
+		scrubbed := make(map[string]any, len(v))
+		for name, field := range v {
+			scrubbed[scrub(name)] = scrubValue(field, scrub)
+		}
+		return scrubbed
+	}
+	return value
 }

@@ -1,6 +1,12 @@
 package plan
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"encoding/base64"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // shown are the fields of Secrets whose values may be shown. Of annotations these are our own: others may repeat the data,
 // as the one of kubectl apply does.
@@ -34,4 +40,58 @@ func isSecret(apiVersion, kind string) bool {
 	}
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	return err == nil && gv.Group == ""
+}
+
+// hasSecretKind tells whether a JSON object says that it is a Secret. What only names one has no data.
+func hasSecretKind(object map[string]any) bool {
+	apiVersion, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	return isSecret(apiVersion, kind) && (apiVersion != "" || isMap(object["data"]) || isMap(object["stringData"]))
+}
+
+// looksLikeSecret is hasSecretKind for an object that may have lost its kind, as the items of lists have none. It takes one for a Secret
+// whose data are base64 throughout.
+func looksLikeSecret(object map[string]any) bool {
+	if kind, _ := object["kind"].(string); kind != "" {
+		return hasSecretKind(object)
+	}
+	if isMap(object["stringData"]) {
+		return true
+	}
+	data, _ := object["data"].(map[string]any)
+	if _, typed := object["type"].(string); len(data) == 0 || !typed && !isMap(object["metadata"]) {
+		return false
+	}
+	for _, value := range data {
+		text, ok := value.(string)
+		if _, err := base64.StdEncoding.DecodeString(text); !ok || err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func isMap(value any) bool {
+	_, ok := value.(map[string]any)
+	return ok
+}
+
+// isSecretList tells whether a JSON object is a list of Secrets, which need not say their kind.
+func isSecretList(object map[string]any) bool {
+	apiVersion, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	return kind == "SecretList" && isSecret(apiVersion, "Secret")
+}
+
+var (
+	kindOfSecret   = regexp.MustCompile(`\bkind\\*["']?\s*:\s*\\*["']?Secret(List)?\b`)
+	valuesOfSecret = regexp.MustCompile(`\b(data|stringData)\\*["']?\s*:`)
+)
+
+// quotesSecret tells whether a text holds the manifest of a Secret, in JSON or YAML, or is the base64 of one.
+func quotesSecret(text string) bool {
+	if decoded, err := base64.StdEncoding.DecodeString(text); err == nil {
+		text = string(decoded)
+	}
+	return strings.Contains(text, "Secret") && kindOfSecret.MatchString(text) && valuesOfSecret.MatchString(text)
 }

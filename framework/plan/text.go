@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
 // TextOptions change what WriteText writes.
@@ -185,5 +187,5 @@ func (p *printer) short(text string) string {
 	if p.options.MaxValue < 0 {
 		return text
 	}
-	return cut(text, p.options.MaxValue)
+	return cut.Runes(text, p.options.MaxValue)
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // DefaultFieldManager is the field manager for server-side apply when a Config names none.
@@ -24,8 +25,15 @@ var (
 	// ErrNamesConflict is in the chain of the error for a definition whose names another one has taken.
 	ErrNamesConflict = errors.New("names are taken by another custom resource definition")
 
-	errNotServed = errors.New("not established yet")
+	// ErrNotEstablished is in the chain of the error for a definition that was applied, and that the API does not serve yet.
+	ErrNotEstablished = errors.New("not established yet")
 )
+
+// IsNamesConflict asserts ErrNamesConflict.
+func IsNamesConflict(err error) bool { return errors.Is(err, ErrNamesConflict) }
+
+// IsNotEstablished asserts ErrNotEstablished.
+func IsNotEstablished(err error) bool { return errors.Is(err, ErrNotEstablished) }
 
 // Config describes a Client.
 type Config struct {
@@ -43,15 +51,11 @@ type Client struct{ config Config }
 
 // New returns a Client. The error names each faulty field and wraps [informer.ErrInvalidConfig].
 func New(config Config) (*Client, error) {
-	var faults []error
-	if config.Client == nil {
-		faults = append(faults, errors.New("field Client must be set"))
-	}
-	if config.Logger == nil {
-		faults = append(faults, errors.New("field Logger must be set"))
-	}
-	if len(faults) > 0 {
-		return nil, fmt.Errorf("%w of a crd client: %w", informer.ErrInvalidConfig, errors.Join(faults...))
+	var wrong faults.List
+	wrong.If(config.Client == nil, "field Client must be set")
+	wrong.If(config.Logger == nil, "field Logger must be set")
+	if err := wrong.Of("crdclient.Config"); err != nil {
+		return nil, err
 	}
 	if config.FieldManager == "" {
 		config.FieldManager = DefaultFieldManager
@@ -61,7 +65,7 @@ func New(config Config) (*Client, error) {
 
 // EnsureCreated applies the definition and waits until its objects are served. It tries again as b says, which belongs to
 // the call; a nil one stands for backoff.NewExponentialBackOff. The last error is returned when b gives up, and the context's,
-// together with the last one, when ctx ends.
+// together with the last one, when ctx ends. IsNamesConflict and IsNotEstablished tell why.
 func (c *Client) EnsureCreated(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, b backoff.BackOff) error {
 	if crd == nil || crd.Name == "" {
 		return fmt.Errorf("ensure custom resource definition: %w: it has no name", informer.ErrInvalidConfig)
@@ -88,7 +92,7 @@ func (c *Client) EnsureCreated(ctx context.Context, crd *apiextensionsv1.CustomR
 		return err
 	}
 	err = backoff.RetryNotify(attempt, backoff.WithContext(b, ctx), func(err error, delay time.Duration) {
-		if errors.Is(err, errNotServed) {
+		if errors.Is(err, ErrNotEstablished) {
 			return
 		}
 		c.config.Logger.Errorf(ctx, err, "custom resource definition %s is not ensured, next attempt in %s", crd.Name, delay)
@@ -149,7 +153,7 @@ func served(applied *unstructured.Unstructured) error {
 		}
 	}
 	if !established || !accepted {
-		return errNotServed
+		return ErrNotEstablished
 	}
 	return nil
 }

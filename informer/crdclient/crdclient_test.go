@@ -290,3 +290,13 @@ func TestBadInputNamesTheField(t *testing.T) {
 		}
 	}
 }
+
+func TestADefinitionThatIsNotServedYetIsAnErrorOneCanAskFor(t *testing.T) {
+	crds, c, _ := newClients(t, 0)
+	crd := definition(t, "color")
+	cleanUp(t, c, crd)
+	err := crds.EnsureCreated(t.Context(), crd, &backoff.StopBackOff{}) // it is never served at the first look
+	if !crdclient.IsNotEstablished(err) || !errors.Is(err, crdclient.ErrNotEstablished) || crdclient.IsNamesConflict(err) {
+		t.Errorf("got error %v, want ErrNotEstablished", err)
+	}
+}

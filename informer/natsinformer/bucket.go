@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
-	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // BucketConfig describes a [Bucket].
@@ -53,18 +52,12 @@ type opened struct {
 
 // NewBucket returns the view. It sends no request. The error names each faulty field and wraps informer.ErrInvalidConfig.
 func NewBucket[T Entity](config BucketConfig[T]) (*Bucket[T], error) {
-	var faults []string
-	if config.JetStream == nil {
-		faults = append(faults, "JetStream must not be nil")
-	}
-	if config.Name == "" {
-		faults = append(faults, "Name must not be empty")
-	}
-	if !embedsMeta[T]() {
-		faults = append(faults, fmt.Sprintf("T must be a pointer to a struct that embeds natsinformer.Meta by value, is %s", reflect.TypeFor[T]()))
-	}
-	if len(faults) > 0 {
-		return nil, fmt.Errorf("%w: natsinformer.BucketConfig: %s", informer.ErrInvalidConfig, strings.Join(faults, "; "))
+	var wrong faults.List
+	wrong.If(config.JetStream == nil, "JetStream must not be nil")
+	wrong.If(config.Name == "", "Name must not be empty")
+	wrong.If(!embedsMeta[T](), "T must be a pointer to a struct that embeds natsinformer.Meta by value, is %s", reflect.TypeFor[T]())
+	if err := wrong.Of("natsinformer.BucketConfig"); err != nil {
+		return nil, err
 	}
 	if config.Codec == nil {
 		config.Codec = JSON[T]{}

@@ -247,7 +247,7 @@ func TestCodecOfOnesOwn(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	b.put("x", "panic")
-	if _, err := bucket.Get(t.Context(), "x"); !errors.Is(err, natsinformer.ErrUndecodable) || !mentions("on demand")(err) {
+	if _, err := bucket.Get(t.Context(), "x"); !errors.Is(err, natsinformer.ErrUndecodable) || !mentions("words.Decode")(err) {
 		t.Errorf("a codec that panics: %v", err)
 	}
 }

@@ -1,14 +1,13 @@
 package natsinformer
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/giantswarm/micrologger"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // The defaults of a SourceConfig.
@@ -24,7 +23,8 @@ type SourceConfig[T Entity] struct {
 	// Name identifies the source. Default: "bucket " and the name of the bucket.
 	Name string
 	// Filter tells which keys belong to the source. It must always say the same of a key. The server sends the others
-	// nevertheless: entities of different kinds are better kept in different buckets. Default: all.
+	// nevertheless: entities of different kinds are better kept in different buckets. One that panics refuses the key, which is
+	// logged. Default: all.
 	Filter func(key string) bool
 	// Indexers are the indexes for ByIndex, by name; they get entities of type T. One that panics does not file the
 	// entity, which is logged. Default: none.
@@ -48,25 +48,17 @@ type SourceConfig[T Entity] struct {
 
 // validate fills in defaults. The error names every faulty field.
 func (c *SourceConfig[T]) validate() error {
-	var faults []error
-	if c.Bucket == nil {
-		faults = append(faults, errors.New("field Bucket must be set"))
-	}
+	var wrong faults.List
+	wrong.If(c.Bucket == nil, "field Bucket must be set")
 	for name, values := range c.Indexers {
-		if values == nil {
-			faults = append(faults, fmt.Errorf("field Indexers has no function for %q", name))
-		}
+		wrong.If(values == nil, "field Indexers has no function for %q", name)
 	}
 	for field, d := range map[string]time.Duration{"Resync": c.Resync, "ProbeInterval": c.ProbeInterval, "Relist": c.Relist} {
-		if d < 0 {
-			faults = append(faults, fmt.Errorf("field %s must not be negative, got %s", field, d))
-		}
+		wrong.If(d < 0, "field %s must not be negative, got %s", field, d)
 	}
-	if c.Logger == nil {
-		faults = append(faults, errors.New("field Logger must be set"))
-	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%w of a source of NATS entries: %w", informer.ErrInvalidConfig, errors.Join(faults...))
+	wrong.If(c.Logger == nil, "field Logger must be set")
+	if err := wrong.Of("natsinformer.SourceConfig"); err != nil {
+		return err
 	}
 
 	if c.Name == "" {
@@ -75,6 +67,7 @@ func (c *SourceConfig[T]) validate() error {
 	if c.Filter == nil {
 		c.Filter = func(string) bool { return true }
 	}
+	c.Filter = guardFilter(c.Filter, c.Logger)
 	if c.ProbeInterval == 0 {
 		c.ProbeInterval = DefaultProbeInterval
 	}
@@ -85,6 +78,19 @@ func (c *SourceConfig[T]) validate() error {
 	return nil
 }
 
+// guardFilter returns the filter so that a panic in it is logged, and refuses the key.
+func guardFilter(filter func(string) bool, logger micrologger.Logger) func(string) bool {
+	return func(key string) (ours bool) {
+		defer func() {
+			if r := recover(); r != nil {
+				logger.Log("level", "error", "message", "filter panicked", "key", key, "panic", informer.DescribePanic(r))
+				ours = false
+			}
+		}()
+		return filter(key)
+	}
+}
+
 // guard returns the indexers so that a panic in one is logged.
 func guard(indexers map[string]informer.IndexFunc, logger micrologger.Logger) map[string]informer.IndexFunc {
 	guarded := make(map[string]informer.IndexFunc, len(indexers))
@@ -92,7 +98,7 @@ func guard(indexers map[string]informer.IndexFunc, logger micrologger.Logger) ma
 		guarded[name] = func(obj any) (result []string) {
 			defer func() {
 				if r := recover(); r != nil {
-					logger.Log("level", "error", "message", "index panicked", "index", name, "panic", fmt.Sprint(r))
+					logger.Log("level", "error", "message", "index panicked", "index", name, "panic", informer.DescribePanic(r))
 					result = nil
 				}
 			}()

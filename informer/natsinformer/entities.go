@@ -46,7 +46,7 @@ func (b *Bucket[T]) decode(key string, revision uint64, data []byte) (entity T, 
 func (b *Bucket[T]) decodeValue(data []byte) (entity T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("the codec panicked: %v", r)
+			err = fmt.Errorf("the codec: %s", informer.DescribePanic(r))
 		}
 	}()
 	entity, err = b.config.Codec.Decode(data)

@@ -104,6 +104,11 @@ func (s *Source[T]) GetLive(ctx context.Context, key informer.Key) (obj any, exi
 	return entity, true, nil
 }
 
+// SelectsLive implements [informer.LiveSelector].
+func (s *Source[T]) SelectsLive(_ context.Context, obj any) (bool, error) {
+	return s.config.Filter(obj.(T).GetName()), nil
+}
+
 // Run implements [informer.Source]. It returns nil.
 func (s *Source[T]) Run(ctx context.Context) error {
 	s.feed.Run(ctx, s.work)

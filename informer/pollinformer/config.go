@@ -4,13 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/giantswarm/micrologger"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // The defaults of a Config.
@@ -41,24 +41,14 @@ type Config[T any] struct {
 }
 
 func (c *Config[T]) validate() error {
-	var faults []error
-	if c.Name == "" {
-		faults = append(faults, errors.New("field Name must be set"))
-	}
-	if c.List == nil {
-		faults = append(faults, errors.New("field List must be set"))
-	}
-	if c.Interval < 0 {
-		faults = append(faults, fmt.Errorf("field Interval must not be negative, got %s", c.Interval))
-	}
-	if c.Timeout < 0 {
-		faults = append(faults, fmt.Errorf("field Timeout must not be negative, got %s", c.Timeout))
-	}
-	if c.Logger == nil {
-		faults = append(faults, errors.New("field Logger must be set"))
-	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%w of a polled source: %w", informer.ErrInvalidConfig, errors.Join(faults...))
+	var wrong faults.List
+	wrong.If(c.Name == "", "field Name must be set")
+	wrong.If(c.List == nil, "field List must be set")
+	wrong.If(c.Interval < 0, "field Interval must not be negative, got %s", c.Interval)
+	wrong.If(c.Timeout < 0, "field Timeout must not be negative, got %s", c.Timeout)
+	wrong.If(c.Logger == nil, "field Logger must be set")
+	if err := wrong.Of("pollinformer.Config"); err != nil {
+		return err
 	}
 
 	if c.Interval == 0 {

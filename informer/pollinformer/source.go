@@ -74,7 +74,7 @@ func (s *Source[T]) poll(ctx context.Context) {
 func (s *Source[T]) refresh(ctx context.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("list %s: panic: %v\n%s", s.Name(), r, debug.Stack())
+			err = fmt.Errorf("list %s: %s\n%s", s.Name(), informer.DescribePanic(r), debug.Stack())
 		}
 	}()
 	s.writes.reset()

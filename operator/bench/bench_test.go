@@ -39,7 +39,7 @@ func tiny(t *testing.T) *environment {
 	return &environment{
 		stopwatch: stopwatch{rounds: 2, progress: io.Discard},
 		sizes: sizes{
-			keys: 100, noops: 50, services: []int{10, 20}, primaries: 20, workers: []int{2, 3}, changes: 5, provided: 100, cached: 30, entries: 40, roundTrip: time.Microsecond,
+			keys: 100, noops: 50, services: []int{10, 20}, primaries: 20, workers: []int{2, 3}, changes: 5, failing: 100, provided: 100, cached: 30, entries: 40, roundTrip: time.Microsecond,
 			stream:   stream{keys: 10, rate: 500, warmUp: 100 * time.Millisecond, duration: 200 * time.Millisecond},
 			machines: machineServices{containers: []int32{10, 20}, engines: 1, replicas: 2, parallelism: []int{1, 2}},
 			fleet:    fleet{clusters: 4, services: 3, charts: 1},
@@ -68,6 +68,7 @@ func TestEveryRowMeasuresItsContenders(t *testing.T) {
 		"inspector, cold start":    {inspected, uninspected},
 		"inspector, empty":         {inspected, uninspected},
 		"inspector, noop":          {inspected, uninspected},
+		"page":                     {"100 failing", "10 failing"},
 		"statemanager":             {operatorKit},
 
 		"statemanager, one cluster":          {operatorKit},

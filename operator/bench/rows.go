@@ -22,6 +22,7 @@ func rows() []row {
 		{"natsstream", natsStreams},
 		{"shadow", besideShadows},
 		{"inspector", inspectedReconciliations},
+		{"page", pageOfFailingObjects},
 		{"coldstart", coldStarts},
 		{"serviceprovider", providedObjects},
 		{"cache", cachedObjects},
@@ -49,6 +50,8 @@ type sizes struct {
 	machines machineServices
 	// changes is how many objects are changed one after the other, beside a shadow.
 	changes int
+	// failing is how many objects fail that the page shows.
+	failing int
 	// provided is how many objects a service provider has.
 	provided int
 	// cached is how many objects are cached.
@@ -69,6 +72,7 @@ func fullSizes() sizes {
 		stream:    stream{keys: 1_000, rate: 1_000, warmUp: 10 * time.Second, duration: time.Minute},
 		machines:  machineServices{containers: []int32{100, 1_000, 10_000}, engines: 3, replicas: 30, parallelism: []int{1, 5, 10}},
 		changes:   600,
+		failing:   50_000,
 		provided:  2_000,
 		cached:    20_000,
 		fleet:     fleet{clusters: 50, services: 20, charts: 2},

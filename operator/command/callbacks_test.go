@@ -22,7 +22,7 @@ func TestR4APanicOfNewOrConfigureIsTheErrorOfTheCommand(t *testing.T) {
 			config.RESTConfig = &rest.Config{Host: "http://127.0.0.1:1"}
 			var stderr bytes.Buffer
 			code := command.Execute(t.Context(), config, []string{"run", "--log-format", "text"}, &stderr, &stderr)
-			if code != command.ExitFailure || strings.Count(stderr.String(), "panic: at the start") < 2 || !strings.Contains(stderr.String(), "callbacks_test.go") {
+			if code != command.ExitFailure || strings.Count(stderr.String(), "panic: value of type string in github.com/operatorkit/operatorkit/") < 2 || !strings.Contains(stderr.String(), "callbacks_test.go") {
 				t.Errorf("got %d %s, want an error with a stack", code, &stderr)
 			}
 		})

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"runtime/debug"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator"
 )
 
@@ -61,27 +61,21 @@ type Config struct {
 
 // complete fills in the defaults and returns an error for which framework.IsInvalidConfig holds.
 func (c *Config) complete() error {
-	var faults []string
-	if c.Name == "" {
-		faults = append(faults, "Name must not be empty")
-	}
-	if c.New == nil {
-		faults = append(faults, "New must not be nil")
-	}
+	var wrong faults.List
+	wrong.If(c.Name == "", "Name must not be empty")
+	wrong.If(c.New == nil, "New must not be nil")
 	for i, crd := range c.CRDs {
-		if crd == nil {
-			faults = append(faults, fmt.Sprintf("CRDs[%d] must not be nil", i))
-		}
+		wrong.If(crd == nil, "CRDs[%d] must not be nil", i)
 	}
 	if c.CRDFiles != nil {
 		read, err := operator.ReadCRDs(c.CRDFiles)
 		if err != nil {
-			faults = append(faults, fmt.Sprintf("CRDFiles: %s", err))
+			wrong.Add("CRDFiles: %s", err)
 		}
 		c.CRDs = append(c.CRDs[:len(c.CRDs):len(c.CRDs)], read...)
 	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%w: command.Config: %s", framework.ErrInvalidConfig, strings.Join(faults, "; "))
+	if err := wrong.Of("command.Config"); err != nil {
+		return err
 	}
 	if c.Version == "" {
 		c.Version = "unknown"

@@ -30,7 +30,7 @@ func (o *explainOptions) draws() func(*graph.Graph, io.Writer) error {
 }
 
 // graph returns the graph of an object with a name, and the first one without a name.
-func (a asker) graph(ctx context.Context, id inspector.ObjectSummary, query url.Values, name string) (*graph.Graph, error) {
+func (a *asker) graph(ctx context.Context, id inspector.ObjectSummary, query url.Values, name string) (*graph.Graph, error) {
 	var list inspector.GraphList
 	if err := a.get(ctx, "graphs", query, &list); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (a asker) graph(ctx context.Context, id inspector.ObjectSummary, query url.
 		names = append(names, g.Name)
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("the operator at %s draws no graphs of %s (framework %s): text and json tell of it", a.address, object, id.Framework)
+		return nil, fmt.Errorf("the operator at %s draws no graphs of %s (framework %s): text and json tell of it", a.base.Host, object, id.Framework)
 	}
 	return nil, &usageError{fmt.Errorf("--graph: the operator draws no %q of %s, but %q", name, object, names)}
 }

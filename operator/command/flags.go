@@ -32,7 +32,10 @@ type options struct {
 	election         operator.LeaderElectionConfig
 	shutdownTimeout  time.Duration
 	planOnly         bool
+	authorizeMetrics bool
 	inspectorAddress string
+	inspectorCert    string
+	inspectorKey     string
 	inspectorMemory  resource.QuantityValue
 	qps              float32
 	burst            int
@@ -53,7 +56,10 @@ func (p *program) runFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.namespaces, "namespace", nil, "namespaces to look at, with commas between (default all)")
 	flags.IntVar(&o.workers, "workers", framework.DefaultWorkers, "objects that each framework reconciles at the same time")
 	flags.StringVar(&o.listenAddress, "listen-address", DefaultListenAddress, "host and port of /healthz, /readyz and /metrics, such as :8080 in a Pod; empty is off")
-	flags.StringVar(&o.inspectorAddress, "inspector-address", inspector.DefaultAddress, "host and port of the page that shows what the operator does; beyond this machine, users need permission from the API server; empty is off")
+	flags.BoolVar(&o.authorizeMetrics, "metrics-authorization", false, "let only those read /metrics whom the API server lets get that path, as their bearer tokens tell")
+	flags.StringVar(&o.inspectorAddress, "inspector-address", inspector.DefaultAddress, "host and port of the page that shows what the operator does; beyond this machine, it takes a certificate, and users need permission from the API server; empty is off")
+	flags.StringVar(&o.inspectorCert, "inspector-cert-file", "", "certificate of the page, in PEM, which is read again when it changes (default no TLS)")
+	flags.StringVar(&o.inspectorKey, "inspector-key-file", "", "key of the certificate of the page, in PEM")
 	o.inspectorMemory.Quantity = *resource.NewQuantity(inspector.DefaultMemory, resource.BinarySI)
 	flags.Var(&o.inspectorMemory, "inspector-memory", "about how much memory the reconciliations that the page shows may take, such as 128Mi")
 	p.electionFlags(flags)

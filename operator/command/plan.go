@@ -145,22 +145,12 @@ func (o *planOptions) verdict(plans []*plan.Plan) error {
 		if p.Outcome == plan.Failed {
 			return errPlanFailed
 		}
-		changes = changes || p.Counts().Any() || hasOpaque(p)
+		changes = changes || p.MayChange()
 	}
 	if changes && o.detailed {
 		return ErrChanges
 	}
 	return nil
-}
-
-// hasOpaque tells whether a resource would run that can't say what it would do.
-func hasOpaque(p *plan.Plan) bool {
-	for _, r := range p.Resources {
-		if r.Opaque {
-			return true
-		}
-	}
-	return false
 }
 
 // show writes the plans in the format that was asked for.

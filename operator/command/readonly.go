@@ -3,10 +3,10 @@ package command
 import (
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/operatorkit/operatorkit/operator/internal/requests"
 )
 
 // readOnly is a round tripper that lets no request through that would change anything. It stands behind the promise of
@@ -17,7 +17,7 @@ func newReadOnly(next http.RoundTripper) http.RoundTripper { return readOnly{nex
 
 // RoundTrip implements http.RoundTripper.
 func (r readOnly) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !changesNothing(req) {
+	if requests.Writes(req) {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
@@ -32,19 +32,3 @@ func (r readOnly) WrappedRoundTripper() http.RoundTripper { return r.next }
 
 // CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
 func (r readOnly) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(r.next) }
-
-// questions are the API groups whose objects are only asked about and never stored.
-var questions = []string{"/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/"}
-
-func changesNothing(req *http.Request) bool {
-	switch req.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		return true
-	}
-	if slices.Contains(req.URL.Query()["dryRun"], "All") {
-		return true
-	}
-	return req.Method == http.MethodPost && slices.ContainsFunc(questions, func(group string) bool {
-		return strings.Contains(req.URL.Path, group)
-	})
-}

@@ -45,6 +45,7 @@ func (p *program) run(ctx context.Context, stderr io.Writer) error {
 	parts, err := p.newParts(ctx, stderr, connection, operator.DependenciesConfig{
 		Workers: p.options.workers, ShutdownTimeout: shutdownTimeout, PlanOnly: p.options.planOnly, Fence: p.options.election.Fence,
 		InspectorAddress: p.options.inspectorAddress, InspectorMemory: int(p.options.inspectorMemory.Value()),
+		InspectorCertFile: p.options.inspectorCert, InspectorKeyFile: p.options.inspectorKey,
 	})
 	if err != nil {
 		return err
@@ -85,7 +86,7 @@ func (p *program) operatorConfig(ctx context.Context, parts *parts) (operator.Co
 	config := operator.Config{
 		Name: p.config.Name, FormerNames: p.config.FormerNames, Logger: parts.logger, RESTConfig: deps.RESTConfig, Registry: deps.Registry,
 		Frameworks: parts.frameworks, CRDs: p.config.CRDs, LeaderElection: election, ListenAddress: p.options.listenAddress,
-		Inspector: deps.Inspector,
+		AuthorizeMetrics: p.options.authorizeMetrics, Inspector: deps.Inspector,
 	}
 	if p.config.Configure != nil {
 		if err := called(parts.logger, func() error { return p.config.Configure(ctx, deps, &config) }); err != nil {

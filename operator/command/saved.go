@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
 )
@@ -40,7 +42,7 @@ func (s *savedPlans) digest() (string, error) {
 // savePlans writes plans to a file that apply reads. What it would refuse is not written.
 func (p *program) savePlans(file string, plans []*plan.Plan) error {
 	for _, one := range plans {
-		if one.Outcome == plan.Failed || hasOpaque(one) {
+		if one.Outcome == plan.Failed || len(one.Opaque()) > 0 {
 			return fmt.Errorf("%s is not written: the plan of %s does not say everything that would be done, so that it "+
 				"could not be applied", file, one.Object)
 		}
@@ -65,10 +67,43 @@ func (p *program) savePlans(file string, plans []*plan.Plan) error {
 	if err := encoder.Encode(saved); err != nil {
 		return fmt.Errorf("save the plan: %w", err)
 	}
-	if err := os.WriteFile(file, form.Bytes(), 0o600); err != nil {
+	if err := writeWhole(file, form.Bytes()); err != nil {
 		return fmt.Errorf("save the plan: %w", err)
 	}
 	return nil
+}
+
+// writeWhole writes a file that its owner alone can read, and that is either as it was or complete: beside it, and then renamed. It
+// does not write through a link, to what somebody else may have chosen, nor over what is no file.
+func writeWhole(name string, data []byte) error {
+	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is %s, and not a file: give the name of a file, or of none", name, kindOfFile(info.Mode()))
+	}
+	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}
+
+func kindOfFile(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode.IsDir():
+		return "a directory"
+	}
+	return "a device or the like"
 }
 
 // readPlans reads a file that savePlans wrote. The version of the operator that wrote it is told, not checked: whether

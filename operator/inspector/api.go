@@ -37,10 +37,15 @@ func (i *Inspector) routes() http.Handler {
 	mux.HandleFunc("GET "+Path+"api/v1/object", i.answerObject)
 	mux.HandleFunc("GET "+Path+"api/v1/graphs", i.answerGraphs)
 	mux.HandleFunc("POST "+Path+"api/v1/plan", i.answerPlan)
-	return mux
+
+	all := http.NewServeMux()
+	all.Handle("/", compressed(mux))
+	// The messages of a stream have to arrive one by one.
+	all.Handle(Path+"events", mux)
+	return all
 }
 
-// failure is what the JSON interface answers when it can't answer.
+// apiError is what the JSON interface answers when it can't answer.
 type apiError struct {
 	Error string `json:"error"`
 }
@@ -48,7 +53,7 @@ type apiError struct {
 func (i *Inspector) answer(w http.ResponseWriter, status int, value any) {
 	data, err := json.Marshal(value)
 	if err != nil {
-		i.log("error", "can't encode an answer", "error", err.Error())
+		i.log("can't encode an answer", "error", err.Error())
 		status, data = http.StatusInternalServerError, []byte(`{"error":"the answer can't be encoded"}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -67,7 +72,12 @@ func (i *Inspector) answerObjects(w http.ResponseWriter, r *http.Request) {
 		i.answer(w, http.StatusBadRequest, apiError{err.Error()})
 		return
 	}
-	i.answer(w, http.StatusOK, i.list(q))
+	list, err := i.list(r.Context(), q)
+	if err != nil {
+		i.answer(w, statusOf(err), apiError{err.Error()})
+		return
+	}
+	i.answer(w, http.StatusOK, list)
 }
 
 func (i *Inspector) answerObject(w http.ResponseWriter, r *http.Request) {
@@ -81,12 +91,12 @@ func (i *Inspector) answerObject(w http.ResponseWriter, r *http.Request) {
 }
 
 func (i *Inspector) answerPlan(w http.ResponseWriter, r *http.Request) {
-	values, err := form(w, r)
+	values, err := form(r)
 	if err != nil {
 		i.answer(w, http.StatusBadRequest, apiError{err.Error()})
 		return
 	}
-	p, err := i.plan(r.Context(), idOf(values))
+	p, err := i.plan(w, r, idOf(values))
 	if err != nil {
 		i.answer(w, statusOf(err), apiError{err.Error()})
 		return
@@ -98,7 +108,7 @@ func (i *Inspector) answerPlan(w http.ResponseWriter, r *http.Request) {
 var errBusy = errors.New("other plans are being made: try again in a moment")
 
 // plan plans an object. It writes nothing.
-func (i *Inspector) plan(ctx context.Context, id objectID) (*plan.Plan, error) {
+func (i *Inspector) plan(w http.ResponseWriter, r *http.Request, id objectID) (*plan.Plan, error) {
 	s := i.framework(id.framework)
 	if s == nil {
 		return nil, errNoObject(id)
@@ -109,7 +119,8 @@ func (i *Inspector) plan(ctx context.Context, id objectID) (*plan.Plan, error) {
 	default:
 		return nil, errBusy
 	}
-	ctx, cancel := context.WithTimeout(ctx, i.config.PlanTimeout)
+	takeLonger(w, r, i.config.PlanTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), i.config.PlanTimeout)
 	defer cancel()
 	p, err := s.framework.Plan(ctx, id.key)
 	if err != nil {
@@ -131,8 +142,7 @@ func statusOf(err error) int {
 }
 
 // form returns the values of a request that has a form or a query.
-func form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+func form(r *http.Request) (url.Values, error) {
 	if err := r.ParseForm(); err != nil {
 		return nil, fmt.Errorf("read the form: %w", err)
 	}

@@ -21,7 +21,7 @@ import (
 func TestObjectsAreFoundByWhatIsKnownOfThem(t *testing.T) {
 	paused := site("paused")
 	paused.Annotations = map[string]string{framework.PausedAnnotation: "true"}
-	w := start(t, inspector.Config{}, []*corev1.ConfigMap{site("home"), site("home-two"), site("broken", failsKey, "no space left"), paused, site("leaves")})
+	w := start(t, inspector.Config{}, []*corev1.ConfigMap{site("home"), site("home-two"), site("broken", failsKey, "no space left on Ärmel"), paused, site("leaves")})
 	w.reconciled(4)
 	if err := w.sites.Delete(site("leaves")); err != nil {
 		t.Fatal(err)
@@ -34,6 +34,7 @@ func TestObjectsAreFoundByWhatIsKnownOfThem(t *testing.T) {
 		"q=home":                          {"home", "home-two"},
 		"q=HOME+two":                      {"home-two"},
 		"q=space":                         {"broken"},
+		"q=%C3%A4RMEL":                    {"broken"},
 		"q=default/home":                  {"home", "home-two"},
 		"q=nothing":                       nil,
 		"state=failing":                   {"broken"},

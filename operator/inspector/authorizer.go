@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,13 +45,43 @@ type Authorizer interface {
 	Authorize(r *http.Request, verb string) error
 }
 
+// Authorized lets those requests pass to next that an Authorizer lets get what is at their path. Others are answered 401 or 403, and
+// 500 when that can't be told, of which failed learns why.
+func Authorized(a Authorizer, next http.Handler, failed func(error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch status, err := authorize(a, r, VerbGet); status {
+		case http.StatusOK:
+			next.ServeHTTP(w, r)
+		case http.StatusInternalServerError:
+			failed(err)
+			refuse(w, status, "can't tell whether you may look: the log of the operator says why")
+		default:
+			refuse(w, status, err.Error())
+		}
+	})
+}
+
+// authorize asks an Authorizer. The error is why the status is another one than 200.
+func authorize(a Authorizer, r *http.Request, verb string) (status int, err error) {
+	err = a.Authorize(r, verb)
+	switch {
+	case err == nil:
+		return http.StatusOK, nil
+	case errors.Is(err, ErrUnauthenticated):
+		return http.StatusUnauthorized, err
+	case errors.Is(err, ErrForbidden):
+		return http.StatusForbidden, err
+	}
+	return http.StatusInternalServerError, err
+}
+
 // KubernetesAuthorizerConfig configures a KubernetesAuthorizer.
 type KubernetesAuthorizerConfig struct {
 	// RESTConfig tells the API server. Its user must be allowed to create TokenReviews and SubjectAccessReviews, as the
 	// cluster role system:auth-delegator is. It is not changed. Required.
 	RESTConfig *rest.Config
 	// TTL is how long an answer of the API server is believed, so that a permission that was taken away is used that much
-	// longer at most. Default: 10 seconds.
+	// longer at most, and one that was given is noticed that much later. Default: 10 seconds.
 	TTL time.Duration
 }
 
@@ -65,8 +96,11 @@ type KubernetesAuthorizer struct {
 	accesses authorizationclient.SubjectAccessReviewInterface
 	http     *http.Client
 	ttl      time.Duration
-	// answers has a *authenticationv1.UserInfo for each hash of a token, and a bool for each access.
-	answers *cache.LRUExpireCache
+	// answers has a *authenticationv1.UserInfo for each hash of a token, and a bool for each access. Tokens that are not accepted
+	// are in strangers: however many there are, they push out nobody else.
+	answers, strangers *cache.LRUExpireCache
+	// asking are the questions to the API server that are under way.
+	asking singleflight.Group
 }
 
 // authTimeout ends a question to the API server, and maxAnswers is how many answers are remembered.
@@ -100,72 +134,104 @@ func NewKubernetesAuthorizer(config KubernetesAuthorizerConfig) (*KubernetesAuth
 	}
 	return &KubernetesAuthorizer{
 		tokens: authentication.TokenReviews(), accesses: authorization.SubjectAccessReviews(), http: httpClient,
-		ttl: config.TTL, answers: cache.NewLRUExpireCache(maxAnswers),
+		ttl: config.TTL, answers: cache.NewLRUExpireCache(maxAnswers), strangers: cache.NewLRUExpireCache(maxAnswers),
 	}, nil
 }
 
 // Authorize implements Authorizer.
 func (a *KubernetesAuthorizer) Authorize(r *http.Request, verb string) error {
-	ctx, cancel := context.WithTimeout(r.Context(), authTimeout)
-	defer cancel()
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return fmt.Errorf("%w: the request has no bearer token", ErrUnauthenticated)
 	}
-	user, err := a.user(ctx, token)
+	user, err := a.user(r.Context(), token)
 	if err != nil {
 		return err
 	}
-	return a.allowed(ctx, user, verb, r.URL.Path)
+	return a.allowed(r.Context(), user, verb, r.URL.Path)
 }
 
 // Close closes idle connections to the API server.
 func (a *KubernetesAuthorizer) Close() { utilnet.CloseIdleConnectionsFor(a.http.Transport) }
 
+// once asks a question once for all who want to know the same at the same time. It does not end with the request of the first of
+// them.
+func once[T any](ctx context.Context, a *KubernetesAuthorizer, question string, ask func(ctx context.Context) (T, error)) (T, error) {
+	answer, err, _ := a.asking.Do(question, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), authTimeout)
+		defer cancel()
+		return ask(ctx)
+	})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return answer.(T), nil
+}
+
 // user returns whose the token is.
 func (a *KubernetesAuthorizer) user(ctx context.Context, token string) (*authenticationv1.UserInfo, error) {
 	hash := sha256.Sum256([]byte(token))
-	if known, ok := a.answers.Get(hash); ok {
-		return known.(*authenticationv1.UserInfo), nil
-	}
-	review, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("review a token: %w", err)
-	}
-	if !review.Status.Authenticated {
-		return nil, fmt.Errorf("%w: the API server does not accept the token", ErrUnauthenticated)
-	}
-	user := &review.Status.User
-	a.answers.Add(hash, user, a.ttl)
-	return user, nil
+	refused := fmt.Errorf("%w: the API server does not accept the token", ErrUnauthenticated)
+	return once(ctx, a, string(hash[:]), func(ctx context.Context) (*authenticationv1.UserInfo, error) {
+		if known, ok := a.answers.Get(hash); ok {
+			return known.(*authenticationv1.UserInfo), nil
+		}
+		if _, ok := a.strangers.Get(hash); ok {
+			return nil, refused
+		}
+		review, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("review a token: %w", err)
+		}
+		if !review.Status.Authenticated {
+			a.strangers.Add(hash, nil, a.ttl)
+			return nil, refused
+		}
+		a.answers.Add(hash, &review.Status.User, a.ttl)
+		return &review.Status.User, nil
+	})
 }
 
 // access is a question that the API server answers.
-type access struct{ token, verb, path string }
+type access struct{ user, verb, path string }
 
 // allowed returns nil when the user may do that.
 func (a *KubernetesAuthorizer) allowed(ctx context.Context, user *authenticationv1.UserInfo, verb, path string) error {
 	question := access{userKey(user), verb, path}
-	allowed, known := a.answers.Get(question)
-	if !known {
-		extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
-		for name, values := range user.Extra {
-			extra[name] = authorizationv1.ExtraValue(values)
+	allowed, err := once(ctx, a, fmt.Sprintf("%q", question), func(ctx context.Context) (bool, error) {
+		if known, ok := a.answers.Get(question); ok {
+			return known.(bool), nil
 		}
-		review, err := a.accesses.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
-		}}, metav1.CreateOptions{})
-		if err != nil {
-			return fmt.Errorf("review the access of %s: %w", user.Username, err)
+		allowed, err := a.review(ctx, user, verb, path)
+		if err == nil {
+			a.answers.Add(question, allowed, a.ttl)
 		}
-		allowed = review.Status.Allowed && !review.Status.Denied
-		a.answers.Add(question, allowed, a.ttl)
+		return allowed, err
+	})
+	if err != nil {
+		return err
 	}
-	if !allowed.(bool) {
+	if !allowed {
 		return fmt.Errorf("%w: %s may not %s %s", ErrForbidden, user.Username, verb, path)
 	}
 	return nil
+}
+
+// review asks whether the user may do that.
+func (a *KubernetesAuthorizer) review(ctx context.Context, user *authenticationv1.UserInfo, verb, path string) (bool, error) {
+	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
+	for name, values := range user.Extra {
+		extra[name] = authorizationv1.ExtraValue(values)
+	}
+	review, err := a.accesses.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("review the access of %s: %w", user.Username, err)
+	}
+	return review.Status.Allowed && !review.Status.Denied, nil
 }
 
 // userKey tells users apart, also one of different groups.

@@ -3,6 +3,9 @@ package inspector_test
 import (
 	"fmt"
 	"net/http"
+	"path"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,7 +96,8 @@ func (w *world) ask(method, path, authorization string) int {
 func TestElsewhereOnlyThoseMayLookWhomTheAPIServerLets(t *testing.T) {
 	c := newCluster(t)
 	looker, planner, nobody := c.token("looker", "get"), c.token("planner", "get", "plan"), c.token("nobody")
-	w := start(t, inspector.Config{Address: ":0", RESTConfig: c.config}, []*corev1.ConfigMap{site("home")})
+	certFile, keyFile, _ := writeCertificate(t, t.TempDir())
+	w := start(t, inspector.Config{Address: ":0", RESTConfig: c.config, CertFile: certFile, KeyFile: keyFile}, []*corev1.ConfigMap{site("home")})
 
 	for name, test := range map[string]struct {
 		authorization string
@@ -155,8 +159,67 @@ func TestPermissionThatIsTakenAwayEnds(t *testing.T) {
 	})
 }
 
+func TestRefusalsAreRememberedAndPushOutNobody(t *testing.T) {
+	c := newCluster(t)
+	looker, nobody := "Bearer "+c.token("looker", "get"), "Bearer "+c.token("nobody")
+	var tokens, accesses atomic.Int64
+	config := rest.CopyConfig(c.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return asked(func(r *http.Request) (*http.Response, error) {
+			switch path.Base(r.URL.Path) {
+			case "tokenreviews":
+				tokens.Add(1)
+			case "subjectaccessreviews":
+				accesses.Add(1)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	authorizer, err := inspector.NewKubernetesAuthorizer(inspector.KubernetesAuthorizerConfig{RESTConfig: config, TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := start(t, inspector.Config{Authorizer: authorizer}, []*corev1.ConfigMap{site("home")})
+	// ask asks 200 times, by ten at once, and expects so many reviews.
+	ask := func(authorization string, want int, reviews, of int64) {
+		t.Helper()
+		tokens.Store(0)
+		accesses.Store(0)
+		var asking sync.WaitGroup
+		for range 10 {
+			asking.Go(func() {
+				for range 20 {
+					if got := w.ask(http.MethodGet, "", authorization); got != want {
+						t.Errorf("the answer is %d, want %d", got, want)
+					}
+				}
+			})
+		}
+		asking.Wait()
+		if tokens.Load() != reviews || accesses.Load() != of {
+			t.Errorf("200 requests are %d reviews of tokens and %d of accesses, want %d and %d", tokens.Load(), accesses.Load(), reviews, of)
+		}
+	}
+	ask("Bearer wrong", http.StatusUnauthorized, 1, 0)
+	ask(nobody, http.StatusForbidden, 1, 1)
+	ask(looker, http.StatusOK, 1, 1)
+	if testing.Short() {
+		t.Skip("left to make test-all: many different tokens")
+	}
+	for n := range 1100 {
+		w.ask(http.MethodGet, "", fmt.Sprintf("Bearer wrong-%d", n))
+	}
+	ask(looker, http.StatusOK, 0, 0)
+}
+
+// asked is a round tripper that is a function.
+type asked func(*http.Request) (*http.Response, error)
+
+func (a asked) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }
+
 func TestAPIServerThatCannotBeAskedLetsNobodyIn(t *testing.T) {
-	w := start(t, inspector.Config{Address: ":0", RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"}}, []*corev1.ConfigMap{site("home")})
+	certFile, keyFile, _ := writeCertificate(t, t.TempDir())
+	w := start(t, inspector.Config{Address: ":0", RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"}, CertFile: certFile, KeyFile: keyFile}, []*corev1.ConfigMap{site("home")})
 	if got := w.ask(http.MethodGet, "", "Bearer token"); got != http.StatusInternalServerError {
 		t.Errorf("the answer is %d, want 500", got)
 	}

@@ -1,7 +1,6 @@
 package inspector
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -10,7 +9,7 @@ import (
 	"github.com/giantswarm/micrologger"
 	"k8s.io/client-go/rest"
 
-	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // The defaults of a Config.
@@ -28,8 +27,12 @@ type Config struct {
 	Name string
 	// Address is the host and port to listen on. On loopback everybody on the machine may look, which with kubectl
 	// port-forward are those who may forward ports of the Pod. Elsewhere every request is authenticated and authorised,
-	// see Authorizer. Default: DefaultAddress.
+	// see Authorizer, and it takes a certificate. Default: DefaultAddress.
 	Address string
+	// CertFile and KeyFile have the certificate, with those of intermediate authorities, and the key for TLS, in PEM. They are read
+	// again when they change, ten seconds later at most. Required when Address is not on loopback: users send tokens there.
+	// Default: none, which is no TLS.
+	CertFile, KeyFile string
 	// Logger receives what goes wrong. Required.
 	Logger micrologger.Logger
 	// RESTConfig tells the API server that is asked about users, when Address is not on loopback and there is no
@@ -45,7 +48,8 @@ type Config struct {
 	Objects int
 	// Memory is about how many bytes all records may take. Default: DefaultMemory (64 MiB).
 	Memory int
-	// PlanTimeout ends a plan that takes longer, and the drawing of the graphs of an object. Default: DefaultPlanTimeout (30 s).
+	// PlanTimeout ends a plan that takes longer, and the drawing of the graphs of an object; the page of the object does not wait for
+	// these for more than a second. Default: DefaultPlanTimeout (30 s).
 	PlanTimeout time.Duration
 }
 
@@ -59,35 +63,42 @@ func (c *Config) complete() error {
 	orDefault(&c.Memory, DefaultMemory)
 	orDefault(&c.PlanTimeout, DefaultPlanTimeout)
 
-	var faults []string
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-	if c.Name == "" {
-		fault("Name must not be empty")
-	}
-	if c.Logger == nil {
-		fault("Logger must not be nil")
-	}
+	var wrong faults.List
+	wrong.If(c.Name == "", "Name must not be empty")
+	wrong.If(c.Logger == nil, "Logger must not be nil")
 	for name, limit := range map[string]int{"RecordsPerObject": c.RecordsPerObject, "Objects": c.Objects, "Memory": c.Memory, "PlanTimeout": int(c.PlanTimeout)} {
-		if limit < 0 {
-			fault("%s must not be negative", name)
-		}
+		wrong.If(limit < 0, "%s must not be negative", name)
 	}
-	switch loopback, err := loopbackAddress(c.Address); {
-	case err != nil:
-		fault("Address %q: %s", c.Address, err)
-	case !loopback && c.Authorizer == nil && c.RESTConfig == nil:
-		fault("Address %q is not on loopback, which takes a RESTConfig or an Authorizer: listen on 127.0.0.1, or say who may look", c.Address)
-	case !loopback && c.Authorizer == nil:
-		authorizer, err := NewKubernetesAuthorizer(KubernetesAuthorizerConfig{RESTConfig: c.RESTConfig})
-		if err != nil {
-			fault("RESTConfig: %s", err)
-		}
-		c.Authorizer = authorizer
+	c.checkAccess(&wrong)
+	return wrong.Of("inspector.Config")
+}
+
+// checkAccess checks who may look from where, and fills in the Authorizer.
+func (c *Config) checkAccess(wrong *faults.List) {
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		wrong.Add("CertFile and KeyFile must be given together")
 	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%w: inspector.Config: %s", framework.ErrInvalidConfig, strings.Join(faults, "; "))
+	loopback, err := loopbackAddress(c.Address)
+	if err != nil {
+		wrong.Add("Address %q: %s", c.Address, err)
 	}
-	return nil
+	if err != nil || loopback {
+		return
+	}
+	if c.CertFile == "" {
+		wrong.Add("Address %q is not on loopback, which takes a CertFile and a KeyFile, because users send tokens there: "+
+			"give a certificate, or listen on 127.0.0.1", c.Address)
+	}
+	if c.Authorizer != nil {
+		return
+	}
+	if c.RESTConfig == nil {
+		wrong.Add("Address %q is not on loopback, which takes a RESTConfig or an Authorizer: listen on 127.0.0.1, or say who may look", c.Address)
+		return
+	}
+	if c.Authorizer, err = NewKubernetesAuthorizer(KubernetesAuthorizerConfig{RESTConfig: c.RESTConfig}); err != nil {
+		wrong.Add("RESTConfig: %s", err)
+	}
 }
 
 func orDefault[T int | time.Duration](value *T, otherwise T) {

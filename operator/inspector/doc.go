@@ -8,27 +8,31 @@
 //	f, err := framework.New(framework.Config{Source: websites, Resources: resources, Logger: logger, Observer: page})
 //	page.Watch(f)
 //	go page.Run(ctx)
-//	err = http.ListenAndServe(page.Address(), page)
+//	server := &http.Server{Addr: page.Address(), Handler: page, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute}
+//	err = server.ListenAndServe()
 //
-// and with operator.Config.Inspector the last two lines are the operator's. All pages work without a script, which only
-// keeps them up to date, and nothing is loaded from elsewhere.
+// and with operator.Config.Inspector the last three lines are the operator's, with TLS if there is a certificate
+// ([Inspector.TLSConfig]). All pages work without a script, which only keeps them up to date, and nothing is loaded from elsewhere.
 //
 // # Promises
 //
 //   - It is read-only. All it does is to plan an object and to have its graphs drawn, and that changes nothing.
-//   - On loopback it answers to loopback's own names only. Elsewhere, and with an [Authorizer], every request is
+//   - On loopback it answers to loopback's own names only. Elsewhere there is TLS, and there and with an [Authorizer] every request is
 //     authenticated and authorised: 401 without a valid bearer token, 403 without permission. A handler that is mounted
 //     elsewhere without an Authorizer answers nothing.
-//   - Requests that other sites have a browser make are refused. The Content-Security-Policy allows no inline script, style or
-//     foreign source, and every value is escaped.
+//   - Requests that other sites have a browser make are refused, those that only look too; a link that somebody follows is none of
+//     them. The Content-Security-Policy allows no inline script, style or foreign source, and every value is escaped.
 //   - Values of Secrets, and others that are marked as sensitive, are not shown: records and plans do not have them. No
 //     object of a source is shown, only what resources change, and what the operator's author draws of it.
-//   - Memory is bounded by Config, whatever the objects hold. Objects that fail are forgotten last.
+//   - Memory is bounded by Config, whatever the objects hold. Objects that fail are forgotten last, and are counted, found and told
+//     since when they fail when they are forgotten too.
+//   - It holds up nobody: neither searches nor pages take a lock that workers need for longer than it takes to look at one object,
+//     the page of an object waits a second for its graphs at most, and requests, bodies, lists and what is done at once are bounded.
 //
 // # Access
 //
 // From one's own machine, kubectl port-forward reaches an inspector that listens on loopback in a Pod. To listen elsewhere,
-// the operator needs the cluster role system:auth-delegator, and those who look a role such as:
+// it needs a certificate, the operator the cluster role system:auth-delegator, and those who look a role such as:
 //
 //	rules:
 //	- nonResourceURLs: ["/inspector", "/inspector/*"]

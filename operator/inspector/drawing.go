@@ -58,6 +58,9 @@ func timelineOf(r *framework.Record) []timelineRow {
 			row.Bars = append(row.Bars, newBar(s.Start, s.Duration, total, class(what, s.Failed), strings.ReplaceAll(string(s.Step), "_", " ")))
 			row.Retried += max(s.Attempts-1, 0)
 		}
+		if strings.Contains(r.Error, row.Error) {
+			row.Error = "" // it is told with the reconciliation
+		}
 		rows = append(rows, row)
 	}
 	return rows

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -22,6 +24,8 @@ const (
 	maxGraphs     = 4
 	maxDrawnNodes = 500
 	maxDrawnEdges = 2000
+	// graphPatience is how long the page of an object waits for its graphs, unless it is asked to wait longer.
+	graphPatience = time.Second
 )
 
 // GraphList is what GET api/v1/graphs answers.
@@ -81,6 +85,7 @@ func (i *Inspector) answerGraphs(w http.ResponseWriter, r *http.Request) {
 		i.answer(w, http.StatusBadRequest, apiError{fmt.Sprintf("format must be dot, mermaid or svg, is %q", values.Get("format"))})
 		return
 	}
+	takeLonger(w, r, i.config.PlanTimeout)
 	graphs, err := i.graphsOf(r.Context(), idOf(values))
 	if err != nil {
 		i.answer(w, statusOf(err), apiError{err.Error()})
@@ -113,8 +118,8 @@ func (i *Inspector) answerGraphs(w http.ResponseWriter, r *http.Request) {
 type graphsContent struct {
 	// Tabs are all graphs, if there are several.
 	Tabs []graphTab
-	// Fail says why there is no picture.
-	Fail string
+	// Fail says why there is no picture, and Wait is the address of the page that waits for it.
+	Fail, Wait string
 	// Graph is what is shown.
 	Graph *graph.Graph
 	// Picture is its drawing. It is empty when there is too much to draw.
@@ -144,10 +149,17 @@ type graphRow struct {
 	Waits []string
 }
 
-// graphsContentOf draws the graph of an object that a request asks for by name. It returns nil when there is nothing to show.
-func (i *Inspector) graphsContentOf(ctx context.Context, id objectID, name string) *graphsContent {
+// graphsContentOf draws the graph of an object that a request asks for by name, if that does not take longer than patience. It returns
+// nil when there is nothing to show.
+func (i *Inspector) graphsContentOf(ctx context.Context, id objectID, name string, patience time.Duration) *graphsContent {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	graphs, err := i.graphsOf(ctx, id)
 	switch {
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil && patience < i.config.PlanTimeout:
+		return &graphsContent{
+			Fail: fmt.Sprintf("It is not drawn after %s.", patience), Wait: Path + "object?" + graphQuery(id, name) + "&wait=true#graphs",
+		}
 	case apierrors.IsNotFound(err) || err == nil && len(graphs) == 0:
 		return nil
 	case err != nil:

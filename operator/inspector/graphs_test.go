@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +18,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/graph"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/inspector"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 // drawing is a hook that draws graphs of a site.
@@ -113,7 +115,7 @@ func TestGraphsThatAreNotThereAreToldSo(t *testing.T) {
 		graphsPath("home", "format", "dot", "graph", "roots"):                     {http.StatusNotFound, `there is no graph \"roots\" of this object, but [\"parts\" \"regions \u0026 zones\"]`},
 		graphsPath("bare", "format", "dot"):                                       {http.StatusNotFound, "there are no graphs of this object"},
 		graphsPath("broken"):                                                      {http.StatusInternalServerError, "draw the graphs of Site default/broken: the paper is wet"},
-		graphsPath("panics"):                                                      {http.StatusInternalServerError, "draw the graphs of Site default/panics: panic: no pencil"},
+		graphsPath("panics"):                                                      {http.StatusInternalServerError, "draw the graphs of Site default/panics: panic: value of type string in github.com/operatorkit/operatorkit/operator/inspector_test.parts (graphs_test.go:55)"},
 	} {
 		has(t, w.get("api/v1/"+path, want.status), want.says)
 	}
@@ -136,8 +138,40 @@ func TestPageShowsGraphsWithoutScript(t *testing.T) {
 func TestPageShowsWhyThereIsNoGraph(t *testing.T) {
 	w := startDrawing(t, parts, site("home"), site("broken", "draw", failsKey), site("panics", "draw", "panic"))
 	has(t, w.get(objectPath("broken"), http.StatusOK), "draw the graphs of Site default/broken: the paper is wet", "Last reconciliations")
-	has(t, w.get(objectPath("panics"), http.StatusOK), "panic: no pencil", "Last reconciliations")
+	has(t, w.get(objectPath("panics"), http.StatusOK), "panic: value of type string in github.com/operatorkit/operatorkit/operator/inspector_test.parts (graphs_test.go:55)", "Last reconciliations")
 	has(t, w.get(objectPath("home")+"&graph=roots", http.StatusOK), "there is no graph &#34;roots&#34;", ">parts</a>")
+}
+
+func TestSlowGraphDelaysNoOtherPage(t *testing.T) {
+	var drawing sync.WaitGroup
+	began := make(chan struct{}, 10)
+	w := startDrawing(t, func(ctx context.Context, s *corev1.ConfigMap) ([]*graph.Graph, error) {
+		if s.Name == "slow" {
+			began <- struct{}{}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return parts(ctx, s)
+	}, site("home"), site("slow"))
+	// More drawings than go on at once, each of them until its request ends.
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 4 {
+		drawing.Go(func() {
+			request := w.request(http.MethodGet, "api/v1/"+graphsPath("slow"), nil).WithContext(ctx)
+			if answer, err := w.client.Do(request); err == nil {
+				answer.Body.Close()
+			}
+		})
+		<-began
+	}
+	for _, name := range []string{"home", "slow"} {
+		has(t, w.get(objectPath(name), http.StatusOK), "Last reconciliations", "It is not drawn after 1s.", "wait=true#graphs")
+	}
+	cancel()
+	drawing.Wait()
+	operatortest.Eventually(t, "the graph is drawn", func() bool {
+		return strings.Contains(w.get(objectPath("home"), http.StatusOK), "Parts of home")
+	})
 }
 
 func TestGraphThatIsTooLargeIsOfferedInOtherFormats(t *testing.T) {

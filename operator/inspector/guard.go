@@ -1,10 +1,14 @@
 package inspector
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"time"
 )
 
 // securityHeaders are on every answer. Nothing is loaded from elsewhere, nothing inline runs or is styled, no other page may
@@ -20,14 +24,13 @@ var securityHeaders = map[string]string{
 	"Cache-Control":                "no-store",
 }
 
-// guard lets only those pass who may.
+// guard lets only those pass who may, once all that they send has come.
 func (i *Inspector) guard(next http.Handler) http.Handler {
-	sameOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range securityHeaders {
 			w.Header().Set(name, value)
 		}
-		if err := sameOrigin.Check(r); err != nil {
+		if fromElsewhere(r) {
 			refuse(w, http.StatusForbidden, "the request comes from another site")
 			return
 		}
@@ -36,8 +39,53 @@ func (i *Inspector) guard(next http.Handler) http.Handler {
 			refuse(w, status, reason)
 			return
 		}
+		if status, err := receive(w, r); err != nil {
+			refuse(w, status, err.Error())
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// fromElsewhere tells whether another site has a browser make the request. A link that somebody follows is not such: what is
+// opened by it no other site can see.
+func fromElsewhere(r *http.Request) bool {
+	follows := r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-User") == "?1" &&
+		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	if follows {
+		return false
+	}
+	// The library lets all methods pass by which nothing is changed. Here looking counts, too.
+	checked := r.WithContext(r.Context())
+	checked.Method = http.MethodPost
+	return http.NewCrossOriginProtection().Check(checked) != nil
+}
+
+// receive reads the body of a request, so that nothing is to come any more while the answer is made, however long that takes.
+// The status is that of the refusal, with an error.
+func receive(w http.ResponseWriter, r *http.Request) (status int, err error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return http.StatusRequestEntityTooLarge, fmt.Errorf("the request has more than %d bytes", tooLarge.Limit)
+	case err != nil:
+		return http.StatusBadRequest, fmt.Errorf("read the request: %w", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	// Where there are no deadlines, none is in the way.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	return http.StatusOK, nil
+}
+
+// takeLonger lets the answer to a request take that much longer than the server gives to others.
+func takeLonger(w http.ResponseWriter, r *http.Request, d time.Duration) {
+	server, _ := r.Context().Value(http.ServerContextKey).(*http.Server)
+	if server == nil || server.WriteTimeout <= 0 {
+		return
+	}
+	// Where there are no deadlines, none is in the way.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d + server.WriteTimeout))
 }
 
 // admit tells whether the request may pass, or the status and the reason of the refusal.
@@ -49,17 +97,17 @@ func (i *Inspector) admit(r *http.Request) (status int, reason string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		verb = VerbPlan
 	}
-	err := i.config.Authorizer.Authorize(r, verb)
-	switch {
-	case err == nil:
-		return http.StatusOK, ""
-	case errors.Is(err, ErrUnauthenticated):
-		return http.StatusUnauthorized, err.Error() + "; send one that the cluster accepts, or use kubectl port-forward with an inspector on loopback"
-	case errors.Is(err, ErrForbidden):
-		return http.StatusForbidden, err.Error()
+	status, err := authorize(i.config.Authorizer, r, verb)
+	switch status {
+	case http.StatusOK:
+		return status, ""
+	case http.StatusUnauthorized:
+		return status, err.Error() + "; send one that the cluster accepts, or use kubectl port-forward with an inspector on loopback"
+	case http.StatusForbidden:
+		return status, err.Error()
 	}
-	i.log("error", "can't tell who may look", "error", err.Error())
-	return http.StatusInternalServerError, "can't tell whether you may look: the log of the operator says why"
+	i.log("can't tell who may look", "error", err.Error())
+	return status, "can't tell whether you may look: the log of the operator says why"
 }
 
 // admitLocal lets requests pass that came in on loopback and were meant to. The name of the host is looked at because a
@@ -98,6 +146,7 @@ func refuse(w http.ResponseWriter, status int, reason string) {
 	http.Error(w, reason, status)
 }
 
-func (i *Inspector) log(level, message string, fields ...any) {
-	i.config.Logger.Log(append([]any{"level", level, "message", message, "inspector", i.config.Name}, fields...)...)
+// log tells of an error.
+func (i *Inspector) log(message string, fields ...any) {
+	i.config.Logger.Log(append([]any{"level", "error", "message", message, "inspector", i.config.Name}, fields...)...)
 }

@@ -80,6 +80,53 @@ func TestRequestOfAnotherSiteMakesNoPlan(t *testing.T) {
 	}
 }
 
+func TestRequestThatAnotherSiteMakesIsRefused(t *testing.T) {
+	w := start(t, inspector.Config{}, []*corev1.ConfigMap{site("home")})
+	w.reconciled(1)
+	followed := map[string]string{"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-User": "?1"}
+	for name, test := range map[string]struct {
+		site, origin string
+		more         map[string]string
+		want         int
+	}{
+		"the page itself":            {"same-origin", "", nil, 200},
+		"the address bar":            {"none", "", followed, 200},
+		"no browser":                 {"", "", nil, 200},
+		"another site":               {"cross-site", "", nil, 403},
+		"a neighbour":                {"same-site", "", nil, 403},
+		"a frame":                    {"cross-site", "", map[string]string{"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe", "Sec-Fetch-User": "?1"}, 403},
+		"a window that opens itself": {"cross-site", "", map[string]string{"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, 403},
+		"a link that is followed":    {"cross-site", "", followed, 200},
+		"an old browser":             {"", "https://evil.example.com", nil, 403},
+	} {
+		for _, path := range []string{"", "objects", objectPath("home"), "api/v1/overview", "api/v1/objects", "assets/script.js"} {
+			request := w.request(http.MethodGet, path, nil)
+			for header, value := range test.more {
+				request.Header.Set(header, value)
+			}
+			for header, value := range map[string]string{"Sec-Fetch-Site": test.site, "Origin": test.origin} {
+				if value != "" {
+					request.Header.Set(header, value)
+				}
+			}
+			if got := w.do(request); got != test.want {
+				t.Errorf("%s: GET %q is answered %d, want %d", name, path, got, test.want)
+			}
+		}
+	}
+}
+
+func TestRequestThatIsTooLargeIsRefused(t *testing.T) {
+	w := start(t, inspector.Config{}, []*corev1.ConfigMap{site("home")})
+	form := queryOf("home")
+	form.Set("more", strings.Repeat("x", 16<<10))
+	for _, path := range []string{"object", "api/v1/plan"} {
+		if got := w.do(w.request(http.MethodPost, path, form)); got != http.StatusRequestEntityTooLarge {
+			t.Errorf("POST %s is answered %d, want 413", path, got)
+		}
+	}
+}
+
 func TestLookingIsGetAndPlanningIsPost(t *testing.T) {
 	w := start(t, inspector.Config{}, []*corev1.ConfigMap{site("home")})
 	w.reconciled(1)

@@ -2,6 +2,7 @@ package inspector
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -16,9 +17,12 @@ type Inspector struct {
 	config  Config
 	memory  *memory
 	handler http.Handler
-	plans   chan struct{}
-	streams chan struct{}
-	graphs  chan struct{}
+	// certificate is nil without TLS.
+	certificate *certificate
+	searches    chan struct{}
+	plans       chan struct{}
+	streams     chan struct{}
+	graphs      chan struct{}
 
 	mu       sync.RWMutex
 	watched  []*statistics
@@ -28,16 +32,24 @@ type Inspector struct {
 	stop     func()
 }
 
-// New returns an inspector, or an error for which framework.IsInvalidConfig holds and which lists every fault. It sends no
-// request.
+// New returns an inspector, or an error for which framework.IsInvalidConfig holds and which lists every fault. It reads the
+// certificate, and sends no request.
 func New(config Config) (*Inspector, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
 	i := &Inspector{
 		config: config, memory: newMemory(config), byName: map[string]*statistics{}, stopping: make(chan struct{}),
-		plans: make(chan struct{}, maxPlans), streams: make(chan struct{}, maxStreams),
+		searches: make(chan struct{}, maxSearches), plans: make(chan struct{}, maxPlans), streams: make(chan struct{}, maxStreams),
 		graphs: make(chan struct{}, maxGraphs),
+	}
+	if config.CertFile != "" {
+		i.certificate = &certificate{certFile: config.CertFile, keyFile: config.KeyFile, failed: func(err error) {
+			i.log("the certificate stays as it was", "error", err.Error())
+		}}
+		if err := i.certificate.look(); err != nil {
+			return nil, fmt.Errorf("%w: inspector.Config: CertFile and KeyFile: %w", framework.ErrInvalidConfig, err)
+		}
 	}
 	i.stop = sync.OnceFunc(func() { close(i.stopping) })
 	i.handler = i.guard(i.routes())
@@ -119,10 +131,11 @@ func (i *Inspector) framework(name string) *statistics {
 // overview returns what is known now.
 func (i *Inspector) overview() Overview {
 	now := time.Now()
-	o := Overview{Operator: i.config.Name, At: now, Frameworks: []FrameworkOverview{}}
+	o := Overview{Operator: i.config.Name, At: now, Frameworks: []FrameworkOverview{}, Failing: i.failing()}
 	for _, s := range i.frameworks() {
-		o.Frameworks = append(o.Frameworks, s.overview(now))
+		f := s.overview(now)
+		o.Frameworks = append(o.Frameworks, f)
+		o.FailingCount += f.Status.Failing
 	}
-	o.Failing, o.FailingCount = i.memory.failingObjects(maxFailing)
 	return o
 }

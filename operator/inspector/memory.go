@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -18,12 +19,20 @@ type memory struct {
 	maxObjects int
 	maxBytes   int
 
-	mu      sync.Mutex
-	objects map[objectID]*history
-	// calm and failing hold the histories, the one that was added to longest ago at the front.
+	// objects are the histories, by their IDs. They are added and taken out with mu held, and looked up without.
+	objects sync.Map
+
+	// mu is what recording needs: whoever reads holds it for no longer than it takes to look at one object.
+	mu sync.Mutex
+	// count is how many histories there are.
+	count int
+	// calm and failing hold them, the one that was added to longest ago at the front.
 	calm, failing list.List
 	bytes         int
 	version       uint64
+
+	// describing is held by those who describe records, one at a time. It goes before mu.
+	describing sync.Mutex
 }
 
 // objectID names an object among those of all frameworks.
@@ -36,22 +45,26 @@ type objectID struct {
 type history struct {
 	id      objectID
 	object  plan.Object
-	version uint64
+	version atomic.Uint64
 	// entries are the last reconciliations, the newest at the end.
-	entries []entry
-	// failure is nil while all is well.
-	failure *failure
+	entries []*entry
+	// last is the newest one, for those who do not hold the lock.
+	last atomic.Pointer[entry]
 
 	list    *list.List
 	element *list.Element
 	bytes   int
 }
 
-// entry is a reconciliation, and those like it right before in which nothing happened either.
+// entry is a reconciliation, and those like it right before in which nothing happened either. Only what describing a record
+// completes is changed once it is in a history.
 type entry struct {
 	record *framework.Record
-	bytes  int
-	// described tells whether the changes of the record are complete. Nobody but the memory has seen it before.
+	// kind is that of the object, and failure says since when it fails.
+	kind    string
+	failure failure
+	bytes   int
+	// described tells whether the changes of the record are complete. Nobody reads them before.
 	described bool
 	// quiet tells that nothing happened: all was as it should be.
 	quiet bool
@@ -60,19 +73,19 @@ type entry struct {
 	first   time.Time
 }
 
-// failure says since when an object fails.
+// failure says since when an object fails, and how often in a row. The zero value is one that does not.
 type failure struct {
 	since time.Time
 	count int
 }
 
 func newMemory(c Config) *memory {
-	return &memory{maxRecords: c.RecordsPerObject, maxObjects: c.Objects, maxBytes: c.Memory, objects: map[objectID]*history{}}
+	return &memory{maxRecords: c.RecordsPerObject, maxObjects: c.Objects, maxBytes: c.Memory}
 }
 
 // add keeps a record.
 func (m *memory) add(r *framework.Record) {
-	e := entry{record: r, quiet: isQuiet(r), described: !canWait(r)}
+	e := &entry{record: r, quiet: isQuiet(r), described: !canWait(r)}
 	if e.described {
 		r.Describe()
 	}
@@ -81,37 +94,67 @@ func (m *memory) add(r *framework.Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.version++
-	h := m.history(objectID{r.Framework, r.Key})
-	h.version = m.version
+	id := objectID{r.Framework, r.Key}
+	h := m.history(id)
+	isNew := h == nil
+	if isNew {
+		h = &history{id: id}
+		m.grow(h, historyBytes+len(id.key.Namespace)+len(id.key.Name))
+	}
+	h.version.Store(m.version)
 	if r.Event != "" || h.object.Name == "" {
 		h.object = r.Object
 	}
+	e.kind, e.failure = h.object.Kind, h.failureAfter(r)
 	m.grow(h, h.append(e, m.maxRecords))
-	h.judge(r)
+	h.last.Store(e)
+	if isNew {
+		m.objects.Store(id, h)
+		m.count++
+	}
 	m.move(h)
 	m.evict()
 }
 
-// history returns the history of an object, a new one if there is none.
+// history returns the history of an object, or nil.
 func (m *memory) history(id objectID) *history {
-	h := m.objects[id]
-	if h == nil {
-		h = &history{id: id}
-		m.objects[id] = h
-		m.grow(h, historyBytes)
-	}
-	return h
+	h, _ := m.objects.Load(id)
+	known, _ := h.(*history)
+	return known
 }
 
-// describe puts into words what was changed in a reconciliation. Nobody else has its record yet.
+// entries returns the last reconciliations of an object, and the object as the last of them knew it.
+func (m *memory) entries(h *history) ([]*entry, plan.Object) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(h.entries), h.object
+}
+
+// versionOf returns a number that changes when something is added to what is remembered of an object.
+func (m *memory) versionOf(id objectID) uint64 {
+	if h := m.history(id); h != nil {
+		return h.version.Load()
+	}
+	return 0
+}
+
+// describe puts into words what was changed in a reconciliation.
 func (m *memory) describe(h *history, e *entry) {
+	m.describing.Lock()
+	defer m.describing.Unlock()
 	if e.described {
 		return
 	}
 	e.record.Describe()
-	size := trim(e.record)
-	m.grow(h, size-e.bytes)
-	e.bytes, e.described = size, true
+	size := trimResources(e.record)
+	e.described = true
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if slices.Contains(h.entries, e) && m.history(h.id) == h {
+		m.grow(h, size-e.bytes)
+	}
+	e.bytes = size
 }
 
 func (m *memory) grow(h *history, bytes int) {
@@ -120,7 +163,7 @@ func (m *memory) grow(h *history, bytes int) {
 }
 
 // append adds an entry and returns by how many bytes that made the history larger.
-func (h *history) append(e entry, limit int) (grown int) {
+func (h *history) append(e *entry, limit int) (grown int) {
 	if n := len(h.entries); e.quiet && n > 0 && h.entries[n-1].quiet {
 		before := h.entries[n-1]
 		e.repeats, e.first = before.repeats+1, before.first
@@ -138,22 +181,21 @@ func (h *history) append(e entry, limit int) (grown int) {
 	return grown + e.bytes
 }
 
-// judge tells whether the object fails.
-func (h *history) judge(r *framework.Record) {
-	switch {
-	case r.Outcome != framework.Failed:
-		h.failure = nil
-	case h.failure == nil:
-		h.failure = &failure{since: r.Started, count: 1}
-	default:
-		h.failure.count++
+// failureAfter is how the object fails after one more reconciliation.
+func (h *history) failureAfter(r *framework.Record) failure {
+	if r.Outcome != framework.Failed {
+		return failure{}
 	}
+	if last := h.last.Load(); last != nil && last.failure.count > 0 {
+		return failure{last.failure.since, last.failure.count + 1}
+	}
+	return failure{r.Started, 1}
 }
 
 // move puts a history at the end of the list where it belongs.
 func (m *memory) move(h *history) {
 	to := &m.calm
-	if h.failure != nil {
+	if h.last.Load().failure.count > 0 {
 		to = &m.failing
 	}
 	if h.list == to {
@@ -168,14 +210,15 @@ func (m *memory) move(h *history) {
 
 // evict forgets objects until the limits are kept.
 func (m *memory) evict() {
-	for len(m.objects) > m.maxObjects || m.bytes > m.maxBytes && len(m.objects) > 1 {
+	for m.count > m.maxObjects || m.bytes > m.maxBytes && m.count > 1 {
 		oldest := m.calm.Front()
 		if oldest == nil {
 			oldest = m.failing.Front()
 		}
 		h := oldest.Value.(*history)
 		h.list.Remove(oldest)
-		delete(m.objects, h.id)
+		m.objects.Delete(h.id)
+		m.count--
 		m.bytes -= h.bytes
 	}
 }

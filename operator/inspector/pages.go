@@ -71,7 +71,7 @@ func (i *Inspector) show(w http.ResponseWriter, status int, name string, p page)
 	p.Operator = i.config.Name
 	var b bytes.Buffer
 	if err := templates[name].Execute(&b, p); err != nil {
-		i.log("error", "can't show a page", "page", name, "error", err.Error())
+		i.log("can't show a page", "page", name, "error", err.Error())
 		http.Error(w, "the page can't be shown: the log of the operator says why", http.StatusInternalServerError)
 		return
 	}
@@ -109,7 +109,12 @@ func (i *Inspector) objectsPage(w http.ResponseWriter, r *http.Request) {
 		i.showProblem(w, http.StatusBadRequest, "That can't be searched for", err.Error())
 		return
 	}
-	c := objectsContent{ObjectList: i.list(q), States: States(), Framework: q.framework, State: q.state}
+	list, err := i.list(r.Context(), q)
+	if err != nil {
+		i.showProblem(w, statusOf(err), "The search has not ended", err.Error())
+		return
+	}
+	c := objectsContent{ObjectList: list, States: States(), Framework: q.framework, State: q.state}
 	for _, s := range i.frameworks() {
 		c.Frameworks = append(c.Frameworks, s.framework.Name())
 	}
@@ -145,7 +150,7 @@ func (i *Inspector) objectPage(w http.ResponseWriter, r *http.Request) {
 
 // planPage is the page of an object with its plan. It is not live: the plan is of one moment.
 func (i *Inspector) planPage(w http.ResponseWriter, r *http.Request) {
-	values, err := form(w, r)
+	values, err := form(r)
 	if err != nil {
 		i.showProblem(w, http.StatusBadRequest, "That can't be planned", err.Error())
 		return
@@ -153,7 +158,7 @@ func (i *Inspector) planPage(w http.ResponseWriter, r *http.Request) {
 	id := idOf(values)
 	c := objectContent{Planned: true}
 	status := http.StatusOK
-	if c.Plan, err = i.plan(r.Context(), id); err != nil {
+	if c.Plan, err = i.plan(w, r, id); err != nil {
 		c.PlanFail, status = err.Error(), statusOf(err)
 	}
 	i.showObject(w, r, id, status, c)
@@ -165,7 +170,12 @@ func (i *Inspector) showObject(w http.ResponseWriter, r *http.Request, id object
 		i.showProblem(w, http.StatusNotFound, "There is no such object", errNoObject(id).Error())
 		return
 	}
-	c.Graphs = i.graphsContentOf(r.Context(), id, r.URL.Query().Get("graph"))
+	patience := graphPatience
+	if r.URL.Query().Get("wait") == "true" {
+		patience = i.config.PlanTimeout
+		takeLonger(w, r, patience)
+	}
+	c.Graphs = i.graphsContentOf(r.Context(), id, r.URL.Query().Get("graph"), patience)
 	p := page{Title: id.key.String(), Tab: "objects", Content: c}
 	if id.key.Namespace == "" {
 		p.Title = id.key.Name

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,7 +29,7 @@ import (
 // R14: values of Secrets are nowhere but in the Secrets, neither plain nor encoded: not in logs, pages, plans, the JSON
 // interface, events and metrics, whether the writing succeeds, fails or is only planned.
 func TestR14NoValueOfASecretIsShown(t *testing.T) {
-	const first, second = "hunter2-first-value", "hunter2-second-value"
+	const first, second, third, fourth = "hunter2-first-value", "hunter2-second-value", "hunter2-third-value", "hunter2-fourth-value"
 	c := newCluster(t)
 	log := &lockedBuffer{}
 	logger, err := micrologger.New(micrologger.Config{IOWriter: log})
@@ -47,7 +50,7 @@ func TestR14NoValueOfASecretIsShown(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: site.Name}, Data: map[string][]byte{"password": []byte(site.Data["password"])},
 				StringData: map[string]string{"again": site.Data["password"]},
 			}
-			if site.Data["type"] != "" {
+			if site.Data["type"] == "tls" {
 				s.Type = corev1.SecretTypeTLS // without a certificate in it, the API server refuses it
 			}
 			return []*corev1.Secret{s}, nil
@@ -60,7 +63,37 @@ func TestR14NoValueOfASecretIsShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := deps.NewFramework(framework.Config{Name: kind, Source: sites, Resources: []framework.Resource{secrets}})
+	// quotes is an author who says too much of what the clients and the resources read.
+	quotes := &callback{name: "quotes", call: func(ctx context.Context, obj any) error {
+		site := obj.(*corev1.ConfigMap)
+		if site.Data["type"] != "read" {
+			return nil
+		}
+		clientset, err := kubernetes.NewForConfig(deps.RESTConfig)
+		if err != nil {
+			return err
+		}
+		if _, err := clientset.CoreV1().Secrets(c.namespace).Get(ctx, "elsewhere", metav1.GetOptions{}); err != nil {
+			return err
+		}
+		var s corev1.Secret
+		if err := deps.Client.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: "own"}, &s); err != nil {
+			return err
+		}
+		framework.Logger(ctx, logger).Log("level", "info", "message", "log in", "secret", &s, "password", third)
+		logger.LogCtx(ctx, "level", "info", "message", "quoted")
+		if err := deps.Client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "Bad_Name"}, StringData: map[string]string{"x": fourth}}); err == nil {
+			return errors.New("a bad name is taken")
+		}
+		return fmt.Errorf("login with %s, %s and %s, of %v", site.Data["password"], third, base64.StdEncoding.EncodeToString([]byte(fourth)), &s)
+	}}
+	for name, value := range map[string]string{"own": second, "elsewhere": third} {
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: name}, StringData: map[string]string{"password": value}}
+		if err := deps.Client.Create(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := deps.NewFramework(framework.Config{Name: kind, Source: sites, Resources: []framework.Resource{secrets, quotes}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,11 +124,13 @@ func TestR14NoValueOfASecretIsShown(t *testing.T) {
 	}
 	put("good", first, "")
 	put("bad", first, "tls")
+	put("quoting", first, "read")
 	path := func(name string) string {
 		return strings.ReplaceAll(objectPath(name), "namespace=default", "namespace="+c.namespace)
 	}
 	operatortest.Eventually(t, "one secret is written, and the other refused", func() bool {
-		return len(w.names("state=fine&name=good")) == 1 && len(w.names("state=failing&name=bad")) == 1
+		return len(w.names("state=fine&name=good")) == 1 && len(w.names("state=failing&name=bad")) == 1 &&
+			len(w.names("state=failing&name=quoting")) == 1
 	})
 	change("good", second)
 	operatortest.Eventually(t, "the change is written", func() bool {
@@ -111,6 +146,8 @@ func TestR14NoValueOfASecretIsShown(t *testing.T) {
 		"JSON overview": w.get("api/v1/overview", http.StatusOK), "JSON objects": w.get("api/v1/objects", http.StatusOK),
 		"JSON object": w.get("api/v1/"+path("good"), http.StatusOK), "JSON failing object": w.get("api/v1/"+path("bad"), http.StatusOK),
 	}
+	shown["quoting object"], shown["JSON quoting object"] = w.get(path("quoting"), http.StatusOK), w.get("api/v1/"+path("quoting"), http.StatusOK)
+	has(t, shown["quoting object"], "login with (sensitive)")
 	form.Set("name", "bad")
 	shown["plan of the failing object"] = w.post("object", form, http.StatusOK)
 	has(t, shown["object"], "(sensitive, changed)", c.namespace+"/good")
@@ -124,9 +161,9 @@ func TestR14NoValueOfASecretIsShown(t *testing.T) {
 	shown["events"] = events.String()
 	shown["metrics"] = gather(t, deps.Registry)
 	shown["log"] = log.String()
-	has(t, shown["log"], "reconciliation failed")
+	has(t, shown["log"], "reconciliation failed", "login with (sensitive)", "log in")
 	for where, text := range shown {
-		for _, value := range []string{first, second} {
+		for _, value := range []string{first, second, third, fourth} {
 			encoded := base64.StdEncoding.EncodeToString([]byte(value))
 			for _, form := range []string{value, encoded, encoded[:len(encoded)-4], base64.RawURLEncoding.EncodeToString([]byte(value))} {
 				// The primary of this test is a ConfigMap that holds the value itself; nothing shows primaries either.
@@ -188,3 +225,13 @@ func gather(t testing.TB, registry *prometheus.Registry) string {
 }
 
 var _ framework.Observer = (*inspector.Inspector)(nil)
+
+// callback is a resource made of a function.
+type callback struct {
+	name string
+	call func(ctx context.Context, obj any) error
+}
+
+func (c *callback) Name() string                                     { return c.name }
+func (c *callback) EnsureCreated(ctx context.Context, obj any) error { return c.call(ctx, obj) }
+func (c *callback) EnsureDeleted(context.Context, any) error         { return nil }

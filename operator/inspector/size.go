@@ -21,8 +21,8 @@ const (
 
 // What things take in memory beside their texts, in bytes, about.
 const (
-	historyBytes  = 320
-	recordBytes   = 400
+	historyBytes  = 490
+	recordBytes   = 530
 	resourceBytes = 150
 	stepBytes     = 80
 	changeBytes   = 180
@@ -34,18 +34,16 @@ const (
 // what is cut is replaced.
 func trim(r *framework.Record) int {
 	r.Error = cut(r.Error, maxText)
+	return trimResources(r)
+}
+
+// trimResources is trim for what resources did.
+func trimResources(r *framework.Record) int {
 	for i := range r.Resources {
 		of := &r.Resources[i]
-		of.Error = cut(of.Error, maxText)
+		of.Error = partOf(r.Error, cut(of.Error, maxText))
 		of.Skipped = cut(of.Skipped, maxText)
-		if left := len(of.Changes) - maxChanges; left > 0 {
-			of.Changes = append(slices.Clone(of.Changes[:maxChanges]), plan.Change{
-				Action: of.Changes[maxChanges].Action, Description: fmt.Sprintf("… and %d more changes", left),
-			})
-		}
-		for j := range of.Changes {
-			trimChange(&of.Changes[j])
-		}
+		of.Changes = trimChanges(of.Changes)
 	}
 	size := sizeOf(r)
 	for i := len(r.Resources) - 1; i >= 0 && size > maxRecord; i-- {
@@ -66,6 +64,28 @@ func leaveOut(c *plan.Change) int {
 	c.Description = fmt.Sprintf("%d fields, left out because the record is too large", len(c.Fields))
 	c.Fields = nil
 	return before - changeSize(c)
+}
+
+// partOf returns a text that shares its memory with another one of which it is a part: the error of a resource most often is one of
+// that of the reconciliation.
+func partOf(whole, text string) string {
+	if at := strings.Index(whole, text); at >= 0 {
+		return whole[at : at+len(text)]
+	}
+	return text
+}
+
+// trimChanges returns the first of the changes, cut, and says how many more there are. The slice is the caller's to change.
+func trimChanges(changes []plan.Change) []plan.Change {
+	if left := len(changes) - maxChanges; left > 0 {
+		changes = append(slices.Clone(changes[:maxChanges]), plan.Change{
+			Action: changes[maxChanges].Action, Description: fmt.Sprintf("… and %d more changes", left),
+		})
+	}
+	for i := range changes {
+		trimChange(&changes[i])
+	}
+	return changes
 }
 
 func trimChange(c *plan.Change) {
@@ -140,9 +160,15 @@ func valueSize(value any) int {
 // sizeOf is about how many bytes a record takes. Names that are constant, such as those of resources, are not counted.
 func sizeOf(r *framework.Record) int {
 	n := recordBytes + len(r.Error) + triggerBytes*len(r.Triggers)
+	for _, t := range r.Triggers {
+		n += len(t.Namespace) + len(t.Name)
+	}
 	for i := range r.Resources {
 		of := &r.Resources[i]
-		n += resourceBytes + len(of.Error) + of.Undescribed() + stepBytes*len(of.Steps)
+		n += resourceBytes + of.Undescribed() + stepBytes*len(of.Steps)
+		if !strings.Contains(r.Error, of.Error) {
+			n += len(of.Error)
+		}
 		for j := range of.Changes {
 			n += changeSize(&of.Changes[j])
 		}

@@ -13,6 +13,8 @@ const (
 	lookPeriod = 500 * time.Millisecond
 	// keepAlive is how long a stream is silent at most.
 	keepAlive = 15 * time.Second
+	// sendTimeout is how long a client may take for one message.
+	sendTimeout = 10 * time.Second
 )
 
 // stream tells a live page, by server-sent events, that what it shows has changed. The page asks for itself again then,
@@ -29,6 +31,8 @@ func (i *Inspector) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	control := http.NewResponseController(w)
 	send := func(format string, args ...any) bool {
+		// The time-outs of the server are for all of an answer. Where there are no deadlines, none is in the way.
+		_ = control.SetWriteDeadline(time.Now().Add(sendTimeout))
 		_, err := fmt.Fprintf(w, format, args...)
 		return err == nil && control.Flush() == nil
 	}

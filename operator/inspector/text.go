@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,8 +14,11 @@ import (
 	"github.com/operatorkit/operatorkit/framework/plan"
 )
 
-// maxShown is how many characters of a value a page shows.
-const maxShown = 2000
+// maxShown is how many characters of a value a page shows, and maxBrief how many bytes of an error a list does.
+const (
+	maxShown = 2000
+	maxBrief = 200
+)
 
 // functions are what templates can call.
 var functions = template.FuncMap{
@@ -25,6 +29,8 @@ var functions = template.FuncMap{
 	"objectQuery": func(s ObjectSummary) template.URL { return template.URL(objectQuery(s)) },
 	"list":        func(c *plan.Change) []plan.Change { return []plan.Change{*c} },
 	"there":       func(v any) bool { return v != nil },
+	"few":         func(all []plan.Change) []plan.Change { return trimChanges(slices.Clone(all)) },
+	"brief":       brief,
 	"value":       value,
 	"visible":     visible,
 	"lines":       func(v any) bool { s, ok := v.(string); return ok && strings.ContainsRune(s, '\n') },
@@ -123,6 +129,14 @@ func shorten(s string) string {
 		return s
 	}
 	return fmt.Sprintf("%s… (%s characters)", string(runes[:maxShown]), count(len(runes)))
+}
+
+// brief is the beginning of an error, for lists.
+func brief(text string) string {
+	if len(text) <= maxBrief {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxBrief], "") + "…"
 }
 
 func fullName(namespace, name string) string {

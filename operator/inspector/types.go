@@ -15,7 +15,8 @@ type Overview struct {
 	// At is when this was so.
 	At         time.Time           `json:"at"`
 	Frameworks []FrameworkOverview `json:"frameworks"`
-	// Failing are objects that fail, those that failed last first, a hundred at most. FailingCount is how many there are.
+	// Failing are objects that fail, those that failed last first, a hundred at most. FailingCount is how many there are, also of
+	// those of which the inspector remembers nothing.
 	Failing      []ObjectSummary `json:"failing"`
 	FailingCount int             `json:"failingCount"`
 }
@@ -107,7 +108,7 @@ type ObjectSummary struct {
 	// Kind is empty until an object of the framework has been reconciled.
 	Kind  string `json:"kind,omitempty"`
 	State State  `json:"state"`
-	// Reason says why the object is left alone or waits.
+	// Reason says why the object is left alone or waits, or that its reconciliations are forgotten.
 	Reason string `json:"reason,omitempty"`
 	// Error is that of the last reconciliation, FailingSince is when the first of those began that failed in a row, and
 	// Failures how many these are.

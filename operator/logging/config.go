@@ -66,7 +66,7 @@ func New(config Config) (micrologger.Logger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &filtered{next: next, threshold: threshold, preset: unknown}, nil
+	return &filtered{next, threshold, unknown, &sampler{}}, nil
 }
 
 func newFormat(config Config) (micrologger.Logger, error) {

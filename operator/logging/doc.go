@@ -15,6 +15,12 @@
 //
 //   - FormatJSON is micrologger's own format, one JSON object a line, so that what parses its stream parses this one.
 //   - A message below the level costs no formatting and no allocation of its own.
+//   - What is too long is cut: a message and each value at 4 KiB, a stack at 12 KiB.
+//   - Messages that are repeated are sampled: of those with one level and one text (of Debugf and Errorf: one format) the first 100
+//     in a second are written, and then each hundredth. The next one that is written tells by "suppressed" how many were not. Messages
+//     without a text are not sampled.
+//   - LogCtx adds what the context carries, as micrologger does (package loggermeta): in a resource of a framework that is framework,
+//     event, object, loop, resource and step. What a message says itself under one of these keys counts.
 //   - A message without a level, or with one that is not known, is always written.
 //   - The adapters never write the content of an object, which may be a Secret: they write its kind and name. What
 //     libraries say at verbosity 5 and above, such as the bodies of requests, is never written.

@@ -2,8 +2,11 @@ package logging
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/giantswarm/micrologger"
+
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 )
 
 // The keys of micrologger's stream that have a meaning of their own.
@@ -13,68 +16,105 @@ const (
 	keyStack   = "stack"
 	keyCaller  = "caller"
 	keyTime    = "time"
+	// keyLeft is how many messages like this one were left out before it.
+	keyLeft = "suppressed"
 )
 
-// filtered lets only messages of a severity through.
+// filtered lets only messages of a severity through, of those what their context does not know to be secret, and of those that are
+// repeated too fast only some. What is too long it cuts.
 type filtered struct {
 	next      micrologger.Logger
 	threshold severity
 	// preset is the severity that With gave to all messages, or unknown.
-	preset severity
+	preset  severity
+	sampler *sampler
 }
 
 func (f *filtered) passes(s severity) bool { return s >= f.threshold }
 
+// to returns where to write a message, and nil if it is not to be written.
+func (f *filtered) to(s severity, text string) micrologger.Logger {
+	if !f.passes(s) {
+		return nil
+	}
+	if text == "" {
+		return f.next
+	}
+	left, ok := f.sampler.take(s, text)
+	switch {
+	case !ok:
+		return nil
+	case left > 0:
+		return f.next.With(keyLeft, left)
+	}
+	return f.next
+}
+
 // Debug implements micrologger.Logger.
 func (f *filtered) Debug(ctx context.Context, message string) {
-	if f.passes(debug) {
-		f.next.Debug(ctx, message)
+	if to := f.to(debug, message); to != nil {
+		to.Debug(ctx, short(secretscontext.Scrub(ctx, message)))
 	}
 }
 
-// Debugf implements micrologger.Logger.
+// Debugf implements micrologger.Logger. Messages of one format are the same, whatever their parameters.
 func (f *filtered) Debugf(ctx context.Context, format string, params ...any) {
-	if f.passes(debug) {
-		f.next.Debugf(ctx, format, params...)
+	if to := f.to(debug, format); to != nil {
+		to.Debug(ctx, short(secretscontext.Scrub(ctx, fmt.Sprintf(format, params...))))
 	}
 }
 
 // Error implements micrologger.Logger.
 func (f *filtered) Error(ctx context.Context, err error, message string) {
-	f.next.Error(ctx, err, message)
+	if to := f.to(failure, message); to != nil {
+		to.Error(ctx, shortError(secretscontext.From(ctx).Shown(err)), short(secretscontext.Scrub(ctx, message)))
+	}
 }
 
-// Errorf implements micrologger.Logger.
+// Errorf implements micrologger.Logger. Messages of one format are the same, whatever their parameters.
 func (f *filtered) Errorf(ctx context.Context, err error, format string, params ...any) {
-	f.next.Errorf(ctx, err, format, params...)
+	if to := f.to(failure, format); to != nil {
+		to.Error(ctx, shortError(secretscontext.From(ctx).Shown(err)), short(secretscontext.Scrub(ctx, fmt.Sprintf(format, params...))))
+	}
 }
 
 // Log implements micrologger.Logger.
 func (f *filtered) Log(keyVals ...any) {
-	if f.passes(presetOr(f.preset, keyVals)) {
-		f.next.Log(keyVals...)
+	if to := f.to(presetOr(f.preset, keyVals), textOf(keyVals)); to != nil {
+		to.Log(shortPairs(keyVals)...)
 	}
 }
 
 // LogCtx implements micrologger.Logger.
 func (f *filtered) LogCtx(ctx context.Context, keyVals ...any) {
-	if f.passes(presetOr(f.preset, keyVals)) {
-		f.next.LogCtx(ctx, keyVals...)
+	if to := f.to(presetOr(f.preset, keyVals), textOf(keyVals)); to != nil {
+		to.LogCtx(ctx, shortPairs(secretscontext.From(ctx).ScrubPairs(keyVals))...)
 	}
 }
 
 // With implements micrologger.Logger.
 func (f *filtered) With(keyVals ...any) micrologger.Logger {
-	return &filtered{next: f.next.With(keyVals...), threshold: f.threshold, preset: presetOr(f.preset, keyVals)}
+	return &filtered{f.next.With(shortPairs(keyVals)...), f.threshold, presetOr(f.preset, keyVals), f.sampler}
 }
 
 // WithIncreasedCallerDepth implements micrologger.Logger.
 func (f *filtered) WithIncreasedCallerDepth() micrologger.Logger {
-	return &filtered{next: f.next.WithIncreasedCallerDepth(), threshold: f.threshold, preset: f.preset}
+	return &filtered{f.next.WithIncreasedCallerDepth(), f.threshold, f.preset, f.sampler}
 }
 
 // enabled tells whether a logger writes messages of a severity; a foreign one is taken to write all.
 func enabled(logger micrologger.Logger, s severity) bool {
 	f, ok := logger.(*filtered)
 	return !ok || f.passes(s)
+}
+
+// textOf returns the message among the pairs, and nothing if it has none that is a text.
+func textOf(keyVals []any) string {
+	for i := 1; i < len(keyVals); i += 2 {
+		if keyVals[i-1] == keyMessage {
+			text, _ := keyVals[i].(string)
+			return text
+		}
+	}
+	return ""
 }

@@ -1,6 +1,7 @@
 package logging
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -15,17 +16,24 @@ import (
 type jsonLines struct {
 	micrologger.Logger
 	depth int
+	// with are the pairs that With gave to all messages.
+	with []any
+}
+
+// LogCtx implements micrologger.Logger. micrologger itself would overwrite what the message says with what the context carries.
+func (j *jsonLines) LogCtx(ctx context.Context, keyVals ...any) {
+	j.Log(append(carried(ctx, slices.Concat(keyVals, j.with)), keyVals...)...)
 }
 
 // With implements micrologger.Logger.
 func (j *jsonLines) With(keyVals ...any) micrologger.Logger {
-	return &jsonLines{Logger: j.Logger.With(keyVals...), depth: j.depth}
+	return &jsonLines{Logger: j.Logger.With(keyVals...), depth: j.depth, with: slices.Concat(j.with, keyVals)}
 }
 
 // WithIncreasedCallerDepth implements micrologger.Logger.
 func (j *jsonLines) WithIncreasedCallerDepth() micrologger.Logger {
 	depth := j.depth + 1
-	return &jsonLines{Logger: j.Logger.With(keyCaller, kitlog.Valuer(callerAbove(depth))), depth: depth}
+	return &jsonLines{Logger: j.Logger.With(keyCaller, kitlog.Valuer(callerAbove(depth))), depth: depth, with: j.with}
 }
 
 // between are the packages that pass messages on and never are the caller.

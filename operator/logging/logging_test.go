@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/logging"
 )
@@ -51,6 +52,25 @@ func TestBadConfigurationNamesTheFieldAndTheChoices(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// R14: a logger knows what is secret by the context of a message.
+func TestR14NoSecretOfTheContextIsLogged(t *testing.T) {
+	const value = "hunter2-and-more"
+	ctx := secretscontext.NewContext(t.Context())
+	secretscontext.Add(ctx, value)
+	for _, format := range []logging.Format{logging.FormatJSON, logging.FormatText} {
+		var b bytes.Buffer
+		logger := newLogger(t, &b, format, logging.LevelDebug)
+		logger.Debug(ctx, value)
+		logger.Debugf(ctx, "use %s", value)
+		logger.Error(ctx, fmt.Errorf("use: %w", errors.New(value)), value)
+		logger.Errorf(ctx, errors.New(value), "use %s", value)
+		logger.LogCtx(ctx, "level", "info", "message", value, "error", errors.New(value), "data", map[string][]byte{"password": []byte(value)})
+		if shown := b.String(); strings.Contains(shown, value) || strings.Contains(shown, "aHVudGVyMi1hbmQtbW9yZ") || strings.Count(shown, "(sensitive)") < 5 {
+			t.Errorf("%s: it is in the log, or messages are missing:\n%s", format, shown)
+		}
 	}
 }
 

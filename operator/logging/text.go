@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"unicode"
 
 	"github.com/giantswarm/micrologger"
-	"github.com/giantswarm/micrologger/loggermeta"
 )
 
 // textTime is the time of a line: RFC 3339 with milliseconds.
@@ -65,12 +63,7 @@ func (t *text) Log(keyVals ...any) {
 // LogCtx implements micrologger.Logger.
 func (t *text) LogCtx(ctx context.Context, keyVals ...any) {
 	pairs := slices.Concat(keyVals, t.with)
-	if meta, ok := loggermeta.FromContext(ctx); ok {
-		for _, k := range slices.Sorted(maps.Keys(meta.KeyVals)) {
-			pairs = append(pairs, k, meta.KeyVals[k])
-		}
-	}
-	t.write(pairs)
+	t.write(append(pairs, carried(ctx, pairs)...))
 }
 
 // With implements micrologger.Logger.

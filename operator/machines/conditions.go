@@ -3,6 +3,7 @@ package machines
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 )
 
@@ -75,7 +76,7 @@ type verdict struct {
 
 // conditions returns the conditions of a verdict, without times.
 func (v verdict) conditions(generation int64) []metav1.Condition {
-	message := statuses.Clip(v.message, statuses.MaxMessage)
+	message := cut.Text(v.message, statuses.MaxMessage)
 	condition := func(kind string, is bool, otherwise string) metav1.Condition {
 		c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: otherwise, ObservedGeneration: generation}
 		if is {
@@ -87,7 +88,7 @@ func (v verdict) conditions(generation int64) []metav1.Condition {
 	ready.Message = message
 	blocked := condition(ConditionBlocked, v.blocked, ReasonNotBlocked)
 	if v.stuck != "" {
-		blocked.Status, blocked.Reason, blocked.Message = metav1.ConditionTrue, ReasonUnschedulable, statuses.Clip(v.stuck, statuses.MaxMessage)
+		blocked.Status, blocked.Reason, blocked.Message = metav1.ConditionTrue, ReasonUnschedulable, cut.Text(v.stuck, statuses.MaxMessage)
 	}
 	return []metav1.Condition{
 		ready, condition(ConditionProgressing, v.progressing, ReasonIdle), blocked,

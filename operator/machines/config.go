@@ -1,15 +1,14 @@
 package machines
 
 import (
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/resource/deployment"
 )
 
@@ -44,17 +43,13 @@ func (c *Config) complete() error {
 	if c.Progress == nil {
 		c.Progress = func(informer.Key, deployment.ProgressEvent) {}
 	}
-	fault := func(format string, args ...any) error {
-		return fmt.Errorf("%w: machines.Config: %s", framework.ErrInvalidConfig, fmt.Sprintf(format, args...))
-	}
+	var wrong faults.List
 	if msgs := validation.IsDNS1123Subdomain(c.RegistrySecret); len(msgs) > 0 {
-		return fault("RegistrySecret %q is not the name of a Secret: %s", c.RegistrySecret, msgs[0])
+		wrong.Add("RegistrySecret %q is not the name of a Secret: %s", c.RegistrySecret, msgs[0])
 	}
 	if msgs := validation.IsDNS1123Subdomain(c.Domain); c.Domain != "" && len(msgs) > 0 {
-		return fault("Domain %q is not a domain: %s", c.Domain, msgs[0])
+		wrong.Add("Domain %q is not a domain: %s", c.Domain, msgs[0])
 	}
-	if c.ConnectTimeout < 0 || c.Heartbeat < 0 {
-		return fault("ConnectTimeout and Heartbeat must not be negative, are %s and %s", c.ConnectTimeout, c.Heartbeat)
-	}
-	return nil
+	wrong.If(c.ConnectTimeout < 0 || c.Heartbeat < 0, "ConnectTimeout and Heartbeat must not be negative, are %s and %s", c.ConnectTimeout, c.Heartbeat)
+	return wrong.Of("machines.Config")
 }

@@ -20,8 +20,11 @@
 //   - A version that was given up is not tried again before its spec, what that names, or its annotation changes, across restarts too.
 //   - The containers of a MachineService are removed before it goes. A Machine goes when no containers of services are on it, or when
 //     spec.gone says that it won't come back; while it is deleted, services move away from it if they can.
-//   - Containers carry the name of the operator (ServicesOf). Those of other operators are left alone, and don't keep a Machine; two
-//     operators on one MachineService have containers of their own. Those of a renamed operator are taken over and not restarted.
+//   - A MachineService is one operator's, which the annotation operatorkit.io/claimed-by names: the first one that found it. Another one
+//     does nothing for it, and says in an event whose it is. Who takes the annotation off gives the service to another operator,
+//     provided that the first one does not run any more.
+//   - Containers carry the name of the operator (ServicesOf). Those of other operators are left alone, and don't keep a Machine. Those
+//     of a renamed operator are taken over and not restarted.
 //   - Requests to engines are behind the fence of the operator. Pulls are not undone by it: an engine that was asked goes on.
 //   - With Dependencies.PlanOnly nothing changes on machines; the status of each service says line by line what would.
 //

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/deployment"
@@ -41,7 +42,7 @@ func (f *failures) note(svc *v1alpha1.MachineService, v v1alpha1.Version, err er
 		// Nothing went wrong.
 		return
 	}
-	message := statuses.Clip(err.Error(), statuses.MaxMessage)
+	message := cut.Text(err.Error(), statuses.MaxMessage)
 	f.of[svc.UID] = failure{message: message}
 	if reason := givenUpWhy(err); reason != "" && svc.DeletionTimestamp == nil {
 		f.of[svc.UID] = failure{message: message, givenUp: &v1alpha1.GivenUp{

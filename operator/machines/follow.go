@@ -75,14 +75,16 @@ func (w *follower) write(ctx context.Context) {
 		return
 	}
 	svc := &v1alpha1.MachineService{}
-	if err := w.reader.Get(ctx, w.state.key, svc); err != nil || svc.Generation != svc.Status.ObservedGeneration {
+	err := w.reader.Get(ctx, w.state.key, svc)
+	if err != nil || svc.Generation != svc.Status.ObservedGeneration || w.claims.Refusal(svc) != nil {
 		return
 	}
 	state := *w.state
 	state.progress, state.failure = w.tally.String(), w.failures.last(svc)
-	status := svc.Status.DeepCopy()
+	told := svc.DeepCopy()
+	status := &told.Status
 	status.Conditions = statuses.SetConditions(status.Conditions, verdictOf(svc, status, &state).conditions(svc.Generation))
-	err := statuses.Write(ctx, w.d.Client, w.reader, serviceAccess, svc, status)
+	err = statuses.Write(ctx, w.d.Client, w.reader, svc, told)
 	if err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		w.d.Logger.LogCtx(ctx, "level", "warning", "message", "the progress of a service can't be written", "service", w.state.key.String(), "error", err.Error())
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
@@ -30,18 +31,6 @@ const (
 	EventUnreachable = "Unreachable"
 )
 
-var machineAccess = statuses.Access[*v1alpha1.Machine, v1alpha1.MachineStatus]{
-	APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.MachineKind,
-	Status:     func(m *v1alpha1.Machine) *v1alpha1.MachineStatus { return &m.Status },
-	Conditions: func(s *v1alpha1.MachineStatus) *[]metav1.Condition { return &s.Conditions },
-	Describe: func(s *v1alpha1.MachineStatus) map[string]string {
-		fields := map[string]string{"status.engineVersion": s.EngineVersion}
-		statuses.DescribeGeneration(fields, s.ObservedGeneration)
-		statuses.DescribeConditions(fields, "status", s.Conditions)
-		return fields
-	},
-}
-
 // machineFramework is the logic of the framework for Machines.
 type machineFramework struct {
 	*sources
@@ -51,9 +40,7 @@ type machineFramework struct {
 
 func newMachines(d *operator.Dependencies, s *sources) (*framework.Framework, error) {
 	f := &machineFramework{sources: s, d: d}
-	status, err := statuses.New(statuses.Config[*v1alpha1.Machine, v1alpha1.MachineStatus]{
-		Access: machineAccess, Client: d.Client, Reader: s.reader, Logger: d.Logger, Compute: f.status, Tell: f.tell,
-	})
+	status, err := statuses.New(d, s.reader, f.setStatus, f.tell)
 	if err != nil {
 		return nil, err
 	}
@@ -89,26 +76,26 @@ func (f *machineFramework) look(ctx context.Context, m *v1alpha1.Machine) (*engi
 	return state, nil
 }
 
-// status returns the status of a machine.
-func (f *machineFramework) status(ctx context.Context, m *v1alpha1.Machine) (*v1alpha1.MachineStatus, error) {
+// setStatus makes the status of a machine.
+func (f *machineFramework) setStatus(ctx context.Context, m *v1alpha1.Machine) error {
 	state, err := f.memo.Get(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	status := m.Status.DeepCopy()
+	left, status := usersOf(m, state), &m.Status
 	status.ObservedGeneration = m.Generation
 	if state.Engine.Version != "" {
 		status.EngineVersion = state.Engine.Version
 	}
 	ready := readyOf(state)
-	if left := usersOf(m, state); m.DeletionTimestamp != nil && len(left) > 0 {
+	if m.DeletionTimestamp != nil && len(left) > 0 {
 		ready.Reason = ReasonInUse
 		ready.Message = "it is deleted once no containers of services are on it: " + strings.Join(left, ", ")
 	}
-	ready.Message = statuses.Clip(ready.Message, statuses.MaxMessage)
+	ready.Message = cut.Text(ready.Message, statuses.MaxMessage)
 	ready.ObservedGeneration = m.Generation
 	status.Conditions = statuses.SetConditions(status.Conditions, []metav1.Condition{ready})
-	return status, nil
+	return nil
 }
 
 // readyOf says whether an engine answers.
@@ -156,14 +143,14 @@ func usersOf(m *v1alpha1.Machine, state *engineState) []string {
 }
 
 // tell writes events on engines that answer, and that don't.
-func (f *machineFramework) tell(_ context.Context, m *v1alpha1.Machine, before, after *v1alpha1.MachineStatus) {
-	was, is := statuses.Find(before.Conditions, ConditionReady), statuses.Find(after.Conditions, ConditionReady)
+func (f *machineFramework) tell(_ context.Context, before, after *v1alpha1.Machine) {
+	was, is := statuses.Find(before.Status.Conditions, ConditionReady), statuses.Find(after.Status.Conditions, ConditionReady)
 	switch {
 	case was.Reason == is.Reason:
 	case is.Reason == ReasonConnected:
-		f.d.Recorder.Event(m, corev1.EventTypeNormal, EventConnected, is.Message)
+		f.d.Recorder.Event(after, corev1.EventTypeNormal, EventConnected, is.Message)
 	case is.Reason == ReasonUnreachable:
-		f.d.Recorder.Event(m, corev1.EventTypeWarning, EventUnreachable, statuses.Clip(is.Message, statuses.MaxEventMessage))
+		f.d.Recorder.Event(after, corev1.EventTypeWarning, EventUnreachable, is.Message)
 	}
 }
 

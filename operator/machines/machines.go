@@ -9,6 +9,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 )
@@ -33,8 +34,9 @@ type sources struct {
 	engines             *engines
 	reader              client.Reader
 	rollouts            rollouts
-	// deployer is the framework for services.
+	// deployer is the framework for services, which are claimed for it.
 	deployer *framework.Framework
+	claims   *claims.Claims
 	// specs tell of what people write.
 	specs struct{ machines, services *statuses.Changes }
 }
@@ -58,6 +60,7 @@ func New(d *operator.Dependencies, config Config) ([]*framework.Framework, error
 	if s.deployer, err = newServices(d, s, config); err != nil {
 		return nil, err
 	}
+	s.claims.Owner = s.deployer
 	return []*framework.Framework{ms, s.deployer}, nil
 }
 
@@ -78,6 +81,7 @@ func newSources(d *operator.Dependencies, config Config) (*sources, error) {
 	}
 	s.engines = newEngines(d, config, s.machines, s.secrets)
 	s.reader = informer.NewReader(d.Client.Scheme(), s.machines, s.services)
+	s.claims = &claims.Claims{Client: d.Client, Kind: v1alpha1.MachineServiceKind}
 	s.specs.machines = statuses.ChangesOf(s.machines, "specs", func(before, after client.Object) bool {
 		return statuses.SpecDiffers(before, after) || concerns(before.(*v1alpha1.Machine), after.(*v1alpha1.Machine))
 	})
@@ -90,7 +94,7 @@ func newSources(d *operator.Dependencies, config Config) (*sources, error) {
 // sameAnnotations tells whether two states of a service have the same annotations, as far as the operator goes by them.
 func sameAnnotations(before, after client.Object) bool {
 	for _, name := range []string{
-		v1alpha1.RetryAnnotation, framework.PlanAnnotation, framework.PausedAnnotation, framework.ClusterPausedAnnotation,
+		v1alpha1.RetryAnnotation, framework.PlanAnnotation, framework.PausedAnnotation, framework.ClusterPausedAnnotation, claims.Annotation,
 	} {
 		if before.GetAnnotations()[name] != after.GetAnnotations()[name] {
 			return false

@@ -3,9 +3,11 @@ package machines_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/machines"
@@ -37,35 +39,58 @@ func (w *world) idle() {
 	})
 }
 
-func TestR16TwoOperatorsOnOneServiceHaveContainersOfTheirOwn(t *testing.T) {
+// wantRefusal waits until an event on a service says that an operator does nothing for it, because another one has it.
+func (w *world) wantRefusal(svc *v1alpha1.MachineService, operator, holder string) {
+	w.t.Helper()
+	want := fmt.Sprintf(`MachineService %s is claimed by framework "machineservices" of operator %q, and framework "machineservices" of operator %q does nothing for it`,
+		client.ObjectKeyFromObject(svc), holder, operator)
+	operatortest.Eventually(w.t, operator+" says that the service is the one of "+holder, func() error {
+		events := &corev1.EventList{}
+		if err := w.user.List(w.t.Context(), events, client.InNamespace(w.namespace)); err != nil {
+			return err
+		}
+		var all []string
+		for i := range events.Items {
+			all = append(all, events.Items[i].Message)
+			if events.Items[i].InvolvedObject.UID == svc.UID && strings.Contains(events.Items[i].Message, want) {
+				return nil
+			}
+		}
+		return fmt.Errorf("the events are %q", all)
+	})
+}
+
+// claimAnnotation is a public name: people take it off.
+const claimAnnotation = "operatorkit.io/claimed-by"
+
+func TestR16OneOfTwoOperatorsHasAServiceAndTheOtherSaysWhose(t *testing.T) {
 	w := newWorld(t, 1)
 	second := *w
 	second.operator = "second"
 	stop := w.start()
-	second.start()
 	web := service("web", "app:1", 1)
 	w.create(web)
-	both := func(image string) {
-		t.Helper()
-		operatortest.Eventually(t, "each has a container of "+image, func() error {
-			for _, operator := range []string{"machines", "second"} {
-				if has := w.of(operator); len(has) != 1 || has[0][65:] != image+" running" {
-					return fmt.Errorf("%s has %q", operator, has)
-				}
-			}
-			return nil
-		})
-		w.idle()
-		second.idle()
-	}
-	both("app:1")
+	w.want(web, "Ready=True Deployed")
+	second.start()
+	w.wantRefusal(web, "second", "machines")
 	change(w, web, func(s *v1alpha1.MachineService) { s.Spec.Container.Image = "app:2" })
-	both("app:2")
+	w.want(web, "Ready=True Deployed: all 1 containers work")
+	w.idle()
+	second.idle()
+	if first, other := w.of("machines"), w.of("second"); len(first) != 1 || len(other) != 0 {
+		t.Errorf("the first one has %q, and the second one %q", first, other)
+	}
+	if want := []string{machines.ServicesOf("machines").Finalizer()}; !slices.Equal(web.Finalizers, want) {
+		t.Errorf("the finalizers are %q, want %q", web.Finalizers, want)
+	}
 
 	// One that is not there any more is missed by nobody, and what it has is left alone.
 	stop()
 	before := w.of("machines")
-	change(w, web, func(s *v1alpha1.MachineService) { s.Spec.Container.Image = "app:1" })
+	change(w, web, func(s *v1alpha1.MachineService) {
+		delete(s.Annotations, claimAnnotation)
+		s.Spec.Container.Image = "app:1"
+	})
 	operatortest.Eventually(t, "the second one goes on", func() error {
 		if has := w.of("second"); len(has) != 1 || has[0][65:] != "app:1 running" {
 			return fmt.Errorf("it has %q", has)
@@ -75,7 +100,14 @@ func TestR16TwoOperatorsOnOneServiceHaveContainersOfTheirOwn(t *testing.T) {
 	if diff := cmp.Diff(before, w.of("machines")); diff != "" {
 		t.Errorf("the second one has touched what is the first one's:\n%s", diff)
 	}
+
+	// What comes back takes away what it has when the service goes, and does nothing before.
 	w.start()
+	w.wantRefusal(web, "machines", "second")
+	w.want(web, "Ready=True Deployed: all 1 containers work")
+	if diff := cmp.Diff(before, w.of("machines")); diff != "" {
+		t.Errorf("what came back has gone on:\n%s", diff)
+	}
 	if err := w.user.Delete(t.Context(), web); err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +134,9 @@ func TestR16ContainersOfARenamedOperatorGoOn(t *testing.T) {
 	})
 	w.idle()
 	w.want(web, "Ready=True Deployed: all 2 containers work")
+	if by := web.Annotations[claimAnnotation]; by != `v1 framework "machineservices" of operator "fleet"` {
+		t.Errorf("the service is claimed by %q", by)
+	}
 	if diff := cmp.Diff(before, w.of("machines")); diff != "" {
 		t.Errorf("containers were touched:\n%s", diff)
 	}

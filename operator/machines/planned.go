@@ -12,6 +12,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
 
 // maxPlan is how many lines of a plan are in a status.
@@ -20,11 +21,12 @@ const maxPlan = 200
 // report writes into the status of a service that is only planned for what would be done. Writing the status is not counted.
 func (f *serviceFramework) report(ctx context.Context, obj any, p *plan.Plan) error {
 	svc := obj.(*v1alpha1.MachineService)
-	status := svc.Status.DeepCopy()
+	planned := svc.DeepCopy()
+	status := &planned.Status
 	var changes []plan.Change
 	var notes []string
 	for _, r := range p.Resources {
-		if r.Name != statuses.ResourceName {
+		if r.Name != statusresource.DefaultName {
 			changes, notes = append(changes, r.Changes...), append(notes, r.Notes...)
 		}
 	}
@@ -44,7 +46,7 @@ func (f *serviceFramework) report(ctx context.Context, obj any, p *plan.Plan) er
 		return nil
 	}
 	status.Plan = lines
-	return statuses.Write(ctx, f.d.Client, f.reader, serviceAccess, svc, status)
+	return statuses.Write(ctx, f.d.Client, f.reader, svc, planned)
 }
 
 // linesOf returns changes and notes as lines for people.

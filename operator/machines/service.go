@@ -50,9 +50,7 @@ func newServices(d *operator.Dependencies, s *sources, config Config) (*framewor
 		sources: s, d: d, planned: statuses.Planned{All: d.PlanOnly}, metrics: newMetrics(s.reader),
 		progress: config.Progress, registrySecret: config.RegistrySecret,
 	}
-	status, err := statuses.New(statuses.Config[*v1alpha1.MachineService, v1alpha1.MachineServiceStatus]{
-		Access: serviceAccess, Client: d.Client, Reader: s.reader, Logger: d.Logger, Compute: f.status, Tell: f.tell,
-	})
+	status, err := statuses.New(d, s.reader, f.setStatus, f.tell)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +66,7 @@ func newServices(d *operator.Dependencies, s *sources, config Config) (*framewor
 	if err != nil {
 		return nil, err
 	}
-	r, err := router(d, f.memo, f.compute, status, framework.WrapSteps(containers, f.supersede))
+	r, err := router(d, f.memo, f.compute, s.claims.Resource(), status, framework.WrapSteps(containers, f.supersede))
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +82,7 @@ func newServices(d *operator.Dependencies, s *sources, config Config) (*framewor
 		}
 	})
 	return d.NewFramework(framework.Config{
-		Name: servicesName, Source: s.specs.services, ResourceRouter: r, PlanReporter: f.report, Graphs: f.graphs,
+		Name: servicesName, Source: s.claims.Source(s.services, s.specs.services), ResourceRouter: r, PlanReporter: f.report, Graphs: f.graphs,
 		Watches: append(f.watchReferences(),
 			framework.Watch{Source: s.engines, Map: f.servicesOf}, framework.Watch{Source: s.specs.machines, Map: f.servicesBeside}),
 	})

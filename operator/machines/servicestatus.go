@@ -26,23 +26,16 @@ const (
 	EventGivenUp = "GivenUp"
 )
 
-var serviceAccess = statuses.Access[*v1alpha1.MachineService, v1alpha1.MachineServiceStatus]{
-	APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.MachineServiceKind,
-	Status:     func(s *v1alpha1.MachineService) *v1alpha1.MachineServiceStatus { return &s.Status },
-	Conditions: func(s *v1alpha1.MachineServiceStatus) *[]metav1.Condition { return &s.Conditions },
-	Describe:   describeService,
-}
-
-// status returns the status of a service, as it is before anything is carried out. See follow for what comes then.
-func (f *serviceFramework) status(ctx context.Context, svc *v1alpha1.MachineService) (*v1alpha1.MachineServiceStatus, error) {
+// setStatus makes the status of a service, as it is before anything is carried out. See follow for what comes then.
+func (f *serviceFramework) setStatus(ctx context.Context, svc *v1alpha1.MachineService) error {
 	state, err := f.memo.Get(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil || svc.DeletionTimestamp != nil && len(state.work.Left) == 0 {
+		return err
 	}
-	if svc.DeletionTimestamp != nil && len(state.work.Left) == 0 {
-		return nil, nil
+	if f.claims.Refusal(svc) != nil {
+		return nil
 	}
-	status := svc.Status.DeepCopy()
+	status := &svc.Status
 	status.ObservedGeneration, status.GivenUp = svc.Generation, state.givenUp
 	status.Conditions = f.planned.Keep(svc, status.Conditions)
 	if statuses.Find(status.Conditions, ConditionPlanned).Type == "" {
@@ -56,7 +49,7 @@ func (f *serviceFramework) status(ctx context.Context, svc *v1alpha1.MachineServ
 		status.Deployed = &state.version
 	}
 	status.Conditions = statuses.SetConditions(status.Conditions, v.conditions(svc.Generation))
-	return status, nil
+	return nil
 }
 
 // count says what there is of the service.
@@ -152,9 +145,10 @@ func withFailure(message string, state *serviceState) string {
 }
 
 // tell writes events on what has changed between two statuses.
-func (f *serviceFramework) tell(_ context.Context, svc *v1alpha1.MachineService, before, after *v1alpha1.MachineServiceStatus) {
+func (f *serviceFramework) tell(_ context.Context, old, now *v1alpha1.MachineService) {
+	before, after := &old.Status, &now.Status
 	record := func(kind, reason, message string) {
-		f.d.Recorder.Event(svc, kind, reason, statuses.Clip(message, statuses.MaxEventMessage))
+		f.d.Recorder.Event(now, kind, reason, message)
 	}
 	was, is := statuses.Find(before.Conditions, ConditionReady), statuses.Find(after.Conditions, ConditionReady)
 	if is.Status == metav1.ConditionTrue && was.Status != is.Status {
@@ -163,30 +157,4 @@ func (f *serviceFramework) tell(_ context.Context, svc *v1alpha1.MachineService,
 	if after.GivenUp != nil && (before.GivenUp == nil || *before.GivenUp != *after.GivenUp) {
 		record(corev1.EventTypeWarning, EventGivenUp, after.GivenUp.Reason+": "+after.GivenUp.Message)
 	}
-}
-
-// describeService says what the status of a service tells.
-func describeService(s *v1alpha1.MachineServiceStatus) map[string]string {
-	fields := map[string]string{"status.containers": fmt.Sprintf("%d, %d work, %d up to date", s.Containers, s.Working, s.UpToDate)}
-	statuses.DescribeGeneration(fields, s.ObservedGeneration)
-	statuses.DescribeConditions(fields, "status", s.Conditions)
-	for i := range s.Machines {
-		m := &s.Machines[i]
-		path := fmt.Sprintf("status.machines[%s]", m.Name)
-		fields[path] = string(m.State)
-		for j := range m.Containers {
-			c := &m.Containers[j]
-			fields[path+"."+c.Name] = strings.TrimSpace(fmt.Sprintf("%s %s %s %v", c.State, c.Health, c.Image, c.Ports))
-		}
-	}
-	if s.Deployed != nil {
-		fields["status.deployed"] = strings.TrimSpace(fmt.Sprintf("generation %d %s", s.Deployed.Generation, s.Deployed.References))
-	}
-	if s.GivenUp != nil {
-		fields["status.givenUp"] = fmt.Sprintf("generation %d %s %s", s.GivenUp.Generation, s.GivenUp.Retry, s.GivenUp.Reason)
-	}
-	if len(s.Plan) > 0 {
-		fields["status.plan"] = strings.Join(s.Plan, "\n")
-	}
-	return fields
 }

@@ -2,10 +2,8 @@ package natscontroller
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator"
 )
 
@@ -143,45 +142,23 @@ func (c *Config[T]) buckets() (buckets []bucket) {
 }
 
 func (c *Config[T]) validate() error {
-	var faults []string
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-	if c.Name == "" {
-		fault("Name must not be empty")
-	}
-	if !validKind.MatchString(c.Kind) {
-		fault("Kind must consist of letters, digits, '-', '_' and '.', 63 at most, is %q", c.Kind)
-	}
-	if c.Primary == nil {
-		fault("Primary must not be nil")
-	}
+	var wrong faults.List
+	wrong.If(c.Name == "", "Name must not be empty")
+	wrong.If(!validKind.MatchString(c.Kind), "Kind must consist of letters, digits, '-', '_' and '.', 63 at most, is %q", c.Kind)
+	wrong.If(c.Primary == nil, "Primary must not be nil")
 	for i, s := range c.Secondaries {
-		if s.source == nil {
-			fault("Secondaries[%d] must be made by Kube or Entities", i)
-		}
+		wrong.If(s.source == nil, "Secondaries[%d] must be made by Kube or Entities", i)
 	}
-	if len(c.Resources) > 0 && len(c.ResourceSets) > 0 {
-		fault("Resources and ResourceSets must not both be set")
-	}
+	wrong.If(len(c.Resources) > 0 && len(c.ResourceSets) > 0, "Resources and ResourceSets must not both be set")
 	for i, s := range c.ResourceSets {
-		if s == nil {
-			fault("ResourceSets[%d] must not be nil", i)
-		}
+		wrong.If(s == nil, "ResourceSets[%d] must not be nil", i)
 	}
 	if c.LeaderElection.Enabled {
 		for _, b := range c.buckets() {
-			if !b.Fenced() {
-				fault("the bucket %s must have a Fence, the Check of the one of LeaderElection", b.Name())
-			}
+			wrong.If(!b.Fenced(), "the bucket %s must have a Fence, the Check of the one of LeaderElection", b.Name())
 		}
 	}
-	if c.Garbage.Rate < 0 {
-		fault("Garbage.Rate must not be negative, is %g", c.Garbage.Rate)
-	}
-	if c.Logger == nil {
-		fault("Logger must not be nil")
-	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%w: natscontroller.Config: %s", framework.ErrInvalidConfig, strings.Join(faults, "; "))
-	}
-	return nil
+	wrong.If(c.Garbage.Rate < 0, "Garbage.Rate must not be negative, is %g", c.Garbage.Rate)
+	wrong.If(c.Logger == nil, "Logger must not be nil")
+	return wrong.Of("natscontroller.Config")
 }

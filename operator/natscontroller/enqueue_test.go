@@ -68,6 +68,17 @@ func TestDelayedCallHoldsAlthoughTheKeySucceedsInBetween(t *testing.T) {
 	}
 }
 
+func TestDelayedCallFromBeforeTheStartHolds(t *testing.T) {
+	w := newWorld(t)
+	c := newClassic(w, w.config())
+	c.EnqueueKeyAfter("gone", natscontroller.OperationPut, time.Millisecond)
+	c.EnqueueKeyAfter("later", natscontroller.OperationPut, 300*time.Millisecond)
+	run(t, c.Start)
+	for _, key := range []string{"gone", "later"} {
+		operatortest.Eventually(t, "the delayed call for "+key, func() bool { return c.calls.contains("sync " + key) })
+	}
+}
+
 func TestKeyWithoutAnEntryIsHandledAgainForWhatHappensMeanwhileAndNotForEachCall(t *testing.T) {
 	w := newWorld(t)
 	c := newClassic(w, w.config())

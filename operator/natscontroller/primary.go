@@ -2,7 +2,9 @@ package natscontroller
 
 import (
 	"context"
+	"maps"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,6 +29,8 @@ type primary[T natsinformer.Entity] struct {
 	handler informer.Handler
 	// early are the keys that were enqueued before the framework listened.
 	early map[string]struct{}
+	// asked are the keys that are to be looked at later, with when that is.
+	asked map[string]time.Time
 	// absent counts the announcements of keys without an entry that are not processed.
 	absent map[string]int
 	// gone are the keys whose deletion was announced and is not processed.
@@ -37,7 +41,8 @@ type primary[T natsinformer.Entity] struct {
 
 func newPrimary[T natsinformer.Entity](source *natsinformer.Source[T]) *primary[T] {
 	return &primary[T]{
-		Source: source, early: map[string]struct{}{}, absent: map[string]int{}, gone: map[string]struct{}{}, removed: map[string]types.UID{},
+		Source: source, early: map[string]struct{}{}, asked: map[string]time.Time{}, absent: map[string]int{}, gone: map[string]struct{}{},
+		removed: map[string]types.UID{},
 	}
 }
 
@@ -62,6 +67,44 @@ func (p *primary[T]) Subscribe(h informer.Handler) (unsubscribe func()) {
 	}
 }
 
+// ask notes that a key is looked at after a delay, unless that is so earlier.
+func (p *primary[T]) ask(key string, delay time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	due := time.Now().Add(delay)
+	if before, ok := p.asked[key]; !ok || due.Before(before) {
+		p.asked[key] = due
+	}
+}
+
+// pending returns the keys that are to be looked at later.
+func (p *primary[T]) pending() map[string]time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.asked)
+}
+
+// Get implements informer.Source. A key without an entry that is looked at because that was asked for is announced.
+func (p *primary[T]) Get(key informer.Key) (obj any, exists bool, err error) {
+	obj, exists, err = p.Source.Get(key)
+	if err == nil && p.isDue(key.Name) && !exists {
+		p.announceAbsent(key.Name)
+	}
+	return obj, exists, err
+}
+
+// isDue tells, once, whether the time has come at which a key is to be looked at.
+func (p *primary[T]) isDue(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	due, asked := p.asked[key]
+	if !asked || due.After(time.Now()) {
+		return false
+	}
+	delete(p.asked, key)
+	return true
+}
+
 // announceAbsent has the framework process the key although it has no entry. It does nothing if it has one. Before the
 // framework listens, it is put off.
 func (p *primary[T]) announceAbsent(key string) {
@@ -72,7 +115,7 @@ func (p *primary[T]) announceAbsent(key string) {
 
 // admitAbsent returns the handler that is to be told of an absent key, or nil.
 func (p *primary[T]) admitAbsent(key string) informer.Handler {
-	_, exists, _ := p.Get(informer.Key{Name: key})
+	_, exists, _ := p.Source.Get(informer.Key{Name: key})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

@@ -27,7 +27,6 @@ type ControllerRuntime[T natsinformer.Entity] struct {
 	custom  IController
 	events  *events
 	metrics *metrics
-	delays  *delays
 	// removals holds Config.Garbage.Rate over all searches.
 	removals flowcontrol.RateLimiter
 	// framework is the one that runs, and before Start one that only plans.
@@ -46,7 +45,6 @@ func NewControllerRuntime[T natsinformer.Entity](config Config[T]) (*ControllerR
 	}
 	c := &ControllerRuntime[T]{config: config, primary: newPrimary(config.Primary), metrics: newMetrics(config.Name)}
 	c.custom = c
-	c.delays = newDelays(c.EnqueueKey)
 	c.removals = flowcontrol.NewTokenBucketRateLimiter(config.Garbage.Rate, 1)
 	if err := c.rehearse(); err != nil {
 		return nil, err
@@ -125,13 +123,13 @@ func (c *ControllerRuntime[T]) start(ctx context.Context, workers int) (err erro
 		return err
 	}
 	c.framework.Store(f)
+	c.handOver(f)
 
 	var writing sync.WaitGroup
 	defer writing.Wait()
 	eventsCtx, stopEvents := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopEvents()
 	writing.Go(func() { c.events.run(eventsCtx) })
-	defer c.delays.stop()
 	return o.Run(ctx)
 }
 

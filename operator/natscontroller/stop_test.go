@@ -44,9 +44,9 @@ func TestCleanIsCalledOnceHoweverTheControllerEnds(t *testing.T) {
 		}, want: "broken"},
 		{name: "a panic", change: func(c *natscontroller.Config[*Gateway]) {
 			c.Externals = []framework.Watch{failing(func() error { panic("boom") })}
-		}, want: "panic: boom"},
+		}, want: "panic: value of type string in github.com/operatorkit/operatorkit/"},
 		{name: "it did not even start", change: func(c *natscontroller.Config[*Gateway]) { c.ListenAddress = "192.0.2.1:80" }, want: "listen"},
-		{name: "a panic in itself", cancel: true, panic: "dirty", want: "clean: panic: dirty"},
+		{name: "a panic in itself", cancel: true, panic: "dirty", want: "clean: panic: value of type string in github.com/operatorkit/operatorkit/"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

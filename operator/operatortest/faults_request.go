@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/operatorkit/operatorkit/operator/internal/requests"
 )
 
 // Request is what a rule sees of a request to an API server, or to another system.
@@ -55,18 +56,12 @@ func (r Request) resource() string {
 var writeVerbs = []string{"create", "update", "patch", "delete", "deletecollection"}
 
 func (r Request) isWrite() bool {
-	return slices.Contains(writeVerbs, r.Verb) && !r.DryRun && !r.isQuestion()
+	return slices.Contains(writeVerbs, r.Verb) && !r.DryRun && !r.target().IsQuestion()
 }
 
-// isQuestion is whether a request that looks like a write stores nothing.
-func (r Request) isQuestion() bool {
-	switch r.Group {
-	case "authorization.k8s.io", "authentication.k8s.io":
-		return true
-	case "":
-		return slices.Contains([]string{"exec", "attach", "portforward", "proxy", "token"}, r.Subresource)
-	}
-	return false
+// target is what the path of the request names.
+func (r Request) target() requests.Target {
+	return requests.Target{Group: r.Group, Version: r.Version, Resource: r.Resource, Subresource: r.Subresource, Namespace: r.Namespace, Name: r.Name}
 }
 
 // readRequest tells what a request is for, and takes its body when it is one that
@@ -98,9 +93,10 @@ func requestOf(req *http.Request) Request {
 	r := Request{
 		Method:      req.Method,
 		ContentType: mediaType(req.Header),
-		DryRun:      slices.Contains(query["dryRun"], "All"),
+		DryRun:      requests.IsDryRun(req),
 	}
-	r.readPath(req.URL)
+	t := requests.TargetOf(req.URL.Path)
+	r.Group, r.Version, r.Resource, r.Subresource, r.Namespace, r.Name = t.Group, t.Version, t.Resource, t.Subresource, t.Namespace, t.Name
 	if r.Resource != "" {
 		r.Verb = verb(req.Method, r.Name != "", isTrue(query.Get("watch")))
 		return r
@@ -110,47 +106,6 @@ func requestOf(req *http.Request) Request {
 		r.Verb = verb(req.Method, true, false)
 	}
 	return r
-}
-
-// readPath reads /api/{version}/… and /apis/{group}/{version}/…, behind whatever
-// path the server's own URL has, and then
-// [namespaces/{namespace}/]{resource}[/{name}[/{subresource}]].
-func (r *Request) readPath(u *url.URL) {
-	parts := strings.Split(strings.Trim(u.Path, "/"), "/")
-	root := slices.IndexFunc(parts, func(part string) bool { return part == "api" || part == "apis" })
-	if root < 0 {
-		return
-	}
-	prefix := 2 // api and the version
-	if parts[root] == "apis" {
-		prefix = 3 // apis, the group and the version
-	}
-	parts = parts[root:]
-	if len(parts) <= prefix {
-		return
-	}
-	if prefix == 3 {
-		r.Group = parts[1]
-	}
-	r.Version = parts[prefix-1]
-	parts = parts[prefix:]
-
-	if parts[0] == "namespaces" && len(parts) > 2 && !isNamespaceSubresource(parts[2]) {
-		r.Namespace = parts[1]
-		parts = parts[2:]
-	}
-	r.Resource = parts[0]
-	if len(parts) > 1 {
-		r.Name = parts[1]
-	}
-	if len(parts) > 2 {
-		r.Subresource = parts[2]
-	}
-}
-
-// isNamespaceSubresource tells /namespaces/{name}/status from /namespaces/{namespace}/pods.
-func isNamespaceSubresource(part string) bool {
-	return part == "status" || part == "finalize"
 }
 
 func verb(method string, named, watch bool) string {

@@ -141,7 +141,7 @@ func TestWritesAreRequestsThatChangeAStoredObject(t *testing.T) {
 		{"POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews", json, []byte(`{}`), ""},
 		{"POST /apis/authentication.k8s.io/v1/tokenreviews", json, []byte(`{}`), ""},
 		{"POST /api/v1/namespaces/shop/serviceaccounts/default/token", json, []byte(`{}`), ""},
-		{"POST /api/v1/namespaces/shop/pods/web-0/exec", json, nil, ""},
+		{"POST /api/v1/namespaces/shop/pods/web-0/exec", json, nil, "write 1: POST pods/exec shop/web-0"},
 		{"PUT /apis/coordination.k8s.io/v1/namespaces/shop/leases/leader", json, nil, ""},
 		{"POST /api/v1/namespaces/shop/events", json, nil, ""},
 		{"PATCH /apis/events.k8s.io/v1/namespaces/shop/events/e", json, nil, ""},

@@ -93,7 +93,8 @@ func TestR16AnOperatorThatWritesWhatItsNeighbourCreatedIsCaught(t *testing.T) {
 	}{
 		{"a neighbour that deletes what it does not know", startCopier(true),
 			[]string{"the neighbour wrote what is the operator's: DELETE configmaps ", "/registration-of-shop"}},
-		{"the same operator once more", startSites(func(*sites) {}), []string{" wrote what is ", "/registration-of-shop"}},
+		// Either of what both make may be the first that one of them writes and the other created.
+		{"the same operator once more", startSites(func(*sites) {}), []string{" wrote what is ", "-of-shop"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

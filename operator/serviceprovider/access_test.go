@@ -72,7 +72,7 @@ func TestAccessThatFailsIsAnErrorAndTold(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), request); err == nil {
 		t.Error("the panic of the access provider is no error")
 	}
-	w.tells("db", "Progressing/False/ReconcileFailed", "in the access provider")
+	w.tells("db", "Progressing/False/ReconcileFailed", "panic: value of type string in", "access_test.go")
 	w.access.fail = nil
 	settle(t, r, request)
 	w.tells("db", "Ready/True/Ready")

@@ -2,9 +2,7 @@ package serviceprovider
 
 import (
 	"cmp"
-	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 )
 
@@ -188,18 +187,18 @@ func (b *APIReconcilerBuilder[T, C]) MustBuild() *APIReconciler[T, C] {
 
 // Build returns the reconciler, or an error for which framework.IsInvalidConfig holds and which lists every fault.
 func (b *APIReconcilerBuilder[T, C]) Build() (*APIReconciler[T, C], error) {
-	f := faults{}
-	f.when(b.platform == nil, "PlatformCluster must be set")
-	f.when(b.onboarding == nil, "OnboardingCluster must be set")
-	f.when(isNil(b.access), "ClusterAccessReconciler must be set")
-	f.when(isNil(b.author), "Reconciler must be set")
-	f.when(b.empty == nil, "EmptyObjectProvider must be set")
-	f.when(isNil(b.config), "ProviderConfig must be set")
-	f.when(!isNil(b.config) && b.config.GetName() == "", "ProviderConfig must have a name")
-	f.when(b.workers <= 0, "Workers must be positive, not %d", b.workers)
-	f.when(b.timeout <= 0, "Timeout must be positive, not %s", b.timeout)
-	f.when(!(b.changesPerSecond > 0), "ChangesPerSecond must be positive, not %v", b.changesPerSecond)
-	f.when(b.clock == nil, "Clock must not be nil")
+	var wrong faults.List
+	wrong.If(b.platform == nil, "PlatformCluster must be set")
+	wrong.If(b.onboarding == nil, "OnboardingCluster must be set")
+	wrong.If(faults.IsNil(b.access), "ClusterAccessReconciler must be set")
+	wrong.If(faults.IsNil(b.author), "Reconciler must be set")
+	wrong.If(b.empty == nil, "EmptyObjectProvider must be set")
+	wrong.If(faults.IsNil(b.config), "ProviderConfig must be set")
+	wrong.If(!faults.IsNil(b.config) && b.config.GetName() == "", "ProviderConfig must have a name")
+	wrong.If(b.workers <= 0, "Workers must be positive, not %d", b.workers)
+	wrong.If(b.timeout <= 0, "Timeout must be positive, not %s", b.timeout)
+	wrong.If(!(b.changesPerSecond > 0), "ChangesPerSecond must be positive, not %v", b.changesPerSecond)
+	wrong.If(b.clock == nil, "Clock must not be nil")
 	r := &APIReconciler[T, C]{
 		onboarding: b.onboarding, platform: b.platform, access: b.access, author: b.author, empty: b.empty,
 		secretNamespace: b.secretNamespace, configMapNamespace: b.configMapNamespace, workers: b.workers, timeout: b.timeout, namespaces: b.namespaces,
@@ -208,16 +207,16 @@ func (b *APIReconcilerBuilder[T, C]) Build() (*APIReconciler[T, C], error) {
 	if b.recorder != nil {
 		r.recorder.set(b.recorder)
 	}
-	b.buildAccess(r, &f)
-	b.buildKind(r, &f)
-	if b.platform != nil && !isNil(b.config) {
+	b.buildAccess(r, &wrong)
+	b.buildKind(r, &wrong)
+	if b.platform != nil && !faults.IsNil(b.config) {
 		configs, err := newConfigs(b.platform, b.config)
-		f.when(err != nil, "ProviderConfig: %v", err)
+		wrong.If(err != nil, "ProviderConfig: %v", err)
 		r.configs = configs
 	}
 	resources, _ := b.author.(*Resources[T, C])
-	f.when(resources != nil && resources.router == nil, "Reconciler: FromResources must be given a router")
-	if err := f.err("APIReconcilerBuilder"); err != nil {
+	wrong.If(resources != nil && resources.router == nil, "Reconciler: FromResources must be given a router")
+	if err := wrong.Of("APIReconcilerBuilder"); err != nil {
 		return nil, err
 	}
 	if resources != nil {
@@ -236,8 +235,8 @@ func (b *APIReconcilerBuilder[T, C]) interval() time.Duration {
 }
 
 // buildAccess lists the clusters of an object, in the order in which they are waited for.
-func (b *APIReconcilerBuilder[T, C]) buildAccess(r *APIReconciler[T, C], f *faults) {
-	if isNil(b.access) {
+func (b *APIReconcilerBuilder[T, C]) buildAccess(r *APIReconciler[T, C], wrong *faults.List) {
+	if faults.IsNil(b.access) {
 		return
 	}
 	r.accesses = append(r.accesses, mcpAccess(b.access))
@@ -245,10 +244,10 @@ func (b *APIReconcilerBuilder[T, C]) buildAccess(r *APIReconciler[T, C], f *faul
 		r.accesses = append(r.accesses, workloadAccess(b.access))
 	}
 	provider, knows := b.access.(AdditionalAccessProvider)
-	f.when(len(b.additional) > 0 && !knows, "AdditionalClusters: %T is no AdditionalAccessProvider", b.access)
+	wrong.If(len(b.additional) > 0 && !knows, "AdditionalClusters: %T is no AdditionalAccessProvider", b.access)
 	for i, id := range b.additional {
 		taken := id == MCP || id == Workload || slices.Contains(b.additional[:i], id)
-		f.when(id == "" || taken, "AdditionalClusters: the id %q is empty or taken", id)
+		wrong.If(id == "" || taken, "AdditionalClusters: the id %q is empty or taken", id)
 		if knows {
 			r.accesses = append(r.accesses, additionalAccess(provider, id))
 		}
@@ -256,18 +255,18 @@ func (b *APIReconcilerBuilder[T, C]) buildAccess(r *APIReconciler[T, C], f *faul
 }
 
 // buildKind finds out which kind of objects it is about, and what its finalizers are called.
-func (b *APIReconcilerBuilder[T, C]) buildKind(r *APIReconciler[T, C], f *faults) {
+func (b *APIReconcilerBuilder[T, C]) buildKind(r *APIReconciler[T, C], wrong *faults.List) {
 	if b.empty == nil || b.onboarding == nil {
 		return
 	}
 	empty := b.empty()
-	if isNil(empty) {
-		f.when(true, "EmptyObjectProvider must not return nil")
+	if faults.IsNil(empty) {
+		wrong.Add("EmptyObjectProvider must not return nil")
 		return
 	}
 	var err error
 	if r.kind, err = apiutil.GVKForObject(empty, b.onboarding.Scheme()); err != nil {
-		f.when(true, "EmptyObjectProvider: %v", err)
+		wrong.Add("EmptyObjectProvider: %v", err)
 		return
 	}
 	r.identity = identity.Identity{
@@ -275,34 +274,9 @@ func (b *APIReconcilerBuilder[T, C]) buildKind(r *APIReconciler[T, C], f *faults
 	}
 	r.finalizers = finalizersOf(r.identity, b.finalizer)
 	for _, problem := range validation.IsQualifiedName(r.finalizers.access[0]) {
-		f.when(true, "Finalizer %q: %s", b.finalizer, problem)
+		wrong.Add("Finalizer %q: %s", b.finalizer, problem)
 	}
-	f.when(!strings.Contains(r.finalizers.work[0], "/"), "Finalizer %q must be qualified, like example.com/name", b.finalizer)
-}
-
-// faults are what is wrong with a configuration.
-type faults []string
-
-func (f *faults) when(wrong bool, format string, args ...any) {
-	if wrong {
-		*f = append(*f, fmt.Sprintf(format, args...))
-	}
-}
-
-func (f *faults) err(of string) error {
-	if len(*f) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: %s: %s", framework.ErrInvalidConfig, of, strings.Join(*f, "; "))
-}
-
-// isNil tells whether there is nothing in an interface, a nil pointer included.
-func isNil(v any) bool {
-	if v == nil {
-		return true
-	}
-	r := reflect.ValueOf(v)
-	return (r.Kind() == reflect.Pointer || r.Kind() == reflect.Map || r.Kind() == reflect.Func) && r.IsNil()
+	wrong.If(!strings.Contains(r.finalizers.work[0], "/"), "Finalizer %q must be qualified, like example.com/name", b.finalizer)
 }
 
 // keyOf is the key of an object.

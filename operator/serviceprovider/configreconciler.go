@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 )
 
@@ -75,16 +76,16 @@ func (b *ConfigReconcilerBuilder[T]) MustBuild() *ConfigReconciler[T] {
 
 // Build returns the reconciler, or an error for which framework.IsInvalidConfig holds and which lists every fault.
 func (b *ConfigReconcilerBuilder[T]) Build() (*ConfigReconciler[T], error) {
-	f := faults{}
-	f.when(b.made.platform == nil, "PlatformCluster must be set")
-	f.when(b.made.empty == nil, "EmptyObjectProvider must be set")
-	f.when(b.made.name == "", "ProviderName must be set")
-	f.when(b.made.updates == nil, "UpdateChannel must be set")
+	var wrong faults.List
+	wrong.If(b.made.platform == nil, "PlatformCluster must be set")
+	wrong.If(b.made.empty == nil, "EmptyObjectProvider must be set")
+	wrong.If(b.made.name == "", "ProviderName must be set")
+	wrong.If(b.made.updates == nil, "UpdateChannel must be set")
 	if b.made.platform != nil && b.made.empty != nil {
 		_, err := apiutil.GVKForObject(b.made.empty(), b.made.platform.Scheme())
-		f.when(err != nil, "EmptyObjectProvider: %v", err)
+		wrong.If(err != nil, "EmptyObjectProvider: %v", err)
 	}
-	if err := f.err("ConfigReconcilerBuilder"); err != nil {
+	if err := wrong.Of("ConfigReconcilerBuilder"); err != nil {
 		return nil, err
 	}
 	r := b.made

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/internal/statusmap"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -69,7 +70,7 @@ func (r *APIReconciler[T, C]) fetch(ctx context.Context, req ctrl.Request) (*obj
 		return nil, fmt.Errorf("read it as a %T: %w", o.obj, err)
 	}
 	var err error
-	o.before, err = statusOf(o.obj)
+	o.before, err = statusmap.Of(o.obj)
 	return o, err
 }
 

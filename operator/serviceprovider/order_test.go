@@ -79,30 +79,31 @@ func TestOrderThatFailsIsToldAndIsAnError(t *testing.T) {
 		fails authorFunc
 		want  string
 		part  string
+		event string
 	}{
 		"without a word": {
 			func(context.Context, *Postgres, *ProviderConfig, clusterCtx) (ctrl.Result, error) {
 				return ctrl.Result{}, broken
 			},
-			"Progressing/False/ReconcileFailed", "CreateOrUpdate: out of disks",
+			"Progressing/False/ReconcileFailed", "CreateOrUpdate: out of disks", "out of disks",
 		},
 		"with a better word": {
 			func(_ context.Context, obj *Postgres, _ *ProviderConfig, _ clusterCtx) (ctrl.Result, error) {
 				serviceprovider.StatusProgressing(obj, "NoDisks", "waits for disks")
 				return ctrl.Result{}, broken
 			},
-			"Progressing/False/NoDisks", "waits for disks",
+			"Progressing/False/NoDisks", "waits for disks", "out of disks",
 		},
 		"while it claims to be ready": {
 			func(_ context.Context, obj *Postgres, _ *ProviderConfig, _ clusterCtx) (ctrl.Result, error) {
 				serviceprovider.StatusReady(obj)
 				return ctrl.Result{}, broken
 			},
-			"Progressing/False/ReconcileFailed", "out of disks",
+			"Progressing/False/ReconcileFailed", "out of disks", "out of disks",
 		},
 		"with a panic": {
 			func(context.Context, *Postgres, *ProviderConfig, clusterCtx) (ctrl.Result, error) { panic(broken) },
-			"Progressing/False/ReconcileFailed", "panic: out of disks",
+			"Progressing/False/ReconcileFailed", "panic: value of type *errors.errorString in ", "panic: value of type *errors.errorString in ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +118,7 @@ func TestOrderThatFailsIsToldAndIsAnError(t *testing.T) {
 				}
 				w.tells("db", test.want, test.part)
 			}
-			if !w.events.told("Warning", "out of disks") {
+			if !w.events.told("Warning", test.event) {
 				t.Errorf("there is no event: %q", w.events.all)
 			}
 

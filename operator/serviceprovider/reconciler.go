@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
@@ -45,6 +46,7 @@ type APIReconciler[T API, C Config] struct {
 // Reconcile brings one object up to date, in the steps that the package documentation lists, and writes its status. It is what
 // the controller calls; callers of their own never call it twice at once for one object.
 func (r *APIReconciler[T, C]) Reconcile(ctx context.Context, req ctrl.Request) (_ ctrl.Result, reconcileErr error) {
+	ctx = secretscontext.NewContext(ctx)
 	var result ctrl.Result
 	err := framework.Recovered(func() (err error) {
 		result, err = r.reconcile(ctx, req)
@@ -166,7 +168,7 @@ func (r *APIReconciler[T, C]) call(ctx context.Context, o *object[T], function s
 	})
 	told = restore()
 	if err != nil {
-		err = fmt.Errorf("%s: %w", function, err)
+		err = fmt.Errorf("%s: %w", function, secretscontext.ScrubError(ctx, err))
 	}
 	return result, told, err
 }

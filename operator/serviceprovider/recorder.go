@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
 // The reasons of the events that the runtime writes on objects, besides those of the condition Ready.
@@ -31,7 +32,7 @@ func (r *recorder) isSet() bool { return r.to.Load() != nil }
 
 func (r *recorder) warn(obj runtime.Object, reason, format string, args ...any) {
 	if to := r.to.Load(); to != nil {
-		(*to).Event(obj, corev1.EventTypeWarning, reason, cut(fmt.Sprintf(format, args...)))
+		(*to).Event(obj, corev1.EventTypeWarning, reason, cut.Text(fmt.Sprintf(format, args...), messageLimit))
 	}
 }
 

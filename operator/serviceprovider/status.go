@@ -1,10 +1,10 @@
 package serviceprovider
 
 import (
-	"unicode/utf8"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
 // ServiceProviderConditionReady is the type of the condition that says whether an object is ready.
@@ -76,21 +76,8 @@ func StatusTerminatingWithReason(obj API, reason, message string) {
 
 func tell(obj API, phase string, ready metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(obj.GetConditions(), metav1.Condition{
-		Type: ServiceProviderConditionReady, Status: ready, ObservedGeneration: obj.GetGeneration(), Reason: reason, Message: cut(message),
+		Type: ServiceProviderConditionReady, Status: ready, ObservedGeneration: obj.GetGeneration(), Reason: reason, Message: cut.Text(message, messageLimit),
 	})
 	obj.SetObservedGeneration(obj.GetGeneration())
 	obj.SetPhase(phase)
-}
-
-// cut shortens a message to the limit, at the end of a character.
-func cut(message string) string {
-	if len(message) <= messageLimit {
-		return message
-	}
-	const more = "…"
-	end := messageLimit - len(more)
-	for !utf8.RuneStart(message[end]) {
-		end--
-	}
-	return message[:end] + more
 }

@@ -10,21 +10,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-// statusOf is the status of a typed object, as JSON has it.
-func statusOf(obj any) (map[string]any, error) {
-	u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return nil, fmt.Errorf("read the status of a %T: %w", obj, err)
-	}
-	status, _ := u["status"].(map[string]any)
-	return status, nil
-}
+	"github.com/operatorkit/operatorkit/informer/notfound"
+	"github.com/operatorkit/operatorkit/internal/statusmap"
+)
 
 // statusChange is how a reconciliation changes a status. Everything that it does not name stays as it is: what others have
 // written, and what the Go type does not know.
@@ -41,9 +33,9 @@ func (c statusChange) empty() bool { return len(c.fields) == 0 && len(c.conditio
 
 // changeOf compares the status of an object with that before.
 func changeOf(before, after map[string]any) statusChange {
-	c := statusChange{fields: mergePatch(without(before, "conditions"), without(after, "conditions")), conditions: map[string]map[string]any{}}
-	was, _ := conditionsOf(before)
-	is, order := conditionsOf(after)
+	c := statusChange{fields: statusmap.FieldPatch(before, after), conditions: map[string]map[string]any{}}
+	was, _ := statusmap.Conditions(before)
+	is, order := statusmap.Conditions(after)
 	c.order = order
 	for t, condition := range is {
 		condition = sinceThen(was[t], condition)
@@ -59,28 +51,6 @@ func changeOf(before, after map[string]any) statusChange {
 	return c
 }
 
-func without(m map[string]any, key string) map[string]any {
-	m = maps.Clone(m)
-	delete(m, key)
-	return m
-}
-
-// conditionsOf returns the conditions of a status by type, and the types in order.
-func conditionsOf(status map[string]any) (byType map[string]map[string]any, order []string) {
-	byType = map[string]map[string]any{}
-	list, _ := status["conditions"].([]any)
-	for _, e := range list {
-		condition, _ := e.(map[string]any)
-		t, _ := condition["type"].(string)
-		if t == "" || byType[t] != nil {
-			continue
-		}
-		byType[t] = condition
-		order = append(order, t)
-	}
-	return byType, order
-}
-
 // sinceThen is a condition with the time of the last transition: that of the one before while it says the same.
 func sinceThen(before, condition map[string]any) map[string]any {
 	if before == nil || before["status"] != condition["status"] || before["lastTransitionTime"] == nil {
@@ -91,29 +61,6 @@ func sinceThen(before, condition map[string]any) map[string]any {
 	return condition
 }
 
-// mergePatch is the JSON merge patch (RFC 7386) from one object to another.
-func mergePatch(from, to map[string]any) map[string]any {
-	patch := map[string]any{}
-	for k := range from {
-		if _, stays := to[k]; !stays {
-			patch[k] = nil
-		}
-	}
-	for k, v := range to {
-		was, wasMap := from[k].(map[string]any)
-		is, isMap := v.(map[string]any)
-		switch {
-		case wasMap && isMap:
-			if inner := mergePatch(was, is); len(inner) > 0 {
-				patch[k] = inner
-			}
-		case !reflect.DeepEqual(from[k], v):
-			patch[k] = v
-		}
-	}
-	return patch
-}
-
 // against is the merge patch of the status for the object as the API server has it: a list can only be sent as a whole.
 func (c statusChange) against(raw *unstructured.Unstructured) map[string]any {
 	patch := maps.Clone(c.fields)
@@ -121,7 +68,7 @@ func (c statusChange) against(raw *unstructured.Unstructured) map[string]any {
 		return patch
 	}
 	status, _ := raw.Object["status"].(map[string]any)
-	theirs, order := conditionsOf(status)
+	theirs, order := statusmap.Conditions(status)
 	list := []any{}
 	for _, t := range order {
 		ours, changed := c.conditions[t]
@@ -145,7 +92,7 @@ func (c statusChange) against(raw *unstructured.Unstructured) map[string]any {
 // changes the object at the same moment it is written to what the object is then. It tells whether that has come about; an
 // object that is gone needs none.
 func (r *APIReconciler[T, C]) writeStatus(ctx context.Context, o *object[T]) (written bool, err error) {
-	after, err := statusOf(o.obj)
+	after, err := statusmap.Of(o.obj)
 	if err != nil {
 		return false, err
 	}
@@ -186,10 +133,10 @@ func (r *APIReconciler[T, C]) patchStatus(ctx context.Context, o *object[T], sta
 	if apierrors.IsConflict(err) {
 		return fmt.Errorf("%w: %w", errChanged, err)
 	}
-	if !apierrors.IsNotFound(err) {
+	if !apierrors.IsNotFound(err) && !errors.Is(err, notfound.ErrDoubtful) {
 		return err
 	}
-	// Without a status subresource the answer is the same as without the object.
+	// Without a status subresource the answer is 404 too.
 	refreshErr := r.refresh(ctx, o)
 	if refreshErr != nil || o.gone {
 		return refreshErr

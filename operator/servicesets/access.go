@@ -12,18 +12,12 @@ import (
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
-var clusterAccess = statuses.Access[*v1alpha1.ClusterDeployment, v1alpha1.ClusterDeploymentStatus]{
-	APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ClusterDeploymentKind,
-	Status:     func(cd *v1alpha1.ClusterDeployment) *v1alpha1.ClusterDeploymentStatus { return &cd.Status },
-	Conditions: func(s *v1alpha1.ClusterDeploymentStatus) *[]metav1.Condition { return &s.Conditions },
-	Describe:   describeCluster,
+func conditionsOfCluster(cd *v1alpha1.ClusterDeployment) *[]metav1.Condition {
+	return &cd.Status.Conditions
 }
 
-var serviceAccess = statuses.Access[*v1alpha1.MultiClusterService, v1alpha1.MultiClusterServiceStatus]{
-	APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.MultiClusterServiceKind,
-	Status:     func(mcs *v1alpha1.MultiClusterService) *v1alpha1.MultiClusterServiceStatus { return &mcs.Status },
-	Conditions: func(s *v1alpha1.MultiClusterServiceStatus) *[]metav1.Condition { return &s.Conditions },
-	Describe:   describeService,
+func conditionsOfServices(mcs *v1alpha1.MultiClusterService) *[]metav1.Condition {
+	return &mcs.Status.Conditions
 }
 
 // specs are the sources of what others write a status of, as far as people write them.

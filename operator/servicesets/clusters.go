@@ -4,10 +4,12 @@ import (
 	"context"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -18,6 +20,7 @@ import (
 type clusters struct {
 	*sources
 	config  Config
+	claims  *claims.Claims
 	planned statuses.Planned
 	memo    statuses.Memo[*clusterState]
 }
@@ -30,8 +33,11 @@ type clusterState struct {
 	generations map[string]int64
 }
 
-// compute works out what has to be done with the ServiceSets of a cluster.
+// compute works out what has to be done with the ServiceSets of a cluster: nothing for one that another operator has claimed.
 func (c *clusters) compute(ctx context.Context, cd *v1alpha1.ClusterDeployment) (*clusterState, error) {
+	if c.claims.Refusal(cd) != nil {
+		return &clusterState{}, nil
+	}
 	services, err := c.allServices(ctx)
 	if err != nil {
 		return nil, err
@@ -68,7 +74,10 @@ func (c *clusters) own(ctx context.Context, cd *v1alpha1.ClusterDeployment) ([]s
 
 // newClusters makes the framework.
 func newClusters(d *operator.Dependencies, config Config, s *sources, specs *specs) (*framework.Framework, error) {
-	c := &clusters{sources: s, config: config, planned: statuses.Planned{All: d.PlanOnly}}
+	c := &clusters{
+		sources: s, config: config, planned: statuses.Planned{All: d.PlanOnly},
+		claims: &claims.Claims{Client: d.Client, Kind: v1alpha1.ClusterDeploymentKind},
+	}
 	sets, err := servicesetresource.New(servicesetresource.Config[*v1alpha1.ClusterDeployment]{
 		Client: &statuses.Echoing{Client: d.Client, Reader: s.reader}, Logger: d.Logger, Compute: c.operations,
 	})
@@ -79,12 +88,12 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 	if err != nil {
 		return nil, err
 	}
-	status, err := newStatusResource(d, s, clusterAccess, func(ctx context.Context, cd *v1alpha1.ClusterDeployment) (*v1alpha1.ClusterDeploymentStatus, error) {
+	status, err := newStatusResource(d, s, conditionsOfCluster, func(ctx context.Context, cd *v1alpha1.ClusterDeployment) error {
 		state, err := c.memo.Get(ctx)
 		if err != nil || cd.DeletionTimestamp != nil && len(state.operations) == 0 {
-			return nil, err
+			return err
 		}
-		return c.status(ctx, cd, state)
+		return c.setStatus(ctx, cd, state)
 	})
 	if err != nil {
 		return nil, err
@@ -92,12 +101,12 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 	router, err := newRouter(d, func(ctx context.Context, obj any) (context.Context, error) {
 		cd := obj.(*v1alpha1.ClusterDeployment).DeepCopy()
 		return c.memo.With(ctx, func(ctx context.Context) (*clusterState, error) { return c.compute(ctx, cd) }), nil
-	}, status, sets, check)
+	}, c.claims.Resource(), status, sets, check)
 	if err != nil {
 		return nil, err
 	}
-	return d.NewFramework(framework.Config{
-		Source: s.clusters, ResourceRouter: router, Graphs: c.graphs, PlanReporter: statuses.NewPlanReporter(d.Client, s.reader, clusterAccess),
+	c.claims.Owner, err = d.NewFramework(framework.Config{
+		Source: c.claims.Source(s.clusters, s.clusters), ResourceRouter: router, Graphs: c.graphs, PlanReporter: statuses.NewPlanReporter(d.Client, s.reader, conditionsOfCluster),
 		Watches: []framework.Watch{
 			{Source: s.sets, Map: clusterOfSet},
 			{Source: specs.services, Map: s.clustersOfServices},
@@ -106,18 +115,16 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 			{Source: specs.providers, Map: s.clustersOfProvider},
 		},
 	})
+	return c.claims.Owner, err
 }
 
 // newStatusResource returns the resource that writes the status. It comes before the one that writes ServiceSets: what stops
 // that one has to stand in the status too.
-func newStatusResource[O client.Object, S any](
-	d *operator.Dependencies, s *sources, a statuses.Access[O, S], compute func(ctx context.Context, obj O) (*S, error),
+func newStatusResource[O client.Object](
+	d *operator.Dependencies, s *sources, conditions func(O) *[]metav1.Condition, set func(ctx context.Context, obj O) error,
 ) (framework.Resource, error) {
-	return statuses.New(statuses.Config[O, S]{
-		Access: a, Client: d.Client, Reader: s.reader, Logger: d.Logger, Compute: compute,
-		Tell: func(_ context.Context, obj O, before, after *S) {
-			tell(d.Recorder, obj, *a.Conditions(before), *a.Conditions(after))
-		},
+	return statuses.New(d, s.reader, set, func(_ context.Context, before, after O) {
+		tell(d.Recorder, after, *conditions(before), *conditions(after))
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -95,10 +96,10 @@ func (r *report) summary(generation int64) v1alpha1.ServiceSetSummary {
 	return s
 }
 
-// clusterStatus returns the status of a cluster. The times of conditions are those of the status that there is.
-func (c *clusters) status(ctx context.Context, cd *v1alpha1.ClusterDeployment, known *clusterState) (*v1alpha1.ClusterDeploymentStatus, error) {
+// setStatus makes the status of a cluster. The times of conditions are those of the status that there is.
+func (c *clusters) setStatus(ctx context.Context, cd *v1alpha1.ClusterDeployment, known *clusterState) (err error) {
 	own := &report{owner: serviceset.ClusterDeploymentOwner(cd, nil), key: client.ObjectKeyFromObject(cd)}
-	status := cd.Status.DeepCopy()
+	status := &cd.Status
 	status.ObservedGeneration = cd.Generation
 	status.ServiceSets = nil
 	for _, r := range known.reports {
@@ -120,9 +121,8 @@ func (c *clusters) status(ctx context.Context, cd *v1alpha1.ClusterDeployment, k
 		v = deletionOf(known.reports)
 	}
 	status.Conditions = c.planned.Keep(cd, statuses.SetConditions(status.Conditions, v.Conditions(cd.Generation)))
-	var err error
 	status.ServicesUpgradePaths, err = c.upgradePaths(ctx, own, cd.Namespace)
-	return status, err
+	return err
 }
 
 // deletionOf says what the deletion of a cluster waits for.
@@ -156,15 +156,15 @@ func serviceStates(r *report, before []v1alpha1.ServiceState) []v1alpha1.Service
 
 // conditions returns the conditions of a state manager, and ours.
 func (s *serviceReport) conditions(before *v1alpha1.ServiceState) []metav1.Condition {
-	ours := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: s.reason, Message: statuses.Clip(s.message, statuses.MaxMessage)}}
+	ours := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: s.reason, Message: cut.Text(s.message, statuses.MaxMessage)}}
 	if s.ready && !s.blocked {
 		ours[0].Status = metav1.ConditionTrue
 	}
 	if s.progressing {
-		ours = append(ours, metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: s.reason, Message: statuses.Clip(s.message, statuses.MaxMessage)})
+		ours = append(ours, metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: s.reason, Message: cut.Text(s.message, statuses.MaxMessage)})
 	}
 	if s.blocked {
-		ours = append(ours, metav1.Condition{Type: v1alpha1.ConditionBlocked, Status: metav1.ConditionTrue, Reason: s.reason, Message: statuses.Clip(s.message, statuses.MaxMessage)})
+		ours = append(ours, metav1.Condition{Type: v1alpha1.ConditionBlocked, Status: metav1.ConditionTrue, Reason: s.reason, Message: cut.Text(s.message, statuses.MaxMessage)})
 	}
 	var list []metav1.Condition
 	for _, c := range ours {

@@ -49,6 +49,10 @@
 // tells of no others, and its deletion waits for no others. So no two operators may have the same MultiClusterService:
 // Config.MultiClusterServices keeps them apart by labels.
 //
+// A ClusterDeployment and a MultiClusterService are one operator's, which the annotation operatorkit.io/claimed-by names: the first one
+// that found it. Another one does nothing for it, and says in an event whose it is; a former name is taken over. Who takes the
+// annotation off, or deletes the object, gives it to another operator, provided that the first one does not run any more.
+//
 // # Permissions
 //
 // All kinds of v1alpha1: get, list, watch. ClusterDeployments and MultiClusterServices: patch, and patch of their status.

@@ -15,10 +15,10 @@ import (
 func tell(recorder framework.EventRecorder, obj client.Object, before, after []metav1.Condition) {
 	old, now := statuses.Find(before, v1alpha1.ConditionBlocked), statuses.Find(after, v1alpha1.ConditionBlocked)
 	if now.Status == metav1.ConditionTrue && (old.Status != now.Status || old.Reason != now.Reason || old.Message != now.Message) {
-		recorder.Event(obj, corev1.EventTypeWarning, now.Reason, statuses.Clip(now.Message, statuses.MaxEventMessage))
+		recorder.Event(obj, corev1.EventTypeWarning, now.Reason, now.Message)
 	}
 	old, now = statuses.Find(before, v1alpha1.ConditionReady), statuses.Find(after, v1alpha1.ConditionReady)
 	if now.Status == metav1.ConditionTrue && old.Status != now.Status {
-		recorder.Event(obj, corev1.EventTypeNormal, v1alpha1.ConditionReady, statuses.Clip(now.Message, statuses.MaxEventMessage))
+		recorder.Event(obj, corev1.EventTypeNormal, v1alpha1.ConditionReady, now.Message)
 	}
 }

@@ -40,6 +40,11 @@ type world struct {
 	scheme    *runtime.Scheme
 	// as is whom operators are for the API server.
 	as rest.ImpersonationConfig
+	// operator is the name of operators, former are those that they had before.
+	operator string
+	former   []string
+	// scenario is the label of the MultiClusterServices that operators know, the world's own by default.
+	scenario string
 	// plan makes operators that only plan.
 	plan bool
 	// system is the namespace of the services of the management cluster, the world's own by default.
@@ -55,7 +60,7 @@ func newWorld(t *testing.T) *world {
 	}
 	kube.InstallCRDs(t, crds...)
 	w := &world{t: t, kube: kube, faults: operatortest.NewFaults(), namespace: kube.Namespace(t), scheme: runtime.NewScheme()}
-	w.system = w.namespace
+	w.system, w.scenario, w.operator = w.namespace, w.namespace, "servicesets"
 	if err := errors.Join(clientgoscheme.AddToScheme(w.scheme), v1alpha1.AddToScheme(w.scheme)); err != nil {
 		t.Fatal(err)
 	}
@@ -110,14 +115,14 @@ func (w *world) run(run func(context.Context, *framework.Framework) error) *runn
 	restConfig := w.faults.Wrap(w.kube.RESTConfig())
 	restConfig.Impersonate = w.as
 	r.deps, err = operator.NewDependencies(operator.DependenciesConfig{
-		Name: "servicesets", RESTConfig: restConfig, Scheme: w.scheme, Logger: logger,
+		Name: w.operator, FormerNames: w.former, RESTConfig: restConfig, Scheme: w.scheme, Logger: logger,
 		Namespaces: []string{w.namespace}, PlanOnly: w.plan,
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	config := servicesets.Config{
-		SystemNamespace: w.system, MultiClusterServices: labels.SelectorFromSet(labels.Set{scenarioLabel: w.namespace}),
+		SystemNamespace: w.system, MultiClusterServices: labels.SelectorFromSet(labels.Set{scenarioLabel: w.scenario}),
 	}
 	r.frameworks, err = servicesets.New(r.deps, config)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/operator/internal/statuses"
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
@@ -57,7 +57,7 @@ func (b *reportBuilder) start(key client.ObjectKey) serviceReport {
 	if known := b.states[key]; known != nil {
 		s.state = *known.DeepCopy()
 		s.state.Namespace = key.Namespace
-		s.state.FailureMessage = statuses.Clip(s.state.FailureMessage, maxFailureMessage)
+		s.state.FailureMessage = cut.Text(s.state.FailureMessage, maxFailureMessage)
 	}
 	entry, service := b.entered[key], b.listed[key]
 	if entry != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -22,6 +23,7 @@ import (
 type services struct {
 	*sources
 	config  Config
+	claims  *claims.Claims
 	planned statuses.Planned
 	memo    statuses.Memo[*serviceState]
 	// live reads past the sources.
@@ -40,9 +42,12 @@ type serviceState struct {
 	selector labels.Selector
 }
 
-// compute works out all about a MultiClusterService.
+// compute works out all about a MultiClusterService. There is nothing to do for one that another operator has claimed.
 func (s *services) compute(ctx context.Context, mcs *v1alpha1.MultiClusterService) (*serviceState, error) {
 	state := &serviceState{selector: labels.Nothing()}
+	if s.claims.Refusal(mcs) != nil {
+		return state, nil
+	}
 	if err := s.computeManagement(ctx, mcs, state); err != nil {
 		return nil, err
 	}
@@ -153,7 +158,10 @@ func (s *services) operations(ctx context.Context, _ *v1alpha1.MultiClusterServi
 
 // newServices makes the framework.
 func newServices(d *operator.Dependencies, config Config, src *sources, specs *specs) (*framework.Framework, error) {
-	s := &services{sources: src, config: config, planned: statuses.Planned{All: d.PlanOnly}, live: d.Client}
+	s := &services{
+		sources: src, config: config, planned: statuses.Planned{All: d.PlanOnly}, live: d.Client,
+		claims: &claims.Claims{Client: d.Client, Kind: v1alpha1.MultiClusterServiceKind},
+	}
 	sets, err := servicesetresource.New(servicesetresource.Config[*v1alpha1.MultiClusterService]{
 		Client: &statuses.Echoing{Client: d.Client, Reader: src.reader}, Logger: d.Logger, Compute: s.operations,
 	})
@@ -164,12 +172,12 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 	if err != nil {
 		return nil, err
 	}
-	status, err := newStatusResource(d, src, serviceAccess, func(ctx context.Context, mcs *v1alpha1.MultiClusterService) (*v1alpha1.MultiClusterServiceStatus, error) {
+	status, err := newStatusResource(d, src, conditionsOfServices, func(ctx context.Context, mcs *v1alpha1.MultiClusterService) error {
 		state, err := s.memo.Get(ctx)
 		if err != nil || mcs.DeletionTimestamp != nil && len(state.operations) == 0 {
-			return nil, err
+			return err
 		}
-		return s.status(ctx, mcs, state)
+		return s.setStatus(ctx, mcs, state)
 	})
 	if err != nil {
 		return nil, err
@@ -177,12 +185,12 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 	router, err := newRouter(d, func(ctx context.Context, obj any) (context.Context, error) {
 		mcs := obj.(*v1alpha1.MultiClusterService).DeepCopy()
 		return s.memo.With(ctx, func(ctx context.Context) (*serviceState, error) { return s.compute(ctx, mcs) }), nil
-	}, status, sets, check)
+	}, s.claims.Resource(), status, sets, check)
 	if err != nil {
 		return nil, err
 	}
-	return d.NewFramework(framework.Config{
-		Source: src.services, ResourceRouter: router, Graphs: s.graphs, PlanReporter: statuses.NewPlanReporter(d.Client, src.reader, serviceAccess),
+	s.claims.Owner, err = d.NewFramework(framework.Config{
+		Source: s.claims.Source(src.services, src.services), ResourceRouter: router, Graphs: s.graphs, PlanReporter: statuses.NewPlanReporter(d.Client, src.reader, conditionsOfServices),
 		Watches: []framework.Watch{
 			{Source: src.sets, Map: src.servicesOfSet},
 			{Source: summariesOf(src.clusters), Map: src.servicesOfCluster},
@@ -192,4 +200,5 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 			{Source: specs.providers, Map: src.servicesOfProvider},
 		},
 	})
+	return s.claims.Owner, err
 }

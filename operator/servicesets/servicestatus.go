@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -110,19 +111,19 @@ func clusterName(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// status returns the status of a MultiClusterService. The times of conditions are those of the status that there is.
-func (s *services) status(ctx context.Context, mcs *v1alpha1.MultiClusterService, state *serviceState) (*v1alpha1.MultiClusterServiceStatus, error) {
+// setStatus makes the status of a MultiClusterService. The times of conditions are those of the status that there is.
+func (s *services) setStatus(ctx context.Context, mcs *v1alpha1.MultiClusterService, state *serviceState) error {
 	places, err := s.places(ctx, mcs, state)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	status := mcs.Status.DeepCopy()
+	status := &mcs.Status
 	status.ObservedGeneration = mcs.Generation
 	status.Clusters = nil
 	desired, deployed := 0, 0
 	for i := range places {
 		listed := places[i].ClusterServicesStatus
-		listed.Message = statuses.Clip(listed.Message, max(maxClusterMessages/len(places), minClusterMessage))
+		listed.Message = cut.Text(listed.Message, max(maxClusterMessages/len(places), minClusterMessage))
 		status.Clusters = append(status.Clusters, listed)
 		if places[i].desired {
 			desired++
@@ -138,7 +139,7 @@ func (s *services) status(ctx context.Context, mcs *v1alpha1.MultiClusterService
 	}
 	status.Conditions = s.planned.Keep(mcs, statuses.SetConditions(status.Conditions, v.Conditions(mcs.Generation)))
 	status.ServicesUpgradePaths, err = s.commonPaths(ctx, mcs, state)
-	return status, err
+	return err
 }
 
 // verdictOf says how services are on all clusters together.

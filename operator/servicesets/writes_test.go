@@ -32,7 +32,7 @@ func (r *running) settle(t *testing.T) {
 	t.Helper()
 	operatortest.Eventually(t, "there is nothing to do", func() error {
 		for _, f := range r.frameworks {
-			if s := f.Status(); s.Fresh+s.Backlog+s.Active+s.Retrying > 0 {
+			if s := f.Status(); s.Fresh+s.Backlog+s.Active+s.Retrying+s.Asked > 0 {
 				return fmt.Errorf("%s: %+v", f.Name(), s)
 			}
 		}

@@ -1,8 +1,6 @@
 package statemanagers
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -10,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator/servicesets"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
@@ -41,15 +40,25 @@ type Config struct {
 // Manager is a state manager, and what makes it known.
 type Manager struct {
 	// Provider is the name of its StateManagementProvider. It is a part of the framework's name, and so of all marks. When it
-	// changes, and that of the ServiceSets with it, the old one goes to FormerProviders. Required.
+	// changes, the old one goes to FormerProviders. Required.
 	Provider string
-	// FormerProviders are names that the provider had before. What stands under them is taken over as it is. Default: none.
+	// FormerProviders are names that the provider had before. ServiceSets can't change their provider's name: those that have a
+	// former one keep it, with the StateManagementProvider of that name, and are carried out all the same. What stands under it is
+	// taken over as it is. A former name stays here for as long as a ServiceSet has it. Default: none.
 	FormerProviders []string
 	// StateManager carries the ServiceSets out. Required.
 	StateManager statemanager.StateManager
 	// Watches are further sources whose changes concern ServiceSets, such as that of objects which the state manager makes.
 	// The map functions return keys of ServiceSets; those of other providers are passed over. Default: none.
 	Watches []framework.Watch
+}
+
+// names are the present name of the provider, and the former ones.
+func (m *Manager) names() []string { return append([]string{m.Provider}, m.FormerProviders...) }
+
+// has tells whether a set is one of the provider, be it under a former name.
+func (m *Manager) has(set *v1alpha1.ServiceSet) bool {
+	return slices.Contains(m.names(), providerOf(set))
 }
 
 // NativeConfig configures the native state manager. The zero value is good for production.
@@ -91,10 +100,9 @@ func (c *Config) complete() error {
 	if c.SystemNamespace == "" {
 		c.SystemNamespace = servicesets.DefaultSystemNamespace
 	}
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	var wrong faults.List
 	if msgs := validation.IsDNS1123Label(c.SystemNamespace); len(msgs) > 0 {
-		fault("SystemNamespace %q is not the name of a namespace: %s", c.SystemNamespace, msgs[0])
+		wrong.Add("SystemNamespace %q is not the name of a namespace: %s", c.SystemNamespace, msgs[0])
 	}
 	var providers []string
 	if c.Native != nil {
@@ -103,27 +111,18 @@ func (c *Config) complete() error {
 			native.Provider = v1alpha1.DefaultStateManagementProvider
 		}
 		c.Native = &native
-		providers = append(providers, native.Provider)
+		providers = append(append(providers, native.Provider), native.FormerProviders...)
 	}
 	for i, m := range c.Managers {
-		providers = append(providers, m.Provider)
-		if m.StateManager == nil {
-			fault("Managers[%d].StateManager must not be nil", i)
-		}
+		providers = append(append(providers, m.Provider), m.FormerProviders...)
+		wrong.If(m.StateManager == nil, "Managers[%d].StateManager must not be nil", i)
 	}
-	if len(providers) == 0 {
-		fault("Native or Managers must be set")
-	}
+	wrong.If(len(providers) == 0, "Native or Managers must be set")
 	for i, p := range providers {
 		if msgs := validation.IsDNS1123Label(p); len(msgs) > 0 || len(p) > maxProvider {
-			fault("the provider's name %q has to be at most %d lower-case letters, digits and '-'", p, maxProvider)
+			wrong.Add("the provider's name %q has to be at most %d lower-case letters, digits and '-'", p, maxProvider)
 		}
-		if slices.Contains(providers[:i], p) {
-			fault("the provider's name %q is there twice", p)
-		}
+		wrong.If(slices.Contains(providers[:i], p), "the provider's name %q is there twice", p)
 	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%w: statemanagers.Config: %w", framework.ErrInvalidConfig, errors.Join(faults...))
-	}
-	return nil
+	return wrong.Of("statemanagers.Config")
 }

@@ -14,13 +14,27 @@
 // Beside the native state manager there are package resource/statemanager/sveltos, which leaves the work to Sveltos, and package machines
 // below this one, which puts services onto machines as MachineServices; Config.Managers takes these, and those of others.
 //
+// # Several operators
+//
+// A StateManagementProvider is one operator's, in all namespaces, which its annotation operatorkit.io/claimed-by names: the first one that
+// found it. That one writes its status and that of its ServiceSets. Another one does nothing for that provider, and says in events on
+// it and on the sets whose it is; a former name is taken over. Operators that work side by side have providers of different names
+// (NativeConfig.Provider, Manager.Provider).
+//
+// The claim stays when its operator is uninstalled. Another one gets the provider when the annotation is taken off:
+//
+//	kubectl annotate statemanagementprovider native operatorkit.io/claimed-by-
+//
+// What the first one has put on clusters keeps its marks (see package native): the other one refuses it by name, unless it has the name
+// of the first one as a former name. While the first one runs it takes the provider again.
+//
 // # Permissions
 //
 // On the management cluster, all for the namespaces that the operator looks at:
 //
 //	clusterdeployments, servicesets, servicetemplates, statemanagementproviders: get, list, watch
 //	configmaps, secrets: get, list, watch
-//	servicesets, servicesets/status, statemanagementproviders/status: patch
+//	servicesets, servicesets/status, statemanagementproviders, statemanagementproviders/status: patch
 //	statemanagementproviders: create, unless Config.LeaveProviders is set
 //	events: create, patch
 //	namespaces: get, for kube-system only, unless NativeConfig.Origin is set: its UID stands for the management cluster in marks

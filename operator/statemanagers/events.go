@@ -37,11 +37,11 @@ const (
 
 // tell writes events on what has changed between the status that was stored and the one that is stored now: so each is told once,
 // whoever reconciles how often.
-func (m *managed) tell(ctx context.Context, set *v1alpha1.ServiceSet, before, after *v1alpha1.ServiceSetStatus) {
+func (m *managed) tell(ctx context.Context, before, after *v1alpha1.ServiceSet) {
 	record := func(kind, reason, format string, args ...any) {
-		m.d.Recorder.Event(set, kind, reason, statuses.Clip(fmt.Sprintf(format, args...), statuses.MaxEventMessage))
+		m.d.Recorder.Event(after, kind, reason, fmt.Sprintf(format, args...))
 	}
-	was, is := statesOf(before), statesOf(after)
+	was, is := statesOf(&before.Status), statesOf(&after.Status)
 	for _, key := range keysOf(is) {
 		old, now := was[key], is[key]
 		switch {
@@ -58,7 +58,7 @@ func (m *managed) tell(ctx context.Context, set *v1alpha1.ServiceSet, before, af
 			record(corev1.EventTypeWarning, EventDrifted, "service %s: %s", key, drift.Message)
 		}
 	}
-	reachable, known := statuses.Find(after.Conditions, target.ConditionReachable), statuses.Find(before.Conditions, target.ConditionReachable)
+	reachable, known := statuses.Find(after.Status.Conditions, target.ConditionReachable), statuses.Find(before.Status.Conditions, target.ConditionReachable)
 	if reachable.Status == metav1.ConditionFalse && (known.Status != reachable.Status || known.Reason != reachable.Reason) {
 		record(corev1.EventTypeWarning, EventUnreachable, "%s", reachable.Message)
 	}

@@ -49,6 +49,9 @@ type world struct {
 	faults, east *operatortest.Faults
 	// as is whom the operators are for the management cluster.
 	as rest.ImpersonationConfig
+	// operator is the name of operators, former are those that they had before.
+	operator string
+	former   []string
 	// plan makes operators that only plan.
 	plan bool
 	// config is that of the state managers.
@@ -76,7 +79,7 @@ func newWorld(t *testing.T) *world {
 	kube.InstallCRDs(t, crds...)
 	w := &world{
 		t: t, kube: kube, namespace: kube.Namespace(t), scheme: schemeOf(t), faults: operatortest.NewFaults(), east: operatortest.NewFaults(),
-		charts: serveCharts(t),
+		charts: serveCharts(t), operator: "platform",
 	}
 	w.user = operatortest.NewClient(t, kube.RESTConfig(), w.scheme)
 	w.config = configOf(t, w.namespace, w.east)
@@ -121,7 +124,7 @@ func (w *world) dependencies() *operator.Dependencies {
 	restConfig := w.faults.Wrap(w.kube.RESTConfig())
 	restConfig.Impersonate = w.as
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: "platform", RESTConfig: restConfig, Scheme: w.scheme, Logger: logger, Namespaces: []string{w.namespace}, PlanOnly: w.plan,
+		Name: w.operator, FormerNames: w.former, RESTConfig: restConfig, Scheme: w.scheme, Logger: logger, Namespaces: []string{w.namespace}, PlanOnly: w.plan,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -145,7 +148,7 @@ func (w *world) run(some func(*running) []*framework.Framework) *running {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	o, err := operator.New(operator.Config{Name: deps.Name, Logger: deps.Logger, RESTConfig: deps.RESTConfig, Registry: deps.Registry, Frameworks: some(r)})
+	o, err := operator.New(operator.Config{Name: deps.Name, FormerNames: deps.FormerNames, Logger: deps.Logger, RESTConfig: deps.RESTConfig, Registry: deps.Registry, Frameworks: some(r)})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func managementPermissions() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: group, Resources: []string{"clusterdeployments", "servicesets", "servicetemplates", "statemanagementproviders"}, Verbs: read},
 		{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: read},
-		{APIGroups: group, Resources: []string{"servicesets", "servicesets/status", "statemanagementproviders/status"}, Verbs: []string{"patch"}},
+		{APIGroups: group, Resources: []string{"servicesets", "servicesets/status", "statemanagementproviders", "statemanagementproviders/status"}, Verbs: []string{"patch"}},
 		{APIGroups: group, Resources: []string{"statemanagementproviders"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{"kube-system"}, Verbs: []string{"get"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},

@@ -13,6 +13,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/pollinformer"
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -29,12 +30,13 @@ const ProviderLabel = "services.operatorkit.io/provider"
 // providers is the logic of the framework for the StateManagementProviders.
 type providers struct {
 	*sources
-	d     *operator.Dependencies
-	leave bool
+	d *operator.Dependencies
+	// missing are the names of those that are created if they are missing.
+	missing map[string]bool
 }
 
-// newProviders makes the framework for the providers with these names.
-func newProviders(d *operator.Dependencies, s *sources, names []string, leave bool) (*framework.Framework, error) {
+// newProviders makes the framework for the providers with these names, of which some are created if they are missing.
+func newProviders(d *operator.Dependencies, s *sources, names []string, missing map[string]bool) (*framework.Framework, error) {
 	source, err := pollinformer.New(pollinformer.Config[string]{
 		Name: ProvidersName, Logger: d.Logger,
 		List: func(context.Context) (map[informer.Key]string, error) {
@@ -48,19 +50,17 @@ func newProviders(d *operator.Dependencies, s *sources, names []string, leave bo
 	if err != nil {
 		return nil, err
 	}
-	p := &providers{sources: s, d: d, leave: leave}
+	p := &providers{sources: s, d: d, missing: missing}
 	provider, err := framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[string, *v1alpha1.StateManagementProvider]{Logger: d.Logger, Ops: p})
 	if err != nil {
 		return nil, err
 	}
-	status, err := statuses.New(statuses.Config[*v1alpha1.StateManagementProvider, v1alpha1.StateManagementProviderStatus]{
-		Access: providerAccess, Client: d.Client, Reader: s.reader, Logger: d.Logger, Compute: p.status, Tell: p.tell,
-	})
+	status, err := statuses.New(d, s.reader, p.setStatus, p.tell)
 	if err != nil {
 		return nil, err
 	}
 	return d.NewFramework(framework.Config{
-		Name: ProvidersName, Source: source, Resources: []framework.Resource{provider, &providerStatus{s, status}},
+		Name: ProvidersName, Source: source, Resources: []framework.Resource{provider, &providerClaim{providers: p}, &providerStatus{s, status}},
 		Watches: []framework.Watch{{Source: s.providers, Map: func(_ context.Context, obj any) []informer.Key {
 			key := client.ObjectKeyFromObject(obj.(client.Object))
 			if _, ours, _ := source.Get(key); !ours {
@@ -89,8 +89,8 @@ func (p *providers) GetDesiredState(_ context.Context, name string) (*v1alpha1.S
 }
 
 // NewUpdatePatch implements framework.TypedCRUDResourceOps. A provider that exists belongs to people.
-func (p *providers) NewUpdatePatch(_ context.Context, _ string, current, desired *v1alpha1.StateManagementProvider) (*framework.TypedPatch[*v1alpha1.StateManagementProvider], error) {
-	if current != nil || p.leave {
+func (p *providers) NewUpdatePatch(_ context.Context, name string, current, desired *v1alpha1.StateManagementProvider) (*framework.TypedPatch[*v1alpha1.StateManagementProvider], error) {
+	if current != nil || !p.missing[name] {
 		return nil, nil
 	}
 	patch := framework.NewTypedPatch[*v1alpha1.StateManagementProvider]()
@@ -122,40 +122,28 @@ func (p *providers) ApplyDeleteChange(context.Context, string, *v1alpha1.StateMa
 	return nil
 }
 
-var providerAccess = statuses.Access[*v1alpha1.StateManagementProvider, v1alpha1.StateManagementProviderStatus]{
-	APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.StateManagementProviderKind,
-	Status:     func(p *v1alpha1.StateManagementProvider) *v1alpha1.StateManagementProviderStatus { return &p.Status },
-	Conditions: func(s *v1alpha1.StateManagementProviderStatus) *[]metav1.Condition { return &s.Conditions },
-	Describe: func(s *v1alpha1.StateManagementProviderStatus) map[string]string {
-		fields := map[string]string{}
-		statuses.DescribeGeneration(fields, s.ObservedGeneration)
-		statuses.DescribeConditions(fields, "status", s.Conditions)
-		return fields
-	},
-}
-
-// status returns the status of a provider: whether its state manager can work.
-func (p *providers) status(ctx context.Context, provider *v1alpha1.StateManagementProvider) (*v1alpha1.StateManagementProviderStatus, error) {
+// setStatus makes the status of a provider: whether its state manager can work.
+func (p *providers) setStatus(ctx context.Context, provider *v1alpha1.StateManagementProvider) error {
 	is, err := p.standing(ctx, provider.Name)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	status := provider.Status.DeepCopy()
+	status := &provider.Status
 	status.ObservedGeneration = provider.Generation
 	ready := metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: ReasonRunning, ObservedGeneration: provider.Generation,
 		Message: fmt.Sprintf("operator %s carries the service sets out", p.d.Name),
 	}
 	if is.hold != nil {
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, is.hold.reason, statuses.Clip(is.hold.message, statuses.MaxMessage)
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, is.hold.reason, cut.Text(is.hold.message, statuses.MaxMessage)
 	}
 	status.Conditions = statuses.SetConditions(status.Conditions, []metav1.Condition{ready})
-	return status, nil
+	return nil
 }
 
 // tell writes an event when a state manager begins or stops to work.
-func (p *providers) tell(_ context.Context, provider *v1alpha1.StateManagementProvider, before, after *v1alpha1.StateManagementProviderStatus) {
-	old, now := statuses.Find(before.Conditions, v1alpha1.ConditionReady), statuses.Find(after.Conditions, v1alpha1.ConditionReady)
+func (p *providers) tell(_ context.Context, before, after *v1alpha1.StateManagementProvider) {
+	old, now := statuses.Find(before.Status.Conditions, v1alpha1.ConditionReady), statuses.Find(after.Status.Conditions, v1alpha1.ConditionReady)
 	if old.Status == now.Status && old.Reason == now.Reason {
 		return
 	}
@@ -163,7 +151,7 @@ func (p *providers) tell(_ context.Context, provider *v1alpha1.StateManagementPr
 	if now.Status != metav1.ConditionTrue {
 		kind = corev1.EventTypeWarning
 	}
-	p.d.Recorder.Event(provider, kind, now.Reason, statuses.Clip(now.Message, statuses.MaxEventMessage))
+	p.d.Recorder.Event(after, kind, now.Reason, now.Message)
 }
 
 // providerStatus writes the status of a provider that exists. It gives the object to the resource that does.

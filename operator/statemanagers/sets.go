@@ -34,6 +34,8 @@ type setState struct {
 	work *statemanager.Work
 	// hold is why nothing is done, if that is so.
 	hold *hold
+	// foreign tells that another operator has claimed the provider, and writes the status.
+	foreign bool
 }
 
 // frameworkOf returns the name of the framework for the sets of a provider. It is a part of the finalizer and of all marks.
@@ -41,11 +43,11 @@ func frameworkOf(provider string) string { return "statemanager-" + provider }
 
 // compute works out what has to be done for a set.
 func (m *managed) compute(ctx context.Context, set *v1alpha1.ServiceSet) (*setState, error) {
-	is, err := m.standing(ctx, m.Provider)
+	is, err := m.standing(ctx, providerOf(set))
 	if err != nil {
 		return nil, err
 	}
-	state := &setState{hold: is.holdOf(set)}
+	state := &setState{hold: is.holdOf(set), foreign: is.provider != nil && m.claims[m.Provider].Refusal(is.provider) != nil}
 	suspender, suspends := m.StateManager.(statemanager.Suspender)
 	if state.hold != nil && (!suspends || state.hold.reason != ReasonSuspended) {
 		return state, nil
@@ -103,9 +105,7 @@ func (m *managed) work(ctx context.Context, set *v1alpha1.ServiceSet) (*stateman
 // newManaged makes the framework. notices are sources beside those that all providers have.
 func newManaged(d *operator.Dependencies, s *sources, all *metrics, manager Manager) (*framework.Framework, error) {
 	m := &managed{Manager: manager, sources: s, d: d, planned: statuses.Planned{All: d.PlanOnly}, metrics: all}
-	status, err := statuses.New(statuses.Config[*v1alpha1.ServiceSet, v1alpha1.ServiceSetStatus]{
-		Access: setAccess, Client: d.Client, Reader: s.reader, Logger: d.Logger, Compute: m.status, Tell: m.tell,
-	})
+	status, err := statuses.New(d, s.reader, m.setStatus, m.tell)
 	if err != nil {
 		return nil, err
 	}
@@ -119,12 +119,12 @@ func newManaged(d *operator.Dependencies, s *sources, all *metrics, manager Mana
 	if err != nil {
 		return nil, err
 	}
-	router, err := m.router(status, services, check)
+	router, err := m.router(m.claims[m.Provider].Resource(), status, services, check)
 	if err != nil {
 		return nil, err
 	}
 	s.sets.Subscribe(func(e informer.Event) {
-		if e.Type == informer.Deleted && providerOf(e.Object.(*v1alpha1.ServiceSet)) == m.Provider {
+		if e.Type == informer.Deleted && m.has(e.Object.(*v1alpha1.ServiceSet)) {
 			m.StateManager.Release(e.Key)
 		}
 	})
@@ -133,12 +133,13 @@ func newManaged(d *operator.Dependencies, s *sources, all *metrics, manager Mana
 		formerNames = append(formerNames, frameworkOf(provider))
 	}
 	f, err := d.NewFramework(framework.Config{
-		Name: frameworkOf(m.Provider), FormerNames: formerNames, Source: s.changed.sets, ResourceRouter: router, Graphs: m.graphs,
-		PlanReporter: statuses.NewPlanReporter(d.Client, s.reader, setAccess), Watches: m.watches(),
+		Name: frameworkOf(m.Provider), FormerNames: formerNames, Source: m.claims[m.Provider].Source(s.sets, s.changed.sets), ResourceRouter: router, Graphs: m.graphs,
+		PlanReporter: statuses.NewPlanReporter(d.Client, s.reader, conditionsOf), Watches: m.watches(),
 	})
 	if err != nil {
 		return nil, err
 	}
+	m.claims[m.Provider].Owner = f
 	m.finalizers = append(f.Identity().FormerFinalizers(), f.Finalizer())
 	return f, nil
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -18,24 +19,19 @@ import (
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 )
 
-var setAccess = statuses.Access[*v1alpha1.ServiceSet, v1alpha1.ServiceSetStatus]{
-	APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ServiceSetKind,
-	Status:     func(set *v1alpha1.ServiceSet) *v1alpha1.ServiceSetStatus { return &set.Status },
-	Conditions: func(s *v1alpha1.ServiceSetStatus) *[]metav1.Condition { return &s.Conditions },
-	Describe:   describeSet,
-}
+func conditionsOf(set *v1alpha1.ServiceSet) *[]metav1.Condition { return &set.Status.Conditions }
 
-// status returns the status of a set. The times of conditions are those of the status that there is, and conditions of others
-// stay. A set that nothing is left of gets no other status: it is about to go.
-func (m *managed) status(ctx context.Context, set *v1alpha1.ServiceSet) (*v1alpha1.ServiceSetStatus, error) {
+// setStatus makes the status of a set. The times of conditions are those of the status that there is, and conditions of others
+// stay. A set that nothing is left of gets no other status: it is about to go; nor does one whose provider another operator has.
+func (m *managed) setStatus(ctx context.Context, set *v1alpha1.ServiceSet) error {
 	state, err := m.memo.Get(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil || set.DeletionTimestamp != nil && state.hold == nil && !state.work.Left {
+		return err
 	}
-	if set.DeletionTimestamp != nil && state.hold == nil && !state.work.Left {
-		return nil, nil
+	if state.foreign {
+		return nil
 	}
-	status := set.Status.DeepCopy()
+	status := &set.Status
 	status.Conditions = m.planned.Keep(set, status.Conditions)
 	if state.work != nil {
 		status.Services = state.work.Services
@@ -44,15 +40,15 @@ func (m *managed) status(ctx context.Context, set *v1alpha1.ServiceSet) (*v1alph
 	if state.hold != nil {
 		status.Conditions = statuses.SetConditions(status.Conditions, []metav1.Condition{{
 			Type: ConditionSuspended, Status: metav1.ConditionTrue, Reason: state.hold.reason,
-			Message: statuses.Clip(state.hold.message, statuses.MaxMessage), ObservedGeneration: set.Generation,
+			Message: cut.Text(state.hold.message, statuses.MaxMessage), ObservedGeneration: set.Generation,
 		}})
-		return status, nil
+		return nil
 	}
 	meta.RemoveStatusCondition(&status.Conditions, ConditionSuspended)
 	status.ObservedGeneration = set.Generation
 	v := verdictOf(set, state)
 	status.Conditions = statuses.SetConditions(status.Conditions, v.Conditions(set.Generation))
-	return status, nil
+	return nil
 }
 
 // verdictOf says how the services of a set are, all together.
@@ -152,23 +148,4 @@ func orUnknown(message string) string {
 // keysOf returns the keys of services, in order.
 func keysOf[T any](services map[client.ObjectKey]T) []client.ObjectKey {
 	return slices.SortedFunc(maps.Keys(services), func(a, b client.ObjectKey) int { return strings.Compare(a.String(), b.String()) })
-}
-
-// describeSet says what the status of a set tells.
-func describeSet(s *v1alpha1.ServiceSetStatus) map[string]string {
-	fields := map[string]string{}
-	statuses.DescribeGeneration(fields, s.ObservedGeneration)
-	statuses.DescribeConditions(fields, "status", s.Conditions)
-	for i := range s.Services {
-		state := &s.Services[i]
-		path := fmt.Sprintf("status.services[%s]", serviceset.ServiceKey(state.Namespace, state.Name))
-		words := strings.Fields(fmt.Sprintf("%s %s %s %s", state.State, state.Template, state.Version, state.FailureMessage))
-		fields[path] = strings.Join(words, " ")
-		if last := state.LastDeployed; last != nil {
-			words := strings.Fields(fmt.Sprintf("%s %s %s", last.Template, last.Version, last.Fingerprint))
-			fields[path+".lastDeployed"] = strings.Join(words, " ")
-		}
-		statuses.DescribeConditions(fields, path, state.Conditions)
-	}
-	return fields
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/operator/servicesets"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -26,6 +27,8 @@ type sources struct {
 	changed struct{ sets, neighbours, clusters, templates, providers *statuses.Changes }
 
 	reader client.Reader
+	// claims are those of the providers, by name, be it a former one. They are owned by the framework for the sets of the provider.
+	claims map[string]*claims.Claims
 }
 
 func newSources(d *operator.Dependencies, config Config) (*sources, error) {
@@ -57,7 +60,9 @@ func newSources(d *operator.Dependencies, config Config) (*sources, error) {
 	}
 	s.changed.sets, s.changed.neighbours, s.changed.clusters = specsOfSets(s.sets), neighboursOf(s.sets), clustersOf(s.clusters)
 	s.changed.templates = statuses.ChangesOf(s.templates, "to carry out", statuses.SpecDiffers)
-	s.changed.providers = statuses.ChangesOf(s.providers, "to carry out", statuses.SpecDiffers)
+	s.changed.providers = statuses.ChangesOf(s.providers, "to carry out", func(before, after client.Object) bool {
+		return statuses.SpecDiffers(before, after) || before.GetAnnotations()[claims.Annotation] != after.GetAnnotations()[claims.Annotation]
+	})
 	s.reader = informer.NewReader(d.Client.Scheme(), s.clusters, s.sets, s.templates, s.providers)
 	return s, nil
 }

@@ -77,12 +77,12 @@ func (is *standing) holdOf(set *v1alpha1.ServiceSet) *hold {
 // handles tells whether a set is one of a provider. One that has the finalizer stays so.
 func (m *managed) handles(obj any) bool {
 	set := obj.(*v1alpha1.ServiceSet)
-	if providerOf(set) != m.Provider {
+	if !m.has(set) {
 		return false
 	}
 	if slices.ContainsFunc(set.Finalizers, func(f string) bool { return slices.Contains(m.finalizers, f) }) {
 		return true
 	}
-	is, err := m.standing(context.Background(), m.Provider)
+	is, err := m.standing(context.Background(), providerOf(set))
 	return err == nil && is.selector.Matches(labels.Set(set.Labels))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
 )
 
 // New returns the frameworks: one for the StateManagementProviders, and then one for the ServiceSets of each provider, that of
@@ -28,11 +29,18 @@ func New(d *operator.Dependencies, config Config) ([]*framework.Framework, error
 		}
 		managers = append([]Manager{native}, managers...)
 	}
-	names := make([]string, len(managers))
+	var names []string
+	missing := map[string]bool{}
+	s.claims = map[string]*claims.Claims{}
 	for i := range managers {
-		names[i] = managers[i].Provider
+		missing[managers[i].Provider] = !config.LeaveProviders
+		claimed := s.newClaims(d)
+		for _, name := range managers[i].names() {
+			names = append(names, name)
+			s.claims[name] = claimed
+		}
 	}
-	all, err := newProviders(d, s, names, config.LeaveProviders)
+	all, err := newProviders(d, s, names, missing)
 	if err != nil {
 		return nil, err
 	}

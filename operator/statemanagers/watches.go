@@ -116,10 +116,8 @@ func (m *managed) setsOfTemplate(ctx context.Context, obj any) []informer.Key {
 
 // setsOfProvider returns the sets of a provider.
 func (m *managed) setsOfProvider(ctx context.Context, obj any) []informer.Key {
-	if obj.(*v1alpha1.StateManagementProvider).Name != m.Provider {
-		return nil
-	}
-	return m.keys(ctx, "", func(*v1alpha1.ServiceSet) bool { return true })
+	name := obj.(*v1alpha1.StateManagementProvider).Name
+	return m.keys(ctx, "", func(set *v1alpha1.ServiceSet) bool { return providerOf(set) == name })
 }
 
 // setsMadeFrom returns a function that returns the sets which are made from a ConfigMap or a Secret.
@@ -139,14 +137,14 @@ func (m *managed) onlyOurs(of informer.MapFunc) informer.MapFunc {
 		return slices.DeleteFunc(of(ctx, obj), func(key informer.Key) bool {
 			set := &v1alpha1.ServiceSet{}
 			err := m.reader.Get(ctx, key, set, client.UnsafeDisableDeepCopy)
-			return err == nil && providerOf(set) != m.Provider
+			return err == nil && !m.has(set)
 		})
 	}
 }
 
 // keys returns the keys of those sets of the provider for which a condition holds.
 func (m *managed) keys(ctx context.Context, namespace string, concerned func(*v1alpha1.ServiceSet) bool) []informer.Key {
-	sets, err := m.setsIn(ctx, namespace, func(set *v1alpha1.ServiceSet) bool { return providerOf(set) == m.Provider && concerned(set) })
+	sets, err := m.setsIn(ctx, namespace, func(set *v1alpha1.ServiceSet) bool { return m.has(set) && concerned(set) })
 	if err != nil {
 		return nil
 	}

@@ -2,13 +2,12 @@ package metricsresource
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // The defaults of Config.
@@ -37,17 +36,13 @@ type Config struct {
 // are. It returns an error for which framework.IsInvalidConfig holds when the config lacks something or a resource is
 // nil, and an error of the registerer when it holds something else under the same name.
 func Wrap(resources []framework.Resource, config Config) ([]framework.Resource, error) {
-	var faults []string
-	if config.Registerer == nil {
-		faults = append(faults, "Registerer must not be nil")
-	}
+	var wrong faults.List
+	wrong.If(config.Registerer == nil, "Registerer must not be nil")
 	for i, r := range resources {
-		if r == nil {
-			faults = append(faults, fmt.Sprintf("resources[%d] must not be nil", i))
-		}
+		wrong.If(faults.IsNil(r), "resources[%d] must not be nil", i)
 	}
-	if len(faults) > 0 {
-		return nil, fmt.Errorf("%w: metricsresource.Config: %s", framework.ErrInvalidConfig, strings.Join(faults, "; "))
+	if err := wrong.Of("metricsresource.Config"); err != nil {
+		return nil, err
 	}
 
 	c, err := newCollectors(config)

@@ -92,8 +92,8 @@ func counts(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 }
 
 func TestWrapNamesWhatIsWrong(t *testing.T) {
-	_, err := metricsresource.Wrap([]framework.Resource{nil}, metricsresource.Config{})
-	want := "invalid config: metricsresource.Config: Registerer must not be nil; resources[0] must not be nil"
+	_, err := metricsresource.Wrap([]framework.Resource{nil, (*framework.CRUDResource)(nil)}, metricsresource.Config{})
+	want := "invalid config: metricsresource.Config: Registerer must not be nil; resources[0] must not be nil; resources[1] must not be nil"
 	if !framework.IsInvalidConfig(err) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -13,42 +12,41 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
 // ApplyCreateChange implements framework.TypedCRUDResourceOps. An entry that appeared since the patch was computed is fine
 // if it is what should be created, as after a lost acknowledgement. It is a conflict if it is another one of the
 // resource's own, and refused otherwise.
 func (r *resource[O, T]) ApplyCreateChange(ctx context.Context, obj O, change State[T]) error {
-	p, err := r.party(ctx, obj)
+	p, err := r.ownership(ctx, obj)
 	if err != nil {
 		return err
 	}
-	for _, it := range change.items {
-		entity := copyOf(it.content)
-		r.writes.begin(it.key.Name, p.owner)
-		err := r.config.Bucket.Create(ctx, entity)
-		if apierrors.IsAlreadyExists(err) {
-			err = r.existing(ctx, p, it, err)
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		r.writes.end(it.key.Name, entity.EntityMeta().Revision(), false)
-		if errors.Is(err, jetstream.ErrInvalidKey) {
-			err = framework.Permanent(fmt.Errorf("%w: keys are letters, digits and any of -/_=. with no dot at either end", err))
-		}
-		if err != nil {
-			return err
-		}
-		r.log(ctx, "created an entry", it)
+	return keyed.Each(ctx, change.State, newFaults(), func(it item[T]) error { return r.create(ctx, p, it) })
+}
+
+// create creates one entry.
+func (r *resource[O, T]) create(ctx context.Context, p ownership, it item[T]) error {
+	entity := copyOf(it.content)
+	r.writes.begin(it.key.Name, p.owner)
+	err := r.config.Bucket.Create(ctx, entity)
+	if apierrors.IsAlreadyExists(err) {
+		return r.existing(ctx, p, it, err)
 	}
+	r.writes.end(it.key.Name, entity.EntityMeta().Revision(), false)
+	if errors.Is(err, jetstream.ErrInvalidKey) {
+		err = framework.Permanent(fmt.Errorf("%w: keys are letters, digits and any of -/_=. with no dot at either end", err))
+	}
+	if err != nil {
+		return err
+	}
+	r.log(ctx, "created an entry", it)
 	return nil
 }
 
 // existing looks at an entry that was to be created and is there already.
-func (r *resource[O, T]) existing(ctx context.Context, p party, it item[T], exists error) error {
+func (r *resource[O, T]) existing(ctx context.Context, p ownership, it item[T], exists error) error {
 	entity, err := r.config.Bucket.Get(ctx, it.key.Name)
 	if err != nil {
 		r.writes.end(it.key.Name, 0, false)
@@ -81,11 +79,11 @@ func conflict(key Key, err error) error {
 // ApplyUpdateChange implements framework.TypedCRUDResourceOps. An entry that has changed since the patch was computed is a
 // conflict, for which apierrors.IsConflict holds: the patch has to be computed anew.
 func (r *resource[O, T]) ApplyUpdateChange(ctx context.Context, obj O, change State[T]) error {
-	p, err := r.party(ctx, obj)
+	p, err := r.ownership(ctx, obj)
 	if err != nil {
 		return err
 	}
-	for _, it := range change.items {
+	return keyed.Each(ctx, change.State, newFaults(), func(it item[T]) error {
 		if err := r.update(ctx, p.owner, it.key, copyOf(it.content)); err != nil {
 			return err
 		}
@@ -94,8 +92,8 @@ func (r *resource[O, T]) ApplyUpdateChange(ctx context.Context, obj O, change St
 			message = "took over an entry"
 		}
 		r.log(ctx, message, it)
-	}
-	return nil
+		return nil
+	})
 }
 
 // update writes an entity in place of the one with its revision.
@@ -122,26 +120,26 @@ func reached(err error, before, after uint64) uint64 {
 // ApplyDeleteChange implements framework.TypedCRUDResourceOps. What is gone already is fine; an entry that has changed since
 // the patch was computed is a conflict.
 func (r *resource[O, T]) ApplyDeleteChange(ctx context.Context, obj O, change State[T]) error {
-	p, err := r.party(ctx, obj)
+	p, err := r.ownership(ctx, obj)
 	if err != nil {
 		return err
 	}
-	for _, it := range change.items {
-		if r.waits(it) {
-			if err := r.requestDeletion(ctx, p.owner, it); err != nil {
-				return err
-			}
-			continue
-		}
-		revision := it.content.EntityMeta().Revision()
-		r.writes.begin(it.key.Name, p.owner)
-		err := r.config.Bucket.Purge(ctx, it.content)
-		r.writes.end(it.key.Name, reached(err, revision, revision), err == nil)
-		if err != nil {
-			return err
-		}
-		r.log(ctx, "deleted an entry", it)
+	return keyed.Each(ctx, change.State, newFaults(), func(it item[T]) error { return r.remove(ctx, p.owner, it) })
+}
+
+// remove purges an entry, or asks for that.
+func (r *resource[O, T]) remove(ctx context.Context, o owner, it item[T]) error {
+	if r.waits(it) {
+		return r.requestDeletion(ctx, o, it)
 	}
+	revision := it.content.EntityMeta().Revision()
+	r.writes.begin(it.key.Name, o)
+	err := r.config.Bucket.Purge(ctx, it.content)
+	r.writes.end(it.key.Name, reached(err, revision, revision), err == nil)
+	if err != nil {
+		return err
+	}
+	r.log(ctx, "deleted an entry", it)
 	return nil
 }
 
@@ -157,15 +155,6 @@ func (r *resource[O, T]) requestDeletion(ctx context.Context, o owner, it item[T
 	return nil
 }
 
-// log says which fields of which entry were written, and none of their values.
 func (r *resource[O, T]) log(ctx context.Context, message string, it item[T]) {
-	fields := []any{"level", "info", "message", message, "written", it.key.String()}
-	if it.action == plan.Update {
-		paths := make([]string, 0, len(it.fields))
-		for _, f := range it.fields {
-			paths = append(paths, f.Path)
-		}
-		fields = append(fields, "fields", strings.Join(paths, ", "))
-	}
-	framework.Logger(ctx, r.config.Logger).LogCtx(ctx, fields...)
+	keyed.Log(ctx, r.config.Logger, message, it, "")
 }

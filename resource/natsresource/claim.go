@@ -7,6 +7,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
 // whose says who may write an entry.
@@ -31,7 +32,7 @@ type claim struct {
 }
 
 // claimOn tells whose the entry is.
-func claimOn(m *natsinformer.Meta, p party) claim {
+func claimOn(m *natsinformer.Meta, p ownership) claim {
 	by := m.Annotations[MadeByAnnotation]
 	made, known := strings.CutPrefix(by, form)
 	ofPrimary := m.OwnerKind == p.kind && m.OwnerKey == p.key
@@ -78,10 +79,4 @@ type RefusedError struct {
 }
 
 // Error implements error.
-func (e *RefusedError) Error() string {
-	mend := "delete it or choose another name"
-	if e.Adoptable {
-		mend += ", or set Adopt to take it over"
-	}
-	return fmt.Sprintf("refusing to take over %s: %s: %s", e.Entry, e.Reason, mend)
-}
+func (e *RefusedError) Error() string { return keyed.Refusal(e.Entry, e.Reason, e.Adoptable) }

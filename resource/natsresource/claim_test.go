@@ -213,3 +213,34 @@ func TestAnEntryThatCannotBeDecodedIsNeverOverwritten(t *testing.T) {
 		})
 	}
 }
+
+func TestARefusedEntryStopsNoOther(t *testing.T) {
+	k := newKit(t)
+	k.update(k.resource(just(newRoute("changed", "a"), newRoute("old", "a"))), home())
+	k.create(newRoute("refused", "theirs"))
+	k.create(newRoute("refused-too", "theirs"))
+	r := k.resource(just(newRoute("refused", "a"), newRoute("refused-too", "a"), &route{}, newRoute("new", "a"), newRoute("not a key!", "a"), newRoute("changed", "b")))
+
+	k.mirror.catchUp(k.bucket)
+	planned, err := framework.PlanUpdate(k.context(), home(), []framework.Resource{r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := planned.Counts().String(); got != "2 to create, 1 to update, 0 to delete" {
+		t.Errorf("the plan: %s", got)
+	}
+	err = k.tryUpdate(r, home())
+	if err == nil || framework.IsPermanent(err) {
+		t.Errorf("got %v, want an error that may pass", err)
+	}
+	for _, told := range []string{"entry refused of", "entry refused-too of", "desired entry 2: has no name", "keys are letters"} {
+		if err == nil || !strings.Contains(err.Error(), told) {
+			t.Errorf("%q is not told by %v", told, err)
+		}
+	}
+	for name, host := range map[string]string{"new": "a", "changed": "b", "old": "a"} {
+		if entry, err := k.bucket.Get(t.Context(), name); err != nil || entry.Host != host {
+			t.Errorf("%s: got %+v, %v; want the host %q", name, entry, err, host)
+		}
+	}
+}

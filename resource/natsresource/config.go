@@ -2,15 +2,14 @@ package natsresource
 
 import (
 	"context"
-	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/giantswarm/micrologger"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // Source is where the entries are read. A natsinformer.Source of the bucket with the index of OwnerIndexers is one.
@@ -70,38 +69,23 @@ type Config[O any, T natsinformer.Entity] struct {
 
 // New returns the resource, or an error for which framework.IsInvalidConfig holds and which names the fields at fault.
 func New[O any, T natsinformer.Entity](config Config[O, T]) (*framework.TypedCRUDResource[O, State[T]], error) {
-	var faults []string
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-
-	if config.Name == "" {
-		fault("Name must not be empty")
-	}
-	if config.Bucket == nil {
-		fault("Bucket must not be nil")
-	}
-	if config.Source == nil {
-		fault("Source must not be nil")
-	}
+	var wrong faults.List
+	wrong.If(config.Name == "", "Name must not be empty")
+	wrong.If(config.Bucket == nil, "Bucket must not be nil")
+	wrong.If(config.Source == nil, "Source must not be nil")
 	if s, ok := config.Source.(interface {
 		Bucket() *natsinformer.Bucket[T]
 	}); ok && config.Bucket != nil && s.Bucket().Name() != config.Bucket.Name() {
-		fault("Source is of the bucket %s, and Bucket is %s", s.Bucket().Name(), config.Bucket.Name())
+		wrong.Add("Source is of the bucket %s, and Bucket is %s", s.Bucket().Name(), config.Bucket.Name())
 	}
-	if config.Logger == nil {
-		fault("Logger must not be nil")
-	}
-	if config.Desired == nil {
-		fault("Desired must not be nil")
-	}
-	if config.Kind == "" {
-		fault("Kind must not be empty")
-	}
+	wrong.If(config.Logger == nil, "Logger must not be nil")
+	wrong.If(config.Desired == nil, "Desired must not be nil")
+	wrong.If(config.Kind == "", "Kind must not be empty")
 	primary := reflect.TypeFor[O]()
-	if config.OwnerKey == nil && primary.Kind() != reflect.Interface && !primary.Implements(reflect.TypeFor[informer.Meta]()) {
-		fault("OwnerKey must not be nil for a %s, which has no metadata", primary)
-	}
-	if len(faults) > 0 {
-		return nil, fmt.Errorf("%w: natsresource.Config: %s", framework.ErrInvalidConfig, strings.Join(faults, "; "))
+	wrong.If(config.OwnerKey == nil && primary.Kind() != reflect.Interface && !primary.Implements(reflect.TypeFor[informer.Meta]()),
+		"OwnerKey must not be nil for a %s, which has no metadata", primary)
+	if err := wrong.Of("natsresource.Config"); err != nil {
+		return nil, err
 	}
 
 	ops := &resource[O, T]{config: config, writes: newWrites()}

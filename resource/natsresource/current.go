@@ -15,7 +15,7 @@ import (
 // GetCurrentState implements framework.TypedCRUDResourceOps. It returns the entries that are the resource's own, also those of its
 // former names, in the order of their keys. They are read from the source; only what it has not caught up with is asked of the server.
 func (r *resource[O, T]) GetCurrentState(ctx context.Context, obj O) (State[T], error) {
-	p, err := r.party(ctx, obj)
+	p, err := r.ownership(ctx, obj)
 	if err != nil {
 		return State[T]{}, err
 	}
@@ -27,7 +27,7 @@ func (r *resource[O, T]) GetCurrentState(ctx context.Context, obj O) (State[T], 
 	add := func(have item[T]) {
 		if c := claimOn(have.content.EntityMeta(), p); c.whose == ours {
 			have.former = c.former
-			state.items = append(state.items, have)
+			state.Items = append(state.Items, have)
 		}
 	}
 	for _, o := range p.owners() {
@@ -40,12 +40,12 @@ func (r *resource[O, T]) GetCurrentState(ctx context.Context, obj O) (State[T], 
 			if err != nil {
 				return State[T]{}, err
 			}
-			if !slices.Contains(written, entity.GetName()) {
+			if !written.Has(entity.GetName()) {
 				add(item[T]{key: r.key(entity.GetName()), content: entity})
 			}
 		}
 	}
-	for _, key := range written {
+	for key := range written {
 		have, exists, err := r.lookUp(ctx, r.key(key))
 		if err != nil {
 			return State[T]{}, err
@@ -54,7 +54,7 @@ func (r *resource[O, T]) GetCurrentState(ctx context.Context, obj O) (State[T], 
 			add(have)
 		}
 	}
-	slices.SortFunc(state.items, func(a, b item[T]) int { return strings.Compare(a.key.Name, b.key.Name) })
+	slices.SortFunc(state.Items, func(a, b item[T]) int { return strings.Compare(a.key.Name, b.key.Name) })
 	return state, nil
 }
 

@@ -16,7 +16,7 @@ import (
 
 // decide returns what has to happen to a desired entry: an item with an action, or with none. An entry
 // that was not found among the resource's own is looked up: it may belong to somebody else.
-func (r *resource[O, T]) decide(ctx context.Context, p party, have item[T], found bool, want item[T]) (item[T], error) {
+func (r *resource[O, T]) decide(ctx context.Context, p ownership, have item[T], found bool, want item[T]) (item[T], error) {
 	if len(p.former) > 0 {
 		identity.Take(ctx, want.key.String())
 	}

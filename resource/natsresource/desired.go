@@ -3,21 +3,20 @@ package natsresource
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
 // GetDesiredState implements framework.TypedCRUDResourceOps.
 func (r *resource[O, T]) GetDesiredState(ctx context.Context, obj O) (State[T], error) {
 	if deleting(obj) {
-		return State[T]{terminating: true}, nil
+		return State[T]{keyed.State[Key, item[T]]{Terminating: true}}, nil
 	}
-	p, err := r.party(ctx, obj)
+	p, err := r.ownership(ctx, obj)
 	if err != nil {
 		return State[T]{}, err
 	}
@@ -25,18 +24,13 @@ func (r *resource[O, T]) GetDesiredState(ctx context.Context, obj O) (State[T], 
 	if err != nil {
 		return State[T]{}, err
 	}
-	state := State[T]{items: make([]item[T], 0, len(entities))}
-	for i, e := range entities {
-		it, err := r.desiredItem(e, p.owner)
-		if err != nil {
-			return State[T]{}, framework.Permanent(fmt.Errorf("desired entry %d: %w", i, err))
+	return State[T]{keyed.Desired("entry", len(entities), func(i int) (item[T], error) {
+		it, err := r.desiredItem(entities[i], p.owner)
+		if err == nil {
+			it.mark(ctx)
 		}
-		if _, twice := state.find(it.key); twice {
-			return State[T]{}, framework.Permanent(fmt.Errorf("desired entry %d: %s is there twice", i, it.key))
-		}
-		state.items = append(state.items, it)
-	}
-	return state, nil
+		return it, err
+	})}, nil
 }
 
 // deleting tells whether the primary is being deleted.

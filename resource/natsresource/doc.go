@@ -40,6 +40,8 @@
 //     decided before a pause can't undo what the next one did. An entry that somebody else has written or deleted
 //     meanwhile is a conflict (apierrors.IsConflict): the next reconciliation computes a new patch. Creating never touches
 //     an entry that exists, updating never creates one.
+//   - Each entry fails alone: one that is refused keeps no other from being created and updated, nor from being in the plan. The
+//     errors are joined. Nothing is deleted before they are mended.
 //   - The resource sees its own writes: as long as the source is behind one of them, the entry is read from the server.
 //   - With finalizers, or Config.RequestDeletion, an entry is not purged but asked to go, and the deletion of the primary
 //     waits for it. What is desired again meanwhile is made anew once it is gone.

@@ -39,7 +39,7 @@ func MadeBy(i identity.Identity) string { return form + i.String() }
 // without one, under the names that the framework and its operator have now or had before.
 func IsMadeBy(annotation string, i identity.Identity) bool {
 	s := identity.Scope{Identity: i}
-	return slices.ContainsFunc(append(s.Former("", nil), s.Mark("")), func(m identity.Mark) bool {
+	return slices.ContainsFunc(s.Marks("", nil), func(m identity.Mark) bool {
 		own := identity.Identity{Operator: m.Operator, Framework: m.Framework}
 		return annotation == MadeBy(own) || strings.HasPrefix(annotation, form) && strings.HasSuffix(annotation, " of "+own.String())
 	})
@@ -53,8 +53,8 @@ type owner struct {
 // index is the value of OwnerIndex. None of its parts can hold a NUL.
 func (o owner) index() string { return o.kind + "\x00" + o.key + "\x00" + o.by }
 
-// party is the owner that a resource is in a reconciliation, and what it takes over.
-type party struct {
+// ownership is the owner that a resource is in a reconciliation, and what it takes over.
+type ownership struct {
 	owner
 	scope *identity.Scope
 	// former are the marks of former names.
@@ -62,7 +62,7 @@ type party struct {
 }
 
 // owners are the owner of what the resource has made, and of what it made under former names.
-func (p party) owners() []owner {
+func (p ownership) owners() []owner {
 	owners := []owner{p.owner}
 	for _, m := range p.former {
 		owners = append(owners, owner{p.kind, p.key, madeBy(m)})

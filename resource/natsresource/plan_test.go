@@ -174,7 +174,7 @@ type generator struct {
 }
 
 var (
-	texts = rapid.SampledFrom([]string{"", "1", "line\nline\n", "ä\u202e<&>"})
+	texts = rapid.SampledFrom([]string{"", "1", "a\nb\n", "ä\u202e<>"})
 	words = rapid.SampledFrom([]string{"x", "y.z", "a-b"})
 	pairs = rapid.MapOfN(words, texts, 0, 2)
 )

@@ -2,8 +2,8 @@ package natsresource
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
@@ -12,6 +12,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 	"github.com/operatorkit/operatorkit/resource/internal/patch"
 )
 
@@ -33,42 +34,36 @@ func (r *resource[O, T]) FormerNames() []string { return r.config.FormerNames }
 
 // NewUpdatePatch implements framework.TypedCRUDResourceOps.
 func (r *resource[O, T]) NewUpdatePatch(ctx context.Context, obj O, current, desired State[T]) (*framework.TypedPatch[State[T]], error) {
-	if desired.terminating {
+	if desired.Terminating {
 		return nil, nil
 	}
-	p, err := r.party(ctx, obj)
+	p, err := r.ownership(ctx, obj)
 	if err != nil {
 		return nil, err
 	}
 
-	var create, update, remove State[T]
-	for _, have := range current.items {
-		if _, wanted := desired.find(have.key); !wanted && r.deletable(have) && !othersDelete(ctx, have) {
-			remove.items = append(remove.items, deletion(have))
-		}
-	}
-	for _, want := range desired.items {
-		have, found := current.find(want.key)
-		change, err := r.decide(ctx, p, have, found, want)
-		if err != nil {
-			return nil, err
-		}
-		switch change.action {
-		case plan.Create:
-			create.items = append(create.items, change)
-		case plan.Update:
-			update.items = append(update.items, change)
-		case plan.Delete:
-			remove.items = append(remove.items, change)
-		}
-	}
-	return patchOf(create, update, remove), nil
+	faults := newFaults(desired.Faults...)
+	create, update, remove := keyed.Sort(ctx, current.State, desired.State, faults,
+		func(have item[T], found bool, want item[T]) (item[T], error) {
+			return r.decide(ctx, p, have, found, want)
+		},
+		func(have item[T]) (item[T], bool) {
+			return deletion(have), r.deletable(have) && !othersDelete(ctx, have)
+		})
+	return patchOf(State[T]{create}, State[T]{update}, State[T]{remove}), faults.Err()
+}
+
+// newFaults collects errors of entries that fail each for itself.
+func newFaults(errs ...error) *keyed.Faults {
+	return keyed.NewFaults(func(err error) bool {
+		return errors.As(err, new(*RefusedError)) || errors.Is(err, natsinformer.ErrUndecodable)
+	}, errs...)
 }
 
 // NewDeletePatch implements framework.TypedCRUDResourceOps.
 func (r *resource[O, T]) NewDeletePatch(ctx context.Context, _ O, current, _ State[T]) (*framework.TypedPatch[State[T]], error) {
 	var remove State[T]
-	for _, have := range current.items {
+	for _, have := range current.Items {
 		if othersDelete(ctx, have) {
 			continue
 		}
@@ -77,7 +72,7 @@ func (r *resource[O, T]) NewDeletePatch(ctx context.Context, _ O, current, _ Sta
 			requeuecontext.SetAfter(ctx, vanishing)
 		}
 		if r.deletable(have) {
-			remove.items = append(remove.items, deletion(have))
+			remove.Items = append(remove.Items, deletion(have))
 		}
 	}
 	return patchOf(State[T]{}, State[T]{}, remove), nil
@@ -106,12 +101,11 @@ func deletion[T natsinformer.Entity](have item[T]) item[T] {
 
 // patchOf returns the patch with these parts. What was created last is deleted first.
 func patchOf[T natsinformer.Entity](create, update, remove State[T]) *framework.TypedPatch[State[T]] {
-	slices.Reverse(remove.items)
-	return patch.Of(func(s State[T]) bool { return len(s.items) > 0 }, create, update, remove)
+	return patch.Of(func(s State[T]) bool { return !s.Empty() }, create, update, State[T]{remove.Reversed()})
 }
 
-// party returns who the entries of obj belong to.
-func (r *resource[O, T]) party(ctx context.Context, obj O) (party, error) {
+// ownership returns who the entries of obj belong to.
+func (r *resource[O, T]) ownership(ctx context.Context, obj O) (ownership, error) {
 	scope := identity.From(ctx)
 	o := owner{kind: r.config.Kind, by: madeBy(scope.Mark(r.config.Name))}
 	var err error
@@ -124,13 +118,13 @@ func (r *resource[O, T]) party(ctx context.Context, obj O) (party, error) {
 		err = fmt.Errorf("the owner key of a %T must not be empty", obj)
 	}
 	if err != nil {
-		return party{}, framework.Permanent(err)
+		return ownership{}, framework.Permanent(err)
 	}
-	return party{owner: o, scope: scope, former: scope.Former(r.config.Name, r.config.FormerNames)}, nil
+	return ownership{owner: o, scope: scope, former: scope.Former(r.config.Name, r.config.FormerNames)}, nil
 }
 
 // claim returns an entry that exists as one that the resource may write; the error says why it may not.
-func (r *resource[O, T]) claim(p party, have item[T]) (item[T], error) {
+func (r *resource[O, T]) claim(p ownership, have item[T]) (item[T], error) {
 	c := claimOn(have.content.EntityMeta(), p)
 	have.former = c.former
 	if c.whose == ours || c.whose == free && r.config.Adopt {

@@ -1,8 +1,10 @@
 package natsresource
 
 import (
+	"context"
 	"strings"
 
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 )
@@ -21,6 +23,22 @@ func (it item[T]) show(changes []plan.FieldChange) []plan.FieldChange {
 		plan.Hide(changes, showable[T])
 	}
 	return changes
+}
+
+// mark has the values of a sensitive entry scrubbed from what is told of the reconciliation.
+func (it item[T]) mark(ctx context.Context) {
+	if !it.sensitive || secretscontext.From(ctx) == nil {
+		return
+	}
+	fields, err := fieldsOf(it.content)
+	if err != nil {
+		return // It can't be written either, which is the error that counts.
+	}
+	for _, f := range plan.Diff(nil, fields) {
+		if !showable[T](f.Path) {
+			secretscontext.AddAll(ctx, f.New)
+		}
+	}
 }
 
 // showable tells whether the path leads to one of the shown fields. None does where metadata have no place of their own.

@@ -51,10 +51,10 @@ func TestValuesOfSensitiveEntriesAreShownNowhere(t *testing.T) {
 	k.wantPlan(r, home(), "create secret",
 		`  host: (sensitive)`,
 		`  metadata.annotations.copy: (sensitive)`,
-		`  metadata.conditions[0].message: (sensitive)`,
-		`  metadata.conditions[0].reason: (sensitive)`,
-		`  metadata.conditions[0].status: (sensitive)`,
-		`  metadata.conditions[0].type: (sensitive)`,
+		`  metadata.conditions[type=Ready].message: (sensitive)`,
+		`  metadata.conditions[type=Ready].reason: (sensitive)`,
+		`  metadata.conditions[type=Ready].status: (sensitive)`,
+		`  metadata.conditions[type=Ready].type: (sensitive)`,
 		`  metadata.labels.tier: "web"`)
 	k.update(r, home())
 

@@ -2,8 +2,9 @@ package natsresource
 
 import (
 	"math"
-	"slices"
 	"sync"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -14,7 +15,7 @@ import (
 type writes struct {
 	mu     sync.Mutex
 	byKey  map[string]*write
-	owners map[owner][]string
+	owners map[owner]sets.Set[string]
 }
 
 // write is the newest that is known of a key from writing it.
@@ -37,7 +38,7 @@ type sight struct {
 }
 
 func newWrites() *writes {
-	return &writes{byKey: map[string]*write{}, owners: map[owner][]string{}}
+	return &writes{byKey: map[string]*write{}, owners: map[owner]sets.Set[string]{}}
 }
 
 // begin must be called before a key is written, and end afterwards.
@@ -52,7 +53,10 @@ func (w *writes) begin(key string, o owner) {
 	if p == nil {
 		p = &write{owner: o}
 		w.byKey[key] = p
-		w.owners[o] = append(w.owners[o], key)
+		if w.owners[o] == nil {
+			w.owners[o] = sets.New[string]()
+		}
+		w.owners[o].Insert(key)
 	}
 	p.open, p.came = true, sight{}
 }
@@ -128,20 +132,17 @@ func (w *writes) forget(key string) {
 }
 
 // of returns the keys that were written for an owner.
-func (w *writes) of(o owner) []string {
+func (w *writes) of(o owner) sets.Set[string] {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.owners[o])
+	return w.owners[o].Clone()
 }
 
 func (w *writes) drop(key string, p *write) {
 	delete(w.byKey, key)
-	left := slices.DeleteFunc(w.owners[p.owner], func(k string) bool { return k == key })
-	if len(left) == 0 {
+	if w.owners[p.owner].Delete(key).Len() == 0 {
 		delete(w.owners, p.owner)
-		return
 	}
-	w.owners[p.owner] = left
 }
 
 // reachedBy tells whether the source shows what was written, or something newer. That a key is gone says nothing by

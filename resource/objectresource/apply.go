@@ -3,15 +3,13 @@ package objectresource
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 )
 
@@ -22,7 +20,7 @@ func (r *resource[O]) ApplyCreateChange(ctx context.Context, obj O, change State
 	if err != nil {
 		return err
 	}
-	for _, it := range change.items {
+	return keyed.Each(ctx, change.State, newFaults(), func(it item) error {
 		u := it.content.DeepCopy()
 		u.SetResourceVersion(serverside.AbsentVersion)
 		err := r.writeAs(ctx, r.manager(own), u)
@@ -33,8 +31,8 @@ func (r *resource[O]) ApplyCreateChange(ctx context.Context, obj O, change State
 			return requestError("create", it, err)
 		}
 		r.log(ctx, "created an object", it)
-	}
-	return nil
+		return nil
+	})
 }
 
 // overwrite updates an object that was to be created and is there already.
@@ -66,13 +64,13 @@ func (r *resource[O]) ApplyUpdateChange(ctx context.Context, obj O, change State
 	if err != nil {
 		return err
 	}
-	for _, it := range change.items {
+	return keyed.Each(ctx, change.State, newFaults(), func(it item) error {
 		if err := r.update(ctx, own, it); err != nil {
 			return requestError("update", it, err)
 		}
 		r.log(ctx, "updated an object", it)
-	}
-	return nil
+		return nil
+	})
 }
 
 // update applies what is pinned to one version of an object, and takes that over before if it has to.
@@ -87,7 +85,7 @@ func (r *resource[O]) update(ctx context.Context, own ownership, it item) error 
 // ApplyDeleteChange implements framework.TypedCRUDResourceOps. What is gone already is as good as deleted. An object that was
 // changed or replaced since the patch was computed is a conflict, for which apierrors.IsConflict holds.
 func (r *resource[O]) ApplyDeleteChange(ctx context.Context, _ O, change State) error {
-	for _, it := range change.items {
+	return keyed.Each(ctx, change.State, newFaults(), func(it item) error {
 		uid := it.content.GetUID()
 		err := r.config.Client.Delete(ctx, it.key.empty(), client.PropagationPolicy(r.config.Propagation),
 			client.Preconditions(metav1.Preconditions{UID: &uid, ResourceVersion: &it.version}))
@@ -95,15 +93,15 @@ func (r *resource[O]) ApplyDeleteChange(ctx context.Context, _ O, change State) 
 			r.conflicts.Store(it.key, nil)
 		}
 		if apierrors.IsNotFound(err) {
-			continue
+			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("delete %s: %w", it.key, err)
 		}
 		r.settled.forget(it.key)
 		r.log(ctx, "deleted an object", it)
-	}
-	return nil
+		return nil
+	})
 }
 
 // writeAs applies u under that name, and u becomes what the server made of it. Another UID or version than that of the stored
@@ -112,18 +110,6 @@ func (r *resource[O]) writeAs(ctx context.Context, manager string, u *unstructur
 	return serverside.Apply(ctx, r.config.Client, u, append(options, client.FieldOwner(manager))...)
 }
 
-// log says which fields of which object were written, and none of their values.
 func (r *resource[O]) log(ctx context.Context, message string, it item) {
-	fields := []any{"level", "info", "message", message, "written", it.key.String()}
-	if it.action == plan.Update {
-		paths := make([]string, 0, len(it.fields))
-		for _, f := range it.fields {
-			paths = append(paths, f.Path)
-		}
-		fields = append(fields, "fields", strings.Join(paths, ", "))
-	}
-	if from := it.takenOver(); from != "" {
-		fields = append(fields, "takeover", from)
-	}
-	framework.Logger(ctx, r.config.Logger).LogCtx(ctx, fields...)
+	keyed.Log(ctx, r.config.Logger, message, it, it.takenOver())
 }

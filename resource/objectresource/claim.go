@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
 // holder is whose an object is.
@@ -126,10 +127,4 @@ type RefusedError struct {
 }
 
 // Error implements error.
-func (e *RefusedError) Error() string {
-	mend := "delete it or choose another name"
-	if e.Adoptable {
-		mend += ", or set Adopt to take it over"
-	}
-	return fmt.Sprintf("refusing to take over %s: %s: %s", e.Object, e.Reason, mend)
-}
+func (e *RefusedError) Error() string { return keyed.Refusal(e.Object, e.Reason, e.Adoptable) }

@@ -234,3 +234,58 @@ func TestAPrimaryThatWasMadeAnewGetsItsObjectsBack(t *testing.T) {
 		t.Errorf("owner references are %v, want the new primary alone", a.OwnerReferences)
 	}
 }
+
+func TestARefusedObjectStopsNoOther(t *testing.T) {
+	k := newKit(t)
+	p := k.primary("home")
+	k.update(k.resource(just(k.data("changed", nil), k.data("old", nil))), p)
+	k.create(k.data("refused", nil))
+	k.create(k.data("refused-too", nil))
+	nameless := &corev1.ConfigMap{}
+	r := k.resource(just(k.data("refused", nil), k.data("refused-too", nil), nameless, k.data("new", nil), k.data("changed", map[string]string{"x": "1"})))
+
+	planned, err := framework.PlanUpdate(t.Context(), p, []framework.Resource{r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"create ConfigMap new", "update ConfigMap changed", `  data.x: "1"`}, lines(planned.Resources[0].Changes)); diff != "" {
+		t.Errorf("the plan (-want +got):\n%s", diff)
+	}
+	err = framework.ProcessUpdate(t.Context(), p, []framework.Resource{r})
+	if err == nil || framework.IsPermanent(err) {
+		t.Errorf("got %v, want an error that may pass", err)
+	}
+	for _, told := range []string{"/refused: it exists already", "/refused-too: it exists already", "desired object 2: a ConfigMap has no name"} {
+		if err == nil || !strings.Contains(err.Error(), told) || !strings.Contains(planned.Resources[0].Error, told) {
+			t.Errorf("%q is not told by the plan, %q, and the error, %v", told, planned.Resources[0].Error, err)
+		}
+	}
+	if _, there := k.configMap("new"); !there {
+		t.Error("what was not refused was not created")
+	}
+	if changed, _ := k.configMap("changed"); changed.Data["x"] != "1" {
+		t.Error("what was not refused was not updated")
+	}
+	if _, there := k.configMap("old"); !there {
+		t.Error("something was deleted although what may replace it is refused")
+	}
+}
+
+func TestAnObjectThatTheServerRefusesStopsNoOther(t *testing.T) {
+	k := newKit(t)
+	p := k.primary("home")
+	k.update(k.resource(just(k.data("changed", nil))), p)
+	invalid := k.data("invalid", map[string]string{"not a key!": ""})
+	r := k.resource(just(invalid, k.data("new", nil), k.data("changed", map[string]string{"x": "1"})))
+
+	err := framework.ProcessUpdate(t.Context(), p, []framework.Resource{r})
+	if err == nil || !strings.Contains(err.Error(), "create ConfigMap "+k.namespace+"/invalid") {
+		t.Errorf("got %v, want the error of the object", err)
+	}
+	if _, there := k.configMap("new"); !there {
+		t.Error("what was not refused was not created")
+	}
+	if changed, _ := k.configMap("changed"); changed.Data["x"] != "1" {
+		t.Error("what was not refused was not updated")
+	}
+}

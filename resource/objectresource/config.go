@@ -2,10 +2,8 @@ package objectresource
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/giantswarm/micrologger"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +12,8 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/informer/notfound"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // maxFieldManager is how long the API server lets a field manager be.
@@ -81,40 +81,30 @@ type Config[O any] struct {
 
 // New returns the resource, or an error for which framework.IsInvalidConfig holds and which names the fields at fault.
 func New[O any](config Config[O]) (*framework.TypedCRUDResource[O, State], error) {
-	var faults []string
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
-
-	if config.Name == "" {
-		fault("Name must not be empty")
-	}
-	if config.Logger == nil {
-		fault("Logger must not be nil")
-	}
-	if config.Desired == nil {
-		fault("Desired must not be nil")
-	}
-	if len(config.FieldManager) > maxFieldManager {
-		fault("FieldManager %q is longer than %d bytes", config.FieldManager, maxFieldManager)
-	}
+	var wrong faults.List
+	wrong.If(config.Name == "", "Name must not be empty")
+	wrong.If(config.Logger == nil, "Logger must not be nil")
+	wrong.If(config.Desired == nil, "Desired must not be nil")
+	wrong.If(len(config.FieldManager) > maxFieldManager, "FieldManager %q is longer than %d bytes", config.FieldManager, maxFieldManager)
 	switch config.Propagation {
 	case "":
 		config.Propagation = metav1.DeletePropagationBackground
 	case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
 	default:
-		fault("Propagation %q is none of Background, Foreground, Orphan", config.Propagation)
+		wrong.Add("Propagation %q is none of Background, Foreground, Orphan", config.Propagation)
 	}
 	primary := reflect.TypeFor[O]()
-	if config.Owner == nil && primary.Kind() != reflect.Interface && !primary.Implements(reflect.TypeFor[client.Object]()) {
-		fault("Owner must not be nil for a %s, which is no client.Object", primary)
-	}
+	wrong.If(config.Owner == nil && primary.Kind() != reflect.Interface && !primary.Implements(reflect.TypeFor[client.Object]()),
+		"Owner must not be nil for a %s, which is no client.Object", primary)
 	var kinds []kind
 	if config.Client == nil {
-		fault("Client must not be nil")
+		wrong.Add("Client must not be nil")
 	} else {
-		kinds = kindsOf(config.Client, config.Kinds, config.Stores, fault)
+		config.Client = notfound.Checked(config.Client)
+		kinds = kindsOf(config.Client, config.Kinds, config.Stores, &wrong)
 	}
-	if len(faults) > 0 {
-		return nil, fmt.Errorf("%w: objectresource.Config: %s", framework.ErrInvalidConfig, strings.Join(faults, "; "))
+	if err := wrong.Of("objectresource.Config"); err != nil {
+		return nil, err
 	}
 
 	ops := &resource[O]{config: config, kinds: kinds, settled: newSettled()}
@@ -128,35 +118,31 @@ type kind struct {
 }
 
 // kindsOf returns the kinds of the stores and of the objects, each once.
-func kindsOf(c client.Client, objects []client.Object, stores []Store, fault func(string, ...any)) []kind {
+func kindsOf(c client.Client, objects []client.Object, stores []Store, wrong *faults.List) []kind {
 	var kinds []kind
 	for i, s := range stores {
 		if s == nil {
-			fault("Stores[%d] must not be nil", i)
+			wrong.Add("Stores[%d] must not be nil", i)
 			continue
 		}
 		gvk := s.GroupVersionKind()
-		if known(kinds, gvk) {
-			fault("Stores[%d] is a second one for %s", i, gvk)
-		}
+		wrong.If(known(kinds, gvk), "Stores[%d] is a second one for %s", i, gvk)
 		kinds = append(kinds, kind{gvk: gvk, store: s})
 	}
 	for i, o := range objects {
 		if o == nil {
-			fault("Kinds[%d] must not be nil", i)
+			wrong.Add("Kinds[%d] must not be nil", i)
 			continue
 		}
 		gvk, err := c.GroupVersionKindFor(o)
 		switch {
 		case err != nil:
-			fault("Kinds[%d] has no kind: %s", i, err)
+			wrong.Add("Kinds[%d] has no kind: %s", i, err)
 		case !known(kinds, gvk):
 			kinds = append(kinds, kind{gvk: gvk})
 		}
 	}
-	if len(objects)+len(stores) == 0 {
-		fault("Kinds must not be empty")
-	}
+	wrong.If(len(objects)+len(stores) == 0, "Kinds must not be empty")
 	return kinds
 }
 

@@ -32,8 +32,9 @@ func (r *resource[O]) GetCurrentState(ctx context.Context, obj O) (State, error)
 		if err != nil {
 			return State{}, err
 		}
+		mark(ctx, items...)
 		slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.key.place(), b.key.place()) })
-		state.items = append(state.items, items...)
+		state.Items = append(state.Items, items...)
 	}
 	return state, nil
 }

@@ -19,14 +19,14 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
 // GetDesiredState implements framework.TypedCRUDResourceOps.
 func (r *resource[O]) GetDesiredState(ctx context.Context, obj O) (State, error) {
 	if deleting(obj) {
-		return State{terminating: true}, nil
+		return State{keyed.State[Key, item]{Terminating: true}}, nil
 	}
 	own, err := r.ownership(ctx, obj)
 	if err != nil {
@@ -38,20 +38,13 @@ func (r *resource[O]) GetDesiredState(ctx context.Context, obj O) (State, error)
 	}
 
 	namespaces := r.namespaces(obj, own.owner)
-	state := State{items: make([]item, 0, len(objects))}
-	seen := make(map[Key]bool, len(objects))
-	for i, o := range objects {
-		it, err := r.desiredItem(o, own, namespaces)
-		if err != nil {
-			return State{}, framework.Permanent(fmt.Errorf("desired object %d: %w", i, err))
+	return State{keyed.Desired("object", len(objects), func(i int) (item, error) {
+		it, err := r.desiredItem(objects[i], own, namespaces)
+		if err == nil {
+			mark(ctx, it)
 		}
-		if seen[it.key] {
-			return State{}, framework.Permanent(fmt.Errorf("desired object %d: %s is there twice", i, it.key))
-		}
-		seen[it.key] = true
-		state.items = append(state.items, it)
-	}
-	return state, nil
+		return it, err
+	})}, nil
 }
 
 // deleting tells whether the primary is being deleted.

@@ -54,6 +54,8 @@
 //   - Creating never touches an object that exists, updating never creates one. An object that was changed, deleted or replaced
 //     since the patch was computed is neither updated nor deleted, by its UID and resource version. It is a conflict
 //     (apierrors.IsConflict): the next reconciliation computes a new patch.
+//   - Each object fails alone: one that is refused, by this package or by the API server, keeps no other from being created and
+//     updated, nor from being in the plan. The errors are joined. Nothing is deleted before they are mended.
 //   - An object that is being deleted although it is desired is waited for and created anew.
 //   - Values of Secrets appear in no state, change, log line or error.
 //

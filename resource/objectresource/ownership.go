@@ -26,8 +26,7 @@ func (r *resource[O]) ownership(ctx context.Context, obj O) (ownership, error) {
 		return ownership{}, err
 	}
 	scope := identity.From(ctx)
-	marks := append([]identity.Mark{scope.Mark(r.config.Name)}, scope.Former(r.config.Name, r.config.FormerNames)...)
-	return ownership{owner: owner, scope: scope, marks: marks}, nil
+	return ownership{owner: owner, scope: scope, marks: scope.Marks(r.config.Name, r.config.FormerNames)}, nil
 }
 
 // mark is the present one.

@@ -2,16 +2,18 @@ package objectresource
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 	"github.com/operatorkit/operatorkit/resource/internal/patch"
 )
 
@@ -45,7 +47,7 @@ func (r *resource[O]) Kinds() []string {
 
 // NewUpdatePatch implements framework.TypedCRUDResourceOps.
 func (r *resource[O]) NewUpdatePatch(ctx context.Context, obj O, current, desired State) (*framework.TypedPatch[State], error) {
-	if desired.terminating {
+	if desired.Terminating {
 		return nil, nil
 	}
 	own, err := r.ownership(ctx, obj)
@@ -53,26 +55,16 @@ func (r *resource[O]) NewUpdatePatch(ctx context.Context, obj O, current, desire
 		return nil, err
 	}
 
-	var create, update, remove State
-	for _, want := range desired.items {
-		have, found := current.find(want.key)
-		change, err := r.decide(ctx, own, have, found, want)
-		if err != nil {
-			return nil, err
-		}
-		switch change.action {
-		case plan.Create:
-			create.items = append(create.items, change)
-		case plan.Update:
-			update.items = append(update.items, change)
-		}
-	}
-	for _, have := range current.items {
-		if _, wanted := desired.find(have.key); !wanted && own.cleansUp(ctx, have) && !have.terminating() {
-			remove.items = append(remove.items, deletion(have))
-		}
-	}
-	return patchOf(create, update, remove), nil
+	faults := newFaults(desired.Faults...)
+	create, update, remove := keyed.Sort(ctx, current.State, desired.State, faults,
+		func(have item, found bool, want item) (item, error) { return r.decide(ctx, own, have, found, want) },
+		func(have item) (item, bool) { return deletion(have), own.cleansUp(ctx, have) && !have.terminating() })
+	return patchOf(State{create}, State{update}, State{remove}), faults.Err()
+}
+
+// newFaults collects errors of objects that fail each for itself.
+func newFaults(errs ...error) *keyed.Faults {
+	return keyed.NewFaults(func(err error) bool { return errors.As(err, new(*RefusedError)) || meta.IsNoMatchError(err) }, errs...)
 }
 
 // NewDeletePatch implements framework.TypedCRUDResourceOps.
@@ -83,14 +75,14 @@ func (r *resource[O]) NewDeletePatch(ctx context.Context, obj O, current, _ Stat
 	}
 	var remove State
 	left := false
-	for _, have := range current.items {
+	for _, have := range current.Items {
 		r.settled.forget(have.key)
 		if !own.cleansUp(ctx, have) {
 			continue
 		}
 		left = true
 		if !have.terminating() {
-			remove.items = append(remove.items, deletion(have))
+			remove.Items = append(remove.Items, deletion(have))
 		}
 	}
 	if left && r.config.WaitForDeletion {
@@ -108,8 +100,7 @@ func deletion(have item) item {
 
 // patchOf returns the patch with these parts. What was created last is deleted first.
 func patchOf(create, update, remove State) *framework.TypedPatch[State] {
-	slices.Reverse(remove.items)
-	return patch.Of(func(s State) bool { return len(s.items) > 0 }, create, update, remove)
+	return patch.Of(func(s State) bool { return !s.Empty() }, create, update, State{remove.Reversed()})
 }
 
 // namespaces returns where the objects of obj may be.

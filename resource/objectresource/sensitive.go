@@ -1,13 +1,35 @@
 package objectresource
 
 import (
+	"context"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 )
+
+// mark has the values of sensitive objects scrubbed from what is told of the reconciliation.
+func mark(ctx context.Context, items ...item) {
+	if secretscontext.From(ctx) == nil {
+		return
+	}
+	for _, it := range items {
+		switch {
+		case isSecret(it.key.GVK):
+			informer.MarkSecrets(ctx, it.content)
+		case it.sensitive:
+			for name, field := range it.content.Object {
+				if !plan.ShownOfSecret(name) && name != "metadata" {
+					secretscontext.AddAll(ctx, field)
+				}
+			}
+		}
+	}
+}
 
 // requestError says what was being done when the API server refused. Of a sensitive object it drops the server's own
 // words, which may quote values.

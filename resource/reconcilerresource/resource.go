@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -14,6 +13,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // requeueDelay stands for the deprecated Result.Requeue, which names no duration.
@@ -41,15 +41,11 @@ var _ framework.Resource = (*Resource)(nil)
 
 // New returns a resource, or an error for which framework.IsInvalidConfig holds.
 func New(config Config) (*Resource, error) {
-	var faults []string
-	if config.Name == "" {
-		faults = append(faults, "Name must not be empty")
-	}
-	if config.Reconciler == nil {
-		faults = append(faults, "Reconciler must not be nil")
-	}
-	if len(faults) > 0 {
-		return nil, fmt.Errorf("%w: reconcilerresource.Config: %s", framework.ErrInvalidConfig, strings.Join(faults, "; "))
+	var wrong faults.List
+	wrong.If(config.Name == "", "Name must not be empty")
+	wrong.If(config.Reconciler == nil, "Reconciler must not be nil")
+	if err := wrong.Of("reconcilerresource.Config"); err != nil {
+		return nil, err
 	}
 	return &Resource{name: config.Name, reconciler: config.Reconciler, logger: config.Logger}, nil
 }

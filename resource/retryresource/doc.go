@@ -13,6 +13,10 @@
 //
 //   - Every call of a step has a backoff of its own, so keys and steps don't slow each other down.
 //   - Waiting ends with the context.
+//   - Short waits are waited in the step, a second in all ([Config].MaxWait). Before a longer one the reconciliation ends: its worker is
+//     free, and after the wait the framework reconciles the object again, from its first resource on. The step then goes on with the
+//     tries that its backoff has left. Until they are used up no failure is told, but by the warnings in the log and the record of
+//     the reconciliation. A failure of another step in between makes it begin anew.
 //   - Not retried are: errors marked by framework.Permanent, which stay marked; panics; errors of a step that has
 //     cancelled its resource or its reconciliation by signal; anything after the context has ended.
 //   - Without further configuration a step is tried for ten seconds at most, see [DefaultBackOff].

@@ -109,6 +109,11 @@ func TestWrapNamesWhatIsWrong(t *testing.T) {
 			config:    retryresource.Config{Logger: logger(t)},
 			want:      "invalid config: retryresource.Config: resources[1] must not be nil",
 		},
+		"nil pointer": {
+			resources: []framework.Resource{&plain{}, (*framework.CRUDResource)(nil)},
+			config:    retryresource.Config{Logger: logger(t)},
+			want:      "invalid config: retryresource.Config: resources[1] must not be nil",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := retryresource.Wrap(tc.resources, tc.config)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,11 +52,8 @@ func (r *resource[O]) write(ctx context.Context, o *serviceset.Operation) error 
 		return err
 	}
 	before := o.Before
-	preconditions := metav1.Preconditions{UID: &before.UID}
-	if o.Resolution != nil { // it is deleted because it is empty: nothing may have come into it
-		preconditions.ResourceVersion = &before.ResourceVersion
-	}
-	return client.IgnoreNotFound(r.config.Client.Delete(ctx, before.DeepCopy(), client.Preconditions(preconditions)))
+	return client.IgnoreNotFound(r.config.Client.Delete(ctx, before.DeepCopy(),
+		client.Preconditions{UID: &before.UID, ResourceVersion: &before.ResourceVersion}))
 }
 
 func conflict(name, why string) error {

@@ -2,13 +2,13 @@ package servicesetresource
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/giantswarm/micrologger"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer/notfound"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/resource/internal/worklist"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 )
@@ -36,21 +36,16 @@ type Config[O any] struct {
 
 // New returns the resource, or an error for which framework.IsInvalidConfig holds and which names the fields at fault.
 func New[O any](config Config[O]) (*framework.TypedCRUDResource[O, State], error) {
-	var faults []string
+	var wrong faults.List
 	if config.Name == "" {
 		config.Name = DefaultName
 	}
-	if config.Client == nil {
-		faults = append(faults, "Client must not be nil")
+	wrong.If(config.Client == nil, "Client must not be nil")
+	wrong.If(config.Logger == nil, "Logger must not be nil")
+	wrong.If(config.Compute == nil, "Compute must not be nil")
+	if err := wrong.Of("servicesetresource.Config"); err != nil {
+		return nil, err
 	}
-	if config.Logger == nil {
-		faults = append(faults, "Logger must not be nil")
-	}
-	if config.Compute == nil {
-		faults = append(faults, "Compute must not be nil")
-	}
-	if len(faults) > 0 {
-		return nil, fmt.Errorf("%w: servicesetresource.Config: %s", framework.ErrInvalidConfig, strings.Join(faults, "; "))
-	}
+	config.Client = notfound.Checked(config.Client)
 	return worklist.New(config.Logger, &resource[O]{config})
 }

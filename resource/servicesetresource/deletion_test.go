@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
@@ -81,8 +82,8 @@ func TestADeletionThatIsForbiddenDeletesNoSet(t *testing.T) {
 	}
 }
 
-// A set that was replaced by another of its name since is not the one that has to go.
-func TestTheSetsOfADeletedClusterAreDeletedAsTheyWere(t *testing.T) {
+// A set that was replaced by another of its name since, or has changed, may have been given to somebody else.
+func TestR17ASetThatIsNotAsItWasSeenIsNotDeleted(t *testing.T) {
 	k := newKit(t)
 	k.templates(map[string][]string{"a": {"1.0.0"}})
 	cd := k.cluster("prod", wanted("a", "1.0.0"))
@@ -101,12 +102,19 @@ func TestTheSetsOfADeletedClusterAreDeletedAsTheyWere(t *testing.T) {
 		t.Error("another set was deleted")
 	}
 	set, _ := k.set("prod")
-	set.Status.ObservedGeneration = 7 // which does not keep it from being deleted
-	if err := framework.ProcessDelete(t.Context(), cd, k.once(func() {
+	set.Status.ObservedGeneration = 7
+	err := framework.ProcessDelete(t.Context(), cd, k.once(func() {
 		if err := k.user.Status().Update(t.Context(), set); err != nil {
 			t.Fatal(err)
 		}
-	})); err != nil {
+	}))
+	if _, there := k.set("prod"); !there || !apierrors.IsConflict(err) {
+		t.Errorf("the error is %v, want a conflict", err)
+	}
+	if err := framework.ProcessDelete(t.Context(), cd, k.resources(k.compute)); err != nil {
 		t.Error(err)
+	}
+	if _, there := k.set("prod"); there {
+		t.Error("the set was not deleted")
 	}
 }

@@ -39,7 +39,10 @@
 //
 //   - Nothing is written where Compute says that there is nothing to do.
 //   - A set that changed, appeared, vanished or was replaced since the patch was computed is a conflict, for which
-//     apierrors.IsConflict holds: nothing is lost, and the framework computes anew.
+//     apierrors.IsConflict holds: nothing is lost, and the framework computes anew. Updates and deletions name the UID and the
+//     resource version.
+//   - Sets carry no mark of an operator: they are those of the primary. Package operator/servicesets has one operator claim each primary
+//     before this resource runs; who uses the resource elsewhere sees to it that no two operators have the same primaries.
 //   - The status of a set is never written, nor what Compute leaves as it is.
 //   - A primary that is being deleted keeps its finalizer as long as Compute knows of a set.
 //

@@ -53,7 +53,7 @@ func TestTheLogTellsOfEveryServiceAndOfNoValues(t *testing.T) {
 	k.mustUpdate(cd)
 	log := k.log.String()
 	for _, want := range []string{
-		`"message":"created a ServiceSet"`, `"service":"default/b","time"`,
+		`"message":"created a ServiceSet"`, `"service":"default/b","step"`,
 		`"change":"is installed in version 1.0.0"`, `"message":"created the entry of a service"`,
 		`"change":"1.0.0 → 2.0.0"`, `"fields":"template, values, version"`, `"message":"updated the entry of a service"`,
 		`"message":"deleted the entry of a service"`, `"written":"ServiceSet ` + k.namespace + `/prod"`,

@@ -1,6 +1,10 @@
 package statemanager
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/operatorkit/operatorkit/internal/cut"
+)
 
 // MaxMessage is how long a message in a status is at most, in bytes.
 const MaxMessage = 2048
@@ -18,14 +22,5 @@ func FirstLine(text string) string {
 			break
 		}
 	}
-	return Cut(strings.Join(first, " "), MaxMessage)
-}
-
-// Cut shortens a text to a number of bytes, between two characters.
-func Cut(text string, limit int) string {
-	const more = "…"
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
+	return cut.Text(strings.Join(first, " "), MaxMessage)
 }

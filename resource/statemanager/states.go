@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
@@ -61,7 +62,7 @@ const (
 // TellPlan sets the condition of a state that tells what would be done.
 func (s *States) TellPlan(state *v1alpha1.ServiceState, condition string, changes []plan.Change, notes []string) {
 	if len(changes) == 0 {
-		s.Tell(state, condition, metav1.ConditionFalse, v1alpha1.ReasonNothingPlanned, Cut(strings.Join(notes, "; "), MaxMessage))
+		s.Tell(state, condition, metav1.ConditionFalse, v1alpha1.ReasonNothingPlanned, cut.Text(strings.Join(notes, "; "), MaxMessage))
 		return
 	}
 	var text bytes.Buffer
@@ -69,7 +70,7 @@ func (s *States) TellPlan(state *v1alpha1.ServiceState, condition string, change
 		fmt.Fprintf(&text, "%d changes", len(changes))
 	}
 	services := max(1, len(s.set.Spec.Services)+len(s.set.Status.Services))
-	s.Tell(state, condition, metav1.ConditionTrue, v1alpha1.ReasonChangesPlanned, Cut(text.String(), min(maxPlan, max(maxPlans/services, 64))))
+	s.Tell(state, condition, metav1.ConditionTrue, v1alpha1.ReasonChangesPlanned, cut.Text(text.String(), min(maxPlan, max(maxPlans/services, 64))))
 }
 
 // Enter makes a state that of a service.

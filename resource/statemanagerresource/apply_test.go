@@ -110,7 +110,7 @@ func TestOfSeveralFailuresTheCausesAreFound(t *testing.T) {
 	if apierrors.IsConflict(err) {
 		t.Errorf("a conflict hides the failure of others: %v", err)
 	}
-	if panicked := k.done[1].err; panicked == nil || !strings.Contains(panicked.Error(), "a nil map") {
+	if panicked := k.done[1].err; panicked == nil || !strings.Contains(panicked.Error(), "value of type string") || !strings.Contains(panicked.Error(), "apply_test.go:") {
 		t.Errorf("Done was told %v", panicked)
 	}
 }

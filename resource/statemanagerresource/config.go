@@ -2,12 +2,11 @@ package statemanagerresource
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/giantswarm/micrologger"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/resource/internal/worklist"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 )
@@ -39,21 +38,15 @@ type Config[O any] struct {
 
 // New returns the resource, or an error for which framework.IsInvalidConfig holds and which names the fields at fault.
 func New[O any](config Config[O]) (*framework.TypedCRUDResource[O, State], error) {
-	var faults []string
+	var wrong faults.List
 	if config.Name == "" {
 		config.Name = DefaultName
 	}
-	if config.Manager == nil {
-		faults = append(faults, "Manager must not be nil")
-	}
-	if config.Logger == nil {
-		faults = append(faults, "Logger must not be nil")
-	}
-	if config.Compute == nil {
-		faults = append(faults, "Compute must not be nil")
-	}
-	if len(faults) > 0 {
-		return nil, fmt.Errorf("%w: statemanagerresource.Config: %s", framework.ErrInvalidConfig, strings.Join(faults, "; "))
+	wrong.If(config.Manager == nil, "Manager must not be nil")
+	wrong.If(config.Logger == nil, "Logger must not be nil")
+	wrong.If(config.Compute == nil, "Compute must not be nil")
+	if err := wrong.Of("statemanagerresource.Config"); err != nil {
+		return nil, err
 	}
 	if config.Done == nil {
 		config.Done = func(context.Context, O, *statemanager.Operation, error) {}

@@ -21,14 +21,18 @@ const VersionLabel = "examples.operatorkit.io/version"
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=site
+// +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Title",type=string,JSONPath=`.spec.title`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.metadata.labels.examples\.operatorkit\.io/version`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Website struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec WebsiteSpec `json:"spec"`
+	// +optional
+	Status WebsiteStatus `json:"status,omitempty"`
 }
 
 // WebsiteSpec is what the owner of a Website wants.
@@ -43,6 +47,24 @@ type WebsiteSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=10000
 	Text string `json:"text,omitempty"`
+}
+
+// WebsiteStatus is what the operator says of a Website.
+type WebsiteStatus struct {
+	// ObservedGeneration is the generation of the spec that the status is about.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions are Ready, and Reconciling or Stalled while the Website is not.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Page is the name of the ConfigMap with the page.
+	//
+	// +optional
+	Page string `json:"page,omitempty"`
 }
 
 // WebsiteList is a list of Websites.

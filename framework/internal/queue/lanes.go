@@ -19,30 +19,30 @@ const freshInARow = 16
 
 // place is an entry's place in a lane, and since when it has been there. An entry that has moved to another lane leaves
 // its old place behind, which is skipped when its turn comes.
-type place struct {
-	entry *Entry
+type place[T any] struct {
+	entry *Entry[T]
 	since time.Duration
 }
 
 // lanes are two first-in-first-out queues. They are not safe for concurrent use.
-type lanes struct {
-	lane   [Fresh + 1]fifo
+type lanes[T any] struct {
+	lane   [Fresh + 1]fifo[T]
 	length [Fresh + 1]int
 	row    int
 }
 
 // push puts an entry into a lane, also when it waits in another one.
-func (l *lanes) push(e *Entry, to Lane, now time.Duration) {
+func (l *lanes[T]) push(e *Entry[T], to Lane, now time.Duration) {
 	if e.lane != noLane {
 		l.length[e.lane]--
 	}
 	e.lane = to
 	l.length[to]++
-	l.lane[to].push(place{e, now})
+	l.lane[to].push(place[T]{e, now})
 }
 
 // pop takes the next entry, or nil.
-func (l *lanes) pop() *Entry {
+func (l *lanes[T]) pop() *Entry[T] {
 	from := Fresh
 	if l.length[Fresh] == 0 || l.length[Backlog] > 0 && l.row >= freshInARow {
 		from = Backlog
@@ -62,17 +62,17 @@ func (l *lanes) pop() *Entry {
 }
 
 // empty tells whether no entry waits.
-func (l *lanes) empty() bool { return l.length[Fresh]+l.length[Backlog] == 0 }
+func (l *lanes[T]) empty() bool { return l.length[Fresh]+l.length[Backlog] == 0 }
 
 // skipMoved drops the places at the front of a lane whose entries have moved to another one or were taken already.
-func (l *lanes) skipMoved(from Lane) {
+func (l *lanes[T]) skipMoved(from Lane) {
 	for !l.lane[from].empty() && l.lane[from].front().entry.lane != from {
 		l.lane[from].pop()
 	}
 }
 
 // oldest returns since when the entry that has waited longest is waiting.
-func (l *lanes) oldest() (since time.Duration, ok bool) {
+func (l *lanes[T]) oldest() (since time.Duration, ok bool) {
 	for _, from := range []Lane{Backlog, Fresh} {
 		l.skipMoved(from)
 		if l.lane[from].empty() {
@@ -86,12 +86,12 @@ func (l *lanes) oldest() (since time.Duration, ok bool) {
 }
 
 // fifo is a queue on a slice that gives memory back as it drains.
-type fifo struct {
-	items []place
+type fifo[T any] struct {
+	items []place[T]
 	head  int
 }
 
-func (f *fifo) push(p place) {
+func (f *fifo[T]) push(p place[T]) {
 	if f.head > len(f.items)/2 && f.head > 1024 {
 		f.items = append(f.items[:0:0], f.items[f.head:]...)
 		f.head = 0
@@ -99,9 +99,9 @@ func (f *fifo) push(p place) {
 	f.items = append(f.items, p)
 }
 
-func (f *fifo) pop() place {
+func (f *fifo[T]) pop() place[T] {
 	p := f.items[f.head]
-	f.items[f.head] = place{}
+	f.items[f.head] = place[T]{}
 	f.head++
 	if f.head == len(f.items) {
 		f.items, f.head = nil, 0
@@ -109,6 +109,6 @@ func (f *fifo) pop() place {
 	return p
 }
 
-func (f *fifo) front() place { return f.items[f.head] }
+func (f *fifo[T]) front() place[T] { return f.items[f.head] }
 
-func (f *fifo) empty() bool { return f.head == len(f.items) }
+func (f *fifo[T]) empty() bool { return f.head == len(f.items) }

@@ -1,5 +1,5 @@
 // Package queue holds the keys that wait for a worker: each once, fresh ones before the backlog, failed ones after the
-// pause of their backoff, and with the causes for which they wait.
+// pause of their backoff, and with why they wait.
 package queue
 
 import (
@@ -14,7 +14,9 @@ import (
 //
 // It is client-go's work queue with lanes, in one map and under one lock instead of three of each: the queue is what
 // an operator with nothing to change spends its time in.
-type Queue struct {
+//
+// T says why a key waits.
+type Queue[T any] struct {
 	// KeepTriggers makes Get return why and since when a key waited. It is set before the first Add.
 	KeepTriggers bool
 
@@ -22,37 +24,40 @@ type Queue struct {
 	added sync.Cond
 	// drained is signalled when no key waits any more.
 	drained sync.Cond
-	entries map[informer.Key]*Entry
-	lanes   lanes
+	entries map[informer.Key]*Entry[T]
+	lanes   lanes[T]
 	working int
 	closed  bool
-	// epoch is what times in the queue are relative to: reading the monotonic clock alone is cheaper.
-	epoch time.Time
+	// Epoch is what times in the queue are relative to: reading the monotonic clock alone is cheaper. It is not changed.
+	Epoch time.Time
 }
 
 // Entry is a key that waits or is being worked on.
-type Entry struct {
-	// Key is the key.
+type Entry[T any] struct {
+	// Key is the key, and Due since when it had been waiting when Get returned it.
 	Key informer.Key
+	Due time.Duration
+	// due is since when it is waiting now.
+	due time.Duration
 	// lane is where the entry waits; noLane while it is worked on.
 	lane Lane
 	// next is where it waits once the current work on it is done; noLane when it was not added meanwhile.
 	next    Lane
 	working bool
 	// waiting is kept with KeepTriggers.
-	waiting *Waiting
+	waiting *Waiting[T]
 }
 
 // New returns an empty queue.
-func New() *Queue {
-	q := &Queue{entries: map[informer.Key]*Entry{}, epoch: time.Now()}
+func New[T any]() *Queue[T] {
+	q := &Queue[T]{entries: map[informer.Key]*Entry[T]{}, Epoch: time.Now()}
 	q.added.L, q.drained.L = &q.mu, &q.mu
 	return q
 }
 
 // Add puts a key into a lane unless it waits already. A key in the backlog moves up when it is added as fresh. After
 // ShutDown it does nothing.
-func (q *Queue) Add(key informer.Key, to Lane, why Trigger) {
+func (q *Queue[T]) Add(key informer.Key, to Lane, why T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -61,9 +66,12 @@ func (q *Queue) Add(key informer.Key, to Lane, why Trigger) {
 	e := q.entries[key]
 	switch {
 	case e == nil:
-		e = &Entry{Key: key}
+		e = &Entry[T]{Key: key, due: time.Since(q.Epoch)}
 		q.entries[key] = e
 	case e.working:
+		if e.next == noLane {
+			e.due = time.Since(q.Epoch)
+		}
 		e.next = max(e.next, to)
 		q.note(e, why)
 		return
@@ -72,24 +80,28 @@ func (q *Queue) Add(key informer.Key, to Lane, why Trigger) {
 		return
 	}
 	q.note(e, why)
-	q.lanes.push(e, to, time.Since(q.epoch))
+	since := e.due
+	if e.lane != noLane {
+		since = time.Since(q.Epoch) // in its new lane
+	}
+	q.lanes.push(e, to, since)
 	q.added.Signal()
 }
 
 // note remembers why a key was added, with KeepTriggers.
-func (q *Queue) note(e *Entry, why Trigger) {
+func (q *Queue[T]) note(e *Entry[T], why T) {
 	if !q.KeepTriggers {
 		return
 	}
 	if e.waiting == nil {
-		e.waiting = &Waiting{since: time.Since(q.epoch)}
+		e.waiting = &Waiting[T]{since: e.due}
 	}
 	e.waiting.add(why)
 }
 
 // Get waits for the next key, and returns why and since when it waited; nil without KeepTriggers. It returns false when the
 // queue has been shut down.
-func (q *Queue) Get() (*Entry, *Waiting, bool) {
+func (q *Queue[T]) Get() (*Entry[T], *Waiting[T], bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
@@ -97,7 +109,7 @@ func (q *Queue) Get() (*Entry, *Waiting, bool) {
 			return nil, nil, false
 		}
 		if e := q.lanes.pop(); e != nil {
-			e.working = true
+			e.working, e.Due = true, e.due
 			q.working++
 			if q.lanes.empty() {
 				q.drained.Broadcast()
@@ -111,7 +123,7 @@ func (q *Queue) Get() (*Entry, *Waiting, bool) {
 }
 
 // Done ends the work on what Get returned. When its key was added meanwhile it waits again.
-func (q *Queue) Done(e *Entry) {
+func (q *Queue[T]) Done(e *Entry[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.working--
@@ -120,13 +132,13 @@ func (q *Queue) Done(e *Entry) {
 		delete(q.entries, e.Key)
 		return
 	}
-	q.lanes.push(e, e.next, time.Since(q.epoch))
+	q.lanes.push(e, e.next, time.Since(q.Epoch))
 	e.next = noLane
 	q.added.Signal()
 }
 
 // ShutDown ends Get for all workers. Nothing can be added afterwards.
-func (q *Queue) ShutDown() {
+func (q *Queue[T]) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
@@ -135,7 +147,7 @@ func (q *Queue) ShutDown() {
 }
 
 // UntilIdle returns when no key waits for a worker, or, with false, when the queue has been shut down.
-func (q *Queue) UntilIdle() bool {
+func (q *Queue[T]) UntilIdle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for !q.closed && !q.lanes.empty() {
@@ -153,12 +165,12 @@ type Stats struct {
 }
 
 // Stats returns what there is to do at the moment.
-func (q *Queue) Stats() Stats {
+func (q *Queue[T]) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s := Stats{Fresh: q.lanes.length[Fresh], Backlog: q.lanes.length[Backlog], Working: q.working}
 	if since, ok := q.lanes.oldest(); ok {
-		s.Age = time.Since(q.epoch) - since
+		s.Age = time.Since(q.Epoch) - since
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +18,7 @@ func key(name string) informer.Key { return informer.Key{Name: name} }
 func constant() backoff.BackOff { return backoff.NewConstantBackOff(time.Minute) }
 
 // take takes n keys and is done with each at once.
-func take(t *testing.T, q *Queue, n int) (names []string) {
+func take(t *testing.T, q *Queue[string], n int) (names []string) {
 	t.Helper()
 	for range n {
 		if depth(q) == 0 {
@@ -34,20 +35,20 @@ func take(t *testing.T, q *Queue, n int) (names []string) {
 }
 
 // depth is how many keys wait.
-func depth(q *Queue) int {
+func depth(q *Queue[string]) int {
 	s := q.Stats()
 	return s.Fresh + s.Backlog
 }
 
 func TestR12FreshKeysGoBeforeTheBacklog(t *testing.T) {
-	q := New()
+	q := New[string]()
 	defer q.ShutDown()
 	for _, name := range []string{"b1", "b2", "b3"} {
-		q.Add(key(name), Backlog, Trigger{})
+		q.Add(key(name), Backlog, "")
 	}
-	q.Add(key("f1"), Fresh, Trigger{})
-	q.Add(key("b2"), Fresh, Trigger{})   // moves up
-	q.Add(key("f1"), Backlog, Trigger{}) // stays
+	q.Add(key("f1"), Fresh, "")
+	q.Add(key("b2"), Fresh, "")   // moves up
+	q.Add(key("f1"), Backlog, "") // stays
 
 	if diff := cmp.Diff([]string{"f1", "b2", "b1", "b3"}, take(t, q, 4)); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
@@ -58,11 +59,11 @@ func TestR12FreshKeysGoBeforeTheBacklog(t *testing.T) {
 }
 
 func TestBacklogIsNotStarvedByFreshKeys(t *testing.T) {
-	q := New()
+	q := New[string]()
 	defer q.ShutDown()
-	q.Add(key("old"), Backlog, Trigger{})
+	q.Add(key("old"), Backlog, "")
 	for i := range 3 * freshInARow {
-		q.Add(key(string(rune('A'+i))), Fresh, Trigger{})
+		q.Add(key(string(rune('A'+i))), Fresh, "")
 	}
 
 	names := take(t, q, freshInARow+1)
@@ -73,12 +74,12 @@ func TestBacklogIsNotStarvedByFreshKeys(t *testing.T) {
 }
 
 func TestR1KeysAddedWhileTheyAreWorkedOnWaitOnce(t *testing.T) {
-	q := New()
+	q := New[string]()
 	defer q.ShutDown()
-	q.Add(key("a"), Fresh, Trigger{})
+	q.Add(key("a"), Fresh, "")
 	e, _, _ := q.Get()
 	for range 100 {
-		q.Add(key("a"), Fresh, Trigger{})
+		q.Add(key("a"), Fresh, "")
 	}
 	if got := depth(q); got != 0 {
 		t.Errorf("%d keys wait although their only key is being worked on", got)
@@ -90,15 +91,15 @@ func TestR1KeysAddedWhileTheyAreWorkedOnWaitOnce(t *testing.T) {
 }
 
 func TestR12KeyAddedAgainWhileItIsWorkedOnKeepsItsPriority(t *testing.T) {
-	q := New()
+	q := New[string]()
 	defer q.ShutDown()
-	q.Add(key("stale"), Backlog, Trigger{})
-	q.Add(key("changed"), Backlog, Trigger{})
+	q.Add(key("stale"), Backlog, "")
+	q.Add(key("changed"), Backlog, "")
 	stale, _, _ := q.Get()
 	changed, _, _ := q.Get()
-	q.Add(stale.Key, Backlog, Trigger{})
-	q.Add(changed.Key, Backlog, Trigger{})
-	q.Add(changed.Key, Fresh, Trigger{})
+	q.Add(stale.Key, Backlog, "")
+	q.Add(changed.Key, Backlog, "")
+	q.Add(changed.Key, Fresh, "")
 	q.Done(stale)
 	q.Done(changed)
 
@@ -109,7 +110,7 @@ func TestR12KeyAddedAgainWhileItIsWorkedOnKeepsItsPriority(t *testing.T) {
 
 func TestShutDownEndsGetAndAdding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New()
+		q := New[string]()
 		ended := make(chan bool)
 		go func() {
 			_, _, ok := q.Get()
@@ -120,7 +121,7 @@ func TestShutDownEndsGetAndAdding(t *testing.T) {
 		if <-ended {
 			t.Error("get returned a key of an empty queue")
 		}
-		q.Add(key("late"), Fresh, Trigger{})
+		q.Add(key("late"), Fresh, "")
 		if _, _, ok := q.Get(); ok || depth(q) != 0 {
 			t.Error("a key was added after the end")
 		}
@@ -129,13 +130,13 @@ func TestShutDownEndsGetAndAdding(t *testing.T) {
 
 func TestAgeIsThatOfTheKeyThatWaitsLongest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New()
+		q := New[string]()
 		defer q.ShutDown()
-		q.Add(key("moves"), Backlog, Trigger{})
+		q.Add(key("moves"), Backlog, "")
 		time.Sleep(time.Minute)
-		q.Add(key("stays"), Backlog, Trigger{})
+		q.Add(key("stays"), Backlog, "")
 		time.Sleep(time.Minute)
-		q.Add(key("moves"), Fresh, Trigger{})
+		q.Add(key("moves"), Fresh, "")
 		time.Sleep(time.Minute)
 		if got := q.Stats().Age; got != 2*time.Minute {
 			t.Errorf("got %v, want the 2m that the other key has been waiting", got)
@@ -145,14 +146,14 @@ func TestAgeIsThatOfTheKeyThatWaitsLongest(t *testing.T) {
 
 func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		q := New()
+		q := New[string]()
 		defer q.ShutDown()
 		waits, again := map[string]bool{}, map[string]bool{}
-		worked := map[string]*Entry{}
+		worked := map[string]*Entry[string]{}
 		rt.Repeat(map[string]func(*rapid.T){
 			"add": func(rt *rapid.T) {
 				name := rapid.StringMatching("[a-f]").Draw(rt, "name")
-				q.Add(key(name), rapid.SampledFrom([]Lane{Fresh, Backlog}).Draw(rt, "lane"), Trigger{})
+				q.Add(key(name), rapid.SampledFrom([]Lane{Fresh, Backlog}).Draw(rt, "lane"), "")
 				if worked[name] != nil {
 					again[name] = true
 				} else {
@@ -193,8 +194,8 @@ func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 
 func TestR3RetriesFollowTheBackOffOfTheirKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New()
-		r := NewRetries(q, func() backoff.BackOff {
+		q := New[string]()
+		r := NewRetries(q, "retry", "asked", func() backoff.BackOff {
 			return backoff.NewExponentialBackOff(backoff.WithInitialInterval(time.Second), backoff.WithMultiplier(2),
 				backoff.WithRandomizationFactor(0), backoff.WithMaxInterval(4*time.Second), backoff.WithMaxElapsedTime(0))
 		})
@@ -205,7 +206,7 @@ func TestR3RetriesFollowTheBackOffOfTheirKey(t *testing.T) {
 			got = append(got, r.Retry(key("a")))
 		}
 		got = append(got, r.Retry(key("b")))
-		r.Forget(key("a"))
+		r.Settle(key("a"))
 		got = append(got, r.Retry(key("a")))
 
 		want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second, time.Second, time.Second}
@@ -219,52 +220,104 @@ func TestR3RetriesFollowTheBackOffOfTheirKey(t *testing.T) {
 	})
 }
 
-func TestForgettingStopsTheRetry(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := New()
-		r := NewRetries(q, constant)
-		defer r.Stop()
-		defer q.ShutDown()
-		r.Retry(key("a"))
-		r.Forget(key("a"))
-		r.After(key("b"), time.Hour)
-		r.After(key("b"), 2*time.Hour)
-
-		start := time.Now()
-		e, _, _ := q.Get()
-		if e.Key != key("b") || time.Since(start) != 2*time.Hour {
-			t.Errorf("got %v after %v, want only b, at its latest time", e.Key, time.Since(start))
+// looks takes keys until there is none for a day, and says when each came.
+func looks(q *Queue[string]) (at []string) {
+	start := time.Now()
+	end := time.AfterFunc(24*time.Hour, q.ShutDown)
+	defer end.Stop()
+	for {
+		e, _, ok := q.Get()
+		if !ok {
+			return at
 		}
+		at = append(at, e.Key.Name+" "+time.Since(start).String())
 		q.Done(e)
+	}
+}
+
+func TestAKeyHasATimeThatWasAskedForAndOneOfItsRetryAndTheEarlierCounts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do   func(r *Retries[string])
+		want []string
+	}{
+		"a retry alone":                    {func(r *Retries[string]) { r.Retry(key("a")) }, []string{"a 1m0s"}},
+		"a retry after a time of its own":  {func(r *Retries[string]) { r.RetryAfter(key("a"), time.Second) }, []string{"a 1s"}},
+		"settling drops a retry":           {func(r *Retries[string]) { r.Retry(key("a")); r.Settle(key("a")) }, nil},
+		"settling drops no look asked for": {func(r *Retries[string]) { r.Ask(key("a"), time.Hour); r.Settle(key("a")) }, []string{"a 1h0m0s"}},
+		"the earliest look asked for": {func(r *Retries[string]) {
+			r.Ask(key("a"), time.Hour)
+			r.Ask(key("a"), time.Second)
+			r.Ask(key("a"), time.Minute)
+		}, []string{"a 1s"}},
+		"a retry delays no look asked for":    {func(r *Retries[string]) { r.Ask(key("a"), time.Second); r.Retry(key("a")) }, []string{"a 1s", "a 1m0s"}},
+		"a look asked for delays no retry":    {func(r *Retries[string]) { r.Retry(key("a")); r.Ask(key("a"), time.Hour) }, []string{"a 1m0s", "a 1h0m0s"}},
+		"settling leaves the look asked for":  {func(r *Retries[string]) { r.Retry(key("a")); r.Ask(key("a"), time.Hour); r.Settle(key("a")) }, []string{"a 1h0m0s"}},
+		"both at once are one look":           {func(r *Retries[string]) { r.Retry(key("a")); r.Ask(key("a"), time.Minute) }, []string{"a 1m0s"}},
+		"what is due at once comes after all": {func(r *Retries[string]) { r.Ask(key("a"), -time.Second) }, []string{"a 1ns"}},
+		"each key for itself":                 {func(r *Retries[string]) { r.Ask(key("b"), time.Second); r.Retry(key("a")); r.Settle(key("b")) }, []string{"b 1s", "a 1m0s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := New[string]()
+				r := NewRetries(q, "retry", "asked", constant)
+				defer r.Stop()
+				tc.do(r)
+				if diff := cmp.Diff(tc.want, looks(q)); diff != "" {
+					t.Errorf("looks (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestALookThatWasAskedForWhileTheKeyIsWorkedOnComesAfterwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New[string]()
+		r := NewRetries(q, "retry", "asked", constant)
+		defer r.Stop()
+		q.Add(key("a"), Fresh, "")
+		e, _, _ := q.Get()
+		r.Ask(key("a"), time.Second)
+		time.Sleep(time.Minute)
+		r.Settle(key("a"))
+		q.Done(e)
+		if diff := cmp.Diff([]string{"a 0s"}, looks(q)); diff != "" {
+			t.Errorf("looks (-want +got):\n%s", diff)
+		}
+		if got := r.Asked(); got != 0 {
+			t.Errorf("%d looks are pending", got)
+		}
 	})
 }
 
-func TestEnqueueingLaterDoesNotDelayWhatIsDueEarlier(t *testing.T) {
+func TestRetriesTellTheTimeUntilTheNextLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New()
-		r := NewRetries(q, constant)
+		r := NewRetries(New[string](), "retry", "asked", constant)
 		defer r.Stop()
-		defer q.ShutDown()
-		start := time.Now()
-		for _, d := range []time.Duration{time.Hour, time.Minute, 2 * time.Hour} {
-			r.Within(key("a"), d)
+		got := []time.Duration{r.Settle(key("a")), r.Ask(key("a"), time.Hour), r.Retry(key("a")), r.Ask(key("a"), time.Second), r.Settle(key("a"))}
+		want := []time.Duration{0, time.Hour, time.Minute, time.Second, time.Second}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("times (-want +got):\n%s", diff)
 		}
-		e, _, _ := q.Get()
-		if got := time.Since(start); got != time.Minute {
-			t.Errorf("the key came after %v, want the earliest time, 1m", got)
-		}
-		r.Within(e.Key, time.Hour)
-		q.Done(e)
-		if _, _, ok := q.Get(); !ok || time.Since(start) != time.Hour+time.Minute {
-			t.Errorf("the key came again after %v, want 1h1m", time.Since(start))
+	})
+}
+
+func TestR4ABackOffThatEndsItsGoroutineLosesNoKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New[string]()
+		r := NewRetries(q, "retry", "asked", func() backoff.BackOff { runtime.Goexit(); return nil })
+		defer r.Stop()
+		go r.Retry(key("a"))
+		if diff := cmp.Diff([]string{"a 5m0s"}, looks(q)); diff != "" {
+			t.Errorf("looks (-want +got):\n%s", diff)
 		}
 	})
 }
 
 func TestR3ABackOffThatStopsIsContinued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New()
-		r := NewRetries(q, func() backoff.BackOff { return &backoff.StopBackOff{} })
+		q := New[string]()
+		r := NewRetries(q, "retry", "asked", func() backoff.BackOff { return &backoff.StopBackOff{} })
 		defer r.Stop()
 		defer q.ShutDown()
 		if got := r.Retry(key("a")); got != MaxRetryInterval {

@@ -14,10 +14,12 @@ import (
 // nothing is dropped as long as its object exists.
 const MaxRetryInterval = 5 * time.Minute
 
-// Retries holds, for each key that is to be looked at again without a change, its backoff and at most one timer, which
-// adds it to the backlog of the queue. It is safe for concurrent use.
-type Retries struct {
-	queue          *Queue
+// Retries holds, for each key that is to be looked at again without a change, when that is. There are two such times: the one that
+// somebody asked for, and that of the next try of what is not done. The earlier one counts, and each is over once the key was added
+// to the backlog of the queue for it. It is safe for concurrent use.
+type Retries[T any] struct {
+	queue          *Queue[T]
+	retry, asked   T
 	backOffFactory func() backoff.BackOff
 
 	mu      sync.Mutex
@@ -30,56 +32,85 @@ type Retries struct {
 // pending is the next look at one key.
 type pending struct {
 	backOff backoff.BackOff
-	timer   *time.Timer
-	due     time.Time
+	// asked and retry are the two times; zero is never. The timer is for the earlier one, which is due.
+	asked, retry, due time.Time
+	timer             *time.Timer
 }
 
-// NewRetries returns retries that add to a queue.
-func NewRetries(queue *Queue, backOffFactory func() backoff.BackOff) *Retries {
-	return &Retries{queue: queue, backOffFactory: backOffFactory, pending: map[informer.Key]*pending{}}
+// NewRetries returns retries that add to a queue, because of a retry or because somebody asked.
+func NewRetries[T any](queue *Queue[T], retry, asked T, backOffFactory func() backoff.BackOff) *Retries[T] {
+	return &Retries[T]{queue: queue, retry: retry, asked: asked, backOffFactory: backOffFactory, pending: map[informer.Key]*pending{}}
 }
 
-// Len is how many keys have a backoff or a timer.
-func (r *Retries) Len() int { return int(r.count.Load()) }
-
-// Retry adds a failed key again after the next duration of its backoff, which it returns.
-func (r *Retries) Retry(key informer.Key) time.Duration {
+// Retry has a key tried again after the next pause of its backoff. Like the other methods, it returns the time until the next look
+// at the key; 0 is never.
+func (r *Retries[T]) Retry(key informer.Key) (next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.entry(key)
+	p, pause := r.entry(key), MaxRetryInterval
+	// Deferred, so that a BackOff that ends its goroutine (runtime.Goexit) loses no key.
+	defer func() {
+		p.retry = time.Now().Add(pause)
+		next = r.schedule(key, p)
+	}()
 	if p.backOff == nil {
 		p.backOff = r.backOffFactory()
 	}
-	d := p.backOff.NextBackOff()
-	if d == backoff.Stop {
-		d = MaxRetryInterval
+	if d := p.backOff.NextBackOff(); d != backoff.Stop {
+		pause = d
 	}
-	r.schedule(key, p, d, CauseRetry)
-	return d
+	return 0
 }
 
-// After adds a key again after d, and resets its backoff.
-func (r *Retries) After(key informer.Key, d time.Duration) {
+// RetryAfter has a key tried again after d, and leaves its backoff as it is.
+func (r *Retries[T]) RetryAfter(key informer.Key, d time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.entry(key)
-	p.backOff = nil
-	r.schedule(key, p, d, CauseRequeue)
+	p.retry = time.Now().Add(d)
+	return r.schedule(key, p)
 }
 
-// Within adds a key again after d at the latest: an earlier time that was set already stays.
-func (r *Retries) Within(key informer.Key, d time.Duration) {
+// Ask has a key looked at after d at the latest, whatever comes of it until then.
+func (r *Retries[T]) Ask(key informer.Key, d time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.entry(key)
-	now := time.Now()
-	waits := p.timer != nil && p.due.After(now)
-	if !waits || now.Add(d).Before(p.due) {
-		r.schedule(key, p, d, CauseRequeue)
+	if at := time.Now().Add(d); p.asked.IsZero() || at.Before(p.asked) {
+		p.asked = at
 	}
+	return r.schedule(key, p)
 }
 
-func (r *Retries) entry(key informer.Key) *pending {
+// Settle resets the backoff of a key and drops its next try. What was asked for stays.
+func (r *Retries[T]) Settle(key informer.Key) time.Duration {
+	if r.count.Load() == 0 {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.pending[key]
+	if p == nil {
+		return 0
+	}
+	p.backOff, p.retry = nil, time.Time{}
+	return r.schedule(key, p)
+}
+
+// Asked is how many keys wait for a look that was asked for.
+func (r *Retries[T]) Asked() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	asked := 0
+	for _, p := range r.pending {
+		if !p.asked.IsZero() {
+			asked++
+		}
+	}
+	return asked
+}
+
+func (r *Retries[T]) entry(key informer.Key) *pending {
 	p := r.pending[key]
 	if p == nil {
 		p = &pending{}
@@ -89,35 +120,52 @@ func (r *Retries) entry(key informer.Key) *pending {
 	return p
 }
 
-func (r *Retries) schedule(key informer.Key, p *pending, d time.Duration, why Cause) {
-	if p.timer != nil {
+// schedule sets the timer for the earlier time, and forgets a key without any. It returns how long it is until then.
+func (r *Retries[T]) schedule(key informer.Key, p *pending) time.Duration {
+	due := p.asked
+	if due.IsZero() || !p.retry.IsZero() && p.retry.Before(due) {
+		due = p.retry
+	}
+	if due != p.due && p.timer != nil {
 		p.timer.Stop()
 	}
-	if r.closed {
-		return
+	if due.IsZero() {
+		p.due = due
+		if p.backOff == nil {
+			delete(r.pending, key)
+			r.count.Add(-1)
+		}
+		return 0
 	}
-	p.due = time.Now().Add(d)
-	p.timer = time.AfterFunc(d, func() { r.queue.Add(key, Backlog, Trigger{Cause: why}) })
+	next := max(time.Until(due), 1)
+	if due != p.due && !r.closed {
+		p.timer = time.AfterFunc(next, func() { r.enqueue(key, p) })
+	}
+	p.due = due
+	return next
 }
 
-// Forget resets the backoff of a key and drops its timer.
-func (r *Retries) Forget(key informer.Key) {
-	if r.count.Load() == 0 {
-		return
-	}
+// enqueue adds a key for what is due.
+func (r *Retries[T]) enqueue(key informer.Key, p *pending) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p := r.pending[key]; p != nil {
-		if p.timer != nil {
-			p.timer.Stop()
-		}
-		delete(r.pending, key)
-		r.count.Add(-1)
+	if r.pending[key] != p || r.closed {
+		return
 	}
+	now := time.Now()
+	take := func(at *time.Time, why T) {
+		if !at.IsZero() && !at.After(now) {
+			*at = time.Time{}
+			r.queue.Add(key, Backlog, why)
+		}
+	}
+	take(&p.retry, r.retry)
+	take(&p.asked, r.asked)
+	r.schedule(key, p)
 }
 
 // Stop stops all timers. None is started afterwards.
-func (r *Retries) Stop() {
+func (r *Retries[T]) Stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true

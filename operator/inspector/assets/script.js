@@ -113,12 +113,22 @@ function live() {
     const label = status.querySelector(".text");
     if (label.textContent !== text) label.textContent = text;
   };
-  const events = new EventSource(address);
-  events.addEventListener("open", () => say(true, "Live"));
-  events.addEventListener("error", () => say(false, "Not connected"));
-  events.addEventListener("changed", refresh);
-  document.addEventListener("visibilitychange", () => { if (stale) refresh(); });
-  window.addEventListener("pagehide", () => events.close());
+  let events = null;
+  const connect = () => {
+    events = new EventSource(address);
+    events.addEventListener("open", () => say(true, "Live"));
+    events.addEventListener("error", () => say(false, "Not connected"));
+    events.addEventListener("changed", refresh);
+  };
+  // A browser has few connections to one server: pages at which nobody looks leave them to others. The first message of a stream
+  // tells of what came between.
+  document.addEventListener("visibilitychange", () => {
+    if (events) events.close();
+    events = null;
+    if (!document.hidden) connect();
+  });
+  window.addEventListener("pagehide", () => events?.close());
+  if (!document.hidden) connect();
   window.addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
 
 // Planned tells which objects are only planned for.
@@ -28,14 +29,14 @@ func (p Planned) Keep(obj client.Object, conditions []metav1.Condition) []metav1
 }
 
 // NewPlanReporter returns a reporter that says in the condition Planned what would be done. Writing the status is not counted.
-func NewPlanReporter[O client.Object, S any](c client.Client, reader client.Reader, a Access[O, S]) framework.PlanReporter {
+func NewPlanReporter[O client.Object](c client.Client, reader client.Reader, conditions func(O) *[]metav1.Condition) framework.PlanReporter {
 	return func(ctx context.Context, obj any, p *plan.Plan) error {
 		o := obj.(O)
 		changed := o.DeepCopyObject().(O)
-		if !meta.SetStatusCondition(a.Conditions(a.Status(changed)), plannedCondition(p, o.GetGeneration())) {
+		if !meta.SetStatusCondition(conditions(changed), plannedCondition(p, o.GetGeneration())) {
 			return nil
 		}
-		return Write(ctx, c, reader, a, o, a.Status(changed))
+		return Write(ctx, c, reader, o, changed)
 	}
 }
 
@@ -43,7 +44,7 @@ func plannedCondition(p *plan.Plan, generation int64) metav1.Condition {
 	rest := *p
 	rest.Resources = nil
 	for _, r := range p.Resources {
-		if r.Name != ResourceName {
+		if r.Name != statusresource.DefaultName {
 			rest.Resources = append(rest.Resources, r)
 		}
 	}

@@ -6,14 +6,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
-const (
-	// MaxMessage is how long the messages of conditions are at most, in bytes.
-	MaxMessage = 4096
-	// MaxEventMessage is how long the message of an event may be, in bytes.
-	MaxEventMessage = 1024
-)
+// MaxMessage is how long the messages of conditions are at most, in bytes.
+const MaxMessage = 4096
 
 // SetConditions puts conditions into a list, and keeps the times of those whose status is the same.
 func SetConditions(list []metav1.Condition, conditions []metav1.Condition) []metav1.Condition {
@@ -35,7 +33,7 @@ func Find(conditions []metav1.Condition, conditionType string) metav1.Condition 
 func Bounded(sentences []string) string {
 	var b strings.Builder
 	for i, s := range sentences {
-		s = Clip(s, MaxMessage/2)
+		s = cut.Text(s, MaxMessage/2)
 		rest := fmt.Sprintf("; and %d more", len(sentences)-i)
 		if b.Len()+len(s)+len(rest) > MaxMessage {
 			b.WriteString(rest)
@@ -47,26 +45,4 @@ func Bounded(sentences []string) string {
 		b.WriteString(s)
 	}
 	return b.String()
-}
-
-// Clip cuts a text to a length in bytes.
-func Clip(text string, length int) string {
-	if len(text) <= length {
-		return text
-	}
-	return strings.ToValidUTF8(text[:length-len("…")], "") + "…"
-}
-
-// DescribeConditions says what conditions tell, by field, without times.
-func DescribeConditions(fields map[string]string, path string, conditions []metav1.Condition) {
-	for _, c := range conditions {
-		fields[fmt.Sprintf("%s.conditions[%s]", path, c.Type)] = strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message))
-	}
-}
-
-// DescribeGeneration says which generation a status is about.
-func DescribeGeneration(fields map[string]string, generation int64) {
-	if generation != 0 {
-		fields["status.observedGeneration"] = fmt.Sprint(generation)
-	}
 }

@@ -8,15 +8,14 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
-	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // Config describes a [Lock].
@@ -62,18 +61,12 @@ type Lock struct {
 
 // New returns a lock. It sends no request. The error names each faulty field and wraps informer.ErrInvalidConfig.
 func New(config Config) (*Lock, error) {
-	var faults []string
-	if config.JetStream == nil {
-		faults = append(faults, "JetStream must not be nil")
-	}
-	if config.Bucket == "" {
-		faults = append(faults, "Bucket must not be empty")
-	}
-	if config.Key == "" {
-		faults = append(faults, "Key must not be empty")
-	}
-	if len(faults) > 0 {
-		return nil, fmt.Errorf("%w: natslease.Config: %s", informer.ErrInvalidConfig, strings.Join(faults, "; "))
+	var wrong faults.List
+	wrong.If(config.JetStream == nil, "JetStream must not be nil")
+	wrong.If(config.Bucket == "", "Bucket must not be empty")
+	wrong.If(config.Key == "", "Key must not be empty")
+	if err := wrong.Of("natslease.Config"); err != nil {
+		return nil, err
 	}
 	bucket, err := natsinformer.NewBucket(natsinformer.BucketConfig[*Record]{JetStream: config.JetStream, Name: config.Bucket})
 	if err != nil {

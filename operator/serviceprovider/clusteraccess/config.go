@@ -1,7 +1,6 @@
 package clusteraccess
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
@@ -117,52 +117,33 @@ func (c *Config) complete() error {
 	setDefault(&c.RetryPending, DefaultRetryPending)
 	setDefault(&c.RetryDenied, DefaultRetryDenied)
 	setDefault(&c.IdleTimeout, DefaultIdleTimeout)
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	var wrong faults.List
 	if msgs := validation.IsDNS1123Label(c.Provider); len(msgs) > 0 {
-		fault("Provider %q: %s", c.Provider, msgs[0])
+		wrong.Add("Provider %q: %s", c.Provider, msgs[0])
 	}
 	if msgs := validation.IsDNS1123Label(c.Namespace); len(msgs) > 0 {
-		fault("Namespace %q: %s", c.Namespace, msgs[0])
+		wrong.Add("Namespace %q: %s", c.Namespace, msgs[0])
 	}
-	if c.Platform == nil {
-		fault("Platform must be set")
-	}
-	if c.Scheme == nil {
-		fault("Scheme must be set")
-	}
-	if c.Logger == nil {
-		fault("Logger must be set")
-	}
-	if c.RetryPending < 0 || c.RetryDenied < 0 || c.IdleTimeout < 0 {
-		fault("RetryPending, RetryDenied and IdleTimeout must not be negative")
-	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%w: clusteraccess.Config: %w", framework.ErrInvalidConfig, errors.Join(faults...))
-	}
-	return nil
+	wrong.If(c.Platform == nil, "Platform must be set")
+	wrong.If(c.Scheme == nil, "Scheme must be set")
+	wrong.If(c.Logger == nil, "Logger must be set")
+	wrong.If(c.RetryPending < 0 || c.RetryDenied < 0 || c.IdleTimeout < 0, "RetryPending, RetryDenied and IdleTimeout must not be negative")
+	return wrong.Of("clusteraccess.Config")
 }
 
 // validateAccesses returns an error that lists every fault.
 func validateAccesses[D any](accesses []Access[D]) error {
-	var faults []error
+	var wrong faults.List
 	ids := map[string]bool{}
 	for i, a := range accesses {
 		if msgs := validation.IsDNS1123Label(a.ID); len(msgs) > 0 {
-			faults = append(faults, fmt.Errorf("accesses[%d]: ID %q: %s", i, a.ID, msgs[0]))
+			wrong.Add("accesses[%d]: ID %q: %s", i, a.ID, msgs[0])
 		}
-		if ids[a.ID] {
-			faults = append(faults, fmt.Errorf("accesses[%d]: there is another one with the ID %q", i, a.ID))
-		}
+		wrong.If(ids[a.ID], "accesses[%d]: there is another one with the ID %q", i, a.ID)
 		ids[a.ID] = true
-		if a.Ask == nil {
-			faults = append(faults, fmt.Errorf("accesses[%d]: Ask must be set", i))
-		}
+		wrong.If(a.Ask == nil, "accesses[%d]: Ask must be set", i)
 	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%w: clusteraccess.New: %w", framework.ErrInvalidConfig, errors.Join(faults...))
-	}
-	return nil
+	return wrong.Of("clusteraccess.New")
 }
 
 func setDefault[T comparable](field *T, value T) {

@@ -33,8 +33,9 @@
 //     ClusterRequests. Nothing is kept in memory only.
 //   - Its labels say which operator and provider it is of: those of others are left alone, and one in the way is an error that names
 //     whose it is. What has a former name is taken over as it is, with its name and its credentials.
-//   - Changes and deletions name the version that they are for. There is no fence here: it runs in a manager of controller-runtime, whose
-//     process ends with its lease, and not in an operator.Operator.
+//   - Changes and deletions name the version that they are for. A manager of controller-runtime has no fence: its process ends with its
+//     lease. An operator.Operator lends its own: the manager is one of its Runnables and elects no leader itself, Config.Platform is
+//     made of the RESTConfig of the Dependencies, and Config.WrapTransport is their Fence.TransportTo(nil).
 //   - All clients of an access share one connection pool, and stay the same when the credentials are renewed: the next request
 //     uses the new ones. It is closed some minutes after the last object has let it go. A cluster that does not answer fails
 //     requests at once, without delaying others: see package target.

@@ -38,7 +38,7 @@ func (c *Config) marks() []identity.Mark {
 	scope := identity.Scope{Identity: identity.Identity{
 		Operator: c.Operator, Framework: c.Provider, FormerOperators: c.FormerOperators, FormerFrameworks: c.FormerProviders,
 	}}
-	return append([]identity.Mark{scope.Mark(resource)}, scope.Former(resource, nil)...)
+	return scope.Marks(resource, nil)
 }
 
 // selects returns a selector of what has one of the marks in a label, for these parts.

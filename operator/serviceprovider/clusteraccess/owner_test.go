@@ -3,6 +3,7 @@ package clusteraccess_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -177,6 +179,50 @@ func TestR16OfTwoGrantersOneGrantsARequestAndTheOtherSaysSo(t *testing.T) {
 	}
 	w.wantGone(ar)
 	w.wantNothingLeft()
+}
+
+func TestR16ARequestThatWaitsIsOneGrantersToo(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("c", "workload")
+	stop := w.start()
+	tooMuch := v1alpha1.Permission{Namespace: w.remoteNamespace(), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}}
+	denied, waiting := newAccess("a", "c", tooMuch), newAccess("b", "absent", inNamespace(w.remoteNamespace(), "get"))
+	w.create(denied, waiting)
+	other := *w
+	other.operator = "second"
+	for _, ar := range []*v1alpha1.AccessRequest{denied, waiting} {
+		operatortest.Eventually(t, ar.Name+" says who answers it, and what", func() error {
+			if err := w.user.Get(t.Context(), client.ObjectKeyFromObject(ar), ar); err != nil {
+				return err
+			}
+			if !strings.HasSuffix(ar.Status.Granter, `framework "granter" of operator "access"`) || len(ar.Status.Conditions) == 0 {
+				return fmt.Errorf("the status is %+v", ar.Status)
+			}
+			return nil
+		})
+	}
+	stop()
+	other.start()
+	for _, ar := range []*v1alpha1.AccessRequest{denied, waiting} {
+		operatortest.Eventually(t, "an event on "+ar.Name+" says whose it is", func() error {
+			events := &corev1.EventList{}
+			if err := w.user.List(t.Context(), events, client.InNamespace(w.namespace)); err != nil {
+				return err
+			}
+			for _, e := range events.Items {
+				if e.InvolvedObject.UID == ar.UID && strings.Contains(e.Message, "it is granted by another granter") {
+					return nil
+				}
+			}
+			return errors.New("there is none")
+		})
+		if err := w.user.Delete(t.Context(), ar); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.start()
+	w.wantGone(denied)
+	w.wantGone(waiting)
 }
 
 func TestR16AGranterThatWasRenamedTakesOverWhatItHasGranted(t *testing.T) {

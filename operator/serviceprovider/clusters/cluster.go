@@ -1,7 +1,6 @@
 package clusters
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -13,6 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
+
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/informer/notfound"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // Cluster is a cluster, and the ways to reach it. It does not change once it is made, and is safe for concurrent use.
@@ -30,6 +33,7 @@ func New(id string, config *rest.Config, scheme *runtime.Scheme) (*Cluster, erro
 		return nil, err
 	}
 	c := &Cluster{id: id, config: rest.CopyConfig(config)}
+	c.config.Wrap(informer.SecretTransport)
 	httpClient, err := rest.HTTPClientFor(c.config)
 	if err != nil {
 		return nil, fmt.Errorf("clusters.New: cluster %q: make the HTTP client: %w", id, err)
@@ -38,7 +42,7 @@ func New(id string, config *rest.Config, scheme *runtime.Scheme) (*Cluster, erro
 	if err != nil {
 		return nil, fmt.Errorf("clusters.New: cluster %q: make the REST mapper: %w", id, err)
 	}
-	c.client, err = client.New(c.config, client.Options{
+	made, err := client.New(c.config, client.Options{
 		HTTPClient: httpClient, Scheme: scheme, Mapper: mapper,
 		// The client has nothing to say, and would ask for the logger of the process.
 		Log: logr.FromSlogHandler(slog.DiscardHandler),
@@ -46,6 +50,7 @@ func New(id string, config *rest.Config, scheme *runtime.Scheme) (*Cluster, erro
 	if err != nil {
 		return nil, fmt.Errorf("clusters.New: cluster %q: make the client: %w", id, err)
 	}
+	c.client = notfound.Checked(made)
 	c.cluster, err = cluster.New(c.config, func(o *cluster.Options) {
 		o.Scheme, o.HTTPClient = scheme, httpClient
 		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil }
@@ -57,20 +62,11 @@ func New(id string, config *rest.Config, scheme *runtime.Scheme) (*Cluster, erro
 }
 
 func validate(id string, config *rest.Config, scheme *runtime.Scheme) error {
-	var faults []error
-	if id == "" {
-		faults = append(faults, errors.New("id must be set"))
-	}
-	if config == nil {
-		faults = append(faults, errors.New("config must be set"))
-	}
-	if scheme == nil {
-		faults = append(faults, errors.New("scheme must be set"))
-	}
-	if len(faults) > 0 {
-		return fmt.Errorf("clusters.New: cluster %q: %w", id, errors.Join(faults...))
-	}
-	return nil
+	var wrong faults.List
+	wrong.If(id == "", "id must be set")
+	wrong.If(config == nil, "config must be set")
+	wrong.If(scheme == nil, "scheme must be set")
+	return wrong.Of(fmt.Sprintf("clusters.New: cluster %q", id))
 }
 
 // ID names the cluster in errors and logs.

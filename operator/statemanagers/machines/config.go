@@ -1,7 +1,6 @@
 package machines
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
@@ -71,18 +71,15 @@ func New(config Config) (*Manager, error) {
 }
 
 func (c *Config) complete() error {
-	var faults []error
+	var wrong faults.List
 	if c.Client == nil {
-		faults = append(faults, errors.New("the field Client must not be nil"))
+		wrong.Add("the field Client must not be nil")
 	} else if !c.Client.Scheme().Recognizes(v1alpha1.GroupVersion.WithKind(v1alpha1.MachineServiceKind)) {
-		faults = append(faults, errors.New(
-			"the scheme of Client does not know MachineServices: call v1alpha1.AddToScheme of package operator/machines/v1alpha1"))
+		wrong.Add("the scheme of Client does not know MachineServices: call v1alpha1.AddToScheme of package operator/machines/v1alpha1")
 	}
-	if c.Logger == nil {
-		faults = append(faults, errors.New("the field Logger must not be nil"))
-	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%w: machines.Config: %w", framework.ErrInvalidConfig, errors.Join(faults...))
+	wrong.If(c.Logger == nil, "the field Logger must not be nil")
+	if err := wrong.Of("machines.Config"); err != nil {
+		return err
 	}
 	if c.Name == "" {
 		c.Name = DefaultName

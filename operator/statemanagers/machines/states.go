@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/cut"
 	operatormachines "github.com/operatorkit/operatorkit/operator/machines"
 	machinesv1alpha1 "github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -99,7 +100,7 @@ func (c *computation) tellHealth(state *v1alpha1.ServiceState, message string) {
 
 // wait says in a state what a service waits for, and returns a note of it.
 func (c *computation) wait(state *v1alpha1.ServiceState, reason, message string) string {
-	c.states.Tell(state, native.ConditionWaiting, metav1.ConditionTrue, reason, statemanager.Cut(message, statemanager.MaxMessage))
+	c.states.Tell(state, native.ConditionWaiting, metav1.ConditionTrue, reason, cut.Text(message, statemanager.MaxMessage))
 	return fmt.Sprintf("service %s/%s %s", state.Namespace, state.Name, message)
 }
 

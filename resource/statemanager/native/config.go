@@ -1,15 +1,12 @@
 package native
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/giantswarm/micrologger"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
@@ -54,7 +51,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
-	var faults []error
+	var wrong faults.List
 	for _, required := range []struct {
 		field   string
 		missing bool
@@ -66,12 +63,10 @@ func (c Config) withDefaults() (Config, error) {
 		{"Fetcher", c.Fetcher == nil},
 		{"Logger", c.Logger == nil},
 	} {
-		if required.missing {
-			faults = append(faults, fmt.Errorf("%s must be set", required.field))
-		}
+		wrong.If(required.missing, "%s must be set", required.field)
 	}
-	if len(faults) > 0 {
-		return c, fmt.Errorf("%w: native.Config: %w", framework.ErrInvalidConfig, errors.Join(faults...))
+	if err := wrong.Of("native.Config"); err != nil {
+		return c, err
 	}
 	return c, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
@@ -105,7 +106,7 @@ func (c *computation) tellDrift(state *v1alpha1.ServiceState, drift []plan.Chang
 	if more := len(drift) - maxDrift; more > 0 {
 		lines = append(lines, fmt.Sprintf("%d more", more))
 	}
-	c.tell(state, ConditionDrifted, metav1.ConditionTrue, ReasonChanged, statemanager.Cut(strings.Join(lines, "; "), statemanager.MaxMessage))
+	c.tell(state, ConditionDrifted, metav1.ConditionTrue, ReasonChanged, cut.Text(strings.Join(lines, "; "), statemanager.MaxMessage))
 }
 
 // paths returns the first few paths of fields.

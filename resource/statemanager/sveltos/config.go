@@ -1,17 +1,15 @@
 package sveltos
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/giantswarm/micrologger"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/informer/notfound"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 	"github.com/operatorkit/operatorkit/resource/statemanager/sveltos/v1beta1"
@@ -59,6 +57,7 @@ func New(config Config) (*Manager, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
+	config.Client = notfound.CheckedWithWatch(config.Client)
 	m := &Manager{config: config}
 	ours, err := labels.NewRequirement(carrier.OwnerLabel, selection.Exists, nil)
 	if err != nil {
@@ -86,17 +85,15 @@ func New(config Config) (*Manager, error) {
 }
 
 func (c *Config) complete() error {
-	var faults []error
+	var wrong faults.List
 	if c.Client == nil {
-		faults = append(faults, errors.New("the field Client must not be nil"))
+		wrong.Add("the field Client must not be nil")
 	} else if !c.Client.Scheme().Recognizes(v1beta1.ConfigGroupVersion.WithKind(v1beta1.ProfileKind)) {
-		faults = append(faults, errors.New("the scheme of Client does not know Sveltos' kinds: call v1beta1.AddToScheme"))
+		wrong.Add("the scheme of Client does not know Sveltos' kinds: call v1beta1.AddToScheme")
 	}
-	if c.Logger == nil {
-		faults = append(faults, errors.New("the field Logger must not be nil"))
-	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%w: sveltos.Config: %w", framework.ErrInvalidConfig, errors.Join(faults...))
+	wrong.If(c.Logger == nil, "the field Logger must not be nil")
+	if err := wrong.Of("sveltos.Config"); err != nil {
+		return err
 	}
 	if c.Management == (client.ObjectKey{}) {
 		c.Management = client.ObjectKey{Namespace: DefaultManagementNamespace, Name: DefaultManagementName}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/sveltos/v1beta1"
@@ -222,11 +223,7 @@ func stateOf(set *v1alpha1.ServiceSet, key client.ObjectKey) *v1alpha1.ServiceSt
 
 // shortened is the first lines of a message, as far as a status has room for them.
 func shortened(message string) string {
-	message = strings.TrimSpace(message)
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage-len("…")], "") + "…"
-	}
-	return message
+	return cut.Text(strings.TrimSpace(message), maxMessage)
 }
 
 func text(s *string) string {

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/informer/notfound"
 )
 
 // Cluster is a cluster that services are for, or the management cluster. It stays the same when its kubeconfig changes: its
@@ -79,6 +81,7 @@ func newCluster(clusters *Clusters, key Key) (*Cluster, error) {
 	if c.client, err = c.newClient(c.config.Transport); err != nil {
 		return nil, err
 	}
+	c.client = notfound.CheckedWithWatch(c.client)
 	c.patient, err = c.newClient(&watchGate{gate{cluster: c, admit: c.await}})
 	return c, err
 }

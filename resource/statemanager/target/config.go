@@ -1,8 +1,6 @@
 package target
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // The defaults of a Config.
@@ -109,8 +108,7 @@ func setDefault[T comparable](field *T, value T) {
 
 // validate returns an error that names every faulty field.
 func (c *Config) validate() error {
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	var wrong faults.List
 	for _, required := range []struct {
 		field   string
 		missing bool
@@ -120,13 +118,9 @@ func (c *Config) validate() error {
 		{"Management", c.Management == nil},
 		{"Logger", c.Logger == nil},
 	} {
-		if required.missing {
-			fault("%s must be set", required.field)
-		}
+		wrong.If(required.missing, "%s must be set", required.field)
 	}
-	if c.Management != nil && c.Management.Transport != nil {
-		fault("Management must not have a Transport: use its WrapTransport")
-	}
+	wrong.If(c.Management != nil && c.Management.Transport != nil, "Management must not have a Transport: use its WrapTransport")
 	for _, of := range []struct {
 		field string
 		value time.Duration
@@ -134,18 +128,9 @@ func (c *Config) validate() error {
 		{"RequestTimeout", c.RequestTimeout}, {"ConnectTimeout", c.ConnectTimeout}, {"IdleTimeout", c.IdleTimeout},
 		{"ProbeInterval", c.ProbeInterval}, {"MinRetry", c.MinRetry}, {"MaxRetry", c.MaxRetry},
 	} {
-		if of.value < 0 {
-			fault("%s must not be negative, is %s", of.field, of.value)
-		}
+		wrong.If(of.value < 0, "%s must not be negative, is %s", of.field, of.value)
 	}
-	if c.MinRetry > c.MaxRetry {
-		fault("MinRetry must not be longer than MaxRetry, is %s and %s", c.MinRetry, c.MaxRetry)
-	}
-	if c.Burst < 0 || c.MaxKubeconfig < 0 || c.MaxResponse < 0 {
-		fault("Burst, MaxKubeconfig and MaxResponse must not be negative")
-	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%w: target.Config: %w", informer.ErrInvalidConfig, errors.Join(faults...))
-	}
-	return nil
+	wrong.If(c.MinRetry > c.MaxRetry, "MinRetry must not be longer than MaxRetry, is %s and %s", c.MinRetry, c.MaxRetry)
+	wrong.If(c.Burst < 0 || c.MaxKubeconfig < 0 || c.MaxResponse < 0, "Burst, MaxKubeconfig and MaxResponse must not be negative")
+	return wrong.Of("target.Config")
 }

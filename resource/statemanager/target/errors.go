@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
 // ErrUnreachable is in the chain of every error that says that a cluster can't be asked anything now: of each
@@ -105,12 +107,5 @@ func brief(err error) string {
 		sourceless.Source = nil
 		text = sourceless.Error()
 	}
-	return shorten(text)
-}
-
-func shorten(text string) string {
-	if len(text) <= maxMessage {
-		return text
-	}
-	return text[:maxMessage] + "…"
+	return cut.Text(text, maxMessage)
 }

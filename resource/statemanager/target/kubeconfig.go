@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
 // parseKubeconfig reads a kubeconfig that anybody may have written. It takes what is in the text itself, of the current
@@ -126,4 +128,4 @@ func restConfig(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) (*re
 }
 
 // quote shows a short text that a stranger wrote.
-func quote(text string) string { return fmt.Sprintf("%q", shorten(text)) }
+func quote(text string) string { return fmt.Sprintf("%q", cut.Text(text, maxMessage)) }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
 // maxVersion is how much of the answer to a probe is read, in bytes.
@@ -127,6 +129,6 @@ func (c *connection) ask(ctx context.Context) (*version.Info, error) {
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxVersion)).Decode(info); err != nil || info.GitVersion == "" {
 		return nil, errors.New("the answer is not that of a Kubernetes API: it has no version")
 	}
-	info.GitVersion = shorten(info.GitVersion)
+	info.GitVersion = cut.Text(info.GitVersion, maxMessage)
 	return info, nil
 }

@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -191,7 +192,7 @@ func (c *Cluster) owners(e informer.Event) (concerned []func(Key) bool) {
 	var named []Key
 	defer func() {
 		if r := recover(); r != nil {
-			c.clusters.config.Logger.Errorf(c.ctx, fmt.Errorf("panic: %v", r), "Owners panicked for %s, everybody is told", e.Key)
+			c.clusters.config.Logger.Errorf(c.ctx, errors.New(informer.DescribePanic(r)), "Owners panicked for %s, everybody is told", e.Key)
 			concerned = nil
 		}
 	}()

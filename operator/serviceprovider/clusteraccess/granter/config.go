@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 
-	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
 
@@ -73,35 +73,23 @@ func (c *Config) complete() error {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
-	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if c.Policy == nil {
-		fault("Policy must be set")
-	}
+	var wrong faults.List
+	wrong.If(c.Policy == nil, "Policy must be set")
 	if msgs := validation.IsDNS1123Label(c.Namespace); len(msgs) > 0 {
-		fault("Namespace %q is not the name of a namespace: %s", c.Namespace, msgs[0])
+		wrong.Add("Namespace %q is not the name of a namespace: %s", c.Namespace, msgs[0])
 	}
-	if c.TokenLifetime < minLifetime {
-		fault("TokenLifetime must be %s or more, which is what API servers give, is %s", minLifetime, c.TokenLifetime)
-	}
-	if c.MaxTokenLifetime < c.TokenLifetime {
-		fault("MaxTokenLifetime must not be less than TokenLifetime, is %s and %s", c.MaxTokenLifetime, c.TokenLifetime)
-	}
-	if c.CheckInterval < 0 {
-		fault("CheckInterval must not be negative, is %s", c.CheckInterval)
-	}
-	if len(faults) > 0 {
-		return fmt.Errorf("%w: granter.Config: %w", framework.ErrInvalidConfig, errors.Join(faults...))
-	}
-	return nil
+	wrong.If(c.TokenLifetime < minLifetime, "TokenLifetime must be %s or more, which is what API servers give, is %s", minLifetime, c.TokenLifetime)
+	wrong.If(c.MaxTokenLifetime < c.TokenLifetime, "MaxTokenLifetime must not be less than TokenLifetime, is %s and %s", c.MaxTokenLifetime, c.TokenLifetime)
+	wrong.If(c.CheckInterval < 0, "CheckInterval must not be negative, is %s", c.CheckInterval)
+	return wrong.Of("granter.Config")
 }
 
 // Validate returns an error that names every pattern of the policy that is malformed, and so would match nothing.
 func (p Policy) Validate() error {
-	var faults []error
+	var wrong faults.List
 	check := func(field, pattern string) {
 		if _, err := path.Match(pattern, ""); err != nil {
-			faults = append(faults, fmt.Errorf("%s: %q is no pattern: %w", field, pattern, err))
+			wrong.Add("%s: %q is no pattern: %w", field, pattern, err)
 		}
 	}
 	for i, permission := range p.Permissions {
@@ -111,7 +99,7 @@ func (p Policy) Validate() error {
 		check(fmt.Sprintf("RoleRefs[%d].Name", i), ref.Name)
 		check(fmt.Sprintf("RoleRefs[%d].Namespace", i), ref.Namespace)
 	}
-	return errors.Join(faults...)
+	return errors.Join(wrong...)
 }
 
 // lifetime is how long the token of a request lives.

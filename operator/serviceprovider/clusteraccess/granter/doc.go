@@ -29,8 +29,9 @@
 //     Secret are gone before the request is. Namespaces stay. While the cluster can't be reached the request stays, and its
 //     condition says for which cluster it waits; v1alpha1.AbandonAnnotation lets go of a cluster that is gone for good, with
 //     an event that names it.
-//   - One granter grants a request: it says so in the status (granter) before it makes anything. Others leave the request alone, with an
-//     event that names it; one that was renamed takes over, and the credentials stay. What is made in clusters is named after the UID of
+//   - One granter answers a request, the first one that finds it: it says so in the status (granter) before it writes anything else.
+//     Others leave the request alone, with an event that names it; one that was renamed takes over, and the credentials stay. Who
+//     takes granter out of the status gives the request to another one, provided that the first one does not run any more. What is made in clusters is named after the UID of
 //     the request, so that platforms with requests of the same names don't meet.
 //   - A plan makes no token. No token gets into a log, an event, an error or a plan.
 //   - A cluster that does not answer delays only the requests for it: see package target, by which clusters are reached.

@@ -16,10 +16,10 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/internal/reach"
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/internal/statusresource"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
+	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
 
 // granter is the logic of the framework.
@@ -165,14 +165,14 @@ func (g *granter) resources() ([]framework.Resource, error) {
 		return nil, err
 	}
 	claim, err := statusresource.New(statusresource.Config[*v1alpha1.AccessRequest]{
-		Name: "claim", Client: g.client, Logger: g.logger, Desired: g.claim,
+		Name: "claim", Custom: true, Client: g.client, Logger: g.logger, Set: g.claim,
 		Written: func(ctx context.Context, _, after *v1alpha1.AccessRequest) { workOf(ctx).claimed = after },
 	})
 	if err != nil {
 		return nil, err
 	}
 	status, err := statusresource.New(statusresource.Config[*v1alpha1.AccessRequest]{
-		Client: g.client, Logger: g.logger, Desired: g.status, Written: g.tell,
+		Custom: true, Client: g.client, Logger: g.logger, Set: g.status, Written: g.tell,
 		Current: func(ctx context.Context, ar *v1alpha1.AccessRequest) *v1alpha1.AccessRequest {
 			if claimed := workOf(ctx).claimed; claimed != nil {
 				return claimed

@@ -9,10 +9,11 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/operator"
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/internal/statusresource"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
+	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
 
 // healthPrefix tells Clusters apart from AccessRequests as users of connections. No name of an object has a slash.
@@ -20,7 +21,7 @@ const healthPrefix = "cluster/"
 
 // newHealth makes the framework that tells in the status of Clusters whether they answer.
 func (g *granter) newHealth(d *operator.Dependencies) (*framework.Framework, error) {
-	status, err := statusresource.New(statusresource.Config[*v1alpha1.Cluster]{Client: g.client, Logger: g.logger, Desired: g.health})
+	status, err := statusresource.New(statusresource.Config[*v1alpha1.Cluster]{Custom: true, Client: g.client, Logger: g.logger, Set: g.health})
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func (g *granter) newHealth(d *operator.Dependencies) (*framework.Framework, err
 }
 
 // health makes the status of a Cluster, as far as it is the granter's.
-func (g *granter) health(_ context.Context, c *v1alpha1.Cluster) error {
+func (g *granter) health(_ context.Context, c *v1alpha1.Cluster, _ *statusresource.Report) error {
 	if c.DeletionTimestamp != nil {
 		return nil
 	}
@@ -46,7 +47,7 @@ func (g *granter) health(_ context.Context, c *v1alpha1.Cluster) error {
 		return err
 	}
 	ready := on.Condition()
-	ready.Type, ready.ObservedGeneration, ready.Message = v1alpha1.ConditionReady, c.Generation, clip(ready.Message)
+	ready.Type, ready.ObservedGeneration, ready.Message = v1alpha1.ConditionReady, c.Generation, cut.Text(ready.Message, maxMessage)
 	apimeta.SetStatusCondition(&c.Status.Conditions, ready)
 	c.Status.ObservedGeneration = c.Generation
 	return nil

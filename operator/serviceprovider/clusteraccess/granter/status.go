@@ -17,24 +17,25 @@ import (
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
 
 // maxMessage is how long the message of a condition or an event may be, in bytes.
 const maxMessage = 1024
 
-// claim notes the cluster and the granter in the status before anything is made there, so that it is found again whatever happens, and
-// left alone by other granters. What was granted under a former name is taken over.
-func (g *granter) claim(ctx context.Context, ar *v1alpha1.AccessRequest) error {
+// claim notes the granter in the status before anything else is written there, so that other granters leave the request alone, and the
+// cluster before anything is made in it, so that it is found again whatever happens. What was granted under a former name is taken over.
+func (g *granter) claim(ctx context.Context, ar *v1alpha1.AccessRequest, _ *statusresource.Report) error {
 	w, scope := workOf(ctx), identity.From(ctx)
 	if w.foreign = foreign(ctx, ar); w.foreign != nil {
 		return nil
 	}
-	if takesOver(ctx, ar) {
+	if takesOver(ctx, ar) || ar.DeletionTimestamp == nil {
 		ar.Status.Granter = mark(scope.Operator, scope.Framework)
 	}
 	if w.on != nil && !w.denied && ar.Status.ClusterRef == nil && ar.DeletionTimestamp == nil {
-		ar.Status.Granter = mark(scope.Operator, scope.Framework)
 		ar.Status.ClusterRef = &v1alpha1.LocalObjectReference{Name: w.cluster.Name}
 		ar.Status.Phase = v1alpha1.PhasePending
 	}
@@ -42,7 +43,7 @@ func (g *granter) claim(ctx context.Context, ar *v1alpha1.AccessRequest) error {
 }
 
 // status makes the status of a request out of what the other resources did.
-func (g *granter) status(ctx context.Context, ar *v1alpha1.AccessRequest) error {
+func (g *granter) status(ctx context.Context, ar *v1alpha1.AccessRequest, _ *statusresource.Report) error {
 	w := workOf(ctx)
 	s := &ar.Status
 	found := w.obstacle
@@ -75,7 +76,7 @@ func (g *granter) status(ctx context.Context, ar *v1alpha1.AccessRequest) error 
 	}
 	switch {
 	case found != nil:
-		condition.Reason, condition.Message = found.reason, clip(found.message)
+		condition.Reason, condition.Message = found.reason, cut.Text(found.message, maxMessage)
 	case s.Phase == v1alpha1.PhaseGranted:
 		condition.Reason, condition.Message = v1alpha1.ReasonGranted, fmt.Sprintf("The credentials for Cluster %s are in Secret %s.", w.cluster.Name, w.credentials.secret)
 	default:
@@ -180,11 +181,4 @@ func sentence(err error) string {
 		return text
 	}
 	return text + "."
-}
-
-func clip(text string) string {
-	if len(text) <= maxMessage {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxMessage-len("…")], "") + "…"
 }

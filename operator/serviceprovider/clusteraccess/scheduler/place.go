@@ -14,10 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
 
 // place makes the status of a request.
-func (s *scheduler) place(ctx context.Context, r *v1alpha1.ClusterRequest) error {
+func (s *scheduler) place(ctx context.Context, r *v1alpha1.ClusterRequest, _ *statusresource.Report) error {
 	status := &r.Status
 	status.ObservedGeneration = r.Generation
 	if r.DeletionTimestamp != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/internal/statusresource"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
 
 // scheduler is the logic of both frameworks.
@@ -47,7 +47,7 @@ func New(d *operator.Dependencies) ([]*framework.Framework, error) {
 	}
 	s.reader = informer.NewReader(d.Client.Scheme(), s.requests, s.clusters, s.access)
 
-	placing, err := newRouter(d, statusresource.Config[*v1alpha1.ClusterRequest]{Desired: s.place, Written: s.placed}, &release{s})
+	placing, err := newRouter(d, statusresource.Config[*v1alpha1.ClusterRequest]{Set: s.place, Written: s.placed}, &release{s})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func New(d *operator.Dependencies) ([]*framework.Framework, error) {
 	if err != nil {
 		return nil, err
 	}
-	counting, err := newRouter(d, statusresource.Config[*v1alpha1.Cluster]{Desired: s.count}, &retire{s})
+	counting, err := newRouter(d, statusresource.Config[*v1alpha1.Cluster]{Set: s.count}, &retire{s})
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func New(d *operator.Dependencies) ([]*framework.Framework, error) {
 
 // newRouter makes a router with one set: a status, and what holds a deletion up.
 func newRouter[O client.Object](d *operator.Dependencies, config statusresource.Config[O], last framework.Resource) (*framework.ResourceRouter, error) {
-	config.Client, config.Logger = d.Client, d.Logger
+	config.Custom, config.Client, config.Logger = true, d.Client, d.Logger
 	status, err := statusresource.New(config)
 	if err != nil {
 		return nil, err

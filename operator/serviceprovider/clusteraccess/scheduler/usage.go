@@ -12,6 +12,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
 
 // bindings are those that the source does not have yet. It is safe for concurrent use.
@@ -56,7 +57,7 @@ func (s *scheduler) counts(ctx context.Context, namespace string) (map[string]in
 }
 
 // count makes the status of a Cluster, as far as it is the scheduler's.
-func (s *scheduler) count(ctx context.Context, c *v1alpha1.Cluster) error {
+func (s *scheduler) count(ctx context.Context, c *v1alpha1.Cluster, _ *statusresource.Report) error {
 	counts, err := s.counts(ctx, c.Namespace)
 	c.Status.Requests = int32(counts[c.Name])
 	return err

@@ -2,10 +2,10 @@ package fetch
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/operatorkit/operatorkit/framework"
 )
 
 // flights lets callers that want the same thing at the same time share one call. Other than singleflight's, the call ends
@@ -21,8 +21,8 @@ type flight[T any] struct {
 	waiting int
 	value   T
 	err     error
-	// panicked is the panic of the call, with its stack.
-	panicked string
+	// panicked is the panic of the call.
+	panicked error
 }
 
 // do runs call, or waits for one that is under way with the same key. The context of the call has the values of the first
@@ -44,7 +44,7 @@ func (f *flights[T]) do(ctx context.Context, key string, timeout time.Duration, 
 
 	select {
 	case <-c.done:
-		if c.panicked != "" {
+		if c.panicked != nil {
 			panic(c.panicked)
 		}
 		return c.value, c.err
@@ -63,9 +63,6 @@ func (e *goneError) Unwrap() error { return e.err }
 
 func (f *flights[T]) run(ctx context.Context, key string, c *flight[T], call func(context.Context) (T, error)) {
 	defer func() {
-		if r := recover(); r != nil {
-			c.panicked = fmt.Sprintf("%v\n\n%s", r, debug.Stack())
-		}
 		f.mu.Lock()
 		if f.calls[key] == c {
 			delete(f.calls, key)
@@ -74,7 +71,10 @@ func (f *flights[T]) run(ctx context.Context, key string, c *flight[T], call fun
 		c.cancel()
 		close(c.done)
 	}()
-	c.value, c.err = call(ctx)
+	c.panicked = framework.Recovered(func() error {
+		c.value, c.err = call(ctx)
+		return nil
+	})
 }
 
 // leave takes one caller off. The last one ends the call, and goes when it has ended: nothing goes on of which nobody knows. Who comes

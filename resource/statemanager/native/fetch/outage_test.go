@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
@@ -242,8 +243,9 @@ func TestWhatIsInTheCacheIsUsedWhileNobodyAnswers(t *testing.T) {
 
 func TestPanicIsThatOfTheCaller(t *testing.T) {
 	defer func() {
-		if r := fmt.Sprint(recover()); !strings.Contains(r, "broken") || !strings.Contains(r, "outage_test.go") {
-			t.Errorf("the caller panicked with %q: want the panic of the call, and its stack", r)
+		r := recover()
+		if p, ok := r.(*framework.PanicError); !ok || p.Value != "broken" || !strings.Contains(string(p.Stack), "outage_test.go") {
+			t.Errorf("the caller panicked with %v: want the panic of the call, and its stack", r)
 		}
 	}()
 	_, err := fetch.Share(t.Context(), func(context.Context) (int, error) { panic("broken") })

@@ -2,7 +2,6 @@ package helm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
@@ -44,7 +43,7 @@ var _ carrier.Carrier = (*Carrier)(nil)
 
 // New returns a Carrier. The error is for a configuration that can't be.
 func New(config Config) (*Carrier, error) {
-	var faults []error
+	var wrong faults.List
 	for _, field := range []struct {
 		name     string
 		value    *int
@@ -52,9 +51,7 @@ func New(config Config) (*Carrier, error) {
 	}{
 		{"Renderings", &config.Renderings, 8}, {"History", &config.History, 10}, {"Remembered", &config.Remembered, 1000},
 	} {
-		if *field.value < 0 {
-			faults = append(faults, fmt.Errorf("%s is %d: it must not be negative", field.name, *field.value))
-		}
+		wrong.If(*field.value < 0, "%s is %d: it must not be negative", field.name, *field.value)
 		if *field.value == 0 {
 			*field.value = field.fallback
 		}
@@ -66,9 +63,7 @@ func New(config Config) (*Carrier, error) {
 	}{
 		{"Timeout", &config.Timeout, 5 * time.Minute}, {"RenderTimeout", &config.RenderTimeout, 30 * time.Second},
 	} {
-		if *field.value < 0 {
-			faults = append(faults, fmt.Errorf("%s is %s: it must not be negative", field.name, *field.value))
-		}
+		wrong.If(*field.value < 0, "%s is %s: it must not be negative", field.name, *field.value)
 		if *field.value == 0 {
 			*field.value = field.fallback
 		}
@@ -76,8 +71,8 @@ func New(config Config) (*Carrier, error) {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
-	if len(faults) > 0 {
-		return nil, fmt.Errorf("%w: helm.Config: %w", framework.ErrInvalidConfig, errors.Join(faults...))
+	if err := wrong.Of("helm.Config"); err != nil {
+		return nil, err
 	}
 	return &Carrier{config: config, renderings: make(chan struct{}, config.Renderings), remembered: lru.New(config.Remembered)}, nil
 }

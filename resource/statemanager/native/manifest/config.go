@@ -1,13 +1,11 @@
 package manifest
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/utils/clock"
 
-	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 // Config is what a Carrier needs. The zero value is a valid configuration.
@@ -42,19 +40,15 @@ type Limits struct {
 
 // withDefaults validates the configuration and fills it.
 func (c Config) withDefaults() (Config, error) {
-	var faults []error
+	var wrong faults.List
 	positive := func(field string, value *time.Duration, standard time.Duration) {
-		if *value < 0 {
-			faults = append(faults, fmt.Errorf("%s is %s: it must be positive, or zero for %s", field, *value, standard))
-		}
+		wrong.If(*value < 0, "%s is %s: it must be positive, or zero for %s", field, *value, standard)
 		if *value == 0 {
 			*value = standard
 		}
 	}
 	number := func(field string, value *int, standard int) {
-		if *value < 0 {
-			faults = append(faults, fmt.Errorf("%s is %d: it must be positive, or zero for %d", field, *value, standard))
-		}
+		wrong.If(*value < 0, "%s is %d: it must be positive, or zero for %d", field, *value, standard)
 		if *value == 0 {
 			*value = standard
 		}
@@ -70,8 +64,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Clock == nil {
 		c.Clock = clock.RealClock{}
 	}
-	if len(faults) > 0 {
-		return Config{}, fmt.Errorf("%w: manifest.Config: %w", framework.ErrInvalidConfig, errors.Join(faults...))
+	if err := wrong.Of("manifest.Config"); err != nil {
+		return Config{}, err
 	}
 	return c, nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/operatorkit/operatorkit/informer"
 )
 
 // builds is the right to build: kustomize keeps schemas in variables of the process.
@@ -58,7 +60,7 @@ func (c *Carrier) build(ctx context.Context, files fs.FS, folder string, budget 
 func run(files filesys.FileSystem, folder string) (documents []document, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("its kustomization makes kustomize panic: %v", v)
+			err = fmt.Errorf("its kustomization makes kustomize fail: %s", informer.DescribePanic(v))
 		}
 	}()
 	// The defaults of the options are: files of the kustomization only, no plugins but those that are built in.

@@ -119,9 +119,11 @@ func (c *Carrier) repair(
 	if err != nil {
 		return err
 	}
+	var faults []error
 	for i, s := range differing {
 		if s.refused != nil {
-			return s.refused
+			faults = append(faults, s.refused)
+			continue
 		}
 		if s.action == plan.Update && service.Config.StopOnConflict {
 			object, err := get(ctx, cluster.Client(), s.object)
@@ -129,10 +131,13 @@ func (c *Carrier) repair(
 				return err
 			}
 			if _, _, err := difference(ctx, cluster, service, object, s.manifest, false); err != nil {
-				return err
+				faults = append(faults, err)
 			}
 			differing[i].force = false
 		}
+	}
+	if len(faults) > 0 {
+		return join(faults)
 	}
 	todo := &installation{steps: differing, manifests: manifests, packed: have.secret.Data[manifestsKey], record: have.record,
 		objects: have.objects, have: have}

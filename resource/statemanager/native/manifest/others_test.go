@@ -212,3 +212,18 @@ func TestNamespaceThatIsTerminatingIsWaitedFor(t *testing.T) {
 		return result.Health.Phase == v1alpha1.ServiceStateDeployed
 	})
 }
+
+func TestARepairThatIsRefusedTellsOfAllObjects(t *testing.T) {
+	k := newKit(t)
+	content := files{"a.yaml": configMap("a", "1"), "b.yaml": configMap("b", "1")}
+	k.settle(k.service(content))
+	for _, name := range []string{"a", "b"} {
+		k.patch(k.configMap(name), `{"data":{"text":"theirs"}}`)
+	}
+	err := k.refused(k.service(content, mode(v1alpha1.SyncModeContinuousWithDriftDetection), stopOnConflict))
+	for _, file := range []string{"a of a.yaml", "b of b.yaml"} {
+		if err == nil || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s is not told by %v", file, err)
+		}
+	}
+}

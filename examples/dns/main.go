@@ -1,0 +1,66 @@
+// Command dns is a whole operator for an external system: it gives every Service with the label dns an address record of that host, in
+// a zone whose API knows hosts and addresses, and nothing of owners. Which records are whose stands in a journal on the Services.
+//
+//	$ ZONE_URL=http://127.0.0.1:8053 go run ./examples/dns run
+//	$ ZONE_URL=http://127.0.0.1:8053 go run ./examples/dns plan -A
+package main
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/command"
+	"github.com/operatorkit/operatorkit/resource/keyedresource"
+)
+
+func main() {
+	config := newConfig(os.Getenv("ZONE_URL"), func(context.Context) http.RoundTripper { return http.DefaultTransport })
+	os.Exit(command.Execute(context.Background(), config, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// hostLabel names the host of a Service.
+const hostLabel = "dns"
+
+func newConfig(url string, transport func(context.Context) http.RoundTripper) command.Config {
+	return command.Config{Name: "dns", New: func(ctx context.Context, d *operator.Dependencies) ([]*framework.Framework, error) {
+		return newFrameworks(d, zone{url, d.HTTPClient(&http.Client{Transport: transport(ctx)})})
+	}}
+}
+
+func newFrameworks(d *operator.Dependencies, z zone) ([]*framework.Framework, error) {
+	labelled, err := labels.Parse(hostLabel)
+	if err != nil {
+		return nil, err
+	}
+	services, err := d.NewSource(&corev1.Service{}, operator.WithLabels(labelled))
+	if err != nil {
+		return nil, err
+	}
+	records, err := keyedresource.New(keyedresource.Config[*corev1.Service, record]{
+		Name: "records", Logger: d.Logger, Journal: d.Client, Poll: time.Minute,
+		Desired: func(_ context.Context, s *corev1.Service) ([]record, error) {
+			if s.Spec.ClusterIP == "" || s.Spec.ClusterIP == corev1.ClusterIPNone {
+				return nil, nil
+			}
+			return []record{{Host: s.Labels[hostLabel], Address: s.Spec.ClusterIP}}, nil
+		},
+		Key: func(r record) string { return r.Host },
+		Get: func(ctx context.Context, _ *corev1.Service, host string) (record, bool, error) {
+			return z.get(ctx, host)
+		},
+		Put:    func(ctx context.Context, _ *corev1.Service, r record) error { return z.put(ctx, r) },
+		Delete: func(ctx context.Context, _ *corev1.Service, r record) error { return z.delete(ctx, r.Host) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.NewFramework(framework.Config{Source: services, Resources: []framework.Resource{records}})
+	return []*framework.Framework{f}, err
+}

@@ -1,0 +1,162 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// toldConflicts is from which conflict in a row on people are told: fewer are mended by the next try.
+const toldConflicts = 5
+
+// ending is how a reconciliation ended, as far as it matters for what comes next.
+type ending struct {
+	outcome Outcome
+	err     error
+	// interrupted is true when the workers are told to stop.
+	interrupted bool
+	// ask is after which time a resource asked for another look; 0 is never.
+	ask time.Duration
+	// conflicts is how many reconciliations of the object before this one ended in a conflict, in a row.
+	conflicts int
+}
+
+// again says when an object is tried again that is not done.
+type again string
+
+const (
+	// untouched: what was due stays due. Whoever runs next starts over.
+	untouched again = "untouched"
+	// settled: not before the next change, or the look that was asked for.
+	settled again = "settled"
+	// backedOff: after the next pause of its backoff.
+	backedOff again = "backed off"
+	// afterPause: after decision.pause.
+	afterPause again = "after a pause"
+)
+
+// decision is what follows from an ending.
+type decision struct {
+	again again
+	pause time.Duration
+	// ask is after which time the object is looked at again at the latest; 0 is never.
+	ask time.Duration
+	// tell is true when people are told of the error.
+	tell bool
+	// conflicts is ending.conflicts of the next reconciliation.
+	conflicts int
+	count     counts
+}
+
+// counts are the metrics that count an ending.
+type counts struct{ errors, conflicts, retries, panics bool }
+
+// decide says what follows from the end of a reconciliation.
+func decide(e ending) decision {
+	switch {
+	case e.err == nil && e.outcome == Waiting && e.ask == 0:
+		return decision{again: backedOff}
+	case e.err == nil:
+		return decision{again: settled, ask: e.ask}
+	case e.interrupted:
+		return decision{again: untouched}
+	}
+	d := decision{again: backedOff, ask: e.ask, tell: true, count: counts{errors: true, retries: true, panics: stackOf(e.err) != ""}}
+	var later *RetryAfterError
+	switch {
+	case IsPermanent(e.err):
+		d.again, d.count.retries = settled, false
+	case every(e.err, isConflict):
+		d.conflicts = e.conflicts + 1
+		d.tell = d.conflicts >= toldConflicts
+		d.count = counts{conflicts: true}
+	case every(e.err, isRetryAfter) && errors.As(e.err, &later):
+		d.again, d.pause, d.tell = afterPause, later.After, false
+		d.count.errors = false
+	}
+	return d
+}
+
+// isConflict tells whether an error says that an object has changed meanwhile. That another manager holds a field is none that the
+// next try mends.
+func isConflict(err error) bool {
+	_, answer := err.(apierrors.APIStatus)
+	return answer && apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+}
+
+func isRetryAfter(err error) bool {
+	_, ok := err.(*RetryAfterError) //nolint:errorlint // every looks into what is wrapped
+	return ok
+}
+
+// conclude carries out what follows from the end of a reconciliation.
+func (f *Framework) conclude(ctx context.Context, key informer.Key, res result, why *waiting) {
+	res.err = advised(res.err)
+	f.noteMatch(key, res)
+	before, _ := f.failures.Get(key)
+	d := decide(ending{res.outcome, res.err, ctx.Err() != nil, res.requeueAfter, before.conflicts})
+	next := f.schedule(key, d)
+	f.metrics.count(d.count)
+	f.failures.note(key, res.err, d)
+	switch {
+	case d.tell:
+		f.tellFailure(key, res, d, next)
+	case res.err == nil:
+		f.reporter.recovered(key)
+	}
+	f.compareShadowsLater(key, res)
+	f.observe(key, res, why, next)
+}
+
+// schedule has a key looked at again as was decided, and returns when; 0 is not before the next change.
+func (f *Framework) schedule(key informer.Key, d decision) (next time.Duration) {
+	if d.ask > 0 {
+		next = f.retries.Ask(key, d.ask)
+	}
+	switch d.again {
+	case settled:
+		next = f.retries.Settle(key)
+	case backedOff:
+		next = f.retries.Retry(key)
+	case afterPause:
+		next = f.retries.RetryAfter(key, d.pause)
+	case untouched:
+	}
+	return next
+}
+
+// tellFailure tells people of the error of a reconciliation, by the log and by an event.
+func (f *Framework) tellFailure(key informer.Key, res result, d decision, next time.Duration) {
+	err := res.err
+	if d.conflicts > 0 {
+		err = fmt.Errorf("%w (%d times in a row or more: metadata.managedFields of the object says who else writes it)", err, toldConflicts)
+	}
+	fields := []any{"error", err.Error()}
+	if res.reconciliation != nil {
+		fields = append(fields, res.reconciliation.logFields()...)
+		fields = append(fields, "loop", res.reconciliation.loop)
+	} else {
+		fields = append(fields, "object", keyString(key))
+	}
+	var step *StepError
+	if errors.As(err, &step) {
+		fields = append(fields, "resource", step.Resource, "step", string(step.Step))
+	}
+	if stack := stackOf(err); stack != "" {
+		fields = append(fields, "stack", stack)
+	}
+	retry := "at the next change"
+	if next > 0 {
+		retry = next.Round(time.Millisecond).String()
+	}
+	f.log("error", "reconciliation failed", append(fields, "retry", retry)...)
+	if res.reconciliation != nil {
+		f.reporter.failed(key, res.reconciliation.object, err)
+	}
+}

@@ -1,0 +1,127 @@
+package framework
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func conflict() error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("the object has been modified"))
+}
+
+// heldField is what the API server answers to a server-side apply of a field that somebody else holds.
+func heldField() error {
+	return apierrors.NewApplyConflict([]metav1.StatusCause{{
+		Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "kubectl" using v1`, Field: ".data.a",
+	}}, `Apply failed with 1 conflict: conflict with "kubectl" using v1: .data.a`)
+}
+
+func TestWhatFollowsFromTheEndOfAReconciliation(t *testing.T) {
+	boom := errors.New("boom")
+	failed := counts{errors: true, retries: true}
+	told := decision{again: backedOff, tell: true, count: failed}
+	silent := decision{again: backedOff, conflicts: 1, count: counts{conflicts: true}}
+	gaveUp := decision{again: settled, tell: true, count: counts{errors: true}}
+	for name, tc := range map[string]struct {
+		ending ending
+		want   decision
+	}{
+		"success":                         {ending{outcome: Succeeded}, decision{again: settled}},
+		"success, interrupted":            {ending{outcome: Succeeded, interrupted: true}, decision{again: settled}},
+		"success with a request":          {ending{outcome: Succeeded, ask: time.Hour}, decision{again: settled, ask: time.Hour}},
+		"cancelled":                       {ending{outcome: Canceled}, decision{again: settled}},
+		"ignored":                         {ending{outcome: Ignored}, decision{again: settled}},
+		"planned":                         {ending{outcome: Planned}, decision{again: settled}},
+		"a deletion that waits":           {ending{outcome: Waiting}, decision{again: backedOff}},
+		"a deletion that asks":            {ending{outcome: Waiting, ask: time.Hour}, decision{again: settled, ask: time.Hour}},
+		"an error":                        {ending{outcome: Failed, err: boom}, told},
+		"an error, interrupted":           {ending{outcome: Failed, err: boom, interrupted: true}, decision{again: untouched}},
+		"an error after conflicts":        {ending{outcome: Failed, err: boom, conflicts: 7}, told},
+		"an error with a request":         {ending{outcome: Failed, err: boom, ask: time.Hour}, decision{again: backedOff, ask: time.Hour, tell: true, count: failed}},
+		"a panic":                         {ending{outcome: Failed, err: newPanicError("oh")}, decision{again: backedOff, tell: true, count: counts{errors: true, retries: true, panics: true}}},
+		"a permanent error":               {ending{outcome: Failed, err: fmt.Errorf("no use: %w", Permanent(boom))}, gaveUp},
+		"a permanent error that asks":     {ending{outcome: Failed, err: Permanent(boom), ask: time.Hour}, decision{again: settled, ask: time.Hour, tell: true, count: counts{errors: true}}},
+		"a permanent conflict":            {ending{outcome: Failed, err: Permanent(conflict())}, gaveUp},
+		"a conflict":                      {ending{outcome: Failed, err: fmt.Errorf("update: %w", conflict())}, silent},
+		"a conflict with a request":       {ending{outcome: Failed, err: conflict(), ask: time.Hour}, decision{again: backedOff, ask: time.Hour, conflicts: 1, count: counts{conflicts: true}}},
+		"the fourth conflict in a row":    {ending{outcome: Failed, err: conflict(), conflicts: 3}, decision{again: backedOff, conflicts: 4, count: counts{conflicts: true}}},
+		"the fifth conflict in a row":     {ending{outcome: Failed, err: conflict(), conflicts: 4}, decision{again: backedOff, tell: true, conflicts: 5, count: counts{conflicts: true}}},
+		"conflicts only":                  {ending{outcome: Failed, err: errors.Join(conflict(), conflict())}, silent},
+		"a conflict beside an error":      {ending{outcome: Failed, err: errors.Join(conflict(), boom)}, told},
+		"a field that somebody holds":     {ending{outcome: Failed, err: heldField()}, told},
+		"a permanent and a passing error": {ending{outcome: Failed, err: errors.Join(Permanent(boom), boom)}, told},
+		"permanent errors only":           {ending{outcome: Failed, err: errors.Join(Permanent(boom), Permanent(boom))}, gaveUp},
+		"an error with a time of its own": {ending{outcome: Failed, err: fmt.Errorf("step: %w", &RetryAfterError{time.Minute, boom})}, decision{again: afterPause, pause: time.Minute, count: counts{retries: true}}},
+		"such an error beside another":    {ending{outcome: Failed, err: errors.Join(&RetryAfterError{time.Minute, boom}, boom)}, told},
+		"such an error that is permanent": {ending{outcome: Failed, err: &RetryAfterError{time.Minute, Permanent(boom)}}, gaveUp},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, decide(tc.ending), cmp.AllowUnexported(decision{}, counts{})); diff != "" {
+				t.Errorf("decided (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestJoinedErrorsArePermanentIfAllOfThemAre(t *testing.T) {
+	boom := errors.New("boom")
+	no := Permanent(boom)
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"none":                              {nil, false},
+		"a passing one":                     {boom, false},
+		"a permanent one":                   {no, true},
+		"wrapped":                           {fmt.Errorf("x: %w", no), true},
+		"wrapped with a name for it":        {fmt.Errorf("%w: %w", ErrExecutionFailed, no), true},
+		"joined with a passing one":         {errors.Join(no, boom), false},
+		"joined with one that came before":  {errors.Join(boom, no), false},
+		"joined with another permanent one": {errors.Join(no, fmt.Errorf("x: %w", no)), true},
+		"wrapped when it was joined":        {fmt.Errorf("x: %w", errors.Join(no, boom)), false},
+		"joined deeper down":                {errors.Join(no, fmt.Errorf("x: %w", errors.Join(no, boom))), false},
+		"a join that was marked as a whole": {Permanent(errors.Join(no, boom)), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := IsPermanent(tc.err); got != tc.want {
+				t.Errorf("IsPermanent(%v) = %t", tc.err, got)
+			}
+		})
+	}
+}
+
+func TestAdviceSaysHowToMendWhatAnAPIServerRefused(t *testing.T) {
+	forbidden := func(message string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Code: 403, Message: message}}
+	}
+	list := forbidden(`deployments.apps is forbidden: User "system:serviceaccount:ops:web" cannot list resource "deployments" in API group "apps" in the namespace "shop"`)
+	const mayList = `bind a Role in namespace "shop", or a ClusterRole, to "system:serviceaccount:ops:web" with the rule {apiGroups: ["apps"], resources: ["deployments"], verbs: ["list"]}`
+	for name, tc := range map[string]struct {
+		err  error
+		want string
+	}{
+		"in a namespace": {fmt.Errorf("step: %w", list), mayList},
+		"of a cluster": {forbidden(`nodes "a" is forbidden: User "jane" cannot get resource "nodes" in API group "" at the cluster scope`),
+			`bind a ClusterRole to "jane" with the rule {apiGroups: [""], resources: ["nodes"], verbs: ["get"]}`},
+		"of a subresource": {forbidden(`pods "a" is forbidden: User "jane" cannot patch resource "pods/status" in API group "" in the namespace "x"`),
+			`bind a Role in namespace "x", or a ClusterRole, to "jane" with the rule {apiGroups: [""], resources: ["pods/status"], verbs: ["patch"]}`},
+		"a quota":                     {forbidden(`pods "a" is forbidden: exceeded quota: q`), ""},
+		"twice the same":              {errors.Join(list, list), mayList},
+		"a field that somebody holds": {heldField(), `data.a is held by "kubectl" using v1: leave the field to that manager, have it give it up, or take it over with client.ForceOwnership`},
+		"an object that has changed":  {conflict(), ""},
+		"any other error":             {errors.New("boom"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Advice(tc.err)); diff != "" {
+				t.Errorf("advice (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,58 @@
+package framework
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+)
+
+// tree yields an error and all that it wraps, the outermost first.
+func tree(err error) iter.Seq[error] {
+	return func(yield func(error) bool) { climb(err, yield) }
+}
+
+func climb(err error, yield func(error) bool) bool {
+	if err == nil {
+		return true
+	}
+	if !yield(err) {
+		return false
+	}
+	below, _ := unwrap(err)
+	for _, e := range below {
+		if !climb(e, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// every tells whether something holds for an error, for one that it wraps, and, of several that are joined, for all of them.
+func every(err error, holds func(error) bool) bool {
+	if err == nil || holds(err) {
+		return err != nil
+	}
+	below, joined := unwrap(err)
+	if !joined {
+		return slices.ContainsFunc(below, func(e error) bool { return every(e, holds) })
+	}
+	return len(below) > 0 && !slices.ContainsFunc(below, func(e error) bool { return !every(e, holds) })
+}
+
+// several is what fmt.Errorf makes of more than one %w: one error for which several names hold, not several errors.
+var several = reflect.TypeOf(fmt.Errorf("%w %w", errors.ErrUnsupported, errors.ErrUnsupported))
+
+// unwrap returns what an error wraps directly, and whether these are errors that happened beside each other.
+func unwrap(err error) (below []error, joined bool) {
+	switch e := err.(type) { //nolint:errorlint // this is the way down
+	case interface{ Unwrap() []error }:
+		return e.Unwrap(), reflect.TypeOf(err) != several
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			return []error{inner}, false
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"encoding/json"
+	"maps"
+	"net/url"
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+)
+
+// recognized returns a value in the form in which it is known for what it is: a type that was made of that of Secrets, an object in an
+// envelope, and a URL without its password. Any other value is returned as it is.
+func recognized(v reflect.Value) reflect.Value {
+	inner := v
+	if v.Kind() == reflect.Pointer && !v.IsNil() {
+		inner = v.Elem()
+	}
+	if inner.Kind() != reflect.Struct || !inner.CanInterface() {
+		return v
+	}
+	switch known := inner.Interface().(type) {
+	case corev1.Secret:
+		return v
+	case kruntime.RawExtension:
+		if known.Object != nil {
+			return reflect.ValueOf(known.Object)
+		}
+		return v
+	case url.URL:
+		return reflect.ValueOf(known.Redacted())
+	}
+	if secret := reflect.TypeFor[corev1.Secret](); inner.Type().ConvertibleTo(secret) {
+		made := reflect.New(secret)
+		made.Elem().Set(inner.Convert(secret))
+		return made
+	}
+	return v
+}
+
+// objectIn returns the Kubernetes object that a map or raw JSON is, and any other value as it is. What does not say its kind but looks
+// like a Secret is one. An object without a name is called by its place.
+func objectIn(v reflect.Value, place string) (object reflect.Value) {
+	defer func() {
+		if recover() != nil {
+			object = v // It will be seen that it can't be described.
+		}
+	}()
+	if _, ok := kubernetesObject(v); ok {
+		return v
+	}
+	if _, marshals := as[json.Marshaler](v); !marshals && v.Kind() != reflect.Map {
+		return v
+	}
+	fields, ok := encoder{plain: true}.encode(v.Interface()).(map[string]any)
+	if !ok {
+		return v
+	}
+	if looksLikeSecret(fields) {
+		fields["apiVersion"], fields["kind"] = "v1", "Secret"
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	switch {
+	case u.GetAPIVersion() == "" || u.GetKind() == "":
+		return v
+	case u.IsList():
+		if list, err := u.ToList(); err == nil {
+			return reflect.ValueOf(list)
+		}
+	case u.GetName() == "" && place != "":
+		u.SetName(place)
+	}
+	return reflect.ValueOf(u)
+}
+
+// named returns the items of a list with the kind that the list gives them.
+func named(items []kruntime.Object, list kruntime.Object) []kruntime.Object {
+	gvk := list.GetObjectKind().GroupVersionKind()
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	for i, item := range items {
+		u, ok := item.(*unstructured.Unstructured)
+		if !ok || gvk.Kind == "" || u.GetKind() != "" {
+			continue
+		}
+		u = &unstructured.Unstructured{Object: maps.Clone(u.Object)}
+		u.SetGroupVersionKind(gvk)
+		items[i] = u
+	}
+	return items
+}

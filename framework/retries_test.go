@@ -1,0 +1,354 @@
+package framework_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/operatorkit/operatorkit/context/requeuecontext"
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// leaves ends its goroutine once, in place of one method after the other.
+type leaves struct {
+	bombs
+	once func()
+}
+
+func (l leaves) Observe(*framework.Record)                       { l.once() }
+func (l leaves) Event(k8sruntime.Object, string, string, string) { l.once() }
+func (l leaves) NextBackOff() time.Duration                      { l.once(); return time.Minute }
+
+// TestR4WhatEndsItsGoroutineIsTriedAgain has each function of an author's that a worker calls end the worker's goroutine, the first
+// time that it is called for an object.
+func TestR4WhatEndsItsGoroutineIsTriedAgain(t *testing.T) {
+	noCalls := func() {}
+	for name, test := range map[string]struct {
+		hook  func(config *framework.Config, set *framework.ResourceSetConfig, ops *anyOps, exit func())
+		fails bool
+		want  string
+	}{
+		"EnsureCreated": {hook: func(_ *framework.Config, set *framework.ResourceSetConfig, _ *anyOps, exit func()) {
+			set.Resources = append(set.Resources, &resource{name: "leaves", created: func(context.Context, any) error { exit(); return nil }})
+		}, want: `resource "leaves": ensure created: it ended its goroutine`},
+		"NewUpdatePatch": {hook: func(_ *framework.Config, _ *framework.ResourceSetConfig, ops *anyOps, exit func()) {
+			ops.patch = func(any) *framework.Patch { exit(); return nil }
+		}, want: `resource "any": new update patch: it ended its goroutine`},
+		"InitCtx": {hook: func(config *framework.Config, _ *framework.ResourceSetConfig, _ *anyOps, exit func()) {
+			config.InitCtx = func(ctx context.Context, _ any) (context.Context, error) { exit(); return ctx, nil }
+		}, want: "update of ConfigMap default/a: it ended its goroutine"},
+		"Handles": {hook: func(_ *framework.Config, set *framework.ResourceSetConfig, _ *anyOps, exit func()) {
+			set.Handles = func(any) bool { exit(); return true }
+		}, want: "update of ConfigMap default/a: it ended its goroutine"},
+		"PlanReporter": {hook: func(config *framework.Config, _ *framework.ResourceSetConfig, _ *anyOps, exit func()) {
+			config.PlanOnly = true
+			config.PlanReporter = func(context.Context, any, *plan.Plan) error { exit(); return nil }
+		}, want: "update of ConfigMap default/a: it ended its goroutine"},
+		"Recorder": {hook: func(config *framework.Config, _ *framework.ResourceSetConfig, _ *anyOps, exit func()) {
+			config.Recorder = leaves{once: exit}
+		}, fails: true, want: "boom"},
+		"BackOff": {hook: func(config *framework.Config, _ *framework.ResourceSetConfig, _ *anyOps, exit func()) {
+			config.BackOffFactory = func() backoff.BackOff { return leaves{once: exit} }
+		}, fails: true, want: "boom"},
+		"BackOffFactory": {hook: func(config *framework.Config, _ *framework.ResourceSetConfig, _ *anyOps, exit func()) {
+			config.BackOffFactory = func() backoff.BackOff { exit(); return leaves{once: noCalls} }
+		}, fails: true, want: "boom"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, log, tries, done := informer.NewPush("objects"), &strings.Builder{}, 0, false
+				ops := &anyOps{patch: func(any) *framework.Patch { return nil }}
+				crud, err := framework.NewCRUDResource(framework.CRUDResourceConfig{Logger: quiet(t), Ops: ops})
+				if err != nil {
+					t.Fatal(err)
+				}
+				config := framework.Config{Source: source, Workers: 1, Logger: logTo(t, log), BackOffFactory: everyMinute}
+				set := framework.ResourceSetConfig{Resources: []framework.Resource{crud}}
+				exits := 0
+				test.hook(&config, &set, ops, func() {
+					if exits++; exits == 1 {
+						runtime.Goexit()
+					}
+				})
+				set.Resources = append(set.Resources, &resource{name: "last", created: func(context.Context, any) error {
+					if tries++; test.fails && tries < 3 {
+						return errBoom
+					}
+					done = true
+					return nil
+				}})
+				config.ResourceRouter = routerOf(t, set)
+				f := newFramework(t, config)
+				stop := running(t, f)
+				put(t, source, configMap("a"))
+				time.Sleep(20 * time.Minute)
+				stop()
+				if exits < 1 || !done && !config.PlanOnly || config.PlanOnly && exits != 2 {
+					t.Errorf("it was not tried again: %d calls", exits)
+				}
+				if !strings.Contains(strings.ReplaceAll(log.String(), `\"`, `"`), test.want) {
+					t.Errorf("the log lacks %q:\n%s", test.want, log)
+				}
+			})
+		})
+	}
+}
+
+func TestR4WorkersThatWereReplacedAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, gate := informer.NewPush("objects"), make(chan struct{})
+		f := newFramework(t, framework.Config{Source: source, Workers: 1, BackOffFactory: everyMinute}, &resource{name: "r", created: func(_ context.Context, obj any) error {
+			if obj.(*corev1.ConfigMap).Name == "waits" {
+				<-gate
+				return nil
+			}
+			runtime.Goexit()
+			return nil
+		}})
+		defer running(t, f)()
+		put(t, source, configMap("exits"))
+		time.Sleep(time.Hour)
+		put(t, source, configMap("waits"))
+		synctest.Wait()
+		if got := f.Activities(); len(got) != 1 || got[0].Key != keyOf("waits") {
+			t.Errorf("activities are %v, want that of the one worker", got)
+		}
+		close(gate)
+	})
+}
+
+func TestEnqueueAfterHoldsWhateverComesOfTheObjectUntilThen(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do   func(f *framework.Framework, ctx context.Context, n int) error
+		want []string
+	}{
+		"asked during a success": {func(f *framework.Framework, _ context.Context, n int) error {
+			if n == 1 {
+				f.EnqueueAfter(keyOf("a"), 10*time.Second)
+			}
+			return nil
+		}, []string{"0s", "10s"}},
+		"asked during a failure, sooner than the backoff": {func(f *framework.Framework, _ context.Context, n int) error {
+			if n == 1 {
+				f.EnqueueAfter(keyOf("a"), 10*time.Second)
+				return errBoom
+			}
+			return nil
+		}, []string{"0s", "10s"}},
+		"asked during a failure, later than the backoff": {func(f *framework.Framework, _ context.Context, n int) error {
+			if n == 1 {
+				f.EnqueueAfter(keyOf("a"), 10*time.Minute)
+				return errBoom
+			}
+			return nil
+		}, []string{"0s", "1m0s", "10m0s"}},
+		"asked sooner by a resource": {func(f *framework.Framework, ctx context.Context, n int) error {
+			if n == 1 {
+				f.EnqueueAfter(keyOf("a"), 10*time.Minute)
+				requeuecontext.SetAfter(ctx, time.Second)
+			}
+			return nil
+		}, []string{"0s", "1s"}},
+		"asked by a resource that then succeeds": {func(f *framework.Framework, ctx context.Context, n int) error {
+			if n == 1 {
+				requeuecontext.SetAfter(ctx, 10*time.Minute)
+				f.Enqueue(keyOf("a"))
+			}
+			return nil
+		}, []string{"0s", "0s", "10m0s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, at, start := informer.NewPush("objects"), &journal{}, time.Now()
+				var f *framework.Framework
+				f = newFramework(t, framework.Config{Source: source, Workers: 1, BackOffFactory: everyMinute}, &resource{name: "r", created: func(ctx context.Context, _ any) error {
+					at.add(time.Since(start).String())
+					return tc.do(f, ctx, len(at.all()))
+				}})
+				defer running(t, f)()
+				put(t, source, configMap("a"))
+				time.Sleep(time.Hour)
+				if diff := cmp.Diff(tc.want, at.all()); diff != "" {
+					t.Errorf("reconciliations (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func conflict() error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("the object has been modified"))
+}
+
+func TestConflictsAreToldFromTheFifthInARowOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, log, recorder, observed, reg := informer.NewPush("objects"), &strings.Builder{}, &events{}, &records{}, prometheus.NewRegistry()
+		conflicts := 4
+		f := newFramework(t, framework.Config{Name: "f", Source: source, BackOffFactory: everyMinute, Logger: logTo(t, log), Recorder: recorder, Observer: observed, Registerer: reg},
+			&resource{name: "r", created: func(context.Context, any) error {
+				if conflicts--; conflicts >= 0 {
+					return fmt.Errorf("update a: %w", conflict())
+				}
+				return nil
+			}})
+		stop := running(t, f)
+		put(t, source, configMap("a"))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := len(recorder.all()); strings.Contains(log.String(), "failed") || got > 0 || conflicts != -1 {
+			t.Errorf("four conflicts, of which %d were left, are told by %d events and the log:\n%s", conflicts, got, log)
+		}
+		conflicts = 101
+		put(t, source, configMap("a", "again", "yes"))
+		time.Sleep(2 * time.Hour)
+		stop()
+
+		if got := strings.Count(log.String(), "reconciliation failed"); got != 97 {
+			t.Errorf("%d of 101 conflicts in a row are in the log, want all from the fifth on:\n%s", got, log)
+		}
+		if got := recorder.all(); len(got) != 1 || !strings.Contains(got[0], "the object has been modified (5 times in a row or more: ") {
+			t.Errorf("events are %q, want one", got)
+		}
+		failed := 0
+		for _, record := range observed.taken() {
+			if strings.Contains(record.Error, "the object has been modified") {
+				failed++
+			}
+		}
+		for metric, want := range map[string]float64{"conflicts_total": 105, "errors_total": 0, "retries_total": 0, "failing_objects": 0} {
+			if got, _ := value(t, reg, "operatorkit_framework_"+metric+`{framework="f"}`); got != want {
+				t.Errorf("%s is %v, want %v", metric, got, want)
+			}
+		}
+		if failed != 105 {
+			t.Errorf("%d records have the error, want all of 105", failed)
+		}
+	})
+}
+
+func TestPlanModeTriesAgainWhatItWouldReconcile(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		want int
+	}{
+		"a permanent error": {fmt.Errorf("no use: %w", framework.Permanent(errBoom)), 1},
+		"a passing error":   {errBoom, 11},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, tries := informer.NewPush("objects"), 0
+				crud, err := framework.NewCRUDResource(framework.CRUDResourceConfig{Logger: quiet(t), Ops: &failingOps{func() error { tries++; return tc.err }}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := newFramework(t, framework.Config{Source: source, PlanOnly: true, BackOffFactory: everyMinute}, crud)
+				defer running(t, f)()
+				put(t, source, configMap("a"))
+				time.Sleep(10*time.Minute + time.Second)
+				synctest.Wait()
+				if tries != tc.want {
+					t.Errorf("planned %d times, want %d", tries, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// failingOps can't get the current state.
+type failingOps struct{ fail func() error }
+
+func (*failingOps) Name() string                                        { return "fails" }
+func (o *failingOps) GetCurrentState(context.Context, any) (any, error) { return nil, o.fail() }
+func (*failingOps) GetDesiredState(context.Context, any) (any, error)   { return nil, nil }
+func (*failingOps) ApplyCreateChange(context.Context, any, any) error   { return nil }
+func (*failingOps) ApplyUpdateChange(context.Context, any, any) error   { return nil }
+func (*failingOps) ApplyDeleteChange(context.Context, any, any) error   { return nil }
+func (*failingOps) NewUpdatePatch(context.Context, any, any, any) (*framework.Patch, error) {
+	return nil, nil
+}
+func (*failingOps) NewDeletePatch(context.Context, any, any, any) (*framework.Patch, error) {
+	return nil, nil
+}
+
+func TestMetricsTellWhatFailsAndSinceWhen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, reg, gate := informer.NewPush("objects"), prometheus.NewRegistry(), make(chan struct{})
+		f := newFramework(t, framework.Config{Name: "f", Source: source, Registerer: reg, Workers: 1, BackOffFactory: everyMinute},
+			&resource{name: "r", created: func(ctx context.Context, obj any) error {
+				cm := obj.(*corev1.ConfigMap)
+				switch {
+				case cm.Data["good"] != "":
+				case cm.Name == "fails":
+					return errBoom
+				case cm.Name == "permanent":
+					return framework.Permanent(errBoom)
+				case cm.Name == "conflict":
+					return conflict()
+				case cm.Name == "asks":
+					requeuecontext.SetAfter(ctx, 24*time.Hour)
+				case cm.Name == "holds":
+					<-gate
+				}
+				return nil
+			}})
+		defer running(t, f)()
+		expect := func(when string, want map[string]float64) {
+			t.Helper()
+			synctest.Wait()
+			for metric, want := range want {
+				if got, ok := value(t, reg, "operatorkit_framework_"+metric+`{framework="f"}`); !ok || got != want {
+					t.Errorf("%s: %s is %v (there: %v), want %v", when, metric, got, ok, want)
+				}
+			}
+		}
+		expect("at first", map[string]float64{"failing_objects": 0, "failing_since_timestamp_seconds": 0, "queue_retrying": 0, "queue_asked": 0, "queue_wait_seconds": 0})
+		put(t, source, configMap("permanent"))
+		first := float64(time.Now().Unix())
+		time.Sleep(10 * time.Second)
+		for _, name := range []string{"fails", "conflict", "asks", "good"} {
+			put(t, source, configMap(name))
+		}
+		expect("when some fail", map[string]float64{"failing_objects": 2, "failing_since_timestamp_seconds": first, "queue_retrying": 2, "queue_asked": 1, "queue_wait_seconds": 5})
+		put(t, source, configMap("permanent", "good", "yes"))
+		expect("when the first was mended", map[string]float64{"failing_objects": 1, "failing_since_timestamp_seconds": first + 10, "queue_retrying": 2})
+		time.Sleep(5 * time.Minute)
+		expect("when the conflict came again and again", map[string]float64{"failing_objects": 2, "failing_since_timestamp_seconds": first + 10, "queue_retrying": 2})
+		for _, name := range []string{"fails", "conflict"} {
+			put(t, source, configMap(name, "good", "yes"))
+		}
+		expect("when all were mended", map[string]float64{"failing_objects": 0, "failing_since_timestamp_seconds": 0, "queue_retrying": 0, "queue_asked": 1})
+
+		put(t, source, configMap("holds"))
+		synctest.Wait()
+		put(t, source, configMap("good", "changed", "yes"))
+		time.Sleep(20 * time.Second)
+		close(gate)
+		synctest.Wait()
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if family.GetName() == "operatorkit_framework_queue_wait_seconds" {
+				if got := family.GetMetric()[0].GetHistogram().GetSampleSum(); got != 20 {
+					t.Errorf("keys waited for %v s together, want the 20 of the last one", got)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,223 @@
+package framework_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/giantswarm/micrologger"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/operatorkit/operatorkit/context/secretscontext"
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+const secretValue = "hunter2-and-more"
+
+// shownRecords keeps what an Observer is told, as JSON.
+type shownRecords struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (r *shownRecords) Observe(record *framework.Record) {
+	record.Describe()
+	b, err := json.Marshal(record)
+	if err != nil {
+		panic(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprintf(&r.b, "%s\n%+v\n", b, *record)
+}
+
+// wantNoSecret looks for the value in all the forms in which Go and Kubernetes write it.
+func wantNoSecret(t *testing.T, shown map[string]string) {
+	t.Helper()
+	encoded := base64.RawStdEncoding.EncodeToString([]byte(secretValue))
+	for where, text := range shown {
+		for _, form := range []string{secretValue, encoded, strings.Trim(fmt.Sprintf("%d", []byte(secretValue)), "[]"), fmt.Sprintf("%x", secretValue)} {
+			if strings.Contains(text, form) {
+				t.Errorf("the value of a Secret is in the %s as %q:\n%s", where, form, text)
+			}
+		}
+	}
+}
+
+// quotations are ways in which an author says what he should not.
+var quotations = map[string]func(ctx context.Context, logger micrologger.Logger, s *corev1.Secret) error{
+	"an error with the object": func(_ context.Context, _ micrologger.Logger, s *corev1.Secret) error {
+		return fmt.Errorf("can't use %v", s)
+	},
+	"an error with its fields": func(_ context.Context, _ micrologger.Logger, s *corev1.Secret) error {
+		return fmt.Errorf("can't use %#v", *s)
+	},
+	"an error with its JSON": func(_ context.Context, _ micrologger.Logger, s *corev1.Secret) error {
+		b, err := json.Marshal(s)
+		return errors.Join(err, fmt.Errorf("can't use %q", b))
+	},
+	"an error with the value": func(_ context.Context, _ micrologger.Logger, s *corev1.Secret) error {
+		return framework.Permanent(fmt.Errorf("can't log in with %q", s.Data["password"]))
+	},
+	"an error with an authorization": func(context.Context, micrologger.Logger, *corev1.Secret) error {
+		return errors.New("Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("me:"+secretValue)))
+	},
+	"a panic": func(_ context.Context, _ micrologger.Logger, s *corev1.Secret) error {
+		panic(fmt.Sprintf("can't use %v", s))
+	},
+	"a panic of an error": func(_ context.Context, _ micrologger.Logger, s *corev1.Secret) error {
+		panic(fmt.Errorf("can't use %s", s.Data))
+	},
+	"a message": func(ctx context.Context, logger micrologger.Logger, s *corev1.Secret) error {
+		logger = framework.Logger(ctx, logger)
+		logger.Log("level", "info", "message", "use "+secretValue, "secret", s, "data", s.Data, "error", errors.New(secretValue))
+		logger.LogCtx(ctx, "level", "info", "message", secretValue)
+		logger.With("password", secretValue).WithIncreasedCallerDepth().Debug(ctx, secretValue)
+		logger.Debugf(ctx, "use %s", s.Data["password"])
+		logger.Error(ctx, fmt.Errorf("use: %w", errors.New(secretValue)), secretValue)
+		logger.Errorf(ctx, errors.New(secretValue), "use %s", s.Data["password"])
+		return errBoom
+	},
+}
+
+func TestR14WhatIsSaidOfAReconciliationQuotesNoSecretThatItRead(t *testing.T) {
+	for name, quote := range quotations {
+		for _, step := range []framework.Step{"", framework.StepGetCurrentState, framework.StepApplyCreateChange} {
+			t.Run(strings.TrimSuffix(name+" in "+string(step), " in "), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					log, recorder, observer := &strings.Builder{}, &events{}, &shownRecords{}
+					logger, source := logTo(t, log), informer.NewPush("secrets")
+					fails := func(ctx context.Context, obj any) error { return quote(ctx, logger, obj.(*corev1.Secret)) }
+					resource := framework.Resource(&resource{name: "r", created: fails})
+					if step != "" {
+						var err error
+						resource, err = framework.NewCRUDResource(framework.CRUDResourceConfig{Logger: logger, Ops: &quoting{step: step, fails: fails}})
+						if err != nil {
+							t.Fatal(err)
+						}
+					}
+					f := newFramework(t, framework.Config{Source: source, Logger: logger, Recorder: recorder, Observer: observer}, resource)
+					stop := running(t, f)
+					s := &corev1.Secret{ObjectMeta: configMap("token").ObjectMeta, Data: map[string][]byte{"password": []byte(secretValue)}}
+					put(t, source, s)
+					synctest.Wait()
+					p, err := f.Plan(t.Context(), keyOf("token"))
+					time.Sleep(time.Minute)
+					stop()
+					if err != nil || !strings.Contains(log.String(), "reconciliation failed") || len(recorder.all()) == 0 {
+						t.Fatalf("it did not fail: %v, %v\n%s", err, recorder.all(), log)
+					}
+					wantNoSecret(t, map[string]string{
+						"log": log.String(), "events": strings.Join(recorder.all(), "\n"), "records": observer.b.String(), "plan": shownPlan(t, p),
+					})
+				})
+			})
+		}
+	}
+}
+
+func shownPlan(t *testing.T, p *plan.Plan) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := errors.Join(plan.WriteText(&b, []*plan.Plan{p}, plan.TextOptions{MaxValue: -1}), plan.WriteJSON(&b, []*plan.Plan{p})); err != nil {
+		t.Fatal(err)
+	}
+	return b.String() + plan.Difference(&plan.Plan{}, p)
+}
+
+// quoting is a CRUD resource that copies a Secret into a ConfigMap, and fails at one step.
+type quoting struct {
+	step  framework.Step
+	fails func(ctx context.Context, obj any) error
+}
+
+func (q *quoting) at(ctx context.Context, step framework.Step, obj any) error {
+	if q.step != step {
+		return nil
+	}
+	return q.fails(ctx, obj)
+}
+
+func (q *quoting) Name() string { return "quoting" }
+
+func (q *quoting) GetCurrentState(ctx context.Context, obj any) (any, error) {
+	return nil, q.at(ctx, framework.StepGetCurrentState, obj)
+}
+
+func (q *quoting) GetDesiredState(context.Context, any) (any, error) { return notable{}, nil }
+
+func (q *quoting) NewUpdatePatch(context.Context, any, any, any) (*framework.Patch, error) {
+	p := framework.NewPatch()
+	p.SetCreateChange([]any{configMap("copy", "url", "https://me:"+secretValue+"@example.com"), secretValue})
+	return p, nil
+}
+
+func (q *quoting) NewDeletePatch(context.Context, any, any, any) (*framework.Patch, error) {
+	return nil, nil
+}
+
+func (q *quoting) ApplyCreateChange(ctx context.Context, obj, _ any) error {
+	return q.at(ctx, framework.StepApplyCreateChange, obj)
+}
+
+func (q *quoting) ApplyUpdateChange(context.Context, any, any) error { return nil }
+func (q *quoting) ApplyDeleteChange(context.Context, any, any) error { return nil }
+
+// notable has a secret in a note.
+type notable struct{}
+
+func (notable) Notes() []string { return []string{"the password stays " + secretValue} }
+
+func TestR14WhatAnAuthorAddsIsSecretInAllThatTheResourcesSay(t *testing.T) {
+	reads := &resource{name: "reads", created: func(ctx context.Context, _ any) error {
+		secretscontext.Add(ctx, secretValue)
+		return nil
+	}}
+	fails := &resource{name: "fails", created: func(context.Context, any) error { return fmt.Errorf("login with %s: %w", secretValue, errBoom) }}
+	want := `update of ConfigMap default/a: resource "fails": ensure created: login with (sensitive): boom`
+
+	err := framework.ProcessUpdate(t.Context(), configMap("a"), []framework.Resource{reads, fails})
+	if !errors.Is(err, errBoom) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	var step *framework.StepError
+	if !errors.As(err, &step) || strings.Contains(step.Error(), secretValue) {
+		t.Errorf("the step says %v", step)
+	}
+
+	inner := &resource{name: "outer", created: func(ctx context.Context, obj any) error {
+		_ = framework.ProcessUpdate(ctx, obj, []framework.Resource{reads})
+		return fails.created(ctx, obj)
+	}}
+	if err := framework.ProcessUpdate(t.Context(), configMap("a"), []framework.Resource{inner}); strings.Contains(err.Error(), secretValue) {
+		t.Errorf("what an inner reconciliation knows the outer one shows: %v", err)
+	}
+	if err := framework.ProcessUpdate(t.Context(), configMap("a"), []framework.Resource{fails}); !strings.Contains(err.Error(), secretValue) {
+		t.Errorf("a value of an earlier reconciliation is secret in the next one: %v", err)
+	}
+}
+
+func TestWhatAResourceLogsHasItsOwnPlace(t *testing.T) {
+	log := &strings.Builder{}
+	logger := logTo(t, log)
+	logs := &resource{name: "r", created: func(ctx context.Context, _ any) error {
+		framework.Logger(ctx, logger).Log("level", "info", "message", "here")
+		return nil
+	}}
+	if err := framework.ProcessUpdate(t.Context(), configMap("a"), []framework.Resource{logs}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), "framework/secrets_test.go:") {
+		t.Errorf("the log says %s", log)
+	}
+}

@@ -1,0 +1,55 @@
+package framework
+
+import (
+	"github.com/operatorkit/operatorkit/framework/internal/queue"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// Cause is a kind of reason why an object is looked at.
+type Cause string
+
+// The causes.
+const (
+	// CauseChange is an object that changed: the primary, or one that is watched.
+	CauseChange Cause = "change"
+	// CauseBacklog is an object that was there when the framework started.
+	CauseBacklog Cause = "backlog"
+	// CauseResync is an object that is looked at from time to time although it did not change.
+	CauseResync Cause = "resync"
+	// CauseRetry is an earlier reconciliation that failed, or a deletion that waits.
+	CauseRetry Cause = "retry"
+	// CauseRequeue is a resource, or a caller of EnqueueAfter, that asked for another look.
+	CauseRequeue Cause = "requeue"
+	// CauseEnqueue is a call of Enqueue.
+	CauseEnqueue Cause = "enqueue"
+)
+
+// Trigger is why an object was looked at.
+type Trigger struct {
+	// Cause is the kind of reason.
+	Cause Cause `json:"cause"`
+	// Source is the source that told of a change, if one did, and Event what it told: added, updated or deleted.
+	Source string `json:"source,omitempty"`
+	Event  string `json:"event,omitempty"`
+	// Namespace and Name are the key of a watched object that changed. They are empty for the primary itself.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
+
+// waiting is why and since when an object waits.
+type waiting = queue.Waiting[Trigger]
+
+// byEvent returns where the key goes that an event of a source concerns, and why. watched is the key of the event if it is
+// one of a watched object, and empty for the primary.
+func byEvent(source string, e informer.Event, watched informer.Key) (queue.Lane, Trigger) {
+	t := Trigger{Cause: CauseChange, Source: source, Event: e.Type.String(), Namespace: watched.Namespace, Name: watched.Name}
+	switch {
+	case !e.Backlog:
+		return queue.Fresh, t
+	case e.Type == informer.Updated:
+		t.Cause = CauseResync
+	default:
+		t.Cause = CauseBacklog
+	}
+	return queue.Backlog, t
+}

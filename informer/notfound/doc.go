@@ -1,0 +1,17 @@
+// Package notfound decides when an object counts as gone because a request for it was answered 404.
+//
+// 404 has many senders beside the API server that looked for the object: proxies and load balancers, an extension API server that
+// starts, a webhook. Who takes any of them for an answer leaves a finalizer where it is, or an object behind that nobody deletes
+// any more. A client from this package passes a 404 on as it is
+//
+//   - if its details name the object that was asked for, or its namespace: an API server has looked for it;
+//   - if the API server lists its kinds and that of the object is none of them: it has gone with its definition.
+//
+// Everything else is an [ErrDoubtful], for which apierrors.IsNotFound does not hold, so that whoever lets 404 pass returns it as
+// the error that it is, and tries again.
+//
+//	c := notfound.Checked(config.Client)
+//	err := client.IgnoreNotFound(c.Delete(ctx, obj)) // nil: it is gone
+//
+// What no object is gone by is not checked: creating, applying, watching, and subresources other than the status.
+package notfound

@@ -1,0 +1,93 @@
+package notfound
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// ErrDoubtful is in the chain of the error for an answer 404 that does not say that the object is gone. The answer itself is in
+// the text only.
+var ErrDoubtful = errors.New("answered 404, but not for this object: look at what stands between here and the API server (a proxy, a webhook, an extension API server)")
+
+// asked is what a request was about.
+type asked struct {
+	kind schema.GroupVersionKind
+	key  client.ObjectKey
+	uid  types.UID
+}
+
+// check returns err as it is, unless it is a 404 that nobody can vouch for: such a one is not in the chain of what it returns.
+func (a asked) check(mapper meta.RESTMapper, err error) error {
+	switch {
+	case apierrors.IsNotFound(err):
+		if a.isOwn(mapper, err) {
+			return err
+		}
+		a.askAnew(mapper)
+	case !meta.IsNoMatchError(err):
+		return err
+	}
+	if !a.served(mapper) {
+		return err
+	}
+	return fmt.Errorf("%s %s: %w: %s", a.kind.Kind, a.key, ErrDoubtful, err.Error())
+}
+
+// isOwn tells whether the details of a 404 are those of an API server that has looked for the object. Those of an answer that was
+// no Status are made up by client-go, from the request.
+func (a asked) isOwn(mapper meta.RESTMapper, err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) || answer.Status().Details == nil || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return false
+	}
+	d := answer.Status().Details
+	switch {
+	case d.Group == "" && d.Kind == "namespaces" && a.key.Namespace != "" && d.Name == a.key.Namespace:
+		return true
+	case a.key.Name == "" || d.Name != a.key.Name || d.Group != a.kind.Group:
+		return false
+	case d.UID != "" && a.uid != "" && d.UID != a.uid:
+		return false
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(a.kind)
+	if d.Kind == plural.Resource || d.Kind == a.kind.Kind {
+		return true
+	}
+	mapping, err := mapper.RESTMapping(a.kind.GroupKind(), a.kind.Version)
+	return err == nil && d.Kind == mapping.Resource.Resource
+}
+
+// unknownKind is one that no API has.
+const unknownKind = "operatorkit.io/unknown"
+
+// askAnew has a mapper read again what the API server serves of the group. It keeps what it knows, and asks about nothing but
+// what it does not know.
+func (a asked) askAnew(mapper meta.RESTMapper) {
+	mappings, _ := mapper.RESTMappings(a.kind.GroupKind())
+	for _, m := range mappings {
+		_, _ = mapper.RESTMapping(schema.GroupKind{Group: a.kind.Group, Kind: unknownKind}, m.GroupVersionKind.Version)
+	}
+}
+
+// served tells whether the API server serves the kind, in any version. A mapper that has found out that it lacks a version asks
+// for the list of all groups, which no 404 stands for. What can't be found out counts as served.
+func (a asked) served(mapper meta.RESTMapper) bool {
+	_, err := mapper.RESTMapping(a.kind.GroupKind())
+	var failed *apiutil.ErrResourceDiscoveryFailed
+	return !meta.IsNoMatchError(err) || errors.As(err, &failed)
+}
+
+// kindOf is the kind of an object, or of what is in a list.
+func kindOf(gvk schema.GroupVersionKind) schema.GroupVersionKind {
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	return gvk
+}

@@ -1,0 +1,53 @@
+package informer
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"reflect"
+	"runtime"
+	"strings"
+)
+
+// DescribePanic says of a panic what is safe to say, for the deferred function that recovered it: the text if Go's runtime made the
+// value, and otherwise its type, because it may quote what is secret; and where it was, such as
+//
+//	panic: runtime error: index out of range [3] with length 3 in example.com/websites.(*ops).GetDesiredState (ops.go:42)
+//	panic: value of type *errors.errorString in example.com/websites.(*ops).GetDesiredState (ops.go:42)
+//
+// It must be called while that function runs.
+func DescribePanic(value any) string {
+	what := fmt.Sprintf("value of type %T", value)
+	var fault runtime.Error
+	if err, ok := value.(error); ok && errors.As(err, &fault) && ofRuntime(fault) {
+		what = fault.Error()
+	}
+	return "panic: " + what + placeOfPanic()
+}
+
+// ofRuntime tells whether the runtime itself made an error.
+func ofRuntime(fault runtime.Error) bool {
+	t := reflect.TypeOf(fault)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.PkgPath() == "runtime"
+}
+
+// placeOfPanic returns the function that panicked, which is below the runtime's part of the stack.
+func placeOfPanic() string {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	panicking := false
+	for more := true; more; {
+		var frame runtime.Frame
+		frame, more = frames.Next()
+		switch {
+		case frame.Function == "runtime.gopanic":
+			panicking = true
+		case panicking && !strings.HasPrefix(frame.Function, "runtime.") && !strings.HasPrefix(frame.Function, "internal/runtime/"):
+			return fmt.Sprintf(" in %s (%s:%d)", frame.Function, path.Base(frame.File), frame.Line)
+		}
+	}
+	return ""
+}

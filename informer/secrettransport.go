@@ -1,0 +1,80 @@
+package informer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/operatorkit/operatorkit/context/secretscontext"
+)
+
+// SecretTransport returns a transport that has what is read of a reconciliation scrubbed of the values of Secrets that are sent and
+// received in it, see MarkSecrets. It knows the reconciliation by the context of a request, and passes all other requests on as they are. It
+// fits the Wrap of a rest.Config; that of operator.Dependencies has it.
+func SecretTransport(next http.RoundTripper) http.RoundTripper { return &secretTransport{next} }
+
+type secretTransport struct{ next http.RoundTripper }
+
+// secretPath is that of Secrets on an API server.
+var secretPath = regexp.MustCompile(`/api/v1/(namespaces/[^/]+/)?secrets(/[^/]+)?$`)
+
+// RoundTrip implements http.RoundTripper.
+func (t *secretTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	watches, _ := strconv.ParseBool(r.URL.Query().Get("watch"))
+	if secretscontext.From(r.Context()) == nil || watches || !secretPath.MatchString(r.URL.Path) {
+		return t.next.RoundTrip(r)
+	}
+	if r.GetBody != nil {
+		if body, err := r.GetBody(); err == nil {
+			sent, _ := io.ReadAll(body) // What is wrong with it is found out by those who send it.
+			_ = body.Close()
+			markEncoded(r.Context(), sent)
+		}
+	}
+	response, err := t.next.RoundTrip(r)
+	if err != nil {
+		return response, err
+	}
+	received, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	markEncoded(r.Context(), received)
+	response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(received), failing{err}))
+	return response, nil
+}
+
+// markEncoded is MarkSecrets for what an API server is sent, or answers.
+func markEncoded(ctx context.Context, encoded []byte) {
+	if obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(encoded, nil, nil); err == nil {
+		MarkSecrets(ctx, obj)
+		return
+	}
+	var patch corev1.Secret
+	if json.Unmarshal(encoded, &patch) == nil {
+		MarkSecrets(ctx, &patch)
+	}
+}
+
+// failing is a reader that ends with an error, or in peace without one.
+type failing struct{ err error }
+
+// Read implements io.Reader.
+func (f failing) Read([]byte) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
+	return 0, io.EOF
+}
+
+// WrappedRoundTripper lets others find the transport below, for example to close its connections.
+func (t *secretTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
+func (t *secretTransport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.next) }

@@ -1,0 +1,67 @@
+package keyed
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operatorkit/operatorkit/framework"
+)
+
+// Faults are the errors of things that fail each for itself.
+//
+//	return keyed.Each(ctx, change, keyed.NewFaults(isRefused), func(it item) error { return write(ctx, it) })
+type Faults struct {
+	alone func(error) bool
+	errs  []error
+}
+
+// NewFaults returns those that there are already. Alone tells of an error that is neither permanent nor the answer of an API server
+// whether it concerns one thing only.
+func NewFaults(alone func(error) bool, errs ...error) *Faults { return &Faults{alone, errs} }
+
+// Add takes note of an error, if there is one. Stop is true when the other things would fail as well: the context has ended, or
+// nobody answers, or not now.
+func (f *Faults) Add(ctx context.Context, err error) (stop bool) {
+	if err == nil {
+		return false
+	}
+	f.errs = append(f.errs, err)
+	return ctx.Err() != nil || !f.concernsOne(err)
+}
+
+// Err makes one error of all, with framework.Partial.
+func (f *Faults) Err() error { return framework.Partial(f.errs...) }
+
+func (f *Faults) concernsOne(err error) bool {
+	if framework.IsPermanent(err) || f.alone(err) {
+		return true
+	}
+	switch apierrors.ReasonForError(err) {
+	case metav1.StatusReasonUnknown, metav1.StatusReasonUnauthorized, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout,
+		metav1.StatusReasonTooManyRequests, metav1.StatusReasonServiceUnavailable:
+		return false
+	}
+	return true
+}
+
+// Each does something with each thing, also when one fails, and returns all errors.
+func Each[K Key, I Item[K]](ctx context.Context, s State[K, I], faults *Faults, do func(I) error) error {
+	for _, it := range s.Items {
+		if faults.Add(ctx, do(it)) {
+			break
+		}
+	}
+	return faults.Err()
+}
+
+// Refusal is the text of the error for a thing that is desired, exists, and is not the resource's own.
+func Refusal(key fmt.Stringer, reason string, adoptable bool) string {
+	mend := "delete it or choose another name"
+	if adoptable {
+		mend += ", or set Adopt to take it over"
+	}
+	return fmt.Sprintf("refusing to take over %s: %s: %s", key, reason, mend)
+}

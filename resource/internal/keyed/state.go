@@ -1,0 +1,116 @@
+// Package keyed has what those resources share that look after a set of things, each of which has a key, belongs to somebody and
+// fails alone.
+package keyed
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
+)
+
+// Key names a thing, also in errors.
+type Key interface {
+	comparable
+	fmt.Stringer
+}
+
+// Item is a thing, and what happens to it.
+type Item[K Key] interface {
+	// Key returns the key.
+	Key() K
+	// Action returns what happens, and nothing if nothing does.
+	Action() plan.Action
+	// Change returns that with all that is known of it. It shows nothing that is secret.
+	Change() plan.Change
+}
+
+// State is a set of things: those that are there, those that should be, or those that a part of a patch changes. It shows keys and
+// changes only.
+type State[K Key, I Item[K]] struct {
+	Items []I
+	// Terminating is set on the desired state of a primary that is being deleted, of which nobody was asked what it desires.
+	Terminating bool
+	// Faults are what is wrong with desired things that are not among the items.
+	Faults []error
+}
+
+// Changes implements plan.Changer. It is empty for the current and the desired state.
+func (s State[K, I]) Changes() []plan.Change {
+	var changes []plan.Change
+	for _, it := range s.Items {
+		if it.Action() != "" {
+			changes = append(changes, it.Change())
+		}
+	}
+	return changes
+}
+
+// Keys returns the keys of the things.
+func (s State[K, I]) Keys() []K {
+	keys := make([]K, 0, len(s.Items))
+	for _, it := range s.Items {
+		keys = append(keys, it.Key())
+	}
+	return keys
+}
+
+// ByKey returns the things by their keys.
+func (s State[K, I]) ByKey() map[K]I {
+	items := make(map[K]I, len(s.Items))
+	for _, it := range s.Items {
+		items[it.Key()] = it
+	}
+	return items
+}
+
+// Empty tells whether there is nothing in it.
+func (s State[K, I]) Empty() bool { return len(s.Items) == 0 }
+
+// Reversed returns the things in the opposite order.
+func (s State[K, I]) Reversed() State[K, I] {
+	s.Items = slices.Clone(s.Items)
+	slices.Reverse(s.Items)
+	return s
+}
+
+// String returns a line for each thing, and below it one for each field that changes.
+func (s State[K, I]) String() string {
+	var b strings.Builder
+	for _, it := range s.Items {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		c := it.Change()
+		if c.Action != "" {
+			fmt.Fprintf(&b, "%s ", c.Action)
+		}
+		b.WriteString(strings.TrimSuffix(it.Key().String()+": "+c.Description, ": "))
+		for _, f := range c.Fields {
+			fmt.Fprintf(&b, "\n  %s", f)
+		}
+	}
+	return b.String()
+}
+
+// GoString implements fmt.GoStringer, so that no way of printing a state shows what is in the things.
+func (s State[K, I]) GoString() string { return fmt.Sprintf("State(%q)", s.String()) }
+
+// MarshalJSON returns a list with an entry for each thing.
+func (s State[K, I]) MarshalJSON() ([]byte, error) {
+	type entry struct {
+		Action plan.Action `json:"action,omitempty"`
+		plan.Object
+		Fields      []plan.FieldChange `json:"fields,omitempty"`
+		Description string             `json:"description,omitempty"`
+	}
+	entries := make([]entry, 0, len(s.Items))
+	for _, it := range s.Items {
+		c := it.Change()
+		c.Object.UID, c.Object.Version = "", "" // of which life and state it is, is of interest in plans only
+		entries = append(entries, entry{c.Action, c.Object, c.Fields, c.Description})
+	}
+	return json.Marshal(entries)
+}

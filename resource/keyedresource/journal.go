@@ -1,0 +1,173 @@
+package keyedresource
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
+)
+
+// JournalPrefix is what the name of the annotation begins with in which a journal stands; a hash of the operator, the framework and
+// the resource follows. Its value is a JSON object: "of" names these, and "keys" are the keys.
+const JournalPrefix = "operatorkit.io/journal-"
+
+// journal is what stands in the annotations of a primary about the things that may be there for it: their keys, by the mark of the
+// resource that put them. Each write of it is one of the life and the version of the primary that was read. All methods may be
+// called on nil, which has no keys and writes nothing. It is used by one reconciliation.
+type journal struct {
+	client  client.Client
+	primary *metav1.PartialObjectMetadata
+	// pages are those of the resource's marks: the present one, and then those of former names.
+	pages []page
+}
+
+// page is what stands in one annotation.
+type page struct {
+	mark identity.Mark
+	keys sets.Set[string]
+}
+
+type pageText struct {
+	Of   string   `json:"of"`
+	Keys []string `json:"keys"`
+}
+
+func (p page) annotation() string { return JournalPrefix + p.mark.Hash() }
+
+// readJournal reads the journal of a primary, without one nil. It asks the API server, because a copy may not know what was noted
+// last. What is gone already has that of its last known state.
+func (r *resource[O, T]) readJournal(ctx context.Context, obj O, own ownership) (*journal, error) {
+	if r.config.Journal == nil {
+		return nil, nil
+	}
+	given, ok := any(obj).(client.Object)
+	if !ok {
+		return nil, framework.Permanent(fmt.Errorf("a %T has no annotations for a journal", obj))
+	}
+	gvk, err := r.config.Journal.GroupVersionKindFor(given)
+	if err != nil {
+		return nil, framework.Permanent(fmt.Errorf("find the kind of the primary: %w: register its type in the client's scheme", err))
+	}
+	primary := &metav1.PartialObjectMetadata{}
+	primary.SetGroupVersionKind(gvk)
+	err = r.config.Journal.Get(ctx, client.ObjectKeyFromObject(given), primary)
+	switch {
+	case apierrors.IsNotFound(err) && deleting(obj):
+		primary.Annotations = given.GetAnnotations()
+	case err != nil:
+		return nil, fmt.Errorf("read the journal of the primary: %w", err)
+	case given.GetUID() != "" && given.GetUID() != primary.UID:
+		resource := schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}
+		return nil, apierrors.NewConflict(resource, given.GetName(), errors.New("it was replaced by another object of its name"))
+	}
+	j := &journal{client: r.config.Journal, primary: primary}
+	for _, mark := range own.marks {
+		p := page{mark, sets.New[string]()}
+		if text := primary.Annotations[p.annotation()]; text != "" {
+			var read pageText
+			if err := json.Unmarshal([]byte(text), &read); err != nil {
+				return nil, framework.Permanent(fmt.Errorf("read the journal in the annotation %s of the primary: %w: mend it, "+
+					"or delete it and what %s has made", p.annotation(), err, mark))
+			}
+			p.keys.Insert(read.Keys...)
+		}
+		j.pages = append(j.pages, p)
+	}
+	return j, nil
+}
+
+// keys returns all keys in their order.
+func (j *journal) keys() []string {
+	if j == nil {
+		return nil
+	}
+	all := sets.New[string]()
+	for _, p := range j.pages {
+		all = all.Union(p.keys)
+	}
+	return sets.List(all)
+}
+
+func (j *journal) has(key string) bool {
+	return j != nil && slices.ContainsFunc(j.pages, func(p page) bool { return p.keys.Has(key) })
+}
+
+// former returns the mark of a former name under which alone a key stands.
+func (j *journal) former(key string) identity.Mark {
+	if j == nil || j.pages[0].keys.Has(key) {
+		return identity.Mark{}
+	}
+	for _, p := range j.pages {
+		if p.keys.Has(key) {
+			return p.mark
+		}
+	}
+	return identity.Mark{}
+}
+
+// add notes keys under the present name, and returns when that is written.
+func (j *journal) add(ctx context.Context, keys []string) error {
+	return j.write(ctx, func(at int, p page) {
+		if at == 0 {
+			p.keys.Insert(keys...)
+		} else {
+			p.keys.Delete(keys...)
+		}
+	})
+}
+
+// remove takes keys from the journal.
+func (j *journal) remove(ctx context.Context, keys []string) error {
+	return j.write(ctx, func(_ int, p page) { p.keys.Delete(keys...) })
+}
+
+// write writes the pages that change.
+func (j *journal) write(ctx context.Context, change func(at int, p page)) error {
+	if j == nil {
+		return nil
+	}
+	annotations := map[string]any{}
+	pages := make([]page, 0, len(j.pages))
+	for at, before := range j.pages {
+		p := page{before.mark, before.keys.Clone()}
+		change(at, p)
+		pages = append(pages, p)
+		switch {
+		case p.keys.Equal(before.keys):
+		case p.keys.Len() == 0:
+			annotations[p.annotation()] = nil
+		default:
+			text, err := json.Marshal(pageText{Of: p.mark.String(), Keys: sets.List(p.keys)})
+			if err != nil {
+				return err
+			}
+			annotations[p.annotation()] = string(text)
+		}
+	}
+	if len(annotations) == 0 {
+		return nil
+	}
+	document, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": j.primary.UID, "resourceVersion": j.primary.ResourceVersion, "annotations": annotations,
+	}})
+	if err != nil {
+		return err
+	}
+	manager := client.FieldOwner(j.pages[0].mark.FieldManager())
+	if err := j.client.Patch(ctx, j.primary, client.RawPatch(types.MergePatchType, document), manager); err != nil {
+		return fmt.Errorf("write the journal of the primary: %w", err)
+	}
+	j.pages = pages
+	return nil
+}

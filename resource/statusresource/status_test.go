@@ -1,0 +1,371 @@
+package statusresource_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/statusresource"
+)
+
+func TestTheStatusTellsHowTheReconciliationWent(t *testing.T) {
+	k := newKit(t)
+	failed := `resource "work": ensure created: it failed: no quota`
+	for name, tc := range map[string]struct {
+		spec pageSpec
+		want []string
+	}{
+		"success":      {pageSpec{}, []string{"Ready=True Reconciled"}},
+		"not yet":      {pageSpec{Reconciling: "1 of 2"}, []string{"Ready=False Starting: 1 of 2", "Reconciling=True Starting: 1 of 2"}},
+		"never":        {pageSpec{Stalled: "no disk", Reconciling: "x"}, []string{"Ready=False Broken: no disk", "Stalled=True Broken: no disk"}},
+		"error":        {pageSpec{Fails: "no quota"}, []string{"Ready=False Retrying: " + failed, "Reconciling=True Retrying: " + failed}},
+		"no way on":    {pageSpec{Fails: "no quota", Permanently: true}, []string{"Ready=False Failed: " + failed, "Stalled=True Failed: " + failed}},
+		"error before": {pageSpec{Fails: "no quota", Reconciling: "1 of 2"}, []string{"Ready=False Retrying: " + failed, "Reconciling=True Retrying: " + failed}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := *k
+			k.t = t
+			p := k.page(strings.ReplaceAll(name, " ", "-"), tc.spec)
+			p, err := k.update(t.Context(), p, &work{}, k.status())
+			if (err != nil) != (tc.spec.Fails != "") {
+				t.Errorf("the reconciliation ended with %v", err)
+			}
+			k.wants(p, tc.want...)
+			if p.Status.URL == "" {
+				t.Error("the author's own field is missing")
+			}
+			before := k.faults.Count()
+			p, _ = k.update(t.Context(), p, &work{}, k.status())
+			for _, w := range k.faults.Writes()[before:] {
+				t.Errorf("nothing has changed, and it wrote %s: %s", w, w.Body)
+			}
+			// It gets well, in another generation.
+			p = k.edit(p, `{"spec":{"fails":null,"reconciling":null,"stalled":null,"text":"new"}}`)
+			p, err = k.update(t.Context(), p, &work{}, k.status())
+			if err != nil {
+				t.Error(err)
+			}
+			k.wants(p, "Ready=True Reconciled")
+		})
+	}
+}
+
+func TestAnErrorOfSetIsToldAndTriedAgain(t *testing.T) {
+	k := newKit(t)
+	p, err := k.update(t.Context(), k.page("home", pageSpec{}), k.status(func(c *config) {
+		c.Set = func(_ context.Context, p *page, _ *statusresource.Report) error {
+			p.Status.URL = "half of it"
+			return errors.New("no answer")
+		}
+	}))
+	if err == nil || !strings.Contains(err.Error(), "set the status: no answer") {
+		t.Errorf("got %v", err)
+	}
+	k.wants(p, "Ready=False Retrying: set the status: no answer", "Reconciling=True Retrying: set the status: no answer")
+	if p.Status.URL != "" {
+		t.Errorf("the status has what Set had set before its error: %q", p.Status.URL)
+	}
+}
+
+func TestAConflictIsNoNews(t *testing.T) {
+	k := newKit(t)
+	p := k.page("home", pageSpec{})
+	conflict := apierrors.NewConflict(version.WithResource("pages").GroupResource(), "home", errors.New("changed"))
+	if _, err := k.update(t.Context(), p, &failing{conflict}, k.status()); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
+	}
+	if k.faults.Count() > 0 {
+		t.Errorf("it wrote %v", k.faults.Writes())
+	}
+}
+
+// failing is a resource with this error.
+type failing struct{ err error }
+
+func (*failing) Name() string                               { return "failing" }
+func (f *failing) EnsureCreated(context.Context, any) error { return f.err }
+func (f *failing) EnsureDeleted(context.Context, any) error { return f.err }
+
+// keeping keeps finalizers.
+type keeping struct{}
+
+func (keeping) Name() string                             { return "keeping" }
+func (keeping) EnsureCreated(context.Context, any) error { return nil }
+func (keeping) EnsureDeleted(ctx context.Context, _ any) error {
+	finalizerskeptcontext.SetKept(ctx)
+	return nil
+}
+func (keeping) Plan(context.Context, plan.Event, any) ([]plan.Change, error) { return nil, nil }
+
+func TestADeletionIsToldOnlyWhileItWaits(t *testing.T) {
+	k := newKit(t)
+	p := k.page("home", pageSpec{})
+	p = k.edit(p, `{"metadata":{"finalizers":["example.com/held"]}}`)
+	if err := k.user.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if err := framework.ProcessDelete(t.Context(), k.read(p), []framework.Resource{&work{}, k.status()}); err != nil {
+		t.Error(err)
+	}
+	if k.faults.Count() > 0 {
+		t.Errorf("the end of a deletion wrote %v", k.faults.Writes())
+	}
+	if err := framework.ProcessDelete(t.Context(), k.read(p), []framework.Resource{keeping{}, k.status()}); err != nil {
+		t.Error(err)
+	}
+	const waits = "Deleting: the deletion is not finished yet"
+	k.wants(k.read(p), "Ready=False "+waits, "Reconciling=True "+waits)
+	gone := k.read(p)
+	k.edit(p, `{"metadata":{"finalizers":null}}`)
+	if err := framework.ProcessDelete(t.Context(), gone, []framework.Resource{&failing{errors.New("boom")}, k.status()}); err == nil || strings.Contains(err.Error(), "not found") {
+		t.Errorf("of an object that is gone: %v", err)
+	}
+}
+
+// A plan that was saved is still the same when the clock has gone on.
+func TestPlansHaveNoTimes(t *testing.T) {
+	k := newKit(t)
+	p := k.page("home", pageSpec{Text: "a"})
+	now := time.Now()
+	status := k.status(func(c *config) {
+		c.Set = func(_ context.Context, p *page, report *statusresource.Report) error {
+			now = now.Add(time.Hour)
+			p.Status.URL = p.Name
+			meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{
+				Type: "Served", Status: metav1.ConditionTrue, Reason: "Yes", LastTransitionTime: metav1.NewTime(now),
+			})
+			report.Condition(metav1.Condition{Type: "Found", Status: metav1.ConditionFalse, Reason: "No", LastTransitionTime: metav1.NewTime(now)})
+			return nil
+		}
+	})
+	make := func() *plan.Plan {
+		made, err := framework.PlanUpdate(t.Context(), k.read(p), []framework.Resource{status})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	first, second := make(), make()
+	if difference := plan.Difference(first, second); difference != "" {
+		t.Errorf("a later plan differs:\n%s", difference)
+	}
+	var got []string
+	for _, f := range first.Resources[0].Changes[0].Fields {
+		got = append(got, f.String())
+	}
+	want := []string{
+		`status.conditions[Found]: "False No"`, `status.conditions[Ready]: "True Reconciled"`, `status.conditions[Served]: "True Yes"`,
+		`status.observedGeneration: 1`, `status.url: "home"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if k.faults.Count() > 0 {
+		t.Error("planning wrote")
+	}
+	if _, err := k.update(t.Context(), p, status); err != nil {
+		t.Fatal(err)
+	}
+	if left := make().Counts(); left.Any() {
+		t.Errorf("left to do: %s", left)
+	}
+}
+
+func TestTimesAreThoseOfTransitionsAndConditionsOfOthersStay(t *testing.T) {
+	k := newKit(t)
+	long := metav1.NewTime(time.Now().Add(-time.Hour)).Rfc3339Copy()
+	p := k.editStatus(k.page("home", pageSpec{Reconciling: "a"}), func(s *pageStatus) {
+		s.Conditions = []metav1.Condition{
+			{Type: "Reachable", Status: metav1.ConditionTrue, Reason: "Answered", LastTransitionTime: long},
+			{Type: statusresource.ConditionReady, Status: metav1.ConditionFalse, Reason: "Old", LastTransitionTime: long},
+			{Type: statusresource.ConditionStalled, Status: metav1.ConditionTrue, Reason: "Old", LastTransitionTime: long},
+		}
+	})
+	p, err := k.update(t.Context(), p, k.status())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.wants(p, "Reachable=True Answered (of 0)", "Ready=False Starting: a", "Reconciling=True Starting: a")
+	for conditionType, keeps := range map[string]bool{"Reachable": true, statusresource.ConditionReady: true, statusresource.ConditionReconciling: false} {
+		if c := meta.FindStatusCondition(p.Status.Conditions, conditionType); c == nil || c.LastTransitionTime.Equal(&long) != keeps || c.LastTransitionTime.IsZero() {
+			t.Errorf("%s is %+v", conditionType, c)
+		}
+	}
+}
+
+func TestAChangeOfSomebodyElseMeanwhileIsKept(t *testing.T) {
+	k := newKit(t)
+	seen := k.page("home", pageSpec{})
+	k.edit(seen, `{"metadata":{"annotations":{"example.com/a":"b"}}}`)
+	k.editStatus(seen, func(s *pageStatus) {
+		s.Hosts = []string{"a"}
+		s.Conditions = []metav1.Condition{{Type: "Reachable", Status: metav1.ConditionTrue, Reason: "Answered", LastTransitionTime: metav1.Now()}}
+	})
+	if err := framework.ProcessUpdate(t.Context(), seen, []framework.Resource{k.status()}); err != nil {
+		t.Fatal(err)
+	}
+	p := k.read(seen)
+	k.wants(p, "Reachable=True Answered (of 0)", "Ready=True Reconciled")
+	if len(p.Status.Hosts) != 1 {
+		t.Errorf("the hosts of somebody else are %v", p.Status.Hosts)
+	}
+}
+
+// A status that says of a newer generation what holds for an older one would be a lie (R18), and one of another life no status at all.
+func TestR17AStatusOfAnotherGenerationOrLifeIsNotWrittenOver(t *testing.T) {
+	k := newKit(t)
+	older, dead := k.page("older", pageSpec{}), k.page("dead", pageSpec{})
+	k.edit(older, `{"spec":{"text":"new"}}`)
+	if err := k.user.Delete(t.Context(), dead); err != nil {
+		t.Fatal(err)
+	}
+	k.page("dead", pageSpec{})
+	for _, p := range []*page{older, dead} {
+		if err := framework.ProcessUpdate(t.Context(), p, []framework.Resource{k.status()}); !apierrors.IsConflict(err) {
+			t.Errorf("%s: %v", p.Name, err)
+		}
+		if len(k.read(p).Status.Conditions) > 0 {
+			t.Errorf("%s got a status", p.Name)
+		}
+	}
+}
+
+func TestR16ConditionsOfAnotherOperatorAreRefused(t *testing.T) {
+	k := newKit(t)
+	p := k.page("home", pageSpec{Fails: "a"})
+	left, right := as(t.Context(), "left"), as(t.Context(), "right")
+	if _, err := k.update(left, p, &work{}, k.status()); err == nil {
+		t.Fatal("it did not fail")
+	}
+	before := k.faults.Count()
+	p, err := k.update(right, p, k.status())
+	var refused *statusresource.RefusedError
+	if !errors.As(err, &refused) || refused.Condition != "Ready" || !framework.IsPermanent(err) || !strings.Contains(err.Error(), "operatorkit-v1_left_pages_status") {
+		t.Errorf("got %v", err)
+	}
+	if k.faults.Count() > before {
+		t.Errorf("it wrote %v", k.faults.Writes()[before:])
+	}
+	// Both tell of the object when they tell of other things.
+	beside := k.status(func(c *config) { c.Prefix, c.Set = "Backup", nil })
+	if p, err = k.update(right, p, beside); err != nil {
+		t.Error(err)
+	}
+	failed := `resource "work": ensure created: it failed: a`
+	k.wants(p, "BackupReady=True Reconciled", "Ready=False Retrying: "+failed, "Reconciling=True Retrying: "+failed)
+	// What was called left goes on as right.
+	if p, err = k.update(as(t.Context(), "right", "left"), p, k.status()); err != nil {
+		t.Error(err)
+	}
+	k.wants(p, "BackupReady=True Reconciled", "Ready=True Reconciled")
+	// People may write what they want.
+	p = k.editStatus(p, func(s *pageStatus) { s.Conditions[0].Message, s.Conditions[1].Message = "by hand", "by hand" })
+	if _, err = k.update(as(t.Context(), "right", "left"), p, k.status()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestADefinitionWithoutAPlaceForTheStatusIsTold(t *testing.T) {
+	k := newKit(t)
+	k.server.InstallCRDs(t, definition("Bare", "bares"), definition("Poor", "poors", "conditions"), definition("Blank", "blanks", "url"))
+	for kind, want := range map[string]string{
+		"Bare": "add the status subresource", "Poor": "add status.observedGeneration", "Blank": "add status.conditions",
+	} {
+		u := loose(kind)
+		u.SetNamespace(k.namespace)
+		u.SetName("home")
+		if err := k.user.Create(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+		status, err := statusresource.New(statusresource.Config[*unstructured.Unstructured]{Client: k.client, Logger: k.logger})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = framework.ProcessUpdate(t.Context(), u, []framework.Resource{status})
+		// That a status is not found may be a wrong answer to a write, which is tried again.
+		if err == nil || !strings.Contains(err.Error(), want) || framework.IsPermanent(err) != (kind != "Bare") {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
+
+func TestAnUnstructuredPrimaryHasTheSameStatus(t *testing.T) {
+	k := newKit(t)
+	p := k.page("home", pageSpec{})
+	status, err := statusresource.New(statusresource.Config[*unstructured.Unstructured]{
+		Client: k.client, Logger: k.logger,
+		Set: func(_ context.Context, u *unstructured.Unstructured, report *statusresource.Report) error {
+			report.Reconciling("Starting", "soon")
+			return unstructured.SetNestedField(u.Object, "here", "status", "url")
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		u := loose("Page")
+		if err := k.user.Get(t.Context(), client.ObjectKeyFromObject(p), u); err != nil {
+			t.Fatal(err)
+		}
+		if err := framework.ProcessUpdate(t.Context(), u, []framework.Resource{status}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := k.read(p)
+	k.wants(now, "Ready=False Starting: soon", "Reconciling=True Starting: soon")
+	if now.Status.URL != "here" || k.faults.Count() != 1 {
+		t.Errorf("url %q after %d writes", now.Status.URL, k.faults.Count())
+	}
+}
+
+func TestAPlainSetWritesWhatItSays(t *testing.T) {
+	k := newKit(t)
+	p := k.page("home", pageSpec{})
+	var told []string
+	status := k.status(func(c *config) {
+		c.Custom = true
+		c.Set = func(_ context.Context, p *page, _ *statusresource.Report) error {
+			p.Status.Hosts = []string{"a", "b"}
+			return nil
+		}
+		c.Written = func(_ context.Context, before, after *page) {
+			told = append(told, before.ResourceVersion+" "+strings.Join(after.Status.Hosts, "+"))
+		}
+	})
+	for range 2 {
+		if _, err := k.update(t.Context(), p, status, &work{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{p.ResourceVersion + " a+b"}, told); diff != "" {
+		t.Error(diff)
+	}
+	k.wants(k.read(p), "observed 0 of 1")
+}
+
+func TestEveryFaultOfAConfigurationIsNamed(t *testing.T) {
+	_, err := statusresource.New(statusresource.Config[*page]{Custom: true, Prefix: "x"})
+	for _, want := range []string{"Client must not be nil", "Logger must not be nil", "Set must not be nil", "Prefix must be empty"} {
+		if !framework.IsInvalidConfig(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	_, err = statusresource.New(statusresource.Config[*metav1.PartialObjectMetadata]{})
+	for _, want := range []string{"must have Conditions []metav1.Condition", "must have ObservedGeneration int64"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}

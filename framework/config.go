@@ -64,6 +64,9 @@ type Watch struct {
 	// and the state after. Its context has the identity of the framework (identity.From). It must be quick and must not change
 	// the object. Required.
 	Map informer.MapFunc
+	// OwnWrites makes what a reconciliation writes to these objects a reason to reconcile its key again. It is for resources that read
+	// what a later one writes. Default: false, for sources that know of the writes (informer.Writes); others can't tell.
+	OwnWrites bool
 }
 
 // Config configures a Framework.
@@ -118,6 +121,8 @@ type Config struct {
 	// FormerFinalizers are those that the framework had before, if it was not by FormerNames that it had others: where they
 	// are, Finalizer takes their place. Default: none.
 	FormerFinalizers []string
+	// OwnWrites is that of Watch, for the primary itself. Default: false.
+	OwnWrites bool
 	// DisableFinalizer makes deletions be processed when the object is gone already, with the last known state. Those
 	// that happen while the operator is down are missed. Finalizers that are there are still taken off. Objects of a
 	// source that is an informer.Remover are not taken out of it.

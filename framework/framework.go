@@ -233,8 +233,18 @@ func (f *Framework) handlePrimary(e informer.Event) {
 	if e.Type == informer.Deleted && !f.tombstones.add(e.Key, e.Object) {
 		return
 	}
-	lane, why := byEvent(f.source.Name(), e, informer.Key{})
-	f.queue.Add(e.Key, lane, why)
+	// What is left of an object that is gone has to be looked at, whoever deleted it.
+	f.wake(e, e.Key, f.source, informer.Key{}, f.config.OwnWrites || e.Type == informer.Deleted)
+}
+
+// wake has a key reconciled that an event concerns, unless it is the event of a write of the key's own. watched is as in byEvent.
+func (f *Framework) wake(e informer.Event, key informer.Key, source informer.Source, watched informer.Key, ownWrites bool) {
+	lane, why := byEvent(source.Name(), e, watched)
+	if ownWrites {
+		f.queue.Add(key, lane, why)
+		return
+	}
+	e.Wake(f, key, func() { f.queue.Add(key, lane, why) })
 }
 
 // handleWatched adds the primaries of a watched object, each once: those it has now and those it had before.
@@ -247,9 +257,8 @@ func (f *Framework) handleWatched(ctx context.Context, w Watch, e informer.Event
 			}
 		}
 	}
-	lane, why := byEvent(w.Source.Name(), e, e.Key)
 	for _, key := range keys {
-		f.queue.Add(key, lane, why)
+		f.wake(e, key, w.Source, e.Key, w.OwnWrites)
 	}
 }
 

@@ -148,6 +148,8 @@ type reconciliation struct {
 	identity *identity.Scope
 	scopes   []identity.Scope
 	handover identity.Handover
+	// author is who writes in it, and without a framework nobody.
+	author informer.Author
 	// failure is the error of the resources that have run, or why planning failed.
 	failure error
 	// log is what messages say of it.
@@ -183,8 +185,14 @@ func (r *reconciliation) Value(key any) any {
 	if v, ok := identity.ValueOf(key, r.identity, &r.handover); ok {
 		return v
 	}
-	if key == metaKey {
+	switch key {
+	case metaKey:
 		return r.log.of(r, StepInfo{}, r.Scope.Value(key))
+	case informer.AuthorKey:
+		if r.author.Framework == nil {
+			return r.Scope.Value(key)
+		}
+		return &r.author
 	}
 	if v, ok := secretscontext.ValueOf(key, r.secrets); ok {
 		return v

@@ -87,7 +87,7 @@ func (f *Framework) update(ctx context.Context, key informer.Key, obj any) resul
 	set, err := f.resourceSet(r, obj)
 	if err == nil && f.needsFinalizer(obj) {
 		held := f.hasFinalizer(obj)
-		obj, err = f.ensureFinalizer(ctx, key, obj)
+		obj, err = f.ensureFinalizer(r, key, obj)
 		switch {
 		case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 			return result{reconciliation: r, outcome: Ignored, reason: "it changed before it got its finalizer"}
@@ -97,7 +97,7 @@ func (f *Framework) update(ctx context.Context, key informer.Key, obj any) resul
 		// It may be newer than what was seen: the set is that of the object it is run with.
 		set, err = f.resourceSet(r, obj)
 		if IsNoResourceSet(err) && !held {
-			if err := f.removeFinalizer(ctx, obj); err != nil {
+			if err := f.removeFinalizer(r, obj); err != nil {
 				return result{reconciliation: r, outcome: Failed, err: r.errorf("remove finalizer: %w", err)}
 			}
 		}
@@ -160,6 +160,7 @@ func (f *Framework) resourceSet(r *reconciliation, obj any) (set *ResourceSet, e
 
 func (f *Framework) newReconciliation(ctx context.Context, e event, key informer.Key, obj any) *reconciliation {
 	r := &reconciliation{event: e, object: obj, key: key, framework: f.Name(), loop: f.loops.Add(1), metrics: f.metrics, identity: &f.scope}
+	r.author.Framework, r.author.Key = f, key
 	r.approval, r.activity = approvalOf(ctx), activityOf(ctx)
 	r.activity.carryOut(r)
 	f.queueRetries(r)

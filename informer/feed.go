@@ -29,7 +29,7 @@ type Item struct {
 func (f *Feed) Set(item Item) (changed bool) {
 	f.hub.delivery.Lock()
 	defer f.hub.delivery.Unlock()
-	return f.set(item, false)
+	return f.show(item, false, false)
 }
 
 // Delete removes an object and announces it as Deleted with the given last state, or with the stored one if last is
@@ -37,7 +37,14 @@ func (f *Feed) Set(item Item) (changed bool) {
 func (f *Feed) Delete(key Key, last any) (changed bool) {
 	f.hub.delivery.Lock()
 	defer f.hub.delivery.Unlock()
-	return f.delete(key, last)
+	return f.showGone(Item{Key: key, Object: last})
+}
+
+// Remove is Delete for an object of which it is known in which version it left the source.
+func (f *Feed) Remove(last Item) (changed bool) {
+	f.hub.delivery.Lock()
+	defer f.hub.delivery.Unlock()
+	return f.showGone(last)
 }
 
 // AnnounceDeleted announces an object as Deleted that is not stored, and was perhaps never seen.
@@ -56,7 +63,7 @@ func (f *Feed) KeepDeleted(key Key, last any) {
 	h.delivery.Lock()
 	defer h.delivery.Unlock()
 	h.kept[key] = last
-	if !f.delete(key, last) {
+	if !f.showGone(Item{Key: key, Object: last}) {
 		h.deliver(Event{Type: Deleted, Key: key, Object: last})
 	}
 }
@@ -74,7 +81,11 @@ func (f *Feed) Forget(key Key) bool {
 // Replace makes the items all there is in a namespace ("" for all namespaces): what the store holds beyond them is
 // Deleted, what it lacks is Added, what has another version is Updated, and the rest is left alone. The first Replace of
 // a namespace is its first listing: its events are backlog. Once each namespace of the Hub had one, the Hub is synced.
-func (f *Feed) Replace(namespace string, items []Item) {
+func (f *Feed) Replace(namespace string, items []Item) { f.ReplaceAsOf(namespace, items, "") }
+
+// ReplaceAsOf is Replace for items of which it is known when they were all there is: at that version, in the order of the versions of
+// objects. What is known to be newer stays.
+func (f *Feed) ReplaceAsOf(namespace string, items []Item, version string) {
 	h := f.hub
 	h.delivery.Lock()
 	defer h.delivery.Unlock()
@@ -87,15 +98,34 @@ func (f *Feed) Replace(namespace string, items []Item) {
 		if namespace != "" && known.Key.Namespace != namespace {
 			continue
 		}
-		if _, ok := listed[known.Key]; !ok {
-			f.delete(known.Key, nil)
+		if _, ok := listed[known.Key]; !ok && !h.outlives(known, version) {
+			f.forgetGone(known.Key)
+			f.delete(known.Key, nil, Event{})
+		}
+	}
+	for key := range h.ledger {
+		if _, ok := listed[key]; !ok && (namespace == "" || key.Namespace == namespace) {
+			f.forgetGone(key)
 		}
 	}
 	backlog := !h.freshness.listed(namespace)
 	for _, item := range items {
-		f.set(item, backlog)
+		f.show(item, backlog, true)
 	}
 	h.freshness.markListed(namespace)
+}
+
+// outlives tells whether an object is missing from a listing because it is newer.
+func (h *Hub) outlives(known Item, version string) bool {
+	return h.compare != nil && version != "" && h.newer(known.Version, version)
+}
+
+// forgetGone drops what is remembered of an object that a listing does not have any more.
+func (f *Feed) forgetGone(key Key) {
+	if a := f.hub.ledger[key]; a != nil && (a.gone || len(a.writes) == 0) {
+		a.writes, a.gone = nil, false
+		f.hub.ledger.settle(key, a)
+	}
 }
 
 // Announce repeats an object to the subscribers as Updated, of the backlog, and returns false if it is not stored.
@@ -139,32 +169,92 @@ func (f *Feed) Run(ctx context.Context, work func(ctx context.Context)) {
 	f.hub.sharedRun.run(ctx, work)
 }
 
-// set does the work of Set; the caller holds delivery, so that nobody else writes to the store.
-func (f *Feed) set(item Item, backlog bool) (changed bool) {
+// show stores what the source shows, be it in a listing or not. The caller holds delivery, so that nobody else writes to the store.
+func (f *Feed) show(item Item, backlog, listed bool) (changed bool) {
 	h := f.hub
 	old, exists := h.store.entries[item.Key]
+	e := Event{Backlog: backlog, sight: sight{version: item.Version, gap: listed}}
+	if a := h.ledger[item.Key]; a != nil {
+		e.sight.before = a.last()
+		verdict := a.shows(h, uid(item.Object), item.Version, listed)
+		h.ledger.settle(item.Key, a)
+		switch verdict {
+		case known:
+			return false
+		case foreign:
+			f.announceForeign(item, old.object, exists)
+			return true
+		}
+	}
 	if exists && !sameObject(old.object, item.Object) {
-		f.delete(item.Key, nil)
+		if h.compare != nil && !h.newer(item.Version, old.version) {
+			return false // An earlier life.
+		}
+		f.delete(item.Key, nil, Event{})
 		exists = false
 	}
-	if exists && item.Version != "" && old.version == item.Version {
+	if exists && item.Version != "" && !h.newer(item.Version, old.version) {
 		return false
 	}
+	if e.sight.before == "" {
+		e.sight.before = old.version
+	}
+	f.put(item, e)
+	return true
+}
 
+// announceForeign announces a change of somebody else that was overtaken by a write of our own.
+func (f *Feed) announceForeign(item Item, stored any, exists bool) {
+	if !exists {
+		f.hub.deliver(Event{Type: Deleted, Key: item.Key, Object: item.Object})
+		return
+	}
+	f.hub.deliver(Event{Type: Updated, Key: item.Key, Object: stored, Old: item.Object})
+}
+
+// showGone removes an object of which the source shows that it is gone, if it is stored.
+func (f *Feed) showGone(last Item) (changed bool) {
+	h := f.hub
+	old, exists := h.store.entries[last.Key]
+	if last.Object == nil {
+		last.Object = old.object
+	}
+	e := Event{sight: sight{version: last.Version, gone: string(uid(last.Object))}}
+	if a := h.ledger[last.Key]; a != nil {
+		verdict := a.showsGone(h, uid(last.Object), last.Version)
+		h.ledger.settle(last.Key, a)
+		switch verdict {
+		case known:
+			return false
+		case foreign:
+			f.announceForeign(last, old.object, exists)
+			return true
+		}
+	}
+	if exists && h.compare != nil && !sameObject(old.object, last.Object) {
+		return false // An earlier life.
+	}
+	return f.delete(last.Key, last.Object, e)
+}
+
+// put stores an item and completes and delivers its event. The caller holds delivery.
+func (f *Feed) put(item Item, e Event) {
+	h := f.hub
+	old, exists := h.store.entries[item.Key]
 	delete(h.kept, item.Key)
 	h.mu.Lock()
 	h.store.put(item.Key, entry{object: item.Object, version: item.Version})
 	h.mu.Unlock()
 
-	e := Event{Type: Added, Key: item.Key, Object: item.Object, Backlog: backlog}
+	e.Type, e.Key, e.Object = Added, item.Key, item.Object
 	if exists {
 		e.Type, e.Old = Updated, old.object
 	}
 	h.deliver(e)
-	return true
 }
 
-func (f *Feed) delete(key Key, last any) (changed bool) {
+// delete removes an object, if it is stored, and completes and delivers its event. The caller holds delivery.
+func (f *Feed) delete(key Key, last any, e Event) (changed bool) {
 	h := f.hub
 	old, exists := h.store.entries[key]
 	if !exists {
@@ -178,7 +268,8 @@ func (f *Feed) delete(key Key, last any) (changed bool) {
 	h.store.remove(key)
 	h.mu.Unlock()
 
-	h.deliver(Event{Type: Deleted, Key: key, Object: last})
+	e.Type, e.Key, e.Object = Deleted, key, last
+	h.deliver(e)
 	return true
 }
 

@@ -20,6 +20,10 @@ type HubConfig struct {
 	// Copy makes the private copy that Get and List hand out; an error means that the object can't be read. It is
 	// where a source that stores encoded objects decodes them. Default: the function [Copy].
 	Copy func(obj any) (any, error)
+	// Compare tells which of two versions of an object is the newer one: below zero if it is b. With it the store never goes back: what
+	// is older than the stored object is no news. An error means that these can't be compared, as if there was no Compare. Default:
+	// versions can only be equal or not.
+	Compare func(a, b string) (int, error)
 }
 
 // Hub is what all sources have in common: a store with indexes, subscribers with replay, a Run that can be joined, and
@@ -34,6 +38,8 @@ type HubConfig struct {
 type Hub struct {
 	name string
 	copy func(obj any) (any, error)
+	// compare is nil for versions without an order.
+	compare func(a, b string) (int, error)
 
 	// delivery is held while an object changes and its event is delivered, so that events come one at a time, in the
 	// order of the changes, and never before the replay of a new subscription.
@@ -43,6 +49,7 @@ type Hub struct {
 	// deletion nobody was there to hear of, until somebody is.
 	kept        map[Key]any
 	keepUnheard bool
+	ledger      ledger
 
 	// mu guards store alone, and is not held while handlers run, so that they can call Get.
 	mu    sync.RWMutex
@@ -67,6 +74,8 @@ func NewHub(config HubConfig) (*Hub, *Feed) {
 	h := &Hub{
 		name:      config.Name,
 		copy:      config.Copy,
+		compare:   config.Compare,
+		ledger:    ledger{},
 		kept:      map[Key]any{},
 		store:     newStore(config.Indexers),
 		freshness: newFreshness(config.Namespaces),
@@ -198,8 +207,21 @@ func (h *Hub) copies(items []Item) []any {
 	return objs
 }
 
+// newer tells whether a version is news where another one is known.
+func (h *Hub) newer(version, known string) bool {
+	if h.compare != nil {
+		if c, err := h.compare(version, known); err == nil {
+			return c > 0
+		}
+	}
+	return version == "" || version != known
+}
+
 // deliver calls all handlers. The caller holds h.delivery, and not h.mu.
 func (h *Hub) deliver(e Event) {
+	if a := h.ledger[e.Key]; a != nil && e.author == nil && !e.Backlog {
+		e.open = a.open
+	}
 	if e.Type == Deleted && h.keepUnheard && len(h.subscribers) == 0 {
 		h.kept[e.Key] = e.Object
 	}

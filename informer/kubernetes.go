@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer/notfound"
@@ -44,6 +46,8 @@ type Kubernetes struct {
 	gvk     schema.GroupVersionKind
 	form    representation
 	prepare *preparation
+	// codecs decode answers to writes, and are made when the first one comes.
+	codecs func() serializer.CodecFactory
 }
 
 // NewKubernetes returns a source that does nothing until Run is called. The error names each faulty field of the
@@ -61,6 +65,7 @@ func NewKubernetes(config KubernetesConfig) (*Kubernetes, error) {
 		form:    form,
 		prepare: newPreparation(gvk, config.Transform, config.Logger.With("source", config.Name)),
 	}
+	k.codecs = sync.OnceValue(func() serializer.CodecFactory { return serializer.NewCodecFactory(config.Client.Scheme()) })
 	if _, err := k.newObject(); err != nil {
 		return nil, fmt.Errorf("%w of a kubernetes source: Object can't be used: %w", ErrInvalidConfig, err)
 	}
@@ -71,7 +76,11 @@ func NewKubernetes(config KubernetesConfig) (*Kubernetes, error) {
 		Name:       config.Name,
 		Namespaces: config.Namespaces,
 		Indexers:   k.prepare.guard(config.Indexers),
+		Compare:    resourceversion.CompareResourceVersion,
 	})
+	if tracked, ok := config.Client.(trackedClient); ok {
+		tracked.writes.add(k)
+	}
 	return k, nil
 }
 

@@ -51,6 +51,13 @@ func (r *sharedRun) join(ctx context.Context, work func(ctx context.Context)) bo
 	return true
 }
 
+// running tells whether there is a caller.
+func (r *sharedRun) running() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.callers > 0
+}
+
 func (r *sharedRun) ending() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -50,6 +50,11 @@ type Event struct {
 	// Backlog is true when the event repeats what was so already: the first listing, a replay to a new subscriber, a
 	// resync. It is false for a change that happens now. Queues put the latter first.
 	Backlog bool
+
+	// author is whose write the event is, if it is one of this process, and open are the writes under way that it may be.
+	author *Author
+	open   []*Write
+	sight  sight
 }
 
 // Handler receives events. It must return quickly: the source delivers nothing else meanwhile.

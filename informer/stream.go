@@ -271,12 +271,12 @@ func (s *reflectorStore) Update(obj any) error { return s.Add(obj) }
 func (s *reflectorStore) Delete(obj any) error {
 	s.contact()
 	if item, ok := s.item(obj); ok {
-		s.k.feed.Delete(item.Key, item.Object)
+		s.k.feed.Remove(item)
 	}
 	return nil
 }
 
-func (s *reflectorStore) Replace(objs []any, _ string) error {
+func (s *reflectorStore) Replace(objs []any, version string) error {
 	s.contact()
 	items := make([]Item, 0, len(objs))
 	for _, obj := range objs {
@@ -284,7 +284,7 @@ func (s *reflectorStore) Replace(objs []any, _ string) error {
 			items = append(items, item)
 		}
 	}
-	s.k.feed.Replace(s.namespace, items)
+	s.k.feed.ReplaceAsOf(s.namespace, items, version)
 	return nil
 }
 

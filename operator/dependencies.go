@@ -120,6 +120,8 @@ func NewDependencies(config DependenciesConfig) (*Dependencies, error) {
 		restConfig.Wrap(fence.Transport)
 	}
 	restConfig.Wrap(informer.SecretTransport)
+	writes := &informer.Writes{}
+	restConfig.Wrap(writes.Transport)
 	httpClient, err := rest.HTTPClientFor(restConfig)
 	if err != nil {
 		return nil, fmt.Errorf("%w: operator.DependenciesConfig: RESTConfig: %w", framework.ErrInvalidConfig, err)
@@ -137,7 +139,7 @@ func NewDependencies(config DependenciesConfig) (*Dependencies, error) {
 		return nil, err
 	}
 	return &Dependencies{
-		Name: config.Name, FormerNames: config.FormerNames, RESTConfig: restConfig, Client: notfound.CheckedWithWatch(c), Logger: config.Logger, Registry: registry, Recorder: recorder,
+		Name: config.Name, FormerNames: config.FormerNames, RESTConfig: restConfig, Client: writes.Client(notfound.CheckedWithWatch(c)), Logger: config.Logger, Registry: registry, Recorder: recorder,
 		Namespaces: config.Namespaces, Workers: config.Workers, ShutdownTimeout: config.ShutdownTimeout,
 		PlanOnly: config.PlanOnly, Fence: fence, Inspector: page, httpClient: httpClient,
 	}, nil

@@ -1,0 +1,112 @@
+package informer
+
+import (
+	"context"
+	"sync"
+)
+
+// Author is a reconciliation as the one who writes: of a key, in a framework. What it writes is no reason to reconcile that key there
+// again, see [Event.Wake]. It is safe for concurrent use.
+type Author struct {
+	// Framework is compared and nothing else, and Key is the one that is reconciled. They must not be changed.
+	Framework any
+	Key       Key
+
+	mu     sync.Mutex
+	kept   bool
+	passed []func()
+}
+
+type authorKey struct{}
+
+// AuthorKey is the key under which the context of a reconciliation has its *Author.
+var AuthorKey any = authorKey{}
+
+// NewAuthorContext returns a child of ctx in which a writes.
+func NewAuthorContext(ctx context.Context, a *Author) context.Context {
+	return context.WithValue(ctx, AuthorKey, a)
+}
+
+// AuthorOf returns who writes in ctx, or nil.
+func AuthorOf(ctx context.Context) *Author {
+	a, _ := ctx.Value(AuthorKey).(*Author)
+	return a
+}
+
+// KeepOwn makes what the author writes a reason to reconcile its key again, what it has written already included.
+func (a *Author) KeepOwn() {
+	a.mu.Lock()
+	passed := a.passed
+	a.kept, a.passed = true, nil
+	a.mu.Unlock()
+	for _, wake := range passed {
+		wake()
+	}
+}
+
+// PassedOver tells whether there was a reason to reconcile the key again that was nothing but a write of the author.
+func (a *Author) PassedOver() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.passed) > 0
+}
+
+func (a *Author) is(framework any, key Key) bool {
+	return a != nil && a.Framework == framework && a.Key == key
+}
+
+// pass passes over a reason, unless the author keeps them. One of them is enough to come back to.
+func (a *Author) pass(wake func()) {
+	a.mu.Lock()
+	kept := a.kept
+	if !kept && len(a.passed) == 0 {
+		a.passed = append(a.passed, wake)
+	}
+	a.mu.Unlock()
+	if kept {
+		wake()
+	}
+}
+
+// Wake calls wake if the event is a reason to reconcile the key in the framework: not if it shows nothing but what a reconciliation of
+// that key has written there. While a write of it is under way of which nobody can tell yet whether it is what the event shows, that is
+// decided when the write has ended. Wake must be called from within the handler of the event, and wake must not block.
+func (e Event) Wake(framework any, key Key, wake func()) {
+	if e.author.is(framework, key) {
+		e.author.pass(wake)
+		return
+	}
+	var u *undecided
+	for _, w := range e.open {
+		if !w.author.is(framework, key) {
+			continue
+		}
+		if u == nil {
+			u = &undecided{sight: e.sight, wake: wake}
+		}
+		u.left++
+		w.waiting = append(w.waiting, u)
+	}
+	if u == nil {
+		wake()
+	}
+}
+
+// undecided is a reason that may be nothing but a write that is under way.
+type undecided struct {
+	sight
+	// left are how many writes of the author are under way that it may be, and own is true when it was one of them.
+	left int
+	own  bool
+	wake func()
+}
+
+// sight is what a source has shown of an object.
+type sight struct {
+	version string
+	// gap is true if there may have been other versions between this one and before, which were not shown.
+	gap    bool
+	before string
+	// gone is the UID of an object that was shown to be gone.
+	gone string
+}

@@ -1,0 +1,377 @@
+package informer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// maxWriteWait is how long a write waits for the watch that shows it, where its answer can't be stored.
+const maxWriteWait = 5 * time.Second
+
+// Writes has the sources of a process know what it writes: the answer of an API server to a write goes into the stores of the sources
+// of its kind before whoever wrote gets it, and its event is known to be an own one.
+//
+//	writes := &informer.Writes{}
+//	restConfig.Wrap(writes.Transport)
+//	c, err := client.NewWithWatch(restConfig, client.Options{})
+//	source, err := informer.NewKubernetes(informer.KubernetesConfig{Client: writes.Client(c), …})
+//
+// Those of operator.Dependencies do that. Who writes is told by the context of the request ([AuthorOf]). An answer can't be stored if
+// its resource version is not a number, or if it has another API version than the objects of the source: then the write waits until the
+// watch shows it, for 5 seconds at most, which is logged. What is not known by the answer counts as written by somebody else: a
+// collection that is deleted, subresources with objects of their own, and what has no answer.
+// All methods are safe for concurrent use.
+type Writes struct {
+	mu      sync.RWMutex
+	sources map[schema.GroupResource][]*Kubernetes
+}
+
+// Client returns a client that does what c does. Sources that are made with it are those that know of the writes.
+func (w *Writes) Client(c client.WithWatch) client.WithWatch { return trackedClient{c, w} }
+
+type trackedClient struct {
+	client.WithWatch
+
+	writes *Writes
+}
+
+func (w *Writes) add(k *Kubernetes) {
+	resource, _ := meta.UnsafeGuessKindToResource(k.gvk)
+	if mapping, err := k.config.Client.RESTMapper().RESTMapping(k.gvk.GroupKind(), k.gvk.Version); err == nil {
+		resource = mapping.Resource
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sources == nil {
+		w.sources = map[schema.GroupResource][]*Kubernetes{}
+	}
+	w.sources[resource.GroupResource()] = append(w.sources[resource.GroupResource()], k)
+}
+
+// of returns the running sources that may hold an object.
+func (w *Writes) of(resource schema.GroupResource, namespace string) (running []*Kubernetes) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	for _, k := range w.sources[resource] {
+		if k.sharedRun.running() && k.looksAt(namespace) {
+			running = append(running, k)
+		}
+	}
+	return running
+}
+
+// Transport returns a transport that has the sources know what is written through it.
+func (w *Writes) Transport(next http.RoundTripper) http.RoundTripper { return &writesTransport{w, next} }
+
+type writesTransport struct {
+	writes *Writes
+	next   http.RoundTripper
+}
+
+// WrappedRoundTripper lets others find the transport below, for example to close its connections.
+func (t *writesTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
+func (t *writesTransport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.next) }
+
+// RoundTrip implements http.RoundTripper.
+func (t *writesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	written, ok := targetOf(r)
+	if !ok {
+		return t.next.RoundTrip(r)
+	}
+	sources := t.writes.of(written.resource, written.key.Namespace)
+	if len(sources) == 0 {
+		return t.next.RoundTrip(r)
+	}
+	if written.key.Name == "" {
+		written.readName(r)
+	}
+	author := AuthorOf(r.Context())
+	begun := make([]*Write, len(sources))
+	if written.key.Name != "" {
+		for i, k := range sources {
+			begun[i] = k.feed.Begin(written.key, author)
+		}
+	}
+	response, answer, err := t.answer(r)
+	for i, k := range sources {
+		write := begun[i]
+		switch {
+		case write == nil && answer == nil:
+		case answer == nil:
+			write.Unknown()
+		default:
+			if write == nil {
+				write = k.feed.Begin(k.keyOf(answer), author)
+			}
+			k.wrote(r.Context(), write, r.Method, answer, written.base(r, response))
+		}
+	}
+	return response, err
+}
+
+// answer sends a request, and reads the answer unless that is a refusal.
+func (t *writesTransport) answer(r *http.Request) (*http.Response, []byte, error) {
+	response, err := t.next.RoundTrip(r)
+	if err != nil || response.StatusCode < 200 || response.StatusCode > 299 {
+		return response, nil, err
+	}
+	received, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(received), failing{err}))
+	if err != nil {
+		received = nil
+	}
+	return response, received, nil
+}
+
+// target is what a request writes.
+type target struct {
+	resource schema.GroupResource
+	key      Key
+}
+
+// targetOf reads from the path of a request what it writes; it is false if it writes no object.
+func targetOf(r *http.Request) (target, bool) {
+	switch r.Method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+	default:
+		return target{}, false
+	}
+	if r.URL.Query().Has("dryRun") {
+		return target{}, false
+	}
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	var found target
+	at := -1
+	for i, part := range parts {
+		if part == "api" && i+2 < len(parts) {
+			at = i + 2
+			break
+		}
+		if part == "apis" && i+3 < len(parts) {
+			found.resource.Group, at = parts[i+1], i+3
+			break
+		}
+	}
+	if at < 0 {
+		return target{}, false
+	}
+	parts = parts[at:]
+	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
+		found.key.Namespace, parts = parts[1], parts[2:]
+	}
+	found.resource.Resource = parts[0]
+	if len(parts) > 1 {
+		found.key.Name = parts[1]
+	}
+	switch {
+	case r.Method == http.MethodPost && len(parts) > 1: // A subresource with an object of its own.
+		return target{}, false
+	case r.Method == http.MethodDelete && len(parts) == 1: // A collection.
+		return target{}, false
+	case len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" && parts[2] != "approval":
+		return target{}, false
+	}
+	return found, true
+}
+
+// readName reads the name of an object that is created from what is sent.
+func (t *target) readName(r *http.Request) {
+	if sent := sentMeta(r); sent != nil {
+		t.key.Name = sent.Name
+	}
+}
+
+// base returns the version that a request says to be based on.
+func (t *target) base(r *http.Request, response *http.Response) string {
+	if response.StatusCode == http.StatusCreated {
+		return Created
+	}
+	if sent := sentMeta(r); sent != nil {
+		return sent.ResourceVersion
+	}
+	return ""
+}
+
+// sentMeta returns the metadata of the object that is sent, or nil if there is none.
+func sentMeta(r *http.Request) *metav1.ObjectMeta {
+	if r.GetBody == nil {
+		return nil
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = body.Close() }()
+	sent, err := io.ReadAll(body)
+	if err != nil {
+		return nil
+	}
+	var partial metav1.PartialObjectMetadata
+	if json.Unmarshal(sent, &partial) == nil {
+		return &partial.ObjectMeta
+	}
+	if obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(sent, nil, nil); err == nil {
+		if o, ok := obj.(metav1.Object); ok {
+			return &metav1.ObjectMeta{Name: o.GetName(), ResourceVersion: o.GetResourceVersion()}
+		}
+	}
+	return nil
+}
+
+// looksAt tells whether the source holds objects of a namespace.
+func (k *Kubernetes) looksAt(namespace string) bool {
+	return len(k.config.Namespaces) == 0 || sets.New(k.config.Namespaces...).Has(namespace)
+}
+
+// wrote ends a write with the answer to it.
+func (k *Kubernetes) wrote(ctx context.Context, w *Write, method string, answer []byte, base string) {
+	obj, err := k.decode(answer)
+	var status *metav1.Status
+	if s, ok := obj.(*metav1.Status); ok {
+		status = s
+	}
+	o, ok := obj.(client.Object)
+	switch {
+	case status != nil && method == http.MethodDelete && status.Details != nil && status.Details.UID != "":
+		w.Gone(status.Details.UID)
+		return
+	case err != nil || !ok || client.ObjectKeyFromObject(o) != w.key:
+		w.Unknown()
+		return
+	case k.isGone(method, o):
+		w.Gone(o.GetUID())
+		return
+	}
+	stored, err := k.inForm(o)
+	if err == nil && !k.comparable(o) {
+		err = fmt.Errorf("its resource version %q is not a number", o.GetResourceVersion())
+	}
+	if err != nil {
+		k.await(ctx, w, o, err)
+		return
+	}
+	selected, err := k.selectsWritten(ctx, o)
+	if err != nil {
+		k.await(ctx, w, o, err)
+		return
+	}
+	item, _ := k.prepare.item(stored)
+	w.Stored(item, base, selected)
+}
+
+// keyOf returns the key of an object that was created and named by the API server.
+func (k *Kubernetes) keyOf(answer []byte) Key {
+	if o, err := k.decode(answer); err == nil {
+		if named, ok := o.(client.Object); ok {
+			return client.ObjectKeyFromObject(named)
+		}
+	}
+	return Key{}
+}
+
+// decode returns what an API server has answered.
+func (k *Kubernetes) decode(answer []byte) (runtime.Object, error) {
+	if k.form == untyped || !k.config.Client.Scheme().Recognizes(k.gvk) {
+		obj, kind, err := unstructured.UnstructuredJSONScheme.Decode(answer, nil, nil)
+		if u, ok := obj.(*unstructured.Unstructured); ok && kind.Group == "" && kind.Kind == "Status" {
+			status := &metav1.Status{}
+			return status, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, status)
+		}
+		return obj, err
+	}
+	obj, _, err := k.codecs().UniversalDeserializer().Decode(answer, nil, nil)
+	return obj, err
+}
+
+// isGone tells whether the answer to a write says that the object is gone.
+func (k *Kubernetes) isGone(method string, o client.Object) bool {
+	if k.gvk.Group == "" && k.gvk.Kind == "Namespace" {
+		return false // It has finalizers of another sort.
+	}
+	if o.GetDeletionTimestamp() == nil {
+		return method == http.MethodDelete
+	}
+	grace := o.GetDeletionGracePeriodSeconds()
+	return len(o.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
+}
+
+// inForm returns an object as the source stores it, or an error if it can't be had like that.
+func (k *Kubernetes) inForm(o client.Object) (client.Object, error) {
+	if partial, ok := o.(*metav1.PartialObjectMetadata); ok && k.form != metadataOnly {
+		return nil, fmt.Errorf("the answer is metadata of %s alone", partial.Kind)
+	}
+	switch gvk := o.GetObjectKind().GroupVersionKind(); {
+	case k.form == metadataOnly:
+		partial := meta.AsPartialObjectMetadata(o)
+		partial.SetGroupVersionKind(k.gvk)
+		return partial, nil
+	case gvk != k.gvk:
+		return nil, fmt.Errorf("the answer is of %s", gvk)
+	}
+	return o, nil
+}
+
+func (k *Kubernetes) comparable(o client.Object) bool {
+	_, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), o.GetResourceVersion())
+	return err == nil
+}
+
+// selectsWritten tells whether the source selects an object as it was written.
+func (k *Kubernetes) selectsWritten(ctx context.Context, o client.Object) (bool, error) {
+	if k.config.FieldSelector == nil || k.config.FieldSelector.Empty() {
+		return k.Selects(o), nil
+	}
+	own := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
+	for _, requirement := range k.config.FieldSelector.Requirements() {
+		if _, known := own[requirement.Field]; !known {
+			return k.SelectsLive(ctx, o)
+		}
+	}
+	return k.config.FieldSelector.Matches(own) && k.Selects(o), nil
+}
+
+// await waits until the watch shows what was written, or something else that came later.
+func (k *Kubernetes) await(ctx context.Context, w *Write, o client.Object, reason error) {
+	before, _ := k.versionOf(w.key)
+	ctx, cancel := context.WithTimeout(ctx, maxWriteWait)
+	defer cancel()
+	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
+		now, exists := k.versionOf(w.key)
+		return exists && now == o.GetResourceVersion() || now != before, nil
+	})
+	if err != nil && !errors.Is(context.Cause(ctx), context.Canceled) {
+		k.config.Logger.With("source", k.Name()).Errorf(ctx, reason, "%s was written and the watch has not shown it after %s: what is read may be older", w.key, maxWriteWait)
+	}
+	w.Shown(o.GetResourceVersion())
+}
+
+func (k *Kubernetes) versionOf(key Key) (version string, exists bool) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	e, exists := k.store.entries[key]
+	return e.version, exists
+}

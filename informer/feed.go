@@ -84,31 +84,37 @@ func (f *Feed) Forget(key Key) bool {
 func (f *Feed) Replace(namespace string, items []Item) { f.ReplaceAsOf(namespace, items, "") }
 
 // ReplaceAsOf is Replace for items of which it is known when they were all there is: at that version, in the order of the versions of
-// objects. What is known to be newer stays.
+// objects. What is known to be newer stays, and of items that were all there is before something that was shown nothing is news.
 func (f *Feed) ReplaceAsOf(namespace string, items []Item, version string) {
 	h := f.hub
 	h.delivery.Lock()
 	defer h.delivery.Unlock()
-
+	backlog := !h.freshness.listed(namespace)
+	if h.reach(namespace, version) && !backlog && version != h.newest[h.part(namespace)] {
+		h.freshness.markListed(namespace)
+		return // All of it was shown before.
+	}
 	listed := make(map[Key]struct{}, len(items))
 	for _, item := range items {
 		listed[item.Key] = struct{}{}
+		if a := h.ledger[item.Key]; a != nil {
+			a.listed(h, uid(item.Object), version)
+		}
 	}
 	for _, known := range h.items() {
 		if namespace != "" && known.Key.Namespace != namespace {
 			continue
 		}
 		if _, ok := listed[known.Key]; !ok && !h.outlives(known, version) {
-			f.forgetGone(known.Key)
-			f.delete(known.Key, nil, Event{})
+			f.delete(known.Key, nil, Event{sight: sight{gone: string(uid(known.Object))}})
 		}
 	}
-	for key := range h.ledger {
+	for key, a := range h.ledger {
 		if _, ok := listed[key]; !ok && (namespace == "" || key.Namespace == namespace) {
-			f.forgetGone(key)
+			a.listed(h, "", version)
+			h.ledger.settle(key, a)
 		}
 	}
-	backlog := !h.freshness.listed(namespace)
 	for _, item := range items {
 		f.show(item, backlog, true)
 	}
@@ -118,14 +124,6 @@ func (f *Feed) ReplaceAsOf(namespace string, items []Item, version string) {
 // outlives tells whether an object is missing from a listing because it is newer.
 func (h *Hub) outlives(known Item, version string) bool {
 	return h.compare != nil && version != "" && h.newer(known.Version, version)
-}
-
-// forgetGone drops what is remembered of an object that a listing does not have any more.
-func (f *Feed) forgetGone(key Key) {
-	if a := f.hub.ledger[key]; a != nil && (a.gone || len(a.writes) == 0) {
-		a.writes, a.gone = nil, false
-		f.hub.ledger.settle(key, a)
-	}
 }
 
 // Announce repeats an object to the subscribers as Updated, of the backlog, and returns false if it is not stored.
@@ -173,25 +171,31 @@ func (f *Feed) Run(ctx context.Context, work func(ctx context.Context)) {
 func (f *Feed) show(item Item, backlog, listed bool) (changed bool) {
 	h := f.hub
 	old, exists := h.store.entries[item.Key]
+	repeated := !listed && h.reach(item.Key.Namespace, item.Version)
 	e := Event{Backlog: backlog, sight: sight{version: item.Version, gap: listed}}
 	if a := h.ledger[item.Key]; a != nil {
-		e.sight.before = a.last()
+		e.sight.before = a.lastOf(uid(item.Object))
 		verdict := a.shows(h, uid(item.Object), item.Version, listed)
 		h.ledger.settle(item.Key, a)
+		if verdict != news && exists && !sameObject(old.object, item.Object) && h.newer(item.Version, old.version) {
+			exists = !f.delete(item.Key, nil, Event{sight: sight{gone: string(uid(old.object))}})
+		}
 		switch verdict {
 		case known:
 			return false
 		case foreign:
-			f.announceForeign(item, old.object, exists)
+			f.announceForeign(item, old.object, exists, e.sight)
 			return true
 		}
+	}
+	if repeated && !exists {
+		return false // It is gone since.
 	}
 	if exists && !sameObject(old.object, item.Object) {
 		if h.compare != nil && !h.newer(item.Version, old.version) {
 			return false // An earlier life.
 		}
-		f.delete(item.Key, nil, Event{})
-		exists = false
+		exists = !f.delete(item.Key, nil, Event{sight: sight{gone: string(uid(old.object))}})
 	}
 	if exists && item.Version != "" && !h.newer(item.Version, old.version) {
 		return false
@@ -204,18 +208,19 @@ func (f *Feed) show(item Item, backlog, listed bool) (changed bool) {
 }
 
 // announceForeign announces a change of somebody else that was overtaken by a write of our own.
-func (f *Feed) announceForeign(item Item, stored any, exists bool) {
-	if !exists {
-		f.hub.deliver(Event{Type: Deleted, Key: item.Key, Object: item.Object})
-		return
+func (f *Feed) announceForeign(item Item, stored any, exists bool, s sight) {
+	e := Event{Type: Deleted, Key: item.Key, Object: item.Object, sight: s}
+	if exists {
+		e.Type, e.Object, e.Old = Updated, stored, item.Object
 	}
-	f.hub.deliver(Event{Type: Updated, Key: item.Key, Object: stored, Old: item.Object})
+	f.hub.deliver(e)
 }
 
 // showGone removes an object of which the source shows that it is gone, if it is stored.
 func (f *Feed) showGone(last Item) (changed bool) {
 	h := f.hub
 	old, exists := h.store.entries[last.Key]
+	h.reach(last.Key.Namespace, last.Version)
 	if last.Object == nil {
 		last.Object = old.object
 	}
@@ -227,8 +232,10 @@ func (f *Feed) showGone(last Item) (changed bool) {
 		case known:
 			return false
 		case foreign:
-			f.announceForeign(last, old.object, exists)
-			return true
+			if !exists || !sameObject(old.object, last.Object) {
+				f.announceForeign(last, old.object, exists, e.sight)
+				return true
+			}
 		}
 	}
 	if exists && h.compare != nil && !sameObject(old.object, last.Object) {

@@ -89,6 +89,9 @@ func (f *freshness) onFailure(handle func(error)) (remove func()) {
 	}
 }
 
+// has tells whether a namespace is a part of its own. The parts do not change.
+func (f *freshness) has(namespace string) bool { return f.parts[namespace] != nil }
+
 func (f *freshness) listed(namespace string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -21,7 +21,7 @@ type HubConfig struct {
 	// where a source that stores encoded objects decodes them. Default: the function [Copy].
 	Copy func(obj any) (any, error)
 	// Compare tells which of two versions of an object is the newer one: below zero if it is b. With it the store never goes back: what
-	// is older than the stored object is no news. An error means that these can't be compared, as if there was no Compare. Default:
+	// is older than what was shown is no news. An error means that these can't be compared, as if there was no Compare. Default:
 	// versions can only be equal or not.
 	Compare func(a, b string) (int, error)
 }
@@ -50,6 +50,8 @@ type Hub struct {
 	kept        map[Key]any
 	keepUnheard bool
 	ledger      ledger
+	// newest is the newest version that was shown of each part, with compare.
+	newest map[string]string
 
 	// mu guards store alone, and is not held while handlers run, so that they can call Get.
 	mu    sync.RWMutex
@@ -76,6 +78,7 @@ func NewHub(config HubConfig) (*Hub, *Feed) {
 		copy:      config.Copy,
 		compare:   config.Compare,
 		ledger:    ledger{},
+		newest:    map[string]string{},
 		kept:      map[Key]any{},
 		store:     newStore(config.Indexers),
 		freshness: newFreshness(config.Namespaces),
@@ -215,6 +218,35 @@ func (h *Hub) newer(version, known string) bool {
 		}
 	}
 	return version == "" || version != known
+}
+
+// reach notes that a part was shown as it is at a version, and tells whether it was shown like that, or newer, before.
+func (h *Hub) reach(namespace, version string) (before bool) {
+	if h.reached(namespace, version) {
+		return true
+	}
+	if h.compare != nil && version != "" {
+		h.newest[h.part(namespace)] = version
+	}
+	return false
+}
+
+// reached tells whether a part was shown as it is at a version, or newer.
+func (h *Hub) reached(namespace, version string) bool {
+	newest := h.newest[h.part(namespace)]
+	if h.compare == nil || version == "" || newest == "" {
+		return false
+	}
+	c, err := h.compare(version, newest)
+	return err == nil && c <= 0
+}
+
+// part returns the part of the store that a namespace is in.
+func (h *Hub) part(namespace string) string {
+	if h.freshness.has(namespace) {
+		return namespace
+	}
+	return ""
 }
 
 // deliver calls all handlers. The caller holds h.delivery, and not h.mu.

@@ -6,20 +6,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ledger is what this process has written and the source has not shown yet, by object. An object is dropped from it when the source
-// has shown its last write, or something newer. The lock of deliveries guards it.
+// ledger is what this process has written and the source has not shown yet, by the name of the object. A name is dropped from it when
+// the source has shown the last write, or something newer. The lock of deliveries guards it.
 type ledger map[Key]*account
 
-// account is what is known of the writes of one object.
+// account is what is known of the writes of one name: the writes that are under way, and the objects that had the name and have been
+// written, the oldest first. There is more than one if one was deleted and another one made before the source has shown that.
 type account struct {
-	// uid is the object that writes are about, and shown the newest version of it that the source has shown, if any.
-	uid   types.UID
+	open  []*Write
+	lives []*life
+}
+
+// life is one object with its writes.
+type life struct {
+	uid types.UID
+	// shown is the newest version that the source has shown, if any.
 	shown string
 	// writes are those that have ended and that the source has not shown, the oldest first. With gone, the object is gone since.
 	writes []written
 	gone   bool
-	// open are the writes that are under way.
-	open []*Write
 }
 
 // written is a write that has ended: the version that was written, and the one on which it was based, if it said so.
@@ -63,26 +68,35 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 	defer w.decide(func(s sight) bool { return s.version == item.Version && (!s.gap || s.before == base) })
 
 	id := uid(item.Object)
-	if slices.Contains(w.ended, id) || a.gone && a.uid == id {
-		return
-	}
+	l := a.life(id)
 	old, exists := h.store.entries[w.key]
 	switch {
+	case l != nil && (l.gone || len(l.writes) > 0 && !h.newer(item.Version, l.last())):
+		l.overtaken(h, written{base, item.Version})
+		return
+	case h.reached(w.key.Namespace, item.Version):
+		if selected && !slices.Contains(w.ended, id) && !(exists && uid(old.object) == id) {
+			h.deliver(Event{Type: Deleted, Key: w.key, Object: item.Object}) // It came and went without being shown.
+		}
+		return
 	case exists && !h.newer(item.Version, old.version):
-		return // It was shown already.
+		if h.compare != nil && selected {
+			a.begin(id, "").overtaken(h, written{base, item.Version})
+		}
+		return
 	case !exists && !selected:
 		return
 	case exists && !sameObject(old.object, item.Object):
-		w.feed.delete(w.key, nil, Event{})
+		a.begin(uid(old.object), old.version).gone = true
+		w.feed.delete(w.key, nil, Event{sight: sight{gone: string(uid(old.object))}})
 		exists = false
 	}
-	if a.uid != id || a.gone {
-		a.uid, a.shown, a.writes, a.gone = id, "", nil, false
+	shown := ""
+	if exists {
+		shown = old.version
 	}
-	if exists && len(a.writes) == 0 {
-		a.shown = old.version
-	}
-	a.writes = append(a.writes, written{base, item.Version})
+	l = a.begin(id, shown)
+	l.writes = append(l.writes, written{base, item.Version})
 	e := Event{author: w.author}
 	switch {
 	case selected:
@@ -92,8 +106,9 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 	}
 }
 
-// Gone ends a write after which the object with that UID is gone, as after a deletion that nothing holds up.
-func (w *Write) Gone(id types.UID) {
+// Gone ends a write after which the object with that UID is gone, as after a deletion that nothing holds up. shows is true if the source
+// shows all objects sooner or later, so that one that it has not shown yet is waited for.
+func (w *Write) Gone(id types.UID, shows bool) {
 	h := w.feed.hub
 	h.delivery.Lock()
 	defer h.delivery.Unlock()
@@ -101,18 +116,23 @@ func (w *Write) Gone(id types.UID) {
 	defer h.ledger.settle(w.key, a)
 	defer w.decide(func(s sight) bool { return s.gone == string(id) })
 
+	for _, open := range a.open {
+		open.ended = append(open.ended, id)
+	}
 	old, exists := h.store.entries[w.key]
-	if !exists || uid(old.object) != id || slices.Contains(w.ended, id) {
+	l := a.life(id)
+	stored := exists && uid(old.object) == id
+	if slices.Contains(w.ended, id) || l == nil && !stored && !shows {
 		return
 	}
-	if a.uid != id {
-		a.uid, a.shown, a.writes = id, "", nil
+	shown := ""
+	if stored {
+		shown = old.version
 	}
-	if len(a.writes) == 0 {
-		a.shown = old.version
+	a.begin(id, shown).gone = true
+	if stored {
+		w.feed.delete(w.key, nil, Event{author: w.author})
 	}
-	a.gone = true
-	w.feed.delete(w.key, nil, Event{author: w.author})
 }
 
 // Shown ends a write of which only the version is known.
@@ -166,11 +186,48 @@ func (l ledger) of(key Key) *account {
 	return a
 }
 
-// settle drops an account in which nothing is left.
+// settle drops what nothing is left of.
 func (l ledger) settle(key Key, a *account) {
-	if len(a.open) == 0 && len(a.writes) == 0 && !a.gone {
+	a.lives = slices.DeleteFunc(a.lives, func(l *life) bool { return len(l.writes) == 0 && !l.gone })
+	if len(a.open) == 0 && len(a.lives) == 0 {
 		delete(l, key)
 	}
+}
+
+// life returns the object of that UID, or nil.
+func (a *account) life(id types.UID) *life {
+	for _, l := range a.lives {
+		if l.uid == id {
+			return l
+		}
+	}
+	return nil
+}
+
+// begin returns the object of that UID. Without writes of it, shown is what the source has shown of it last.
+func (a *account) begin(id types.UID, shown string) *life {
+	l := a.life(id)
+	if l == nil {
+		l = &life{uid: id}
+		a.lives = append(a.lives, l)
+	}
+	if len(l.writes) == 0 && shown != "" {
+		l.shown = shown
+	}
+	return l
+}
+
+// lastOf is the newest version that is known of an object.
+func (a *account) lastOf(id types.UID) string {
+	if l := a.life(id); l != nil {
+		return l.last()
+	}
+	return ""
+}
+
+// earlier tells whether a version of another object is older than one that is known from writing.
+func (a *account) earlier(h *Hub, version string) bool {
+	return slices.ContainsFunc(a.lives, func(l *life) bool { return l.last() != "" && !h.newer(version, l.last()) })
 }
 
 // verdict is what the ledger says of something that a source shows.
@@ -187,34 +244,78 @@ const (
 
 // shows compares what the source shows of an object with what was written. gap is true for a listing.
 func (a *account) shows(h *Hub, id types.UID, version string, gap bool) verdict {
-	if a.uid != id {
-		if last := a.last(); last != "" && !h.newer(version, last) {
-			return known // An earlier life.
+	l := a.life(id)
+	if l == nil {
+		if a.earlier(h, version) {
+			return foreign // An object that somebody else had made before.
 		}
-		a.uid, a.shown, a.writes, a.gone = id, "", nil, false
 		return news
 	}
-	if !a.gone && (len(a.writes) == 0 || h.newer(version, a.last())) {
-		a.shown, a.writes = version, nil
+	if !l.gone && (len(l.writes) == 0 || h.newer(version, l.last())) {
+		l.writes = nil
 		return news
 	}
-	if version == a.shown || a.shown != "" && !h.newer(version, a.shown) {
+	if version == l.shown || l.shown != "" && !h.newer(version, l.shown) {
 		return known
 	}
-	i := slices.IndexFunc(a.writes, func(w written) bool { return w.version == version })
+	i := slices.IndexFunc(l.writes, func(w written) bool { return w.version == version })
 	result := known
-	if i < 0 || gap && !a.follows(i) {
+	if i < 0 || gap && !l.follows(i) {
 		result = foreign
 	}
-	a.shown = version
-	a.writes = slices.DeleteFunc(a.writes, func(w written) bool { return !h.newer(w.version, version) })
+	l.shown = version
+	l.writes = slices.DeleteFunc(l.writes, func(w written) bool { return !h.newer(w.version, version) })
 	return result
 }
 
+// showsGone compares that the source shows the end of an object, or that it is not selected any more, with what was written.
+func (a *account) showsGone(h *Hub, id types.UID, version string) verdict {
+	for _, w := range a.open {
+		w.ended = append(w.ended, id)
+	}
+	l := a.life(id)
+	switch {
+	case l == nil && a.earlier(h, version):
+		return foreign
+	case l == nil:
+		return news
+	case l.gone:
+		l.writes, l.gone = nil, false
+		return known
+	case len(l.writes) == 0 || h.newer(version, l.last()):
+		l.writes = nil
+		return news
+	}
+	return a.shows(h, id, version, false)
+}
+
+// listed notes that of the objects of the name a listing has the one with that UID, or none. It ends the others, unless they may be
+// newer than the listing.
+func (a *account) listed(h *Hub, id types.UID, version string) {
+	for _, l := range a.lives {
+		newer := version != "" && l.last() != "" && h.newer(l.last(), version)
+		if l.uid != id && !newer && (!l.gone || len(a.open) == 0) {
+			l.writes, l.gone = nil, false
+		}
+	}
+}
+
+// overtaken notes a write that was answered later than one that came after it.
+func (l *life) overtaken(h *Hub, earlier written) {
+	if l.shown != "" && !h.newer(earlier.version, l.shown) {
+		return // It was shown already.
+	}
+	at := slices.IndexFunc(l.writes, func(w written) bool { return h.newer(w.version, earlier.version) })
+	if at < 0 {
+		at = len(l.writes)
+	}
+	l.writes = slices.Insert(l.writes, at, earlier)
+}
+
 // follows tells whether there is nothing between what was shown last and a write but writes of our own.
-func (a *account) follows(i int) bool {
-	before := a.shown
-	for _, w := range a.writes[:i+1] {
+func (l *life) follows(i int) bool {
+	before := l.shown
+	for _, w := range l.writes[:i+1] {
 		if w.base != before && w.base != Created {
 			return false
 		}
@@ -223,28 +324,10 @@ func (a *account) follows(i int) bool {
 	return true
 }
 
-// last is the newest version that is known from writing.
-func (a *account) last() string {
-	if len(a.writes) == 0 {
-		return a.shown
+// last is the newest version that is known.
+func (l *life) last() string {
+	if len(l.writes) == 0 {
+		return l.shown
 	}
-	return a.writes[len(a.writes)-1].version
-}
-
-// showsGone compares that the source shows the end of an object, or that it is not selected any more, with what was written.
-func (a *account) showsGone(h *Hub, id types.UID, version string) verdict {
-	for _, w := range a.open {
-		w.ended = append(w.ended, id)
-	}
-	switch {
-	case a.uid != id && a.last() != "":
-		return known // An earlier life.
-	case a.gone:
-		a.writes, a.gone = nil, false
-		return known
-	case len(a.writes) == 0 || h.newer(version, a.last()):
-		a.writes = nil
-		return news
-	}
-	return a.shows(h, id, version, false)
+	return l.writes[len(l.writes)-1].version
 }

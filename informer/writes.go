@@ -82,7 +82,9 @@ func (w *Writes) of(resource schema.GroupResource, namespace string) (running []
 }
 
 // Transport returns a transport that has the sources know what is written through it.
-func (w *Writes) Transport(next http.RoundTripper) http.RoundTripper { return &writesTransport{w, next} }
+func (w *Writes) Transport(next http.RoundTripper) http.RoundTripper {
+	return &writesTransport{w, next}
+}
 
 type writesTransport struct {
 	writes *Writes
@@ -242,6 +244,9 @@ func sentMeta(r *http.Request) *metav1.ObjectMeta {
 	return nil
 }
 
+// showsAll tells whether there is no object in the namespaces of the source that it leaves out.
+func (k *Kubernetes) showsAll() bool { return k.config.LabelSelector == nil && k.config.FieldSelector == nil }
+
 // looksAt tells whether the source holds objects of a namespace.
 func (k *Kubernetes) looksAt(namespace string) bool {
 	return len(k.config.Namespaces) == 0 || sets.New(k.config.Namespaces...).Has(namespace)
@@ -257,13 +262,13 @@ func (k *Kubernetes) wrote(ctx context.Context, w *Write, method string, answer 
 	o, ok := obj.(client.Object)
 	switch {
 	case status != nil && method == http.MethodDelete && status.Details != nil && status.Details.UID != "":
-		w.Gone(status.Details.UID)
+		w.Gone(status.Details.UID, k.showsAll())
 		return
 	case err != nil || !ok || client.ObjectKeyFromObject(o) != w.key:
 		w.Unknown()
 		return
 	case k.isGone(method, o):
-		w.Gone(o.GetUID())
+		w.Gone(o.GetUID(), k.showsAll())
 		return
 	}
 	stored, err := k.inForm(o)

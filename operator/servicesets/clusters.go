@@ -108,7 +108,8 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 	c.claims.Owner, err = d.NewFramework(framework.Config{
 		Source: c.claims.Source(s.clusters, s.clusters), ResourceRouter: router, Graphs: c.graphs, PlanReporter: statuses.NewPlanReporter(d.Client, s.reader, conditionsOfCluster),
 		Watches: []framework.Watch{
-			{Source: s.sets, Map: clusterOfSet},
+			// A set is deleted in the look at the one that was emptied, and its status is told from what was written.
+			{Source: s.sets, Map: clusterOfSet, OwnWrites: true},
 			{Source: specs.services, Map: s.clustersOfServices},
 			{Source: specs.templates, Map: s.clustersOfNamespace},
 			{Source: s.chains, Map: s.clustersOfNamespace},

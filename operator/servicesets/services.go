@@ -192,7 +192,8 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 	s.claims.Owner, err = d.NewFramework(framework.Config{
 		Source: s.claims.Source(src.services, src.services), ResourceRouter: router, Graphs: s.graphs, PlanReporter: statuses.NewPlanReporter(d.Client, src.reader, conditionsOfServices),
 		Watches: []framework.Watch{
-			{Source: src.sets, Map: src.servicesOfSet},
+			// As for clusters.
+			{Source: src.sets, Map: src.servicesOfSet, OwnWrites: true},
 			{Source: summariesOf(src.clusters), Map: src.servicesOfCluster},
 			{Source: specs.services, Map: src.servicesOfManagement},
 			{Source: specs.templates, Map: src.servicesOfNamespace(config.SystemNamespace)},

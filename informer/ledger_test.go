@@ -1,0 +1,328 @@
+package informer_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"pgregory.net/rapid"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// server is the model of an API server with a source that follows it late: the source is shown what has happened when the test says so.
+type server struct {
+	t    *rapid.T
+	hub  *informer.Hub
+	feed *informer.Feed
+	// clock is the newest version, and history has every change; shown is how many of them the source was shown.
+	clock   int
+	history []change
+	shown   int
+	now     map[informer.Key]*corev1.ConfigMap
+	open    []*request
+	author  *informer.Author
+	// known is the newest version of an object that was shown or answered, by UID, and ended the objects that were shown to be gone.
+	known map[types.UID]int
+	ended map[types.UID]bool
+	// foreign is what others have changed, and woken the newest version that could be read when the author was woken.
+	foreign map[informer.Key]int
+	woken   map[informer.Key]int
+	wakes   int
+	// due is true from a wake to the next look.
+	due bool
+	// reasons is how many wakes there may be.
+	reasons int
+	listed  bool
+}
+
+// change is one in the history of the server: of an object as it was then, or of its end.
+type change struct {
+	version int
+	obj     *corev1.ConfigMap
+	gone    bool
+}
+
+// request is a write of the author that was sent, and carried out if it has an answer.
+type request struct {
+	write  *informer.Write
+	base   string
+	answer *corev1.ConfigMap
+	gone   bool
+}
+
+func newServer(t *rapid.T) *server {
+	s := &server{
+		t: t, clock: 1, now: map[informer.Key]*corev1.ConfigMap{}, author: &informer.Author{Framework: "f", Key: informer.Key{Name: "primary"}},
+		known: map[types.UID]int{}, ended: map[types.UID]bool{}, foreign: map[informer.Key]int{}, woken: map[informer.Key]int{},
+	}
+	s.hub, s.feed = informer.NewHub(informer.HubConfig{Name: "test", Compare: resourceversion.CompareResourceVersion})
+	s.feed.Replace("", nil)
+	s.hub.Subscribe(func(e informer.Event) {
+		e.Wake("f", s.author.Key, func() {
+			s.wakes++
+			s.due = true
+		})
+	})
+	return s
+}
+
+// readable is up to which version a reader sees all changes of an object.
+func (s *server) readable(key informer.Key) int {
+	obj, exists, _ := s.hub.Get(key)
+	if exists {
+		return versionOf(obj.(*corev1.ConfigMap))
+	}
+	// It sees that there is none: that is so since the end of the newest one that the source knows.
+	newest := 0
+	for _, c := range s.history {
+		if c.gone && c.obj.Name == key.Name && s.ended[c.obj.UID] {
+			newest = c.version
+		}
+	}
+	return newest
+}
+
+func versionOf(obj *corev1.ConfigMap) int {
+	version, _ := strconv.Atoi(obj.ResourceVersion)
+	return version
+}
+
+// carryOut makes a change: the object changes, is created or, with gone, deleted. It returns nil where there is nothing to delete.
+func (s *server) carryOut(key informer.Key, gone bool) (obj *corev1.ConfigMap, base string) {
+	old, exists := s.now[key]
+	if gone && !exists {
+		return nil, ""
+	}
+	s.clock++
+	version := strconv.Itoa(s.clock)
+	if exists {
+		obj, base = old.DeepCopy(), old.ResourceVersion
+	} else {
+		obj, base = configMap(key.Namespace, key.Name, "uid"+version, version), informer.Created
+	}
+	obj.ResourceVersion = version
+	s.history = append(s.history, change{s.clock, obj, gone})
+	s.now[key] = obj
+	if gone {
+		delete(s.now, key)
+	}
+	return obj, base
+}
+
+// show shows the source the next change.
+func (s *server) show() {
+	c := s.history[s.shown]
+	s.shown++
+	s.saw(c)
+	if c.gone {
+		s.feed.Remove(itemOf(c.obj))
+		return
+	}
+	s.feed.Set(itemOf(c.obj))
+}
+
+func (s *server) saw(c change) {
+	s.known[c.obj.UID] = max(s.known[c.obj.UID], c.version)
+	s.ended[c.obj.UID] = s.ended[c.obj.UID] || c.gone
+}
+
+// list shows the source everything as it was after a number of changes, from which the watch goes on then.
+func (s *server) list(upTo int) {
+	objects := map[informer.Key]*corev1.ConfigMap{}
+	for _, c := range s.history[:upTo] {
+		key := itemOf(c.obj).Key
+		objects[key] = c.obj
+		if c.gone {
+			delete(objects, key)
+		}
+		if upTo >= s.shown {
+			s.saw(c)
+		}
+	}
+	var items []informer.Item
+	for _, obj := range objects {
+		items = append(items, itemOf(obj))
+	}
+	version := "1"
+	if upTo > 0 {
+		version = strconv.Itoa(s.history[upTo-1].version)
+	}
+	s.shown, s.listed = upTo, true
+	s.feed.ReplaceAsOf("", items, version)
+}
+
+// check holds that nothing that is read is older than what was shown, or answered.
+func (s *server) check() {
+	if s.due {
+		for key := range s.foreign {
+			s.woken[key] = s.readable(key)
+		}
+		s.due = false
+	}
+	for _, key := range objectKeys {
+		got, exists, _ := s.hub.Get(key)
+		if exists {
+			obj := got.(*corev1.ConfigMap)
+			if s.ended[obj.UID] {
+				s.t.Fatalf("%s is read with UID %s, which is known to be gone", key, obj.UID)
+			}
+			if versionOf(obj) < s.known[obj.UID] {
+				s.t.Fatalf("%s is read at version %s, and known at %d", key, obj.ResourceVersion, s.known[obj.UID])
+			}
+			continue
+		}
+		for _, c := range s.history {
+			if c.obj.Name == key.Name && s.known[c.obj.UID] >= c.version && !s.ended[c.obj.UID] && !s.overtaken(key, c.obj.UID) {
+				s.t.Fatalf("%s is not there, and known with UID %s at version %d", key, c.obj.UID, s.known[c.obj.UID])
+			}
+		}
+	}
+}
+
+// overtaken tells whether a later object of the name is known.
+func (s *server) overtaken(key informer.Key, id types.UID) bool {
+	later := false
+	for _, c := range s.history {
+		if c.obj.Name != key.Name {
+			continue
+		}
+		if c.obj.UID == id {
+			later = true
+		} else if later && s.known[c.obj.UID] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+var objectKeys = []informer.Key{{Namespace: "a", Name: "x"}, {Namespace: "a", Name: "y"}}
+
+// TestR11AnyOrderOfWritesEventsAndListingsIsReadAndWakesAsPromised interleaves own writes, writes of others, events, cut watches and
+// listings that lag.
+func TestR11AnyOrderOfWritesEventsAndListingsIsReadAndWakesAsPromised(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newServer(t)
+		keys := rapid.SampledFrom(objectKeys)
+		mayLag := rapid.Bool().Draw(t, "watches are cut")
+		actions := map[string]func(*rapid.T){
+			"": func(*rapid.T) { s.check() },
+			"somebody writes": func(t *rapid.T) {
+				key := keys.Draw(t, "key")
+				if obj, _ := s.carryOut(key, rapid.Bool().Draw(t, "delete")); obj != nil {
+					s.foreign[key], s.reasons = s.clock, s.reasons+1
+				}
+			},
+			"send": func(t *rapid.T) {
+				key := keys.Draw(t, "key")
+				r := &request{write: s.feed.Begin(key, s.author)}
+				s.open = append(s.open, r)
+				// What is deleted has been read: from the source, or as the answer to a write.
+				old, exists := s.now[key]
+				r.gone = exists && s.known[old.UID] > 0 && rapid.Bool().Draw(t, "delete")
+				r.answer, r.base = s.carryOut(key, r.gone)
+				if r.base != informer.Created && rapid.Bool().Draw(t, "blind") {
+					r.base = ""
+				}
+			},
+			"answer": func(t *rapid.T) {
+				if len(s.open) == 0 {
+					t.Skip()
+				}
+				i := rapid.IntRange(0, len(s.open)-1).Draw(t, "request")
+				r := s.open[i]
+				s.open = slices.Delete(s.open, i, i+1)
+				s.finish(r, rapid.IntRange(0, 9).Draw(t, "lost") == 0)
+			},
+			"event": func(t *rapid.T) {
+				if s.shown == len(s.history) {
+					t.Skip()
+				}
+				s.show()
+			},
+		}
+		if mayLag {
+			actions["list"] = func(t *rapid.T) { s.list(rapid.IntRange(0, len(s.history)).Draw(t, "changes")) }
+		}
+		t.Repeat(actions)
+		for _, r := range s.open {
+			s.finish(r, false)
+			s.check()
+		}
+		for s.shown < len(s.history) {
+			s.show()
+			s.check()
+		}
+		if s.listed {
+			s.list(len(s.history))
+			s.check()
+		}
+		for key, version := range s.foreign {
+			if s.woken[key] < version {
+				t.Fatalf("%s was changed by somebody else at version %d, and the last wake read %d", key, version, s.woken[key])
+			}
+		}
+		if !s.listed && s.wakes > s.reasons {
+			t.Fatalf("%d wakes for %d reasons", s.wakes, s.reasons)
+		}
+		if stored := len(s.hub.List()); stored != len(s.now) {
+			t.Fatalf("%d objects are stored, there are %d", stored, len(s.now))
+		}
+		if left := s.hub.Accounts(); left != 0 {
+			t.Fatalf("%d accounts of writes are left", left)
+		}
+	})
+}
+
+// finish answers a request.
+func (s *server) finish(r *request, lost bool) {
+	switch {
+	case r.answer == nil:
+		r.write.Unknown()
+	case lost:
+		s.reasons++
+		r.write.Unknown()
+	case r.gone:
+		s.known[r.answer.UID], s.ended[r.answer.UID] = max(s.known[r.answer.UID], versionOf(r.answer)), true
+		r.write.Gone(r.answer.UID, true)
+	default:
+		s.known[r.answer.UID] = max(s.known[r.answer.UID], versionOf(r.answer))
+		r.write.Stored(itemOf(r.answer), r.base, true)
+	}
+}
+
+func TestR11AKeptWriteWakesItsAuthor(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprintf("kept first %t", first), func(t *testing.T) {
+			hub, feed := informer.NewHub(informer.HubConfig{Name: "test", Compare: resourceversion.CompareResourceVersion})
+			feed.Replace("", nil)
+			author := &informer.Author{Framework: "f", Key: informer.Key{Name: "p"}}
+			woken := map[string]int{}
+			hub.Subscribe(func(e informer.Event) {
+				for _, framework := range []string{"f", "g"} {
+					for _, name := range []string{"p", "q"} {
+						e.Wake(framework, informer.Key{Name: name}, func() { woken[framework+name]++ })
+					}
+				}
+			})
+			if first {
+				author.KeepOwn()
+			}
+			feed.Begin(informer.Key{Namespace: "a", Name: "x"}, author).Stored(itemOf(configMap("a", "x", "u", "5")), informer.Created, true)
+			if !first {
+				if !author.PassedOver() || woken["fp"] != 0 {
+					t.Errorf("woken %v", woken)
+				}
+				author.KeepOwn()
+			}
+			if want := map[string]int{"fp": 1, "fq": 1, "gp": 1, "gq": 1}; !maps.Equal(woken, want) {
+				t.Errorf("woken %v, want %v", woken, want)
+			}
+		})
+	}
+}

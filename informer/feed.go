@@ -241,7 +241,13 @@ func (f *Feed) showGone(last Item) (changed bool) {
 	if exists && h.compare != nil && !sameObject(old.object, last.Object) {
 		return false // An earlier life.
 	}
-	return f.delete(last.Key, last.Object, e)
+	changed = f.delete(last.Key, last.Object, e)
+	if a := h.ledger[last.Key]; a != nil && changed {
+		for _, w := range a.open {
+			w.told = append(w.told, uid(last.Object))
+		}
+	}
+	return changed
 }
 
 // put stores an item and completes and delivers its event. The caller holds delivery.

@@ -30,6 +30,9 @@ type life struct {
 // written is a write that has ended: the version that was written, and the one on which it was based, if it said so.
 type written struct{ base, version string }
 
+// on tells whether there is nothing of others between a version and the write.
+func (w written) on(before string) bool { return w.base == Created || w.base != "" && w.base == before }
+
 // Created is the base of a write that has made an object.
 const Created = "created"
 
@@ -39,8 +42,8 @@ type Write struct {
 	key     Key
 	author  *Author
 	waiting []*undecided
-	// ended are the objects of the key that were shown to be gone meanwhile.
-	ended []types.UID
+	// ended are the objects of the key that were shown to be gone meanwhile, and told those of which that was announced.
+	ended, told []types.UID
 }
 
 // Begin notes that an object is about to be written: by author, or by nobody in particular if that is nil. It is called before the
@@ -65,7 +68,9 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 	defer h.delivery.Unlock()
 	a := w.end()
 	defer h.ledger.settle(w.key, a)
-	defer w.decide(func(s sight) bool { return s.version == item.Version && (!s.gap || s.before == base) })
+	defer w.decide(func(s sight) bool {
+		return s.version == item.Version && (!s.gap || written{base, item.Version}.on(s.before))
+	})
 
 	id := uid(item.Object)
 	l := a.life(id)
@@ -75,7 +80,7 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 		l.overtaken(h, written{base, item.Version})
 		return
 	case h.reached(w.key.Namespace, item.Version):
-		if selected && !slices.Contains(w.ended, id) && !(exists && uid(old.object) == id) {
+		if selected && !slices.Contains(w.told, id) && !(exists && uid(old.object) == id) {
 			h.deliver(Event{Type: Deleted, Key: w.key, Object: item.Object}) // It came and went without being shown.
 		}
 		return
@@ -316,7 +321,7 @@ func (l *life) overtaken(h *Hub, earlier written) {
 func (l *life) follows(i int) bool {
 	before := l.shown
 	for _, w := range l.writes[:i+1] {
-		if w.base != before && w.base != Created {
+		if !w.on(before) {
 			return false
 		}
 		before = w.version

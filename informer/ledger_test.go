@@ -31,11 +31,17 @@ type server struct {
 	known map[types.UID]int
 	ended map[types.UID]bool
 	// foreign is what others have changed, and woken the newest version that could be read when the author was woken.
-	foreign map[informer.Key]int
+	foreign []change
+	// visible are the objects that were shown or answered: one that came and went between two listings is not there for anybody.
+	visible map[types.UID]bool
+	// deleted are those that the author has deleted: what others had changed of them before can't be read any more.
+	deleted map[types.UID]bool
 	woken   map[informer.Key]int
 	wakes   int
 	// due is true from a wake to the next look.
 	due bool
+	// newest is up to which version the source was shown everything: what is older is repeated.
+	newest int
 	// reasons is how many wakes there may be.
 	reasons int
 	listed  bool
@@ -50,6 +56,7 @@ type change struct {
 
 // request is a write of the author that was sent, and carried out if it has an answer.
 type request struct {
+	key    informer.Key
 	write  *informer.Write
 	base   string
 	answer *corev1.ConfigMap
@@ -59,7 +66,7 @@ type request struct {
 func newServer(t *rapid.T) *server {
 	s := &server{
 		t: t, clock: 1, now: map[informer.Key]*corev1.ConfigMap{}, author: &informer.Author{Framework: "f", Key: informer.Key{Name: "primary"}},
-		known: map[types.UID]int{}, ended: map[types.UID]bool{}, foreign: map[informer.Key]int{}, woken: map[informer.Key]int{},
+		known: map[types.UID]int{}, ended: map[types.UID]bool{}, visible: map[types.UID]bool{}, deleted: map[types.UID]bool{}, woken: map[informer.Key]int{},
 	}
 	s.hub, s.feed = informer.NewHub(informer.HubConfig{Name: "test", Compare: resourceversion.CompareResourceVersion})
 	s.feed.Replace("", nil)
@@ -120,6 +127,8 @@ func (s *server) show() {
 	c := s.history[s.shown]
 	s.shown++
 	s.saw(c)
+	s.visible[c.obj.UID] = s.visible[c.obj.UID] || c.version > s.newest
+	s.newest = max(s.newest, c.version)
 	if c.gone {
 		s.feed.Remove(itemOf(c.obj))
 		return
@@ -148,19 +157,21 @@ func (s *server) list(upTo int) {
 	var items []informer.Item
 	for _, obj := range objects {
 		items = append(items, itemOf(obj))
+		s.visible[obj.UID] = s.visible[obj.UID] || versionOf(obj) > s.newest
 	}
-	version := "1"
+	version := 1
 	if upTo > 0 {
-		version = strconv.Itoa(s.history[upTo-1].version)
+		version = s.history[upTo-1].version
 	}
+	s.newest = max(s.newest, version)
 	s.shown, s.listed = upTo, true
-	s.feed.ReplaceAsOf("", items, version)
+	s.feed.ReplaceAsOf("", items, strconv.Itoa(version))
 }
 
 // check holds that nothing that is read is older than what was shown, or answered.
 func (s *server) check() {
 	if s.due {
-		for key := range s.foreign {
+		for _, key := range objectKeys {
 			s.woken[key] = s.readable(key)
 		}
 		s.due = false
@@ -215,17 +226,21 @@ func TestR11AnyOrderOfWritesEventsAndListingsIsReadAndWakesAsPromised(t *testing
 			"somebody writes": func(t *rapid.T) {
 				key := keys.Draw(t, "key")
 				if obj, _ := s.carryOut(key, rapid.Bool().Draw(t, "delete")); obj != nil {
-					s.foreign[key], s.reasons = s.clock, s.reasons+1
+					s.foreign, s.reasons = append(s.foreign, s.history[len(s.history)-1]), s.reasons+1
 				}
 			},
 			"send": func(t *rapid.T) {
 				key := keys.Draw(t, "key")
-				r := &request{write: s.feed.Begin(key, s.author)}
+				if slices.ContainsFunc(s.open, func(r *request) bool { return r.key == key }) {
+					t.Skip("a reconciliation writes an object once at a time")
+				}
+				r := &request{key: key, write: s.feed.Begin(key, s.author)}
 				s.open = append(s.open, r)
 				// What is deleted has been read: from the source, or as the answer to a write.
 				old, exists := s.now[key]
 				r.gone = exists && s.known[old.UID] > 0 && rapid.Bool().Draw(t, "delete")
 				r.answer, r.base = s.carryOut(key, r.gone)
+				s.deleted[r.answer.UID] = r.gone
 				if r.base != informer.Created && rapid.Bool().Draw(t, "blind") {
 					r.base = ""
 				}
@@ -262,9 +277,9 @@ func TestR11AnyOrderOfWritesEventsAndListingsIsReadAndWakesAsPromised(t *testing
 			s.list(len(s.history))
 			s.check()
 		}
-		for key, version := range s.foreign {
-			if s.woken[key] < version {
-				t.Fatalf("%s was changed by somebody else at version %d, and the last wake read %d", key, version, s.woken[key])
+		for _, c := range s.foreign {
+			if key := itemOf(c.obj).Key; s.visible[c.obj.UID] && !s.deleted[c.obj.UID] && s.woken[key] < c.version {
+				t.Fatalf("%s was changed by somebody else at version %d, and the last wake read %d", key, c.version, s.woken[key])
 			}
 		}
 		if !s.listed && s.wakes > s.reasons {
@@ -291,7 +306,7 @@ func (s *server) finish(r *request, lost bool) {
 		s.known[r.answer.UID], s.ended[r.answer.UID] = max(s.known[r.answer.UID], versionOf(r.answer)), true
 		r.write.Gone(r.answer.UID, true)
 	default:
-		s.known[r.answer.UID] = max(s.known[r.answer.UID], versionOf(r.answer))
+		s.known[r.answer.UID], s.visible[r.answer.UID] = max(s.known[r.answer.UID], versionOf(r.answer)), true
 		r.write.Stored(itemOf(r.answer), r.base, true)
 	}
 }

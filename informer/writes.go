@@ -245,7 +245,9 @@ func sentMeta(r *http.Request) *metav1.ObjectMeta {
 }
 
 // showsAll tells whether there is no object in the namespaces of the source that it leaves out.
-func (k *Kubernetes) showsAll() bool { return k.config.LabelSelector == nil && k.config.FieldSelector == nil }
+func (k *Kubernetes) showsAll() bool {
+	return k.config.LabelSelector == nil && k.config.FieldSelector == nil
+}
 
 // looksAt tells whether the source holds objects of a namespace.
 func (k *Kubernetes) looksAt(namespace string) bool {

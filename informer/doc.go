@@ -23,6 +23,31 @@
 //   - Every change of the world is followed by an event for its key, also when it happened while the watch was cut;
 //     several changes of one key may be one event.
 //   - An object that is gone gives exactly one event of type [Deleted], with the last known state.
+//   - What is read is never older than what was shown: neither an event nor a listing takes an object back to an earlier state, or
+//     brings back one that was seen to be gone.
+//   - What was written through operator.Dependencies, or [Writes], is read from then on, and its event is no reason to reconcile the key
+//     again for which it was written.
 //   - What Get and List return belongs to the caller. What an Event carries is shared and must not be changed.
 //   - Handlers of one source are called one event at a time, and they must not block.
+//
+// # Own writes
+//
+// The answer of the API server to a write goes into the store before whoever wrote gets it. The watch shows the same later, which is no
+// news then:
+//
+//	reconciliation of K          API server              store            watch
+//	    | -- patch child ------------> |                   |                |
+//	    |                              | -- version 7 -------------------> (on its way)
+//	    | <-- answer: version 7 ------ |                   |                |
+//	    |      stored before it returns ----------------> [7]               |
+//	    |                              |    event, by K ---+--> wakes all but K
+//	    | reads the child: 7 <---------------------------- [7]              |
+//	    |                              |                   | <-- 7: known --|
+//
+// A change of somebody else always wakes K too: one that comes later, one that was stored before the write and came back as a part of its
+// answer (the watch, or a listing, shows it), and one that was on its way at the same time. So does a write of which nobody knows whether
+// it was carried out.
+//
+// Who relied on being woken by the own write, such as a resource that reads what a later one of its set writes, says so: by
+// framework.Watch.OwnWrites, for a reconciliation by the package ownwritescontext, or by standing after the one it reads from.
 package informer

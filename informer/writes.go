@@ -37,10 +37,11 @@ const maxWriteWait = 5 * time.Second
 //	c, err := client.NewWithWatch(restConfig, client.Options{})
 //	source, err := informer.NewKubernetes(informer.KubernetesConfig{Client: writes.Client(c), …})
 //
-// Those of operator.Dependencies do that. Who writes is told by the context of the request ([AuthorOf]). An answer can't be stored if
-// its resource version is not a number, or if it has another API version than the objects of the source: then the write waits until the
-// watch shows it, for 5 seconds at most, which is logged. What is not known by the answer counts as written by somebody else: a
-// collection that is deleted, subresources with objects of their own, and what has no answer.
+// Those of operator.Dependencies do that. Who writes is told by the context of the request ([AuthorOf]). If the answer has another form or
+// API version than the objects of a source, the object is read once more for that source. If its resource version is not a number, or
+// somebody has changed it meanwhile, the write waits until the watch shows it, for 5 seconds at most; when that is not enough it is
+// logged. What is not known by the answer counts as written by somebody else: a collection that is deleted, subresources with objects of
+// their own, and what has no answer.
 // All methods are safe for concurrent use.
 type Writes struct {
 	mu      sync.RWMutex
@@ -274,6 +275,11 @@ func (k *Kubernetes) wrote(ctx context.Context, w *Write, method string, answer 
 		return
 	}
 	stored, err := k.inForm(o)
+	if err != nil {
+		if live, readErr := k.getLive(ctx, w.key); readErr == nil && live.GetUID() == o.GetUID() && live.GetResourceVersion() == o.GetResourceVersion() {
+			stored, err = live, nil
+		}
+	}
 	if err == nil && !k.comparable(o) {
 		err = fmt.Errorf("its resource version %q is not a number", o.GetResourceVersion())
 	}
@@ -302,15 +308,16 @@ func (k *Kubernetes) keyOf(answer []byte) Key {
 
 // decode returns what an API server has answered.
 func (k *Kubernetes) decode(answer []byte) (runtime.Object, error) {
-	if k.form == untyped || !k.config.Client.Scheme().Recognizes(k.gvk) {
-		obj, kind, err := unstructured.UnstructuredJSONScheme.Decode(answer, nil, nil)
-		if u, ok := obj.(*unstructured.Unstructured); ok && kind.Group == "" && kind.Kind == "Status" {
-			status := &metav1.Status{}
-			return status, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, status)
-		}
+	// Only what is known as a Go type is encoded in another way than JSON.
+	if !bytes.HasPrefix(answer, []byte("{")) || k.form == typed {
+		obj, _, err := k.codecs().UniversalDeserializer().Decode(answer, nil, nil)
 		return obj, err
 	}
-	obj, _, err := k.codecs().UniversalDeserializer().Decode(answer, nil, nil)
+	obj, kind, err := unstructured.UnstructuredJSONScheme.Decode(answer, nil, nil)
+	if u, ok := obj.(*unstructured.Unstructured); ok && kind.Group == "" && kind.Kind == "Status" {
+		status := &metav1.Status{}
+		return status, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, status)
+	}
 	return obj, err
 }
 
@@ -331,13 +338,16 @@ func (k *Kubernetes) inForm(o client.Object) (client.Object, error) {
 	if partial, ok := o.(*metav1.PartialObjectMetadata); ok && k.form != metadataOnly {
 		return nil, fmt.Errorf("the answer is metadata of %s alone", partial.Kind)
 	}
-	switch gvk := o.GetObjectKind().GroupVersionKind(); {
-	case k.form == metadataOnly:
+	if k.form == metadataOnly {
 		partial := meta.AsPartialObjectMetadata(o)
 		partial.SetGroupVersionKind(k.gvk)
 		return partial, nil
-	case gvk != k.gvk:
+	}
+	if gvk := o.GetObjectKind().GroupVersionKind(); gvk != k.gvk {
 		return nil, fmt.Errorf("the answer is of %s", gvk)
+	}
+	if _, ok := o.(*unstructured.Unstructured); !ok && k.form == untyped {
+		return nil, fmt.Errorf("the answer is a %T", o)
 	}
 	return o, nil
 }

@@ -107,6 +107,9 @@ type Scenario struct {
 	// as a port.
 	Parallel int
 
+	// Without are mishaps that there are none of, such as a way of lagging that the operator is known not to survive. Default: none.
+	Without []Mishap
+
 	// Sample has mishaps at a few points only: for crashes right before the first write, right
 	// after the last one, and at every k-th point between, at least five in all.
 	// They are the same each time, by the name. One run without a crash has to do,
@@ -170,6 +173,17 @@ func LieAtEveryWrite(t testing.TB, scenario Scenario) {
 func BreakAtEveryWrite(t testing.TB, scenario Scenario) {
 	t.Helper()
 	scenario.test(t, Mishaps)
+}
+
+// LagAtEveryWrite is [CrashAtEveryWrite] with an API server that lags behind instead of crashes: at each write runs in which the operator is
+// restarted at a lagging replica, or in the past, and others in which events are held, dropped, repeated or reordered, an object is missing from
+// a list, or watches are refused: see [Lags] and [Lag]. The server catches up once the operator has acted on what it sees.
+//
+// Beside another end a run fails when the operator deleted what has to stay, or set an object back to an earlier state, even when it made that
+// good later. The operator has to find its objects by the watches of client-go or informers that are made of them; its clients get JSON.
+func LagAtEveryWrite(t testing.TB, scenario Scenario) {
+	t.Helper()
+	scenario.test(t, Lags)
 }
 
 func (s Scenario) test(t testing.TB, sweep Sweep) {

@@ -20,6 +20,7 @@ type crashOperator struct {
 	config    *rest.Config // that of the API server, without faults
 	namespace string
 	plan      []runPoint
+	lags      *lags // nil when nothing lags in any run
 
 	failed chan error // has one error when a life ended as it must not
 	ended  chan struct{}
@@ -36,6 +37,7 @@ type crashOperator struct {
 // life is the operator from a start to its end.
 type life struct {
 	faults *Faults
+	lag    *Lag // nil when nothing lags in any run
 	up     bool // until its end begins
 }
 
@@ -47,6 +49,7 @@ type progress struct {
 	seen   bool // the API server has been asked something in this life
 	writes int
 	busy   bool // a write is under way
+	behind bool // the API server lags behind
 }
 
 // newCrashOperator returns an operator that meets the mishaps of a plan.
@@ -66,7 +69,8 @@ func (o *crashOperator) run(ctx context.Context) {
 		defer close(o.ended)
 		faults := o.firstFaults
 		for life := 1; ctx.Err() == nil; life++ {
-			if err := o.live(ctx, faults, o.meet(faults, life)); err != nil {
+			lag := o.lags.next()
+			if err := o.live(ctx, faults, lag, o.meet(faults, lag, life)); err != nil {
 				o.failed <- err
 				return
 			}
@@ -76,16 +80,17 @@ func (o *crashOperator) run(ctx context.Context) {
 }
 
 // meet sets the mishaps of a life, and returns what is closed when one of them is a crash.
-func (o *crashOperator) meet(faults *Faults, life int) <-chan struct{} {
+func (o *crashOperator) meet(faults *Faults, lag *Lag, life int) <-chan struct{} {
 	crashed := make(chan struct{})
 	for _, point := range o.plan {
 		if point.life != life {
 			continue
 		}
 		faults.At(point.n, point.mishap.fault(func(r Request) {
+			detail := o.lags.meet(point, lag)
 			o.mu.Lock()
 			defer o.mu.Unlock()
-			o.met = append(o.met, Point{Mishap: point.mishap, Life: life, Write: Write{Request: r}})
+			o.met = append(o.met, Point{Mishap: point.mishap, Life: life, Write: Write{Request: r}, Detail: detail})
 			if point.mishap.isCrash() {
 				close(crashed)
 			}
@@ -102,10 +107,14 @@ func (o *crashOperator) stop() {
 
 // live is one life: it returns nil once Start has returned because of a crash or
 // the end of ctx.
-func (o *crashOperator) live(ctx context.Context, faults *Faults, crashed <-chan struct{}) error {
+func (o *crashOperator) live(ctx context.Context, faults *Faults, lag *Lag, crashed <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l := &life{faults: faults, up: true}
+	config := o.config
+	if lag != nil {
+		config = lag.Wrap(config)
+	}
+	l := &life{faults: faults, lag: lag, up: true}
 	o.mu.Lock()
 	o.life = l
 	o.lives++
@@ -113,7 +122,7 @@ func (o *crashOperator) live(ctx context.Context, faults *Faults, crashed <-chan
 
 	returned := make(chan error, 1)
 	go func() {
-		returned <- o.start(context.WithValue(ctx, faultsKey{}, faults), faults.Wrap(o.config), o.namespace)
+		returned <- o.start(context.WithValue(ctx, faultsKey{}, faults), faults.Wrap(config), o.namespace)
 	}()
 
 	select {
@@ -152,6 +161,7 @@ func (o *crashOperator) progress() progress {
 	}
 	p := progress{lives: o.lives, up: o.life.up}
 	p.seen, p.writes, p.busy = o.life.faults.activity()
+	p.behind = o.life.lag != nil && o.life.lag.Lags()
 	return p
 }
 
@@ -186,7 +196,7 @@ func (m Mishap) fault(met func(Request)) Fault {
 			met(x.request)
 			return nil, refused("the operator was ended before this write")
 		}}
-	case CrashAfter:
+	case CrashAfter, RestartBehind, RestartInThePast, RestartMissing:
 		return Fault{text: m.String(), then: linkHeld, do: func(x exchange) (*http.Response, error) {
 			err := carryOut(x)
 			x.shut()
@@ -195,6 +205,11 @@ func (m Mishap) fault(met func(Request)) Fault {
 				return nil, err
 			}
 			return nil, lost("the operator was ended after this write")
+		}}
+	case EventsHeld, EventsReordered, EventsDropped, EventsRepeated, WatchesRefused:
+		return Fault{text: m.String(), do: func(x exchange) (*http.Response, error) {
+			met(x.request)
+			return x.send(x.ctx)
 		}}
 	}
 	answer := m.answer()

@@ -22,6 +22,25 @@ const (
 	AnswerConflict
 	// AnswerInternalError carries the write out and answers 500: see [LieInternalError].
 	AnswerInternalError
+
+	// RestartBehind ends the operator right after the write, and starts it at a lagging replica: what lists of any version and watches show lacks
+	// the last one to four changes, until it has acted on that: it writes nothing more. See [Lag.GoBack].
+	RestartBehind
+	// RestartInThePast is time travel: [RestartBehind] with what was before the user's part of the phase, or of the phase before it.
+	RestartInThePast
+	// RestartMissing ends the operator right after the write, and leaves one of the objects that it has created or watched out of the first list that
+	// has it: see [Lag.Omit].
+	RestartMissing
+	// EventsHeld keeps the events of all watches from the write on, until the operator writes nothing more.
+	EventsHeld
+	// EventsReordered keeps the events of one kind, so that those of the others come before them.
+	EventsReordered
+	// EventsDropped loses the events of all watches from the write on, until a listing: see [Lag.Drop].
+	EventsDropped
+	// EventsRepeated gives events several times: see [Lag.Repeat].
+	EventsRepeated
+	// WatchesRefused ends all watches at the write as expired, and answers 410, 429 and 500 to what comes next of each kind.
+	WatchesRefused
 )
 
 // lies are the mishaps after which the operator goes on.
@@ -42,11 +61,35 @@ func (m Mishap) String() string {
 		return "lying 409 to"
 	case AnswerInternalError:
 		return "lying 500 to"
+	case RestartBehind:
+		return "restart at a lagging replica after"
+	case RestartInThePast:
+		return "restart in the past after"
+	case RestartMissing:
+		return "restart with an object missing from a list after"
+	case EventsHeld:
+		return "events held from"
+	case EventsReordered:
+		return "events of a kind held from"
+	case EventsDropped:
+		return "events dropped from"
+	case EventsRepeated:
+		return "events repeated from"
+	case WatchesRefused:
+		return "watches refused from"
 	}
 	return fmt.Sprintf("Mishap(%d)", int(m))
 }
 
-func (m Mishap) isCrash() bool { return m == CrashBefore || m == CrashAfter }
+func (m Mishap) isCrash() bool { return m == CrashBefore || m == CrashAfter || m.isRestart() }
+
+// isRestart is whether the operator that is started after it sees the past.
+func (m Mishap) isRestart() bool {
+	return m == RestartBehind || m == RestartInThePast || m == RestartMissing
+}
+
+// isLag is whether lists or watches show something else than the truth.
+func (m Mishap) isLag() bool { return m >= RestartBehind && m <= WatchesRefused }
 
 // Point is a mishap and its write. The write is the one that the run really had, which may be another than the run without
 // a mishap had at that number.
@@ -55,14 +98,20 @@ type Point struct {
 	// Life is that of the operator, from 1: each crash begins another one, which counts its writes anew.
 	Life  int
 	Write Write
+	// Detail says what a lagging server showed, such as "2 changes back"; empty for other mishaps.
+	Detail string
 }
 
 // String is, for example, "crash before write 3: PATCH configmaps/web".
 func (p Point) String() string {
+	text := fmt.Sprintf("%s write %d: %s", p.Mishap, p.Write.N, p.Write.Request)
 	if p.Life > 1 {
-		return fmt.Sprintf("%s write %d of life %d: %s", p.Mishap, p.Write.N, p.Life, p.Write.Request)
+		text = fmt.Sprintf("%s write %d of life %d: %s", p.Mishap, p.Write.N, p.Life, p.Write.Request)
 	}
-	return fmt.Sprintf("%s write %d: %s", p.Mishap, p.Write.N, p.Write.Request)
+	if p.Detail != "" {
+		text += " (" + p.Detail + ")"
+	}
+	return text
 }
 
 // Failure is a run with mishaps that did not come to its end, or not to the same one.
@@ -101,8 +150,9 @@ type Report struct {
 	Scenario string
 	// Writes are the operator's in the first run without a mishap.
 	Writes []Write
-	// Crashes is how often the operator crashed, and Lies how often it was told wrong answers, in all runs.
-	Crashes, Lies int
+	// Crashes is how often the operator crashed, Lies how often it was told wrong answers, and Lags how often the server lagged behind,
+	// restarts included that are no crashes then, in all runs.
+	Crashes, Lies, Lags int
 	// NotReached has the points whose run ended before it made so many
 	// writes: they prove nothing, and are no failures. Their writes are those of
 	// the run without a mishap, as far as it had them.
@@ -126,6 +176,9 @@ func (r *Report) Summary() string {
 	fmt.Fprintf(&text, "scenario %q: %d writes, %d crashes, ", r.Scenario, len(r.Writes), r.Crashes)
 	if r.Lies > 0 {
 		fmt.Fprintf(&text, "%d lies, ", r.Lies)
+	}
+	if r.Lags > 0 {
+		fmt.Fprintf(&text, "%d lags, ", r.Lags)
 	}
 	fmt.Fprintf(&text, "%d failures", len(r.Failures))
 	for _, write := range r.Writes {

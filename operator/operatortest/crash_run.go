@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ type crashRun struct {
 	operator  *crashOperator
 	neighbour *crashOperator // nil when there is none
 	recovered int            // after how many mishaps a phase came to its end
+	lagged    time.Time      // since when the server lags behind; zero when it does not
 }
 
 // runResult is how far a run came and what it saw.
@@ -31,6 +33,7 @@ type runResult struct {
 	counts  []int      // the first life's writes at the end of each phase
 	writes  []Write    // the first life's
 	met     []Point    // the mishaps that there were
+	deeds   []deed     // where the sweep has lags
 	failure *Failure
 }
 
@@ -43,6 +46,9 @@ func (s *sweep) play(ctx context.Context, plan []runPoint) (result runResult, er
 	}
 	r := &crashRun{sweep: s, plan: plan, namespace: namespace.Name}
 	r.operator = newCrashOperator(s.scenario, s.configOf(theOperator, r.namespace), r.namespace, plan)
+	if s.lags {
+		r.operator.lags = &lags{phases: s.scenario.Phases, changes: &changes{}, witness: newWitness(r.namespace)}
+	}
 	r.operator.run(ctx)
 	if s.scenario.Neighbour != nil {
 		beside := s.scenario
@@ -59,6 +65,10 @@ func (s *sweep) play(ctx context.Context, plan []runPoint) (result runResult, er
 		result.writes = first.Writes()
 		result.met = r.operator.mishaps()
 		result.failure = s.trespassed(r.namespace, result.failure)
+		if r.operator.lags != nil {
+			result.deeds = r.operator.lags.witness.seen()
+			result.failure = s.wronged(result)
+		}
 		err = errors.Join(err, s.cleanUp(ctx, namespace))
 	}()
 
@@ -93,9 +103,36 @@ func (s *sweep) trespassed(run string, failure *Failure) *Failure {
 	return failure
 }
 
+// wronged adds to the failure of a run, which may be nil, what the operator wrote that no end of it makes good.
+func (s *sweep) wronged(result runResult) *Failure {
+	if s.expected == nil {
+		return result.failure
+	}
+	deeds := wrong(slices.Clone(result.deeds), s.calm, s.expected, s.user.RESTMapper())
+	if len(deeds) == 0 {
+		return result.failure
+	}
+	texts := make([]string, len(deeds))
+	for i, d := range deeds {
+		texts[i] = d.String()
+	}
+	failure := &Failure{Phase: s.scenario.Phases[deeds[0].phase].Name}
+	if result.failure != nil {
+		failure = result.failure
+		texts = append(texts, failure.Reason)
+	}
+	failure.Reason = strings.Join(texts, "; ")
+	return failure
+}
+
 // phase does the user's part of a phase and waits for what comes of it.
 func (r *crashRun) phase(ctx context.Context, i int) (snapshot, *Failure) {
 	phase := r.scenario.Phases[i]
+	if r.operator.lags != nil {
+		if err := r.beginLags(ctx, i); err != nil {
+			return snapshot{}, &Failure{Reason: err.Error()}
+		}
+	}
 	if phase.Do != nil {
 		if err := phase.Do(ctx, r.user, r.namespace); err != nil {
 			return snapshot{}, &Failure{Reason: fmt.Sprintf("the user's part failed: %v", err)}
@@ -110,7 +147,7 @@ func (r *crashRun) phase(ctx context.Context, i int) (snapshot, *Failure) {
 		met := len(r.operator.mishaps())
 		state, missing := r.look(ctx, phase)
 		quiet := calm.since(r.progress(), state.text)
-		if missing == nil {
+		if caughtUp := r.hasCaughtUp(quiet); caughtUp && missing == nil {
 			switch r.judge(i, state, met, quiet) {
 			case stateFinal:
 				r.recovered = met

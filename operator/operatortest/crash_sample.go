@@ -16,6 +16,10 @@ const (
 	// met, but not all at each write. A sample has as many runs as one of crashes: half of those between its ends have a second
 	// mishap, the other half a wrong answer instead of a crash.
 	Mishaps
+	// Lags has, after each write, a restart at a lagging replica, one in the past, one with an object missing from a list, and one of the ways in
+	// which events lag behind, in turns. A sample has as many runs as one of crashes: of those between its ends a third has an object missing,
+	// and the others two mishaps, of which the first is with events.
+	Lags
 )
 
 // runPoint is one mishap that a run is to have: at the n-th write of a life.
@@ -27,6 +31,9 @@ type runPoint struct {
 // plans are the runs of a sweep with so many writes, each with its mishaps: all of them, or a sample of at least five.
 func plans(sweep Sweep, writes int, scenario Scenario) [][]runPoint {
 	seed := hash(scenario.Name)
+	if sweep == Lags {
+		return lagPlans(writes, scenario, seed)
+	}
 	all := crashPlans(writes)
 	if sweep == Lies {
 		all = lyingPlans(writes)

@@ -26,6 +26,8 @@ type sweep struct {
 
 	expected []snapshot // the state at the end of each phase; nil until known
 	counts   []int      // the writes up to then
+	lags     bool       // the sweep has lags, so that runs are witnessed
+	calm     []deed     // of the runs without a mishap
 }
 
 func newSweep(scenario Scenario) (*sweep, error) {
@@ -71,6 +73,7 @@ func (s *sweep) configOf(party party, namespace string) *rest.Config {
 
 func (s *sweep) run(ctx context.Context, kind Sweep) (*Report, error) {
 	defer s.connections.CloseIdleConnections()
+	s.lags = kind == Lags
 	calm, err := s.playCalm(ctx)
 	if err != nil {
 		return nil, err
@@ -80,7 +83,7 @@ func (s *sweep) run(ctx context.Context, kind Sweep) (*Report, error) {
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(s.scenario.Parallel)
-	for _, plan := range plans(kind, s.counts[len(s.counts)-1], s.scenario) {
+	for _, plan := range without(plans(kind, s.counts[len(s.counts)-1], s.scenario), s.scenario.Without) {
 		group.Go(func() error {
 			result, err := s.play(ctx, plan)
 			if err != nil {
@@ -106,7 +109,7 @@ func (s *sweep) playCalm(ctx context.Context) (runResult, error) {
 	if err != nil {
 		return first, err
 	}
-	s.expected, s.counts = first.states, first.counts
+	s.expected, s.counts, s.calm = first.states, first.counts, first.deeds
 	last := len(s.counts) - 1
 	if !s.scenario.Sample {
 		second, err := s.playOnce(ctx)
@@ -114,6 +117,7 @@ func (s *sweep) playCalm(ctx context.Context) (runResult, error) {
 			return second, err
 		}
 		s.counts[last] = max(s.counts[last], second.counts[last])
+		s.calm = append(s.calm, second.deeds...)
 	}
 	if s.counts[last] == 0 {
 		return first, errors.New("the operator wrote nothing: does it use the config that start is given?")
@@ -160,9 +164,12 @@ func (r *Report) add(plan []runPoint, result runResult) {
 	missed := points[len(result.met):]
 	r.NotReached = append(r.NotReached, missed...)
 	for _, point := range result.met {
-		if point.Mishap.isCrash() {
+		switch {
+		case point.Mishap.isLag():
+			r.Lags++
+		case point.Mishap.isCrash():
 			r.Crashes++
-		} else {
+		default:
 			r.Lies++
 		}
 	}

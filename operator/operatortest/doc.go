@@ -30,6 +30,8 @@
 // after they were carried out, hang, be answered by an error, or be carried out and
 // answered by a lie.
 //
+// [Lag] stands there too, and shows an operator lists and watches that are behind.
+//
 // A [Scenario] is a story about an operator and its user, which a sweep tells again
 // and again, comparing what becomes of it:
 //
@@ -39,6 +41,9 @@
 //     409 or 500.
 //   - [BreakAtEveryWrite]: both, combined, with second mishaps while the operator
 //     recovers from a crash.
+//   - [LagAtEveryWrite]: the API server lags behind at each write, by [Lag]: the operator is restarted at a replica that
+//     shows the past, or an object is missing from a list, or events are held, dropped, repeated or reordered. It must
+//     not delete what has to stay, nor set anything back, not even for a while.
 //   - Scenario.Neighbour puts a second operator beside the first, and fails when one
 //     of them writes what the other has created.
 //

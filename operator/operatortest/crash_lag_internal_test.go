@@ -1,0 +1,59 @@
+package operatortest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+func TestASweepOfLagsHasEachRestartAtEachWriteAndAllOthers(t *testing.T) {
+	const writes = 20
+	met := map[Mishap]int{}
+	for _, plan := range plans(Lags, writes, Scenario{Name: "story"}) {
+		met[plan[0].mishap]++
+	}
+	for _, mishap := range []Mishap{RestartBehind, RestartInThePast, RestartMissing} {
+		if met[mishap] != writes {
+			t.Errorf("%q %d writes, want each of %d", mishap, met[mishap], writes)
+		}
+	}
+	for _, mishap := range eventLags {
+		if met[mishap] != writes/len(eventLags) {
+			t.Errorf("%q %d writes, want %d", mishap, met[mishap], writes/len(eventLags))
+		}
+	}
+}
+
+func TestASampleOfLagsHasAsManyRunsAsOneOfCrashesAndAllKindsInTheEnd(t *testing.T) {
+	kinds := map[Mishap]bool{}
+	for writes := 3; writes <= 60; writes++ {
+		for i := range 10 {
+			scenario := Scenario{Name: fmt.Sprint("scenario ", i), Sample: true}
+			all := plans(Lags, writes, scenario)
+			if len(all) != len(plans(Crashes, writes, scenario)) {
+				t.Errorf("%d writes: %v is no sample like one of crashes", writes, all)
+			}
+			for _, plan := range all {
+				if len(plan) == 2 && plan[0].n >= plan[1].n {
+					t.Errorf("%d writes: %v is not in order", writes, plan)
+				}
+				for _, point := range plan {
+					kinds[point.mishap] = true
+				}
+			}
+		}
+	}
+	if len(kinds) != 3+len(eventLags) {
+		t.Errorf("the samples know only %v", kinds)
+	}
+}
+
+func TestMishapsAreLeftOut(t *testing.T) {
+	left := without(plans(Lags, 9, Scenario{Name: "story"}), []Mishap{EventsDropped, RestartInThePast})
+	has := func(mishap Mishap) bool {
+		return slices.ContainsFunc(left, func(plan []runPoint) bool { return plan[0].mishap == mishap })
+	}
+	if has(EventsDropped) || has(RestartInThePast) || !has(RestartBehind) || !has(EventsHeld) {
+		t.Errorf("left are %v", left)
+	}
+}

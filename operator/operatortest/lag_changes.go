@@ -1,0 +1,87 @@
+package operatortest
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// changes are what has changed, as far as an operator could know.
+type changes struct {
+	mu       sync.Mutex
+	versions []int64            // the resource versions, sorted
+	requests map[string]Request // for the objects that are there
+}
+
+// add notes a resource version.
+func (c *changes) add(version int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i, known := slices.BinarySearch(c.versions, version); !known && version > 0 {
+		c.versions = slices.Insert(c.versions, i, version)
+	}
+}
+
+// before returns the version right before the last n changes, or before all of them when there were fewer; 0 when there were none.
+func (c *changes) before(n int) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.versions) == 0 || n <= 0 {
+		return 0
+	}
+	return c.versions[max(0, len(c.versions)-n)] - 1
+}
+
+// tell notes whether an object is there.
+func (c *changes) tell(object Request, there bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := object.resource() + " " + object.Namespace + "/" + object.Name
+	if !there {
+		delete(c.requests, key)
+		return
+	}
+	if c.requests == nil {
+		c.requests = map[string]Request{}
+	}
+	c.requests[key] = object
+}
+
+// object returns one of the objects that are there: the n-th by kind and name, beginning anew where there are fewer. What every namespace has
+// is none.
+func (c *changes) object(n int) (Request, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(c.requests)), func(key string) bool {
+		return c.requests[key].Name == "kube-root-ca.crt"
+	})
+	if len(keys) == 0 {
+		return Request{}, false
+	}
+	return c.requests[keys[n%len(keys)]], true
+}
+
+// named is a request for an object of the kind that another one is about.
+func named(request Request, meta objectMeta) Request {
+	return Request{Group: request.Group, Version: request.Version, Resource: request.Resource,
+		Namespace: cmp.Or(meta.Namespace, request.Namespace), Name: meta.Name}
+}
+
+// wrote notes a write that was carried out.
+func (l *Lag) wrote(request Request, resp *http.Response) error {
+	body, err := readAnswer(request, resp)
+	if err != nil {
+		return err
+	}
+	meta := readMeta(body)
+	l.changes.add(meta.version())
+	if resp.StatusCode == http.StatusCreated && request.Subresource == "" && meta.UID != "" {
+		l.changes.tell(named(request, meta), true)
+	}
+	if l.witness != nil {
+		l.witness.enter(request, body)
+	}
+	return nil
+}

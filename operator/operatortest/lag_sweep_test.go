@@ -1,0 +1,52 @@
+package operatortest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+func TestAnOperatorThatAsksBeforeItWritesSurvivesAServerThatLags(t *testing.T) {
+	t.Parallel()
+	report, failures := sweepOf(t, shelfScenario(func(*shelves) {}), operatortest.Lags)
+	if len(report.Writes) != 4 || report.Lags != 4*len(report.Writes) || len(report.NotReached) != 0 || len(failures) != 0 {
+		t.Errorf("want four lags for each of four writes and nothing else, got: %s, %v", report.Summary(), report.Err())
+	}
+}
+
+func TestOperatorsThatBelieveOldListsAreCaught(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*shelves)
+		want   []string // the beginnings of failures there must be
+		reason string
+	}{
+		{
+			name:   "deletes what a list has no owner of",
+			change: func(s *shelves) { s.deletesByList = true },
+			want:   []string{"restart with an object missing from a list after write"},
+			reason: "the operator deleted what has to stay: DELETE secrets",
+		},
+		{
+			name:   "writes what a list says",
+			change: func(s *shelves) { s.writesByList = true },
+			want:   []string{"restart at a lagging replica after write 2: PUT secrets page-of-shop (3 changes back): change"},
+			reason: "the operator set back to an earlier state: PUT secrets",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			report, failures := sweepOf(t, shelfScenario(test.change), operatortest.Lags)
+			all := strings.Join(failures, "\n")
+			for _, want := range test.want {
+				if !strings.Contains(all, want) {
+					t.Errorf("want a failure %q, got:\n%s", want, all)
+				}
+			}
+			if err := report.Err(); err == nil || !strings.Contains(err.Error(), test.reason) {
+				t.Errorf("want the reason %q, got: %v", test.reason, err)
+			}
+		})
+	}
+}

@@ -74,6 +74,9 @@ func (s *sweep) play(ctx context.Context, plan []runPoint) (result runResult, er
 
 	for i, phase := range s.scenario.Phases {
 		state, failure := r.phase(ctx, i)
+		if failure == nil && ctx.Err() == nil && s.afterPhase != nil {
+			failure = s.afterPhase(ctx, r, phase)
+		}
 		if ctx.Err() != nil {
 			return result, ctx.Err()
 		}

@@ -28,6 +28,9 @@ type sweep struct {
 	counts   []int      // the writes up to then
 	lags     bool       // the sweep has lags, so that runs are witnessed
 	calm     []deed     // of the runs without a mishap
+
+	// afterPhase looks at what follows the end of a phase; nil does not.
+	afterPhase func(context.Context, *crashRun, Phase) *Failure
 }
 
 func newSweep(scenario Scenario) (*sweep, error) {

@@ -47,6 +47,8 @@
 //   - Scenario.Neighbour puts a second operator beside the first, and fails when one
 //     of them writes what the other has created.
 //
+// [Quiet] goes through a scenario once, and fails when an operator that has nothing left to do reconciles, or sends a request.
+//
 // The package commandtest, below package command, starts a whole operator for a scenario
 // from its command.Config, in a line.
 //

@@ -3,8 +3,6 @@ package operatortest
 import (
 	"context"
 	"io"
-	"slices"
-	"strconv"
 )
 
 // Use returns the control plane of a kubeconfig, as Start does with that of the
@@ -32,10 +30,4 @@ func FreePorts(n int) ([]int, error) { return freePorts(n) }
 func CloseIdle(i *Instance) { i.closeIdle() }
 
 // HasReceived is whether a watch through a lag has been sent an object's version by the server.
-func HasReceived(l *Lag, version string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.changes.mu.Lock()
-	defer l.changes.mu.Unlock()
-	return slices.ContainsFunc(l.changes.versions, func(v int64) bool { return strconv.FormatInt(v, 10) == version })
-}
+func HasReceived(l *Lag, version string) bool { return l.changes.has(version) }

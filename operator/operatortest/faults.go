@@ -42,6 +42,7 @@ type Faults struct {
 	seen   bool // anything was let in
 	writes []*Write
 	rules  []*Rule
+	record *exchanges // notes each request that is let in; nil does not
 }
 
 // FaultsOption changes a [Faults] when it is made.
@@ -156,6 +157,9 @@ func (f *Faults) admit(ctx context.Context, request Request, body []byte) (*pass
 	}
 
 	f.seen = true
+	if f.record != nil {
+		f.record.begin(request)
+	}
 	var write *Write
 	if request.isWrite() && !matchesAny(f.uncounted, request) {
 		request.N = len(f.writes) + 1

@@ -149,6 +149,18 @@ func (l *Lag) watched() []string {
 	return slices.Compact(resources)
 }
 
+// shows is whether all objects of a resource in a namespace are being watched.
+func (l *Lag) shows(resource, namespace string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for w := range l.watches {
+		if w.all && w.request.resource() == resource && (w.request.Namespace == "" || w.request.Namespace == namespace) {
+			return true
+		}
+	}
+	return false
+}
+
 // refusal is the fault that a list or a watch has to meet next. It needs the lock.
 func (l *Lag) refusal(request Request) (Fault, bool) {
 	if len(l.refuse) == 0 {

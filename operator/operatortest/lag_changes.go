@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 )
 
@@ -22,6 +23,13 @@ func (c *changes) add(version int64) {
 	if i, known := slices.BinarySearch(c.versions, version); !known && version > 0 {
 		c.versions = slices.Insert(c.versions, i, version)
 	}
+}
+
+// has is whether a resource version was noted.
+func (c *changes) has(version string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.versions, func(v int64) bool { return strconv.FormatInt(v, 10) == version })
 }
 
 // before returns the version right before the last n changes, or before all of them when there were fewer; 0 when there were none.

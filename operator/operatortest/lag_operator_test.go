@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,8 @@ type shelves struct {
 	deletesByList bool // deletes what no shelf of its list wants
 	writesByList  bool // writes what its list says
 	asks          bool // looks again and again
+	idles         bool // reconciles again and again, and asks nothing
+	reconciled    prometheus.Counter
 }
 
 func startShelves(change func(*shelves)) func(context.Context, *rest.Config, string) error {
@@ -48,6 +51,12 @@ func startShelves(change func(*shelves)) func(context.Context, *rest.Config, str
 		defer factory.Shutdown()
 		s := &shelves{client: c, namespace: namespace, shelves: factory.Core().V1().ConfigMaps().Lister(), pages: factory.Core().V1().Secrets().Lister()}
 		change(s)
+		registry := prometheus.NewRegistry()
+		s.reconciled = prometheus.NewCounter(prometheus.CounterOpts{Name: "controller_runtime_reconcile_total", ConstLabels: prometheus.Labels{"controller": "shelves"}})
+		if err := registry.Register(s.reconciled); err != nil {
+			return err
+		}
+		operatortest.CountReconciliations(ctx, registry)
 		wake := make(chan struct{}, 1)
 		notice := func(any) {
 			select {
@@ -69,7 +78,8 @@ func startShelves(change func(*shelves)) func(context.Context, *rest.Config, str
 			if err := s.reconcile(ctx); err != nil && ctx.Err() == nil {
 				time.AfterFunc(20*time.Millisecond, func() { notice(nil) })
 			}
-			if s.asks {
+			s.reconciled.Inc()
+			if s.asks || s.idles {
 				time.AfterFunc(100*time.Millisecond, func() { notice(nil) })
 			}
 			select {

@@ -22,6 +22,7 @@ type watchEvent struct {
 type watching struct {
 	lag     *Lag
 	request Request
+	all     bool          // without selectors
 	body    io.ReadCloser // the server's
 	cancel  context.CancelFunc
 	ended   chan struct{} // closed when nothing more is read from it
@@ -48,7 +49,9 @@ func (t *lagTransport) watch(request Request, req *http.Request) (*http.Response
 		cancel()
 		return resp, err
 	}
-	w := &watching{lag: t.lag, request: request, body: resp.Body, cancel: cancel, ended: make(chan struct{})}
+	query := req.URL.Query()
+	all := query.Get("labelSelector") == "" && query.Get("fieldSelector") == ""
+	w := &watching{lag: t.lag, request: request, all: all, body: resp.Body, cancel: cancel, ended: make(chan struct{})}
 	w.more = sync.NewCond(&w.mu)
 	t.lag.mu.Lock()
 	t.lag.watches[w] = struct{}{}

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 )
 
@@ -35,9 +34,7 @@ type Replica struct {
 	faults *Faults
 	log    replicaLog
 	ended  chan struct{}
-
-	mu        sync.Mutex
-	exchanges []*Exchange
+	record exchanges
 }
 
 // Exchange is a request and what became of it.
@@ -61,7 +58,7 @@ func StartReplica(t testing.TB, config ReplicaConfig) *Replica {
 	}
 	r := &Replica{t: t, faults: NewFaults(), ended: make(chan struct{})}
 	through := r.faults.Wrap(config.Config)
-	through.Wrap(func(next http.RoundTripper) http.RoundTripper { return &recordingTransport{replica: r, next: next} })
+	through.Wrap(r.record.transport)
 
 	r.cmd = exec.Command(config.Path, config.Args...) //nolint:gosec // the program is the test's choice
 	r.cmd.Env = append(append(os.Environ(), "KUBECONFIG="+serve(t, through)), config.Env...)
@@ -99,15 +96,7 @@ func (r *Replica) Signal(signal syscall.Signal) {
 }
 
 // Requests returns what the process has sent to the API server so far, reads, leases and events included.
-func (r *Replica) Requests() []Exchange {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	exchanges := make([]Exchange, len(r.exchanges))
-	for i, e := range r.exchanges {
-		exchanges[i] = *e
-	}
-	return exchanges
-}
+func (r *Replica) Requests() []Exchange { return r.record.list() }
 
 // Wait waits until the process has ended, and returns its exit code, which is -1 when a signal ended it. It fails the test when that
 // takes longer than a minute.
@@ -171,32 +160,6 @@ func (r *Replica) must(what string, err error) {
 	if err != nil {
 		r.t.Fatalf("operatortest: %s process %d: %v", what, r.Pid(), err)
 	}
-}
-
-// recordingTransport keeps each request of a process with its answer.
-type recordingTransport struct {
-	replica *Replica
-	next    http.RoundTripper
-}
-
-// WrappedRoundTripper lets apimachinery's helpers reach the transport below.
-func (t *recordingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
-
-// CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
-func (t *recordingTransport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.next) }
-
-func (t *recordingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	e := &Exchange{Request: requestOf(req)}
-	t.replica.mu.Lock()
-	t.replica.exchanges = append(t.replica.exchanges, e)
-	t.replica.mu.Unlock()
-	resp, err := t.next.RoundTrip(req)
-	if err == nil {
-		t.replica.mu.Lock()
-		defer t.replica.mu.Unlock()
-		e.Status = resp.StatusCode
-	}
-	return resp, err
 }
 
 // replicaLog keeps what a process writes.

@@ -9,12 +9,17 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/command"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 // Start returns what runs the whole operator of a configuration, as "run" does, for a Scenario's Start or Neighbour. It looks at
 // the namespace it is given only, elects no leader, serves no addresses, and leaves the loggers alone that the process shares,
 // unless args say otherwise, which are more flags of "run". The error has the end of the operator's log.
+//
+// operatortest.Quiet is told of its metrics.
 //
 // The scenario's control plane should have the operator's definitions already: see operatortest.Instance.InstallCRDs.
 func Start(config command.Config, args ...string) func(ctx context.Context, cfg *rest.Config, namespace string) error {
@@ -22,6 +27,12 @@ func Start(config command.Config, args ...string) func(ctx context.Context, cfg 
 		config := config
 		config.RESTConfig, config.KeepGlobalLoggers = cfg, true
 		config.LeaderElection.Enabled = false
+		if newFrameworks := config.New; newFrameworks != nil {
+			config.New = func(ctx context.Context, deps *operator.Dependencies) ([]*framework.Framework, error) {
+				operatortest.CountReconciliations(ctx, deps.Registry)
+				return newFrameworks(ctx, deps)
+			}
+		}
 		cmd, err := command.New(config)
 		if err != nil {
 			return err

@@ -27,7 +27,7 @@ const quietRounds = 3
 //
 // It looks for three rounds. In each the user changes an object that is none of the operator's, a ConfigMap with the name quiet-marker;
 // the round ends once the operator's watches have shown it, if it watches all ConfigMaps of the namespace, and after [Scenario.Settle] at the
-// earliest. What an operator does at longer intervals, such as a resync, is not seen.
+// earliest. An operator whose primaries are all ConfigMaps reconciles the marker, rightly: it needs a selector here. What an operator does at longer intervals, such as a resync, is not seen.
 //
 // A request that the operator sends to another system is seen when it goes through [TransportOf]. Reconciliations are known by the metrics of the
 // operator, which [CountReconciliations] hands over; the package commandtest does so by itself. Without them only requests count.

@@ -3,6 +3,7 @@ package commandtest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -119,5 +120,23 @@ func TestAnOperatorThatDoesNotStartSaysWhy(t *testing.T) {
 	_, err := operatortest.ReportOf(t.Context(), guests(t, config), operatortest.Crashes)
 	if err == nil || !strings.Contains(err.Error(), "no licence") {
 		t.Errorf("got error %v, want one that says why", err)
+	}
+}
+
+// failing is a test that keeps its errors.
+type failing struct {
+	testing.TB
+	errors string
+}
+
+func (f *failing) Errorf(format string, args ...any) { f.errors += fmt.Sprintf(format, args...) }
+
+func TestReconciliationsOfAWholeOperatorAreHeardWithoutARequest(t *testing.T) {
+	t.Parallel()
+	r := &failing{TB: t}
+	operatortest.Quiet(r, guests(t, greeter(false))) // all ConfigMaps are guests, the marker too
+	if !strings.Contains(r.errors, `is not quiet: `) || !strings.Contains(r.errors, " reconciliations: event=update framework=guests result=") ||
+		strings.Contains(r.errors, "requests: ") {
+		t.Errorf("want reconciliations of the marker and no requests, got: %s", r.errors)
 	}
 }

@@ -98,6 +98,9 @@ func (l *lags) begin(then func(*Lag)) {
 func (l *lags) epoch(earlier int) (version int64, phase string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(l.epochs) == 0 {
+		return 0, l.phases[0].Name
+	}
 	i := max(0, len(l.epochs)-1-earlier)
 	return l.epochs[i], l.phases[i].Name
 }

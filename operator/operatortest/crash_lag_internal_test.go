@@ -57,3 +57,13 @@ func TestMishapsAreLeftOut(t *testing.T) {
 		t.Errorf("left are %v", left)
 	}
 }
+
+func TestBeforeTheFirstPhaseThereIsNoPast(t *testing.T) {
+	l := &lags{phases: []Phase{{Name: "create"}}, changes: &changes{}, witness: newWitness("shop")}
+	if detail := l.meet(runPoint{RestartInThePast, 1, 1}, NewLag()); detail != `before phase "create"` {
+		t.Errorf("got %q", detail)
+	}
+	if lag := l.next(); lag.behind != 0 || !lag.Lags() {
+		t.Errorf("the next life begins at version %d", lag.behind)
+	}
+}

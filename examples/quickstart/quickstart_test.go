@@ -90,16 +90,47 @@ func patch(name, document string) operatortest.Step {
 }
 
 func TestQuickstartSurvivesACrashAtEveryWrite(t *testing.T) {
+	operatortest.BreakAtEveryWrite(t, lifeOfSites(t))
+}
+
+func TestQuickstartSurvivesAServerThatLags(t *testing.T) {
+	life := lifeOfSites(t)
+	life.Phases = append(life.Phases, operatortest.Phase{Name: "again", Do: operatortest.Create(site("home", "v1", "again")),
+		Until: operatortest.All(bothSay("home", "<p>again"), ready("home"))})
+	// A list that is older than the newest Website has the page go back for a moment, and the page of a next life deleted.
+	life.Without = []operatortest.Mishap{operatortest.RestartBehind, operatortest.RestartInThePast}
+	operatortest.LagAtEveryWrite(t, life)
+}
+
+func TestQuickstartIsQuietWhenItHasNothingToDo(t *testing.T) {
+	life := lifeOfSites(t)
+	life.Neighbour = nil
+	for i := range life.Phases {
+		life.Phases[i].Until = alone[life.Phases[i].Name]
+	}
+	operatortest.Quiet(t, life)
+}
+
+// alone are the conditions of the phases for an operator without a neighbour.
+var alone = map[string]operatortest.Step{
+	"create":       operatortest.All(says("home", "<p>hello"), says("blog", "<main>"), ready("home"), ready("blog")),
+	"change":       operatortest.All(says("home", "<p>bye"), ready("home")),
+	"next version": says("home", "<main>"),
+	"delete":       operatortest.Gone(site("home", "", "")),
+}
+
+// lifeOfSites is what happens to two Websites, of which one gets another text and version, and goes.
+func lifeOfSites(t *testing.T) operatortest.Scenario {
+	t.Helper()
 	kube := operatortest.Start(t)
 	crds, err := operator.ReadCRDs(v1alpha1.CRDs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	kube.InstallCRDs(t, crds...)
-	scheme := newScheme(t)
-	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
+	return operatortest.Scenario{
 		Name:   "quickstart",
-		Scheme: scheme,
+		Scheme: newScheme(t),
 		Config: kube.RESTConfig(),
 		Start:  commandtest.Start(quickstart.Config),
 		// It is there from the beginning to the end, and so has the same Websites.
@@ -116,7 +147,7 @@ func TestQuickstartSurvivesACrashAtEveryWrite(t *testing.T) {
 		// The order of the two operators' conditions in a status is that in which they came; ready looks at those.
 		Objects:   []client.Object{&corev1.ConfigMap{}, &corev1.Service{}},
 		Normalize: objectresource.Normalize,
-	})
+	}
 }
 
 func TestPageEscapesWhatItsOwnerWrote(t *testing.T) {

@@ -53,11 +53,22 @@ func TestThreeClustersComeUpWhateverWriteTheOperatorCrashesAt(t *testing.T) {
 // TestALifeOfServicesEndsAsItShouldWhateverWriteTheOperatorCrashesAt is what the scripts "upgrade", "removal", "owners" and "deletion" tell, one
 // after the other.
 func TestALifeOfServicesEndsAsItShouldWhateverWriteTheOperatorCrashesAt(t *testing.T) {
+	crashAtEveryWrite(t, lifeOfServices())
+}
+
+// TestALifeOfServicesEndsAsItShouldWhenTheServerLags tells the same at a lagging API server.
+func TestALifeOfServicesEndsAsItShouldWhenTheServerLags(t *testing.T) {
+	life := lifeOfServices()
+	life.Sample = true // a run takes as long as one with a crash, and there are twice as many
+	operatortest.LagAtEveryWrite(t, asRun(t, life))
+}
+
+func lifeOfServices() operatortest.Scenario {
 	platform := []v1alpha1.Service{service("cert-manager=cert-manager-1.14.2"), service("ingress=ingress-4.12.0", "cert-manager")}
 	platform[0].TemplateChain = "cert-manager"
 	own := []v1alpha1.Service{service("database=database-16.4.0"), service("shop=shop-3.0.1", "database")}
 	steps := []v1alpha1.Service{service("=cert-manager-1.15.0"), service("=cert-manager-1.16.3"), service("=cert-manager-1.17.1")}
-	crashAtEveryWrite(t, operatortest.Scenario{Name: "a life of services", Phases: []operatortest.Phase{
+	return operatortest.Scenario{Name: "a life of services", Phases: []operatortest.Phase{
 		{
 			Name: "create",
 			Do: operatortest.All(
@@ -92,7 +103,7 @@ func TestALifeOfServicesEndsAsItShouldWhateverWriteTheOperatorCrashesAt(t *testi
 			Do:    operatortest.Delete(cluster("prod", "")),
 			Until: operatortest.Gone(cluster("prod", ""), &v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}),
 		},
-	}})
+	}}
 }
 
 // isStatusOrEvent leaves out what would make a long story of many clusters much longer. The other story has a crash at every status.
@@ -114,6 +125,12 @@ func each(conditions ...operatortest.Step) operatortest.Step {
 
 // crashAtEveryWrite goes through a story with a state manager that plays along, with a crash before and after every write.
 func crashAtEveryWrite(t *testing.T, story operatortest.Scenario) {
+	t.Helper()
+	operatortest.BreakAtEveryWrite(t, asRun(t, story))
+}
+
+// asRun completes a story with the operator and the state manager.
+func asRun(t *testing.T, story operatortest.Scenario) operatortest.Scenario {
 	t.Helper()
 	w := newWorld(t)
 	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
@@ -138,7 +155,7 @@ func crashAtEveryWrite(t *testing.T, story operatortest.Scenario) {
 	story.Cleanup = func(ctx context.Context, user client.Client, namespace string) error {
 		return dropAll(ctx, user, namespace, namespace)
 	}
-	operatortest.BreakAtEveryWrite(t, story)
+	return story
 }
 
 // runOnce runs an operator of the namespace, and of the MultiClusterServices that are labelled with its name.

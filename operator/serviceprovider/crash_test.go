@@ -139,30 +139,48 @@ func ofTheGranter(r operatortest.Request) bool {
 func TestAPostgresComesAndGoesWhateverWriteToAClusterTheOperatorCrashesAt(t *testing.T) {
 	allPlanes(t)
 	for _, role := range []string{platform, onboarding, mcp, workload} {
+		t.Run(role, func(t *testing.T) { operatortest.BreakAtEveryWrite(t, lifeAt(role)) })
+	}
+}
+
+// TestAPostgresComesAndGoesWhicheverClusterLags tells the same with one of the clusters lagging.
+func TestAPostgresComesAndGoesWhicheverClusterLags(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it goes through the whole story for each of four clusters")
+	}
+	allPlanes(t)
+	for _, role := range []string{platform, onboarding, mcp, workload} {
 		t.Run(role, func(t *testing.T) {
-			uncounted := []operatortest.Match{operatortest.Leases, operatortest.Events}
-			if role == platform {
-				uncounted = append(uncounted, ofTheGranter)
-			}
-			operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
-				Name: "a Postgres, " + role + " cluster", Scheme: scheme, Config: adminOf(role), Parallel: 6, Timeout: 5 * time.Minute,
-				Uncounted: uncounted,
-				Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
-					return crashed(role, cfg, namespace).run(ctx)
-				},
-				Phases: lifeOfAPostgres(role),
-				List: func(ctx context.Context, _ client.Client, namespace string) ([]client.Object, error) {
-					return stateOf(ctx, namespace)
-				},
-				Cleanup: func(ctx context.Context, _ client.Client, namespace string) error {
-					errs := []error{client.IgnoreNotFound(planes[platform].user.Delete(ctx, stack{namespace: namespace}.config()))}
-					for _, other := range others(role) {
-						err := planes[other].user.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-						errs = append(errs, client.IgnoreNotFound(err))
-					}
-					return errors.Join(errs...)
-				},
-			})
+			life := lifeAt(role)
+			life.Sample = true // a run takes as long as one with a crash, and there are twice as many
+			operatortest.LagAtEveryWrite(t, life)
 		})
+	}
+}
+
+// lifeAt is the story of a Postgres with mishaps at the cluster of a role.
+func lifeAt(role string) operatortest.Scenario {
+	uncounted := []operatortest.Match{operatortest.Leases, operatortest.Events}
+	if role == platform {
+		uncounted = append(uncounted, ofTheGranter)
+	}
+	return operatortest.Scenario{
+		Name: "a Postgres, " + role + " cluster", Scheme: scheme, Config: adminOf(role), Parallel: 6, Timeout: 5 * time.Minute,
+		Uncounted: uncounted,
+		Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
+			return crashed(role, cfg, namespace).run(ctx)
+		},
+		Phases: lifeOfAPostgres(role),
+		List: func(ctx context.Context, _ client.Client, namespace string) ([]client.Object, error) {
+			return stateOf(ctx, namespace)
+		},
+		Cleanup: func(ctx context.Context, _ client.Client, namespace string) error {
+			errs := []error{client.IgnoreNotFound(planes[platform].user.Delete(ctx, stack{namespace: namespace}.config()))}
+			for _, other := range others(role) {
+				err := planes[other].user.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+				errs = append(errs, client.IgnoreNotFound(err))
+			}
+			return errors.Join(errs...)
+		},
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/operatorkit/operatorkit/framework/graph"
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
@@ -138,12 +137,6 @@ type Config struct {
 	PlanReporter PlanReporter
 	// Observer is told of every reconciliation. inspector.Inspector is one. Default: none.
 	Observer Observer
-	// Graphs draws pictures of one primary object, such as of what it consists of and what waits for what, for people who ask
-	// for them (Framework.Graphs). It gets a copy of the object as the source has it, and a context that says whose the framework is
-	// (identity.From), must change nothing, must end soon
-	// after its context, and may be called at any time and for several objects at once, while reconciliations go on. A
-	// panic of it is an error. What it says is shown as it is: it must not have anything secret in it. Default: none.
-	Graphs func(ctx context.Context, obj any) ([]*graph.Graph, error)
 	// Registerer registers the metrics. Several frameworks may share one. Default: none.
 	Registerer prometheus.Registerer
 	// ShutdownTimeout is how long reconciliations may go on after the context of Run has ended, before theirs is

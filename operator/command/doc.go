@@ -19,7 +19,7 @@
 //	plan     show what the operator would change, for one object, a namespace, all, or a file, and change nothing
 //	apply    do what a saved plan says, if it is still the same
 //	explain  show the last reconciliations of an object, from the operator that runs; with -o dot or mermaid, a picture
-//	         of what it consists of (framework.Config.Graphs)
+//	         of what it consists of (inspector.Inspector.Draw)
 //	crds     print the custom resource definitions, or apply them with --apply
 //	version  print the version
 //

@@ -7,9 +7,9 @@ import (
 	"io"
 	"net/url"
 
-	"github.com/operatorkit/operatorkit/framework/graph"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/operator/inspector"
+	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 )
 
 // The formats of graphs.

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/framework/graph"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/command"
+	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 )
 
@@ -87,10 +87,11 @@ func nursery() command.Config {
 			if err != nil {
 				return nil, err
 			}
-			first, err := deps.NewFramework(framework.Config{Name: "signs", Source: plots, ResourceRouter: router, Graphs: drawPlot})
+			first, err := deps.NewFramework(framework.Config{Name: "signs", Source: plots, ResourceRouter: router})
 			if err != nil {
 				return nil, err
 			}
+			deps.Inspector.Draw(first, drawPlot)
 			second, err := deps.NewFramework(framework.Config{Name: "beds", Source: beds, Resources: []framework.Resource{&greeter{deps, "hello"}}})
 			return []*framework.Framework{first, second}, err
 		},

@@ -50,7 +50,7 @@
 //	           &framework=&state=&q=             also by framework, state (see States), and words found in names and errors
 //	           &limit=&offset=                   50 at a time by default, 1000 at most
 //	GET object?framework=&namespace=&name=       Object: its last reconciliations, the newest first
-//	GET graphs?framework=&namespace=&name=       GraphList: what the operator draws of the object (framework.Config.Graphs)
+//	GET graphs?framework=&namespace=&name=       GraphList: what the operator draws of the object (Inspector.Draw)
 //	          &graph=&format=                    one of them, the first by default, as dot, mermaid or svg
 //	POST plan?framework=&namespace=&name=        plan.Plan of the next reconciliation
 //

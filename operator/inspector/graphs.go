@@ -15,7 +15,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/operatorkit/operatorkit/framework/graph"
+	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 )
 
 // maxGraphs is how many objects have their graphs drawn at once, and the limits of what a page draws: more than that nobody
@@ -48,7 +48,7 @@ func (i *Inspector) graphsOf(ctx context.Context, id objectID) ([]*graph.Graph, 
 	case <-ctx.Done():
 		return nil, fmt.Errorf("wait until other graphs are drawn: %w", ctx.Err())
 	}
-	return s.framework.Graphs(ctx, id.key)
+	return i.Graphs(ctx, s.framework, id.key)
 }
 
 // graphNamed picks a graph, the first one without a name.

@@ -15,9 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/framework/graph"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/inspector"
+	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -37,8 +37,8 @@ func startDrawing(t testing.TB, draw drawing, sites ...*corev1.ConfigMap) *world
 	w := startFramework(t, config, framework.Config{
 		Source:    source,
 		Resources: []framework.Resource{crudOf(t, config.Logger, &pages{written: map[string]*corev1.ConfigMap{}})},
-		Graphs:    func(ctx context.Context, obj any) ([]*graph.Graph, error) { return draw(ctx, obj.(*corev1.ConfigMap)) },
 	})
+	w.inspector.Draw(w.framework, func(ctx context.Context, obj any) ([]*graph.Graph, error) { return draw(ctx, obj.(*corev1.ConfigMap)) })
 	w.reconciled(uint64(len(sites)))
 	return w
 }

@@ -27,6 +27,7 @@ type Inspector struct {
 	mu       sync.RWMutex
 	watched  []*statistics
 	byName   map[string]*statistics
+	drawers  map[*framework.Framework]DrawFunc
 	sampled  uint64
 	stopping chan struct{}
 	stop     func()
@@ -39,7 +40,7 @@ func New(config Config) (*Inspector, error) {
 		return nil, err
 	}
 	i := &Inspector{
-		config: config, memory: newMemory(config), byName: map[string]*statistics{}, stopping: make(chan struct{}),
+		config: config, memory: newMemory(config), byName: map[string]*statistics{}, drawers: map[*framework.Framework]DrawFunc{}, stopping: make(chan struct{}),
 		searches: make(chan struct{}, maxSearches), plans: make(chan struct{}, maxPlans), streams: make(chan struct{}, maxStreams),
 		graphs: make(chan struct{}, maxGraphs),
 	}

@@ -119,6 +119,7 @@ func site(name string, data ...string) *corev1.ConfigMap {
 type world struct {
 	t         testing.TB
 	sites     *informer.Push
+	framework *framework.Framework
 	inspector *inspector.Inspector
 	// url is where it is served, and client asks there.
 	url    string
@@ -175,7 +176,7 @@ func startFramework(t testing.TB, config inspector.Config, of framework.Config) 
 		i.Close()
 	})
 	sites, _ := of.Source.(*informer.Push)
-	return &world{t: t, sites: sites, inspector: i, url: server.URL, client: server.Client()}
+	return &world{t: t, sites: sites, framework: f, inspector: i, url: server.URL, client: server.Client()}
 }
 
 func (w *world) put(s *corev1.ConfigMap) {

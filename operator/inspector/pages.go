@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/operatorkit/operatorkit/framework/graph"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 )
 
 //go:embed assets

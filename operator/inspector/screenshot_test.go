@@ -24,9 +24,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/framework/graph"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/inspector"
+	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 )
 
 // The pictures in docs are made anew by:
@@ -157,9 +157,9 @@ func TestGraphScreenshots(t *testing.T) {
 	w := startFramework(t, config, framework.Config{
 		Name: source.Name(), Source: source,
 		Resources: []framework.Resource{crudOf(t, config.Logger, &pages{written: map[string]*corev1.ConfigMap{}})},
-		Graphs: func(ctx context.Context, obj any) ([]*graph.Graph, error) {
-			return platform(ctx, obj.(*corev1.ConfigMap))
-		},
+	})
+	w.inspector.Draw(w.framework, func(ctx context.Context, obj any) ([]*graph.Graph, error) {
+		return platform(ctx, obj.(*corev1.ConfigMap))
 	})
 	w.reconciled(1)
 	w.open("").pictures(folder, "inspector-graph", "object?framework="+source.Name()+"&namespace=platform&name=prod-eu", func(b *browser) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/framework/graph"
+	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/deployment"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"

@@ -37,7 +37,7 @@ func TestServicesAreDrawnAsTheEnginesTellOfThem(t *testing.T) {
 func (w *world) wantDrawn(s *v1alpha1.MachineService, want string) {
 	w.t.Helper()
 	operatortest.Eventually(w.t, "it is drawn as "+want, func() error {
-		graphs, err := w.frameworks["machineservices"].Graphs(w.t.Context(), client.ObjectKeyFromObject(s))
+		graphs, err := w.inspector.Graphs(w.t.Context(), w.frameworks["machineservices"], client.ObjectKeyFromObject(s))
 		if err != nil || len(graphs) != 1 {
 			return fmt.Errorf("%d graphs and the error %w", len(graphs), err)
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/inspector"
 	"github.com/operatorkit/operatorkit/operator/logging"
 	"github.com/operatorkit/operatorkit/operator/machines"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
@@ -44,6 +45,8 @@ type world struct {
 	engines   []*dockertest.Engine
 	// registry has the metrics of the operator that was started last.
 	registry *prometheus.Registry
+	// inspector is that of the operator that was started last.
+	inspector *inspector.Inspector
 	// operator is the name of operators, former are those that they had before.
 	operator string
 	former   []string
@@ -100,6 +103,7 @@ func (w *world) start() (stop func()) {
 	restConfig.Impersonate = w.as
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
 		Name: w.operator, FormerNames: w.former, RESTConfig: restConfig, Scheme: w.scheme, Logger: logger, Namespaces: []string{w.namespace}, PlanOnly: w.plan,
+		InspectorAddress: "127.0.0.1:0",
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -110,7 +114,7 @@ func (w *world) start() (stop func()) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.registry = deps.Registry
+	w.registry, w.inspector = deps.Registry, deps.Inspector
 	w.frameworks = map[string]*framework.Framework{}
 	for _, f := range frameworks {
 		w.frameworks[f.Name()] = f

@@ -81,11 +81,16 @@ func newServices(d *operator.Dependencies, s *sources, config Config) (*framewor
 			f.failures.forget(e.Object.(*v1alpha1.MachineService).UID)
 		}
 	})
-	return d.NewFramework(framework.Config{
-		Name: servicesName, Source: s.claims.Source(s.services, s.specs.services), ResourceRouter: r, PlanReporter: f.report, Graphs: f.graphs,
+	services, err := d.NewFramework(framework.Config{
+		Name: servicesName, Source: s.claims.Source(s.services, s.specs.services), ResourceRouter: r, PlanReporter: f.report,
 		Watches: append(f.watchReferences(),
 			framework.Watch{Source: s.engines, Map: f.servicesOf}, framework.Watch{Source: s.specs.machines, Map: f.servicesBeside}),
 	})
+	if err != nil {
+		return nil, err
+	}
+	d.Inspector.Draw(services, f.graphs)
+	return services, nil
 }
 
 // servicesOf is the map function from a notice to the services that it is about.

@@ -106,7 +106,7 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 		return nil, err
 	}
 	c.claims.Owner, err = d.NewFramework(framework.Config{
-		Source: c.claims.Source(s.clusters, s.clusters), ResourceRouter: router, Graphs: c.graphs, PlanReporter: statuses.NewPlanReporter(d.Client, s.reader, conditionsOfCluster),
+		Source: c.claims.Source(s.clusters, s.clusters), ResourceRouter: router, PlanReporter: statuses.NewPlanReporter(d.Client, s.reader, conditionsOfCluster),
 		Watches: []framework.Watch{
 			// A set is deleted in the look at the one that was emptied, and its status is told from what was written.
 			{Source: s.sets, Map: clusterOfSet, OwnWrites: true},
@@ -116,7 +116,11 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 			{Source: specs.providers, Map: s.clustersOfProvider},
 		},
 	})
-	return c.claims.Owner, err
+	if err != nil {
+		return nil, err
+	}
+	d.Inspector.Draw(c.claims.Owner, c.graphs)
+	return c.claims.Owner, nil
 }
 
 // newStatusResource returns the resource that writes the status. It comes before the one that writes ServiceSets: what stops

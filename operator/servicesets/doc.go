@@ -39,7 +39,7 @@
 //     nothing again.
 //   - With Dependencies.PlanOnly, or the annotation framework.PlanAnnotation, the condition Planned says how much would be done.
 //     Nothing else is written then.
-//   - The frameworks draw what they know (framework.Config.Graphs): of a ClusterDeployment all its services, and those of each
+//   - The frameworks draw what they know (inspector.Inspector.Draw): of a ClusterDeployment all its services, and those of each
 //     ServiceSet; of a MultiClusterService its services with the number of clusters that have them.
 //
 // # Several operators

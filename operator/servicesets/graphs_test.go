@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/framework/graph"
+	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
@@ -18,7 +18,7 @@ import (
 func (w *world) wantGraphs(r *running, framework int, o client.Object, want ...string) {
 	w.t.Helper()
 	operatortest.Eventually(w.t, "the graphs of "+o.GetName(), func() error {
-		graphs, err := r.frameworks[framework].Graphs(w.t.Context(), client.ObjectKeyFromObject(o))
+		graphs, err := r.deps.Inspector.Graphs(w.t.Context(), r.frameworks[framework], client.ObjectKeyFromObject(o))
 		if err != nil {
 			return err
 		}

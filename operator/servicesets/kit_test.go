@@ -117,6 +117,7 @@ func (w *world) run(run func(context.Context, *framework.Framework) error) *runn
 	r.deps, err = operator.NewDependencies(operator.DependenciesConfig{
 		Name: w.operator, FormerNames: w.former, RESTConfig: restConfig, Scheme: w.scheme, Logger: logger,
 		Namespaces: []string{w.namespace}, PlanOnly: w.plan,
+		InspectorAddress: "127.0.0.1:0",
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -190,7 +190,7 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 		return nil, err
 	}
 	s.claims.Owner, err = d.NewFramework(framework.Config{
-		Source: s.claims.Source(src.services, src.services), ResourceRouter: router, Graphs: s.graphs, PlanReporter: statuses.NewPlanReporter(d.Client, src.reader, conditionsOfServices),
+		Source: s.claims.Source(src.services, src.services), ResourceRouter: router, PlanReporter: statuses.NewPlanReporter(d.Client, src.reader, conditionsOfServices),
 		Watches: []framework.Watch{
 			// As for clusters.
 			{Source: src.sets, Map: src.servicesOfSet, OwnWrites: true},
@@ -201,5 +201,9 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 			{Source: specs.providers, Map: src.servicesOfProvider},
 		},
 	})
-	return s.claims.Owner, err
+	if err != nil {
+		return nil, err
+	}
+	d.Inspector.Draw(s.claims.Owner, s.graphs)
+	return s.claims.Owner, nil
 }

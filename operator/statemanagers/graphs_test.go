@@ -55,7 +55,7 @@ func (w *world) named(name string) client.ObjectKey {
 func (w *world) wantDrawn(r *running, set client.ObjectKey, want string) {
 	w.t.Helper()
 	operatortest.Eventually(w.t, fmt.Sprintf("%s is drawn as %s", set.Name, want), func() error {
-		graphs, err := r.native().Graphs(w.t.Context(), set)
+		graphs, err := r.deps.Inspector.Graphs(w.t.Context(), r.native(), set)
 		if err != nil || len(graphs) != 1 {
 			return fmt.Errorf("%d graphs and the error %w", len(graphs), err)
 		}

@@ -125,6 +125,7 @@ func (w *world) dependencies() *operator.Dependencies {
 	restConfig.Impersonate = w.as
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
 		Name: w.operator, FormerNames: w.former, RESTConfig: restConfig, Scheme: w.scheme, Logger: logger, Namespaces: []string{w.namespace}, PlanOnly: w.plan,
+		InspectorAddress: "127.0.0.1:0",
 	})
 	if err != nil {
 		w.t.Fatal(err)

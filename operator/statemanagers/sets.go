@@ -133,12 +133,13 @@ func newManaged(d *operator.Dependencies, s *sources, all *metrics, manager Mana
 		formerNames = append(formerNames, frameworkOf(provider))
 	}
 	f, err := d.NewFramework(framework.Config{
-		Name: frameworkOf(m.Provider), FormerNames: formerNames, Source: m.claims[m.Provider].Source(s.sets, s.changed.sets), ResourceRouter: router, Graphs: m.graphs,
+		Name: frameworkOf(m.Provider), FormerNames: formerNames, Source: m.claims[m.Provider].Source(s.sets, s.changed.sets), ResourceRouter: router,
 		PlanReporter: statuses.NewPlanReporter(d.Client, s.reader, conditionsOf), Watches: m.watches(),
 	})
 	if err != nil {
 		return nil, err
 	}
+	d.Inspector.Draw(f, m.graphs)
 	m.claims[m.Provider].Owner = f
 	m.finalizers = append(f.Identity().FormerFinalizers(), f.Finalizer())
 	return f, nil

@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/operatorkit/operatorkit/framework/graph"
+	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 )
 
-// The files in testdata are made anew by go test ./framework/graph -run Golden -update.
+// The files in testdata are made anew by go test ./operator/inspector/graph -run Golden -update.
 var update = flag.Bool("update", false, "write the files in testdata anew")
 
 // troubled is a graph with a cycle and hostile texts.

@@ -1,7 +1,8 @@
 // Package graph holds pictures of what an object consists of and what depends on what. The inspector shows them, and
 // "explain -o dot" and "-o mermaid" write them.
 //
-// An operator's author draws them in framework.Config.Graphs:
+// An operator's author draws them in a function, and hands it to inspector.Inspector.Draw, with the framework
+// of these objects:
 //
 //	func draw(_ context.Context, obj any) ([]*graph.Graph, error) {
 //		return []*graph.Graph{{Name: "services", Title: "Services of prod", Nodes: []graph.Node{

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/operatorkit/operatorkit/framework/graph"
+	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 )
 
 // What holds up what is a thick arrow, and states have shapes.

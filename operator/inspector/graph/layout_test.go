@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/operatorkit/operatorkit/framework/graph"
+	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 )
 
 func TestEachNodeIsDrawnOnceWithinThePictureAndNoTwoOverlap(t *testing.T) {

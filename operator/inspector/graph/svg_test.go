@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/operatorkit/operatorkit/framework/graph"
+	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 )
 
 // formats are all that a graph can be written as.

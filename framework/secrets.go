@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/giantswarm/micrologger"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -90,4 +91,24 @@ func (l *scrubbingLogger) With(keyVals ...any) micrologger.Logger {
 // WithIncreasedCallerDepth implements micrologger.Logger.
 func (l *scrubbingLogger) WithIncreasedCallerDepth() micrologger.Logger {
 	return &scrubbingLogger{next: l.next.WithIncreasedCallerDepth(), secrets: l.secrets}
+}
+
+// Recorder returns recorder without the secret values that are known in the reconciliation (package secretscontext): they are not in the
+// messages of its events. It is for events that are written inside a step; those of the framework are scrubbed by themselves.
+func Recorder(ctx context.Context, recorder EventRecorder) EventRecorder {
+	if secretscontext.From(ctx) == nil {
+		return recorder
+	}
+	return &scrubbingRecorder{next: recorder, ctx: ctx}
+}
+
+// scrubbingRecorder leaves secret values out of what it passes on.
+type scrubbingRecorder struct {
+	next EventRecorder
+	ctx  context.Context
+}
+
+// Event implements EventRecorder.
+func (r *scrubbingRecorder) Event(object runtime.Object, eventtype, reason, message string) {
+	r.next.Event(object, eventtype, reason, secretscontext.Scrub(r.ctx, message))
 }

@@ -221,3 +221,24 @@ func TestWhatAResourceLogsHasItsOwnPlace(t *testing.T) {
 		t.Errorf("the log says %s", log)
 	}
 }
+
+// R14: events that an author writes inside a step.
+func TestR14EventsOfAStepAreScrubbed(t *testing.T) {
+	recorded := &events{}
+	work := &resource{name: "r", created: func(ctx context.Context, obj any) error {
+		secretscontext.Add(ctx, secretValue)
+		framework.Recorder(ctx, recorded).Event(obj.(*corev1.ConfigMap), corev1.EventTypeWarning, "Refused", "can't log in with "+secretValue)
+		return nil
+	}}
+	if err := framework.ProcessUpdate(t.Context(), configMap("a"), []framework.Resource{work}); err != nil {
+		t.Fatal(err)
+	}
+	told := fmt.Sprint(recorded.all())
+	wantNoSecret(t, map[string]string{"event": told})
+	if !strings.Contains(told, "can't log in with (sensitive)") {
+		t.Errorf("the events are %s", told)
+	}
+	if got := framework.Recorder(t.Context(), recorded); got != framework.EventRecorder(recorded) {
+		t.Errorf("outside of a reconciliation there is a %T", got)
+	}
+}

@@ -1,6 +1,9 @@
 package secretscontext
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // dictionary finds values in texts.
 type dictionary struct {
@@ -38,7 +41,7 @@ func (d *dictionary) put(word string) {
 func (d *dictionary) scrub(text string) string {
 	var hidden []bool
 	for _, v := range viewsOf(text) {
-		d.find(v.text, func(start, end int) {
+		d.find(v, text, func(start, end int) {
 			if hidden == nil {
 				hidden = make([]bool, len(text))
 			}
@@ -65,16 +68,29 @@ func (d *dictionary) scrub(text string) string {
 	return b.String()
 }
 
-// find calls found with the place of each word.
-func (d *dictionary) find(text []byte, found func(start, end int)) {
-	for i := 0; i+MinLength <= len(text); i++ {
-		if !d.first[text[i]] {
+// find calls found with the place of each word in a view of a text, and of the beginning of one where the text was cut.
+func (d *dictionary) find(v view, text string, found func(start, end int)) {
+	for i := 0; i+MinLength <= len(v.text); i++ {
+		if !d.first[v.text[i]] {
 			continue
 		}
-		for _, word := range d.words[[MinLength]byte(text[i:i+MinLength])] {
-			if len(word) <= len(text)-i && string(text[i:i+len(word)]) == word {
-				found(i, i+len(word))
+		for _, word := range d.words[[MinLength]byte(v.text[i:i+MinLength])] {
+			end := i + MinLength
+			for end < len(v.text) && end-i < len(word) && v.text[end] == word[end-i] {
+				end++
+			}
+			if _, to := v.place(i, end); end-i == len(word) || isCut(text[to:]) {
+				found(i, end)
 			}
 		}
 	}
+}
+
+// ellipsis stands where a text was cut.
+const ellipsis = "…"
+
+// isCut tells whether a text begins where one was cut: up to three letters before it may be too few to stand for a byte.
+func isCut(text string) bool {
+	place := strings.Index(text[:min(len(text), 3+len(ellipsis))], ellipsis)
+	return place == 0 || place > 0 && strings.IndexFunc(text[:place], func(r rune) bool { return r >= utf8.RuneSelf || !isBase64(byte(r)) }) < 0
 }

@@ -13,14 +13,15 @@
 //	password, err := vault.Read(ctx, path)
 //	secretscontext.Add(ctx, password)
 //	...
-//	recorder.Event(obj, "Warning", "LoginFailed", secretscontext.Scrub(ctx, err.Error()))
+//	framework.Recorder(ctx, d.Recorder).Event(obj, "Warning", "LoginFailed", err.Error())
+//	site.Status.LastAnswer = secretscontext.Scrub(ctx, answer)
 //
 // # What is found
 //
 // A value of at least [MinLength] bytes is found anywhere in a text: as it is, quoted (as by %q and JSON), in URLs, in hexadecimal,
 // in base64 (standard and for URLs, padded or not, and in the middle of a longer one), and as the list of its bytes, which is how fmt
 // writes a []byte. So are its parts: the strings of a JSON value, the lines of a text, what follows "name:" or "name=" in a line, and the
-// password of a URL. What a kubeconfig is called by (name, cluster, user, server and the like) is no such part. A value that is a
+// password of a URL. Where a text was cut, which is where it has a "…", the beginning of a value is found. What a kubeconfig is called by (name, cluster, user, server and the like) is no such part. A value that is a
 // part of the name or the namespace of the object that is reconciled is not secret.
 //
 // # What is not
@@ -28,7 +29,8 @@
 //   - Values of less than MinLength bytes: they would be found everywhere.
 //   - What is computed of a value: its hash, its first half, a base64 of its base64. Let the state that holds it be a plan.Confidential, or
 //     its resource sensitive.
-//   - Words that an author gives to people directly, such as an event or the message of a condition: Scrub them.
+//   - Words that an author gives to people directly, such as a field of a status or a webhook of his own: Scrub them. Events are scrubbed by
+//     framework.Recorder, and the messages in a status by the status resource (package statusresource).
 //   - A value in an object that is no Secret, such as a ConfigMap that an author fills with it, once it is in the cluster: another
 //     reconciliation, that does not read the Secret, does not know it. Put it into a Secret.
 //   - What is logged past the context: fmt.Println, a logger of another library, or micrologger's own Log, which knows no context.

@@ -102,6 +102,34 @@ func TestR14NoValueIsLeftInAText(t *testing.T) {
 	})
 }
 
+// R14: a text that was cut before it is scrubbed shows no beginning of a value that is long enough to be found.
+func TestR14TheBeginningOfAValueIsFoundWhereATextWasCut(t *testing.T) {
+	const value = "hunter2-and-more-of-it"
+	for name, form := range map[string]func(string) string{
+		"plain": forms["as it is"], "base64": func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }, "hexadecimal": func(s string) string { return hex.EncodeToString([]byte(s)) },
+	} {
+		whole := form(value)
+		for n := range len(whole) {
+			ctx := secretscontext.NewContext(t.Context())
+			secretscontext.Add(ctx, value)
+			text := secretscontext.Scrub(ctx, "login: "+whole[:n]+"…; and 3 more")
+			// Of base64 four letters are three bytes, and of hexadecimal two are one.
+			least := map[string]int{"plain": 8, "base64": 15, "hexadecimal": 17}[name]
+			if n >= least && strings.Contains(text, whole[:least]) {
+				t.Errorf("%s, cut after %d: %q", name, n, text)
+			}
+			if !strings.HasSuffix(text, "; and 3 more") {
+				t.Errorf("%s, cut after %d: what is behind it is not what it was: %q", name, n, text)
+			}
+		}
+	}
+	ctx := secretscontext.NewContext(t.Context())
+	secretscontext.Add(ctx, value)
+	if text := secretscontext.Scrub(ctx, "hunter2-and others…"); text != "hunter2-and others…" {
+		t.Errorf("what only begins like a value became %q", text)
+	}
+}
+
 func names() []string {
 	var all []string
 	for name := range forms {

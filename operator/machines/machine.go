@@ -143,14 +143,14 @@ func usersOf(m *v1alpha1.Machine, state *engineState) []string {
 }
 
 // tell writes events on engines that answer, and that don't.
-func (f *machineFramework) tell(_ context.Context, before, after *v1alpha1.Machine) {
+func (f *machineFramework) tell(ctx context.Context, before, after *v1alpha1.Machine) {
 	was, is := statuses.Find(before.Status.Conditions, ConditionReady), statuses.Find(after.Status.Conditions, ConditionReady)
 	switch {
 	case was.Reason == is.Reason:
 	case is.Reason == ReasonConnected:
-		f.d.Recorder.Event(after, corev1.EventTypeNormal, EventConnected, is.Message)
+		framework.Recorder(ctx, f.d.Recorder).Event(after, corev1.EventTypeNormal, EventConnected, is.Message)
 	case is.Reason == ReasonUnreachable:
-		f.d.Recorder.Event(after, corev1.EventTypeWarning, EventUnreachable, is.Message)
+		framework.Recorder(ctx, f.d.Recorder).Event(after, corev1.EventTypeWarning, EventUnreachable, is.Message)
 	}
 }
 

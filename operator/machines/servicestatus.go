@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/deployment"
@@ -145,10 +146,10 @@ func withFailure(message string, state *serviceState) string {
 }
 
 // tell writes events on what has changed between two statuses.
-func (f *serviceFramework) tell(_ context.Context, old, now *v1alpha1.MachineService) {
+func (f *serviceFramework) tell(ctx context.Context, old, now *v1alpha1.MachineService) {
 	before, after := &old.Status, &now.Status
 	record := func(kind, reason, message string) {
-		f.d.Recorder.Event(now, kind, reason, message)
+		framework.Recorder(ctx, f.d.Recorder).Event(now, kind, reason, message)
 	}
 	was, is := statuses.Find(before.Conditions, ConditionReady), statuses.Find(after.Conditions, ConditionReady)
 	if is.Status == metav1.ConditionTrue && was.Status != is.Status {

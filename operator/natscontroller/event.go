@@ -53,7 +53,8 @@ type EventObject struct {
 
 // Event records that something happened to an object: as an event in Kubernetes for an object of that, and as an entry of
 // Config.Events for an entity. It never blocks: events that come too fast are dropped, and counted. eventtype is Normal or
-// Warning, reason is for machines, message for people; what is secret must not be in it.
+// Warning, reason is for machines, message for people; what is secret must not be in it: in a step of a resource secretscontext.Scrub takes
+// out what the reconciliation has read.
 func (c *ControllerRuntime[T]) Event(object any, eventtype, reason, message string) {
 	switch o := object.(type) {
 	case runtime.Object:

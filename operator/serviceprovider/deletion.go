@@ -16,7 +16,7 @@ func (r *APIReconciler[T, C]) delete(ctx context.Context, o *object[T]) (ctrl.Re
 		o.gone = true
 		return ctrl.Result{}, nil
 	}
-	gone := r.letGo(o)
+	gone := r.letGo(ctx, o)
 	if err := r.abandon(ctx, o, gone); err != nil {
 		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
 	}
@@ -48,7 +48,7 @@ func (r *APIReconciler[T, C]) cleanUp(ctx context.Context, o *object[T], gone le
 		return ctrl.Result{}, r.failed(o, err, found)
 	}
 	if w != nil {
-		r.recorder.waits(o.obj, w)
+		r.recorder.waits(ctx, o.obj, w)
 		StatusTerminatingWithReason(o.obj, w.reason, w.message+r.howToLetGo(w))
 		return w.result(), nil
 	}
@@ -70,7 +70,7 @@ func (r *APIReconciler[T, C]) cleanUp(ctx context.Context, o *object[T], gone le
 // finishWork notes in the object that nothing is left to be cleaned up.
 func (r *APIReconciler[T, C]) finishWork(ctx context.Context, o *object[T], gone letGo) error {
 	if len(gone) > 0 {
-		r.recorder.letGo(o.obj, gone)
+		r.recorder.letGo(ctx, o.obj, gone)
 	}
 	if err := r.release(ctx, o, r.finalizers.work); err != nil {
 		return r.failed(o, err, ClusterContext{})

@@ -25,7 +25,7 @@ type letGo []string
 func (l letGo) has(id string) bool { return slices.Contains(l, id) }
 
 // letGo reads the annotation. Ids that are unknown count for nothing, and an event names them.
-func (r *APIReconciler[T, C]) letGo(o *object[T]) letGo {
+func (r *APIReconciler[T, C]) letGo(ctx context.Context, o *object[T]) letGo {
 	var gone, unknown, known []string
 	for _, a := range r.accesses {
 		known = append(known, a.id)
@@ -41,7 +41,7 @@ func (r *APIReconciler[T, C]) letGo(o *object[T]) letGo {
 		}
 	}
 	if len(unknown) > 0 {
-		r.recorder.warn(o.obj, ReasonInvalidAnnotation, "annotation %s names no cluster of the object: %q; there are %q", LetGoAnnotation, unknown, known)
+		r.recorder.warn(ctx, o.obj, ReasonInvalidAnnotation, "annotation %s names no cluster of the object: %q; there are %q", LetGoAnnotation, unknown, known)
 	}
 	return gone
 }

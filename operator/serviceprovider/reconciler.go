@@ -95,7 +95,7 @@ func (r *APIReconciler[T, C]) reconcile(ctx context.Context, req ctrl.Request) (
 		if conflict, again := changedMeanwhile(err); again == nil {
 			return conflict, nil
 		}
-		r.recorder.failed(o.obj, err)
+		r.recorder.failed(ctx, o.obj, err)
 	}
 	written, statusErr := r.writeStatus(ctx, o)
 	if err == nil && statusErr == nil && !written {
@@ -134,7 +134,7 @@ func (r *APIReconciler[T, C]) update(ctx context.Context, o *object[T]) (ctrl.Re
 		return ctrl.Result{}, r.failed(o, err, found)
 	}
 	if w != nil {
-		r.recorder.waits(o.obj, w)
+		r.recorder.waits(ctx, o.obj, w)
 		StatusProgressing(o.obj, w.reason, w.message)
 		return w.result(), nil
 	}

@@ -1,6 +1,7 @@
 package serviceprovider
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/internal/cut"
 )
@@ -30,25 +32,25 @@ func (r *recorder) set(to framework.EventRecorder) { r.to.Store(&to) }
 
 func (r *recorder) isSet() bool { return r.to.Load() != nil }
 
-func (r *recorder) warn(obj runtime.Object, reason, format string, args ...any) {
+func (r *recorder) warn(ctx context.Context, obj runtime.Object, reason, format string, args ...any) {
 	if to := r.to.Load(); to != nil {
-		(*to).Event(obj, corev1.EventTypeWarning, reason, cut.Text(fmt.Sprintf(format, args...), messageLimit))
+		(*to).Event(obj, corev1.EventTypeWarning, reason, cut.Text(secretscontext.Scrub(ctx, fmt.Sprintf(format, args...)), messageLimit))
 	}
 }
 
 // failed tells of an error.
-func (r *recorder) failed(obj runtime.Object, err error) {
-	r.warn(obj, ReasonReconcileFailed, "%s", err)
+func (r *recorder) failed(ctx context.Context, obj runtime.Object, err error) {
+	r.warn(ctx, obj, ReasonReconcileFailed, "%s", err)
 }
 
 // waits tells of access that is denied: nobody may look at the object again before somebody changes what is denied.
-func (r *recorder) waits(obj runtime.Object, w *wait) {
+func (r *recorder) waits(ctx context.Context, obj runtime.Object, w *wait) {
 	if w.reason == ReasonAccessDenied {
-		r.warn(obj, w.reason, "%s", w.message)
+		r.warn(ctx, obj, w.reason, "%s", w.message)
 	}
 }
 
 // letGo tells of clusters that are not cleaned up.
-func (r *recorder) letGo(obj runtime.Object, gone letGo) {
-	r.warn(obj, ReasonClusterLetGo, "not cleaned up, because the annotation %s says that it is gone for good: %s", LetGoAnnotation, strings.Join(gone, ", "))
+func (r *recorder) letGo(ctx context.Context, obj runtime.Object, gone letGo) {
+	r.warn(ctx, obj, ReasonClusterLetGo, "not cleaned up, because the annotation %s says that it is gone for good: %s", LetGoAnnotation, strings.Join(gone, ", "))
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider"
 )
@@ -211,5 +212,41 @@ func TestSecretsOfErrorsOfTheRuntimeAreNotTold(t *testing.T) {
 	}
 	if errors.Unwrap(err) == nil {
 		t.Error("the error wraps nothing")
+	}
+}
+
+// R14: what a provider reads as secret is not in what it says, in its conditions and in events.
+func TestR14WhatAProviderSaysIsToldWithoutSecretValues(t *testing.T) {
+	const value = "hunter2-and-more"
+	condition := func(message string) func(*Postgres) error {
+		return func(p *Postgres) error {
+			serviceprovider.StatusProgressing(p, "Login", message)
+			return nil
+		}
+	}
+	for name, say := range map[string]func(p *Postgres) error{
+		"a condition":             condition("use " + value),
+		"a condition that is cut": condition(strings.Repeat("x", 4096-15) + value),
+		"another condition": func(p *Postgres) error {
+			meta.SetStatusCondition(p.GetConditions(), metav1.Condition{Type: "Login", Status: metav1.ConditionFalse, Reason: "Refused", Message: "use " + value})
+			return nil
+		},
+		"an error": func(*Postgres) error { return errors.New("use " + value) },
+		"a condition, and something fails": func(p *Postgres) error {
+			return errors.Join(condition("use "+value)(p), errors.New("it failed"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.configure(ProviderConfigSpec{})
+			w.author.createOrUpdate = func(ctx context.Context, p *Postgres, _ *ProviderConfig, _ clusterCtx) (ctrl.Result, error) {
+				secretscontext.Add(ctx, value)
+				return ctrl.Result{}, say(p)
+			}
+			_, _ = w.build().Reconcile(t.Context(), w.order("db", 3)) // the error is looked at elsewhere
+			if told := fmt.Sprint(w.get("db").Conditions, w.events.all); strings.Contains(told, value[:8]) || !strings.Contains(told, "(sensitive)") {
+				t.Errorf("it tells %s", told)
+			}
+		})
 	}
 }

@@ -96,7 +96,7 @@ func (r *APIReconciler[T, C]) writeStatus(ctx context.Context, o *object[T]) (wr
 	if err != nil {
 		return false, err
 	}
-	change := changeOf(o.before, after)
+	change := changeOf(o.before, statusmap.Scrub(ctx, o.before, after))
 	if change.empty() {
 		return true, nil
 	}

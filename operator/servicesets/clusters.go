@@ -128,8 +128,8 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 func newStatusResource[O client.Object](
 	d *operator.Dependencies, s *sources, conditions func(O) *[]metav1.Condition, set func(ctx context.Context, obj O) error,
 ) (framework.Resource, error) {
-	return statuses.New(d, s.reader, set, func(_ context.Context, before, after O) {
-		tell(d.Recorder, after, *conditions(before), *conditions(after))
+	return statuses.New(d, s.reader, set, func(ctx context.Context, before, after O) {
+		tell(framework.Recorder(ctx, d.Recorder), after, *conditions(before), *conditions(after))
 	})
 }
 

@@ -58,7 +58,7 @@ func (c *providerClaim) EnsureCreated(ctx context.Context, obj any) error {
 	}
 	provider, readErr := c.provider(ctx, name)
 	if before, _ := c.told.Swap(name, err.Error()); before != err.Error() && readErr == nil && provider != nil {
-		c.d.Recorder.Event(provider, corev1.EventTypeWarning, EventClaimed, err.Error())
+		framework.Recorder(ctx, c.d.Recorder).Event(provider, corev1.EventTypeWarning, EventClaimed, err.Error())
 	}
 	return err
 }

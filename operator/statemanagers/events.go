@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -39,7 +40,7 @@ const (
 // whoever reconciles how often.
 func (m *managed) tell(ctx context.Context, before, after *v1alpha1.ServiceSet) {
 	record := func(kind, reason, format string, args ...any) {
-		m.d.Recorder.Event(after, kind, reason, fmt.Sprintf(format, args...))
+		framework.Recorder(ctx, m.d.Recorder).Event(after, kind, reason, fmt.Sprintf(format, args...))
 	}
 	was, is := statesOf(&before.Status), statesOf(&after.Status)
 	for _, key := range keysOf(is) {

@@ -142,7 +142,7 @@ func (p *providers) setStatus(ctx context.Context, provider *v1alpha1.StateManag
 }
 
 // tell writes an event when a state manager begins or stops to work.
-func (p *providers) tell(_ context.Context, before, after *v1alpha1.StateManagementProvider) {
+func (p *providers) tell(ctx context.Context, before, after *v1alpha1.StateManagementProvider) {
 	old, now := statuses.Find(before.Status.Conditions, v1alpha1.ConditionReady), statuses.Find(after.Status.Conditions, v1alpha1.ConditionReady)
 	if old.Status == now.Status && old.Reason == now.Reason {
 		return
@@ -151,7 +151,7 @@ func (p *providers) tell(_ context.Context, before, after *v1alpha1.StateManagem
 	if now.Status != metav1.ConditionTrue {
 		kind = corev1.EventTypeWarning
 	}
-	p.d.Recorder.Event(after, kind, now.Reason, now.Message)
+	framework.Recorder(ctx, p.d.Recorder).Event(after, kind, now.Reason, now.Message)
 }
 
 // providerStatus writes the status of a provider that exists. It gives the object to the resource that does.

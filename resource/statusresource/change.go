@@ -1,6 +1,7 @@
 package statusresource
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"reflect"
@@ -21,8 +22,8 @@ type change struct {
 	before, after map[string]any
 }
 
-// newChange returns the change from the status of one object to that of another.
-func newChange(c client.Client, from, to client.Object) (change, error) {
+// newChange returns the change from the status of one object to that of another, whose messages are scrubbed.
+func newChange(ctx context.Context, c client.Client, from, to client.Object) (change, error) {
 	gvk, err := c.GroupVersionKindFor(from)
 	if err != nil {
 		return change{}, fmt.Errorf("find the kind of a %T: %w", from, err)
@@ -32,13 +33,16 @@ func newChange(c client.Client, from, to client.Object) (change, error) {
 		return change{}, err
 	}
 	after, err := statusmap.Of(to)
+	if err != nil {
+		return change{}, err
+	}
 	return change{
 		object: plan.Object{
 			APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: from.GetNamespace(), Name: from.GetName(),
 			UID: from.GetUID(), Version: from.GetResourceVersion(),
 		},
-		before: before, after: after,
-	}, err
+		before: before, after: statusmap.Scrub(ctx, before, after),
+	}, nil
 }
 
 // set puts conditions into the status afterwards, and takes others away.

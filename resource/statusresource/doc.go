@@ -54,6 +54,8 @@
 //   - Times of transitions are those of the write: they are in no plan, so that saved plans hold. The same goes for
 //     other fields whose names end with TransitionTime, at any depth, which Set sets when something passes into another state.
 //   - A plan shows the status after a success, and the conditions in words.
+//   - The messages of conditions, and all other fields whose names end with "message", are written without the secret values that
+//     are known in the reconciliation (package secretscontext). Author's fields of other names are his: they may have been made to be read.
 //
 // Merge patches, and not server-side apply: they work for lists of conditions of any kind of definition, and for a status that an
 // earlier version has written otherwise, without taking anything over.

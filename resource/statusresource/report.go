@@ -2,11 +2,13 @@ package statusresource
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/internal/cut"
 )
@@ -59,7 +61,7 @@ func (r *Report) Stalled(reason, message string) { r.stalled = &because{reason, 
 func (r *Report) Condition(c metav1.Condition) { r.others = append(r.others, c) }
 
 // conditions are those of the report, and the types of those that are not there.
-func (r *Report) conditions(prefix string, generation int64) (set []metav1.Condition, absent []string) {
+func (r *Report) conditions(ctx context.Context, prefix string, generation int64) (set []metav1.Condition, absent []string) {
 	reconciling, stalled := r.reconciling, r.stalled
 	var failure *because
 	switch {
@@ -96,7 +98,7 @@ func (r *Report) conditions(prefix string, generation int64) (set []metav1.Condi
 	}
 	set = slices.Concat(set, r.others)
 	for i := range set {
-		set[i].ObservedGeneration, set[i].Message = generation, cut.Text(set[i].Message, MaxMessage)
+		set[i].ObservedGeneration, set[i].Message = generation, cut.Text(secretscontext.Scrub(ctx, set[i].Message), MaxMessage)
 		set[i].LastTransitionTime = metav1.Time{}
 	}
 	return set, absent

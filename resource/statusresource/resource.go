@@ -74,11 +74,11 @@ func (s *state[O]) over() bool {
 }
 
 // NewUpdatePatch implements framework.TypedCRUDResourceOps.
-func (r *resource[O]) NewUpdatePatch(_ context.Context, _ O, current, desired state[O]) (*framework.TypedPatch[state[O]], error) {
+func (r *resource[O]) NewUpdatePatch(ctx context.Context, _ O, current, desired state[O]) (*framework.TypedPatch[state[O]], error) {
 	if !r.config.Custom && desired.over() || r.config.Custom && equality.Semantic.DeepEqual(current.obj, desired.obj) {
 		return nil, desired.err
 	}
-	c, err := r.changeOf(current.obj, desired)
+	c, err := r.changeOf(ctx, current.obj, desired)
 	if err != nil || c.empty() {
 		return nil, errors.Join(err, desired.err)
 	}
@@ -88,12 +88,12 @@ func (r *resource[O]) NewUpdatePatch(_ context.Context, _ O, current, desired st
 }
 
 // changeOf returns how a status is to change.
-func (r *resource[O]) changeOf(obj O, desired state[O]) (change, error) {
-	c, err := newChange(r.config.Client, obj, desired.obj)
+func (r *resource[O]) changeOf(ctx context.Context, obj O, desired state[O]) (change, error) {
+	c, err := newChange(ctx, r.config.Client, obj, desired.obj)
 	if err != nil || r.config.Custom {
 		return c, err
 	}
-	set, absent := desired.report.conditions(r.config.Prefix, obj.GetGeneration())
+	set, absent := desired.report.conditions(ctx, r.config.Prefix, obj.GetGeneration())
 	if desired.report.Outcome == framework.Failed {
 		set = r.messages.keep(obj.GetUID(), c.before, set)
 	}
@@ -127,7 +127,7 @@ func (r *resource[O]) ApplyUpdateChange(ctx context.Context, _ O, s state[O]) er
 			return change{}, err
 		}
 		s.err = should.err
-		return r.changeOf(newest, should)
+		return r.changeOf(ctx, newest, should)
 	})
 	if err != nil {
 		return err

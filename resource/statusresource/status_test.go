@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/statusresource"
@@ -366,6 +367,84 @@ func TestEveryFaultOfAConfigurationIsNamed(t *testing.T) {
 	for _, want := range []string{"must have Conditions []metav1.Condition", "must have ObservedGeneration int64"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
+// R14: whatever writes a message into a status, what the reconciliation has read as secret is not in it, not even where it was cut.
+func TestR14MessagesAreWrittenWithoutSecretValues(t *testing.T) {
+	k := newKit(t)
+	const value = "hunter2-and-more"
+	set := func(say func(p *page, report *statusresource.Report)) func(*config) {
+		return func(c *config) {
+			c.Set = func(_ context.Context, p *page, report *statusresource.Report) error {
+				say(p, report)
+				return nil
+			}
+		}
+	}
+	plain := func(message string) func(*config) {
+		return func(c *config) {
+			set(func(p *page, _ *statusresource.Report) {
+				meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: "Login", Status: metav1.ConditionFalse, Reason: "Refused", Message: message})
+			})(c)
+			c.Custom = true
+		}
+	}
+	const quoted, want = "login with " + value, "login with (sensitive)"
+	for name, tc := range map[string]struct {
+		change func(*config)
+		fails  string
+		want   string
+	}{
+		"a condition": {change: set(func(_ *page, report *statusresource.Report) {
+			report.Condition(metav1.Condition{Type: "Login", Status: metav1.ConditionFalse, Reason: "Refused", Message: quoted})
+		}), want: want},
+		"on its way":            {change: set(func(_ *page, report *statusresource.Report) { report.Reconciling("Waiting", quoted) }), want: want},
+		"stalled":               {change: set(func(_ *page, report *statusresource.Report) { report.Stalled("Waiting", quoted) }), want: want},
+		"an error":              {fails: quoted, change: func(*config) {}, want: want},
+		"a value that is cut":   {fails: strings.Repeat("x", statusresource.MaxMessage-60) + value, change: func(*config) {}, want: "x(sensitive)"},
+		"a plain set":           {change: plain(quoted), want: want},
+		"a plain set that cuts": {change: plain(value[:12] + "…"), want: "(sensitive)…"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := *k
+			k.t = t
+			p := k.page(strings.ReplaceAll(name, " ", "-"), pageSpec{Fails: tc.fails})
+			for try := range 2 {
+				ctx := secretscontext.NewContext(t.Context())
+				secretscontext.Add(ctx, value)
+				before := k.faults.Count()
+				p, err := k.update(ctx, p, &work{}, k.status(tc.change))
+				if (err != nil) != (tc.fails != "") {
+					t.Fatal(err)
+				}
+				if writes := k.faults.Writes()[before:]; len(writes) != 1-try {
+					t.Errorf("try %d made the writes %v", try, writes)
+				}
+				if told := strings.Join(lines(p), "; "); strings.Contains(told, value[:8]) || !strings.Contains(told, tc.want) {
+					t.Errorf("the status says %q, want %q in it", told, tc.want)
+				}
+			}
+		})
+	}
+}
+
+// R14: a status that is written outside of a resource, by what was worked out in a reconciliation.
+func TestR14WriteLeavesSecretValuesOut(t *testing.T) {
+	k := newKit(t)
+	p := k.page("home", pageSpec{})
+	after := k.read(p)
+	meta.SetStatusCondition(&after.Status.Conditions, metav1.Condition{Type: "Login", Status: metav1.ConditionFalse, Reason: "Refused", Message: "use hunter2-and-more"})
+	ctx := secretscontext.NewContext(t.Context())
+	secretscontext.Add(ctx, "hunter2-and-more")
+	written, err := statusresource.Write(ctx, k.client, k.read(p), after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*page{written, k.read(p)} {
+		if m := meta.FindStatusCondition(p.Status.Conditions, "Login").Message; m != "use (sensitive)" {
+			t.Errorf("the status says %q", m)
 		}
 	}
 }

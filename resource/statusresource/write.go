@@ -23,7 +23,7 @@ import (
 // differs. It is for statuses that are written outside of a reconciliation, such as those of a framework.PlanReporter. The error is one
 // for which apierrors.IsConflict holds when somebody else has written meanwhile, and apierrors.IsNotFound when it is gone.
 func Write[O client.Object](ctx context.Context, c client.Client, before, after O) (O, error) {
-	changed, err := newChange(c, before, after)
+	changed, err := newChange(ctx, c, before, after)
 	if err != nil || changed.empty() {
 		return after, err
 	}

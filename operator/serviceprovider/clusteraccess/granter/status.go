@@ -15,6 +15,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/internal/cut"
@@ -94,7 +95,7 @@ func timeOf(t time.Time) *metav1.Time {
 }
 
 // tell writes events on what has changed.
-func (g *granter) tell(_ context.Context, before, after *v1alpha1.AccessRequest) {
+func (g *granter) tell(ctx context.Context, before, after *v1alpha1.AccessRequest) {
 	was, is := granting(before), granting(after)
 	if is.Reason == was.Reason && is.Status == was.Status {
 		return
@@ -103,7 +104,7 @@ func (g *granter) tell(_ context.Context, before, after *v1alpha1.AccessRequest)
 	if is.Status == metav1.ConditionTrue && is.Reason == v1alpha1.ReasonGranted || is.Reason == v1alpha1.ReasonRevoking || is.Reason == v1alpha1.ReasonRequestPending {
 		kind = corev1.EventTypeNormal
 	}
-	g.recorder.Event(after, kind, is.Reason, is.Message)
+	framework.Recorder(ctx, g.recorder).Event(after, kind, is.Reason, is.Message)
 }
 
 func granting(ar *v1alpha1.AccessRequest) metav1.Condition {
@@ -149,7 +150,7 @@ func (c *check) EnsureDeleted(ctx context.Context, obj any) error {
 	ar := obj.(*v1alpha1.AccessRequest)
 	switch {
 	case w.abandoned:
-		c.recorder.Event(ar, corev1.EventTypeWarning, "Abandoned", fmt.Sprintf(
+		framework.Recorder(ctx, c.recorder).Event(ar, corev1.EventTypeWarning, "Abandoned", fmt.Sprintf(
 			"The access to Cluster %s ends without cleaning up there, because of the annotation %s: what was made there under the name %s stays.",
 			clusterName(ar), v1alpha1.AbandonAnnotation, w.name))
 	case w.on == nil && ar.Status.ClusterRef != nil:

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
@@ -140,7 +141,7 @@ func whyClosed(c *v1alpha1.Cluster, requests int) string {
 }
 
 // placed remembers a binding until the source has it, and tells people.
-func (s *scheduler) placed(_ context.Context, before, after *v1alpha1.ClusterRequest) {
+func (s *scheduler) placed(ctx context.Context, before, after *v1alpha1.ClusterRequest) {
 	if after.Status.ClusterRef != nil {
 		s.bound.remember(after)
 	}
@@ -153,7 +154,7 @@ func (s *scheduler) placed(_ context.Context, before, after *v1alpha1.ClusterReq
 	if is.Reason == v1alpha1.ReasonGranted {
 		kind = corev1.EventTypeNormal
 	}
-	s.recorder.Event(after, kind, is.Reason, is.Message)
+	framework.Recorder(ctx, s.recorder).Event(after, kind, is.Reason, is.Message)
 }
 
 // maxNamed is how many names a message has.

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statusresource"
@@ -135,7 +136,7 @@ func (r *retire) EnsureDeleted(ctx context.Context, obj any) error {
 		return nil
 	}
 	finalizerskeptcontext.SetKept(ctx)
-	r.recorder.Event(c, corev1.EventTypeWarning, v1alpha1.ReasonInUse, fmt.Sprintf(
+	framework.Recorder(ctx, r.recorder).Event(c, corev1.EventTypeWarning, v1alpha1.ReasonInUse, fmt.Sprintf(
 		"The deletion waits for %d ClusterRequests and %d AccessRequests (%s).", counts[c.Name], len(users), some(users)))
 	return nil
 }

@@ -53,6 +53,10 @@ func (o *askingOptions) asker() (*asker, error) {
 	if !found {
 		scheme, host = "http", o.address
 	}
+	if strings.Contains(host, "@") {
+		// It stands in errors.
+		return nil, &usageError{errors.New("--inspector-address: it must have no user or password in it: give a --token")}
+	}
 	if scheme != "http" && scheme != "https" {
 		return nil, &usageError{fmt.Errorf("--inspector-address: it must begin with https://, http:// or the host, is %q", o.address)}
 	}

@@ -123,10 +123,11 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: 
 		"no token":                                 {[]string{"--inspector-address", host(plain)}, command.ExitFailure, "give a --token, or a kubeconfig with one and an --inspector-address with https://"},
 		"no authority":                             {[]string{"--inspector-address", safe.URL, "--inspector-ca-file", empty}, command.ExitUsage, "--inspector-ca-file: there is no certificate in " + empty},
 		"another scheme":                           {[]string{"--inspector-address", "ftp://" + host(plain)}, command.ExitUsage, "--inspector-address: it must begin with https://"},
+		"a password in the address":                {[]string{"--inspector-address", "https://me:hunter2@" + host(safe)}, command.ExitUsage, "it must have no user or password in it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, stdout, stderr := explain(t, append([]string{"one", "-n", "garden-0000"}, test.args...)...)
-			if code != test.code || !strings.Contains(stderr, test.says) {
+			if code != test.code || !strings.Contains(stderr, test.says) || strings.Contains(stderr, "hunter2") {
 				t.Errorf("exit code %d, want %d; want %q\n%s%s", code, test.code, test.says, stdout, stderr)
 			}
 		})

@@ -185,10 +185,11 @@ func (e *Endpoint) Validate() error {
 func (e *Endpoint) parse() (*url.URL, error) {
 	u, err := url.Parse(e.Host)
 	if err != nil {
-		return nil, fmt.Errorf("read host: %w", err)
+		// The error quotes it, with what may be a password.
+		return nil, errors.New("the host of an engine is no address such as tcp://name:port")
 	}
-	if _, secret := u.User.Password(); secret {
-		return nil, errors.New("a password in the host of an engine is not supported; use a key")
+	if _, secret := u.User.Password(); secret || u.User != nil && u.Scheme != "ssh" {
+		return nil, errors.New("a password in the host of an engine is not supported, nor a user but in ssh://; use a key")
 	}
 	return u, nil
 }

@@ -46,37 +46,34 @@ var errLeftOut = errors.New("the engine has left out what a container is")
 // StartContainer implements api.ContainerClient. One that is paused goes on.
 func (c *Client) StartContainer(ctx context.Context, machineID, name string) error {
 	return c.on(ctx, machineID, func(ctx context.Context, engine *moby.Client) error {
-		id, err := c.resume(ctx, engine, name)
+		own, err := c.resume(ctx, engine, name)
 		if err != nil {
 			return err
 		}
-		_, err = engine.ContainerStart(ctx, id, moby.ContainerStartOptions{})
-		return err
+		_, err = engine.ContainerStart(ctx, own.ID, moby.ContainerStartOptions{})
+		return hide(ctx, err, secretsIn(own)...)
 	})
 }
 
-// resume lets a container of ours go on if it is paused, because engines start and stop only those that are not, and returns its ID.
-func (c *Client) resume(ctx context.Context, engine *moby.Client, name string) (id string, err error) {
+// resume lets a container of ours go on if it is paused, because engines start and stop only those that are not, and returns it.
+func (c *Client) resume(ctx context.Context, engine *moby.Client, name string) (*container.InspectResponse, error) {
 	own, err := c.own(ctx, engine, name)
-	if err != nil {
-		return "", err
-	}
-	if !own.State.Paused {
-		return own.ID, nil
+	if err != nil || !own.State.Paused {
+		return own, err
 	}
 	_, err = engine.ContainerUnpause(ctx, own.ID, moby.ContainerUnpauseOptions{})
-	return own.ID, err
+	return own, err
 }
 
 // StopContainer implements api.ContainerClient. The grace period is rounded up to seconds.
 func (c *Client) StopContainer(ctx context.Context, machineID, name string, grace time.Duration) error {
 	return c.on(ctx, machineID, func(ctx context.Context, engine *moby.Client) error {
-		id, err := c.resume(ctx, engine, name)
+		own, err := c.resume(ctx, engine, name)
 		if err != nil {
 			return err
 		}
 		timeout := seconds(grace)
-		_, err = engine.ContainerStop(ctx, id, moby.ContainerStopOptions{Timeout: &timeout})
+		_, err = engine.ContainerStop(ctx, own.ID, moby.ContainerStopOptions{Timeout: &timeout})
 		return err
 	})
 }

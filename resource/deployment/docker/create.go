@@ -49,7 +49,7 @@ func (c *Client) CreateContainer(ctx context.Context, machineID string, options 
 	var id string
 	err = m.change(ctx, func(ctx context.Context, engine *moby.Client) error {
 		id, err = m.create(ctx, engine, &options)
-		return err
+		return hide(ctx, err, secretsOf(&options.Spec)...)
 	})
 	return id, err
 }

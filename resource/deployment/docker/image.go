@@ -97,7 +97,7 @@ func (c *Client) PullImage(ctx context.Context, machineID, image string, progres
 		}
 		return nil
 	})
-	return credentials.explain(host, err)
+	return credentials.explain(ctx, host, err)
 }
 
 func sum(layers map[string]jsonstream.Progress) api.PullProgress {
@@ -173,10 +173,10 @@ func (c *Client) ResolveDigest(ctx context.Context, image string) (string, error
 	}
 	found, err := repository.Resolve(ctx, version)
 	if errors.Is(err, errdef.ErrNotFound) {
-		return "", fmt.Errorf("image %s: %w: %w", image, api.ErrNotFound, err)
+		return "", fmt.Errorf("image %s: %w: %w", image, api.ErrNotFound, hide(ctx, err, credentials.secrets()...))
 	}
 	if err != nil {
-		return "", fmt.Errorf("image %s: %w", image, credentials.explain(host, err))
+		return "", fmt.Errorf("image %s: %w", image, credentials.explain(ctx, host, err))
 	}
 	return found.Digest.String(), nil
 }

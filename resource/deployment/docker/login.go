@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,8 +16,9 @@ import (
 // empty tells whether there is nothing to log in with.
 func (c *Credentials) empty() bool { return c.Username == "" && c.Password == "" && c.Token == "" }
 
-// explain adds to the error of a registry that lets nobody in with the credentials what that has to do with them.
-func (c *Credentials) explain(registry string, err error) error {
+// explain adds to the error of a registry that lets nobody in with the credentials what that has to do with them. They are not in it.
+func (c *Credentials) explain(ctx context.Context, registry string, err error) error {
+	err = hide(ctx, err, c.secrets()...)
 	if !refused(err) {
 		return err
 	}

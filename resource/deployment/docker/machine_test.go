@@ -209,6 +209,8 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 		"no SSH":       {docker.Machine{ID: "m", Endpoint: docker.Endpoint{Host: "ssh://u@m"}}, "there is no SSH"},
 		"bad SSH key":  {docker.Machine{ID: "m", Endpoint: docker.Endpoint{Host: "ssh://u@m", SSH: &docker.SSH{Key: "x"}}}, "SSH.Key"},
 		"password":     {docker.Machine{ID: "m", Endpoint: docker.Endpoint{Host: "ssh://u:secret@m", SSH: &docker.SSH{}}}, "a password"},
+		"a token":      {docker.Machine{ID: "m", Endpoint: docker.Endpoint{Host: "https://secret@m"}}, "a password"},
+		"no address":   {docker.Machine{ID: "m", Endpoint: docker.Endpoint{Host: "tcp://u:secret@m:port"}}, "no address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := docker.New(docker.Config{Machines: []docker.Machine{test.machine}})

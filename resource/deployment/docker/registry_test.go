@@ -3,10 +3,15 @@ package docker_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/resource/deployment"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/deployment/docker"
@@ -83,4 +88,79 @@ func TestImagesComeFromRegistriesWithCredentials(t *testing.T) {
 		t.Errorf("the password is in the progress:\n%s", log.String())
 	}
 	k.mustBeDone(s, nil)
+}
+
+// quoting serves a registry that lets nobody in, nor does the service that it gets its tokens from: they say with what they were asked.
+func quoting(t *testing.T) (host string) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given := r.Header.Get("Authorization")
+		if given == "" {
+			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token",service="registry"`, r.Host))
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		user, password, _ := r.BasicAuth()
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = fmt.Fprintf(w, `{"errors":[{"code":"DENIED","message":%q}]}`, "not "+user+" with "+password+" in "+given)
+	}))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+const hidden = "hunter2-and-more"
+
+// R14: registries, and those that give out tokens for them, quote what they were sent.
+func TestR14CredentialsForRegistriesAreInNoError(t *testing.T) {
+	cli, err := docker.New(docker.Config{Credentials: func(context.Context, string) (docker.Credentials, error) {
+		return docker.Credentials{Username: "puller", Password: hidden}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cli.Close()
+	ctx := secretscontext.NewContext(t.Context())
+	_, err = cli.ResolveDigest(ctx, quoting(t)+"/team/app:3")
+	wantHidden(t, err)
+	// What else is told of the reconciliation is scrubbed of it, too.
+	if text := secretscontext.Scrub(ctx, hidden); strings.Contains(text, hidden) {
+		t.Errorf("told is %s", text)
+	}
+}
+
+// R14: engines pass on what registries say.
+func TestR14CredentialsForRegistriesAreInNoErrorOfAnEngine(t *testing.T) {
+	k := newKit(t)
+	host := quoting(t)
+	for name, credentials := range map[string]docker.Credentials{"a password": {Username: "puller", Password: hidden}, "a token": {Token: hidden}} {
+		t.Run(name, func(t *testing.T) {
+			cli := k.client(docker.Config{
+				Machines: dockertest.Machines(k.engines), Credentials: func(context.Context, string) (docker.Credentials, error) { return credentials, nil },
+			})
+			wantHidden(t, cli.PullImage(k.ctx, "engine-1", host+"/team/app:3", nil))
+		})
+	}
+}
+
+// R14: what an engine is sent.
+func TestR14SecretsOfContainersAreInNoErrorOfAnEngine(t *testing.T) {
+	k := newKit(t)
+	s := spec(image1, 1)
+	s.Container.SecretEnv = map[string]api.Hidden{"PASSWORD": hidden}
+	s.Container.LogDriver = &api.LogDriver{Name: "json-file", Options: map[string]string{"max-size": hidden}}
+	_, err := deployment.NewDeployment(k.cli, s, nil).Run(k.ctx)
+	wantHidden(t, err)
+}
+
+// wantHidden wants an error that would quote a secret, and does not.
+func wantHidden(t *testing.T, err error) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), secretscontext.Redacted) {
+		t.Errorf("err = %v, want one that had to be scrubbed", err)
+	}
+	for _, form := range []string{"hunter2", base64.StdEncoding.EncodeToString([]byte("puller:" + hidden))[12:24]} {
+		if strings.Contains(fmt.Sprint(err), form) {
+			t.Errorf("%q is in %v", form, err)
+		}
+	}
 }

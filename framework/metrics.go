@@ -1,7 +1,6 @@
 package framework
 
 import (
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/collector"
 )
 
 // The first parts of the names of all metrics of a framework.
@@ -68,7 +68,7 @@ func newMetrics(f *Framework) (*metrics, error) {
 	m.retries = reg.counter("retries_total", "Retries that were scheduled because a reconciliation failed.").With(label)
 	m.conflicts = reg.counter("conflicts_total", "Reconciliations that ended because an object had changed meanwhile, and are tried again. They are no errors; conflicts of server-side apply over fields are.").With(label)
 	m.panics = reg.counter("panics_total", "Panics that were turned into errors.").With(label)
-	reg.register(newState(f))
+	register(reg, newState(f))
 	if f.shadows != nil {
 		m.shadows = newShadowMetrics(f, reg)
 	}
@@ -155,15 +155,9 @@ type registry struct {
 	err        error
 }
 
-func (r *registry) register(c prometheus.Collector) prometheus.Collector {
-	if r.registerer == nil {
-		return c
-	}
-	err := r.registerer.Register(c)
-	var already prometheus.AlreadyRegisteredError
-	if errors.As(err, &already) {
-		return already.ExistingCollector
-	}
+// register registers a collector, or returns the one that another framework has registered.
+func register[C prometheus.Collector](r *registry, c C) C {
+	c, err := collector.Register(r.registerer, c)
 	if err != nil && r.err == nil {
 		r.err = err
 	}
@@ -171,19 +165,11 @@ func (r *registry) register(c prometheus.Collector) prometheus.Collector {
 }
 
 func (r *registry) counter(name, help string, labels ...string) *prometheus.CounterVec {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: PrometheusNamespace, Subsystem: PrometheusSubsystem, Name: name, Help: help},
-		append([]string{"framework"}, labels...))
-	if existing, ok := r.register(c).(*prometheus.CounterVec); ok {
-		return existing
-	}
-	return c
+	return register(r, prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: PrometheusNamespace, Subsystem: PrometheusSubsystem, Name: name, Help: help},
+		append([]string{"framework"}, labels...)))
 }
 
 func (r *registry) histogram(name, help string, labels ...string) *prometheus.HistogramVec {
-	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: PrometheusNamespace, Subsystem: PrometheusSubsystem, Name: name, Help: help, Buckets: buckets},
-		append([]string{"framework"}, labels...))
-	if existing, ok := r.register(h).(*prometheus.HistogramVec); ok {
-		return existing
-	}
-	return h
+	return register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: PrometheusNamespace, Subsystem: PrometheusSubsystem, Name: name, Help: help, Buckets: buckets},
+		append([]string{"framework"}, labels...)))
 }

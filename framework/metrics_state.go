@@ -159,7 +159,7 @@ type shadowMetrics struct {
 }
 
 func newShadowMetrics(f *Framework, reg *registry) *shadowMetrics {
-	reg.register(newShadowState(f))
+	register(reg, newShadowState(f))
 	return &shadowMetrics{
 		framework:   f.Name(),
 		comparisons: reg.counter("shadow_comparisons_total", "Objects compared with a shadow resource set after a reconciliation, by result.", "shadow", "result"),

@@ -11,6 +11,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/operatorkit/operatorkit/internal/collector"
 )
 
 // clientMetrics measure the requests to API servers, as they go over the network. They are those of one registry: what client-go
@@ -44,15 +46,8 @@ func newClientMetrics(registerer prometheus.Registerer) (*clientMetrics, error) 
 }
 
 // share registers a collector. One that is registered already takes its place.
-func share[C prometheus.Collector](registerer prometheus.Registerer, c *C) error {
-	err := registerer.Register(*c)
-	var already prometheus.AlreadyRegisteredError
-	if errors.As(err, &already) {
-		if existing, ok := already.ExistingCollector.(C); ok {
-			*c = existing
-			return nil
-		}
-	}
+func share[C prometheus.Collector](registerer prometheus.Registerer, c *C) (err error) {
+	*c, err = collector.Register(registerer, *c)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -142,13 +143,34 @@ func (a *asker) find(ctx context.Context, o explainOptions) (inspector.ObjectSum
 	}
 	switch len(found) {
 	case 0:
-		return inspector.ObjectSummary{}, fmt.Errorf("the operator at %s knows no %q in namespace %q: are KIND and --namespace right?",
-			a.base.Host, strings.TrimSpace(o.kind+" "+o.name), o.namespace)
+		return inspector.ObjectSummary{}, fmt.Errorf("the operator at %s knows no %q in namespace %q: are KIND and --namespace right?%s",
+			a.base.Host, strings.TrimSpace(o.kind+" "+o.name), o.namespace, a.troubles(ctx))
 	case 1:
 		return found[0], nil
 	}
 	return inspector.ObjectSummary{}, &usageError{fmt.Errorf("the frameworks %q and %q both have a %q: give one of them as KIND",
 		found[0].Framework, found[1].Framework, o.name)}
+}
+
+// troubles says which sources lack something, and why: an object that is not known may be there. Without an answer it says nothing.
+func (a *asker) troubles(ctx context.Context) string {
+	var overview inspector.Overview
+	if err := a.get(ctx, "overview", nil, &overview); err != nil {
+		return ""
+	}
+	var lines []string
+	for _, f := range overview.Frameworks {
+		for _, s := range f.Sources {
+			if s.Error != "" {
+				lines = append(lines, fmt.Sprintf("\nsource %s is not in contact: %s", s.Name, s.Error))
+			}
+			if s.Unusable != "" {
+				lines = append(lines, fmt.Sprintf("\nsource %s has got what it can't use: %s", s.Name, s.Unusable))
+			}
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(slices.Compact(lines), "")
 }
 
 // clipped is the beginning of an answer that is not understood.

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
@@ -53,6 +54,9 @@ func inspectorOf(t *testing.T, authorizer inspector.Authorizer, namespaces int) 
 			t.Fatal(err)
 		}
 	}
+	if err := source.Take(watch.Event{Type: "ODD"}); err == nil {
+		t.Fatal("an event of an unknown type is taken")
+	}
 	f, err := framework.New(framework.Config{Name: "plots", Source: source, Logger: logger, Observer: page, Resources: []framework.Resource{noTask{}}})
 	if err != nil {
 		t.Fatal(err)
@@ -87,6 +91,16 @@ func TestExplainFindsAnObjectAmongManyOfItsName(t *testing.T) {
 		if code != command.ExitOK || !strings.HasPrefix(stdout, "Plot "+namespace+"/one (framework plots): ") {
 			t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 		}
+	}
+}
+
+// An object may be unknown because its source lacks something.
+func TestExplainOfAnUnknownObjectTellsWhatSourcesLack(t *testing.T) {
+	server := httptest.NewServer(inspectorOf(t, nil, 1))
+	defer server.Close()
+	code, _, stderr := explain(t, "two", "-n", "garden-0000", "--inspector-address", strings.TrimPrefix(server.URL, "http://"))
+	if want := "source plots has got what it can't use: "; code != command.ExitFailure || !strings.Contains(stderr, want) || !strings.Contains(stderr, `"ODD"`) {
+		t.Errorf("exit code %d, want %q\n%s", code, want, stderr)
 	}
 }
 

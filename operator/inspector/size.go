@@ -8,6 +8,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
 // What is kept of one record is limited: a few large values must not push out the records of everything else.
@@ -33,7 +34,7 @@ const (
 // trim cuts what is too long to be kept, and returns the size that is left. The values of changes belong to others too:
 // what is cut is replaced.
 func trim(r *framework.Record) int {
-	r.Error = cut(r.Error, maxText)
+	r.Error = cut.Text(r.Error, maxText)
 	return trimResources(r)
 }
 
@@ -41,8 +42,8 @@ func trim(r *framework.Record) int {
 func trimResources(r *framework.Record) int {
 	for i := range r.Resources {
 		of := &r.Resources[i]
-		of.Error = partOf(r.Error, cut(of.Error, maxText))
-		of.Skipped = cut(of.Skipped, maxText)
+		of.Error = partOf(r.Error, cut.Text(of.Error, maxText))
+		of.Skipped = cut.Text(of.Skipped, maxText)
 		of.Changes = trimChanges(of.Changes)
 	}
 	size := sizeOf(r)
@@ -89,7 +90,7 @@ func trimChanges(changes []plan.Change) []plan.Change {
 }
 
 func trimChange(c *plan.Change) {
-	c.Description = cut(c.Description, maxText)
+	c.Description = cut.Text(c.Description, maxText)
 	if left := len(c.Fields) - maxFields; left > 0 {
 		c.Fields = append(slices.Clone(c.Fields[:maxFields]), plan.FieldChange{Path: fmt.Sprintf("… and %d more fields", left)})
 	}
@@ -107,33 +108,22 @@ func trimChange(c *plan.Change) {
 	}
 }
 
-// cutMark is at the end of what was cut.
-const cutMark = "… (cut from %d bytes)"
-
-// cut shortens a text to about that many bytes. What is left shares no memory with it, and is not cut again.
-func cut(text string, limit int) string {
-	if len(text) <= limit+len(cutMark) {
-		return text
-	}
-	return fmt.Sprintf("%s"+cutMark, strings.ToValidUTF8(text[:limit], ""), len(text))
-}
-
 // cutValue shortens a value whose JSON form is too long, to the beginning of that.
 func cutValue(value any) (any, bool) {
 	switch v := value.(type) {
 	case nil, bool, int64, float64:
 		return value, false
 	case string:
-		return cut(v, maxValue), len(v) > maxValue+len(cutMark)
+		return cut.Text(v, maxValue), len(v) > maxValue
 	}
 	if valueSize(value) <= maxValue {
 		return value, false
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		return cut(fmt.Sprint(value), maxValue), true
+		return cut.Text(fmt.Sprint(value), maxValue), true
 	}
-	return cut(string(text), maxValue), true
+	return cut.Text(string(text), maxValue), true
 }
 
 // valueSize is about how many bytes a JSON value takes.

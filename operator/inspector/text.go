@@ -12,6 +12,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
 // maxShown is how many characters of a value a page shows, and maxBrief how many bytes of an error a list does.
@@ -90,15 +91,15 @@ func duration(d time.Duration) string {
 // value writes a value of a field: JSON, but texts of several lines as they are.
 func value(v any) string {
 	if s, ok := v.(string); ok && strings.ContainsRune(s, '\n') {
-		return shorten(visible(s))
+		return shown(visible(s))
 	}
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
-		return shorten(visible(fmt.Sprint(v)))
+		return shown(visible(fmt.Sprint(v)))
 	}
-	return shorten(visible(strings.TrimSuffix(b.String(), "\n")))
+	return shown(visible(strings.TrimSuffix(b.String(), "\n")))
 }
 
 // visible shows characters that have no shape of their own, or change that of others, by their numbers.
@@ -120,24 +121,11 @@ func visible(s string) string {
 	return b.String()
 }
 
-func shorten(s string) string {
-	if len(s) <= maxShown {
-		return s
-	}
-	runes := []rune(s)
-	if len(runes) <= maxShown {
-		return s
-	}
-	return fmt.Sprintf("%s… (%s characters)", string(runes[:maxShown]), count(len(runes)))
-}
+// shown is as much of a value as a page shows.
+func shown(text string) string { return cut.Runes(text, maxShown) }
 
 // brief is the beginning of an error, for lists.
-func brief(text string) string {
-	if len(text) <= maxBrief {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxBrief], "") + "…"
-}
+func brief(text string) string { return cut.Text(text, maxBrief) }
 
 func fullName(namespace, name string) string {
 	if namespace == "" {

@@ -6,6 +6,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
 // Overview is what GET api/v1/overview answers.
@@ -50,6 +51,8 @@ type SourceOverview struct {
 	Staleness time.Duration `json:"stalenessNanoseconds"`
 	// Error is that of the current outage.
 	Error string `json:"error,omitempty"`
+	// Unusable is about what arrived last of that which can't be used (informer.Status). It is no outage, and stays.
+	Unusable string `json:"unusable,omitempty"`
 }
 
 func sourceOverview(name string, status informer.Status, primary bool, now time.Time) SourceOverview {
@@ -58,7 +61,10 @@ func sourceOverview(name string, status informer.Status, primary bool, now time.
 		o.Staleness = max(now.Sub(status.LastContact), 0)
 	}
 	if status.LastError != nil {
-		o.Error = cut(status.LastError.Error(), maxText)
+		o.Error = cut.Text(status.LastError.Error(), maxText)
+	}
+	if status.Unusable != nil {
+		o.Unusable = cut.Text(status.Unusable.Error(), maxText)
 	}
 	return o
 }

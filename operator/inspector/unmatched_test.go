@@ -2,11 +2,13 @@ package inspector_test
 
 import (
 	"context"
+	"html"
 	"net/http"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
@@ -70,4 +72,20 @@ func TestOverviewCountsWhatNoResourceSetHandlesAndObjectsTellWhoseTheyAre(t *tes
 		t.Errorf("it is %s, of %+v, want %+v", object.State, object.Identity, want)
 	}
 	has(t, w.get(objectPath("lost"), http.StatusOK), "framework sites.example.com of operator site-operator · finalizer <code>"+want.Finalizer+"</code>", "no resource set handles it")
+}
+
+// What arrives and can't be used is no outage: the source is in contact, and says what it was.
+func TestOverviewTellsWhatASourceCantUse(t *testing.T) {
+	w := start(t, inspector.Config{}, []*corev1.ConfigMap{site("home")})
+	w.reconciled(1)
+	lacks(t, w.get("", http.StatusOK), "Can't be used")
+	if err := w.sites.Take(watch.Event{Type: "<ODD>", Object: site("other")}); err == nil {
+		t.Fatal("an event of an unknown type is taken")
+	}
+	const want = `event with type "<ODD>" of source sites.example.com: it must be ADDED, MODIFIED, DELETED or BOOKMARK`
+	source := read[inspector.Overview](w, "overview").Frameworks[0].Sources[0]
+	if !strings.Contains(source.Unusable, want) || source.Error != "" || !source.Synced {
+		t.Errorf("the source is %+v, want it to tell of %s", source, want)
+	}
+	has(t, w.get("", http.StatusOK), "Can't be used: "+html.EscapeString(want), "Synced")
 }

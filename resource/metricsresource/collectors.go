@@ -1,10 +1,11 @@
 package metricsresource
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/operatorkit/operatorkit/internal/collector"
 )
 
 // collectors are the metrics of all lists that were wrapped with one registerer.
@@ -45,17 +46,11 @@ func newCollectors(config Config) (*collectors, error) {
 	return &collectors{seconds: seconds, errors: errs}, nil
 }
 
-// register registers a collector, or returns the one of the same name and labels that is there.
+// register adds to an error of the registerer what can be done.
 func register[C prometheus.Collector](to prometheus.Registerer, c C) (C, error) {
-	err := to.Register(c)
-	if err == nil {
-		return c, nil
+	c, err := collector.Register(to, c)
+	if err != nil {
+		return c, fmt.Errorf("register the metrics of resources: %w: choose another Namespace or Subsystem", err)
 	}
-	var already prometheus.AlreadyRegisteredError
-	if errors.As(err, &already) {
-		if existing, ok := already.ExistingCollector.(C); ok {
-			return existing, nil
-		}
-	}
-	return c, fmt.Errorf("register the metrics of resources: %w: choose another Namespace or Subsystem", err)
+	return c, nil
 }

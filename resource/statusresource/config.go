@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer/notfound"
 	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/internal/statusmap"
 )
@@ -60,6 +61,7 @@ func New[O client.Object](config Config[O]) (framework.Resource, error) {
 	if err := wrong.Of("statusresource.Config"); err != nil {
 		return nil, err
 	}
+	config.Client = notfound.Checked(config.Client)
 	if config.Name == "" {
 		config.Name = DefaultName
 	}

@@ -53,6 +53,8 @@
 //     Config.Prefix. For this the list has to be one by type, as above.
 //   - Times of transitions are those of the write: they are in no plan, so that saved plans hold. The same goes for
 //     other fields whose names end with TransitionTime, at any depth, which Set sets when something passes into another state.
+//   - An answer 404 counts when the API server says that the very object is gone, and is an error otherwise (package notfound): a proxy
+//     answers 404 too.
 //   - A plan shows the status after a success, and the conditions in words.
 //   - The messages of conditions, and all other fields whose names end with "message", are written without the secret values that
 //     are known in the reconciliation (package secretscontext). Author's fields of other names are his: they may have been made to be read.

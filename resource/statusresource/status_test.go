@@ -3,6 +3,7 @@ package statusresource_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,8 @@ import (
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer/notfound"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
 
@@ -446,5 +449,34 @@ func TestR14WriteLeavesSecretValuesOut(t *testing.T) {
 		if m := meta.FindStatusCondition(p.Status.Conditions, "Login").Message; m != "use (sensitive)" {
 			t.Errorf("the status says %q", m)
 		}
+	}
+}
+
+// An object that is gone needs no status; one behind a proxy that answers 404 does.
+func TestAStatusIsNotWrittenByA404OfAProxy(t *testing.T) {
+	k := newKit(t)
+	p := k.page("home", pageSpec{})
+	lying := k.faults.On(func(r operatortest.Request) bool { return r.Resource == "pages" },
+		operatortest.Answer(&apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}}))
+	if _, err := k.update(t.Context(), p, k.status()); !errors.Is(err, notfound.ErrDoubtful) {
+		t.Errorf("the reconciliation ended with %v", err)
+	}
+	after := k.read(p)
+	after.Status.URL = "https://home"
+	if _, err := statusresource.Write(t.Context(), k.client, k.read(p), after); !errors.Is(err, notfound.ErrDoubtful) || apierrors.IsNotFound(err) {
+		t.Errorf("writing ended with %v", err)
+	}
+	lying.Remove()
+	p, err := k.update(t.Context(), p, k.status())
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.wants(p, "Ready=True Reconciled")
+	if err := k.user.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	p.Status = pageStatus{}
+	if err := framework.ProcessUpdate(t.Context(), p, []framework.Resource{k.status()}); err != nil {
+		t.Errorf("of one that is gone: %v", err)
 	}
 }

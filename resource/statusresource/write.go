@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer/notfound"
 	"github.com/operatorkit/operatorkit/internal/statusmap"
 )
 
@@ -27,7 +28,7 @@ func Write[O client.Object](ctx context.Context, c client.Client, before, after 
 	if err != nil || changed.empty() {
 		return after, err
 	}
-	_, written, err := write(ctx, writer{client: c}, before, changed, nil)
+	_, written, err := write(ctx, writer{client: notfound.Checked(c)}, before, changed, nil)
 	if err == nil && written == nil {
 		err = apierrors.NewNotFound(schema.GroupResource{Resource: changed.object.Kind}, before.GetName())
 	}
@@ -39,6 +40,7 @@ func Write[O client.Object](ctx context.Context, c client.Client, before, after 
 
 // writer writes statuses as a field manager, or as that of its client.
 type writer struct {
+	// client tells what is gone from what somebody answers 404 to (notfound.Checked).
 	client  client.Client
 	manager string
 	// owners says whose conditions are not to be written. It may be nil.
@@ -77,7 +79,7 @@ func write[O client.Object](ctx context.Context, w writer, obj O, c change, agai
 		return w.stored(result, c)
 	})
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err), errors.Is(err, notfound.ErrDoubtful):
 		return obj, nil, whyNotFound(ctx, w, seen, c)
 	case err != nil:
 		return obj, nil, fmt.Errorf("write the status of %s: %w", what, err)
@@ -112,7 +114,7 @@ func blank[O client.Object](of O) O {
 	return o
 }
 
-// live returns an object as it is now.
+// live returns an object as it is now. That it is gone is true: the client of w is a notfound.Checked.
 func live[O client.Object](ctx context.Context, w writer, obj O) (O, error) {
 	now := blank(obj)
 	err := w.client.Get(ctx, client.ObjectKeyFromObject(obj), now)

@@ -1,5 +1,6 @@
 // Command dns is a whole operator for an external system: it gives every Service with the label dns an address record of that host, in
-// a zone whose API knows hosts and addresses, and nothing of owners. Which records are whose stands in a journal on the Services.
+// a zone whose API knows hosts and addresses, and nothing of owners. Which records are whose stands in a journal on the Services, and whether
+// they are there in the condition DNSReady.
 //
 //	$ ZONE_URL=http://127.0.0.1:8053 go run ./examples/dns run
 //	$ ZONE_URL=http://127.0.0.1:8053 go run ./examples/dns plan -A
@@ -18,6 +19,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/command"
 	"github.com/operatorkit/operatorkit/resource/keyedresource"
+	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
 
 func main() {
@@ -61,6 +63,10 @@ func newFrameworks(d *operator.Dependencies, z zone) ([]*framework.Framework, er
 	if err != nil {
 		return nil, err
 	}
-	f, err := d.NewFramework(framework.Config{Source: services, Resources: []framework.Resource{records}})
+	status, err := statusresource.New(statusresource.Config[*corev1.Service]{Client: d.Client, Logger: d.Logger, Prefix: "DNS"})
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.NewFramework(framework.Config{Source: services, Resources: []framework.Resource{records, status}})
 	return []*framework.Framework{f}, err
 }

@@ -13,7 +13,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -80,6 +82,16 @@ func TestServicesHaveTheirRecordsWhateverCrashes(t *testing.T) {
 			return nil
 		}
 	}
+	ready := func(ctx context.Context, user client.Client, namespace string) error {
+		s := &corev1.Service{}
+		if err := user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "home"}, s); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(s.Status.Conditions, "DNSReady") {
+			return fmt.Errorf("the conditions are %v", s.Status.Conditions)
+		}
+		return nil
+	}
 	host := func(host string) operatortest.Step {
 		return func(ctx context.Context, user client.Client, namespace string) error {
 			s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "home"}}
@@ -101,9 +113,45 @@ func TestServicesHaveTheirRecordsWhateverCrashes(t *testing.T) {
 			return commandtest.Start(config)(ctx, cfg, namespace)
 		},
 		Phases: []operatortest.Phase{
-			{Name: "create", Do: operatortest.Create(service), Until: are("home theirs")},
-			{Name: "move", Do: host("away"), Until: are("away theirs")},
+			{Name: "create", Do: operatortest.Create(service), Until: operatortest.All(are("home theirs"), ready)},
+			{Name: "move", Do: host("away"), Until: operatortest.All(are("away theirs"), ready)},
 			{Name: "delete", Do: operatortest.Delete(service), Until: operatortest.All(are("theirs"), operatortest.Gone(service))},
 		},
 	})
+}
+
+// A zone that does not answer is told where people look: on the Service.
+func TestAServiceTellsWhyItHasNoRecord(t *testing.T) {
+	kube := operatortest.Start(t)
+	namespace := kube.Namespace(t)
+	user := operatortest.NewClient(t, kube.RESTConfig(), scheme.Scheme)
+	zone := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusServiceUnavailable) }))
+	defer zone.Close()
+	connections := &http.Transport{}
+	defer connections.CloseIdleConnections()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	config := newConfig(zone.URL, func(context.Context) http.RoundTripper { return connections })
+	go func() { ended <- commandtest.Start(config)(ctx, kube.RESTConfig(), namespace) }()
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "home", Labels: map[string]string{hostLabel: "home"}},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	if err := user.Create(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	operatortest.Eventually(t, "it tells that the zone does not answer", func() error {
+		if err := user.Get(t.Context(), client.ObjectKeyFromObject(service), service); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(service.Status.Conditions, "DNSReady")
+		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != "Retrying" || !strings.Contains(c.Message, "503 Service Unavailable") {
+			return fmt.Errorf("the conditions are %v", service.Status.Conditions)
+		}
+		return nil
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
@@ -27,8 +28,8 @@ type failure struct {
 	message string
 }
 
-// note remembers what became of a plan.
-func (f *failures) note(svc *v1alpha1.MachineService, v v1alpha1.Version, err error) {
+// note remembers what became of a plan. It is told in other reconciliations, which may not know what is secret in it.
+func (f *failures) note(ctx context.Context, svc *v1alpha1.MachineService, v v1alpha1.Version, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.of == nil {
@@ -42,7 +43,7 @@ func (f *failures) note(svc *v1alpha1.MachineService, v v1alpha1.Version, err er
 		// Nothing went wrong.
 		return
 	}
-	message := cut.Text(err.Error(), statuses.MaxMessage)
+	message := cut.Text(secretscontext.Scrub(ctx, err.Error()), statuses.MaxMessage)
 	f.of[svc.UID] = failure{message: message}
 	if reason := givenUpWhy(err); reason != "" && svc.DeletionTimestamp == nil {
 		f.of[svc.UID] = failure{message: message, givenUp: &v1alpha1.GivenUp{

@@ -199,7 +199,7 @@ func (f *serviceFramework) done(ctx context.Context, svc *v1alpha1.MachineServic
 	if computed != nil {
 		return
 	}
-	f.failures.note(svc, state.version, err)
+	f.failures.note(ctx, svc, state.version, err)
 }
 
 // reasonOf returns the reason of the condition Blocked for what can't be worked out, and false if it may come right by itself.

@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -8,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/faults"
@@ -107,8 +109,9 @@ func (m *Manager) Release(set client.ObjectKey) {
 	delete(m.failures, set)
 }
 
-// note remembers what became of the last write for a service. To lose it costs another try.
-func (m *Manager) note(set, service client.ObjectKey, fingerprint string, err error) {
+// note remembers what became of the last write for a service. To lose it costs another try. It is told in other reconciliations, which may
+// not know what is secret in it.
+func (m *Manager) note(ctx context.Context, set, service client.ObjectKey, fingerprint string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err == nil {
@@ -118,7 +121,7 @@ func (m *Manager) note(set, service client.ObjectKey, fingerprint string, err er
 	if m.failures[set] == nil {
 		m.failures[set] = map[client.ObjectKey]failure{}
 	}
-	m.failures[set][service] = failure{fingerprint, statemanager.FirstLine(err.Error())}
+	m.failures[set][service] = failure{fingerprint, statemanager.FirstLine(secretscontext.Scrub(ctx, err.Error()))}
 }
 
 // failed returns why the last write of a service with a fingerprint failed, or nothing.

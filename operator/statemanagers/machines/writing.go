@@ -209,7 +209,7 @@ func (m *Manager) CarryOut(ctx context.Context, set *statemanager.Set, operation
 		err = todo.want.Err(fmt.Errorf("write MachineService %s/%s: %w", todo.apply.GetNamespace(), todo.apply.GetName(), err))
 	}
 	if ctx.Err() == nil && !apierrors.IsConflict(err) {
-		m.note(client.ObjectKeyFromObject(set.ServiceSet), operation.Service, todo.want.fingerprint, err)
+		m.note(ctx, client.ObjectKeyFromObject(set.ServiceSet), operation.Service, todo.want.fingerprint, err)
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
@@ -36,7 +37,8 @@ func (m *Manager) CarryOut(ctx context.Context, set *statemanager.Set, operation
 		kept.failure = nil
 		return nil
 	}
-	err = what.service.confidential.err(err)
+	// It is told in other reconciliations, which may not know what is secret in it.
+	err = secretscontext.ScrubError(ctx, what.service.confidential.err(err))
 	if ctx.Err() != nil || lost(err) || stale(err) {
 		// It says nothing about the service: it is worked out anew.
 		return err

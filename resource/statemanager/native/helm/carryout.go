@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"helm.sh/helm/v4/pkg/action"
-	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release/common"
 	corev1 "k8s.io/api/core/v1"
@@ -128,12 +127,8 @@ func (j *job) renew(ctx context.Context, todo *renew) error {
 
 // release runs Helm's action with what was planned.
 func (j *job) release(kubeClient *kubeClient, store *store, todo *renew) error {
-	stream, err := todo.rendering.stream()
-	if err != nil {
-		return framework.Permanent(err)
-	}
-	bare := bareChart(todo.rendering.chart)
-	store.complete(bare, todo.rendering.chart, todo.rendering.notes)
+	literal := todo.rendering.literal()
+	store.complete(literal, todo.rendering.chart, todo.rendering.notes)
 	config := j.actions(kubeClient, store, todo.rendering)
 	values := j.service.Values
 	if values == nil {
@@ -145,30 +140,22 @@ func (j *job) release(kubeClient *kubeClient, store *store, todo *renew) error {
 		install.ReleaseName, install.Namespace, install.Replace = j.service.Key.Name, j.service.Key.Namespace, latest != nil
 		install.ForceConflicts, install.SkipCRDs, install.SkipSchemaValidation = true, true, true
 		install.DisableHooks, install.Timeout, install.WaitStrategy = j.options.disableHooks, j.options.timeout, kube.HookOnlyStrategy
-		install.Labels, install.Description, install.PostRenderer = j.options.labels, j.options.description, planned(stream)
-		_, err = install.Run(bare, values)
+		install.Labels, install.Description = j.options.labels, j.options.description
+		_, err := install.Run(literal, values)
 		return err
 	}
 	upgrade := action.NewUpgrade(config)
 	upgrade.Namespace, upgrade.ResetValues, upgrade.MaxHistory = j.service.Key.Namespace, true, j.Carrier.config.History
 	upgrade.ServerSideApply, upgrade.ForceConflicts, upgrade.SkipCRDs, upgrade.SkipSchemaValidation = "true", true, true, true
 	upgrade.DisableHooks, upgrade.Timeout, upgrade.WaitStrategy = j.options.disableHooks, j.options.timeout, kube.HookOnlyStrategy
-	upgrade.Description, upgrade.PostRenderer = j.options.description, planned(stream)
-	upgrade.Labels = maps.Clone(j.options.labels)
+	upgrade.Description, upgrade.Labels = j.options.description, maps.Clone(j.options.labels)
 	for name := range latest.labels {
 		if _, wanted := upgrade.Labels[name]; !wanted && !slices.Contains(systemLabels(), name) {
 			upgrade.Labels[name] = "null"
 		}
 	}
-	_, err = upgrade.Run(j.service.Key.Name, bare, values)
+	_, err := upgrade.Run(j.service.Key.Name, literal, values)
 	return err
-}
-
-// bareChart is a chart without its contents, for an action that is given what the chart was rendered to.
-func bareChart(whole *chart.Chart) *chart.Chart {
-	metadata := *whole.Metadata
-	metadata.Dependencies = nil
-	return &chart.Chart{Metadata: &metadata}
 }
 
 // mend marks a revision as failed that was left in the middle, so that another one can follow.

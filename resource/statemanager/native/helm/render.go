@@ -23,8 +23,6 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
-	"sigs.k8s.io/kustomize/kyaml/kio"
-	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 
 	"github.com/operatorkit/operatorkit/framework"
 )
@@ -33,9 +31,11 @@ import (
 type rendering struct {
 	chart        *chart.Chart
 	capabilities *chartcommon.Capabilities
-	hooks        []*release.Hook
-	manifests    []releaseutil.Manifest
-	notes        string
+	// files are what the templates came to, without the notes.
+	files     map[string]string
+	hooks     []*release.Hook
+	manifests []releaseutil.Manifest
+	notes     string
 	// definitions are those in crds/, objects those of the manifests, in the order in which they are applied, without the labels of
 	// the service.
 	definitions definitions
@@ -103,7 +103,7 @@ func (r *rendering) execute(ctx context.Context, j *job, release chartcommon.Rel
 	if err != nil {
 		return fmt.Errorf("render the chart: %w", err)
 	}
-	r.notes = takeNotes(r.chart, files)
+	r.files, r.notes = files, takeNotes(r.chart, files)
 	if r.hooks, r.manifests, err = releaseutil.SortManifests(files, nil, releaseutil.InstallOrder); err != nil {
 		return framework.Permanent(fmt.Errorf("what the chart renders: %w", err))
 	}
@@ -163,41 +163,17 @@ func (j *job) readDefinitions(r *rendering) error {
 	return nil
 }
 
-// stream returns everything that was rendered, as Helm hands it to a post-renderer.
-func (r *rendering) stream() (string, error) {
-	var nodes []*kyaml.RNode
-	add := func(file, document string) error {
-		parsed, err := kio.ParseAll(document)
-		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		for _, node := range parsed {
-			if err := node.PipeE(kyaml.SetAnnotation("postrenderer.helm.sh/postrender-filename", file)); err != nil {
-				return fmt.Errorf("%s: %w", file, err)
-			}
-			nodes = append(nodes, node)
-		}
-		return nil
+// literal returns a chart that renders, byte for byte, what the chart was rendered to, and has nothing else.
+func (r *rendering) literal() *chart.Chart {
+	metadata := *r.chart.Metadata
+	metadata.Dependencies = nil
+	c := &chart.Chart{Metadata: &metadata}
+	for _, file := range slices.Sorted(maps.Keys(r.files)) {
+		c.Templates = append(c.Templates, &chartcommon.File{
+			Name: strings.TrimPrefix(file, c.Name()+"/"), Data: []byte(strings.ReplaceAll(r.files[file], "{{", `{{"{{"}}`)),
+		})
 	}
-	for _, h := range r.hooks {
-		if err := add(h.Path, h.Manifest); err != nil {
-			return "", err
-		}
-	}
-	for _, m := range r.manifests {
-		if err := add(m.Name, m.Content); err != nil {
-			return "", err
-		}
-	}
-	return kio.StringAll(nodes)
-}
-
-// planned is the post-renderer that gives Helm what was planned.
-type planned string
-
-// Run implements postrenderer.PostRenderer.
-func (p planned) Run(*bytes.Buffer) (*bytes.Buffer, error) {
-	return bytes.NewBufferString(string(p)), nil
+	return c
 }
 
 // bounded runs f until its end or the deadline of renderings. After the deadline f is left alone, and keeps its place.

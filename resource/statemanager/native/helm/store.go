@@ -75,16 +75,16 @@ func asRelease(found releasei.Releaser) (*release.Release, error) {
 	return r, nil
 }
 
-// complete has the storage keep the whole chart and its notes for a release that was made with the bare chart.
-func (s *store) complete(bare, whole *chart.Chart, notes string) {
-	s.Driver = &completingDriver{Driver: s.Driver, bare: bare, whole: whole, notes: notes}
+// complete has the storage keep the whole chart and its notes for a release that was made with the literal one.
+func (s *store) complete(literal, whole *chart.Chart, notes string) {
+	s.Driver = &completingDriver{Driver: s.Driver, literal: literal, whole: whole, notes: notes}
 }
 
-// completingDriver keeps a whole chart in place of the bare one that the action was given.
+// completingDriver keeps a whole chart in place of the literal one that the action was given.
 type completingDriver struct {
 	driver.Driver
-	bare, whole *chart.Chart
-	notes       string
+	literal, whole *chart.Chart
+	notes          string
 }
 
 // Create implements driver.Creator.
@@ -99,7 +99,7 @@ func (d *completingDriver) Update(key string, r releasei.Releaser) error {
 
 func (d *completingDriver) completed(r releasei.Releaser) releasei.Releaser {
 	given, ok := r.(*release.Release)
-	if !ok || given.Chart != d.bare {
+	if !ok || given.Chart != d.literal {
 		return r
 	}
 	kept, info := *given, *given.Info

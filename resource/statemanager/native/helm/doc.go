@@ -35,6 +35,11 @@
 // another one. One that somebody else's helm has pending is waited for until the time-out. What earlier revisions that did not
 // get to their end have left on the cluster, and is not in the chart any more, is deleted with the next one.
 //
+// # Jobs that vanish
+//
+// A Job with ttlSecondsAfterFinished that is not there any more is done, once that time is over: it is neither missing nor drift. An upgrade
+// that has it in its chart runs it again, as Helm does.
+//
 // # Options
 //
 //	wait               health counts: the service is Deployed when its objects are. Default: true. Nothing blocks.

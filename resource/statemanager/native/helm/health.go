@@ -6,7 +6,6 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
@@ -65,6 +64,7 @@ func (j *job) conditionOf(desired, live *unstructured.Unstructured) condition {
 	if live == nil {
 		return c
 	}
+	live = carrier.AsItEnded(live)
 	c.since = movedAt(live)
 	if paused, _, _ := unstructured.NestedBool(live.Object, "spec", "paused"); paused && live.GetKind() == "Deployment" {
 		c.status = status.CurrentStatus
@@ -76,7 +76,7 @@ func (j *job) conditionOf(desired, live *unstructured.Unstructured) condition {
 		return c
 	}
 	c.status, c.message = computed.Status, computed.Message
-	if j.options.waitForJobs && computed.Status == status.CurrentStatus && live.GroupVersionKind().GroupKind() == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
+	if j.options.waitForJobs && computed.Status == status.CurrentStatus && live.GroupVersionKind().GroupKind() == carrier.JobKind {
 		if done, _ := jobDone(live); !done {
 			c.status, c.message = status.InProgressStatus, "the job has not completed"
 		}

@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -264,5 +265,58 @@ func TestAnAtomicUpgradeWhoseHookFailsIsRolledBack(t *testing.T) {
 	}
 	if result := k.settle(bad); result.Health.Phase != v1alpha1.ServiceStateFailed || !strings.Contains(result.Health.Message, "the pod gave up") {
 		t.Errorf("it is %+v", result.Health)
+	}
+}
+
+// takenAway deletes the job as the controller of finished ones does, and holds it until it is let go of.
+func (k *kit) takenAway() {
+	k.t.Helper()
+	k.editJob(`{"metadata":{"finalizers":["example.com/hold"]}}`)
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "migrate"}}
+	if err := k.user.Delete(k.t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func (k *kit) editJob(patch string) {
+	k.t.Helper()
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "migrate"}}
+	if err := k.user.Patch(k.t.Context(), job, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// vanishing is a chart with a job that is taken away a minute after it has finished.
+func vanishing(version string) files {
+	chart := jobChart("{}")
+	chart["Chart.yaml"] = strings.ReplaceAll(chart["Chart.yaml"], "1.0.0", version)
+	chart["templates/job.yaml"] = strings.Replace(chart["templates/job.yaml"], "spec:\n", "spec:\n  ttlSecondsAfterFinished: 60\n", 1)
+	return chart
+}
+
+func TestAJobThatVanishesWhenItIsDoneIsDone(t *testing.T) {
+	for _, m := range []v1alpha1.SyncMode{v1alpha1.SyncModeContinuous, v1alpha1.SyncModeContinuousWithDriftDetection} {
+		t.Run(string(m), func(t *testing.T) {
+			clock := clocktesting.NewFakePassiveClock(time.Now())
+			k := newKit(t, helm.Config{Clock: clock})
+			service := k.service(vanishing("1.0.0"), mode(m), options(v1alpha1.ServiceHelmOptions{WaitForJobs: pointer(true)}))
+			k.settle(service)
+			k.ends(batchv1.JobComplete, "")
+			k.takenAway()
+			done := func(when string) {
+				t.Helper()
+				result := k.compute(service)
+				equal(t, "what there is to do "+when, summary(result.Changes), nil)
+				equal(t, "drift "+when, summary(result.Drift), nil)
+				equal(t, "health "+when, result.Health, carrier.Health{Phase: v1alpha1.ServiceStateDeployed})
+			}
+			done("while it goes")
+			k.editJob(`{"metadata":{"finalizers":null}}`)
+			equal(t, "drift when it went too early", summary(k.compute(service).Drift), []string{"create Job migrate"})
+			clock.SetTime(time.Now().Add(2 * time.Minute))
+			done("when it is gone")
+			next := k.service(vanishing("1.1.0"), mode(m))
+			equal(t, "the upgrade", summary(k.compute(next).Changes), []string{"update HelmRelease web", "update ConfigMap web-page", "create Job migrate"})
+		})
 	}
 }

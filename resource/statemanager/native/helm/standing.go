@@ -259,6 +259,9 @@ func (j *job) look(ctx context.Context, r *record) (*view, error) {
 			if live, err = j.read(ctx, j.client, desired); err != nil {
 				return nil, err
 			}
+			if live == nil && carrier.Vanished(desired, j.Carrier.config.Clock.Since(known.applied)) {
+				continue
+			}
 			changes, err := j.drift(ctx, known, desired, live)
 			if err != nil {
 				return nil, err

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
 const (
@@ -58,7 +60,7 @@ func (w *hookWaiter) WatchUntilReady(resources kube.ResourceList, timeout time.D
 		u := object(info)
 		var done func(*unstructured.Unstructured) (bool, error)
 		switch u.GroupVersionKind().GroupKind() {
-		case schema.GroupKind{Group: "batch", Kind: "Job"}:
+		case carrier.JobKind:
 			done = jobDone
 		case schema.GroupKind{Kind: "Pod"}:
 			done = podDone

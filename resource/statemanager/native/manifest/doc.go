@@ -68,6 +68,9 @@
 // defaults and other notations are none. Health is told by kstatus. What is not ready in Config.HealthTimeout since it was
 // applied has failed.
 //
+// A Job with ttlSecondsAfterFinished that is not there any more is done, once that time is over: it is neither missing nor drift, and
+// is run again when its manifest changes.
+//
 // # Secrets
 //
 // Values of Secrets, objects that a secret value went into, and objects from files in a Secret are shown by the names of their

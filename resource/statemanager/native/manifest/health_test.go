@@ -8,12 +8,16 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/manifest"
 )
 
@@ -151,5 +155,59 @@ func TestFaultsOfTheSourceLeaveWhatRuns(t *testing.T) {
 	result, err := k.carrier.Compute(t.Context(), k.cluster, k.cluster.client, s)
 	if err == nil || framework.IsPermanent(err) || result.Found == nil || result.Health.Phase != v1alpha1.ServiceStateDeployed {
 		t.Errorf("the error is %v, and the result %v", err, result)
+	}
+}
+
+// job is the manifest of a job that is taken away a minute after it has finished.
+func job(image string) string {
+	return fmt.Sprintf("apiVersion: batch/v1\nkind: Job\nmetadata: {name: migrate}\nspec:\n  ttlSecondsAfterFinished: 60\n"+
+		"  template: {spec: {restartPolicy: Never, containers: [{name: main, image: %q}]}}\n", image)
+}
+
+func TestAJobThatVanishesWhenItIsDoneIsDone(t *testing.T) {
+	for _, m := range []v1alpha1.SyncMode{v1alpha1.SyncModeContinuous, v1alpha1.SyncModeContinuousWithDriftDetection} {
+		t.Run(string(m), func(t *testing.T) {
+			clock := clocktesting.NewFakePassiveClock(time.Now())
+			k := newKitWith(t, manifest.Config{Clock: clock})
+			s := k.service(files{"a.yaml": job("migrate:1"), "b.yaml": configMap("b", "1")}, mode(m))
+			k.settle(s)
+			migrate := fetchAs(k, "migrate", &batchv1.Job{})
+			now := metav1.Now()
+			migrate.Status = batchv1.JobStatus{StartTime: &now, CompletionTime: &now, Conditions: []batchv1.JobCondition{
+				{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue}, {Type: batchv1.JobComplete, Status: corev1.ConditionTrue},
+			}}
+			if err := k.user.Status().Update(t.Context(), migrate); err != nil {
+				t.Fatal(err)
+			}
+			k.patch(migrate, `{"metadata":{"finalizers":["example.com/hold"]}}`)
+			if err := k.user.Delete(t.Context(), migrate, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+				t.Fatal(err)
+			}
+			done := func(s *carrier.Service) {
+				t.Helper()
+				result := k.compute(s)
+				k.wants(result.Changes)
+				k.wants(result.Drift)
+				k.wantsPhase(result, v1alpha1.ServiceStateDeployed)
+			}
+			done(s)
+			k.patch(migrate, `{"metadata":{"finalizers":null}}`)
+			k.wants(k.compute(s).Drift, "create Job migrate")
+			clock.SetTime(time.Now().Add(2 * time.Minute))
+			done(s)
+
+			heir := k.service(files{"a.yaml": job("migrate:1"), "b.yaml": configMap("b", "1")}, mode(m), ownedBy("heir", "2"))
+			k.wants(k.compute(heir).Changes, "update ConfigMap b")
+			next := k.service(files{"a.yaml": job("migrate:1"), "b.yaml": configMap("b", "2")}, mode(m))
+			k.wants(k.compute(next).Changes, "update ConfigMap b")
+			k.settle(next)
+			done(next)
+			if m == v1alpha1.SyncModeContinuousWithDriftDetection {
+				k.patch(k.configMap("b"), `{"data":{"text":"theirs"}}`)
+				k.wants(k.settle(next).Drift)
+				done(next)
+			}
+			k.wants(k.compute(k.service(files{"a.yaml": job("migrate:2"), "b.yaml": configMap("b", "2")}, mode(m))).Changes, "create Job migrate")
+		})
 	}
 }

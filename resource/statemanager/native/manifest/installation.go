@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,12 +84,12 @@ func (c *Carrier) computeInstallation(
 	applied := have.complete() && have.Fingerprint == service.Fingerprint
 	settled := applied && have.isOf(service.Owner)
 	if have.complete() {
-		differing, err := c.observe(ctx, cluster, live, service, have, settled, result)
+		differing, done, err := c.observe(ctx, cluster, live, service, have, settled, result)
 		if err != nil {
 			return result, err
 		}
 		if settled {
-			return result, c.repair(ctx, cluster, service, have, differing, result)
+			return result, c.repair(ctx, cluster, service, have, differing, done, result)
 		}
 	}
 	record := recordOf(service)
@@ -146,6 +147,8 @@ func (c *Carrier) install(
 			faults = append(faults, err)
 		case wait != "":
 			waits = append(waits, wait)
+		case s.action == plan.Create && c.done(m, have, r.Fingerprint, before):
+			todo.record.Done = append(todo.record.Done, s.object.String())
 		case s.action == plan.Create && m.isNamespace(service.Key.Namespace):
 			todo.steps = slices.Insert(todo.steps, 0, s)
 			todo.early = 1
@@ -179,6 +182,20 @@ func (c *Carrier) install(
 		result.Changes = []plan.Change{todo.bookkeeping(service)}
 	}
 	return nil
+}
+
+// done tells whether an object that is not there is a Job that has run as it is wanted, and was taken away then.
+func (c *Carrier) done(m manifest, have *inventory, fingerprint string, before map[identity]manifest) bool {
+	if !have.complete() || !c.vanished(m, have) {
+		return false
+	}
+	last, known := before[identify(m.Object)]
+	return known && (have.Fingerprint == fingerprint || equality.Semantic.DeepEqual(last.Object, m.Object))
+}
+
+// vanished tells whether an object of an inventory that is not there is a Job that has finished and was taken away then.
+func (c *Carrier) vanished(m manifest, have *inventory) bool {
+	return slices.Contains(have.Done, referTo(m.Object).String()) || carrier.Vanished(m.Object, have.since(c.config.Clock.Now()))
 }
 
 // writesObjects tells whether anything is written that the inventory has to know of.

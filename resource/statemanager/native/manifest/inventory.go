@@ -51,6 +51,8 @@ type record struct {
 	Complete bool `json:"complete"`
 	// Applied is when that was.
 	Applied metav1.Time `json:"applied,omitzero"`
+	// Done are the Jobs that had finished and were gone by then.
+	Done []string `json:"done,omitempty"`
 	// Kinds are the kinds of the objects, as "Deployment.v1.apps".
 	Kinds []string `json:"kinds,omitempty"`
 }

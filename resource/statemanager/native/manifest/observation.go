@@ -18,26 +18,35 @@ import (
 )
 
 // observe looks at all objects of a service: it fills in the health and, if asked, the drift of a result, and returns the
-// steps that put the drift right.
+// steps that put the drift right, and the Jobs that are done and gone.
 func (c *Carrier) observe(
 	ctx context.Context, cluster carrier.Cluster, live client.Reader, service *carrier.Service, have *inventory, drift bool, result *carrier.Result,
-) ([]step, error) {
+) (differing []step, done []string, err error) {
 	manifests, err := have.manifests()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	left := c.config.HealthTimeout - have.since(c.config.Clock.Now())
 	health := summary{left: left}
-	var differing []step
 	for _, m := range manifests {
 		object, err := get(ctx, live, referTo(m.Object))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if object == nil && c.vanished(m, have) {
+			// A watch may not have seen it yet.
+			if object, err = get(ctx, cluster.Client(), referTo(m.Object)); err != nil {
+				return nil, nil, err
+			}
+			if object == nil {
+				done = append(done, referTo(m.Object).String())
+				continue
+			}
 		}
 		if drift {
 			var s step
 			if object, s, err = c.drift(ctx, cluster, service, object, m); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			if s.action != "" {
 				differing = append(differing, s)
@@ -47,7 +56,7 @@ func (c *Carrier) observe(
 	}
 	result.Health, result.Requeue = health.phase(c.config.HealthTimeout)
 	result.Drift = changesOf(differing)
-	return differing, nil
+	return differing, done, nil
 }
 
 // drift returns how an object differs from what was put there, as the step that puts it right, and the object as it is. What looks
@@ -105,7 +114,7 @@ func (c *Carrier) settle(object *unstructured.Unstructured, m manifest) {
 
 // repair makes the drift of a service what is carried out, if that is wanted.
 func (c *Carrier) repair(
-	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, have *inventory, differing []step, result *carrier.Result,
+	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, have *inventory, differing []step, done []string, result *carrier.Result,
 ) error {
 	if len(differing) == 0 {
 		return nil
@@ -139,7 +148,9 @@ func (c *Carrier) repair(
 	if len(faults) > 0 {
 		return join(faults)
 	}
-	todo := &installation{steps: differing, manifests: manifests, packed: have.secret.Data[manifestsKey], record: have.record,
+	record := have.record
+	record.Done = done
+	todo := &installation{steps: differing, manifests: manifests, packed: have.secret.Data[manifestsKey], record: record,
 		objects: have.objects, have: have}
 	result.Changes, result.Payload = changesOf(differing), todo
 	return nil
@@ -164,6 +175,7 @@ func (s *summary) add(m manifest, object *unstructured.Unstructured) {
 		note(&s.unready, &s.unreadys, "it is missing")
 		return
 	}
+	object = carrier.AsItEnded(object)
 	if object.GetDeletionTimestamp() != nil {
 		note(&s.going, &s.goings, "it is being deleted"+holders(object))
 		return

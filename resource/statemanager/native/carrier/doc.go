@@ -17,6 +17,12 @@
 // the mark of another keeper is never changed or taken away; wanted, it is an error for which IsConflict holds and that says whose it
 // is. What is of a former keeper (Service.Former), or of another ServiceSet of the same keeper, is taken over as it is.
 //
+// # Choices
+//
+// Server-side apply leaves what nobody has applied, so that the other branch of a choice stays (the rollingUpdate that a Deployment has by
+// default, when its type becomes Recreate) and the object is refused. Applying takes it away in the same write that chooses the new
+// branch, unless another field manager has applied it.
+//
 // # Sync modes
 //
 // A carrier puts things right where the fingerprint differs, unless service.Config.SyncMode is DryRun, or OneTime and something was

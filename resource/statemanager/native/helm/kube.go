@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/kube"
@@ -220,14 +221,18 @@ func (j *job) refuses(live client.Object) error {
 
 // applyObject applies an object by server-side apply, and reads the answer into it.
 func (j *job) applyObject(ctx context.Context, u *unstructured.Unstructured, options ...client.PatchOption) error {
-	name := describe(u)
-	data, err := u.MarshalJSON()
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", name, err)
-	}
 	options = append(options, client.FieldOwner(fieldManager), client.ForceOwnership, j.validation())
-	if err := j.client.Patch(ctx, u, client.RawPatch(types.ApplyPatchType, data), options...); err != nil {
-		return fmt.Errorf("apply %s: %w", name, err)
+	applying := carrier.Applying{Client: j.client, Manager: fieldManager, DryRun: slices.Contains(options, client.PatchOption(client.DryRunAll))}
+	applying.Send = func(sent *unstructured.Unstructured) error {
+		data, err := sent.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		return j.client.Patch(ctx, sent, client.RawPatch(types.ApplyPatchType, data), options...)
+	}
+	err := applying.Apply(ctx, u)
+	if err != nil {
+		return fmt.Errorf("apply %s: %w", describe(u), err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -138,5 +139,21 @@ func TestManyObjects(t *testing.T) {
 	k.settle(gone(s))
 	if k.exists("c-000", &corev1.ConfigMap{}) {
 		t.Error("something is left")
+	}
+}
+
+func TestAnotherBranchOfAChoiceIsTakenInOneGo(t *testing.T) {
+	k := newKit(t)
+	before := deployment("web", "registry.example.com/web:1")
+	k.settle(k.service(files{"a.yaml": before}))
+	next := k.service(files{"a.yaml": strings.Replace(before, "spec:\n", "spec:\n  strategy: {type: Recreate}\n", 1)})
+	k.wants(k.compute(next).Changes, "update Deployment web")
+	k.settle(next)
+	if strategy := fetchAs(k, "web", &appsv1.Deployment{}).Spec.Strategy; strategy.Type != "Recreate" || strategy.RollingUpdate != nil {
+		t.Errorf("the strategy is %v", strategy)
+	}
+	k.settle(k.service(files{"a.yaml": before}))
+	if strategy := fetchAs(k, "web", &appsv1.Deployment{}).Spec.Strategy; strategy.Type != "RollingUpdate" {
+		t.Errorf("the strategy is %v", strategy)
 	}
 }

@@ -23,7 +23,13 @@ func apply(ctx context.Context, cluster carrier.Cluster, service *carrier.Servic
 	if force {
 		options = append(options, client.ForceOwnership)
 	}
-	return serverside.Apply(ctx, cluster.Client(), object, options...)
+	applying := carrier.Applying{
+		Client: cluster.Client(), Manager: service.Owner.FieldManager(), DryRun: slices.Contains(options, client.ApplyOption(client.DryRunAll)),
+		Send: func(sent *unstructured.Unstructured) error {
+			return serverside.Apply(ctx, cluster.Client(), sent, options...)
+		},
+	}
+	return applying.Apply(ctx, object)
 }
 
 // difference asks the API server by a dry run what applying a manifest to an object would change. It returns the object as it

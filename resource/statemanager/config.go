@@ -3,6 +3,9 @@ package statemanager
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -22,6 +25,17 @@ type Config struct {
 	ContinueOnError bool `json:"continueOnError,omitempty"`
 	// Reload restarts workloads whose ConfigMaps or Secrets change.
 	Reload bool `json:"reload,omitempty"`
+	// ReplaceKinds are the kinds, as Job or Job.batch, of which objects are deleted and created anew where an API server refuses to change
+	// them, as `helm upgrade --force-replace` and Flux's force do it. Default: none; such a change fails until the service changes.
+	ReplaceKinds []string `json:"replaceKinds,omitempty"`
+}
+
+// Replaces tells whether objects of a kind are in ReplaceKinds. Definitions and namespaces never are: what is in them would go too.
+func (c Config) Replaces(kind schema.GroupKind) bool {
+	if kind.Kind == "CustomResourceDefinition" || kind == (schema.GroupKind{Kind: "Namespace"}) {
+		return false
+	}
+	return slices.ContainsFunc(c.ReplaceKinds, func(name string) bool { return name == kind.Kind || name == kind.String() })
 }
 
 // ConfigOf reads the configuration of a set. Fields that it does not know are ignored. The error is permanent and says which

@@ -23,6 +23,9 @@
 // default, when its type becomes Recreate) and the object is refused. Applying takes it away in the same write that chooses the new
 // branch, unless another field manager has applied it.
 //
+// What an API server never lets be changed, such as the pod template of a Job, is a permanent error, and is worked out again when the
+// service or the object changes. Where the set names its kind in replaceKinds, the object is deleted and created anew.
+//
 // # Sync modes
 //
 // A carrier puts things right where the fingerprint differs, unless service.Config.SyncMode is DryRun, or OneTime and something was

@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/helm"
 )
 
@@ -73,4 +75,42 @@ func TestARefusalIsToldWithoutTheWholePodTemplate(t *testing.T) {
 	if strings.Contains(err.Error(), "Containers") || len(err.Error()) > 400 {
 		t.Errorf("it is told at length: %v", err)
 	}
+}
+
+// replacing names kinds whose objects are created anew where they can't be changed.
+func replacing(kinds ...string) func(*carrier.Service) {
+	return func(s *carrier.Service) { s.Config.ReplaceKinds = kinds }
+}
+
+func TestWhatCanNotBeChangedIsReplacedWhereItsKindIsNamed(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	k.settle(k.service(jobChart("{}")))
+	chart := jobChart("{}")
+	chart["templates/job.yaml"] = strings.ReplaceAll(chart["templates/job.yaml"], "image: migrate", "image: other")
+	if err := k.failure(k.service(chart, replacing("ConfigMap")), "immutable", "replaceKinds"); !framework.IsPermanent(err) {
+		t.Errorf("it is tried again and again: %v", err)
+	}
+	next := k.service(chart, replacing("Job.batch"))
+	result := k.compute(next)
+	equal(t, "the plan", summary(result.Changes), []string{"update HelmRelease web", "update ConfigMap web-page", "delete Job migrate", "create Job migrate"})
+	objects, _ := k.done(next, result)
+	equal(t, "what was done", objects, []string{"update ConfigMap web-page", "delete Job migrate", "create Job migrate"})
+	equal(t, "what is left to do", summary(k.compute(next).Changes), nil)
+	equal(t, "helm list", k.listed(), []string{"web 2 deployed page-1.0.0"})
+}
+
+func TestWhatIsReplacedIsWaitedForWhileItGoes(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	k.settle(k.service(jobChart("{}")))
+	k.editJob(`{"metadata":{"finalizers":["example.com/hold"]}}`)
+	chart := jobChart("{}")
+	chart["templates/job.yaml"] = strings.ReplaceAll(chart["templates/job.yaml"], "image: migrate", "image: other")
+	next := k.service(chart, replacing("Job"))
+	says(t, k.carrier.CarryOut(t.Context(), k.cluster, next, k.compute(next)), "Job "+k.namespace+"/migrate", "wait until it is gone")
+	if result := k.compute(next); len(result.Changes) > 0 || !strings.Contains(result.Health.Message, "waits until Job") {
+		t.Errorf("it is not waited for: %+v", result)
+	}
+	k.editJob(`{"metadata":{"finalizers":null}}`)
+	k.settle(next)
+	equal(t, "helm list", k.listed(), []string{"web 3 deployed page-1.0.0"})
 }

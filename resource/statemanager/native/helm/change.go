@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
@@ -86,7 +87,19 @@ func (p *planner) apply(ctx context.Context, u *unstructured.Unstructured) error
 // update plans that an object which is there is applied.
 func (p *planner) update(ctx context.Context, desired, live *unstructured.Unstructured) error {
 	after := desired.DeepCopy()
-	if err := p.applyObject(ctx, after, client.DryRunAll); err != nil {
+	err := p.applyObject(ctx, after, client.DryRunAll)
+	if carrier.Immutable(err) {
+		if !p.replaces(desired) {
+			return framework.Permanent(fmt.Errorf("%w (delete the object, or give it another name, or name its kind in replaceKinds)", err))
+		}
+		p.changes = append(p.changes, plan.Change{Action: plan.Delete, Description: "replaced: it can't be changed", Object: plan.Object{
+			APIVersion: live.GetAPIVersion(), Kind: live.GetKind(), Namespace: live.GetNamespace(), Name: live.GetName(),
+			UID: live.GetUID(), Version: live.GetResourceVersion(),
+		}})
+		p.changes = append(p.changes, plan.Describe(plan.Create, desired, nil)...)
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	for _, change := range plan.Describe(plan.Update, after, live) {
@@ -95,6 +108,11 @@ func (p *planner) update(ctx context.Context, desired, live *unstructured.Unstru
 		}
 	}
 	return nil
+}
+
+// replaces tells whether an object is deleted and created anew where it can't be changed.
+func (j *job) replaces(u *unstructured.Unstructured) bool {
+	return j.service.Config.Replaces(u.GroupVersionKind().GroupKind())
 }
 
 // checkCreation asks the API server whether it would have an object, before anything is touched. What other objects of the

@@ -203,7 +203,15 @@ func (j *job) put(ctx context.Context, u *unstructured.Unstructured) error {
 			}
 			applied.SetResourceVersion(live.ResourceVersion)
 		}
-		if err := j.applyObject(ctx, applied); err != nil {
+		err = j.applyObject(ctx, applied)
+		if carrier.Immutable(err) && j.replaces(u) {
+			applied = u.DeepCopy()
+			applied.SetResourceVersion(serverside.AbsentVersion)
+			if err = carrier.Replace(ctx, j.client, live, func() error { return j.applyObject(ctx, applied) }); err != nil {
+				err = fmt.Errorf("replace %s: %w", describe(u), err)
+			}
+		}
+		if err != nil {
 			return err
 		}
 		u.Object = applied.Object

@@ -24,7 +24,7 @@ func (k *kit) done(service *carrier.Service, result *carrier.Result) (objects, h
 	before := k.faults.Count()
 	k.carryOut(service, result)
 	for _, write := range k.faults.Writes()[before:] {
-		if isRevision(plan.Object{Name: write.Name}) {
+		if isRevision(plan.Object{Name: write.Name}) || write.Status >= http.StatusBadRequest {
 			continue
 		}
 		kind, err := k.user.RESTMapper().KindFor(schema.GroupVersionResource{Group: write.Group, Version: write.Version, Resource: write.Resource})

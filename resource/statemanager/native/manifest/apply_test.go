@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,6 +14,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
 // widgets is the manifest of a definition, for a kind whose group is the namespace's own.
@@ -155,5 +157,23 @@ func TestAnotherBranchOfAChoiceIsTakenInOneGo(t *testing.T) {
 	k.settle(k.service(files{"a.yaml": before}))
 	if strategy := fetchAs(k, "web", &appsv1.Deployment{}).Spec.Strategy; strategy.Type != "RollingUpdate" {
 		t.Errorf("the strategy is %v", strategy)
+	}
+}
+
+func TestWhatCanNotBeChangedIsReplacedWhereItsKindIsNamed(t *testing.T) {
+	k := newKit(t)
+	const fixed = "apiVersion: v1\nkind: Secret\nmetadata: {name: fixed}\nimmutable: true\nstringData: {a: %q}\n"
+	k.settle(k.service(files{"a.yaml": job("migrate:1"), "b.yaml": fmt.Sprintf(fixed, "1")}))
+	content := files{"a.yaml": job("migrate:2"), "b.yaml": fmt.Sprintf(fixed, "2")}
+	if err := k.refused(k.service(content)); !strings.Contains(err.Error(), "replaceKinds") || strings.Contains(err.Error(), "Containers") {
+		t.Errorf("the error is %v", err)
+	}
+	next := k.service(content, func(s *carrier.Service) { s.Config.ReplaceKinds = []string{"Job", "Secret"} })
+	result := k.compute(next)
+	k.wants(result.Changes, "delete Secret fixed", "create Secret fixed", "delete Job migrate", "create Job migrate")
+	k.carryOut(next, result)
+	k.wants(k.compute(next).Changes)
+	if image := fetchAs(k, "migrate", &batchv1.Job{}).Spec.Template.Spec.Containers[0].Image; image != "migrate:2" {
+		t.Errorf("the image is %s", image)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
@@ -70,6 +71,8 @@ func fault(doing string, m manifest, err error) error {
 	case meta.IsNoMatchError(err):
 		gvk := m.Object.GroupVersionKind()
 		return fmt.Errorf("%s %s: the cluster has no kind %s in %s: install what defines it before (%w)", doing, m, gvk.Kind, gvk.GroupVersion(), err)
+	case carrier.Immutable(err) && doing != "create":
+		return framework.Permanent(fmt.Errorf("%s %s: %w (delete the object, or give it another name, or name its kind in replaceKinds)", doing, m, err))
 	case apierrors.IsInvalid(err) && doing != "create":
 		return fmt.Errorf("%s %s: %w (for a field that can't be changed, delete the object, or give it another name)", doing, m, err)
 	}

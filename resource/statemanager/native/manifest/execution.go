@@ -83,6 +83,16 @@ func write(ctx context.Context, cluster carrier.Cluster, service *carrier.Servic
 	}
 	object := s.manifest.Object.DeepCopy()
 	object.SetResourceVersion(serverside.AbsentVersion)
+	if s.replace {
+		seen := object.DeepCopy()
+		seen.SetUID(s.uid)
+		seen.SetResourceVersion(s.version)
+		err := carrier.Replace(ctx, cluster.Client(), seen, func() error { return apply(ctx, cluster, service, object, s.force) })
+		if err != nil {
+			return fault("replace", s.manifest, err)
+		}
+		return nil
+	}
 	if s.action != plan.Create {
 		object.SetUID(s.uid)
 		object.SetResourceVersion(s.version)

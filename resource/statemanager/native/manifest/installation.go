@@ -28,6 +28,8 @@ type step struct {
 	object objectReference
 	// manifest is what is applied. It has no object where nothing is applied.
 	manifest manifest
+	// replace tells that the object can't be changed, and is deleted and created anew.
+	replace bool
 	// shared is set for an object that others may make at the same time.
 	shared bool
 	// force takes fields from other field managers.
@@ -55,6 +57,12 @@ func (s step) change() plan.Change {
 func changesOf(steps []step) []plan.Change {
 	var changes []plan.Change
 	for _, s := range steps {
+		if s.replace {
+			old := s
+			old.action, old.fields, old.reason = plan.Delete, nil, "replaced: it can't be changed"
+			changes = append(changes, old.change())
+			s.action = plan.Create
+		}
 		changes = append(changes, s.change())
 	}
 	return changes
@@ -307,14 +315,16 @@ func (c *Carrier) planObject(
 	}
 	s.force = force
 	// Fields of a former name are no conflict: they are moved before the object is applied.
-	have, s.fields, err = difference(ctx, cluster, service, have, m, force || len(s.managers) > 0)
+	now, fields, err := difference(ctx, cluster, service, have, m, force || len(s.managers) > 0)
 	switch {
+	case own && carrier.Immutable(err) && service.Config.Replaces(groupKind(m.Object)):
+		s.action, s.fields, s.uid, s.version, s.replace = plan.Update, m.created(), have.GetUID(), have.GetResourceVersion(), true
 	case err != nil:
 		return step{}, "", err
-	case have == nil:
+	case now == nil:
 		s.action, s.fields = plan.Create, m.created()
-	case len(s.fields) > 0:
-		s.action, s.uid, s.version = plan.Update, have.GetUID(), have.GetResourceVersion()
+	case len(fields) > 0:
+		s.action, s.fields, s.uid, s.version = plan.Update, fields, now.GetUID(), now.GetResourceVersion()
 	}
 	return s, "", nil
 }

@@ -86,7 +86,10 @@ func (j *job) annotations(r *rendering) map[string]string {
 // renew makes a new revision.
 func (j *job) renew(ctx context.Context, todo *renew) error {
 	if todo.createNamespace {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: j.service.Key.Namespace}}
+		// The label is Helm's.
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: j.service.Key.Namespace, Labels: map[string]string{"name": j.service.Key.Namespace},
+		}}
 		err := j.client.Create(ctx, namespace, client.FieldOwner(fieldManager))
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create the namespace: %w", err)

@@ -111,7 +111,21 @@ func TestATemplateThatFailsSaysWhereAndWhy(t *testing.T) {
 	k := newKit(t, helm.Config{})
 	k.fails(k.service(chartOf("bad", "1.0.0", files{"a.yaml": `{{ required "a host is needed" .Values.host }}`})), "bad/templates/a.yaml", "a host is needed")
 	k.fails(k.service(chartOf("bad", "1.0.0", files{"a.yaml": "kind: [\n"})), "a.yaml")
-	k.fails(k.service(chartOf("bad", "1.0.0", files{"a.yaml": extraTemplate, "b.yaml": extraTemplate})), "web-extra twice")
+}
+
+func TestOfAnObjectThatAChartRendersTwiceTheLastOneCounts(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	twice := strings.Replace(extraTemplate, "{}", "{x: first}", 1) + "---\n" + strings.Replace(extraTemplate, "{}", "{x: last}", 1)
+	service := k.service(chartOf("twice", "1.0.0", files{"a.yaml": twice}))
+	result := k.compute(service)
+	equal(t, "the plan", summary(result.Changes), []string{"create HelmRelease web", "create ConfigMap web-extra"})
+	equal(t, "the notes", result.Notes, []string{"of 2 objects that the chart renders 1 are there more than once: the last one counts"})
+	objects, _ := k.done(service, result)
+	equal(t, "what was done", objects, []string{"create ConfigMap web-extra"})
+	equal(t, "what is there", k.configMap("web-extra").Data, map[string]string{"x": "last"})
+	result = k.compute(service)
+	equal(t, "what is left to do", summary(result.Changes), nil)
+	equal(t, "drift", summary(result.Drift), nil)
 }
 
 func TestLookupReadsFromTheCluster(t *testing.T) {
@@ -203,6 +217,9 @@ func TestDefinitionsAreThereBeforeTheirObjectsAndAreUpdatedByUpgradesAndKept(t *
 	k.settle(k.service(chart("third"), options(v1alpha1.ServiceHelmOptions{SkipCRDs: pointer(true)})))
 	equal(t, "the definition where it is skipped", k.description(group), "second")
 	other := k.service(pageChart("1.0.0").with("crds/widget.yaml", definition(group, "other")), named("other"))
+	if notes := k.compute(other).Notes; len(notes) != 1 || !strings.Contains(notes[0], "widgets."+group+" is not from this service, and stays as it is") {
+		t.Errorf("the notes are %q", notes)
+	}
 	k.settle(other)
 	equal(t, "the definition after another service brought it", k.description(group), "second")
 	k.eventually(k.service(nil, gone), "it is gone", func(r *carrier.Result) bool { return r.Found == nil })
@@ -247,6 +264,10 @@ func TestANamespaceIsCreatedUnlessNotWanted(t *testing.T) {
 	on := serviceIn(t, name, pageChart("1.0.0"))
 	equal(t, "the plan", summary(k.compute(on).Changes), []string{"create Namespace " + name, "create HelmRelease web", "create ConfigMap web-page"})
 	k.settle(on)
+	made := &corev1.Namespace{}
+	if err := k.user.Get(t.Context(), client.ObjectKey{Name: name}, made); err != nil || made.Labels["name"] != name {
+		t.Errorf("the namespace has not the label that Helm gives it: %v, %v", made.Labels, err)
+	}
 	if err := k.user.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		t.Fatal(err)
 	}

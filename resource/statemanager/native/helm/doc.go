@@ -18,6 +18,8 @@
 // makes up (a password, a time) is the same in the plan, and that the objects and the record are Helm's byte for byte. Existing objects are compared by what the API server answers to a dry run, which also finds a
 // field that can't change before anything is touched.
 //
+// Of an object that a chart renders more than once, the last one counts, as with Helm, and a note says so.
+//
 // # Whose release it is
 //
 // The labels of carrier.LabelsOf are on the release and on all its objects, hooks too. A release without them is somebody's own:
@@ -49,7 +51,8 @@
 //	                   or uninstalled if there is none, and not tried again before the service changes. Default: false
 //	createNamespace    Default: true. The namespace stays when the service goes
 //	skipCRDs           Default: false. Definitions in crds/ are created if they are not there, updated by an upgrade if
-//	                   they came with the same service, and never deleted: unlike Helm, which never updates them
+//	                   they came with the same service, and never deleted: unlike Helm, which never updates them. A note
+//	                   tells of one of somebody else that is another one
 //	disableHooks       Default: false
 //	disableOpenAPIValidation  asks API servers not to be strict about fields. Default: false. A field that a kind does not have
 //	                   stays an error: no API server takes it in a server-side apply

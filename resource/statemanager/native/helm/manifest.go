@@ -138,7 +138,16 @@ func (j *job) placed(manifest string, known definitions, tolerant bool) ([]*unst
 		place(u, mapping, j.service.Key.Namespace)
 		objects = append(objects, u)
 	}
-	return objects, nil
+	return lastOnes(objects), nil
+}
+
+// lastOnes leaves the last one of objects that are there more than once: it is what is left when all are applied in their order.
+func lastOnes(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	last := map[identity]*unstructured.Unstructured{}
+	for _, u := range objects {
+		last[identityOf(u)] = u
+	}
+	return slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool { return last[identityOf(u)] != u })
 }
 
 // dressed returns an object as it is applied: with what Helm knows it by, and the marks of its service.

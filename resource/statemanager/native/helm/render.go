@@ -36,6 +36,8 @@ type rendering struct {
 	hooks     []*release.Hook
 	manifests []releaseutil.Manifest
 	notes     string
+	// remarks are what there is to say about the chart.
+	remarks []string
 	// definitions are those in crds/, objects those of the manifests, in the order in which they are applied, without the labels of
 	// the service.
 	definitions definitions
@@ -135,17 +137,17 @@ func (r *rendering) read(j *job) error {
 	if r.objects, err = j.placed(text.String(), r.definitions, false); err != nil {
 		return err
 	}
-	seen := map[identity]bool{}
 	for _, u := range r.objects {
 		if u.GetName() == "" {
 			return framework.Permanent(fmt.Errorf("the chart renders a %s without a name", u.GetKind()))
 		}
-		if id := identityOf(u); seen[id] {
-			return framework.Permanent(fmt.Errorf("the chart renders %s twice", describe(u)))
-		}
-		seen[identityOf(u)] = true
 	}
-	return nil
+	all, err := parseManifest(strings.NewReader(text.String()))
+	if rendered := len(all); rendered > len(r.objects) {
+		r.remarks = append(r.remarks, fmt.Sprintf("of %d objects that the chart renders %d are there more than once: the last one counts",
+			rendered, rendered-len(r.objects)))
+	}
+	return err
 }
 
 // readDefinitions reads those of crds/, unless they are to be skipped.

@@ -88,7 +88,8 @@ func (j *job) planRenewal(ctx context.Context, revisions records, result *carrie
 	todo := &renew{rendering: rendering, revisions: revisions, createNamespace: create}
 	p := &planner{job: j, fresh: create, known: append(slices.Clone(rendering.definitions), definitionsIn(rendering.objects)...)}
 	if create {
-		p.changes = append(p.changes, plan.Change{Action: plan.Create, Object: plan.Object{APIVersion: "v1", Kind: "Namespace", Name: j.service.Key.Namespace}})
+		p.changes = append(p.changes, plan.Change{Action: plan.Create, Object: plan.Object{APIVersion: "v1", Kind: "Namespace", Name: j.service.Key.Namespace},
+			Fields: plan.Diff(nil, map[string]any{"metadata": map[string]any{"labels": map[string]any{"name": j.service.Key.Namespace}}})})
 	}
 	if err := j.planDefinitions(ctx, p, todo); err != nil {
 		return err
@@ -167,6 +168,10 @@ func (j *job) planDefinitions(ctx context.Context, p *planner, todo *renew) erro
 		case err != nil:
 			return fmt.Errorf("read %s: %w", describe(desired), err)
 		case !j.service.Has(live.GetLabels()):
+			if !covers(live.Object["spec"], definition.Object["spec"]) {
+				todo.rendering.remarks = append(todo.rendering.remarks,
+					fmt.Sprintf("%s is not from this service, and stays as it is: that of the chart is another one", describe(live)))
+			}
 			continue
 		default:
 			before := len(p.changes)
@@ -207,7 +212,7 @@ func (j *job) planRelease(revisions records, past past, rendering *rendering) pl
 
 // notes tells what the changes don't.
 func (j *job) notes(revisions records, rendering *rendering) []string {
-	var notes []string
+	notes := slices.Clone(rendering.remarks)
 	if latest := revisions.latest(); latest != nil && j.inherits(latest) {
 		notes = append(notes, "it is taken over from "+revisions.whose())
 	}

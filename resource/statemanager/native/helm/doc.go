@@ -14,9 +14,10 @@
 //
 // # What was planned is what is applied
 //
-// A chart is rendered once, in Compute. CarryOut hands that rendering to Helm as a chart of literal text, so that what a template
-// makes up (a password, a time) is the same in the plan, and that the objects and the record are Helm's byte for byte. Existing objects are compared by what the API server answers to a dry run, which also finds a
-// field that can't change before anything is touched.
+// A chart is rendered once, in Compute. CarryOut hands that rendering to Helm as a chart of literal text, so that what a
+// template makes up (a password, a time) is the same in the plan, and that the objects and the record are Helm's byte for
+// byte. Existing objects are compared by what the API server answers to a dry run, which also finds a field that can't change
+// before anything is touched.
 //
 // Of an object that a chart renders more than once, the last one counts, as with Helm, and a note says so.
 //

@@ -48,6 +48,8 @@ type Kubernetes struct {
 	prepare *preparation
 	// codecs decode answers to writes, and are made when the first one comes.
 	codecs func() serializer.CodecFactory
+	// newest has an entry for each namespace, and does not change.
+	newest map[string]*newest
 }
 
 // NewKubernetes returns a source that does nothing until Run is called. The error names each faulty field of the
@@ -71,6 +73,10 @@ func NewKubernetes(config KubernetesConfig) (*Kubernetes, error) {
 	}
 	if _, err := k.newList(); err != nil {
 		return nil, fmt.Errorf("%w of a kubernetes source: Object can't be listed: %w", ErrInvalidConfig, err)
+	}
+	k.newest = map[string]*newest{}
+	for _, namespace := range k.namespaces() {
+		k.newest[namespace] = &newest{}
 	}
 	k.Hub, k.feed = NewHub(HubConfig{
 		Name:       config.Name,
@@ -96,16 +102,20 @@ func (k *Kubernetes) Run(ctx context.Context) error {
 func (k *Kubernetes) work(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	namespaces := k.config.Namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{""}
-	}
-	for _, namespace := range namespaces {
+	for _, namespace := range k.namespaces() {
 		wg.Go(func() { newStream(k, namespace).run(ctx) })
 	}
 	if k.config.Resync > 0 {
 		wg.Go(func() { k.resync(ctx) })
 	}
+}
+
+// namespaces are those that are listed, "" being all.
+func (k *Kubernetes) namespaces() []string {
+	if len(k.config.Namespaces) == 0 {
+		return []string{""}
+	}
+	return k.config.Namespaces
 }
 
 func (k *Kubernetes) resync(ctx context.Context) {

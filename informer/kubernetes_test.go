@@ -132,7 +132,7 @@ func TestListsAreStreamed(t *testing.T) {
 	}
 }
 
-func TestServerThatDoesNotStreamListsIsListed(t *testing.T) {
+func TestR11AServerThatDoesNotStreamListsIsListedAndNeverInAnyVersion(t *testing.T) {
 	instance, namespace := namespaceOf(t)
 	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
 	create(t, c, named(namespace, "x"))
@@ -148,10 +148,9 @@ func TestServerThatDoesNotStreamListsIsListed(t *testing.T) {
 	create(t, c, named(namespace, "z"))
 	f.await(informer.Added, "z")
 	f.stop()
-	// The second run must not go back to a state before the first one's end.
 	got := log.kinds()
-	if first := slices.Index(got, "list of any version"); first < 0 || slices.Contains(got[first+1:], "list of any version") {
-		t.Errorf("requests %v, want one list of any version", got)
+	if slices.Contains(got, "list of any version") {
+		t.Errorf("requests %v: what is listed may be older than what another process has seen, or this one before", got)
 	}
 	if !slices.Contains(got, "list") || !slices.Contains(got, "watch") {
 		t.Errorf("requests %v, want a list of the newest version, and watches", got)

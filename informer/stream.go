@@ -32,8 +32,8 @@ const (
 type stream struct {
 	k         *Kubernetes
 	namespace string
-	// resumed is true when the store has been filled by an earlier run.
-	resumed bool
+	// newest is what was seen in this run and in earlier ones.
+	newest *newest
 	// down is true from a failure to the next contact.
 	down atomic.Bool
 	// listing is read-locked by the reflector's lists, which it does not wait for itself, and locked when ended is set.
@@ -42,7 +42,7 @@ type stream struct {
 }
 
 func newStream(k *Kubernetes, namespace string) *stream {
-	return &stream{k: k, namespace: namespace, resumed: k.freshness.listed(namespace)}
+	return &stream{k: k, namespace: namespace, newest: k.newest[namespace]}
 }
 
 // run lists and watches until ctx ends.
@@ -92,13 +92,16 @@ func (s *stream) list(ctx context.Context, options metav1.ListOptions) (runtime.
 	if err != nil {
 		return nil, s.failed(ctx, err)
 	}
-	if s.resumed && options.ResourceVersion == "0" {
-		// "Any version" may be older than what the store holds already.
+	if options.ResourceVersion == "0" {
+		// "Any version" may be older than what was seen or done before, be it by another process.
 		options.ResourceVersion = ""
 	}
 	o := s.options(options)
 	o.Limit, o.Continue = options.Limit, options.Continue
 	if err := s.k.config.Client.List(ctx, list, o); err != nil {
+		return nil, s.failed(ctx, fmt.Errorf("list %s: %w", s.k.Name(), err))
+	}
+	if err := s.newest.accept(list.GetResourceVersion()); err != nil {
 		return nil, s.failed(ctx, fmt.Errorf("list %s: %w", s.k.Name(), err))
 	}
 	s.contact()
@@ -136,9 +139,10 @@ func (s *stream) usable(ctx context.Context, e watch.Event) (watch.Event, bool) 
 	sort := ""
 	switch e.Type {
 	case watch.Bookmark:
-		return e, true
+		return s.bookmark(ctx, e), true
 	case watch.Added, watch.Modified, watch.Deleted:
-		if _, err := meta.Accessor(e.Object); err == nil {
+		if m, err := meta.Accessor(e.Object); err == nil {
+			s.newest.saw(m.GetResourceVersion())
 			return e, true
 		}
 		sort = fmt.Sprintf("event %s with a %T, which has no metadata", e.Type, e.Object)
@@ -155,6 +159,20 @@ func (s *stream) usable(ctx context.Context, e watch.Event) (watch.Event, bool) 
 	}
 	s.k.unusable(sort, errors.New(sort))
 	return e, false
+}
+
+// bookmark returns the bookmark, or an error in place of one that ends a streamed list which is older than what was seen.
+func (s *stream) bookmark(ctx context.Context, e watch.Event) watch.Event {
+	m, err := meta.Accessor(e.Object)
+	if err != nil || m.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
+		return e
+	}
+	if err := s.newest.accept(m.GetResourceVersion()); err != nil {
+		err = s.failed(ctx, fmt.Errorf("list %s: %w", s.k.Name(), err))
+		status := apierrors.NewInternalError(err).Status() // the reflector lists without streaming then, and the answer is looked at too
+		return watch.Event{Type: watch.Error, Object: &status}
+	}
+	return e
 }
 
 func (s *stream) options(raw metav1.ListOptions) *client.ListOptions {

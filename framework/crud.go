@@ -195,6 +195,9 @@ func (r *TypedCRUDResource[O, S]) applyPart(ctx context.Context, obj O, part app
 	if on, err := proceed(ctx); !on {
 		return stepError(info, err)
 	}
+	if on, err := confirm(ctx, part.action); !on {
+		return stepError(info, err)
+	}
 	recordChanges(scopeOf(ctx), part.action, part.change, part.current)
 	return runStep(ctx, r.middlewares, info, func(ctx context.Context) error {
 		if err := apply(ctx, obj, part.change); err != nil {

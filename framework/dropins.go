@@ -135,7 +135,7 @@ type Reconciled struct {
 func (f *Framework) ReconcileObject(ctx context.Context, obj any) (Reconciled, error) {
 	s := subjectOf(obj)
 	start := f.metrics.now()
-	res := f.reconcileSubject(ctx, s)
+	res := f.conflicting(s, f.reconcileSubject(ctx, s))
 	f.metrics.reconciled(res, start)
 	res.err = advised(res.err)
 	d := decide(ending{outcome: res.outcome, err: res.err})
@@ -156,6 +156,8 @@ func (f *Framework) reconcileSubject(ctx context.Context, s subject) result {
 		return result{outcome: Ignored, reason: reasonPaused}
 	case f.onlyPlanned(s.obj):
 		return f.planInstead(ctx, s.key, s.obj, false)
+	case f.isBehind(s.key, s.obj):
+		return result{reason: reasonReplaced}
 	case s.event == deleteEvent:
 		f.reportedPlans.Delete(s.key)
 		return f.delete(ctx, s.key, informer.Copy(s.obj))

@@ -13,6 +13,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/framework/internal/keyed"
 	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/framework/internal/shadows"
 	"github.com/operatorkit/operatorkit/informer"
@@ -33,6 +34,8 @@ type Framework struct {
 	scopes  map[*setPlanner][]identity.Scope
 	remover informer.Remover
 	live    informer.LiveReader
+	// confirmed are the states in which objects were last known to live, by what was not a list.
+	confirmed keyed.Map[seen]
 
 	queue         *queue.Queue[Trigger]
 	retries       *queue.Retries[Trigger]

@@ -41,6 +41,9 @@ func (f *Framework) check(ctx context.Context, saved *plan.Plan) (obj any, err e
 	if !exists {
 		return nil, fmt.Errorf("plan of %s: %w: there is no such object", saved.Object, ErrPlanChanged)
 	}
+	if obj, err = f.liveOf(ctx, key, obj); err != nil {
+		return nil, err
+	}
 	now, err := f.PlanObject(ctx, informer.Copy(obj))
 	if err != nil {
 		return nil, fmt.Errorf("plan of %s: %w", saved.Object, err)
@@ -87,7 +90,7 @@ func (f *Framework) ApplyPlan(ctx context.Context, saved *plan.Plan) error {
 		return err
 	}
 	key := informer.Key{Namespace: saved.Object.Namespace, Name: saved.Object.Name}
-	ctx = context.WithValue(ctx, approvalKey{}, &approval{saved})
+	ctx = context.WithValue(f.answered(ctx, key, obj), approvalKey{}, &approval{saved})
 	var res result
 	if saved.Event == plan.DeleteEvent {
 		res = f.reconcileDeletion(ctx, key, obj)

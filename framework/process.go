@@ -100,6 +100,9 @@ func (r *reconciliation) runResource(ctx context.Context, place int, resource Re
 	ensure, step := resource.EnsureCreated, StepEnsureCreated
 	if r.event == deleteEvent {
 		ensure, step = resource.EnsureDeleted, StepEnsureDeleted
+		if !isOwn(resource) && !concludes(resource) {
+			ensure = confirmedFirst(ensure)
+		}
 	}
 	s := &scope{reconciliation: r, resource: resource.Name(), step: step, place: place, identity: r.scopeAt(place)}
 	s.Init(ctx, signal.ResourceCanceled)
@@ -144,6 +147,8 @@ type reconciliation struct {
 	recording *recording
 	// approval is nil unless a plan is being applied.
 	approval *approval
+	// life is what is known of the object beyond what the source says.
+	life life
 	// identity is whose the reconciliation is, and nil outside of a Framework; scopes are those of the resources.
 	identity *identity.Scope
 	scopes   []identity.Scope
@@ -193,6 +198,9 @@ func (r *reconciliation) Value(key any) any {
 			return r.Scope.Value(key)
 		}
 		return &r.author
+	}
+	if _, ok := key.(lifeKey); ok && r.life.framework != nil {
+		return r
 	}
 	if v, ok := secretscontext.ValueOf(key, r.secrets); ok {
 		return v

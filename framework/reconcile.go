@@ -20,6 +20,8 @@ type result struct {
 	// reason says why there was nothing to reconcile.
 	reason string
 	err    error
+	// newer is the object as it is now, when the reconciliation was of an older state, and begins anew.
+	newer any
 	// requeueAfter is when to look at the key again; zero means at its next change.
 	requeueAfter time.Duration
 }
@@ -50,8 +52,7 @@ func (f *Framework) reconcile(ctx context.Context, key informer.Key, why *waitin
 		if res.reconciliation != nil {
 			f.observe(key, res, why, 0)
 		}
-		res = f.reconcileStored(ctx, key)
-		f.metrics.reconciled(res, start)
+		res = f.reconcileCurrent(ctx, key, why, start)
 	}
 	return res
 }
@@ -62,13 +63,20 @@ func (f *Framework) reconcileStored(ctx context.Context, key informer.Key) resul
 	if err != nil {
 		return result{outcome: Failed, err: fmt.Errorf("read %s from source %q: %w", keyString(key), f.source.Name(), Permanent(err))}
 	}
-	if !exists || paused(obj) {
-		f.reportedPlans.Delete(key)
-	}
 	if !exists {
+		f.reportedPlans.Delete(key)
 		return result{outcome: Ignored, reason: reasonGone}
 	}
+	if f.isBehind(key, obj) {
+		return f.reconcileAhead(ctx, key)
+	}
+	return f.reconcileObject(ctx, key, obj)
+}
+
+// reconcileObject reconciles an object that is there.
+func (f *Framework) reconcileObject(ctx context.Context, key informer.Key, obj any) result {
 	if paused(obj) {
+		f.reportedPlans.Delete(key)
 		return result{outcome: Ignored, reason: reasonPaused}
 	}
 	if f.onlyPlanned(obj) {
@@ -94,6 +102,7 @@ func (f *Framework) update(ctx context.Context, key informer.Key, obj any) resul
 		case err != nil:
 			return result{reconciliation: r, outcome: Failed, err: r.errorf("add finalizer: %w", err)}
 		}
+		r.wrote(obj)
 		// It may be newer than what was seen: the set is that of the object it is run with.
 		set, err = f.resourceSet(r, obj)
 		if IsNoResourceSet(err) && !held {
@@ -109,7 +118,7 @@ func (f *Framework) update(ctx context.Context, key informer.Key, obj any) resul
 		return result{reconciliation: r, outcome: Failed, err: err}
 	}
 	_, res := f.runResourceSet(r, set, obj)
-	return res
+	return r.concluded(res)
 }
 
 // runResourceSet initialises the context and runs the resources of a set. It returns the initialised context, which knows
@@ -167,6 +176,7 @@ func (f *Framework) newReconciliation(ctx context.Context, e event, key informer
 	if f.config.Observer != nil {
 		r.recording = &recording{}
 	}
+	r.life.begin(ctx, f, key, obj)
 	r.init(ctx)
 	return r
 }

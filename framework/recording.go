@@ -27,6 +27,9 @@ const (
 	reasonUnselected    = "the source does not select it any more"
 	reasonMissing       = "the source lacks it, although it is there and selected"
 	reasonBack          = "the source lacked it, and has it again"
+	reasonOutdated      = "it has changed since, and is reconciled anew as it is now"
+	reasonReplaced      = "it is gone, or another object has its name, which the source has yet to tell"
+	reasonSucceeded     = "another object has its name, to which may belong what is there"
 
 	reasonNotReached             = "not reached"
 	reasonResourceCanceled       = "the resource is cancelled"

@@ -148,6 +148,9 @@ func typed[O any](resource string, obj any, event Step) (O, error) {
 
 // apply carries out the parts of a patch that were set, create first, delete last.
 func (r *TypedCRUDResource[O, S]) apply(ctx context.Context, obj O, current S, patch *TypedPatch[S], event Step) (fault error) {
+	if on, err := confirm(ctx, patch.gravest()); !on {
+		return stepError(StepInfo{r.Name(), event}, err)
+	}
 	if change, ok := patch.CreateChange(); ok {
 		part := applied[S]{StepApplyCreateChange, plan.Create, current, change}
 		if fault = r.applyPart(ctx, obj, part, r.ApplyCreateChange); fault != nil && !IsPartial(fault) {
@@ -193,9 +196,6 @@ type applied[S any] struct {
 func (r *TypedCRUDResource[O, S]) applyPart(ctx context.Context, obj O, part applied[S], apply func(context.Context, O, S) error) error {
 	info := StepInfo{r.Name(), part.step}
 	if on, err := proceed(ctx); !on {
-		return stepError(info, err)
-	}
-	if on, err := confirm(ctx, part.action); !on {
 		return stepError(info, err)
 	}
 	recordChanges(scopeOf(ctx), part.action, part.change, part.current)

@@ -24,9 +24,9 @@ var ErrOutdated = errors.New("the object is not any more what the reconciliation
 // What the source says may be of an earlier time, when the list was that it began with. Where the source is an informer.LiveReader
 // it is asked, once in a reconciliation; elsewhere, and outside of a Framework, the error is nil.
 //
-// The Framework does so itself before the delete part of a patch is applied and before EnsureDeleted of resources that are no CRUD
-// resources. Before an update part is applied it asks once for each object as long as it runs. Confirm is for what changes or
-// deletes in other places: in ApplyCreateChange, or in EnsureCreated of a plain resource.
+// The Framework does so itself before it applies a patch with a delete part, and before EnsureDeleted of resources that are no CRUD
+// resources. For patches with an update part it asks once for each object as long as it runs, and for those with neither it does not
+// ask. Confirm is for what changes or deletes in other places: in ApplyCreateChange, or in EnsureCreated of a plain resource.
 //
 // With an error for which errors.Is(err, ErrOutdated) holds the reconciliation is cancelled, and the resource is to return. It is no
 // error of the object: its reconciliation begins anew with the object as it is now.
@@ -49,6 +49,17 @@ func confirm(ctx context.Context, action plan.Action) (on bool, err error) {
 		reconciliationcanceledcontext.SetCanceled(ctx)
 	}
 	return on, err
+}
+
+// gravest returns the gravest action among the parts of a patch.
+func (p *TypedPatch[S]) gravest() plan.Action {
+	switch parts := p.parts(); {
+	case parts.delete.set:
+		return plan.Delete
+	case parts.update.set:
+		return plan.Update
+	}
+	return plan.Create
 }
 
 // confirmedFirst is a function of a resource with a confirmation before it.

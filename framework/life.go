@@ -167,13 +167,13 @@ func (r *reconciliation) confirm(ctx context.Context, action plan.Action) (on bo
 		return false, nil
 	case changed:
 		l.newer = now
-		return false, nil
+	case confirmed:
+		l.live = true
 	}
-	l.live = true
 	if exists && l.seen.sameLife(seenOf(now)) {
 		f.confirmed.Set(r.key, seenOf(now))
 	}
-	return true, nil
+	return l.live, nil
 }
 
 // errOlderAnswer is what a server lags with, or a proxy that answers for it.

@@ -1,0 +1,356 @@
+package framework_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// ahead is a source of objects that may be another thing by now where they are kept, and counts how often it is asked there.
+type ahead struct {
+	*informer.Push
+	mu    sync.Mutex
+	now   *corev1.ConfigMap
+	asked int
+}
+
+func newAhead() *ahead { return &ahead{Push: informer.NewPush("objects")} }
+
+func (a *ahead) GetLive(context.Context, informer.Key) (obj any, exists bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked++
+	if a.now == nil {
+		return nil, false, nil
+	}
+	return a.now.DeepCopy(), true, nil
+}
+
+func (a *ahead) SelectsLive(context.Context, any) (bool, error) { return true, nil }
+
+// keep has that object be the one that is kept, and nil none.
+func (a *ahead) keep(obj *corev1.ConfigMap) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.now = obj
+}
+
+// bump changes the object that is kept.
+func (a *ahead) bump() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	version, _ := strconv.Atoi(a.now.ResourceVersion)
+	a.now = a.now.DeepCopy()
+	a.now.ResourceVersion = strconv.Itoa(version + 1)
+}
+
+// asks returns how often it was asked since the last call.
+func (a *ahead) asks() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	asked := a.asked
+	a.asked = 0
+	return asked
+}
+
+// inState is the object "a" of a life and a version.
+func inState(life, version string) *corev1.ConfigMap {
+	obj := configMap("a")
+	obj.UID, obj.ResourceVersion = types.UID(life), version
+	return obj
+}
+
+func dying(obj *corev1.ConfigMap) *corev1.ConfigMap {
+	obj = obj.DeepCopy()
+	now := metav1.Now()
+	obj.DeletionTimestamp = &now
+	return obj
+}
+
+// acting is a resource whose patches have the parts that are named: c, u and d. It notes which version they are applied for.
+func acting(t *testing.T, name string, applied *journal, parts func() string) framework.Resource {
+	o := &partsOps{ops: &ops{name: name, calls: &journal{}}, applied: applied}
+	o.patch = func() *framework.TypedPatch[string] {
+		patch := framework.NewTypedPatch[string]()
+		for _, part := range parts() {
+			map[rune]func(string){'c': patch.SetCreateChange, 'u': patch.SetUpdateChange, 'd': patch.SetDeleteChange}[part](string(part))
+		}
+		return patch
+	}
+	r, err := framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[*corev1.ConfigMap, string]{Logger: quiet(t), Ops: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+type partsOps struct {
+	*ops
+	applied *journal
+}
+
+func (o *partsOps) note(obj *corev1.ConfigMap, change string) error {
+	o.applied.add(fmt.Sprintf("%s %s for %s/%s", o.name, change, obj.UID, obj.ResourceVersion))
+	return nil
+}
+
+func (o *partsOps) ApplyCreateChange(_ context.Context, obj *corev1.ConfigMap, change string) error {
+	return o.note(obj, change)
+}
+
+func (o *partsOps) ApplyUpdateChange(_ context.Context, obj *corev1.ConfigMap, change string) error {
+	return o.note(obj, change)
+}
+
+func (o *partsOps) ApplyDeleteChange(_ context.Context, obj *corev1.ConfigMap, change string) error {
+	return o.note(obj, change)
+}
+
+func always(parts string) func() string { return func() string { return parts } }
+
+func TestR11TheObjectIsAskedForBeforeTheFirstUpdateAndInEachReconciliationThatDeletes(t *testing.T) {
+	for name, test := range map[string]struct {
+		first, second string
+		want          []int // in each of three reconciliations
+	}{
+		"nothing":             {want: []int{0, 0, 0}},
+		"creations":           {first: "c", second: "c", want: []int{0, 0, 0}},
+		"updates":             {first: "cu", second: "u", want: []int{1, 0, 0}},
+		"deletions":           {second: "d", want: []int{1, 1, 1}},
+		"deletions of two":    {first: "d", second: "cud", want: []int{1, 1, 1}},
+		"an update, then one": {first: "u", second: "d", want: []int{1, 1, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, applied := newAhead(), &journal{}
+				f := newFramework(t, framework.Config{Source: source},
+					acting(t, "first", applied, always(test.first)), acting(t, "second", applied, always(test.second)))
+				defer running(t, f)()
+				var got []int
+				for version := range 3 {
+					obj := inState("life", strconv.Itoa(version+1))
+					source.keep(obj)
+					put(t, source.Push, obj.DeepCopy())
+					synctest.Wait()
+					got = append(got, source.asks())
+				}
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Errorf("requests in each reconciliation (-want +got):\n%s", diff)
+				}
+				if got, want := len(applied.all()), 3*len(test.first+test.second); got != want {
+					t.Errorf("%d parts were applied, want %d: %v", got, want, applied.all())
+				}
+			})
+		})
+	}
+}
+
+func TestR11WhatIsUpdatedOrDeletedIsThatOfTheLiveObject(t *testing.T) {
+	old := inState("life", "9")
+	paused, deleted := inState("life", "10"), dying(inState("life", "10"))
+	paused.Annotations = map[string]string{framework.PausedAnnotation: "true"}
+	for name, test := range map[string]struct {
+		stored, live *corev1.ConfigMap
+		parts        string
+		want         []string
+	}{
+		"as it was seen":          {old, old, "cud", []string{"r c for life/9", "r u for life/9", "r d for life/9"}},
+		"changed":                 {old, inState("life", "10"), "cud", []string{"r c for life/10", "r u for life/10", "r d for life/10"}},
+		"changed, and updates":    {old, inState("life", "10"), "u", []string{"r u for life/10"}},
+		"paused":                  {old, paused, "cud", nil},
+		"being deleted":           {old, deleted, "d", []string{"r d for life/10"}},
+		"gone":                    {old, nil, "cud", nil},
+		"another life":            {old, inState("next", "10"), "cud", nil},
+		"an older answer":         {old, inState("life", "8"), "cud", nil},
+		"versions are no numbers": {inState("life", "x"), inState("life", "y"), "d", []string{"r d for life/y"}},
+		"without versions":        {inState("life", ""), inState("life", ""), "d", []string{"r d for life/"}},
+
+		"a deletion":                            {dying(old), dying(old), "d", []string{"r d for life/9"}},
+		"a deletion that changed":               {dying(old), deleted, "d", []string{"r d for life/9"}},
+		"a deletion of what is gone":            {dying(old), nil, "d", []string{"r d for life/9"}},
+		"a deletion before another life":        {dying(old), inState("next", "10"), "d", nil},
+		"a deletion of what is not deleted":     {dying(old), inState("life", "10"), "d", nil},
+		"a deletion, and an answer from before": {dying(old), inState("life", "8"), "d", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, applied := newAhead(), &journal{}
+				f := newFramework(t, framework.Config{Source: source, BackOffFactory: everyMinute}, acting(t, "r", applied, always(test.parts)))
+				defer running(t, f)()
+				source.keep(test.live)
+				put(t, source.Push, test.stored.DeepCopy())
+				time.Sleep(5 * time.Minute)
+
+				if diff := cmp.Diff(test.want, applied.all()); diff != "" {
+					t.Errorf("applied (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestR11AReconciliationThatChangesItsOwnObjectBeginsAnewOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, applied, observed := newAhead(), &journal{}, &records{}
+		status := &resource{name: "status", created: func(context.Context, any) error {
+			source.bump()
+			return nil
+		}}
+		f := newFramework(t, framework.Config{Source: source, Observer: observed}, status, acting(t, "r", applied, always("d")))
+		defer running(t, f)()
+		obj := inState("life", "1")
+		source.keep(obj)
+		put(t, source.Push, obj.DeepCopy())
+		time.Sleep(time.Hour)
+
+		if diff := cmp.Diff([]string{"r d for life/2"}, applied.all()); diff != "" {
+			t.Errorf("applied (-want +got):\n%s", diff)
+		}
+		var got []string
+		for _, record := range observed.taken() {
+			got = append(got, strings.TrimSpace(string(record.Outcome)+" "+record.Reason+record.Error))
+		}
+		if diff := cmp.Diff([]string{"ignored it has changed since, and is reconciled anew as it is now", "success"}, got); diff != "" {
+			t.Errorf("outcomes (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestR11ASourceThatIsBehindWhatWasConfirmedIsReadPast(t *testing.T) {
+	for name, test := range map[string]struct {
+		stale *corev1.ConfigMap
+		want  []string
+	}{
+		"an earlier state": {inState("life", "11"), []string{"r u for life/12", "r c for life/12"}},
+		"an earlier life":  {inState("former", "7"), []string{"r u for life/12"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, applied, parts := newAhead(), &journal{}, "u"
+				f := newFramework(t, framework.Config{Source: source, BackOffFactory: everyMinute}, acting(t, "r", applied, func() string { return parts }))
+				defer running(t, f)()
+				source.keep(inState("life", "12"))
+				put(t, source.Push, inState("life", "10"))
+				synctest.Wait()
+				parts = "c"
+				put(t, source.Push, test.stale)
+				synctest.Wait()
+
+				if diff := cmp.Diff(test.want, applied.all()); diff != "" {
+					t.Errorf("applied (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestR11TheDeletionOfAnEarlierLifeTakesNothingFromTheNextOne(t *testing.T) {
+	const ours = "example.com/ours"
+	held := func(obj *corev1.ConfigMap) *corev1.ConfigMap {
+		obj.Finalizers = []string{ours}
+		return obj
+	}
+	for name, test := range map[string]struct {
+		finalizer bool
+		parts     string
+		last, now *corev1.ConfigMap
+		want      []string
+	}{
+		"it lived before the framework ran":              {false, "", inState("old", "1"), inState("next", "2"), nil},
+		"it lived while the framework ran":               {false, "u", inState("old", "1"), inState("next", "2"), []string{"deleted old"}},
+		"there is no next one":                           {false, "", inState("old", "1"), nil, []string{"deleted old"}},
+		"the next one was reconciled by another process": {true, "", held(inState("old", "1")), held(inState("next", "2")), nil},
+		"the next one was not reconciled yet":            {true, "", held(inState("old", "1")), inState("next", "2"), []string{"deleted old"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, deleted := newAhead(), &journal{}
+				config := framework.Config{Source: source, DisableFinalizer: true}
+				if test.finalizer {
+					config = framework.Config{Finalizer: ours, Source: struct {
+						*ahead
+						informer.FinalizerStore
+					}{source, newSelecting(deleted).holding}}
+				}
+				f := newFramework(t, config, acting(t, "r", &journal{}, always(test.parts)), &resource{name: "plain", deleted: func(_ context.Context, obj any) error {
+					deleted.add("deleted " + string(obj.(*corev1.ConfigMap).UID))
+					return nil
+				}})
+				defer running(t, f)()
+				source.keep(test.last)
+				put(t, source.Push, test.last.DeepCopy())
+				synctest.Wait()
+				source.keep(test.now)
+				remove(t, source.Push, test.last.DeepCopy())
+				time.Sleep(time.Hour)
+
+				if diff := cmp.Diff(test.want, deleted.all()); diff != "" {
+					t.Errorf("deletions (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestR11APlainResourceDeletesForALiveDeletionOnlyAndCanConfirmWhatElseItDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, calls := newAhead(), &journal{}
+		f := newFramework(t, framework.Config{Source: source, BackOffFactory: everyMinute}, &resource{name: "plain",
+			created: func(ctx context.Context, obj any) error {
+				err := framework.Confirm(ctx)
+				calls.add(fmt.Sprintf("created for %s: %t", obj.(*corev1.ConfigMap).ResourceVersion, errors.Is(err, framework.ErrOutdated)))
+				return err
+			},
+			deleted: func(_ context.Context, obj any) error {
+				calls.add("deleted " + string(obj.(*corev1.ConfigMap).UID))
+				return nil
+			}})
+		defer running(t, f)()
+		source.keep(inState("life", "10"))
+		put(t, source.Push, inState("life", "9"))
+		time.Sleep(5 * time.Minute)
+		source.keep(inState("next", "12"))
+		put(t, source.Push, dying(inState("former", "11")))
+		time.Sleep(5 * time.Minute)
+
+		if diff := cmp.Diff([]string{"created for 9: true", "created for 10: false", "deleted life"}, calls.all()); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+	})
+	if err := framework.Confirm(t.Context()); err != nil {
+		t.Errorf("outside of a framework: %v", err)
+	}
+}
+
+func TestR11ADrivenFrameworkAnswersAConflictForAnObjectThatIsOld(t *testing.T) {
+	for name, live := range map[string]*corev1.ConfigMap{"changed": inState("life", "10"), "gone": nil, "another life": inState("next", "10")} {
+		t.Run(name, func(t *testing.T) {
+			source, applied := newAhead(), &journal{}
+			f := newFramework(t, framework.Config{Source: source, Driven: true}, acting(t, "r", applied, always("d")))
+			source.keep(live)
+			_, err := f.ReconcileObject(t.Context(), inState("life", "9"))
+			if !apierrors.IsConflict(err) || len(applied.all()) > 0 {
+				t.Errorf("got %v, applied %v, want a conflict", err, applied.all())
+			}
+			source.keep(inState("life", "10"))
+			if _, err := f.ReconcileObject(t.Context(), inState("life", "10")); err != nil || len(applied.all()) != 1 {
+				t.Errorf("got %v, applied %v", err, applied.all())
+			}
+		})
+	}
+}

@@ -33,7 +33,8 @@
 //
 // To know how a reconciliation goes, read resource.go, crud.go and computation.go (what an author writes, and its steps),
 // resourceset.go (which resources), process.go (one run of them), framework.go and config.go (from the sources to the
-// workers), reconcile.go and ending.go (from a key to its next look) and deletion.go (with finalizers). All else is beside that path: plans,
+// workers), reconcile.go and ending.go (from a key to its next look), life.go (whether it is still so) and deletion.go and gone.go (with
+// finalizers, and without). All else is beside that path: plans,
 // shadows, records, metrics, names (identify.go), and the queue in internal/queue.
 //
 // # Promises
@@ -48,6 +49,11 @@
 //     is runtime.Goexit. The library never ends the process.
 //   - Deletion happens. With a finalizer (the default), EnsureDeleted of all resources has succeeded before it is taken
 //     off, across restarts. Without one, they are called with the last known state, for deletions seen while running.
+//   - Nothing is changed or deleted on the word of a list, which a server that lags answers from an earlier time. The object is read
+//     where it is kept (informer.LiveReader), once in each reconciliation that deletes, and before the first one that updates. If it has
+//     changed since, the reconciliation begins anew with what was read; one of an object that is gone waits for its source. The deletion
+//     of an object takes nothing from another one that has its name by now: where another process may have reconciled that, it is left
+//     alone, and the update of the new one clears up. [Confirm] does the same for what resources do by other ways than patches.
 //   - Exactly one resource set handles an object. Without one the object is left alone, which an event on it and a metric
 //     tell; several are an error.
 //   - What is yours is yours alone: the finalizer, and the marks of what resources make, carry the names of operator and framework
@@ -78,6 +84,7 @@
 //
 //   - [Framework.Plan] changes nothing: by its type, the planning code can't reach a function that applies. A resource
 //     that is not a CRUD resource can be planned if it is a [Planner].
+//   - A plan is of the object as the source has it. It is not read where it is kept; before a plan is applied it is.
 //   - [Framework.ApplyPlan] does what a plan says or nothing. It compares the whole plan before it does anything, and each
 //     resource once more when its turn comes; what a CRUD resource applies is the patch that was compared.
 //   - With Config.PlanOnly, or for an object with the annotation [PlanAnnotation], the framework plans in place of

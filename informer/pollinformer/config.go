@@ -26,9 +26,12 @@ type Config[T any] struct {
 	// List returns everything that exists, by key. It must be set, and must return soon after its context has ended. It
 	// is never called twice at once. The values belong to the source afterwards.
 	List func(ctx context.Context) (map[informer.Key]T, error)
+	// Get returns one thing as it is now, by which it is known whether one that was not listed is gone. The value belongs to the source
+	// afterwards. Default: what List returns, asked once more for each thing that is gone, and before things of a primary are deleted.
+	Get func(ctx context.Context, key informer.Key) (value T, exists bool, err error)
 	// Interval is the time from the end of one List to the next one, ±10 % by chance. Default: one minute.
 	Interval time.Duration
-	// Timeout is how long a List may take. Default: 30 seconds.
+	// Timeout is how long a List or a Get may take. Default: 30 seconds.
 	Timeout time.Duration
 	// Version returns a text that changes with the value. An error is an error of the whole list. Default: a hash of
 	// the value as JSON.

@@ -16,6 +16,8 @@
 //   - A thing that is no longer listed is announced as Deleted once, with its last known value.
 //   - What the operator itself writes and tells the source of (Wrote, Deleted) is known at once, so that what others do to it
 //     before the next List is seen as a change.
+//   - A thing whose deletion somebody acts on is asked for once more (GetLive), by Get or by another List: one that a list lacked
+//     although it is there comes back. Things have one life under a key, unless their values have UIDs (informer.Meta).
 //   - When List fails, panics or takes too long, the source becomes stale, which its Status tells. Nothing is deleted,
 //     and the next interval tries again.
 package pollinformer

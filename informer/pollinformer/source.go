@@ -19,7 +19,14 @@ type Source[T any] struct {
 	feed   *informer.Feed
 	config Config[T]
 	writes writes
+	// listing has room for the one List that is under way.
+	listing chan struct{}
 }
+
+var (
+	_ informer.LiveReader   = (*Source[any])(nil)
+	_ informer.LiveSelector = (*Source[any])(nil)
+)
 
 // New returns a source that does nothing until Run is called. The error names each faulty field and wraps
 // [informer.ErrInvalidConfig].
@@ -27,7 +34,7 @@ func New[T any](config Config[T]) (*Source[T], error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	s := &Source[T]{config: config}
+	s := &Source[T]{config: config, listing: make(chan struct{}, 1)}
 	s.Hub, s.feed = informer.NewHub(informer.HubConfig{
 		Name: config.Name,
 		Copy: func(obj any) (any, error) { return config.Copy(obj.(T)), nil },
@@ -103,6 +110,12 @@ func (s *Source[T]) item(key informer.Key, value T) (informer.Item, error) {
 
 // list ends with an error also when List has overrun its time and returns a part of the things without one.
 func (s *Source[T]) list(ctx context.Context) (map[informer.Key]T, error) {
+	select {
+	case s.listing <- struct{}{}:
+		defer func() { <-s.listing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
 	values, err := s.config.List(ctx)
@@ -111,6 +124,37 @@ func (s *Source[T]) list(ctx context.Context) (map[informer.Key]T, error) {
 	}
 	return values, err
 }
+
+// GetLive implements [informer.LiveReader]: it asks Config.Get, or lists.
+func (s *Source[T]) GetLive(ctx context.Context, key informer.Key) (obj any, exists bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("get %s of %s: %s\n%s", key, s.Name(), informer.DescribePanic(r), debug.Stack())
+		}
+	}()
+	value, exists, err := s.get(ctx, key)
+	switch {
+	case err != nil:
+		return nil, false, fmt.Errorf("get %s of %s: %w", key, s.Name(), err)
+	case !exists:
+		return nil, false, nil
+	}
+	return s.config.Copy(value), true, nil
+}
+
+func (s *Source[T]) get(ctx context.Context, key informer.Key) (value T, exists bool, err error) {
+	if s.config.Get == nil {
+		values, err := s.list(ctx)
+		value, exists = values[key]
+		return value, exists, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	return s.config.Get(ctx, key)
+}
+
+// SelectsLive implements [informer.LiveSelector]: what is there is selected.
+func (s *Source[T]) SelectsLive(context.Context, any) (bool, error) { return true, nil }
 
 // Wrote tells the source of a thing that the caller has just created or changed. Without that, what somebody else does to
 // it before the next List would leave no trace: the source would see no difference. It is announced as any change is. The

@@ -322,3 +322,50 @@ func TestWhatTheOperatorWroteIsKnownAtOnce(t *testing.T) {
 		expect("the next List has nothing new")
 	})
 }
+
+func TestR11AThingIsAskedForWhereItIs(t *testing.T) {
+	c := &cloud{machines: map[informer.Key]machine{key("a"): {Size: 1}}}
+	get := func(_ context.Context, key informer.Key) (machine, bool, error) {
+		if key.Name == "broken" {
+			panic("no answer")
+		}
+		return machine{Size: 2}, key.Name == "a", nil
+	}
+	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		get  func(context.Context, informer.Key) (machine, bool, error)
+		want string
+	}{
+		"by Get":  {get, "{2 []} true <nil>"},
+		"by List": {nil, "{1 []} true <nil>"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source, err := pollinformer.New(pollinformer.Config[machine]{Name: "machines", List: c.list, Get: test.get, Logger: logger})
+			if err != nil {
+				t.Fatal(err)
+			}
+			obj, exists, err := source.GetLive(t.Context(), key("a"))
+			if got := fmt.Sprint(obj, exists, err); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+			obj, exists, err = source.GetLive(t.Context(), key("b"))
+			if got := fmt.Sprint(obj, exists, err); got != "<nil> false <nil>" {
+				t.Errorf("got %s of what is not there", got)
+			}
+			if selected, err := source.SelectsLive(t.Context(), obj); !selected || err != nil {
+				t.Errorf("selected %t, %v", selected, err)
+			}
+			if _, _, err := source.GetLive(t.Context(), key("broken")); (err != nil) != (test.get != nil) {
+				t.Errorf("got %v of a function that panics", err)
+			}
+			c.failWith(func(context.Context) error { return errors.New("no answer") })
+			defer c.failWith(nil)
+			if _, _, err := source.GetLive(t.Context(), key("b")); (err != nil) != (test.get == nil) {
+				t.Errorf("got %v of a list that fails", err)
+			}
+		})
+	}
+}

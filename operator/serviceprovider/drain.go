@@ -11,7 +11,8 @@ import (
 )
 
 // newDrainedInformer makes informers whose watches end when they are stopped. Those of metadata go through watch.Filter, whose
-// goroutine stays for ever if an event is on its way when nobody reads any more.
+// goroutine stays for ever if an event is on its way when nobody reads any more. Their lists never ask for any version, which may be
+// older than what was seen or done before.
 func newDrainedInformer(lw toolscache.ListerWatcher, example runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	if original, ok := lw.(*toolscache.ListWatch); ok && original.WatchFuncWithContext != nil {
 		drained := *original
@@ -21,6 +22,14 @@ func newDrainedInformer(lw toolscache.ListerWatcher, example runtime.Object, res
 				return nil, err
 			}
 			return drainedWatch{w}, nil
+		}
+		if list := original.ListWithContextFunc; list != nil {
+			drained.ListWithContextFunc = func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				if options.ResourceVersion == "0" {
+					options.ResourceVersion = ""
+				}
+				return list(ctx, options)
+			}
 		}
 		lw = &drained
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 )
@@ -43,6 +44,9 @@ func (r *resource[O]) overwrite(ctx context.Context, own ownership, it item, con
 	}
 	if !exists {
 		return conflict
+	}
+	if err := framework.Confirm(ctx); err != nil {
+		return err
 	}
 	c, err := r.claim(own, it.key, existing)
 	if err != nil {

@@ -1,0 +1,62 @@
+package objectresource_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+func TestR11AnObjectThatAListLacksIsNotSetBackForAnOlderPrimary(t *testing.T) {
+	k := newKit(t)
+	old := k.primary("home")
+	p := old.DeepCopy()
+	k.patch(p, `{"data":{"text":"new"}}`)
+	source := k.source(&corev1.ConfigMap{}, func(*informer.KubernetesConfig) {})
+	lacking := k.source(&corev1.ConfigMap{}, func(c *informer.KubernetesConfig) {
+		c.LabelSelector = labels.SelectorFromSet(labels.Set{"listed": "no"})
+	})
+	r := k.resource(nil, stores(lacking), func(c *config) {
+		c.Desired = func(_ context.Context, p primary) ([]client.Object, error) {
+			child := k.meta("child")
+			child.Data = map[string]string{"text": p.Data["text"]}
+			return []client.Object{child}, nil
+		}
+	})
+	reconcile := func(r framework.Resource, p primary) error {
+		f, err := framework.New(framework.Config{Source: source, Driven: true, Logger: k.logger(), Resources: []framework.Resource{r}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.ReconcileObject(t.Context(), p)
+		return err
+	}
+	create := sync.OnceFunc(func() {
+		if err := reconcile(r, p); err != nil {
+			t.Error(err)
+		}
+	})
+	overtaken := framework.WrapSteps(r, func(ctx context.Context, info framework.StepInfo, next func(context.Context) error) error {
+		if info.Step == framework.StepApplyCreateChange {
+			create()
+		}
+		return next(ctx)
+	})
+
+	if err := reconcile(overtaken, old); !apierrors.IsConflict(err) {
+		t.Errorf("a reconciliation of the older primary, during which the object appears, ends with %v, want a conflict", err)
+	}
+	if err := reconcile(r, old); !apierrors.IsConflict(err) {
+		t.Errorf("a reconciliation of the older primary ends with %v, want a conflict", err)
+	}
+	if child, exists := k.configMap("child"); !exists || child.Data["text"] != "new" {
+		t.Errorf("the object is %v, want the text of the newer primary", child.Data)
+	}
+}

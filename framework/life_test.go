@@ -41,7 +41,9 @@ func (a *ahead) GetLive(context.Context, informer.Key) (obj any, exists bool, er
 	return a.now.DeepCopy(), true, nil
 }
 
-func (a *ahead) SelectsLive(context.Context, any) (bool, error) { return true, nil }
+func (a *ahead) SelectsLive(_ context.Context, obj any) (bool, error) {
+	return obj.(*corev1.ConfigMap).Labels["selected"] != "no", nil
+}
 
 // keep has that object be the one that is kept, and nil none.
 func (a *ahead) keep(obj *corev1.ConfigMap) {
@@ -162,7 +164,8 @@ func TestR11TheObjectIsAskedForBeforeTheFirstUpdateAndInEachReconciliationThatDe
 
 func TestR11WhatIsUpdatedOrDeletedIsThatOfTheLiveObject(t *testing.T) {
 	old := inState("life", "9")
-	paused, deleted := inState("life", "10"), dying(inState("life", "10"))
+	paused, deleted, unselected := inState("life", "10"), dying(inState("life", "10")), inState("life", "10")
+	unselected.Labels = map[string]string{"selected": "no"}
 	paused.Annotations = map[string]string{framework.PausedAnnotation: "true"}
 	for name, test := range map[string]struct {
 		stored, live *corev1.ConfigMap
@@ -172,6 +175,7 @@ func TestR11WhatIsUpdatedOrDeletedIsThatOfTheLiveObject(t *testing.T) {
 		"as it was seen":          {old, old, "cud", []string{"r c for life/9", "r u for life/9", "r d for life/9"}},
 		"changed":                 {old, inState("life", "10"), "cud", []string{"r c for life/10", "r u for life/10", "r d for life/10"}},
 		"changed, and updates":    {old, inState("life", "10"), "u", []string{"r u for life/10"}},
+		"no longer selected":      {old, unselected, "cud", nil},
 		"paused":                  {old, paused, "cud", nil},
 		"being deleted":           {old, deleted, "d", []string{"r d for life/10"}},
 		"gone":                    {old, nil, "cud", nil},
@@ -350,6 +354,42 @@ func TestR11ADrivenFrameworkAnswersAConflictForAnObjectThatIsOld(t *testing.T) {
 			source.keep(inState("life", "10"))
 			if _, err := f.ReconcileObject(t.Context(), inState("life", "10")); err != nil || len(applied.all()) != 1 {
 				t.Errorf("got %v, applied %v", err, applied.all())
+			}
+		})
+	}
+}
+
+func TestR11APlanIsAppliedToTheLiveObject(t *testing.T) {
+	for name, test := range map[string]struct {
+		live    *corev1.ConfigMap
+		applied []string
+		changed bool
+	}{
+		"as it was planned for": {live: inState("life", "9"), applied: []string{"r d for life/9"}},
+		"newer, with one plan":  {live: inState("life", "10"), applied: []string{"r d for life/10"}},
+		"being deleted":         {live: dying(inState("life", "10")), changed: true},
+		"gone":                  {changed: true},
+		"another life":          {live: inState("next", "10"), changed: true},
+		"an older answer":       {live: inState("life", "8")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source, applied := newAhead(), &journal{}
+			f := newFramework(t, framework.Config{Source: source}, acting(t, "r", applied, always("d")))
+			put(t, source.Push, inState("life", "9"))
+			planned, err := f.Plan(t.Context(), keyOf("a"))
+			if err != nil || source.asks() > 0 {
+				t.Fatalf("planning: %v, and it must not ask", err)
+			}
+			source.keep(test.live)
+			err = f.ApplyPlan(t.Context(), planned)
+			if diff := cmp.Diff(test.applied, applied.all()); diff != "" {
+				t.Errorf("applied (-want +got):\n%s", diff)
+			}
+			if (err == nil) != (test.applied != nil) || errors.Is(err, framework.ErrPlanChanged) != test.changed {
+				t.Errorf("got %v, want a plan that changed: %t", err, test.changed)
+			}
+			if got := source.asks(); got != 1 {
+				t.Errorf("asked %d times, want once", got)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +29,13 @@ type BucketConfig[T Entity] struct {
 	// Fence is asked before every write; its error refuses the write. A controller with several replicas gives the Check
 	// of its operator.Fence, so that a leader that has lost its lease without knowing it can't write. Default: none.
 	Fence func() error
+	// CatchUpTimeout is how long a read asks again while the servers answer with something older than what a Source of the bucket has
+	// shown of the key. Then it returns an error that wraps ErrBehind. Default: DefaultCatchUpTimeout (10 seconds).
+	CatchUpTimeout time.Duration
 }
+
+// DefaultCatchUpTimeout is the default of BucketConfig.CatchUpTimeout: longer than a stream takes to elect a leader.
+const DefaultCatchUpTimeout = 10 * time.Second
 
 // Bucket is a typed view of a JetStream key-value bucket. It holds nothing: every call asks the server, and a bucket that
 // is made, or made anew, later on is found then. All methods are safe for concurrent use.
@@ -36,18 +43,16 @@ type BucketConfig[T Entity] struct {
 // Errors are those of Kubernetes clients: apierrors.IsNotFound for a key that has no value, IsAlreadyExists for one that
 // has, IsConflict when the entry has another revision than the entity that was given. The server's own errors are in the
 // chain.
+//
+// Reads are answered by the leader of the bucket's stream, and are never older than what a Source of the bucket that runs has
+// shown of the key, or was written through the Bucket meanwhile: see ErrBehind.
 type Bucket[T Entity] struct {
 	config BucketConfig[T]
 	copier *copier
 	// opened is the bucket once it has been found. It names subjects only, and so outlives the bucket.
 	opened atomic.Pointer[opened]
-}
-
-// opened is what is known of a bucket without asking again.
-type opened struct {
-	kv jetstream.KeyValue
-	// markerTTL is how long purge markers stay; 0 means for ever.
-	markerTTL time.Duration
+	// followers are the sources of the bucket that run, each a follower.
+	followers sync.Map
 }
 
 // NewBucket returns the view. It sends no request. The error names each faulty field and wraps informer.ErrInvalidConfig.
@@ -56,8 +61,12 @@ func NewBucket[T Entity](config BucketConfig[T]) (*Bucket[T], error) {
 	wrong.If(config.JetStream == nil, "JetStream must not be nil")
 	wrong.If(config.Name == "", "Name must not be empty")
 	wrong.If(!embedsMeta[T](), "T must be a pointer to a struct that embeds natsinformer.Meta by value, is %s", reflect.TypeFor[T]())
+	wrong.If(config.CatchUpTimeout < 0, "CatchUpTimeout must not be negative, is %s", config.CatchUpTimeout)
 	if err := wrong.Of("natsinformer.BucketConfig"); err != nil {
 		return nil, err
+	}
+	if config.CatchUpTimeout == 0 {
+		config.CatchUpTimeout = DefaultCatchUpTimeout
 	}
 	if config.Codec == nil {
 		config.Codec = JSON[T]{}
@@ -76,15 +85,14 @@ func (b *Bucket[T]) Fenced() bool { return b.config.Fence != nil }
 // Get returns the entity of a key.
 func (b *Bucket[T]) Get(ctx context.Context, key string) (T, error) {
 	var none T
-	bucket, err := b.open(ctx)
-	if err != nil {
-		return none, err
+	msg, err := b.read(ctx, key)
+	if err == nil && !msg.value {
+		err = jetstream.ErrKeyNotFound
 	}
-	entry, err := bucket.kv.Get(ctx, key)
 	if err != nil {
 		return none, b.failed("get", key, err)
 	}
-	return b.decode(key, entry.Revision(), entry.Value())
+	return b.decode(key, msg.revision, msg.data)
 }
 
 // Create stores a new entity under its name. It sets the entity's UID, Generation and CreationTimestamp, where they are
@@ -157,6 +165,7 @@ func (b *Bucket[T]) write(ctx context.Context, verb string, entity T, store func
 		return b.failed(verb, key, err)
 	}
 	entity.EntityMeta().revision, entity.EntityMeta().copier = revision, b.copier
+	b.wrote(key, revision, true)
 	return nil
 }
 
@@ -200,6 +209,8 @@ func (b *Bucket[T]) removeRevision(ctx context.Context, how removal, key string,
 	}
 	err = how.do(bucket.kv, ctx, key, options...)
 	if err == nil {
+		// The server does not say which revision the marker has.
+		b.wrote(key, revision+1, false)
 		return nil
 	}
 	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
@@ -227,7 +238,10 @@ func (b *Bucket[T]) open(ctx context.Context) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	bucket := &opened{kv: kv, markerTTL: status.LimitMarkerTTL()}
+	bucket, err := b.newOpened(kv, status)
+	if err != nil {
+		return nil, err
+	}
 	b.opened.Store(bucket)
 	return bucket, nil
 }

@@ -25,6 +25,8 @@ type bucketState struct {
 	keys int
 	// history is how many values of a key are kept.
 	history int64
+	// replicated is true if several servers have the bucket.
+	replicated bool
 }
 
 func stateOf(status jetstream.KeyValueStatus) bucketState {
@@ -34,7 +36,7 @@ func stateOf(status jetstream.KeyValueStatus) bucketState {
 		return state
 	}
 	info := bucket.StreamInfo()
-	state.created, state.lastSeq = info.Created, info.State.LastSeq
+	state.created, state.lastSeq, state.replicated = info.Created, info.State.LastSeq, info.Config.Replicas > 1
 	if info.Config.Mirror == nil && len(info.Config.Sources) == 0 {
 		state.keys = int(info.State.NumSubjects) //nolint:gosec // a number of keys in memory
 	}

@@ -3,7 +3,6 @@ package natsinformer
 import (
 	"context"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 
@@ -69,19 +68,14 @@ func (s *Source[T]) removeMarker(ctx context.Context, gone T) error {
 
 // marker returns the revision of the delete marker that a key has, or 0 if it has none.
 func (b *Bucket[T]) marker(ctx context.Context, key string) (uint64, error) {
-	bucket, err := b.open(ctx)
+	msg, err := b.read(ctx, key)
 	if err != nil {
-		return 0, err
-	}
-	l := newListing(math.MaxUint64)
-	if err := list(ctx, bucket.kv, []string{key}, l, func(jetstream.KeyValueEntry) {}); err != nil {
 		return 0, b.failed("look for the marker of", key, err)
 	}
-	newest, ok := l.newest[key]
-	if !ok || newest.Operation() != jetstream.KeyValueDelete {
+	if !msg.deleted {
 		return 0, nil
 	}
-	return newest.Revision(), nil
+	return msg.revision, nil
 }
 
 // deletedBefore returns the last values of the entries that the first listing shows as deleted: that was while nobody was
@@ -98,7 +92,11 @@ func (s *session[T]) deletedBefore(ctx context.Context) ([]T, error) {
 	}
 	values := map[string]jetstream.KeyValueEntry{}
 	for batch := range slices.Chunk(keys, historyBatch) {
-		err := list(ctx, s.kv, slices.Clone(batch), newListing(math.MaxUint64), func(entry jetstream.KeyValueEntry) {
+		var last uint64
+		for _, key := range batch {
+			last = max(last, s.listing.newest[key].Revision())
+		}
+		err := s.opened.list(ctx, slices.Clone(batch), newListing(last), func(entry jetstream.KeyValueEntry) {
 			if entry.Operation() == jetstream.KeyValuePut {
 				values[entry.Key()] = entry
 			}

@@ -26,12 +26,31 @@
 //     store stays as it is meanwhile. That is also so when the bucket is not there, or not there any more: the source is
 //     stale and waits for it, and deletes nothing. A bucket that is made anew is believed: what is not in it is deleted.
 //   - A listing that may be incomplete is thrown away.
+//   - What is read is never older than what was shown or written (R11), on replicated buckets too: see Replicas.
 //   - An entry that can't be decoded makes Get fail, with [ErrUndecodable] in the chain, for its key only. Events for it go on,
 //     with the last entity that could be decoded, or with one that has a name and nothing else; its DecodeError says why.
 //     Entries that can't be decoded are counted, and logged once.
 //
 // The connection is the caller's. Have it reconnect for ever (nats.MaxReconnects(-1)); nats.PingInterval decides how soon
 // it takes notice of a server that has fallen silent.
+//
+// # Replicas
+//
+// A bucket with Replicas of 3 is kept by three servers, one of which leads and takes the writes. The others, and mirrors of the bucket, may
+// be behind, and a "direct get" (KeyValue.Get of the client library, which every bucket allows by default) is answered by any of them:
+//
+//   - [Bucket.Get], [Source.GetLive] and whatever else reads an entry ask the leader instead, by STREAM.MSG.GET, which an account with
+//     narrow permissions must allow for the bucket's stream. This is about twice the work of a direct get, and less than any write.
+//   - A leader may be behind too, when it was elected a moment ago or does not know yet that it leads no more. What it answers is compared
+//     with what a running Source of the bucket has shown of the key, or was written through the Bucket: the answer has to have that
+//     revision or a later one. While it has not, it is asked again, for BucketConfig.CatchUpTimeout at most; then there is an error,
+//     with [ErrBehind] in its chain, never an old state and never "not found".
+//   - The watch of a Source may come from a server that is behind. Its listing counts when it has reached the newest entry that the leader
+//     had, and is thrown away if it has an entry in an older state than was seen. A change comes when that server has it.
+//   - Open the bucket itself, not a mirror of it: a mirror is as far behind as its connection, and nobody can tell how far.
+//
+// Who reads a bucket by the client library, and decides by what was read that nothing is to be done, may decide by a state that is older than
+// the event it follows.
 //
 // # Deletion
 //

@@ -29,6 +29,8 @@ var errListingStalled = errors.New("the listing has stalled")
 // trusted is what the server says with each message: how many are to come.
 type listing struct {
 	newest map[string]jetstream.KeyValueEntry
+	// reached is the highest revision.
+	reached uint64
 	// target is the last sequence of the stream before the watch began. Under a constant stream of changes there is always
 	// another message to come; one that is newer than this shows that all older ones have been delivered.
 	target uint64
@@ -38,12 +40,14 @@ func newListing(target uint64) *listing {
 	return &listing{newest: map[string]jetstream.KeyValueEntry{}, target: target}
 }
 
-// add takes what the watch has delivered and tells whether the listing is complete.
-func (l *listing) add(entry jetstream.KeyValueEntry) (complete bool) {
+// add takes what the watch has delivered and tells whether the listing has all that the server had which delivers it. That may be
+// one that is behind.
+func (l *listing) add(entry jetstream.KeyValueEntry) (ended bool) {
 	if entry == nil {
 		return len(l.newest) == 0
 	}
 	l.newest[entry.Key()] = entry
+	l.reached = max(l.reached, entry.Revision())
 	return entry.Delta() == 0 || entry.Revision() >= l.target
 }
 
@@ -78,9 +82,24 @@ func drain(updates <-chan jetstream.KeyValueEntry) {
 	}
 }
 
-// list watches until the listing is complete. each is called for every entry.
-func list(ctx context.Context, kv jetstream.KeyValue, keys []string, l *listing, each func(jetstream.KeyValueEntry), options ...jetstream.WatchOpt) error {
-	updates, end, err := watch(ctx, kv, keys, options...)
+// covers tells whether a listing that has ended has all that the leader of the stream had when it began. What it lacks is still
+// to come otherwise, through the same watch.
+func (o *opened) covers(ctx context.Context, l *listing) (bool, error) {
+	if l.reached >= l.target {
+		return true, nil
+	}
+	// Messages at the end may have been removed.
+	newest, err := o.newest(ctx, o.subjects+">")
+	if err != nil {
+		return false, fmt.Errorf("look for the newest entry: %w", err)
+	}
+	return l.reached >= newest.revision, nil
+}
+
+// list watches until the listing is complete. each is called for every entry. If there are keys, the newest entry of one of them is the
+// target.
+func (o *opened) list(ctx context.Context, keys []string, l *listing, each func(jetstream.KeyValueEntry), options ...jetstream.WatchOpt) error {
+	updates, end, err := watch(ctx, o.kv, keys, options...)
 	if err != nil {
 		return err
 	}
@@ -101,7 +120,13 @@ func list(ctx context.Context, kv jetstream.KeyValue, keys []string, l *listing,
 				each(entry)
 			}
 			if l.add(entry) {
-				return nil
+				if len(keys) > 0 && l.reached < l.target {
+					// The server that lists is behind, or the newest entry has been removed.
+					return ErrBehind
+				}
+				if complete, err := o.covers(ctx, l); err != nil || complete {
+					return err
+				}
 			}
 			patience.Reset(listPatience)
 		}
@@ -115,9 +140,13 @@ func (b *Bucket[T]) List(ctx context.Context) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
+	bucket, err := b.newOpened(kv, status)
+	if err != nil {
+		return nil, err
+	}
 	before := stateOf(status)
 	l := newListing(before.lastSeq)
-	if err := list(ctx, kv, nil, l, func(jetstream.KeyValueEntry) {}); err != nil {
+	if err := bucket.list(ctx, nil, l, func(jetstream.KeyValueEntry) {}); err != nil {
 		return nil, fmt.Errorf("list bucket %s: %w", b.config.Name, err)
 	}
 	if err := b.verify(ctx, kv, before, l); err != nil {

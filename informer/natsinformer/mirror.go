@@ -1,7 +1,10 @@
 package natsinformer
 
 import (
+	"fmt"
+	"maps"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -10,21 +13,29 @@ import (
 )
 
 // mirror turns what is seen of a bucket into changes of the store. It outlives the sessions.
+//
+// What it has shown of a key may be asked for from elsewhere; all else is for the work of a source alone.
 type mirror[T Entity] struct {
 	bucket *Bucket[T]
 	feed   *informer.Feed
 	config SourceConfig[T]
 	counts *counts
 
+	// mu is held to change keys, written and created, and to read them elsewhere.
+	mu sync.RWMutex
 	// keys is what is known of every key in the bucket, those that have a marker alone and those that the filter refuses
 	// included.
 	keys map[string]tracked[T]
+	// written is what was written and has not been seen yet.
+	written map[string]shown
 	// created and incarnation tell the bucket from those that had its name before, and in which the same revision was
 	// another value.
 	created     time.Time
 	incarnation int
 	// seen is the sequence up to which changes have been seen.
 	seen uint64
+	// behindSince is when the servers began to know less than that, and zero while they don't.
+	behindSince time.Time
 }
 
 // tracked is what is known of a key.
@@ -32,10 +43,28 @@ type tracked[T Entity] struct {
 	// live is true if the store holds the entity.
 	live   bool
 	entity T
+	// revision is that of the value or of the marker, and 0 for a key that the filter refuses.
+	revision uint64
 }
 
 func newMirror[T Entity](bucket *Bucket[T], feed *informer.Feed, config SourceConfig[T], counts *counts) *mirror[T] {
-	return &mirror[T]{bucket: bucket, feed: feed, config: config, counts: counts, keys: map[string]tracked[T]{}}
+	return &mirror[T]{bucket: bucket, feed: feed, config: config, counts: counts, keys: map[string]tracked[T]{}, written: map[string]shown{}}
+}
+
+// follows returns an error while the bucket is behind what has been seen of it. A leader that was elected a moment ago catches up; what is
+// still missing after the patience, or what a server without replicas has not, is lost.
+func (m *mirror[T]) follows(state bucketState, patience time.Duration) error {
+	if !state.replicated || !m.created.Equal(state.created) || state.lastSeq >= m.seen {
+		m.behindSince = time.Time{}
+		return nil
+	}
+	if m.behindSince.IsZero() {
+		m.behindSince = time.Now()
+	}
+	if time.Since(m.behindSince) > patience {
+		return nil
+	}
+	return fmt.Errorf("%w: its last revision is %d, and revision %d was seen", ErrBehind, state.lastSeq, m.seen)
 }
 
 // meet finds out whether the bucket is another one than before, or has lost its last entries.
@@ -44,7 +73,50 @@ func (m *mirror[T]) meet(state bucketState) {
 		m.incarnation++
 		m.seen = 0
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.created = state.created
+	if m.seen > 0 {
+		return
+	}
+	clear(m.written)
+	for key, known := range m.keys {
+		known.revision = 0
+		m.keys[key] = known
+	}
+}
+
+// isNewerThan tells whether a listing is older than what has been seen.
+func (m *mirror[T]) isNewerThan(l *listing) bool {
+	for key, entry := range l.newest {
+		if entry.Revision() < m.keys[key].revision {
+			return true
+		}
+	}
+	return false
+}
+
+// shown implements follower.
+func (m *mirror[T]) shown(key string) (shown, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if s, ok := m.written[key]; ok {
+		return s, true
+	}
+	known, ok := m.keys[key]
+	return shown{revision: known.revision, live: known.live, created: m.created}, ok && known.revision > 0
+}
+
+// wrote implements follower.
+func (m *mirror[T]) wrote(key string, revision uint64, live bool) {
+	if !m.config.Filter(key) {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if revision > max(m.keys[key].revision, m.written[key].revision) {
+		m.written[key] = shown{revision: revision, live: live, created: m.created}
+	}
 }
 
 // apply applies one change.
@@ -52,7 +124,7 @@ func (m *mirror[T]) apply(entry jetstream.KeyValueEntry) {
 	key := entry.Key()
 	m.seen = max(m.seen, entry.Revision())
 	if !m.config.Filter(key) {
-		m.keys[key] = tracked[T]{}
+		m.track(key, tracked[T]{})
 		return
 	}
 	if entry.Operation() != jetstream.KeyValuePut {
@@ -70,11 +142,11 @@ func (m *mirror[T]) replace(l *listing, deleted []T) {
 		switch _, listed := l.newest[key]; {
 		case listed:
 		case known.live:
+			m.forget(key)
 			m.feed.Delete(informer.Key{Name: key}, m.last(known.entity, 0))
-			m.forget(key)
 		default:
-			m.feed.Forget(informer.Key{Name: key})
 			m.forget(key)
+			m.feed.Forget(informer.Key{Name: key})
 		}
 	}
 	for _, entity := range deleted {
@@ -84,7 +156,7 @@ func (m *mirror[T]) replace(l *listing, deleted []T) {
 	for _, entry := range l.inOrder() {
 		switch {
 		case !m.config.Filter(entry.Key()):
-			m.keys[entry.Key()] = tracked[T]{}
+			m.track(entry.Key(), tracked[T]{})
 		case entry.Operation() == jetstream.KeyValuePut:
 			items = append(items, m.put(entry))
 		default:
@@ -93,7 +165,15 @@ func (m *mirror[T]) replace(l *listing, deleted []T) {
 		m.seen = max(m.seen, entry.Revision())
 	}
 	m.seen = max(m.seen, l.target)
+	m.settle(l.reached)
 	m.feed.Replace("", items)
+}
+
+// settle forgets the writes of which a listing that reached this far would have shown what is left.
+func (m *mirror[T]) settle(reached uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.written, func(_ string, s shown) bool { return s.revision <= reached })
 }
 
 // put takes note of a value, and returns it as the store is to hold it.
@@ -109,7 +189,7 @@ func (m *mirror[T]) put(entry jetstream.KeyValueEntry) informer.Item {
 		// The store would find that out by itself, but would not know that the old entity is not to be removed any more.
 		m.feed.Delete(informer.Key{Name: key}, m.last(known.entity, 0))
 	}
-	m.track(key, tracked[T]{live: true, entity: entity})
+	m.track(key, tracked[T]{live: true, entity: entity, revision: entry.Revision()})
 	return informer.Item{
 		Key:     informer.Key{Name: key},
 		Object:  entity,
@@ -153,6 +233,7 @@ func replaces[T Entity](now, before T) bool {
 func (m *mirror[T]) remove(entry jetstream.KeyValueEntry) {
 	key, known := informer.Key{Name: entry.Key()}, m.keys[entry.Key()]
 	deleted := entry.Operation() == jetstream.KeyValueDelete
+	m.track(entry.Key(), tracked[T]{revision: entry.Revision()})
 	switch {
 	case known.live && deleted:
 		m.feed.KeepDeleted(key, m.last(known.entity, entry.Revision()))
@@ -161,7 +242,6 @@ func (m *mirror[T]) remove(entry jetstream.KeyValueEntry) {
 	case !deleted:
 		m.feed.Forget(key)
 	}
-	m.track(entry.Key(), tracked[T]{})
 }
 
 // last returns the last known state of an entity that is gone, with the revision of the marker that is to be cleaned up, or 0.
@@ -178,17 +258,27 @@ func (m *mirror[T]) last(entity T, marker uint64) T {
 
 // track notes what is known of a key.
 func (m *mirror[T]) track(key string, now tracked[T]) {
-	m.forget(key)
+	m.counts.undecodable.Add(now.undecodable() - m.keys[key].undecodable())
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.keys[key] = now
-	if now.live && now.entity.EntityMeta().DecodeError() != nil {
-		m.counts.undecodable.Add(1)
+	if m.written[key].revision <= now.revision {
+		delete(m.written, key)
 	}
 }
 
 // forget notes that a key is not in the bucket.
 func (m *mirror[T]) forget(key string) {
-	if known := m.keys[key]; known.live && known.entity.EntityMeta().DecodeError() != nil {
-		m.counts.undecodable.Add(-1)
-	}
+	m.counts.undecodable.Add(-m.keys[key].undecodable())
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	delete(m.keys, key)
+}
+
+// undecodable is how many entries this is whose value can't be decoded.
+func (t tracked[T]) undecodable() int64 {
+	if t.live && t.entity.EntityMeta().DecodeError() != nil {
+		return 1
+	}
+	return 0
 }

@@ -166,6 +166,8 @@ func TestAfterAnyChangesAndOutagesTheStoreIsTheBucket(t *testing.T) {
 	w := &witness{t: t, known: map[string]*Gateway{}}
 	m.source.Subscribe(w.handle)
 	m.run()
+	// What is deleted before the first listing is announced although nobody has seen it.
+	m.sync()
 
 	for m.step = range 4000 {
 		m.change()

@@ -22,6 +22,7 @@ var (
 type session[T Entity] struct {
 	source *Source[T]
 	kv     jetstream.KeyValue
+	opened *opened
 	// before is the state of the bucket when the session began.
 	before bucketState
 	// listing is nil once it is complete.
@@ -129,7 +130,13 @@ func (s *session[T]) begin(ctx context.Context) error {
 		return err
 	}
 	s.kv, s.before = kv, stateOf(status)
-	s.source.bucket.opened.Store(&opened{kv: kv, markerTTL: status.LimitMarkerTTL()})
+	if err := s.source.mirror.follows(s.before, s.source.bucket.config.CatchUpTimeout); err != nil {
+		return fmt.Errorf("list bucket %s: %w", s.source.bucket.Name(), err)
+	}
+	if s.opened, err = s.source.bucket.newOpened(kv, status); err != nil {
+		return err
+	}
+	s.source.bucket.opened.Store(s.opened)
 	s.source.mirror.meet(s.before)
 	s.listing = newListing(s.before.lastSeq)
 	return nil
@@ -150,6 +157,12 @@ func (s *session[T]) receive(ctx context.Context, entry jetstream.KeyValueEntry,
 		return nil
 	}
 	bucket := s.source.bucket
+	if complete, err := s.opened.covers(ctx, s.listing); err != nil || !complete {
+		return err
+	}
+	if mirror.isNewerThan(s.listing) {
+		return fmt.Errorf("list bucket %s: %w", bucket.Name(), ErrBehind)
+	}
 	if err := bucket.verify(ctx, s.kv, s.before, s.listing); err != nil {
 		return fmt.Errorf("list bucket %s: %w", bucket.Name(), err)
 	}

@@ -118,6 +118,7 @@ func (s *Source[T]) Run(ctx context.Context) error {
 func (s *Source[T]) work(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	defer s.bucket.follow(s.mirror)()
 	if s.config.Resync > 0 {
 		wg.Go(func() { s.resync(ctx) })
 	}

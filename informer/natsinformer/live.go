@@ -1,0 +1,206 @@
+package natsinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ErrBehind is in the chain of the error for a key of which the servers answered with something older than what a Source of
+// the bucket has shown, for longer than BucketConfig.CatchUpTimeout. It says nothing about the key: ask again.
+var ErrBehind = errors.New("the answer is older than what was seen")
+
+const (
+	// minCatchUpPause and maxCatchUpPause bound the time between two questions to servers that are behind. It doubles from
+	// the one to the other.
+	minCatchUpPause = 5 * time.Millisecond
+	maxCatchUpPause = 500 * time.Millisecond
+
+	bucketSubjects = "$KV.%s."
+	// operationHeader is what clients mark deletions with, and deleteOperation its value for a plain one.
+	operationHeader = "KV-Operation"
+	deleteOperation = "DEL"
+	// removedReason is what the server says in jetstream.MarkerReasonHeader where it puts a marker for a message that was deleted.
+	removedReason = "Remove"
+)
+
+// opened is what is known of a bucket without asking again.
+type opened struct {
+	kv jetstream.KeyValue
+	// leader asks the leader of the stream, which kv does not where direct gets are allowed.
+	leader nats.JetStreamContext
+	// stream and subjects are where the entries are: the name, and what is before the key.
+	stream, subjects string
+	// markerTTL is how long purge markers stay; 0 means for ever.
+	markerTTL time.Duration
+}
+
+func (b *Bucket[T]) newOpened(kv jetstream.KeyValue, status jetstream.KeyValueStatus) (*opened, error) {
+	js := b.config.JetStream
+	leader, err := js.Conn().JetStream(sameAPI(js.Options())...)
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s: %w", b.config.Name, err)
+	}
+	o := &opened{kv: kv, leader: leader, stream: "KV_" + b.config.Name, markerTTL: status.LimitMarkerTTL()}
+	o.subjects = fmt.Sprintf(bucketSubjects, b.config.Name)
+	if s, ok := status.(*jetstream.KeyValueBucketStatus); ok {
+		o.stream = s.StreamInfo().Config.Name
+		// Entries of a mirror in another domain have the subjects that they have there.
+		if m := s.StreamInfo().Config.Mirror; m != nil && m.External != nil && m.External.APIPrefix != "" {
+			o.subjects = fmt.Sprintf(bucketSubjects, strings.TrimPrefix(m.Name, "KV_"))
+		}
+	}
+	return o, nil
+}
+
+// sameAPI are the options of another client of the same JetStream.
+func sameAPI(from jetstream.JetStreamOptions) (options []nats.JSOpt) {
+	if from.DefaultTimeout > 0 {
+		options = append(options, nats.MaxWait(from.DefaultTimeout))
+	}
+	switch {
+	case from.APIPrefix != "":
+		options = append(options, nats.APIPrefix(from.APIPrefix))
+	case from.Domain != "":
+		options = append(options, nats.Domain(from.Domain))
+	}
+	return options
+}
+
+// message is the newest message of a key. One without a revision stands for none at all.
+type message struct {
+	revision uint64
+	data     []byte
+	// value is true for a value, and deleted for the marker of a plain deletion.
+	value, deleted bool
+}
+
+// newest asks the leader of the stream for the newest message of a subject.
+func (o *opened) newest(ctx context.Context, subject string) (message, error) {
+	msg, err := o.leader.GetLastMsg(o.stream, subject, nats.Context(ctx))
+	if errors.Is(err, nats.ErrMsgNotFound) {
+		return message{}, nil
+	}
+	if err != nil {
+		return message{}, err
+	}
+	operation, reason := msg.Header.Get(operationHeader), msg.Header.Get(jetstream.MarkerReasonHeader)
+	return message{
+		revision: msg.Sequence, data: msg.Data,
+		value:   operation == "" && reason == "",
+		deleted: operation == deleteOperation || operation == "" && reason == removedReason,
+	}, nil
+}
+
+// shown is what a source has shown of a key.
+type shown struct {
+	// revision is that of the value or of the marker.
+	revision uint64
+	// live is true for a value.
+	live bool
+	// created tells the bucket in which that was.
+	created time.Time
+}
+
+// follower is a source of the bucket.
+type follower interface {
+	// shown returns the newest that the source has shown of a key or was told to have been written.
+	shown(key string) (shown, bool)
+	// wrote tells of a write that the source has not shown yet, perhaps.
+	wrote(key string, revision uint64, live bool)
+}
+
+// follow has every read of a key be at least as new as what f has shown of it, and as what was written through the bucket, until stop
+// is called.
+func (b *Bucket[T]) follow(f follower) (stop func()) {
+	b.followers.Store(f, struct{}{})
+	return func() { b.followers.Delete(f) }
+}
+
+// shown returns the newest that a source has shown of a key.
+func (b *Bucket[T]) shown(key string) (newest shown) {
+	b.followers.Range(func(f, _ any) bool {
+		if s, ok := f.(follower).shown(key); ok && s.revision > newest.revision {
+			newest = s
+		}
+		return true
+	})
+	return newest
+}
+
+// wrote tells the sources of a write.
+func (b *Bucket[T]) wrote(key string, revision uint64, live bool) {
+	b.followers.Range(func(f, _ any) bool {
+		f.(follower).wrote(key, revision, live)
+		return true
+	})
+}
+
+// read returns the newest message of a key, which is at least as new as what was shown of it: a leader that was elected a moment
+// ago, or does not know yet that it leads no more, is asked again.
+func (b *Bucket[T]) read(ctx context.Context, key string) (message, error) {
+	if !validKey.MatchString(key) {
+		return message{}, jetstream.ErrInvalidKey
+	}
+	bucket, err := b.open(ctx)
+	if err != nil {
+		return message{}, err
+	}
+	// state is how the bucket was before the question, and is asked for only if the first answer was behind.
+	var state bucketState
+	bound := time.Now().Add(b.config.CatchUpTimeout)
+	for pause := minCatchUpPause; ; pause = min(2*pause, maxCatchUpPause) {
+		msg, err := bucket.newest(ctx, bucket.subjects+key)
+		if err != nil {
+			return message{}, err
+		}
+		seen := b.shown(key)
+		if !msg.olderThan(seen, state) {
+			return msg, nil
+		}
+		if time.Now().After(bound) {
+			return message{}, fmt.Errorf("%w: it has revision %d, and revision %d was seen %s ago", ErrBehind, msg.revision, seen.revision, b.config.CatchUpTimeout)
+		}
+		if err := wait(ctx, pause); err != nil {
+			return message{}, err
+		}
+		_, status, err := b.inspect(ctx)
+		if err != nil {
+			return message{}, err
+		}
+		state = stateOf(status)
+	}
+}
+
+// olderThan tells whether the answer of a server may be older than what was seen. state is how the bucket was at a time before the answer,
+// and zero if nobody has asked.
+func (m message) olderThan(seen shown, state bucketState) bool {
+	switch {
+	case m.revision > seen.revision, m.revision == seen.revision && m.revision > 0:
+		return false
+	case !state.created.IsZero() && !state.created.Equal(seen.created):
+		// It is another bucket, which the source has not taken notice of yet.
+		return false
+	case m.revision > 0:
+		return true
+	}
+	// There is nothing. A value that was seen is gone without a marker, if the server had it once.
+	return seen.live && state.lastSeq < seen.revision
+}
+
+// wait waits, unless ctx ends before.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

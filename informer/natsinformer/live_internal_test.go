@@ -1,0 +1,231 @@
+package natsinformer
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/operatortest/natsserver"
+)
+
+// witness is a source that has shown something of every key.
+type witness struct {
+	mu   sync.Mutex
+	seen shown
+	// asked is how often it was asked.
+	asked int
+}
+
+func (w *witness) shown(string) (shown, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked++
+	return w.seen, true
+}
+
+func (w *witness) wrote(string, uint64, bool) {}
+
+// newThings is a bucket of things, empty, with the time at which it was made.
+func newThings(t *testing.T, patience time.Duration) (*Bucket[*thing], jetstream.KeyValue, time.Time) {
+	t.Helper()
+	_, js := natsserver.Start(t).Connect(t)
+	kv := natsserver.NewBucket(t, js, jetstream.KeyValueConfig{Bucket: "b", History: 2})
+	b, err := NewBucket(BucketConfig[*thing]{JetStream: js, Name: "b", CatchUpTimeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, status, err := b.inspect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, kv, stateOf(status).created
+}
+
+func putThing(t *testing.T, kv jetstream.KeyValue, key string) uint64 {
+	t.Helper()
+	revision, err := kv.PutString(t.Context(), key, "{}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
+func TestR11AnAnswerOlderThanWhatWasShownIsAnErrorAndNoAnswer(t *testing.T) {
+	b, kv, created := newThings(t, 20*time.Millisecond)
+	putThing(t, kv, "x")
+	last := putThing(t, kv, "x")
+	for name, test := range map[string]struct {
+		key  string
+		seen shown
+		want func(error) bool
+	}{
+		"a value, and a newer one was shown":                 {"x", shown{last + 1, true, created}, isBehind},
+		"a value, and its deletion was shown":                {"x", shown{last + 1, false, created}, isBehind},
+		"nothing, and a value was shown":                     {"y", shown{last + 1, true, created}, isBehind},
+		"nothing, and a value was shown that the server had": {"y", shown{last, true, created}, apierrors.IsNotFound},
+		"nothing, and a deletion was shown":                  {"y", shown{last + 1, false, created}, apierrors.IsNotFound},
+		"the value that was shown":                           {"x", shown{last, true, created}, isNil},
+		"a value after a deletion":                           {"x", shown{last - 1, false, created}, isNil},
+		"a value of another bucket":                          {"x", shown{last + 1, true, created.Add(-time.Hour)}, isNil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stop := b.follow(&witness{seen: test.seen})
+			defer stop()
+			if _, err := b.Get(t.Context(), test.key); !test.want(err) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func isNil(err error) bool    { return err == nil }
+func isBehind(err error) bool { return errors.Is(err, ErrBehind) && !apierrors.IsNotFound(err) }
+
+func TestR11AReadAsksAgainUntilTheServersHaveCaughtUp(t *testing.T) {
+	b, kv, created := newThings(t, time.Minute)
+	behind := putThing(t, kv, "x")
+	w := &witness{seen: shown{revision: behind + 1, live: true, created: created}}
+	defer b.follow(w)()
+
+	answer := make(chan uint64, 1)
+	go func() {
+		got, err := b.Get(t.Context(), "x")
+		if err != nil {
+			t.Error(err)
+			answer <- 0
+			return
+		}
+		answer <- got.Revision()
+	}()
+	operatortest.Eventually(t, "it is asked again", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.asked > 2
+	})
+	newer := putThing(t, kv, "x")
+	if got := <-answer; got != newer {
+		t.Errorf("revision %d, want %d", got, newer)
+	}
+}
+
+func TestR11ReadsAskTheLeaderAndNotWhicheverReplicaAnswers(t *testing.T) {
+	b, kv, _ := newThings(t, time.Minute)
+	putThing(t, kv, "x")
+	var mu sync.Mutex
+	var asked []string
+	conn := b.config.JetStream.Conn()
+	for _, subject := range []string{"$JS.API.DIRECT.GET.>", "$JS.API.STREAM.MSG.GET.>"} {
+		_, err := conn.Subscribe(subject, func(msg *nats.Msg) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked = append(asked, msg.Subject)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.Get(t.Context(), "x"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.RequestDeletion(t.Context(), "nothing"); err != nil {
+		t.Fatal(err)
+	}
+	operatortest.Eventually(t, "both questions were overheard", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(asked) >= 2
+	})
+	for _, subject := range asked {
+		if strings.Contains(subject, "DIRECT") {
+			t.Errorf("asked %s", subject)
+		}
+	}
+}
+
+func TestR11AListingThatLacksTheNewestEntryIsNotComplete(t *testing.T) {
+	b, kv, _ := newThings(t, time.Minute)
+	bucket, err := b.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	covers := func(reached uint64, want bool) {
+		t.Helper()
+		got, err := bucket.covers(t.Context(), &listing{reached: reached, target: 99})
+		if err != nil || got != want {
+			t.Errorf("a listing that has reached %d covers the bucket: %t (%v), want %t", reached, got, err, want)
+		}
+	}
+	covers(0, true)
+	first := putThing(t, kv, "x")
+	covers(0, false)
+	covers(first, true)
+	last := putThing(t, kv, "y")
+	covers(first, false)
+	covers(last, true)
+	// The last one is removed without a trace.
+	if err := errors.Join(kv.Purge(t.Context(), "y"), kv.PurgeDeletes(t.Context(), jetstream.DeleteMarkersOlderThan(-1))); err != nil {
+		t.Fatal(err)
+	}
+	covers(first, true)
+}
+
+func TestR11AWriteIsReadBackUntilTheSourceHasShownIt(t *testing.T) {
+	m := &mirror[*thing]{keys: map[string]tracked[*thing]{}, written: map[string]shown{}, counts: &counts{}}
+	m.config.Filter = func(key string) bool { return key != "refused" }
+	revision := func(key string) uint64 {
+		s, _ := m.shown(key)
+		return s.revision
+	}
+	m.wrote("refused", 1, true)
+	m.wrote("x", 5, true)
+	m.wrote("x", 4, true)
+	if got := []uint64{revision("x"), revision("refused")}; got[0] != 5 || got[1] != 0 {
+		t.Errorf("the floors are %d", got)
+	}
+	m.track("x", tracked[*thing]{revision: 4})
+	if got := revision("x"); got != 5 {
+		t.Errorf("an older event: the floor is %d", got)
+	}
+	m.track("x", tracked[*thing]{revision: 5})
+	m.wrote("y", 7, false)
+	m.settle(6)
+	if len(m.written) != 1 || revision("x") != 5 {
+		t.Errorf("after its event: %v, the floor of x is %d", m.written, revision("x"))
+	}
+	m.settle(7)
+	if len(m.written) != 0 {
+		t.Errorf("after a listing: %v", m.written)
+	}
+}
+
+func TestR11AListingOlderThanWhatWasSeenIsThrownAway(t *testing.T) {
+	m := &mirror[*thing]{keys: map[string]tracked[*thing]{"x": {revision: 5}}, seen: 8}
+	for revision, want := range map[uint64]bool{4: true, 5: false, 6: false} {
+		l := newListing(9)
+		l.add(entry{key: "x", revision: revision})
+		if got := m.isNewerThan(l); got != want {
+			t.Errorf("revision %d: %t, want %t", revision, got, want)
+		}
+	}
+	behind := bucketState{lastSeq: 7, replicated: true}
+	if err := m.follows(behind, time.Hour); !errors.Is(err, ErrBehind) {
+		t.Errorf("a leader that is behind: %v", err)
+	}
+	if err := m.follows(behind, 0); err != nil {
+		t.Errorf("a bucket that has lost its last entries: %v", err)
+	}
+	for name, state := range map[string]bucketState{
+		"up to date": {lastSeq: 8, replicated: true}, "without replicas": {lastSeq: 7}, "made anew": {created: time.Now(), replicated: true},
+	} {
+		if err := m.follows(state, time.Hour); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,8 +22,14 @@ var (
 // historyBatch is how many keys are asked for at once.
 const historyBatch = 200
 
-// validKey is what the client library takes for a key.
-var validKey = regexp.MustCompile(`^[-/_=.a-zA-Z0-9]+$`)
+// keyCharacters are those of which the client library takes keys.
+var keyCharacters = regexp.MustCompile(`^[-/_=.a-zA-Z0-9]+$`)
+
+// IsKey tells whether a text can be the key of an entry: letters, digits, '-', '/', '_', '=' and single dots, none of which is the
+// first or the last character.
+func IsKey(key string) bool {
+	return keyCharacters.MatchString(key) && key[0] != '.' && key[len(key)-1] != '.' && !strings.Contains(key, "..")
+}
 
 // Remove implements [informer.Remover]. An entity with a deletion timestamp is purged, unless there are finalizers on it. Of
 // an entity that was plainly deleted, the delete marker and the earlier values are purged, so that the deletion is not
@@ -86,7 +93,7 @@ func (s *session[T]) deletedBefore(ctx context.Context) ([]T, error) {
 	}
 	var keys []string
 	for key, entry := range s.listing.newest {
-		if entry.Operation() == jetstream.KeyValueDelete && s.source.config.Filter(key) && validKey.MatchString(key) {
+		if entry.Operation() == jetstream.KeyValueDelete && s.source.config.Filter(key) && IsKey(key) {
 			keys = append(keys, key)
 		}
 	}

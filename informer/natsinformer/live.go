@@ -144,7 +144,7 @@ func (b *Bucket[T]) wrote(key string, revision uint64, live bool) {
 // read returns the newest message of a key, which is at least as new as what was shown of it: a leader that was elected a moment
 // ago, or does not know yet that it leads no more, is asked again.
 func (b *Bucket[T]) read(ctx context.Context, key string) (message, error) {
-	if !validKey.MatchString(key) {
+	if !IsKey(key) {
 		return message{}, jetstream.ErrInvalidKey
 	}
 	bucket, err := b.open(ctx)

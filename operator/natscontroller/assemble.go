@@ -35,6 +35,7 @@ func (c *ControllerRuntime[T]) assemble(workers int, registry *prometheus.Regist
 	if err != nil {
 		return nil, nil, err
 	}
+	c.primary.handles = func(obj any) bool { return !framework.IsNoResourceSet(routed(router, obj)) }
 	f, err := framework.New(framework.Config{
 		Name: c.config.Name, FormerNames: c.config.FormerNames, Source: c.primary, Watches: c.watches(), ResourceRouter: router, Logger: c.config.Logger,
 		Workers: workers, BackOffFactory: c.config.BackOffFactory, ShutdownTimeout: c.config.ShutdownTimeout,
@@ -55,6 +56,14 @@ func (c *ControllerRuntime[T]) assemble(workers int, registry *prometheus.Regist
 		return nil, nil, err
 	}
 	return f, o, nil
+}
+
+// routed returns the error of a router for an object.
+func routed(router *framework.ResourceRouter, obj any) error {
+	return framework.Recovered(func() error {
+		_, err := router.ResourceSet(obj)
+		return err
+	})
 }
 
 // watches are those of all sources but the primary's.

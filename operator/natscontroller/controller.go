@@ -1,5 +1,7 @@
 package natscontroller
 
+import "context"
+
 // The reasons and messages of events that controllers write about what they have made.
 const (
 	ReasonResourceSynced    = "Synced"
@@ -59,4 +61,11 @@ type IController interface {
 	GarbageSecondaries()
 	// Clean is called once when the controller has stopped, for whatever reason. By default it does nothing.
 	Clean()
+}
+
+// ContextSyncer is implemented by controllers that want the context of the reconciliation. The method is called in place of SyncHandler,
+// of which all that is said holds. The context ends when the controller had to stop and ShutdownTimeout has passed; it carries the
+// signals of the packages in context/, of which requeuecontext has the key looked at again.
+type ContextSyncer interface {
+	SyncHandlerContext(ctx context.Context, key string) error
 }

@@ -35,6 +35,8 @@ type primary[T natsinformer.Entity] struct {
 	absent map[string]int
 	// gone are the keys whose deletion was announced and is not processed.
 	gone map[string]struct{}
+	// handles tells whether the deletion of an entity is processed by anything. It is nil before the controller is assembled.
+	handles func(obj any) bool
 	// removed are the entries whose deletion was processed while they were still there.
 	removed map[string]types.UID
 }
@@ -160,7 +162,7 @@ func (p *primary[T]) Remove(ctx context.Context, obj any) error {
 	return err
 }
 
-// note remembers a deletion until it has been processed, or the key has an entry again.
+// note remembers a deletion until it has been processed, or the key has an entry again. One that nothing processes is not remembered.
 func (p *primary[T]) note(e informer.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +176,9 @@ func (p *primary[T]) note(e informer.Event) {
 	if m, isMeta := e.Object.(informer.Meta); ok && isMeta && m.GetUID() == uid {
 		return
 	}
-	p.gone[key] = struct{}{}
+	if p.handles == nil || p.handles(e.Object) {
+		p.gone[key] = struct{}{}
+	}
 }
 
 // isBeingDeleted tells whether the framework still has to process a deletion of this key.

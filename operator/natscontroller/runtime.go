@@ -14,6 +14,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
 var _ IController = (*ControllerRuntime[natsinformer.Entity])(nil)
@@ -57,10 +58,13 @@ func NewControllerRuntime[T natsinformer.Entity](config Config[T]) (*ControllerR
 }
 
 // SetCustomController has the methods of a struct that embeds the ControllerRuntime called in place of its own. It must be
-// called before Start or Run.
+// called before Start or Run, which return an error if it is nil.
 func (c *ControllerRuntime[T]) SetCustomController(customController IController) {
 	c.custom = customController
 }
+
+// hasCustom tells whether there is somebody to call.
+func (c *ControllerRuntime[T]) hasCustom() bool { return !faults.IsNil(c.custom) }
 
 // Identity returns whose the marks are that the controller and its resources leave.
 func (c *ControllerRuntime[T]) Identity() identity.Identity { return c.framework.Load().Identity() }
@@ -108,6 +112,9 @@ func (c *ControllerRuntime[T]) Start(ctx context.Context) error {
 func (c *ControllerRuntime[T]) start(ctx context.Context, workers int) (err error) {
 	if c.begun.Swap(true) {
 		return fmt.Errorf("run controller %q: %w: it has been run before; make a new one", c.config.Name, framework.ErrExecutionFailed)
+	}
+	if !c.hasCustom() {
+		return fmt.Errorf("run controller %q: %w: SetCustomController was given nil", c.config.Name, framework.ErrInvalidConfig)
 	}
 	defer func() {
 		cleaned := framework.Recovered(func() error {

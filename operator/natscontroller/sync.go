@@ -16,10 +16,10 @@ type syncResource[T natsinformer.Entity] struct{ controller *ControllerRuntime[T
 func (syncResource[T]) Name() string { return "sync-handler" }
 
 // EnsureCreated implements framework.Resource.
-func (s syncResource[T]) EnsureCreated(_ context.Context, obj any) error { return s.call(obj) }
+func (s syncResource[T]) EnsureCreated(ctx context.Context, obj any) error { return s.call(ctx, obj) }
 
 // EnsureDeleted implements framework.Resource.
-func (s syncResource[T]) EnsureDeleted(_ context.Context, obj any) error { return s.call(obj) }
+func (s syncResource[T]) EnsureDeleted(ctx context.Context, obj any) error { return s.call(ctx, obj) }
 
 // Plan implements framework.Planner: without a custom controller there is nothing to do, and with one nobody knows.
 func (s syncResource[T]) Plan(context.Context, plan.Event, any) ([]plan.Change, error) {
@@ -29,12 +29,18 @@ func (s syncResource[T]) Plan(context.Context, plan.Event, any) ([]plan.Change, 
 	return nil, framework.ErrOpaque
 }
 
-func (s syncResource[T]) call(obj any) error {
+func (s syncResource[T]) call(ctx context.Context, obj any) error {
+	var key string
 	switch o := obj.(type) {
 	case absent:
-		return s.controller.custom.SyncHandler(o.key)
+		key = o.key
 	case natsinformer.Entity:
-		return s.controller.custom.SyncHandler(o.GetName())
+		key = o.GetName()
+	default:
+		return fmt.Errorf("a %T is no entity", obj)
 	}
-	return fmt.Errorf("a %T is no entity", obj)
+	if custom, ok := s.controller.custom.(ContextSyncer); ok {
+		return custom.SyncHandlerContext(ctx, key)
+	}
+	return s.controller.custom.SyncHandler(key)
 }

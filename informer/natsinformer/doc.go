@@ -31,8 +31,9 @@
 //     with the last entity that could be decoded, or with one that has a name and nothing else; its DecodeError says why.
 //     Entries that can't be decoded are counted, and logged once.
 //
-// The connection is the caller's. Have it reconnect for ever (nats.MaxReconnects(-1)); nats.PingInterval decides how soon
-// it takes notice of a server that has fallen silent.
+// The connection is the caller's. Have it reconnect for ever (nats.MaxReconnects(-1)): by default the client gives up after 60 attempts and
+// closes it. Then Run returns an error, and an operator that runs the source ends. A connection that may come to that is told of in the log
+// when the source starts. nats.PingInterval decides how soon it takes notice of a server that has fallen silent.
 //
 // # Replicas
 //

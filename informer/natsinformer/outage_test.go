@@ -371,3 +371,41 @@ func TestAPrematureEndOfTheConnectionIsNoEndOfTheSource(t *testing.T) {
 	}
 	stop()
 }
+
+func TestAConnectionThatIsClosedEndsRunWithAnError(t *testing.T) {
+	server := natsserver.Start(t)
+	_, js := server.Connect(t)
+	natsserver.NewBucket(t, js, jetstream.KeyValueConfig{Bucket: "gateways"})
+	conn, own := server.Connect(t, nats.MaxReconnects(2))
+	b := newSource(t, own)
+	ended := make(chan error, 2)
+	for range 2 {
+		go func() { ended <- b.source.Run(t.Context()) }()
+	}
+	b.sync()
+	if got := b.log.count("nats.MaxReconnects(-1)"); got != 1 {
+		t.Errorf("told %d times at the start that the connection may be given up", got)
+	}
+	conn.Close()
+	for range 2 {
+		if err := <-ended; !errors.Is(err, nats.ErrConnectionClosed) {
+			t.Errorf("Run returned %v", err)
+		}
+	}
+	if err := b.source.Status().LastError; !errors.Is(err, nats.ErrConnectionClosed) {
+		t.Errorf("the status says %v", err)
+	}
+	// Once more, with a connection that is closed from the start.
+	if err := b.source.Run(t.Context()); !errors.Is(err, nats.ErrConnectionClosed) {
+		t.Errorf("Run returned %v", err)
+	}
+}
+
+func TestAConnectionThatReconnectsForEverIsNotToldOf(t *testing.T) {
+	b := newBed(t, jetstream.KeyValueConfig{})
+	b.run()
+	b.sync()
+	if got := b.log.count("nats.MaxReconnects(-1)"); got != 0 {
+		t.Errorf("told %d times of a connection that is never given up", got)
+	}
+}

@@ -109,16 +109,54 @@ func (s *Source[T]) SelectsLive(_ context.Context, obj any) (bool, error) {
 	return s.config.Filter(obj.(T).GetName()), nil
 }
 
-// Run implements [informer.Source]. It returns nil.
+// Run implements [informer.Source]. It returns nil when ctx ends. A connection that is closed never comes back: then it returns an error,
+// for which errors.Is(err, nats.ErrConnectionClosed) holds, so that the operator ends and is started anew.
 func (s *Source[T]) Run(ctx context.Context) error {
-	s.feed.Run(ctx, s.work)
-	return nil
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var watching sync.WaitGroup
+	conn := s.bucket.config.JetStream.Conn()
+	ends := conn.StatusChanged(nats.CLOSED)
+	defer conn.RemoveStatusListener(ends)
+	closed := conn.IsClosed()
+	if !closed {
+		watching.Go(func() {
+			select {
+			case <-ends:
+				closed = true
+				cancel()
+			case <-ctx.Done():
+			}
+		})
+		s.feed.Run(ctx, s.work)
+	}
+	cancel()
+	watching.Wait()
+	if !closed {
+		return nil
+	}
+	err := fmt.Errorf("follow bucket %s: %w", s.bucket.Name(), nats.ErrConnectionClosed)
+	if last := conn.LastError(); last != nil && !errors.Is(last, nats.ErrConnectionClosed) {
+		err = fmt.Errorf("%w: %w", err, last)
+	}
+	s.feed.Fail("", err)
+	return err
+}
+
+// warnOfEnd tells of a connection that will not reconnect for ever.
+func (s *Source[T]) warnOfEnd(conn *nats.Conn) {
+	if conn.Opts.AllowReconnect && conn.Opts.MaxReconnect < 0 {
+		return
+	}
+	s.config.Logger.Log("level", "warning", "message", "the connection is given up after a long outage, which ends the source: connect with nats.MaxReconnects(-1)",
+		"maxReconnects", conn.Opts.MaxReconnect, "allowReconnect", conn.Opts.AllowReconnect)
 }
 
 func (s *Source[T]) work(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer s.bucket.follow(s.mirror)()
+	s.warnOfEnd(s.bucket.config.JetStream.Conn())
 	if s.config.Resync > 0 {
 		wg.Go(func() { s.resync(ctx) })
 	}

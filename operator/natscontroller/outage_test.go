@@ -2,11 +2,13 @@ package natscontroller_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -136,5 +138,21 @@ func TestNothingIsLostWhenTheNetworkIsCutForLongerThanAnyTimeOut(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+func TestAControllerWhoseConnectionIsClosedEndsWithAnError(t *testing.T) {
+	server := natsserver.Start(t)
+	_, js := server.Connect(t)
+	w := newWorldAt(t, js)
+	conn, own := server.Connect(t)
+	behind := openWorld(t, own, nil)
+	w.createGateway("here")
+	c := newClassic(behind, behind.config())
+	running := run(t, c.Start)
+	operatortest.Eventually(t, "the controller works", func() bool { return c.calls.contains("sync here") })
+	conn.Close()
+	if err := running.wait(); !errors.Is(err, nats.ErrConnectionClosed) {
+		t.Errorf("Start returned %v", err)
 	}
 }

@@ -65,13 +65,16 @@ func (c *Certificate) Inspect() (fingerprint string, expires time.Time, err erro
 	return hex.EncodeToString(sum[:]), parsed.NotAfter.UTC(), nil
 }
 
+// markerTTL is how long the markers of what was purged stay, so that every watch comes by, and none for ever.
+const markerTTL = time.Hour
+
 // CreateBuckets makes the buckets that do not exist yet. With History, a gateway that is deleted while the controller is
 // down is cleaned up after with its last known state, and whoever watches the routes sees what was put right.
 func CreateBuckets(ctx context.Context, js jetstream.JetStream) error {
 	for _, bucket := range []jetstream.KeyValueConfig{
-		{Bucket: GatewaysBucket, History: 2},
-		{Bucket: CertificatesBucket},
-		{Bucket: RoutesBucket, History: 2},
+		{Bucket: GatewaysBucket, History: 2, LimitMarkerTTL: markerTTL},
+		{Bucket: CertificatesBucket, LimitMarkerTTL: markerTTL},
+		{Bucket: RoutesBucket, History: 2, LimitMarkerTTL: markerTTL},
 		{Bucket: EventsBucket, TTL: time.Hour},
 		{Bucket: LeasesBucket},
 	} {

@@ -69,7 +69,9 @@
 // History, the last value beside it: a source that starts later announces it as Deleted, and it repeats to new
 // subscribers every deletion whose marker is there still. Remove purges marker and history, so that this ends once the
 // deletion was processed; a purge by anybody, or a new entry of that key, ends it too. A purge leaves nothing but a marker of
-// its own, which stays for ever unless the bucket has a LimitMarkerTTL.
+// its own, which stays for ever unless the bucket has a LimitMarkerTTL. That is worth having: markers that have expired cost nothing. Of
+// entries that vanish without a trace meanwhile (direct deletions in the stream), no more can go unnoticed until the next Relist than there are
+// markers which have not expired.
 //
 // All of this is for one operator on a bucket of primaries: what processes a deletion first removes the entry, or its marker. Another
 // operator that runs sees it go and processes it with the last known state; one that is down does not. Where there are several, each

@@ -26,6 +26,8 @@ type mirror[T Entity] struct {
 	// keys is what is known of every key in the bucket, those that have a marker alone and those that the filter refuses
 	// included.
 	keys map[string]tracked[T]
+	// markers is how many of the keys have no value.
+	markers int
 	// written is what was written and has not been seen yet.
 	written map[string]shown
 	// created and incarnation tell the bucket from those that had its name before, and in which the same revision was
@@ -45,6 +47,8 @@ type tracked[T Entity] struct {
 	entity T
 	// revision is that of the value or of the marker, and 0 for a key that the filter refuses.
 	revision uint64
+	// marker is true for a key that has no value.
+	marker bool
 }
 
 func newMirror[T Entity](bucket *Bucket[T], feed *informer.Feed, config SourceConfig[T], counts *counts) *mirror[T] {
@@ -124,7 +128,7 @@ func (m *mirror[T]) apply(entry jetstream.KeyValueEntry) {
 	key := entry.Key()
 	m.seen = max(m.seen, entry.Revision())
 	if !m.config.Filter(key) {
-		m.track(key, tracked[T]{})
+		m.track(key, refused[T](entry))
 		return
 	}
 	if entry.Operation() != jetstream.KeyValuePut {
@@ -156,7 +160,7 @@ func (m *mirror[T]) replace(l *listing, deleted []T) {
 	for _, entry := range l.inOrder() {
 		switch {
 		case !m.config.Filter(entry.Key()):
-			m.track(entry.Key(), tracked[T]{})
+			m.track(entry.Key(), refused[T](entry))
 		case entry.Operation() == jetstream.KeyValuePut:
 			items = append(items, m.put(entry))
 		default:
@@ -167,6 +171,19 @@ func (m *mirror[T]) replace(l *listing, deleted []T) {
 	m.seen = max(m.seen, l.target)
 	m.settle(l.reached)
 	m.feed.Replace("", items)
+}
+
+// refused is what is known of a key that the filter refuses.
+func refused[T Entity](entry jetstream.KeyValueEntry) tracked[T] {
+	return tracked[T]{marker: entry.Operation() != jetstream.KeyValuePut}
+}
+
+// staying is how many keys there must be in the bucket still, as far as is known. Where markers have a lifetime, those don't count.
+func (m *mirror[T]) staying(markersExpire bool) int {
+	if !markersExpire {
+		return len(m.keys)
+	}
+	return len(m.keys) - m.markers
 }
 
 // settle forgets the writes of which a listing that reached this far would have shown what is left.
@@ -233,7 +250,7 @@ func replaces[T Entity](now, before T) bool {
 func (m *mirror[T]) remove(entry jetstream.KeyValueEntry) {
 	key, known := informer.Key{Name: entry.Key()}, m.keys[entry.Key()]
 	deleted := entry.Operation() == jetstream.KeyValueDelete
-	m.track(entry.Key(), tracked[T]{revision: entry.Revision()})
+	m.track(entry.Key(), tracked[T]{revision: entry.Revision(), marker: true})
 	switch {
 	case known.live && deleted:
 		m.feed.KeepDeleted(key, m.last(known.entity, entry.Revision()))
@@ -259,6 +276,7 @@ func (m *mirror[T]) last(entity T, marker uint64) T {
 // track notes what is known of a key.
 func (m *mirror[T]) track(key string, now tracked[T]) {
 	m.counts.undecodable.Add(now.undecodable() - m.keys[key].undecodable())
+	m.markers += now.markers() - m.keys[key].markers()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.keys[key] = now
@@ -270,9 +288,18 @@ func (m *mirror[T]) track(key string, now tracked[T]) {
 // forget notes that a key is not in the bucket.
 func (m *mirror[T]) forget(key string) {
 	m.counts.undecodable.Add(-m.keys[key].undecodable())
+	m.markers -= m.keys[key].markers()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.keys, key)
+}
+
+// markers is how many keys without a value this is.
+func (t tracked[T]) markers() int {
+	if t.marker {
+		return 1
+	}
+	return 0
 }
 
 // undecodable is how many entries this is whose value can't be decoded.

@@ -409,3 +409,30 @@ func TestAConnectionThatReconnectsForEverIsNotToldOf(t *testing.T) {
 		t.Errorf("told %d times of a connection that is never given up", got)
 	}
 }
+
+func TestMarkersThatExpireHaveTheBucketNotListedAgain(t *testing.T) {
+	b := newBed(t, jetstream.KeyValueConfig{LimitMarkerTTL: time.Second})
+	stream, err := b.js.Stream(t.Context(), "KV_gateways")
+	b.must(err)
+	b.create("stays", "a")
+	b.run()
+	b.sync()
+	for i := range 10 {
+		g := b.create(fmt.Sprintf("goes-%d", i))
+		b.must(b.bucket.Purge(t.Context(), g))
+	}
+	b.awaitStored("stays a")
+	operatortest.Eventually(t, "all markers have expired", func() error {
+		info, err := stream.Info(t.Context())
+		if err == nil && info.State.NumSubjects != 1 {
+			err = fmt.Errorf("there are %d subjects", info.State.NumSubjects)
+		}
+		return err
+	})
+	for range 3 {
+		b.awaitFresh(time.Now())
+	}
+	if got := b.log.count("listed again"); got != 0 {
+		t.Errorf("the bucket was listed again %d times", got)
+	}
+}

@@ -25,7 +25,7 @@ type question struct {
 	received int
 	// seen is the sequence up to which changes have been seen.
 	seen uint64
-	// keys is how many keys are known.
+	// keys is how many keys are known that stay until they are removed.
 	keys int
 }
 
@@ -36,7 +36,7 @@ type answer struct {
 }
 
 func (s *session[T]) question() question {
-	return question{received: s.probe.received, seen: s.source.mirror.seen, keys: len(s.source.mirror.keys)}
+	return question{received: s.probe.received, seen: s.source.mirror.seen, keys: s.source.mirror.staying(s.opened.markerTTL > 0)}
 }
 
 func (s *session[T]) ask(ctx context.Context, q question) answer {

@@ -18,8 +18,20 @@
 //	}
 //	defer nats.Stop()
 //
+// A cluster keeps buckets on three servers, of which one may be killed:
+//
+//	func TestGatewaysOnACluster(t *testing.T) { // TestMain calls natsserver.Main
+//		cluster := natsserver.StartCluster(t)
+//		_, js := cluster.Connect(t)
+//		natsserver.NewBucket(t, js, jetstream.KeyValueConfig{Bucket: "gateways", Replicas: 3})
+//		killed := cluster.KillLeader(t, js, "gateways") // another one is elected
+//		...
+//		killed.Start(t)
+//		cluster.AwaitCurrent(t, js, "gateways")
+//	}
+//
 // There are three ways to break things. [Server] runs in the process of its test, and can be stopped and started again in
-// good order. [Process] is a process of its own that can be killed with SIGKILL. [Link] is a stretch of network
+// good order. [Process], and each member of a [Cluster], is a process of its own that can be killed with SIGKILL. [Link] is a stretch of network
 // between a client and a server that can be cut or frozen.
 //
 // Promises:

@@ -210,3 +210,26 @@ func TestAFrozenLinkCanBeCut(t *testing.T) {
 	link.Restore()
 	operatortest.Eventually(t, "the client is back", func() bool { return conn.Status() == nats.CONNECTED })
 }
+
+func TestAClusterKeepsWhatItAcknowledgedWhenALeaderIsKilled(t *testing.T) {
+	cluster := natsserver.StartCluster(t)
+	_, js := cluster.Connect(t)
+	kv := natsserver.NewBucket(t, js, jetstream.KeyValueConfig{Bucket: "b", Replicas: 3})
+	put(t, kv, "x", "1")
+	cluster.AwaitCurrent(t, js, "b")
+
+	killed := cluster.KillLeader(t, js, "b")
+	eventuallyHolds(t, kv, "x", "1")
+	if leader := cluster.Leader(t, js, "b"); leader == killed {
+		t.Error("a server that was killed leads")
+	}
+	operatortest.Eventually(t, "it is written without the one that was killed", func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := kv.PutString(ctx, "x", "2")
+		return err
+	})
+	killed.Start(t)
+	cluster.AwaitCurrent(t, js, "b")
+	eventuallyHolds(t, kv, "x", "2")
+}

@@ -22,8 +22,8 @@ const (
 	portVariable = "OPERATORTEST_NATS_PORT"
 )
 
-// Main runs the process as a server and ends it, if [StartProcess] has started it for that; otherwise it returns at once.
-// Packages whose tests use StartProcess call it first in TestMain:
+// Main runs the process as a server and ends it, if [StartProcess] or [StartCluster] has started it for that; otherwise it returns at once.
+// Packages whose tests use one of these call it first in TestMain:
 //
 //	func TestMain(m *testing.M) {
 //		natsserver.Main()
@@ -34,7 +34,7 @@ func Main() {
 	if dir == "" {
 		return
 	}
-	if err := serve(dir, os.Getenv(portVariable)); err != nil {
+	if err := serve(dir, os.Getenv(portVariable), os.Getenv(peersVariable)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -42,15 +42,18 @@ func Main() {
 }
 
 // serve serves until the process is told to end or its parent has ended, which closes standard input.
-func serve(dir, port string) error {
-	number, err := strconv.Atoi(port)
-	if err != nil {
+func serve(dir, port, peers string) error {
+	s := &Server{dir: dir}
+	var err error
+	if s.port, err = strconv.Atoi(port); err != nil {
 		return fmt.Errorf("%s: %w", portVariable, err)
+	}
+	if s.peers, err = parsePeers(peers); err != nil {
+		return fmt.Errorf("%s: %w", peersVariable, err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	s, err := Run(ctx, Config{Dir: dir, Port: number})
-	if err != nil {
+	if err := s.start(ctx); err != nil {
 		return err
 	}
 	defer s.Stop()
@@ -67,6 +70,8 @@ func serve(dir, port string) error {
 type Process struct {
 	dir  string
 	port int
+	// peers is nil for a server that stands alone.
+	peers *peers
 
 	cmd      *exec.Cmd // nil when it isn't running
 	lifeline *os.File  // the parent's end of the process's standard input
@@ -126,6 +131,12 @@ func (p *Process) Start(t testing.TB) {
 	if err := p.spawn(); err != nil {
 		t.Fatalf("start NATS server as a process: %v", err)
 	}
+	p.awaitReady(t)
+}
+
+// awaitReady returns when the server's JetStream answers.
+func (p *Process) awaitReady(t testing.TB) {
+	t.Helper()
 	var err error
 	for deadline := time.Now().Add(readyPatience); time.Now().Before(deadline); {
 		var conn *nats.Conn
@@ -151,7 +162,7 @@ func (p *Process) spawn() error {
 	}
 	defer func() { _ = stdin.Close() }()
 	cmd := exec.Command(binary) //nolint:gosec // this program itself
-	cmd.Env = append(os.Environ(), dirVariable+"="+p.dir, portVariable+"="+strconv.Itoa(p.port))
+	cmd.Env = append(os.Environ(), dirVariable+"="+p.dir, portVariable+"="+strconv.Itoa(p.port), peersVariable+"="+p.peers.String())
 	cmd.Stdin, cmd.Stderr = stdin, os.Stderr
 	if err := cmd.Start(); err != nil {
 		_ = lifeline.Close()

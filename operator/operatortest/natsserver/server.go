@@ -32,6 +32,8 @@ type Config struct {
 type Server struct {
 	dir  string
 	port int
+	// peers is nil for a server that stands alone.
+	peers *peers
 
 	mu      sync.Mutex
 	running *server.Server // nil when it is stopped
@@ -89,7 +91,7 @@ func (s *Server) start(ctx context.Context) error {
 	if err := listener.Close(); err != nil {
 		return fmt.Errorf("start NATS server: %w", err)
 	}
-	nats, err := server.NewServer(&server.Options{
+	options := &server.Options{
 		ServerName: "operatortest",
 		Host:       loopback,
 		Port:       s.port,
@@ -97,7 +99,9 @@ func (s *Server) start(ctx context.Context) error {
 		StoreDir:   s.dir,
 		NoSigs:     true,
 		NoLog:      true,
-	})
+	}
+	s.peers.join(options)
+	nats, err := server.NewServer(options)
 	if err != nil {
 		return fmt.Errorf("start NATS server on port %d: %w", s.port, err)
 	}

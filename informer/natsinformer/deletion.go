@@ -88,7 +88,7 @@ func (b *Bucket[T]) marker(ctx context.Context, key string) (uint64, error) {
 // deletedBefore returns the last values of the entries that the first listing shows as deleted: that was while nobody was
 // watching, and nobody may have processed it. A bucket without history does not know them, and a purge leaves none.
 func (s *session[T]) deletedBefore(ctx context.Context) ([]T, error) {
-	if s.source.Status().Synced || s.before.history <= 1 {
+	if s.source.Status().Synced || s.before.history <= 1 || !s.source.mirror.keeps() {
 		return nil, nil
 	}
 	var keys []string

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/informer/natsinformer"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -330,6 +331,43 @@ func TestEntriesThatVanishWithoutATraceAreDeleted(t *testing.T) {
 			b.events.await(t, "added x a")
 			test.vanish(b)
 			b.events.await(t, "deleted x a")
+		})
+	}
+}
+
+func TestASourceOfWhatIsNoPrimaryForgetsWhatIsDeleted(t *testing.T) {
+	for name, test := range map[string]struct {
+		tell func(*natsinformer.Source[*Gateway])
+		kept bool
+	}{
+		"by default":                       {tell: func(*natsinformer.Source[*Gateway]) {}, kept: true},
+		"of secondaries":                   {tell: (*natsinformer.Source[*Gateway]).ForgetDeleted},
+		"of secondaries, and of primaries": {tell: func(s *natsinformer.Source[*Gateway]) { s.KeepDeleted(); s.ForgetDeleted() }, kept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, jetstream.KeyValueConfig{History: 2})
+			test.tell(b.source)
+			before, last := b.create("before"), b.create("x", "a")
+			b.must(b.bucket.Delete(t.Context(), before))
+			b.run()
+			b.sync()
+			announced := lastDeleted(t, b)
+			if test.kept {
+				<-announced
+			}
+			b.must(b.bucket.Delete(t.Context(), last))
+			if got := <-announced; text(got) != "x a" {
+				t.Errorf("%s was deleted", text(got))
+			}
+			repeated := 0
+			b.source.Subscribe(func(e informer.Event) {
+				if e.Type == informer.Deleted {
+					repeated++
+				}
+			})()
+			if want := map[bool]int{true: 2}[test.kept]; repeated != want {
+				t.Errorf("%d deletions are repeated, want %d", repeated, want)
+			}
 		})
 	}
 }

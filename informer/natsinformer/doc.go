@@ -73,6 +73,9 @@
 // entries that vanish without a trace meanwhile (direct deletions in the stream), no more can go unnoticed until the next Relist than there are
 // markers which have not expired.
 //
+// The last states of what was deleted are held in memory as long as the markers are there. A source of secondaries does without that: see
+// [Source.ForgetDeleted], which package natscontroller calls for them.
+//
 // All of this is for one operator on a bucket of primaries: what processes a deletion first removes the entry, or its marker. Another
 // operator that runs sees it go and processes it with the last known state; one that is down does not. Where there are several, each
 // puts a finalizer of its own into the metadata of the entries, takes it off when it has cleaned up, and deletions are asked for.

@@ -20,6 +20,8 @@ type mirror[T Entity] struct {
 	feed   *informer.Feed
 	config SourceConfig[T]
 	counts *counts
+	// keeps tells whether deletions are held and repeated.
+	keeps func() bool
 
 	// mu is held to change keys, written and created, and to read them elsewhere.
 	mu sync.RWMutex
@@ -252,7 +254,7 @@ func (m *mirror[T]) remove(entry jetstream.KeyValueEntry) {
 	deleted := entry.Operation() == jetstream.KeyValueDelete
 	m.track(entry.Key(), tracked[T]{revision: entry.Revision(), marker: true})
 	switch {
-	case known.live && deleted:
+	case known.live && deleted && m.keeps():
 		m.feed.KeepDeleted(key, m.last(known.entity, entry.Revision()))
 	case known.live:
 		m.feed.Delete(key, m.last(known.entity, 0))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,6 +31,9 @@ type Source[T Entity] struct {
 	bucket *Bucket[T]
 	counts counts
 
+	// keepDeleted and forgetDeleted are what the methods of these names were called for.
+	keepDeleted, forgetDeleted atomic.Bool
+
 	// mirror is used by the work of Run alone, of which there is one at a time.
 	mirror *mirror[T]
 }
@@ -50,8 +54,18 @@ func NewSource[T Entity](config SourceConfig[T]) (*Source[T], error) {
 		Copy:     func(obj any) (any, error) { return s.read(obj.(T)) },
 	})
 	s.mirror = newMirror(s.bucket, s.feed, config, &s.counts)
+	s.mirror.keeps = func() bool { return s.keepDeleted.Load() || !s.forgetDeleted.Load() }
 	return s, nil
 }
+
+// ForgetDeleted has the source not hold the last states of entities that were deleted, and repeat no deletions: what is deleted is
+// announced once, as a purge is. It is for sources of which no framework has the entities as its primaries, and has no effect where
+// KeepDeleted is called. Call it before Run.
+func (s *Source[T]) ForgetDeleted() { s.forgetDeleted.Store(true) }
+
+// KeepDeleted has the source hold, and repeat to new subscribers, every deletion whose marker is in the bucket still, as it does by default,
+// whoever calls ForgetDeleted. It is for who processes deletions, and has Remove called. Call it before Run.
+func (s *Source[T]) KeepDeleted() { s.keepDeleted.Store(true) }
 
 // Bucket returns the bucket that the source follows.
 func (s *Source[T]) Bucket() *Bucket[T] { return s.bucket }

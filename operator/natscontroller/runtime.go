@@ -45,6 +45,7 @@ func NewControllerRuntime[T natsinformer.Entity](config Config[T]) (*ControllerR
 		return nil, err
 	}
 	c := &ControllerRuntime[T]{config: config, primary: newPrimary(config.Primary), metrics: newMetrics(config.Name)}
+	config.Primary.KeepDeleted()
 	c.custom = c
 	c.removals = flowcontrol.NewTokenBucketRateLimiter(config.Garbage.Rate, 1)
 	if err := c.rehearse(); err != nil {

@@ -47,9 +47,11 @@ type EntitiesOption uint8
 const RequestDeletion EntitiesOption = 1
 
 // Entities is a Secondary of entries in a bucket, marked by SetEntityOwner or made by package natsresource. Garbage is purged; for entries with
-// finalizers, the deletion is asked for.
+// finalizers, the deletion is asked for. The source forgets what is deleted (natsinformer.Source.ForgetDeleted), unless it is the Primary of
+// a controller too.
 func Entities[S natsinformer.Entity](source *natsinformer.Source[S], options ...EntitiesOption) Secondary {
 	bucket := source.Bucket()
+	source.ForgetDeleted()
 	purges := !slices.Contains(options, RequestDeletion)
 	return Secondary{source: source, bucket: bucket, remove: func(ctx context.Context, obj any) error {
 		entity := obj.(S)

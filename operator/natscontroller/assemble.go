@@ -116,7 +116,7 @@ func (c *ControllerRuntime[T]) router() (*framework.ResourceRouter, error) {
 		})
 	}
 	for _, config := range configs {
-		set, err := framework.NewResourceSet(config)
+		set, err := framework.NewResourceSet(c.withRefusals(config))
 		if err != nil {
 			return nil, err
 		}

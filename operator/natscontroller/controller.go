@@ -2,7 +2,9 @@ package natscontroller
 
 import "context"
 
-// The reasons and messages of events that controllers write about what they have made.
+// The reasons and messages of events that controllers write about what they have made. That with ReasonErrResourceExists is written on a
+// primary when one of its resources is refused by what exists already and is somebody else's (natsresource.RefusedError,
+// objectresource.RefusedError); the others are up to the controller's author.
 const (
 	ReasonResourceSynced    = "Synced"
 	ReasonErrResourceExists = "ErrResourceExists"

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 )
@@ -87,8 +88,12 @@ func (r frameworkRecorder[T]) Event(object runtime.Object, eventtype, reason, me
 
 // EventOn implements framework.AnyEventRecorder.
 func (r frameworkRecorder[T]) EventOn(object any, eventtype, reason, message string) {
-	if _, ok := object.(absent); !ok {
-		r.controller.Event(object, eventtype, reason, message)
+	if _, ok := object.(absent); ok {
+		return
+	}
+	r.controller.Event(object, eventtype, reason, message)
+	if reason == framework.ReasonReconciliationFailed {
+		r.controller.tellRefusal(object)
 	}
 }
 

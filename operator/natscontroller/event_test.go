@@ -205,3 +205,34 @@ func counter(t testing.TB, registry *prometheus.Registry, name string) float64 {
 	}
 	return 0
 }
+
+func TestWhatStandsInTheWayOfASecondaryIsToldByAnEvent(t *testing.T) {
+	w := newWorld(t)
+	// One that somebody else has made, for another kind.
+	w.createRoute("one", "Listener", "l")
+	config := w.withRoutesCalled("operator", "")
+	c := w.controller(config)
+	run(t, c.Start)
+	w.createGateway("a", "one", "two")
+	want := fmt.Sprintf(natscontroller.MessageErrResourceExists, "one")
+	operatortest.Eventually(t, "the event", func() error {
+		var said []string
+		for _, e := range w.allEvents() {
+			if e.Type == corev1.EventTypeWarning && e.Reason == natscontroller.ReasonErrResourceExists && e.Object.Key == "a" && e.Message == want {
+				return nil
+			}
+			said = append(said, e.Reason+": "+e.Message)
+		}
+		return fmt.Errorf("so far: %q", said)
+	})
+	// A plan writes none.
+	before := len(w.keys("events"))
+	if _, err := c.Plan(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	c.Event(&Gateway{Meta: natsinformer.Meta{Name: "last"}}, corev1.EventTypeNormal, "Last", "")
+	operatortest.Eventually(t, "the event after the plan", func() bool { return len(w.keys("events")) > before })
+	if got := len(w.keys("events")); got != before+1 {
+		t.Errorf("a plan wrote %d events", got-before-1)
+	}
+}

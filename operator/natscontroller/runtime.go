@@ -35,6 +35,8 @@ type ControllerRuntime[T natsinformer.Entity] struct {
 	// collecting is the context of the search for garbage that is under way.
 	collecting atomic.Pointer[context.Context]
 	begun      atomic.Bool
+	// refusals are the names of what stands in the way of primaries, by their keys, until the event about it is written.
+	refusals sync.Map
 }
 
 // NewControllerRuntime returns a controller, or an error for which framework.IsInvalidConfig holds and which names the

@@ -50,7 +50,8 @@ func (c *ControllerRuntime[T]) assemble(workers int, registry *prometheus.Regist
 	}
 	o, err := operator.New(operator.Config{
 		Name: c.config.Operator, FormerNames: c.config.FormerOperators, Logger: c.config.Logger, RESTConfig: restConfig, Frameworks: []*framework.Framework{f},
-		Runnables: runnables, LeaderElection: election, ListenAddress: c.config.ListenAddress, Registry: registry,
+		Runnables: runnables, LeaderElection: election, ListenAddress: c.config.ListenAddress, ContactTimeout: c.config.ContactTimeout,
+		Registry: registry,
 	})
 	if err != nil {
 		return nil, nil, err

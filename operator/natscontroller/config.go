@@ -74,6 +74,9 @@ type Config[T natsinformer.Entity] struct {
 	RESTConfig *rest.Config
 	// ListenAddress is the host and port of /healthz, /readyz and /metrics. Default: off.
 	ListenAddress string
+	// ContactTimeout is how long a source may be out of contact, so that what it shows may be stale, before /readyz fails and says so.
+	// Default: operator.DefaultContactTimeout (5 minutes).
+	ContactTimeout time.Duration
 	// Registry is for all metrics. Default: a new one.
 	Registry *prometheus.Registry
 	// Logger is for everything. Required.

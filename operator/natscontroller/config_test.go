@@ -3,6 +3,7 @@ package natscontroller_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -32,6 +33,8 @@ func TestNewNamesEachFault(t *testing.T) {
 		{"of the framework", func(c *natscontroller.Config[*Gateway]) { c.Workers = -1 }, "Config: Workers must not be negative, is -1"},
 		{"of the operator", func(c *natscontroller.Config[*Gateway]) { c.LeaderElection.Enabled = true },
 			"operator.Config: RESTConfig must not be nil when LeaderElection is enabled; LeaderElection.Namespace must not be empty"},
+		{"of how stale a source may be", func(c *natscontroller.Config[*Gateway]) { c.ContactTimeout = -time.Second },
+			"operator.Config: ContactTimeout must not be negative, is -1s"},
 		{"former names", func(c *natscontroller.Config[*Gateway]) { c.FormerNames = []string{c.Name} },
 			`Config: FormerNames[0] must be another name than "gateway-controller"`},
 		{"buckets without a fence", func(c *natscontroller.Config[*Gateway]) {

@@ -5,8 +5,8 @@
 //	go run ./operator/bench -json results.json      # every round's figures as well
 //
 // It uses the API server that the environment variable OPERATORTEST_KUBECONFIG names, and without it one of its own.
-// What it makes there is in namespaces that it deletes at the end, but for the definitions of the kinds of service sets and the
-// StateManagementProvider, which stay.
+// What it makes there is in namespaces that it deletes at the end, but for the definitions of the kinds of service sets,
+// which stay.
 //
 // A row is a piece of work. A contender is one way to do it: with controller-runtime, with operatorkit, and, where a
 // real server sets the pace, with a bare loop of requests. The contenders of a row take turns, in an order that

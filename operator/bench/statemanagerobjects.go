@@ -98,6 +98,7 @@ func (w *fleetWorld) createClusters(ctx context.Context) error {
 			return err
 		}
 		cd := &v1alpha1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: nameOf(i)}}
+		cd.Spec.ServiceSpec.Provider.Name = w.system
 		for service := range w.services {
 			cd.Spec.ServiceSpec.Services = append(cd.Spec.ServiceSpec.Services, v1alpha1.Service{
 				Name: fmt.Sprintf("app-%d", service), Namespace: w.spaces[i], Template: templateOf(service, 1),

@@ -116,7 +116,9 @@ func (w *fleetWorld) start(ctx context.Context, scheme *runtime.Scheme) error {
 	managers, err := statemanagers.New(d, statemanagers.Config{
 		SystemNamespace: w.system, Sources: sources,
 		Native: &statemanagers.NativeConfig{
-			Fetch: fetch.Config{Folder: w.folder},
+			// A provider of its own: one operator has a provider, and the API server may be shared.
+			Provider: w.system,
+			Fetch:    fetch.Config{Folder: w.folder},
 			Targets: statemanagers.Targets{
 				// What is measured is the work, not the limits; and no probes but those of a dead cluster.
 				QPS: -1, ProbeInterval: time.Hour, MinRetry: 100 * time.Millisecond, MaxRetry: time.Second,
@@ -140,7 +142,8 @@ func (w *fleetWorld) start(ctx context.Context, scheme *runtime.Scheme) error {
 		cancel()
 		err := <-ended
 		d.Close()
-		return err
+		provider := &v1alpha1.StateManagementProvider{ObjectMeta: metav1.ObjectMeta{Name: w.system}}
+		return errors.Join(err, client.IgnoreNotFound(w.client.Delete(context.WithoutCancel(ctx), provider)))
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -347,29 +346,6 @@ func TestAWatchThatIsUpToDateIsLeftAlone(t *testing.T) {
 	if got := b.log.count("listed again"); got != 0 {
 		t.Errorf("it was listed %d times again", got)
 	}
-}
-
-func TestAPrematureEndOfTheConnectionIsNoEndOfTheSource(t *testing.T) {
-	server := natsserver.Start(t)
-	conn, js := server.Connect(t)
-	natsserver.NewBucket(t, js, jetstream.KeyValueConfig{Bucket: "gateways"})
-	b := newSource(t, js)
-	b.create("x")
-	stop := b.run()
-	b.sync()
-	conn.Close()
-	// A probe that is under way may have something else to say first.
-	operatortest.Eventually(t, "the outage is said to be that of the connection", func() error {
-		err := b.source.Status().LastError
-		if mentions("not connected to NATS")(err) {
-			return nil
-		}
-		return fmt.Errorf("it is said to be: %w", err)
-	})
-	if diff := cmp.Diff([]string{"x"}, b.stored()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	stop()
 }
 
 func TestAConnectionThatIsClosedEndsRunWithAnError(t *testing.T) {

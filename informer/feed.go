@@ -171,7 +171,9 @@ func (f *Feed) Run(ctx context.Context, work func(ctx context.Context)) {
 func (f *Feed) show(item Item, backlog, listed bool) (changed bool) {
 	h := f.hub
 	old, exists := h.store.entries[item.Key]
-	repeated := !listed && h.reach(item.Key.Namespace, item.Version)
+	if !listed && h.reach(item.Key.Namespace, item.Version) && h.hasEnded(item.Object) {
+		return false // It is repeated.
+	}
 	e := Event{Backlog: backlog, sight: sight{version: item.Version, gap: listed}}
 	if a := h.ledger[item.Key]; a != nil {
 		e.sight.before = a.lastOf(uid(item.Object))
@@ -187,9 +189,6 @@ func (f *Feed) show(item Item, backlog, listed bool) (changed bool) {
 			f.announceForeign(item, old.object, exists, e.sight)
 			return true
 		}
-	}
-	if repeated && !exists {
-		return false // It is gone since.
 	}
 	if exists && !sameObject(old.object, item.Object) {
 		if h.compare != nil && !h.newer(item.Version, old.version) {
@@ -220,11 +219,14 @@ func (f *Feed) announceForeign(item Item, stored any, exists bool, s sight) {
 func (f *Feed) showGone(last Item) (changed bool) {
 	h := f.hub
 	old, exists := h.store.entries[last.Key]
-	h.reach(last.Key.Namespace, last.Version)
 	if last.Object == nil {
 		last.Object = old.object
 	}
+	if h.reach(last.Key.Namespace, last.Version) && h.hasEnded(last.Object) {
+		return false // It is repeated.
+	}
 	e := Event{sight: sight{version: last.Version, gone: string(uid(last.Object))}}
+	h.end(last.Object)
 	if a := h.ledger[last.Key]; a != nil {
 		verdict := a.showsGone(h, uid(last.Object), last.Version)
 		h.ledger.settle(last.Key, a)
@@ -276,6 +278,7 @@ func (f *Feed) delete(key Key, last any, e Event) (changed bool) {
 	if last == nil {
 		last = old.object
 	}
+	h.end(old.object)
 
 	h.mu.Lock()
 	h.store.remove(key)
@@ -284,6 +287,19 @@ func (f *Feed) delete(key Key, last any, e Event) (changed bool) {
 	e.Type, e.Key, e.Object = Deleted, key, last
 	h.deliver(e)
 	return true
+}
+
+// end remembers that an object is gone.
+func (h *Hub) end(obj any) {
+	if id := uid(obj); id != "" {
+		h.ended.Add(id, nil)
+	}
+}
+
+// hasEnded tells whether an object is known to be gone, as far as that is remembered.
+func (h *Hub) hasEnded(obj any) bool {
+	_, ended := h.ended.Get(uid(obj))
+	return ended
 }
 
 // sameObject is false if both objects have a UID and these differ: one object was deleted and another one of its name

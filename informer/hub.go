@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+
+	"k8s.io/utils/lru"
 )
 
 // HubConfig describes a [Hub].
@@ -52,6 +54,8 @@ type Hub struct {
 	ledger      ledger
 	// newest is the newest version that was shown of each part, with compare.
 	newest map[string]string
+	// ended are objects that were shown to be gone, or are known to be, as many as may be shown once more by a server that repeats itself.
+	ended *lru.Cache
 
 	// mu guards store alone, and is not held while handlers run, so that they can call Get.
 	mu    sync.RWMutex
@@ -62,6 +66,9 @@ type Hub struct {
 	// users are the names that are claimed.
 	users sync.Map
 }
+
+// maxEnded is how many objects that are gone a Hub remembers.
+const maxEnded = 1000
 
 type subscriber struct{ handle Handler }
 
@@ -79,6 +86,7 @@ func NewHub(config HubConfig) (*Hub, *Feed) {
 		compare:   config.Compare,
 		ledger:    ledger{},
 		newest:    map[string]string{},
+		ended:     lru.New(maxEnded),
 		kept:      map[Key]any{},
 		store:     newStore(config.Indexers),
 		freshness: newFreshness(config.Namespaces),

@@ -120,6 +120,7 @@ func (w *Write) Gone(id types.UID, shows bool) {
 	a := w.end()
 	defer h.ledger.settle(w.key, a)
 	defer w.decide(func(s sight) bool { return s.gone == string(id) })
+	h.ended.Add(id, nil)
 
 	for _, open := range a.open {
 		open.ended = append(open.ended, id)
@@ -252,7 +253,8 @@ func (a *account) shows(h *Hub, id types.UID, version string, gap bool) verdict 
 	l := a.life(id)
 	if l == nil {
 		if a.earlier(h, version) {
-			return foreign // An object that somebody else had made before.
+			h.ended.Add(id, nil)
+			return foreign // An object that somebody else had made before, and that is gone since.
 		}
 		return news
 	}

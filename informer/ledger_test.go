@@ -42,6 +42,8 @@ type server struct {
 	due bool
 	// newest is up to which version the source was shown everything: what is older is repeated.
 	newest int
+	// evented are the versions of which there was an event.
+	evented map[int]bool
 	// reasons is how many wakes there may be.
 	reasons int
 	listed  bool
@@ -66,7 +68,7 @@ type request struct {
 func newServer(t *rapid.T) *server {
 	s := &server{
 		t: t, clock: 1, now: map[informer.Key]*corev1.ConfigMap{}, author: &informer.Author{Framework: "f", Key: informer.Key{Name: "primary"}},
-		known: map[types.UID]int{}, ended: map[types.UID]bool{}, visible: map[types.UID]bool{}, deleted: map[types.UID]bool{}, woken: map[informer.Key]int{},
+		known: map[types.UID]int{}, ended: map[types.UID]bool{}, visible: map[types.UID]bool{}, deleted: map[types.UID]bool{}, evented: map[int]bool{}, woken: map[informer.Key]int{},
 	}
 	s.hub, s.feed = informer.NewHub(informer.HubConfig{Name: "test", Compare: resourceversion.CompareResourceVersion})
 	s.feed.Replace("", nil)
@@ -129,6 +131,11 @@ func (s *server) show() {
 	s.saw(c)
 	s.visible[c.obj.UID] = s.visible[c.obj.UID] || c.version > s.newest
 	s.newest = max(s.newest, c.version)
+	s.evented[c.version] = true
+	s.tell(c)
+}
+
+func (s *server) tell(c change) {
 	if c.gone {
 		s.feed.Remove(itemOf(c.obj))
 		return
@@ -141,7 +148,8 @@ func (s *server) saw(c change) {
 	s.ended[c.obj.UID] = s.ended[c.obj.UID] || c.gone
 }
 
-// list shows the source everything as it was after a number of changes, from which the watch goes on then.
+// list shows the source everything as it was after a number of changes, from which the watch goes on then. One that is older than what
+// was shown is not gone on from: whoever follows a server refuses it.
 func (s *server) list(upTo int) {
 	objects := map[informer.Key]*corev1.ConfigMap{}
 	for _, c := range s.history[:upTo] {
@@ -164,7 +172,7 @@ func (s *server) list(upTo int) {
 		version = s.history[upTo-1].version
 	}
 	s.newest = max(s.newest, version)
-	s.shown, s.listed = upTo, true
+	s.shown, s.listed = max(s.shown, upTo), true
 	s.feed.ReplaceAsOf("", items, strconv.Itoa(version))
 }
 
@@ -260,6 +268,14 @@ func TestR11AnyOrderOfWritesEventsAndListingsIsReadAndWakesAsPromised(t *testing
 				}
 				s.show()
 			},
+		}
+		actions["repeat"] = func(t *rapid.T) {
+			if s.shown == 0 {
+				t.Skip()
+			}
+			if c := s.history[rapid.IntRange(0, s.shown-1).Draw(t, "change")]; s.evented[c.version] {
+				s.tell(c)
+			}
 		}
 		if mayLag {
 			actions["list"] = func(t *rapid.T) { s.list(rapid.IntRange(0, len(s.history)).Draw(t, "changes")) }

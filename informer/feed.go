@@ -176,7 +176,7 @@ func (f *Feed) show(item Item, backlog, listed bool) (changed bool) {
 	}
 	e := Event{Backlog: backlog, sight: sight{version: item.Version, gap: listed}}
 	if a := h.ledger[item.Key]; a != nil {
-		e.sight.before = a.lastOf(uid(item.Object))
+		e.sight.before = a.before(uid(item.Object), old.version)
 		verdict := a.shows(h, uid(item.Object), item.Version, listed)
 		h.ledger.settle(item.Key, a)
 		if verdict != news && exists && !sameObject(old.object, item.Object) && h.newer(item.Version, old.version) {
@@ -198,9 +198,6 @@ func (f *Feed) show(item Item, backlog, listed bool) (changed bool) {
 	}
 	if exists && item.Version != "" && !h.newer(item.Version, old.version) {
 		return false
-	}
-	if e.sight.before == "" {
-		e.sight.before = old.version
 	}
 	f.put(item, e)
 	return true

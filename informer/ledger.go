@@ -223,9 +223,13 @@ func (a *account) begin(id types.UID, shown string) *life {
 	return l
 }
 
-// lastOf is the newest version that is known of an object.
-func (a *account) lastOf(id types.UID) string {
-	if l := a.life(id); l != nil {
+// before returns up to which version of an object all is known to be shown or our own, if stored is the one that the store has.
+func (a *account) before(id types.UID, stored string) string {
+	l := a.life(id)
+	switch {
+	case l == nil:
+		return stored
+	case l.follows(len(l.writes) - 1):
 		return l.last()
 	}
 	return ""

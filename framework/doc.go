@@ -49,6 +49,8 @@
 //     is runtime.Goexit. The library never ends the process.
 //   - Deletion happens. With a finalizer (the default), EnsureDeleted of all resources has succeeded before it is taken
 //     off, across restarts. Without one, they are called with the last known state, for deletions seen while running.
+//   - What a reconciliation has written is read from then on and no reason to reconcile its object again, see "Own writes" in package
+//     informer; what somebody else changed always is. Watch.OwnWrites keeps own writes as a reason.
 //   - Nothing is changed or deleted on the word of a list, which a server that lags answers from an earlier time. The object is read
 //     where it is kept (informer.LiveReader), once in each reconciliation that deletes, and before the first one that updates. If it has
 //     changed since, the reconciliation begins anew with what was read; one of an object that is gone waits for its source. The deletion

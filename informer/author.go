@@ -3,6 +3,8 @@ package informer
 import (
 	"context"
 	"sync"
+
+	"github.com/operatorkit/operatorkit/context/ownwritescontext"
 )
 
 // Author is a reconciliation as the one who writes: of a key, in a framework. What it writes is no reason to reconcile that key there
@@ -17,10 +19,8 @@ type Author struct {
 	passed []func()
 }
 
-type authorKey struct{}
-
 // AuthorKey is the key under which the context of a reconciliation has its *Author.
-var AuthorKey any = authorKey{}
+var AuthorKey = ownwritescontext.Key
 
 // NewAuthorContext returns a child of ctx in which a writes.
 func NewAuthorContext(ctx context.Context, a *Author) context.Context {

@@ -13,15 +13,22 @@
 // SetKept does nothing. It is safe for concurrent use.
 package ownwritescontext
 
-import (
-	"context"
+import "context"
 
-	"github.com/operatorkit/operatorkit/informer"
-)
+// Keeper keeps the events of what was written for a reconciliation.
+type Keeper interface {
+	// KeepOwn makes them a reason to reconcile its object again.
+	KeepOwn()
+}
+
+type key struct{}
+
+// Key is the key under which the context of a reconciliation has its Keeper.
+var Key any = key{}
 
 // SetKept keeps the events of own writes for the current reconciliation.
 func SetKept(ctx context.Context) {
-	if author := informer.AuthorOf(ctx); author != nil {
-		author.KeepOwn()
+	if k, ok := ctx.Value(Key).(Keeper); ok {
+		k.KeepOwn()
 	}
 }

@@ -80,7 +80,7 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 		l.overtaken(h, written{base, item.Version})
 		return
 	case h.reached(w.key.Namespace, item.Version):
-		if selected && !slices.Contains(w.told, id) && !(exists && uid(old.object) == id) {
+		if selected && !slices.Contains(w.told, id) && (!exists || uid(old.object) != id) {
 			h.deliver(Event{Type: Deleted, Key: w.key, Object: item.Object}) // It came and went without being shown.
 		}
 		return

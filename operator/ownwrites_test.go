@@ -69,7 +69,10 @@ func TestR11WhatIsWrittenIsReadAtOnce(t *testing.T) {
 		ended := make(chan error, 1)
 		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 		go func() { ended <- sources[name].Run(ctx) }()
-		t.Cleanup(func() { stop(); <-ended })
+		t.Cleanup(func() {
+			stop()
+			must(t, <-ended)
+		})
 		if err := sources[name].WaitForSync(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -87,7 +87,7 @@ func (a Applying) claim(ctx context.Context, live *unstructured.Unstructured, cl
 		return errors.New("the manager has applied nothing")
 	}
 	var fields map[string]any
-	if err := json.Unmarshal(managed[i].FieldsV1.Raw, &fields); err != nil {
+	if err := json.Unmarshal(managed[i].FieldsV1.GetRawBytes(), &fields); err != nil {
 		return err
 	}
 	for _, c := range claims {
@@ -106,7 +106,7 @@ func (a Applying) claim(ctx context.Context, live *unstructured.Unstructured, cl
 	if err != nil {
 		return err
 	}
-	managed[i].FieldsV1 = &metav1.FieldsV1{Raw: raw}
+	managed[i].FieldsV1 = metav1.NewFieldsV1(string(raw))
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(), "managedFields": managed,
 	}})
@@ -211,7 +211,7 @@ func clearBranches(object, live *unstructured.Unstructured, manager string) []br
 	var all, others []any
 	for _, entry := range live.GetManagedFields() {
 		var fields map[string]any
-		if entry.FieldsV1 == nil || entry.Subresource != "" || json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+		if entry.FieldsV1 == nil || entry.Subresource != "" || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		all = append(all, fields)

@@ -1,7 +1,9 @@
 package natsserver
 
 import (
+	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -77,15 +79,22 @@ func Connect(t testing.TB, url string, options ...nats.Option) (*nats.Conn, jets
 const storeFailed jetstream.ErrorCode = 10049
 
 // NewBucket creates a key-value bucket. That of a name which another bucket had a moment ago is waited for: the server removes the files of
-// a deleted bucket after it has answered.
+// a deleted bucket after it has answered. So is a cluster that elects its leaders, or does not answer while it does.
 func NewBucket(t testing.TB, js jetstream.JetStream, config jetstream.KeyValueConfig) jetstream.KeyValue {
 	t.Helper()
+	create := js.CreateKeyValue
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		kv, err := js.CreateKeyValue(t.Context(), config)
+		kv, err := create(t.Context(), config)
 		if err == nil {
 			return kv
 		}
-		if refused := (*jetstream.APIError)(nil); !errors.As(err, &refused) || refused.ErrorCode != storeFailed || time.Now().After(deadline) {
+		refused := (*jetstream.APIError)(nil)
+		unanswered := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout)
+		elects := errors.As(err, &refused) && refused.Code == http.StatusServiceUnavailable
+		if unanswered {
+			create = js.CreateOrUpdateKeyValue // It may have been created.
+		}
+		if failed := refused != nil && refused.ErrorCode == storeFailed; t.Context().Err() != nil || time.Now().After(deadline) || !failed && !unanswered && !elects {
 			t.Fatalf("create bucket %s: %v", config.Bucket, err)
 		}
 	}

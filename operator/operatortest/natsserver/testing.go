@@ -78,6 +78,9 @@ func Connect(t testing.TB, url string, options ...nats.Option) (*nats.Conn, jets
 // storeFailed is the server's code for a stream whose files it could not create.
 const storeFailed jetstream.ErrorCode = 10049
 
+// noPeers is the code for a bucket whose replicas have no place, as before all servers of a cluster have met.
+const noPeers jetstream.ErrorCode = 10005
+
 // NewBucket creates a key-value bucket. That of a name which another bucket had a moment ago is waited for: the server removes the files of
 // a deleted bucket after it has answered. So is a cluster that elects its leaders, or does not answer while it does.
 func NewBucket(t testing.TB, js jetstream.JetStream, config jetstream.KeyValueConfig) jetstream.KeyValue {
@@ -90,7 +93,7 @@ func NewBucket(t testing.TB, js jetstream.JetStream, config jetstream.KeyValueCo
 		}
 		refused := (*jetstream.APIError)(nil)
 		unanswered := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout)
-		elects := errors.As(err, &refused) && refused.Code == http.StatusServiceUnavailable
+		elects := errors.As(err, &refused) && (refused.Code == http.StatusServiceUnavailable || refused.ErrorCode == noPeers)
 		if unanswered {
 			create = js.CreateOrUpdateKeyValue // It may have been created.
 		}

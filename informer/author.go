@@ -22,11 +22,6 @@ type Author struct {
 // AuthorKey is the key under which the context of a reconciliation has its *Author.
 var AuthorKey = ownwritescontext.Key
 
-// NewAuthorContext returns a child of ctx in which a writes.
-func NewAuthorContext(ctx context.Context, a *Author) context.Context {
-	return context.WithValue(ctx, AuthorKey, a)
-}
-
 // AuthorOf returns who writes in ctx, or nil.
 func AuthorOf(ctx context.Context) *Author {
 	a, _ := ctx.Value(AuthorKey).(*Author)

@@ -249,6 +249,13 @@ func (h *Hub) reached(namespace, version string) bool {
 	return err == nil && c <= 0
 }
 
+// shownUpTo returns the newest version that was shown of a part, or nothing.
+func (h *Hub) shownUpTo(namespace string) string {
+	h.delivery.Lock()
+	defer h.delivery.Unlock()
+	return h.newest[h.part(namespace)]
+}
+
 // part returns the part of the store that a namespace is in.
 func (h *Hub) part(namespace string) string {
 	if h.freshness.has(namespace) {

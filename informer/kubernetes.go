@@ -48,8 +48,6 @@ type Kubernetes struct {
 	prepare *preparation
 	// codecs decode answers to writes, and are made when the first one comes.
 	codecs func() serializer.CodecFactory
-	// newest has an entry for each namespace, and does not change.
-	newest map[string]*newest
 }
 
 // NewKubernetes returns a source that does nothing until Run is called. The error names each faulty field of the
@@ -73,10 +71,6 @@ func NewKubernetes(config KubernetesConfig) (*Kubernetes, error) {
 	}
 	if _, err := k.newList(); err != nil {
 		return nil, fmt.Errorf("%w of a kubernetes source: Object can't be listed: %w", ErrInvalidConfig, err)
-	}
-	k.newest = map[string]*newest{}
-	for _, namespace := range k.namespaces() {
-		k.newest[namespace] = &newest{}
 	}
 	k.Hub, k.feed = NewHub(HubConfig{
 		Name:       config.Name,
@@ -215,7 +209,7 @@ func (k *Kubernetes) SelectsLive(ctx context.Context, obj any) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if len(k.config.Namespaces) > 0 && !slices.Contains(k.config.Namespaces, o.GetNamespace()) {
+	if !k.looksAt(o.GetNamespace()) {
 		return false, nil
 	}
 	if k.config.LabelSelector == nil && k.config.FieldSelector == nil {
@@ -256,7 +250,7 @@ func (k *Kubernetes) Convert(received *unstructured.Unstructured) (client.Object
 // Selects tells whether the namespaces and the label selector of the source let an object of its kind in. Field
 // selectors are not looked at: only the server can tell.
 func (k *Kubernetes) Selects(obj client.Object) bool {
-	if len(k.config.Namespaces) > 0 && !slices.Contains(k.config.Namespaces, obj.GetNamespace()) {
+	if !k.looksAt(obj.GetNamespace()) {
 		return false
 	}
 	return k.config.LabelSelector == nil || k.config.LabelSelector.Matches(labels.Set(obj.GetLabels()))

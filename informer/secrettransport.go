@@ -32,22 +32,38 @@ func (t *secretTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if secretscontext.From(r.Context()) == nil || watches || !secretPath.MatchString(r.URL.Path) {
 		return t.next.RoundTrip(r)
 	}
-	if r.GetBody != nil {
-		if body, err := r.GetBody(); err == nil {
-			sent, _ := io.ReadAll(body) // What is wrong with it is found out by those who send it.
-			_ = body.Close()
-			markEncoded(r.Context(), sent)
-		}
+	if sent := sent(r); sent != nil {
+		markEncoded(r.Context(), sent)
 	}
 	response, err := t.next.RoundTrip(r)
 	if err != nil {
 		return response, err
 	}
-	received, err := io.ReadAll(response.Body)
-	_ = response.Body.Close()
+	received, _ := received(response)
 	markEncoded(r.Context(), received)
-	response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(received), failing{err}))
 	return response, nil
+}
+
+// sent returns what a request sends, or nil. What is wrong with it is found out by those who send it.
+func sent(r *http.Request) []byte {
+	if r.GetBody == nil {
+		return nil
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = body.Close() }()
+	content, _ := io.ReadAll(body)
+	return content
+}
+
+// received returns what a response brings, which can be read from it once more, with the error at which it breaks off.
+func received(response *http.Response) ([]byte, error) {
+	content, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(content), failing{err}))
+	return content, err
 }
 
 // markEncoded is MarkSecrets for what an API server is sent, or answers.

@@ -32,8 +32,6 @@ const (
 type stream struct {
 	k         *Kubernetes
 	namespace string
-	// newest is what was seen in this run and in earlier ones.
-	newest *newest
 	// down is true from a failure to the next contact.
 	down atomic.Bool
 	// listing is read-locked by the reflector's lists, which it does not wait for itself, and locked when ended is set.
@@ -42,7 +40,7 @@ type stream struct {
 }
 
 func newStream(k *Kubernetes, namespace string) *stream {
-	return &stream{k: k, namespace: namespace, newest: k.newest[namespace]}
+	return &stream{k: k, namespace: namespace}
 }
 
 // run lists and watches until ctx ends.
@@ -101,7 +99,7 @@ func (s *stream) list(ctx context.Context, options metav1.ListOptions) (runtime.
 	if err := s.k.config.Client.List(ctx, list, o); err != nil {
 		return nil, s.failed(ctx, fmt.Errorf("list %s: %w", s.k.Name(), err))
 	}
-	if err := s.newest.accept(list.GetResourceVersion()); err != nil {
+	if err := s.accept(list.GetResourceVersion()); err != nil {
 		return nil, s.failed(ctx, fmt.Errorf("list %s: %w", s.k.Name(), err))
 	}
 	s.contact()
@@ -141,8 +139,7 @@ func (s *stream) usable(ctx context.Context, e watch.Event) (watch.Event, bool) 
 	case watch.Bookmark:
 		return s.bookmark(ctx, e), true
 	case watch.Added, watch.Modified, watch.Deleted:
-		if m, err := meta.Accessor(e.Object); err == nil {
-			s.newest.saw(m.GetResourceVersion())
+		if _, err := meta.Accessor(e.Object); err == nil {
 			return e, true
 		}
 		sort = fmt.Sprintf("event %s with a %T, which has no metadata", e.Type, e.Object)
@@ -167,12 +164,21 @@ func (s *stream) bookmark(ctx context.Context, e watch.Event) watch.Event {
 	if err != nil || m.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
 		return e
 	}
-	if err := s.newest.accept(m.GetResourceVersion()); err != nil {
+	if err := s.accept(m.GetResourceVersion()); err != nil {
 		err = s.failed(ctx, fmt.Errorf("list %s: %w", s.k.Name(), err))
 		status := apierrors.NewInternalError(err).Status() // the reflector lists without streaming then, and the answer is looked at too
 		return watch.Event{Type: watch.Error, Object: &status}
 	}
 	return e
+}
+
+// accept returns an error if something newer was shown, in this run or an earlier one, than a listing of that version.
+func (s *stream) accept(version string) error {
+	if seen := s.k.shownUpTo(s.namespace); IsOlder(version, seen) {
+		return fmt.Errorf("the listing is of resource version %s, and %s was seen before: the API server lags, or was set back to a backup; "+
+			"in the latter case restart the operator", version, seen)
+	}
+	return nil
 }
 
 func (s *stream) options(raw metav1.ListOptions) *client.ListOptions {

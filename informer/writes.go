@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,6 +118,10 @@ func (t *writesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	response, answer, err := t.answer(r)
+	base := ""
+	if answer != nil {
+		base = written.base(r, response)
+	}
 	for i, k := range sources {
 		write := begun[i]
 		switch {
@@ -129,7 +132,7 @@ func (t *writesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			if write == nil {
 				write = k.feed.Begin(k.keyOf(answer), author)
 			}
-			k.wrote(r.Context(), write, r.Method, answer, written.base(r, response))
+			k.wrote(r.Context(), write, r.Method, answer, base)
 		}
 	}
 	return response, err
@@ -141,13 +144,11 @@ func (t *writesTransport) answer(r *http.Request) (*http.Response, []byte, error
 	if err != nil || response.StatusCode < 200 || response.StatusCode > 299 {
 		return response, nil, err
 	}
-	received, err := io.ReadAll(response.Body)
-	_ = response.Body.Close()
-	response.Body = io.NopCloser(io.MultiReader(bytes.NewReader(received), failing{err}))
+	content, err := received(response)
 	if err != nil {
-		received = nil
+		return response, nil, nil
 	}
-	return response, received, nil
+	return response, content, nil
 }
 
 // target is what a request writes.
@@ -221,23 +222,15 @@ func (t *target) base(r *http.Request, response *http.Response) string {
 
 // sentMeta returns the metadata of the object that is sent, or nil if there is none.
 func sentMeta(r *http.Request) *metav1.ObjectMeta {
-	if r.GetBody == nil {
-		return nil
-	}
-	body, err := r.GetBody()
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = body.Close() }()
-	sent, err := io.ReadAll(body)
-	if err != nil {
+	content := sent(r)
+	if content == nil {
 		return nil
 	}
 	var partial metav1.PartialObjectMetadata
-	if json.Unmarshal(sent, &partial) == nil {
+	if json.Unmarshal(content, &partial) == nil {
 		return &partial.ObjectMeta
 	}
-	if obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(sent, nil, nil); err == nil {
+	if obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(content, nil, nil); err == nil {
 		if o, ok := obj.(metav1.Object); ok {
 			return &metav1.ObjectMeta{Name: o.GetName(), ResourceVersion: o.GetResourceVersion()}
 		}
@@ -252,7 +245,7 @@ func (k *Kubernetes) showsAll() bool {
 
 // looksAt tells whether the source holds objects of a namespace.
 func (k *Kubernetes) looksAt(namespace string) bool {
-	return len(k.config.Namespaces) == 0 || sets.New(k.config.Namespaces...).Has(namespace)
+	return len(k.config.Namespaces) == 0 || slices.Contains(k.config.Namespaces, namespace)
 }
 
 // wrote ends a write with the answer to it.

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	kubernetesVersion = "v1.36.3"
+	kubernetesVersion = "v1.37.2"
 	// packagesInAll is about how many packages the control plane consists of.
 	packagesInAll = 2700
 )
@@ -54,10 +54,11 @@ func buildCommand(ctx context.Context, dir, output string) *exec.Cmd {
 		"-X", version + "gitMajor=" + major,
 		"-X", version + "gitMinor=" + minor,
 	}, " ")
-	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-trimpath", "-buildvcs=false", "-ldflags="+flags, "-o", output, ".") //nolint:gosec // the arguments are ours
+	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-buildvcs=false", "-ldflags="+flags, "-o", output, ".") //nolint:gosec // the arguments are ours
 	cmd.Dir = dir
-	// What the user sets for their own builds must not change this one.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GO111MODULE=on",
+	// Flags that the user sets for their own builds must not change this one. Versions and all else are what the tests of this module are
+	// compiled with: what both import is compiled once.
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GO111MODULE=on",
 		"GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	return cmd
 }

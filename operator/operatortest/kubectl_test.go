@@ -30,7 +30,7 @@ func TestKubectlFindsTheRunningInstance(t *testing.T) {
 	if err == nil || !strings.Contains(stderr, "no running control plane found; start one") || !strings.Contains(stderr, "--kubeconfig") {
 		t.Errorf("with none running: %v, stdout %q, stderr %q; want an error that says what to do", err, stdout, stderr)
 	}
-	if stdout, stderr, err = kubectl(t, binary, cache, "version", "--client"); err != nil || !strings.Contains(stdout, "v1.36.3") {
+	if stdout, stderr, err = kubectl(t, binary, cache, "version", "--client"); err != nil || !strings.Contains(stdout, "v1.37.2") {
 		t.Errorf("what needs no control plane: %v, %s%s", err, stdout, stderr)
 	}
 

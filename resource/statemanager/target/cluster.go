@@ -187,7 +187,7 @@ type Health struct {
 	LastContact, NextProbe time.Time
 	// Err is why it can't be reached, nil if it can.
 	Err error
-	// Version is that of the API server, such as "v1.36.3"; empty before the first answer.
+	// Version is that of the API server, such as "v1.37.2"; empty before the first answer.
 	Version string
 	// Users and Watches are how many there are.
 	Users, Watches int

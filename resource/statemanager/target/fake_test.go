@@ -51,7 +51,7 @@ func respond(code int, body string) (*http.Response, error) {
 
 var errDead = errors.New("connection refused")
 
-func healthy(*http.Request) (*http.Response, error) { return respond(200, `{"gitVersion":"v1.36.3"}`) }
+func healthy(*http.Request) (*http.Response, error) { return respond(200, `{"gitVersion":"v1.37.2"}`) }
 
 func dead(*http.Request) (*http.Response, error) { return nil, errDead }
 

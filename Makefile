@@ -3,6 +3,7 @@
 GO      ?= go
 BIN     := $(CURDIR)/bin
 EXAMPLE ?= platform
+ARGS    ?=
 PKGS    ?= ./...
 
 GOLANGCI_LINT_VERSION  := v2.15.0
@@ -26,13 +27,13 @@ DEMOS := $(patsubst examples/%/cmd/demo,%,$(wildcard examples/*/cmd/demo))
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
-	@echo "  EXAMPLE=name picks the example of make run, ONCE=1 ends it when it has converged."
+	@echo "  EXAMPLE=name picks the example of make run, ONCE=1 ends it when it has converged, ARGS=--help says what else it takes."
 	@echo "  PKGS=./framework/... picks the packages of make test, test-all and flaky."
 
 run: controlplane ## Run an example on real control planes; Ctrl-C ends everything.
 	@test -d examples/$(EXAMPLE)/cmd/demo || { echo "there is no demo of an example '$(EXAMPLE)'; there are: $(DEMOS)"; exit 2; }
 	@$(GO) run ./operator/operatortest/testenv -build -o $(BIN)/$(EXAMPLE)-demo ./examples/$(EXAMPLE)/cmd/demo
-	@exec $(BIN)/$(EXAMPLE)-demo $(if $(ONCE),--once)
+	@exec $(BIN)/$(EXAMPLE)-demo $(if $(ONCE),--once) $(ARGS)
 
 test: controlplane ## Test every promise, with samples of what takes long: minutes.
 	$(SUITE) -short -race '$(RACE)' $(PKGS)

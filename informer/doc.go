@@ -51,4 +51,5 @@
 //
 // Who relied on being woken by the own write, such as a resource that reads what a later one of its set writes, says so: by
 // framework.Watch.OwnWrites, for a reconciliation by the package ownwritescontext, or by standing after the one it reads from.
+// operatortest.Quiet finds such resources: it has an operator that is done look once more, and tells what that changed.
 package informer

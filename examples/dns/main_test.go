@@ -63,6 +63,20 @@ func (s *server) hosts() string {
 }
 
 func TestServicesHaveTheirRecordsWhateverCrashes(t *testing.T) {
+	operatortest.BreakAtEveryWrite(t, lifeOfRecords(t))
+}
+
+func TestServicesHaveTheirRecordsWhenTheServerLags(t *testing.T) {
+	operatortest.LagAtEveryWrite(t, lifeOfRecords(t))
+}
+
+func TestDNSIsQuietWhenThereIsNothingToDo(t *testing.T) {
+	operatortest.Quiet(t, lifeOfRecords(t))
+}
+
+// lifeOfRecords is the life of a Service whose record moves. Each run has a zone of its own.
+func lifeOfRecords(t *testing.T) operatortest.Scenario {
+	t.Helper()
 	kube := operatortest.Start(t)
 	var mu sync.Mutex
 	servers := map[string]*server{}
@@ -102,7 +116,7 @@ func TestServicesHaveTheirRecordsWhateverCrashes(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "home", Labels: map[string]string{hostLabel: "home"}},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 	}
-	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
+	return operatortest.Scenario{
 		Name: "dns", Config: kube.RESTConfig(), Objects: []client.Object{&corev1.Service{}},
 		Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
 			zone := httptest.NewServer(of(namespace))
@@ -117,7 +131,7 @@ func TestServicesHaveTheirRecordsWhateverCrashes(t *testing.T) {
 			{Name: "move", Do: host("away"), Until: operatortest.All(are("away theirs"), ready)},
 			{Name: "delete", Do: operatortest.Delete(service), Until: operatortest.All(are("theirs"), operatortest.Gone(service))},
 		},
-	})
+	}
 }
 
 // A zone that does not answer is told where people look: on the Service.

@@ -105,8 +105,21 @@ func put[T natsinformer.Entity](ctx context.Context, bucket *natsinformer.Bucket
 }
 
 func TestGatewaysSurviveACrashAtEveryWriteToKubernetes(t *testing.T) {
-	kube := operatortest.Start(t)
-	ws := &worlds{dir: t.TempDir(), kube: kube.RESTConfig(), opened: map[string]*runWorld{}}
+	ws := &worlds{dir: t.TempDir(), kube: operatortest.Start(t).RESTConfig(), opened: map[string]*runWorld{}}
+	operatortest.BreakAtEveryWrite(t, ws.lifeOfGateways(t))
+	if len(ws.opened) < 8 {
+		t.Errorf("there were %d runs only", len(ws.opened))
+	}
+}
+
+func TestGatewaysSurviveAServerThatLags(t *testing.T) {
+	ws := &worlds{dir: t.TempDir(), kube: operatortest.Start(t).RESTConfig(), opened: map[string]*runWorld{}}
+	operatortest.LagAtEveryWrite(t, ws.lifeOfGateways(t))
+}
+
+// lifeOfGateways is the life of a gateway whose certificate and backend change.
+func (ws *worlds) lifeOfGateways(t *testing.T) operatortest.Scenario {
+	t.Helper()
 	// All runs use the same certificates, so that they end in the same state.
 	var pems [2]string
 	for i := range pems {
@@ -122,9 +135,9 @@ func TestGatewaysSurviveACrashAtEveryWriteToKubernetes(t *testing.T) {
 	}
 	kept := ws.step(func(ctx context.Context, w *runWorld) error { return w.isKept(ctx, "shop") })
 
-	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
+	return operatortest.Scenario{
 		Name:   "gateways",
-		Config: kube.RESTConfig(),
+		Config: ws.kube,
 		Start: func(ctx context.Context, config *rest.Config, namespace string) error {
 			w, err := ws.of(ctx, namespace)
 			if err != nil {
@@ -160,8 +173,5 @@ func TestGatewaysSurviveACrashAtEveryWriteToKubernetes(t *testing.T) {
 			w.close()
 			return nil
 		}),
-	})
-	if len(ws.opened) < 8 {
-		t.Errorf("there were %d runs only", len(ws.opened))
 	}
 }

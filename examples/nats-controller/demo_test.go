@@ -45,3 +45,13 @@ func TestCtrlCEndsTheDemoAndEverythingItStarted(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	d.Interrupt()
 }
+
+func TestTheStoryIsToldOnAClusterToo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it is the story of the other test, on three NATS servers")
+	}
+	story := demotest.Once(t, "--replicas=3")
+	if !regexp.MustCompile(`(?s)cluster of three NATS servers.*done: everything has converged`).MatchString(story) {
+		t.Error("the story lacks the cluster, or its end")
+	}
+}

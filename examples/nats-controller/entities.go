@@ -68,9 +68,10 @@ func (c *Certificate) Inspect() (fingerprint string, expires time.Time, err erro
 // markerTTL is how long the markers of what was purged stay, so that every watch comes by, and none for ever.
 const markerTTL = time.Hour
 
-// CreateBuckets makes the buckets that do not exist yet. With History, a gateway that is deleted while the controller is
+// CreateBuckets makes the buckets that do not exist yet, each on so many NATS servers: 1, 3 or 5. What three servers keep is not lost with
+// one of them, and goes on being written meanwhile. With History, a gateway that is deleted while the controller is
 // down is cleaned up after with its last known state, and whoever watches the routes sees what was put right.
-func CreateBuckets(ctx context.Context, js jetstream.JetStream) error {
+func CreateBuckets(ctx context.Context, js jetstream.JetStream, replicas int) error {
 	for _, bucket := range []jetstream.KeyValueConfig{
 		{Bucket: GatewaysBucket, History: 2, LimitMarkerTTL: markerTTL},
 		{Bucket: CertificatesBucket, LimitMarkerTTL: markerTTL},
@@ -78,6 +79,7 @@ func CreateBuckets(ctx context.Context, js jetstream.JetStream) error {
 		{Bucket: EventsBucket, TTL: time.Hour},
 		{Bucket: LeasesBucket},
 	} {
+		bucket.Replicas = replicas
 		_, err := js.CreateKeyValue(ctx, bucket)
 		if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
 			return fmt.Errorf("create bucket %s: %w", bucket.Bucket, err)

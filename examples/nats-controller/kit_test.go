@@ -63,7 +63,7 @@ func openWorld(ctx context.Context, js jetstream.JetStream, services *httptest.S
 		registry: &registry.Client{URL: services.URL, HTTP: services.Client()},
 	}
 	var errs [5]error
-	errs[0] = gateways.CreateBuckets(ctx, js)
+	errs[0] = gateways.CreateBuckets(ctx, js, 1)
 	w.gateways, errs[1] = natsinformer.NewBucket(natsinformer.BucketConfig[*gateways.Gateway]{JetStream: js, Name: gateways.GatewaysBucket})
 	w.certificates, errs[2] = natsinformer.NewBucket(natsinformer.BucketConfig[*gateways.Certificate]{JetStream: js, Name: gateways.CertificatesBucket})
 	w.routes, errs[3] = natsinformer.NewBucket(natsinformer.BucketConfig[*gateways.Route]{JetStream: js, Name: gateways.RoutesBucket})

@@ -114,7 +114,8 @@ func TestEveryRowMeasuresItsContenders(t *testing.T) {
 	for _, workers := range []string{"2", "3"} {
 		for _, name := range []string{controllerRuntime, operatorKit} {
 			for _, one := range e.samples["coldstart with "+workers+" workers"][name] {
-				if n := int(one.Extra[reconciliations]); n < e.primaries {
+				n := int(one.Extra[reconciliations])
+				if n < e.primaries || n > e.primaries && name == operatorKit {
 					t.Errorf("%s did %d reconciliations for %d primaries", name, n, e.primaries)
 				}
 			}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -74,6 +75,18 @@ func connect(config *rest.Config) (*cluster, error) {
 	}
 	c.client, err = client.NewWithWatch(config, client.Options{HTTPClient: c.http, Mapper: c.mapper, Scheme: scheme.Scheme})
 	return c, err
+}
+
+// tracked returns a client as operator.Dependencies has it: the sources that are made with it know what it writes.
+func (c *cluster) tracked() (client.WithWatch, error) {
+	writes := &informer.Writes{}
+	own, err := client.NewWithWatch(c.config, client.Options{
+		HTTPClient: &http.Client{Transport: writes.Transport(c.http.Transport)}, Mapper: c.mapper, Scheme: scheme.Scheme,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return writes.Client(own), nil
 }
 
 // namespace makes a namespace that close deletes.

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
@@ -15,16 +16,20 @@ import (
 
 // withOperatorKit is a framework with a CRUD resource, the primaries as its source, and the children watched.
 func (w coldStart) withOperatorKit(ctx context.Context, b *testing.B) error {
-	primaries, err := w.source("primaries", rolePrimary)
+	own, err := w.tracked()
 	if err != nil {
 		return err
 	}
-	children, err := w.source("children", roleChild)
+	primaries, err := w.source(own, "primaries", rolePrimary)
+	if err != nil {
+		return err
+	}
+	children, err := w.source(own, "children", roleChild)
 	if err != nil {
 		return err
 	}
 	done := newCountdown(len(w.primaries))
-	child, err := newChildResource(childOps{name: "child", suffix: "-child", children: children, create: creator(w.client, done)})
+	child, err := newChildResource(childOps{name: "child", suffix: "-child", children: children, create: creator(own, done)})
 	if err != nil {
 		return err
 	}
@@ -40,13 +45,13 @@ func (w coldStart) withOperatorKit(ctx context.Context, b *testing.B) error {
 	return w.counted(ctx, b, f.Run, done, &counter.count)
 }
 
-func (w coldStart) source(name, role string) (informer.Source, error) {
+func (w coldStart) source(own client.WithWatch, name, role string) (informer.Source, error) {
 	logger, err := operatorKitLogger()
 	if err != nil {
 		return nil, err
 	}
 	return informer.NewKubernetes(informer.KubernetesConfig{
-		Client:        w.client,
+		Client:        own,
 		Object:        &corev1.ConfigMap{},
 		Name:          name,
 		Namespaces:    []string{w.namespace},

@@ -74,8 +74,12 @@ func (e *environment) shadowThroughput(ctx context.Context) (series, error) {
 	}
 	start := func(shadow bool) func(context.Context, *testing.B) error {
 		return work.cleared(func(ctx context.Context, b *testing.B) error {
+			own, err := work.tracked()
+			if err != nil {
+				return err
+			}
 			done := newCountdown(e.primaries)
-			f, err := work.frameworkWith(shadow, creator(e.cluster.client, done))
+			f, err := work.frameworkWith(own, shadow, creator(own, done))
 			if err != nil {
 				return err
 			}
@@ -103,9 +107,13 @@ func (e *environment) shadowLatency(ctx context.Context) (series, error) {
 
 // oneByOne creates one primary after the other, each when the child of the one before is there.
 func (w coldStart) oneByOne(ctx context.Context, b *testing.B, shadow bool, changes int) error {
+	own, err := w.tracked()
+	if err != nil {
+		return err
+	}
 	created := make(chan string, 2*changes)
-	f, err := w.frameworkWith(shadow, func(ctx context.Context, child *corev1.ConfigMap) error {
-		err := client.IgnoreAlreadyExists(w.client.Create(ctx, child))
+	f, err := w.frameworkWith(own, shadow, func(ctx context.Context, child *corev1.ConfigMap) error {
+		err := client.IgnoreAlreadyExists(own.Create(ctx, child))
 		if err == nil && child.UID != "" {
 			created <- child.Name
 		}
@@ -150,12 +158,14 @@ func (w coldStart) deletePrimaries(ctx context.Context) error {
 }
 
 // frameworkWith is the framework of withOperatorKit. Its shadow would give every primary another child.
-func (w coldStart) frameworkWith(shadow bool, create func(context.Context, *corev1.ConfigMap) error) (*framework.Framework, error) {
-	primaries, err := w.source("primaries", rolePrimary)
+func (w coldStart) frameworkWith(
+	own client.WithWatch, shadow bool, create func(context.Context, *corev1.ConfigMap) error,
+) (*framework.Framework, error) {
+	primaries, err := w.source(own, "primaries", rolePrimary)
 	if err != nil {
 		return nil, err
 	}
-	children, err := w.source("children", roleChild)
+	children, err := w.source(own, "children", roleChild)
 	if err != nil {
 		return nil, err
 	}

@@ -41,15 +41,28 @@ type crashes struct {
 	of   map[string]*dockertest.Engine
 }
 
-// TestContainersAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt tells the life of a machine and of a service on it.
 func TestContainersAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt(t *testing.T) {
+	operatortest.BreakAtEveryWrite(t, lifeOfContainers(t))
+}
+
+func TestContainersAreAsTheyShouldBeWhenTheServerLags(t *testing.T) {
+	operatortest.LagAtEveryWrite(t, lifeOfContainers(t))
+}
+
+func TestTheOperatorOfMachinesIsQuietWhenItHasNothingToDo(t *testing.T) {
+	operatortest.Quiet(t, lifeOfContainers(t))
+}
+
+// lifeOfContainers is the life of a machine and of a service on it.
+func lifeOfContainers(t *testing.T) operatortest.Scenario {
+	t.Helper()
 	c := &crashes{world: newWorld(t, atOnce), free: make(chan *dockertest.Engine, atOnce), of: map[string]*dockertest.Engine{}}
 	for _, e := range c.engines {
 		c.free <- e
 	}
 	web := &v1alpha1.MachineService{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
-	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
+	return operatortest.Scenario{
 		Name: "a life of containers", Scheme: c.scheme, Config: c.kube.RESTConfig(), Parallel: atOnce, Timeout: 2 * time.Minute,
 		Start: c.operate, Cleanup: c.release, Normalize: hideWhatDiffers, List: c.containersAndObjects,
 		Phases: []operatortest.Phase{
@@ -57,7 +70,7 @@ func TestContainersAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt(t *testing
 			{Name: "update", Do: c.update, Until: isDeployed("web")},
 			{Name: "remove", Do: operatortest.Delete(web, machine), Until: operatortest.Gone(web, machine)},
 		},
-	})
+	}
 }
 
 // unchecked is a service without checks, which start a program several times a second for each container. Where many run at once, that
@@ -82,6 +95,7 @@ func (w *world) operate(ctx context.Context, config *rest.Config, namespace stri
 		return err
 	}
 	defer deps.Close()
+	operatortest.CountReconciliations(ctx, deps.Registry)
 	frameworks, err := machines.New(deps, machines.Config{BackOffFactory: func() backoff.BackOff { return backoff.NewConstantBackOff(100 * time.Millisecond) }})
 	if err != nil {
 		return err

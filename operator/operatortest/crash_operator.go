@@ -22,7 +22,8 @@ type crashOperator struct {
 	plan      []runPoint
 	lags      *lags // nil when nothing lags in any run
 
-	failed chan error // has one error when a life ended as it must not
+	again  chan struct{} // ends a life in good order
+	failed chan error    // has one error when a life ended as it must not
 	ended  chan struct{}
 	cancel context.CancelFunc
 
@@ -57,6 +58,7 @@ func newCrashOperator(scenario Scenario, config *rest.Config, namespace string, 
 	return &crashOperator{
 		start: scenario.Start, timeout: scenario.Timeout, newFaults: scenario.faults, config: config, namespace: namespace, plan: plan,
 		firstFaults: scenario.faults(),
+		again:       make(chan struct{}),
 		failed:      make(chan error, 1),
 		ended:       make(chan struct{}),
 	}
@@ -99,13 +101,29 @@ func (o *crashOperator) meet(faults *Faults, lag *Lag, life int) <-chan struct{}
 	return crashed
 }
 
+// restart has the operator end in good order, and live again.
+func (o *crashOperator) restart(ctx context.Context) {
+	select {
+	case o.again <- struct{}{}:
+	case <-o.ended:
+	case <-ctx.Done():
+	}
+}
+
+// writes returns those of the present life.
+func (o *crashOperator) writes() []Write {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.life.faults.Writes()
+}
+
 // stop ends the operator and waits until it has.
 func (o *crashOperator) stop() {
 	o.cancel()
 	<-o.ended
 }
 
-// live is one life: it returns nil once Start has returned because of a crash or
+// live is one life: it returns nil once Start has returned because of a crash, a restart or
 // the end of ctx.
 func (o *crashOperator) live(ctx context.Context, faults *Faults, lag *Lag, crashed <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -135,10 +153,12 @@ func (o *crashOperator) live(ctx context.Context, faults *Faults, lag *Lag, cras
 		}
 		return fmt.Errorf("the operator ended by itself: %w", err)
 	case <-crashed:
+		faults.Cut()
 	case <-ctx.Done():
+		faults.Cut()
+	case <-o.again:
 	}
 
-	faults.Cut()
 	o.mu.Lock()
 	l.up = false
 	o.mu.Unlock()

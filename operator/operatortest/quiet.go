@@ -25,6 +25,9 @@ const quietRounds = 3
 // once its state is final, fails t when the operator sends any request but watches and the renewal of leases, or reconciles anything. The failure
 // names the requests and the reconciliations.
 //
+// Then it restarts the operator, so that it reconciles everything once more, and fails t when it writes something. What a second look changes was left
+// undone by the first: as by a resource that reads what a later one writes, and relied on being woken by that (framework.Watch.OwnWrites).
+//
 // It looks for three rounds. In each the user changes an object that is none of the operator's, a ConfigMap with the name quiet-marker;
 // the round ends once the operator's watches have shown it, if it watches all ConfigMaps of the namespace, and after [Scenario.Settle] at the
 // earliest. An operator whose primaries are all ConfigMaps reconciles the marker, rightly: it needs a selector here. What an operator does at longer intervals, such as a resync, is not seen.
@@ -146,7 +149,43 @@ func (l *listener) afterPhase(ctx context.Context, r *crashRun, _ Phase) *Failur
 	if done := after.since(before); done != "" {
 		return &Failure{Reason: "the operator has nothing to do, and is not quiet: " + done}
 	}
+	written, err := l.secondLook(ctx, r)
+	if err != nil {
+		return fail(err)
+	}
+	if len(written) > 0 {
+		return &Failure{Reason: fmt.Sprintf("after a restart, by which it reconciled everything once more, the operator wrote what was left undone before: %v;"+
+			" does a resource read what a later one writes? (framework.Watch.OwnWrites, package ownwritescontext)", written)}
+	}
 	return nil
+}
+
+// secondLook has the operator begin anew, and returns what it writes until it is calm.
+func (l *listener) secondLook(ctx context.Context, r *crashRun) ([]Write, error) {
+	lives := r.operator.progress().lives
+	r.operator.restart(ctx)
+	deadline := time.NewTimer(r.scenario.Timeout)
+	defer deadline.Stop()
+	var calm calm
+	for {
+		now, err := l.hear()
+		if err != nil {
+			return nil, err
+		}
+		p := r.operator.progress()
+		if calm.since(p, fmt.Sprint(len(now.requests), now.reconciliations)) >= r.scenario.Settle && p.lives > lives {
+			return r.operator.writes(), nil
+		}
+		select {
+		case <-time.After(firstPause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case err := <-r.operator.failed:
+			return nil, err
+		case <-deadline.C:
+			return nil, fmt.Errorf("after a restart the operator was not calm within %s", r.scenario.Timeout)
+		}
+	}
 }
 
 // round ends when a change of the marker has gone through the operator's watches.

@@ -158,6 +158,13 @@ func TestAPostgresComesAndGoesWhicheverClusterLags(t *testing.T) {
 	}
 }
 
+func TestGranterSchedulerAndRuntimeAreQuietWhenTheyHaveNothingToDo(t *testing.T) {
+	allPlanes(t)
+	for _, role := range []string{platform, onboarding, mcp, workload} {
+		t.Run(role, func(t *testing.T) { operatortest.Quiet(t, lifeAt(role)) })
+	}
+}
+
 // lifeAt is the story of a Postgres with mishaps at the cluster of a role.
 func lifeAt(role string) operatortest.Scenario {
 	uncounted := []operatortest.Match{operatortest.Leases, operatortest.Events}

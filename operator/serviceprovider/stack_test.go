@@ -141,6 +141,7 @@ func (s stack) run(ctx context.Context) error {
 		return err
 	}
 	defer deps.Close()
+	operatortest.CountReconciliations(ctx, deps.Registry)
 	runs, err := s.granters(deps)
 	if err != nil {
 		return err

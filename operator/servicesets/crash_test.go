@@ -65,6 +65,10 @@ func TestALifeOfServicesEndsAsItShouldWhenTheServerLags(t *testing.T) {
 	operatortest.LagAtEveryWrite(t, asRun(t, life))
 }
 
+func TestTheOperatorIsQuietWhenItHasNothingToDo(t *testing.T) {
+	operatortest.Quiet(t, asRun(t, lifeOfServices()))
+}
+
 func lifeOfServices() operatortest.Scenario {
 	platform := []v1alpha1.Service{service("cert-manager=cert-manager-1.14.2"), service("ingress=ingress-4.12.0", "cert-manager")}
 	platform[0].TemplateChain = "cert-manager"
@@ -162,6 +166,7 @@ func asRun(t *testing.T, story operatortest.Scenario) operatortest.Scenario {
 
 // runOnce runs an operator of the namespace, and of the MultiClusterServices that are labelled with its name.
 func runOnce(ctx context.Context, deps *operator.Dependencies, namespace string) error {
+	operatortest.CountReconciliations(ctx, deps.Registry)
 	frameworks, err := servicesets.New(deps, servicesets.Config{
 		SystemNamespace: namespace, MultiClusterServices: labels.SelectorFromSet(labels.Set{scenarioLabel: namespace}),
 	})

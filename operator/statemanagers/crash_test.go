@@ -34,9 +34,26 @@ import (
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 )
 
-// TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorsCrashAt tells a life of a chart, of manifests that depend on it and of a kustomization,
-// on a cluster. Both operators crash at once, at every write to the management cluster and at every write to the target cluster.
+// Both operators crash at once, at every write to the management cluster and at every write to the target cluster.
 func TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorsCrashAt(t *testing.T) {
+	operatortest.BreakAtEveryWrite(t, lifeOfServices(t))
+}
+
+// Both clusters lag.
+func TestServicesAreAsTheyShouldBeWhenTheServerLags(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: a run takes as long as one with a crash")
+	}
+	operatortest.LagAtEveryWrite(t, lifeOfServices(t))
+}
+
+func TestTheOperatorsAreQuietWhenTheyHaveNothingToDo(t *testing.T) {
+	operatortest.Quiet(t, lifeOfServices(t))
+}
+
+// lifeOfServices is a life of a chart, of manifests that depend on it and of a kustomization, on a cluster.
+func lifeOfServices(t *testing.T) operatortest.Scenario {
+	t.Helper()
 	w := newWorld(t)
 	w.start().settleProvider(w)
 	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
@@ -44,7 +61,7 @@ func TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorsCrashAt(t *testing.T)
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
+	return operatortest.Scenario{
 		Name: "a life of services", Scheme: w.scheme, Config: w.kube.RESTConfig(), List: listOf, Normalize: normalize,
 		Parallel: 8, Timeout: 5 * time.Minute, // runs wait for most of their time
 		Uncounted: []operatortest.Match{isSummaryOrEvent},
@@ -56,6 +73,7 @@ func TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorsCrashAt(t *testing.T)
 				return err
 			}
 			defer deps.Close()
+			operatortest.CountReconciliations(ctx, deps.Registry)
 			config := configOf(t, namespace, nil)
 			config.Native.Fetch = fetch.Config{Folder: folder}
 			config.LeaveProviders = true
@@ -97,7 +115,7 @@ func TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorsCrashAt(t *testing.T)
 				Until: operatortest.Gone(cluster("one"), &v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, configMap("shop")),
 			},
 		},
-	})
+	}
 }
 
 // isSummaryOrEvent leaves out what the operator of service sets sums up in the status of a cluster: its own tests crash there.

@@ -70,6 +70,8 @@ type Story struct {
 	Kinds []client.ObjectList
 	// Told are texts in what the operator logs about things that the story tells itself. Such log entries are not shown.
 	Told []string
+	// Flags adds the flags of the story to those of every story. Default: it has none.
+	Flags func(*flag.FlagSet)
 	// Look is a command that shows the objects of the story.
 	Look string
 	// Try are commands that are worth trying afterwards.
@@ -112,6 +114,9 @@ type Demo struct {
 // Main tells a story and ends the process.
 func Main(story Story) {
 	once := flag.Bool("once", false, "end when the story has been told")
+	if story.Flags != nil {
+		story.Flags(flag.CommandLine)
+	}
 	flag.Parse()
 	// What goes wrong is said by the story; without a logger, controller-runtime complains about that.
 	log.SetLogger(logr.Discard())

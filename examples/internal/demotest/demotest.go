@@ -50,10 +50,10 @@ func Command(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Once runs a demo that ends by itself, and returns its story. The test fails unless the exit status is 0 and nothing is left behind.
-func Once(t *testing.T) string {
+// Once runs a demo that ends by itself, with further flags, and returns its story. The test fails unless the exit status is 0 and nothing is left behind.
+func Once(t *testing.T, flags ...string) string {
 	t.Helper()
-	d := newDemo(t, "--once")
+	d := newDemo(t, append(flags, "--once")...)
 	var stdout bytes.Buffer
 	d.cmd.Stdout = &stdout
 	if err := d.cmd.Run(); err != nil {

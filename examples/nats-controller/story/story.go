@@ -15,9 +15,9 @@ import (
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 )
 
-// tell tells the story.
-func tell(ctx context.Context, d *demo.Demo) error {
-	w, err := newWorld(ctx, d)
+// tell tells the story on so many NATS servers.
+func tell(ctx context.Context, d *demo.Demo, replicas int) error {
+	w, err := newWorld(ctx, d, replicas)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -35,7 +36,7 @@ type world struct {
 }
 
 // newWorld starts everything but the controller.
-func newWorld(ctx context.Context, d *demo.Demo) (*world, error) {
+func newWorld(ctx context.Context, d *demo.Demo, replicas int) (*world, error) {
 	w := &world{Demo: d}
 	logger, err := logging.New(logging.Config{Format: logging.FormatText, Level: logging.LevelWarning})
 	if err != nil {
@@ -44,8 +45,15 @@ func newWorld(ctx context.Context, d *demo.Demo) (*world, error) {
 	w.config = gateways.Config{
 		RESTConfig: d.RESTConfig, Namespace: d.Namespace, PollInterval: time.Second, Logger: logger,
 	}
-	d.Step("starting a NATS server and a registry")
-	if err := w.startNATS(ctx); err != nil {
+	switch replicas {
+	case 1:
+		d.Step("starting a NATS server and a registry")
+	case 3:
+		d.Step("starting a cluster of three NATS servers and a registry")
+	default:
+		return nil, fmt.Errorf("--replicas=%d: choose 1 or 3", replicas)
+	}
+	if err := w.startNATS(ctx, replicas); err != nil {
 		return nil, err
 	}
 	if err := w.startRegistry(); err != nil {
@@ -65,22 +73,28 @@ func newWorld(ctx context.Context, d *demo.Demo) (*world, error) {
 	return w, w.openBuckets()
 }
 
-// startNATS starts a NATS server with its store in a temporary folder, and makes the buckets.
-func (w *world) startNATS(ctx context.Context) error {
+// startNATS starts NATS servers with their stores in a temporary folder, and makes the buckets, each of which all servers keep.
+func (w *world) startNATS(ctx context.Context, replicas int) error {
 	dir, err := os.MkdirTemp("", "operatorkit-nats-")
 	if err != nil {
 		return fmt.Errorf("make a folder for NATS: %w", err)
 	}
-	server, err := natsserver.Run(ctx, natsserver.Config{Dir: dir})
+	servers, err := runNATS(ctx, dir, replicas)
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
-	w.Go("the NATS server", func(ctx context.Context) error {
+	w.Go("NATS", func(ctx context.Context) error {
 		<-ctx.Done()
-		server.Stop()
+		for _, server := range servers {
+			server.Stop()
+		}
 		return os.RemoveAll(dir)
 	})
-	w.natsURL = server.URL()
+	var urls []string
+	for _, server := range servers {
+		urls = append(urls, server.URL())
+	}
+	w.natsURL = strings.Join(urls, ",")
 	conn, err := nats.Connect(w.natsURL, nats.MaxReconnects(-1), nats.ReconnectBufSize(-1))
 	if err != nil {
 		return fmt.Errorf("connect to NATS: %w", err)
@@ -94,7 +108,7 @@ func (w *world) startNATS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := gateways.CreateBuckets(ctx, w.config.JetStream); err != nil {
+	if err := gateways.CreateBuckets(ctx, w.config.JetStream, replicas); err != nil {
 		return err
 	}
 	for _, bucket := range []string{gateways.GatewaysBucket, gateways.CertificatesBucket, gateways.RoutesBucket, gateways.EventsBucket} {
@@ -103,6 +117,14 @@ func (w *world) startNATS(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func runNATS(ctx context.Context, dir string, replicas int) ([]*natsserver.Server, error) {
+	if replicas > 1 {
+		return natsserver.RunCluster(ctx, dir)
+	}
+	server, err := natsserver.Run(ctx, natsserver.Config{Dir: dir})
+	return []*natsserver.Server{server}, err
 }
 
 // startRegistry starts the registry on a port of its own.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -75,6 +76,47 @@ func (p *peers) join(options *server.Options) {
 
 func memberName(i int) string { return "operatortest-" + strconv.Itoa(i) }
 
+// freePorts returns ports for the clients of members, and as many for the members themselves.
+func freePorts() (clients, members []int, err error) {
+	ports := make([]int, 2*clusterSize)
+	for i := range ports {
+		if ports[i], err = own.free(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return ports[:clusterSize], ports[clusterSize:], nil
+}
+
+// RunCluster starts three servers in this process, with their stores in folders of dir, which keep buckets with Replicas: 3 together. It
+// returns when they take requests. Each runs until its Stop is called; ctx is for the start alone.
+func RunCluster(ctx context.Context, dir string) (servers []*Server, err error) {
+	defer func() {
+		if err != nil {
+			for _, s := range servers {
+				s.Stop()
+			}
+			servers, err = nil, fmt.Errorf("start a cluster of NATS servers: %w", err)
+		}
+	}()
+	clients, members, err := freePorts()
+	if err != nil {
+		return nil, err
+	}
+	for i, port := range clients {
+		s := &Server{dir: filepath.Join(dir, memberName(i)), port: port, peers: &peers{own: i, ports: members}}
+		if err := s.start(ctx); err != nil {
+			return servers, err
+		}
+		servers = append(servers, s)
+	}
+	for _, s := range servers {
+		if err := untilReady(ctx, s.URL()); err != nil {
+			return servers, err
+		}
+	}
+	return servers, nil
+}
+
 // Cluster is three NATS servers that keep streams together, each a [Process] that can be killed and started again. Its methods must
 // not be called concurrently.
 type Cluster struct {
@@ -85,17 +127,13 @@ type Cluster struct {
 // The package's TestMain must call [Main]. Buckets with Replicas: 3 are kept by all of its servers.
 func StartCluster(t testing.TB) *Cluster {
 	t.Helper()
-	ports := make([]int, 2*clusterSize)
-	for i := range ports {
-		port, err := own.free()
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports[i] = port
+	clients, members, err := freePorts()
+	if err != nil {
+		t.Fatal(err)
 	}
 	c := &Cluster{}
-	for i := range clusterSize {
-		p := &Process{dir: t.TempDir(), port: ports[i], peers: &peers{own: i, ports: ports[clusterSize:]}}
+	for i, port := range clients {
+		p := &Process{dir: t.TempDir(), port: port, peers: &peers{own: i, ports: members}}
 		t.Cleanup(p.Kill)
 		if err := p.spawn(); err != nil {
 			t.Fatalf("start NATS server as a process: %v", err)

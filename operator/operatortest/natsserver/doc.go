@@ -12,7 +12,7 @@
 //
 // A program runs one for as long as it wants:
 //
-//	nats, err := natsserver.Run(ctx, natsserver.Config{Dir: "data"})
+//	nats, err := natsserver.Run(ctx, natsserver.Config{Dir: "data"}) // or RunCluster, three of them
 //	if err != nil {
 //		return err
 //	}

@@ -1,6 +1,7 @@
 package natsserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -137,18 +138,25 @@ func (p *Process) Start(t testing.TB) {
 // awaitReady returns when the server's JetStream answers.
 func (p *Process) awaitReady(t testing.TB) {
 	t.Helper()
+	if err := untilReady(t.Context(), p.URL()); err != nil {
+		t.Fatalf("NATS server as a process (does TestMain call natsserver.Main?): %v", err)
+	}
+}
+
+// untilReady returns when the JetStream of a server answers.
+func untilReady(ctx context.Context, url string) error {
 	var err error
-	for deadline := time.Now().Add(readyPatience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(readyPatience); time.Now().Before(deadline) && ctx.Err() == nil; {
 		var conn *nats.Conn
-		if conn, err = nats.Connect(p.URL(), nats.Timeout(time.Second), nats.RetryOnFailedConnect(false)); err == nil {
-			err = answers(t.Context(), conn)
+		if conn, err = nats.Connect(url, nats.Timeout(time.Second), nats.RetryOnFailedConnect(false)); err == nil {
+			err = answers(ctx, conn)
 			conn.Close()
 		}
 		if err == nil {
-			return
+			return nil
 		}
 	}
-	t.Fatalf("NATS server as a process on port %d (does TestMain call natsserver.Main?): %v", p.port, err)
+	return fmt.Errorf("%s does not answer: %w", url, cmp.Or(ctx.Err(), err))
 }
 
 func (p *Process) spawn() error {

@@ -121,6 +121,7 @@ func (s story) run(ctx context.Context, platform *rest.Config, namespace string,
 		return err
 	}
 	defer deps.Close()
+	operatortest.CountReconciliations(ctx, deps.Registry)
 	config.Policy = func(*v1alpha1.Cluster, *v1alpha1.AccessRequest) granter.Policy { return s.policy }
 	granting, err := granter.New(deps, config)
 	if err != nil {
@@ -214,9 +215,26 @@ func stable(u *unstructured.Unstructured) {
 
 // TestAccessComesAndGoesWhateverWriteToThePlatformTheOperatorCrashesAt crashes scheduler and granter on the platform.
 func TestAccessComesAndGoesWhateverWriteToThePlatformTheOperatorCrashesAt(t *testing.T) {
+	operatortest.BreakAtEveryWrite(t, lifeOnThePlatform(t))
+}
+
+func TestAccessComesAndGoesWhenThePlatformLags(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it is all that happens with a crash, at a lagging server")
+	}
+	operatortest.LagAtEveryWrite(t, lifeOnThePlatform(t))
+}
+
+func TestSchedulerAndGranterAreQuietWhenTheyHaveNothingToDo(t *testing.T) {
+	operatortest.Quiet(t, lifeOnThePlatform(t))
+}
+
+// lifeOnThePlatform is the story with mishaps on the platform.
+func lifeOnThePlatform(t *testing.T) operatortest.Scenario {
+	t.Helper()
 	w := newWorld(t)
 	s := story{w, func(namespace string) string { return namespace + "-remote" }}
-	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
+	return operatortest.Scenario{
 		Name: "access, platform", Scheme: w.scheme, Config: w.kube.RESTConfig(), Normalize: stable, Parallel: 4, Timeout: 5 * time.Minute,
 		Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
 			return s.run(ctx, cfg, namespace, granter.Config{Namespace: s.remoteNamespace(namespace)})
@@ -228,11 +246,24 @@ func TestAccessComesAndGoesWhateverWriteToThePlatformTheOperatorCrashesAt(t *tes
 		Cleanup: func(ctx context.Context, _ client.Client, namespace string) error {
 			return client.IgnoreNotFound(w.admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.remoteNamespace(namespace)}}))
 		},
-	})
+	}
 }
 
 // TestAccessComesAndGoesWhateverWriteToTheClusterTheGranterCrashesAt crashes the granter in the cluster that access is for.
 func TestAccessComesAndGoesWhateverWriteToTheClusterTheGranterCrashesAt(t *testing.T) {
+	operatortest.BreakAtEveryWrite(t, lifeInTheCluster(t))
+}
+
+func TestAccessComesAndGoesWhenTheClusterLags(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it is all that happens with a crash, at a lagging server")
+	}
+	operatortest.LagAtEveryWrite(t, lifeInTheCluster(t))
+}
+
+// lifeInTheCluster is the story with mishaps in the cluster that access is for.
+func lifeInTheCluster(t *testing.T) operatortest.Scenario {
+	t.Helper()
 	w := newWorld(t)
 	s := story{w, func(namespace string) string { return namespace }}
 	platform := func(client.Client) client.Client { return w.user }
@@ -244,7 +275,7 @@ func TestAccessComesAndGoesWhateverWriteToTheClusterTheGranterCrashesAt(t *testi
 		}
 		return ask(ctx, user, namespace)
 	}
-	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
+	return operatortest.Scenario{
 		Name: "access, cluster", Scheme: w.scheme, Config: w.remote.RESTConfig(), Normalize: stable, Parallel: 4, Timeout: 5 * time.Minute,
 		Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
 			return s.run(ctx, w.kube.RESTConfig(), namespace, granter.Config{
@@ -261,5 +292,5 @@ func TestAccessComesAndGoesWhateverWriteToTheClusterTheGranterCrashesAt(t *testi
 		Cleanup: func(ctx context.Context, _ client.Client, namespace string) error {
 			return client.IgnoreNotFound(w.user.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
 		},
-	})
+	}
 }

@@ -30,9 +30,22 @@ import (
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
 )
 
-// TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt tells the life of a set, from its first service to its end, while the
-// operator of state managers crashes at each of its writes. The operator of MachineServices is real, and has no containers to run.
 func TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt(t *testing.T) {
+	operatortest.BreakAtEveryWrite(t, lifeOfASet(t))
+}
+
+func TestServicesAreAsTheyShouldBeWhenTheServerLags(t *testing.T) {
+	operatortest.LagAtEveryWrite(t, lifeOfASet(t))
+}
+
+func TestTheOperatorIsQuietWhenItHasNothingToDo(t *testing.T) {
+	operatortest.Quiet(t, lifeOfASet(t))
+}
+
+// lifeOfASet is the life of a set, from its first service to its end, as the operator of state managers sees it. The operator of
+// MachineServices is real, and has no containers to run.
+func lifeOfASet(t *testing.T) operatortest.Scenario {
+	t.Helper()
 	w := newWorld(t)
 	provider := &v1alpha1.StateManagementProvider{ObjectMeta: metav1.ObjectMeta{Name: "machines"}}
 	provider.Spec.Selector.MatchLabels = map[string]string{statemanagers.ProviderLabel: "machines"}
@@ -42,7 +55,7 @@ func TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt(t *testing.T
 	t.Cleanup(func() { _ = w.user.Delete(context.Background(), provider) })
 	w.runMachines(t)
 	cache := t.TempDir()
-	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
+	return operatortest.Scenario{
 		Name: "a life of a set on machines", Scheme: w.scheme, Config: w.kube.RESTConfig(), Parallel: 4, Timeout: 2 * time.Minute,
 		Start: func(ctx context.Context, config *rest.Config, namespace string) error {
 			return w.operate(ctx, config, namespace, cache)
@@ -53,7 +66,7 @@ func TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt(t *testing.T
 			{Name: "upgrade", Do: patchSet(`[{"op": "replace", "path": "/spec/services/1/template", "value": "web-2"}]`), Until: runs("db db", "web web-2")},
 			{Name: "delete the set", Do: operatortest.Delete(&v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}), Until: gone},
 		},
-	})
+	}
 }
 
 // runMachines runs the operator of MachineServices for all namespaces, until the test ends.
@@ -100,6 +113,7 @@ func (w *world) operate(ctx context.Context, config *rest.Config, namespace, cac
 		return err
 	}
 	defer deps.Close()
+	operatortest.CountReconciliations(ctx, deps.Registry)
 	fetcher, err := fetch.New(fetch.Config{Folder: cache})
 	if err != nil {
 		return err

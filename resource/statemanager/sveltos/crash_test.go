@@ -28,9 +28,21 @@ import (
 	"github.com/operatorkit/operatorkit/resource/statemanager/sveltos/v1beta1"
 )
 
-// TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt tells the life of a set, from its first service to its end, while the
-// operator crashes at each of its writes.
 func TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt(t *testing.T) {
+	operatortest.BreakAtEveryWrite(t, lifeOfASet(t))
+}
+
+func TestServicesAreAsTheyShouldBeWhenTheServerLags(t *testing.T) {
+	operatortest.LagAtEveryWrite(t, lifeOfASet(t))
+}
+
+func TestTheOperatorIsQuietWhenItHasNothingToDo(t *testing.T) {
+	operatortest.Quiet(t, lifeOfASet(t))
+}
+
+// lifeOfASet is the life of a set, from its first service to its end.
+func lifeOfASet(t *testing.T) operatortest.Scenario {
+	t.Helper()
 	w := onOwn(t)
 	provider := &v1alpha1.StateManagementProvider{ObjectMeta: metav1.ObjectMeta{Name: "sveltos"}}
 	provider.Spec.Selector.MatchLabels = map[string]string{statemanagers.ProviderLabel: "sveltos"}
@@ -38,7 +50,7 @@ func TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt(t *testing.T
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.client.Delete(context.Background(), provider) })
-	operatortest.BreakAtEveryWrite(t, operatortest.Scenario{
+	return operatortest.Scenario{
 		Name: "a life of a set with Sveltos", Scheme: w.scheme, Config: w.kube.RESTConfig(), Parallel: 4, Timeout: 3 * time.Minute,
 		Start: w.operate, Normalize: normalize,
 		Objects: []client.Object{&v1alpha1.ServiceSet{}, &v1beta1.Profile{}, &v1beta1.SveltosCluster{}, &v1beta1.ClusterSummary{}},
@@ -58,7 +70,7 @@ func TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt(t *testing.T
 			},
 			{Name: "delete the set", Do: operatortest.Delete(&v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}), Until: gone},
 		},
-	})
+	}
 }
 
 // operate runs the operator of state managers, with Sveltos only.
@@ -74,6 +86,7 @@ func (w *world) operate(ctx context.Context, config *rest.Config, namespace stri
 		return err
 	}
 	defer deps.Close()
+	operatortest.CountReconciliations(ctx, deps.Registry)
 	manager, err := sveltos.New(sveltos.Config{Client: deps.Client, Namespaces: deps.Namespaces, Logger: logger})
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 type options struct {
 	config             gateways.Config
 	natsURL, natsCreds string
+	replicas           int
 	kubeconfig         string
 	plan               bool
 }
@@ -34,6 +35,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.natsURL, "nats", nats.DefaultURL, "URLs of the NATS servers, separated by commas")
 	flag.StringVar(&o.natsCreds, "nats-creds", "", "file with the credentials for NATS")
+	flag.IntVar(&o.replicas, "replicas", 1, "on how many NATS servers each new bucket is kept: 1, 3 or 5")
 	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, ~/.kube/config, or that of the Pod)")
 	flag.StringVar(&o.config.Namespace, "namespace", "default", "namespace of the ConfigMaps")
 	flag.StringVar(&o.config.RegistryURL, "registry", "http://127.0.0.1:8500", "URL of the registry")
@@ -82,7 +84,7 @@ func run(ctx context.Context, o options) error {
 	if o.plan {
 		return controller.Preview(ctx, os.Stdout, plan.TextOptions{Color: plan.ColorWanted(os.Stdout)})
 	}
-	if err := gateways.CreateBuckets(ctx, o.config.JetStream); err != nil {
+	if err := gateways.CreateBuckets(ctx, o.config.JetStream, o.replicas); err != nil {
 		return err
 	}
 	return controller.Start(ctx)

@@ -168,6 +168,9 @@ func TestNamespaceWithAnotherServiceStays(t *testing.T) {
 }
 
 func TestNamespaceOfItsOwnGoesLast(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it waits for the controller of namespaces")
+	}
 	k := newKit(t)
 	own := k.namespace + "-own"
 	s := k.service(files{"ns.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + own + "}\n", "a.yaml": configMap("a", "1")})
@@ -189,6 +192,9 @@ func TestNamespaceOfItsOwnGoesLast(t *testing.T) {
 }
 
 func TestNamespaceThatIsTerminatingIsWaitedFor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it waits for the controller of namespaces")
+	}
 	k := newKit(t)
 	ending := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: k.namespace + "-ending", Finalizers: []string{"example.com/hold"}}}
 	k.create(ending)

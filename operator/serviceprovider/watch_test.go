@@ -155,7 +155,13 @@ func TestChangesWhileTheObjectsCantBeListedAreNotLost(t *testing.T) {
 	w.faults[onboarding].Cut()
 	w.patch(platform, w.config(ProviderConfigSpec{}), `{"spec":{"version":"16"}}`)
 	w.create(platform, &corev1.Secret{ObjectMeta: named("license")})
-	operatortest.Eventually(t, "the author was asked for the Secret", watches.wasAsked("license with version 16"))
+	license, changes := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "license"}}, 0
+	operatortest.Eventually(t, "the author was asked for the Secret", func() bool {
+		// A change of the Secret may be seen before the config is: they come by different watches.
+		changes++
+		w.patch(platform, license, fmt.Sprintf(`{"stringData":{"key":"%d"}}`, changes))
+		return watches.wasAsked("license with version 16")()
+	})
 	w.faults[onboarding].Restore()
 	w.version("db", "16")
 }

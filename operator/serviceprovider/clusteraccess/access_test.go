@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/granter"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
 
@@ -295,4 +299,143 @@ func TestNothingRemainsOfDeletedAccess(t *testing.T) {
 	w.wantNothingLeft()
 	w.wantGone(secret)
 	w.refused(config)
+}
+
+func TestPatternsIncludeNeitherRightsToBecomeSomebodyElseNorTheNamespacesOfThePlatform(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("c", "workload")
+	all := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}
+	w.policy = granter.Policy{
+		Permissions: []v1alpha1.Permission{{Namespace: "*", Rules: []rbacv1.PolicyRule{all}}},
+		RoleRefs:    []v1alpha1.RoleReference{{Kind: "ClusterRole", Name: "*", Namespace: "*"}, {Kind: "Role", Name: "*", Namespace: "*"}},
+	}
+	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+	}
+	in := func(namespace string, rules ...rbacv1.PolicyRule) v1alpha1.Permission {
+		return v1alpha1.Permission{Namespace: namespace, Rules: rules}
+	}
+	requests := map[string]*v1alpha1.AccessRequest{}
+	for name, permission := range map[string]v1alpha1.Permission{
+		"tokens":          in("team", rule("", "serviceaccounts/token", "create")),
+		"one-token":       in("team", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}, ResourceNames: []string{"x"}}),
+		"every-token":     in("team", rule("", "*/token", "create")),
+		"impersonation":   in("team", rule("", "serviceaccounts", "*")),
+		"binding":         in("team", rule(rbacv1.GroupName, "roles", "bind")),
+		"escalation":      in("team", rule("*", "*", "get", "escalate")),
+		"all":             in("team", all),
+		"granter":         in(granter.DefaultNamespace, configMaps("get")),
+		"kube-system":     in(metav1.NamespaceSystem, configMaps("get")),
+		"namespace-of-us": in(w.namespace, configMaps("get")),
+	} {
+		requests[name] = newAccess(name, "c", permission)
+	}
+	for name, ref := range map[string]v1alpha1.RoleReference{
+		"role-cluster-admin": {Kind: "ClusterRole", Name: "cluster-admin", Namespace: "team"},
+		"role-edit":          {Kind: "ClusterRole", Name: "edit", Namespace: "team"},
+		"role-of-a-node":     {Kind: "ClusterRole", Name: "system:node", Namespace: "team"},
+		"role-there":         {Kind: "Role", Name: "any", Namespace: granter.DefaultNamespace},
+	} {
+		requests[name] = newAccess(name, "c")
+		requests[name].Spec.RoleRefs = []v1alpha1.RoleReference{ref}
+	}
+	for _, ar := range requests {
+		w.create(ar)
+	}
+	harmless := newAccess("harmless", "c", in("team", rule("", "serviceaccounts", "get"), rule(rbacv1.GroupName, "roles", "get"), configMaps("*")))
+	harmless.Spec.RoleRefs = []v1alpha1.RoleReference{{Kind: "ClusterRole", Name: "view", Namespace: "team"}}
+	w.create(harmless)
+	w.start()
+	for _, ar := range requests {
+		w.wants(ar, v1alpha1.PhaseDenied, v1alpha1.ReasonExceedsPolicy)
+	}
+	w.granted(harmless)
+
+	// What a policy names in full it allows.
+	full := w.policy
+	full.Permissions = append(full.Permissions,
+		in("team", rule("", "serviceaccounts/token", "create")), in(granter.DefaultNamespace, configMaps("get")))
+	for _, name := range []string{"tokens", "one-token", "granter"} {
+		if err := full.Check(&requests[name].Spec, granter.DefaultNamespace); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestOfAPolicyWithAFaultNothingFollows(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("c", "workload")
+	good := newAccess("good", "c", inNamespace("team", "get"))
+	w.create(good)
+	var policy atomic.Pointer[granter.Policy]
+	policy.Store(&w.policy)
+	w.change = func(c *granter.Config) {
+		c.Policy = func(*v1alpha1.Cluster, *v1alpha1.AccessRequest) granter.Policy { return *policy.Load() }
+	}
+	w.start()
+	w.granted(good)
+	_, config := w.credentials(good)
+
+	broken := w.policy
+	broken.Permissions = append([]v1alpha1.Permission{{Namespace: "[team", Rules: []rbacv1.PolicyRule{configMaps("get")}}}, broken.Permissions[1:]...)
+	policy.Store(&broken)
+	late := newAccess("late", "c", inNamespace("team", "get"))
+	w.create(late)
+	w.wants(late, v1alpha1.PhasePending, v1alpha1.ReasonPolicyInvalid)
+	if strings.Contains(message(late), "[team") {
+		t.Errorf("the requester is told of the policy: %s", message(late))
+	}
+	operatortest.Eventually(t, "the fault is told to those who run the platform", func() bool {
+		return strings.Contains(w.log.String(), `Permissions[0].Namespace`) && strings.Contains(w.log.String(), "[team")
+	})
+	w.look(good)
+	w.wants(good, v1alpha1.PhaseGranted, v1alpha1.ReasonPolicyInvalid)
+	w.works(config)
+
+	policy.Store(&w.policy)
+	w.look(late)
+	w.look(good)
+	w.granted(late)
+	w.granted(good)
+}
+
+func TestARequestThatIsDeniedFromTheStartWatchesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("c", "workload")
+	var watches atomic.Int64
+	w.change = func(c *granter.Config) {
+		c.WrapTransport = func(_ informer.Key, next http.RoundTripper) http.RoundTripper {
+			return counting{next, &watches}
+		}
+	}
+	ar := newAccess("a", "c", inNamespace("team", "get"))
+	ar.Spec.RoleRefs = []v1alpha1.RoleReference{{Kind: "ClusterRole", Name: "cluster-admin"}}
+	w.create(ar)
+	w.start()
+	w.wants(ar, v1alpha1.PhaseDenied, v1alpha1.ReasonExceedsPolicy)
+	if err := w.user.Delete(t.Context(), ar); err != nil {
+		t.Fatal(err)
+	}
+	w.wantGone(ar)
+	granted := newAccess("b", "c", inNamespace("team", "get"))
+	w.create(granted)
+	if n := watches.Load(); n != 0 {
+		t.Errorf("%d watches were opened for what was denied", n)
+	}
+	w.granted(granted)
+	operatortest.Eventually(t, "what was granted is watched", func() bool { return watches.Load() > 0 })
+}
+
+// counting counts the watches of roles and bindings.
+type counting struct {
+	http.RoundTripper
+
+	watches *atomic.Int64
+}
+
+func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Query().Has("watch") && strings.Contains(r.URL.Path, rbacv1.GroupName) {
+		c.watches.Add(1)
+	}
+	return c.RoundTripper.RoundTrip(r)
 }

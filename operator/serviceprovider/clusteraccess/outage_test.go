@@ -82,6 +82,26 @@ func TestGoodCredentialsStayGrantedWhileTheClusterDoesNotAnswer(t *testing.T) {
 	w.wants(ar, v1alpha1.PhasePending, v1alpha1.ReasonClusterUnreachable)
 }
 
+func TestWhatIsDeniedWhileTheClusterDoesNotAnswerIsToldToWorkThereStill(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("c", "workload")
+	ar := newAccess("a", "c", inNamespace("team", "get"))
+	w.create(ar)
+	w.start()
+	_, config := w.credentials(w.granted(ar))
+	w.moveCluster("c", nowhere(w))
+	w.wants(ar, v1alpha1.PhaseGranted, v1alpha1.ReasonClusterUnreachable)
+	ar.Spec.Permissions[0].Rules[0].Resources = []string{"secrets"}
+	w.update(ar)
+	w.wants(ar, v1alpha1.PhaseDenied, v1alpha1.ReasonExceedsPolicy)
+	if !strings.Contains(message(ar), "still works in the cluster") || !strings.Contains(message(ar), "Cluster c can't be reached") {
+		t.Errorf("the message does not say that the access works still: %s", message(ar))
+	}
+	w.works(config)
+	w.moveCluster("c", w.remote.RESTConfig())
+	w.refused(config)
+}
+
 func TestADeletionWaitsForItsClusterUntilThatIsLetGo(t *testing.T) {
 	w := newWorld(t)
 	w.addCluster("c", "workload")

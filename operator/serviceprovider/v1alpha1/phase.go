@@ -48,6 +48,8 @@ const (
 	ReasonGranted = "Granted"
 	// ReasonExceedsPolicy says that more is asked for than the platform allows. The request is denied.
 	ReasonExceedsPolicy = "ExceedsPolicy"
+	// ReasonPolicyInvalid says that the platform's policy has a fault. What was granted stays, and nothing more is granted.
+	ReasonPolicyInvalid = "PolicyInvalid"
 	// ReasonRequestMissing says that there is no ClusterRequest of that name.
 	ReasonRequestMissing = "ClusterRequestMissing"
 	// ReasonRequestPending says that the ClusterRequest has no cluster yet.

@@ -1,7 +1,6 @@
 package granter
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"path"
@@ -30,9 +29,13 @@ const minLifetime = 10 * time.Minute
 // Config configures the granter.
 type Config struct {
 	// Policy returns the most that may be granted to a request for a cluster. It is asked in every reconciliation, must be
-	// quick, and must not change its arguments. What it no longer allows is taken away, at the latest after CheckInterval.
+	// quick, and must not change its arguments. What it no longer allows is taken away, at the latest after CheckInterval. Of one
+	// that Validate finds a fault with nothing follows: what was granted stays, nothing more is granted, and an error tells the fault.
 	// Required.
 	Policy func(cluster *v1alpha1.Cluster, request *v1alpha1.AccessRequest) Policy
+	// ReservedNamespaces are namespaces in clusters that no pattern of a policy includes, beside the granter's own, "kube-system", and
+	// that in which the request is. Default: none.
+	ReservedNamespaces []string
 	// Platform tells platforms apart that manage the same clusters with operators of the same name: it goes into the marks of
 	// what is made there, and must not change. Default: empty, for clusters that belong to one platform, or to operators of
 	// different names.
@@ -99,7 +102,7 @@ func (p Policy) Validate() error {
 		check(fmt.Sprintf("RoleRefs[%d].Name", i), ref.Name)
 		check(fmt.Sprintf("RoleRefs[%d].Namespace", i), ref.Namespace)
 	}
-	return errors.Join(wrong...)
+	return wrong.Of("granter.Policy")
 }
 
 // lifetime is how long the token of a request lives.

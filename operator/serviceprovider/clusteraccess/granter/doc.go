@@ -20,7 +20,8 @@
 // # Promises
 //
 //   - What exceeds the policy is denied, with the rule that does, and nothing of the request is granted. What the policy does
-//     not allow any more is taken away.
+//     not allow any more is taken away; while its cluster can't be reached the condition says that it still works there. Of a policy with
+//     a fault nothing follows.
 //   - Credentials are replaced after 70 to 80 % of their life, and at once when the cluster does not accept them any more: the
 //     service account was deleted, the cluster was built anew, its keys were changed. While there is something in the way, a
 //     request with credentials that are still good stays Granted, and its condition says what is in the way.

@@ -29,6 +29,7 @@ type granter struct {
 	logger   micrologger.Logger
 	recorder framework.EventRecorder
 	clusters *target.Clusters
+	uses     uses
 
 	// requests, clusterRequests and known are the AccessRequests, ClusterRequests and Clusters; kubeconfigs are the Secrets
 	// with which Clusters are managed, issued those that the granter writes.
@@ -139,8 +140,8 @@ func (g *granter) open(d *operator.Dependencies) error {
 
 // release ends the use of a cluster by a request that is gone.
 func (g *granter) release(e informer.Event) {
-	if ar, ok := e.Object.(*v1alpha1.AccessRequest); ok && e.Type == informer.Deleted && ar.Status.ClusterRef != nil {
-		g.clusters.Release(target.Key{Namespace: ar.Namespace, Name: ar.Status.ClusterRef.Name}, e.Key)
+	if e.Type == informer.Deleted {
+		g.uses.end(g.clusters, e.Key)
 	}
 }
 

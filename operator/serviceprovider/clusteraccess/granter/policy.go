@@ -13,6 +13,12 @@ import (
 )
 
 // Policy is the most that may be granted. The zero Policy grants nothing.
+//
+// By some rights one gets all others: to make tokens of service accounts, to impersonate, to bind or escalate roles, to sign certificates.
+// Whoever may make tokens in the granter's own namespace has what every other request was granted. So no wildcard and no pattern of a policy
+// includes these rights, the roles of Kubernetes that hold them ("cluster-admin", "admin", "edit" and those of its components), or the
+// namespaces of the platform: the granter's own, "kube-system", that of the request, and Config.ReservedNamespaces. A policy that is
+// to allow one of them names it in full, and what is allowed in the whole cluster is allowed in these namespaces too.
 type Policy struct {
 	// Permissions are rules that may be granted, in the namespaces that match Namespace, a pattern as path.Match has it, such
 	// as "*" or "team-*". Those with an empty Namespace may be granted in the whole cluster, and so in every namespace.
@@ -33,19 +39,27 @@ func (e *ExceededError) Error() string {
 	return "the policy of the platform does not allow " + strings.Join(e.Excesses, "; ") + ": ask for less, or have the policy changed"
 }
 
-// Check returns nil if the policy allows all that a request asks for, and an *ExceededError otherwise.
-func (p Policy) Check(spec *v1alpha1.AccessRequestSpec) error {
+// Check returns nil if the policy allows all that a request asks for, and an *ExceededError otherwise. Patterns don't include the reserved
+// namespaces.
+func (p Policy) Check(spec *v1alpha1.AccessRequestSpec, reserved ...string) error {
 	var excesses []string
 	for i, permission := range spec.Permissions {
-		allowed := p.rulesIn(permission.Namespace)
+		allowed := p.rulesIn(permission.Namespace, reserved)
+		named := inFull(allowed)
 		for j, rule := range permission.Rules {
-			if covered, rest := validation.Covers(allowed, []rbacv1.PolicyRule{rule}); !covered {
+			_, rest := validation.Covers(allowed, []rbacv1.PolicyRule{rule})
+			for _, right := range escalations {
+				if covered, more := validation.Covers(named, []rbacv1.PolicyRule{right.rule(rule.ResourceNames)}); right.in(rule) && !covered {
+					rest = append(rest, more...)
+				}
+			}
+			if len(rest) > 0 {
 				excesses = append(excesses, fmt.Sprintf("spec.permissions[%d].rules[%d] (%s in %s)", i, j, describe(rest), place(permission.Namespace)))
 			}
 		}
 	}
 	for i, ref := range spec.RoleRefs {
-		if !slices.ContainsFunc(p.RoleRefs, func(allowed v1alpha1.RoleReference) bool { return allows(allowed, ref) }) {
+		if !slices.ContainsFunc(p.RoleRefs, func(allowed v1alpha1.RoleReference) bool { return allows(allowed, ref, reserved) }) {
 			excesses = append(excesses, fmt.Sprintf("spec.roleRefs[%d] (%s %s in %s)", i, ref.Kind, ref.Name, place(ref.Namespace)))
 		}
 	}
@@ -56,29 +70,32 @@ func (p Policy) Check(spec *v1alpha1.AccessRequestSpec) error {
 }
 
 // rulesIn returns the rules that may be granted in a namespace, or in the whole cluster for "".
-func (p Policy) rulesIn(namespace string) []rbacv1.PolicyRule {
+func (p Policy) rulesIn(namespace string, reserved []string) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for _, permission := range p.Permissions {
-		if matchesNamespace(permission.Namespace, namespace) {
+		if matchesNamespace(permission.Namespace, namespace, reserved) {
 			rules = append(rules, permission.Rules...)
 		}
 	}
 	return rules
 }
 
-func matchesNamespace(pattern, namespace string) bool {
-	return pattern == "" || namespace != "" && matches(pattern, namespace)
-}
-
-func allows(allowed, asked v1alpha1.RoleReference) bool {
-	if allowed.Kind != asked.Kind || !matches(allowed.Name, asked.Name) {
+func matchesNamespace(pattern, namespace string, reserved []string) bool {
+	switch {
+	case pattern == "" || pattern == namespace:
+		return true
+	case namespace == "" || slices.Contains(reserved, namespace):
 		return false
 	}
-	return matchesNamespace(allowed.Namespace, asked.Namespace)
+	return matches(pattern, namespace)
 }
 
-// matches tells whether a name matches a pattern. A pattern that is malformed matches nothing; New has refused those that it
-// was shown.
+func allows(allowed, asked v1alpha1.RoleReference, reserved []string) bool {
+	named := allowed.Name == asked.Name || !escalates(asked.Name) && matches(allowed.Name, asked.Name)
+	return allowed.Kind == asked.Kind && named && matchesNamespace(allowed.Namespace, asked.Namespace, reserved)
+}
+
+// matches tells whether a name matches a pattern. A pattern that is malformed matches nothing; Validate names it.
 func matches(pattern, name string) bool {
 	ok, err := path.Match(pattern, name)
 	return err == nil && ok

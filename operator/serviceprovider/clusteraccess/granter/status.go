@@ -123,8 +123,8 @@ func (c *check) Name() string { return "check" }
 // EnsureCreated implements framework.Resource.
 func (c *check) EnsureCreated(ctx context.Context, _ any) error {
 	w := workOf(ctx)
-	if w.foreign != nil {
-		return w.foreign
+	if err := cmp.Or(w.foreign, w.fault); err != nil {
+		return err
 	}
 	if w.obstacle != nil && w.obstacle.reason == v1alpha1.ReasonAccountGone {
 		requeuecontext.SetAfter(ctx, time.Second)
@@ -162,7 +162,7 @@ func (c *check) EnsureDeleted(ctx context.Context, obj any) error {
 // Plan implements framework.Planner.
 func (c *check) Plan(ctx context.Context, _ plan.Event, _ any) ([]plan.Change, error) {
 	w := workOf(ctx)
-	return nil, cmp.Or(w.foreign, w.err)
+	return nil, cmp.Or(w.foreign, w.fault, w.err)
 }
 
 func clusterName(ar *v1alpha1.AccessRequest) string {

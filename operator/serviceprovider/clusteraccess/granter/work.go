@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,6 +42,8 @@ type work struct {
 	claimed *v1alpha1.AccessRequest
 	// foreign is who else grants the request; nil if nobody does. Nothing is done then.
 	foreign error
+	// fault is what is wrong with the policy, which is none of the requester's business.
+	fault error
 	// err is the first error of a resource.
 	err error
 }
@@ -133,11 +136,26 @@ func (g *granter) prepare(ctx context.Context, w *work, ar *v1alpha1.AccessReque
 		w.obstacle = obstaclef(v1alpha1.ReasonClusterDeleting, "Cluster %s is being deleted.", name)
 		w.denied = true
 	case ar.DeletionTimestamp == nil:
-		if err := g.config.Policy(w.cluster, ar).Check(&ar.Spec); err != nil {
+		policy := g.config.Policy(w.cluster, ar)
+		if err := policy.Validate(); err != nil {
+			w.fault = framework.Permanent(err)
+			w.obstacle = obstaclef(v1alpha1.ReasonPolicyInvalid, "The policy of the platform has a fault, of which those are told who run it: what was granted stays meanwhile.")
+			return nil
+		}
+		if err := policy.Check(&ar.Spec, g.reserved(ar)...); err != nil {
 			w.obstacle, w.denied = obstaclef(v1alpha1.ReasonExceedsPolicy, "%s", sentence(err)), true
 		}
 	}
+	if ar.Status.ClusterRef == nil && (w.denied || ar.DeletionTimestamp != nil) {
+		g.uses.end(g.clusters, w.key) // Nothing was ever made in the cluster.
+		return nil
+	}
 	return g.connect(w, ar)
+}
+
+// reserved are the namespaces that no pattern of a policy includes.
+func (g *granter) reserved(ar *v1alpha1.AccessRequest) []string {
+	return append([]string{g.config.Namespace, metav1.NamespaceSystem, ar.Namespace}, g.config.ReservedNamespaces...)
 }
 
 // in adds how to let go of a cluster if a deletion waits for it.
@@ -150,7 +168,7 @@ func (o *obstacle) in(ar *v1alpha1.AccessRequest) *obstacle {
 
 // connect finds the way to the cluster.
 func (g *granter) connect(w *work, ar *v1alpha1.AccessRequest) error {
-	on, err := g.clusters.Acquire(client.ObjectKeyFromObject(w.cluster), w.key)
+	on, err := g.uses.begin(g.clusters, client.ObjectKeyFromObject(w.cluster), w.key)
 	if err != nil {
 		return err
 	}
@@ -158,8 +176,11 @@ func (g *granter) connect(w *work, ar *v1alpha1.AccessRequest) error {
 		if !errors.Is(err, target.ErrUnreachable) {
 			return err
 		}
-		if !w.denied {
-			w.obstacle = obstaclef(v1alpha1.ReasonClusterUnreachable, "Cluster %s can't be reached: %s", w.cluster.Name, on.Condition().Message).in(ar)
+		unreachable := obstaclef(v1alpha1.ReasonClusterUnreachable, "Cluster %s can't be reached: %s", w.cluster.Name, on.Condition().Message).in(ar)
+		if w.denied {
+			w.obstacle.message += " What was granted before still works in the cluster, and is taken away when it answers. " + unreachable.message
+		} else {
+			w.obstacle = unreachable
 		}
 		return nil
 	}

@@ -93,6 +93,9 @@ func (r *APIReconciler[T, C]) acquire(ctx context.Context, request ctrl.Request,
 		if err != nil {
 			return found, nil, fmt.Errorf("get access to the %s cluster: %w", a.id, err)
 		}
+		if c == nil {
+			return found, nil, fmt.Errorf("get access to the %s cluster: the %T gives none, although its access request is granted", a.id, r.access)
+		}
 		a.put(&found, c, secret)
 	}
 	if waits(result) && len(gone) == 0 {
@@ -113,6 +116,8 @@ func (r *APIReconciler[T, C]) granted(ctx context.Context, request ctrl.Request,
 	case ar.DeletionTimestamp != nil:
 		return secret, &wait{reason: ReasonAccessLeaving, message: fmt.Sprintf(
 			"access to the %s cluster is being taken away (%s %s); it is asked for again when it is gone", a.id, clustersv1alpha1.AccessRequestKind, keyOf(ar))}, nil
+	case ar.Status.ObservedGeneration < ar.Generation && ar.Status.Phase != "":
+		return secret, pending(a, fmt.Sprintf("%s %s: what is asked for has changed, and was not looked at yet", clustersv1alpha1.AccessRequestKind, keyOf(ar))), nil
 	case ar.Status.Phase == clustersv1alpha1.PhaseDenied:
 		return secret, &wait{reason: ReasonAccessDenied, message: fmt.Sprintf(
 			"access to the %s cluster is denied (%s %s): %s", a.id, clustersv1alpha1.AccessRequestKind, keyOf(ar), why(ar))}, nil

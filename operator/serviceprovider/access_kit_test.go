@@ -164,6 +164,7 @@ func grant(ctx context.Context, c client.Client, ar *clustersv1alpha1.AccessRequ
 		return err
 	}
 	before := ar.DeepCopy()
+	ar.Status.ObservedGeneration = ar.Generation
 	ar.Status.Phase, ar.Status.SecretRef = clustersv1alpha1.PhaseGranted, &clustersv1alpha1.LocalObjectReference{Name: secret.Name}
 	return c.Status().Patch(ctx, ar, client.MergeFrom(before))
 }
@@ -175,7 +176,7 @@ func say(ctx context.Context, c client.Client, key client.ObjectKey, phase clust
 		return fmt.Errorf("access request %s: %w", key, err)
 	}
 	before := ar.DeepCopy()
-	ar.Status.Phase = phase
+	ar.Status.Phase, ar.Status.ObservedGeneration = phase, ar.Generation
 	meta.SetStatusCondition(&ar.Status.Conditions, metav1.Condition{
 		Type: clustersv1alpha1.ConditionGranted, Status: metav1.ConditionFalse, Reason: "Policy", Message: message,
 	})

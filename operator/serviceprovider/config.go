@@ -25,10 +25,10 @@ type configs[C Config] struct {
 	// last is the newest config that was seen, if seen is set. It is never changed.
 	last C
 	seen bool
-	// used is the version that reconciliations have used since everybody was last told of a change. It is empty when there
-	// were none, and mixed is set when there were several.
-	used  string
-	mixed bool
+	// asked is set when the first reconciliation begins to read: from then on everybody is told of a change. told is the version
+	// that was told last.
+	asked bool
+	told  string
 }
 
 func newConfigs[C Config](platform *clusters.Cluster, given C) (*configs[C], error) {
@@ -78,16 +78,14 @@ func (c *configs[C]) read(ctx context.Context) (config C, exists bool, err error
 	return config, true, nil
 }
 
-// get is read for a reconciliation, and notes which version that uses.
+// get is read for a reconciliation.
 func (c *configs[C]) get(ctx context.Context) (config C, exists bool, err error) {
+	c.mu.Lock()
+	c.asked = true
+	c.mu.Unlock()
 	config, exists, err = c.read(ctx)
-	switch {
-	case err != nil:
-	case exists:
+	if err == nil && exists {
 		c.keep(config)
-		c.reads(config.GetResourceVersion())
-	default:
-		c.reads(absent)
 	}
 	return config, exists, err
 }
@@ -150,22 +148,12 @@ func (c *configs[C]) newest() (last C, seen bool) {
 // absent is the version of a config that is not there.
 const absent = "absent"
 
-// reads notes that a reconciliation uses a version.
-func (c *configs[C]) reads(version string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mixed = c.mixed || c.used != "" && c.used != version
-	c.used = version
-}
-
-// concerns tells whether a change to a version concerns objects: those that have used another one. Where none has used any yet,
-// all are still to be reconciled, and will see this one or a later one.
+// concerns tells whether a change to a version concerns objects. Before the first reconciliation has begun to read, all are still to be
+// reconciled, and will see this version or a later one.
 func (c *configs[C]) concerns(version string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.used == "" || c.used == version && !c.mixed {
-		return false
-	}
-	c.used, c.mixed = version, false
-	return true
+	news := c.asked && c.told != version
+	c.told = version
+	return news
 }

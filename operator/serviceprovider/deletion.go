@@ -16,7 +16,10 @@ func (r *APIReconciler[T, C]) delete(ctx context.Context, o *object[T]) (ctrl.Re
 		o.gone = true
 		return ctrl.Result{}, nil
 	}
-	gone := r.letGo(ctx, o)
+	gone, err := r.letGo(ctx, o)
+	if err != nil {
+		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
+	}
 	if err := r.abandon(ctx, o, gone); err != nil {
 		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
 	}

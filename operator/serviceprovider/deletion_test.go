@@ -3,6 +3,8 @@ package serviceprovider_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -241,5 +243,57 @@ func TestDeletionIsOverWhenTheAnswerToTheLastWriteIsLost(t *testing.T) {
 	settle(t, r, request)
 	if diff := cmp.Diff([]string{"CreateOrUpdate", "Delete"}, w.author.all()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+func TestAClusterThatAnswersIsNotLetGo(t *testing.T) {
+	w, r, request := ready(t)
+	w.access.through = w.throughFaults
+	w.annotate("db", `"`+serviceprovider.LetGoAnnotation+`":"mcp"`)
+	w.delete("db")
+	settle(t, r, request)
+	if diff := cmp.Diff([]string{"CreateOrUpdate", "Delete"}, w.author.all()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if w.has(onboarding, w.named("db")) || w.isThere(mcp, "db") {
+		t.Error("something is left")
+	}
+	if w.events.told("Warning ClusterLetGo", "mcp") || !w.events.told("Warning ClusterAnswers", "mcp") {
+		t.Errorf("events: %q", w.events.all)
+	}
+}
+
+func TestThePlatformCanLetAClusterGoThatAnswers(t *testing.T) {
+	w, _, request := ready(t)
+	r := w.build(w.withWorkload, func(b *builder) { b.Reconciler(partial{w.author}) })
+	w.patch(platform, w.accessOf(request, mcp), `{"metadata":{"annotations":{"`+clustersv1alpha1.AbandonAnnotation+`":"true"}}}`)
+	w.annotate("db", `"`+serviceprovider.LetGoAnnotation+`":"mcp"`)
+	w.delete("db")
+	settle(t, r, request)
+	if diff := cmp.Diff([]string{"CreateOrUpdate", "DeletePartially"}, w.author.all()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if !w.isThere(mcp, "db") {
+		t.Error("the MCP was cleaned up")
+	}
+}
+
+func TestAFinalizerIsTakenOffWhateverElseIsWrittenMeanwhile(t *testing.T) {
+	w, r, request := ready(t)
+	w.delete("db")
+	// Before each write of the runtime somebody else writes.
+	var writes atomic.Int64
+	w.faults[onboarding].On(func(r operatortest.Request) bool {
+		if r.Verb == "patch" && r.Subresource == "" {
+			w.annotate("db", fmt.Sprintf(`"example.com/counter":"%d"`, writes.Add(1)))
+		}
+		return false
+	}, operatortest.FailBefore())
+	settle(t, r, request)
+	if w.has(onboarding, w.named("db")) {
+		t.Error("the object is left")
+	}
+	if writes.Load() == 0 {
+		t.Error("nothing was written meanwhile")
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +19,10 @@ import (
 
 // LetGoAnnotation names clusters that are gone for good, on an object that is being deleted. They are separated by commas: "mcp",
 // "workload" and the ids of additional ones. Nothing is cleaned up there, and their access requests are abandoned. An event says so.
+//
+// Those who may annotate objects could keep their workloads by it, for nobody. So it counts for a cluster that does not answer, or to which
+// there is no access any more: it is denied, being taken away, or abandoned by the platform (clustersv1alpha1.AbandonAnnotation on the
+// AccessRequest). Of any other one an event says that it is cleaned up.
 const LetGoAnnotation = "serviceprovider.operatorkit.io/let-go"
 
 // letGo are the ids of clusters that are gone for good.
@@ -24,17 +30,27 @@ type letGo []string
 
 func (l letGo) has(id string) bool { return slices.Contains(l, id) }
 
-// letGo reads the annotation. Ids that are unknown count for nothing, and an event names them.
-func (r *APIReconciler[T, C]) letGo(ctx context.Context, o *object[T]) letGo {
+// letGo reads the annotation. Ids that are unknown, and those of clusters that are there, count for nothing, and events name them.
+func (r *APIReconciler[T, C]) letGo(ctx context.Context, o *object[T]) (letGo, error) {
 	var gone, unknown, known []string
+	accesses := map[string]access{}
 	for _, a := range r.accesses {
 		known = append(known, a.id)
+		accesses[a.id] = a
 	}
 	for id := range strings.SplitSeq(o.raw.GetAnnotations()[LetGoAnnotation], ",") {
 		id = strings.TrimSpace(id)
 		switch {
 		case id == "" || slices.Contains(gone, id):
 		case slices.Contains(known, id):
+			lost, err := r.isLost(ctx, o.request, accesses[id])
+			if err != nil {
+				return nil, err
+			}
+			if !lost {
+				r.recorder.warn(ctx, o.obj, ReasonClusterAnswers, "annotation %s names the %s cluster, which answers: it is cleaned up", LetGoAnnotation, id)
+				continue
+			}
 			gone = append(gone, id)
 		default:
 			unknown = append(unknown, id)
@@ -43,7 +59,30 @@ func (r *APIReconciler[T, C]) letGo(ctx context.Context, o *object[T]) letGo {
 	if len(unknown) > 0 {
 		r.recorder.warn(ctx, o.obj, ReasonInvalidAnnotation, "annotation %s names no cluster of the object: %q; there are %q", LetGoAnnotation, unknown, known)
 	}
-	return gone
+	return gone, nil
+}
+
+// isLost tells whether nothing can be cleaned up in a cluster: nobody grants access to it any more, or it does not answer.
+func (r *APIReconciler[T, C]) isLost(ctx context.Context, request ctrl.Request, a access) (bool, error) {
+	ctx, cancel := r.limited(ctx)
+	defer cancel()
+	ar, err := a.request(ctx, request)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && ar == nil:
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("read the access request for the %s cluster: %w", a.id, err)
+	case ar.DeletionTimestamp != nil, ar.Status.Phase == clustersv1alpha1.PhaseDenied, ar.Annotations[clustersv1alpha1.AbandonAnnotation] == "true":
+		return true, nil
+	}
+	c, err := a.cluster(ctx, request)
+	if err != nil || c == nil {
+		return true, nil
+	}
+	anything := &metav1.PartialObjectMetadata{}
+	anything.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err = c.Client().Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, anything)
+	return err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown, nil
 }
 
 func (r *APIReconciler[T, C]) howToLetGo(w *wait) string {

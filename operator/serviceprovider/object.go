@@ -130,7 +130,7 @@ func (r *APIReconciler[T, C]) release(ctx context.Context, o *object[T], finaliz
 		if len(kept) == len(list) {
 			return nil
 		}
-		err := r.patchMetadata(ctx, o, map[string]any{"finalizers": kept})
+		err := r.takeOff(ctx, o, finalizers)
 		if !errors.Is(err, errChanged) {
 			return err
 		}
@@ -142,6 +142,35 @@ func (r *APIReconciler[T, C]) release(ctx context.Context, o *object[T], finaliz
 	if err != nil {
 		return fmt.Errorf("remove finalizer %s: %w", finalizers[0], err)
 	}
+	return nil
+}
+
+// takeOff takes finalizers off the object that was read, whatever else becomes of it meanwhile.
+func (r *APIReconciler[T, C]) takeOff(ctx context.Context, o *object[T], finalizers []string) error {
+	type operation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value,omitempty"`
+	}
+	operations := []operation{{"test", "/metadata/uid", o.raw.GetUID()}}
+	for i, f := range slices.Backward(o.raw.GetFinalizers()) {
+		if at := fmt.Sprintf("/metadata/finalizers/%d", i); slices.Contains(finalizers, f) {
+			operations = append(operations, operation{"test", at, f}, operation{Op: "remove", Path: at})
+		}
+	}
+	body, err := json.Marshal(operations)
+	if err != nil {
+		return err
+	}
+	patched := r.blank(o.request)
+	err = r.onboarding.Client().Patch(ctx, patched, client.RawPatch(types.JSONPatchType, body))
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsInvalid(err):
+		return fmt.Errorf("%w: %w", errChanged, err)
+	case err != nil:
+		return err
+	}
+	o.raw = patched
 	return nil
 }
 

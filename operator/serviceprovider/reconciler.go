@@ -126,8 +126,10 @@ func (r *APIReconciler[T, C]) update(ctx context.Context, o *object[T]) (ctrl.Re
 		StatusProgressing(o.obj, ReasonConfigDeleted, r.configs.leaving())
 		return ctrl.Result{}, nil
 	}
-	if err := r.hold(ctx, o); err != nil {
+	if err := r.hold(ctx, o); errors.Is(err, errChanged) {
 		return ctrl.Result{}, err
+	} else if err != nil {
+		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
 	}
 	found, w, err := r.acquire(ctx, o.request, nil)
 	if err != nil {

@@ -20,6 +20,8 @@ const (
 	ReasonInvalidAnnotation = "InvalidAnnotation"
 	// ReasonClusterLetGo: a cluster was not cleaned up because LetGoAnnotation says that it is gone.
 	ReasonClusterLetGo = "ClusterLetGo"
+	// ReasonClusterAnswers: a cluster that LetGoAnnotation says is gone is there, and is cleaned up.
+	ReasonClusterAnswers = "ClusterAnswers"
 )
 
 // recorder writes events, once there is something to write them with. Events that say the same as before are the business of

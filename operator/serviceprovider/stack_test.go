@@ -23,6 +23,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/granter"

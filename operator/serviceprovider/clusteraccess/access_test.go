@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -438,4 +439,28 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 		c.watches.Add(1)
 	}
 	return c.RoundTripper.RoundTrip(r)
+}
+
+func TestTheClusterOfARequestDoesNotGoFromItsStatus(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("c", "workload")
+	request, ar := newRequest("r", "workload", nil), newAccess("a", "c", inNamespace("team", "get"))
+	w.create(request, ar)
+	w.start()
+	w.granted(ar)
+	settles(w, request, "the ClusterRequest has its cluster", func(r *v1alpha1.ClusterRequest) error {
+		if r.Status.ClusterRef == nil {
+			return fmt.Errorf("it is %+v", r.Status)
+		}
+		return nil
+	})
+	for _, o := range []client.Object{request, ar} {
+		for _, document := range []string{`{"status":{"clusterRef":null}}`, `{"status":{"clusterRef":{"name":"other"}}}`, `{"status":null}`} {
+			patched := o.DeepCopyObject().(client.Object)
+			err := w.user.Status().Patch(t.Context(), patched, client.RawPatch(types.MergePatchType, []byte(document)))
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "does not change") {
+				t.Errorf("%T with %s: %v", o, document, err)
+			}
+		}
+	}
 }

@@ -18,6 +18,7 @@ import (
 // +kubebuilder:printcolumn:name="Expires",type=string,format=date-time,priority=1,JSONPath=`.status.expirationTime`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Granted")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.clusterRef) || has(self.status) && has(self.status.clusterRef) && self.status.clusterRef == oldSelf.status.clusterRef",message="the cluster that access was granted to does not change",fieldPath=".status.clusterRef"
 type AccessRequest struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

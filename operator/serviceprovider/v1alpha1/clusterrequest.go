@@ -13,6 +13,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Granted")].reason`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Granted")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.clusterRef) || has(self.status) && has(self.status.clusterRef) && self.status.clusterRef == oldSelf.status.clusterRef",message="the cluster of a ClusterRequest does not change",fieldPath=".status.clusterRef"
 type ClusterRequest struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -50,7 +51,6 @@ type ClusterRequestStatus struct {
 	// ClusterRef is the cluster, once the request is granted. It does not change after that.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the cluster of a ClusterRequest does not change"
 	ClusterRef *LocalObjectReference `json:"clusterRef,omitempty"`
 	// Conditions are Granted, which says why when it is not so.
 	//

@@ -68,7 +68,7 @@ func newMetrics(f *Framework) (*metrics, error) {
 	m.retries = reg.counter("retries_total", "Retries that were scheduled because a reconciliation failed.").With(label)
 	m.conflicts = reg.counter("conflicts_total", "Reconciliations that ended because an object had changed meanwhile, and are tried again. They are no errors; conflicts of server-side apply over fields are.").With(label)
 	m.panics = reg.counter("panics_total", "Panics that were turned into errors.").With(label)
-	register(reg, newState(f))
+	register(reg, newState(f, m))
 	if f.shadows != nil {
 		m.shadows = newShadowMetrics(f, reg)
 	}

@@ -16,13 +16,15 @@ import (
 // its objects.
 type state struct {
 	framework *Framework
+	metrics   *metrics
 
 	depth, age, retrying, asked, failing, since, active, lastRun, lastGood, staleness, synced, objects, created, deletion, planned, unmatched *prometheus.Desc
 }
 
-func newState(f *Framework) *state {
+func newState(f *Framework, m *metrics) *state {
 	return &state{
 		framework: f,
+		metrics:   m,
 		depth:     f.desc("queue_depth", "Keys that wait for a worker, by lane.", "lane"),
 		age:       f.desc("queue_age_seconds", "How long the key that waits longest has been waiting."),
 		retrying:  f.desc("queue_retrying", "Objects that failed when they were reconciled last and are tried again, conflicts included."),
@@ -81,7 +83,7 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(s.since, since)
 	gauge(s.active, float64(now.Active))
-	m := s.framework.metrics
+	m := s.metrics
 	gauge(s.lastRun, m.unix(&m.lastRun))
 	gauge(s.lastGood, m.unix(&m.lastGood))
 	for _, source := range s.framework.Sources() {

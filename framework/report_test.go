@@ -181,6 +181,29 @@ func (g gathered) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
+// gathering is a registry that is gathered from whenever something is registered.
+type gathering struct {
+	*prometheus.Registry
+
+	err error
+}
+
+func (g *gathering) Register(c prometheus.Collector) error {
+	err := g.Registry.Register(c)
+	if _, gathered := g.Gather(); gathered != nil {
+		g.err = gathered
+	}
+	return err
+}
+
+func TestMetricsCanBeGatheredWhileAFrameworkIsMade(t *testing.T) {
+	registry := &gathering{Registry: prometheus.NewRegistry()}
+	newFramework(t, framework.Config{Source: informer.NewPush("objects"), Registerer: registry}, &resource{name: "r"})
+	if registry.err != nil {
+		t.Error(registry.err)
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, watched, reg := informer.NewPush("objects"), informer.NewPush("watched"), prometheus.NewRegistry()

@@ -3,6 +3,7 @@ package serviceprovider
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -102,6 +103,21 @@ func (r *APIReconciler[T, C]) withdraw(ctx context.Context, o *object[T]) (ctrl.
 	}
 	o.gone = true
 	return ctrl.Result{}, nil
+}
+
+// orphaned takes away the access of an object that is gone although something may be granted for it still: somebody has taken its finalizers
+// off. Nothing can be cleaned up in the clusters any more.
+func (r *APIReconciler[T, C]) orphaned(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if len(r.namespaces) > 0 && !slices.Contains(r.namespaces, request.Namespace) {
+		return ctrl.Result{}, nil
+	}
+	ctx, cancel := r.limited(ctx)
+	defer cancel()
+	result, err := r.access.ReconcileDelete(ctx, request)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("it is gone: take away access to its clusters: %w", err)
+	}
+	return result, nil
 }
 
 // leaving are the clusters of which there still is an access request.

@@ -297,3 +297,27 @@ func TestAFinalizerIsTakenOffWhateverElseIsWrittenMeanwhile(t *testing.T) {
 		t.Error("nothing was written meanwhile")
 	}
 }
+
+func TestNoAccessIsLeftOfAnObjectWhoseFinalizersWereTakenOff(t *testing.T) {
+	w, r, request := ready(t)
+	w.patch(onboarding, w.named("db"), `{"metadata":{"finalizers":null}}`)
+	w.delete("db")
+	settle(t, r, request)
+	if w.accessOf(request, mcp) != nil || w.accessOf(request, workload) != nil {
+		t.Error("access is left")
+	}
+}
+
+func TestNoAccessIsLeftOfAnObjectThatGoesDuringItsDeletion(t *testing.T) {
+	w, r, request := ready(t)
+	w.author.del = func(context.Context, *Postgres, *ProviderConfig, clusterCtx) (ctrl.Result, error) {
+		w.patch(onboarding, w.named("db"), `{"metadata":{"finalizers":null}}`)
+		return ctrl.Result{}, nil
+	}
+	w.delete("db")
+	settle(t, r, request)
+	settle(t, r, request) // the event of its end
+	if w.has(onboarding, w.named("db")) || w.accessOf(request, mcp) != nil || w.accessOf(request, workload) != nil {
+		t.Error("the object or its access is left")
+	}
+}

@@ -69,7 +69,7 @@ func (r *APIReconciler[T, C]) Reconcile(ctx context.Context, req ctrl.Request) (
 func (r *APIReconciler[T, C]) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o, err := r.fetch(ctx, req)
 	if apierrors.IsNotFound(err) {
-		return ctrl.Result{}, nil
+		return r.orphaned(ctx, req)
 	}
 	if err != nil {
 		return ctrl.Result{}, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -156,6 +159,50 @@ func TestAPostgresComesAndGoesWhicheverClusterLags(t *testing.T) {
 			operatortest.LagAtEveryWrite(t, life)
 		})
 	}
+}
+
+func TestNoAccessIsLeftOfAnObjectThatWentWhileNothingRan(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it runs all that serves an object, twice")
+	}
+	allPlanes(t)
+	ctx := context.WithoutCancel(t.Context())
+	namespace := "orphan-" + utilrand.String(6)
+	t.Cleanup(func() {
+		_ = planes[platform].user.Delete(ctx, stack{namespace: namespace}.config())
+		for _, role := range others("") {
+			_ = planes[role].user.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		}
+	})
+	order := lifeOfAPostgres("")[0]
+	if err := order.Do(ctx, nil, namespace); err != nil {
+		t.Fatal(err)
+	}
+	run := func(until string, holds func() error) {
+		t.Helper()
+		ctx, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- crashed("", nil, namespace).run(ctx) }()
+		operatortest.Eventually(t, until, holds)
+		stop()
+		<-ended
+	}
+	run("it is ready", func() error { return order.Until(ctx, nil, namespace) })
+	db := newPostgres("db", 3)
+	db.Namespace = namespace
+	taken := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	if err := errors.Join(planes[onboarding].user.Patch(ctx, db, taken), planes[onboarding].user.Delete(ctx, db)); err != nil {
+		t.Fatal(err)
+	}
+	run("nothing is granted any more", func() error {
+		left, err := stack{namespace: namespace}.traces(ctx)
+		for what := range left {
+			if !strings.Contains(what, "ConfigMapList") { // what the provider made can't be cleaned up without access
+				err = errors.Join(err, fmt.Errorf("%s is left", what))
+			}
+		}
+		return err
+	})
 }
 
 func TestGranterSchedulerAndRuntimeAreQuietWhenTheyHaveNothingToDo(t *testing.T) {

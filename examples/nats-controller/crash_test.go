@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
@@ -104,8 +105,13 @@ func put[T natsinformer.Entity](ctx context.Context, bucket *natsinformer.Bucket
 	}
 }
 
+func newWorlds(t *testing.T) *worlds {
+	t.Helper()
+	return &worlds{dir: t.TempDir(), kube: operatortest.Start(t).RESTConfig(), opened: map[string]*runWorld{}}
+}
+
 func TestGatewaysSurviveACrashAtEveryWriteToKubernetes(t *testing.T) {
-	ws := &worlds{dir: t.TempDir(), kube: operatortest.Start(t).RESTConfig(), opened: map[string]*runWorld{}}
+	ws := newWorlds(t)
 	operatortest.BreakAtEveryWrite(t, ws.lifeOfGateways(t))
 	if len(ws.opened) < 8 {
 		t.Errorf("there were %d runs only", len(ws.opened))
@@ -113,8 +119,11 @@ func TestGatewaysSurviveACrashAtEveryWriteToKubernetes(t *testing.T) {
 }
 
 func TestGatewaysSurviveAServerThatLags(t *testing.T) {
-	ws := &worlds{dir: t.TempDir(), kube: operatortest.Start(t).RESTConfig(), opened: map[string]*runWorld{}}
-	operatortest.LagAtEveryWrite(t, ws.lifeOfGateways(t))
+	operatortest.LagAtEveryWrite(t, newWorlds(t).lifeOfGateways(t))
+}
+
+func TestGatewaysAreQuietWhenThereIsNothingToDo(t *testing.T) {
+	operatortest.Quiet(t, newWorlds(t).lifeOfGateways(t))
 }
 
 // lifeOfGateways is the life of a gateway whose certificate and backend change.
@@ -144,7 +153,8 @@ func (ws *worlds) lifeOfGateways(t *testing.T) operatortest.Scenario {
 				return err
 			}
 			own := w.config
-			own.RESTConfig = config
+			own.RESTConfig, own.Registry = config, prometheus.NewRegistry()
+			operatortest.CountReconciliations(ctx, own.Registry)
 			controller, err := gateways.New(own)
 			if err != nil {
 				return err

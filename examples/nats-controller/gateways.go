@@ -19,6 +19,7 @@ import (
 
 	"github.com/giantswarm/micrologger"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -53,6 +54,8 @@ type Config struct {
 	LeaderElection bool
 	// ListenAddress is the host and port of /healthz, /readyz and /metrics. Default: off.
 	ListenAddress string
+	// Registry is for all metrics. Default: a new one with those of the Go runtime, the process and the build.
+	Registry *prometheus.Registry
 	// Logger is for everything. Required.
 	Logger micrologger.Logger
 }
@@ -116,6 +119,7 @@ func (c *Controller) openSources(config Config, fence *operator.Fence) (err erro
 	restConfig.Wrap(fence.Transport)
 	c.kube, err = operator.NewDependencies(operator.DependenciesConfig{
 		Name: Name, RESTConfig: restConfig, Scheme: clientgoscheme.Scheme, Logger: config.Logger, Namespaces: []string{config.Namespace},
+		Registry: config.Registry,
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,8 @@ package operatortest
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -144,6 +146,16 @@ func describePoints(points []Point) string {
 	return strings.Join(texts, ", then ")
 }
 
+// Tally is what came of the runs that met a mishap. A run with two mishaps counts for both.
+type Tally struct {
+	// Runs is how many there were.
+	Runs int
+	// Converged is how many of them came to the same end as the run without a mishap.
+	Converged int
+	// Wrong is how many of their writes were wrong, whether they were made good later or not: see [LagAtEveryWrite].
+	Wrong int
+}
+
 // Report is what a sweep found.
 type Report struct {
 	// Scenario is its name.
@@ -153,6 +165,8 @@ type Report struct {
 	// Crashes is how often the operator crashed, Lies how often it was told wrong answers, and Lags how often the server lagged behind,
 	// restarts included that are no crashes then, in all runs.
 	Crashes, Lies, Lags int
+	// Met tells of each mishap that there was what came of it.
+	Met map[Mishap]Tally
 	// NotReached has the points whose run ended before it made so many
 	// writes: they prove nothing, and are no failures. Their writes are those of
 	// the run without a mishap, as far as it had them.
@@ -170,7 +184,7 @@ func (r *Report) Err() error {
 	return errors.Join(errs...)
 }
 
-// Summary tells in a few lines what was done, without the failures.
+// Summary tells in a few lines what was done and what came of each mishap, without the failures.
 func (r *Report) Summary() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "scenario %q: %d writes, %d crashes, ", r.Scenario, len(r.Writes), r.Crashes)
@@ -181,6 +195,10 @@ func (r *Report) Summary() string {
 		fmt.Fprintf(&text, "%d lags, ", r.Lags)
 	}
 	fmt.Fprintf(&text, "%d failures", len(r.Failures))
+	for _, mishap := range slices.Sorted(maps.Keys(r.Met)) {
+		tally := r.Met[mishap]
+		fmt.Fprintf(&text, "\n  %s a write: %d runs, %d converged, %d wrong writes", mishap, tally.Runs, tally.Converged, tally.Wrong)
+	}
 	for _, write := range r.Writes {
 		fmt.Fprintf(&text, "\n  %s", write)
 	}

@@ -29,12 +29,14 @@ type crashRun struct {
 
 // runResult is how far a run came and what it saw.
 type runResult struct {
-	states  []snapshot // of each phase that came to its end
-	counts  []int      // the first life's writes at the end of each phase
-	writes  []Write    // the first life's
-	met     []Point    // the mishaps that there were
-	deeds   []deed     // where the sweep has lags
-	failure *Failure
+	states    []snapshot // of each phase that came to its end
+	counts    []int      // the first life's writes at the end of each phase
+	writes    []Write    // the first life's
+	met       []Point    // the mishaps that there were
+	deeds     []deed     // where the sweep has lags
+	wrong     int        // how many of those are wrong
+	converged bool       // all phases came to their end
+	failure   *Failure
 }
 
 // play goes through the scenario. An error means that the run says nothing about
@@ -67,7 +69,7 @@ func (s *sweep) play(ctx context.Context, plan []runPoint) (result runResult, er
 		result.failure = s.trespassed(r.namespace, result.failure)
 		if r.operator.lags != nil {
 			result.deeds = r.operator.lags.witness.seen()
-			result.failure = s.wronged(result)
+			result.failure, result.wrong = s.wronged(result)
 		}
 		err = errors.Join(err, s.cleanUp(ctx, namespace))
 	}()
@@ -88,6 +90,7 @@ func (s *sweep) play(ctx context.Context, plan []runPoint) (result runResult, er
 		result.states = append(result.states, state)
 		result.counts = append(result.counts, first.Count())
 	}
+	result.converged = true
 	return result, nil
 }
 
@@ -106,14 +109,14 @@ func (s *sweep) trespassed(run string, failure *Failure) *Failure {
 	return failure
 }
 
-// wronged adds to the failure of a run, which may be nil, what the operator wrote that no end of it makes good.
-func (s *sweep) wronged(result runResult) *Failure {
+// wronged adds to the failure of a run, which may be nil, what the operator wrote that no end of it makes good, and counts that.
+func (s *sweep) wronged(result runResult) (*Failure, int) {
 	if s.expected == nil {
-		return result.failure
+		return result.failure, 0
 	}
 	deeds := wrong(slices.Clone(result.deeds), s.calm, s.expected, s.user.RESTMapper())
 	if len(deeds) == 0 {
-		return result.failure
+		return result.failure, 0
 	}
 	texts := make([]string, len(deeds))
 	for i, d := range deeds {
@@ -125,7 +128,7 @@ func (s *sweep) wronged(result runResult) *Failure {
 		texts = append(texts, failure.Reason)
 	}
 	failure.Reason = strings.Join(texts, "; ")
-	return failure
+	return failure, len(deeds)
 }
 
 // phase does the user's part of a phase and waits for what comes of it.

@@ -81,7 +81,7 @@ func (s *sweep) run(ctx context.Context, kind Sweep) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{Scenario: s.scenario.Name, Writes: calm.writes}
+	report := &Report{Scenario: s.scenario.Name, Writes: calm.writes, Met: map[Mishap]Tally{}}
 
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
@@ -175,6 +175,13 @@ func (r *Report) add(plan []runPoint, result runResult) {
 		default:
 			r.Lies++
 		}
+		tally := r.Met[point.Mishap]
+		tally.Runs++
+		tally.Wrong += result.wrong
+		if result.converged {
+			tally.Converged++
+		}
+		r.Met[point.Mishap] = tally
 	}
 	if failure := result.failure; failure != nil {
 		if len(missed) > 0 {

@@ -13,24 +13,30 @@ func TestAnOperatorThatAsksBeforeItWritesSurvivesAServerThatLags(t *testing.T) {
 	if len(report.Writes) != 4 || report.Lags != 4*len(report.Writes) || len(report.NotReached) != 0 || len(failures) != 0 {
 		t.Errorf("want four lags for each of four writes and nothing else, got: %s, %v", report.Summary(), report.Err())
 	}
+	if line := "\n  restart in the past after a write: 4 runs, 4 converged, 0 wrong writes"; !strings.Contains(report.Summary(), line) {
+		t.Errorf("want a line %q in: %s", line, report.Summary())
+	}
 }
 
 func TestOperatorsThatBelieveOldListsAreCaught(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*shelves)
+		mishap operatortest.Mishap
 		want   []string // the beginnings of failures there must be
 		reason string
 	}{
 		{
 			name:   "deletes what a list has no owner of",
 			change: func(s *shelves) { s.deletesByList = true },
+			mishap: operatortest.RestartMissing,
 			want:   []string{"restart with an object missing from a list after write"},
 			reason: "the operator deleted what has to stay: DELETE secrets",
 		},
 		{
 			name:   "writes what a list says",
 			change: func(s *shelves) { s.writesByList = true },
+			mishap: operatortest.RestartBehind,
 			want:   []string{"restart at a lagging replica after write 2: PUT secrets page-of-shop (3 changes back): change"},
 			reason: "the operator set back to an earlier state: PUT secrets",
 		},
@@ -46,6 +52,9 @@ func TestOperatorsThatBelieveOldListsAreCaught(t *testing.T) {
 			}
 			if err := report.Err(); err == nil || !strings.Contains(err.Error(), test.reason) {
 				t.Errorf("want the reason %q, got: %v", test.reason, err)
+			}
+			if tally := report.Met[test.mishap]; tally.Wrong == 0 || tally.Converged == 0 {
+				t.Errorf("the wrong writes are made good, got: %s", report.Summary())
 			}
 		})
 	}

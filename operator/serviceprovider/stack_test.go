@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/operatorkit/operatorkit/informer"
@@ -143,6 +144,7 @@ func (s stack) run(ctx context.Context) error {
 	}
 	defer deps.Close()
 	operatortest.CountReconciliations(ctx, deps.Registry)
+	operatortest.CountReconciliations(ctx, metrics.Registry)
 	runs, err := s.granters(deps)
 	if err != nil {
 		return err

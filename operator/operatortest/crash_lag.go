@@ -107,14 +107,9 @@ func (l *lags) epoch(earlier int) (version int64, phase string) {
 
 // beginLags notes the state of the world before a phase, to go back to it.
 func (r *crashRun) beginLags(ctx context.Context, phase int) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMapList"})
-	if err := r.user.List(ctx, list, client.InNamespace(r.namespace), client.Limit(1)); err != nil {
-		return fmt.Errorf("look up the resource version before a phase: %w", err)
-	}
-	version, err := strconv.ParseInt(list.ResourceVersion, 10, 64)
+	version, err := r.version(ctx)
 	if err != nil {
-		return fmt.Errorf("the resource version before a phase is no number: %w", err)
+		return fmt.Errorf("before a phase: %w", err)
 	}
 	l := r.operator.lags
 	l.witness.begin(phase)
@@ -122,6 +117,20 @@ func (r *crashRun) beginLags(ctx context.Context, phase int) error {
 	defer l.mu.Unlock()
 	l.epochs = append(l.epochs, version)
 	return nil
+}
+
+// version is the resource version of now.
+func (r *crashRun) version(ctx context.Context) (int64, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMapList"})
+	if err := r.user.List(ctx, list, client.InNamespace(r.namespace), client.Limit(1)); err != nil {
+		return 0, fmt.Errorf("look up the resource version: %w", err)
+	}
+	version, err := strconv.ParseInt(list.ResourceVersion, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the resource version is no number: %w", err)
+	}
+	return version, nil
 }
 
 // hasCaughtUp has the API server catch up once the operator has acted on what it shows: it writes nothing more, or not for long. It tells whether it

@@ -14,6 +14,13 @@ type changes struct {
 	mu       sync.Mutex
 	versions []int64            // the resource versions, sorted
 	requests map[string]Request // for the objects that are there
+	writes   []written          // in their order
+}
+
+// written is a write that was carried out, with the resource version that its answer has: that of before when it changed nothing, 0 when there is none.
+type written struct {
+	request Request
+	version int64
 }
 
 // add notes a resource version.
@@ -25,11 +32,26 @@ func (c *changes) add(version int64) {
 	}
 }
 
+// enter notes a write.
+func (c *changes) enter(request Request, version int64) {
+	c.add(version)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writes = append(c.writes, written{request, version})
+}
+
 // has is whether a resource version was noted.
 func (c *changes) has(version string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.ContainsFunc(c.versions, func(v int64) bool { return strconv.FormatInt(v, 10) == version })
+}
+
+// wrote returns the writes so far.
+func (c *changes) wrote() []written {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.writes)
 }
 
 // before returns the version right before the last n changes, or before all of them when there were fewer; 0 when there were none.
@@ -77,6 +99,11 @@ func named(request Request, meta objectMeta) Request {
 		Namespace: cmp.Or(meta.Namespace, request.Namespace), Name: meta.Name}
 }
 
+// after is whether the write changed something after a resource version.
+func (w written) after(version int64) bool {
+	return w.version == 0 || w.version > version || w.request.Verb == "delete" || w.request.Verb == "deletecollection"
+}
+
 // wrote notes a write that was carried out.
 func (l *Lag) wrote(request Request, resp *http.Response) error {
 	body, err := readAnswer(request, resp)
@@ -84,7 +111,7 @@ func (l *Lag) wrote(request Request, resp *http.Response) error {
 		return err
 	}
 	meta := readMeta(body)
-	l.changes.add(meta.version())
+	l.changes.enter(request, meta.version())
 	if resp.StatusCode == http.StatusCreated && request.Subresource == "" && meta.UID != "" {
 		l.changes.tell(named(request, meta), true)
 	}

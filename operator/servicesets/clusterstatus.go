@@ -46,6 +46,13 @@ func (r *report) verdict() statuses.Verdict {
 	}
 	desired, deployed := r.counts()
 	v.Ready = desired == deployed && r.fault == nil
+	switch {
+	case r.trouble != nil:
+		v.Block(r.trouble.reason, r.trouble.message)
+	case r.unsure != nil && v.Ready && desired > 0:
+		v.Ready = false
+		v.Progress(v1alpha1.ReasonSetNotReady, fmt.Sprintf("ServiceSet %s is not ready: %s", r.key.Name, r.unsure.Message))
+	}
 	v.AllWell = allWell(int(desired), disabled)
 	return v
 }
@@ -148,16 +155,20 @@ func serviceStates(r *report, before []v1alpha1.ServiceState) []v1alpha1.Service
 	for i := range r.services {
 		s := &r.services[i]
 		state := s.state
-		state.Conditions = s.conditions(known[s.key])
+		state.Conditions = s.conditions(known[s.key], r.trouble)
 		states = append(states, state)
 	}
 	return states[:min(len(states), maxStates)]
 }
 
-// conditions returns the conditions of a state manager, and ours.
-func (s *serviceReport) conditions(before *v1alpha1.ServiceState) []metav1.Condition {
+// conditions returns the conditions of a state manager, and ours. With a trouble, nobody knows whether the service is ready.
+func (s *serviceReport) conditions(before *v1alpha1.ServiceState, trouble *fault) []metav1.Condition {
 	ours := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: s.reason, Message: cut.Text(s.message, statuses.MaxMessage)}}
-	if s.ready && !s.blocked {
+	switch {
+	case !s.ready || s.blocked:
+	case trouble != nil:
+		ours[0].Status, ours[0].Reason, ours[0].Message = metav1.ConditionUnknown, trouble.reason, cut.Text(trouble.message, statuses.MaxMessage)
+	default:
 		ours[0].Status = metav1.ConditionTrue
 	}
 	if s.progressing {

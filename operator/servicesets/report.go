@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset"
@@ -26,6 +28,10 @@ type report struct {
 	entries []v1alpha1.ServiceWithValues
 	// deleting tells that the ServiceSet is to go, or is being deleted.
 	deleting bool
+	// trouble is why states tell only how it was, nil if nothing keeps the state manager from carrying the ServiceSet out.
+	trouble *fault
+	// unsure is what the state manager says of the ServiceSet if that is not Ready.
+	unsure *metav1.Condition
 }
 
 // fault is what is wrong with the services of an owner as a whole.
@@ -79,11 +85,13 @@ func newReport(o *serviceset.OwnerOperation, states map[client.ObjectKey]*v1alph
 	if set != nil {
 		r.entries = set.Spec.Services
 	}
+	r.standing(o.Operation, set)
 	b := newReportBuilder(r, states)
 	switch {
 	case o.Err != nil:
 		b.addUnresolved(r.fault)
 	case o.Operation.Resolution != nil:
+		b.operation = o.Operation
 		for i := range o.Operation.Resolution.Decisions {
 			b.addDecision(&o.Operation.Resolution.Decisions[i])
 		}
@@ -97,6 +105,27 @@ func newReport(o *serviceset.OwnerOperation, states map[client.ObjectKey]*v1alph
 		return cmp.Or(cmp.Compare(x.key.Namespace, y.key.Namespace), cmp.Compare(x.key.Name, y.key.Name))
 	})
 	return r
+}
+
+// standing finds out what is said of the ServiceSet as a whole. operation and set are nil if there is none.
+func (r *report) standing(operation *serviceset.Operation, set *v1alpha1.ServiceSet) {
+	if set == nil {
+		return
+	}
+	conditions := set.Status.Conditions
+	suspended, reachable := meta.FindStatusCondition(conditions, v1alpha1.ConditionSuspended), meta.FindStatusCondition(conditions, v1alpha1.ConditionReachable)
+	switch {
+	case operation != nil && operation.Suspended:
+		r.trouble = &fault{v1alpha1.ReasonProviderSuspended, fmt.Sprintf(
+			"StateManagementProvider %s is suspended: all stays as it is until spec.suspend is taken away", set.Spec.Provider.Name)}
+	case suspended != nil && suspended.Status == metav1.ConditionTrue:
+		r.trouble = &fault{suspended.Reason, suspended.Message}
+	case reachable != nil && reachable.Status == metav1.ConditionFalse:
+		r.trouble = &fault{reachable.Reason, "the cluster can't be reached: " + reachable.Message}
+	}
+	if ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady); ready != nil && ready.Status != metav1.ConditionTrue {
+		r.unsure = ready
+	}
 }
 
 // statesOf returns what state managers report on the services of a cluster: for each service the state in the ServiceSet

@@ -19,10 +19,11 @@ const unresolved = "can't be resolved together with the other services: see the 
 // reportBuilder adds services to a report.
 type reportBuilder struct {
 	*report
-	states  map[client.ObjectKey]*v1alpha1.ServiceState
-	listed  map[client.ObjectKey]*v1alpha1.Service
-	entered map[client.ObjectKey]*v1alpha1.ServiceWithValues
-	added   map[client.ObjectKey]bool
+	operation *serviceset.Operation // nil if nothing was resolved
+	states    map[client.ObjectKey]*v1alpha1.ServiceState
+	listed    map[client.ObjectKey]*v1alpha1.Service
+	entered   map[client.ObjectKey]*v1alpha1.ServiceWithValues
+	added     map[client.ObjectKey]bool
 }
 
 func newReportBuilder(r *report, states map[client.ObjectKey]*v1alpha1.ServiceState) *reportBuilder {
@@ -104,6 +105,10 @@ func (b *reportBuilder) addDecision(d *serviceset.Decision) {
 		s.ready = entry != nil && s.state.State == v1alpha1.ServiceStateDeployed
 	case v1alpha1.ReasonDeployed:
 		s.message, s.ready = label(d.To)+" is deployed", true
+	}
+	if (s.ready || s.reason == v1alpha1.ReasonFailed || s.reason == v1alpha1.ReasonStepFailed) && entry != nil && !b.operation.Observed(entry) {
+		s.reason, s.message = v1alpha1.ReasonInFlight, label(d.To)+" is on its way"
+		s.ready, s.blocked = false, false
 	}
 	b.add(s)
 }

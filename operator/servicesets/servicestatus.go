@@ -98,9 +98,9 @@ func placeOf(namespace, name string, desired bool, s *v1alpha1.ServiceSetSummary
 	}
 }
 
-// ready tells whether all services run on the cluster in the desired version.
+// ready tells whether all services run on the cluster as they are desired.
 func (p *place) ready() bool {
-	return p.Deployed == p.Desired && p.reason != v1alpha1.ReasonNotReconciled && !p.blocked
+	return p.Deployed == p.Desired && p.reason != v1alpha1.ReasonNotReconciled && p.reason != v1alpha1.ReasonSetNotReady && !p.blocked
 }
 
 // clusterName is what people call a cluster.

@@ -38,24 +38,33 @@ func (m *managed) setStatus(ctx context.Context, set *v1alpha1.ServiceSet) error
 		status.Conditions = statuses.SetConditions(status.Conditions, state.work.Conditions)
 	}
 	if state.hold != nil {
-		status.Conditions = statuses.SetConditions(status.Conditions, []metav1.Condition{{
+		held := &statuses.Verdict{}
+		held.Block(state.hold.reason, state.hold.message)
+		status.Conditions = statuses.SetConditions(status.Conditions, append(held.Conditions(set.Generation), metav1.Condition{
 			Type: ConditionSuspended, Status: metav1.ConditionTrue, Reason: state.hold.reason,
 			Message: cut.Text(state.hold.message, statuses.MaxMessage), ObservedGeneration: set.Generation,
-		}})
+		}))
 		return nil
 	}
 	meta.RemoveStatusCondition(&status.Conditions, ConditionSuspended)
-	status.ObservedGeneration = set.Generation
+	if !unreachable(state) {
+		status.ObservedGeneration = set.Generation
+	}
 	v := verdictOf(set, state)
 	status.Conditions = statuses.SetConditions(status.Conditions, v.Conditions(set.Generation))
 	return nil
 }
 
+// unreachable tells whether the states are those of before, because the cluster can't be reached.
+func unreachable(state *setState) bool {
+	return statuses.Find(state.work.Conditions, target.ConditionReachable).Status == metav1.ConditionFalse
+}
+
 // verdictOf says how the services of a set are, all together.
 func verdictOf(set *v1alpha1.ServiceSet, state *setState) *statuses.Verdict {
 	v := &statuses.Verdict{ReadyWhy: v1alpha1.ReasonDeployed}
-	reachable := meta.FindStatusCondition(state.work.Conditions, target.ConditionReachable)
-	if reachable != nil && reachable.Status == metav1.ConditionFalse {
+	if unreachable(state) {
+		reachable := statuses.Find(state.work.Conditions, target.ConditionReachable)
 		v.Block(reachable.Reason, "the cluster can't be reached: "+reachable.Message)
 	}
 	deployed := 0

@@ -12,12 +12,12 @@ import (
 )
 
 // ConditionSuspended is the type of the condition that stands on a ServiceSet while nothing is done for it.
-const ConditionSuspended = "Suspended"
+const ConditionSuspended = v1alpha1.ConditionSuspended
 
 // Reasons of the condition Suspended, and of the condition Ready of a StateManagementProvider that is False.
 const (
 	// ReasonSuspended says that the StateManagementProvider has suspend set.
-	ReasonSuspended = "ProviderSuspended"
+	ReasonSuspended = v1alpha1.ReasonProviderSuspended
 	// ReasonNotSelected says that the labels of the ServiceSet are not those by which the provider selects.
 	ReasonNotSelected = "NotSelected"
 )

@@ -200,14 +200,18 @@ func (c *cluster) findLoops() {
 	}
 }
 
-// arrived tells whether a service runs in the version that is wanted. Of one that is disabled, that is the one which is
-// stored. What a ServiceSet has that is being deleted does not run for long.
+// arrived tells whether a service runs in the version and with the values that are wanted. Of one that is disabled, those are the
+// ones which are stored. What a ServiceSet has that is being deleted does not run for long.
 func (n *node) arrived() bool {
-	if n.fault != nil || n.stored == nil || n.holder.isLeaving() {
+	if n.fault != nil || n.stored == nil || n.holder.isLeaving() || !n.observed() {
 		return false
 	}
 	at := versionOf(n.stored)
-	return isDeployed(at, n.state) && (n.service.Disable || equalServiceVersions(at, n.goal))
+	if !isDeployed(at, n.state) || n.service.Disable {
+		return isDeployed(at, n.state)
+	}
+	wanted := entry(n.service, n.goal, nil)
+	return equalServiceVersions(at, n.goal) && sameValues(n.stored, &wanted)
 }
 
 // unready adds the direct dependencies of a service that are not ready to a list, by key, and returns it.

@@ -93,6 +93,7 @@ func (o *candidate) operation(ctx context.Context, c client.Reader, at site, clu
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", &o.Owner, err)
 	}
+	operation.Suspended = provider.Spec.Suspend
 	return operation, nil
 }
 
@@ -110,7 +111,9 @@ func (o *candidate) withdraw(cluster *cluster) (*Operation, error) {
 	}
 	after := *o.Set
 	after.Spec.Services, after.Spec.Removing = r.Services, r.Removing
-	return replace(o.Set, after.DeepCopy(), r.Resolution), nil
+	withdrawn := after.DeepCopy()
+	stamp(o.Set, withdrawn)
+	return replace(o.Set, withdrawn, r.Resolution), nil
 }
 
 // remove deletes the set.

@@ -38,6 +38,7 @@ func ServicesToDeploy(
 		}
 		key := keyOf(s)
 		p := position{desired: s, goal: goalOf(s), stored: stored[key], state: states[key], ways: ways}
+		p.unseen = p.stored != nil && !observed(serviceSet, serviceSet.Generation, p.stored)
 		if entry, d := p.step(); d.To.Template != "" {
 			services = append(services, entry)
 		}

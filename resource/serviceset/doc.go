@@ -20,9 +20,10 @@
 // # Rules
 //
 //   - Order. A service is touched only when all that it depends on, directly or transitively, is Deployed, in the version of
-//     its ServiceSet, and that is the desired one. Else it is locked: its entry stays as it is, values included.
+//     its ServiceSet, and that is the desired one, with the desired values. Else it is locked: its entry stays as it is, values
+//     included. A state counts when it is about the entry as it is: see ServiceWithValues.Generation.
 //   - Install. A service that is not there is installed in the desired version.
-//   - In flight. While the version in the ServiceSet is not Deployed, it is not changed; new values go through.
+//   - In flight. While the entry in the ServiceSet is not Deployed as it is, its version is not changed; new values go through.
 //   - Steps. A service with a ServiceTemplateChain takes one edge of the chain at a time: to a template from which the desired
 //     one can be reached; among those to the smallest version that is not below the present one, then to the one with the
 //     fewest steps that remain, then to the first by name. Downgrades are the same along edges that lead down. Where versions

@@ -32,6 +32,8 @@ type Operation struct {
 	ServiceSet *v1alpha1.ServiceSet
 	// Before is the set that there is, nil if there is none.
 	Before *v1alpha1.ServiceSet
+	// Suspended tells that the StateManagementProvider is suspended: nobody carries the set out.
+	Suspended bool
 	// Resolution says what becomes of each service, and why. It is nil for a set that is being deleted,
 	// and for the sets of a cluster that is.
 	Resolution *Resolution
@@ -97,6 +99,7 @@ func build(before *v1alpha1.ServiceSet, resolution *Resolution, builder *Builder
 	if err != nil {
 		return nil, err
 	}
+	stamp(before, after)
 	if before == nil {
 		return &Operation{Operation: v1alpha1.ServiceSetOperationCreate, ServiceSet: after, Resolution: resolution}, nil
 	}

@@ -162,7 +162,7 @@ func (r *resolver) touch(i int32, stored *v1alpha1.ServiceWithValues, d Decision
 		r.keep(stored, d)
 		return
 	}
-	p := position{desired: n.service, goal: n.goal, stored: n.stored, state: n.state, ways: r.chains}
+	p := position{desired: n.service, goal: n.goal, stored: n.stored, state: n.state, ways: r.chains, unseen: n.stored != nil && !n.observed()}
 	if entry, d := p.step(); d.To.Template != "" {
 		r.deploy(entry, d)
 	} else {

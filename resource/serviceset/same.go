@@ -32,15 +32,21 @@ func sameSpec(a, b *v1alpha1.ServiceSetSpec) bool {
 		sameByKey(a.Removing, b.Removing, removalKey, sameRemoval)
 }
 
+// sameEntry looks at all but the generation, which follows from the rest.
 func sameEntry(a, b *v1alpha1.ServiceWithValues) bool {
 	return a.Template == b.Template &&
 		a.Version == b.Version &&
 		equality.Semantic.DeepEqual(a.UpgradingTo, b.UpgradingTo) &&
-		a.Values == b.Values &&
+		sameValues(a, b) &&
+		sameByKey(a.DependsOn, b.DependsOn, dependencyKey, sameDependency)
+}
+
+// sameValues tells whether two entries are rolled out alike in one version.
+func sameValues(a, b *v1alpha1.ServiceWithValues) bool {
+	return a.Values == b.Values &&
 		slices.Equal(a.ValuesFrom, b.ValuesFrom) &&
 		a.HelmAction == b.HelmAction &&
-		equality.Semantic.DeepEqual(a.HelmOptions, b.HelmOptions) &&
-		sameByKey(a.DependsOn, b.DependsOn, dependencyKey, sameDependency)
+		equality.Semantic.DeepEqual(a.HelmOptions, b.HelmOptions)
 }
 
 func sameRemoval(a, b *v1alpha1.ServiceRemoval) bool {

@@ -12,6 +12,7 @@ type position struct {
 	goal    v1alpha1.ServiceVersion // what that stands for
 	stored  *v1alpha1.ServiceWithValues
 	state   *v1alpha1.ServiceState
+	unseen  bool // the state is not about what is stored
 	ways    ways
 }
 
@@ -135,7 +136,7 @@ func (p *position) from() v1alpha1.ServiceVersion {
 
 // settled tells whether the state manager is done with a version, well or not.
 func (p *position) settled(at v1alpha1.ServiceVersion) bool {
-	return isSettled(at, p.state)
+	return !p.unseen && isSettled(at, p.state)
 }
 
 func isSettled(at v1alpha1.ServiceVersion, state *v1alpha1.ServiceState) bool {

@@ -156,14 +156,14 @@ func serviceChange(was, is *v1alpha1.ServiceWithValues, d *serviceset.Decision) 
 	return c, true
 }
 
-// entryFields are the fields of an entry that change. Those that name it are left out.
+// entryFields are the fields of an entry that change. Those that name it, and the generation, which follows, are left out.
 func entryFields(action plan.Action, is, was *v1alpha1.ServiceWithValues) []plan.FieldChange {
 	var before any
 	if was != nil {
 		before = *was
 	}
 	return slices.DeleteFunc(fieldsOf(action, *is, before), func(f plan.FieldChange) bool {
-		return f.Path == "name" || f.Path == "namespace"
+		return f.Path == "name" || f.Path == "namespace" || f.Path == "generation"
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Verdict is what the conditions Ready, Progressing and Blocked say.
 type Verdict struct {
-	// Ready, Progressing and Blocked tell whether the conditions are True.
+	// Ready, Progressing and Blocked tell whether the conditions are True. What is blocked is not ready.
 	Ready, Progressing, Blocked bool
 	// These are the reasons. That of Ready is the one of a condition Ready that is True.
 	ReadyWhy, ProgressingWhy, BlockedWhy string
@@ -30,7 +30,7 @@ func (v *Verdict) Conditions(generation int64) []metav1.Condition {
 		}
 	}
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v.ReadyWhy, Message: v.AllWell}
-	if !v.Ready {
+	if !v.Ready || v.Blocked {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, v.Why(), Bounded(all)
 	}
 	progressing := metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: v.Why(), Message: Bounded(v.Waiting)}
@@ -82,7 +82,7 @@ func (v *Verdict) Block(reason, sentence string) {
 // rank orders the reasons of progress.
 func rank(reason string) int {
 	for i, r := range []string{
-		v1alpha1.ReasonStepping, v1alpha1.ReasonInFlight, v1alpha1.ReasonNotReconciled, v1alpha1.ReasonRemoving, v1alpha1.ReasonWaiting,
+		v1alpha1.ReasonStepping, v1alpha1.ReasonInFlight, v1alpha1.ReasonNotReconciled, v1alpha1.ReasonSetNotReady, v1alpha1.ReasonRemoving, v1alpha1.ReasonWaiting,
 	} {
 		if r == reason {
 			return i

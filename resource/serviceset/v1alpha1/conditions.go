@@ -3,7 +3,8 @@ package v1alpha1
 // Types of conditions. Ready, Progressing and Blocked stand on ClusterDeployments and MultiClusterServices for all their
 // services together, and on a ServiceState for one service.
 const (
-	// ConditionReady is True when every service that is desired is Deployed in the desired version.
+	// ConditionReady is True when every service that is desired is Deployed as it is desired, in version and values, and the
+	// state manager can tell: not while the cluster can't be reached, or the provider is suspended.
 	ConditionReady = "Ready"
 	// ConditionProgressing is True while something changes by itself: a step under way, or one that waits for another.
 	ConditionProgressing = "Progressing"
@@ -13,6 +14,15 @@ const (
 	// ConditionPlanned stands on ClusterDeployments and MultiClusterServices that the operator only plans for: it is True when
 	// there is something that it would do.
 	ConditionPlanned = "Planned"
+)
+
+// Types of conditions that a state manager sets on a ServiceSet. Beside these, one that sets Ready says with False that the
+// set is not as it should be, whatever the states of its services are.
+const (
+	// ConditionReachable is False while the cluster of a ServiceSet can't be reached.
+	ConditionReachable = "Reachable"
+	// ConditionSuspended is True while nothing is done for a ServiceSet.
+	ConditionSuspended = "Suspended"
 )
 
 // Reasons of the condition Ready, and of Progressing.
@@ -31,6 +41,8 @@ const (
 	ReasonDisabled = "Disabled"
 	// ReasonNotReconciled says that a cluster has not taken note of a change of a MultiClusterService yet.
 	ReasonNotReconciled = "NotReconciled"
+	// ReasonSetNotReady says that all services are Deployed, but the state manager says of their ServiceSet that it is not Ready.
+	ReasonSetNotReady = "ServiceSetNotReady"
 	// ReasonDeleting says that a ClusterDeployment or a MultiClusterService is being deleted, and waits until its ServiceSets
 	// are gone.
 	ReasonDeleting = "Deleting"
@@ -73,6 +85,8 @@ const (
 	ReasonOwnedByOther = "OwnedByOther"
 	// ReasonProviderMissing says that the StateManagementProvider does not exist.
 	ReasonProviderMissing = "ProviderMissing"
+	// ReasonProviderSuspended says that the StateManagementProvider is suspended: all stays as it is.
+	ReasonProviderSuspended = "ProviderSuspended"
 	// ReasonSelectorInvalid says that the clusterSelector of a MultiClusterService can't be read.
 	ReasonSelectorInvalid = "SelectorInvalid"
 	// ReasonInvalid says that the ServiceSet can't be made, because what it is made of contradicts itself, or because there

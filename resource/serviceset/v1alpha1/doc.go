@@ -20,6 +20,9 @@
 //
 //   - It reports the template and the version that a state is about, those of the entry that it works on, and in LastDeployed
 //     what was Deployed last. A passing error need not change the state.
+//   - It reports in ObservedGeneration which generation its states are about. A service whose entry has changed since is not
+//     Deployed, whatever its state is.
+//   - It says in the conditions Reachable and Suspended of a set when it can't, or must not, carry it out.
 //   - It begins with a service only after those that it depends on, and takes it away before them. What is in spec.removing
 //     keeps a state until it is gone.
 //   - It does not take away what another ServiceSet of the same cluster lists: that is how a service goes from one owner to

@@ -144,6 +144,11 @@ type ServiceWithValues struct {
 	//
 	// +optional
 	HelmAction HelmAction `json:"helmAction,omitempty"`
+	// Generation is the generation of the ServiceSet with which the entry changed last. What a status of an earlier
+	// generation says of the service is not about this entry.
+	//
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
 }
 
 // ServiceRemoval is a service that is being taken away.
@@ -171,11 +176,12 @@ type ServiceRemoval struct {
 
 // ServiceSetStatus is what the state manager has done. The state manager writes it.
 type ServiceSetStatus struct {
-	// ObservedGeneration is the generation that the status is about.
+	// ObservedGeneration is the generation that the status is about. A state manager that sets none is taken at its word: its
+	// states count for the entries as they are.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions tell about the set as a whole.
+	// Conditions tell about the set as a whole: Ready, Reachable and Suspended keep its owner from being Ready.
 	//
 	// +optional
 	// +listType=map

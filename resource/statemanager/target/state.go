@@ -5,6 +5,8 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
 // State is how a cluster is. It is the reason of the condition Reachable, and a label of the metrics.
@@ -34,7 +36,7 @@ func States() []State {
 }
 
 // ConditionReachable is the type of the condition that tells whether a target cluster can be reached.
-const ConditionReachable = "Reachable"
+const ConditionReachable = v1alpha1.ConditionReachable
 
 // sends tells whether requests are sent in this state.
 func (s State) sends() bool { return s == Connecting || s == Connected }

@@ -2,7 +2,6 @@ package servicesets
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,12 +29,14 @@ func (r *report) verdict() statuses.Verdict {
 	if r.fault != nil {
 		v.Block(r.fault.reason, r.fault.message)
 	}
-	disabled := 0
+	disabled, overridden := 0, 0
 	for i := range r.services {
 		s := &r.services[i]
 		switch {
 		case s.reason == v1alpha1.ReasonDisabled:
 			disabled++
+		case s.reason == v1alpha1.ReasonOverridden:
+			overridden++
 		case s.blocked && r.fault == nil:
 			v.Block(s.reason, s.String())
 		case s.progressing:
@@ -53,12 +54,12 @@ func (r *report) verdict() statuses.Verdict {
 		v.Ready = false
 		v.Progress(v1alpha1.ReasonSetNotReady, fmt.Sprintf("ServiceSet %s is not ready: %s", r.key.Name, r.unsure.Message))
 	}
-	v.AllWell = allWell(int(desired), disabled)
+	v.AllWell = allWell(int(desired), disabled, overridden)
 	return v
 }
 
 // allWell says that all services are as they should be.
-func allWell(desired, disabled int) string {
+func allWell(desired, disabled, overridden int) string {
 	text := "no services are desired"
 	switch {
 	case desired == 1:
@@ -71,6 +72,12 @@ func allWell(desired, disabled int) string {
 		text += ", and a disabled one is left as it is"
 	case disabled > 1:
 		text += fmt.Sprintf(", and %d disabled ones are left as they are", disabled)
+	}
+	switch {
+	case overridden == 1:
+		text += ", and one is overridden by another owner"
+	case overridden > 1:
+		text += fmt.Sprintf(", and %d are overridden by other owners", overridden)
 	}
 	return text
 }
@@ -196,14 +203,13 @@ func (s *serviceReport) conditions(before *v1alpha1.ServiceState, trouble *fault
 // upgradePaths returns where the services of a report can go. What is wrong with a chain stands in the decisions.
 func (s *sources) upgradePaths(ctx context.Context, r *report, namespace string) ([]v1alpha1.ServiceUpgradePaths, error) {
 	services := serviceset.ServicesWithDesiredChains(r.owner.Services, r.entries)
-	paths, err := serviceset.ServicesUpgradePaths(ctx, s.reader, services, namespace)
-	var missing *serviceset.MissingError
-	if err != nil && !errors.As(err, &missing) {
+	paths, err := s.pathsOf(ctx, services, namespace)
+	if err != nil {
 		return nil, err
 	}
 	paths = slices.DeleteFunc(paths, func(p v1alpha1.ServiceUpgradePaths) bool { return len(p.AvailableUpgrades) == 0 })
 	if len(paths) == 0 {
 		return nil, nil
 	}
-	return paths, nil
+	return boundedPaths(paths), nil
 }

@@ -3,7 +3,6 @@ package servicesets
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -36,9 +35,8 @@ func (s *services) commonPaths(ctx context.Context, mcs *v1alpha1.MultiClusterSe
 			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Template, b.Template))
 		})
 		desired := serviceset.ServicesWithDesiredChains(mcs.Spec.ServiceSpec.Services, entries)
-		paths, err := serviceset.ServicesUpgradePaths(ctx, s.reader, desired, namespace)
-		var missing *serviceset.MissingError
-		if err != nil && !errors.As(err, &missing) {
+		paths, err := s.pathsOf(ctx, desired, namespace)
+		if err != nil {
 			return nil, err
 		}
 		found := make(map[start]v1alpha1.ServiceUpgradePaths, len(paths))
@@ -62,7 +60,7 @@ func (s *services) commonPaths(ctx context.Context, mcs *v1alpha1.MultiClusterSe
 	slices.SortFunc(result, func(a, b v1alpha1.ServiceUpgradePaths) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	return result, nil
+	return boundedPaths(result), nil
 }
 
 // starts returns where the services of a MultiClusterService stand on its clusters, by namespace.

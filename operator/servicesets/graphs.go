@@ -27,7 +27,7 @@ func (c *clusters) graphs(ctx context.Context, obj any) ([]*graph.Graph, error) 
 		for _, r := range state.reports {
 			for i := range r.services {
 				s := &r.services[i]
-				if lost == (s.reason == v1alpha1.ReasonOwnedByOther) && !owned[s.key] {
+				if lost == (s.reason == v1alpha1.ReasonOverridden) && !owned[s.key] {
 					owned[s.key] = true
 					whole.Nodes = append(whole.Nodes, s.node(r.owner.String()))
 				}
@@ -74,7 +74,7 @@ func (s *serviceReport) graphState() graph.State {
 		return graph.Blocked
 	case s.reason == v1alpha1.ReasonRemoving:
 		return graph.Removing
-	case s.reason == v1alpha1.ReasonDisabled:
+	case s.reason == v1alpha1.ReasonDisabled, s.reason == v1alpha1.ReasonOverridden:
 		return graph.Disabled
 	case s.reason == v1alpha1.ReasonWaiting:
 		return graph.Waiting

@@ -43,7 +43,7 @@ type serviceReport struct {
 	state   v1alpha1.ServiceState
 	reason  string
 	message string
-	// desired tells that the service is listed and not disabled.
+	// desired tells that the service is listed, and neither disabled nor overridden.
 	desired     bool
 	ready       bool
 	progressing bool
@@ -173,7 +173,7 @@ func judge(reports []*report) {
 	for _, r := range reports {
 		for i := range r.services {
 			s := &r.services[i]
-			if known := running[s.key]; known == nil || known.reason == v1alpha1.ReasonOwnedByOther {
+			if known := running[s.key]; known == nil || known.reason == v1alpha1.ReasonOverridden {
 				running[s.key] = s
 			}
 		}

@@ -114,6 +114,14 @@ func TestConditionsOfAnOwner(t *testing.T) {
 			failing(apierrors.NewNotFound(schema.GroupResource{Resource: "statemanagementproviders"}, "native")),
 			blockedBy("ProviderMissing StateManagementProvider native does not exist: create it, or name another one in serviceSpec.provider"),
 		},
+		"a service that another owner has": {decided(
+			deployed, serviceset.Decision{Service: key("e"), Reason: v1alpha1.ReasonOverridden, Message: "belongs to another"},
+		), []string{
+			"Ready=True Deployed the service is deployed, and one is overridden by another owner", "Progressing=False Deployed", "Blocked=False NotBlocked",
+		}},
+		"a handover that is stuck": {decided(
+			deployed, serviceset.Decision{Service: key("e"), Reason: v1alpha1.ReasonHandoverStuck, From: version("1"), Message: "stays"},
+		), []string{"Ready=False HandoverStuck e: stays", "Progressing=False HandoverStuck", "Blocked=True HandoverStuck e: stays"}},
 		"anything else": {failing(errors.New("it is somebody else's")), blockedBy("Invalid it is somebody else's")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +140,7 @@ func blockedBy(fault string) []string {
 
 func TestWhatWaitsForAServiceOfAnotherOwnerMovesWithIt(t *testing.T) {
 	waiting := decided(
-		serviceset.Decision{Service: key("b"), Reason: v1alpha1.ReasonOwnedByOther, Message: "belongs to another"},
+		serviceset.Decision{Service: key("b"), Reason: v1alpha1.ReasonOverridden, Message: "belongs to another"},
 		serviceset.Decision{Service: key("c"), Reason: v1alpha1.ReasonWaiting, WaitsFor: []client.ObjectKey{key("b")}},
 	)
 	for reason, moves := range map[string]bool{v1alpha1.ReasonInFlight: true, v1alpha1.ReasonFailed: false} {

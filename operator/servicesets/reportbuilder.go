@@ -97,6 +97,8 @@ func (b *reportBuilder) addDecision(d *serviceset.Decision) {
 	case v1alpha1.ReasonRemoving:
 		b.addRemoval(s)
 		return
+	case v1alpha1.ReasonOverridden:
+		s.desired = false
 	case v1alpha1.ReasonDisabled:
 		s.message = "is disabled and left as it is"
 		if entry == nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -103,8 +104,8 @@ func TestTheManagementClusterHasServicesOfItsOwn(t *testing.T) {
 	w.report(w.setName(nil, base), v1alpha1.ServiceStateDeployed, "m")
 	w.wants(base, "Ready=True Deployed: all services are deployed on 1 cluster")
 	w.report(w.setName(nil, more), v1alpha1.ServiceStateDeployed, "n")
-	w.wants(more, "Blocked=True OwnedByOther: m: belongs to MultiClusterService "+base.Name)
-	w.wantClusters(more, "1/2")
+	w.wants(more, "Ready=True Deployed: all services are deployed on 1 cluster", "Blocked=False")
+	w.wantClusters(more, "1/1")
 
 	// The loser gets the service when the winner does not want it any more, without a change of its own.
 	change(w, base, func(mcs *v1alpha1.MultiClusterService) { mcs.Spec.ServiceSpec.Services = nil })
@@ -145,7 +146,7 @@ func TestWhatAMultiClusterServiceHasWrongIsSaid(t *testing.T) {
 	w.wants(cycle, "Ready=True", "Blocked=False")
 }
 
-func TestALosingOwnerSaysSo(t *testing.T) {
+func TestAnOverriddenServiceIsNoneOfItsOwnersBusiness(t *testing.T) {
 	w := newWorld(t)
 	w.templates("a-1-0-0", "a-2-0-0")
 	w.start()
@@ -155,7 +156,21 @@ func TestALosingOwnerSaysSo(t *testing.T) {
 	w.create(one, mcs)
 	w.report(w.setName(one, nil), v1alpha1.ServiceStateDeployed, "a")
 	w.wants(one, "Ready=True")
-	w.wants(mcs, "Blocked=True OwnedByOther: a: belongs to ClusterDeployment "+w.namespace+"/one", "Ready=False OwnedByOther")
+	w.wants(mcs, "Ready=True Deployed", "Blocked=False", "Progressing=False")
+	w.wantClusters(mcs, "one 0/0")
+
+	change(w, mcs, func(mcs *v1alpha1.MultiClusterService) { mcs.Spec.ServiceSpec.Priority = 200 })
+	w.report(w.setName(one, mcs), v1alpha1.ServiceStateDeployed, "a")
+	w.wantClusters(mcs, "one 1/1")
+	w.wants(one, "Ready=True Deployed: no services are desired, and one is overridden by another owner")
+	settles(w, one, "it says whose the service is", func(cd *v1alpha1.ClusterDeployment) error {
+		for _, s := range cd.Status.Services {
+			if c := meta.FindStatusCondition(s.Conditions, "Ready"); c != nil && c.Reason == v1alpha1.ReasonOverridden {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", cd.Status.Services)
+	})
 }
 
 func TestUpgradePathsAreThoseOfEveryCluster(t *testing.T) {
@@ -177,9 +192,9 @@ func TestUpgradePathsAreThoseOfEveryCluster(t *testing.T) {
 	for _, cd := range []*v1alpha1.ClusterDeployment{one, two} {
 		w.report(w.setName(cd, mcs), v1alpha1.ServiceStateDeployed, "m")
 	}
-	w.wantPaths(mcs, "from m-1-0-0: 2.0.0 3.0.0")
+	w.wantPaths(mcs, "from m-1-0-0: 2.0.0", "from m-1-0-0: 2.0.0 3.0.0")
 	settles(w, one, "the cluster has paths of its own", func(cd *v1alpha1.ClusterDeployment) error {
-		if p := cd.Status.ServicesUpgradePaths; len(p) != 1 || p[0].Name != "own" || len(p[0].AvailableUpgrades) != 1 {
+		if p := cd.Status.ServicesUpgradePaths; len(p) != 1 || p[0].Name != "own" || len(p[0].AvailableUpgrades) != 2 {
 			return fmt.Errorf("%+v", p)
 		}
 		return nil

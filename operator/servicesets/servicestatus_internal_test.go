@@ -48,6 +48,17 @@ func TestConditionsOfAMultiClusterService(t *testing.T) {
 		"a cluster that is not selected any more": {[]place{leaving, at("x", good)}, nil, []string{
 			"Ready=True Deployed all services are deployed on 1 cluster", "Progressing=True Removing a is being removed (on ns/old)", "Blocked=False NotBlocked",
 		}},
+		"a cluster that is not selected any more and can't let go: what is blocked is not ready": {[]place{
+			placeOf("ns", "old", false, &v1alpha1.ServiceSetSummary{Blocked: true, Reason: "Unreachable", Message: "no answer"}), at("x", good),
+		}, nil, []string{
+			"Ready=False Unreachable no answer (on ns/old)", "Progressing=False Unreachable", "Blocked=True Unreachable no answer (on ns/old)",
+		}},
+		"a cluster whose set is not ready": {[]place{at("x", v1alpha1.ServiceSetSummary{
+			Desired: 2, Deployed: 2, Progressing: true, Reason: v1alpha1.ReasonSetNotReady, Message: "ServiceSet x is not ready: why",
+		})}, nil, []string{
+			"Ready=False ServiceSetNotReady ServiceSet x is not ready: why (on ns/x)",
+			"Progressing=True ServiceSetNotReady ServiceSet x is not ready: why (on ns/x)", "Blocked=False NotBlocked",
+		}},
 		"a selector that can't be read": {nil, &fault{v1alpha1.ReasonSelectorInvalid, "clusterSelector can't be read"}, []string{
 			"Ready=False SelectorInvalid clusterSelector can't be read", "Progressing=False SelectorInvalid", "Blocked=True SelectorInvalid clusterSelector can't be read",
 		}},

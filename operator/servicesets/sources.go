@@ -7,6 +7,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
@@ -52,6 +53,7 @@ type sources struct {
 	clusters, services, sets, templates, chains, providers *informer.Kubernetes
 
 	reader client.Reader
+	paths  *pathCache
 }
 
 func newSources(d *operator.Dependencies, config Config) (*sources, error) {
@@ -76,6 +78,7 @@ func newSources(d *operator.Dependencies, config Config) (*sources, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.paths = newPathCache(statuses.SpecsOf(s.templates), s.chains)
 	s.reader = informer.NewReader(d.Client.Scheme(), s.clusters, s.services, s.sets, s.templates, s.chains, s.providers)
 	return s, nil
 }

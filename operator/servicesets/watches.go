@@ -23,13 +23,22 @@ func clusterOfSet(_ context.Context, obj any) []informer.Key {
 	return []informer.Key{{Namespace: set.Namespace, Name: set.Spec.Cluster}}
 }
 
-// clustersOfServices returns the clusters that a MultiClusterService selects.
+// clustersOfServices returns the clusters that a MultiClusterService selects, and those that have something of it: whatever the
+// selector was before, and even if nobody can read it, they have to give up what is not selected any more.
 func (s *sources) clustersOfServices(ctx context.Context, obj any) []informer.Key {
-	selector, err := metav1.LabelSelectorAsSelector(obj.(*v1alpha1.MultiClusterService).Spec.ClusterSelector)
+	mcs := obj.(*v1alpha1.MultiClusterService)
+	sets, err := s.setsThat(ctx, func(set *v1alpha1.ServiceSet) bool { return set.Spec.MultiClusterService == mcs.Name })
 	if err != nil {
 		return nil
 	}
-	return s.clusterKeys(ctx, "", func(cd *v1alpha1.ClusterDeployment) bool { return selector.Matches(labels.Set(cd.Labels)) })
+	has := make(map[client.ObjectKey]bool, len(sets))
+	for _, set := range sets {
+		has[clusterKey(set)] = true
+	}
+	selector, err := metav1.LabelSelectorAsSelector(mcs.Spec.ClusterSelector)
+	return s.clusterKeys(ctx, "", func(cd *v1alpha1.ClusterDeployment) bool {
+		return err == nil && selector.Matches(labels.Set(cd.Labels)) || has[client.ObjectKeyFromObject(cd)] || summaryOf(cd, mcs.Name) != nil
+	})
 }
 
 // clustersOfNamespace returns the clusters in the namespace of a template or a chain.

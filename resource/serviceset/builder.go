@@ -56,8 +56,8 @@ func (b *Builder) WithServicesToRemove(servicesToRemove []v1alpha1.ServiceRemova
 // Build returns a copy of the ServiceSet with its owner, its labels and its spec as they should be. Labels, annotations and
 // owner references of others stay. The labels that the provider selects by replace those of the last time.
 //
-// It fails without a ServiceSet or an owner, if the selector can't be fulfilled, and if the ServiceSet is that of another
-// cluster or owner.
+// It fails without a ServiceSet or an owner, without a selector that asks for a label, because no provider would find the set, if the
+// selector can't be fulfilled, and if the ServiceSet is that of another cluster or owner.
 func (b *Builder) Build() (*v1alpha1.ServiceSet, error) {
 	if b.ServiceSet == nil {
 		return nil, errors.New("build a ServiceSet: there is none: give one with a name and a namespace")
@@ -126,6 +126,9 @@ func (b *Builder) setLabels(set *v1alpha1.ServiceSet) error {
 	if err != nil {
 		return err
 	}
+	if len(selected) == 0 {
+		return errors.New("the provider's selector asks for no label, so that no provider would find the set: give the one of its StateManagementProvider")
+	}
 	before := set.Annotations[v1alpha1.SelectorLabelsAnnotation]
 	for _, key := range strings.FieldsFunc(before, func(r rune) bool { return r == ',' }) {
 		delete(set.Labels, key)
@@ -152,9 +155,6 @@ func (b *Builder) setLabels(set *v1alpha1.ServiceSet) error {
 
 // checkSelected makes sure that the provider will find the set.
 func (b *Builder) checkSelected(set *v1alpha1.ServiceSet) error {
-	if b.Selector == nil {
-		return nil
-	}
 	selector, err := metav1.LabelSelectorAsSelector(b.Selector)
 	if err != nil {
 		return fmt.Errorf("the provider's selector: %w", err)
@@ -169,7 +169,7 @@ func (b *Builder) checkSelected(set *v1alpha1.ServiceSet) error {
 func selectedLabels(selector *metav1.LabelSelector) (map[string]string, error) {
 	selected := map[string]string{}
 	if selector == nil {
-		return selected, nil
+		return nil, nil
 	}
 	for _, e := range selector.MatchExpressions {
 		switch e.Operator {

@@ -20,6 +20,7 @@ type candidate struct {
 	mcs   *v1alpha1.MultiClusterService // whose services they are; nil for the cluster's own, and for those of one that has gone
 	key   client.ObjectKey              // of the set
 	there *v1alpha1.ServiceSet          // what has the key, also if it is the set of somebody else; nil if nothing has
+	wants bool                          // it has services on the site, even if it lists none
 	fault error                         // why the set has to stay as it is
 }
 
@@ -29,21 +30,20 @@ func (at site) candidates(ctx context.Context, c client.Reader) ([]candidate, er
 	if err != nil {
 		return nil, err
 	}
-	list := &v1alpha1.MultiClusterServiceList{}
-	if err := c.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the MultiClusterServices: %w", err)
+	services, err := at.services(ctx, c)
+	if err != nil {
+		return nil, err
 	}
-	for i := range list.Items {
-		mcs := &list.Items[i]
+	for _, mcs := range services {
 		set := sets[mcs.Name]
 		selected, err := at.selectedBy(mcs)
 		if selected || err != nil && set != nil {
-			found = append(found, candidate{Owner: MultiClusterServiceOwner(mcs, set), mcs: mcs, fault: err})
+			found = append(found, candidate{Owner: MultiClusterServiceOwner(mcs, set), mcs: mcs, wants: true, fault: err})
 			delete(sets, mcs.Name)
 		}
 	}
 	if at.cd != nil && !at.isLeaving() {
-		found = append(found, candidate{Owner: ClusterDeploymentOwner(at.cd, sets[""])})
+		found = append(found, candidate{Owner: ClusterDeploymentOwner(at.cd, sets[""]), wants: true})
 		delete(sets, "")
 	}
 	for _, set := range sets {
@@ -56,6 +56,25 @@ func (at site) candidates(ctx context.Context, c client.Reader) ([]candidate, er
 	}
 	slices.SortFunc(found, func(a, b candidate) int { return compareOwners(&a.Owner, &b.Owner) })
 	return found, nil
+}
+
+// services returns the MultiClusterServices. The one that somebody has asked for is as it was given.
+func (at site) services(ctx context.Context, c client.Reader) ([]*v1alpha1.MultiClusterService, error) {
+	list := &v1alpha1.MultiClusterServiceList{}
+	if err := c.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the MultiClusterServices: %w", err)
+	}
+	services := make([]*v1alpha1.MultiClusterService, 0, len(list.Items)+1)
+	given := ""
+	if at.asked != nil && at.asked.MCS != nil {
+		services, given = append(services, at.asked.MCS), at.asked.MCS.Name
+	}
+	for i := range list.Items {
+		if list.Items[i].Name != given {
+			services = append(services, &list.Items[i])
+		}
+	}
+	return services, nil
 }
 
 // sets returns the ServiceSets of the site by the names of their MultiClusterServices, and those of which there is another one.
@@ -142,6 +161,9 @@ func (o *candidate) locate(ctx context.Context, c client.Reader, at site) error 
 		return nil
 	}
 	o.key = ObjectKey(at.systemNamespace, at.cd, o.mcs)
+	if at.asked != nil && o.mcs == at.asked.MCS {
+		o.key = at.asked.ObjectKey
+	}
 	var err error
 	o.there, err = readSet(ctx, c, o.key)
 	if err == nil && o.there != nil && leftOwner(o.there).is(&o.Owner) {

@@ -60,7 +60,7 @@ func (c *chains) installable(s *v1alpha1.Service, goal v1alpha1.ServiceVersion) 
 }
 
 // way implements ways.
-func (c *chains) way(s *v1alpha1.Service, from string, goal v1alpha1.ServiceVersion) (v1alpha1.AvailableUpgrade, int, *fault) {
+func (c *chains) way(s *v1alpha1.Service, from, goal v1alpha1.ServiceVersion) (v1alpha1.AvailableUpgrade, int, *fault) {
 	if why := c.installable(s, goal); why != nil {
 		return v1alpha1.AvailableUpgrade{}, 0, why
 	}
@@ -68,9 +68,9 @@ func (c *chains) way(s *v1alpha1.Service, from string, goal v1alpha1.ServiceVers
 	if why != nil {
 		return v1alpha1.AvailableUpgrade{}, 0, why
 	}
-	next, steps, ok := chain.way(from, goal.Template)
+	next, steps, ok := chain.way(from.Template, goal.Template)
 	if !ok {
-		return v1alpha1.AvailableUpgrade{}, 0, noWay(s, from, goal)
+		return v1alpha1.AvailableUpgrade{}, 0, noWay(s, from.Template, goal)
 	}
 	return next, steps, nil
 }
@@ -85,11 +85,17 @@ func noWay(s *v1alpha1.Service, from string, goal v1alpha1.ServiceVersion) *faul
 		label(goal), s.TemplateChain, from, goal.Template)}
 }
 
+// noTemplate says what a service lacks that nobody can make.
+const noTemplate = "set template; or set templateChain and version, which name a template together"
+
 // resolve returns the template and the version that a service stands for. Where only a chain and a version say the
 // template, and several templates have the version, the preferred one is taken.
 func (c *chains) resolve(s *v1alpha1.Service, preferred string) (v1alpha1.ServiceVersion, *fault) {
 	resolved := goalOf(s)
 	if resolved.Template == "" {
+		if s.TemplateChain == "" || s.Version == "" {
+			return resolved, &fault{v1alpha1.ReasonTemplateMissing, noTemplate}
+		}
 		chain, why := c.get(s.TemplateChain)
 		if why != nil {
 			return resolved, why

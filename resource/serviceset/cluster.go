@@ -23,6 +23,8 @@ type cluster struct {
 	ready    []bool // it runs in the desired version as well
 
 	loops map[int32]string // the services on cycles that only all owners together make
+
+	faults map[*Owner]error // why their ServiceSets stay as they are, as far as it is known; nil for none
 }
 
 // node is a service of a cluster, whoever owns it.
@@ -49,7 +51,7 @@ func newCluster(owners []*Owner, known templates, objects map[string]*v1alpha1.S
 	for _, o := range owners {
 		all = listings(all, o)
 	}
-	c := &cluster{graph: newGraph(all), owners: owners, chains: newChains(objects, known)}
+	c := &cluster{graph: newGraph(all), owners: owners, chains: newChains(objects, known), faults: map[*Owner]error{}}
 	c.nodes = make([]node, c.len())
 	for i := range c.nodes {
 		c.nodes[i].listing = &c.services[i]

@@ -39,7 +39,11 @@ type OwnerOperation struct {
 func ComputeClusterOperations(
 	ctx context.Context, c client.Reader, systemNamespace string, cd *v1alpha1.ClusterDeployment,
 ) ([]OwnerOperation, error) {
-	at := site{systemNamespace, cd}
+	return site{systemNamespace, cd, nil}.operations(ctx, c)
+}
+
+// operations works out what has to be done with each ServiceSet of a site.
+func (at site) operations(ctx context.Context, c client.Reader) ([]OwnerOperation, error) {
 	candidates, err := at.candidates(ctx, c)
 	if err != nil {
 		return nil, err
@@ -54,13 +58,20 @@ func ComputeClusterOperations(
 	}
 	cluster := newCluster(owners, known, chains)
 	operations := make([]OwnerOperation, 0, len(candidates))
-	for i := range candidates {
-		o := &candidates[i]
-		if o.Set == nil && len(o.Services) == 0 {
-			continue
+	// What is found to be wrong with one owner is told to those who wait for it, in a second round.
+	for found := true; found; {
+		found, operations = false, operations[:0]
+		for i := range candidates {
+			o := &candidates[i]
+			if o.Set == nil && len(o.Services) == 0 {
+				continue
+			}
+			operation, err := o.operation(ctx, c, at, cluster)
+			if err != nil && cluster.faults[&o.Owner] == nil {
+				cluster.faults[&o.Owner], found = err, true
+			}
+			operations = append(operations, OwnerOperation{Owner: o.Owner, Key: o.key, Operation: operation, Err: err})
 		}
-		operation, err := o.operation(ctx, c, at, cluster)
-		operations = append(operations, OwnerOperation{Owner: o.Owner, Key: o.key, Operation: operation, Err: err})
 	}
 	return operations, nil
 }

@@ -33,7 +33,7 @@ type Decision struct {
 func (d *Decision) Blocked() bool {
 	switch d.Reason {
 	case v1alpha1.ReasonDeployed, v1alpha1.ReasonStepping, v1alpha1.ReasonInFlight, v1alpha1.ReasonWaiting,
-		v1alpha1.ReasonRemoving, v1alpha1.ReasonDisabled:
+		v1alpha1.ReasonRemoving, v1alpha1.ReasonDisabled, v1alpha1.ReasonOverridden:
 		return false
 	}
 	return true

@@ -33,10 +33,12 @@
 //     else is desired than when the step was taken. A step that failed is not skipped.
 //   - Removal. A service that is not desired any more goes after all that depends on it, in whichever ServiceSet that is.
 //   - Disabled. A service is kept as it is.
-//   - Several owners. The one with the highest priority gets a service, then the oldest, then by name.
+//   - Several owners. The one with the highest priority gets a service, then the oldest, then by name. For the others it is
+//     overridden, which is normal.
 //   - Handover. The new owner's set gets a service as it is in the old one's, even if the new owner waits, has it disabled or can't
 //     have its way. Then the old one's loses it, and only after that it changes. So it is never in no set, and two sets never
-//     ask for different versions. The new owner waits for the old one to let go: as long as that has a fault, nothing changes.
+//     ask for different versions. The new owner waits for the old one to let go: as long as that has a fault, nothing changes, and the
+//     decision says so.
 //   - Withdrawal. An owner that lists nothing, does not select the cluster any more, is being deleted or is gone gives up what it
 //     has by the same two rules: what another owner lists is handed over, the rest is removed in order. Then its set is empty,
 //     and is deleted. This needs neither its provider nor its templates. A service that its new owner can't take into its set,

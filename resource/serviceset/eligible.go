@@ -16,14 +16,14 @@ import (
 // cd is nil.
 //
 // Services that can't be resolved (a template that is missing, a duplicate), and those that another owner has, or has not let
-// go yet, are left out.
+// go yet, are left out. There are none of an owner that has nothing on the cluster any more: see [ComputeClusterOperations].
 // The error is a *GraphError for dependencies that are absent from desiredServices or go in circles, and ErrNoOwner without
 // mcs and cd. desiredServices is not changed.
 func FilterServiceDependencies(
 	ctx context.Context, c client.Reader, systemNamespace string,
 	mcs *v1alpha1.MultiClusterService, cd *v1alpha1.ClusterDeployment, desiredServices []v1alpha1.Service,
 ) ([]v1alpha1.Service, error) {
-	in, err := readInput(ctx, c, site{systemNamespace, cd}, mcs, desiredServices, nil)
+	in, err := readInput(ctx, c, systemNamespace, mcs, cd, desiredServices, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func ResolveServicesToApply(
 	ctx context.Context, c client.Reader, systemNamespace string,
 	mcs *v1alpha1.MultiClusterService, cd *v1alpha1.ClusterDeployment, desiredServices []v1alpha1.Service, serviceSet *v1alpha1.ServiceSet,
 ) ([]v1alpha1.ServiceWithValues, error) {
-	in, err := readInput(ctx, c, site{systemNamespace, cd}, mcs, desiredServices, serviceSet)
+	in, err := readInput(ctx, c, systemNamespace, mcs, cd, desiredServices, serviceSet)
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ type MissingError struct {
 
 // MissingObject is an object that does not exist, and a service that names it.
 type MissingObject struct {
-	Kind, Name string
+	Kind, Name string // Name is empty where the service names none
 	Service    client.ObjectKey
 	// Reason says what is wrong where the object exists, but does not fit.
 	Reason string
@@ -83,6 +83,10 @@ func (e *MissingError) Error() string {
 		reason := m.Reason
 		if reason == "" {
 			reason = "does not exist: create it"
+		}
+		if m.Name == "" {
+			parts[i] = fmt.Sprintf("service %s names no %s: %s", m.Service, m.Kind, reason)
+			continue
 		}
 		parts[i] = fmt.Sprintf("%s %s/%s of service %s %s", m.Kind, e.Namespace, m.Name, m.Service, reason)
 	}

@@ -24,7 +24,27 @@ func (r *resolver) takeOver(n *node, d Decision) {
 	entry.Namespace = n.key.Namespace
 	d.To, d.Reason = versionOf(&entry), v1alpha1.ReasonInFlight
 	d.Message = fmt.Sprintf("is taken over from %s as it is", n.holder)
+	r.explainStuck(&d, n.holder)
 	r.deploy(entry, d)
+}
+
+// explainStuck says in a decision on a handover that it can't go on, if that is so: the one who has the service so far can't let it
+// go.
+func (r *resolver) explainStuck(d *Decision, from *Owner) {
+	if fault := r.stuck(from); fault != nil {
+		d.Reason = v1alpha1.ReasonHandoverStuck
+		d.Message = fmt.Sprintf("stays as it is until %s lets it go, which can't be done: %s", from, fault)
+	}
+}
+
+// stuck returns why the ServiceSet of an owner stays as it is, nil if nothing keeps it.
+func (c *cluster) stuck(o *Owner) error {
+	fault, known := c.faults[o]
+	if !known {
+		_, fault = c.own(o)
+		c.faults[o] = fault
+	}
+	return fault
 }
 
 // whoLetsGo says whose ServiceSet has a service besides that of its owner.

@@ -13,7 +13,7 @@ import (
 
 // OperationRequisites say which ServiceSet is looked at.
 type OperationRequisites struct {
-	// ObjectKey is the name and the namespace of the ServiceSet: see [ObjectKey].
+	// ObjectKey is the name and the namespace of the ServiceSet if there is none yet: see [ObjectKey].
 	ObjectKey client.ObjectKey
 	// MCS is the owner of the services, nil if that is the ClusterDeployment.
 	MCS *v1alpha1.MultiClusterService
@@ -28,7 +28,8 @@ type OperationRequisites struct {
 type Operation struct {
 	// Operation is what has to be done.
 	Operation v1alpha1.ServiceSetOperation
-	// ServiceSet is how the set should be. If there is nothing to do, or if it is to be deleted, it is the one that there is.
+	// ServiceSet is how the set should be. If there is nothing to do, or if it is to be deleted, it is the one that there is, nil if
+	// there is none.
 	ServiceSet *v1alpha1.ServiceSet
 	// Before is the set that there is, nil if there is none.
 	Before *v1alpha1.ServiceSet
@@ -39,7 +40,7 @@ type Operation struct {
 	Resolution *Resolution
 }
 
-// GetServiceSetWithOperation returns how a ServiceSet should be, and whether it has to be created, updated or left alone.
+// GetServiceSetWithOperation returns how a ServiceSet should be, and whether it has to be created, updated, deleted or left alone.
 // It is [ComputeOperation] without the reasons.
 func GetServiceSetWithOperation(
 	ctx context.Context, c client.Reader, operationReq OperationRequisites,
@@ -51,46 +52,36 @@ func GetServiceSetWithOperation(
 	return operation.ServiceSet, operation.Operation, nil
 }
 
-// ComputeOperation reads a ServiceSet and all that it depends on, resolves the services of its owner (see [Resolve]) and
-// builds the set (see [Builder]). There is nothing to do when the sets mean the same, and when the set is being deleted. It
-// writes nothing, and changes neither the arguments nor what it reads.
+// ComputeOperation works out what has to be done with the ServiceSet of one owner: it is the answer that [ComputeClusterOperations]
+// has for it, with MCS and CD as they are given, whatever the reader knows of them. There is nothing to do when the sets mean the same, when
+// the set is being deleted, and when the owner wants nothing on the cluster and has nothing there: then ServiceSet is nil. It writes
+// nothing, and changes neither the arguments nor what it reads.
 //
 // Errors: ErrNoOwner, a *GraphError for what the owner has to mend, an error for which apierrors.IsNotFound holds when
-// the provider does not exist, and those of the reader and of the builder.
+// the provider does not exist, what else is the Err of an [OwnerOperation], and those of the reader.
 func ComputeOperation(ctx context.Context, c client.Reader, req OperationRequisites) (*Operation, error) {
-	at := site{req.SystemNamespace, req.CD}
+	at := site{req.SystemNamespace, req.CD, &req}
 	owner, err := at.owner(req.MCS, nil)
 	if err != nil {
 		return nil, err
 	}
-	before, err := readSet(ctx, c, req.ObjectKey)
+	operations, err := at.operations(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	if before != nil && before.DeletionTimestamp != nil {
-		return nothing(before, nil), nil
+	for i := range operations {
+		if o := &operations[i]; o.Owner.is(&owner) {
+			return o.Operation, o.Err
+		}
 	}
-	provider, err := readProvider(ctx, c, at.spec(req.MCS))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", &owner, err)
+	there, err := readSet(ctx, c, req.ObjectKey)
+	if err != nil || there == nil {
+		return nothing(nil, nil), err
 	}
-	set := before
-	if set == nil {
-		set = newSet(req.ObjectKey)
+	if err := NewBuilder(req.CD, there, nil).WithMultiClusterService(req.MCS).setTarget(there.DeepCopy()); err != nil {
+		return nil, fmt.Errorf("ServiceSet %s: %w", req.ObjectKey, err)
 	}
-	in, err := readInput(ctx, c, at, req.MCS, owner.Services, set)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", &owner, err)
-	}
-	resolution, err := Resolve(in)
-	if err != nil {
-		return nil, fmt.Errorf("resolve the services of %s: %w", &owner, err)
-	}
-	operation, err := build(before, resolution, NewBuilder(req.CD, set, &provider.Spec.Selector).WithMultiClusterService(req.MCS))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", &owner, err)
-	}
-	return operation, nil
+	return nothing(there, nil), nil
 }
 
 // build makes the set of an owner, and compares it with the one that there is, nil if there is none.

@@ -64,10 +64,7 @@ func TestAServiceSetFollowsItsClusterFromTheFirstInstallToARemoval(t *testing.T)
 	set = s.apply(cd, nil, update)
 	check("then a", set, "")
 	s.report(set, "")
-	set = s.apply(cd, nil, update)
-	if len(set.Spec.Removing) > 0 {
-		t.Errorf("what is gone is still being removed: %v", set.Spec.Removing)
-	}
+	s.apply(cd, nil, v1alpha1.ServiceSetOperationDelete)
 	s.apply(cd, nil, none)
 }
 
@@ -94,7 +91,8 @@ func TestNothingIsWrittenWhenNothingChangesInMeaning(t *testing.T) {
 
 func TestAChangedProviderSelectorIsAnUpdate(t *testing.T) {
 	s := startAPIServer(t)
-	cd := s.cluster("prod", "")
+	s.templates("a-1.0.0")
+	cd := s.cluster("prod", "a: a-1.0.0")
 	s.apply(cd, nil, create)
 	s.provider.Spec.Selector.MatchLabels = map[string]string{"manager": "two"}
 	if err := s.Update(t.Context(), s.provider); err != nil {
@@ -172,7 +170,8 @@ func TestAWriteThatCameFirstIsNoError(t *testing.T) {
 
 func TestAProviderThatDoesNotExistIsAnErrorThatSaysHowToMendIt(t *testing.T) {
 	s := startAPIServer(t)
-	cd := s.cluster("prod", "")
+	s.templates("a-1.0.0")
+	cd := s.cluster("prod", "a: a-1.0.0")
 	cd.Spec.ServiceSpec.Provider.Name = "absent"
 	_, _, err := serviceset.GetServiceSetWithOperation(t.Context(), s, s.requisites(cd, nil))
 	want := "StateManagementProvider absent does not exist: create it, or name another one in serviceSpec.provider"
@@ -183,7 +182,8 @@ func TestAProviderThatDoesNotExistIsAnErrorThatSaysHowToMendIt(t *testing.T) {
 
 func TestASetOfAnotherOwnerIsNotTakenOver(t *testing.T) {
 	s := startAPIServer(t)
-	cd := s.cluster("prod", "")
+	s.templates("a-1.0.0")
+	cd := s.cluster("prod", "a: a-1.0.0")
 	s.create(&v1alpha1.ServiceSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "prod"},
 		Spec:       v1alpha1.ServiceSetSpec{Cluster: "staging"},
@@ -197,7 +197,7 @@ func TestASetOfAnotherOwnerIsNotTakenOver(t *testing.T) {
 func TestASetThatIsBeingDeletedIsLeftAlone(t *testing.T) {
 	s := startAPIServer(t)
 	s.templates("a-1.0.0")
-	cd := s.cluster("prod", "")
+	cd := s.cluster("prod", "a: a-1.0.0")
 	set := s.apply(cd, nil, create)
 	set.Finalizers = []string{"example.org/held"}
 	if err := s.Update(t.Context(), set); err != nil {
@@ -206,7 +206,7 @@ func TestASetThatIsBeingDeletedIsLeftAlone(t *testing.T) {
 	if err := s.Delete(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
-	cd.Spec.ServiceSpec.Services = desired(t, "a: a-1.0.0")
+	cd.Spec.ServiceSpec.Services = desired(t, "a: a-1.0.0 values=x")
 	set = s.apply(cd, nil, none)
 	set.Finalizers = nil
 	if err := s.Update(t.Context(), set); err != nil {

@@ -82,7 +82,7 @@ func TestOneOfSeveralOwnersGetsAService(t *testing.T) {
 				others: []other{{name: "high", priority: 200, desired: "a: a-3.0.0"}},
 			},
 			want: "a: a-1.0.0@1.0.0 values=old",
-			why: "OwnedByOther: a belongs to MultiClusterService high, which has priority 200, " +
+			why: "Overridden: a belongs to MultiClusterService high, which has priority 200, " +
 				"ClusterDeployment ns/platform has 100",
 		},
 		{
@@ -91,7 +91,7 @@ func TestOneOfSeveralOwnersGetsAService(t *testing.T) {
 				desired: "a: a-1.0.0", stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0",
 				others: []other{{name: "high", priority: 200, desired: "a: a-3.0.0", stored: "a: a-3.0.0@3.0.0"}},
 			},
-			why: "OwnedByOther: a belongs to MultiClusterService high, which has priority 200, " +
+			why: "Overridden: a belongs to MultiClusterService high, which has priority 200, " +
 				"ClusterDeployment ns/platform has 100",
 		},
 		{
@@ -139,7 +139,7 @@ func TestOneOfSeveralOwnersGetsAService(t *testing.T) {
 			},
 			want: "b: b-1.0.0@1.0.0 after=a",
 			why: `
-				OwnedByOther: a belongs to MultiClusterService high, which has priority 200, ClusterDeployment ns/platform has 100
+				Overridden: a belongs to MultiClusterService high, which has priority 200, ClusterDeployment ns/platform has 100
 				Stepping: b is installed in version 1.0.0`,
 		},
 		{
@@ -152,7 +152,7 @@ func TestOneOfSeveralOwnersGetsAService(t *testing.T) {
 				}},
 			},
 			why: `
-				OwnedByOther: a belongs to MultiClusterService high, which has priority 200, ClusterDeployment ns/platform has 100
+				Overridden: a belongs to MultiClusterService high, which has priority 200, ClusterDeployment ns/platform has 100
 				WaitingForDependencies: b waits for a`,
 		},
 		{
@@ -164,7 +164,7 @@ func TestOneOfSeveralOwnersGetsAService(t *testing.T) {
 			want: "d: d-1.0.0@1.0.0",
 			why: `
 				DependencyCycle: a can't be resolved together with what other owners have on the cluster: services depend on each other: a → b → a
-				OwnedByOther: b belongs to MultiClusterService high, which has priority 200, ClusterDeployment ns/platform has 100
+				Overridden: b belongs to MultiClusterService high, which has priority 200, ClusterDeployment ns/platform has 100
 				WaitingForDependencies: c waits for a
 				Stepping: d is installed in version 1.0.0`,
 		},
@@ -202,7 +202,7 @@ func TestOneOfSeveralOwnersGetsAService(t *testing.T) {
 				others: []other{{name: "high", priority: 200, desired: "a: a-1.0.0", stored: "a: a-1.0.0@1.0.0", leaving: true}},
 			},
 			want: "a: a-1.0.0@1.0.0",
-			why: "OwnedByOther: a belongs to MultiClusterService high, which has priority 200, " +
+			why: "Overridden: a belongs to MultiClusterService high, which has priority 200, " +
 				"ClusterDeployment ns/platform has 100",
 		},
 		{
@@ -223,10 +223,57 @@ func TestOneOfSeveralOwnersGetsAService(t *testing.T) {
 				}},
 			},
 			why: `
-				OwnedByOther: a belongs to MultiClusterService high, which has priority 200, ClusterDeployment ns/platform has 100
+				Overridden: a belongs to MultiClusterService high, which has priority 200, ClusterDeployment ns/platform has 100
 				WaitingForDependencies: b waits for a`,
 		},
 	})
+}
+
+func TestAHandoverThatCannotGoOnSaysWhatItWaitsFor(t *testing.T) {
+	testResolve(t, []resolveCase{
+		{
+			name: "the old owner has a dependency that is absent, and can't let anything go",
+			world: world{
+				desired: "a: a-1.0.0", stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0",
+				others: []other{{
+					name: "low", priority: 50, desired: "a: a-1.0.0\nb: b-1.0.0 after=x",
+					stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0",
+				}},
+			},
+			want: "a: a-1.0.0@1.0.0",
+			why: "HandoverStuck: a stays as it is until MultiClusterService low lets it go, which can't be done: " +
+				"service b depends on x, which is not listed: list it or take it out of dependsOn",
+		},
+		{
+			name: "the new owner has, and can't take anything over",
+			world: world{
+				desired: "a: a-1.0.0", stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0",
+				others: []other{{name: "high", priority: 200, desired: "a: a-1.0.0\nb: b-1.0.0 after=x"}},
+			},
+			want: "a: a-1.0.0@1.0.0",
+			why: "HandoverStuck: a stays here until MultiClusterService high takes it over, which can't be done: " +
+				"service b depends on x, which is not listed: list it or take it out of dependsOn",
+		},
+	})
+}
+
+func TestASecondSetOfAnOwnerIsNamedByWhoeverWaitsForIt(t *testing.T) {
+	s := newScene(t)
+	s.cluster("a: a-1.0.0")
+	s.set(nil, "a: a-1.0.0@1.0.0", "", "a: Deployed a-1.0.0@1.0.0")
+	s.set(nil, "a: a-1.0.0@1.0.0", "", "a: Deployed a-1.0.0@1.0.0").Name = "again"
+	for _, o := range s.compute() {
+		if o.Err != nil {
+			continue
+		}
+		want := "HandoverStuck: a stays as it is until ServiceSet platform/again lets it go, which can't be done: " +
+			"ServiceSet platform/again is a second one of ClusterDeployment platform/prod on the same cluster, beside ServiceSet prod: delete it\n"
+		if diff := cmp.Diff(want, saidWhy(o.Operation.Resolution.Decisions)); diff != "" {
+			t.Errorf("the decisions differ (-want +got):\n%s", diff)
+		}
+		return
+	}
+	t.Error("there is no operation")
 }
 
 func TestOwnersOfEqualPriorityAndAgeGoByName(t *testing.T) {
@@ -237,7 +284,7 @@ func TestOwnersOfEqualPriorityAndAgeGoByName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "OwnedByOther: a belongs to MultiClusterService another, which has the same priority and age, and comes first by name\n"
+	want := "Overridden: a belongs to MultiClusterService another, which has the same priority and age, and comes first by name\n"
 	if diff := cmp.Diff(want, saidWhy(r.Decisions)); diff != "" {
 		t.Errorf("the decisions differ (-want +got):\n%s", diff)
 	}
@@ -246,7 +293,7 @@ func TestOwnersOfEqualPriorityAndAgeGoByName(t *testing.T) {
 	if r, err = serviceset.Resolve(in); err != nil {
 		t.Fatal(err)
 	}
-	want = "OwnedByOther: a belongs to MultiClusterService another, which has the same priority, and is older\n"
+	want = "Overridden: a belongs to MultiClusterService another, which has the same priority, and is older\n"
 	if diff := cmp.Diff(want, saidWhy(r.Decisions)); diff != "" {
 		t.Errorf("the decisions differ (-want +got):\n%s", diff)
 	}

@@ -23,10 +23,10 @@ type Processor struct {
 // NewProcessor returns a processor that writes with a client.
 func NewProcessor(c client.Client) *Processor { return &Processor{Client: c} }
 
-// CreateOrUpdateServiceSet creates or updates a ServiceSet, or does nothing, as the operation says. The set is written as it
+// CreateOrUpdateServiceSet creates, updates or deletes a ServiceSet, or does nothing, as the operation says. The set is written as it
 // is, and gets what the server answers.
 //
-// A set that exists already, and one that was changed meanwhile, are no errors: the write is left out, and the event of the
+// A set that exists already, and one that was changed meanwhile or is gone, are no errors: the write is left out, and the event of the
 // other write leads to the next attempt.
 func (p *Processor) CreateOrUpdateServiceSet(ctx context.Context, op v1alpha1.ServiceSetOperation, serviceSet *v1alpha1.ServiceSet) error {
 	if op == v1alpha1.ServiceSetOperationNone {
@@ -47,8 +47,13 @@ func (p *Processor) CreateOrUpdateServiceSet(ctx context.Context, op v1alpha1.Se
 		if apierrors.IsConflict(err) {
 			return nil
 		}
+	case v1alpha1.ServiceSetOperationDelete:
+		err = client.IgnoreNotFound(p.Delete(ctx, serviceSet, client.Preconditions{UID: &serviceSet.UID, ResourceVersion: &serviceSet.ResourceVersion}))
+		if apierrors.IsConflict(err) {
+			return nil
+		}
 	default:
-		err = fmt.Errorf("the operation %q is none of create, update and none", op)
+		err = fmt.Errorf("the operation %q is none of create, update, delete and none", op)
 	}
 	if err != nil {
 		return fmt.Errorf("%s ServiceSet %s: %w", op, client.ObjectKeyFromObject(serviceSet), err)

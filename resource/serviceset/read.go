@@ -36,6 +36,7 @@ func readTemplates(
 type site struct {
 	systemNamespace string
 	cd              *v1alpha1.ClusterDeployment // nil for the management cluster
+	asked           *OperationRequisites        // whose services somebody has asked for, nil for nobody
 }
 
 // namespace is where the ServiceSets of the site are, with their templates.
@@ -57,17 +58,17 @@ func (at site) owner(mcs *v1alpha1.MultiClusterService, set *v1alpha1.ServiceSet
 	return Owner{}, ErrNoOwner
 }
 
-// readInput reads all that there is to know about the services of one owner. set is its ServiceSet if it was read before, else
-// nil.
+// readInput reads all that there is to know about the services of one owner, who lists these now; none if it has none on the site:
+// see candidates. set is its ServiceSet if it was read before, else nil.
 func readInput(
-	ctx context.Context, c client.Reader, at site, mcs *v1alpha1.MultiClusterService,
+	ctx context.Context, c client.Reader, systemNamespace string, mcs *v1alpha1.MultiClusterService, cd *v1alpha1.ClusterDeployment,
 	services []v1alpha1.Service, set *v1alpha1.ServiceSet,
 ) (Input, error) {
+	at := site{systemNamespace, cd, &OperationRequisites{ObjectKey: ObjectKey(systemNamespace, cd, mcs), MCS: mcs, CD: cd, SystemNamespace: systemNamespace}}
 	owner, err := at.owner(mcs, set)
 	if err != nil {
 		return Input{}, err
 	}
-	owner.Services = services
 	in := Input{}
 	if in.Templates, in.Chains, err = readTemplates(ctx, c, at.namespace()); err != nil {
 		return Input{}, err
@@ -76,11 +77,19 @@ func readInput(
 	if err != nil {
 		return Input{}, err
 	}
+	owner.Services = nil
 	for i := range candidates {
-		o := candidates[i].Owner
-		if o.Kind != owner.Kind || o.Key != owner.Key {
-			in.Others = append(in.Others, o)
-		} else if set == nil {
+		o := &candidates[i]
+		switch {
+		case !o.is(&owner):
+			in.Others = append(in.Others, o.Owner)
+			continue
+		case o.fault != nil:
+			return Input{}, o.fault
+		case o.wants:
+			owner.Services = services
+		}
+		if set == nil {
 			owner.Set = o.Set
 		}
 	}

@@ -184,6 +184,7 @@ func TestUpgradePathsOfDeployedServices(t *testing.T) {
 	paths, err := serviceset.ServicesUpgradePaths(t.Context(), s, services, s.namespace)
 	want := []v1alpha1.ServiceUpgradePaths{
 		{Name: "a", Namespace: "default", Template: "a-1.0.0", AvailableUpgrades: []v1alpha1.UpgradePath{
+			{Versions: []v1alpha1.AvailableUpgrade{{Name: "a-2.0.0", Version: "2.0.0"}}},
 			{Versions: []v1alpha1.AvailableUpgrade{{Name: "a-2.0.0", Version: "2.0.0"}, {Name: "a-3.0.0", Version: "3.0.0"}}},
 		}},
 		{Name: "c", Namespace: "default", Template: "a-1.0.0"},

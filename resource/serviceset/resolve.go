@@ -2,6 +2,7 @@ package serviceset
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,15 +120,19 @@ func (r *resolver) listed(i int32, stored *v1alpha1.ServiceWithValues) {
 	d.To = d.From
 	switch {
 	case n.owner != r.owner:
-		d.Reason, d.Message = v1alpha1.ReasonOwnedByOther, n.whoHasIt(r.owner)
+		d.Reason, d.Message = v1alpha1.ReasonOverridden, n.whoHasIt(r.owner)
 		if n.handedOver(r.owner) {
 			d.To, stored = v1alpha1.ServiceVersion{}, nil
+		} else if fault := r.stuck(n.owner); stored != nil && fault != nil {
+			d.Reason = v1alpha1.ReasonHandoverStuck
+			d.Message = fmt.Sprintf("stays here until %s takes it over, which can't be done: %s", n.owner, fault)
 		}
 	case n.holder != nil && n.holder != r.owner:
 		r.takeOver(n, d)
 		return
 	case n.also != nil:
 		d.Reason, d.Message = v1alpha1.ReasonInFlight, n.whoLetsGo()
+		r.explainStuck(&d, n.also)
 	case n.fault != nil:
 		d.Reason, d.Message = n.fault.reason, n.fault.message
 	case !r.eligible[i]:

@@ -1,6 +1,7 @@
 package serviceset_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,7 +11,8 @@ import (
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
-// testPaths returns the upgrade paths from a template, each as "a>b>c" without where it begins.
+// testPaths returns the upgrade paths from a template, each as "a>b>c" without where it begins. One that another path goes on from is left
+// out, unless a third one comes to the same template on another way.
 func testPaths(t testing.TB, from string, ways ...string) []string {
 	t.Helper()
 	spec := chainSpec(ways...)
@@ -22,7 +24,37 @@ func testPaths(t testing.TB, from string, ways ...string) []string {
 	for i, p := range found {
 		paths[i] = saidPath(p)
 	}
-	return paths
+	all := slices.Clone(paths)
+	return slices.DeleteFunc(paths, func(path string) bool {
+		goal := path[strings.LastIndex(path, ">")+1:]
+		goesOn := false
+		for _, other := range all {
+			before, _, over := strings.Cut(">"+other+">", ">"+goal+">")
+			switch {
+			case other == path || !over:
+			case ">"+path != before+">"+goal:
+				return false
+			case other != path:
+				goesOn = true
+			}
+		}
+		return goesOn
+	})
+}
+
+func TestEachTemplateThatCanBeReachedHasAPath(t *testing.T) {
+	spec := chainSpec("a-1>a-2>a-3>a-4", "a-1>a-3")
+	found, err := serviceset.UpgradePathsOf("a-1", &spec, template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, p := range found {
+		paths = append(paths, saidPath(p))
+	}
+	if diff := cmp.Diff([]string{"a-2", "a-2>a-3", "a-2>a-3>a-4"}, paths); diff != "" {
+		t.Errorf("the paths differ (-want +got):\n%s", diff)
+	}
 }
 
 func saidPath(p v1alpha1.UpgradePath) string {

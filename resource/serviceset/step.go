@@ -20,9 +20,9 @@ type position struct {
 type ways interface {
 	// installable returns why a service can't be installed in a version, nil if it can.
 	installable(s *v1alpha1.Service, goal v1alpha1.ServiceVersion) *fault
-	// way returns the next template on the way of a service from one template to another, and how many steps are left with
+	// way returns the next template on the way of a service from one version to another, and how many steps are left with
 	// it, or why there is no way.
-	way(s *v1alpha1.Service, from string, goal v1alpha1.ServiceVersion) (next v1alpha1.AvailableUpgrade, steps int, why *fault)
+	way(s *v1alpha1.Service, from, goal v1alpha1.ServiceVersion) (next v1alpha1.AvailableUpgrade, steps int, why *fault)
 }
 
 // fault is why something can't be done.
@@ -72,7 +72,7 @@ func (p *position) install(goal v1alpha1.ServiceVersion, d *Decision) (v1alpha1.
 
 // advance takes the next step along the chain.
 func (p *position) advance(from, goal v1alpha1.ServiceVersion, d *Decision) (v1alpha1.ServiceWithValues, Decision) {
-	next, steps, why := p.ways.way(p.desired, from.Template, goal)
+	next, steps, why := p.ways.way(p.desired, from, goal)
 	if why != nil {
 		return p.keep(from, d, why.reason, why.message)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,42 +31,64 @@ func ServicesWithDesiredChains(desiredServices []v1alpha1.Service, deployedServi
 }
 
 // ServicesUpgradePaths returns where services can go from their templates along their chains, in the order of services. For
-// each template that can be reached there is one path: the one that is taken when it is desired. A path that others only go on
-// from is not listed, so that a chain without branches is one path. Services without a chain have no
+// each template that can be reached there is one path: the one that is taken when it is desired. Services without a chain have no
 // paths: they can go anywhere at once.
 //
 // The error is a *MissingError that names every chain which does not exist, contradicts itself, or lacks the service's template;
-// the paths of the other services are returned with it. Chains are read from namespace.
+// the paths of the other services are returned with it. Chains are read from namespace. Who asks often uses [ReadPaths].
 func ServicesUpgradePaths(
 	ctx context.Context, c client.Reader, services []v1alpha1.Service, namespace string,
 ) ([]v1alpha1.ServiceUpgradePaths, error) {
+	paths, err := ReadPaths(ctx, c, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return paths.Of(services)
+}
+
+// Paths are the upgrade paths along the chains of a namespace, as they were when they were read. Each is computed once. It is safe for
+// concurrent use.
+type Paths struct {
+	namespace string
+
+	mu     sync.Mutex
+	chains *chains
+	found  map[pathStart][]v1alpha1.UpgradePath
+}
+
+// pathStart is a template of a chain.
+type pathStart struct{ chain, template string }
+
+// ReadPaths reads the templates and the chains of a namespace. They must not be changed afterwards.
+func ReadPaths(ctx context.Context, c client.Reader, namespace string) (*Paths, error) {
 	known, objects, err := readTemplates(ctx, c, namespace)
 	if err != nil {
 		return nil, err
 	}
-	return upgradePaths(services, namespace, newChains(objects, known))
+	return &Paths{namespace: namespace, chains: newChains(objects, known), found: map[pathStart][]v1alpha1.UpgradePath{}}, nil
 }
 
-func upgradePaths(services []v1alpha1.Service, namespace string, chains *chains) ([]v1alpha1.ServiceUpgradePaths, error) {
-	type start struct{ chain, template string }
-	found := map[start][]v1alpha1.UpgradePath{}
+// Of returns what [ServicesUpgradePaths] does. The paths are shared and must not be changed.
+func (p *Paths) Of(services []v1alpha1.Service) ([]v1alpha1.ServiceUpgradePaths, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	result := make([]v1alpha1.ServiceUpgradePaths, 0, len(services))
-	missing := &MissingError{Namespace: namespace}
+	missing := &MissingError{Namespace: p.namespace}
 	for i := range services {
 		s := &services[i]
 		paths := v1alpha1.ServiceUpgradePaths{Name: s.Name, Namespace: keyOf(s).Namespace, Template: s.Template}
 		if s.TemplateChain != "" {
-			from := start{s.TemplateChain, s.Template}
-			ready, ok := found[from]
+			from := pathStart{s.TemplateChain, s.Template}
+			ready, ok := p.found[from]
 			if !ok {
 				var why string
-				if ready, why = chains.paths(s); why != "" {
+				if ready, why = p.chains.paths(s); why != "" {
 					missing.Missing = append(missing.Missing, MissingObject{
 						Kind: v1alpha1.ServiceTemplateChainKind, Name: s.TemplateChain, Service: keyOf(s), Reason: why,
 					})
 					continue
 				}
-				found[from] = ready
+				p.found[from] = ready
 			}
 			paths.AvailableUpgrades = ready
 		}
@@ -95,17 +118,13 @@ func (c *chains) paths(s *v1alpha1.Service) (paths []v1alpha1.UpgradePath, why s
 
 // paths returns the paths from a template. Shorter paths come first, then they are ordered by the names on them.
 func (c *chain) paths(from int32) []v1alpha1.UpgradePath {
-	ways := make(map[int32][]int32)
-	for goal := range int32(len(c.nodes)) {
-		if r := c.routesTo(goal); r.next[from] >= 0 {
-			ways[goal] = r.walk(from, goal)
-		}
-	}
 	paths := []v1alpha1.UpgradePath{}
-	for goal, way := range ways {
-		if covered(goal, way, ways) {
+	for goal := range int32(len(c.nodes)) {
+		r := c.routesTo(goal)
+		if r.next[from] < 0 {
 			continue
 		}
+		way := r.walk(from, goal)
 		path := v1alpha1.UpgradePath{Versions: make([]v1alpha1.AvailableUpgrade, len(way))}
 		for i, n := range way {
 			path.Versions[i] = c.upgrade(n)
@@ -119,22 +138,6 @@ func (c *chain) paths(from int32) []v1alpha1.UpgradePath {
 		)
 	})
 	return paths
-}
-
-// covered tells whether another way goes on from the goal of a way, and none comes over that goal from elsewhere.
-func covered(goal int32, way []int32, ways map[int32][]int32) bool {
-	found := false
-	for end, other := range ways {
-		at := slices.Index(other, goal)
-		if end == goal || at < 0 {
-			continue
-		}
-		if !slices.Equal(way, other[:at+1]) {
-			return false
-		}
-		found = true
-	}
-	return found
 }
 
 // walk returns the steps from a template to the goal.

@@ -48,7 +48,9 @@ func fillServices(services []v1alpha1.Service, chains *chains, missing *MissingE
 		s.Template, s.Version = version.Template, version.Version
 		if why != nil {
 			object := MissingObject{Kind: v1alpha1.ServiceTemplateKind, Name: s.Template, Service: keyOf(s)}
-			if why.reason != v1alpha1.ReasonTemplateMissing {
+			if s.Template == "" && why.reason == v1alpha1.ReasonTemplateMissing {
+				object.Reason = why.message
+			} else if why.reason != v1alpha1.ReasonTemplateMissing {
 				object.Kind, object.Name, object.Reason = v1alpha1.ServiceTemplateChainKind, s.TemplateChain, "can't be used: "+why.message
 			}
 			missing.Missing = append(missing.Missing, object)
@@ -64,7 +66,11 @@ func fillEntries(services []v1alpha1.ServiceWithValues, known templates, missing
 		}
 		t := known[s.Template]
 		if t == nil {
-			missing.Missing = append(missing.Missing, MissingObject{Kind: v1alpha1.ServiceTemplateKind, Name: s.Template, Service: entryKey(s)})
+			object := MissingObject{Kind: v1alpha1.ServiceTemplateKind, Name: s.Template, Service: entryKey(s)}
+			if s.Template == "" {
+				object.Reason = "set template"
+			}
+			missing.Missing = append(missing.Missing, object)
 			continue
 		}
 		s.Version = templateVersion(t)

@@ -158,7 +158,7 @@ func TestPlanOfAnUpgradeReadsServiceByService(t *testing.T) {
 }
 
 func TestPlanTellsSeveralSetsApart(t *testing.T) {
-	taken := serviceset.Decision{Service: serviceKey("ingress"), Reason: v1alpha1.ReasonOwnedByOther, From: version("ingress", "4.12.0"),
+	taken := serviceset.Decision{Service: serviceKey("ingress"), Reason: v1alpha1.ReasonOverridden, From: version("ingress", "4.12.0"),
 		Message: "belongs to MultiClusterService edge, which has priority 200, ClusterDeployment platform/prod has 100"}
 	ended := setOf("prod", entry("ingress", "4.12.0"), entry("web", "1.0.0"))
 	ended.Spec.Removing = []v1alpha1.ServiceRemoval{{Namespace: "default", Name: "old"}, {Namespace: "default", Name: "slow"}}

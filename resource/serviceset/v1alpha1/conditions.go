@@ -39,6 +39,9 @@ const (
 	ReasonRemoving = "Removing"
 	// ReasonDisabled says that a service is kept as it runs because it is disabled.
 	ReasonDisabled = "Disabled"
+	// ReasonOverridden says that another owner with a higher precedence has the same service on the same cluster. The owner leaves it
+	// to that one, and is Ready without it.
+	ReasonOverridden = "Overridden"
 	// ReasonNotReconciled says that a cluster has not taken note of a change of a MultiClusterService yet.
 	ReasonNotReconciled = "NotReconciled"
 	// ReasonSetNotReady says that all services are Deployed, but the state manager says of their ServiceSet that it is not Ready.
@@ -81,8 +84,8 @@ const (
 	ReasonDependencyAbsent = "DependencyAbsent"
 	// ReasonDependencyCycle says that services depend on each other.
 	ReasonDependencyCycle = "DependencyCycle"
-	// ReasonOwnedByOther says that another owner with a higher precedence has the same service on the same cluster.
-	ReasonOwnedByOther = "OwnedByOther"
+	// ReasonHandoverStuck says that a service can't go from one owner to another, because something is wrong with one of them.
+	ReasonHandoverStuck = "HandoverStuck"
 	// ReasonProviderMissing says that the StateManagementProvider does not exist.
 	ReasonProviderMissing = "ProviderMissing"
 	// ReasonProviderSuspended says that the StateManagementProvider is suspended: all stays as it is.

@@ -8,8 +8,8 @@ type ServiceUpgradePaths struct {
 	Namespace string `json:"namespace"`
 	// Template is the template that the paths begin at. It is not part of them.
 	Template string `json:"template"`
-	// AvailableUpgrades are the paths. A path stands for the paths to each of the templates on it, unless there is another
-	// path that ends there.
+	// AvailableUpgrades are the paths, one to each template that can be reached, shorter ones first: the one that is taken
+	// when that template is desired. A status has only the shortest ones of very long chains.
 	//
 	// +optional
 	// +listType=atomic

@@ -68,7 +68,10 @@ func ExampleResolve() {
 
 // platformOf returns a reader of objects, in place of a client or an informer.Reader, with what they name.
 func platformOf(objects ...client.Object) client.Reader {
-	objects = append(objects, &v1alpha1.StateManagementProvider{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.DefaultStateManagementProvider}})
+	objects = append(objects, &v1alpha1.StateManagementProvider{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.DefaultStateManagementProvider},
+		Spec:       v1alpha1.StateManagementProviderSpec{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"manager": "native"}}},
+	})
 	for name, version := range map[string]string{"cert-manager": "1.17.1", "ingress": "4.12.0"} {
 		objects = append(objects, &v1alpha1.ServiceTemplate{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: name + "-" + version},

@@ -21,7 +21,7 @@ func conditionsOfServices(mcs *v1alpha1.MultiClusterService) *[]metav1.Condition
 }
 
 // specs are the sources of what others write a status of, as far as people write them.
-type specs struct{ services, templates, providers *statuses.Changes }
+type specs struct{ services, templates, providers, chains *statuses.Changes }
 
 // summariesOf tells of what MultiClusterServices look at in a ClusterDeployment.
 func summariesOf(source *informer.Kubernetes) *statuses.Changes {

@@ -112,7 +112,7 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 			{Source: s.sets, Map: clusterOfSet, OwnWrites: true},
 			{Source: specs.services, Map: s.clustersOfServices},
 			{Source: specs.templates, Map: s.clustersOfNamespace},
-			{Source: s.chains, Map: s.clustersOfNamespace},
+			{Source: specs.chains, Map: s.clustersOfNamespace},
 			{Source: specs.providers, Map: s.clustersOfProvider},
 		},
 	})

@@ -1,5 +1,5 @@
 // Package servicesets is the operator of service sets: it works out which services every cluster gets now (see package
-// serviceset), writes the ServiceSets, and tells how far they are. It is two frameworks, for any operator to run:
+// serviceset), writes the ServiceSets, and tells how far they are. It is three frameworks, for any operator to run:
 //
 //	os.Exit(command.Execute(context.Background(), command.Config{
 //		Name:        "service-operator",
@@ -17,7 +17,8 @@
 // The framework for ClusterDeployments writes all ServiceSets of its cluster: those of the cluster itself and those of the
 // MultiClusterServices that select it, because their services depend on each other. A change in one of them reconciles this
 // cluster; clusters are reconciled in parallel and fail alone. The framework for MultiClusterServices writes the
-// ServiceSet of its own on the management cluster, and the status, which sums up what the clusters say.
+// ServiceSet of its own on the management cluster, and the status, which sums up what the clusters say. That for
+// ServiceTemplateChains writes in their status whether they can be used; it puts no finalizer on them.
 //
 // # Promises
 //
@@ -26,6 +27,10 @@
 //     about the services that the cluster lists itself; MultiClusterServices have conditions of their own.
 //   - The status tells what is so when the reconciliation that writes it is done, and is written before ServiceSets are: what
 //     keeps these from being written stands there too. A plan has exactly what is written.
+//   - Ready is told when the state managers have rolled out what is desired, values included, and can tell: not while a ServiceSet has
+//     entries that its status is not about yet, not while its cluster can't be reached or its provider is suspended, and never
+//     together with Blocked. What another owner has on a cluster is overridden there, and no reason not to be Ready.
+//   - What is not selected any more is withdrawn, whatever the selector was before.
 //   - Nothing is written when nothing changes, whatever is reconciled how often. A condition keeps its lastTransitionTime as long
 //     as its status is the same.
 //   - Dependencies that are absent or go in circles, and a provider that does not exist, are found before anything is written.
@@ -56,6 +61,7 @@
 // # Permissions
 //
 // All kinds of v1alpha1: get, list, watch. ClusterDeployments and MultiClusterServices: patch, and patch of their status.
+// ServiceTemplateChains: patch of their status.
 // ServiceSets: create, update, delete. Events: create, patch.
 //
 // # Metrics

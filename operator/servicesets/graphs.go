@@ -96,13 +96,17 @@ func (s *services) graphs(ctx context.Context, obj any) ([]*graph.Graph, error) 
 	if err != nil {
 		return nil, err
 	}
-	sets, err := s.setsThat(ctx, func(set *v1alpha1.ServiceSet) bool { return set.Spec.MultiClusterService == mcs.Name })
+	sets, err := s.setsThat(ctx, func(*v1alpha1.ServiceSet) bool { return true })
 	if err != nil {
 		return nil, err
 	}
+	at := map[client.ObjectKey][]*v1alpha1.ServiceSet{}
+	for _, set := range sets {
+		at[clusterKey(set)] = append(at[clusterKey(set)], set)
+	}
 	g := &graph.Graph{Name: "services", Title: "Services of MultiClusterService " + mcs.Name}
 	for i := range mcs.Spec.ServiceSpec.Services {
-		g.Nodes = append(g.Nodes, s.overall(&mcs.Spec.ServiceSpec.Services[i], places, sets, state))
+		g.Nodes = append(g.Nodes, overall(mcs, &mcs.Spec.ServiceSpec.Services[i], places, at, state))
 	}
 	sortNodes(g)
 	if state.management == nil {
@@ -111,20 +115,29 @@ func (s *services) graphs(ctx context.Context, obj any) ([]*graph.Graph, error) 
 	return []*graph.Graph{g, state.management.graph()}, nil
 }
 
-// overall draws a service of a MultiClusterService on all clusters together, from what state managers report.
-func (s *services) overall(service *v1alpha1.Service, places []place, sets []*v1alpha1.ServiceSet, state *serviceState) graph.Node {
+// overall draws a service of a MultiClusterService on all clusters together, from what state managers report. sets are all of each
+// cluster.
+func overall(
+	mcs *v1alpha1.MultiClusterService, service *v1alpha1.Service, places []place, sets map[client.ObjectKey][]*v1alpha1.ServiceSet, state *serviceState,
+) graph.Node {
 	key := serviceset.ServiceKey(service.Namespace, service.Name)
 	n := graph.Node{ID: key.String(), Label: nameOf(key), State: graph.Progressing}
 	for _, d := range service.DependsOn {
 		n.DependsOn = append(n.DependsOn, serviceset.ServiceKey(d.Namespace, d.Name).String())
 	}
-	desired, deployed, failed := 0, 0, 0
+	desired, deployed, failed, overridden := 0, 0, 0, 0
 	for i := range places {
 		if !places[i].desired {
 			continue
 		}
+		set, others := setOf(mcs, sets[client.ObjectKey{Namespace: places[i].Namespace, Name: places[i].Name}])
+		phase := phaseAt(key, service, set)
+		if phase == v1alpha1.ServiceStatePending && slices.ContainsFunc(others, func(other *v1alpha1.ServiceSet) bool { return lists(other, key) }) {
+			overridden++
+			continue
+		}
 		desired++
-		switch phaseAt(key, service, setOf(&places[i], sets)) {
+		switch phase {
 		case v1alpha1.ServiceStateDeployed:
 			deployed++
 		case v1alpha1.ServiceStateFailed:
@@ -135,6 +148,9 @@ func (s *services) overall(service *v1alpha1.Service, places []place, sets []*v1
 	n.Message = fmt.Sprintf("deployed on %d of %s", deployed, statuses.Count(desired, "cluster"))
 	if failed > 0 {
 		n.Message += fmt.Sprintf(", failed on %d", failed)
+	}
+	if overridden > 0 {
+		n.Message += fmt.Sprintf(", overridden on %d", overridden)
 	}
 	switch {
 	case service.Disable:
@@ -147,14 +163,21 @@ func (s *services) overall(service *v1alpha1.Service, places []place, sets []*v1
 	return n
 }
 
-// setOf returns the ServiceSet of a cluster, nil if there is none.
-func setOf(p *place, sets []*v1alpha1.ServiceSet) *v1alpha1.ServiceSet {
+// setOf returns the ServiceSet of a MultiClusterService among those of a cluster, nil if there is none, and the others.
+func setOf(mcs *v1alpha1.MultiClusterService, sets []*v1alpha1.ServiceSet) (own *v1alpha1.ServiceSet, others []*v1alpha1.ServiceSet) {
 	for _, set := range sets {
-		if clusterKey(set) == (client.ObjectKey{Namespace: p.Namespace, Name: p.Name}) {
-			return set
+		if set.Spec.MultiClusterService == mcs.Name {
+			own = set
+		} else {
+			others = append(others, set)
 		}
 	}
-	return nil
+	return own, others
+}
+
+// lists tells whether a ServiceSet has a service.
+func lists(set *v1alpha1.ServiceSet, key client.ObjectKey) bool {
+	return slices.ContainsFunc(set.Spec.Services, func(e v1alpha1.ServiceWithValues) bool { return serviceset.ServiceKey(e.Namespace, e.Name) == key })
 }
 
 // phaseAt returns the state of a service on a cluster. One that runs in another version than the desired one is Provisioning.

@@ -79,7 +79,7 @@ func TestGraphsShowServicesAndWhatTheyWaitFor(t *testing.T) {
 		"a 1.0.0 > 2.0.0 > 3.0.0 progressing: 2.0.0 is on its way, a step to 3.0.0",
 		"b 1.0.0 waiting: waits for a needs [default/a] held up by [default/a]",
 		"# Services of MultiClusterService base-ns in service set ns/"+w.setName(one, mcs).Name,
-		"b 1.0.0 blocked: "+owned+" needs [default/m]",
+		"b 1.0.0 disabled: "+owned+" needs [default/m]",
 		"m 1.0.0 ready: 1.0.0 is deployed",
 	)
 	w.wantGraphs(r, 1, mcs,

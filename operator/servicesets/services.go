@@ -197,7 +197,7 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 			{Source: summariesOf(src.clusters), Map: src.servicesOfCluster},
 			{Source: specs.services, Map: src.servicesOfManagement},
 			{Source: specs.templates, Map: src.servicesOfNamespace(config.SystemNamespace)},
-			{Source: src.chains, Map: src.servicesOfNamespace(config.SystemNamespace)},
+			{Source: specs.chains, Map: src.servicesOfNamespace(config.SystemNamespace)},
 			{Source: specs.providers, Map: src.servicesOfProvider},
 		},
 	})

@@ -78,7 +78,7 @@ func newSources(d *operator.Dependencies, config Config) (*sources, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.paths = newPathCache(statuses.SpecsOf(s.templates), s.chains)
+	s.paths = newPathCache(statuses.SpecsOf(s.templates), statuses.SpecsOf(s.chains))
 	s.reader = informer.NewReader(d.Client.Scheme(), s.clusters, s.services, s.sets, s.templates, s.chains, s.providers)
 	return s, nil
 }

@@ -141,6 +141,8 @@ func TestNothingIsDoneWhileAProviderIsSuspended(t *testing.T) {
 	change(w, provider, func(p *v1alpha1.StateManagementProvider) { p.Spec.Suspend = true })
 	w.wantProvider(provider, "Ready=False "+statemanagers.ReasonSuspended)
 	w.wantSet("own", "Suspended=True "+statemanagers.ReasonSuspended)
+	w.wantSet("own", "Ready=False "+statemanagers.ReasonSuspended)
+	w.wantSet("own", "Blocked=True "+statemanagers.ReasonSuspended)
 	change(w, set, func(s *v1alpha1.ServiceSet) {
 		s.Spec.Services[0].Template, s.Spec.Services[0].Version = "page-2.0.0", "2.0.0"
 	})

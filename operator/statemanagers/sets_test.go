@@ -1,8 +1,12 @@
 package statemanagers_test
 
 import (
+	"fmt"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
@@ -39,4 +43,47 @@ func TestServicesComeUpChangeAndGo(t *testing.T) {
 	}
 	w.wantGone(one)
 	w.wantText("rules", "allow", "")
+}
+
+func TestAClusterThatCanNotBeReachedIsNotReady(t *testing.T) {
+	w := newWorld(t)
+	w.files("rules", map[string]string{"rules.yaml": mapManifest})
+	w.create(filesTemplate("rules"))
+	w.reach("one")
+	w.start()
+	one := cluster("one", w.service("rules=rules"))
+	w.create(one)
+	w.wantReady(one)
+
+	secret := kubeconfigSecret(t, "one", w.kube.RESTConfig(), "")
+	secret.Namespace = w.namespace
+	if err := w.user.Delete(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	w.wantSet("one", "Ready=False SecretMissing: the cluster can't be reached")
+	saysSo := func(what string, holds func(set *v1alpha1.ServiceSet) bool) {
+		t.Helper()
+		operatortest.Eventually(t, what, func() error {
+			set, err := w.set("one")
+			if err != nil {
+				return err
+			}
+			if err := w.user.Get(t.Context(), client.ObjectKeyFromObject(one), one); err != nil {
+				return err
+			}
+			if !holds(set) {
+				return fmt.Errorf("generation %d, status of %d", set.Generation, set.Status.ObservedGeneration)
+			}
+			return conditionIs(one.Status.Conditions, "Ready=False SecretMissing: the cluster can't be reached")
+		})
+	}
+	saysSo("the cluster is not ready", func(*v1alpha1.ServiceSet) bool { return true })
+	change(w, one, func(cd *v1alpha1.ClusterDeployment) {
+		cd.Spec.ServiceSpec.Services[0].HelmOptions = &v1alpha1.ServiceHelmOptions{Description: "new"}
+	})
+	saysSo("what was not rolled out is not observed", func(set *v1alpha1.ServiceSet) bool {
+		return set.Generation > 1 && set.Status.ObservedGeneration < set.Generation
+	})
+	w.reach("one")
+	w.wantReady(one)
 }

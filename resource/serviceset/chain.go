@@ -30,6 +30,13 @@ type chainNode struct {
 	semver  *semver.Version // nil if it is none
 }
 
+// CheckChain returns what is wrong with a ServiceTemplateChain, nil if nothing is: it names every template to which the chain gives
+// several versions.
+func CheckChain(spec *v1alpha1.ServiceTemplateChainSpec) error {
+	_, err := newChain(spec, nil)
+	return err
+}
+
 // newChain makes a graph of a chain. A template stands for the version that the chain gives it, or else for its own. The
 // error says that the chain gives a template several.
 func newChain(spec *v1alpha1.ServiceTemplateChainSpec, known templates) (*chain, error) {

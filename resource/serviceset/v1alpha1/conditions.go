@@ -16,6 +16,12 @@ const (
 	ConditionPlanned = "Planned"
 )
 
+// ConditionValid stands on ServiceTemplateChains: it is False, with ReasonChainInvalid, while a chain contradicts itself.
+const ConditionValid = "Valid"
+
+// ReasonValid is the reason of a condition Valid that is True.
+const ReasonValid = "Valid"
+
 // Types of conditions that a state manager sets on a ServiceSet. Beside these, one that sets Ready says with False that the
 // set is not as it should be, whatever the states of its services are.
 const (

@@ -8,7 +8,10 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // A chain may change at any time. A service goes on from where it is, along what the chain says then.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=stc
+// +kubebuilder:printcolumn:name="Valid",type=string,JSONPath=`.status.conditions[?(@.type=="Valid")].status`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Valid")].message`
 // +kubebuilder:printcolumn:name="Templates",type=string,priority=1,JSONPath=`.spec.supportedTemplates[*].name`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ServiceTemplateChain struct {
@@ -16,6 +19,23 @@ type ServiceTemplateChain struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec ServiceTemplateChainSpec `json:"spec"`
+	// +optional
+	Status ServiceTemplateChainStatus `json:"status,omitempty"`
+}
+
+// ServiceTemplateChainStatus is whether the chain can be used.
+type ServiceTemplateChainStatus struct {
+	// ObservedGeneration is the generation that the status is about.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions are Valid: whether the chain can be used. One that contradicts itself can't.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // ServiceTemplateChainSpec is the templates and the ways between them.

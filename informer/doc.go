@@ -25,8 +25,8 @@
 //   - An object that is gone gives exactly one event of type [Deleted], with the last known state.
 //   - What is read is never older than what was shown: neither an event nor a listing takes an object back to an earlier state, or
 //     brings back one that was seen to be gone.
-//   - What was written through operator.Dependencies, or [Writes], is read from then on, and its event is no reason to reconcile the key
-//     again for which it was written.
+//   - What was written through operator.Dependencies, [Writes], or Write and Delete of a polled source is read from then on, and its
+//     event is no reason to reconcile the key again for which it was written.
 //   - No list asks for any version, and one that is older than what the source was told before is an outage, and no state.
 //   - What Get and List return belongs to the caller. What an Event carries is shared and must not be changed.
 //   - Handlers of one source are called one event at a time, and they must not block.

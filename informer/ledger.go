@@ -7,7 +7,8 @@ import (
 )
 
 // ledger is what this process has written and the source has not shown yet, by the name of the object. A name is dropped from it when
-// the source has shown the last write, or something newer. The lock of deliveries guards it.
+// the source has shown the last write, or something newer. Without [HubConfig].Compare nothing is kept of a write that has ended: who feeds
+// the Hub holds back what is from before it. The lock of deliveries guards it.
 type ledger map[Key]*account
 
 // account is what is known of the writes of one name: the writes that are under way, and the objects that had the name and have been
@@ -86,13 +87,13 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 		return
 	case exists && !h.newer(item.Version, old.version):
 		if h.compare != nil && selected {
-			a.begin(id, "").overtaken(h, written{base, item.Version})
+			a.begin(h, id, "").overtaken(h, written{base, item.Version})
 		}
 		return
 	case !exists && !selected:
 		return
 	case exists && !sameObject(old.object, item.Object):
-		a.begin(uid(old.object), old.version).gone = true
+		a.begin(h, uid(old.object), old.version).gone = true
 		w.feed.delete(w.key, nil, Event{sight: sight{gone: string(uid(old.object))}})
 		exists = false
 	}
@@ -100,7 +101,7 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 	if exists {
 		shown = old.version
 	}
-	l = a.begin(id, shown)
+	l = a.begin(h, id, shown)
 	l.writes = append(l.writes, written{base, item.Version})
 	e := Event{author: w.author}
 	switch {
@@ -135,7 +136,7 @@ func (w *Write) Gone(id types.UID, shows bool) {
 	if stored {
 		shown = old.version
 	}
-	a.begin(id, shown).gone = true
+	a.begin(h, id, shown).gone = true
 	if stored {
 		w.feed.delete(w.key, nil, Event{author: w.author})
 	}
@@ -210,12 +211,15 @@ func (a *account) life(id types.UID) *life {
 	return nil
 }
 
-// begin returns the object of that UID. Without writes of it, shown is what the source has shown of it last.
-func (a *account) begin(id types.UID, shown string) *life {
+// begin returns the object of that UID. Without writes of it, shown is what the source has shown of it last. Where versions have no order
+// it is not kept: what the source shows next counts.
+func (a *account) begin(h *Hub, id types.UID, shown string) *life {
 	l := a.life(id)
 	if l == nil {
 		l = &life{uid: id}
-		a.lives = append(a.lives, l)
+		if h.compare != nil {
+			a.lives = append(a.lives, l)
+		}
 	}
 	if len(l.writes) == 0 && shown != "" {
 		l.shown = shown

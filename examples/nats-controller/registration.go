@@ -52,18 +52,17 @@ func (c *Controller) newRegistration() (framework.Resource, error) {
 			desired.Version = current.Version
 			return desired
 		},
+		// Through the source, so that it has what was written before the next poll.
 		Put: func(ctx context.Context, _ *Gateway, r registry.Registration) error {
-			if err := c.registry.Put(ctx, &r); err != nil {
-				return conflict(r.Name, err)
-			}
-			return c.registrations.Wrote(informer.Key{Name: r.Name}, r) // what others do to it before the next poll is a change then
+			return c.registrations.Write(ctx, informer.Key{Name: r.Name}, func(ctx context.Context) (registry.Registration, error) {
+				err := c.registry.Put(ctx, &r)
+				return r, conflict(r.Name, err)
+			})
 		},
 		Delete: func(ctx context.Context, _ *Gateway, r registry.Registration) error {
-			if err := c.registry.Delete(ctx, &r); err != nil {
-				return conflict(r.Name, err)
-			}
-			c.registrations.Deleted(informer.Key{Name: r.Name})
-			return nil
+			return c.registrations.Delete(ctx, informer.Key{Name: r.Name}, func(ctx context.Context) error {
+				return conflict(r.Name, c.registry.Delete(ctx, &r))
+			})
 		},
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/operatorkit/operatorkit/informer"
@@ -34,7 +33,7 @@ func New[T any](config Config[T]) (*Source[T], error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	s := &Source[T]{config: config, listing: make(chan struct{}, 1)}
+	s := &Source[T]{config: config, writes: newWrites(), listing: make(chan struct{}, 1)}
 	s.Hub, s.feed = informer.NewHub(informer.HubConfig{
 		Name: config.Name,
 		Copy: func(obj any) (any, error) { return config.Copy(obj.(T)), nil },
@@ -84,7 +83,7 @@ func (s *Source[T]) refresh(ctx context.Context) (err error) {
 			err = fmt.Errorf("list %s: %s\n%s", s.Name(), informer.DescribePanic(r), debug.Stack())
 		}
 	}()
-	s.writes.reset()
+	s.writes.listBegins()
 	values, err := s.list(ctx)
 	if err != nil {
 		return fmt.Errorf("list %s: %w", s.Name(), err)
@@ -96,7 +95,24 @@ func (s *Source[T]) refresh(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	s.writes.merge(items, func(items []informer.Item) { s.feed.Replace("", items) })
+	return s.replace(items)
+}
+
+// replace makes what was listed all there is, but for what was written meanwhile.
+func (s *Source[T]) replace(items map[informer.Key]informer.Item) error {
+	s.writes.mu.Lock()
+	defer s.writes.mu.Unlock()
+	for key := range s.writes.meanwhile {
+		delete(items, key)
+		stored, exists, err := s.Get(key)
+		if err == nil && exists {
+			items[key], err = s.item(key, stored.(T))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	s.feed.Replace("", slices.Collect(maps.Values(items)))
 	return nil
 }
 
@@ -155,58 +171,3 @@ func (s *Source[T]) get(ctx context.Context, key informer.Key) (value T, exists 
 
 // SelectsLive implements [informer.LiveSelector]: what is there is selected.
 func (s *Source[T]) SelectsLive(context.Context, any) (bool, error) { return true, nil }
-
-// Wrote tells the source of a thing that the caller has just created or changed. Without that, what somebody else does to
-// it before the next List would leave no trace: the source would see no difference. It is announced as any change is. The
-// value belongs to the source afterwards.
-func (s *Source[T]) Wrote(key informer.Key, value T) error {
-	item, err := s.item(key, value)
-	if err != nil {
-		return err
-	}
-	s.writes.add(key, &item, func() { s.feed.Set(item) })
-	return nil
-}
-
-// Deleted tells the source of a thing that the caller has just deleted.
-func (s *Source[T]) Deleted(key informer.Key) {
-	s.writes.add(key, nil, func() { s.feed.Delete(key, nil) })
-}
-
-// writes are what the caller wrote while a List was under way, which may or may not have seen it.
-type writes struct {
-	mu    sync.Mutex
-	items map[informer.Key]*informer.Item
-}
-
-// reset forgets what a List that begins now is going to see.
-func (w *writes) reset() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.items = map[informer.Key]*informer.Item{}
-}
-
-// add remembers an item, or without one that there is none, and does what announces it.
-func (w *writes) add(key informer.Key, item *informer.Item, announce func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.items != nil {
-		w.items[key] = item
-	}
-	announce()
-}
-
-// merge hands over what was listed, corrected by what was written since the List began.
-func (w *writes) merge(items map[informer.Key]informer.Item, replace func([]informer.Item)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for key, item := range w.items {
-		if item == nil {
-			delete(items, key)
-			continue
-		}
-		items[key] = *item
-	}
-	w.items = nil
-	replace(slices.Collect(maps.Values(items)))
-}

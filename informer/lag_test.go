@@ -1,78 +1,16 @@
 package informer_test
 
 import (
-	"bytes"
-	"io"
-	"net/http"
+	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
-	"k8s.io/client-go/rest"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
-
-// lag is between a client and an API server that does not stream lists. While it is on, every list is answered with what the first one
-// was answered.
-type lag struct {
-	mu     sync.Mutex
-	on     bool
-	header http.Header
-	first  []byte
-	next   http.RoundTripper
-}
-
-func (l *lag) install(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		l.next = next
-		return l
-	})
-	return config
-}
-
-func (l *lag) set(on bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.on = on
-}
-
-func (l *lag) RoundTrip(r *http.Request) (*http.Response, error) {
-	query := r.URL.Query()
-	if !strings.HasSuffix(r.URL.Path, "/configmaps") || r.Method != http.MethodGet || query.Get("watch") != "" && !query.Has("sendInitialEvents") {
-		return l.next.RoundTrip(r)
-	}
-	if query.Has("sendInitialEvents") {
-		query.Set("resourceVersionMatch", "nonsense") // which the server refuses
-		r = r.Clone(r.Context())
-		r.URL.RawQuery = query.Encode()
-		return l.next.RoundTrip(r)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.on {
-		return &http.Response{
-			Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: l.header,
-			Body: io.NopCloser(bytes.NewReader(l.first)), ContentLength: int64(len(l.first)), Request: r,
-		}, nil
-	}
-	response, err := l.next.RoundTrip(r)
-	if err != nil || l.first != nil {
-		return response, err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if l.first, err = io.ReadAll(response.Body); err != nil {
-		return nil, err
-	}
-	l.header = response.Header.Clone()
-	l.header.Del("Content-Encoding")
-	response.Body = io.NopCloser(bytes.NewReader(l.first))
-	return response, nil
-}
 
 func TestR11AListThatIsOlderThanWhatWasSeenIsAnOutageAndNoState(t *testing.T) {
 	instance, namespace := namespaceOf(t)
@@ -80,8 +18,9 @@ func TestR11AListThatIsOlderThanWhatWasSeenIsAnOutageAndNoState(t *testing.T) {
 	changed, gone := named(namespace, "changed"), named(namespace, "gone")
 	create(t, c, changed)
 	create(t, c, gone)
-	lag := &lag{}
-	f := follow(t, configMapConfig(t, operatortest.NewClient(t, lag.install(instance.RESTConfig()), nil), namespace))
+	lag := operatortest.NewLag()
+	earlier := newestVersion(t, c, namespace)
+	f := follow(t, configMapConfig(t, operatortest.NewClient(t, lag.Wrap(instance.RESTConfig()), nil), namespace))
 	f.await(informer.Added, "changed")
 	label(t, c, changed, "newer")
 	f.await(informer.Updated, "changed")
@@ -92,7 +31,7 @@ func TestR11AListThatIsOlderThanWhatWasSeenIsAnOutageAndNoState(t *testing.T) {
 	f.stop()
 	f.forget()
 
-	lag.set(true)
+	lag.Mislead(earlier)
 	f.start()
 	operatortest.Eventually(t, "the list is refused", func() bool {
 		err := f.Status().LastError
@@ -106,12 +45,26 @@ func TestR11AListThatIsOlderThanWhatWasSeenIsAnOutageAndNoState(t *testing.T) {
 		t.Errorf("the store has %v, %t, %v, want the newest state", obj, exists, err)
 	}
 
-	lag.set(false)
+	lag.Release()
 	create(t, c, named(namespace, "later"))
 	f.await(informer.Added, "later")
 	if err := f.Status().LastError; err != nil {
 		t.Errorf("the outage does not end: %v", err)
 	}
+}
+
+// newestVersion returns the resource version of a list of ConfigMaps.
+func newestVersion(t *testing.T, c client.Client, namespace string) int64 {
+	t.Helper()
+	list := &corev1.ConfigMapList{}
+	if err := c.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	version, err := strconv.ParseInt(list.ResourceVersion, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version
 }
 
 func TestOnlyNumbersAreOlder(t *testing.T) {

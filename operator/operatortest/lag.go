@@ -25,7 +25,7 @@ import (
 //	lag.Release()                         // … and catches up
 //
 // It is a server without streaming lists: a watch that asks for them is refused, so that a client begins by a list of any version (resource
-// version 0), which may be old. A client that asks for lists as true as they can be sees nothing of [Lag.GoBack].
+// version 0), which may be old. A client that asks for lists as true as they can be sees nothing of [Lag.GoBack], but of [Lag.Mislead].
 //
 // What lags does so until [Lag.Release], however long that takes. Nothing is left to chance. The idea is that of Sieve (Sun et al., Automatic
 // Reliability Testing for Cluster Management Controllers, OSDI 2022).
@@ -39,6 +39,7 @@ type Lag struct {
 	mu       sync.Mutex
 	lagging  bool
 	behind   int64 // the resource version that lists of any version show; 0 is the newest
+	lying    bool  // lists without a resource version show that too
 	mode     watchMode
 	chosen   Match // whose events the mode is about
 	omit     Match // what one list leaves out
@@ -83,7 +84,13 @@ func (l *Lag) GoBack(n int) int64 {
 // GoBackTo is [Lag.GoBack] to a resource version, such as that of a list. The API server forgets old ones, after five minutes or more: then
 // the client is told that it has expired (410). Version 0 is that of now.
 func (l *Lag) GoBackTo(version int64) {
-	l.change(func() { l.behind, l.mode, l.chosen = version, eventsHeld, nil })
+	l.change(func() { l.behind, l.lying, l.mode, l.chosen = version, false, eventsHeld, nil })
+}
+
+// Mislead is [Lag.GoBackTo] for lists without a resource version too, which a server answers like that behind a proxy that remembers its answers, or
+// when it was set back to a backup. Only lists with a field selector tell the truth then, by which single objects are looked for.
+func (l *Lag) Mislead(version int64) {
+	l.change(func() { l.behind, l.lying, l.mode, l.chosen = version, true, eventsHeld, nil })
 }
 
 // Hold keeps the events of the watches that match accepts, in their order; nil is all of them. Holding those of one kind has the events of the
@@ -122,7 +129,7 @@ func (l *Lag) Lags() bool {
 func (l *Lag) Release() {
 	l.change(func() {
 		l.lagging = false
-		l.behind, l.mode, l.chosen, l.omit, l.refuse, l.refusals = 0, eventsPass, nil, nil, nil, nil
+		l.behind, l.lying, l.mode, l.chosen, l.omit, l.refuse, l.refusals = 0, false, eventsPass, nil, nil, nil, nil
 		for w := range l.watches {
 			w.catchUp(l.omitted)
 		}

@@ -23,9 +23,9 @@ type omission struct {
 // list answers a list: an old one when any version will do, and one of its objects left out when that is to be.
 func (t *lagTransport) list(request Request, req *http.Request) (*http.Response, error) {
 	t.lag.mu.Lock()
-	behind, omit := t.lag.behind, t.lag.omit
+	behind, lying, omit := t.lag.behind, t.lag.lying, t.lag.omit
 	t.lag.mu.Unlock()
-	if version, ok := oldEnough(req.URL.Query(), behind); ok {
+	if version, ok := oldEnough(req.URL.Query(), behind, lying); ok {
 		req = withQuery(req, func(query url.Values) {
 			query.Set("resourceVersion", strconv.FormatInt(version, 10))
 			query.Set("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
@@ -39,10 +39,13 @@ func (t *lagTransport) list(request Request, req *http.Request) (*http.Response,
 }
 
 // oldEnough returns the version that a list is to show instead of the newest: one that is as old as the server's, and not older than what
-// the client has seen. A list without a version is never old, nor one that goes on where another one has ended.
-func oldEnough(query url.Values, behind int64) (version int64, ok bool) {
+// the client has seen. A list without a version is not old, unless the server lies, nor is one that goes on where another one has ended.
+func oldEnough(query url.Values, behind int64, lying bool) (version int64, ok bool) {
 	if behind == 0 || query.Get("continue") != "" || query.Get("resourceVersionMatch") == string(metav1.ResourceVersionMatchExact) {
 		return 0, false
+	}
+	if lying && query.Get("resourceVersion") == "" {
+		return behind, query.Get("fieldSelector") == ""
 	}
 	asked, err := strconv.ParseInt(query.Get("resourceVersion"), 10, 64)
 	if err != nil {

@@ -3,6 +3,7 @@ package operatortest_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -151,6 +152,36 @@ func TestListsOfAnyVersionAndWatchesShowAnEarlierStateUntilReleased(t *testing.T
 	want(t, w, "ADDED b=1", "MODIFIED a=2", "MODIFIED b=2")
 	if shown, _ := l.list("0"); shown != "a=2 b=2" || l.lag.Lags() {
 		t.Errorf("after the release a list shows %q", shown)
+	}
+}
+
+func TestListsThatAskForTheTruthShowAnEarlierStateWhereTheServerLies(t *testing.T) {
+	t.Parallel()
+	l := newLagging(t)
+	l.put(l.user, "a", "1")
+	_, version := l.list("")
+	newest := l.put(l.user, "a", "2")
+	earlier, err := strconv.ParseInt(version, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.lag.Mislead(earlier)
+	for version, want := range map[string]string{"": "a=1", "0": "a=1", newest: "a=2"} {
+		if shown, _ := l.list(version); shown != want {
+			t.Errorf("a list of version %q shows %q, want %q", version, shown, want)
+		}
+	}
+	byName, err := l.client.CoreV1().ConfigMaps(l.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=a"})
+	if err != nil || len(byName.Items) != 1 || byName.Items[0].Data["text"] != "2" {
+		t.Errorf("a list of one object shows %v, %v, want the truth", byName.Items, err)
+	}
+	w := l.watch(version)
+	l.received(newest)
+	nothing(t, w)
+	l.lag.Release()
+	want(t, w, "MODIFIED a=2")
+	if shown, _ := l.list(""); shown != "a=2" {
+		t.Errorf("a list shows %q once the server has caught up", shown)
 	}
 }
 

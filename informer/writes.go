@@ -2,6 +2,7 @@ package informer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,8 +26,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxWriteWait is how long a write waits for the watch that shows it, where its answer can't be stored.
-const maxWriteWait = 5 * time.Second
+// DefaultWait is the default of [Writes].Wait.
+const DefaultWait = 5 * time.Second
 
 // Writes has the sources of a process know what it writes: the answer of an API server to a write goes into the stores of the sources
 // of its kind before whoever wrote gets it, and its event is known to be an own one.
@@ -38,11 +39,15 @@ const maxWriteWait = 5 * time.Second
 //
 // Those of operator.Dependencies do that. Who writes is told by the context of the request ([AuthorOf]). If the answer has another form or
 // API version than the objects of a source, the object is read once more for that source. If its resource version is not a number, or
-// somebody has changed it meanwhile, the write waits until the watch shows it, for 5 seconds at most; when that is not enough it is
+// somebody has changed it meanwhile, the write waits until the watch shows it, for as long as Wait says; when that is not enough it is
 // logged. What is not known by the answer counts as written by somebody else: a collection that is deleted, subresources with objects of
 // their own, and what has no answer.
 // All methods are safe for concurrent use.
 type Writes struct {
+	// Wait is how long a write waits at most for the watch to show it, where its answer can't be stored. It must not be changed once there
+	// is a transport. Default: 5 seconds.
+	Wait time.Duration
+
 	mu      sync.RWMutex
 	sources map[schema.GroupResource][]*Kubernetes
 }
@@ -83,11 +88,12 @@ func (w *Writes) of(resource schema.GroupResource, namespace string) (running []
 
 // Transport returns a transport that has the sources know what is written through it.
 func (w *Writes) Transport(next http.RoundTripper) http.RoundTripper {
-	return &writesTransport{w, next}
+	return &writesTransport{writes: w, wait: cmp.Or(w.Wait, DefaultWait), next: next}
 }
 
 type writesTransport struct {
 	writes *Writes
+	wait   time.Duration
 	next   http.RoundTripper
 }
 
@@ -132,7 +138,7 @@ func (t *writesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			if write == nil {
 				write = k.feed.Begin(k.keyOf(answer), author)
 			}
-			k.wrote(r.Context(), write, r.Method, answer, base)
+			k.wrote(r.Context(), write, r.Method, answer, base, t.wait)
 		}
 	}
 	return response, err
@@ -248,8 +254,8 @@ func (k *Kubernetes) looksAt(namespace string) bool {
 	return len(k.config.Namespaces) == 0 || slices.Contains(k.config.Namespaces, namespace)
 }
 
-// wrote ends a write with the answer to it.
-func (k *Kubernetes) wrote(ctx context.Context, w *Write, method string, answer []byte, base string) {
+// wrote ends a write with the answer to it, or when the watch has shown it, for which it waits that long.
+func (k *Kubernetes) wrote(ctx context.Context, w *Write, method string, answer []byte, base string, limit time.Duration) {
 	obj, err := k.decode(answer)
 	var status *metav1.Status
 	if s, ok := obj.(*metav1.Status); ok {
@@ -277,12 +283,12 @@ func (k *Kubernetes) wrote(ctx context.Context, w *Write, method string, answer 
 		err = fmt.Errorf("its resource version %q is not a number", o.GetResourceVersion())
 	}
 	if err != nil {
-		k.await(ctx, w, o, err)
+		k.await(ctx, w, o, err, limit)
 		return
 	}
 	selected, err := k.selectsWritten(ctx, o)
 	if err != nil {
-		k.await(ctx, w, o, err)
+		k.await(ctx, w, o, err, limit)
 		return
 	}
 	item, _ := k.prepare.item(stored)
@@ -365,16 +371,16 @@ func (k *Kubernetes) selectsWritten(ctx context.Context, o client.Object) (bool,
 }
 
 // await waits until the watch shows what was written, or something else that came later.
-func (k *Kubernetes) await(ctx context.Context, w *Write, o client.Object, reason error) {
+func (k *Kubernetes) await(ctx context.Context, w *Write, o client.Object, reason error, limit time.Duration) {
 	before, _ := k.versionOf(w.key)
-	ctx, cancel := context.WithTimeout(ctx, maxWriteWait)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
 		now, exists := k.versionOf(w.key)
 		return exists && now == o.GetResourceVersion() || now != before, nil
 	})
 	if err != nil && !errors.Is(context.Cause(ctx), context.Canceled) {
-		k.config.Logger.With("source", k.Name()).Errorf(ctx, reason, "%s was written and the watch has not shown it after %s: what is read may be older", w.key, maxWriteWait)
+		k.config.Logger.With("source", k.Name()).Errorf(ctx, reason, "%s was written and the watch has not shown it after %s: what is read may be older", w.key, limit)
 	}
 	w.Shown(o.GetResourceVersion())
 }

@@ -4,4 +4,8 @@ package informer
 func (k *Kubernetes) Fed() *Feed { return k.feed }
 
 // Accounts returns how many objects the ledger of writes holds.
-func (h *Hub) Accounts() int { return len(h.ledger) }
+func (h *Hub) Accounts() int {
+	h.delivery.Lock()
+	defer h.delivery.Unlock()
+	return len(h.ledger)
+}

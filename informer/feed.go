@@ -47,6 +47,55 @@ func (f *Feed) Remove(last Item) (changed bool) {
 	return f.showGone(last)
 }
 
+// End is Remove for a source that is compacted: the object of the key, whichever it is, is gone since that version. With keep the deletion is
+// repeated as by KeepDeleted.
+func (f *Feed) End(key Key, version string, keep bool) (changed bool) {
+	h := f.hub
+	h.delivery.Lock()
+	defer h.delivery.Unlock()
+	h.reach(key.Namespace, version)
+	old, exists := h.store.entries[key]
+	e := Event{sight: sight{version: version, gap: true}}
+	if a := h.ledger[key]; a != nil {
+		for _, w := range a.open {
+			w.shownEnd = version
+		}
+		e.sight.before = a.before("", old.version)
+		verdict := a.shows(h, "", version, true)
+		h.ledger.settle(key, a)
+		switch {
+		case verdict == foreign && exists:
+			f.announceForeign(Item{Key: key, Object: old.object}, old.object, true, e.sight)
+			return true
+		case verdict != news:
+			return false
+		}
+	}
+	if !exists || !h.newer(version, old.version) {
+		return false
+	}
+	f.end(key, version, keep, e)
+	return true
+}
+
+// Newest returns the newest version that is known of a name from being shown or written, and whether there is an object since. It is empty if
+// there is none, but for one that was deleted in this process and of which the source has not shown that.
+func (f *Feed) Newest(key Key) (version string, exists bool) {
+	h := f.hub
+	h.delivery.Lock()
+	defer h.delivery.Unlock()
+	old, exists := h.store.entries[key]
+	version = old.version
+	if a := h.ledger[key]; a != nil {
+		for _, l := range a.lives {
+			if last := l.last(); last != "" && (version == "" || h.newer(last, version)) {
+				version, exists = last, false
+			}
+		}
+	}
+	return version, exists
+}
+
 // AnnounceDeleted announces an object as Deleted that is not stored, and was perhaps never seen.
 func (f *Feed) AnnounceDeleted(key Key, last any) {
 	f.hub.delivery.Lock()
@@ -98,7 +147,7 @@ func (f *Feed) ReplaceAsOf(namespace string, items []Item, version string) {
 	for _, item := range items {
 		listed[item.Key] = struct{}{}
 		if a := h.ledger[item.Key]; a != nil {
-			a.listed(h, uid(item.Object), version)
+			a.listed(h, version, func(l *life) bool { return l.uid == h.life(item.Object) })
 		}
 	}
 	for _, known := range h.items() {
@@ -111,7 +160,7 @@ func (f *Feed) ReplaceAsOf(namespace string, items []Item, version string) {
 	}
 	for key, a := range h.ledger {
 		if _, ok := listed[key]; !ok && (namespace == "" || key.Namespace == namespace) {
-			a.listed(h, "", version)
+			a.listed(h, version, func(*life) bool { return false })
 			h.ledger.settle(key, a)
 		}
 	}
@@ -174,13 +223,13 @@ func (f *Feed) show(item Item, backlog, listed bool) (changed bool) {
 	if !listed && h.reach(item.Key.Namespace, item.Version) && h.hasEnded(item.Object) {
 		return false // It is repeated.
 	}
-	e := Event{Backlog: backlog, sight: sight{version: item.Version, gap: listed}}
+	e := Event{Backlog: backlog, sight: sight{version: item.Version, gap: listed || h.compacted}}
 	if a := h.ledger[item.Key]; a != nil {
-		e.sight.before = a.before(uid(item.Object), old.version)
-		verdict := a.shows(h, uid(item.Object), item.Version, listed)
+		e.sight.before = a.before(h.life(item.Object), old.version)
+		verdict := a.shows(h, h.life(item.Object), item.Version, e.sight.gap)
 		h.ledger.settle(item.Key, a)
 		if verdict != news && exists && !sameObject(old.object, item.Object) && h.newer(item.Version, old.version) {
-			exists = !f.delete(item.Key, nil, Event{sight: sight{gone: string(uid(old.object))}})
+			exists = !f.delete(item.Key, nil, Event{sight: sight{gone: string(uid(old.object)), before: old.version}})
 		}
 		switch verdict {
 		case known:
@@ -194,7 +243,7 @@ func (f *Feed) show(item Item, backlog, listed bool) (changed bool) {
 		if h.compare != nil && !h.newer(item.Version, old.version) {
 			return false // An earlier life.
 		}
-		exists = !f.delete(item.Key, nil, Event{sight: sight{gone: string(uid(old.object))}})
+		exists = !f.delete(item.Key, nil, Event{sight: sight{gone: string(uid(old.object)), before: old.version}})
 	}
 	if exists && item.Version != "" && !h.newer(item.Version, old.version) {
 		return false
@@ -225,7 +274,7 @@ func (f *Feed) showGone(last Item) (changed bool) {
 	e := Event{sight: sight{version: last.Version, gone: string(uid(last.Object))}}
 	h.end(last.Object)
 	if a := h.ledger[last.Key]; a != nil {
-		verdict := a.showsGone(h, uid(last.Object), last.Version)
+		verdict := a.showsGone(h, h.life(last.Object), last.Version)
 		h.ledger.settle(last.Key, a)
 		switch verdict {
 		case known:
@@ -273,7 +322,7 @@ func (f *Feed) delete(key Key, last any, e Event) (changed bool) {
 		return false
 	}
 	if last == nil {
-		last = old.object
+		last = h.last(old.object, "")
 	}
 	h.end(old.object)
 
@@ -284,6 +333,23 @@ func (f *Feed) delete(key Key, last any, e Event) (changed bool) {
 	e.Type, e.Key, e.Object = Deleted, key, last
 	h.deliver(e)
 	return true
+}
+
+// end removes an object that is stored, in a source that is compacted, and completes and delivers its event. The caller holds delivery.
+func (f *Feed) end(key Key, version string, keep bool, e Event) {
+	h := f.hub
+	stored := h.store.entries[key].object
+	last := h.last(stored, "")
+	if keep {
+		last = h.last(stored, version)
+		h.kept[key] = last
+	}
+	f.delete(key, last, e)
+	if a := h.ledger[key]; a != nil {
+		for _, w := range a.open {
+			w.told = append(w.told, h.life(stored))
+		}
+	}
 }
 
 // end remembers that an object is gone.
@@ -304,6 +370,14 @@ func (h *Hub) hasEnded(obj any) bool {
 func sameObject(old, now any) bool {
 	a, b := uid(old), uid(now)
 	return a == b || a == "" || b == ""
+}
+
+// life returns what tells an object from others that had its name: nothing where all of them count as one.
+func (h *Hub) life(obj any) types.UID {
+	if h.compacted {
+		return ""
+	}
+	return uid(obj)
 }
 
 func uid(obj any) types.UID {

@@ -26,6 +26,13 @@ type HubConfig struct {
 	// is older than what was shown is no news. An error means that these can't be compared, as if there was no Compare. Default:
 	// versions can only be equal or not.
 	Compare func(a, b string) (int, error)
+	// Compacted is true for a source that shows the newest version of a name and perhaps none of those before, and in which the end of an
+	// object is a version too, as in a compacted log or a bucket of NATS. It needs Compare. What is gone is told by [Feed.End] then, and what
+	// was deleted by [Write.Ended]. Default: false, every change is shown, and what is made anew under a name has another UID.
+	Compacted bool
+	// Last makes the last state that is announced of a stored object that is gone. end is the version of its end if the deletion is kept, and
+	// empty otherwise. Default: the stored object.
+	Last func(stored any, end string) any
 }
 
 // Hub is what all sources have in common: a store with indexes, subscribers with replay, a Run that can be joined, and
@@ -41,7 +48,9 @@ type Hub struct {
 	name string
 	copy func(obj any) (any, error)
 	// compare is nil for versions without an order.
-	compare func(a, b string) (int, error)
+	compare   func(a, b string) (int, error)
+	compacted bool
+	last      func(stored any, end string) any
 
 	// delivery is held while an object changes and its event is delivered, so that events come one at a time, in the
 	// order of the changes, and never before the replay of a new subscription.
@@ -77,6 +86,9 @@ func NewHub(config HubConfig) (*Hub, *Feed) {
 	if config.Copy == nil {
 		config.Copy = func(obj any) (any, error) { return Copy(obj), nil }
 	}
+	if config.Last == nil {
+		config.Last = func(stored any, _ string) any { return stored }
+	}
 	if len(config.Namespaces) == 0 {
 		config.Namespaces = []string{""}
 	}
@@ -84,6 +96,8 @@ func NewHub(config HubConfig) (*Hub, *Feed) {
 		name:      config.Name,
 		copy:      config.Copy,
 		compare:   config.Compare,
+		compacted: config.Compacted,
+		last:      config.Last,
 		ledger:    ledger{},
 		newest:    map[string]string{},
 		ended:     lru.New(maxEnded),

@@ -45,6 +45,8 @@ type Write struct {
 	waiting []*undecided
 	// ended are the objects of the key that were shown to be gone meanwhile, and told those of which that was announced.
 	ended, told []types.UID
+	// shownEnd is the version of the last end of an object of the key that was shown meanwhile, in a source that is compacted.
+	shownEnd string
 }
 
 // Begin notes that an object is about to be written: by author, or by nobody in particular if that is nil. It is called before the
@@ -73,16 +75,16 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 		return s.version == item.Version && (!s.gap || written{base, item.Version}.on(s.before))
 	})
 
-	id := uid(item.Object)
+	id := h.life(item.Object)
 	l := a.life(id)
 	old, exists := h.store.entries[w.key]
 	switch {
 	case l != nil && (l.gone || len(l.writes) > 0 && !h.newer(item.Version, l.last())):
 		l.overtaken(h, written{base, item.Version})
 		return
-	case h.reached(w.key.Namespace, item.Version):
-		if selected && !slices.Contains(w.told, id) && (!exists || uid(old.object) != id) {
-			h.deliver(Event{Type: Deleted, Key: w.key, Object: item.Object}) // It came and went without being shown.
+	case w.passed(item.Version, old.version, exists):
+		if selected && !slices.Contains(w.told, id) && (!exists || h.life(old.object) != id) {
+			h.deliver(Event{Type: Deleted, Key: w.key, Object: h.last(item.Object, "")}) // It came and went without being shown.
 		}
 		return
 	case exists && !h.newer(item.Version, old.version):
@@ -91,6 +93,13 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 		}
 		return
 	case !exists && !selected:
+		return
+	case exists && h.compacted && (base == Created || !sameObject(old.object, item.Object)):
+		// That tells all that others did before.
+		w.feed.delete(w.key, nil, Event{sight: sight{gone: string(uid(old.object))}})
+		l = a.begin(h, id, "")
+		l.writes, l.shown = nil, item.Version
+		w.feed.put(item, Event{author: w.author})
 		return
 	case exists && !sameObject(old.object, item.Object):
 		a.begin(h, uid(old.object), old.version).gone = true
@@ -109,6 +118,43 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 		w.feed.put(item, e)
 	case exists:
 		w.feed.delete(w.key, item.Object, e)
+	}
+}
+
+// passed tells whether the source has shown a version, or something newer in its place, before its write was answered. One that is compacted
+// may leave a version out because a newer one of the name is on its way: then only what was shown of the name counts.
+func (w *Write) passed(version, stored string, exists bool) bool {
+	h := w.feed.hub
+	if h.compacted {
+		return exists && !h.newer(version, stored) || w.shownEnd != "" && !h.newer(version, w.shownEnd)
+	}
+	return h.reached(w.key.Namespace, version)
+}
+
+// Ended ends a write that has removed the object, in a source that is compacted: version is that of its end, base and keep are as in Stored and
+// in [Feed.End].
+func (w *Write) Ended(version, base string, keep bool) {
+	h := w.feed.hub
+	h.delivery.Lock()
+	defer h.delivery.Unlock()
+	a := w.end()
+	defer h.ledger.settle(w.key, a)
+	end := written{base, version}
+	defer w.decide(func(s sight) bool { return (s.version == version || s.gone != "") && end.on(s.before) })
+
+	l := a.life("")
+	old, exists := h.store.entries[w.key]
+	switch {
+	case l != nil && len(l.writes) > 0 && !h.newer(version, l.last()):
+		l.overtaken(h, end)
+		return
+	case !exists && h.reached(w.key.Namespace, version), exists && !h.newer(version, old.version):
+		return
+	}
+	l = a.begin(h, "", old.version)
+	l.writes = append(l.writes, end)
+	if exists {
+		w.feed.end(w.key, version, keep, Event{author: w.author})
 	}
 }
 
@@ -304,12 +350,11 @@ func (a *account) showsGone(h *Hub, id types.UID, version string) verdict {
 	return a.shows(h, id, version, false)
 }
 
-// listed notes that of the objects of the name a listing has the one with that UID, or none. It ends the others, unless they may be
-// newer than the listing.
-func (a *account) listed(h *Hub, id types.UID, version string) {
+// listed notes which of the objects of the name a listing has. It ends the others, unless they may be newer than the listing.
+func (a *account) listed(h *Hub, version string, has func(*life) bool) {
 	for _, l := range a.lives {
 		newer := version != "" && l.last() != "" && h.newer(l.last(), version)
-		if l.uid != id && !newer && (!l.gone || len(a.open) == 0) {
+		if !has(l) && !newer && (!l.gone || len(a.open) == 0) {
 			l.writes, l.gone = nil, false
 		}
 	}

@@ -38,14 +38,16 @@ type BucketConfig[T Entity] struct {
 const DefaultCatchUpTimeout = 10 * time.Second
 
 // Bucket is a typed view of a JetStream key-value bucket. It holds nothing: every call asks the server, and a bucket that
-// is made, or made anew, later on is found then. All methods are safe for concurrent use.
+// is made, or made anew, later on is found then. All methods are safe for concurrent use, but not from within a handler of one of its
+// sources.
 //
 // Errors are those of Kubernetes clients: apierrors.IsNotFound for a key that has no value, IsAlreadyExists for one that
 // has, IsConflict when the entry has another revision than the entity that was given. The server's own errors are in the
 // chain.
 //
 // Reads are answered by the leader of the bucket's stream, and are never older than what a Source of the bucket that runs has
-// shown of the key, or was written through the Bucket meanwhile: see ErrBehind.
+// shown of the key, or was written through the Bucket meanwhile: see ErrBehind. What is written is in the stores of these sources when the
+// write returns.
 type Bucket[T Entity] struct {
 	config BucketConfig[T]
 	copier *copier
@@ -99,7 +101,7 @@ func (b *Bucket[T]) Get(ctx context.Context, key string) (T, error) {
 // not set, and its revision.
 func (b *Bucket[T]) Create(ctx context.Context, entity T) error {
 	entity.EntityMeta().stamp(uuid.NewUUID(), time.Now())
-	return b.write(ctx, "create", entity, func(kv jetstream.KeyValue, key string, data []byte) (uint64, error) {
+	return b.write(ctx, "create", entity, 0, func(kv jetstream.KeyValue, key string, data []byte) (uint64, error) {
 		return kv.Create(ctx, key, data)
 	})
 }
@@ -111,8 +113,9 @@ func (b *Bucket[T]) Update(ctx context.Context, entity T) error {
 			entity.GetName(), b.config.Name)
 	}
 	entity.EntityMeta().stamp(uuid.NewUUID(), time.Now())
-	return b.write(ctx, "update", entity, func(kv jetstream.KeyValue, key string, data []byte) (uint64, error) {
-		return kv.Update(ctx, key, data, entity.EntityMeta().revision)
+	base := entity.EntityMeta().revision
+	return b.write(ctx, "update", entity, base, func(kv jetstream.KeyValue, key string, data []byte) (uint64, error) {
+		return kv.Update(ctx, key, data, base)
 	})
 }
 
@@ -149,8 +152,8 @@ func (b *Bucket[T]) Purge(ctx context.Context, entity T) error {
 	return b.remove(ctx, byPurge, entity)
 }
 
-// write encodes an entity, has it stored, and sets its revision.
-func (b *Bucket[T]) write(ctx context.Context, verb string, entity T, store func(kv jetstream.KeyValue, key string, data []byte) (uint64, error)) error {
+// write encodes an entity, has it stored in place of the revision base, and sets its revision.
+func (b *Bucket[T]) write(ctx context.Context, verb string, entity T, base uint64, store func(kv jetstream.KeyValue, key string, data []byte) (uint64, error)) error {
 	key := entity.GetName()
 	bucket, err := b.openToWrite(ctx, verb, key)
 	if err != nil {
@@ -160,12 +163,16 @@ func (b *Bucket[T]) write(ctx context.Context, verb string, entity T, store func
 	if err != nil {
 		return fmt.Errorf("%s %s in bucket %s: encode: %w", verb, key, b.config.Name, err)
 	}
+	begun := b.begin(ctx, key)
 	revision, err := store(bucket.kv, key, data)
 	if err != nil {
+		unknown(begun)
 		return b.failed(verb, key, err)
 	}
 	entity.EntityMeta().revision, entity.EntityMeta().copier = revision, b.copier
-	b.wrote(key, revision, true)
+	for _, p := range begun {
+		p.stored(ctx, base, revision, data)
+	}
 	return nil
 }
 
@@ -175,7 +182,15 @@ func (b *Bucket[T]) remove(ctx context.Context, how removal, entity T) error {
 	if revision == 0 {
 		return fmt.Errorf("%s %s in bucket %s: the entity has no revision: get it from the bucket first", how.verb, key, b.config.Name)
 	}
-	err := b.removeRevision(ctx, how, key, revision)
+	begun := b.begin(ctx, key)
+	marker, err := b.removeRevision(ctx, how, key, revision)
+	if err != nil {
+		unknown(begun)
+	} else {
+		for _, p := range begun {
+			p.ended(ctx, revision, marker, how)
+		}
+	}
 	if apierrors.IsConflict(err) {
 		if _, now := b.Get(ctx, key); apierrors.IsNotFound(now) {
 			return nil
@@ -184,40 +199,27 @@ func (b *Bucket[T]) remove(ctx context.Context, how removal, entity T) error {
 	return err
 }
 
-// removal is a way to remove an entry.
-type removal struct {
-	verb string
-	do   func(jetstream.KeyValue, context.Context, string, ...jetstream.KVDeleteOpt) error
-	// expires says that the marker may have a lifetime.
-	expires bool
-}
-
-var (
-	byDelete = removal{verb: "delete", do: jetstream.KeyValue.Delete}
-	byPurge  = removal{verb: "purge", do: jetstream.KeyValue.Purge, expires: true}
-)
-
-// removeRevision puts a marker in the place of the newest message of a key, which must have that revision.
-func (b *Bucket[T]) removeRevision(ctx context.Context, how removal, key string, revision uint64) error {
+// removeRevision puts a marker in the place of the newest message of a key, which must have that revision, and returns the one of the marker.
+func (b *Bucket[T]) removeRevision(ctx context.Context, how removal, key string, revision uint64) (marker uint64, err error) {
 	bucket, err := b.openToWrite(ctx, how.verb, key)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	options := []jetstream.KVDeleteOpt{jetstream.LastRevision(revision)}
-	if how.expires && bucket.markerTTL > 0 {
-		options = append(options, jetstream.PurgeTTL(bucket.markerTTL))
-	}
-	err = how.do(bucket.kv, ctx, key, options...)
+	marker, err = bucket.mark(ctx, how, key, revision)
 	if err == nil {
-		// The server does not say which revision the marker has.
-		b.wrote(key, revision+1, false)
-		return nil
+		return marker, nil
 	}
 	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		// It may be another bucket by now, whose markers have no lifetime.
 		b.opened.Store(nil)
 	}
-	return b.failed(how.verb, key, err)
+	return 0, b.failed(how.verb, key, err)
+}
+
+func unknown(begun []pending) {
+	for _, p := range begun {
+		p.Unknown()
+	}
 }
 
 // openToWrite opens the bucket unless the fence is closed.

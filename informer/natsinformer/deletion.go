@@ -61,7 +61,7 @@ func (s *Source[T]) Remove(ctx context.Context, obj any) error {
 func (s *Source[T]) removeMarker(ctx context.Context, gone T) error {
 	key, revision := gone.GetName(), gone.EntityMeta().revision
 	for {
-		err := s.bucket.removeRevision(ctx, byPurge, key, revision)
+		_, err := s.bucket.removeRevision(ctx, byPurge, key, revision)
 		if !apierrors.IsConflict(err) {
 			return err
 		}

@@ -53,6 +53,19 @@
 // Who reads a bucket by the client library, and decides by what was read that nothing is to be done, may decide by a state that is older than
 // the event it follows.
 //
+// # Own writes
+//
+// What is written through a Bucket is in the stores of its sources when the write returns, as the watch will show it, and a reconciliation is
+// not woken by what it has written itself: see the drawing in package informer. Every write names the revision that it replaces, and has the
+// server say which one it was given; a marker has a revision like a value. So a change of somebody else in between is noticed also where the
+// bucket keeps no history and the watch leaves it out, and wakes.
+//
+//   - Source and writer have to have the same Bucket: what is written through another one of the same name counts as somebody else's. So does
+//     what was written when the answer is lost.
+//   - A write to a bucket that may have been made anew since it was listed, because it was given a revision that is known already, has the
+//     bucket listed before it returns, for BucketConfig.CatchUpTimeout at most. When that is not enough it is logged.
+//   - Otherwise a bucket that was made anew is noticed by the next probe.
+//
 // # Deletion
 //
 // Entries have no finalizers that a server respects. There are three ways in which they go, and what each guarantees is

@@ -12,14 +12,20 @@ import (
 // entry is an entry as a watch delivers it.
 type entry struct {
 	jetstream.KeyValueEntry
-	key      string
-	revision uint64
-	delta    uint64
+	key       string
+	revision  uint64
+	delta     uint64
+	value     []byte
+	operation jetstream.KeyValueOp
 }
 
 func (e entry) Key() string      { return e.key }
 func (e entry) Revision() uint64 { return e.revision }
 func (e entry) Delta() uint64    { return e.delta }
+func (e entry) Value() []byte    { return e.value }
+
+// Operation implements jetstream.KeyValueEntry.
+func (e entry) Operation() jetstream.KeyValueOp { return e.operation }
 
 func TestAListingIsCompleteWhenTheServerSaysSo(t *testing.T) {
 	mark := jetstream.KeyValueEntry(nil)

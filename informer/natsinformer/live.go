@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/operatorkit/operatorkit/informer"
 )
 
 // ErrBehind is in the chain of the error for a key of which the servers answered with something older than what a Source of
@@ -32,10 +34,11 @@ const (
 // opened is what is known of a bucket without asking again.
 type opened struct {
 	kv jetstream.KeyValue
+	js jetstream.JetStream
 	// leader asks the leader of the stream, which kv does not where direct gets are allowed.
 	leader nats.JetStreamContext
-	// stream and subjects are where the entries are: the name, and what is before the key.
-	stream, subjects string
+	// stream and subjects are where the entries are: the name, and what is before the key. puts is what is before the key where they are sent.
+	stream, subjects, puts string
 	// markerTTL is how long purge markers stay; 0 means for ever.
 	markerTTL time.Duration
 }
@@ -46,16 +49,32 @@ func (b *Bucket[T]) newOpened(kv jetstream.KeyValue, status jetstream.KeyValueSt
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", b.config.Name, err)
 	}
-	o := &opened{kv: kv, leader: leader, stream: "KV_" + b.config.Name, markerTTL: status.LimitMarkerTTL()}
+	o := &opened{kv: kv, js: js, leader: leader, stream: "KV_" + b.config.Name, markerTTL: status.LimitMarkerTTL()}
 	o.subjects = fmt.Sprintf(bucketSubjects, b.config.Name)
+	o.puts = prefixOf(js.Options()) + o.subjects
 	if s, ok := status.(*jetstream.KeyValueBucketStatus); ok {
 		o.stream = s.StreamInfo().Config.Name
-		// Entries of a mirror in another domain have the subjects that they have there.
-		if m := s.StreamInfo().Config.Mirror; m != nil && m.External != nil && m.External.APIPrefix != "" {
-			o.subjects = fmt.Sprintf(bucketSubjects, strings.TrimPrefix(m.Name, "KV_"))
+		if m := s.StreamInfo().Config.Mirror; m != nil {
+			origin := fmt.Sprintf(bucketSubjects, strings.TrimPrefix(m.Name, "KV_"))
+			o.puts = prefixOf(js.Options()) + origin
+			if m.External != nil && m.External.APIPrefix != "" {
+				// Entries of a mirror in another domain have the subjects that they have there.
+				o.subjects, o.puts = origin, m.External.APIPrefix+"."+origin
+			}
 		}
 	}
 	return o, nil
+}
+
+// prefixOf is what is before the subjects of entries in another domain, or behind another prefix.
+func prefixOf(options jetstream.JetStreamOptions) string {
+	if options.Domain != "" {
+		return "$JS." + options.Domain + ".API."
+	}
+	if prefix := strings.TrimSuffix(options.APIPrefix, ".") + "."; options.APIPrefix != "" && prefix != jetstream.DefaultAPIPrefix {
+		return prefix
+	}
+	return ""
 }
 
 // sameAPI are the options of another client of the same JetStream.
@@ -111,12 +130,12 @@ type shown struct {
 type follower interface {
 	// shown returns the newest that the source has shown of a key or was told to have been written.
 	shown(key string) (shown, bool)
-	// wrote tells of a write that the source has not shown yet, perhaps.
-	wrote(key string, revision uint64, live bool)
+	// begin notes that a key is about to be written, and returns nil if the source leaves it out.
+	begin(key string, author *informer.Author) pending
 }
 
-// follow has every read of a key be at least as new as what f has shown of it, and as what was written through the bucket, until stop
-// is called.
+// follow has every read of a key be at least as new as what f has shown of it, and f know of what is written through the bucket, until
+// stop is called.
 func (b *Bucket[T]) follow(f follower) (stop func()) {
 	b.followers.Store(f, struct{}{})
 	return func() { b.followers.Delete(f) }
@@ -131,14 +150,6 @@ func (b *Bucket[T]) shown(key string) (newest shown) {
 		return true
 	})
 	return newest
-}
-
-// wrote tells the sources of a write.
-func (b *Bucket[T]) wrote(key string, revision uint64, live bool) {
-	b.followers.Range(func(f, _ any) bool {
-		f.(follower).wrote(key, revision, live)
-		return true
-	})
 }
 
 // read returns the newest message of a key, which is at least as new as what was shown of it: a leader that was elected a moment

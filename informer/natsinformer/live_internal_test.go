@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/giantswarm/micrologger/microloggertest"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/operator/operatortest/natsserver"
 )
@@ -30,7 +32,7 @@ func (w *witness) shown(string) (shown, bool) {
 	return w.seen, true
 }
 
-func (w *witness) wrote(string, uint64, bool) {}
+func (w *witness) begin(string, *informer.Author) pending { return nil }
 
 // newThings is a bucket of things, empty, with the time at which it was made.
 func newThings(t *testing.T, patience time.Duration) (*Bucket[*thing], jetstream.KeyValue, time.Time) {
@@ -176,32 +178,73 @@ func TestR11AListingThatLacksTheNewestEntryIsNotComplete(t *testing.T) {
 	covers(first, true)
 }
 
-func TestR11AWriteIsReadBackUntilTheSourceHasShownIt(t *testing.T) {
-	m := &mirror[*thing]{keys: map[string]tracked[*thing]{}, written: map[string]shown{}, counts: &counts{}}
-	m.config.Filter = func(key string) bool { return key != "refused" }
-	revision := func(key string) uint64 {
-		s, _ := m.shown(key)
-		return s.revision
+// newThingSource is a source of things that does not run: what it is shown and told is up to the test.
+func newThingSource(t *testing.T, filter func(string) bool) *Source[*thing] {
+	t.Helper()
+	b, _, created := newThings(t, 20*time.Millisecond)
+	s, err := NewSource(SourceConfig[*thing]{Bucket: b, Filter: filter, Logger: microloggertest.New()})
+	if err != nil {
+		t.Fatal(err)
 	}
-	m.wrote("refused", 1, true)
-	m.wrote("x", 5, true)
-	m.wrote("x", 4, true)
-	if got := []uint64{revision("x"), revision("refused")}; got[0] != 5 || got[1] != 0 {
-		t.Errorf("the floors are %d", got)
+	s.mirror.meet(bucketState{created: created}, 0)
+	return s
+}
+
+func TestR11WhatIsReadIsNotOlderThanWhatWasWritten(t *testing.T) {
+	s := newThingSource(t, func(key string) bool { return key != "refused" })
+	m := s.mirror
+	floor := func(key string, revision uint64, live bool) {
+		t.Helper()
+		if got, _ := m.shown(key); got.revision != revision || got.live != live {
+			t.Errorf("the floor of %s is %d, live %t; want %d, %t", key, got.revision, got.live, revision, live)
+		}
 	}
-	m.track("x", tracked[*thing]{revision: 4})
-	if got := revision("x"); got != 5 {
-		t.Errorf("an older event: the floor is %d", got)
+	if m.begin("refused", nil) != nil {
+		t.Error("a write of a key that the filter refuses is noted")
 	}
-	m.track("x", tracked[*thing]{revision: 5})
-	m.wrote("y", 7, false)
-	m.settle(6)
-	if len(m.written) != 1 || revision("x") != 5 {
-		t.Errorf("after its event: %v, the floor of x is %d", m.written, revision("x"))
+	m.begin("x", nil).stored(t.Context(), 0, 5, []byte("{}"))
+	floor("x", 5, true)
+	m.apply(entry{key: "x", revision: 4, value: []byte("{}")})
+	floor("x", 5, true)
+	m.begin("x", nil).ended(t.Context(), 5, 6, byPurge)
+	floor("x", 6, false)
+	m.apply(entry{key: "x", revision: 5, value: []byte("{}")})
+	floor("x", 6, false)
+	if got, exists, _ := s.Lookup("x"); exists {
+		t.Errorf("what was purged is read as %v", got)
 	}
-	m.settle(7)
-	if len(m.written) != 0 {
-		t.Errorf("after a listing: %v", m.written)
+	m.apply(entry{key: "x", revision: 6, operation: jetstream.KeyValuePurge})
+	floor("x", 6, false)
+}
+
+// TestR11AWriteToABucketThatMayBeAnotherOneIsListedBeforeItReturns holds for revisions that the bucket as it is known has given already.
+func TestR11AWriteToABucketThatMayBeAnotherOneIsListedBeforeItReturns(t *testing.T) {
+	s := newThingSource(t, nil)
+	m := s.mirror
+	m.apply(entry{key: "x", revision: 9, value: []byte("{}")})
+	m.config.Logger = microloggertest.New()
+	m.bucket.config.CatchUpTimeout = time.Minute
+	w := m.begin("x", nil)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.stored(t.Context(), 0, 3, []byte("{}"))
+	}()
+	<-m.again
+	select {
+	case <-ended:
+		t.Error("it was not waited for")
+	default:
+	}
+	round, newest := m.beginRound()
+	m.meet(bucketState{created: time.Now(), lastSeq: 3}, newest)
+	l := newListing(3)
+	l.add(entry{key: "x", revision: 3, value: []byte("{}")})
+	m.replace(l, nil)
+	m.endRound(round)
+	<-ended
+	if got, exists, err := s.Lookup("x"); !exists || got.Revision() != 3 {
+		t.Errorf("read %v, %v", got, err)
 	}
 }
 
@@ -215,16 +258,16 @@ func TestR11AListingOlderThanWhatWasSeenIsThrownAway(t *testing.T) {
 		}
 	}
 	behind := bucketState{lastSeq: 7, replicated: true}
-	if err := m.follows(behind, time.Hour); !errors.Is(err, ErrBehind) {
+	if err := m.follows(behind, 8, time.Hour); !errors.Is(err, ErrBehind) {
 		t.Errorf("a leader that is behind: %v", err)
 	}
-	if err := m.follows(behind, 0); err != nil {
+	if err := m.follows(behind, 8, 0); err != nil {
 		t.Errorf("a bucket that has lost its last entries: %v", err)
 	}
 	for name, state := range map[string]bucketState{
 		"up to date": {lastSeq: 8, replicated: true}, "without replicas": {lastSeq: 7}, "made anew": {created: time.Now(), replicated: true},
 	} {
-		if err := m.follows(state, time.Hour); err != nil {
+		if err := m.follows(state, 8, time.Hour); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

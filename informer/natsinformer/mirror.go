@@ -2,8 +2,6 @@ package natsinformer
 
 import (
 	"fmt"
-	"maps"
-	"strconv"
 	"sync"
 	"time"
 
@@ -14,7 +12,7 @@ import (
 
 // mirror turns what is seen of a bucket into changes of the store. It outlives the sessions.
 //
-// What it has shown of a key may be asked for from elsewhere; all else is for the work of a source alone.
+// What it has shown of a key may be asked for, and writes be told, from elsewhere; all else is for the work of a source alone.
 type mirror[T Entity] struct {
 	bucket *Bucket[T]
 	feed   *informer.Feed
@@ -23,19 +21,26 @@ type mirror[T Entity] struct {
 	// keeps tells whether deletions are held and repeated.
 	keeps func() bool
 
-	// mu is held to change keys, written and created, and to read them elsewhere.
+	// again has the bucket listed again.
+	again chan struct{}
+
+	// mu is held to change what follows up to listed, and to read it elsewhere.
 	mu sync.RWMutex
 	// keys is what is known of every key in the bucket, those that have a marker alone and those that the filter refuses
 	// included.
 	keys map[string]tracked[T]
 	// markers is how many of the keys have no value.
 	markers int
-	// written is what was written and has not been seen yet.
-	written map[string]shown
-	// created and incarnation tell the bucket from those that had its name before, and in which the same revision was
+	// created and bucketNumber tell the bucket from those that had its name before, and in which the same revision was
 	// another value.
-	created     time.Time
-	incarnation int
+	created      time.Time
+	bucketNumber int
+	// newest is the highest revision that was seen or written.
+	newest uint64
+	// begun is how many sessions have begun, and complete the last one of which the listing is. Then listed is closed, and made anew.
+	begun, complete int
+	listed          chan struct{}
+
 	// seen is the sequence up to which changes have been seen.
 	seen uint64
 	// behindSince is when the servers began to know less than that, and zero while they don't.
@@ -54,13 +59,36 @@ type tracked[T Entity] struct {
 }
 
 func newMirror[T Entity](bucket *Bucket[T], feed *informer.Feed, config SourceConfig[T], counts *counts) *mirror[T] {
-	return &mirror[T]{bucket: bucket, feed: feed, config: config, counts: counts, keys: map[string]tracked[T]{}, written: map[string]shown{}}
+	return &mirror[T]{
+		bucket: bucket, feed: feed, config: config, counts: counts, keys: map[string]tracked[T]{}, again: make(chan struct{}, 1), listed: make(chan struct{}),
+	}
 }
 
-// follows returns an error while the bucket is behind what has been seen of it. A leader that was elected a moment ago catches up; what is
-// still missing after the patience, or what a server without replicas has not, is lost.
-func (m *mirror[T]) follows(state bucketState, patience time.Duration) error {
-	if !state.replicated || !m.created.Equal(state.created) || state.lastSeq >= m.seen {
+// beginRound notes that a session begins, and returns its number and the highest revision that is known before it.
+func (m *mirror[T]) beginRound() (round int, newest uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	select {
+	case <-m.again:
+	default:
+	}
+	m.begun++
+	return m.begun, m.newest
+}
+
+// endRound notes that the listing of a session is complete.
+func (m *mirror[T]) endRound(round int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.complete = round
+	close(m.listed)
+	m.listed = make(chan struct{})
+}
+
+// follows returns an error while the bucket is behind the newest revision that was known of it before. A leader that was elected a moment ago
+// catches up; what is still missing after the patience, or what a server without replicas has not, is lost.
+func (m *mirror[T]) follows(state bucketState, newest uint64, patience time.Duration) error {
+	if !state.replicated || !m.created.Equal(state.created) || state.lastSeq >= newest {
 		m.behindSince = time.Time{}
 		return nil
 	}
@@ -70,22 +98,18 @@ func (m *mirror[T]) follows(state bucketState, patience time.Duration) error {
 	if time.Since(m.behindSince) > patience {
 		return nil
 	}
-	return fmt.Errorf("%w: its last revision is %d, and revision %d was seen", ErrBehind, state.lastSeq, m.seen)
+	return fmt.Errorf("%w: its last revision is %d, and revision %d was seen", ErrBehind, state.lastSeq, newest)
 }
 
-// meet finds out whether the bucket is another one than before, or has lost its last entries.
-func (m *mirror[T]) meet(state bucketState) {
-	if !m.created.Equal(state.created) || state.lastSeq < m.seen {
-		m.incarnation++
-		m.seen = 0
-	}
+// meet finds out whether the bucket is another one than before, or has lost entries up to the newest revision that was known before.
+func (m *mirror[T]) meet(state bucketState, newest uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.created = state.created
-	if m.seen > 0 {
+	if m.created.Equal(state.created) && state.lastSeq >= newest {
 		return
 	}
-	clear(m.written)
+	m.created, m.newest, m.seen = state.created, 0, 0
+	m.bucketNumber++
 	for key, known := range m.keys {
 		known.revision = 0
 		m.keys[key] = known
@@ -105,30 +129,26 @@ func (m *mirror[T]) isNewerThan(l *listing) bool {
 // shown implements follower.
 func (m *mirror[T]) shown(key string) (shown, bool) {
 	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if s, ok := m.written[key]; ok {
-		return s, true
+	known, number := m.keys[key], m.bucketNumber
+	s := shown{revision: known.revision, live: known.live, created: m.created}
+	m.mu.RUnlock()
+	if v, exists := m.newestOf(key); v.bucketNumber == number && v.revision > s.revision {
+		s.revision, s.live = v.revision, exists
 	}
-	known, ok := m.keys[key]
-	return shown{revision: known.revision, live: known.live, created: m.created}, ok && known.revision > 0
+	return s, s.revision > 0
 }
 
-// wrote implements follower.
-func (m *mirror[T]) wrote(key string, revision uint64, live bool) {
-	if !m.config.Filter(key) {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if revision > max(m.keys[key].revision, m.written[key].revision) {
-		m.written[key] = shown{revision: revision, live: live, created: m.created}
-	}
+// newestOf returns the newest version of a key that the store knows, and whether it has a value then.
+func (m *mirror[T]) newestOf(key string) (v version, exists bool) {
+	text, exists := m.feed.Newest(informer.Key{Name: key})
+	v, _ = parseVersion(text) // It is zero where there is none.
+	return v, exists
 }
 
 // apply applies one change.
 func (m *mirror[T]) apply(entry jetstream.KeyValueEntry) {
 	key := entry.Key()
-	m.seen = max(m.seen, entry.Revision())
+	m.saw(entry.Revision())
 	if !m.config.Filter(key) {
 		m.track(key, refused[T](entry))
 		return
@@ -144,19 +164,28 @@ func (m *mirror[T]) apply(entry jetstream.KeyValueEntry) {
 // replace makes a complete listing all there is. deleted are the last known values of entries that were deleted while
 // nobody was watching.
 func (m *mirror[T]) replace(l *listing, deleted []T) {
+	whole := max(l.reached, l.target)
+	if m.lost(l, whole) {
+		m.mu.Lock()
+		m.bucketNumber++
+		m.mu.Unlock()
+	}
 	for key, known := range m.keys {
-		switch _, listed := l.newest[key]; {
-		case listed:
-		case known.live:
-			m.forget(key)
-			m.feed.Delete(informer.Key{Name: key}, m.last(known.entity, 0))
-		default:
-			m.forget(key)
+		if _, listed := l.newest[key]; listed {
+			continue
+		}
+		m.forget(key)
+		if !known.live {
 			m.feed.Forget(informer.Key{Name: key})
 		}
 	}
 	for _, entity := range deleted {
-		m.feed.KeepDeleted(informer.Key{Name: entity.GetName()}, entity)
+		key := informer.Key{Name: entity.GetName()}
+		if v, _ := m.newestOf(key.Name); v.bucketNumber == m.bucketNumber && v.revision > entity.EntityMeta().revision {
+			m.feed.AnnounceDeleted(key, entity)
+			continue
+		}
+		m.feed.KeepDeleted(key, entity)
 	}
 	var items []informer.Item
 	for _, entry := range l.inOrder() {
@@ -168,11 +197,33 @@ func (m *mirror[T]) replace(l *listing, deleted []T) {
 		default:
 			m.remove(entry)
 		}
-		m.seen = max(m.seen, entry.Revision())
 	}
-	m.seen = max(m.seen, l.target)
-	m.settle(l.reached)
-	m.feed.Replace("", items)
+	m.saw(whole)
+	m.feed.ReplaceAsOf("", items, m.version(whole))
+}
+
+// lost tells whether a listing that is all there was up to a revision has an entry in an older state than it was written: a server has
+// forgotten what it had acknowledged.
+func (m *mirror[T]) lost(l *listing, whole uint64) bool {
+	for key, entry := range l.newest {
+		if v, _ := m.newestOf(key); v.bucketNumber == m.bucketNumber && entry.Revision() < v.revision && v.revision <= whole {
+			return true
+		}
+	}
+	return false
+}
+
+// saw notes up to which revision changes have been seen.
+func (m *mirror[T]) saw(revision uint64) {
+	m.seen = max(m.seen, revision)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.newest = max(m.newest, revision)
+}
+
+// version returns that of a revision of the bucket as it was met.
+func (m *mirror[T]) version(revision uint64) string {
+	return version{m.bucketNumber, revision}.String()
 }
 
 // refused is what is known of a key that the filter refuses.
@@ -188,32 +239,24 @@ func (m *mirror[T]) staying(markersExpire bool) int {
 	return len(m.keys) - m.markers
 }
 
-// settle forgets the writes of which a listing that reached this far would have shown what is left.
-func (m *mirror[T]) settle(reached uint64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	maps.DeleteFunc(m.written, func(_ string, s shown) bool { return s.revision <= reached })
-}
-
 // put takes note of a value, and returns it as the store is to hold it.
 func (m *mirror[T]) put(entry jetstream.KeyValueEntry) informer.Item {
 	key, known := entry.Key(), m.keys[entry.Key()]
-	entity, err := m.bucket.decode(key, entry.Revision(), entry.Value())
+	entity, err := m.entity(key, entry.Revision(), entry.Value())
 	if err != nil {
 		entity = m.undecodable(known, entry, err)
-	} else if !copiesItself(entity) {
-		entity.EntityMeta().stored = &stored{data: entry.Value()}
-	}
-	if known.live && replaces(entity, known.entity) {
-		// The store would find that out by itself, but would not know that the old entity is not to be removed any more.
-		m.feed.Delete(informer.Key{Name: key}, m.last(known.entity, 0))
 	}
 	m.track(key, tracked[T]{live: true, entity: entity, revision: entry.Revision()})
-	return informer.Item{
-		Key:     informer.Key{Name: key},
-		Object:  entity,
-		Version: strconv.Itoa(m.incarnation) + "." + strconv.FormatUint(entry.Revision(), 10),
+	return informer.Item{Key: informer.Key{Name: key}, Object: entity, Version: m.version(entry.Revision())}
+}
+
+// entity returns a value as the store holds it.
+func (m *mirror[T]) entity(key string, revision uint64, data []byte) (T, error) {
+	entity, err := m.bucket.decode(key, revision, data)
+	if err == nil && !copiesItself(entity) {
+		entity.EntityMeta().stored = &stored{data: data}
 	}
+	return entity, err
 }
 
 // undecodable returns what the store holds for a value that can't be decoded, and logs it once.
@@ -250,15 +293,10 @@ func replaces[T Entity](now, before T) bool {
 
 // remove takes note of a marker.
 func (m *mirror[T]) remove(entry jetstream.KeyValueEntry) {
-	key, known := informer.Key{Name: entry.Key()}, m.keys[entry.Key()]
-	deleted := entry.Operation() == jetstream.KeyValueDelete
+	key, deleted := informer.Key{Name: entry.Key()}, entry.Operation() == jetstream.KeyValueDelete
 	m.track(entry.Key(), tracked[T]{revision: entry.Revision(), marker: true})
-	switch {
-	case known.live && deleted && m.keeps():
-		m.feed.KeepDeleted(key, m.last(known.entity, entry.Revision()))
-	case known.live:
-		m.feed.Delete(key, m.last(known.entity, 0))
-	case !deleted:
+	m.feed.End(key, m.version(entry.Revision()), deleted && m.keeps())
+	if !deleted {
 		m.feed.Forget(key)
 	}
 }
@@ -282,9 +320,6 @@ func (m *mirror[T]) track(key string, now tracked[T]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.keys[key] = now
-	if m.written[key].revision <= now.revision {
-		delete(m.written, key)
-	}
 }
 
 // forget notes that a key is not in the bucket.

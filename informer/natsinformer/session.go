@@ -27,7 +27,9 @@ type session[T Entity] struct {
 	before bucketState
 	// listing is nil once it is complete.
 	listing *listing
-	probe   probe
+	// round is the number of the session.
+	round int
+	probe probe
 }
 
 // run follows the bucket until ctx ends, or returns why it can't go on. It calls listed when the store is up to date.
@@ -119,25 +121,30 @@ func (s *session[T]) follow(ctx context.Context, wg *sync.WaitGroup, listed func
 			}
 		case <-relist.C:
 			return errStartOver
+		case <-s.source.mirror.again:
+			return s.startOver("an entry was written, and the bucket may be another one by now")
 		}
 	}
 }
 
 // begin looks at the bucket as it is now.
 func (s *session[T]) begin(ctx context.Context) error {
+	mirror := s.source.mirror
+	round, newest := mirror.beginRound()
+	s.round = round
 	kv, status, err := s.source.bucket.inspect(ctx)
 	if err != nil {
 		return err
 	}
 	s.kv, s.before = kv, stateOf(status)
-	if err := s.source.mirror.follows(s.before, s.source.bucket.config.CatchUpTimeout); err != nil {
+	if err := mirror.follows(s.before, newest, s.source.bucket.config.CatchUpTimeout); err != nil {
 		return fmt.Errorf("list bucket %s: %w", s.source.bucket.Name(), err)
 	}
 	if s.opened, err = s.source.bucket.newOpened(kv, status); err != nil {
 		return err
 	}
 	s.source.bucket.opened.Store(s.opened)
-	s.source.mirror.meet(s.before)
+	mirror.meet(s.before, newest)
 	s.listing = newListing(s.before.lastSeq)
 	return nil
 }
@@ -173,6 +180,7 @@ func (s *session[T]) receive(ctx context.Context, entry jetstream.KeyValueEntry,
 	mirror.replace(s.listing, deleted)
 	s.listing = nil
 	s.source.counts.listings.Add(1)
+	mirror.endRound(s.round)
 	listed()
 	return nil
 }

@@ -52,6 +52,11 @@ func NewSource[T Entity](config SourceConfig[T]) (*Source[T], error) {
 		Name:     config.Name,
 		Indexers: guard(config.Indexers, config.Logger),
 		Copy:     func(obj any) (any, error) { return s.read(obj.(T)) },
+		Compare:  compareVersions, Compacted: true,
+		Last: func(stored any, end string) any {
+			marker, _ := parseVersion(end)
+			return s.mirror.last(stored.(T), marker.revision)
+		},
 	})
 	s.mirror = newMirror(s.bucket, s.feed, config, &s.counts)
 	s.mirror.keeps = func() bool { return s.keepDeleted.Load() || !s.forgetDeleted.Load() }

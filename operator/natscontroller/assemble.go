@@ -84,6 +84,9 @@ func (c *ControllerRuntime[T]) seen(source informer.Source) informer.Source {
 	if source == informer.Source(c.config.Primary) {
 		return c.primary
 	}
+	if s, ok := c.secondaries[source]; ok {
+		return s
+	}
 	return source
 }
 

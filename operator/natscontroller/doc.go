@@ -35,6 +35,10 @@
 // The queue and everything behind it is package framework, and its promises hold: one key is worked on once at a time,
 // whatever fails is tried again for as long as the primary exists, a panic is an error.
 //
+// What a reconciliation writes through its context to the entries of the primaries and secondaries, and to Kubernetes through
+// operator.Dependencies, is no reason for another one of the same key: that of a resource, and of a SyncHandlerContext. A SyncHandler has no
+// context, so that all it writes counts as somebody else's. The same goes for a HandleSecondary that calls EnqueueKey by itself.
+//
 // # Owners
 //
 // A secondary names its primary: an entity by its OwnerKind and OwnerKey, a Kubernetes object by the annotations or labels

@@ -35,6 +35,10 @@ type ControllerRuntime[T natsinformer.Entity] struct {
 	// collecting is the context of the search for garbage that is under way.
 	collecting atomic.Pointer[context.Context]
 	begun      atomic.Bool
+	// secondaries are the sources of the secondaries as the framework sees them, and handled the events of these that are being handled, by
+	// the objects in them.
+	secondaries map[informer.Source]*secondarySource
+	handled     sync.Map
 	// refusals are the names of what stands in the way of primaries, by their keys, until the event about it is written.
 	refusals sync.Map
 }
@@ -48,6 +52,10 @@ func NewControllerRuntime[T natsinformer.Entity](config Config[T]) (*ControllerR
 	}
 	c := &ControllerRuntime[T]{config: config, primary: newPrimary(config.Primary), metrics: newMetrics(config.Name)}
 	config.Primary.KeepDeleted()
+	c.secondaries = map[informer.Source]*secondarySource{}
+	for _, s := range config.Secondaries {
+		c.secondaries[s.source] = &secondarySource{s.source, &c.handled}
+	}
 	c.custom = c
 	c.removals = flowcontrol.NewTokenBucketRateLimiter(config.Garbage.Rate, 1)
 	if err := c.rehearse(); err != nil {
@@ -152,11 +160,19 @@ func (c *ControllerRuntime[T]) Plan(ctx context.Context, key string) (*plan.Plan
 // SyncHandler implements IController. It does nothing.
 func (c *ControllerRuntime[T]) SyncHandler(string) error { return nil }
 
-// HandleSecondary implements IController. It enqueues the primary that obj names as its owner.
+// HandleSecondary implements IController. It enqueues the primary that obj names as its owner, unless the reconciliation of that one has
+// made the change. Called at another time than by the ControllerRuntime, it enqueues the owner in any case.
 func (c *ControllerRuntime[T]) HandleSecondary(obj any) {
-	if key := c.ownerKey(obj); key != "" {
-		c.EnqueueKey(key, OperationSecondary)
+	key := c.ownerKey(obj)
+	if key == "" {
+		return
 	}
+	enqueue := func() { c.EnqueueKey(key, OperationSecondary) }
+	if e, ok := c.handled.Load(obj); ok {
+		e.(informer.Event).Wake(c.framework.Load(), informer.Key{Name: key}, enqueue)
+		return
+	}
+	enqueue()
 }
 
 // Clean implements IController. It does nothing.

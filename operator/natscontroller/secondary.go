@@ -3,6 +3,7 @@ package natscontroller
 import (
 	"context"
 	"slices"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,26 @@ type Secondary struct {
 type liveSource interface {
 	informer.Source
 	informer.LiveReader
+}
+
+// secondarySource is a source of secondaries as the framework sees it: HandleSecondary finds the event that it is called for.
+type secondarySource struct {
+	informer.Source
+	// handled are the events that are being handled, by the objects in them.
+	handled *sync.Map
+}
+
+// Subscribe implements informer.Source.
+func (s *secondarySource) Subscribe(h informer.Handler) (unsubscribe func()) {
+	return s.Source.Subscribe(func(e informer.Event) {
+		for _, obj := range []any{e.Object, e.Old} {
+			if obj != nil {
+				s.handled.Store(obj, e)
+				defer s.handled.Delete(obj)
+			}
+		}
+		h(e)
+	})
 }
 
 // Kube is a Secondary of Kubernetes objects, marked by SetOwner. The client deletes garbage, and needs the verb delete.

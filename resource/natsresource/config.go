@@ -16,8 +16,6 @@ import (
 type Source interface {
 	// Name identifies the source in errors.
 	Name() string
-	// Subscribe has the handler called for every event.
-	Subscribe(h informer.Handler) (unsubscribe func())
 	// Get returns a private copy of an entity.
 	Get(key informer.Key) (obj any, exists bool, err error)
 	// ByIndex returns private copies of the entities that the index files under value.
@@ -36,9 +34,9 @@ type Config[O any, T natsinformer.Entity] struct {
 	// under them are taken over as they are. Those that are not desired are deleted, by the last resource of a set that has the
 	// name. Default: none.
 	FormerNames []string
-	// Bucket is where the entries are written. Required.
+	// Bucket is where the entries are written: that of Source, which knows of what is written through it. Required.
 	Bucket *natsinformer.Bucket[T]
-	// Source is where they are read: the source of the same bucket, with the index of OwnerIndexers, and running. It runs
+	// Source is where they are read: a source of Bucket, with the index of OwnerIndexers, and running. It runs
 	// when it is watched. Required.
 	Source Source
 	// Logger receives a message for every entry that was written. Required.
@@ -75,8 +73,8 @@ func New[O any, T natsinformer.Entity](config Config[O, T]) (*framework.TypedCRU
 	wrong.If(config.Source == nil, "Source must not be nil")
 	if s, ok := config.Source.(interface {
 		Bucket() *natsinformer.Bucket[T]
-	}); ok && config.Bucket != nil && s.Bucket().Name() != config.Bucket.Name() {
-		wrong.Add("Source is of the bucket %s, and Bucket is %s", s.Bucket().Name(), config.Bucket.Name())
+	}); ok && config.Bucket != nil && s.Bucket() != config.Bucket {
+		wrong.Add("Bucket must be the one of Source, of the bucket %s, is another one, of %s", s.Bucket().Name(), config.Bucket.Name())
 	}
 	wrong.If(config.Logger == nil, "Logger must not be nil")
 	wrong.If(config.Desired == nil, "Desired must not be nil")
@@ -88,7 +86,6 @@ func New[O any, T natsinformer.Entity](config Config[O, T]) (*framework.TypedCRU
 		return nil, err
 	}
 
-	ops := &resource[O, T]{config: config, writes: newWrites()}
-	config.Source.Subscribe(ops.writes.seen)
+	ops := &resource[O, T]{config: config}
 	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, State[T]]{Logger: config.Logger, Ops: ops})
 }

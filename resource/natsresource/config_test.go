@@ -21,22 +21,18 @@ func TestNewNamesEveryFaultyField(t *testing.T) {
 	k := newKit(t)
 	_, nothing := natsresource.New(natsresource.Config[*gateway, *route]{})
 	_, noMeta := natsresource.New(natsresource.Config[bare, *route]{
-		Name: "x", Bucket: k.bucket, Source: k.mirror, Logger: k.logger(), Kind: "Bare",
+		Name: "x", Bucket: k.bucket, Source: k.source, Logger: k.logger(), Kind: "Bare",
 		Desired: func(context.Context, bare) ([]*route, error) { return nil, nil },
 	})
-	source, err := natsinformer.NewSource(natsinformer.SourceConfig[*route]{Bucket: newBucket[*route](t, k.js, "paths"), Logger: k.logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, apart := natsresource.New(config{
-		Name: "x", Bucket: k.bucket, Source: source, Logger: k.logger(), Kind: "Gateway",
+		Name: "x", Bucket: newBucket[*route](t, k.js, "routes"), Source: k.source, Logger: k.logger(), Kind: "Gateway",
 		Desired: func(context.Context, *gateway) ([]*route, error) { return nil, nil },
 	})
 	for name, tc := range map[string]struct {
 		err  error
 		want string
 	}{
-		"the source of another bucket": {apart, "Source is of the bucket paths, and Bucket is routes"},
+		"the source of another bucket": {apart, "Bucket must be the one of Source, of the bucket routes, is another one, of routes"},
 		"nothing set": {nothing, "Name must not be empty; Bucket must not be nil; Source must not be nil; Logger must not be nil; " +
 			"Desired must not be nil; Kind must not be empty"},
 		"a primary without metadata": {noMeta, "OwnerKey must not be nil for a natsresource_test.bare, which has no metadata"},
@@ -53,14 +49,14 @@ func TestNewNamesEveryFaultyField(t *testing.T) {
 func TestAPrimaryCanBeAnything(t *testing.T) {
 	k := newKit(t)
 	r, err := natsresource.New(natsresource.Config[bare, *route]{
-		Name: "routes", Bucket: k.bucket, Source: k.mirror, Logger: k.logger(), Kind: "Bare",
+		Name: "routes", Bucket: k.bucket, Source: k.source, Logger: k.logger(), Kind: "Bare",
 		OwnerKey: func(b bare) string { return b.name },
 		Desired:  func(_ context.Context, b bare) ([]*route, error) { return []*route{newRoute(b.name, "x")}, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.mirror.catchUp(k.bucket)
+	k.catchUp()
 	if err := framework.ProcessUpdate(t.Context(), bare{"a"}, []framework.Resource{r}); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +101,7 @@ func TestWhatCannotBeDesired(t *testing.T) {
 
 func TestASourceThatCannotServeSaysWhatItLacks(t *testing.T) {
 	k := newKit(t)
-	unsynced := k.resource(just(newRoute("a", "x")))
+	unsynced := k.resource(just(newRoute("a", "x")), func(c *config) { c.Source = newSource(t, k.bucket, k.logger()) })
 	err := framework.ProcessUpdate(t.Context(), home(), []framework.Resource{unsynced})
 	if err == nil || !strings.Contains(err.Error(), "source bucket routes is not synced yet: if it never is, nobody runs it: watch it") {
 		t.Errorf("not synced: %v", err)

@@ -15,6 +15,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/giantswarm/micrologger"
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -161,12 +162,10 @@ func (b *crashingBucket) Update(ctx context.Context, key string, value []byte, l
 	return revision, err
 }
 
-func (b *crashingBucket) Delete(ctx context.Context, key string, options ...jetstream.KVDeleteOpt) error {
-	return b.crash.write(func() error { return b.KeyValue.Delete(ctx, key, options...) })
-}
-
-func (b *crashingBucket) Purge(ctx context.Context, key string, options ...jetstream.KVDeleteOpt) error {
-	return b.crash.write(func() error { return b.KeyValue.Purge(ctx, key, options...) })
+// PublishMsg puts markers.
+func (c *crash) PublishMsg(ctx context.Context, msg *nats.Msg, options ...jetstream.PublishOpt) (ack *jetstream.PubAck, err error) {
+	err = c.write(func() (err error) { ack, err = c.JetStream.PublishMsg(ctx, msg, options...); return err })
+	return ack, err
 }
 
 // runDoomed runs a version until the crash, and then again.

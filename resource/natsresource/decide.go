@@ -22,7 +22,7 @@ func (r *resource[O, T]) decide(ctx context.Context, p ownership, have item[T], 
 	}
 	if !found {
 		var err error
-		have, found, err = r.lookUp(ctx, want.key)
+		have, found, err = r.lookUp(want.key)
 		if err != nil {
 			return item[T]{}, unreadable(want, err)
 		}

@@ -15,7 +15,7 @@ import (
 // again before the primary may go.
 func (k *kit) delete(r *resource) (waits bool) {
 	k.t.Helper()
-	k.mirror.catchUp(k.bucket)
+	k.catchUp()
 	ctx := requeuecontext.NewContext(finalizerskeptcontext.NewContext(k.t.Context()))
 	now := metav1.Now()
 	g := home()

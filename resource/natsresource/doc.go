@@ -32,7 +32,7 @@
 // # Promises
 //
 //   - A patch lists the entries to create, to update and to delete, with the fields that change. There is no patch when
-//     nothing changes. Computing patches writes nothing, and sends no request while the source is up to date.
+//     nothing changes. Computing patches writes nothing, and sends no request.
 //   - All that Desired returns is kept as it says, but for what Config.Keep carries over. In the metadata, conditions,
 //     labels, annotations and finalizers that others set are left alone, and those that are no longer desired are taken
 //     away. The generation counts the changes of everything but the metadata.
@@ -42,7 +42,7 @@
 //     an entry that exists, updating never creates one.
 //   - Each entry fails alone: one that is refused keeps no other from being created and updated, nor from being in the plan. The
 //     errors are joined. Nothing is deleted before they are mended.
-//   - The resource sees its own writes: as long as the source is behind one of them, the entry is read from the server.
+//   - The resource sees its own writes, which the source has when they return (R11), and they are no reason to reconcile the primary again.
 //   - With finalizers, or Config.RequestDeletion, an entry is not purged but asked to go, and the deletion of the primary
 //     waits for it. What is desired again meanwhile is made anew once it is gone.
 //   - Values of sensitive entries appear in no state, change, log line or error.

@@ -216,7 +216,7 @@ func TestR16EntriesOfFormerNamesAreTakenOverAsTheyAre(t *testing.T) {
 func TestR16EntriesOfAFormerNameAreDeletedWithTheirPrimary(t *testing.T) {
 	k := newKit(t)
 	k.update(k.resource(just(newRoute("a", "x"))), home())
-	k.mirror.catchUp(k.bucket)
+	k.catchUp()
 	r := k.resource(just(newRoute("a", "x")), func(c *config) { c.Name, c.FormerNames = "paths", []string{"routes"} })
 	if err := framework.ProcessDelete(t.Context(), home(), []framework.Resource{r}); err != nil {
 		t.Fatal(err)
@@ -247,7 +247,7 @@ func TestR16AResourceIsSplitWithoutALoss(t *testing.T) {
 			before := k.uids()
 			delete(before, "c")
 			set := k.split(tc.last, newRoute("a", "x"))
-			k.mirror.catchUp(k.bucket)
+			k.catchUp()
 			p, err := framework.PlanUpdate(t.Context(), home(), set)
 			if err != nil {
 				t.Fatal(err)
@@ -282,7 +282,7 @@ func TestR16AResourceIsSplitWithoutALoss(t *testing.T) {
 					t.Errorf("%s was made by %s", key, by)
 				}
 			}
-			k.mirror.catchUp(k.bucket)
+			k.catchUp()
 			k.wantWrites(0, func() {
 				if err := framework.ProcessUpdate(t.Context(), home(), set); err != nil {
 					t.Fatal(err)
@@ -299,7 +299,7 @@ func TestR16AResourceIsSplitWithoutALoss(t *testing.T) {
 func TestR16ASplitThatHasNotBegunIsDeletedOnce(t *testing.T) {
 	k := newKit(t)
 	k.update(k.resource(just(newRoute("a", "x"), newRoute("b", "x"))), home())
-	k.mirror.catchUp(k.bucket)
+	k.catchUp()
 	set := k.split(config{Name: "right", FormerNames: []string{"routes"}, Desired: part{}.desired}, newRoute("a", "x"))
 	k.wantWrites(2, func() {
 		if err := framework.ProcessDelete(t.Context(), home(), set); err != nil {

@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/giantswarm/micrologger"
 	"github.com/google/go-cmp/cmp"
@@ -18,8 +20,8 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
-	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/operator/operatortest/natsserver"
 	"github.com/operatorkit/operatorkit/resource/natsresource"
 )
@@ -58,14 +60,14 @@ type (
 	resource = framework.TypedCRUDResource[*gateway, natsresource.State[*route]]
 )
 
-// kit is a bucket of a real NATS server, and a mirror of it as the source.
+// kit is a bucket of a real NATS server, and a source of it that runs.
 type kit struct {
 	t      *testing.T
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	kv     jetstream.KeyValue
 	bucket *natsinformer.Bucket[*route]
-	mirror *mirror
+	source *natsinformer.Source[*route]
 	log    *buffer
 	// as is whose resources reconcile; nil is the program.
 	as *identity.Scope
@@ -76,9 +78,37 @@ func newKit(t *testing.T) *kit {
 	conn, js := natsserver.Start(t).Connect(t)
 	k := &kit{t: t, conn: conn, js: js, log: &buffer{}}
 	k.kv = natsserver.NewBucket(t, js, jetstream.KeyValueConfig{Bucket: "routes", History: 5})
-	k.bucket = newBucket[*route](t, js, "routes")
-	k.mirror = newMirror(t, k.kv, k.bucket)
+	k.use(newBucket[*route](t, js, "routes"))
 	return k
+}
+
+// use writes through a bucket, and runs a source of it. That sends nothing when it is synced.
+func (k *kit) use(bucket *natsinformer.Bucket[*route]) {
+	k.t.Helper()
+	k.bucket, k.source = bucket, newSource(k.t, bucket, k.logger())
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- k.source.Run(ctx) }()
+	k.t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			k.t.Error(err)
+		}
+	})
+	if err := k.source.WaitForSync(k.t.Context()); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func newSource(t *testing.T, bucket *natsinformer.Bucket[*route], logger micrologger.Logger) *natsinformer.Source[*route] {
+	t.Helper()
+	source, err := natsinformer.NewSource(natsinformer.SourceConfig[*route]{
+		Bucket: bucket, Logger: logger, Indexers: natsresource.OwnerIndexers(), ProbeInterval: time.Hour, Relist: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source
 }
 
 func newBucket[T natsinformer.Entity](t *testing.T, js jetstream.JetStream, name string) *natsinformer.Bucket[T] {
@@ -90,50 +120,28 @@ func newBucket[T natsinformer.Entity](t *testing.T, js jetstream.JetStream, name
 	return bucket
 }
 
-// mirror is a source that shows the bucket as it was when catchUp was called last.
-type mirror struct {
-	*informer.Hub
-	t    *testing.T
-	feed *informer.Feed
-	kv   jetstream.KeyValue
-}
-
-// undecodable is what the mirror holds of an entry that can't be decoded.
-type undecodable struct{ err error }
-
-func newMirror(t *testing.T, kv jetstream.KeyValue, bucket *natsinformer.Bucket[*route]) *mirror {
-	t.Helper()
-	m := &mirror{t: t, kv: kv}
-	m.Hub, m.feed = informer.NewHub(informer.HubConfig{
-		Name:     "bucket routes",
-		Indexers: natsresource.OwnerIndexers(),
-		Copy: func(obj any) (any, error) {
-			if u, ok := obj.(undecodable); ok {
-				return nil, u.err
-			}
-			return bucket.Stored(obj.(*route))
-		},
-	})
-	return m
-}
-
-// catchUp brings the mirror up to date with the bucket.
-func (m *mirror) catchUp(bucket *natsinformer.Bucket[*route]) {
-	m.t.Helper()
-	keys, err := m.kv.Keys(m.t.Context())
-	if err != nil && !errors.Is(err, jetstream.ErrNoKeysFound) {
-		m.t.Fatal(err)
-	}
-	var items []informer.Item
-	for _, key := range keys {
-		entity, err := bucket.Get(m.t.Context(), key)
-		var obj any = entity
-		if err != nil {
-			obj = undecodable{err}
+// catchUp waits until the source shows the bucket as it is.
+func (k *kit) catchUp() {
+	k.t.Helper()
+	operatortest.Eventually(k.t, "the source has caught up", func() error {
+		keys, err := k.kv.Keys(k.t.Context())
+		if err != nil && !errors.Is(err, jetstream.ErrNoKeysFound) {
+			return err
 		}
-		items = append(items, informer.Item{Key: informer.Key{Name: key}, Object: obj})
-	}
-	m.feed.Replace("", items)
+		if got := len(k.source.Keys()); got != len(keys) {
+			return fmt.Errorf("it has %d entries, the bucket %d", got, len(keys))
+		}
+		for _, key := range keys {
+			want, wantErr := k.bucket.Get(k.t.Context(), key)
+			got, exists, err := k.source.Lookup(key)
+			switch {
+			case errors.Is(wantErr, natsinformer.ErrUndecodable) && errors.Is(err, natsinformer.ErrUndecodable):
+			case wantErr != nil || err != nil || !exists || got.Revision() != want.Revision():
+				return fmt.Errorf("%s: %v, %v; %v, %v", key, got, err, want, wantErr)
+			}
+		}
+		return nil
+	})
 }
 
 // resource makes a resource whose desired entries are what the function returns.
@@ -142,7 +150,7 @@ func (k *kit) resource(desired func() []*route, changes ...func(*config)) *resou
 	c := config{
 		Name:    "routes",
 		Bucket:  k.bucket,
-		Source:  k.mirror,
+		Source:  k.source,
 		Logger:  k.logger(),
 		Kind:    "Gateway",
 		Desired: func(context.Context, *gateway) ([]*route, error) { return desired(), nil },
@@ -189,7 +197,7 @@ func (k *kit) update(r *resource, g *gateway) {
 
 func (k *kit) tryUpdate(r *resource, g *gateway) error {
 	k.t.Helper()
-	k.mirror.catchUp(k.bucket)
+	k.catchUp()
 	return framework.ProcessUpdate(k.context(), g, []framework.Resource{r})
 }
 
@@ -227,7 +235,7 @@ func (k *kit) patch(r *resource, g *gateway) (*framework.TypedPatch[natsresource
 // `  host: "x" -> "y"`. The marks that every created entry gets are left out. Nothing must be written meanwhile.
 func (k *kit) wantPlan(r *resource, g *gateway, want ...string) {
 	k.t.Helper()
-	k.mirror.catchUp(k.bucket)
+	k.catchUp()
 	before := k.lastSequence()
 	patch, err := k.patch(r, g)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // between reconciles the primary; the function is called after the patch has been computed and before it is applied.
 func (k *kit) between(r *resource, g *gateway, do func()) error {
 	k.t.Helper()
-	k.mirror.catchUp(k.bucket)
+	k.catchUp()
 	wrapped := r.WrapSteps(func(ctx context.Context, step framework.StepInfo, next func(context.Context) error) error {
 		err := next(ctx)
 		if step.Step == framework.StepNewUpdatePatch {
@@ -115,7 +115,7 @@ func TestAnEntryOfSomebodyElseThatAppearsBeforeTheCreationIsRefused(t *testing.T
 
 func TestApplyingTwiceWritesOnce(t *testing.T) {
 	k := newKit(t)
-	k.mirror.catchUp(k.bucket)
+	k.catchUp()
 	r := k.resource(just(newRoute("a", "ours")))
 	patch, err := k.patch(r, home())
 	if err != nil {
@@ -133,7 +133,7 @@ func TestApplyingTwiceWritesOnce(t *testing.T) {
 
 func TestAnEntryThatIsCreatedAnewIsAnotherOne(t *testing.T) {
 	k := newKit(t)
-	k.mirror.catchUp(k.bucket)
+	k.catchUp()
 	r := k.resource(just(newRoute("a", "ours")))
 	patch, err := k.patch(r, home())
 	if err != nil {
@@ -171,7 +171,7 @@ func TestAClosedFenceRefusesEveryWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.bucket = fenced
+	k.use(fenced)
 	var want []*route
 	r := k.resource(func() []*route { return want })
 	want = []*route{newRoute("b", "b"), newRoute("c", "c")}

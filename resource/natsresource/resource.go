@@ -23,7 +23,6 @@ const vanishing = 2 * time.Second
 // resource is the logic of the CRUD resource.
 type resource[O any, T natsinformer.Entity] struct {
 	config Config[O, T]
-	writes *writes
 }
 
 // Name implements framework.TypedCRUDResourceOps.

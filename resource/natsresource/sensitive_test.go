@@ -31,7 +31,7 @@ func TestValuesOfSensitiveEntriesAreShownNowhere(t *testing.T) {
 	var everything strings.Builder
 	look := func() {
 		t.Helper()
-		k.mirror.catchUp(k.bucket)
+		k.catchUp()
 		patch, err := k.patch(r, home())
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +65,7 @@ func TestValuesOfSensitiveEntriesAreShownNowhere(t *testing.T) {
 		`  metadata.labels.tier: "web" -> "db"`)
 	k.update(r, home())
 	look()
-	k.mirror.catchUp(k.bucket)
+	k.catchUp()
 	if err := framework.ProcessDelete(t.Context(), home(), []framework.Resource{r}); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ type flat struct {
 func TestOfSensitiveEntriesWithoutAPlaceForMetadataNothingIsShown(t *testing.T) {
 	k := newKit(t)
 	r, err := natsresource.New(natsresource.Config[*gateway, *flat]{
-		Name: "flat", Bucket: newBucket[*flat](t, k.js, "routes"), Source: k.mirror, Logger: k.logger(), Kind: "Gateway",
+		Name: "flat", Bucket: newBucket[*flat](t, k.js, "routes"), Source: k.source, Logger: k.logger(), Kind: "Gateway",
 		Desired: func(context.Context, *gateway) ([]*flat, error) {
 			return []*flat{{Meta: natsinformer.Meta{Name: "x", Labels: map[string]string{"a": "b"}}, Secret: "hunter2"}}, nil
 		},
@@ -99,7 +99,7 @@ func TestOfSensitiveEntriesWithoutAPlaceForMetadataNothingIsShown(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.mirror.catchUp(k.bucket)
+	k.catchUp()
 	current, _ := r.GetCurrentState(t.Context(), home())
 	desired, err := r.GetDesiredState(t.Context(), home())
 	if err != nil {

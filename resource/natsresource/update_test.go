@@ -185,7 +185,7 @@ func TestWhatTheCodecDoesNotKeepIsNoDifference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.bucket = forgetful
+	k.use(forgetful)
 	r := k.resource(just(want))
 	k.update(r, home())
 	k.wantQuiet(r, home())
@@ -215,7 +215,7 @@ func TestPrimariesOfOneBucketDoNotMeet(t *testing.T) {
 		k.update(kind, home())
 	}
 	k.wantHosts("first=1", "fourth=4", "second=2", "third=3")
-	k.mirror.catchUp(k.bucket)
+	k.catchUp()
 	if err := framework.ProcessDelete(t.Context(), home(), []framework.Resource{first}); err != nil {
 		t.Fatal(err)
 	}
@@ -234,12 +234,12 @@ func TestEntriesNameTheirPrimary(t *testing.T) {
 		entry  any
 		want   []informer.Key
 	}{
-		"a primary without a namespace":    {natsresource.OwnerMap("Gateway"), k.get("plain"), []informer.Key{{Name: "a/b.c"}}},
-		"a primary with a namespace":       {natsresource.NamespacedOwnerMap("Gateway"), k.get("spaced"), []informer.Key{{Namespace: "default", Name: "home"}}},
-		"a key without its namespace":      {natsresource.NamespacedOwnerMap("Gateway"), k.get("bare"), nil},
-		"another kind":                     {natsresource.OwnerMap("Portal"), k.get("plain"), nil},
-		"an entry that stands for itself":  {natsresource.OwnerMap("Gateway"), newRoute("x", ""), nil},
-		"an entry that can not be decoded": {natsresource.OwnerMap("Gateway"), undecodable{}, nil},
+		"a primary without a namespace":   {natsresource.OwnerMap("Gateway"), k.get("plain"), []informer.Key{{Name: "a/b.c"}}},
+		"a primary with a namespace":      {natsresource.NamespacedOwnerMap("Gateway"), k.get("spaced"), []informer.Key{{Namespace: "default", Name: "home"}}},
+		"a key without its namespace":     {natsresource.NamespacedOwnerMap("Gateway"), k.get("bare"), nil},
+		"another kind":                    {natsresource.OwnerMap("Portal"), k.get("plain"), nil},
+		"an entry that stands for itself": {natsresource.OwnerMap("Gateway"), newRoute("x", ""), nil},
+		"what is no entry":                {natsresource.OwnerMap("Gateway"), struct{}{}, nil},
 	} {
 		if diff := cmp.Diff(tc.want, tc.mapped(t.Context(), tc.entry)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -256,7 +256,7 @@ func TestAPatchDescribesItselfForPlans(t *testing.T) {
 	k.update(r, home())
 	before := k.get("a")
 	want = []*route{newRoute("a", "new"), newRoute("secret", "new")}
-	k.mirror.catchUp(k.bucket)
+	k.catchUp()
 	patch, err := k.patch(r, home())
 	if err != nil {
 		t.Fatal(err)

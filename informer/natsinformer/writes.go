@@ -1,0 +1,208 @@
+package natsinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// version is that of an entry for the store: bucketNumber tells the buckets that had the name from each other, in their order.
+type version struct {
+	bucketNumber int
+	revision     uint64
+}
+
+// String is what the store has as the version of an item.
+func (v version) String() string {
+	return strconv.Itoa(v.bucketNumber) + "." + strconv.FormatUint(v.revision, 10)
+}
+
+// parseVersion is the opposite of String.
+func parseVersion(text string) (v version, err error) {
+	number, revision, _ := strings.Cut(text, ".")
+	if v.bucketNumber, err = strconv.Atoi(number); err != nil {
+		return version{}, err
+	}
+	v.revision, err = strconv.ParseUint(revision, 10, 64)
+	return v, err
+}
+
+// compareVersions is the Compare of the store.
+func compareVersions(a, b string) (int, error) {
+	x, err := parseVersion(a)
+	if err != nil {
+		return 0, err
+	}
+	y, err := parseVersion(b)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case x == y:
+		return 0, nil
+	case x.bucketNumber < y.bucketNumber, x.bucketNumber == y.bucketNumber && x.revision < y.revision:
+		return -1, nil
+	}
+	return 1, nil
+}
+
+// pending is a write that is under way, for one source. One of its methods ends it.
+type pending interface {
+	// stored tells that the write put data in place of the revision base, or of nothing if that is 0.
+	stored(ctx context.Context, base, revision uint64, data []byte)
+	// ended tells that the write put a marker in place of the revision base.
+	ended(ctx context.Context, base, revision uint64, how removal)
+	// Unknown tells that the write was refused, or that nobody knows what became of it.
+	Unknown()
+}
+
+// begin tells the sources that a key is about to be written.
+func (b *Bucket[T]) begin(ctx context.Context, key string) (begun []pending) {
+	author := informer.AuthorOf(ctx)
+	b.followers.Range(func(f, _ any) bool {
+		if p := f.(follower).begin(key, author); p != nil {
+			begun = append(begun, p)
+		}
+		return true
+	})
+	return begun
+}
+
+// write is a write that is under way, for the source of a mirror.
+type write[T Entity] struct {
+	*informer.Write
+	mirror *mirror[T]
+	key    string
+	// bucketNumber and newest are what the source knew when the write began.
+	bucketNumber int
+	newest       uint64
+}
+
+// begin implements follower.
+func (m *mirror[T]) begin(key string, author *informer.Author) pending {
+	if !m.config.Filter(key) {
+		return nil
+	}
+	m.mu.RLock()
+	w := &write[T]{mirror: m, key: key, bucketNumber: m.bucketNumber, newest: m.newest}
+	m.mu.RUnlock()
+	w.Write = m.feed.Begin(informer.Key{Name: key}, author)
+	return w
+}
+
+// version returns that of a revision which the write was given. It is false if that may be of another bucket than the one that the source
+// knows: its revisions only grow.
+func (w *write[T]) version(revision uint64) (version, bool) {
+	m := w.mirror
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.bucketNumber != w.bucketNumber || revision <= w.newest {
+		return version{}, false
+	}
+	m.newest = max(m.newest, revision)
+	return version{m.bucketNumber, revision}, true
+}
+
+func (w *write[T]) stored(ctx context.Context, base, revision uint64, data []byte) {
+	entity, err := w.mirror.entity(w.key, revision, data)
+	v, known := w.version(revision)
+	if err != nil || !known {
+		w.await(ctx)
+		return
+	}
+	on := informer.Created
+	if base > 0 {
+		on = version{v.bucketNumber, base}.String()
+	}
+	w.Stored(informer.Item{Key: informer.Key{Name: w.key}, Object: entity, Version: v.String()}, on, true)
+}
+
+func (w *write[T]) ended(ctx context.Context, base, revision uint64, how removal) {
+	v, known := w.version(revision)
+	if !known {
+		w.await(ctx)
+		return
+	}
+	w.Ended(v.String(), version{v.bucketNumber, base}.String(), how == byDelete && w.mirror.keeps())
+}
+
+// await has the bucket listed, and waits for that.
+func (w *write[T]) await(ctx context.Context) {
+	m := w.mirror
+	defer w.Unknown()
+	ctx, cancel := context.WithTimeout(ctx, m.bucket.config.CatchUpTimeout)
+	defer cancel()
+	if err := m.relist(ctx); err != nil {
+		m.config.Logger.Errorf(ctx, err, "entry %s was written and the bucket could not be listed after that: what is read may be older", w.key)
+	}
+}
+
+// relist has the bucket listed by a session that begins now or later, and waits until that is done.
+func (m *mirror[T]) relist(ctx context.Context) error {
+	m.mu.RLock()
+	begun := m.begun
+	m.mu.RUnlock()
+	select {
+	case m.again <- struct{}{}:
+	default:
+	}
+	for {
+		m.mu.RLock()
+		done, listed := m.complete > begun, m.listed
+		m.mu.RUnlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-listed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// removal is a way to remove an entry.
+type removal struct {
+	verb, operation string
+	// history tells that the earlier values are removed too. The marker may have a lifetime then.
+	history bool
+}
+
+var (
+	byDelete = removal{verb: "delete", operation: deleteOperation}
+	byPurge  = removal{verb: "purge", operation: "PURGE", history: true}
+)
+
+// mark puts a marker in the place of the newest message of a key, which must have that revision, and returns the one of the marker. It
+// does what the client library does, which does not tell.
+func (o *opened) mark(ctx context.Context, how removal, key string, revision uint64) (uint64, error) {
+	if !IsKey(key) {
+		return 0, jetstream.ErrInvalidKey
+	}
+	msg := nats.NewMsg(o.puts + key)
+	msg.Header.Set(operationHeader, how.operation)
+	options := []jetstream.PublishOpt{jetstream.WithExpectLastSequencePerSubject(revision)}
+	if how.history {
+		msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
+		if o.markerTTL > 0 {
+			options = append(options, jetstream.WithMsgTTL(o.markerTTL))
+		}
+	}
+	ack, err := o.js.PublishMsg(ctx, msg, options...)
+	if err != nil {
+		var refused *jetstream.APIError
+		if errors.As(err, &refused) &&
+			(refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant) {
+			err = fmt.Errorf("%w: %w", err, jetstream.ErrKeyRevisionMismatch)
+		}
+		return 0, err
+	}
+	return ack.Sequence, nil
+}

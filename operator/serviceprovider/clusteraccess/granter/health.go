@@ -47,6 +47,10 @@ func (g *granter) health(_ context.Context, c *v1alpha1.Cluster, _ *statusresour
 		return err
 	}
 	ready := on.Condition()
+	if was := apimeta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady); ready.Reason == string(target.Connecting) &&
+		was != nil && was.ObservedGeneration == c.Generation {
+		return nil // what an operator knows nothing of yet that has just begun is as it was last seen
+	}
 	ready.Type, ready.ObservedGeneration, ready.Message = v1alpha1.ConditionReady, c.Generation, cut.Text(ready.Message, maxMessage)
 	apimeta.SetStatusCondition(&c.Status.Conditions, ready)
 	c.Status.ObservedGeneration = c.Generation

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -13,6 +15,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/deployment"
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
 	"github.com/operatorkit/operatorkit/resource/deploymentresource"
 )
@@ -132,6 +135,9 @@ func (f *serviceFramework) compute(ctx context.Context, svc *v1alpha1.MachineSer
 	// What is read after this is at least as new.
 	state := &serviceState{key: client.ObjectKeyFromObject(svc), version: f.versionOf(svc), failure: f.failures.last(svc)}
 	if svc.DeletionTimestamp != nil {
+		if err := f.knowsAllMachines(ctx, c, svc.Namespace); err != nil {
+			return nil, err
+		}
 		state.work, err = deploymentresource.Removal(ctx, service)
 		return state, err
 	}
@@ -150,6 +156,26 @@ func (f *serviceFramework) compute(ctx context.Context, svc *v1alpha1.MachineSer
 			state.givenUp.Reason, v1alpha1.RetryAnnotation)
 	}
 	return state, nil
+}
+
+// knowsAllMachines returns an error while the client lacks a Machine that is there: a list of Machines may be old, and a service that has been removed
+// from those that it has would leave its containers on the others for ever.
+func (f *serviceFramework) knowsAllMachines(ctx context.Context, c *cluster, namespace string) error {
+	known, err := c.ListMachines(ctx)
+	if err != nil {
+		return err
+	}
+	live := &metav1.PartialObjectMetadataList{}
+	live.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("MachineList"))
+	if err := f.d.Client.List(ctx, live, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("look which Machines there are: %w", err)
+	}
+	for i := range live.Items {
+		if name := live.Items[i].Name; !slices.ContainsFunc(known, func(m api.Machine) bool { return m.Name == name }) {
+			return fmt.Errorf("machine %s is there, and was not connected to yet: the containers on it can't be removed", name)
+		}
+	}
+	return nil
 }
 
 // planOf returns what there is to do. A fault of the specification is permanent: its next change is waited for.

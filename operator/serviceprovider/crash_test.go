@@ -206,6 +206,9 @@ func TestNoAccessIsLeftOfAnObjectThatWentWhileNothingRan(t *testing.T) {
 }
 
 func TestGranterSchedulerAndRuntimeAreQuietWhenTheyHaveNothingToDo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it goes through the whole story for each of four clusters")
+	}
 	allPlanes(t)
 	for _, role := range []string{platform, onboarding, mcp, workload} {
 		t.Run(role, func(t *testing.T) { operatortest.Quiet(t, lifeAt(role)) })

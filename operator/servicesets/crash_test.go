@@ -66,6 +66,9 @@ func TestALifeOfServicesEndsAsItShouldWhenTheServerLags(t *testing.T) {
 }
 
 func TestTheOperatorIsQuietWhenItHasNothingToDo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it looks at the whole life of services")
+	}
 	operatortest.Quiet(t, asRun(t, lifeOfServices()))
 }
 

@@ -81,3 +81,20 @@ func TestAServiceThatNamesNoTemplateIsToldToSetOne(t *testing.T) {
 		t.Errorf("the error of an entry is %v", err)
 	}
 }
+
+func TestAChainThatContradictsItselfIsRefusedWithTheNames(t *testing.T) {
+	s := newScene(t)
+	chain := &v1alpha1.ServiceTemplateChain{ObjectMeta: metav1.ObjectMeta{Namespace: clusterNamespace, Name: "bad"}}
+	chain.Spec = chainSpec("a-1.0.0>x@1>y@2", "a-2.0.0>x@2")
+	s.add(chain)
+	services := []v1alpha1.Service{{Name: "e", Template: "a-1.0.0", TemplateChain: "bad"}}
+	_, err := serviceset.ServicesUpgradePaths(t.Context(), s, services, clusterNamespace)
+	for _, name := range []string{"ServiceTemplateChain platform/bad of service default/e ", "template x has the versions 1 and 2"} {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("the error does not say %q: %v", name, err)
+		}
+	}
+	if err := serviceset.CheckChain(&chain.Spec); err == nil || !strings.Contains(err.Error(), "template x has the versions 1 and 2") {
+		t.Errorf("the error of the chain is %v", err)
+	}
+}

@@ -157,6 +157,10 @@ spec:
 		{"a kustomization", v1alpha1.ServiceTemplateKind, `spec: {kustomize: {path: overlays/prod, artifact: {url: "oci://registry.example.org/a:1.0.0"}}}`},
 		{"manifests", v1alpha1.ServiceTemplateKind, `spec: {resources: {localSource: {kind: ConfigMap, name: a}}}`},
 		{"a chain with a way back", v1alpha1.ServiceTemplateChainKind, `spec: {supportedTemplates: [{name: a-1, availableUpgrades: [{name: a-2, version: 2.0.0}]}, {name: a-2, availableUpgrades: [{name: a-1}]}]}`},
+		{"a chain that gives a template its version more than once", v1alpha1.ServiceTemplateChainKind, `spec: {supportedTemplates: [
+			{name: a-1, availableUpgrades: [{name: a-2, version: 2.0.0}, {name: a-3, version: 3.0.0}]},
+			{name: a-2, availableUpgrades: [{name: a-3, version: 3.0.0}, {name: a-4}]}, {name: a-3, availableUpgrades: [{name: a-4, version: ""}]},
+			{name: a-4, availableUpgrades: [{name: a-3}]}]}`},
 		{"a provider", v1alpha1.StateManagementProviderKind, `spec: {selector: {matchExpressions: [{key: a, operator: In, values: [p, q]}]}, suspend: true}`},
 	}
 	for _, tt := range tests {

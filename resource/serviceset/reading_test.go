@@ -6,7 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
@@ -46,6 +49,9 @@ func TestAServiceGoesFromOneOwnerToAnotherWithoutAGap(t *testing.T) {
 	if err := s.Delete(t.Context(), mcs); err != nil {
 		t.Fatal(err)
 	}
+	operatortest.Eventually(t, "the garbage collector takes the set of the other owner away", func() bool {
+		return apierrors.IsNotFound(s.Get(t.Context(), client.ObjectKeyFromObject(theirs), &v1alpha1.ServiceSet{}))
+	})
 	own = s.apply(cd, nil, update)
 	if diff := cmp.Diff("a: a-1.0.0@1.0.0\nb: b-1.0.0@1.0.0 after=a\n", said(own.Spec.Services)); diff != "" {
 		t.Errorf("a does not come back when the other owner is gone (-want +got):\n%s", diff)

@@ -146,6 +146,7 @@ func fieldsOf(s *v1alpha1.ServiceWithValues) map[string]any {
 	fields := unstructuredOf(s)
 	delete(fields, "name")
 	delete(fields, "namespace")
+	delete(fields, "generation") // it follows from the rest
 	return fields
 }
 

@@ -52,10 +52,11 @@
 //   - What a reconciliation has written is read from then on and no reason to reconcile its object again, see "Own writes" in package
 //     informer; what somebody else changed always is. Watch.OwnWrites keeps own writes as a reason.
 //   - Nothing is changed or deleted on the word of a list, which a server that lags answers from an earlier time. The object is read
-//     where it is kept (informer.LiveReader), once in each reconciliation that deletes, and before the first one that updates. If it has
-//     changed since, the reconciliation begins anew with what was read; one of an object that is gone waits for its source. The deletion
-//     of an object takes nothing from another one that has its name by now: where another process may have reconciled that, it is left
-//     alone, and the update of the new one clears up. [Confirm] does the same for what resources do by other ways than patches.
+//     where it is kept (informer.LiveReader), once in each reconciliation that deletes, and before the first one that updates, or that
+//     creates for an object that had its finalizer before. If it has changed since, the reconciliation begins anew with what was read;
+//     one of an object that is gone waits for its source. The deletion of an object takes nothing from another one that has its name
+//     by now: where another process may have reconciled that, it is left alone, and the update of the new one clears up. [Confirm] does
+//     the same for what resources do by other ways than patches.
 //   - Exactly one resource set handles an object. Without one the object is left alone, which an event on it and a metric
 //     tell; several are an error.
 //   - What is yours is yours alone: the finalizer, and the marks of what resources make, carry the names of operator and framework

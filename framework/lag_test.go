@@ -1,90 +1,22 @@
 package framework_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
-
-// laggingServer is between a client and an API server that does not stream lists. Its lists are what they were when they were asked for
-// first, and its watches show nothing until it catches up.
-type laggingServer struct {
-	next     http.RoundTripper
-	caughtUp chan struct{}
-
-	mu     sync.Mutex
-	header http.Header
-	list   []byte
-}
-
-func newLaggingServer() *laggingServer { return &laggingServer{caughtUp: make(chan struct{})} }
-
-func (l *laggingServer) wrap(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		l.next = next
-		return l
-	})
-	return config
-}
-
-func (l *laggingServer) RoundTrip(r *http.Request) (*http.Response, error) {
-	query := r.URL.Query()
-	switch {
-	case r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/configmaps"):
-	case query.Has("sendInitialEvents"):
-		query.Set("resourceVersionMatch", "nonsense") // which the server refuses
-		r = r.Clone(r.Context())
-		r.URL.RawQuery = query.Encode()
-	case query.Get("watch") != "":
-		select {
-		case <-l.caughtUp:
-		case <-r.Context().Done():
-			return nil, r.Context().Err()
-		}
-	case !query.Has("fieldSelector"):
-		return l.answerList(r)
-	}
-	return l.next.RoundTrip(r)
-}
-
-func (l *laggingServer) answerList(r *http.Request) (*http.Response, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.list == nil {
-		response, err := l.next.RoundTrip(r)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = response.Body.Close() }()
-		if l.list, err = io.ReadAll(response.Body); err != nil {
-			return nil, err
-		}
-		l.header = response.Header.Clone()
-		l.header.Del("Content-Encoding")
-	}
-	return &http.Response{
-		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: l.header,
-		Body: io.NopCloser(bytes.NewReader(l.list)), ContentLength: int64(len(l.list)), Request: r,
-	}, nil
-}
 
 // childOps make a ConfigMap for each name that stands in the primary's "children", with its "text". They find them by the name of the
 // primary, and ask the API server for them.
@@ -227,7 +159,7 @@ func TestR11AfterARestartAtALaggingServerNothingThatIsWantedIsChanged(t *testing
 	instance := operatortest.Start(t)
 	for name, test := range map[string]struct {
 		config framework.Config
-		// meanwhile changes a primary with the children a and b after the lagging server has listed it.
+		// meanwhile changes a primary with the children a and b after what the lagging server shows.
 		meanwhile func(c *cluster)
 		// lastSeen, if it is set, comes before that, and without an operator.
 		lastSeen func(c *cluster)
@@ -240,6 +172,12 @@ func TestR11AfterARestartAtALaggingServerNothingThatIsWantedIsChanged(t *testing
 		"an earlier state with the same children": {
 			meanwhile: func(c *cluster) { c.merge("p", `{"data":{"text":"new"}}`) },
 			want:      []string{"p-a new", "p-b new"},
+		},
+		"an earlier state that only creates": {
+			meanwhile: func(c *cluster) { c.merge("p", `{"data":{"text":"new","children":""}}`) },
+		},
+		"an earlier life that only creates": {
+			meanwhile: func(c *cluster) { c.replace(c.parent("p", "new", "")) },
 		},
 		"an earlier life": {
 			meanwhile: func(c *cluster) { c.replace(c.parent("p", "new", "c d")) },
@@ -258,8 +196,8 @@ func TestR11AfterARestartAtALaggingServerNothingThatIsWantedIsChanged(t *testing
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, instance)
-			server := newLaggingServer()
-			lagging := clusterOf(t, server.wrap(instance.RESTConfig()), c.namespace)
+			lag := operatortest.NewLag()
+			lagging := clusterOf(t, lag.Wrap(instance.RESTConfig()), c.namespace)
 			_, stop := c.process(c, test.config)
 			c.create(c.parent("p", "old", "a b"))
 			operatortest.Eventually(t, "the children are there", c.hasChildren("p", "p-a old", "p-b old"))
@@ -267,10 +205,7 @@ func TestR11AfterARestartAtALaggingServerNothingThatIsWantedIsChanged(t *testing
 			if test.lastSeen != nil {
 				test.lastSeen(c)
 			}
-			seen := &corev1.ConfigMapList{}
-			if err := lagging.List(t.Context(), seen, client.InNamespace(c.namespace), client.MatchingLabels{"primary": "yes"}); err != nil || len(seen.Items) != 1 {
-				t.Fatalf("the lagging server lists %d primaries, %v", len(seen.Items), err)
-			}
+			lag.Mislead(c.newestVersion())
 
 			_, stop = c.process(c, test.config)
 			test.meanwhile(c)
@@ -287,7 +222,7 @@ func TestR11AfterARestartAtALaggingServerNothingThatIsWantedIsChanged(t *testing
 			if diff := cmp.Diff(before, c.childrenOf("p")); diff != "" {
 				t.Errorf("children while the server lags (-before +after):\n%s", diff)
 			}
-			close(server.caughtUp)
+			lag.Release()
 			c.create(c.parent("marker", "x", "y"))
 			operatortest.Eventually(t, "a later object is reconciled", c.hasChildren("marker", "marker-y x"))
 			operatortest.Eventually(t, "the newest state is reconciled", func() bool {
@@ -307,6 +242,47 @@ func TestR11AfterARestartAtALaggingServerNothingThatIsWantedIsChanged(t *testing
 			}
 		})
 	}
+}
+
+func TestR11AfterARestartAtALaggingServerNothingIsMadeForAnObjectWhoseDeletionWasProcessed(t *testing.T) {
+	instance := operatortest.Start(t)
+	c := newCluster(t, instance)
+	lag := operatortest.NewLag()
+	lagging := clusterOf(t, lag.Wrap(instance.RESTConfig()), c.namespace)
+	_, stop := c.process(c, framework.Config{})
+	c.create(c.parent("p", "old", "a"))
+	operatortest.Eventually(t, "the child is there", c.hasChildren("p", "p-a old"))
+	stop()
+	lag.Mislead(c.newestVersion())
+	_, stop = c.process(c, framework.Config{})
+	c.delete("p")
+	operatortest.Eventually(t, "the object is gone", c.gone("p"))
+	stop()
+
+	observed, stop := c.process(lagging, framework.Config{})
+	operatortest.Eventually(t, "the object that is gone was reconciled", func() bool { return len(observed.taken()) > 0 })
+	stop() // before the server has caught up
+	_, stop = c.process(c, framework.Config{})
+	c.create(c.parent("marker", "x", "y"))
+	operatortest.Eventually(t, "a later process has reconciled what is there", c.hasChildren("marker", "marker-y x"))
+	stop()
+	if left := c.childrenOf("p"); len(left) > 0 {
+		t.Errorf("there are %v for ever", left)
+	}
+}
+
+// newestVersion returns the resource version of a list of primaries.
+func (c *cluster) newestVersion() int64 {
+	c.t.Helper()
+	list := &corev1.ConfigMapList{}
+	if err := c.List(c.t.Context(), list, client.InNamespace(c.namespace), client.MatchingLabels{"primary": "yes"}); err != nil {
+		c.t.Fatal(err)
+	}
+	version, err := strconv.ParseInt(list.ResourceVersion, 10, 64)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return version
 }
 
 // replace deletes the object of a name, waits until it is gone, and makes another one.

@@ -25,8 +25,10 @@ var ErrOutdated = errors.New("the object is not any more what the reconciliation
 // it is asked, once in a reconciliation; elsewhere, and outside of a Framework, the error is nil.
 //
 // The Framework does so itself before it applies a patch with a delete part, and before EnsureDeleted of resources that are no CRUD
-// resources. For patches with an update part it asks once for each object as long as it runs, and for those with neither it does not
-// ask. Confirm is for what changes or deletes in other places: in ApplyCreateChange, or in EnsureCreated of a plain resource.
+// resources. For patches with an update part it asks once for each object as long as it runs. So it does for those that only create, if
+// the object had its finalizer before: what is made for an object whose deletion was processed already, nobody would ever take away. To put
+// the finalizer on is an answer too. Confirm is for what changes or deletes in other places: in ApplyCreateChange, or in EnsureCreated
+// of a plain resource.
 //
 // With an error for which errors.Is(err, ErrOutdated) holds the reconciliation is cancelled, and the resource is to return. It is no
 // error of the object: its reconciliation begins anew with the object as it is now.
@@ -41,7 +43,7 @@ func Confirm(ctx context.Context) error {
 // confirm tells whether an action may be carried out on what is there. If not, the reconciliation has been cancelled.
 func confirm(ctx context.Context, action plan.Action) (on bool, err error) {
 	r, _ := ctx.Value(lifeKey{}).(*reconciliation)
-	if r == nil || action == plan.Create {
+	if r == nil || action == "" {
 		return true, nil
 	}
 	on, err = r.confirm(ctx, action)
@@ -51,15 +53,17 @@ func confirm(ctx context.Context, action plan.Action) (on bool, err error) {
 	return on, err
 }
 
-// gravest returns the gravest action among the parts of a patch.
+// gravest returns the gravest action among the parts of a patch, or nothing if it has none.
 func (p *TypedPatch[S]) gravest() plan.Action {
 	switch parts := p.parts(); {
 	case parts.delete.set:
 		return plan.Delete
 	case parts.update.set:
 		return plan.Update
+	case parts.create.set:
+		return plan.Create
 	}
-	return plan.Create
+	return ""
 }
 
 // confirmedFirst is a function of a resource with a confirmation before it.
@@ -152,7 +156,9 @@ func (r *reconciliation) confirm(ctx context.Context, action plan.Action) (on bo
 	switch {
 	case l.newer != nil || l.over != "":
 		return false, nil
-	case l.live || action == plan.Update && r.event == updateEvent && f.hasConfirmed(r.key, l.seen):
+	case l.live, action == plan.Create && !f.usesFinalizer():
+		return true, nil
+	case action != plan.Delete && r.event == updateEvent && f.hasConfirmed(r.key, l.seen):
 		return true, nil
 	}
 	now, exists, err := f.live.GetLive(ctx, r.key)

@@ -162,6 +162,63 @@ func TestR11TheObjectIsAskedForBeforeTheFirstUpdateAndInEachReconciliationThatDe
 	}
 }
 
+// aheadWithFinalizers is ahead with finalizers.
+type aheadWithFinalizers struct{ *ahead }
+
+func (h aheadWithFinalizers) AddFinalizer(_ context.Context, obj any, finalizer string) (any, error) {
+	held := obj.(*corev1.ConfigMap).DeepCopy()
+	held.Finalizers = append(held.Finalizers, finalizer)
+	version, err := strconv.Atoi(held.ResourceVersion)
+	held.ResourceVersion = strconv.Itoa(version + 1)
+	h.keep(held)
+	return held.DeepCopy(), err
+}
+
+func (h aheadWithFinalizers) RemoveFinalizer(context.Context, any, string) error { return nil }
+
+func TestR11AnObjectThatHadTheFinalizerIsAskedForBeforeTheFirstCreation(t *testing.T) {
+	held := func(version string) *corev1.ConfigMap {
+		obj := inState("life", version)
+		obj.Finalizers = []string{finalizer}
+		return obj
+	}
+	unheld := func(version string) *corev1.ConfigMap { return inState("life", version) }
+	for name, test := range map[string]struct {
+		state    func(version string) *corev1.ConfigMap
+		disabled bool
+		parts    string
+		want     []int // in each of three reconciliations
+	}{
+		"it had the finalizer":                    {state: held, parts: "c", want: []int{1, 0, 0}},
+		"it had the finalizer, and nothing to do": {state: held, want: []int{0, 0, 0}},
+		"it gets the finalizer":                   {state: unheld, parts: "c", want: []int{0, 0, 0}},
+		"without finalizers":                      {state: unheld, disabled: true, parts: "c", want: []int{0, 0, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, applied := aheadWithFinalizers{newAhead()}, &journal{}
+				f := newFramework(t, framework.Config{Source: source, Finalizer: finalizer, DisableFinalizer: test.disabled},
+					acting(t, "r", applied, always(test.parts)))
+				defer running(t, f)()
+				var got []int
+				for i := range 3 {
+					obj := test.state(strconv.Itoa(10 * (i + 1)))
+					source.keep(obj)
+					put(t, source.Push, obj.DeepCopy())
+					synctest.Wait()
+					got = append(got, source.asks())
+				}
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Errorf("requests in each reconciliation (-want +got):\n%s", diff)
+				}
+				if got, want := len(applied.all()), 3*len(test.parts); got != want {
+					t.Errorf("%d parts were applied, want %d: %v", got, want, applied.all())
+				}
+			})
+		})
+	}
+}
+
 func TestR11WhatIsUpdatedOrDeletedIsThatOfTheLiveObject(t *testing.T) {
 	old := inState("life", "9")
 	paused, deleted, unselected := inState("life", "10"), dying(inState("life", "10")), inState("life", "10")

@@ -41,7 +41,8 @@ const DefaultWait = 5 * time.Second
 // API version than the objects of a source, the object is read once more for that source. If its resource version is not a number, or
 // somebody has changed it meanwhile, the write waits until the watch shows it, for as long as Wait says; when that is not enough it is
 // logged. What is not known by the answer counts as written by somebody else: a collection that is deleted, subresources with objects of
-// their own, and what has no answer.
+// their own, and what has no answer. A write without a resource version that changes nothing can't be told from one that has made the
+// version it is answered with: if the watch has not shown that yet, it counts as written.
 // All methods are safe for concurrent use.
 type Writes struct {
 	// Wait is how long a write waits at most for the watch to show it, where its answer can't be stored. It must not be changed once there

@@ -27,7 +27,8 @@ import (
 // It is a server without streaming lists: a watch that asks for them is refused, so that a client begins by a list of any version (resource
 // version 0), which may be old. A client that asks for lists as true as they can be sees nothing of [Lag.GoBack], but of [Lag.Mislead].
 //
-// What lags does so until [Lag.Release], however long that takes. Nothing is left to chance. The idea is that of Sieve (Sun et al., Automatic
+// What lags does so until [Lag.Release], however long that takes. Within one watch events that are held stay before those that come, and after one
+// that was lost all are, whatever is called meanwhile. Nothing is left to chance. The idea is that of Sieve (Sun et al., Automatic
 // Reliability Testing for Cluster Management Controllers, OSDI 2022).
 //
 // All methods are safe for concurrent use. Answers are in JSON, whatever the client prefers. Several configs may be wrapped by one Lag.

@@ -92,6 +92,12 @@ func (w *watching) take(event watchEvent) {
 	if w.lag.chosen != nil && !w.lag.chosen(w.request) {
 		mode = eventsPass
 	}
+	switch { // Until it is released, no event comes before one that is held, nor after one that is lost.
+	case w.dropped:
+		mode = eventsDropped
+	case len(w.kept) > 0 && mode != eventsDropped:
+		mode = eventsHeld
+	}
 	switch mode {
 	case eventsHeld:
 		w.kept = append(w.kept, event)

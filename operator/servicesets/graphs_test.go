@@ -84,7 +84,7 @@ func TestGraphsShowServicesAndWhatTheyWaitFor(t *testing.T) {
 	)
 	w.wantGraphs(r, 1, mcs,
 		"# Services of MultiClusterService base-ns",
-		"b b-1-0-0 progressing: deployed on 0 of 2 clusters needs [default/m]",
+		"b b-1-0-0 progressing: deployed on 0 of 1 cluster, overridden on 1 needs [default/m]",
 		"m m-1-0-0 progressing: deployed on 1 of 2 clusters",
 	)
 }

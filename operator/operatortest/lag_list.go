@@ -17,6 +17,7 @@ import (
 type omission struct {
 	resource string
 	uid      types.UID
+	version  int64 // the list's: its client sees what comes later
 	object   map[string]any
 }
 
@@ -86,7 +87,7 @@ func (l *Lag) leaveOut(request Request, resp *http.Response) error {
 			object["apiVersion"], object["kind"] = list.APIVersion, list.Kind[:max(0, len(list.Kind)-len("List"))]
 		}
 		l.omit = nil
-		l.omitted = append(l.omitted, &omission{resource: request.resource(), uid: meta.UID, object: object})
+		l.omitted = append(l.omitted, &omission{resource: request.resource(), uid: meta.UID, version: readMeta(body).version(), object: object})
 		list.Items = append(list.Items[:i], list.Items[i+1:]...)
 		changed, err := json.Marshal(list)
 		if err != nil {

@@ -86,7 +86,7 @@ func (w *watching) take(event watchEvent) {
 	if !bookmark {
 		w.lag.changes.add(meta.version())
 		w.lag.changes.tell(named(w.request, meta), event.Type != watch.Deleted)
-		w.lag.omitted = slices.DeleteFunc(w.lag.omitted, func(o *omission) bool { return o.uid == meta.UID })
+		w.lag.omitted = slices.DeleteFunc(w.lag.omitted, func(o *omission) bool { return o.uid == meta.UID && meta.version() > o.version })
 	}
 	mode := w.lag.mode
 	if w.lag.chosen != nil && !w.lag.chosen(w.request) {

@@ -180,7 +180,7 @@ func (h *history) start() {
 func (h *history) end() {
 	for _, r := range h.requests {
 		r.release <- errLost
-		<-r.done
+		_ = <-r.done
 	}
 	h.lag.Release()
 	h.stop()
@@ -242,7 +242,7 @@ func (h *history) send(key informer.Key, write string) *sent {
 	}
 	read, _ := stored.(*policyv1.PodDisruptionBudget)
 	r := &sent{ticket: newTicket(), done: make(chan error, 1)}
-	ctx := context.WithValue(r.ticket.in(h.t.Context()), informer.AuthorKey, h.author)
+	ctx := context.WithValue(r.in(h.t.Context()), informer.AuthorKey, h.author)
 	arrived := false
 	r.effect, r.changed = h.carryOut(key, func(*policyv1.PodDisruptionBudget) {
 		go func() { r.done <- h.perform(ctx, h.operator, write, key, read) }()

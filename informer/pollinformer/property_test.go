@@ -104,7 +104,7 @@ func (h *history) finish(r *request, lost bool) {
 	if lost {
 		h.reasons++
 		r.answer <- errLost
-		<-r.done
+		_ = <-r.done
 		return
 	}
 	r.answer <- nil
@@ -175,7 +175,7 @@ func TestR11AnyOrderOfWritesAndListsIsReadAndWakesAsPromised(t *testing.T) {
 					r.answer <- errLost
 				}
 				cancel()
-				<-done
+				_ = <-done
 				synctest.Wait()
 			}()
 			synctest.Wait()

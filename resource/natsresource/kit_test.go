@@ -137,7 +137,7 @@ func (k *kit) catchUp() {
 			switch {
 			case errors.Is(wantErr, natsinformer.ErrUndecodable) && errors.Is(err, natsinformer.ErrUndecodable):
 			case wantErr != nil || err != nil || !exists || got.Revision() != want.Revision():
-				return fmt.Errorf("%s: %v, %v; %v, %v", key, got, err, want, wantErr)
+				return fmt.Errorf("%s: %v, %w; %v, %w", key, got, err, want, wantErr)
 			}
 		}
 		return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,8 @@ type operator struct {
 	cloud *cloud
 	next  func() []string
 	ctx   context.Context
+
+	mu    sync.Mutex
 	woken []string
 }
 
@@ -33,12 +36,16 @@ func newOperator(t *testing.T, c *cloud) *operator {
 	o.Subscribe(func(e informer.Event) {
 		for _, framework := range []string{"f", "g"} {
 			for _, name := range []string{"p", "q"} {
-				e.Wake(framework, key(name), func() { o.woken = append(o.woken, framework+" "+name) })
+				e.Wake(framework, key(name), func() {
+					o.mu.Lock()
+					defer o.mu.Unlock()
+					o.woken = append(o.woken, framework+" "+name)
+				})
 			}
 		}
 	})
 	o.next()
-	o.woken = nil
+	o.taken()
 	return o
 }
 
@@ -80,11 +87,19 @@ func (o *operator) has(name string, want int) {
 func (o *operator) wakes(when string, want ...string) {
 	o.t.Helper()
 	synctest.Wait()
-	slices.Sort(o.woken)
-	if diff := cmp.Diff(want, slices.Compact(o.woken)); diff != "" {
+	if diff := cmp.Diff(want, o.taken()); diff != "" {
 		o.t.Errorf("woken %s (-want +got):\n%s", when, diff)
 	}
+}
+
+// taken returns who was woken since it was called last, each once.
+func (o *operator) taken() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	woken := o.woken
 	o.woken = nil
+	slices.Sort(woken)
+	return slices.Compact(woken)
 }
 
 func sized(size int) machine { return machine{Size: size, UID: "a"} }

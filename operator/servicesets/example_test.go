@@ -40,4 +40,5 @@ func ExampleNew() {
 	// Output:
 	// clusterdeployments.services.operatorkit.io
 	// multiclusterservices.services.operatorkit.io
+	// servicetemplatechains.services.operatorkit.io
 }

@@ -122,7 +122,11 @@ func (s story) run(ctx context.Context, platform *rest.Config, namespace string,
 	}
 	defer deps.Close()
 	operatortest.CountReconciliations(ctx, deps.Registry)
-	config.Policy = func(*v1alpha1.Cluster, *v1alpha1.AccessRequest) granter.Policy { return s.policy }
+	// The accounts are in the namespace that access is for, which no pattern includes.
+	named := s.policy
+	named.Permissions = append([]v1alpha1.Permission{{Namespace: config.Namespace, Rules: []rbacv1.PolicyRule{configMaps("*")}}}, named.Permissions...)
+	named.RoleRefs = append([]v1alpha1.RoleReference{{Kind: "ClusterRole", Name: "view", Namespace: config.Namespace}}, named.RoleRefs...)
+	config.Policy = func(*v1alpha1.Cluster, *v1alpha1.AccessRequest) granter.Policy { return named }
 	granting, err := granter.New(deps, config)
 	if err != nil {
 		return err

@@ -180,7 +180,7 @@ func (h *history) start() {
 func (h *history) end() {
 	for _, r := range h.requests {
 		r.release <- errLost
-		_ = <-r.done
+		<-r.done //nolint:errcheck // the end is waited for, whatever came of it
 	}
 	h.lag.Release()
 	h.stop()
@@ -249,7 +249,7 @@ func (h *history) send(key informer.Key, write string) *sent {
 		select {
 		case <-r.arrived:
 			arrived = true
-		case <-r.done:
+		case <-r.done: //nolint:errcheck // the end is waited for, whatever came of it
 		}
 	})
 	switch {

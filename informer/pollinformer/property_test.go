@@ -104,7 +104,7 @@ func (h *history) finish(r *request, lost bool) {
 	if lost {
 		h.reasons++
 		r.answer <- errLost
-		_ = <-r.done
+		<-r.done //nolint:errcheck // the end is waited for, whatever came of it
 		return
 	}
 	r.answer <- nil
@@ -175,7 +175,7 @@ func TestR11AnyOrderOfWritesAndListsIsReadAndWakesAsPromised(t *testing.T) {
 					r.answer <- errLost
 				}
 				cancel()
-				_ = <-done
+				<-done //nolint:errcheck // the end is waited for, whatever came of it
 				synctest.Wait()
 			}()
 			synctest.Wait()

@@ -4,6 +4,7 @@ GO      ?= go
 BIN     := $(CURDIR)/bin
 EXAMPLE ?= platform
 ARGS    ?=
+CHARTS  ?=
 PKGS    ?= ./...
 
 GOLANGCI_LINT_VERSION  := v2.15.0
@@ -26,7 +27,7 @@ FOR   ?= 30m
 DEMOS := $(patsubst examples/%/cmd/demo,%,$(wildcard examples/*/cmd/demo))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all flaky bench lint generate controlplane
+.PHONY: help run test test-all test-charts flaky bench lint generate controlplane
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +45,11 @@ test: controlplane ## Test every promise, with samples of what takes long: minut
 
 test-all: controlplane ## Test everything: every crash point, every case, all with -race. SLICE=2/4 runs a quarter.
 	$(SUITE) -race '$(RACE_ALL)' -slice '$(SLICE)' $(PKGS)
+
+test-charts: controlplane ## Compare what becomes of charts of yours with Helm, before you migrate: CHARTS=DIR.
+	@test -n "$(CHARTS)" || { echo "say which charts: make test-charts CHARTS=DIR (operator/statemanagers/charttest/doc.go says how DIR looks)"; exit 2; }
+	@$(GO) run ./operator/operatortest/testenv -build -o $(BIN)/charttest ./operator/statemanagers/charttest
+	@exec $(BIN)/charttest $(ARGS) "$(CHARTS)"
 
 flaky: controlplane ## Run the tests again and again for FOR=30m beside a load, and count what fails.
 	$(SUITE) -short -race '$(RACE)' -flaky $(FOR) $(PKGS)

@@ -23,7 +23,7 @@ type goPackage struct {
 // list runs go list. What that reads is unknown to Go's cache of test results, so that a result counts for one run of the suite only.
 func list(t *testing.T, args ...string) []byte {
 	t.Helper()
-	_ = os.Getenv("OPERATORKIT_SUITE_RUN")
+	_ = os.Getenv("SUITE_RUN")
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -91,6 +91,23 @@ func TestUsersCompileOnlyWhatTheyImport(t *testing.T) {
 	for _, m := range strings.Fields(string(list(t, "-m", "-f", "{{.Path}}", "all"))) {
 		if m == "k8s.io/kubernetes" {
 			t.Errorf("the module depends on %s", m)
+		}
+	}
+}
+
+// TestWhatIsHeavyIsLinkedByWhoWiresItIn shows that only an operator that asks for expressions links what reads them.
+func TestWhatIsHeavyIsLinkedByWhoWiresItIn(t *testing.T) {
+	heavy := []string{"github.com/google/cel-go", module + "/resource/statemanager/native/health"}
+	light := strings.Fields(string(list(t, "-deps", "./operator/statemanagers", "./operator/servicesets", "./examples/...")))
+	for _, h := range heavy {
+		if i := slices.IndexFunc(light, func(d string) bool { return within(d, h) }); i >= 0 {
+			t.Errorf("state managers or examples depend on %s", light[i])
+		}
+	}
+	wired := strings.Fields(string(list(t, "-deps", "./resource/statemanager/native/health")))
+	for _, h := range heavy {
+		if !slices.ContainsFunc(wired, func(d string) bool { return within(d, h) }) {
+			t.Errorf("nobody links %s: the test looks for something else", h)
 		}
 	}
 }

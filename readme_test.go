@@ -2,6 +2,7 @@ package operatorkit_test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -24,9 +25,13 @@ func TestReadmeShowsTheFirstOperatorAsItIs(t *testing.T) {
 }
 
 func TestReadmeLinksLeadSomewhere(t *testing.T) {
-	for _, file := range []string{"README.md", "CONTRIBUTING.md"} {
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no page in docs: %v", err)
+	}
+	for _, file := range append(pages, "README.md", "CONTRIBUTING.md") {
 		for _, link := range regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(read(t, file), -1) {
-			if _, err := os.Stat(link[1]); err != nil && !strings.Contains(link[1], "://") {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), link[1])); err != nil && !strings.Contains(link[1], "://") {
 				t.Errorf("%s: %v", file, err)
 			}
 		}

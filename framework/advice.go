@@ -38,8 +38,11 @@ func (e *advisedError) Unwrap() error { return e.error }
 
 // advised returns an error with its advice, if there is any.
 func advised(err error) error {
+	if err == nil {
+		return nil
+	}
 	var already *advisedError
-	if err == nil || errors.As(err, &already) {
+	if errors.As(err, &already) {
 		return err
 	}
 	if advice := Advice(err); advice != "" {

@@ -199,11 +199,16 @@ func (r *TypedCRUDResource[O, S]) applyPart(ctx context.Context, obj O, part app
 		return stepError(info, err)
 	}
 	recordChanges(scopeOf(ctx), part.action, part.change, part.current)
-	return runStep(ctx, r.middlewares, info, func(ctx context.Context) error {
+	return runStep(ctx, r.middlewares, info, applying(func(ctx context.Context) error {
 		if err := apply(ctx, obj, part.change); err != nil {
 			return err
 		}
 		logApplied(ctx, r.logger, info)
 		return nil
-	})
+	}))
 }
+
+// applying applies a part of a patch.
+type applying func(context.Context) error
+
+func (a applying) do(ctx context.Context, _ Step) error { return a(ctx) }

@@ -31,12 +31,12 @@ type ending struct {
 type again string
 
 const (
-	// untouched: what was due stays due. Whoever runs next starts over.
-	untouched again = "untouched"
-	// settled: not before the next change, or the look that was asked for.
-	settled again = "settled"
-	// backedOff: after the next pause of its backoff.
-	backedOff again = "backed off"
+	// atNextStart: what was due stays due. Whoever runs next starts over.
+	atNextStart again = "at the next start"
+	// atNextChange: not before the next change, or the look that was asked for.
+	atNextChange again = "at the next change"
+	// afterBackoff: after the next pause of its backoff.
+	afterBackoff again = "after its backoff"
 	// afterPause: after decision.pause.
 	afterPause again = "after a pause"
 )
@@ -61,17 +61,17 @@ type counts struct{ errors, conflicts, retries, panics bool }
 func decide(e ending) decision {
 	switch {
 	case e.err == nil && e.outcome == Waiting && e.ask == 0:
-		return decision{again: backedOff}
+		return decision{again: afterBackoff}
 	case e.err == nil:
-		return decision{again: settled, ask: e.ask}
+		return decision{again: atNextChange, ask: e.ask}
 	case e.interrupted:
-		return decision{again: untouched}
+		return decision{again: atNextStart}
 	}
-	d := decision{again: backedOff, ask: e.ask, tell: true, count: counts{errors: true, retries: true, panics: stackOf(e.err) != ""}}
+	d := decision{again: afterBackoff, ask: e.ask, tell: true, count: counts{errors: true, retries: true, panics: stackOf(e.err) != ""}}
 	var later *RetryAfterError
 	switch {
 	case IsPermanent(e.err):
-		d.again, d.count.retries = settled, false
+		d.again, d.count.retries = atNextChange, false
 	case every(e.err, isConflict):
 		d.conflicts = e.conflicts + 1
 		d.tell = d.conflicts >= toldConflicts
@@ -120,13 +120,13 @@ func (f *Framework) schedule(key informer.Key, d decision) (next time.Duration) 
 		next = f.retries.Ask(key, d.ask)
 	}
 	switch d.again {
-	case settled:
+	case atNextChange:
 		next = f.retries.Settle(key)
-	case backedOff:
+	case afterBackoff:
 		next = f.retries.Retry(key)
 	case afterPause:
 		next = f.retries.RetryAfter(key, d.pause)
-	case untouched:
+	case atNextStart:
 	}
 	return next
 }

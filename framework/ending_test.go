@@ -26,33 +26,33 @@ func heldField() error {
 func TestWhatFollowsFromTheEndOfAReconciliation(t *testing.T) {
 	boom := errors.New("boom")
 	failed := counts{errors: true, retries: true}
-	told := decision{again: backedOff, tell: true, count: failed}
-	silent := decision{again: backedOff, conflicts: 1, count: counts{conflicts: true}}
-	gaveUp := decision{again: settled, tell: true, count: counts{errors: true}}
+	told := decision{again: afterBackoff, tell: true, count: failed}
+	silent := decision{again: afterBackoff, conflicts: 1, count: counts{conflicts: true}}
+	gaveUp := decision{again: atNextChange, tell: true, count: counts{errors: true}}
 	for name, tc := range map[string]struct {
 		ending ending
 		want   decision
 	}{
-		"success":                         {ending{outcome: Succeeded}, decision{again: settled}},
-		"success, interrupted":            {ending{outcome: Succeeded, interrupted: true}, decision{again: settled}},
-		"success with a request":          {ending{outcome: Succeeded, ask: time.Hour}, decision{again: settled, ask: time.Hour}},
-		"cancelled":                       {ending{outcome: Canceled}, decision{again: settled}},
-		"ignored":                         {ending{outcome: Ignored}, decision{again: settled}},
-		"planned":                         {ending{outcome: Planned}, decision{again: settled}},
-		"a deletion that waits":           {ending{outcome: Waiting}, decision{again: backedOff}},
-		"a deletion that asks":            {ending{outcome: Waiting, ask: time.Hour}, decision{again: settled, ask: time.Hour}},
+		"success":                         {ending{outcome: Succeeded}, decision{again: atNextChange}},
+		"success, interrupted":            {ending{outcome: Succeeded, interrupted: true}, decision{again: atNextChange}},
+		"success with a request":          {ending{outcome: Succeeded, ask: time.Hour}, decision{again: atNextChange, ask: time.Hour}},
+		"cancelled":                       {ending{outcome: Canceled}, decision{again: atNextChange}},
+		"ignored":                         {ending{outcome: Ignored}, decision{again: atNextChange}},
+		"planned":                         {ending{outcome: Planned}, decision{again: atNextChange}},
+		"a deletion that waits":           {ending{outcome: Waiting}, decision{again: afterBackoff}},
+		"a deletion that asks":            {ending{outcome: Waiting, ask: time.Hour}, decision{again: atNextChange, ask: time.Hour}},
 		"an error":                        {ending{outcome: Failed, err: boom}, told},
-		"an error, interrupted":           {ending{outcome: Failed, err: boom, interrupted: true}, decision{again: untouched}},
+		"an error, interrupted":           {ending{outcome: Failed, err: boom, interrupted: true}, decision{again: atNextStart}},
 		"an error after conflicts":        {ending{outcome: Failed, err: boom, conflicts: 7}, told},
-		"an error with a request":         {ending{outcome: Failed, err: boom, ask: time.Hour}, decision{again: backedOff, ask: time.Hour, tell: true, count: failed}},
-		"a panic":                         {ending{outcome: Failed, err: newPanicError("oh")}, decision{again: backedOff, tell: true, count: counts{errors: true, retries: true, panics: true}}},
+		"an error with a request":         {ending{outcome: Failed, err: boom, ask: time.Hour}, decision{again: afterBackoff, ask: time.Hour, tell: true, count: failed}},
+		"a panic":                         {ending{outcome: Failed, err: newPanicError("oh")}, decision{again: afterBackoff, tell: true, count: counts{errors: true, retries: true, panics: true}}},
 		"a permanent error":               {ending{outcome: Failed, err: fmt.Errorf("no use: %w", Permanent(boom))}, gaveUp},
-		"a permanent error that asks":     {ending{outcome: Failed, err: Permanent(boom), ask: time.Hour}, decision{again: settled, ask: time.Hour, tell: true, count: counts{errors: true}}},
+		"a permanent error that asks":     {ending{outcome: Failed, err: Permanent(boom), ask: time.Hour}, decision{again: atNextChange, ask: time.Hour, tell: true, count: counts{errors: true}}},
 		"a permanent conflict":            {ending{outcome: Failed, err: Permanent(conflict())}, gaveUp},
 		"a conflict":                      {ending{outcome: Failed, err: fmt.Errorf("update: %w", conflict())}, silent},
-		"a conflict with a request":       {ending{outcome: Failed, err: conflict(), ask: time.Hour}, decision{again: backedOff, ask: time.Hour, conflicts: 1, count: counts{conflicts: true}}},
-		"the fourth conflict in a row":    {ending{outcome: Failed, err: conflict(), conflicts: 3}, decision{again: backedOff, conflicts: 4, count: counts{conflicts: true}}},
-		"the fifth conflict in a row":     {ending{outcome: Failed, err: conflict(), conflicts: 4}, decision{again: backedOff, tell: true, conflicts: 5, count: counts{conflicts: true}}},
+		"a conflict with a request":       {ending{outcome: Failed, err: conflict(), ask: time.Hour}, decision{again: afterBackoff, ask: time.Hour, conflicts: 1, count: counts{conflicts: true}}},
+		"the fourth conflict in a row":    {ending{outcome: Failed, err: conflict(), conflicts: 3}, decision{again: afterBackoff, conflicts: 4, count: counts{conflicts: true}}},
+		"the fifth conflict in a row":     {ending{outcome: Failed, err: conflict(), conflicts: 4}, decision{again: afterBackoff, tell: true, conflicts: 5, count: counts{conflicts: true}}},
 		"conflicts only":                  {ending{outcome: Failed, err: errors.Join(conflict(), conflict())}, silent},
 		"a conflict beside an error":      {ending{outcome: Failed, err: errors.Join(conflict(), boom)}, told},
 		"a field that somebody holds":     {ending{outcome: Failed, err: heldField()}, told},

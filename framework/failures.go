@@ -23,14 +23,14 @@ type failure struct {
 
 // note takes note of the end of a reconciliation, and of what follows from it.
 func (f *failures) note(key informer.Key, err error, d decision) {
-	if d.again == untouched {
+	if d.again == atNextStart {
 		return
 	}
 	if err == nil {
 		f.Delete(key)
 		return
 	}
-	now := failure{retried: d.again != settled, conflicts: d.conflicts}
+	now := failure{retried: d.again != atNextChange, conflicts: d.conflicts}
 	if d.again == afterPause {
 		now.later = err
 	}

@@ -45,8 +45,8 @@ type Framework struct {
 	reportedPlans reportedPlans
 	unmatched     unmatched
 	failures      failures
-	// told are the sorts of things that can't be used of which one was logged.
-	told sync.Map
+	// logged are the sorts of things that can't be used of which one was logged.
+	logged sync.Map
 	// shadows is nil when there are none.
 	shadows *shadows.Comparisons
 
@@ -243,7 +243,7 @@ func (f *Framework) handlePrimary(e informer.Event) {
 // wake has a key reconciled that an event concerns, unless it is the event of a write of the key's own. watched is as in byEvent.
 func (f *Framework) wake(e informer.Event, key informer.Key, source informer.Source, watched informer.Key, ownWrites bool) {
 	lane, why := byEvent(source.Name(), e, watched)
-	if ownWrites {
+	if ownWrites || e.Foreign() {
 		f.queue.Add(key, lane, why)
 		return
 	}

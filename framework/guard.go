@@ -36,7 +36,7 @@ func (f *Framework) counted(source informer.Source, handle informer.Handler) inf
 // unusable counts what arrived and can't be used, and logs the first one of its sort.
 func (f *Framework) unusable(sort string, err error) {
 	f.metrics.errors.Inc()
-	if _, told := f.told.LoadOrStore(sort, true); !told {
+	if _, logged := f.logged.LoadOrStore(sort, true); !logged {
 		f.log("error", "object was not taken; more of its sort is not logged", "sort", sort, "error", err.Error())
 	}
 }

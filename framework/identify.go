@@ -53,22 +53,23 @@ func (f *Framework) identify(i identity.Identity) {
 	}
 	f.scopes = map[*setPlanner][]identity.Scope{}
 	for _, set := range f.config.ResourceRouter.sets {
-		f.scopes[&set.setPlanner] = scopesOf(f.scope.Identity, set.left)
+		for _, s := range []*ResourceSet{set.of(updateEvent), set.of(deleteEvent)} {
+			f.scopes[&s.setPlanner] = scopesOf(f.scope.Identity, slices.Clone(s.left))
+		}
 	}
 }
 
-// scopesOf returns the scopes of the resources of a set, of which it is known what they leave to others.
+// scopesOf makes what the resources of a set leave to others their scopes.
 func scopesOf(i identity.Identity, left []identity.Scope) []identity.Scope {
-	scopes := slices.Clone(left)
-	for place := range scopes {
-		scopes[place].Identity = i
+	for place := range left {
+		left[place].Identity = i
 	}
-	return scopes
+	return left
 }
 
-// leftOf returns for each resource its former names that another resource looks after: one that bears the name, or a later one
+// leftToOthers returns for each resource its former names that another resource looks after: one that bears the name, or a later one
 // that bore it too. If both say which kinds they look after, only those of the other are left to it.
-func leftOf(resources []Resource) []identity.Scope {
+func leftToOthers(resources []Resource) []identity.Scope {
 	left := make([]identity.Scope, len(resources))
 	for i, r := range resources {
 		limited := kindsOf(r) != nil

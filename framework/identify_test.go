@@ -18,6 +18,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/operatortest/frameworktest"
 )
 
 // finalizersOf returns the finalizers of an object that exists.
@@ -188,7 +189,7 @@ func TestObjectThatNoResourceSetHandlesIsToldOnce(t *testing.T) {
 	operatortest.Eventually(t, "both are counted", func() bool { s := f.Status(); return s.Unmatched == 2 && s.UnmatchedHeld == 1 })
 	c.merge("never", `{"data": {"another": "change"}}`)
 	c.merge("lost", `{"data": {"another": "change"}}`)
-	operatortest.Eventually(t, "all changes are seen", func() bool { s := f.Status(); return s.Fresh+s.Active == 0 })
+	frameworktest.Look(t, f, c.get("never"), c.get("lost"))
 
 	var never, lost []string
 	for _, e := range recorder.all() {

@@ -42,8 +42,11 @@ func Confirm(ctx context.Context) error {
 
 // confirm tells whether an action may be carried out on what is there. If not, the reconciliation has been cancelled.
 func confirm(ctx context.Context, action plan.Action) (on bool, err error) {
+	if action == "" {
+		return true, nil
+	}
 	r, _ := ctx.Value(lifeKey{}).(*reconciliation)
-	if r == nil || action == "" {
+	if r == nil {
 		return true, nil
 	}
 	on, err = r.confirm(ctx, action)
@@ -64,16 +67,6 @@ func (p *TypedPatch[S]) gravest() plan.Action {
 		return plan.Create
 	}
 	return ""
-}
-
-// confirmedFirst is a function of a resource with a confirmation before it.
-func confirmedFirst(ensure func(context.Context, any) error) func(context.Context, any) error {
-	return func(ctx context.Context, obj any) error {
-		if on, err := confirm(ctx, plan.Delete); !on {
-			return err
-		}
-		return ensure(ctx, obj)
-	}
 }
 
 // seen is a state of an object that was seen.
@@ -102,17 +95,15 @@ func (s seen) sameVersion(other seen) bool {
 
 // life is what a reconciliation knows of its object beyond what the source says.
 type life struct {
-	// framework is nil where nobody can be asked.
-	framework *Framework
 	// seen is what the reconciliation is computed from.
 	seen seen
 
 	mu sync.Mutex
 	// live is true when what was seen has been confirmed in this reconciliation.
 	live bool
-	// newer is the object as it is, if that is newer, and over is why the reconciliation ends without another one.
-	newer any
-	over  string
+	// newer is the object as it is, if that is newer, and endReason is why the reconciliation ends without another one.
+	newer     any
+	endReason string
 }
 
 type lifeKey struct{}
@@ -131,30 +122,36 @@ func (f *Framework) answered(ctx context.Context, key informer.Key, obj any) con
 	return context.WithValue(ctx, answerKey{}, answer{f, key, seenOf(obj)})
 }
 
-// begin notes what a reconciliation is computed from.
-func (l *life) begin(ctx context.Context, f *Framework, key informer.Key, obj any) {
+// beginLife returns a reconciliation, yet to be filled in, that knows what it is computed from where somebody can be asked.
+func (f *Framework) beginLife(ctx context.Context, key informer.Key, obj any) *reconciliation {
 	if f.live == nil {
-		return
+		return &reconciliation{}
 	}
-	l.framework, l.seen = f, seenOf(obj)
+	both := &struct {
+		reconciliation
+		life
+	}{}
+	l := &both.life
+	both.reconciliation.life, l.seen = l, seenOf(obj)
 	a, ok := ctx.Value(answerKey{}).(answer)
 	l.live = ok && a == answer{f, key, l.seen}
+	return &both.reconciliation
 }
 
 // wrote notes the answer to a write of the object, from which the reconciliation is computed then.
 func (r *reconciliation) wrote(obj any) {
-	if f := r.life.framework; f != nil {
+	if r.life != nil {
 		r.life.seen, r.life.live = seenOf(obj), true
-		f.confirmed.Set(r.key, r.life.seen)
+		r.in.confirmed.Set(r.key, r.life.seen)
 	}
 }
 
 func (r *reconciliation) confirm(ctx context.Context, action plan.Action) (on bool, err error) {
-	l, f := &r.life, r.life.framework
+	l, f := r.life, r.in
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.newer != nil || l.over != "":
+	case l.newer != nil || l.endReason != "":
 		return false, nil
 	case l.live, action == plan.Create && !f.usesFinalizer():
 		return true, nil
@@ -169,7 +166,7 @@ func (r *reconciliation) confirm(ctx context.Context, action plan.Action) (on bo
 	case distrusted:
 		return false, fmt.Errorf("look for %s before acting for it: %w", keyString(r.key), errOlderAnswer)
 	case replaced:
-		l.over = reasonReplaced
+		l.endReason = reasonReplaced
 		return false, nil
 	case changed:
 		l.newer = now
@@ -244,16 +241,19 @@ func (f *Framework) forget(key informer.Key, gone seen) {
 
 // concluded returns the result of a reconciliation that has ended with res, with what its confirmation means for that.
 func (r *reconciliation) concluded(res result) result {
-	l := &r.life
+	l := r.life
+	if l == nil {
+		return res
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.newer != nil:
 		return result{reconciliation: r, outcome: Ignored, reason: reasonOutdated, newer: l.newer}
-	case l.over != "":
-		return result{reconciliation: r, outcome: Waiting, reason: l.over}
-	case l.framework != nil && r.event == deleteEvent && res.outcome == Succeeded:
-		l.framework.forget(r.key, l.seen)
+	case l.endReason != "":
+		return result{reconciliation: r, outcome: Waiting, reason: l.endReason}
+	case r.event == deleteEvent && res.outcome == Succeeded:
+		r.in.forget(r.key, l.seen)
 	}
 	return res
 }

@@ -4,41 +4,78 @@ import (
 	"context"
 	"maps"
 	"strconv"
-	"sync"
+	"sync/atomic"
 
 	"github.com/giantswarm/micrologger/loggermeta"
+
+	"github.com/operatorkit/operatorkit/context/signal"
 )
 
 // logMeta is what a context of a reconciliation adds to the messages of LogCtx: the pairs of the context around it, and framework,
 // event, object, loop, resource and step. They are put together when the first message asks for them. Who adds pairs to them adds them
 // to all messages of the context, and of those that are made of it afterwards.
 type logMeta struct {
-	once sync.Once
-	meta *loggermeta.LoggerMeta
+	meta atomic.Pointer[loggermeta.LoggerMeta]
 }
 
 // of returns the pairs. Around is what the context around has.
 func (l *logMeta) of(r *reconciliation, info StepInfo, around any) *loggermeta.LoggerMeta {
-	l.once.Do(func() {
-		l.meta = loggermeta.New()
-		if outer, ok := around.(*loggermeta.LoggerMeta); ok {
-			maps.Copy(l.meta.KeyVals, outer.KeyVals)
+	if made := l.meta.Load(); made != nil {
+		return made
+	}
+	meta := loggermeta.New()
+	if outer, ok := around.(*loggermeta.LoggerMeta); ok {
+		maps.Copy(meta.KeyVals, outer.KeyVals)
+	}
+	set := func(key, value string) {
+		if value != "" {
+			meta.KeyVals[key] = value
 		}
-		set := func(key, value string) {
-			if value != "" {
-				l.meta.KeyVals[key] = value
-			}
-		}
-		set("framework", r.framework)
-		set("event", string(r.event))
-		set("object", describe(r.object, r.key))
-		set("resource", info.Resource)
-		set("step", string(info.Step))
-		if r.loop != 0 {
-			set("loop", strconv.FormatUint(r.loop, 10))
-		}
-	})
-	return l.meta
+	}
+	set("framework", r.framework())
+	set("event", string(r.event))
+	set("object", describe(r.object, r.key))
+	set("resource", info.Resource)
+	set("step", string(info.Step))
+	if r.loop != 0 {
+		set("loop", strconv.FormatUint(r.loop, 10))
+	}
+	l.meta.CompareAndSwap(nil, meta)
+	return l.meta.Load()
+}
+
+// stepsAtOnce is for how many steps of a resource contexts are made at once: as many as there are when nothing is to be changed.
+const stepsAtOnce = 3
+
+// newScope returns the context of the resource that has that place in its set.
+func (r *reconciliation) newScope(ctx context.Context, place int, resource string) *scope {
+	s := &r.first
+	if place > 0 {
+		s = &scope{}
+	}
+	s.reconciliation, s.resource, s.place = r, resource, int32(place)
+	s.Init(ctx, signal.ResourceCanceled)
+	return s
+}
+
+// info is the step of the resource that all others are part of.
+func (s *scope) info() StepInfo {
+	step := stepOf(s.reconciliation.event)
+	if s.reconciliation.plans {
+		step = StepPlan
+	}
+	return StepInfo{s.resource, step}
+}
+
+// inStep returns the context of a step of the resource.
+func (s *scope) inStep(ctx context.Context, info StepInfo) context.Context {
+	if len(s.steps) == cap(s.steps) {
+		s.steps = make([]stepContext, 0, stepsAtOnce)
+	}
+	s.steps = s.steps[:len(s.steps)+1]
+	step := &s.steps[len(s.steps)-1]
+	step.Context, step.scope, step.info = ctx, s, info
+	return step
 }
 
 // stepContext is the context of one step of a CRUD resource.

@@ -10,8 +10,6 @@ import (
 
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
-	"github.com/operatorkit/operatorkit/context/signal"
-	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -40,8 +38,8 @@ func PlanDelete(ctx context.Context, obj any, resources []Resource) (*plan.Plan,
 }
 
 func planAlone(ctx context.Context, e event, obj any, resources []Resource) (*plan.Plan, error) {
-	r := &reconciliation{event: e, object: obj, scopes: scopesOf(identity.From(ctx).Identity, leftOf(resources))}
-	r.init(ctx)
+	r := newAlone(ctx, e, obj, resources)
+	r.plans = true
 	if len(resources) == 0 {
 		return nil, r.errorf("plan: %w: there are no resources", ErrExecutionFailed)
 	}
@@ -136,7 +134,7 @@ func (f *Framework) planSet(r *reconciliation, obj any) (*plan.Plan, error) {
 // planWith plans with a resource set. The object is given away.
 func (f *Framework) planWith(p *plan.Plan, r *reconciliation, set *setPlanner, obj any) {
 	p.ResourceSet = set.name
-	r.scopes = f.scopes[set]
+	r.set = set
 	ctx, err := f.initCtx(r, set, obj)
 	if err != nil {
 		r.failure = err
@@ -181,8 +179,7 @@ func (r *reconciliation) plan(ctx context.Context, place int, p planner, obj any
 	if result.Opaque {
 		return result
 	}
-	s := &scope{reconciliation: r, resource: p.name, step: StepPlan, identity: r.scopeAt(place)}
-	s.Init(ctx, signal.ResourceCanceled)
+	s := r.newScope(ctx, place, p.name)
 	err := stepError(StepInfo{p.name, StepPlan}, recoveredIn(s, func(ctx context.Context) (err error) {
 		would, err := p.plan(ctx, r.event, obj)
 		result.Changes, result.Notes, result.Skipped = would.changes, would.notes, would.skipped
@@ -206,13 +203,13 @@ func (r *reconciliation) plan(ctx context.Context, place int, p planner, obj any
 
 // newPlanning is newReconciliation for a plan: it has neither a number nor metrics.
 func (f *Framework) newPlanning(ctx context.Context, e event, key informer.Key, obj any) *reconciliation {
-	r := &reconciliation{event: e, object: obj, key: key, framework: f.Name(), identity: &f.scope}
+	r := &reconciliation{event: e, object: obj, key: key, in: f, plans: true}
 	r.init(ctx)
 	return r
 }
 
 func newPlan(r *reconciliation) *plan.Plan {
-	return &plan.Plan{Framework: r.framework, Event: plan.Event(r.event), Object: objectOf(r.object, r.key)}
+	return &plan.Plan{Framework: r.framework(), Event: plan.Event(r.event), Object: objectOf(r.object, r.key)}
 }
 
 // endPlan ends a plan before its time.
@@ -254,7 +251,7 @@ func plannerOf(r Resource) planner {
 	if p, ok := r.(Planner); ok {
 		return planner{name: r.Name(), plan: func(ctx context.Context, e event, obj any) (intent, error) {
 			changes, err := p.Plan(ctx, plan.Event(e), obj)
-			return intent{changes: described(ctx, "", told(changes), nil)}, err
+			return intent{changes: described(ctx, "", plannedChanges(changes), nil)}, err
 		}}
 	}
 	return planner{name: r.Name()}

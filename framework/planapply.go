@@ -119,47 +119,42 @@ func approvalOf(ctx context.Context) *approval {
 	return a
 }
 
-// guarded returns ensure, a function of the resource in that place, with a comparison before it. A CRUD resource compares what it is
-// about to apply itself, and is told that it has to.
-func (a *approval) guarded(s *scope, resource Resource, ensure func(context.Context, any) error) func(context.Context, any) error {
+// check is an error unless a plain resource would do what the plan says. A CRUD resource compares what it is about to apply itself, and
+// is told that it has to.
+func (a *approval) check(ctx context.Context, s *scope, resource Resource, obj any) error {
 	if isOwn(resource) {
-		s.approval = a
-		return ensure
+		s.compares = true
+		return nil
 	}
-	return func(ctx context.Context, obj any) error {
-		p := plannerOf(resource)
-		if p.plan == nil {
-			return fmt.Errorf("%w: the resource can't tell what it would do", ErrPlanIncomplete)
-		}
-		now, err := p.plan(ctx, s.reconciliation.event, informer.Copy(obj))
-		if err != nil {
-			return err
-		}
-		if err := a.allows(s, now.changes); err != nil {
-			return err
-		}
-		return ensure(ctx, obj)
+	p := plannerOf(resource)
+	if p.plan == nil {
+		return fmt.Errorf("%w: the resource can't tell what it would do", ErrPlanIncomplete)
 	}
+	now, err := p.plan(ctx, s.reconciliation.event, informer.Copy(obj))
+	if err != nil {
+		return err
+	}
+	return a.allows(s, now.changes)
 }
 
 // approve is an error when a plan is being applied that does not say what the patch of a resource does.
 func approve[S any](ctx context.Context, resource string, current S, patch *TypedPatch[S]) error {
 	s := scopeOf(ctx)
-	if s == nil || s.approval == nil || s.resource != resource {
+	if s == nil || !s.compares || s.resource != resource {
 		return nil
 	}
 	var changes []plan.Change
 	if on, _ := proceed(ctx); on {
 		changes, _ = changesOf(ctx, s.reconciliation.event, current, patch)
 	}
-	return s.approval.allows(s, changes)
+	return s.reconciliation.approval.allows(s, changes)
 }
 
 // allows is an error unless the changes of a resource are those of the plan.
 func (a *approval) allows(s *scope, changes []plan.Change) error {
 	approved, now := &plan.Plan{}, &plan.Plan{Resources: []plan.Resource{{Name: s.resource, Changes: changes}}}
-	if s.place < len(a.plan.Resources) {
-		r := a.plan.Resources[s.place]
+	if place := int(s.place); place < len(a.plan.Resources) {
+		r := a.plan.Resources[place]
 		approved.Resources = []plan.Resource{{Name: r.Name, Changes: r.Changes}}
 	}
 	if diff := plan.Difference(approved, now); diff != "" {

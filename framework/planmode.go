@@ -46,7 +46,6 @@ func (f *Framework) planInstead(ctx context.Context, key informer.Key, obj any, 
 	r := f.newReconciliation(ctx, e, key, obj)
 	planning, plans := f.newPlanning(ctx, e, key, obj), f.planThere
 	planning.activity = r.activity
-	f.queueRetries(planning)
 	if gone {
 		plans = f.planSet
 	}

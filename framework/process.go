@@ -16,6 +16,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/signal"
 	"github.com/operatorkit/operatorkit/context/updateallowedcontext"
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -48,8 +49,7 @@ func runWithoutFramework(ctx context.Context, e event, obj any, resources []Reso
 	if reconciliationcanceledcontext.IsCanceled(ctx) {
 		return nil
 	}
-	r := &reconciliation{event: e, object: obj, scopes: scopesOf(identity.From(ctx).Identity, leftOf(resources))}
-	r.init(ctx)
+	r := newAlone(ctx, e, obj, resources)
 	err := advised(runResources(r, r, informer.Copy(obj), resources))
 	if reconciliationcanceledcontext.IsCanceled(r) {
 		reconciliationcanceledcontext.SetCanceled(ctx)
@@ -97,22 +97,30 @@ func runResources(ctx context.Context, r *reconciliation, obj any, resources []R
 
 // runResource runs one resource, which has that place in its set, in a scope of its own.
 func (r *reconciliation) runResource(ctx context.Context, place int, resource Resource, obj any) error {
-	ensure, step := resource.EnsureCreated, StepEnsureCreated
-	if r.event == deleteEvent {
-		ensure, step = resource.EnsureDeleted, StepEnsureDeleted
-		if !isOwn(resource) && !concludes(resource) {
-			ensure = confirmedFirst(ensure)
-		}
-	}
-	s := &scope{reconciliation: r, resource: resource.Name(), step: step, place: place, identity: r.scopeAt(place)}
-	s.Init(ctx, signal.ResourceCanceled)
-	if r.approval != nil && !concludes(resource) {
-		ensure = r.approval.guarded(s, resource, ensure)
-	}
-	r.recording.reached(place)
-	err := measureStep(s, StepInfo{s.resource, step}, nil, func(ctx context.Context) error { return ensure(ctx, obj) })
+	s := r.newScope(ctx, place, resource.Name())
+	r.recording.reached(s)
+	err := measureStep(s, StepInfo{s.resource, stepOf(r.event)}, nil, func(ctx context.Context) error { return s.ensure(ctx, resource, obj) })
 	r.recording.left(s)
 	return err
+}
+
+// ensure calls the resource, after it was asked whether the plan that is being applied says so, and in a deletion whether it is still one.
+func (s *scope) ensure(ctx context.Context, resource Resource, obj any) error {
+	r := s.reconciliation
+	if r.approval != nil && !concludes(resource) {
+		if err := r.approval.check(ctx, s, resource, obj); err != nil {
+			return err
+		}
+	}
+	if r.event != deleteEvent {
+		return resource.EnsureCreated(ctx, obj)
+	}
+	if !isOwn(resource) && !concludes(resource) {
+		if on, err := confirm(ctx, plan.Delete); !on {
+			return err
+		}
+	}
+	return resource.EnsureDeleted(ctx, obj)
 }
 
 func (r *reconciliation) errorf(format string, args ...any) error {
@@ -127,117 +135,100 @@ const (
 	deleteEvent event = "delete"
 )
 
-// reconciliation is the context of one reconciliation: it carries its signals and what logs and metrics say about it.
+// reconciliation is the context of one reconciliation: it carries its signals and what logs and metrics say about it. There is one for
+// each look at each object: what few of them need is in their extras.
 type reconciliation struct {
 	signal.Scope
 
-	event     event
-	object    any
-	key       informer.Key
-	framework string
-	loop      uint64
-	// metrics is nil outside of a Framework.
-	metrics *metrics
-	// activity is that of the worker, and nil outside of one.
+	event  event
+	object any
+	key    informer.Key
+	// in is the framework. Outside of one it is nil, and alone are the resources.
+	in    *Framework
+	alone []Resource
+	// set is the one that runs, or is planned.
+	set  *setPlanner
+	loop uint64
+	// activity is that of the worker whose queue tries again what fails, and nil outside of one.
 	activity *activity
-	// queued is true if the queue of a Framework tries again what fails, and lastTry is what LastTry returns.
-	queued  bool
-	lastTry error
 	// recording is nil without an Observer.
 	recording *recording
 	// approval is nil unless a plan is being applied.
 	approval *approval
-	// life is what is known of the object beyond what the source says.
-	life life
-	// identity is whose the reconciliation is, and nil outside of a Framework; scopes are those of the resources.
-	identity *identity.Scope
-	scopes   []identity.Scope
-	handover identity.Handover
-	// author is who writes in it, and without a framework nobody.
-	author informer.Author
+	// life is what is known of the object beyond what the source says, and nil where nobody can be asked.
+	life *life
 	// failure is the error of the resources that have run, or why planning failed.
 	failure error
-	// log is what messages say of it.
-	log logMeta
-	// secrets are the values that nobody may see of the reconciliation: ownSecrets, or those of the one that it is a part of.
-	secrets    *secretscontext.Vocabulary
-	ownSecrets secretscontext.Vocabulary
+	made    atomic.Pointer[extras]
+	// plans is true for a plan.
+	plans bool
 	// deletionRefused is set when the deletion was not allowed at the moment when a part of it was due.
 	deletionRefused atomic.Bool
+	// first is the scope of the first resource, of which there mostly is no second one.
+	first scope
 }
 
 // init makes r a child of parent with the signals of a reconciliation, none of them set.
 func (r *reconciliation) init(parent context.Context) {
 	r.Init(parent, signal.ReconciliationCanceled, signal.FinalizersKept, signal.UpdateNecessary)
 	r.CarryRequeue()
-	r.keepSecrets(parent)
-}
-
-// keepSecrets has the secrets of the object scrubbed from what is told of the reconciliation.
-func (r *reconciliation) keepSecrets(parent context.Context) {
 	defer func() { _ = recover() }() // What the object's methods can't tell now they can't tell later.
-	if r.secrets = secretscontext.From(parent); r.secrets == nil {
-		r.secrets = &r.ownSecrets
-		if m, ok := metaOf(r.object); ok {
-			r.secrets.Open(m.GetNamespace(), m.GetName())
-		}
+	if r.key.Name == "" {
+		r.key = subjectOf(r.object).key
 	}
 	informer.MarkSecrets(r, r.object)
 }
 
 // Value implements context.Context.
 func (r *reconciliation) Value(key any) any {
-	if v, ok := identity.ValueOf(key, r.identity, &r.handover); ok {
-		return v
-	}
 	switch key {
 	case metaKey:
-		return r.log.of(r, StepInfo{}, r.Scope.Value(key))
+		return r.extras().log.of(r, StepInfo{}, r.Scope.Value(key))
 	case informer.AuthorKey:
-		if r.author.Framework == nil {
-			return r.Scope.Value(key)
+		if r.in != nil && !r.plans {
+			return &r.extras().author
 		}
-		return &r.author
-	}
-	if _, ok := key.(lifeKey); ok && r.life.framework != nil {
-		return r
-	}
-	if v, ok := secretscontext.ValueOf(key, r.secrets); ok {
-		return v
+	case identity.Key:
+		if r.in != nil {
+			return &r.in.scope
+		}
+	case identity.HandoverKey:
+		return &r.extras().handover
+	case secretscontext.Key:
+		return r.extras().secrets
+	case lifeKey{}:
+		if r.life != nil {
+			return r
+		}
 	}
 	return r.Scope.Value(key)
 }
-
-// scopeAt is whose the work is of the resource that has that place in its set.
-func (r *reconciliation) scopeAt(place int) *identity.Scope { return &r.scopes[place] }
 
 // scope is the context of one resource in a reconciliation.
 type scope struct {
 	signal.Scope
 	reconciliation *reconciliation
-	identity       *identity.Scope
 	resource       string
-	// step is the one that all others are part of, and log is what messages say of it.
-	step Step
-	log  logMeta
-	// place is the resource's place in the recording.
-	place int
-	// approval is set for a resource that compares what it is about to apply itself.
-	approval *approval
+	// place is the resource's place in its set and in the recording.
+	place int32
+	// compares is true for a resource that compares what it is about to apply with the approved plan itself.
+	compares bool
+	log      logMeta
+	// steps are the contexts of its steps, some of them.
+	steps []stepContext
 }
 
 type scopeKey struct{}
 
 // Value implements context.Context.
 func (s *scope) Value(key any) any {
-	if _, ok := key.(scopeKey); ok {
+	switch key {
+	case scopeKey{}:
 		return s
-	}
-	if v, ok := identity.ValueOf(key, s.identity, &s.reconciliation.handover); ok {
-		return v
-	}
-	if key == metaKey {
-		return s.log.of(s.reconciliation, StepInfo{s.resource, s.step}, s.Scope.Value(key))
+	case identity.Key:
+		return s.reconciliation.scopeAt(s.place)
+	case metaKey:
+		return s.log.of(s.reconciliation, s.info(), s.Scope.Value(key))
 	}
 	return s.Scope.Value(key)
 }
@@ -280,24 +271,28 @@ func deletionAllowed(ctx context.Context) bool {
 	return false
 }
 
+// stepper carries out steps. It is no function, because one that middlewares may call takes memory also where there are none.
+type stepper interface {
+	do(ctx context.Context, step Step) error
+}
+
 // runStep carries out one step through its middlewares, the last of which is the outermost. A panic is an error. The
 // error names resource and step.
-func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, do func(context.Context) error) error {
+func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, of stepper) error {
 	if s := scopeOf(ctx); s != nil {
-		ctx = &stepContext{Context: ctx, scope: s, info: info}
+		ctx = s.inStep(ctx, info)
 	}
-	run := do
-	var attempts *atomic.Int64
-	if len(middlewares) > 0 {
-		attempts = new(atomic.Int64)
-		run = func(ctx context.Context) error {
-			attempts.Add(1)
-			return recoveredIn(ctx, do)
-		}
-		for _, m := range middlewares {
-			next := run
-			run = func(ctx context.Context) error { return m(ctx, info, next) }
-		}
+	if len(middlewares) == 0 {
+		return measureStep(ctx, info, nil, func(ctx context.Context) error { return of.do(ctx, info.Step) })
+	}
+	attempts := new(atomic.Int64)
+	run := func(ctx context.Context) error {
+		attempts.Add(1)
+		return recoveredIn(ctx, func(ctx context.Context) error { return of.do(ctx, info.Step) })
+	}
+	for _, m := range middlewares {
+		next := run
+		run = func(ctx context.Context) error { return m(ctx, info, next) }
 	}
 	return measureStep(ctx, info, attempts, run)
 }
@@ -306,10 +301,10 @@ func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, do fu
 // recording, and gives the error its resource and step. attempts counts how often the step is tried; nil is once.
 func measureStep(ctx context.Context, info StepInfo, attempts *atomic.Int64, run func(context.Context) error) error {
 	scope := scopeOf(ctx)
-	if scope == nil || scope.reconciliation.metrics == nil {
+	if scope == nil || scope.reconciliation.in == nil || scope.reconciliation.plans {
 		return stepError(info, recoveredIn(ctx, run))
 	}
-	m := scope.reconciliation.metrics
+	m := scope.reconciliation.in.metrics
 	activity, start := scope.reconciliation.activity, m.now()
 	outer := activity.enter(info, start)
 	err := recoveredIn(ctx, run)

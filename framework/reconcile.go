@@ -126,7 +126,7 @@ func (f *Framework) update(ctx context.Context, key informer.Key, obj any) resul
 func (f *Framework) runResourceSet(r *reconciliation, set *ResourceSet, obj any) (context.Context, result) {
 	r.object = obj
 	r.recording.begin(set)
-	r.scopes = f.scopes[&set.setPlanner]
+	r.set = &set.setPlanner
 	ctx, err := f.initCtx(r, &set.setPlanner, obj)
 	if err != nil {
 		return r, result{reconciliation: r, outcome: Failed, err: r.errorf("%w", err)}
@@ -145,6 +145,9 @@ func (f *Framework) runResourceSet(r *reconciliation, set *ResourceSet, obj any)
 
 // initCtx prepares the context of a reconciliation or a plan. A panic is an error.
 func (f *Framework) initCtx(parent context.Context, set *setPlanner, obj any) (ctx context.Context, err error) {
+	if f.config.InitCtx == nil && set.initCtx == nil {
+		return parent, nil
+	}
 	err = recoveredIn(parent, func(parent context.Context) (err error) {
 		ctx, err = callInitCtx(parent, obj, f.config.InitCtx)
 		if err == nil {
@@ -155,7 +158,7 @@ func (f *Framework) initCtx(parent context.Context, set *setPlanner, obj any) (c
 	return ctx, err
 }
 
-// resourceSet asks the router. A panic in a Handles function is an error.
+// resourceSet asks the router, and returns the set as the event of r sees it. A panic in a Handles function is an error.
 func (f *Framework) resourceSet(r *reconciliation, obj any) (set *ResourceSet, err error) {
 	err = Recovered(func() (err error) {
 		set, err = f.config.ResourceRouter.ResourceSet(obj)
@@ -164,19 +167,17 @@ func (f *Framework) resourceSet(r *reconciliation, obj any) (set *ResourceSet, e
 	if err != nil {
 		return nil, r.errorf("%w", err)
 	}
-	return set, nil
+	return set.of(r.event), nil
 }
 
 func (f *Framework) newReconciliation(ctx context.Context, e event, key informer.Key, obj any) *reconciliation {
-	r := &reconciliation{event: e, object: obj, key: key, framework: f.Name(), loop: f.loops.Add(1), metrics: f.metrics, identity: &f.scope}
-	r.author.Framework, r.author.Key = f, key
+	r := f.beginLife(ctx, key, obj)
+	r.event, r.object, r.key, r.in, r.loop = e, obj, key, f, f.loops.Add(1)
 	r.approval, r.activity = approvalOf(ctx), activityOf(ctx)
 	r.activity.carryOut(r)
-	f.queueRetries(r)
 	if f.config.Observer != nil {
 		r.recording = &recording{}
 	}
-	r.life.begin(ctx, f, key, obj)
 	r.init(ctx)
 	return r
 }

@@ -73,23 +73,23 @@ func (r *recording) planned(p *plan.Plan) {
 }
 
 // lock returns what is recorded of a resource, which is the caller's until unlock. It is nil when it is too late.
-func (r *recording) lock(place int) *ResourceRecord {
+func (r *recording) lock(s *scope) *ResourceRecord {
 	r.mu.Lock()
-	if r.ended || place >= len(r.record.Resources) {
+	if r.ended || int(s.place) >= len(r.record.Resources) {
 		return nil
 	}
-	return &r.record.Resources[place]
+	return &r.record.Resources[s.place]
 }
 
 func (r *recording) unlock() { r.mu.Unlock() }
 
 // reached notes that a resource begins.
-func (r *recording) reached(place int) {
+func (r *recording) reached(s *scope) {
 	if r == nil {
 		return
 	}
 	defer r.unlock()
-	if of := r.lock(place); of != nil {
+	if of := r.lock(s); of != nil {
 		of.Skipped = ""
 	}
 }
@@ -100,7 +100,7 @@ func (r *recording) left(s *scope) {
 		return
 	}
 	defer r.unlock()
-	of := r.lock(s.place)
+	of := r.lock(s)
 	switch {
 	case of == nil || of.Error != "" || of.Skipped != "":
 	case resourcecanceledcontext.IsCanceled(s):
@@ -111,12 +111,12 @@ func (r *recording) left(s *scope) {
 }
 
 // skipped notes why a part of a patch is not applied.
-func (r *recording) skipped(place int, why string) {
+func (r *recording) skipped(s *scope, why string) {
 	if r == nil {
 		return
 	}
 	defer r.unlock()
-	if of := r.lock(place); of != nil {
+	if of := r.lock(s); of != nil {
 		of.Skipped = why
 	}
 }
@@ -124,7 +124,7 @@ func (r *recording) skipped(place int, why string) {
 // step notes a step that has ended. The one that all of a resource happens in stands for the resource itself.
 func (r *recording) step(s *scope, info StepInfo, start, took time.Duration, attempts int, err error) {
 	defer r.unlock()
-	of := r.lock(s.place)
+	of := r.lock(s)
 	if of == nil {
 		return
 	}
@@ -172,7 +172,7 @@ func (r *recording) end(epoch time.Time, start, now time.Duration) {
 // recordSkipped notes why a part of a patch is not applied.
 func recordSkipped(s *scope, why string) {
 	if s != nil {
-		s.reconciliation.recording.skipped(s.place, why)
+		s.reconciliation.recording.skipped(s, why)
 	}
 }
 
@@ -247,7 +247,7 @@ func recordChanges(s *scope, action plan.Action, part, current any) {
 		return
 	}
 	var u undescribed
-	ok := s.reconciliation.secrets.Empty() // what is told of is told without them, and they are forgotten soon
+	ok := !s.reconciliation.knowsSecrets() // what is told of is told without them, and they are forgotten soon
 	if ok {
 		u, ok = copyPart(action, part, current)
 	}
@@ -256,7 +256,7 @@ func recordChanges(s *scope, action plan.Action, part, current any) {
 	}
 	r := s.reconciliation.recording
 	defer r.unlock()
-	switch of := r.lock(s.place); {
+	switch of := r.lock(s); {
 	case of == nil:
 	case !ok && len(of.parts) == 0:
 		of.Changes = append(of.Changes, u.changes...)

@@ -36,6 +36,9 @@ type ResourceSetConfig struct {
 	Logger micrologger.Logger
 	// Resources run in this order. Required; names must be unique, and those that conclude (see Concluder) come last.
 	Resources []Resource
+	// DeleteBackwards has the resources run from the last to the first in a deletion: what was made last goes first. Those that
+	// conclude stay last. Default: false, they run in the same order for all events.
+	DeleteBackwards bool
 }
 
 // ResourceSet is the ordered list of resources for one version of an object. It does not change once it is made.
@@ -43,6 +46,8 @@ type ResourceSet struct {
 	setPlanner
 	shadow    bool
 	resources []Resource
+	// backwards is the set for deletions, if that is another one.
+	backwards *ResourceSet
 }
 
 // setPlanner is what planning knows of a resource set. It can't reach the resources themselves.
@@ -54,6 +59,8 @@ type setPlanner struct {
 	planners []planner
 	// left says of each resource which former names of it another one looks after.
 	left []identity.Scope
+	// deletes is the one for deletions, if that is another one.
+	deletes *setPlanner
 }
 
 // NewResourceSet returns a resource set, or an error for which IsInvalidConfig holds and which lists every fault.
@@ -89,11 +96,15 @@ func NewResourceSet(c ResourceSetConfig) (*ResourceSet, error) {
 	if err := wrong.Of("ResourceSetConfig"); err != nil {
 		return nil, err
 	}
-	return &ResourceSet{
-		setPlanner: setPlanner{name: c.Name, handles: c.Handles, rest: c.HandlesRest, initCtx: c.InitCtx, planners: plannersOf(c.Resources), left: leftOf(c.Resources)},
+	set := &ResourceSet{
+		setPlanner: setPlanner{name: c.Name, handles: c.Handles, rest: c.HandlesRest, initCtx: c.InitCtx, planners: plannersOf(c.Resources), left: leftToOthers(c.Resources)},
 		shadow:     c.Shadow,
 		resources:  slices.Clone(c.Resources),
-	}, nil
+	}
+	if c.DeleteBackwards {
+		set.turn()
+	}
+	return set, nil
 }
 
 // Name returns the name from the configuration.
@@ -136,20 +147,6 @@ func callInitCtx(ctx context.Context, obj any, initCtx func(context.Context, any
 
 // Resources returns the resources in their order. The slice is the caller's.
 func (r *ResourceSet) Resources() []Resource { return slices.Clone(r.resources) }
-
-// HandlesType is a Handles function for sets that take every object of a type.
-func HandlesType[O any](obj any) bool {
-	_, ok := obj.(O)
-	return ok
-}
-
-// HandlesLabel returns a Handles function for sets that take the objects with a label, such as a version.
-func HandlesLabel(key, value string) func(obj any) bool {
-	return func(obj any) bool {
-		m, ok := metaOf(obj)
-		return ok && m.GetLabels()[key] == value
-	}
-}
 
 // ResourceRouterConfig configures a ResourceRouter.
 type ResourceRouterConfig struct {

@@ -24,22 +24,16 @@ func (e *RetryAfterError) Unwrap() error { return e.Err }
 // RetriesAfter tells whether the step of a resource is run for the queue of a Framework, which heeds a RetryAfterError.
 func RetriesAfter(ctx context.Context) bool {
 	s := scopeOf(ctx)
-	return s != nil && s.reconciliation.queued
-}
-
-// queueRetries lets the resources of a reconciliation that a worker runs have a RetryAfterError.
-func (f *Framework) queueRetries(r *reconciliation) {
-	if r.queued = r.activity != nil; r.queued {
-		last, _ := f.failures.Get(r.key)
-		r.lastTry = last.later
-	}
+	return s != nil && s.reconciliation.activity != nil
 }
 
 // LastTry returns the error with which the last reconciliation of the same object ended if there is a RetryAfterError in its chain, so
 // that a wrapper of steps finds what it knew then; nil otherwise, and outside of the step of a resource.
 func LastTry(ctx context.Context) error {
-	if s := scopeOf(ctx); s != nil {
-		return s.reconciliation.lastTry
+	if !RetriesAfter(ctx) {
+		return nil
 	}
-	return nil
+	r := scopeOf(ctx).reconciliation
+	last, _ := r.in.failures.Get(r.key)
+	return last.later
 }

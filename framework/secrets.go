@@ -20,11 +20,11 @@ func described(ctx context.Context, action plan.Action, part, current any) []pla
 	return changes
 }
 
-// told are the changes that a plain resource tells itself.
-type told []plan.Change
+// plannedChanges are the changes that a plain resource tells itself.
+type plannedChanges []plan.Change
 
 // Changes implements plan.Changer.
-func (t told) Changes() []plan.Change { return t }
+func (t plannedChanges) Changes() []plan.Change { return t }
 
 // notesOf returns the notes of a desired state without the secret values that are known.
 func notesOf(ctx context.Context, desired any) []string {
@@ -46,7 +46,7 @@ func Logger(ctx context.Context, logger micrologger.Logger) micrologger.Logger {
 	if s == nil {
 		return logger
 	}
-	return &scrubbingLogger{next: logger.WithIncreasedCallerDepth(), secrets: s.reconciliation.secrets}
+	return &scrubbingLogger{next: logger.WithIncreasedCallerDepth(), secrets: s.reconciliation.extras().secrets}
 }
 
 // scrubbingLogger leaves secret values out of what it passes on.

@@ -80,7 +80,7 @@ func (f *Framework) planShadow(ctx context.Context, s subject, set *setPlanner) 
 		obj := informer.Copy(s.obj)
 		r := f.newPlanning(ctx, s.event, s.key, obj)
 		p := newPlan(r)
-		f.planWith(p, r, set, obj)
+		f.planWith(p, r, set.of(s.event), obj)
 		return p
 	})
 }

@@ -16,7 +16,7 @@ type Author struct {
 
 	mu     sync.Mutex
 	kept   bool
-	passed []func()
+	passed func()
 }
 
 // AuthorKey is the key under which the context of a reconciliation has its *Author.
@@ -34,8 +34,8 @@ func (a *Author) KeepOwn() {
 	passed := a.passed
 	a.kept, a.passed = true, nil
 	a.mu.Unlock()
-	for _, wake := range passed {
-		wake()
+	if passed != nil {
+		passed()
 	}
 }
 
@@ -43,7 +43,7 @@ func (a *Author) KeepOwn() {
 func (a *Author) PassedOver() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.passed) > 0
+	return a.passed != nil
 }
 
 func (a *Author) is(framework any, key Key) bool {
@@ -54,14 +54,17 @@ func (a *Author) is(framework any, key Key) bool {
 func (a *Author) pass(wake func()) {
 	a.mu.Lock()
 	kept := a.kept
-	if !kept && len(a.passed) == 0 {
-		a.passed = append(a.passed, wake)
+	if !kept && a.passed == nil {
+		a.passed = wake
 	}
 	a.mu.Unlock()
 	if kept {
 		wake()
 	}
 }
+
+// Foreign tells that nothing in the event is a write of this process, as far as writes are known: Wake would call wake at once.
+func (e Event) Foreign() bool { return e.author == nil && len(e.open) == 0 }
 
 // Wake calls wake if the event is a reason to reconcile the key in the framework: not if it shows nothing but what a reconciliation of
 // that key has written there. While a write of it is under way of which nobody can tell yet whether it is what the event shows, that is

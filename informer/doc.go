@@ -47,7 +47,8 @@
 //
 // A change of somebody else always wakes K too: one that comes later, one that was stored before the write and came back as a part of its
 // answer (the watch, or a listing, shows it), and one that was on its way at the same time. So does a write of which nobody knows whether
-// it was carried out.
+// it was carried out, or whether it has changed anything: one without a resource version is answered with the newest version of the
+// object, whoever has made that. [Writes] says which these are. Who sends the version that was read is not woken.
 //
 // Who relied on being woken by the own write, such as a resource that reads what a later one of its set writes, says so: by
 // framework.Watch.OwnWrites, for a reconciliation by the package ownwritescontext, or by standing after the one it reads from.

@@ -37,6 +37,13 @@ func (w written) on(before string) bool { return w.base == Created || w.base != 
 // Created is the base of a write that has made an object.
 const Created = "created"
 
+// changed is the base of a write of which it is known that it has changed the object, and not in which version it has found it.
+const changed = "changed"
+
+// made tells whether the write has made its version. One that says nothing of where it began, or that has found what it was to write, may
+// be answered with a version that somebody else has made.
+func (w written) made() bool { return w.base != "" && w.base != w.version }
+
 // Write is a write of one object that is under way. One of its methods ends it, and must be called once.
 type Write struct {
 	feed    *Feed
@@ -62,17 +69,22 @@ func (f *Feed) Begin(key Key, author *Author) *Write {
 }
 
 // Stored ends a write whose answer is the item. The store has it when Stored returns, unless it has something newer, and its event was
-// delivered. base is the version that the write said to be based on, [Created] if it made the object, and empty if it said nothing:
-// then what others have changed may be a part of it, and what a listing shows counts as theirs. selected is false if the source
-// does not select the object as it is now.
+// delivered. base is the version that the write said to be based on, [Created] if it made the object, and empty if it said nothing. If it
+// said nothing, or is answered with the version that it was based on, it may have changed nothing, and the version be one that somebody else
+// has made: that is stored too, and is a reason for everybody. selected is false if the source does not select the object as it is now.
 func (w *Write) Stored(item Item, base string, selected bool) {
 	h := w.feed.hub
 	h.delivery.Lock()
 	defer h.delivery.Unlock()
 	a := w.end()
 	defer h.ledger.settle(w.key, a)
+	now := written{base, item.Version}
+	e := Event{sight: sight{version: item.Version}}
+	if now.made() {
+		e.author = w.author
+	}
 	defer w.decide(func(s sight) bool {
-		return s.version == item.Version && (!s.gap || written{base, item.Version}.on(s.before))
+		return now.made() && s.version == item.Version && (!s.gap || now.on(s.before))
 	})
 
 	id := h.life(item.Object)
@@ -80,7 +92,7 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 	old, exists := h.store.entries[w.key]
 	switch {
 	case l != nil && (l.gone || len(l.writes) > 0 && !h.newer(item.Version, l.last())):
-		l.overtaken(h, written{base, item.Version})
+		l.overtaken(h, now)
 		return
 	case w.passed(item.Version, old.version, exists):
 		if selected && !slices.Contains(w.told, id) && (!exists || h.life(old.object) != id) {
@@ -89,7 +101,7 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 		return
 	case exists && !h.newer(item.Version, old.version):
 		if h.compare != nil && selected {
-			a.begin(h, id, "").overtaken(h, written{base, item.Version})
+			a.begin(h, id, "").overtaken(h, now)
 		}
 		return
 	case !exists && !selected:
@@ -99,7 +111,7 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 		w.feed.delete(w.key, nil, Event{sight: sight{gone: string(uid(old.object))}})
 		l = a.begin(h, id, "")
 		l.writes, l.shown = nil, item.Version
-		w.feed.put(item, Event{author: w.author})
+		w.feed.put(item, e)
 		return
 	case exists && !sameObject(old.object, item.Object):
 		a.begin(h, uid(old.object), old.version).gone = true
@@ -111,8 +123,7 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 		shown = old.version
 	}
 	l = a.begin(h, id, shown)
-	l.writes = append(l.writes, written{base, item.Version})
-	e := Event{author: w.author}
+	l.writes = append(l.writes, now)
 	switch {
 	case selected:
 		w.feed.put(item, e)
@@ -360,10 +371,10 @@ func (a *account) listed(h *Hub, version string, has func(*life) bool) {
 	}
 }
 
-// overtaken notes a write that was answered later than one that came after it.
+// overtaken notes a write that was answered later than one that came after it. What may be somebody else's is told when it is shown.
 func (l *life) overtaken(h *Hub, earlier written) {
-	if l.shown != "" && !h.newer(earlier.version, l.shown) {
-		return // It was shown already.
+	if !earlier.made() || l.shown != "" && !h.newer(earlier.version, l.shown) {
+		return // It was shown already, or will be.
 	}
 	at := slices.IndexFunc(l.writes, func(w written) bool { return h.newer(w.version, earlier.version) })
 	if at < 0 {

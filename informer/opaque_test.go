@@ -133,7 +133,8 @@ func (w *opaqueWorld) has(key informer.Key) string {
 func TestR11AWriteWhoseVersionIsNoNumberWaitsForTheWatch(t *testing.T) {
 	w, namespace := newOpaqueWorld(t, &informer.Writes{})
 	key := informer.Key{Namespace: namespace, Name: "x"}
-	create(t, w.user, named(namespace, "x"))
+	before := named(namespace, "x")
+	create(t, w.user, before)
 	w.await(informer.Added, "x")
 	w.mu.Lock()
 	w.woken = 0
@@ -142,7 +143,8 @@ func TestR11AWriteWhoseVersionIsNoNumberWaitsForTheWatch(t *testing.T) {
 	w.lag.Hold(nil)
 	written := make(chan string)
 	go func() {
-		err := w.writer.Patch(w.context(), named(namespace, "x"), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"test":"new"}}}`)))
+		err := w.writer.Patch(w.context(), named(namespace, "x"), client.RawPatch("application/merge-patch+json",
+			fmt.Appendf(nil, `{"metadata":{"resourceVersion":"rv-%s","labels":{"test":"new"}}}`, before.ResourceVersion)))
 		written <- fmt.Sprint(err, " ", w.has(key))
 	}()
 	operatortest.Eventually(t, "the server has it", func() bool {

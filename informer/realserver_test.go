@@ -149,6 +149,17 @@ func (s *realServer) perform(ctx context.Context, c client.Client, write string,
 		return c.Status().Update(ctx, obj)
 	case "delete":
 		return c.Delete(ctx, obj, client.Preconditions{UID: &read.UID})
+	case "locked delete":
+		return c.Delete(ctx, obj, client.Preconditions{UID: &read.UID, ResourceVersion: &read.ResourceVersion})
+	case "tested patch":
+		return c.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, fmt.Appendf(nil,
+			`[{"op":"test","path":"/metadata/resourceVersion","value":%q},{"op":"add","path":"/metadata/labels","value":{"tested":"%d"}}]`, read.ResourceVersion, n)))
+	case "locked patch":
+		merge = fmt.Sprintf(`"resourceVersion":%q,"labels":{"patched":"%d"}`, read.ResourceVersion, n)
+	case "nothing":
+		merge = `"generateName":null`
+	case "locked nothing":
+		merge = fmt.Sprintf(`"resourceVersion":%q`, read.ResourceVersion)
 	case "patch":
 		merge = fmt.Sprintf(`"labels":{"patched":"%d"}`, n)
 	case "hold":

@@ -18,9 +18,6 @@ const helmRelease = "helm.sh/release.v1"
 // form, or if its method Sensitive says that it is to be treated so. See package secretscontext. The name of a Secret, its labels and the
 // names of its values are not secret. A Reader does so by itself with what it is asked for.
 func MarkSecrets(ctx context.Context, obj any) {
-	if secretscontext.From(ctx) == nil {
-		return
-	}
 	switch o := obj.(type) {
 	case nil:
 	case *corev1.Secret:
@@ -56,6 +53,9 @@ func isSecret(object map[string]any) bool {
 }
 
 func markUntyped(ctx context.Context, u *unstructured.Unstructured) {
+	if secretscontext.From(ctx) == nil {
+		return
+	}
 	values := map[string]any{"type": u.Object["type"], "data": u.Object["data"], "stringData": u.Object["stringData"]}
 	var s corev1.Secret
 	encoded, err := json.Marshal(values)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -41,8 +43,17 @@ const DefaultWait = 5 * time.Second
 // API version than the objects of a source, the object is read once more for that source. If its resource version is not a number, or
 // somebody has changed it meanwhile, the write waits until the watch shows it, for as long as Wait says; when that is not enough it is
 // logged. What is not known by the answer counts as written by somebody else: a collection that is deleted, subresources with objects of
-// their own, and what has no answer. A write without a resource version that changes nothing can't be told from one that has made the
-// version it is answered with: if the watch has not shown that yet, it counts as written.
+// their own, and what has no answer.
+//
+// So does a write that may have changed nothing. An API server answers it with the version that is there, as it does a write that has made one,
+// and nothing in the answer tells the two apart: managedFields have whole seconds, names that several programs may share, and not what was taken
+// away. If somebody else has made that version, and the watch has not shown it yet, it must not be passed over. What has made its version for sure
+// is a creation; what was sent with a resource version, also as the precondition of a deletion or the test of a JSON patch, and is answered with
+// another one; a JSON patch that removes something, appends to a list, or changes what it has tested; and a deletion after which the object is gone.
+// Whatever else is answered with a version that was not shown yet, such as a merge patch or an apply without a resource version, is
+// read at once like any other write, and wakes who wrote it, once. Who wants no echo of it sends the version that was read:
+// client.MergeFromWithOptimisticLock, metadata.resourceVersion in what is applied, client.Preconditions. All ready-made resources do.
+//
 // All methods are safe for concurrent use.
 type Writes struct {
 	// Wait is how long a write waits at most for the watch to show it, where its answer can't be stored. It must not be changed once there
@@ -127,7 +138,7 @@ func (t *writesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, answer, err := t.answer(r)
 	base := ""
 	if answer != nil {
-		base = written.base(r, response)
+		base = baseOf(r, response)
 	}
 	for i, k := range sources {
 		write := begun[i]
@@ -216,15 +227,54 @@ func (t *target) readName(r *http.Request) {
 	}
 }
 
-// base returns the version that a request says to be based on.
-func (t *target) base(r *http.Request, response *http.Response) string {
-	if response.StatusCode == http.StatusCreated {
+// baseOf returns the version that a request says to be based on, Created or changed if that is what it has done, and otherwise nothing.
+func baseOf(r *http.Request, response *http.Response) string {
+	switch {
+	case response.StatusCode == http.StatusCreated:
 		return Created
+	case r.Method == http.MethodDelete:
+		return requiredVersion(sent(r))
+	case r.Header.Get("Content-Type") == string(types.JSONPatchType):
+		return patchedVersion(sent(r))
 	}
 	if sent := sentMeta(r); sent != nil {
 		return sent.ResourceVersion
 	}
 	return ""
+}
+
+// requiredVersion returns the version that a deletion has as its precondition, or nothing.
+func requiredVersion(content []byte) string {
+	options := &metav1.DeleteOptions{}
+	if json.Unmarshal(content, options) != nil {
+		obj, _, _ := scheme.Codecs.UniversalDeserializer().Decode(content, nil, nil)
+		options, _ = obj.(*metav1.DeleteOptions)
+	}
+	if options == nil || options.Preconditions == nil || options.Preconditions.ResourceVersion == nil {
+		return ""
+	}
+	return *options.Preconditions.ResourceVersion
+}
+
+// patchedVersion returns the version that a JSON patch tests, or else changed if it can't have been accepted without changing something.
+func patchedVersion(content []byte) (base string) {
+	var ops []patchOp
+	_ = json.Unmarshal(content, &ops) // What is wrong with it, the server has refused.
+	tested := map[string]any{}
+	for _, op := range ops {
+		value, known := tested[op.Path]
+		sets := op.Op == "add" || op.Op == "replace"
+		switch {
+		case op.Op == "test" && op.Path == "/metadata/resourceVersion":
+			version, _ := op.Value.(string)
+			return version
+		case op.Op == "test":
+			tested[op.Path] = op.Value
+		case op.Op == "remove", sets && strings.HasSuffix(op.Path, "/-"), sets && known && !reflect.DeepEqual(value, op.Value):
+			base = changed
+		}
+	}
+	return base
 }
 
 // sentMeta returns the metadata of the object that is sent, or nil if there is none.
@@ -284,12 +334,12 @@ func (k *Kubernetes) wrote(ctx context.Context, w *Write, method string, answer 
 		err = fmt.Errorf("its resource version %q is not a number", o.GetResourceVersion())
 	}
 	if err != nil {
-		k.await(ctx, w, o, err, limit)
+		k.await(ctx, w, o, base, err, limit)
 		return
 	}
 	selected, err := k.selectsWritten(ctx, o)
 	if err != nil {
-		k.await(ctx, w, o, err, limit)
+		k.await(ctx, w, o, base, err, limit)
 		return
 	}
 	item, _ := k.prepare.item(stored)
@@ -372,7 +422,7 @@ func (k *Kubernetes) selectsWritten(ctx context.Context, o client.Object) (bool,
 }
 
 // await waits until the watch shows what was written, or something else that came later.
-func (k *Kubernetes) await(ctx context.Context, w *Write, o client.Object, reason error, limit time.Duration) {
+func (k *Kubernetes) await(ctx context.Context, w *Write, o client.Object, base string, reason error, limit time.Duration) {
 	before, _ := k.versionOf(w.key)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -382,6 +432,10 @@ func (k *Kubernetes) await(ctx context.Context, w *Write, o client.Object, reaso
 	})
 	if err != nil && !errors.Is(context.Cause(ctx), context.Canceled) {
 		k.config.Logger.With("source", k.Name()).Errorf(ctx, reason, "%s was written and the watch has not shown it after %s: what is read may be older", w.key, limit)
+	}
+	if !(written{base, o.GetResourceVersion()}).made() {
+		w.Unknown()
+		return
 	}
 	w.Shown(o.GetResourceVersion())
 }

@@ -43,8 +43,10 @@ type Config struct {
 	Runnables []Runnable
 	// Sources run on every replica, in addition to those of the frameworks, which need not be named here. Default: none.
 	Sources []informer.Source
-	// CRDs are created, or updated in place, and served before the sources start. They are never deleted. Default: none.
+	// CRDs are served before the sources start. They are never deleted. Default: none.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
+	// CRDMode says what is done for that. Default: EnsureCRDs.
+	CRDMode CRDMode
 	// LeaderElection lets one of several replicas work, behind a Fence. Default: off.
 	LeaderElection LeaderElectionConfig
 	// ListenAddress is the host and port of /healthz, /readyz and /metrics, such as ":8080" in a Pod. Default: empty,
@@ -83,6 +85,9 @@ func (c *Config) setDefaults() {
 	c.CRDs = slices.Clone(c.CRDs)
 	if c.Registry == nil {
 		c.Registry = prometheus.NewRegistry()
+	}
+	if c.CRDMode == "" {
+		c.CRDMode = EnsureCRDs
 	}
 	if c.BackOffFactory == nil {
 		c.BackOffFactory = framework.DefaultBackOffFactory()
@@ -145,6 +150,7 @@ func (c *Config) validate() error {
 	for i, crd := range c.CRDs {
 		wrong.If(crd == nil, "CRDs[%d] must not be nil", i)
 	}
+	wrong.If(!slices.Contains(CRDModes(), c.CRDMode), "CRDMode must be one of %q, is %q", CRDModes(), c.CRDMode)
 	for _, d := range c.timeouts() {
 		wrong.If(*d.value < 0, "%s must not be negative, is %s", d.name, *d.value)
 	}

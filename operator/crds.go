@@ -14,6 +14,22 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// CRDMode says what an operator does about its definitions when it starts.
+type CRDMode string
+
+const (
+	// EnsureCRDs creates what is missing, and updates what is older than what the operator has, in place. With what is
+	// right already, it needs no right to write. See package crdclient.
+	EnsureCRDs CRDMode = "ensure"
+	// CheckCRDs writes nothing, and waits until somebody else has applied them. Until then the replica is not ready, and says why.
+	CheckCRDs CRDMode = "check"
+	// IgnoreCRDs does not look at them.
+	IgnoreCRDs CRDMode = "off"
+)
+
+// CRDModes returns all modes.
+func CRDModes() []CRDMode { return []CRDMode{EnsureCRDs, CheckCRDs, IgnoreCRDs} }
+
 // ReadCRDs reads the definitions in all files of fsys whose names end in .yaml, as controller-gen writes them, in the
 // order of the files' names. Such files are best embedded into the program:
 //

@@ -7,9 +7,11 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
@@ -126,17 +128,50 @@ func TestDefinitionThatCannotBeServedEndsRunWithItsName(t *testing.T) {
 	}
 
 	// What may be mended meanwhile is tried for ever: not ready, and stopping is clean.
+	missing := gardens("tree")
+	missing.Name, missing.Spec.Group = "gardens.missing.operatorkit.io", "missing.operatorkit.io"
 	unprivileged := newOperator(t, operator.Config{
-		RESTConfig: user, CRDs: []*apiextensionsv1.CustomResourceDefinition{gardens("tree")},
+		RESTConfig: user, CRDs: []*apiextensionsv1.CustomResourceDefinition{missing},
 		Frameworks: []*framework.Framework{newFramework(t, "f", source, nil)}, ListenAddress: "127.0.0.1:0",
 	})
 	r := run(t, unprivileged)
 	status, body := get(t, unprivileged, "/readyz")
-	if want := "definition gardens.operator.test.operatorkit.io is not served yet\n"; status != 503 || body != want {
+	if want := "definition gardens.missing.operatorkit.io is not served yet\n"; status != 503 || body != want {
 		t.Errorf("readyz: %d %q, want 503 %q", status, body, want)
 	}
 	if err := r.stop(); err != nil {
 		t.Errorf("want a clean stop, got %v", err)
+	}
+}
+
+// Somebody else leads, for as long as the test goes on.
+func TestR17DefinitionsAreEnsuredByEveryReplica(t *testing.T) {
+	r := newReplicas(t)
+	if err := r.client.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "test"}}); err != nil {
+		t.Fatal(err)
+	}
+	r.steal("somebody")
+	crd := gardens("tree")
+	crd.Name, crd.Spec.Group = "gardens.standby.operatorkit.io", "standby.operatorkit.io"
+	o := newOperator(t, operator.Config{
+		RESTConfig: r.instance.RESTConfig(), CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}, LeaderElection: r.election("a", nil),
+		Frameworks: []*framework.Framework{newFramework(t, "f", pushed(t, "objects"), nil)}, ListenAddress: "127.0.0.1:0",
+	})
+	running := run(t, o)
+	operatortest.Eventually(t, "it is ready, which it is when its definitions are served", func() bool {
+		status, _ := get(t, o, "/readyz")
+		return status == 200
+	})
+	served := &metav1.PartialObjectMetadata{}
+	served.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	if err := r.client.Get(t.Context(), client.ObjectKey{Name: crd.Name}, served); err != nil {
+		t.Error(err)
+	}
+	if got := r.holder(); got != "somebody" {
+		t.Errorf("the lease is held by %q", got)
+	}
+	if err := running.stop(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -191,5 +226,43 @@ func TestReadCRDsNamesTheFileWithAFault(t *testing.T) {
 				t.Errorf("want an error with %q, got %v", tt.want, err)
 			}
 		})
+	}
+}
+
+func TestAnOperatorThatOnlyChecksDefinitionsWaitsForSomebodyToApplyThem(t *testing.T) {
+	instance := operatortest.Start(t)
+	crd := gardens("tree")
+	crd.Name, crd.Spec.Group = "gardens.checked.operatorkit.io", "checked.operatorkit.io"
+	start := func(mode operator.CRDMode) (*operator.Operator, *running) {
+		o := newOperator(t, operator.Config{
+			RESTConfig: instance.RESTConfig(), CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}, CRDMode: mode,
+			Frameworks:    []*framework.Framework{newFramework(t, "f", &watched{Push: pushed(t, "objects")}, nil)},
+			ListenAddress: "127.0.0.1:0",
+		})
+		return o, run(t, o)
+	}
+	checking, r := start(operator.CheckCRDs)
+	if status, body := get(t, checking, "/readyz"); status != 503 || !strings.Contains(body, crd.Name) {
+		t.Errorf("without its definition: readyz: %d %q", status, body)
+	}
+	ignoring, other := start(operator.IgnoreCRDs)
+	for _, o := range []*operator.Operator{ignoring, checking} {
+		if o == checking {
+			instance.InstallCRDs(t, crd)
+		}
+		operatortest.Eventually(t, "readiness", func() bool {
+			status, _ := get(t, o, "/readyz")
+			return status == 200
+		})
+	}
+	for _, r := range []*running{r, other} {
+		if err := r.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	_, err := operator.New(operator.Config{CRDMode: "never"})
+	if !framework.IsInvalidConfig(err) || !strings.Contains(err.Error(), `CRDMode must be one of ["ensure" "check" "off"], is "never"`) {
+		t.Errorf("got error %v", err)
 	}
 }

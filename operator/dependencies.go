@@ -85,6 +85,8 @@ type Dependencies struct {
 	// Fence refuses to write once this replica may have lost the lease of its leader election; without one it is open. Client,
 	// Recorder and RESTConfig are behind it, and HTTPClient puts others there. Its Check is for buckets of NATS.
 	Fence *Fence
+	// WrapTransport wraps what HTTPClient sends requests by; nil leaves it as it is. Tests stand there, see commandtest.Start.
+	WrapTransport func(http.RoundTripper) http.RoundTripper
 	// Inspector observes the frameworks. It is nil when it is off, and served when it is in the Config of the Operator.
 	Inspector *inspector.Inspector
 
@@ -179,6 +181,9 @@ func (d *Dependencies) HTTPClient(base *http.Client) *http.Client {
 	fenced := *base
 	if fenced.Transport == nil {
 		fenced.Transport = http.DefaultTransport
+	}
+	if d.WrapTransport != nil {
+		fenced.Transport = d.WrapTransport(fenced.Transport)
 	}
 	fenced.Transport = d.Fence.Transport(fenced.Transport)
 	return &fenced

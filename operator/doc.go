@@ -7,7 +7,8 @@
 //	deps, err := operator.NewDependencies(operator.DependenciesConfig{Name: "website-operator", RESTConfig: config, Logger: logger, Scheme: scheme})
 //	defer deps.Close()
 //	websites, err := deps.NewSource(&v1alpha1.Website{})
-//	f, err := deps.NewFramework(framework.Config{Source: websites, ResourceRouter: router})
+//	owned, err := deps.Own(&v1alpha1.Website{}, &corev1.ConfigMap{}) // stores for the resources, watches for the framework
+//	f, err := deps.NewFramework(framework.Config{Source: websites, Watches: owned.Watches, ResourceRouter: router})
 //	o, err := operator.New(operator.Config{
 //		Name: deps.Name, Logger: deps.Logger, RESTConfig: deps.RESTConfig, Registry: deps.Registry,
 //		Frameworks: []*framework.Framework{f}, CRDs: []*apiextensionsv1.CustomResourceDefinition{crd},
@@ -22,7 +23,8 @@
 //
 //   - The listeners, that of the inspector (package inspector) too, are bound before anything else: a port that is taken is
 //     an error at once.
-//   - Then the definitions are ensured, then the sources run and sync, on every replica, so that the next leader is warm. Only
+//   - Then the definitions are ensured: what is there already needs no right to write, and an older version of the operator never puts its
+//     own back, see Config.CRDMode and package crdclient. Then the sources run and sync, on every replica, so that the next leader is warm. Only
 //     then is the lease asked for. A source that does not sync within Config.SyncTimeout is told, and holds up only the frameworks
 //     that need it; a replica none of whose frameworks has its sources does not lead. The frameworks run on the leader only.
 //   - One writer: whoever elects a leader has a [Fence], with nothing to configure. Client, Recorder and RESTConfig of

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -187,6 +188,23 @@ func TestOneQuestionIsOneSourceWhichIsNamedAfterIt(t *testing.T) {
 		if again, err := deps.NewSource(q.object, q.options...); err != nil || again != made[q.want] {
 			t.Errorf("%s: another source, %v", q.want, err)
 		}
+	}
+	for want, option := range map[string]operator.SourceOption{
+		"configmaps":  operator.WithResync(time.Hour),
+		"maps of all": operator.Named("maps of all"),
+	} {
+		own, err := deps.NewSource(&corev1.ConfigMap{}, option)
+		if err != nil || own == made["configmaps"] || own.Name() != want {
+			t.Errorf("one of its own: %v, %v, want the name %q", own, err, want)
+		}
+	}
+	indexed, err := deps.NewSource(&corev1.ConfigMap{}, operator.WithTransform(informer.TransformNothing),
+		operator.WithIndexers(map[string]informer.IndexFunc{"all": func(any) []string { return []string{""} }}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := indexed.ByIndex("all", ""); err != nil {
+		t.Errorf("it lacks its index: %v", err)
 	}
 	owned, err := deps.NewOwnedSource(&corev1.ConfigMap{})
 	if err != nil {

@@ -179,12 +179,12 @@ func (o *Operator) connectToKubernetes() error {
 		return fmt.Errorf("%w: operator.Config: RESTConfig: %w", framework.ErrInvalidConfig, err)
 	}
 	o.httpClient = httpClient
-	if len(c.CRDs) > 0 {
+	if len(c.CRDs) > 0 && c.CRDMode != IgnoreCRDs {
 		apiClient, err := client.New(c.RESTConfig, client.Options{HTTPClient: httpClient, Scheme: runtime.NewScheme()})
 		if err != nil {
 			return fmt.Errorf("make the client for custom resource definitions: %w", err)
 		}
-		o.crds, err = crdclient.New(crdclient.Config{Client: apiClient, Logger: c.Logger})
+		o.crds, err = crdclient.New(crdclient.Config{Client: apiClient, Logger: c.Logger, ReadOnly: c.CRDMode == CheckCRDs})
 		if err != nil {
 			return fmt.Errorf("make the client for custom resource definitions: %w", err)
 		}
@@ -269,6 +269,10 @@ func (o *Operator) runParts(ctx context.Context, cancel context.CancelFunc) erro
 
 // ensureCRDs has the definitions served. That ctx ends is not an error.
 func (o *Operator) ensureCRDs(ctx context.Context) error {
+	if o.config.CRDMode == IgnoreCRDs {
+		o.crdsServed.Store(true)
+		return nil
+	}
 	for _, crd := range o.config.CRDs {
 		err := framework.Recovered(func() error { return o.crds.EnsureCreated(withoutFence(ctx), crd, o.config.BackOffFactory()) })
 		if ctx.Err() != nil {

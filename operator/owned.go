@@ -2,13 +2,17 @@ package operator
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 )
 
@@ -35,4 +39,55 @@ func (d *Dependencies) NewOwnedSource(object client.Object) (*informer.Kubernete
 			LabelSelector: labels.NewSelector().Add(*owned), Indexers: objectresource.OwnerIndexers(), Logger: d.Logger,
 		})
 	})
+}
+
+// Owned are sources of the objects that an operator makes for its primaries, in the two ways in which they are needed:
+//
+//	owned, err := d.Own(&v1alpha1.Website{}, &corev1.ConfigMap{}, &corev1.Service{})
+//	…
+//	objectresource.Config[*v1alpha1.Website]{Stores: owned.Stores, …}
+//	framework.Config{Watches: owned.Watches, …}
+type Owned struct {
+	// Stores are for the resources that make the objects: their current state is read from there.
+	Stores []objectresource.Store
+	// Watches are for the framework of the primaries: a change of one of the objects reconciles its primary.
+	Watches []framework.Watch
+}
+
+// Own returns the stores and the watches of the objects of these kinds that resources of the operator make for primaries of the kind of
+// owner. They have the sources of NewOwnedSource.
+func (d *Dependencies) Own(owner client.Object, kinds ...client.Object) (*Owned, error) {
+	gvk, err := d.Client.GroupVersionKindFor(owner)
+	if err != nil {
+		return nil, fmt.Errorf("find the kind of the owner, a %T: %w: is it in the scheme?", owner, err)
+	}
+	owned := &Owned{}
+	for _, kind := range kinds {
+		source, err := d.NewOwnedSource(kind)
+		if err != nil {
+			return nil, err
+		}
+		owned.Stores = append(owned.Stores, source)
+		owned.Watches = append(owned.Watches, framework.Watch{Source: source, Map: objectresource.OwnerMap(gvk.GroupKind())})
+	}
+	return owned, nil
+}
+
+// CheckWatched returns an error, for which framework.IsInvalidConfig holds, if a source of NewOwnedSource or Own is run by none of the
+// frameworks and is not among the other sources of the configuration: then nobody would notice changes of these objects. The command "run"
+// calls it.
+func (d *Dependencies) CheckWatched(config Config) error {
+	run := slices.Clone(config.Sources)
+	for _, f := range config.Frameworks {
+		run = append(run, f.Sources()...)
+	}
+	d.sources.mu.Lock()
+	defer d.sources.mu.Unlock()
+	var wrong faults.List
+	for asked, source := range d.sources.made {
+		wrong.If(asked.owned && !slices.Contains(run, informer.Source(source)),
+			"no framework watches the source %q, so that changes of these objects would go unnoticed: give framework.Config.Watches what Dependencies.Own returns", source.Name())
+	}
+	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return wrong.Of("operator.Config")
 }

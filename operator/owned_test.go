@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -50,9 +51,9 @@ func newGardener(t *testing.T, instance *operatortest.Instance, namespace, name 
 	if g.owned, err = d.NewOwnedSource(&corev1.ConfigMap{}); err != nil {
 		t.Fatal(err)
 	}
-	again, err := d.NewOwnedSource(&corev1.ConfigMap{})
-	if err != nil || again != g.owned {
-		t.Errorf("asked again it gave another source: %v", err)
+	own, err := d.Own(&corev1.ConfigMap{}, &corev1.ConfigMap{})
+	if err != nil || own.Stores[0] != objectresource.Store(g.owned) || own.Watches[0].Source != informer.Source(g.owned) {
+		t.Fatalf("asked again it gave another source: %v", err)
 	}
 	plants, err := objectresource.New(objectresource.Config[*corev1.ConfigMap]{
 		Name: "plants", Client: d.Client, Logger: d.Logger, Stores: []objectresource.Store{g.owned},
@@ -70,8 +71,7 @@ func newGardener(t *testing.T, instance *operatortest.Instance, namespace, name 
 		t.Fatal(err)
 	}
 	f, err := d.NewFramework(framework.Config{
-		Name: "beds", Source: beds, ResourceRouter: routerOf(t, plants),
-		Watches: []framework.Watch{{Source: g.owned, Map: objectresource.OwnerMap(corev1.SchemeGroupVersion.WithKind("ConfigMap").GroupKind())}},
+		Name: "beds", Source: beds, ResourceRouter: routerOf(t, plants), Watches: own.Watches,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -212,5 +212,46 @@ func TestR16OperatorUnderAnotherNameTakesOverWhatItMade(t *testing.T) {
 	})
 	if now := get("rose"); now.UID != rose.UID {
 		t.Error("it was made anew")
+	}
+}
+
+func TestAnOperatorThatForgetsToWatchWhatItOwnsIsRefused(t *testing.T) {
+	d := newDependencies(t, operator.DependenciesConfig{RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"}})
+	beds, err := d.NewSource(&corev1.ConfigMap{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owned, err := d.Own(&corev1.ConfigMap{}, &corev1.Secret{}, &corev1.Service{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(owned.Stores) != 2 || len(owned.Watches) != 2 {
+		t.Fatalf("there are %d stores and %d watches of 2 kinds", len(owned.Stores), len(owned.Watches))
+	}
+	for name, tc := range map[string]struct {
+		watches []framework.Watch
+		sources []informer.Source
+		want    []string
+	}{
+		"all":                   {watches: owned.Watches},
+		"none":                  {want: []string{"owned Secret", "owned Service"}},
+		"one":                   {watches: owned.Watches[:1], want: []string{"owned Service"}},
+		"one and one that runs": {watches: owned.Watches[:1], sources: []informer.Source{owned.Watches[1].Source}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := d.NewFramework(framework.Config{Name: name, Source: beds, Watches: tc.watches, Resources: []framework.Resource{&resource{}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = d.CheckWatched(operator.Config{Frameworks: []*framework.Framework{f}, Sources: tc.sources})
+			if framework.IsInvalidConfig(err) != (len(tc.want) > 0) {
+				t.Fatalf("got %v", err)
+			}
+			for _, source := range tc.want {
+				if !strings.Contains(err.Error(), fmt.Sprintf("no framework watches the source %q", source)) {
+					t.Errorf("%q is not in %v", source, err)
+				}
+			}
+		})
 	}
 }

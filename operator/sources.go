@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
@@ -44,10 +46,30 @@ func WithFields(selector fields.Selector) SourceOption {
 	}
 }
 
+// WithIndexers gives a source indexes, see informer.KubernetesConfig. With this option, or one of those below, a source is made anew each
+// time: give it a name, by Named, when there is another one of the kind.
+func WithIndexers(indexers map[string]informer.IndexFunc) SourceOption {
+	return func(c *informer.KubernetesConfig, q *question) { c.Indexers, q.own = indexers, true }
+}
+
+// WithTransform changes each object before it is stored, see informer.KubernetesConfig.
+func WithTransform(transform cache.TransformFunc) SourceOption {
+	return func(c *informer.KubernetesConfig, q *question) { c.Transform, q.own = transform, true }
+}
+
+// WithResync has all objects announced again after that time, over and over, see informer.KubernetesConfig.
+func WithResync(period time.Duration) SourceOption {
+	return func(c *informer.KubernetesConfig, q *question) { c.Resync, q.own = period, true }
+}
+
+// Named gives a source this name. Frameworks are named after their primary source unless they have names of their own.
+func Named(name string) SourceOption {
+	return func(_ *informer.KubernetesConfig, q *question) { q.named, q.own = name, true }
+}
+
 // NewSource returns a source of the objects of the kind of object, in the namespaces of the operator: whole ones of a Go type, or
 // as unstructured.Unstructured or metav1.PartialObjectMetadata if object is one. It is named after the kind, the form and the
-// options. Asked for the same again, it returns the same source, which several frameworks may use. For indexes, a Transform or a
-// Resync use informer.NewKubernetes.
+// options. Asked for the same again, it returns the same source, which several frameworks may use.
 func (d *Dependencies) NewSource(object client.Object, options ...SourceOption) (*informer.Kubernetes, error) {
 	gvk, err := d.Client.GroupVersionKindFor(object)
 	if err != nil {
@@ -57,6 +79,10 @@ func (d *Dependencies) NewSource(object client.Object, options ...SourceOption) 
 	asked := question{gvk: gvk, form: formOf(object)}
 	for _, option := range options {
 		option(&config, &asked)
+	}
+	if asked.own {
+		config.Name = cmp.Or(asked.named, asked.name())
+		return informer.NewKubernetes(config)
 	}
 	return d.sources.of(asked, func() (*informer.Kubernetes, error) {
 		config.Name = asked.name()
@@ -79,6 +105,9 @@ type question struct {
 	form, namespaces, labels, fields string
 	// owned is for what resources of the operator have made.
 	owned bool
+	// own is for a source that nobody else gets, and named the name that it is given.
+	own   bool
+	named string
 }
 
 // name names a source after what it was asked for, and nothing else: frameworks are named after their sources, and their names

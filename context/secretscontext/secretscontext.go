@@ -25,8 +25,13 @@ type Vocabulary struct {
 	mu sync.Mutex
 	// open is what is known to everybody.
 	open [2]string
-	// values are those that were added, and fresh those of them that the dictionary does not have yet: it is made when a text is to
-	// be scrubbed.
+	// added is nil while nothing was.
+	added *added
+}
+
+// added is what was added to a Vocabulary.
+type added struct {
+	// values are all, and fresh those of them that the dictionary does not have yet: it is made when a text is to be scrubbed.
 	values map[string]struct{}
 	fresh  []string
 	size   int
@@ -46,20 +51,27 @@ func (v *Vocabulary) Add(values ...string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, value := range values {
-		if _, known := v.values[value]; known || len(value) < MinLength {
+		if len(value) < MinLength {
 			continue
 		}
-		if v.size+len(value) > MaxSize {
-			v.full = true
-			continue
+		if v.added == nil {
+			v.added = &added{values: map[string]struct{}{}}
 		}
-		if v.values == nil {
-			v.values = map[string]struct{}{}
-		}
-		v.size += len(value)
-		v.values[value] = struct{}{}
-		v.fresh = append(v.fresh, value)
+		v.added.add(value)
 	}
+}
+
+func (a *added) add(value string) {
+	if _, known := a.values[value]; known {
+		return
+	}
+	if a.size+len(value) > MaxSize {
+		a.full = true
+		return
+	}
+	a.size += len(value)
+	a.values[value] = struct{}{}
+	a.fresh = append(a.fresh, value)
 }
 
 // Empty tells whether no value was added.
@@ -69,7 +81,7 @@ func (v *Vocabulary) Empty() bool {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return len(v.values) == 0 && !v.full
+	return v.added == nil
 }
 
 // Scrub returns a text without the values.
@@ -79,15 +91,16 @@ func (v *Vocabulary) Scrub(text string) string {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.full {
+	a := v.added
+	if a.full {
 		return Withheld
 	}
-	if v.known == nil {
-		v.known = newDictionary(v.open)
+	if a.known == nil {
+		a.known = newDictionary(v.open)
 	}
-	v.known.learn(v.fresh)
-	v.fresh = nil
-	return v.known.scrub(text)
+	a.known.learn(a.fresh)
+	a.fresh = nil
+	return a.known.scrub(text)
 }
 
 // ScrubError returns err, or if its text has a value in it an error with another text. That is still the same for errors.Is and
@@ -130,25 +143,21 @@ func (v *Vocabulary) ScrubPairs(keyVals []any) []any {
 
 type vocabularyKey struct{}
 
+// Key is the key under which a context has its *Vocabulary, for types that are contexts themselves.
+var Key any = vocabularyKey{}
+
 // NewContext returns a child of ctx with a vocabulary, which is that of ctx if it has one. It is for those who call code of authors
 // outside of a framework, and scrub what that says.
 func NewContext(ctx context.Context) context.Context {
 	if From(ctx) != nil {
 		return ctx
 	}
-	return context.WithValue(ctx, vocabularyKey{}, &Vocabulary{})
-}
-
-// ValueOf is for types that are contexts themselves: it returns what From looks for under key, and false for every other key. A nil
-// vocabulary is none.
-func ValueOf(key any, v *Vocabulary) (any, bool) {
-	_, ok := key.(vocabularyKey)
-	return v, ok && v != nil
+	return context.WithValue(ctx, Key, &Vocabulary{})
 }
 
 // From returns the vocabulary that ctx carries, or nil.
 func From(ctx context.Context) *Vocabulary {
-	v, _ := ctx.Value(vocabularyKey{}).(*Vocabulary)
+	v, _ := ctx.Value(Key).(*Vocabulary)
 	return v
 }
 

@@ -27,22 +27,24 @@ const (
 	ResourceCanceled
 	UpdateAllowed
 	UpdateNecessary
-	signals
 )
 
 // mask is a set of signals.
 type mask uint8
 
-func (m mask) has(s Signal) bool { return m&(1<<s) != 0 }
+func (m mask) has(s Signal) bool { return m&maskOf(s) != 0 }
+
+func maskOf(s Signal) mask { return 1 << s }
 
 // Scope is a context that carries several signals in one allocation. The signals it does not carry are those of its
 // parent.
 type Scope struct {
 	context.Context
+	after atomic.Int64
+	// flags are the signals that are set: a mask.
+	flags   atomic.Uint32
 	carried mask
 	requeue bool
-	flags   [signals]atomic.Bool
-	after   atomic.Int64
 }
 
 type flagKey Signal
@@ -54,7 +56,7 @@ type requeueKey struct{}
 func (s *Scope) Init(parent context.Context, carried ...Signal) {
 	s.Context = parent
 	for _, c := range carried {
-		s.carried |= 1 << c
+		s.carried |= maskOf(c)
 	}
 }
 
@@ -66,7 +68,7 @@ func (s *Scope) Value(key any) any {
 	switch k := key.(type) {
 	case flagKey:
 		if s.carried.has(Signal(k)) {
-			return &s.flags[k]
+			return &s.flags
 		}
 	case requeueKey:
 		if s.requeue {
@@ -78,23 +80,23 @@ func (s *Scope) Value(key any) any {
 
 // With returns a child of ctx that carries one signal, not set.
 func With(ctx context.Context, sig Signal) context.Context {
-	return context.WithValue(ctx, flagKey(sig), new(atomic.Bool))
+	return context.WithValue(ctx, flagKey(sig), new(atomic.Uint32))
 }
 
 // Set sets the signal, if ctx carries it.
 func Set(ctx context.Context, sig Signal) {
-	if f, ok := ctx.Value(flagKey(sig)).(*atomic.Bool); ok {
-		f.Store(true)
+	if flags, ok := ctx.Value(flagKey(sig)).(*atomic.Uint32); ok {
+		flags.Or(uint32(maskOf(sig)))
 	}
 }
 
 // Lookup tells whether the signal is set, and whether ctx carries it at all.
 func Lookup(ctx context.Context, sig Signal) (set, carried bool) {
-	f, ok := ctx.Value(flagKey(sig)).(*atomic.Bool)
+	flags, ok := ctx.Value(flagKey(sig)).(*atomic.Uint32)
 	if !ok {
 		return false, false
 	}
-	return f.Load(), true
+	return mask(flags.Load()).has(sig), true
 }
 
 // WithRequeue returns a child of ctx that carries a requeue request, empty so far.

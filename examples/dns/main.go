@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"net/http"
 	"os"
 	"time"
 
@@ -23,16 +22,15 @@ import (
 )
 
 func main() {
-	config := newConfig(os.Getenv("ZONE_URL"), func(context.Context) http.RoundTripper { return http.DefaultTransport })
-	os.Exit(command.Execute(context.Background(), config, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(command.Execute(context.Background(), newConfig(os.Getenv("ZONE_URL")), os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // hostLabel names the host of a Service.
 const hostLabel = "dns"
 
-func newConfig(url string, transport func(context.Context) http.RoundTripper) command.Config {
-	return command.Config{Name: "dns", New: func(ctx context.Context, d *operator.Dependencies) ([]*framework.Framework, error) {
-		return newFrameworks(d, zone{url, d.HTTPClient(&http.Client{Transport: transport(ctx)})})
+func newConfig(url string) command.Config {
+	return command.Config{Name: "dns", New: func(_ context.Context, d *operator.Dependencies) ([]*framework.Framework, error) {
+		return newFrameworks(d, zone{url, d.HTTPClient(nil)})
 	}}
 }
 

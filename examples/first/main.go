@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -28,12 +27,12 @@ func newFrameworks(_ context.Context, d *operator.Dependencies) ([]*framework.Fr
 	if err != nil {
 		return nil, err
 	}
-	owned, err := d.NewOwnedSource(&corev1.ResourceQuota{})
+	owned, err := d.Own(&corev1.Namespace{}, &corev1.ResourceQuota{})
 	if err != nil {
 		return nil, err
 	}
 	quota, err := objectresource.New(objectresource.Config[*corev1.Namespace]{
-		Name: "quota", Client: d.Client, Logger: d.Logger, Stores: []objectresource.Store{owned},
+		Name: "quota", Client: d.Client, Logger: d.Logger, Stores: owned.Stores,
 		Namespaces: func(ns *corev1.Namespace) []string { return []string{ns.Name} },
 		Desired: func(_ context.Context, ns *corev1.Namespace) ([]client.Object, error) {
 			limit, ok := pods[ns.Labels["size"]]
@@ -51,7 +50,7 @@ func newFrameworks(_ context.Context, d *operator.Dependencies) ([]*framework.Fr
 	}
 	f, err := d.NewFramework(framework.Config{
 		Source: namespaces, Resources: []framework.Resource{quota}, DisableFinalizer: true, // a quota goes with its namespace
-		Watches: []framework.Watch{{Source: owned, Map: objectresource.OwnerMap(schema.GroupKind{Kind: "Namespace"})}},
+		Watches: owned.Watches,
 	})
 	return []*framework.Framework{f}, err
 }

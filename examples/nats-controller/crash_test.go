@@ -105,33 +105,14 @@ func put[T natsinformer.Entity](ctx context.Context, bucket *natsinformer.Bucket
 	}
 }
 
-func newWorlds(t *testing.T) *worlds {
-	t.Helper()
-	return &worlds{dir: t.TempDir(), kube: operatortest.Start(t).RESTConfig(), opened: map[string]*runWorld{}}
-}
-
 func TestGatewaysSurviveACrashAtEveryWriteToKubernetes(t *testing.T) {
-	ws := newWorlds(t)
-	operatortest.BreakAtEveryWrite(t, ws.lifeOfGateways(t))
-	if len(ws.opened) < 8 {
-		t.Errorf("there were %d runs only", len(ws.opened))
-	}
-}
-
-func TestGatewaysSurviveAServerThatLags(t *testing.T) {
-	if testing.Short() {
-		t.Skip("left to make test-all: a run takes as long as one with a crash")
-	}
-	operatortest.LagAtEveryWrite(t, newWorlds(t).lifeOfGateways(t))
-}
-
-func TestGatewaysAreQuietWhenThereIsNothingToDo(t *testing.T) {
-	operatortest.Quiet(t, newWorlds(t).lifeOfGateways(t))
+	operatortest.Survives(t, lifeOfGateways)
 }
 
 // lifeOfGateways is the life of a gateway whose certificate and backend change.
-func (ws *worlds) lifeOfGateways(t *testing.T) operatortest.Scenario {
+func lifeOfGateways(t *testing.T) operatortest.Scenario {
 	t.Helper()
+	ws := &worlds{dir: t.TempDir(), kube: operatortest.Start(t).RESTConfig(), opened: map[string]*runWorld{}}
 	// All runs use the same certificates, so that they end in the same state.
 	var pems [2]string
 	for i := range pems {
@@ -147,23 +128,29 @@ func (ws *worlds) lifeOfGateways(t *testing.T) operatortest.Scenario {
 	}
 	kept := ws.step(func(ctx context.Context, w *runWorld) error { return w.isKept(ctx, "shop") })
 
-	return operatortest.Scenario{
-		Name:   "gateways",
-		Config: ws.kube,
-		Start: func(ctx context.Context, config *rest.Config, namespace string) error {
+	start := func(operator string) func(ctx context.Context, config *rest.Config, namespace string) error {
+		return func(ctx context.Context, config *rest.Config, namespace string) error {
 			w, err := ws.of(ctx, namespace)
 			if err != nil {
 				return err
 			}
 			own := w.config
-			own.RESTConfig, own.Registry = config, prometheus.NewRegistry()
+			own.Operator, own.RESTConfig, own.Registry = operator, config, prometheus.NewRegistry()
 			operatortest.CountReconciliations(ctx, own.Registry)
 			controller, err := gateways.New(own)
 			if err != nil {
 				return err
 			}
 			return controller.Start(ctx)
-		},
+		}
+	}
+
+	return operatortest.Scenario{
+		Name:   "gateways",
+		Config: ws.kube,
+		Start:  start(""),
+		// Who comes first has the route, the ConfigMap and the registration, and the other one leaves them alone.
+		Neighbour: start("second"), NeighbourAfter: kept,
 		Phases: []operatortest.Phase{
 			{Name: "create", Until: kept, Do: ws.step(func(ctx context.Context, w *runWorld) error {
 				return errors.Join(certify(ctx, w, pems[0]), w.gateways.Create(ctx, newGateway("shop")))

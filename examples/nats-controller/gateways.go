@@ -13,6 +13,7 @@
 package gateways
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -41,6 +42,8 @@ const Name = "gateway-controller"
 
 // Config says where everything is.
 type Config struct {
+	// Operator is the name of the operator, by which two on the same gateways differ. Default: Name.
+	Operator string
 	// JetStream has the buckets. Connect with nats.MaxReconnects(-1) and nats.ReconnectBufSize(-1). Required.
 	JetStream jetstream.JetStream
 	// RESTConfig is the Kubernetes of the ConfigMaps, and Namespace where they are. Required.
@@ -76,6 +79,7 @@ type Controller struct {
 
 // New wires everything together. It sends no request.
 func New(config Config) (*Controller, error) {
+	config.Operator = cmp.Or(config.Operator, Name)
 	// A replica that has lost its lease can't write any more, wherever it is.
 	fence := operator.NewFence()
 	c := &Controller{logger: config.Logger}
@@ -91,12 +95,12 @@ func New(config Config) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease, err := natslease.New(natslease.Config{JetStream: config.JetStream, Bucket: LeasesBucket, Key: Name, Operator: Name})
+	lease, err := natslease.New(natslease.Config{JetStream: config.JetStream, Bucket: LeasesBucket, Key: config.Operator, Operator: config.Operator})
 	if err != nil {
 		return nil, err
 	}
 	c.ControllerRuntime, err = natscontroller.NewControllerRuntime(natscontroller.Config[*Gateway]{
-		Name: Name, Kind: Kind, Logger: config.Logger, Registry: c.kube.Registry, ListenAddress: config.ListenAddress,
+		Operator: config.Operator, Name: Name, Kind: Kind, Logger: config.Logger, Registry: c.kube.Registry, ListenAddress: config.ListenAddress,
 		Primary:        c.gateways,
 		Secondaries:    []natscontroller.Secondary{natscontroller.Entities(c.routes), natscontroller.Kube(c.configMaps, c.kube.Client)},
 		Tertiaries:     []framework.Watch{{Source: c.certificates, Map: c.gatewaysOfCertificate}},
@@ -118,7 +122,7 @@ func (c *Controller) openSources(config Config, fence *operator.Fence) (err erro
 	restConfig := rest.CopyConfig(config.RESTConfig)
 	restConfig.Wrap(fence.Transport)
 	c.kube, err = operator.NewDependencies(operator.DependenciesConfig{
-		Name: Name, RESTConfig: restConfig, Scheme: clientgoscheme.Scheme, Logger: config.Logger, Namespaces: []string{config.Namespace},
+		Name: config.Operator, RESTConfig: restConfig, Scheme: clientgoscheme.Scheme, Logger: config.Logger, Namespaces: []string{config.Namespace},
 		Registry: config.Registry,
 	})
 	if err != nil {

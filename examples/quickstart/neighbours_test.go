@@ -34,11 +34,12 @@ type street struct {
 	kube      *operatortest.Instance
 	user      client.Client
 	namespace string
+	ledger    *operatortest.Ledger
 }
 
 func newStreet(t *testing.T) *street {
 	t.Helper()
-	s, scheme := &street{t: t, kube: operatortest.Start(t)}, runtime.NewScheme()
+	s, scheme := &street{t: t, kube: operatortest.Start(t), ledger: operatortest.NewLedger()}, runtime.NewScheme()
 	crds, err := operator.ReadCRDs(v1alpha1.CRDs)
 	if err = errors.Join(err, clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
@@ -46,6 +47,7 @@ func newStreet(t *testing.T) *street {
 	s.kube.InstallCRDs(t, crds...)
 	s.user = operatortest.NewClient(t, s.kube.RESTConfig(), scheme)
 	s.namespace = s.kube.Namespace(t)
+	t.Cleanup(s.keptApart)
 	return s
 }
 
@@ -91,7 +93,7 @@ func (c *copied) live(ctx context.Context) error {
 	c.mu.Lock()
 	c.lives, c.cancel = append(c.lives, faults), cancel
 	c.mu.Unlock()
-	return RunCopy(c.name, c.suffix)(ctx, faults.Wrap(c.street.kube.RESTConfig()), c.street.namespace)
+	return RunCopy(c.name, c.suffix)(ctx, faults.Wrap(c.street.ledger.As(c.name, c.street.kube.RESTConfig())), c.street.namespace)
 }
 
 // RunCopy returns what runs a copy of the operator under another name, which its conditions begin with, and whose children have the
@@ -209,6 +211,14 @@ func (s *street) liveThrough(copies []*copied) map[string]string {
 		time.Sleep(time.Duration(random.IntN(150)) * time.Millisecond)
 	}
 	return sites
+}
+
+// keptApart fails the test if a copy has written or deleted what another one had created.
+func (s *street) keptApart() {
+	s.t.Helper()
+	if trespasses := s.ledger.Trespasses(); len(trespasses) > 0 {
+		s.t.Errorf("%d times a copy wrote what is another's, such as: %s", len(trespasses), trespasses[0])
+	}
 }
 
 // settled waits until the children are exactly those that the sites want of copies with these suffixes.

@@ -36,27 +36,20 @@ var Config = command.Config{
 
 // newFrameworks makes the one framework of the operator: Websites, and watches of the objects they became. Its conditions have the prefix.
 func newFrameworks(d *operator.Dependencies, desired desired, prefix string) ([]*framework.Framework, error) {
-	config := framework.Config{}
 	websites, err := d.NewSource(&v1alpha1.Website{})
 	if err != nil {
 		return nil, err
 	}
-	config.Source = websites
-	var stores []objectresource.Store
-	for _, kind := range []client.Object{&corev1.ConfigMap{}, &corev1.Service{}} {
-		source, err := d.NewOwnedSource(kind)
-		if err != nil {
-			return nil, err
-		}
-		stores = append(stores, source)
-		config.Watches = append(config.Watches, framework.Watch{Source: source, Map: objectresource.OwnerMap(v1alpha1.WebsiteKind)})
-	}
-	config.ResourceRouter, err = newRouter(d, stores, desired, prefix)
+	owned, err := d.Own(&v1alpha1.Website{}, &corev1.ConfigMap{}, &corev1.Service{})
 	if err != nil {
 		return nil, err
 	}
-	websitesFramework, err := d.NewFramework(config)
-	return []*framework.Framework{websitesFramework}, err
+	router, err := newRouter(d, owned.Stores, desired, prefix)
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.NewFramework(framework.Config{Source: websites, Watches: owned.Watches, ResourceRouter: router})
+	return []*framework.Framework{f}, err
 }
 
 // desired says what a Website is to become by a version of the logic.

@@ -23,7 +23,7 @@ const (
 	// port is where databases listen.
 	port = 5432
 	// user is the user, and the database, that is there from the start.
-	user = "postgres"
+	user = "pguser"
 	// passwordKey is the entry of a Secret.
 	passwordKey = "password"
 )
@@ -56,9 +56,9 @@ func statefulSet(db *v1alpha1.Postgres) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: WorkloadNamespace(db.Namespace), Name: db.Name}}
 }
 
-// adminSecret is where the password of a database is kept, without it.
+// adminSecret names the Secret with the password of a database.
 func adminSecret(db *v1alpha1.Postgres) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: WorkloadNamespace(db.Namespace), Name: db.Name + "-admin", Labels: labels(db)}}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: WorkloadNamespace(db.Namespace), Name: db.Name + "-admin"}}
 }
 
 // ConnectionName is the name of the Secret in the MCP with which a database is reached.
@@ -72,6 +72,12 @@ func newConnection(db *v1alpha1.Postgres, password string) *corev1ac.SecretApply
 	return corev1ac.Secret(ConnectionName(db), db.Namespace).WithLabels(labels(db)).WithData(map[string][]byte{
 		"host": []byte(host(db)), "port": fmt.Append(nil, port), "user": []byte(user), passwordKey: []byte(password), "uri": []byte(address.String()),
 	})
+}
+
+// newAdminSecret is where the password of a database is kept.
+func newAdminSecret(db *v1alpha1.Postgres, password string) *corev1ac.SecretApplyConfiguration {
+	secret := adminSecret(db)
+	return corev1ac.Secret(secret.Name, secret.Namespace).WithLabels(labels(db)).WithData(map[string][]byte{passwordKey: []byte(password)})
 }
 
 // newPullSecret is the copy of the pull Secret.
@@ -92,7 +98,7 @@ func newStatefulSet(db *v1alpha1.Postgres, image string) *appsv1ac.StatefulSetAp
 	size := resource.NewQuantity(int64(db.Spec.StorageGiB)<<30, resource.BinarySI)
 	password := corev1ac.EnvVar().WithName("POSTGRES_PASSWORD").WithValueFrom(corev1ac.EnvVarSource().
 		WithSecretKeyRef(corev1ac.SecretKeySelector().WithName(adminSecret(db).Name).WithKey(passwordKey)))
-	container := corev1ac.Container().WithName("postgres").WithImage(image).WithEnv(password).
+	container := corev1ac.Container().WithName("postgres").WithImage(image).WithEnv(corev1ac.EnvVar().WithName("POSTGRES_USER").WithValue(user), password).
 		WithPorts(corev1ac.ContainerPort().WithName("postgres").WithContainerPort(port)).
 		WithVolumeMounts(corev1ac.VolumeMount().WithName("data").WithMountPath("/var/lib/postgresql"))
 	disk := corev1ac.PersistentVolumeClaim("data", "").WithSpec(corev1ac.PersistentVolumeClaimSpec().

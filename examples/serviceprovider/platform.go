@@ -12,6 +12,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator/command"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/granter"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/namespaces"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/scheduler"
 	clustersv1alpha1 "github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
@@ -24,7 +25,7 @@ var Platform = command.Config{
 	CRDFiles:    clustersv1alpha1.CRDs,
 	AddToScheme: []func(*runtime.Scheme) error{clustersv1alpha1.AddToScheme},
 	New: func(_ context.Context, d *operator.Dependencies) ([]*framework.Framework, error) {
-		choosing, err := scheduler.New(d)
+		choosing, err := scheduler.New(d, namespaces.Layout{})
 		if err != nil {
 			return nil, err
 		}
@@ -33,9 +34,12 @@ var Platform = command.Config{
 	},
 }
 
-// policy is the most that service providers get: in an MCP, the Secrets in the namespace of the tenant whose MCP it is; in a
-// workload cluster, what databases are made of, in namespaces that are meant for them.
-func policy(cluster *clustersv1alpha1.Cluster, _ *clustersv1alpha1.AccessRequest) granter.Policy {
+// policy is the most that the provider gets, and no other one gets anything: in an MCP, the Secrets in the namespace of the tenant whose MCP
+// it is; in a workload cluster, what databases are made of, in namespaces that are meant for them.
+func policy(cluster *clustersv1alpha1.Cluster, request *clustersv1alpha1.AccessRequest) granter.Policy {
+	if request.Namespace != Namespace {
+		return granter.Policy{Name: "nothing"}
+	}
 	all := []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 	core := func(resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: resources, Verbs: all}
@@ -53,5 +57,5 @@ func policy(cluster *clustersv1alpha1.Cluster, _ *clustersv1alpha1.AccessRequest
 			},
 		})
 	}
-	return granter.Policy{Permissions: permissions}
+	return granter.Policy{Name: "databases", Permissions: permissions}
 }

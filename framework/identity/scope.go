@@ -49,6 +49,12 @@ func (s *Scope) LeavesKind(former Mark, kind string) bool {
 
 type scopeKey struct{}
 
+// The keys under which a context has its *Scope and its *Handover, for types that are contexts themselves.
+var (
+	Key         any = scopeKey{}
+	HandoverKey any = handoverKey{}
+)
+
 // NewContext returns a context for work of that scope, with a Handover of its own.
 func NewContext(ctx context.Context, s *Scope) context.Context {
 	return &scoped{Context: ctx, scope: s}
@@ -63,34 +69,25 @@ type scoped struct {
 
 // Value implements context.Context.
 func (c *scoped) Value(key any) any {
-	switch key.(type) {
-	case scopeKey:
+	switch key {
+	case Key:
 		return c.scope
-	case handoverKey:
+	case HandoverKey:
 		return &c.handover
 	}
 	return c.Context.Value(key)
 }
 
-// ValueOf is for types that are contexts themselves: it returns what From and Take look for under key, and false for every other
-// key. A nil scope is none.
-func ValueOf(key any, s *Scope, h *Handover) (any, bool) {
-	switch key.(type) {
-	case scopeKey:
-		return s, s != nil
-	case handoverKey:
-		return h, h != nil
-	}
-	return nil, false
-}
-
 // From returns whose the work is that ctx belongs to. The Scope must not be changed.
 func From(ctx context.Context) *Scope {
-	if s, ok := ctx.Value(scopeKey{}).(*Scope); ok {
+	if s, ok := ctx.Value(Key).(*Scope); ok {
 		return s
 	}
-	return &Scope{Identity: Identity{Operator: Program(), Framework: DefaultFramework}}
+	return ofProgram()
 }
+
+// ofProgram is for work of no framework.
+var ofProgram = sync.OnceValue(func() *Scope { return &Scope{Identity: Identity{Operator: Program(), Framework: DefaultFramework}} })
 
 // Handover is what resources of one reconciliation, or plan, took over from earlier names, so that one that looks after the same
 // names later does not take it for something that nobody desires: its store may not know yet. The zero value is empty.
@@ -104,7 +101,7 @@ type handoverKey struct{}
 // Take says that a resource takes over, or would take over, what is called by key, such as a kind, a namespace and a name.
 // Without a framework it has no effect.
 func Take(ctx context.Context, key string) {
-	h, ok := ctx.Value(handoverKey{}).(*Handover)
+	h, ok := ctx.Value(HandoverKey).(*Handover)
 	if !ok {
 		return
 	}
@@ -118,7 +115,7 @@ func Take(ctx context.Context, key string) {
 
 // Taken tells whether an earlier resource of the same reconciliation took over what is called by key.
 func Taken(ctx context.Context, key string) bool {
-	h, ok := ctx.Value(handoverKey{}).(*Handover)
+	h, ok := ctx.Value(HandoverKey).(*Handover)
 	if !ok {
 		return false
 	}

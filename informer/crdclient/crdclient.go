@@ -10,8 +10,10 @@ import (
 	"github.com/giantswarm/micrologger"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
@@ -27,6 +29,10 @@ var (
 
 	// ErrNotEstablished is in the chain of the error for a definition that was applied, and that the API does not serve yet.
 	ErrNotEstablished = errors.New("not established yet")
+
+	// ErrOutdated is in the chain of the error for a definition that is missing, or that is not as it has to be, and that is not
+	// written: because the Client is read-only or not permitted to, or because another version of the operator has applied a newer one.
+	ErrOutdated = errors.New("the definition in the cluster does not serve what is wanted")
 )
 
 // IsNamesConflict asserts ErrNamesConflict.
@@ -35,11 +41,20 @@ func IsNamesConflict(err error) bool { return errors.Is(err, ErrNamesConflict) }
 // IsNotEstablished asserts ErrNotEstablished.
 func IsNotEstablished(err error) bool { return errors.Is(err, ErrNotEstablished) }
 
+// IsOutdated asserts ErrOutdated.
+func IsOutdated(err error) bool { return errors.Is(err, ErrOutdated) }
+
 // Config describes a Client.
 type Config struct {
 	// Client talks to the API server and must be set. Its scheme need not know custom resource definitions. It needs the
-	// verbs get, create and patch on customresourcedefinitions.apiextensions.k8s.io.
+	// verb get on customresourcedefinitions.apiextensions.k8s.io, and create and patch for what is to be written. Without
+	// get, definitions are taken as they are if the API serves their versions.
 	Client client.Client
+	// ReadOnly has EnsureCreated write nothing. Default: it writes.
+	ReadOnly bool
+	// Force has EnsureCreated put back a definition that is older than the one in the cluster. It is for people who ask for
+	// that. Default: the newer one stays.
+	Force bool
 	// FieldManager is the name under which the definitions are applied. Default: [DefaultFieldManager].
 	FieldManager string
 	// Logger must be set. It is told about attempts that failed.
@@ -54,6 +69,7 @@ func New(config Config) (*Client, error) {
 	var wrong faults.List
 	wrong.If(config.Client == nil, "field Client must be set")
 	wrong.If(config.Logger == nil, "field Logger must be set")
+	wrong.If(config.ReadOnly && config.Force, "field Force must not be set beside ReadOnly")
 	if err := wrong.Of("crdclient.Config"); err != nil {
 		return nil, err
 	}
@@ -63,9 +79,9 @@ func New(config Config) (*Client, error) {
 	return &Client{config: config}, nil
 }
 
-// EnsureCreated applies the definition and waits until its objects are served. It tries again as b says, which belongs to
-// the call; a nil one stands for backoff.NewExponentialBackOff. The last error is returned when b gives up, and the context's,
-// together with the last one, when ctx ends. IsNamesConflict and IsNotEstablished tell why.
+// EnsureCreated looks at the definition, applies it if it is missing or differs, and waits until its objects are served. It tries
+// again as b says, which belongs to the call; a nil one stands for backoff.NewExponentialBackOff. The last error is returned when b
+// gives up, and the context's, together with the last one, when ctx ends. IsNamesConflict, IsNotEstablished and IsOutdated tell why.
 func (c *Client) EnsureCreated(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, b backoff.BackOff) error {
 	if crd == nil || crd.Name == "" {
 		return fmt.Errorf("ensure custom resource definition: %w: it has no name", informer.ErrInvalidConfig)
@@ -73,7 +89,7 @@ func (c *Client) EnsureCreated(ctx context.Context, crd *apiextensionsv1.CustomR
 	if b == nil {
 		b = backoff.NewExponentialBackOff()
 	}
-	desired, err := applyConfiguration(crd)
+	desired, err := newWanted(crd)
 	if err != nil {
 		return fmt.Errorf("ensure custom resource definition %s: %w", crd.Name, err)
 	}
@@ -92,7 +108,7 @@ func (c *Client) EnsureCreated(ctx context.Context, crd *apiextensionsv1.CustomR
 		return err
 	}
 	err = backoff.RetryNotify(attempt, backoff.WithContext(b, ctx), func(err error, delay time.Duration) {
-		if errors.Is(err, ErrNotEstablished) {
+		if errors.Is(err, ErrNotEstablished) || apierrors.IsConflict(err) {
 			return
 		}
 		c.config.Logger.Errorf(ctx, err, "custom resource definition %s is not ensured, next attempt in %s", crd.Name, delay)
@@ -110,14 +126,91 @@ func (c *Client) EnsureCreated(ctx context.Context, crd *apiextensionsv1.CustomR
 	return err
 }
 
-func (c *Client) ensure(ctx context.Context, desired *unstructured.Unstructured) error {
-	applied := desired.DeepCopy()
+func (c *Client) ensure(ctx context.Context, w *wanted) error {
+	content := &unstructured.Unstructured{}
+	content.SetGroupVersionKind(w.content.GroupVersionKind())
+	err := c.config.Client.Get(ctx, client.ObjectKeyFromObject(w.content), content)
+	switch {
+	case apierrors.IsForbidden(err):
+		return c.discover(w, err)
+	case apierrors.IsNotFound(err):
+		return c.apply(ctx, w, nil, "there is none")
+	case err != nil:
+		return fmt.Errorf("get: %w", err)
+	}
+	s, err := newStanding(content)
+	if err != nil {
+		return err
+	}
+	lacks := s.lacks(w)
+	switch {
+	case lacks == "":
+		return served(&s.crd)
+	case c.config.Force || !s.isNewer(w):
+		return c.apply(ctx, w, s, lacks+" differs")
+	}
+	if version := s.unserved(w); version != "" {
+		return fmt.Errorf("%w: it was applied by a newer version, which does not serve %s any more", ErrOutdated, version)
+	}
+	c.config.Logger.Log("level", "info", "message", "custom resource definition stays as a newer version has applied it", "crd", w.crd.Name, "differs", lacks)
+	return served(&s.crd)
+}
+
+// apply applies the wanted definition to what stands, of which there may be nothing, and says why it has to be. One that has changed since
+// is looked at again.
+func (c *Client) apply(ctx context.Context, w *wanted, s *standing, why string) error {
+	if c.config.ReadOnly {
+		return fmt.Errorf("%w: %s; somebody has to apply it who may", ErrOutdated, why)
+	}
+	history := historyForm + " " + w.digest
+	applied := w.content.DeepCopy()
+	if s != nil {
+		applied.SetResourceVersion(s.content.GetResourceVersion())
+		if !c.config.Force {
+			var err error
+			if history, err = s.historyWith(w); err != nil {
+				return err
+			}
+		}
+	}
+	annotations := applied.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[HistoryAnnotation] = history
+	applied.SetAnnotations(annotations)
 	err := c.config.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
 		client.FieldOwner(c.config.FieldManager), client.ForceOwnership)
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%w: %s; somebody has to apply it who may: %w", ErrOutdated, why, err)
+	}
 	if err != nil {
 		return fmt.Errorf("apply: %w", err)
 	}
-	return served(applied)
+	if s, err = newStanding(applied); err != nil {
+		return err
+	}
+	return served(&s.crd)
+}
+
+// discover is for those who may not look at definitions: it asks the API whether it serves the versions.
+func (c *Client) discover(w *wanted, refused error) error {
+	names := w.crd.Spec.Names
+	for _, version := range w.crd.Spec.Versions {
+		if !version.Served {
+			continue
+		}
+		_, err := c.config.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: w.crd.Spec.Group, Kind: names.Kind}, version.Name)
+		if meta.IsNoMatchError(err) {
+			return fmt.Errorf("%w: version %s is not served; somebody has to apply it who may: %w", ErrOutdated, version.Name, refused)
+		}
+		if err != nil {
+			return fmt.Errorf("discover version %s: %w", version.Name, err)
+		}
+	}
+	c.config.Logger.Log("level", "warning", "message", "custom resource definition is served, and taken as it is: it may not be looked at", "crd", w.crd.Name,
+		"reason", refused.Error())
+	return nil
 }
 
 // applyConfiguration returns what the author says about the definition, without status and empty fields.
@@ -136,11 +229,7 @@ func applyConfiguration(crd *apiextensionsv1.CustomResourceDefinition) (*unstruc
 }
 
 // served returns nil when the API serves the objects of the definition, as its conditions tell.
-func served(applied *unstructured.Unstructured) error {
-	var crd apiextensionsv1.CustomResourceDefinition
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(applied.Object, &crd); err != nil {
-		return fmt.Errorf("decode: %w", err)
-	}
+func served(crd *apiextensionsv1.CustomResourceDefinition) error {
 	established, accepted := false, false
 	for _, condition := range crd.Status.Conditions {
 		switch {

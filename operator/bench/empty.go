@@ -34,7 +34,7 @@ func emptyReconciliations(ctx context.Context, e *environment) ([]line, error) {
 	return []line{
 		compareLine(what+"time", inMicroseconds, s, nanoseconds).ratioAtMost(0.25),
 		compareLine(what+"processor time", inMicroseconds, s, processor),
-		compareLine(what+"allocations", counted, s, allocations).atMost(5),
+		compareLine(what+"allocations", counted, s, allocations).atMost(3),
 		compareLine(what+"memory", inBytes, s, memory),
 	}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -57,7 +58,8 @@ func inspectorOf(t *testing.T, authorizer inspector.Authorizer, namespaces int) 
 	if err := source.Take(watch.Event{Type: "ODD"}); err == nil {
 		t.Fatal("an event of an unknown type is taken")
 	}
-	f, err := framework.New(framework.Config{Name: "plots", Source: source, Logger: logger, Observer: page, Resources: []framework.Resource{noTask{}}})
+	task := &noTask{}
+	f, err := framework.New(framework.Config{Name: "plots", Source: source, Logger: logger, Observer: page, Resources: []framework.Resource{task}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,16 +72,24 @@ func inspectorOf(t *testing.T, authorizer inspector.Authorizer, namespaces int) 
 		}
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
-	operatortest.Eventually(t, "all objects are reconciled", func() bool { s := f.Status(); return s.Fresh+s.Backlog+s.Active == 0 })
+	operatortest.Eventually(t, "all objects are reconciled", func() bool {
+		s := f.Status()
+		return task.ensured.Load() >= int32(namespaces) && s.Fresh+s.Backlog+s.Active == 0
+	})
 	return page
 }
 
-// noTask is a resource that does nothing.
-type noTask struct{}
+// noTask is a resource that does nothing but count.
+type noTask struct{ ensured atomic.Int32 }
 
-func (noTask) Name() string                             { return "idle" }
-func (noTask) EnsureCreated(context.Context, any) error { return nil }
-func (noTask) EnsureDeleted(context.Context, any) error { return nil }
+func (*noTask) Name() string { return "idle" }
+
+func (t *noTask) EnsureCreated(context.Context, any) error {
+	t.ensured.Add(1)
+	return nil
+}
+
+func (*noTask) EnsureDeleted(context.Context, any) error { return nil }
 
 func TestExplainFindsAnObjectAmongManyOfItsName(t *testing.T) {
 	const namespaces = 1100

@@ -63,7 +63,7 @@ func New(config Config) (*cobra.Command, error) {
 		Args:              understood(cobra.NoArgs),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return p.readEnvironment(cmd.Flags()) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return p.readEnvironment(cmd) },
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })

@@ -50,6 +50,10 @@ type Config struct {
 	Configure func(ctx context.Context, deps *operator.Dependencies, config *operator.Config) error
 	// EnvPrefix begins the names of the environment variables, before an underscore. Default: DefaultEnvPrefix.
 	EnvPrefix string
+	// EnvVariables are further variables with the prefix, by their whole names, which the operator reads itself. Others that no flag
+	// has are an error of the command line, so that a name that is mistyped has no silent effect; those that Kubernetes gives to Pods for
+	// Services are passed over. Default: none.
+	EnvVariables []string
 	// KeepGlobalLoggers leaves the loggers alone that the process shares: those of klog, controller-runtime and slog's
 	// default. It is for programs in which others use client-go at the same time, such as tests that run the command in
 	// their own process: replacing these loggers then is a data race. Default: they are led to the operator's log.

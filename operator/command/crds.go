@@ -27,7 +27,7 @@ func (p *program) crdsCommand() *cobra.Command {
 		Use:   "crds",
 		Short: "Print the custom resource definitions, or apply them",
 		Long: "Print the custom resource definitions as YAML, or apply them to the API server and wait until they\n" +
-			"are served. What exists is updated in place and never deleted.",
+			"are served. What exists is updated in place and never deleted, also when it is newer than that of this program.",
 		Args: understood(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !apply {
@@ -90,7 +90,7 @@ func (p *program) applyCRDs(ctx context.Context, stdout, stderr io.Writer) error
 	if err != nil {
 		return fmt.Errorf("make the client: %w", err)
 	}
-	definitions, err := crdclient.New(crdclient.Config{Client: c, Logger: logger})
+	definitions, err := crdclient.New(crdclient.Config{Client: c, Logger: logger, Force: true})
 	if err != nil {
 		return err
 	}

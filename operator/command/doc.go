@@ -19,9 +19,13 @@
 //	plan     show what the operator would change, for one object, a namespace, all, or a file, and change nothing
 //	apply    do what a saved plan says, if it is still the same
 //	explain  show the last reconciliations of an object, from the operator that runs; with -o dot or mermaid, a picture
-//	         of what it consists of (inspector.Inspector.Draw)
+//	         of what it consists of, with -o words the same as a list (inspector.Inspector.Draw)
 //	crds     print the custom resource definitions, or apply them with --apply
 //	version  print the version
+//
+// "run" creates or updates the definitions; with --crds=check it waits for somebody to apply them, with --crds=off it does not look. A user
+// with rights in one namespace only runs everything with --namespace, where the definitions are served. It says the same in "run", "plan" and
+// "apply": the namespaces that the operator looks at.
 //
 // With --leader-elect one of several replicas works, and the others are ready to. What an author makes of the Dependencies can't
 // write beside another replica then, see package operator. Config.LeaderElection and Config.Configure give an operator what
@@ -35,7 +39,7 @@
 // # Promises
 //
 //   - A flag wins over its environment variable, which wins over the default. The variable of --log-level is
-//     OPERATORKIT_LOG_LEVEL; an empty one counts as not set. The help tells all of them.
+//     OPERATORKIT_LOG_LEVEL; an empty one counts as not set. The help tells all of them. One that no flag has is refused.
 //   - The API server is found as kubectl does it: --kubeconfig, then KUBECONFIG, then ~/.kube/config, then the Pod's
 //     service account.
 //   - Results go to stdout; logs and errors go to stderr.

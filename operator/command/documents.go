@@ -79,8 +79,8 @@ type kubernetesSource interface {
 func (r *reading) applied(ctx context.Context, documents []document, s selection) ([]subject, error) {
 	var subjects []subject
 	for _, d := range documents {
-		if d.object.GetNamespace() == "" {
-			d.object.SetNamespace(s.namespace)
+		if d.object.GetNamespace() == "" && len(s.namespaces) > 0 {
+			d.object.SetNamespace(s.namespaces[0])
 		}
 		one, err := r.appliedOne(ctx, d.object)
 		if err != nil {

@@ -41,7 +41,7 @@ func (p *program) explainCommand() *cobra.Command {
 			"them, what each resource changed, how long it took, what went wrong, and when the next try is. KIND is\n" +
 			"needed if several frameworks have an object of that name.\n\n" +
 			"With -o dot or -o mermaid it is a picture of the object, for Graphviz or for Mermaid: the graph that the\n" +
-			"operator draws of it, if it does. Of several, --graph names the one.\n\n" +
+			"operator draws of it, if it does; with -o words it is the same as a list. Of several, --graph names the one.\n\n" +
 			"It asks the operator's inspector. For one in a Pod, forward its port first, such as with\n" +
 			"\"kubectl port-forward deployment/" + p.config.Name + " 8082\". One that listens beyond its own machine is\n" +
 			"asked by https and wants a token: --token, or that of the kubeconfig.",
@@ -58,7 +58,7 @@ func (p *program) explainCommand() *cobra.Command {
 				return &usageError{errors.New("--last must be 1 at least")}
 			}
 			if o.graph != "" && o.draws() == nil {
-				return &usageError{errors.New("--graph needs " + orOf([]string{"-o " + outputDOT, "-o " + outputMermaid}))}
+				return &usageError{errors.New("--graph needs -o " + orOf(outputGraphs))}
 			}
 			connection, err := p.connect()
 			if err != nil && o.namespace == "" {
@@ -79,8 +79,8 @@ func (p *program) explainCommand() *cobra.Command {
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the object (default that of the Pod or of the kubeconfig's context)")
 	o.asking.flags(flags)
 	flags.IntVar(&o.last, "last", 5, "how many reconciliations to show")
-	flags.StringVar(&o.graph, "graph", "", "name of the graph to write with -o dot or -o mermaid (default the first)")
-	o.output.others = []string{outputDOT, outputMermaid}
+	flags.StringVar(&o.graph, "graph", "", "name of the graph to write with -o dot, mermaid or words (default the first)")
+	o.output.others = outputGraphs
 	o.output.flags(flags)
 	withoutVariables(flags, "namespace", "last", "graph")
 	return cmd

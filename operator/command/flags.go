@@ -3,6 +3,8 @@ package command
 import (
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +34,7 @@ type options struct {
 	election         operator.LeaderElectionConfig
 	shutdownTimeout  time.Duration
 	planOnly         bool
+	crds             string
 	authorizeMetrics bool
 	inspectorAddress string
 	inspectorCert    string
@@ -53,7 +56,7 @@ func (p *program) connectionFlags(flags *pflag.FlagSet) {
 // runFlags are those of the run command.
 func (p *program) runFlags(flags *pflag.FlagSet) {
 	o := &p.options
-	flags.StringSliceVar(&o.namespaces, "namespace", nil, "namespaces to look at, with commas between (default all)")
+	p.namespaceFlag(flags)
 	flags.IntVar(&o.workers, "workers", framework.DefaultWorkers, "objects that each framework reconciles at the same time")
 	flags.StringVar(&o.listenAddress, "listen-address", DefaultListenAddress, "host and port of /healthz, /readyz and /metrics, such as :8080 in a Pod; empty is off")
 	flags.BoolVar(&o.authorizeMetrics, "metrics-authorization", false, "let only those read /metrics whom the API server lets get that path, as their bearer tokens tell")
@@ -66,8 +69,14 @@ func (p *program) runFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", framework.DefaultShutdownTimeout, "time for reconciliations under way to complete at the end, before they are cancelled; 0 is none")
 	flags.Float32Var(&o.qps, "kube-api-qps", 0, "requests a second to the API server at most (default no limit but the server's own)")
 	flags.IntVar(&o.burst, "kube-api-burst", 0, "requests at once to the API server at most, with --kube-api-qps (default 10)")
+	flags.StringVar(&o.crds, "crds", string(operator.EnsureCRDs), "what to do about the custom resource definitions before anything else: ensure creates and updates them, but never to what is older; check waits until somebody has applied them; off does not look")
 	flags.BoolVar(&o.planOnly, "plan", false, "only plan: say what would change, in events, metrics and the log, and change nothing")
 	p.ownFlags(flags)
+}
+
+// namespaceFlag adds --namespace, which says the same in all commands that make the frameworks.
+func (p *program) namespaceFlag(flags *pflag.FlagSet) {
+	flags.StringSliceVarP(&p.options.namespaces, "namespace", "n", nil, "namespaces that the operator looks at, with commas between (default all)")
 }
 
 // electionFlags are those about the leader election. Their defaults are those of the configuration.
@@ -104,39 +113,57 @@ func (p *program) ownFlags(flags *pflag.FlagSet) {
 	})
 }
 
-// variableAnnotation is on flags whose environment variable is not named after them. Its value is the flag whose variable
-// it is, or nothing for flags that have none.
-const variableAnnotation = "operatorkit.io/variable"
-
-// variableOf makes a flag have the environment variable of another one.
-func variableOf(flags *pflag.FlagSet, flag, other string) {
-	flags.Lookup(flag).Annotations = map[string][]string{variableAnnotation: {other}}
-}
+// withoutVariableAnnotation is on flags that have no environment variable.
+const withoutVariableAnnotation = "operatorkit.io/without-variable"
 
 // withoutVariables makes flags have no environment variables: those that say what is asked for this time.
 func withoutVariables(flags *pflag.FlagSet, names ...string) {
 	for _, name := range names {
-		flags.Lookup(name).Annotations = map[string][]string{variableAnnotation: {}}
+		flags.Lookup(name).Annotations = map[string][]string{withoutVariableAnnotation: {}}
 	}
 }
 
 // variable returns the name of the environment variable of a flag, and nothing if it has none.
 func (p *program) variable(flag *pflag.Flag) string {
-	name := flag.Name
-	if other, ok := flag.Annotations[variableAnnotation]; ok {
-		if len(other) == 0 {
-			return ""
-		}
-		name = other[0]
-	}
-	if name == "help" {
+	if _, without := flag.Annotations[withoutVariableAnnotation]; without || flag.Name == "help" {
 		return ""
 	}
-	return p.config.EnvPrefix + "_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name))
+	return p.config.EnvPrefix + "_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(flag.Name))
+}
+
+// ofService matches what follows the prefix in the variables that Kubernetes gives to Pods for a Service whose name begins as the operator's.
+var ofService = regexp.MustCompile(`^(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
+// unknownVariables returns the variables with the prefix of the operator that no flag of any command has, and nobody else reads.
+func (p *program) unknownVariables(root *cobra.Command) []string {
+	known := map[string]bool{}
+	for _, name := range p.config.EnvVariables {
+		known[name] = true
+	}
+	know := func(f *pflag.Flag) { known[p.variable(f)] = true }
+	root.PersistentFlags().VisitAll(know)
+	for _, c := range root.Commands() {
+		c.Flags().VisitAll(know)
+	}
+	var unknown []string
+	for _, variable := range os.Environ() {
+		name, value, _ := strings.Cut(variable, "=")
+		rest, ours := strings.CutPrefix(name, p.config.EnvPrefix)
+		if ours && strings.HasPrefix(rest, "_") && value != "" && !known[name] && !ofService.MatchString(rest) {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return unknown
 }
 
 // readEnvironment sets the flags that were not given to the values of their variables.
-func (p *program) readEnvironment(flags *pflag.FlagSet) error {
+func (p *program) readEnvironment(cmd *cobra.Command) error {
+	if unknown := p.unknownVariables(cmd.Root()); len(unknown) > 0 {
+		return &usageError{fmt.Errorf("no flag has the environment variable %s: take it away, or mend its name; the help of each command names those that there are",
+			strings.Join(unknown, ", "))}
+	}
+	flags := cmd.Flags()
 	var err error
 	flags.VisitAll(func(f *pflag.Flag) {
 		variable := p.variable(f)

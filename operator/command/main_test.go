@@ -81,10 +81,11 @@ spec:
 func gardener() command.Config {
 	greeting := "hello"
 	return command.Config{
-		Name:     "gardener",
-		Short:    "Gardener greets ConfigMaps.",
-		Version:  "v1.2.3",
-		CRDFiles: fstest.MapFS{"crds/gardens.yaml": {Data: []byte(gardenCRD)}},
+		Name:         "gardener",
+		Short:        "Gardener greets ConfigMaps.",
+		Version:      "v1.2.3",
+		CRDFiles:     fstest.MapFS{"crds/gardens.yaml": {Data: []byte(gardenCRD)}},
+		EnvVariables: []string{"OPERATORKIT_SEASON"},
 		Flags: func(flags *pflag.FlagSet) {
 			flags.StringVar(&greeting, "greeting", greeting, "what to say")
 		},

@@ -43,8 +43,11 @@ func (p *program) planCommand() *cobra.Command {
 		Long: "Show what the next reconciliation of one object, of those of a namespace, or of all would change. Nothing is\n" +
 			"changed: no object, no finalizer, no event. KIND is the name of a framework or the kind of its objects; it is needed\n" +
 			"with NAME only if the operator has several frameworks. KIND/NAME is understood too.\n\n" +
-			"With -f the objects come from a file. They need not be in the cluster; the API server fills in defaults and\n" +
-			"validates them in a dry run, for which it wants the permission to create or update them.\n\n" +
+			"With --namespace it is what \"run\" with the same --namespace would change. Without, the operator looks at all namespaces,\n" +
+			"and the objects are those of the namespace of the Pod or of the kubeconfig's context, or of all with -A.\n\n" +
+			"With -f the objects come from a file, those without a namespace are of the first one of --namespace. They need not\n" +
+			"be in the cluster; the API server fills in defaults and validates them in a dry run, for which it wants the\n" +
+			"permission to create or update them.\n\n" +
 			"The exit code is 0, and 1 if something could not be planned. With --detailed-exitcode it is 2 if there\n" +
 			"are changes, or something can't tell whether it has any, so that a job can watch for drift.\n\n" +
 			"What is amiss is logged as text unless --log-format and --log-level say otherwise.",
@@ -56,11 +59,18 @@ func (p *program) planCommand() *cobra.Command {
 			"plan home --out home.plan              # to be applied later, if it is still the same then",
 			"plan -A --shadow                       # what the next version of the logic would change",
 		),
-		Args: understood(cobra.MaximumNArgs(2)),
+		Args: understood(func(cmd *cobra.Command, args []string) error {
+			// Before the variables are read: that of --namespace says of which namespaces --all-namespaces means all.
+			if o.selected.allNamespaces && cmd.Flags().Changed("namespace") {
+				return errors.New("give either --namespace or --all-namespaces")
+			}
+			return cobra.MaximumNArgs(2)(cmd, args)
+		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.complete(args); err != nil {
 				return err
 			}
+			o.selected.namespaces = p.options.namespaces
 			ctx, stop := operator.Signals(cmd.Context())
 			defer stop()
 			return p.plan(ctx, cmd, o)
@@ -172,7 +182,6 @@ func (p *program) examples(lines ...string) string {
 
 // flags adds the flags of a selection.
 func (s *selection) flags(flags *pflag.FlagSet) {
-	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace of the objects (default that of the Pod or of the kubeconfig's context)")
-	flags.BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "objects of all namespaces")
-	withoutVariables(flags, "namespace", "all-namespaces")
+	flags.BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "objects of all namespaces that the operator looks at")
+	withoutVariables(flags, "all-namespaces")
 }

@@ -20,8 +20,7 @@ type readOptions struct {
 // readFlags are those of the commands that read what the operator reads.
 func (p *program) readFlags(flags *pflag.FlagSet, o *readOptions) {
 	flags.DurationVar(&o.timeout, "timeout", defaultSyncTimeout, "how long to wait for the sources")
-	flags.StringSliceVar(&p.options.namespaces, "watch-namespace", nil, "namespaces that the operator looks at, as --namespace of run (default all)")
-	variableOf(flags, "watch-namespace", "namespace")
+	p.namespaceFlag(flags)
 }
 
 // reading are the frameworks of the operator over sources that run, while nothing is reconciled.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -70,6 +71,8 @@ func (o *options) checkRun() error {
 		return fault("--workers must be 1 at least")
 	case o.inspectorMemory.Sign() <= 0:
 		return fault("--inspector-memory must be more than 0; to have no page, give --inspector-address an empty value")
+	case !slices.Contains(operator.CRDModes(), operator.CRDMode(o.crds)):
+		return fault(fmt.Sprintf("--crds must be one of %q, is %q", operator.CRDModes(), o.crds))
 	case o.burst > 0 && o.qps <= 0:
 		return fault("--kube-api-burst is for a limit: give --kube-api-qps too")
 	}
@@ -85,13 +88,16 @@ func (p *program) operatorConfig(ctx context.Context, parts *parts) (operator.Co
 	}
 	config := operator.Config{
 		Name: p.config.Name, FormerNames: p.config.FormerNames, Logger: parts.logger, RESTConfig: deps.RESTConfig, Registry: deps.Registry,
-		Frameworks: parts.frameworks, CRDs: p.config.CRDs, LeaderElection: election, ListenAddress: p.options.listenAddress,
+		Frameworks: parts.frameworks, CRDs: p.config.CRDs, CRDMode: operator.CRDMode(p.options.crds), LeaderElection: election, ListenAddress: p.options.listenAddress,
 		AuthorizeMetrics: p.options.authorizeMetrics, Inspector: deps.Inspector,
 	}
 	if p.config.Configure != nil {
 		if err := called(parts.logger, func() error { return p.config.Configure(ctx, deps, &config) }); err != nil {
 			return operator.Config{}, fmt.Errorf("configure the operator: %w", err)
 		}
+	}
+	if err := deps.CheckWatched(config); err != nil {
+		return operator.Config{}, err
 	}
 	if config.LeaderElection.Namespace == "" && config.LeaderElection.Lock == nil {
 		config.LeaderElection.Namespace = parts.connection.namespace

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,15 +15,13 @@ import (
 type selection struct {
 	// first is KIND, or NAME if it is the only argument.
 	first, second string
-	namespace     string
+	// namespaces are those of the objects; none are all that the operator looks at.
+	namespaces    []string
 	allNamespaces bool
 }
 
 // take takes in the arguments KIND, NAME, KIND NAME or KIND/NAME.
 func (s *selection) take(args []string) error {
-	if s.allNamespaces && s.namespace != "" {
-		return &usageError{errors.New("give either --namespace or --all-namespaces")}
-	}
 	switch len(args) {
 	case 2:
 		s.first, s.second = args[0], args[1]
@@ -33,9 +30,6 @@ func (s *selection) take(args []string) error {
 		if kind, name, ok := strings.Cut(args[0], "/"); ok {
 			s.first, s.second = kind, name
 		}
-	}
-	if s.second != "" && s.allNamespaces {
-		return &usageError{errors.New("an object has one namespace: give --namespace instead of --all-namespaces")}
 	}
 	return nil
 }
@@ -57,7 +51,7 @@ func (s *selection) resolve(frameworks []*framework.Framework, config Config) ([
 		return named, s.second, nil
 	case len(named) > 1:
 		return nil, "", &usageError{fmt.Errorf("%q may be any of the frameworks %s: give its name as KIND", s.first, list(named))}
-	case len(frameworks) == 1 && s.second == "" && !s.allNamespaces:
+	case len(frameworks) == 1 && s.second == "":
 		return frameworks, s.first, nil
 	}
 	return nil, "", &usageError{fmt.Errorf("%q is no KIND of this operator: its frameworks are %s", s.first, list(frameworks))}
@@ -95,8 +89,11 @@ func (r *reading) selected(s selection) ([]subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.namespace == "" {
-		s.namespace = r.connection.namespace
+	switch {
+	case s.allNamespaces:
+		s.namespaces = nil
+	case len(s.namespaces) == 0:
+		s.namespaces = []string{r.connection.namespace}
 	}
 	if name != "" {
 		one, err := s.named(frameworks[0], name)
@@ -114,21 +111,39 @@ func (r *reading) selected(s selection) ([]subject, error) {
 // named returns one object. It is found without a namespace too, as kubectl does it.
 func (s *selection) named(f *framework.Framework, name string) (subject, error) {
 	source := f.Sources()[0]
-	for _, namespace := range []string{s.namespace, ""} {
-		key := informer.Key{Namespace: namespace, Name: name}
-		if _, exists, _ := source.Get(key); exists {
-			return subject{framework: f, key: key}, nil
-		}
+	keys := slices.DeleteFunc(s.keys(source), func(key informer.Key) bool { return key.Name != name })
+	switch len(keys) {
+	case 0:
+		return subject{}, fmt.Errorf("source %q of framework %q holds no %q in %s: is the --namespace right?",
+			source.Name(), f.Name(), name, s.where())
+	case 1:
+		return subject{framework: f, key: keys[0]}, nil
 	}
-	return subject{}, fmt.Errorf("source %q of framework %q holds no %q in namespace %q: is the --namespace right?",
-		source.Name(), f.Name(), name, s.namespace)
+	var namespaces []string
+	for _, key := range keys {
+		namespaces = append(namespaces, key.Namespace)
+	}
+	slices.Sort(namespaces)
+	return subject{}, fmt.Errorf("source %q of framework %q holds a %q in each of the namespaces %s: say with --namespace which one is meant",
+		source.Name(), f.Name(), name, strings.Join(namespaces, ", "))
+}
+
+// where names the namespaces of the objects, for errors.
+func (s *selection) where() string {
+	switch len(s.namespaces) {
+	case 0:
+		return "any namespace"
+	case 1:
+		return fmt.Sprintf("namespace %q", s.namespaces[0])
+	}
+	return fmt.Sprintf("the namespaces %q", s.namespaces)
 }
 
 // keys returns the keys of the selected objects of a source, sorted. Those without a namespace are always selected.
 func (s *selection) keys(source informer.Source) []informer.Key {
 	var keys []informer.Key
 	unsubscribe := source.Subscribe(func(e informer.Event) {
-		selected := s.allNamespaces || e.Key.Namespace == "" || e.Key.Namespace == s.namespace
+		selected := len(s.namespaces) == 0 || e.Key.Namespace == "" || slices.Contains(s.namespaces, e.Key.Namespace)
 		if e.Type == informer.Added && e.Backlog && selected {
 			keys = append(keys, e.Key)
 		}

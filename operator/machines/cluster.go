@@ -24,6 +24,61 @@ type cluster struct {
 	machines map[string]docker.Machine
 	// faulty are the others, with the reasons.
 	faulty map[string]api.Machine
+	// waiting are the services that have no machine because of plans that are being carried out.
+	waiting map[string]bool
+	// touched are the services for which plans were begun that do something on a machine, by machines: statuses that say so may be late.
+	touched map[string]map[string]bool
+}
+
+// touch remembers that a plan for a service does something on machines.
+func (c *cluster) touch(service string, machines []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.touched == nil {
+		c.touched = map[string]map[string]bool{}
+	}
+	for _, m := range machines {
+		if c.touched[m] == nil {
+			c.touched[m] = map[string]bool{}
+		}
+		c.touched[m][service] = true
+	}
+}
+
+// touches tells whether a plan for a service was begun that does something on a machine.
+func (c *cluster) touches(service, machine string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.touched[machine][service]
+}
+
+// forget forgets a service that is gone.
+func (c *cluster) forget(service string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiting, service)
+	for _, services := range c.touched {
+		delete(services, service)
+	}
+}
+
+// wait has a service looked at again when a plan ends.
+func (c *cluster) wait(service string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting == nil {
+		c.waiting = map[string]bool{}
+	}
+	c.waiting[service] = true
+}
+
+// waiters returns the services that wait for the end of a plan, and forgets them.
+func (c *cluster) waiters() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waiting := slices.Sorted(maps.Keys(c.waiting))
+	c.waiting = nil
+	return waiting
 }
 
 // set says which machines there are now, and which can't be tried, to which it adds those that the client does not take. It returns

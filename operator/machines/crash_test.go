@@ -42,15 +42,45 @@ type crashes struct {
 }
 
 func TestContainersAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt(t *testing.T) {
-	operatortest.BreakAtEveryWrite(t, lifeOfContainers(t))
+	life := lifeOfContainers(t)
+	deploy := &life.Phases[0]
+	deploy.Until = operatortest.All(deploy.Until, isUsedByTwo)
+	operatortest.BreakAtEveryWrite(t, life)
+}
+
+// isClaimed is a condition: somebody has the service and the machine.
+func isClaimed(ctx context.Context, user client.Client, namespace string) error {
+	for name, o := range map[string]client.Object{"web": &v1alpha1.MachineService{}, "m": &v1alpha1.Machine{}} {
+		if err := user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
+			return err
+		}
+		if o.GetAnnotations()[claimAnnotation] == "" {
+			return fmt.Errorf("nobody has %s", name)
+		}
+	}
+	return nil
+}
+
+// isUsedByTwo is a condition: two operators may have containers on the machine.
+func isUsedByTwo(ctx context.Context, user client.Client, namespace string) error {
+	m := &v1alpha1.Machine{}
+	err := user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "m"}, m)
+	if err == nil && len(m.Finalizers) != 2 {
+		err = fmt.Errorf("the machine has the finalizers %q", m.Finalizers)
+	}
+	return err
 }
 
 func TestContainersAreAsTheyShouldBeWhenTheServerLags(t *testing.T) {
-	operatortest.LagAtEveryWrite(t, lifeOfContainers(t))
+	life := lifeOfContainers(t)
+	life.Neighbour = nil
+	operatortest.LagAtEveryWrite(t, life)
 }
 
 func TestTheOperatorOfMachinesIsQuietWhenItHasNothingToDo(t *testing.T) {
-	operatortest.Quiet(t, lifeOfContainers(t))
+	life := lifeOfContainers(t)
+	life.Neighbour = nil
+	operatortest.Quiet(t, life)
 }
 
 // lifeOfContainers is the life of a machine and of a service on it.
@@ -62,9 +92,11 @@ func lifeOfContainers(t *testing.T) operatortest.Scenario {
 	}
 	web := &v1alpha1.MachineService{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	machine := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
+	beside := *c.world
+	beside.operator = "second"
 	return operatortest.Scenario{
 		Name: "a life of containers", Scheme: c.scheme, Config: c.kube.RESTConfig(), Parallel: atOnce, Timeout: 2 * time.Minute,
-		Start: c.operate, Cleanup: c.release, Normalize: hideWhatDiffers, List: c.containersAndObjects,
+		Start: c.operate, Neighbour: beside.operate, NeighbourAfter: isClaimed, Cleanup: c.release, Normalize: hideWhatDiffers, List: c.containersAndObjects,
 		Phases: []operatortest.Phase{
 			{Name: "deploy", Do: c.deploy, Until: isDeployed("web")},
 			{Name: "update", Do: c.update, Until: isDeployed("web")},
@@ -89,7 +121,7 @@ func (w *world) operate(ctx context.Context, config *rest.Config, namespace stri
 		return err
 	}
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: "machines", RESTConfig: config, Scheme: w.scheme, Logger: logger, Namespaces: []string{namespace},
+		Name: w.operator, RESTConfig: config, Scheme: w.scheme, Logger: logger, Namespaces: []string{namespace},
 	})
 	if err != nil {
 		return err

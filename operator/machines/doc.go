@@ -8,21 +8,28 @@
 // # Promises
 //
 //   - What happens on an engine reconciles the services that it concerns; nothing is polled. A machine that does not answer is tried
-//     again by itself, and all services of its namespace are looked at when it is back.
+//     again by itself, and when it is back the services are looked at that have something there, or are not as they should be.
 //   - A machine of which the Secret is missing, or whose address can't be read, is unknown, not absent.
 //   - Of Secrets and ConfigMaps only names and versions are kept. What is in those that Machines and services name is read each time that
 //     it is needed, and told nowhere.
 //   - A specification, or an object that it names, that changes while its plan is carried out ends that plan, and the next one goes on
 //     from there.
 //   - While a plan is carried out, the messages of the conditions Ready and Progressing say how far it is, about once a second.
-//   - A plan that fails because a machine does not answer is tried again; a version is given up for what it does itself,
-//     and only until all of its containers have worked once.
+//   - A plan that fails because a machine does not answer, or because somebody else has taken a port, a name or a volume, is made again;
+//     a version is given up for what it does itself, and only until all of its containers have worked once.
+//   - Services that come at once don't take one thing: what a plan takes that is being carried out is taken for the others. One that has
+//     no machine for that alone is looked at again when a plan ends.
+//   - A machine that can't be seen holds up only what may be on it. What was on it is in the status of the Machine, and where plans have
+//     been begun since in those of the services, so that an operator that has just started knows it too. On a Machine that nobody has ever
+//     seen are no containers.
 //   - A version that was given up is not tried again before its spec, what that names, or its annotation changes, across restarts too.
 //   - The containers of a MachineService are removed before it goes. A Machine goes when no containers of services are on it, or when
 //     spec.gone says that it won't come back; while it is deleted, services move away from it if they can.
 //   - A MachineService is one operator's, which the annotation operatorkit.io/claimed-by names: the first one that found it. Another one
 //     does nothing for it, and says in an event whose it is. Who takes the annotation off gives the service to another operator,
 //     provided that the first one does not run any more.
+//   - Machines may be used by several operators. The same annotation names the one that writes a Machine's status: what the others
+//     see of its engine is in their logs, and a Machine that is deleted waits for the containers of each.
 //   - Containers carry the name of the operator (ServicesOf). Those of other operators are left alone, and don't keep a Machine. Those
 //     of a renamed operator are taken over and not restarted.
 //   - Requests to engines are behind the fence of the operator. Pulls are not undone by it: an engine that was asked goes on.

@@ -12,6 +12,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/deployment"
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/deployment/docker"
 )
 
@@ -53,11 +54,14 @@ func (f *failures) note(ctx context.Context, svc *v1alpha1.MachineService, v v1a
 }
 
 // givenUpWhy returns the reason why a version is given up, or nothing if it is tried again. A machine that does not answer says nothing
-// about a version.
+// about a version, and neither does a port, a name or a volume that somebody else has taken.
 func givenUpWhy(err error) string {
 	var hook *deployment.HookError
 	switch {
 	case errors.Is(err, docker.ErrUnreachable):
+		return ""
+	case errors.Is(err, api.ErrPortTaken), errors.Is(err, api.ErrExists), errors.Is(err, api.ErrOthers):
+		// Somebody else was faster. The next plan goes out of the way.
 		return ""
 	case errors.Is(err, deployment.ErrRolledBack):
 		return ReasonRolledBack

@@ -84,7 +84,7 @@ func (w *follower) write(ctx context.Context) {
 	told := svc.DeepCopy()
 	status := &told.Status
 	status.Conditions = statuses.SetConditions(status.Conditions, verdictOf(svc, status, &state).conditions(svc.Generation))
-	err = statuses.Write(ctx, w.d.Client, w.reader, svc, told)
+	err = statuses.Write(ctx, w.d.Client, svc, told)
 	if err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		w.d.Logger.LogCtx(ctx, "level", "warning", "message", "the progress of a service can't be written", "service", w.state.key.String(), "error", err.Error())
 	}

@@ -89,7 +89,7 @@ func nodesOn(m *scheduler.Machine, svc *v1alpha1.MachineService, work *deploymen
 			State: containerState(c, m, svc, &work.Spec), Message: containerMessage(c),
 		})
 	}
-	if len(nodes) == 1 && !m.Blind() {
+	if len(nodes) == 1 && (!m.Blind() || m.Untouched) {
 		return nil
 	}
 	return nodes

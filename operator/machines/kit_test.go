@@ -54,6 +54,8 @@ type world struct {
 	plan bool
 	// as is whom operators are.
 	as rest.ImpersonationConfig
+	// lag is what the server lags by for operators, if it does.
+	lag *operatortest.Lag
 	// log is what operators log. It is for reading when none runs.
 	log bytes.Buffer
 	// frameworks are those of the operator that was started last, by name.
@@ -101,6 +103,9 @@ func (w *world) start() (stop func()) {
 	}
 	restConfig := w.kube.RESTConfig()
 	restConfig.Impersonate = w.as
+	if w.lag != nil {
+		restConfig = w.lag.Wrap(restConfig)
+	}
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
 		Name: w.operator, FormerNames: w.former, RESTConfig: restConfig, Scheme: w.scheme, Logger: logger, Namespaces: []string{w.namespace}, PlanOnly: w.plan,
 		InspectorAddress: "127.0.0.1:0",

@@ -40,11 +40,11 @@ type machineFramework struct {
 
 func newMachines(d *operator.Dependencies, s *sources) (*framework.Framework, error) {
 	f := &machineFramework{sources: s, d: d}
-	status, err := statuses.New(d, s.reader, f.setStatus, f.tell)
+	status, err := statuses.New(d, f.setStatus, f.tell)
 	if err != nil {
 		return nil, err
 	}
-	r, err := router(d, f.memo, f.look, status, &leaving{f})
+	r, err := router(d, f.memo, f.look, f.reports.Reports(), status, &leaving{f})
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +76,11 @@ func (f *machineFramework) look(ctx context.Context, m *v1alpha1.Machine) (*engi
 	return state, nil
 }
 
-// setStatus makes the status of a machine.
+// setStatus makes the status of a machine, unless another operator does.
 func (f *machineFramework) setStatus(ctx context.Context, m *v1alpha1.Machine) error {
+	if f.reports.Refusal(m) != nil {
+		return nil
+	}
 	state, err := f.memo.Get(ctx)
 	if err != nil {
 		return err
@@ -86,6 +89,9 @@ func (f *machineFramework) setStatus(ctx context.Context, m *v1alpha1.Machine) e
 	status.ObservedGeneration = m.Generation
 	if state.Engine.Version != "" {
 		status.EngineVersion = state.Engine.Version
+	}
+	if state.machine != nil && state.machine.Available() {
+		status.LastSeen = lastSeen(&state.machine.Inventory)
 	}
 	ready := readyOf(state)
 	if m.DeletionTimestamp != nil && len(left) > 0 {

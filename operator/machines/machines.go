@@ -37,6 +37,8 @@ type sources struct {
 	// deployer is the framework for services, which are claimed for it.
 	deployer *framework.Framework
 	claims   *claims.Claims
+	// reports are the claims on Machines, which several operators may use: who has one writes its status.
+	reports *claims.Claims
 	// specs tell of what people write.
 	specs struct{ machines, services *statuses.Changes }
 }
@@ -60,7 +62,7 @@ func New(d *operator.Dependencies, config Config) ([]*framework.Framework, error
 	if s.deployer, err = newServices(d, s, config); err != nil {
 		return nil, err
 	}
-	s.claims.Owner = s.deployer
+	s.claims.Owner, s.reports.Owner = s.deployer, ms
 	return []*framework.Framework{ms, s.deployer}, nil
 }
 
@@ -82,8 +84,10 @@ func newSources(d *operator.Dependencies, config Config) (*sources, error) {
 	s.engines = newEngines(d, config, s.machines, s.secrets)
 	s.reader = informer.NewReader(d.Client.Scheme(), s.machines, s.services)
 	s.claims = &claims.Claims{Client: d.Client, Kind: v1alpha1.MachineServiceKind}
+	s.reports = &claims.Claims{Client: d.Client, Kind: v1alpha1.MachineKind}
 	s.specs.machines = statuses.ChangesOf(s.machines, "specs", func(before, after client.Object) bool {
-		return statuses.SpecDiffers(before, after) || concerns(before.(*v1alpha1.Machine), after.(*v1alpha1.Machine))
+		return statuses.SpecDiffers(before, after) || concerns(before.(*v1alpha1.Machine), after.(*v1alpha1.Machine)) ||
+			before.GetAnnotations()[claims.Annotation] != after.GetAnnotations()[claims.Annotation]
 	})
 	s.specs.services = statuses.ChangesOf(s.services, "specs", func(before, after client.Object) bool {
 		return statuses.SpecDiffers(before, after) || !sameAnnotations(before, after)
@@ -94,7 +98,7 @@ func newSources(d *operator.Dependencies, config Config) (*sources, error) {
 // sameAnnotations tells whether two states of a service have the same annotations, as far as the operator goes by them.
 func sameAnnotations(before, after client.Object) bool {
 	for _, name := range []string{
-		v1alpha1.RetryAnnotation, framework.PlanAnnotation, framework.PausedAnnotation, framework.ClusterPausedAnnotation, claims.Annotation,
+		v1alpha1.RetryAnnotation, v1alpha1.RecreateAnnotation, framework.PlanAnnotation, framework.PausedAnnotation, framework.ClusterPausedAnnotation, claims.Annotation,
 	} {
 		if before.GetAnnotations()[name] != after.GetAnnotations()[name] {
 			return false

@@ -13,6 +13,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator/machines"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/operatortest/frameworktest"
 )
 
 // of returns the containers of an operator on all engines: "ID image state".
@@ -28,15 +29,6 @@ func (w *world) of(operator string) []string {
 	}
 	slices.Sort(all)
 	return all
-}
-
-// idle waits until an operator has nothing to do.
-func (w *world) idle() {
-	w.t.Helper()
-	operatortest.Eventually(w.t, "the operator has nothing to do", func() bool {
-		s := w.frameworks["machineservices"].Status()
-		return s.Fresh+s.Backlog+s.Active == 0
-	})
 }
 
 // wantRefusal waits until an event on a service says that an operator does nothing for it, because another one has it.
@@ -75,8 +67,9 @@ func TestR16OneOfTwoOperatorsHasAServiceAndTheOtherSaysWhose(t *testing.T) {
 	w.wantRefusal(web, "second", "machines")
 	change(w, web, func(s *v1alpha1.MachineService) { s.Spec.Container.Image = "app:2" })
 	w.want(web, "Ready=True Deployed: all 1 containers work")
-	w.idle()
-	second.idle()
+	for _, w := range []*world{w, &second} {
+		frameworktest.Look(t, w.frameworks["machineservices"], web)
+	}
 	if first, other := w.of("machines"), w.of("second"); len(first) != 1 || len(other) != 0 {
 		t.Errorf("the first one has %q, and the second one %q", first, other)
 	}
@@ -132,7 +125,7 @@ func TestR16ContainersOfARenamedOperatorGoOn(t *testing.T) {
 		return w.user.Get(t.Context(), client.ObjectKeyFromObject(web), web) == nil &&
 			slices.Equal(web.Finalizers, []string{machines.ServicesOf("fleet").Finalizer()})
 	})
-	w.idle()
+	frameworktest.Look(t, w.frameworks["machineservices"], web)
 	w.want(web, "Ready=True Deployed: all 2 containers work")
 	if by := web.Annotations[claimAnnotation]; by != `v1 framework "machineservices" of operator "fleet"` {
 		t.Errorf("the service is claimed by %q", by)
@@ -150,4 +143,69 @@ func TestR16ContainersOfARenamedOperatorGoOn(t *testing.T) {
 	}
 	w.wantGone(web)
 	w.wantContainers("web", "", "")
+}
+
+func TestR16OneOfTwoOperatorsWritesTheStatusOfAMachineAndBothUseIt(t *testing.T) {
+	w := newWorld(t, 1)
+	second := *w
+	second.operator = "second"
+	stop := w.start()
+	m := w.machine(0)
+	w.want(m, "Ready=True Connected")
+	first := `v1 framework "machines" of operator "machines"`
+	if by := m.Annotations[claimAnnotation]; by != first {
+		t.Errorf("the status is told by %q", by)
+	}
+
+	second.start()
+	web := service("web", "app:1", 1)
+	web.Annotations = map[string]string{claimAnnotation: `v1 framework "machineservices" of operator "second"`}
+	w.create(web)
+	w.want(web, "Ready=True Deployed")
+
+	// While the first one is away nobody else tells how the machine is.
+	stop()
+	if err := w.engines[0].Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.want(web, "Ready=False MachineUnknown")
+	frameworktest.Look(t, second.frameworks["machines"], m)
+	w.want(m, "Ready=True Connected")
+	if err := w.engines[0].Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.want(web, "Ready=True Deployed")
+	stop = w.start()
+	w.want(m, "Ready=True Connected")
+	if by := m.Annotations[claimAnnotation]; by != first {
+		t.Errorf("the status is told by %q now", by)
+	}
+
+	// It goes only when the containers of both have gone.
+	if err := w.user.Delete(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	operatortest.Eventually(t, "the first one lets it go", func() error {
+		if err := w.user.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+			return err
+		}
+		if len(m.Finalizers) != 1 || m.DeletionTimestamp == nil {
+			return fmt.Errorf("the finalizers are %q", m.Finalizers)
+		}
+		return nil
+	})
+	stop()
+	if err := w.user.Delete(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	w.wantGone(web)
+	w.wantGone(m)
+
+	// A Machine that nobody has is the one's who is there.
+	later := w.machine(0)
+	w.create(later)
+	w.want(later, "Ready=True Connected")
+	if by := later.Annotations[claimAnnotation]; by != `v1 framework "machines" of operator "second"` {
+		t.Errorf("the status is told by %q", by)
+	}
 }

@@ -46,7 +46,7 @@ func (f *serviceFramework) report(ctx context.Context, obj any, p *plan.Plan) er
 		return nil
 	}
 	status.Plan = lines
-	return statuses.Write(ctx, f.d.Client, f.reader, svc, planned)
+	return statuses.Write(ctx, f.d.Client, svc, planned)
 }
 
 // linesOf returns changes and notes as lines for people.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,7 +55,7 @@ func newServices(d *operator.Dependencies, s *sources, config Config) (*framewor
 		sources: s, d: d, planned: statuses.Planned{All: d.PlanOnly}, metrics: newMetrics(s.reader),
 		progress: config.Progress, registrySecret: config.RegistrySecret,
 	}
-	status, err := statuses.New(d, s.reader, f.setStatus, f.tell)
+	status, err := statuses.New(d, f.setStatus, f.tell)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +84,9 @@ func newServices(d *operator.Dependencies, s *sources, config Config) (*framewor
 		}
 		if e.Type == informer.Deleted {
 			f.failures.forget(e.Object.(*v1alpha1.MachineService).UID)
+			if c, err := f.engines.cluster(e.Key.Namespace); err == nil {
+				c.forget(e.Key.Name)
+			}
 		}
 	})
 	services, err := d.NewFramework(framework.Config{
@@ -102,7 +107,16 @@ func (f *serviceFramework) servicesOf(ctx context.Context, obj any) []informer.K
 	if n.service != "" {
 		return []informer.Key{{Namespace: n.machine.Namespace, Name: n.service}}
 	}
-	return f.servicesIn(ctx, n.machine.Namespace)
+	return f.servicesThat(ctx, n.machine.Namespace, func(svc *v1alpha1.MachineService) bool { return concernedBy(svc, n.machine.Name) })
+}
+
+// concernedBy tells whether what has happened on a machine as a whole, such as that it is back, is about a service: one that is as it
+// should be, and has nothing there, stays as it is. Global ones want one container on each machine.
+func concernedBy(svc *v1alpha1.MachineService, machine string) bool {
+	ready := meta.FindStatusCondition(svc.Status.Conditions, ConditionReady)
+	settled := ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == svc.Generation &&
+		!meta.IsStatusConditionTrue(svc.Status.Conditions, ConditionBlocked)
+	return svc.DeletionTimestamp != nil || !settled || svc.Spec.Mode == api.ServiceModeGlobal || statusOn(svc, machine) != nil
 }
 
 // servicesBeside returns the services of the namespace of a Machine: one that they name may have come.
@@ -113,13 +127,20 @@ func (f *serviceFramework) servicesBeside(ctx context.Context, obj any) []inform
 // servicesIn returns the services of a namespace. An error of the reader is that the source is not synced: then all are going to be
 // reconciled anyway.
 func (f *serviceFramework) servicesIn(ctx context.Context, namespace string) []informer.Key {
+	return f.servicesThat(ctx, namespace, func(*v1alpha1.MachineService) bool { return true })
+}
+
+// servicesThat returns those of servicesIn for which it holds.
+func (f *serviceFramework) servicesThat(ctx context.Context, namespace string, holds func(*v1alpha1.MachineService) bool) []informer.Key {
 	list := &v1alpha1.MachineServiceList{}
 	if err := f.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
-	keys := make([]informer.Key, len(list.Items))
+	var keys []informer.Key
 	for i := range list.Items {
-		keys[i] = client.ObjectKeyFromObject(&list.Items[i])
+		if holds(&list.Items[i]) {
+			keys = append(keys, client.ObjectKeyFromObject(&list.Items[i]))
+		}
 	}
 	return keys
 }
@@ -130,7 +151,7 @@ func (f *serviceFramework) compute(ctx context.Context, svc *v1alpha1.MachineSer
 	if err != nil {
 		return nil, err
 	}
-	service := deploymentresource.Service{Client: c, Spec: svc.Spec.ServiceSpec, Strategy: strategyOf(&svc.Spec.Strategy)}
+	service := deploymentresource.Service{Client: &sight{c, svc, f.reader}, Spec: svc.Spec.ServiceSpec, Strategy: strategyOf(&svc.Spec.Strategy)}
 	service.Spec.Name = svc.Name
 	// What is read after this is at least as new.
 	state := &serviceState{key: client.ObjectKeyFromObject(svc), version: f.versionOf(svc), failure: f.failures.last(svc)}
@@ -142,11 +163,15 @@ func (f *serviceFramework) compute(ctx context.Context, svc *v1alpha1.MachineSer
 		return state, err
 	}
 	if service.Spec, err = f.resolve(ctx, svc); err == nil {
+		recreate(svc, &service.Spec)
 		state.work, err = planOf(ctx, service)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, err
+		}
+		if waits(err) {
+			c.wait(svc.Name)
 		}
 		state.err = err
 		return state, nil
@@ -156,6 +181,17 @@ func (f *serviceFramework) compute(ctx context.Context, svc *v1alpha1.MachineSer
 			state.givenUp.Reason, v1alpha1.RetryAnnotation)
 	}
 	return state, nil
+}
+
+// recreate makes the request to make containers anew part of what they are.
+func recreate(svc *v1alpha1.MachineService, spec *api.ServiceSpec) {
+	request := svc.Annotations[v1alpha1.RecreateAnnotation]
+	if request == "" {
+		return
+	}
+	labels := map[string]string{v1alpha1.RecreateAnnotation: request}
+	maps.Copy(labels, spec.Container.Labels)
+	spec.Container.Labels = labels
 }
 
 // knowsAllMachines returns an error while the client lacks a Machine that is there: a list of Machines may be old, and a service that has been removed
@@ -228,6 +264,12 @@ func (f *serviceFramework) done(ctx context.Context, svc *v1alpha1.MachineServic
 	f.failures.note(ctx, svc, state.version, err)
 }
 
+// waits tells whether there is no machine because of plans that are being carried out: what they take may become free again.
+func waits(err error) bool {
+	var nowhere *scheduler.UnschedulableError
+	return errors.As(err, &nowhere) && len(nowhere.Coming) > 0
+}
+
 // reasonOf returns the reason of the condition Blocked for what can't be worked out, and false if it may come right by itself.
 func reasonOf(err error) (string, bool) {
 	var nowhere *scheduler.UnschedulableError
@@ -237,7 +279,7 @@ func reasonOf(err error) (string, bool) {
 		return ReasonReferencesUnresolved, true
 	case framework.IsPermanent(err):
 		return ReasonInvalid, true
-	case errors.As(err, &nowhere):
+	case errors.As(err, &nowhere) && !waits(err):
 		return ReasonUnschedulable, true
 	}
 	return ReasonRetrying, false

@@ -55,7 +55,12 @@ func (f *serviceFramework) setStatus(ctx context.Context, svc *v1alpha1.MachineS
 
 // count says what there is of the service.
 func (f *serviceFramework) count(svc *v1alpha1.MachineService, status *v1alpha1.MachineServiceStatus, work *deploymentresource.Work) {
+	before := svc.DeepCopy()
 	status.Containers, status.Working, status.UpToDate, status.Machines = 0, 0, 0, nil
+	var planned []string
+	if work.Hold == "" && !f.d.PlanOnly {
+		planned = work.Plan.Machines()
+	}
 	for _, m := range slices.SortedFunc(slices.Values(work.State.Machines), func(a, b *scheduler.Machine) int { return cmp.Compare(a.Name, b.Name) }) {
 		inventory := &m.Inventory
 		if m.Unknown() && m.LastSeen != nil {
@@ -74,6 +79,10 @@ func (f *serviceFramework) count(svc *v1alpha1.MachineService, status *v1alpha1.
 				Name: c.Name, State: c.State, Health: c.Health, Image: c.Spec.Container.Image, Ports: c.Ports,
 				UpToDate: svc.DeletionTimestamp == nil && deployment.EvalContainerSpecChange(c.Spec, work.Spec) == deployment.ContainerUpToDate,
 			}
+			if is.State == "" {
+				// Only that it was there is known of the machine; what it did then is what was said then.
+				is = said(before, m.Name, c.Name)
+			}
 			on.Containers = append(on.Containers, is)
 			if !m.Available() {
 				continue
@@ -86,11 +95,26 @@ func (f *serviceFramework) count(svc *v1alpha1.MachineService, status *v1alpha1.
 				status.UpToDate++
 			}
 		}
-		if len(on.Containers) > 0 || m.Blind() {
+		// What is planned is written before it is done. What was planned for a machine that can't be seen may have been done.
+		on.Planned = slices.Contains(planned, m.ID)
+		if was := statusOn(before, m.Name); was != nil && m.Unknown() {
+			on.Planned = on.Planned || was.Planned
+		}
+		if len(on.Containers) > 0 || on.Planned || m.Blind() && !m.Untouched {
 			slices.SortFunc(on.Containers, func(a, b v1alpha1.ContainerStatus) int { return cmp.Compare(a.Name, b.Name) })
 			status.Machines = append(status.Machines, on)
 		}
 	}
+}
+
+// said is what the status says of a container on a machine that can't be seen.
+func said(svc *v1alpha1.MachineService, machine, container string) v1alpha1.ContainerStatus {
+	if on := statusOn(svc, machine); on != nil {
+		if i := slices.IndexFunc(on.Containers, func(c v1alpha1.ContainerStatus) bool { return c.Name == container }); i >= 0 {
+			return on.Containers[i]
+		}
+	}
+	return v1alpha1.ContainerStatus{Name: container}
 }
 
 // verdictOf says how a service is, all in all.

@@ -81,6 +81,9 @@ func (f *serviceFramework) supersede(ctx context.Context, info framework.StepInf
 		return err
 	}
 	machines := state.work.Plan.Machines()
+	if c, err := f.engines.cluster(state.key.Namespace); err == nil {
+		c.touch(state.key.Name, machines)
+	}
 	running, end := f.rollouts.begin(ctx, state.key, state.version, machines)
 	defer func() {
 		end()
@@ -99,8 +102,14 @@ func (f *serviceFramework) supersede(ctx context.Context, info framework.StepInf
 	return err
 }
 
-// release has those of machines looked at again that are being deleted: a plan has ended that did something on them.
+// release has those of machines looked at again that are being deleted, and the services that wait for what the plan took: a plan has
+// ended that did something on them.
 func (f *serviceFramework) release(namespace string, machines []string) {
+	if c, err := f.engines.cluster(namespace); err == nil && len(machines) > 0 {
+		for _, service := range c.waiters() {
+			f.engines.tell(informer.Key{Namespace: namespace, Name: machines[0]}, service)
+		}
+	}
 	for _, name := range machines {
 		key := informer.Key{Namespace: namespace, Name: name}
 		if obj, exists, err := f.machines.Get(key); err == nil && exists && obj.(*v1alpha1.Machine).DeletionTimestamp != nil {

@@ -56,7 +56,7 @@ type IController interface {
 	SyncHandler(key string) error
 	// HandleSecondary is called when a secondary was added, changed or deleted, with its new state, and for a change with
 	// the state before it too, so that an owner that has lost it is told. It must be quick and must not change obj. By
-	// default it enqueues the owner, unless SyncHandlerContext or a resource has made the change for the owner.
+	// default it enqueues the owner, once for a change, unless SyncHandlerContext or a resource has made the change for the owner.
 	HandleSecondary(obj any)
 	// GarbageSecondaries removes secondaries whose owner does not exist. It is called when the sources are synced and then
 	// at each interval, on the leader. By default it removes what PlanGarbage returns.

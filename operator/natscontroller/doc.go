@@ -21,6 +21,10 @@
 //
 //	func (c *Controller) SyncHandler(key string) error { ... }
 //
+// or, in its place, the form with the context of the reconciliation (see [ContextSyncer]), by which own writes are told from those of others:
+//
+//	func (c *Controller) SyncHandlerContext(ctx context.Context, key string) error { ... }
+//
 //	controller := &Controller{ControllerRuntime: runtime}
 //	controller.SetCustomController(controller)
 //	controller.Run(4, stopCh, errCh)
@@ -37,7 +41,8 @@
 //
 // What a reconciliation writes through its context to the entries of the primaries and secondaries, and to Kubernetes through
 // operator.Dependencies, is no reason for another one of the same key: that of a resource, and of a SyncHandlerContext. A SyncHandler has no
-// context, so that all it writes counts as somebody else's. The same goes for a HandleSecondary that calls EnqueueKey by itself.
+// context, so that all it writes counts as somebody else's. The same goes for a HandleSecondary that calls EnqueueKey by itself, for each
+// state that it is given.
 //
 // # Owners
 //

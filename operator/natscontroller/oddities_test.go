@@ -87,6 +87,38 @@ func TestSyncHandlerContextIsCalledInPlaceOfSyncHandler(t *testing.T) {
 	}
 }
 
+// patient has a SyncHandlerContext that goes on until its context ends.
+type patient struct {
+	*classic
+	begun, ended chan struct{}
+}
+
+func (p *patient) SyncHandlerContext(ctx context.Context, _ string) error {
+	close(p.begun)
+	<-ctx.Done()
+	close(p.ended)
+	return ctx.Err()
+}
+
+func TestTheContextOfASyncHandlerContextEndsWhenTheControllerHadToStopAndItsTimeIsOver(t *testing.T) {
+	w := newWorld(t)
+	w.createGateway("here")
+	config := w.config()
+	config.ShutdownTimeout = time.Millisecond
+	p := &patient{classic: newClassic(w, config), begun: make(chan struct{}), ended: make(chan struct{})}
+	p.SetCustomController(p)
+	running := run(t, p.Start)
+	<-p.begun
+	if err := running.stop(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-p.ended:
+	default:
+		t.Error("the controller has ended, and the call goes on")
+	}
+}
+
 func TestTheSecondariesOfAPrimaryWhoseDeletionNothingProcessesAreGarbage(t *testing.T) {
 	w := newWorld(t)
 	w.createGateway("unhandled")

@@ -169,7 +169,7 @@ func (c *ControllerRuntime[T]) HandleSecondary(obj any) {
 	}
 	enqueue := func() { c.EnqueueKey(key, OperationSecondary) }
 	if e, ok := c.handled.Load(obj); ok {
-		e.(informer.Event).Wake(c.framework.Load(), informer.Key{Name: key}, enqueue)
+		e.(*handledEvent).wake(c.framework.Load(), informer.Key{Name: key}, enqueue)
 		return
 	}
 	enqueue()

@@ -32,16 +32,32 @@ type liveSource interface {
 // secondarySource is a source of secondaries as the framework sees it: HandleSecondary finds the event that it is called for.
 type secondarySource struct {
 	informer.Source
-	// handled are the events that are being handled, by the objects in them.
+	// handled are the events that are being handled, each a *handledEvent, by the objects in them.
 	handled *sync.Map
+}
+
+// handledEvent is an event that HandleSecondary is called for: with the object as it is now, and as it was.
+type handledEvent struct {
+	informer.Event
+	// owners are the keys of the primaries that have been told. One that both states name is told once: a worker may have begun with it
+	// before the second call.
+	owners sync.Map
+}
+
+// wake calls wake if the event is a reason to reconcile the primary, and it was not called for it yet.
+func (h *handledEvent) wake(framework any, key informer.Key, wake func()) {
+	if _, told := h.owners.LoadOrStore(key, true); !told {
+		h.Wake(framework, key, wake)
+	}
 }
 
 // Subscribe implements informer.Source.
 func (s *secondarySource) Subscribe(h informer.Handler) (unsubscribe func()) {
 	return s.Source.Subscribe(func(e informer.Event) {
+		event := &handledEvent{Event: e}
 		for _, obj := range []any{e.Object, e.Old} {
 			if obj != nil {
-				s.handled.Store(obj, e)
+				s.handled.Store(obj, event)
 				defer s.handled.Delete(obj)
 			}
 		}

@@ -47,8 +47,9 @@ type Config struct {
 	// Controllers are the names of controllers to run on top of the namespace
 	// controller, the garbage collector and the aggregation of cluster roles:
 	// those of kube-controller-manager's flag --controllers, for example
-	// "deployment-controller" and "replicaset-controller". There are no nodes:
-	// a pod is never scheduled.
+	// "deployment-controller" and "replicaset-controller". WorkloadControllers
+	// are those of all workloads. There are no nodes: a pod is never scheduled,
+	// unless RunNode plays one.
 	Controllers []string
 
 	// APIServerFlags and ControllerManagerFlags are added to the command lines,

@@ -57,6 +57,11 @@ type Scenario struct {
 	// belongs to both. Write Until so that both have done their work. Default: none.
 	Neighbour func(ctx context.Context, cfg *rest.Config, namespace string) error
 
+	// NeighbourAfter is waited for before the neighbour is started. Where the one of two operators has an object that comes first,
+	// runs end alike only if that is always the same one. A run in which it never holds fails. Default: the neighbour is there
+	// from the beginning.
+	NeighbourAfter Step
+
 	// Phases are gone through in order, beginning when the operator has been
 	// started. At least one is required.
 	Phases []Phase
@@ -153,7 +158,8 @@ type Step func(ctx context.Context, user client.Client, namespace string) error
 // digests, which differ between any two sweeps, and never shown. Objects whose owner
 // is gone have to go before a state counts.
 //
-// With "go test -short" it crashes at a sample of the points: see Scenario.Sample.
+// With "go test -short" it crashes at a sample of the points: see Scenario.Sample. Each run with mishaps is a subtest that is named
+// after them, so that one of them is played alone by, for example, go test -run 'TestWebsite/^crash_after_3$'.
 //
 // Which requests are writes: see [Faults].
 func CrashAtEveryWrite(t testing.TB, scenario Scenario) {
@@ -186,19 +192,62 @@ func LagAtEveryWrite(t testing.TB, scenario Scenario) {
 	scenario.test(t, Lags)
 }
 
+// Survives puts an operator that others are to rely on through all of it, each with a scenario of its own: as the subtest "mishaps" through
+// [BreakAtEveryWrite], as "lags" through [LagAtEveryWrite], and as "quiet" through [Quiet]. The neighbour of the scenario is there for the
+// mishaps; what follows is about the operator alone. With "go test -short" it leaves out the lags: each of their runs takes as long as
+// one with a crash.
+func Survives(t *testing.T, scenario func(*testing.T) Scenario) {
+	t.Helper()
+	alone := func(t *testing.T) Scenario {
+		t.Helper()
+		s := scenario(t)
+		s.Neighbour, s.NeighbourAfter = nil, nil
+		return s
+	}
+	t.Run("mishaps", func(t *testing.T) { BreakAtEveryWrite(t, scenario(t)) })
+	t.Run("lags", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("left to make test-all: a run takes as long as one with a crash")
+		}
+		LagAtEveryWrite(t, alone(t))
+	})
+	t.Run("quiet", func(t *testing.T) { Quiet(t, alone(t)) })
+}
+
 func (s Scenario) test(t testing.TB, sweep Sweep) {
 	t.Helper()
 	s.Sample = s.Sample || testing.Short()
 	if s.Config == nil {
 		s.Config = Start(t).RESTConfig()
 	}
-	report, err := ReportOf(t.Context(), s, sweep)
+	parent, _ := t.(interface {
+		Run(name string, f func(*testing.T)) bool
+	})
+	each := func(name string, play func() (*Failure, error)) (err error) {
+		if parent == nil {
+			_, err = play()
+			return err
+		}
+		parent.Run(name, func(t *testing.T) {
+			var failure *Failure
+			if failure, err = play(); err != nil {
+				t.Fatal(err)
+			}
+			if failure != nil {
+				t.Error(*failure)
+			}
+		})
+		return err
+	}
+	report, err := reportOf(t.Context(), s, sweep, each)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Log(report.Summary())
-	for _, failure := range report.Failures {
-		t.Error(failure)
+	if parent == nil {
+		for _, failure := range report.Failures {
+			t.Error(failure)
+		}
 	}
 }
 
@@ -206,6 +255,14 @@ func (s Scenario) test(t testing.TB, sweep Sweep) {
 // required. The error is for a scenario that cannot be judged: it is incomplete, it
 // fails without any mishap, or ctx ended. What mishaps lead to is in the report.
 func ReportOf(ctx context.Context, scenario Scenario, sweep Sweep) (*Report, error) {
+	return reportOf(ctx, scenario, sweep, func(_ string, play func() (*Failure, error)) error {
+		_, err := play()
+		return err
+	})
+}
+
+// reportOf is ReportOf that has each run with mishaps played by a function, under a name, or not at all.
+func reportOf(ctx context.Context, scenario Scenario, sweep Sweep, each func(name string, play func() (*Failure, error)) error) (*Report, error) {
 	scenario = scenario.withDefaults()
 	if err := scenario.validate(); err != nil {
 		return nil, fmt.Errorf("scenario %q: %w", scenario.Name, err)
@@ -214,7 +271,7 @@ func ReportOf(ctx context.Context, scenario Scenario, sweep Sweep) (*Report, err
 	if err != nil {
 		return nil, fmt.Errorf("scenario %q: %w", scenario.Name, err)
 	}
-	report, err := s.run(ctx, sweep)
+	report, err := s.run(ctx, sweep, each)
 	if err != nil {
 		return nil, fmt.Errorf("scenario %q: %w", scenario.Name, err)
 	}

@@ -67,3 +67,18 @@ func TestBeforeTheFirstPhaseThereIsNoPast(t *testing.T) {
 		t.Errorf("the next life begins at version %d", lag.behind)
 	}
 }
+
+func TestEachRunOfASweepHasANameOfItsOwn(t *testing.T) {
+	if name := nameOf([]runPoint{{CrashAfter, 1, 3}, {AnswerNotFound, 2, 1}}); name != "crash after 3, then lying 404 to 1 of life 2" {
+		t.Errorf("got %q", name)
+	}
+	for _, sweep := range []Sweep{Crashes, Lies, Mishaps, Lags} {
+		names := map[string]bool{}
+		for _, plan := range plans(sweep, 30, Scenario{Name: "story"}) {
+			if name := nameOf(plan); names[name] {
+				t.Errorf("two runs are called %q", name)
+			}
+			names[nameOf(plan)] = true
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 )
 
 // patience is how many times Settle an operator has to mend a state that is not the
@@ -54,7 +55,7 @@ func (s *sweep) play(ctx context.Context, plan []runPoint) (result runResult, er
 	r.operator.run(ctx)
 	if s.scenario.Neighbour != nil {
 		beside := s.scenario
-		beside.Start = s.scenario.Neighbour
+		beside.Start = r.startNeighbour
 		r.neighbour = newCrashOperator(beside, s.configOf(theNeighbour, r.namespace), r.namespace, nil)
 		r.neighbour.run(ctx)
 	}
@@ -92,6 +93,18 @@ func (s *sweep) play(ctx context.Context, plan []runPoint) (result runResult, er
 	}
 	result.converged = true
 	return result, nil
+}
+
+// startNeighbour runs the neighbour, once it may come. Until then no state is final, as its progress is not seen.
+func (r *crashRun) startNeighbour(ctx context.Context, cfg *rest.Config, namespace string) error {
+	for r.scenario.NeighbourAfter != nil && r.scenario.NeighbourAfter(ctx, r.user, namespace) != nil {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(firstPause):
+		}
+	}
+	return r.scenario.Neighbour(ctx, cfg, namespace)
 }
 
 // trespassed adds to a failure, which may be nil, what one of the two operators did to what is the other's.

@@ -1,6 +1,10 @@
 package operatortest
 
-import "hash/fnv"
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+)
 
 // Sweep is which mishaps a scenario meets. Each run has its own, one or two.
 type Sweep int
@@ -26,6 +30,18 @@ const (
 type runPoint struct {
 	mishap  Mishap
 	life, n int
+}
+
+// nameOf is, for example, "crash after 3, then lying 404 to 1 of life 2".
+func nameOf(plan []runPoint) string {
+	names := make([]string, len(plan))
+	for i, p := range plan {
+		names[i] = fmt.Sprintf("%s %d", p.mishap, p.n)
+		if p.life > 1 {
+			names[i] += fmt.Sprintf(" of life %d", p.life)
+		}
+	}
+	return strings.Join(names, ", then ")
 }
 
 // plans are the runs of a sweep with so many writes, each with its mishaps: all of them, or a sample of at least five.

@@ -6,6 +6,10 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -26,6 +30,49 @@ func Delete(objects ...client.Object) Step {
 	return forEach(objects, func(ctx context.Context, user client.Client, object client.Object) error {
 		if err := user.Delete(ctx, object); err != nil {
 			return fmt.Errorf("delete %s: %w", describe(user, object), err)
+		}
+		return nil
+	})
+}
+
+// Patch is a step that changes an object of this type and name in the run's namespace, by a JSON merge patch.
+func Patch(object client.Object, patch string) Step {
+	return forEach([]client.Object{object}, func(ctx context.Context, user client.Client, object client.Object) error {
+		if err := user.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			return fmt.Errorf("patch %s: %w", describe(user, object), err)
+		}
+		return nil
+	})
+}
+
+// Ready is a step for [Phase.Until]: the status of the objects of these types and names in the run's namespace says Ready of their newest
+// generation, as resource/statusresource writes it.
+func Ready(objects ...client.Object) Step {
+	return forEach(objects, func(ctx context.Context, user client.Client, object client.Object) error {
+		if err := user.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return fmt.Errorf("get %s: %w", describe(user, object), err)
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return fmt.Errorf("read the status of %s: %w", describe(user, object), err)
+		}
+		var status struct {
+			Status struct {
+				ObservedGeneration int64              `json:"observedGeneration"`
+				Conditions         []metav1.Condition `json:"conditions"`
+			} `json:"status"`
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &status); err != nil {
+			return fmt.Errorf("read the status of %s: %w", describe(user, object), err)
+		}
+		ready := meta.FindStatusCondition(status.Status.Conditions, "Ready")
+		switch {
+		case ready == nil:
+			return fmt.Errorf("%s does not say whether it is ready", describe(user, object))
+		case status.Status.ObservedGeneration != object.GetGeneration():
+			return fmt.Errorf("%s is at generation %d, and its status at %d", describe(user, object), object.GetGeneration(), status.Status.ObservedGeneration)
+		case ready.Status != metav1.ConditionTrue:
+			return fmt.Errorf("%s is not ready: %s: %s", describe(user, object), ready.Reason, ready.Message)
 		}
 		return nil
 	})

@@ -74,7 +74,7 @@ func (s *sweep) configOf(party party, namespace string) *rest.Config {
 	return config
 }
 
-func (s *sweep) run(ctx context.Context, kind Sweep) (*Report, error) {
+func (s *sweep) run(ctx context.Context, kind Sweep, each func(name string, play func() (*Failure, error)) error) (*Report, error) {
 	defer s.connections.CloseIdleConnections()
 	s.lags = kind == Lags
 	calm, err := s.playCalm(ctx)
@@ -88,14 +88,16 @@ func (s *sweep) run(ctx context.Context, kind Sweep) (*Report, error) {
 	group.SetLimit(s.scenario.Parallel)
 	for _, plan := range without(plans(kind, s.counts[len(s.counts)-1], s.scenario), s.scenario.Without) {
 		group.Go(func() error {
-			result, err := s.play(ctx, plan)
-			if err != nil {
-				return fmt.Errorf("%s: %w", describePoints(report.expect(plan)), err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			report.add(plan, result)
-			return nil
+			return each(nameOf(plan), func() (*Failure, error) {
+				result, err := s.play(ctx, plan)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", describePoints(report.expect(plan)), err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				report.add(plan, result)
+				return result.failure, nil
+			})
 		})
 	}
 	if err := group.Wait(); err != nil {

@@ -23,7 +23,8 @@
 // Kubernetes' own sources into one binary (see Binary), each as a process, on
 // loopback only, with certificates and ports of their own. RBAC is on. Namespaces
 // go away when they are deleted, about five seconds later, and so do objects
-// whose owners are gone. There are no nodes: pods stay pending.
+// whose owners are gone. There are no nodes: pods stay pending, unless [RunNode]
+// stands in for one.
 //
 // [Faults] stands between an operator and its API server, and other systems that it
 // talks to by HTTP; it counts the writes, and makes single requests fail before or
@@ -45,9 +46,10 @@
 //     shows the past, or an object is missing from a list, or events are held, dropped, repeated or reordered. It must
 //     not delete what has to stay, nor set anything back, not even for a while.
 //   - Scenario.Neighbour puts a second operator beside the first, and fails when one
-//     of them writes what the other has created.
+//     of them writes what the other has created. [Ledger] tells that without a scenario.
 //
-// [Quiet] goes through a scenario once, and fails when an operator that has nothing left to do reconciles, or sends a request.
+// [Quiet] goes through a scenario once, and fails when an operator that has nothing left to do reconciles, or sends a request. [Survives] is
+// mishaps, lags and Quiet in one call. The package frameworktest, below this one, waits until a framework has looked at an object.
 //
 // The package commandtest, below package command, starts a whole operator for a scenario
 // from its command.Config, in a line.

@@ -20,7 +20,7 @@ type Instance struct {
 	plane      *plane // nil when the instance isn't this caller's to stop
 
 	mu sync.Mutex
-	// transports are those of RESTConfig and of each User. client-go gives clients with the same certificates the
+	// transports are those of RESTConfig, of each User, and of all who show a token. client-go gives clients with the same certificates the
 	// same transport, but only for as long as somebody holds it; another one could not close its connections.
 	transports []http.RoundTripper
 	// installed are the definitions that InstallCRDs has installed, by name.
@@ -37,8 +37,10 @@ func newInstance(kubeconfig string, owned *plane) (*Instance, error) {
 		return nil, err
 	}
 	instance := &Instance{config: config, kubeconfig: kubeconfig, dataDir: from.DataDir, plane: owned}
-	if err := instance.hold(config); err != nil {
-		return nil, fmt.Errorf("use kubeconfig %s: %w", kubeconfig, err)
+	for _, of := range []*rest.Config{config, rest.AnonymousClientConfig(config)} {
+		if err := instance.keepTransport(of); err != nil {
+			return nil, fmt.Errorf("use kubeconfig %s: %w", kubeconfig, err)
+		}
 	}
 	return instance, nil
 }
@@ -76,7 +78,7 @@ func (i *Instance) User(name string, groups ...string) (*rest.Config, error) {
 	config := rest.AnonymousClientConfig(i.config)
 	config.QPS = i.config.QPS
 	config.CertData, config.KeyData = pair.cert, pair.key
-	if err := i.hold(config); err != nil {
+	if err := i.keepTransport(config); err != nil {
 		return nil, fmt.Errorf("make user %s: %w", name, err)
 	}
 	return config, nil
@@ -115,8 +117,8 @@ func (i *Instance) KillEtcd() error {
 	return i.own(func(p *plane) error { return p.kill(p.etcd) })
 }
 
-// hold keeps the transport of a configuration, so that closeIdle reaches it.
-func (i *Instance) hold(config *rest.Config) error {
+// keepTransport keeps the transport of a configuration, so that closeIdle reaches it.
+func (i *Instance) keepTransport(config *rest.Config) error {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return fmt.Errorf("make the transport: %w", err)
@@ -127,7 +129,7 @@ func (i *Instance) hold(config *rest.Config) error {
 	return nil
 }
 
-// closeIdle closes the idle connections of clients that use RESTConfig or User.
+// closeIdle closes the idle connections of clients that use RESTConfig, User or a token.
 func (i *Instance) closeIdle() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -42,9 +42,9 @@ type Lag struct {
 	behind   int64 // the resource version that lists of any version show; 0 is the newest
 	lying    bool  // lists without a resource version show that too
 	mode     watchMode
-	chosen   Match // whose events the mode is about
-	omit     Match // what one list leaves out
-	omitted  []*omission
+	chosen   Match              // whose events the mode is about
+	omit     Match              // what one list leaves out
+	omitted  []*omission        // what no watch has taken over yet
 	refusals map[string][]Fault // by resource
 	refuse   []Fault            // what each resource begins with
 	watches  map[*watching]struct{}
@@ -106,7 +106,7 @@ func (l *Lag) Drop(match Match) { l.change(func() { l.mode, l.chosen = eventsDro
 func (l *Lag) Repeat(match Match) { l.change(func() { l.mode, l.chosen = eventsRepeated, match }) }
 
 // Omit leaves an object that match accepts out of one list, the first one of several objects that has it; of the request that match is given,
-// Name is the object's. The client gets it by its watch when l is released, if it still knows nothing of it.
+// Name is the object's. The client gets it when l is released, by the watch that goes on where the list ended, if it still knows nothing of it.
 func (l *Lag) Omit(match Match) { l.change(func() { l.omit = match }) }
 
 // Refuse ends all watches as expired (410), and answers the next lists and watches with the faults, in their order, once for each resource.
@@ -132,9 +132,8 @@ func (l *Lag) Release() {
 		l.lagging = false
 		l.behind, l.lying, l.mode, l.chosen, l.omit, l.refuse, l.refusals = 0, false, eventsPass, nil, nil, nil, nil
 		for w := range l.watches {
-			w.catchUp(l.omitted)
+			w.catchUp()
 		}
-		l.omitted = nil
 	})
 }
 
@@ -162,7 +161,8 @@ func (l *Lag) shows(resource, namespace string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for w := range l.watches {
-		if w.all && w.request.resource() == resource && (w.request.Namespace == "" || w.request.Namespace == namespace) {
+		all := w.asked.labelSelector == "" && w.asked.fieldSelector == ""
+		if all && w.request.resource() == resource && (w.request.Namespace == "" || w.request.Namespace == namespace) {
 			return true
 		}
 	}

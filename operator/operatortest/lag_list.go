@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,10 +16,27 @@ import (
 
 // omission is an object that a list has left out.
 type omission struct {
-	resource string
-	uid      types.UID
-	version  int64 // the list's: its client sees what comes later
-	object   map[string]any
+	of      question
+	version int64 // where the watch begins by which the client goes on
+	uid     types.UID
+	object  map[string]any
+}
+
+// question is what a client asks for by a list and the watch that follows it.
+type question struct {
+	client                       *lagTransport
+	resource, namespace          string
+	labelSelector, fieldSelector string
+	metadata                     bool // and nothing else of the objects
+}
+
+func (t *lagTransport) question(request Request, req *http.Request) question {
+	query := req.URL.Query()
+	return question{
+		client: t, resource: request.resource(), namespace: request.Namespace,
+		labelSelector: query.Get("labelSelector"), fieldSelector: query.Get("fieldSelector"),
+		metadata: strings.Contains(req.Header.Get("Accept"), "as=PartialObjectMetadata"),
+	}
 }
 
 // list answers a list: an old one when any version will do, and one of its objects left out when that is to be.
@@ -36,7 +54,7 @@ func (t *lagTransport) list(request Request, req *http.Request) (*http.Response,
 	if err != nil || resp.StatusCode != http.StatusOK || omit == nil {
 		return resp, err
 	}
-	return resp, t.lag.leaveOut(request, resp)
+	return resp, t.lag.leaveOut(t.question(request, req), request, resp)
 }
 
 // oldEnough returns the version that a list is to show instead of the newest: one that is as old as the server's, and not older than what
@@ -56,7 +74,7 @@ func oldEnough(query url.Values, behind int64, lying bool) (version int64, ok bo
 }
 
 // leaveOut takes an object out of the answer to a list, if it has the one.
-func (l *Lag) leaveOut(request Request, resp *http.Response) error {
+func (l *Lag) leaveOut(asked question, request Request, resp *http.Response) error {
 	body, err := readAnswer(request, resp)
 	if err != nil {
 		return err
@@ -87,7 +105,7 @@ func (l *Lag) leaveOut(request Request, resp *http.Response) error {
 			object["apiVersion"], object["kind"] = list.APIVersion, list.Kind[:max(0, len(list.Kind)-len("List"))]
 		}
 		l.omit = nil
-		l.omitted = append(l.omitted, &omission{resource: request.resource(), uid: meta.UID, version: readMeta(body).version(), object: object})
+		l.omitted = append(l.omitted, &omission{of: asked, version: readMeta(body).version(), uid: meta.UID, object: object})
 		list.Items = append(list.Items[:i], list.Items[i+1:]...)
 		changed, err := json.Marshal(list)
 		if err != nil {

@@ -50,7 +50,7 @@ func (l *lagging) put(client kubernetes.Interface, name, text string) string {
 	return is.ResourceVersion
 }
 
-// list returns what a list of a version shows, and its own version.
+// list returns what a list of a version shows, and its own version. One of any version, 0, may be older than a write of another client.
 func (l *lagging) list(version string) (shown, at string) {
 	l.t.Helper()
 	list, err := l.client.CoreV1().ConfigMaps(l.namespace).List(l.t.Context(), metav1.ListOptions{LabelSelector: siteLabel, ResourceVersion: version})
@@ -63,6 +63,15 @@ func (l *lagging) list(version string) (shown, at string) {
 	}
 	slices.Sort(texts)
 	return strings.Join(texts, " "), list.ResourceVersion
+}
+
+// leaveOut makes a ConfigMap that a list then leaves out, and returns the version of that list.
+func (l *lagging) leaveOut(name string) (version string) {
+	l.t.Helper()
+	l.put(l.user, name, "1")
+	l.lag.Omit(func(r operatortest.Request) bool { return r.Resource == "configmaps" && r.Name == name })
+	_, version = l.list("")
+	return version
 }
 
 // watch begins a watch at a version.
@@ -203,8 +212,8 @@ func TestAnObjectIsLeftOutOfOneListAndFollowsInTheWatch(t *testing.T) {
 	l.put(l.user, "a", "1")
 	l.put(l.user, "b", "1")
 	l.lag.Omit(func(r operatortest.Request) bool { return r.Resource == "configmaps" && r.Name == "b" })
-	shown, version := l.list("0")
-	if again, _ := l.list("0"); shown != "a=1" || again != "a=1 b=1" {
+	shown, version := l.list("")
+	if again, _ := l.list(""); shown != "a=1" || again != "a=1 b=1" {
 		t.Errorf("the lists show %q and %q, want one without b", shown, again)
 	}
 	w := l.watch(version)
@@ -213,11 +222,71 @@ func TestAnObjectIsLeftOutOfOneListAndFollowsInTheWatch(t *testing.T) {
 	want(t, w, "MODIFIED a=2", "ADDED b=1")
 }
 
+func TestWhatAListHasLeftOutFollowsAlthoughAnotherWatchShowsItAsItWasBefore(t *testing.T) {
+	t.Parallel()
+	l := newLagging(t)
+	_, before := l.list("")
+	l.put(l.user, "b", "1")
+	l.lag.Omit(func(r operatortest.Request) bool { return r.Resource == "configmaps" && r.Name == "b" })
+	shown, version := l.list("")
+	if shown != "" {
+		t.Errorf("the list shows %q, want it without b", shown)
+	}
+	other, w := l.watch(before), l.watch(version)
+	want(t, other, "ADDED b=1")
+	nothing(t, w)
+	l.lag.Release()
+	want(t, w, "ADDED b=1")
+}
+
+func TestWhatAListHasLeftOutFollowsInTheWatchThatGoesOnWhereItEndedAndInNoOther(t *testing.T) {
+	t.Parallel()
+	l := newLagging(t)
+	version := l.leaveOut("b")
+	other, err := l.client.CoreV1().ConfigMaps(l.namespace).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=a", ResourceVersion: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(other.Stop)
+	l.lag.Release()
+	later := l.watch(version)
+	want(t, later, "ADDED b=1")
+	l.put(l.user, "a", "1")
+	want(t, other, "ADDED a=1")
+	want(t, later, "ADDED a=1")
+}
+
+func TestWhatAListHasLeftOutFollowsInAWatchThatIsTakenUpAgain(t *testing.T) {
+	t.Parallel()
+	l := newLagging(t)
+	version := l.leaveOut("b")
+	w := l.watch(version)
+	at := l.put(l.user, "a", "1")
+	want(t, w, "ADDED a=1")
+	w.Stop()
+	again := l.watch(at)
+	nothing(t, again)
+	l.lag.Release()
+	want(t, again, "ADDED b=1")
+}
+
+func TestWhatAListHasLeftOutAndAWatchHasShownSinceIsNotShownAsItWas(t *testing.T) {
+	t.Parallel()
+	l := newLagging(t)
+	version := l.leaveOut("b")
+	w := l.watch(version)
+	l.put(l.user, "b", "2")
+	want(t, w, "MODIFIED b=2")
+	l.lag.Release()
+	l.put(l.user, "b", "3")
+	want(t, w, "MODIFIED b=3")
+}
+
 func TestEventsAreDroppedUntilTheNextListing(t *testing.T) {
 	t.Parallel()
 	l := newLagging(t)
 	l.put(l.user, "a", "1")
-	_, version := l.list("0")
+	_, version := l.list("")
 	w := l.watch(version)
 	l.lag.Drop(nil)
 	l.received(l.put(l.user, "a", "2"))
@@ -230,7 +299,7 @@ func TestEventsAreRepeatedAtOnceAndFromTheFirstOneOn(t *testing.T) {
 	t.Parallel()
 	l := newLagging(t)
 	l.put(l.user, "a", "1")
-	_, version := l.list("0")
+	_, version := l.list("")
 	w := l.watch(version)
 	l.lag.Repeat(nil)
 	l.put(l.user, "a", "2")
@@ -243,7 +312,7 @@ func TestEventsOfOneKindComeAfterThoseOfTheOthers(t *testing.T) {
 	t.Parallel()
 	l := newLagging(t)
 	l.put(l.user, "a", "1")
-	_, version := l.list("0")
+	_, version := l.list("")
 	maps := l.watch(version)
 	secrets, err := l.client.CoreV1().Secrets(l.namespace).Watch(t.Context(), metav1.ListOptions{ResourceVersion: version})
 	if err != nil {
@@ -267,7 +336,7 @@ func TestWatchesAreEndedAndRequestsRefusedOnceForEachKind(t *testing.T) {
 	t.Parallel()
 	l := newLagging(t)
 	l.put(l.user, "a", "1")
-	_, version := l.list("0")
+	_, version := l.list("")
 	w := l.watch(version)
 	l.lag.Refuse(operatortest.TooManyRequests(0), operatortest.InternalError())
 	want(t, w, "ERROR 410", "open: false")

@@ -22,7 +22,9 @@ type watchEvent struct {
 type watching struct {
 	lag     *Lag
 	request Request
-	all     bool          // without selectors
+	asked   question
+	at      int64         // the resource version up to which the client has seen everything, but for what it lacks
+	lacks   []*omission   // what the list before it has left out
 	body    io.ReadCloser // the server's
 	cancel  context.CancelFunc
 	ended   chan struct{} // closed when nothing more is read from it
@@ -49,16 +51,30 @@ func (t *lagTransport) watch(request Request, req *http.Request) (*http.Response
 		cancel()
 		return resp, err
 	}
-	query := req.URL.Query()
-	all := query.Get("labelSelector") == "" && query.Get("fieldSelector") == ""
-	w := &watching{lag: t.lag, request: request, all: all, body: resp.Body, cancel: cancel, ended: make(chan struct{})}
+	w := &watching{lag: t.lag, request: request, asked: t.question(request, req), body: resp.Body, cancel: cancel, ended: make(chan struct{})}
+	w.at = objectMeta{ResourceVersion: req.URL.Query().Get("resourceVersion")}.version()
 	w.more = sync.NewCond(&w.mu)
 	t.lag.mu.Lock()
-	t.lag.watches[w] = struct{}{}
+	w.begin()
 	t.lag.mu.Unlock()
 	go w.receive()
 	resp.Body = w
 	return resp, nil
+}
+
+// begin takes over what the list before the watch has left out.
+func (w *watching) begin() {
+	w.lag.watches[w] = struct{}{}
+	w.lag.omitted = slices.DeleteFunc(w.lag.omitted, func(o *omission) bool {
+		mine := o.of == w.asked && o.version == w.at
+		if mine {
+			w.lacks = append(w.lacks, o)
+		}
+		return mine
+	})
+	if !w.lag.lagging {
+		w.catchUp()
+	}
 }
 
 // receive takes in what the server sends, until it or the client ends the watch.
@@ -86,7 +102,7 @@ func (w *watching) take(event watchEvent) {
 	if !bookmark {
 		w.lag.changes.add(meta.version())
 		w.lag.changes.tell(named(w.request, meta), event.Type != watch.Deleted)
-		w.lag.omitted = slices.DeleteFunc(w.lag.omitted, func(o *omission) bool { return o.uid == meta.UID && meta.version() > o.version })
+		w.lacks = slices.DeleteFunc(w.lacks, func(o *omission) bool { return o.uid == meta.UID })
 	}
 	mode := w.lag.mode
 	if w.lag.chosen != nil && !w.lag.chosen(w.request) {
@@ -115,12 +131,9 @@ func (w *watching) take(event watchEvent) {
 	w.send(event)
 }
 
-// catchUp gives the client what it has missed, of what lists have left out too.
-func (w *watching) catchUp(omitted []*omission) {
-	for _, o := range omitted {
-		if o.resource != w.request.resource() {
-			continue
-		}
+// catchUp gives the client what it has missed, what its list has left out too.
+func (w *watching) catchUp() {
+	for _, o := range w.lacks {
 		if object, err := json.Marshal(o.object); err == nil {
 			w.send(watchEvent{Type: watch.Added, Object: object})
 		}
@@ -128,7 +141,7 @@ func (w *watching) catchUp(omitted []*omission) {
 	for _, event := range slices.Concat(w.shown, w.kept) {
 		w.send(event)
 	}
-	w.kept, w.shown = nil, nil
+	w.lacks, w.kept, w.shown = nil, nil, nil
 	if w.dropped {
 		w.expire()
 	}
@@ -143,7 +156,7 @@ func (w *watching) expire() {
 	if err != nil {
 		return
 	}
-	w.kept, w.shown, w.dropped = nil, nil, false
+	w.lacks, w.kept, w.shown, w.dropped = nil, nil, nil, false
 	w.send(watchEvent{Type: watch.Error, Object: object})
 	w.finish(io.EOF)
 }
@@ -169,6 +182,9 @@ func (w *watching) finish(err error) {
 }
 
 func (w *watching) send(event watchEvent) {
+	if version := readMeta(event.Object).version(); version > 0 {
+		w.at = version
+	}
 	line, err := json.Marshal(event)
 	if err != nil {
 		return
@@ -209,6 +225,11 @@ func (w *watching) Close() error {
 	<-w.ended
 	w.lag.mu.Lock()
 	delete(w.lag.watches, w)
+	for _, o := range w.lacks {
+		o.version = w.at
+	}
+	w.lag.omitted = append(w.lag.omitted, w.lacks...)
+	w.lacks = nil
 	w.lag.mu.Unlock()
 	return err
 }

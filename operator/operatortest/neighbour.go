@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
 )
 
 // party is who writes in a run.
@@ -26,6 +27,23 @@ type writer struct {
 	party party
 	run   string
 }
+
+// Ledger knows which of several operators created what, and which wrote what another one had created, where no [Scenario] runs them. It
+// is safe for concurrent use.
+type Ledger struct{ ledger *ledger }
+
+// NewLedger returns a ledger, to which leases and events are all the same.
+func NewLedger() *Ledger { return &Ledger{newLedger([]Match{Leases, Events})} }
+
+// As returns a copy of a configuration by which an operator of that name writes. Faults go around it: a write whose answer is lost counts too.
+func (l *Ledger) As(name string, config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(l.ledger.as(writer{party: party(name)}))
+	return config
+}
+
+// Trespasses says in words who wrote or deleted what another one had created.
+func (l *Ledger) Trespasses() []string { return l.ledger.of("") }
 
 // ledger knows who created what, and who wrote what another one had created.
 type ledger struct {

@@ -9,9 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
 	clustersv1alpha1 "github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
 
@@ -31,16 +33,19 @@ type access struct {
 	cluster func(ctx context.Context, request reconcile.Request) (*clusters.Cluster, error)
 	// put puts the cluster where authors find it.
 	put func(into *ClusterContext, c *clusters.Cluster, secret client.ObjectKey)
+	// fixed tells that the cluster is not asked for: its kubeconfig is in secret, if it is in one.
+	fixed  bool
+	secret client.ObjectKey
 }
 
 func mcpAccess(p ClusterAccessProvider) access {
-	return access{MCP, p.MCPAccessRequest, p.MCPCluster, func(into *ClusterContext, c *clusters.Cluster, secret client.ObjectKey) {
+	return access{id: MCP, request: p.MCPAccessRequest, cluster: p.MCPCluster, put: func(into *ClusterContext, c *clusters.Cluster, secret client.ObjectKey) {
 		into.MCPCluster, into.MCPAccessSecretKey = c, secret
 	}}
 }
 
 func workloadAccess(p ClusterAccessProvider) access {
-	return access{Workload, p.WorkloadAccessRequest, p.WorkloadCluster, func(into *ClusterContext, c *clusters.Cluster, secret client.ObjectKey) {
+	return access{id: Workload, request: p.WorkloadAccessRequest, cluster: p.WorkloadCluster, put: func(into *ClusterContext, c *clusters.Cluster, secret client.ObjectKey) {
 		into.WorkloadCluster, into.WorkloadAccessSecretKey = c, secret
 	}}
 }
@@ -63,10 +68,12 @@ func additionalAccess(p AdditionalAccessProvider, id string) access {
 	}
 }
 
-// wait is what has to come before a reconciliation goes on.
+// wait is what has to come before a reconciliation goes on. What it says is told to users.
 type wait struct {
 	after           time.Duration
 	reason, message string
+	// request is the access request that is waited for, nil if there is none.
+	request *clustersv1alpha1.AccessRequest
 }
 
 // acquire returns the clusters of an object, or what has to be waited for. Clusters that were let go are neither waited for
@@ -91,7 +98,7 @@ func (r *APIReconciler[T, C]) acquire(ctx context.Context, request ctrl.Request,
 		}
 		c, err := a.cluster(ctx, request)
 		if err != nil {
-			return found, nil, fmt.Errorf("get access to the %s cluster: %w", a.id, err)
+			return found, nil, discreet.Step(err, "get access to the %s cluster", a.id)
 		}
 		if c == nil {
 			return found, nil, fmt.Errorf("get access to the %s cluster: the %T gives none, although its access request is granted", a.id, r.access)
@@ -107,38 +114,56 @@ func (r *APIReconciler[T, C]) acquire(ctx context.Context, request ctrl.Request,
 
 // granted tells what access to a cluster waits for, if anything, and else which Secret has it.
 func (r *APIReconciler[T, C]) granted(ctx context.Context, request ctrl.Request, a access) (secret client.ObjectKey, _ *wait, err error) {
+	if a.fixed {
+		return a.secret, nil, nil
+	}
 	ar, err := a.request(ctx, request)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && ar == nil:
-		return secret, pending(a, "there is no access request yet"), nil
+		return secret, pending(a, nil, "there is no access request yet"), nil
 	case err != nil:
-		return secret, nil, fmt.Errorf("read the access request for the %s cluster: %w", a.id, err)
+		return secret, nil, discreet.Step(err, "read the access request for the %s cluster", a.id)
 	case ar.DeletionTimestamp != nil:
 		return secret, &wait{reason: ReasonAccessLeaving, message: fmt.Sprintf(
-			"access to the %s cluster is being taken away (%s %s); it is asked for again when it is gone", a.id, clustersv1alpha1.AccessRequestKind, keyOf(ar))}, nil
+			"access to the %s cluster is being taken away; it is asked for again when it is gone", a.id), request: ar}, nil
 	case ar.Status.ObservedGeneration < ar.Generation && ar.Status.Phase != "":
-		return secret, pending(a, fmt.Sprintf("%s %s: what is asked for has changed, and was not looked at yet", clustersv1alpha1.AccessRequestKind, keyOf(ar))), nil
+		return secret, pending(a, ar, "what is asked for has changed, and was not looked at yet"), nil
 	case ar.Status.Phase == clustersv1alpha1.PhaseDenied:
-		return secret, &wait{reason: ReasonAccessDenied, message: fmt.Sprintf(
-			"access to the %s cluster is denied (%s %s): %s", a.id, clustersv1alpha1.AccessRequestKind, keyOf(ar), why(ar))}, nil
+		return secret, &wait{reason: ReasonAccessDenied, message: fmt.Sprintf("access to the %s cluster is denied: %s", a.id, why(ar)), request: ar}, nil
 	case ar.Status.Phase != clustersv1alpha1.PhaseGranted:
-		return secret, pending(a, fmt.Sprintf("%s %s: %s", clustersv1alpha1.AccessRequestKind, keyOf(ar), why(ar))), nil
+		return secret, pending(a, ar, why(ar)), nil
 	case ar.Status.SecretRef == nil:
-		return secret, pending(a, fmt.Sprintf("%s %s names no Secret", clustersv1alpha1.AccessRequestKind, keyOf(ar))), nil
+		return secret, pending(a, ar, "there are no credentials"), nil
 	}
 	return client.ObjectKey{Namespace: ar.Namespace, Name: ar.Status.SecretRef.Name}, nil, nil
 }
 
-func pending(a access, why string) *wait {
-	return &wait{reason: ReasonAccessPending, message: fmt.Sprintf("waits for access to the %s cluster: %s", a.id, why)}
+func pending(a access, ar *clustersv1alpha1.AccessRequest, why string) *wait {
+	return &wait{reason: ReasonAccessPending, message: fmt.Sprintf("waits for access to the %s cluster: %s", a.id, why), request: ar}
 }
 
-// why is what an access request says.
+// why is the reason that an access request gives. What it says is for the provider, and is not told to users.
 func why(ar *clustersv1alpha1.AccessRequest) string {
-	if c := meta.FindStatusCondition(ar.Status.Conditions, clustersv1alpha1.ConditionGranted); c != nil && c.Message != "" {
-		return c.Message
+	if c := meta.FindStatusCondition(ar.Status.Conditions, clustersv1alpha1.ConditionGranted); c != nil {
+		return c.Reason
 	}
-	return "it says no more"
+	return "it was not looked at yet"
+}
+
+// tellWait tells in the status what an object waits for, by an event that it is denied, and in the log what the access request says, which
+// is the provider's alone.
+func (r *APIReconciler[T, C]) tellWait(ctx context.Context, o *object[T], w *wait, tell func(obj API, reason, message string)) ctrl.Result {
+	before := meta.FindStatusCondition(*o.obj.GetConditions(), ServiceProviderConditionReady)
+	if news := before == nil || before.Reason != w.reason || before.Message != w.message; news && w.request != nil {
+		says := ""
+		if c := meta.FindStatusCondition(w.request.Status.Conditions, clustersv1alpha1.ConditionGranted); c != nil {
+			says = c.Message
+		}
+		log.FromContext(ctx).Info(w.message, "object", o.request.String(), "accessRequest", keyOf(w.request).String(), "says", says)
+	}
+	r.recorder.waits(ctx, o.obj, w)
+	tell(o.obj, w.reason, w.message)
+	return w.result()
 }
 
 // noLaterThan sets when to look again.

@@ -27,7 +27,7 @@ func TestAccessIsWaitedForAsItsProviderAsks(t *testing.T) {
 	if err != nil || result != (ctrl.Result{RequeueAfter: accessPause}) {
 		t.Errorf("result %v, error %v; want to be called again after %s", result, err, accessPause)
 	}
-	w.tells("db", "Progressing/False/AccessPending", "the mcp cluster", w.namespace+"/db-mcp")
+	w.tells("db", "Progressing/False/AccessPending", "the mcp cluster", "it was not looked at yet")
 	if len(w.author.all()) != 0 {
 		t.Errorf("the author was called: %q", w.author.all())
 	}
@@ -51,8 +51,8 @@ func TestAccessThatIsDeniedIsToldWithItsReason(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
-	w.tells("db", "Progressing/False/AccessDenied", "the mcp cluster", "secrets are not allowed")
-	if !w.events.told("Warning AccessDenied", "secrets are not allowed") {
+	w.tells("db", "Progressing/False/AccessDenied", "the mcp cluster", "Policy")
+	if !w.events.told("Warning AccessDenied", "the mcp cluster", "Policy") {
 		t.Errorf("there is no event: %q", w.events.all)
 	}
 }

@@ -132,6 +132,15 @@ type AdditionalAccessProvider interface {
 	AdditionalAccessRequest(ctx context.Context, request reconcile.Request, id string) (*clustersv1alpha1.AccessRequest, error)
 }
 
+// FixedAccessProvider is implemented by ClusterAccessProviders that have clusters which are not asked for. Objects don't wait for
+// access to them; otherwise they are clusters as others are.
+type FixedAccessProvider interface {
+	ClusterAccessProvider
+	// FixedCluster tells whether the cluster of that id (MCP, Workload or another) is not asked for, and in which Secret of the platform
+	// cluster its kubeconfig is, if it is in one. It is called when the APIReconciler is built.
+	FixedCluster(id string) (secret client.ObjectKey, isFixed bool)
+}
+
 // AccessNotifier is implemented by ClusterAccessProviders that notice when access is granted, denied or gone. Without it, access is
 // looked at again when Reconcile says so.
 type AccessNotifier interface {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +36,7 @@ type APIReconcilerBuilder[T API, C Config] struct {
 	workload             bool
 	additional           []string
 	namespaces           []string
+	namespacePredicate   func(namespace *metav1.PartialObjectMetadata) bool
 	secretNamespace      string
 	configMapNamespace   string
 	finalizer            string
@@ -112,6 +114,15 @@ func (b *APIReconcilerBuilder[T, C]) Namespaces(namespaces ...string) *APIReconc
 	return b
 }
 
+// NamespacePredicate restricts the objects that are served to those in namespaces of the onboarding cluster for which it holds, by their
+// names, labels or annotations; it is asked again when a namespace changes. An object in another namespace is left alone, also when it
+// was served before; its deletion is finished then nevertheless. It must be quick and must not change its argument, and is called
+// from several goroutines. It takes the right to get, list and watch namespaces. Default: all namespaces, or those of Namespaces.
+func (b *APIReconcilerBuilder[T, C]) NamespacePredicate(holds func(namespace *metav1.PartialObjectMetadata) bool) *APIReconcilerBuilder[T, C] {
+	b.namespacePredicate = holds
+	return b
+}
+
 // SecretNamespace has the Secrets of a namespace of the platform cluster watched, if the Reconciler is a SecretWatcher. Default:
 // none are.
 func (b *APIReconcilerBuilder[T, C]) SecretNamespace(ns string) *APIReconcilerBuilder[T, C] {
@@ -148,8 +159,9 @@ func (b *APIReconcilerBuilder[T, C]) Workers(n int) *APIReconcilerBuilder[T, C] 
 	return b
 }
 
-// Timeout sets how long one call of the Reconciler, or of the ClusterAccessProvider, may take before its context ends: a cluster
-// that does not answer keeps a worker for no longer, if what is called heeds its context. Default: DefaultTimeout (5 min).
+// Timeout sets how long one call of the Reconciler, or of the ClusterAccessProvider, may take before its context ends, and each request
+// that the runtime itself sends: a cluster that does not answer keeps a worker for no longer at each of them, if what is called heeds its
+// context. Default: DefaultTimeout (5 min).
 func (b *APIReconcilerBuilder[T, C]) Timeout(d time.Duration) *APIReconcilerBuilder[T, C] {
 	b.timeout = d
 	return b
@@ -202,7 +214,7 @@ func (b *APIReconcilerBuilder[T, C]) Build() (*APIReconciler[T, C], error) {
 	r := &APIReconciler[T, C]{
 		onboarding: b.onboarding, platform: b.platform, access: b.access, author: b.author, empty: b.empty,
 		secretNamespace: b.secretNamespace, configMapNamespace: b.configMapNamespace, workers: b.workers, timeout: b.timeout, namespaces: b.namespaces,
-		recorder: &recorder{}, changes: newSpread(b.clock, b.interval()),
+		namespacePredicate: b.namespacePredicate, recorder: &recorder{}, changes: newSpread(b.clock, b.interval()),
 	}
 	if b.recorder != nil {
 		r.recorder.set(b.recorder)
@@ -250,6 +262,11 @@ func (b *APIReconcilerBuilder[T, C]) buildAccess(r *APIReconciler[T, C], wrong *
 		wrong.If(id == "" || taken, "AdditionalClusters: the id %q is empty or taken", id)
 		if knows {
 			r.accesses = append(r.accesses, additionalAccess(provider, id))
+		}
+	}
+	if fixed, ok := b.access.(FixedAccessProvider); ok {
+		for i := range r.accesses {
+			r.accesses[i].secret, r.accesses[i].fixed = fixed.FixedCluster(r.accesses[i].id)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package serviceprovider
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -11,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
 )
 
 // configs reads the provider's config and remembers the last one. It is read from the API server for every reconciliation: a
@@ -55,7 +55,7 @@ func (c *configs[C]) empty() (C, error) {
 	return o.(C), nil
 }
 
-// name names the config in messages.
+// name names the config in errors.
 func (c *configs[C]) name() string {
 	if ns := c.given.GetNamespace(); ns != "" {
 		return fmt.Sprintf("%s %s/%s", c.kind, ns, c.given.GetName())
@@ -73,7 +73,7 @@ func (c *configs[C]) read(ctx context.Context) (config C, exists bool, err error
 	case apierrors.IsNotFound(err):
 		return config, false, nil
 	case err != nil:
-		return config, false, fmt.Errorf("read %s from cluster %q: %w", c.name(), c.platform.ID(), err)
+		return config, false, discreet.Step(fmt.Errorf("%s of cluster %q: %w", c.name(), c.platform.ID(), err), "read the %s", c.kind)
 	}
 	return config, true, nil
 }
@@ -99,18 +99,18 @@ func (c *configs[C]) look(ctx context.Context, deletion bool) (C, error) {
 	case deletion:
 		return c.remembered(), nil
 	case exists:
-		return config, errors.New(c.leaving())
+		return config, fmt.Errorf("the %s in the platform cluster is being deleted", c.name())
 	}
-	return config, errors.New(c.lacking())
+	return config, fmt.Errorf("waits for the %s in the platform cluster", c.name())
 }
 
-// lacking and leaving say what objects wait for.
+// lacking and leaving tell users what objects wait for.
 func (c *configs[C]) lacking() string {
-	return fmt.Sprintf("waits for the %s in the platform cluster", c.name())
+	return fmt.Sprintf("waits for the %s in the platform cluster", c.kind)
 }
 
 func (c *configs[C]) leaving() string {
-	return fmt.Sprintf("the %s in the platform cluster is being deleted", c.name())
+	return fmt.Sprintf("the %s in the platform cluster is being deleted", c.kind)
 }
 
 // known is get for a deletion, which goes on without a config: with the last one that was there, or the builder's.

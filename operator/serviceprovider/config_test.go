@@ -18,7 +18,7 @@ func TestConfigThatIsAbsentIsWaitedForWithoutRetries(t *testing.T) {
 	if result := settle(t, r, request); result != (ctrl.Result{}) {
 		t.Errorf("the result is %v, want none", result)
 	}
-	w.tells("db", "Progressing/False/ProviderConfigAbsent", "ProviderConfig "+w.namespace)
+	w.tells("db", "Progressing/False/ProviderConfigAbsent", "waits for the ProviderConfig")
 	if len(w.author.all()) != 0 || len(w.get("db").Finalizers) != 0 {
 		t.Error("something was begun without a config")
 	}
@@ -51,7 +51,7 @@ func TestConfigThatCantBeReadIsAnErrorAndNoAbsentOne(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), request); err == nil {
 		t.Error("there is no error")
 	}
-	w.tells("db", "Progressing/False/ReconcileFailed", "ProviderConfig "+w.namespace, "platform")
+	w.tells("db", "Progressing/False/ReconcileFailed", "read the ProviderConfig: the API server answered InternalError")
 	rule.Remove()
 	settle(t, r, request)
 	w.tells("db", "Ready/True/Ready")

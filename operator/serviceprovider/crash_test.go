@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/operatortest"
@@ -142,8 +143,45 @@ func ofTheGranter(r operatortest.Request) bool {
 func TestAPostgresComesAndGoesWhateverWriteToAClusterTheOperatorCrashesAt(t *testing.T) {
 	allPlanes(t)
 	for _, role := range []string{platform, onboarding, mcp, workload} {
-		t.Run(role, func(t *testing.T) { operatortest.BreakAtEveryWrite(t, lifeAt(role)) })
+		t.Run(role, func(t *testing.T) {
+			life := lifeAt(role)
+			if role == onboarding { // where two providers of one kind meet
+				withAnother(&life)
+			}
+			operatortest.BreakAtEveryWrite(t, life)
+		})
 	}
+}
+
+// withAnother has a second provider of the kind serve the same objects, with access and nothing to do of its own.
+func withAnother(life *operatortest.Scenario) {
+	idle := func(context.Context, *Postgres, *ProviderConfig, clusterCtx) (ctrl.Result, error) {
+		return ctrl.Result{}, nil
+	}
+	life.Neighbour = func(ctx context.Context, cfg *rest.Config, namespace string) error {
+		s := crashed(onboarding, cfg, namespace)
+		s.operator, s.author = "second", &author{createOrUpdate: idle, del: idle}
+		return s.run(ctx)
+	}
+	held := func(n int) operatortest.Step {
+		return func(ctx context.Context, user client.Client, namespace string) error {
+			p := newPostgres("db", 3)
+			err := user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: p.Name}, p)
+			if err == nil && len(p.Finalizers) < n {
+				err = fmt.Errorf("the finalizers are %q", p.Finalizers)
+			}
+			return err
+		}
+	}
+	life.NeighbourAfter = held(2)
+	order := &life.Phases[0]
+	order.Until = operatortest.All(order.Until, held(4), func(ctx context.Context, _ client.Client, namespace string) error {
+		there, err := stack{namespace: namespace}.traces(ctx)
+		if n := there["platform *v1.SecretList"]; err == nil && n != 4 {
+			err = fmt.Errorf("both have %d credentials together: %v", n, there)
+		}
+		return err
+	})
 }
 
 // TestAPostgresComesAndGoesWhicheverClusterLags tells the same with one of the clusters lagging.
@@ -170,6 +208,7 @@ func TestNoAccessIsLeftOfAnObjectThatWentWhileNothingRan(t *testing.T) {
 	namespace := "orphan-" + utilrand.String(6)
 	t.Cleanup(func() {
 		_ = planes[platform].user.Delete(ctx, stack{namespace: namespace}.config())
+		_ = planes[platform].user.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: stack{namespace: namespace}.layout().Clusters}})
 		for _, role := range others("") {
 			_ = planes[role].user.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		}
@@ -232,7 +271,11 @@ func lifeAt(role string) operatortest.Scenario {
 			return stateOf(ctx, namespace)
 		},
 		Cleanup: func(ctx context.Context, _ client.Client, namespace string) error {
-			errs := []error{client.IgnoreNotFound(planes[platform].user.Delete(ctx, stack{namespace: namespace}.config()))}
+			clusters := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: stack{namespace: namespace}.layout().Clusters}}
+			errs := []error{
+				client.IgnoreNotFound(planes[platform].user.Delete(ctx, stack{namespace: namespace}.config())),
+				client.IgnoreNotFound(planes[platform].user.Delete(ctx, clusters)),
+			}
 			for _, other := range others(role) {
 				err := planes[other].user.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 				errs = append(errs, client.IgnoreNotFound(err))

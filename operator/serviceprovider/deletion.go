@@ -7,13 +7,15 @@ import (
 	"strings"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
 )
 
 // delete is the way of an object that is to go. The finalizer for the work goes when Delete has succeeded: from then on it is
 // not called any more. The one for the access goes when that is taken away.
 func (r *APIReconciler[T, C]) delete(ctx context.Context, o *object[T]) (ctrl.Result, error) {
-	working := holds(o.raw, r.finalizers.work)
-	if !working && !holds(o.raw, r.finalizers.access) {
+	working := hasAny(o.raw, r.finalizers.work)
+	if !working && !hasAny(o.raw, r.finalizers.access) {
 		o.gone = true
 		return ctrl.Result{}, nil
 	}
@@ -21,7 +23,7 @@ func (r *APIReconciler[T, C]) delete(ctx context.Context, o *object[T]) (ctrl.Re
 	if err != nil {
 		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
 	}
-	if err := r.abandon(ctx, o, gone); err != nil {
+	if err := r.abandon(ctx, gone); err != nil {
 		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
 	}
 	if working {
@@ -35,7 +37,9 @@ func (r *APIReconciler[T, C]) delete(ctx context.Context, o *object[T]) (ctrl.Re
 
 // cleanUp has the author's Delete done.
 func (r *APIReconciler[T, C]) cleanUp(ctx context.Context, o *object[T], gone letGo) (ctrl.Result, error) {
-	config, err := r.configs.known(ctx)
+	limited, cancel := r.limited(ctx)
+	defer cancel()
+	config, err := r.configs.known(limited)
 	if err != nil {
 		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
 	}
@@ -47,14 +51,13 @@ func (r *APIReconciler[T, C]) cleanUp(ctx context.Context, o *object[T], gone le
 		}
 		name, do = "DeletePartially", partial.DeletePartially
 	}
-	found, w, err := r.acquire(ctx, o.request, gone)
+	found, w, err := r.acquire(askingContext(ctx, config, o.obj), o.request, gone)
 	if err != nil {
 		return ctrl.Result{}, r.failed(o, err, found)
 	}
 	if w != nil {
-		r.recorder.waits(ctx, o.obj, w)
-		StatusTerminatingWithReason(o.obj, w.reason, w.message+r.howToLetGo(w))
-		return w.result(), nil
+		w.message += r.howToLetGo(w)
+		return r.tellWait(ctx, o, w, StatusTerminatingWithReason), nil
 	}
 	result, told, err := r.call(ctx, o, name, func(ctx context.Context, obj T) (ctrl.Result, error) {
 		return do(withContext(ctx, config, found), obj, config, found)
@@ -76,7 +79,7 @@ func (r *APIReconciler[T, C]) finishWork(ctx context.Context, o *object[T], gone
 	if len(gone) > 0 {
 		r.recorder.letGo(ctx, o.obj, gone)
 	}
-	if err := r.release(ctx, o, r.finalizers.work); err != nil {
+	if err := r.removeFinalizers(ctx, o, r.finalizers.work); err != nil {
 		return r.failed(o, err, ClusterContext{})
 	}
 	return nil
@@ -88,17 +91,17 @@ func (r *APIReconciler[T, C]) withdraw(ctx context.Context, o *object[T]) (ctrl.
 	defer cancel()
 	result, err := r.access.ReconcileDelete(limited, o.request)
 	if err != nil {
-		return ctrl.Result{}, r.failed(o, fmt.Errorf("take away access to clusters: %w", err), ClusterContext{})
+		return ctrl.Result{}, r.failed(o, discreet.Step(err, "take away access to clusters"), ClusterContext{})
 	}
 	if waits(result) {
 		message := "waits until access to its clusters is taken away"
-		if leaving := r.leaving(ctx, o.request); len(leaving) > 0 {
+		if leaving := r.leaving(limited, o.request); len(leaving) > 0 {
 			message += ": " + strings.Join(leaving, ", ")
 		}
 		StatusTerminatingWithReason(o.obj, ReasonAccessLeaving, message)
 		return result, nil
 	}
-	if err := r.release(ctx, o, r.finalizers.access); err != nil {
+	if err := r.removeFinalizers(ctx, o, r.finalizers.access); err != nil {
 		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
 	}
 	o.gone = true

@@ -13,14 +13,16 @@
 //	err = r.SetupWithManager(mgr, "postgres", nil)    // nil: the controller watches the config itself
 //	err = mgr.Start(ctx)
 //
+// Who is trusted with what is in docs/service-providers-threat-model.md.
+//
 // A provider that is made of resources gets plans, shadows and the page that shows what it does: see [FromResources].
 //
 // # Steps
 //
 // A reconciliation goes through these steps, and ends at the first that has something to wait for:
 //
-//  1. The object is read from the API server. One that is gone, that is paused, or whose [OperationAnnotation] says "ignore", is
-//     left alone; "reconcile" is dropped from the annotation.
+//  1. The object is read from the API server. One that is gone, that is paused, whose [OperationAnnotation] says "ignore", or whose
+//     namespace is none of those that are served (APIReconcilerBuilder.NamespacePredicate), is left alone; "reconcile" is dropped from the annotation.
 //  2. The config is read. Without one, or while it is being deleted, the object is Progressing, and nothing is retried: its
 //     arrival reconciles all objects.
 //  3. The object gets two finalizers, one for the work and one for the access. Both are made of the name of the operator and the kind
@@ -40,8 +42,12 @@
 //   - Delete has succeeded before access is taken away, and access is gone before the object is. How far a deletion has got is
 //     told by the finalizers alone: a restart goes on where the last process ended.
 //   - Only the status is written of what an author changes in an object, by a patch of what has changed: conditions and fields
-//     of others, and those that the Go type does not know, stay. A conflict is no error.
+//     of others, and those that the Go type does not know, stay. A conflict is no error. Of two operators that serve one object the
+//     first one writes its status, as an annotation says, and the other one tells in events whose it is.
 //   - No error is lost, neither the author's nor that of writing the status. A panic is an error of that object.
+//   - Users are told nothing of the platform: in the status and in events there are no names of access requests and Secrets, and no
+//     addresses. Of the errors of clients, and of what the runtime itself does with access, the kind is told, and the rest is in the log. What
+//     an author says in other errors, also in those of the functions that say what to ask for, and in conditions, is told as it is.
 //   - A change of the config, or of a Secret or ConfigMap that the author says it refers to ([SecretWatcher],
 //     [ConfigMapWatcher]), reconciles all objects, no faster than APIReconcilerBuilder.ChangesPerSecond. It is not lost while an
 //     API server does not answer. Changes of an object itself do not wait in this line.
@@ -51,7 +57,7 @@
 //
 // # Permissions
 //
-// In the onboarding cluster: the objects (get, list, watch, patch, and patch of the status), events (create, patch). In the
-// platform cluster: the config (get, list, watch), Secrets and ConfigMaps of the namespaces that are watched (list, watch),
+// In the onboarding cluster: the objects (get, list, watch, patch, and patch of the status), events (create, patch); with a
+// NamespacePredicate also namespaces (get, list, watch). In the platform cluster: the config (get, list, watch), Secrets and ConfigMaps of the namespaces that are watched (list, watch),
 // AccessRequests (patch, to let go of a cluster), and what the access provider needs.
 package serviceprovider

@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
 	clustersv1alpha1 "github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
 
@@ -25,14 +26,32 @@ import (
 // AccessRequest). Of any other one an event says that it is cleaned up.
 const LetGoAnnotation = "serviceprovider.operatorkit.io/let-go"
 
-// letGo are the ids of clusters that are gone for good.
-type letGo []string
+// letGo are clusters that are gone for good.
+type letGo []lostCluster
 
-func (l letGo) has(id string) bool { return slices.Contains(l, id) }
+// lostCluster is one of them, and the access request for it, nil if there is none.
+type lostCluster struct {
+	id      string
+	request *clustersv1alpha1.AccessRequest
+}
+
+func (l letGo) has(id string) bool {
+	return slices.ContainsFunc(l, func(lost lostCluster) bool { return lost.id == id })
+}
+
+// String names them.
+func (l letGo) String() string {
+	var ids []string
+	for _, lost := range l {
+		ids = append(ids, lost.id)
+	}
+	return strings.Join(ids, ", ")
+}
 
 // letGo reads the annotation. Ids that are unknown, and those of clusters that are there, count for nothing, and events name them.
 func (r *APIReconciler[T, C]) letGo(ctx context.Context, o *object[T]) (letGo, error) {
-	var gone, unknown, known []string
+	var gone letGo
+	var unknown, known []string
 	accesses := map[string]access{}
 	for _, a := range r.accesses {
 		known = append(known, a.id)
@@ -41,9 +60,9 @@ func (r *APIReconciler[T, C]) letGo(ctx context.Context, o *object[T]) (letGo, e
 	for id := range strings.SplitSeq(o.raw.GetAnnotations()[LetGoAnnotation], ",") {
 		id = strings.TrimSpace(id)
 		switch {
-		case id == "" || slices.Contains(gone, id):
+		case id == "" || gone.has(id):
 		case slices.Contains(known, id):
-			lost, err := r.isLost(ctx, o.request, accesses[id])
+			asked, lost, err := r.isLost(ctx, o.request, accesses[id])
 			if err != nil {
 				return nil, err
 			}
@@ -51,7 +70,7 @@ func (r *APIReconciler[T, C]) letGo(ctx context.Context, o *object[T]) (letGo, e
 				r.recorder.warn(ctx, o.obj, ReasonClusterAnswers, "annotation %s names the %s cluster, which answers: it is cleaned up", LetGoAnnotation, id)
 				continue
 			}
-			gone = append(gone, id)
+			gone = append(gone, lostCluster{id, asked})
 		default:
 			unknown = append(unknown, id)
 		}
@@ -63,26 +82,29 @@ func (r *APIReconciler[T, C]) letGo(ctx context.Context, o *object[T]) (letGo, e
 }
 
 // isLost tells whether nothing can be cleaned up in a cluster: nobody grants access to it any more, or it does not answer.
-func (r *APIReconciler[T, C]) isLost(ctx context.Context, request ctrl.Request, a access) (bool, error) {
+// asked is the access request, nil if there is none.
+func (r *APIReconciler[T, C]) isLost(ctx context.Context, request ctrl.Request, a access) (asked *clustersv1alpha1.AccessRequest, lost bool, err error) {
 	ctx, cancel := r.limited(ctx)
 	defer cancel()
-	ar, err := a.request(ctx, request)
-	switch {
-	case apierrors.IsNotFound(err), err == nil && ar == nil:
-		return true, nil
-	case err != nil:
-		return false, fmt.Errorf("read the access request for the %s cluster: %w", a.id, err)
-	case ar.DeletionTimestamp != nil, ar.Status.Phase == clustersv1alpha1.PhaseDenied, ar.Annotations[clustersv1alpha1.AbandonAnnotation] == "true":
-		return true, nil
+	if !a.fixed {
+		asked, err = a.request(ctx, request)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && asked == nil:
+			return nil, true, nil
+		case err != nil:
+			return nil, false, discreet.Step(err, "read the access request for the %s cluster", a.id)
+		case asked.DeletionTimestamp != nil, asked.Status.Phase == clustersv1alpha1.PhaseDenied, clustersv1alpha1.IsAbandoned(asked):
+			return asked, true, nil
+		}
 	}
 	c, err := a.cluster(ctx, request)
 	if err != nil || c == nil {
-		return true, nil
+		return asked, true, nil
 	}
 	anything := &metav1.PartialObjectMetadata{}
 	anything.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	err = c.Client().Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, anything)
-	return err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown, nil
+	return asked, err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown, nil
 }
 
 func (r *APIReconciler[T, C]) howToLetGo(w *wait) string {
@@ -93,26 +115,21 @@ func (r *APIReconciler[T, C]) howToLetGo(w *wait) string {
 }
 
 // abandon tells whoever grants access that it has nothing to clean up in clusters that are gone.
-func (r *APIReconciler[T, C]) abandon(ctx context.Context, o *object[T], gone letGo) error {
-	for _, a := range r.accesses {
-		if !gone.has(a.id) {
+func (r *APIReconciler[T, C]) abandon(ctx context.Context, gone letGo) error {
+	for _, g := range gone {
+		if g.request == nil || clustersv1alpha1.IsAbandoned(g.request) {
 			continue
 		}
-		if err := r.abandonOne(ctx, o.request, a); err != nil {
-			return fmt.Errorf("abandon the access request for the %s cluster: %w", a.id, err)
+		if err := r.abandonOne(ctx, g.request); err != nil {
+			return discreet.Step(err, "abandon the access request for the %s cluster", g.id)
 		}
 	}
 	return nil
 }
 
-func (r *APIReconciler[T, C]) abandonOne(ctx context.Context, request ctrl.Request, a access) error {
-	ar, err := a.request(ctx, request)
-	if apierrors.IsNotFound(err) || err == nil && (ar == nil || ar.Annotations[clustersv1alpha1.AbandonAnnotation] == "true") {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
+func (r *APIReconciler[T, C]) abandonOne(ctx context.Context, ar *clustersv1alpha1.AccessRequest) error {
+	ctx, cancel := r.limited(ctx)
+	defer cancel()
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": ar.UID, "resourceVersion": ar.ResourceVersion, "annotations": map[string]string{clustersv1alpha1.AbandonAnnotation: "true"},
 	}})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/internal/statusmap"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -42,8 +43,8 @@ func finalizersOf(work identity.Identity, chosen string) finalizers {
 	return f
 }
 
-// holds tells whether one of some finalizers is on an object.
-func holds(obj client.Object, finalizers []string) bool {
+// hasAny tells whether one of some finalizers is on an object.
+func hasAny(obj client.Object, finalizers []string) bool {
 	return slices.ContainsFunc(obj.GetFinalizers(), func(f string) bool { return slices.Contains(finalizers, f) })
 }
 
@@ -62,6 +63,8 @@ type object[T API] struct {
 
 // fetch reads an object from the API server, not from a cache that may be late.
 func (r *APIReconciler[T, C]) fetch(ctx context.Context, req ctrl.Request) (*object[T], error) {
+	ctx, cancel := r.limited(ctx)
+	defer cancel()
 	o := &object[T]{request: req, raw: r.blank(req), obj: r.empty()}
 	if err := r.onboarding.Client().Get(ctx, req.NamespacedName, o.raw); err != nil {
 		return nil, fmt.Errorf("read it from cluster %q: %w", r.onboarding.ID(), err)
@@ -85,6 +88,8 @@ func (r *APIReconciler[T, C]) blank(req ctrl.Request) *unstructured.Unstructured
 
 // patchMetadata sends a patch of the metadata that is valid for the object as it was read and for no other version.
 func (r *APIReconciler[T, C]) patchMetadata(ctx context.Context, o *object[T], metadata map[string]any) error {
+	ctx, cancel := r.limited(ctx)
+	defer cancel()
 	metadata["uid"], metadata["resourceVersion"] = o.raw.GetUID(), o.raw.GetResourceVersion()
 	body, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
@@ -99,11 +104,15 @@ func (r *APIReconciler[T, C]) patchMetadata(ctx context.Context, o *object[T], m
 		return err
 	}
 	o.raw = patched
+	// What the author gets may be written by the author.
+	o.obj.SetResourceVersion(patched.GetResourceVersion())
+	o.obj.SetFinalizers(patched.GetFinalizers())
+	o.obj.SetAnnotations(patched.GetAnnotations())
 	return nil
 }
 
-// hold puts the finalizers on an object, in the place of former ones.
-func (r *APIReconciler[T, C]) hold(ctx context.Context, o *object[T]) error {
+// ensureFinalizers puts the finalizers on an object, in the place of former ones, and claims its status if nobody else has.
+func (r *APIReconciler[T, C]) ensureFinalizers(ctx context.Context, o *object[T]) error {
 	before := o.raw.GetFinalizers()
 	list := slices.DeleteFunc(slices.Clone(before), func(f string) bool {
 		return slices.Contains(r.finalizers.work[1:], f) || slices.Contains(r.finalizers.access[1:], f)
@@ -113,17 +122,29 @@ func (r *APIReconciler[T, C]) hold(ctx context.Context, o *object[T]) error {
 			list = append(list, f)
 		}
 	}
-	if slices.Equal(list, before) {
+	metadata := map[string]any{}
+	if !slices.Equal(list, before) {
+		metadata["finalizers"] = list
+	}
+	if own := claims.By(r.identity); r.reporter(o.raw) == "" && o.raw.GetAnnotations()[claims.Annotation] != own {
+		metadata["annotations"] = map[string]string{claims.Annotation: own}
+	}
+	if len(metadata) == 0 {
 		return nil
 	}
-	if err := r.patchMetadata(ctx, o, map[string]any{"finalizers": list}); err != nil {
+	if err := r.patchMetadata(ctx, o, metadata); err != nil {
 		return fmt.Errorf("add finalizers: %w", err)
 	}
 	return nil
 }
 
-// release takes finalizers off an object, in whatever version it is by now.
-func (r *APIReconciler[T, C]) release(ctx context.Context, o *object[T], finalizers []string) error {
+// reporter is who else writes the status of an object, empty for nobody.
+func (r *APIReconciler[T, C]) reporter(obj client.Object) string {
+	return claims.HolderOf(obj, claims.Annotation, r.identity)
+}
+
+// removeFinalizers takes finalizers off an object, in whatever version it is by now.
+func (r *APIReconciler[T, C]) removeFinalizers(ctx context.Context, o *object[T], finalizers []string) error {
 	err := retry.OnError(retry.DefaultBackoff, func(err error) bool { return errors.Is(err, errChanged) }, func() error {
 		list := o.raw.GetFinalizers()
 		kept := slices.DeleteFunc(slices.Clone(list), func(f string) bool { return slices.Contains(finalizers, f) })
@@ -147,6 +168,8 @@ func (r *APIReconciler[T, C]) release(ctx context.Context, o *object[T], finaliz
 
 // takeOff takes finalizers off the object that was read, whatever else becomes of it meanwhile.
 func (r *APIReconciler[T, C]) takeOff(ctx context.Context, o *object[T], finalizers []string) error {
+	ctx, cancel := r.limited(ctx)
+	defer cancel()
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
@@ -176,6 +199,8 @@ func (r *APIReconciler[T, C]) takeOff(ctx context.Context, o *object[T], finaliz
 
 // refresh reads the raw object anew. One of the same name that is another object counts as gone.
 func (r *APIReconciler[T, C]) refresh(ctx context.Context, o *object[T]) error {
+	ctx, cancel := r.limited(ctx)
+	defer cancel()
 	fresh := r.blank(o.request)
 	err := r.onboarding.Client().Get(ctx, o.request.NamespacedName, fresh)
 	if apierrors.IsNotFound(err) || err == nil && fresh.GetUID() != o.raw.GetUID() {

@@ -23,10 +23,14 @@ func (r *APIReconciler[T, C]) planned(ctx context.Context, obj any) (context.Con
 		return nil, fmt.Errorf("%w: the object is a %T", framework.ErrExecutionFailed, obj)
 	}
 	annotations, leaves := planned.GetAnnotations(), planned.GetDeletionTimestamp() != nil
-	cleanedUp := leaves && (!holds(planned, r.finalizers.work) || annotations[LetGoAnnotation] != "")
+	cleanedUp := leaves && (!hasAny(planned, r.finalizers.work) || annotations[LetGoAnnotation] != "")
 	if annotations[OperationAnnotation] == OperationIgnore || cleanedUp {
 		reconciliationcanceledcontext.SetCanceled(ctx)
 		return ctx, nil
+	}
+	if serves, err := r.serves(ctx, planned); err != nil || !serves {
+		reconciliationcanceledcontext.SetCanceled(ctx)
+		return ctx, err
 	}
 	config, err := r.configs.look(ctx, leaves)
 	if err != nil {

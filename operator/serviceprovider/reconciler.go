@@ -8,8 +8,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -17,7 +17,9 @@ import (
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/internal/statusmap"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
 )
 
 // conflictPause is when an object is looked at again that somebody else has changed at the same moment.
@@ -35,6 +37,7 @@ type APIReconciler[T API, C Config] struct {
 	finalizers           finalizers
 	configs              *configs[C]
 	namespaces           []string
+	namespacePredicate   func(namespace *metav1.PartialObjectMetadata) bool
 	secretNamespace      string
 	configMapNamespace   string
 	workers              int
@@ -77,6 +80,9 @@ func (r *APIReconciler[T, C]) reconcile(ctx context.Context, req ctrl.Request) (
 	if r.leftAlone(o) {
 		return ctrl.Result{}, nil
 	}
+	if serves, err := r.serves(ctx, o.raw); err != nil || !serves {
+		return ctrl.Result{}, err
+	}
 	if err := r.dropOperation(ctx, o); err != nil {
 		return changedMeanwhile(err)
 	}
@@ -115,7 +121,9 @@ func changedMeanwhile(err error) (ctrl.Result, error) {
 
 // update is the way of an object that is to stay.
 func (r *APIReconciler[T, C]) update(ctx context.Context, o *object[T]) (ctrl.Result, error) {
-	config, exists, err := r.configs.get(ctx)
+	limited, cancel := r.limited(ctx)
+	defer cancel()
+	config, exists, err := r.configs.get(limited)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
@@ -126,19 +134,17 @@ func (r *APIReconciler[T, C]) update(ctx context.Context, o *object[T]) (ctrl.Re
 		StatusProgressing(o.obj, ReasonConfigDeleted, r.configs.leaving())
 		return ctrl.Result{}, nil
 	}
-	if err := r.hold(ctx, o); errors.Is(err, errChanged) {
+	if err := r.ensureFinalizers(ctx, o); errors.Is(err, errChanged) {
 		return ctrl.Result{}, err
 	} else if err != nil {
 		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
 	}
-	found, w, err := r.acquire(ctx, o.request, nil)
+	found, w, err := r.acquire(askingContext(ctx, config, o.obj), o.request, nil)
 	if err != nil {
 		return ctrl.Result{}, r.failed(o, err, found)
 	}
 	if w != nil {
-		r.recorder.waits(ctx, o.obj, w)
-		StatusProgressing(o.obj, w.reason, w.message)
-		return w.result(), nil
+		return r.tellWait(ctx, o, w, StatusProgressing), nil
 	}
 	poll := config.PollInterval()
 	result, told, err := r.call(ctx, o, "CreateOrUpdate", func(ctx context.Context, obj T) (ctrl.Result, error) {
@@ -163,12 +169,19 @@ func (r *APIReconciler[T, C]) update(ctx context.Context, o *object[T]) (ctrl.Re
 func (r *APIReconciler[T, C]) call(ctx context.Context, o *object[T], function string, do func(ctx context.Context, obj T) (ctrl.Result, error)) (result ctrl.Result, told bool, err error) {
 	ctx, cancel := r.limited(ctx)
 	defer cancel()
-	restore := markReady(o.obj)
+	restore, version := markReady(o.obj), o.obj.GetResourceVersion()
+	given, err := statusmap.Of(o.obj)
+	if err != nil {
+		return result, false, err
+	}
 	err = framework.Recovered(func() (err error) {
 		result, err = do(ctx, o.obj)
 		return err
 	})
 	told = restore()
+	if o.obj.GetResourceVersion() != version { // the author has written the status, with the mark in it
+		err = errors.Join(err, r.rewritten(ctx, o, given))
+	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", function, secretscontext.ScrubError(ctx, err))
 	}
@@ -187,11 +200,11 @@ func (r *APIReconciler[T, C]) failedIn(o *object[T], err error, found ClusterCon
 	return r.failed(o, err, found)
 }
 
-// failed says in the status that there was an error, which it returns.
+// failed says in the status that there was an error, as far as users are told of it. It returns the error.
 func (r *APIReconciler[T, C]) failed(o *object[T], err error, found ClusterContext) error {
-	reason, message := ReasonReconcileFailed, err.Error()
+	reason, message := ReasonReconcileFailed, discreet.Text(err)
 	if c := unreachable(err, r.reached(found)); c != nil {
-		reason, message = ReasonClusterUnreachable, fmt.Sprintf("waits for the cluster %q to answer: %s", c.ID(), err)
+		reason, message = ReasonClusterUnreachable, fmt.Sprintf("waits for the cluster %q to answer: %s", c.ID(), discreet.Text(err))
 	}
 	if o.raw.GetDeletionTimestamp() != nil {
 		StatusTerminatingWithReason(o.obj, reason, message)
@@ -221,10 +234,7 @@ func unreachable(err error, among []*clusters.Cluster) *clusters.Cluster {
 		return nil
 	}
 	for _, c := range among {
-		if c == nil {
-			continue
-		}
-		if server, _, err := rest.DefaultServerUrlFor(c.RESTConfig()); err == nil && server.Host == asked.Host {
+		if c != nil && c.IsAt(asked.Host) {
 			return c
 		}
 	}

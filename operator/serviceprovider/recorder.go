@@ -3,7 +3,6 @@ package serviceprovider
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,12 +11,16 @@ import (
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/internal/cut"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
 )
 
 // The reasons of the events that the runtime writes on objects, besides those of the condition Ready.
 const (
 	// ReasonInvalidAnnotation: an annotation has a value that means nothing.
 	ReasonInvalidAnnotation = "InvalidAnnotation"
+	// ReasonStatusClaimed: another operator writes the status, which says something else than this one would.
+	ReasonStatusClaimed = "StatusClaimed"
 	// ReasonClusterLetGo: a cluster was not cleaned up because LetGoAnnotation says that it is gone.
 	ReasonClusterLetGo = "ClusterLetGo"
 	// ReasonClusterAnswers: a cluster that LetGoAnnotation says is gone is there, and is cleaned up.
@@ -40,9 +43,9 @@ func (r *recorder) warn(ctx context.Context, obj runtime.Object, reason, format 
 	}
 }
 
-// failed tells of an error.
+// failed tells of an error, as far as users are told.
 func (r *recorder) failed(ctx context.Context, obj runtime.Object, err error) {
-	r.warn(ctx, obj, ReasonReconcileFailed, "%s", err)
+	r.warn(ctx, obj, ReasonReconcileFailed, "%s", discreet.Text(err))
 }
 
 // waits tells of access that is denied: nobody may look at the object again before somebody changes what is denied.
@@ -52,7 +55,12 @@ func (r *recorder) waits(ctx context.Context, obj runtime.Object, w *wait) {
 	}
 }
 
+// statusClaimed tells who writes the status of an object.
+func (r *recorder) statusClaimed(ctx context.Context, obj runtime.Object, by string) {
+	r.warn(ctx, obj, ReasonStatusClaimed, "the status is written by %s: take the annotation %s off if that does not run any more", by, claims.Annotation)
+}
+
 // letGo tells of clusters that are not cleaned up.
 func (r *recorder) letGo(ctx context.Context, obj runtime.Object, gone letGo) {
-	r.warn(ctx, obj, ReasonClusterLetGo, "not cleaned up, because the annotation %s says that it is gone for good: %s", LetGoAnnotation, strings.Join(gone, ", "))
+	r.warn(ctx, obj, ReasonClusterLetGo, "not cleaned up, because the annotation %s says that it is gone for good: %s", LetGoAnnotation, gone)
 }

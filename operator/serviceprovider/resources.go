@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,6 +38,9 @@ const resourcesPause = 10 * time.Second
 // Resources is a Reconciler that is made of resources: FromResources returns it. It is for one APIReconciler.
 type Resources[T API, C Config] struct {
 	router *framework.ResourceRouter
+	// secrets and configMaps tell what the resources refer to; nil is nothing.
+	secrets    func(ctx context.Context, secret *corev1.Secret, config C) bool
+	configMaps func(ctx context.Context, configMap *corev1.ConfigMap, config C) bool
 	// framework carries the resources out. It is set when the APIReconciler is built.
 	framework atomic.Pointer[framework.Framework]
 }
@@ -56,6 +60,28 @@ type Resources[T API, C Config] struct {
 // resource cancels them, keeps the finalizer or is forbidden to delete.
 func FromResources[T API, C Config](router *framework.ResourceRouter) *Resources[T, C] {
 	return &Resources[T, C]{router: router}
+}
+
+// ReferTo has all objects reconciled when a Secret changes for which refers holds, see SecretWatcher. It returns the Resources.
+func (r *Resources[T, C]) ReferTo(refers func(ctx context.Context, secret *corev1.Secret, config C) bool) *Resources[T, C] {
+	r.secrets = refers
+	return r
+}
+
+// ReferToConfigMaps is to ConfigMaps what ReferTo is to Secrets.
+func (r *Resources[T, C]) ReferToConfigMaps(refers func(ctx context.Context, configMap *corev1.ConfigMap, config C) bool) *Resources[T, C] {
+	r.configMaps = refers
+	return r
+}
+
+// IsReferencedSecret implements SecretWatcher.
+func (r *Resources[T, C]) IsReferencedSecret(ctx context.Context, secret *corev1.Secret, config C) bool {
+	return r.secrets != nil && r.secrets(ctx, secret, config)
+}
+
+// IsReferencedConfigMap implements ConfigMapWatcher.
+func (r *Resources[T, C]) IsReferencedConfigMap(ctx context.Context, configMap *corev1.ConfigMap, config C) bool {
+	return r.configMaps != nil && r.configMaps(ctx, configMap, config)
 }
 
 // CreateOrUpdate implements Reconciler.
@@ -100,7 +126,7 @@ func (r *Resources[T, C]) process(ctx context.Context, obj T) (framework.Reconci
 // saysWhy tells whether a resource has said something in the condition Ready since the reconciliation began.
 func saysWhy(obj API) bool {
 	c := meta.FindStatusCondition(*obj.GetConditions(), ServiceProviderConditionReady)
-	return c != nil && c.ObservedGeneration != unsaid
+	return c != nil && c.ObservedGeneration != unsaid(obj)
 }
 
 // unfinished says why a reconciliation without an error has not done everything.

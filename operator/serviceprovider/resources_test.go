@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
@@ -237,6 +239,34 @@ func TestPageShowsWhatAProviderDid(t *testing.T) {
 		if !strings.Contains(string(said), part) {
 			t.Errorf("the page lacks %s: %s %s", part, answer.Status, said)
 		}
+	}
+}
+
+func TestResourcesAreReconciledWhenWhatTheyReferToChanges(t *testing.T) {
+	w := newWorld(t)
+	w.configure(ProviderConfigSpec{Secret: "password", ConfigMap: "settings"})
+	looked := make(chan struct{}, 100)
+	resources := madeOf(t, framework.ResourceSetConfig{Resources: []framework.Resource{signal(func(context.Context) error {
+		looked <- struct{}{}
+		return nil
+	})}}).
+		ReferTo(func(_ context.Context, s *corev1.Secret, config *ProviderConfig) bool {
+			return config != nil && s.Name == config.Spec.Secret
+		}).
+		ReferToConfigMaps(func(_ context.Context, m *corev1.ConfigMap, config *ProviderConfig) bool {
+			return config != nil && m.Name == config.Spec.ConfigMap
+		})
+	w.run(w.build(func(b *builder) {
+		b.Reconciler(resources).SecretNamespace(w.namespace).ConfigMapNamespace(w.namespace)
+	}))
+	w.order("db", 3)
+	w.eventuallyTells("db", "Ready/True/Ready")
+	for _, o := range []client.Object{&corev1.Secret{ObjectMeta: named("password")}, &corev1.ConfigMap{ObjectMeta: named("settings")}} {
+		for len(looked) > 0 {
+			<-looked
+		}
+		w.create(platform, o)
+		operatortest.Eventually(t, fmt.Sprintf("%T reconciles the object", o), func() bool { return len(looked) > 0 })
 	}
 }
 

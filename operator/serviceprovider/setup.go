@@ -24,6 +24,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
 	"github.com/operatorkit/operatorkit/operator/logging"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 )
@@ -69,6 +70,9 @@ func (r *APIReconciler[T, C]) watch(mgr ctrl.Manager, c controller.Controller, u
 			go r.changes.run(ctx, queue, list)
 			return nil
 		}),
+	}
+	if r.namespacePredicate != nil {
+		sources = append(sources, source.Kind(onboarding, namespaceNamed(""), r.namespaceHandler(list)))
 	}
 	if notifier, ok := r.access.(AccessNotifier); ok {
 		sources = append(sources, notifier.Changes())
@@ -235,10 +239,13 @@ func onChange[O client.Object](changed func(context.Context, O)) handler.TypedEv
 // configChanges are changes of a config that somebody has made, not those of its status.
 var configChanges = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 
-// ownChanges are changes of an object that its user has made. Those that the runtime makes, of finalizers, of the status, and
-// of the annotation that it drops, are not.
+// ownChanges are changes of an object that its user has made. Those that the runtime makes, of finalizers, of the status, of the
+// annotation that it drops, and of a claim, are not. That a claim is dropped is one.
 var ownChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	was, is := maps.Clone(e.ObjectOld.GetAnnotations()), e.ObjectNew.GetAnnotations()
+	was, is := maps.Clone(e.ObjectOld.GetAnnotations()), maps.Clone(e.ObjectNew.GetAnnotations())
+	if was[claims.Annotation] == "" {
+		delete(is, claims.Annotation)
+	}
 	if _, still := is[OperationAnnotation]; !still && was[OperationAnnotation] == OperationReconcile {
 		delete(was, OperationAnnotation)
 	}

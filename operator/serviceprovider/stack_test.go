@@ -1,6 +1,7 @@
 package serviceprovider_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator/serviceprovider"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/granter"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/namespaces"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/scheduler"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 	clustersv1alpha1 "github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
@@ -37,6 +39,8 @@ import (
 // credentials for every cluster.
 type stack struct {
 	namespace string
+	// operator is the name of a second provider beside the first one, which brings the granter and the scheduler. It is empty for that one.
+	operator string
 	// wrap goes around the requests to the cluster of a role.
 	wrap func(role string, next http.RoundTripper) http.RoundTripper
 	// author is the provider.
@@ -61,7 +65,7 @@ func (s stack) allowed() clustersv1alpha1.Permission {
 func (s stack) provider(platformCluster *clusters.Cluster, logger micrologger.Logger) (*clusteraccess.Provider, error) {
 	return clusteraccess.NewProvider(clusteraccess.ProviderConfig{
 		Config: clusteraccess.Config{
-			Provider: "postgres", Namespace: s.namespace, Platform: platformCluster, Scheme: scheme, Logger: logger, RetryPending: accessPause,
+			Operator: s.operator, Provider: "postgres", Namespace: s.namespace, Platform: platformCluster, Scheme: scheme, Logger: logger, RetryPending: accessPause,
 			WrapTransport: func(access informer.Key, next http.RoundTripper) http.RoundTripper {
 				_, rest, _ := strings.Cut(access.Name, "-")
 				role, _, _ := strings.Cut(rest, "-")
@@ -72,10 +76,20 @@ func (s stack) provider(platformCluster *clusters.Cluster, logger micrologger.Lo
 	})
 }
 
+// layout has the Clusters in a namespace of their own, and the provider in that of the objects.
+func (s stack) layout() namespaces.Layout {
+	return namespaces.Layout{Clusters: s.namespace + "-clusters", Provider: func(namespace string) string {
+		if namespace == s.namespace {
+			return "postgres"
+		}
+		return ""
+	}}
+}
+
 // granters are the frameworks that answer the requests for access.
 func (s stack) granters(deps *operator.Dependencies) ([]func(context.Context) error, error) {
 	granting, err := granter.New(deps, granter.Config{
-		Namespace: s.namespace,
+		Layout: s.layout(), Namespace: s.namespace,
 		Policy: func(*clustersv1alpha1.Cluster, *clustersv1alpha1.AccessRequest) granter.Policy {
 			return granter.Policy{Permissions: []clustersv1alpha1.Permission{s.allowed()}}
 		},
@@ -86,7 +100,7 @@ func (s stack) granters(deps *operator.Dependencies) ([]func(context.Context) er
 	if err != nil {
 		return nil, err
 	}
-	placing, err := scheduler.New(deps)
+	placing, err := scheduler.New(deps, s.layout())
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +129,7 @@ func (s stack) manager(logger micrologger.Logger) (ctrl.Manager, error) {
 		PlatformCluster(platformCluster).OnboardingCluster(onboardingCluster).ClusterAccessReconciler(access).WorkloadCluster(true).
 		EmptyObjectProvider(func() *Postgres { return &Postgres{} }).
 		ProviderConfig(&ProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}).
-		Reconciler(s.author).Namespaces(s.namespace).EventRecorder(&events{}).Build()
+		Operator(s.operator).Reconciler(s.author).Namespaces(s.namespace).EventRecorder(&events{}).Build()
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +151,7 @@ func (s stack) run(ctx context.Context) error {
 		return err
 	}
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: "platform", RESTConfig: s.reach(platform), Scheme: scheme, Logger: logger, Namespaces: []string{s.namespace},
+		Name: cmp.Or(s.operator, "platform"), RESTConfig: s.reach(platform), Scheme: scheme, Logger: logger, Namespaces: []string{s.namespace},
 	})
 	if err != nil {
 		return err
@@ -145,9 +159,11 @@ func (s stack) run(ctx context.Context) error {
 	defer deps.Close()
 	operatortest.CountReconciliations(ctx, deps.Registry)
 	operatortest.CountReconciliations(ctx, metrics.Registry)
-	runs, err := s.granters(deps)
-	if err != nil {
-		return err
+	var runs []func(context.Context) error
+	if s.operator == "" {
+		if runs, err = s.granters(deps); err != nil {
+			return err
+		}
 	}
 	mgr, err := s.manager(logger)
 	if err != nil {
@@ -165,7 +181,8 @@ func (s stack) run(ctx context.Context) error {
 
 // prepare is what the platform team does: it lists the clusters, and configures the provider.
 func (s stack) prepare(ctx context.Context) error {
-	var objects []client.Object
+	clusters := s.layout().Clusters
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusters}}}
 	for role, labels := range map[string]map[string]string{mcp: {clusteraccess.TenantLabel: s.namespace}, workload: nil} {
 		kubeconfig, err := os.ReadFile(planes[role].kube.Kubeconfig())
 		if err != nil {
@@ -173,11 +190,11 @@ func (s stack) prepare(ctx context.Context) error {
 		}
 		objects = append(objects,
 			&corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: role + "-admin"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: clusters, Name: role + "-admin"},
 				Data:       map[string][]byte{clustersv1alpha1.KubeconfigKey: kubeconfig},
 			},
 			&clustersv1alpha1.Cluster{
-				ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: role, Labels: labels},
+				ObjectMeta: metav1.ObjectMeta{Namespace: clusters, Name: role, Labels: labels},
 				Spec: clustersv1alpha1.ClusterSpec{
 					Purposes: []string{role}, Kubeconfig: clustersv1alpha1.KubeconfigReference{SecretName: role + "-admin"},
 				},

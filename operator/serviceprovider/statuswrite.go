@@ -3,9 +3,12 @@ package serviceprovider
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/operatorkit/operatorkit/internal/statusmap"
@@ -15,8 +18,31 @@ import (
 // lastWrite is how long a process that is being stopped takes to write a status. It ends before another process may have the lease.
 const lastWrite = 3 * time.Second
 
+// rewritten takes note of that the author has written the status, which was given to the author so: all that differs from what was written
+// is written in the end, with the conditions that have changed since.
+func (r *APIReconciler[T, C]) rewritten(ctx context.Context, o *object[T], given map[string]any) error {
+	if err := r.refresh(ctx, o); err != nil {
+		return err
+	}
+	now := r.empty()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.raw.Object, now); err != nil {
+		return fmt.Errorf("read it as a %T: %w", now, err)
+	}
+	written, err := statusmap.Of(now)
+	if err != nil {
+		return err
+	}
+	if conditions, ok := given["conditions"]; ok {
+		written["conditions"] = conditions
+	} else {
+		delete(written, "conditions")
+	}
+	o.before = written
+	return nil
+}
+
 // writeStatus writes what the reconciliation has changed in the status, if anything, in one request. Everything else stays as it is: what
-// others have written, and what the Go type does not know. When somebody else changes the object at the same moment it is written to what
+// others have written, and what the Go type does not know. That of an object whose status is another operator's is not written. When somebody else changes the object at the same moment it is written to what
 // the object is then. It tells whether that has come about; an object that is gone needs none.
 func (r *APIReconciler[T, C]) writeStatus(ctx context.Context, o *object[T]) (written bool, err error) {
 	if ctx.Err() != nil {
@@ -37,8 +63,17 @@ func (r *APIReconciler[T, C]) writeStatus(ctx context.Context, o *object[T]) (wr
 			return err
 		}
 		changed := o.raw.DeepCopy()
-		changed.Object["status"] = statusmap.Onto(theirs, o.before, after)
-		_, err = statusresource.Write(ctx, r.onboarding.Client(), o.raw, changed)
+		status := statusmap.Onto(theirs, o.before, after)
+		if by := r.reporter(o.raw); by != "" {
+			if !equality.Semantic.DeepEqual(theirs, status) {
+				r.recorder.statusClaimed(ctx, o.obj, by)
+			}
+			return nil
+		}
+		changed.Object["status"] = status
+		writing, cancel := r.limited(ctx)
+		defer cancel()
+		_, err = statusresource.Write(writing, r.onboarding.Client(), o.raw, changed)
 		if !apierrors.IsConflict(err) {
 			return err
 		}

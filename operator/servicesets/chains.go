@@ -9,6 +9,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -17,7 +18,7 @@ import (
 // newChains makes the framework that tells whether ServiceTemplateChains can be used. It has nothing to clean up, so that chains get no
 // finalizer.
 func newChains(d *operator.Dependencies, s *sources) (*framework.Framework, error) {
-	status, err := statuses.New(d, s.reader, setChainStatus, func(ctx context.Context, before, after *v1alpha1.ServiceTemplateChain) {
+	status, err := statuses.New(d, setChainStatus, func(ctx context.Context, before, after *v1alpha1.ServiceTemplateChain) {
 		was, is := statuses.Find(before.Status.Conditions, v1alpha1.ConditionValid), statuses.Find(after.Status.Conditions, v1alpha1.ConditionValid)
 		if is.Status == metav1.ConditionFalse && (was.Status != is.Status || was.Message != is.Message) {
 			framework.Recorder(ctx, d.Recorder).Event(after, corev1.EventTypeWarning, is.Reason, is.Message)
@@ -26,7 +27,11 @@ func newChains(d *operator.Dependencies, s *sources) (*framework.Framework, erro
 	if err != nil {
 		return nil, err
 	}
-	return d.NewFramework(framework.Config{Source: s.chains, DisableFinalizer: true, Resources: []framework.Resource{status}})
+	claimed := &claims.Claims{Client: d.Client, Kind: v1alpha1.ServiceTemplateChainKind}
+	claimed.Owner, err = d.NewFramework(framework.Config{
+		Source: s.chains, DisableFinalizer: true, Resources: []framework.Resource{claimed.Resource(), status},
+	})
+	return claimed.Owner, err
 }
 
 // setChainStatus makes the status of a chain.

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/operatortest/frameworktest"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
@@ -58,8 +59,9 @@ func TestR16OneOfTwoOperatorsHasAClusterAndTheOtherSaysWhose(t *testing.T) {
 	follower := second.start()
 	w.wantRefusal(one, "second", "servicesets")
 	change(w, one, func(cd *v1alpha1.ClusterDeployment) { cd.Labels["seen"] = "again" })
-	follower.settle(t)
-	first.settle(t)
+	for _, r := range []*running{follower, first} {
+		frameworktest.Look(t, r.frameworks[0], one)
+	}
 	for key, name := range map[client.ObjectKey]string{own: "m", shared: "n"} {
 		set := &v1alpha1.ServiceSet{}
 		if err := w.user.Get(t.Context(), key, set); err != nil || set.DeletionTimestamp != nil || len(set.Spec.Services) != 1 || set.Spec.Services[0].Name != name {
@@ -118,4 +120,30 @@ func TestR16AClaimOfAFormerNameIsTakenOver(t *testing.T) {
 	operatortest.Eventually(t, "the set is gone", func() bool {
 		return apierrors.IsNotFound(w.user.Get(t.Context(), w.setName(one, nil), &v1alpha1.ServiceSet{}))
 	})
+}
+
+// Versions of the operator may judge a chain differently, and would write over each other for ever.
+func TestR16OneOfTwoOperatorsTellsOfAChainAndTheOtherSaysWhose(t *testing.T) {
+	w := newWorld(t)
+	chain := chainOf("a", "a-1")
+	w.create(chain)
+	first := w.start()
+	settles(w, chain, "the first one tells of it", func(chain *v1alpha1.ServiceTemplateChain) error {
+		if chain.Status.ObservedGeneration == 0 || chain.Annotations[claimAnnotation] == "" {
+			return fmt.Errorf("it is %+v", chain)
+		}
+		return nil
+	})
+	first.stop()
+	second := *w
+	second.operator = "second"
+	follower := second.start()
+	change(w, chain, func(chain *v1alpha1.ServiceTemplateChain) {
+		chain.Spec.SupportedTemplates = append(chain.Spec.SupportedTemplates, v1alpha1.SupportedTemplate{Name: "a-2"})
+	})
+	w.wantRefusal(chain, "second", "servicesets")
+	follower.settle(t)
+	if err := w.user.Get(t.Context(), client.ObjectKeyFromObject(chain), chain); err != nil || chain.Status.ObservedGeneration == chain.Generation {
+		t.Errorf("the second one tells of it: %v, %+v", err, chain.Status)
+	}
 }

@@ -87,7 +87,7 @@ func TestAClusterGoesOnWhenWhatItLackedAppears(t *testing.T) {
 	w.wants(cd, "Blocked=True TemplateMissing: b: ServiceTemplate b-1-0-0 does not exist: create it", "Progressing=True InFlight: a 1.0.0 is on its way")
 	w.report(w.setName(cd, nil), v1alpha1.ServiceStateDeployed, "a")
 	w.wants(cd, "Progressing=False TemplateMissing")
-	r.settle(t)
+	r.reconcileAll(t)
 	w.templates("b-1-0-0")
 	w.report(w.setName(cd, nil), v1alpha1.ServiceStateDeployed, "b")
 	w.wants(cd, "Ready=True")

@@ -79,7 +79,7 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 		claims: &claims.Claims{Client: d.Client, Kind: v1alpha1.ClusterDeploymentKind},
 	}
 	sets, err := servicesetresource.New(servicesetresource.Config[*v1alpha1.ClusterDeployment]{
-		Client: &statuses.Echoing{Client: d.Client, Reader: s.reader}, Logger: d.Logger, Compute: c.operations,
+		Client: d.Client, Logger: d.Logger, Compute: c.operations,
 	})
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 	if err != nil {
 		return nil, err
 	}
-	status, err := newStatusResource(d, s, conditionsOfCluster, func(ctx context.Context, cd *v1alpha1.ClusterDeployment) error {
+	status, err := newStatusResource(d, conditionsOfCluster, func(ctx context.Context, cd *v1alpha1.ClusterDeployment) error {
 		state, err := c.memo.Get(ctx)
 		if err != nil || cd.DeletionTimestamp != nil && len(state.operations) == 0 {
 			return err
@@ -106,7 +106,7 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 		return nil, err
 	}
 	c.claims.Owner, err = d.NewFramework(framework.Config{
-		Source: c.claims.Source(s.clusters, s.clusters), ResourceRouter: router, PlanReporter: statuses.NewPlanReporter(d.Client, s.reader, conditionsOfCluster),
+		Source: c.claims.Source(s.clusters, s.clusters), ResourceRouter: router, PlanReporter: statuses.NewPlanReporter(d.Client, conditionsOfCluster),
 		Watches: []framework.Watch{
 			// A set is deleted in the look at the one that was emptied, and its status is told from what was written.
 			{Source: s.sets, Map: clusterOfSet, OwnWrites: true},
@@ -126,9 +126,9 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 // newStatusResource returns the resource that writes the status. It comes before the one that writes ServiceSets: what stops
 // that one has to stand in the status too.
 func newStatusResource[O client.Object](
-	d *operator.Dependencies, s *sources, conditions func(O) *[]metav1.Condition, set func(ctx context.Context, obj O) error,
+	d *operator.Dependencies, conditions func(O) *[]metav1.Condition, set func(ctx context.Context, obj O) error,
 ) (framework.Resource, error) {
-	return statuses.New(d, s.reader, set, func(ctx context.Context, before, after O) {
+	return statuses.New(d, set, func(ctx context.Context, before, after O) {
 		tell(framework.Recorder(ctx, d.Recorder), after, *conditions(before), *conditions(after))
 	})
 }

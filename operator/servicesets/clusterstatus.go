@@ -156,7 +156,7 @@ func deletionOf(reports []*report) statuses.Verdict {
 func serviceStates(r *report, before []v1alpha1.ServiceState) []v1alpha1.ServiceState {
 	known := make(map[client.ObjectKey]*v1alpha1.ServiceState, len(before))
 	for i := range before {
-		known[serviceset.ServiceKey(before[i].Namespace, before[i].Name)] = &before[i]
+		known[before[i].Key()] = &before[i]
 	}
 	var states []v1alpha1.ServiceState
 	for i := range r.services {

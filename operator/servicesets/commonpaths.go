@@ -1,7 +1,6 @@
 package servicesets
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -25,30 +24,34 @@ type start struct {
 // commonPaths returns where all clusters of a MultiClusterService can go with each service. A cluster that does not have a
 // service yet is not looked at: it goes to whatever is desired at once.
 func (s *services) commonPaths(ctx context.Context, mcs *v1alpha1.MultiClusterService, state *serviceState) ([]v1alpha1.ServiceUpgradePaths, error) {
-	starts, err := s.starts(ctx, mcs, state)
-	if err != nil || len(starts) == 0 {
+	sets, err := s.setsThat(ctx, func(set *v1alpha1.ServiceSet) bool {
+		return set.Spec.MultiClusterService == mcs.Name && s.desires(ctx, mcs, state, set)
+	})
+	if err != nil {
 		return nil, err
 	}
+	seen := map[start]bool{}
 	variants := map[client.ObjectKey][]v1alpha1.ServiceUpgradePaths{}
-	for namespace, services := range starts {
-		entries := slices.SortedFunc(maps.Values(services), func(a, b v1alpha1.ServiceWithValues) int {
-			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Template, b.Template))
+	for _, set := range sets {
+		fresh := slices.DeleteFunc(serviceset.ServicesWithDesiredChains(mcs.Spec.ServiceSpec.Services, set.Spec.Services), func(service v1alpha1.Service) bool {
+			at := start{set.Namespace, service.Key(), service.Template}
+			known := seen[at]
+			seen[at] = true
+			return known
 		})
-		desired := serviceset.ServicesWithDesiredChains(mcs.Spec.ServiceSpec.Services, entries)
-		paths, err := s.pathsOf(ctx, desired, namespace)
+		paths, err := s.pathsOf(ctx, fresh, set.Namespace)
 		if err != nil {
 			return nil, err
 		}
-		found := make(map[start]v1alpha1.ServiceUpgradePaths, len(paths))
-		for _, p := range paths {
-			found[start{namespace, serviceset.ServiceKey(p.Namespace, p.Name), p.Template}] = p
+		found := make(map[client.ObjectKey]v1alpha1.ServiceUpgradePaths, len(fresh))
+		for i := range fresh { // of those without paths too, because they can go nowhere
+			found[fresh[i].Key()] = v1alpha1.ServiceUpgradePaths{Name: fresh[i].Name, Namespace: fresh[i].Namespace, Template: fresh[i].Template}
 		}
-		for at := range services {
-			p, ok := found[at]
-			if !ok {
-				p = v1alpha1.ServiceUpgradePaths{Name: at.service.Name, Namespace: at.service.Namespace, Template: at.template}
-			}
-			variants[at.service] = append(variants[at.service], p)
+		for _, p := range paths {
+			found[p.Key()] = p
+		}
+		for key, p := range found {
+			variants[key] = append(variants[key], p)
 		}
 	}
 	var result []v1alpha1.ServiceUpgradePaths
@@ -58,33 +61,9 @@ func (s *services) commonPaths(ctx context.Context, mcs *v1alpha1.MultiClusterSe
 		}
 	}
 	slices.SortFunc(result, func(a, b v1alpha1.ServiceUpgradePaths) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return v1alpha1.CompareKeys(a.Key(), b.Key())
 	})
 	return boundedPaths(result), nil
-}
-
-// starts returns where the services of a MultiClusterService stand on its clusters, by namespace.
-func (s *services) starts(
-	ctx context.Context, mcs *v1alpha1.MultiClusterService, state *serviceState,
-) (map[string]map[start]v1alpha1.ServiceWithValues, error) {
-	sets, err := s.setsThat(ctx, func(set *v1alpha1.ServiceSet) bool { return set.Spec.MultiClusterService == mcs.Name })
-	if err != nil {
-		return nil, err
-	}
-	starts := map[string]map[start]v1alpha1.ServiceWithValues{}
-	for _, set := range sets {
-		if !s.desires(ctx, mcs, state, set) {
-			continue
-		}
-		if starts[set.Namespace] == nil {
-			starts[set.Namespace] = map[start]v1alpha1.ServiceWithValues{}
-		}
-		for i := range set.Spec.Services {
-			e := &set.Spec.Services[i]
-			starts[set.Namespace][start{set.Namespace, serviceset.ServiceKey(e.Namespace, e.Name), e.Template}] = *e
-		}
-	}
-	return starts, nil
 }
 
 // desires tells whether the cluster of a ServiceSet should have the services.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,7 +54,25 @@ func TestThreeClustersComeUpWhateverWriteTheOperatorCrashesAt(t *testing.T) {
 // TestALifeOfServicesEndsAsItShouldWhateverWriteTheOperatorCrashesAt is what the scripts "upgrade", "removal", "owners" and "deletion" tell, one
 // after the other.
 func TestALifeOfServicesEndsAsItShouldWhateverWriteTheOperatorCrashesAt(t *testing.T) {
-	crashAtEveryWrite(t, lifeOfServices())
+	life := asRun(t, lifeOfServices())
+	life.Neighbour, life.NeighbourAfter = started(t, life.Scheme, "second"), isClaimed
+	operatortest.BreakAtEveryWrite(t, life)
+}
+
+// isClaimed is a condition: somebody has what there is in the story from its beginning.
+func isClaimed(ctx context.Context, user client.Client, namespace string) error {
+	for _, o := range []client.Object{cluster("prod", ""), platformOf(namespace), certManagerChain()} {
+		if o.GetName() != platformOf(namespace).Name {
+			o.SetNamespace(namespace)
+		}
+		if err := user.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		if o.GetAnnotations()[claimAnnotation] == "" {
+			return fmt.Errorf("nobody has %T %s", o, o.GetName())
+		}
+	}
+	return nil
 }
 
 // TestALifeOfServicesEndsAsItShouldWhenTheServerLags tells the same at a lagging API server.
@@ -142,18 +161,28 @@ func crashAtEveryWrite(t *testing.T, story operatortest.Scenario) {
 func asRun(t *testing.T, story operatortest.Scenario) operatortest.Scenario {
 	t.Helper()
 	w := newWorld(t)
-	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for i := range story.Phases {
 		story.Phases[i].Until = whileManaged(story.Phases[i].Until)
 	}
 	story.Scheme, story.Config, story.List = w.scheme, w.kube.RESTConfig(), listOf
 	story.Parallel, story.Timeout = 6, 5*time.Minute // runs wait for most of their time
-	story.Start = func(ctx context.Context, cfg *rest.Config, namespace string) error {
+	story.Start = started(t, w.scheme, "servicesets")
+	story.Cleanup = func(ctx context.Context, user client.Client, namespace string) error {
+		return dropAll(ctx, user, namespace, namespace)
+	}
+	return story
+}
+
+// started returns what runs an operator under a name.
+func started(t *testing.T, scheme *runtime.Scheme, name string) func(ctx context.Context, cfg *rest.Config, namespace string) error {
+	t.Helper()
+	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(ctx context.Context, cfg *rest.Config, namespace string) error {
 		deps, err := operator.NewDependencies(operator.DependenciesConfig{
-			Name: "servicesets", RESTConfig: cfg, Scheme: w.scheme, Logger: logger, Namespaces: []string{namespace},
+			Name: name, RESTConfig: cfg, Scheme: scheme, Logger: logger, Namespaces: []string{namespace},
 		})
 		if err != nil {
 			return err
@@ -161,10 +190,6 @@ func asRun(t *testing.T, story operatortest.Scenario) operatortest.Scenario {
 		defer deps.Close()
 		return runOnce(ctx, deps, namespace)
 	}
-	story.Cleanup = func(ctx context.Context, user client.Client, namespace string) error {
-		return dropAll(ctx, user, namespace, namespace)
-	}
-	return story
 }
 
 // runOnce runs an operator of the namespace, and of the MultiClusterServices that are labelled with its name.

@@ -36,6 +36,10 @@
 //   - Dependencies that are absent or go in circles, and a provider that does not exist, are found before anything is written.
 //     They are a condition, an event and an error, which name all services concerned. What a MultiClusterService has
 //     wrong is an error of its own, and none of the clusters that it selects.
+//   - MultiClusterServices come up in the order of their dependsOn, cluster by cluster, and leave in the reverse one: one that is being
+//     deleted waits on each cluster for those that depend on it and have services there, and says for whom. Those have to be deleted too,
+//     or to give up depending on it: until then they are Blocked, as are those that depend on one which does not exist, and in a
+//     circle. With Config.MultiClusterServices, the ones of other operators do not exist.
 //   - A ClusterDeployment that is deleted is gone after its ServiceSets, a MultiClusterService after its ServiceSets on all
 //     clusters. Meanwhile the condition Ready says which ones are left. What a MultiClusterService does not want on a cluster
 //     any more, because it is deleted or does not select the cluster, goes in the order of dependencies. ServiceSets of
@@ -45,7 +49,8 @@
 //   - With Dependencies.PlanOnly, or the annotation framework.PlanAnnotation, the condition Planned says how much would be done.
 //     Nothing else is written then.
 //   - The frameworks draw what they know (inspector.Inspector.Draw): of a ClusterDeployment all its services, and those of each
-//     ServiceSet; of a MultiClusterService its services with the number of clusters that have them.
+//     ServiceSet; of a MultiClusterService its services with the number of clusters that have them, and which others come before and after
+//     it.
 //
 // # Several operators
 //
@@ -56,12 +61,13 @@
 //
 // A ClusterDeployment and a MultiClusterService are one operator's, which the annotation operatorkit.io/claimed-by names: the first one
 // that found it. Another one does nothing for it, and says in an event whose it is; a former name is taken over. Who takes the
-// annotation off, or deletes the object, gives it to another operator, provided that the first one does not run any more.
+// annotation off, or deletes the object, gives it to another operator, provided that the first one does not run any more. The status of a
+// ServiceTemplateChain is one operator's in the same way; others use the chain all the same.
 //
 // # Permissions
 //
 // All kinds of v1alpha1: get, list, watch. ClusterDeployments and MultiClusterServices: patch, and patch of their status.
-// ServiceTemplateChains: patch of their status.
+// ServiceTemplateChains: patch, and patch of their status.
 // ServiceSets: create, update, delete. Events: create, patch.
 //
 // # Metrics

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/inspector/graph"
@@ -34,12 +35,47 @@ func (c *clusters) graphs(ctx context.Context, obj any) ([]*graph.Graph, error) 
 			}
 		}
 	}
+	for _, r := range state.reports {
+		for _, earlier := range state.reports {
+			if earlier.owner.Kind == v1alpha1.MultiClusterServiceKind && slices.Contains(r.owner.DependsOn, earlier.owner.Key.Name) {
+				r.standOn(earlier, whole)
+			}
+		}
+	}
 	sortNodes(whole)
 	graphs := []*graph.Graph{whole}
 	for _, r := range state.reports {
 		graphs = append(graphs, r.graph())
 	}
 	return graphs, nil
+}
+
+// standOn draws that the services of a MultiClusterService come after those of another: what stands on nothing of its own list stands on
+// what nothing stands on in the other's.
+func (r *report) standOn(earlier *report, whole *graph.Graph) {
+	under := map[client.ObjectKey]bool{}
+	for i := range earlier.services {
+		for _, d := range earlier.services[i].dependsOn {
+			under[d.Key()] = true
+		}
+	}
+	for i := range r.services {
+		s := &r.services[i]
+		at := slices.IndexFunc(whole.Nodes, func(n graph.Node) bool { return n.ID == s.key.String() && n.Group == r.owner.String() })
+		if at < 0 || len(s.dependsOn) > 0 {
+			continue
+		}
+		for j := range earlier.services {
+			key := earlier.services[j].key
+			if under[key] || key == s.key {
+				continue
+			}
+			whole.Nodes[at].DependsOn = append(whole.Nodes[at].DependsOn, key.String())
+			if slices.Contains(s.waitsFor, key) {
+				whole.Nodes[at].WaitsFor = append(whole.Nodes[at].WaitsFor, key.String())
+			}
+		}
+	}
 }
 
 // graph draws the services of one ServiceSet.
@@ -60,10 +96,13 @@ func (s *serviceReport) node(group string) graph.Node {
 	}
 	n.Versions = slices.Compact(n.Versions)
 	for _, d := range s.dependsOn {
-		n.DependsOn = append(n.DependsOn, serviceset.ServiceKey(d.Namespace, d.Name).String())
+		n.DependsOn = append(n.DependsOn, d.Key().String())
 	}
 	for _, key := range s.waitsFor {
-		n.WaitsFor = append(n.WaitsFor, key.String())
+		// What another MultiClusterService comes first with is drawn by standOn.
+		if s.reason != v1alpha1.ReasonWaiting || slices.Contains(n.DependsOn, key.String()) {
+			n.WaitsFor = append(n.WaitsFor, key.String())
+		}
 	}
 	return n
 }
@@ -109,10 +148,52 @@ func (s *services) graphs(ctx context.Context, obj any) ([]*graph.Graph, error) 
 		g.Nodes = append(g.Nodes, overall(mcs, &mcs.Spec.ServiceSpec.Services[i], places, at, state))
 	}
 	sortNodes(g)
-	if state.management == nil {
-		return []*graph.Graph{g}, nil
+	graphs := []*graph.Graph{g}
+	if state.management != nil {
+		graphs = append(graphs, state.management.graph())
 	}
-	return []*graph.Graph{g, state.management.graph()}, nil
+	order, err := s.order(ctx, mcs)
+	if len(order.Nodes) > 1 {
+		graphs = append(graphs, order)
+	}
+	return graphs, err
+}
+
+// order draws a MultiClusterService with those that it depends on, and those that depend on it.
+func (s *services) order(ctx context.Context, mcs *v1alpha1.MultiClusterService) (*graph.Graph, error) {
+	g := &graph.Graph{Name: "order", Title: "What MultiClusterService " + mcs.Name + " comes after, and before"}
+	all, err := s.allServices(ctx)
+	if err != nil {
+		return g, err
+	}
+	names, _ := serviceset.Dependencies(mcs, all) // what is wrong stands in the conditions
+	names = append(append(names, mcs.Name), serviceset.Dependents(mcs.Name, all)...)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		n := graph.Node{ID: name, Label: name, State: graph.Blocked, Message: "does not exist"}
+		if at := slices.IndexFunc(all, func(one v1alpha1.MultiClusterService) bool { return one.Name == name }); at >= 0 {
+			one := &all[at]
+			n.State, n.DependsOn, n.Message = stateOfAll(one), one.Spec.DependsOn, "deployed on "+one.Status.ClustersDeployed+" clusters"
+		}
+		g.Nodes = append(g.Nodes, n)
+	}
+	return g, nil
+}
+
+// stateOfAll says how a MultiClusterService is on all clusters together.
+func stateOfAll(mcs *v1alpha1.MultiClusterService) graph.State {
+	is := func(condition string) bool { return meta.IsStatusConditionTrue(mcs.Status.Conditions, condition) }
+	switch {
+	case mcs.DeletionTimestamp != nil:
+		return graph.Removing
+	case is(v1alpha1.ConditionBlocked):
+		return graph.Blocked
+	case is(v1alpha1.ConditionReady):
+		return graph.Ready
+	case is(v1alpha1.ConditionProgressing):
+		return graph.Progressing
+	}
+	return graph.Waiting
 }
 
 // overall draws a service of a MultiClusterService on all clusters together, from what state managers report. sets are all of each
@@ -120,10 +201,10 @@ func (s *services) graphs(ctx context.Context, obj any) ([]*graph.Graph, error) 
 func overall(
 	mcs *v1alpha1.MultiClusterService, service *v1alpha1.Service, places []place, sets map[client.ObjectKey][]*v1alpha1.ServiceSet, state *serviceState,
 ) graph.Node {
-	key := serviceset.ServiceKey(service.Namespace, service.Name)
+	key := service.Key()
 	n := graph.Node{ID: key.String(), Label: nameOf(key), State: graph.Progressing}
 	for _, d := range service.DependsOn {
-		n.DependsOn = append(n.DependsOn, serviceset.ServiceKey(d.Namespace, d.Name).String())
+		n.DependsOn = append(n.DependsOn, d.Key().String())
 	}
 	desired, deployed, failed, overridden := 0, 0, 0, 0
 	for i := range places {
@@ -177,7 +258,7 @@ func setOf(mcs *v1alpha1.MultiClusterService, sets []*v1alpha1.ServiceSet) (own 
 
 // lists tells whether a ServiceSet has a service.
 func lists(set *v1alpha1.ServiceSet, key client.ObjectKey) bool {
-	return slices.ContainsFunc(set.Spec.Services, func(e v1alpha1.ServiceWithValues) bool { return serviceset.ServiceKey(e.Namespace, e.Name) == key })
+	return slices.ContainsFunc(set.Spec.Services, func(e v1alpha1.ServiceWithValues) bool { return e.Key() == key })
 }
 
 // phaseAt returns the state of a service on a cluster. One that runs in another version than the desired one is Provisioning.
@@ -187,7 +268,7 @@ func phaseAt(key client.ObjectKey, service *v1alpha1.Service, set *v1alpha1.Serv
 	}
 	for i := range set.Spec.Services {
 		e := &set.Spec.Services[i]
-		if serviceset.ServiceKey(e.Namespace, e.Name) != key {
+		if e.Key() != key {
 			continue
 		}
 		phase := phasesOf(set)[key]

@@ -232,7 +232,8 @@ func (w *world) setName(cd *v1alpha1.ClusterDeployment, mcs *v1alpha1.MultiClust
 }
 
 // report writes the state of services into a ServiceSet, as a state manager would, in the version that is there now. It waits
-// for the ServiceSet to have them.
+// for the ServiceSet to have them, those that are given as "name=template" in that one: a service that changes hands is there as the
+// former owner has it at first, and is changed only when that was reported.
 func (w *world) report(key client.ObjectKey, phase v1alpha1.ServicePhase, services ...string) {
 	w.t.Helper()
 	operatortest.Eventually(w.t, fmt.Sprintf("%s has %v, and takes that they are %s", key, services, phase), func() error {
@@ -240,16 +241,17 @@ func (w *world) report(key client.ObjectKey, phase v1alpha1.ServicePhase, servic
 		if err := w.user.Get(w.t.Context(), key, set); err != nil {
 			return err
 		}
-		for _, name := range services {
+		for _, service := range services {
+			name, template, _ := strings.Cut(service, "=")
 			state := v1alpha1.ServiceState{Name: name, State: phase, FailureMessage: failureOf(phase)}
 			found := false
 			for _, e := range set.Spec.Services {
-				if e.Name == name {
+				if e.Name == name && (template == "" || e.Template == template) {
 					state.Namespace, state.Template, state.Version, found = e.Namespace, e.Template, e.Version, true
 				}
 			}
 			if !found {
-				return fmt.Errorf("%s has no %s", key, name)
+				return fmt.Errorf("%s has no %s: %+v", key, service, set.Spec.Services)
 			}
 			setState(set, state)
 		}

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
@@ -101,13 +100,13 @@ func countStates(sets []*v1alpha1.ServiceSet) map[client.ObjectKey]map[v1alpha1.
 func phasesOf(set *v1alpha1.ServiceSet) map[client.ObjectKey]v1alpha1.ServicePhase {
 	phases := map[client.ObjectKey]v1alpha1.ServicePhase{}
 	for i := range set.Spec.Services {
-		phases[serviceset.ServiceKey(set.Spec.Services[i].Namespace, set.Spec.Services[i].Name)] = v1alpha1.ServiceStatePending
+		phases[set.Spec.Services[i].Key()] = v1alpha1.ServiceStatePending
 	}
 	for i := range set.Spec.Removing {
-		phases[serviceset.ServiceKey(set.Spec.Removing[i].Namespace, set.Spec.Removing[i].Name)] = v1alpha1.ServiceStateDeleting
+		phases[set.Spec.Removing[i].Key()] = v1alpha1.ServiceStateDeleting
 	}
 	for i := range set.Status.Services {
-		key := serviceset.ServiceKey(set.Status.Services[i].Namespace, set.Status.Services[i].Name)
+		key := set.Status.Services[i].Key()
 		if _, has := phases[key]; has {
 			phases[key] = set.Status.Services[i].State
 		}

@@ -22,7 +22,7 @@ func permissions() []rbacv1.PolicyRule {
 		{APIGroups: group, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}},
 		{APIGroups: group, Resources: []string{
 			"clusterdeployments", "clusterdeployments/status", "multiclusterservices", "multiclusterservices/status",
-			"servicetemplatechains/status",
+			"servicetemplatechains", "servicetemplatechains/status",
 		}, Verbs: []string{"patch"}},
 		{APIGroups: group, Resources: []string{"servicesets"}, Verbs: []string{"create", "update", "delete"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},

@@ -140,10 +140,10 @@ func statesOf(operations []serviceset.OwnerOperation) map[client.ObjectKey]*v1al
 			}
 			held := map[client.ObjectKey]bool{}
 			for j := range set.Spec.Services {
-				held[serviceset.ServiceKey(set.Spec.Services[j].Namespace, set.Spec.Services[j].Name)] = true
+				held[set.Spec.Services[j].Key()] = true
 			}
 			for j := range set.Status.Services {
-				key := serviceset.ServiceKey(set.Status.Services[j].Namespace, set.Status.Services[j].Name)
+				key := set.Status.Services[j].Key()
 				if _, known := states[key]; !known && held[key] == holders {
 					states[key] = &set.Status.Services[j]
 				}
@@ -156,7 +156,12 @@ func statesOf(operations []serviceset.OwnerOperation) map[client.ObjectKey]*v1al
 // faultOf says for a condition why the services of an owner can't be resolved.
 func faultOf(err error) *fault {
 	var graph *serviceset.GraphError
+	var order *serviceset.DependencyError
 	switch {
+	case errors.As(err, &order) && len(order.Cycle) > 0:
+		return &fault{v1alpha1.ReasonDependencyCycle, order.Error()}
+	case errors.As(err, &order):
+		return &fault{v1alpha1.ReasonDependencyAbsent, order.Error()}
 	case errors.As(err, &graph) && len(graph.Cycles) > 0:
 		return &fault{v1alpha1.ReasonDependencyCycle, graph.Error()}
 	case errors.As(err, &graph):

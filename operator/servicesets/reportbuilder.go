@@ -34,11 +34,11 @@ func newReportBuilder(r *report, states map[client.ObjectKey]*v1alpha1.ServiceSt
 	}
 	for i := range r.owner.Services {
 		s := &r.owner.Services[i]
-		b.listed[serviceset.ServiceKey(s.Namespace, s.Name)] = s
+		b.listed[s.Key()] = s
 	}
 	for i := range r.entries {
 		s := &r.entries[i]
-		b.entered[serviceset.ServiceKey(s.Namespace, s.Name)] = s
+		b.entered[s.Key()] = s
 	}
 	return b
 }
@@ -93,9 +93,9 @@ func (b *reportBuilder) addDecision(d *serviceset.Decision) {
 			s.reason, s.message = v1alpha1.ReasonStepping, s.message+", a step to "+label(*entry.UpgradingTo)
 		}
 	case v1alpha1.ReasonWaiting:
-		s.message = "waits for " + strings.Join(names(d.WaitsFor), ", ")
+		s.message = "waits for " + strings.Join(names(d.WaitsFor), ", ") + because(d)
 	case v1alpha1.ReasonRemoving:
-		b.addRemoval(s)
+		b.addRemoval(s, because(d))
 		return
 	case v1alpha1.ReasonOverridden:
 		s.desired = false
@@ -115,12 +115,20 @@ func (b *reportBuilder) addDecision(d *serviceset.Decision) {
 	b.add(s)
 }
 
+// because says why a service waits if it does not say so itself.
+func because(d *serviceset.Decision) string {
+	if d.Because == "" {
+		return ""
+	}
+	return " (" + d.Because + ")"
+}
+
 // addRemoval adds a service that is on its way out.
-func (b *reportBuilder) addRemoval(s serviceReport) {
+func (b *reportBuilder) addRemoval(s serviceReport, because string) {
 	s.reason, s.desired = v1alpha1.ReasonRemoving, false
 	s.message = "is being removed"
 	if len(s.waitsFor) > 0 {
-		s.message = "is removed after " + strings.Join(names(s.waitsFor), ", ")
+		s.message = "is removed after " + strings.Join(names(s.waitsFor), ", ") + because
 	} else if b.states[s.key] == nil {
 		s.state.State = v1alpha1.ServiceStateDeleting
 	}
@@ -130,16 +138,16 @@ func (b *reportBuilder) addRemoval(s serviceReport) {
 // addRemovals adds services that were taken out of the ServiceSet before.
 func (b *reportBuilder) addRemovals(removing []v1alpha1.ServiceRemoval) {
 	for i := range removing {
-		s := b.start(serviceset.ServiceKey(removing[i].Namespace, removing[i].Name))
+		s := b.start(removing[i].Key())
 		s.dependsOn = removing[i].DependsOn
-		b.addRemoval(s)
+		b.addRemoval(s, "")
 	}
 }
 
 // addLeaving adds the services of a ServiceSet that is being deleted.
 func (b *reportBuilder) addLeaving() {
 	for key := range b.entered {
-		b.addRemoval(b.start(key))
+		b.addRemoval(b.start(key), "")
 	}
 }
 

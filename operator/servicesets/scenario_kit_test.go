@@ -61,7 +61,7 @@ func operatorConfig(scenarioName, systemNamespace string) command.Config {
 
 // execute runs a command of the operator and returns its exit code.
 func (s *scenario) execute(ts *testscript.TestScript, args []string) int {
-	args = append(args, "--kubeconfig", s.kubeconfig, "--watch-namespace", s.namespace)
+	args = append(args, "--kubeconfig", s.kubeconfig, "--namespace", s.namespace)
 	return command.Execute(s.ctx, operatorConfig(s.label, s.namespace), args, ts.Stdout(), ts.Stderr())
 }
 

@@ -145,7 +145,7 @@ func deployed(entry *v1alpha1.ServiceWithValues) v1alpha1.ServiceState {
 // stateOf returns what a set reports about a service, or nil.
 func stateOf(set *v1alpha1.ServiceSet, namespace, name string) *v1alpha1.ServiceState {
 	i := slices.IndexFunc(set.Status.Services, func(s v1alpha1.ServiceState) bool {
-		return serviceset.ServiceKey(s.Namespace, s.Name) == serviceset.ServiceKey(namespace, name)
+		return s.Key() == serviceset.ServiceKey(namespace, name)
 	})
 	if i < 0 {
 		return nil

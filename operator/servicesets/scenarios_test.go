@@ -7,6 +7,7 @@
 //	removal      services go after what depends on them; an error while something that is desired still does
 //	cycle        services that depend on each other: nothing is written until somebody mends it
 //	owners       a cluster and a MultiClusterService want the same service: who gets it, and how it changes hands
+//	order        MultiClusterServices that depend on each other: one comes up after the other, and leaves before it
 //	missing      a template, a chain and a provider that come later than who names them
 //	disabled     a service that somebody keeps as it is
 //	noway        a chain that does not lead to what is desired, until it does

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +41,8 @@ type serviceState struct {
 	fault *fault
 	// selector selects the clusters.
 	selector labels.Selector
+	// dependents are the MultiClusterServices whose services have to go before those of one that is being deleted.
+	dependents []string
 }
 
 // compute works out all about a MultiClusterService. There is nothing to do for one that another operator has claimed.
@@ -54,8 +57,13 @@ func (s *services) compute(ctx context.Context, mcs *v1alpha1.MultiClusterServic
 	if err := s.computeElsewhere(ctx, mcs, state); err != nil {
 		return nil, err
 	}
+	all, err := s.allServices(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if mcs.DeletionTimestamp != nil {
-		return state, nil
+		state.dependents, err = s.presentDependents(ctx, mcs, all)
+		return state, err
 	}
 	owner := serviceset.MultiClusterServiceOwner(mcs, nil)
 	fail := func(err error) {
@@ -68,8 +76,13 @@ func (s *services) compute(ctx context.Context, mcs *v1alpha1.MultiClusterServic
 	} else {
 		state.selector = selector
 	}
+	_, disorder := serviceset.Dependencies(mcs, all)
 	// Without templates this finds only what contradicts itself.
-	if _, err := serviceset.Resolve(serviceset.Input{Owner: owner}); err != nil {
+	_, contradiction := serviceset.Resolve(serviceset.Input{Owner: owner})
+	for _, err := range []error{disorder, contradiction} {
+		if err == nil {
+			continue
+		}
 		if state.fault == nil {
 			state.fault = faultOf(err)
 		}
@@ -78,6 +91,30 @@ func (s *services) compute(ctx context.Context, mcs *v1alpha1.MultiClusterServic
 		}
 	}
 	return state, nil
+}
+
+// presentDependents returns those of all MultiClusterServices that depend on one and have a ServiceSet where it has one.
+func (s *services) presentDependents(ctx context.Context, mcs *v1alpha1.MultiClusterService, all []v1alpha1.MultiClusterService) ([]string, error) {
+	sets, err := s.setsThat(ctx, func(*v1alpha1.ServiceSet) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	owners := map[string]map[client.ObjectKey]bool{}
+	for _, set := range sets {
+		owner := set.Spec.MultiClusterService
+		if owners[owner] == nil {
+			owners[owner] = map[client.ObjectKey]bool{}
+		}
+		owners[owner][clusterKey(set)] = true
+	}
+	return slices.DeleteFunc(serviceset.Dependents(mcs.Name, all), func(name string) bool {
+		for at := range owners[name] {
+			if owners[mcs.Name][at] {
+				return false
+			}
+		}
+		return true
+	}), nil
 }
 
 // computeManagement works out what has to be done on the management cluster.
@@ -163,7 +200,7 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 		claims: &claims.Claims{Client: d.Client, Kind: v1alpha1.MultiClusterServiceKind},
 	}
 	sets, err := servicesetresource.New(servicesetresource.Config[*v1alpha1.MultiClusterService]{
-		Client: &statuses.Echoing{Client: d.Client, Reader: src.reader}, Logger: d.Logger, Compute: s.operations,
+		Client: d.Client, Logger: d.Logger, Compute: s.operations,
 	})
 	if err != nil {
 		return nil, err
@@ -172,7 +209,7 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 	if err != nil {
 		return nil, err
 	}
-	status, err := newStatusResource(d, src, conditionsOfServices, func(ctx context.Context, mcs *v1alpha1.MultiClusterService) error {
+	status, err := newStatusResource(d, conditionsOfServices, func(ctx context.Context, mcs *v1alpha1.MultiClusterService) error {
 		state, err := s.memo.Get(ctx)
 		if err != nil || mcs.DeletionTimestamp != nil && len(state.operations) == 0 {
 			return err
@@ -190,12 +227,12 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 		return nil, err
 	}
 	s.claims.Owner, err = d.NewFramework(framework.Config{
-		Source: s.claims.Source(src.services, src.services), ResourceRouter: router, PlanReporter: statuses.NewPlanReporter(d.Client, src.reader, conditionsOfServices),
+		Source: s.claims.Source(src.services, src.services), ResourceRouter: router, PlanReporter: statuses.NewPlanReporter(d.Client, conditionsOfServices),
 		Watches: []framework.Watch{
 			// As for clusters.
 			{Source: src.sets, Map: src.servicesOfSet, OwnWrites: true},
 			{Source: summariesOf(src.clusters), Map: src.servicesOfCluster},
-			{Source: specs.services, Map: src.servicesOfManagement},
+			{Source: specs.services, Map: src.servicesOfServices},
 			{Source: specs.templates, Map: src.servicesOfNamespace(config.SystemNamespace)},
 			{Source: specs.chains, Map: src.servicesOfNamespace(config.SystemNamespace)},
 			{Source: specs.providers, Map: src.servicesOfProvider},

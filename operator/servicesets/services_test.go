@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -157,6 +158,22 @@ func TestAnOverriddenServiceIsNoneOfItsOwnersBusiness(t *testing.T) {
 	w.wants(one, "Ready=True")
 	w.wants(mcs, "Ready=True Deployed", "Blocked=False", "Progressing=False")
 	w.wantClusters(mcs, "one 0/0")
+
+	// The other way round: it gets the service as it runs, and then has its way.
+	change(w, mcs, func(mcs *v1alpha1.MultiClusterService) { mcs.Spec.ServiceSpec.Priority = 200 })
+	w.report(w.setName(one, mcs), v1alpha1.ServiceStateDeployed, "a=a-1-0-0")
+	w.report(w.setName(one, mcs), v1alpha1.ServiceStateDeployed, "a=a-2-0-0")
+	w.wants(mcs, "Ready=True Deployed: all services are deployed on 1 cluster", "Blocked=False", "Progressing=False")
+	w.wantClusters(mcs, "one 1/1")
+	w.wants(one, "Ready=True Deployed: no services are desired, and one is overridden by another owner")
+	settles(w, one, "it says whose the service is", func(cd *v1alpha1.ClusterDeployment) error {
+		for _, s := range cd.Status.Services {
+			if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); c != nil && c.Reason == v1alpha1.ReasonOverridden {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", cd.Status.Services)
+	})
 }
 
 func TestUpgradePathsAreThoseOfEveryCluster(t *testing.T) {

@@ -216,6 +216,10 @@ func deletionFrom(state *serviceState) statuses.Verdict {
 	}
 	slices.Sort(left)
 	v := statuses.Verdict{}
-	v.Progress(v1alpha1.ReasonDeleting, "waits until its service sets are gone from "+strings.Join(left, ", "))
+	message := "waits until its service sets are gone from " + strings.Join(left, ", ")
+	if len(state.dependents) > 0 {
+		message += "; those of MultiClusterService " + strings.Join(state.dependents, ", ") + " go first there, because of dependsOn"
+	}
+	v.Progress(v1alpha1.ReasonDeleting, message)
 	return v
 }

@@ -19,6 +19,20 @@ type Sources struct {
 	Clusters, Sets, Templates, Providers *informer.Kubernetes
 }
 
+// ByCluster is the index of Sources.Sets that files a ServiceSet under its namespace and its cluster: see ClusterIndex.
+const ByCluster = "cluster"
+
+// ClusterIndex returns the value of the index ByCluster for the sets of a cluster; the name of the management cluster is empty.
+func ClusterIndex(namespace, cluster string) string { return namespace + "/" + cluster }
+
+func indexOf(obj any) []string {
+	set, ok := obj.(*v1alpha1.ServiceSet)
+	if !ok {
+		return nil
+	}
+	return []string{ClusterIndex(set.Namespace, set.Spec.Cluster)}
+}
+
 // NewSources returns sources for the namespaces of d; that of the services of the management cluster belongs to them too. Default:
 // DefaultSystemNamespace.
 func NewSources(d *operator.Dependencies, systemNamespace string) (*Sources, error) {
@@ -31,15 +45,16 @@ func NewSources(d *operator.Dependencies, systemNamespace string) (*Sources, err
 		source     **informer.Kubernetes
 		object     client.Object
 		namespaces []string
+		indexers   map[string]informer.IndexFunc
 	}{
-		{&s.Clusters, &v1alpha1.ClusterDeployment{}, d.Namespaces},
-		{&s.Sets, &v1alpha1.ServiceSet{}, system},
-		{&s.Templates, &v1alpha1.ServiceTemplate{}, system},
-		{&s.Providers, &v1alpha1.StateManagementProvider{}, nil},
+		{&s.Clusters, &v1alpha1.ClusterDeployment{}, d.Namespaces, nil},
+		{&s.Sets, &v1alpha1.ServiceSet{}, system, map[string]informer.IndexFunc{ByCluster: indexOf}},
+		{&s.Templates, &v1alpha1.ServiceTemplate{}, system, nil},
+		{&s.Providers, &v1alpha1.StateManagementProvider{}, nil, nil},
 	} {
 		var err error
 		*of.source, err = informer.NewKubernetes(informer.KubernetesConfig{
-			Client: d.Client, Object: of.object, Namespaces: of.namespaces, Logger: d.Logger,
+			Client: d.Client, Object: of.object, Namespaces: of.namespaces, Indexers: of.indexers, Logger: d.Logger,
 		})
 		if err != nil {
 			return nil, err

@@ -181,7 +181,7 @@ func TestWhatIsOnlyPlannedStandsInACondition(t *testing.T) {
 	w.create(one, mcs)
 	w.wants(one, "Planned=True ChangesPlanned: 4 to create, 0 to update, 0 to delete")
 	w.wants(mcs, "Planned=False NothingPlanned: there is nothing to do")
-	r.settle(t)
+	r.reconcileAll(t)
 	before := w.faults.Count()
 	r.reconcileAll(t)
 	if writes := w.faults.Writes()[before:]; len(writes) > 0 {

@@ -2,12 +2,14 @@ package servicesets
 
 import (
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
@@ -24,10 +26,19 @@ func clusterOfSet(_ context.Context, obj any) []informer.Key {
 }
 
 // clustersOfServices returns the clusters that a MultiClusterService selects, and those that have something of it: whatever the
-// selector was before, and even if nobody can read it, they have to give up what is not selected any more.
+// selector was before, and even if nobody can read it, they have to give up what is not selected any more. The same of those that depend
+// on it: they may wait for it, or can't be ordered as long as it is not there.
 func (s *sources) clustersOfServices(ctx context.Context, obj any) []informer.Key {
 	mcs := obj.(*v1alpha1.MultiClusterService)
-	sets, err := s.setsThat(ctx, func(set *v1alpha1.ServiceSet) bool { return set.Spec.MultiClusterService == mcs.Name })
+	all, err := s.allServices(ctx)
+	if err != nil {
+		return nil
+	}
+	concerned := map[string]bool{mcs.Name: true}
+	for _, name := range serviceset.Dependents(mcs.Name, all) {
+		concerned[name] = true
+	}
+	sets, err := s.setsThat(ctx, func(set *v1alpha1.ServiceSet) bool { return concerned[set.Spec.MultiClusterService] })
 	if err != nil {
 		return nil
 	}
@@ -35,9 +46,16 @@ func (s *sources) clustersOfServices(ctx context.Context, obj any) []informer.Ke
 	for _, set := range sets {
 		has[clusterKey(set)] = true
 	}
-	selector, err := metav1.LabelSelectorAsSelector(mcs.Spec.ClusterSelector)
+	var selectors []labels.Selector
+	for _, one := range append(all, *mcs) {
+		if selector, err := metav1.LabelSelectorAsSelector(one.Spec.ClusterSelector); err == nil && concerned[one.Name] {
+			selectors = append(selectors, selector)
+		}
+	}
 	return s.clusterKeys(ctx, "", func(cd *v1alpha1.ClusterDeployment) bool {
-		return err == nil && selector.Matches(labels.Set(cd.Labels)) || has[client.ObjectKeyFromObject(cd)] || summaryOf(cd, mcs.Name) != nil
+		return has[client.ObjectKeyFromObject(cd)] ||
+			slices.ContainsFunc(selectors, func(selector labels.Selector) bool { return selector.Matches(labels.Set(cd.Labels)) }) ||
+			slices.ContainsFunc(cd.Status.ServiceSets, func(summary v1alpha1.ServiceSetSummary) bool { return concerned[summary.MultiClusterService] })
 	})
 }
 
@@ -100,13 +118,18 @@ func (s *sources) servicesOfCluster(ctx context.Context, obj any) []informer.Key
 	})
 }
 
-// servicesOfManagement returns the MultiClusterServices with services on the management cluster, for a change of one that
-// has some too.
-func (s *sources) servicesOfManagement(ctx context.Context, obj any) []informer.Key {
-	if !selfManaged(obj.(*v1alpha1.MultiClusterService)) {
+// servicesOfServices returns the MultiClusterServices that a change of one concerns: those that depend on it, those that it depends on,
+// and, if it has services on the management cluster, all that have some there too.
+func (s *sources) servicesOfServices(ctx context.Context, obj any) []informer.Key {
+	mcs := obj.(*v1alpha1.MultiClusterService)
+	all, err := s.allServices(ctx)
+	if err != nil {
 		return nil
 	}
-	return s.serviceKeys(ctx, selfManaged)
+	dependents := serviceset.Dependents(mcs.Name, all)
+	return s.serviceKeys(ctx, func(other *v1alpha1.MultiClusterService) bool {
+		return slices.Contains(dependents, other.Name) || slices.Contains(mcs.Spec.DependsOn, other.Name) || selfManaged(mcs) && selfManaged(other)
+	})
 }
 
 // servicesOfNamespace returns the MultiClusterServices whose services may be made of a template or a chain.

@@ -27,7 +27,7 @@ func (r *running) reconcileAll(t *testing.T) {
 	r.settle(t)
 }
 
-// settle waits until there is nothing left to do.
+// settle waits until there is nothing left to do, of what has begun for sure.
 func (r *running) settle(t *testing.T) {
 	t.Helper()
 	operatortest.Eventually(t, "there is nothing to do", func() error {
@@ -56,7 +56,7 @@ func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {
 	w.wants(mcs, "Ready=True Deployed: all services are deployed on 3 clusters")
 	w.wants(bad, "Blocked=True DependencyAbsent")
 	w.wants(good, "Blocked=True TemplateMissing", "Progressing=False")
-	r.settle(t)
+	r.reconcileAll(t)
 
 	before := w.faults.Count()
 	r.reconcileAll(t)
@@ -132,7 +132,7 @@ func TestAChangeOfOneClusterIsWrittenThereOnly(t *testing.T) {
 	}
 	w.wants(mcs, fmt.Sprintf("Ready=True Deployed: all services are deployed on %d clusters", manyClusters()))
 	w.wantAllReady()
-	r.settle(t)
+	r.reconcileAll(t)
 
 	before, reconciled, one := w.faults.Count(), r.reconciliations(t), clusters[17]
 	w.report(w.setName(one, mcs), v1alpha1.ServiceStateFailed, names[0])
@@ -217,7 +217,7 @@ func TestAStatusThatSomebodyElseChangedIsWrittenAtOnce(t *testing.T) {
 	})
 	close(released)
 	w.wants(one, "Ready=False InFlight")
-	r.settle(t)
+	r.reconcileAll(t)
 	conflicts := 0
 	for _, write := range w.faults.Writes() {
 		if write.Status == http.StatusConflict {
@@ -276,7 +276,7 @@ func TestNoReconciliationComesBeforeItsEcho(t *testing.T) {
 		}
 		return nil
 	})
-	r.settle(t)
+	r.reconcileAll(t)
 	for _, name := range []string{"operatorkit_framework_conflicts_total", "operatorkit_framework_errors_total"} {
 		for _, m := range w.gather(r, name) {
 			if count := m.GetCounter().GetValue(); count != 0 {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -12,6 +14,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator/servicesets"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/helm"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/manifest"
@@ -32,6 +35,10 @@ type Config struct {
 	Native *NativeConfig
 	// Managers are other state managers. Default: none.
 	Managers []Manager
+	// ValueKinds are kinds whose objects values templates may be filled with, beside ConfigMaps: see package templating. Whoever writes
+	// service sets in a namespace can read the objects of these kinds there. The operator gets, lists and watches them, and they have to be
+	// installed before it starts. Secrets can't be among them. Default: none.
+	ValueKinds []schema.GroupVersionKind
 	// LeaveProviders does not create StateManagementProviders that are missing. Default: false, and each state manager has
 	// one, which asks for the label ProviderLabel with the provider's name.
 	LeaveProviders bool
@@ -75,6 +82,14 @@ type NativeConfig struct {
 	// Helm and Manifests configure those who put services onto clusters. Default: see helm.Config and manifest.Config.
 	Helm      helm.Config
 	Manifests manifest.Config
+	// DefaultServiceAccount is the service account, on target clusters, of services that name none, see native.Config. Default: none: they
+	// have the rights of the kubeconfig.
+	DefaultServiceAccount string
+	// HealthChecks reads the healthCheckExprs of services: health.New() of resource/statemanager/native/health, which links CEL. Default: none,
+	// and services with them are refused.
+	HealthChecks carrier.HealthChecks
+	// KindTimeout is how long services wait for kinds that their cluster does not have, see native.Config. Default: five minutes.
+	KindTimeout time.Duration
 	// Targets configures how clusters are reached.
 	Targets Targets
 }
@@ -118,6 +133,11 @@ func (c *Config) complete() error {
 		wrong.If(m.StateManager == nil, "Managers[%d].StateManager must not be nil", i)
 	}
 	wrong.If(len(providers) == 0, "Native or Managers must be set")
+	for i, kind := range c.ValueKinds {
+		wrong.If(kind.Version == "" || kind.Kind == "", "ValueKinds[%d] needs a version and a kind", i)
+		wrong.If(kind == corev1.SchemeGroupVersion.WithKind(statemanager.KindSecret), "ValueKinds[%d] are Secrets: their values come by valuesFrom", i)
+		wrong.If(slices.Contains(c.ValueKinds[:i], kind) || kind == corev1.SchemeGroupVersion.WithKind(statemanager.KindConfigMap), "ValueKinds[%d] is there already", i)
+	}
 	for i, p := range providers {
 		if msgs := validation.IsDNS1123Label(p); len(msgs) > 0 || len(p) > maxProvider {
 			wrong.Add("the provider's name %q has to be at most %d lower-case letters, digits and '-'", p, maxProvider)

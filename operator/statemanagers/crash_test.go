@@ -34,21 +34,19 @@ import (
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 )
 
-// Both operators crash at once, at every write to the management cluster and at every write to the target cluster.
+// Both operators crash at once, at every write to the management cluster and at every write to the target cluster. Both clusters lag.
 func TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorsCrashAt(t *testing.T) {
-	operatortest.BreakAtEveryWrite(t, lifeOfServices(t))
+	operatortest.Survives(t, lifeOfServices)
 }
 
-// Both clusters lag.
-func TestServicesAreAsTheyShouldBeWhenTheServerLags(t *testing.T) {
-	if testing.Short() {
-		t.Skip("left to make test-all: a run takes as long as one with a crash")
+// isClaimed is a condition: somebody has the cluster, as somebody has the provider from the beginning.
+func isClaimed(ctx context.Context, user client.Client, namespace string) error {
+	cd := &v1alpha1.ClusterDeployment{}
+	err := user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "one"}, cd)
+	if err == nil && cd.Annotations[claimAnnotation] == "" {
+		err = errors.New("nobody has the cluster")
 	}
-	operatortest.LagAtEveryWrite(t, lifeOfServices(t))
-}
-
-func TestTheOperatorsAreQuietWhenTheyHaveNothingToDo(t *testing.T) {
-	operatortest.Quiet(t, lifeOfServices(t))
+	return err
 }
 
 // lifeOfServices is a life of a chart, of manifests that depend on it and of a kustomization, on a cluster.
@@ -61,13 +59,10 @@ func lifeOfServices(t *testing.T) operatortest.Scenario {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	return operatortest.Scenario{
-		Name: "a life of services", Scheme: w.scheme, Config: w.kube.RESTConfig(), List: listOf, Normalize: normalize,
-		Parallel: 8, Timeout: 5 * time.Minute, // runs wait for most of their time
-		Uncounted: []operatortest.Match{isSummaryOrEvent},
-		Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
+	start := func(name string) func(ctx context.Context, cfg *rest.Config, namespace string) error {
+		return func(ctx context.Context, cfg *rest.Config, namespace string) error {
 			deps, err := operator.NewDependencies(operator.DependenciesConfig{
-				Name: "platform", RESTConfig: cfg, Scheme: w.scheme, Logger: logger, Namespaces: []string{namespace},
+				Name: name, RESTConfig: cfg, Scheme: w.scheme, Logger: logger, Namespaces: []string{namespace},
 			})
 			if err != nil {
 				return err
@@ -88,7 +83,13 @@ func lifeOfServices(t *testing.T) operatortest.Scenario {
 				return err
 			}
 			return o.Run(ctx)
-		},
+		}
+	}
+	return operatortest.Scenario{
+		Name: "a life of services", Scheme: w.scheme, Config: w.kube.RESTConfig(), List: listOf, Normalize: normalize,
+		Parallel: 8, Timeout: 5 * time.Minute, // runs wait for most of their time
+		Uncounted: []operatortest.Match{isSummaryOrEvent},
+		Start:     start("platform"), Neighbour: start("second"), NeighbourAfter: isClaimed,
 		Phases: []operatortest.Phase{
 			{
 				Name: "install",

@@ -33,20 +33,23 @@
 // On the management cluster, all for the namespaces that the operator looks at:
 //
 //	clusterdeployments, servicesets, servicetemplates, statemanagementproviders: get, list, watch
-//	configmaps, secrets: get, list, watch
+//	configmaps, secrets, and the kinds in Config.ValueKinds: get, list, watch
 //	servicesets, servicesets/status, statemanagementproviders, statemanagementproviders/status: patch
 //	statemanagementproviders: create, unless Config.LeaveProviders is set
 //	events: create, patch
 //	namespaces: get, for kube-system only, unless NativeConfig.Origin is set: its UID stands for the management cluster in marks
 //
-// Of ConfigMaps and Secrets it watches the metadata only, and reads those that a service or a ClusterDeployment names. For sets
-// that go to the management cluster itself, it needs there what a kubeconfig needs elsewhere.
+// Of ConfigMaps, Secrets and ValueKinds it watches the metadata only, and reads those that a service or a ClusterDeployment names. For
+// sets that go to the management cluster itself, it needs there what a kubeconfig needs elsewhere.
 //
 // The kubeconfig of a target cluster, for the native state manager:
 //
 //	namespaces: get, and create unless helmOptions.createNamespace is false
 //	secrets: get, list, watch, create, update, patch, delete; releases and inventories are Secrets
 //	all else that services consist of: get, list, watch, create, patch, delete
+//
+//	serviceaccounts: impersonate, for services with a serviceAccountName, or with NativeConfig.DefaultServiceAccount. Of what such services
+//	consist of it needs get, list and watch: the rest are the rights of the accounts
 //
 // To create roles it has to have their permissions too, or the verb escalate. Other state managers say themselves what they need.
 package statemanagers

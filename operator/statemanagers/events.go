@@ -11,7 +11,6 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
-	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native"
@@ -109,7 +108,7 @@ func statesOf(status *v1alpha1.ServiceSetStatus) map[client.ObjectKey]*v1alpha1.
 	states := make(map[client.ObjectKey]*v1alpha1.ServiceState, len(status.Services))
 	for i := range status.Services {
 		s := &status.Services[i]
-		states[serviceset.ServiceKey(s.Namespace, s.Name)] = s
+		states[s.Key()] = s
 	}
 	return states
 }

@@ -10,16 +10,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/inspector/graph"
-	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native"
 )
 
 // graphs draws a ServiceSet: its services as the status tells of them, and those of other sets of the cluster that they depend
 // on. It asks no cluster.
-func (m *managed) graphs(ctx context.Context, obj any) ([]*graph.Graph, error) {
+func (m *managed) graphs(_ context.Context, obj any) ([]*graph.Graph, error) {
 	set := obj.(*v1alpha1.ServiceSet)
-	others, err := m.others(ctx, set)
+	others, err := m.others(set)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +35,7 @@ func (m *managed) graphs(ctx context.Context, obj any) ([]*graph.Graph, error) {
 	needed := map[client.ObjectKey]bool{}
 	for i := range set.Spec.Services {
 		for _, on := range set.Spec.Services[i].DependsOn {
-			needed[serviceset.ServiceKey(on.Namespace, on.Name)] = true
+			needed[on.Key()] = true
 		}
 	}
 	for _, other := range others {
@@ -100,7 +99,7 @@ func (d *drawing) node(key client.ObjectKey, entry *v1alpha1.ServiceWithValues, 
 		n.Versions = append(n.Versions, version)
 	}
 	for _, on := range entry.DependsOn {
-		needs := serviceset.ServiceKey(on.Namespace, on.Name)
+		needs := on.Key()
 		n.DependsOn = append(n.DependsOn, needs.String())
 		if n.State == graph.Waiting && !d.deployed[needs] {
 			n.WaitsFor = append(n.WaitsFor, needs.String())

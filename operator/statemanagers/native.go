@@ -39,6 +39,7 @@ func newNative(d *operator.Dependencies, s *sources, config NativeConfig) (Manag
 	manager, err := native.New(native.Config{
 		Name: config.Provider, FormerNames: config.FormerProviders, Origin: config.Origin, Clusters: clusters, Management: d.Client, ConfigMaps: s.configMaps, Secrets: s.secrets,
 		Helm: charts, Manifests: manifests, Fetcher: fetcher, Logger: d.Logger,
+		KindTimeout: config.KindTimeout, HealthChecks: config.HealthChecks, DefaultServiceAccount: config.DefaultServiceAccount,
 	})
 	if err != nil {
 		return Manager{}, err

@@ -55,7 +55,7 @@ func newProviders(d *operator.Dependencies, s *sources, names []string, missing 
 	if err != nil {
 		return nil, err
 	}
-	status, err := statuses.New(d, s.reader, p.setStatus, p.tell)
+	status, err := statuses.New(d, p.setStatus, p.tell)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (p *providers) NewDeletePatch(context.Context, string, *v1alpha1.StateManag
 
 // ApplyCreateChange implements framework.TypedCRUDResourceOps.
 func (p *providers) ApplyCreateChange(ctx context.Context, _ string, provider *v1alpha1.StateManagementProvider) error {
-	err := (&statuses.Echoing{Client: p.d.Client, Reader: p.reader}).Create(ctx, provider.DeepCopy())
+	err := p.d.Client.Create(ctx, provider.DeepCopy())
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}

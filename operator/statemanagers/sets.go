@@ -71,7 +71,7 @@ func (m *managed) compute(ctx context.Context, set *v1alpha1.ServiceSet) (*setSt
 
 // about gathers what a set is about.
 func (m *managed) about(ctx context.Context, set *v1alpha1.ServiceSet) (*statemanager.Set, error) {
-	about := &statemanager.Set{ServiceSet: set}
+	about := &statemanager.Set{ServiceSet: set, ValueKinds: m.valueKinds()}
 	var err error
 	if about.Config, err = statemanager.ConfigOf(set); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (m *managed) about(ctx context.Context, set *v1alpha1.ServiceSet) (*statema
 	if about.Cluster, err = m.cluster(ctx, set); err != nil {
 		return nil, err
 	}
-	if about.Others, err = m.others(ctx, set); err != nil {
+	if about.Others, err = m.others(set); err != nil {
 		return nil, err
 	}
 	if about.Templates, err = m.templatesOf(ctx, set); err != nil {
@@ -105,7 +105,7 @@ func (m *managed) work(ctx context.Context, set *v1alpha1.ServiceSet) (*stateman
 // newManaged makes the framework. notices are sources beside those that all providers have.
 func newManaged(d *operator.Dependencies, s *sources, all *metrics, manager Manager) (*framework.Framework, error) {
 	m := &managed{Manager: manager, sources: s, d: d, planned: statuses.Planned{All: d.PlanOnly}, metrics: all}
-	status, err := statuses.New(d, s.reader, m.setStatus, m.tell)
+	status, err := statuses.New(d, m.setStatus, m.tell)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func newManaged(d *operator.Dependencies, s *sources, all *metrics, manager Mana
 	}
 	f, err := d.NewFramework(framework.Config{
 		Name: frameworkOf(m.Provider), FormerNames: formerNames, Source: m.claims[m.Provider].Source(s.sets, s.changed.sets), ResourceRouter: router,
-		PlanReporter: statuses.NewPlanReporter(d.Client, s.reader, conditionsOf), Watches: m.watches(),
+		PlanReporter: statuses.NewPlanReporter(d.Client, conditionsOf), Watches: m.watches(),
 	})
 	if err != nil {
 		return nil, err

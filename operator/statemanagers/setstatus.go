@@ -13,7 +13,6 @@ import (
 
 	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
-	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native"
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
@@ -71,8 +70,8 @@ func verdictOf(set *v1alpha1.ServiceSet, state *setState) *statuses.Verdict {
 	desired := desiredOf(set)
 	for i := range state.work.Services {
 		s := &state.work.Services[i]
-		entry := desired[serviceset.ServiceKey(s.Namespace, s.Name)]
-		delete(desired, serviceset.ServiceKey(s.Namespace, s.Name))
+		entry := desired[s.Key()]
+		delete(desired, s.Key())
 		judge(v, s, entry)
 		if entry != nil && isDeployed(s, entry) {
 			deployed++
@@ -105,7 +104,7 @@ func desiredOf(set *v1alpha1.ServiceSet) map[client.ObjectKey]*v1alpha1.ServiceW
 		return entries
 	}
 	for i := range set.Spec.Services {
-		entries[serviceset.ServiceKey(set.Spec.Services[i].Namespace, set.Spec.Services[i].Name)] = &set.Spec.Services[i]
+		entries[set.Spec.Services[i].Key()] = &set.Spec.Services[i]
 	}
 	return entries
 }
@@ -120,7 +119,7 @@ func isDeployed(s *v1alpha1.ServiceState, entry *v1alpha1.ServiceWithValues) boo
 
 // judge adds what a service says. entry is nil for one that is to go.
 func judge(v *statuses.Verdict, s *v1alpha1.ServiceState, entry *v1alpha1.ServiceWithValues) {
-	name := serviceset.ServiceKey(s.Namespace, s.Name).String()
+	name := s.Key().String()
 	waiting := meta.FindStatusCondition(s.Conditions, native.ConditionWaiting)
 	planned := meta.FindStatusCondition(s.Conditions, native.ConditionPlanned)
 	healthy := meta.FindStatusCondition(s.Conditions, native.ConditionHealthy)

@@ -2,10 +2,13 @@ package statemanagers
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
@@ -22,13 +25,29 @@ type sources struct {
 	clusters, sets, templates, providers *informer.Kubernetes
 	// configMaps and secrets have the metadata of those that sets may be made from.
 	configMaps, secrets *informer.Kubernetes
+	// values have the metadata of what values templates may be filled with beside ConfigMaps.
+	values []valueSource
 
 	// The sources below tell only of what matters to the frameworks.
-	changed struct{ sets, neighbours, clusters, templates, providers *statuses.Changes }
+	changed struct{ sets, neighbours, clusters, data, templates, providers *statuses.Changes }
 
 	reader client.Reader
 	// claims are those of the providers, by name, be it a former one. They are owned by the framework for the sets of the provider.
 	claims map[string]*claims.Claims
+}
+
+// valueSource has the metadata of the objects of a kind.
+type valueSource struct {
+	kind schema.GroupVersionKind
+	*informer.Kubernetes
+}
+
+// valueKinds are the kinds whose objects values templates may be filled with beside ConfigMaps.
+func (s *sources) valueKinds() (kinds []schema.GroupVersionKind) {
+	for _, source := range s.values {
+		kinds = append(kinds, source.kind)
+	}
+	return kinds
 }
 
 func newSources(d *operator.Dependencies, config Config) (*sources, error) {
@@ -44,21 +63,29 @@ func newSources(d *operator.Dependencies, config Config) (*sources, error) {
 	if len(d.Namespaces) > 0 {
 		namespaces = append([]string{config.SystemNamespace}, d.Namespaces...)
 	}
-	for _, of := range []struct {
-		source **informer.Kubernetes
-		kind   string
-	}{{&s.configMaps, statemanager.KindConfigMap}, {&s.secrets, statemanager.KindSecret}} {
+	metadata := func(kind schema.GroupVersionKind, name string) (*informer.Kubernetes, error) {
 		object := &metav1.PartialObjectMetadata{}
-		object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(of.kind))
-		var err error
-		*of.source, err = informer.NewKubernetes(informer.KubernetesConfig{
-			Client: d.Client, Object: object, Name: strings.ToLower(of.kind) + "s of service sets", Namespaces: compact(namespaces), Logger: d.Logger,
+		object.SetGroupVersionKind(kind)
+		return informer.NewKubernetes(informer.KubernetesConfig{
+			Client: d.Client, Object: object, Name: name, Namespaces: compact(namespaces), Logger: d.Logger,
 		})
+	}
+	var err error
+	if s.configMaps, err = metadata(corev1.SchemeGroupVersion.WithKind(statemanager.KindConfigMap), "configmaps of service sets"); err != nil {
+		return nil, err
+	}
+	if s.secrets, err = metadata(corev1.SchemeGroupVersion.WithKind(statemanager.KindSecret), "secrets of service sets"); err != nil {
+		return nil, err
+	}
+	for _, kind := range config.ValueKinds {
+		source, err := metadata(kind, strings.ToLower(kind.GroupKind().String())+" for values of service sets")
 		if err != nil {
 			return nil, err
 		}
+		s.values = append(s.values, valueSource{kind, source})
 	}
 	s.changed.sets, s.changed.neighbours, s.changed.clusters = specsOfSets(s.sets), neighboursOf(s.sets), clustersOf(s.clusters)
+	s.changed.data = dataOf(s.clusters)
 	s.changed.templates = statuses.ChangesOf(s.templates, "to carry out", statuses.SpecDiffers)
 	s.changed.providers = statuses.ChangesOf(s.providers, "to carry out", func(before, after client.Object) bool {
 		return statuses.SpecDiffers(before, after) || before.GetAnnotations()[claims.Annotation] != after.GetAnnotations()[claims.Annotation]
@@ -112,11 +139,27 @@ func (s *sources) setsIn(ctx context.Context, namespace string, holds func(*v1al
 	return sets, nil
 }
 
+// setsOn returns the ServiceSets of a cluster, by name. It takes as long as there are such.
+func (s *sources) setsOn(namespace, cluster string) ([]*v1alpha1.ServiceSet, error) {
+	if !s.sets.Status().Synced {
+		return nil, fmt.Errorf("list the ServiceSets of cluster %s/%s: %w", namespace, cluster, informer.ErrNotSynced)
+	}
+	found, err := s.sets.ByIndex(servicesets.ByCluster, servicesets.ClusterIndex(namespace, cluster))
+	if err != nil {
+		return nil, err
+	}
+	sets := make([]*v1alpha1.ServiceSet, len(found))
+	for i, obj := range found {
+		sets[i] = obj.(*v1alpha1.ServiceSet)
+	}
+	slices.SortFunc(sets, func(a, b *v1alpha1.ServiceSet) int { return strings.Compare(a.Name, b.Name) })
+	return sets, nil
+}
+
 // others returns the other ServiceSets of the same cluster.
-func (s *sources) others(ctx context.Context, set *v1alpha1.ServiceSet) ([]*v1alpha1.ServiceSet, error) {
-	return s.setsIn(ctx, set.Namespace, func(other *v1alpha1.ServiceSet) bool {
-		return other.Spec.Cluster == set.Spec.Cluster && other.Name != set.Name
-	})
+func (s *sources) others(set *v1alpha1.ServiceSet) ([]*v1alpha1.ServiceSet, error) {
+	sets, err := s.setsOn(set.Namespace, set.Spec.Cluster)
+	return slices.DeleteFunc(sets, func(other *v1alpha1.ServiceSet) bool { return other.Name == set.Name }), err
 }
 
 // templatesOf returns the templates that the services of a set name, as far as they exist.

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -21,10 +23,14 @@ func (m *managed) watches() []framework.Watch {
 	all := []framework.Watch{
 		{Source: m.changed.neighbours, Map: m.setsBeside},
 		{Source: m.changed.clusters, Map: m.setsOfCluster},
+		{Source: m.changed.data, Map: m.setsFilledFrom},
 		{Source: m.changed.templates, Map: m.setsOfTemplate},
 		{Source: m.changed.providers, Map: m.setsOfProvider},
-		{Source: m.configMaps, Map: m.setsMadeFrom(statemanager.KindConfigMap)},
-		{Source: m.secrets, Map: m.setsMadeFrom(statemanager.KindSecret)},
+		{Source: m.configMaps, Map: m.setsMadeFrom(corev1.SchemeGroupVersion.WithKind(statemanager.KindConfigMap))},
+		{Source: m.secrets, Map: m.setsMadeFrom(corev1.SchemeGroupVersion.WithKind(statemanager.KindSecret))},
+	}
+	for _, of := range m.values {
+		all = append(all, framework.Watch{Source: of.Kubernetes, Map: m.setsMadeFrom(of.kind)})
 	}
 	for _, watch := range m.Watches {
 		all = append(all, framework.Watch{Source: watch.Source, Map: m.onlyOurs(watch.Map)})
@@ -45,7 +51,7 @@ func neighboursOf(source *informer.Kubernetes) *statuses.Changes {
 	return statuses.ChangesOf(source, "beside", func(before, after client.Object) bool {
 		return statuses.SpecDiffers(before, after) ||
 			!slices.EqualFunc(before.(*v1alpha1.ServiceSet).Status.Services, after.(*v1alpha1.ServiceSet).Status.Services, func(x, y v1alpha1.ServiceState) bool {
-				return serviceset.ServiceKey(x.Namespace, x.Name) == serviceset.ServiceKey(y.Namespace, y.Name) &&
+				return x.Key() == y.Key() &&
 					x.State == y.State && x.Template == y.Template && x.Version == y.Version
 			})
 	})
@@ -57,17 +63,26 @@ func clustersOf(source *informer.Kubernetes) *statuses.Changes {
 	return statuses.ChangesOf(source, "to reach", func(before, after client.Object) bool {
 		x, y := before.(*v1alpha1.ClusterDeployment), after.(*v1alpha1.ClusterDeployment)
 		return x.Spec.Kubeconfig != y.Spec.Kubeconfig || x.DeletionTimestamp.IsZero() != y.DeletionTimestamp.IsZero() ||
-			x.Annotations[statemanager.LetGoAnnotation] != y.Annotations[statemanager.LetGoAnnotation]
+			x.Annotations[statemanager.LetGoAnnotation] != y.Annotations[statemanager.LetGoAnnotation] ||
+			x.Annotations[statemanager.RetryAnnotation] != y.Annotations[statemanager.RetryAnnotation]
+	})
+}
+
+// dataOf tells of what values templates see of a ClusterDeployment.
+func dataOf(source *informer.Kubernetes) *statuses.Changes {
+	return statuses.ChangesOf(source, "to fill values", func(before, after client.Object) bool {
+		return before.GetGeneration() != after.GetGeneration() || !maps.Equal(before.GetLabels(), after.GetLabels()) ||
+			!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
 	})
 }
 
 // setsBeside returns the other sets of the same cluster that have something to do with a set: a service that depends on one of
 // its services, or on which one of its services depends, or the same service.
-func (m *managed) setsBeside(ctx context.Context, obj any) []informer.Key {
+func (m *managed) setsBeside(_ context.Context, obj any) []informer.Key {
 	set := obj.(*v1alpha1.ServiceSet)
 	named := namedIn(set)
-	return m.keys(ctx, set.Namespace, func(other *v1alpha1.ServiceSet) bool {
-		if other.Spec.Cluster != set.Spec.Cluster || other.Name == set.Name {
+	return m.keysOn(set.Namespace, set.Spec.Cluster, func(other *v1alpha1.ServiceSet) bool {
+		if other.Name == set.Name {
 			return false
 		}
 		for key := range namedIn(other) {
@@ -85,7 +100,7 @@ func namedIn(set *v1alpha1.ServiceSet) map[client.ObjectKey]bool {
 	add := func(namespace, name string, dependsOn []v1alpha1.ServiceDependsOn) {
 		named[serviceset.ServiceKey(namespace, name)] = true
 		for _, d := range dependsOn {
-			named[serviceset.ServiceKey(d.Namespace, d.Name)] = true
+			named[d.Key()] = true
 		}
 	}
 	for i := range set.Spec.Services {
@@ -101,9 +116,17 @@ func namedIn(set *v1alpha1.ServiceSet) map[client.ObjectKey]bool {
 }
 
 // setsOfCluster returns the sets of a cluster.
-func (m *managed) setsOfCluster(ctx context.Context, obj any) []informer.Key {
+func (m *managed) setsOfCluster(_ context.Context, obj any) []informer.Key {
 	cluster := obj.(*v1alpha1.ClusterDeployment)
-	return m.keys(ctx, cluster.Namespace, func(set *v1alpha1.ServiceSet) bool { return set.Spec.Cluster == cluster.Name })
+	return m.keysOn(cluster.Namespace, cluster.Name, func(*v1alpha1.ServiceSet) bool { return true })
+}
+
+// setsFilledFrom returns the sets of a cluster with services whose values are templates.
+func (m *managed) setsFilledFrom(ctx context.Context, obj any) []informer.Key {
+	cluster := obj.(*v1alpha1.ClusterDeployment)
+	return m.keys(ctx, cluster.Namespace, func(set *v1alpha1.ServiceSet) bool {
+		return set.Spec.Cluster == cluster.Name && slices.ContainsFunc(set.Spec.Services, func(s v1alpha1.ServiceWithValues) bool { return s.ValuesTemplate != nil })
+	})
 }
 
 // setsOfTemplate returns the sets with services that are made of a template.
@@ -120,13 +143,15 @@ func (m *managed) setsOfProvider(ctx context.Context, obj any) []informer.Key {
 	return m.keys(ctx, "", func(set *v1alpha1.ServiceSet) bool { return providerOf(set) == name })
 }
 
-// setsMadeFrom returns a function that returns the sets which are made from a ConfigMap or a Secret.
-func (m *managed) setsMadeFrom(kind string) informer.MapFunc {
+// setsMadeFrom returns a function that returns the sets which are made from an object of a kind.
+func (m *managed) setsMadeFrom(kind schema.GroupVersionKind) informer.MapFunc {
 	return func(ctx context.Context, obj any) []informer.Key {
-		reference := statemanager.Reference{Kind: kind, ObjectKey: client.ObjectKeyFromObject(obj.(client.Object))}
-		return m.keys(ctx, reference.Namespace, func(set *v1alpha1.ServiceSet) bool {
+		object := client.ObjectKeyFromObject(obj.(client.Object))
+		return m.keys(ctx, object.Namespace, func(set *v1alpha1.ServiceSet) bool {
 			templates, err := m.templatesOf(ctx, set)
-			return err == nil && slices.Contains(statemanager.References(set, templates), reference)
+			return err == nil && slices.ContainsFunc(statemanager.References(set, templates), func(ref statemanager.Reference) bool {
+				return ref.ObjectKey == object && ref.GroupVersionKind() == kind
+			})
 		})
 	}
 }
@@ -140,6 +165,21 @@ func (m *managed) onlyOurs(of informer.MapFunc) informer.MapFunc {
 			return err == nil && !m.has(set)
 		})
 	}
+}
+
+// keysOn returns the keys of those sets of a cluster that the provider has and for which a condition holds.
+func (m *managed) keysOn(namespace, cluster string, concerned func(*v1alpha1.ServiceSet) bool) []informer.Key {
+	sets, err := m.setsOn(namespace, cluster)
+	if err != nil {
+		return nil
+	}
+	var keys []informer.Key
+	for _, set := range sets {
+		if m.has(set) && concerned(set) {
+			keys = append(keys, client.ObjectKeyFromObject(set))
+		}
+	}
+	return keys
 }
 
 // keys returns the keys of those sets of the provider for which a condition holds.

@@ -37,8 +37,9 @@ func TestThePlanIsWhatIsDoneThen(t *testing.T) {
 	}
 
 	names := rapid.SampledFrom([]string{"a", "b", "c", "d"})
+	// What comes again is short: a longer value of a sensitive ConfigMap would be hidden in the plan of another one, too.
 	values := rapid.OneOf(
-		rapid.SampledFrom([]string{"", "1", "line\nline\n"}),
+		rapid.SampledFrom([]string{"", "1", "a\nb\n"}),
 		rapid.StringOfN(rapid.RuneFrom([]rune("aZ0 .:-#{}[]\"'\\<>&%\n\täß漢🙂\u202e")), 0, 20, 80),
 	)
 	data := rapid.MapOfN(rapid.SampledFrom([]string{"x", "y.html", "Z_1"}), values, 0, 3)

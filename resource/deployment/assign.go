@@ -122,7 +122,7 @@ func (p *planner) drop(m *member, why string) {
 // well, then the best of all machines.
 func (p *planner) fillReplicated(need int) error {
 	for _, m := range p.of(pending) {
-		if need > 0 && !m.machine.Drain && p.sched.Resume(m.machine.ID) {
+		if need > 0 && !m.machine.Drain && !p.sched.Better(m.machine.ID) && p.sched.Resume(m.machine.ID) {
 			p.resume(m)
 			need--
 		}
@@ -159,7 +159,7 @@ func (p *planner) fillInPlace(need int) int {
 		if filled == need {
 			break
 		}
-		if id := m.machine.ID; on[id] < fair && p.sched.Take(id) {
+		if id := m.machine.ID; on[id] < fair && !p.sched.Better(id) && p.sched.Take(id) {
 			on[id]++
 			p.fills = append(p.fills, &fill{machine: m.machine})
 			filled++

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
@@ -186,11 +187,16 @@ func (p *planner) plan(strategy string, waves []Wave, action api.FailureAction) 
 	}
 	plan := Plan{
 		ServiceID: p.serviceID, ServiceName: p.spec.Name, Strategy: strategy, Notes: p.notes, TakenOver: p.takenOver, Undrained: p.undrained,
-		Report: p.sched.Report(), Fingerprint: p.state.Fingerprint(p.spec), names: p.state,
+		Report: p.sched.Report(), names: p.state, spec: p.spec,
+	}
+	hook := p.hook()
+	if hook != nil && len(p.hidden) > 0 {
+		plan.Notes = append(plan.Notes, "not deployed: the pre-deploy hook may still run on "+strings.Join(p.hidden, ", ")+", which can't be seen now")
+		return plan
 	}
 	plan.add(p.pulls())
 	plan.add(p.volumes())
-	if hook := p.hook(); hook != nil {
+	if hook != nil {
 		plan.Operations = append(plan.Operations, hook)
 	}
 	if len(waves) > 0 {
@@ -198,7 +204,9 @@ func (p *planner) plan(strategy string, waves []Wave, action api.FailureAction) 
 			Waves: waves, FailureAction: action, MaxFailurePercent: p.spec.Update.MaxFailurePercent,
 		})
 	}
-	plan.add(p.removals())
+	plan.add(p.removals(hook != nil))
+	basis := p.state.Basis(p.spec, plan.places())
+	plan.Basis = &basis
 	return plan
 }
 
@@ -251,7 +259,7 @@ func (p *planner) volumes() []Operation {
 }
 
 // hook is run once for a version: not when containers of it are there already.
-func (p *planner) hook() Operation {
+func (p *planner) hook() *PreDeployOperation {
 	targets := p.targets()
 	if p.spec.PreDeploy == nil || len(targets) == 0 || len(p.kept)+len(p.leaving) > 0 {
 		return nil
@@ -259,10 +267,15 @@ func (p *planner) hook() Operation {
 	if slices.ContainsFunc(p.fills, func(f *fill) bool { return f.existing != nil }) {
 		return nil
 	}
-	return &PreDeployOperation{ServiceID: p.serviceID, Spec: p.spec, MachineID: targets[0].ID, ContainerName: hookName(p.namer.owner)}
+	hook := &PreDeployOperation{ServiceID: p.serviceID, Spec: p.spec, MachineID: targets[0].ID, ContainerName: p.namer.hook()}
+	for _, m := range p.hooks {
+		hook.Old = append(hook.Old, refOf(m.machine.ID, m.Container))
+	}
+	return hook
 }
 
-func (p *planner) removals() []Operation {
+// removals are of what is too much, and of hooks that were left behind unless another one runs and ends them.
+func (p *planner) removals(hooked bool) []Operation {
 	var operations []Operation
 	remove := func(m *member, why string) {
 		operations = append(operations, &RemoveContainerOperation{
@@ -273,6 +286,9 @@ func (p *planner) removals() []Operation {
 		remove(m, m.why)
 	}
 	for _, m := range p.hooks {
+		if hooked {
+			break
+		}
 		remove(m, "left behind by a pre-deploy hook that was cut off")
 	}
 	return operations
@@ -297,7 +313,7 @@ func count(operations []Operation, counts map[string]int) {
 		case *StopContainerOperation:
 			counts["stop"]++
 		case *ReplaceContainerOperation:
-			counts["replace"]++
+			counts["replace"] += len(o.Old)
 		case *UpdateContainerOperation:
 			counts["update"]++
 		case *RemoveContainerOperation:

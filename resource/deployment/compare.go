@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
@@ -70,6 +71,8 @@ type attribute struct {
 	value string
 	// text is the value as it was written, for those that may be known by their fingerprints.
 	text string
+	// means is what the value means, for those that are written in several ways.
+	means string
 	// hidden values are compared and not shown.
 	hidden bool
 	// limit can be changed in place, and not taken off.
@@ -87,7 +90,10 @@ func (a attribute) shown() string {
 
 // same tells whether two values are the same. A record of a container has fingerprints in the place of secrets.
 func (a attribute) same(b attribute) bool {
-	return a.value == b.value || a.value != "" && b.value != "" && (a.hidden || b.hidden) && api.SameText(a.text, b.text)
+	if a.value == b.value || a.means != "" && a.means == b.means {
+		return true
+	}
+	return a.value != "" && b.value != "" && (a.hidden || b.hidden) && api.SameText(a.text, b.text)
 }
 
 type attributes map[string]attribute
@@ -139,6 +145,14 @@ func (a attributes) set(path, value string) {
 	}
 }
 
+// image knows that nginx, nginx:latest and docker.io/library/nginx:latest are one.
+func (a attributes) image(path, image string) {
+	a.set(path, image)
+	if ref, err := reference.ParseNormalizedNamed(image); err == nil {
+		a[path] = attribute{value: image, means: reference.TagNameOnly(ref).String()}
+	}
+}
+
 func (a attributes) flag(path string, value bool) {
 	if value {
 		a.set(path, "true")
@@ -183,7 +197,7 @@ func (a attributes) limit(path string, q *resource.Quantity, inPlace bool) {
 }
 
 func (a attributes) container(c *api.ContainerSpec) {
-	a.set("container.image", c.Image)
+	a.image("container.image", c.Image)
 	a.list("container.command", c.Command)
 	a.list("container.entrypoint", c.Entrypoint)
 	a.each("container.env", c.Env)
@@ -288,7 +302,7 @@ func describeVolume(v *api.VolumeSpec) string {
 	}
 	what := "volume " + v.Name
 	if v.Driver != nil {
-		what += " of driver " + v.Driver.Name
+		what += " of driver " + v.DriverName()
 	}
 	return what
 }

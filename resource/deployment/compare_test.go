@@ -24,6 +24,12 @@ func TestEvalContainerSpecChange(t *testing.T) {
 	}{
 		{"the same", none, none, upToDate, ""},
 		{"a default", none, func(s *api.ServiceSpec) { s.SetDefaults() }, upToDate, ""},
+		{"an image in another way", func(s *api.ServiceSpec) { s.Container.Image = "nginx" },
+			func(s *api.ServiceSpec) { s.Container.Image = "docker.io/library/nginx:latest" }, upToDate, ""},
+		{"another tag of an image", func(s *api.ServiceSpec) { s.Container.Image = "nginx" },
+			func(s *api.ServiceSpec) { s.Container.Image = "nginx:1.27" }, recreate, "container.image"},
+		{"options of the default driver", func(s *api.ServiceSpec) { data(s); s.Volumes[0].Driver = &api.VolumeDriver{Name: "local"} },
+			func(s *api.ServiceSpec) { data(s); s.Volumes[0].Driver = &api.VolumeDriver{} }, upToDate, ""},
 		{"replicas", none, func(s *api.ServiceSpec) { s.Replicas = new(int32(7)) }, upToDate, ""},
 		{"placement", none, func(s *api.ServiceSpec) { s.Placement.Machines = []string{"m1"} }, upToDate, ""},
 		{"how it is updated", none, rollback, upToDate, ""},

@@ -15,18 +15,20 @@ type ContainerRef struct {
 	MachineID string
 	// GracePeriod is how long it may take to stop, by its own specification.
 	GracePeriod time.Duration
+	// Ports are the fixed ports of the machine that it holds while it runs.
+	Ports []api.PortSpec
 }
 
 func refOf(machineID string, c *api.Container) ContainerRef {
-	return ContainerRef{ID: c.ID, Name: c.Name, MachineID: machineID, GracePeriod: c.Spec.Container.GracePeriod()}
+	return ContainerRef{ID: c.ID, Name: c.Name, MachineID: machineID, GracePeriod: c.Spec.Container.GracePeriod(), Ports: c.HostPorts()}
 }
 
 func (r *ContainerRef) stop(ctx context.Context, cli Client) error {
-	return on(r.MachineID, "stop container "+r.Name, gone(cli.StopContainer(ctx, r.MachineID, r.ID, r.GracePeriod)))
+	return on(ctx, r.MachineID, "stop container "+r.Name, gone(cli.StopContainer(ctx, r.MachineID, r.ID, r.GracePeriod)))
 }
 
 func (r *ContainerRef) start(ctx context.Context, cli Client) error {
-	return on(r.MachineID, "start container "+r.Name, cli.StartContainer(ctx, r.MachineID, r.ID))
+	return on(ctx, r.MachineID, "start container "+r.Name, heed(cli, r.MachineID, r.Ports, cli.StartContainer(ctx, r.MachineID, r.ID)))
 }
 
 // remove stops it first, because engines kill what they are told to remove.
@@ -34,7 +36,7 @@ func (r *ContainerRef) remove(ctx context.Context, cli Client) error {
 	if err := r.stop(ctx, cli); err != nil {
 		return err
 	}
-	return on(r.MachineID, "remove container "+r.Name, gone(cli.RemoveContainer(ctx, r.MachineID, r.ID)))
+	return on(ctx, r.MachineID, "remove container "+r.Name, gone(cli.RemoveContainer(ctx, r.MachineID, r.ID)))
 }
 
 // verify tells whether it works.
@@ -43,7 +45,7 @@ func (r *ContainerRef) verify(ctx context.Context, cli Client) error {
 	if err == nil && !c.Ready() {
 		err = fmt.Errorf("it is %s %s: %w", c.State, c.Health, api.ErrUnhealthy)
 	}
-	return on(r.MachineID, "look after container "+r.Name, err)
+	return on(ctx, r.MachineID, "look after container "+r.Name, err)
 }
 
 // show returns the name, by a resolver that may know a better one.

@@ -14,7 +14,8 @@ import (
 var (
 	// ErrAlreadyRun is a deployment that has run, or runs. Make another one.
 	ErrAlreadyRun = errors.New("the deployment has been run already; make a new one")
-	// ErrStalePlan is a plan that was made for another state of the machines. Make a new deployment, and look at its plan.
+	// ErrStalePlan is a plan that was made for another state of the machines: what it depends on has changed, or another plan that is
+	// being carried out is about to change it. The error says what. Make a new deployment, and look at its plan.
 	ErrStalePlan = errors.New("what is on the machines has changed since the plan was made")
 )
 
@@ -31,6 +32,8 @@ type Deployment struct {
 	Resolver *ServiceSpecResolver
 	// Progress is told what happens while the plan runs, as by WithProgress. Default: nobody is.
 	Progress func(ProgressEvent)
+	// State is what is on the machines. Default: they are asked when the plan is made.
+	State *scheduler.ClusterState
 
 	cli  Client
 	mu   sync.Mutex
@@ -70,16 +73,15 @@ func (d *Deployment) makePlan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.Service == nil {
-		svc, err := d.cli.InspectService(ctx, spec.Name)
-		if err != nil && !errors.Is(err, api.ErrNotFound) {
-			return fmt.Errorf("inspect service %s: %w", spec.Name, err)
-		}
-		if err == nil {
-			d.Service = &svc
+	if d.State == nil {
+		if d.State, err = scheduler.Inspect(ctx, d.cli); err != nil {
+			return err
 		}
 	}
-	plan, err := d.Strategy.Plan(ctx, d.cli, d.Service, spec)
+	if d.Service == nil {
+		d.Service = serviceIn(d.State, spec.Name)
+	}
+	plan, err := d.Strategy.Plan(ctx, &snapshot{d.cli, d.State}, d.Service, spec)
 	if err != nil {
 		return fmt.Errorf("plan service %s: %w", spec.Name, err)
 	}
@@ -117,7 +119,7 @@ func (d *Deployment) Run(ctx context.Context) (Plan, error) {
 	if d.Progress != nil {
 		ctx = WithProgress(ctx, d.Progress)
 	}
-	if err := plan.Execute(ctx, d.cli); err != nil {
+	if err := plan.Run(ctx, d.cli); err != nil {
 		return *plan, fmt.Errorf("deploy service %s: %w", plan.ServiceName, err)
 	}
 	return *plan, nil
@@ -133,23 +135,6 @@ func (d *Deployment) start(ctx context.Context) (*Plan, error) {
 	if err := d.makePlan(ctx); err != nil {
 		return nil, err
 	}
-	if err := d.checkFresh(ctx); err != nil {
-		return nil, err
-	}
 	d.ran = true
 	return d.plan, nil
-}
-
-func (d *Deployment) checkFresh(ctx context.Context) error {
-	if d.plan.Fingerprint == "" {
-		return nil
-	}
-	state, err := scheduler.Inspect(ctx, d.cli)
-	if err != nil {
-		return err
-	}
-	if state.Fingerprint(d.Spec) != d.plan.Fingerprint {
-		return fmt.Errorf("service %s: %w; nothing was done", d.Spec.Name, ErrStalePlan)
-	}
-	return nil
 }

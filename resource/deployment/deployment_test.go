@@ -41,32 +41,80 @@ func TestADeploymentPlansOnceAndRunsOnce(t *testing.T) {
 	})
 }
 
-func TestAStalePlanIsRefused(t *testing.T) {
-	for name, change := range map[string]func(s *simulation){
-		"a container stopped":     func(s *simulation) { s.machine("m1").containers[0].State = api.ContainerExited },
-		"a container is gone":     func(s *simulation) { s.machine("m1").containers = nil },
-		"a machine is gone":       func(s *simulation) { s.machine("m2").unreachable = true },
-		"a machine has a label":   func(s *simulation) { s.machine("m2").Labels = map[string]string{"a": "b"} },
-		"a volume is there":       func(s *simulation) { s.machine("m2").volumes = []api.Volume{{Name: "data"}} },
-		"somebody holds a port":   func(s *simulation) { occupy(s.machine("m2"), 80) },
-		"the image is there":      func(s *simulation) { s.machine("m2").images = []api.Image{{Tags: []string{"app:v2"}}} },
-		"a container was limited": func(s *simulation) { s.machine("m1").containers[0].Spec.Container.Resources.Memory = quantity("1Gi") },
+func TestAStalePlanIsRefusedAndSaysWhatHasChanged(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(s *simulation)
+		want   string
+	}{
+		"a container stopped": {func(s *simulation) { s.machine("m1").containers[0].State = api.ContainerExited }, "now exited"},
+		"a container is gone": {func(s *simulation) { s.machine("m1").containers = nil }, "now not there"},
+		"a machine is gone": {func(s *simulation) { s.machine("m2").unreachable = true },
+			"a container on m2: possible, now can't be seen: no route to host"},
+		"a machine is drained": {func(s *simulation) { s.machine("m2").Drain = true }, "machine m2: available, now available, drained"},
+		"a volume is there":    {func(s *simulation) { s.machine("m3").volumes = []api.Volume{{Name: "data"}} }, "volume data: nowhere, now m3"},
+		"somebody holds a port": {func(s *simulation) { occupy(s.machine("m2"), 80) },
+			"a container on m2: possible, now container other holds port 80:8080/tcp"},
+		"somebody has a name": {func(s *simulation) {
+			plan, _ := deployment.NewDeployment(s, web("app:v2", 2, port80), nil).Plan(context.Background())
+			_, by, _ := strings.Cut(plan.Format(nil), " by web-")
+			name := "web-" + strings.Fields(by)[0]
+			for _, m := range s.machines {
+				m.containers = append(m.containers, &simulatedContainer{Container: api.Container{ID: "x" + m.Name, Name: name}})
+			}
+		}, "free, now taken"},
+		"a container was limited": {func(s *simulation) {
+			s.machine("m1").containers[0].Spec.Container.Resources.Memory = quantity("1Gi")
+		}, "now running, memory 1Gi"},
+		"a machine was added of which nothing is known": {func(s *simulation) {
+			s.machines = append(s.machines, &simulatedMachine{Machine: api.Machine{ID: "id-m4", Name: "m4"}, unreachable: true, forgotten: true})
+		}, "the machines of which nothing is known: none, now m4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				s := newSimulation(2)
+				s := newSimulation(3)
+				s.machine("m3").Unschedulable = "it is for others"
 				mustDeploy(t, s, web("app:v1", 2))
-				d := deployment.NewDeployment(s, web("app:v2", 2), nil)
+				next := web("app:v2", 2, port80)
+				if name == "a volume is there" {
+					next = web("app:v2", 2, data)
+				}
+				d := deployment.NewDeployment(s, next, nil)
+				if _, err := d.Plan(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				test.change(s)
+				log := len(s.log)
+				if _, err := d.Run(t.Context()); !errors.Is(err, deployment.ErrStalePlan) || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("got %v, want one that says %q", err, test.want)
+				}
+				if len(s.log) != log {
+					t.Errorf("something was done: %v", s.log[log:])
+				}
+			})
+		})
+	}
+}
+
+func TestAPlanRunsWhateverElseHasChanged(t *testing.T) {
+	for name, change := range map[string]func(s *simulation){
+		"another machine is gone":   func(s *simulation) { s.machine("m3").unreachable = true },
+		"a label that nobody needs": func(s *simulation) { s.machine("m2").Labels = map[string]string{"a": "b"} },
+		"another volume":            func(s *simulation) { s.machine("m2").volumes = []api.Volume{{Name: "other"}} },
+		"another port":              func(s *simulation) { occupy(s.machine("m2"), 81) },
+		"a port elsewhere":          func(s *simulation) { occupy(s.machine("m3"), 80) },
+		"an image":                  func(s *simulation) { s.machine("m2").images = []api.Image{{Tags: []string{"app:v2"}}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := newSimulation(3)
+				mustDeploy(t, s, web("app:v1", 2))
+				d := deployment.NewDeployment(s, web("app:v2", 2, port80), nil)
 				if _, err := d.Plan(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				change(s)
-				log := len(s.log)
-				if _, err := d.Run(t.Context()); !errors.Is(err, deployment.ErrStalePlan) {
-					t.Errorf("got %v", err)
-				}
-				if len(s.log) != log {
-					t.Errorf("something was done: %v", s.log[log:])
+				if _, err := d.Run(t.Context()); err != nil {
+					t.Error(err)
 				}
 			})
 		})
@@ -118,7 +166,7 @@ func planTwice(ctx context.Context, s *simulation, scenario *scenario, shuffle [
 			strategy = &deployment.CanaryStrategy{State: state}
 		}
 		p, err := strategy.Plan(ctx, s, nil, spec)
-		return fmt.Sprint(p.Format(nil), p.Fingerprint, err)
+		return fmt.Sprint(p.Format(nil), fingerprintOf(p), err)
 	}
 	copied, beforeSpec := cloneState(state), spec.Clone()
 	first := plan(state)
@@ -390,4 +438,11 @@ func TestAContainerOfAnEarlierVersionThatAppearsLateMakesThePlanStale(t *testing
 			t.Errorf("there are %v", s.of("web"))
 		}
 	})
+}
+
+func fingerprintOf(p deployment.Plan) string {
+	if p.Basis == nil {
+		return ""
+	}
+	return p.Basis.Fingerprint()
 }

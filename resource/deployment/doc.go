@@ -8,7 +8,9 @@
 //	}
 //	fmt.Print(plan.Format(nil)) // ~ replace web-k3f9a by web-x81bq on machine-1, start-first …
 //	d.Progress = deployment.NewProgressWriter(os.Stdout, plan, nil).Event
-//	_, err = d.Run(ctx) // refused if something has changed since the plan was made
+//	_, err = d.Run(ctx) // refused if what it depends on has changed since the plan was made
+//
+// Several services are deployed as one by a [Group]: their places are worked out together, and when there are none nothing is done.
 //
 // The values are in package api, the choice of machines in package scheduler. A [Strategy] makes plans: [RollingStrategy] replaces
 // containers a few at a time, [BlueGreenStrategy] runs all new ones beside the old ones first, [CanaryStrategy] goes by percentages.
@@ -18,14 +20,21 @@
 //   - Pure: the same state and specification give the same plan, and neither is changed. When everything is as it should be, it is
 //     empty.
 //   - A machine that can't be seen is unknown, never empty. Containers that were last seen on it count as there, and as long as it
-//     is not known what was on it, none is made in the place of those that are not seen. Volumes that are, or may be, on it are
-//     not made anew. The plan says what waits for which machine. This ends when the machine is seen again, or when the operator of
-//     the cluster says that it is gone for good (api.MachineGone).
+//     is not known what was on it, none is made in the place of those that are not seen; one on which nothing was ever put
+//     (api.Machine.Untouched) has none. Volumes that are, or may be, on it are not made anew. The plan says what waits for which
+//     machine. This ends when the machine is seen again, or when the operator of the cluster says that it is gone for good
+//     (api.MachineGone).
 //   - Nothing is moved without need: what is as it should be stays where it is. Need is a machine that is drained (api.Machine.Drain):
 //     its containers are replaced by others elsewhere as those of an earlier version are, and stay as long as there is no machine for
 //     them, which the plan says. What keeps new containers away (api.Machine.Unschedulable) moves none.
 //   - Only what works counts as done: a container that did not become healthy yet is waited for, one that is unhealthy is replaced.
 //   - Two containers never hold one port of a machine, and two versions of a service with one container never share a volume.
+//   - What a plan takes that is being carried out (ports, names, new volumes) is taken for all who plan with the same client, until it
+//     ends (scheduler.Reservations). Of two that take one thing the second is ErrStalePlan, and its next plan goes out of the way. What
+//     others take shows in the answer of the engine: api.ErrPortTaken, api.ErrExists, api.ErrOthers. A machine whose engine did not give
+//     a port that nobody is seen to hold comes last for ten minutes.
+//   - A plan depends on what it looked at (scheduler.Basis): the containers of its service, the machines on which it does something with
+//     their ports and names, and where its volumes are. Whatever else changes, it is carried out.
 //   - A service is of the operator, the framework and the resource that the context says (api.OwnershipOf). Containers of other ones are
 //     left alone, also with a service of the same name; what they hold is a reason that names them. Containers that carry a former name
 //     count as the service's, and the plan says so (Plan.TakenOver): none is replaced for that.
@@ -36,6 +45,8 @@
 //   - Each is idempotent: run again, or after a crash in its middle, it ends in the same state. What is gone already is no error.
 //   - Start-first, the old container goes on until the new one works. Stop-first, nothing is taken away before the new container
 //     is created from an image that is on the machine; when anything fails after that, the old one is started again.
+//   - A pre-deploy hook runs after all that were left behind have ended, on whichever machine they are, and not while one may run on a
+//     machine that can't be seen. Whose a container is its labels say, never its name: what is another's is neither stopped nor removed.
 //   - Old containers stop in the time that their own specification gives them.
 //   - Cleaning up has a context of its own, so that it happens when the one of Run is cancelled.
 //   - A plan that is cancelled, fails or is cut off by a crash leaves a state from which the next plan goes on.

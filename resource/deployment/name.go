@@ -87,7 +87,12 @@ func (n *namer) next(machineID, image string) string {
 	}
 }
 
-// hookName returns the name of the container of a pre-deploy hook.
-func hookName(owner api.Owner) string {
-	return owner.Service + "-pre-deploy-" + suffix(owner.Mark().Hash(owner.Service))
+// hook returns a name for the container of a pre-deploy hook.
+func (n *namer) hook() string {
+	hash := n.owner.Mark().Hash(n.owner.Service)
+	name := n.owner.Service + "-pre-deploy-" + suffix(hash)
+	for i := 1; n.taken[name]; i++ {
+		name = n.owner.Service + "-pre-deploy-" + suffix(hash, strconv.Itoa(i))
+	}
+	return name
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
+	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
 )
 
 // Client sees and changes machines. See the interfaces for what an implementation promises.
@@ -96,10 +97,33 @@ func gone(err error) error {
 	return err
 }
 
+// heed remembers of an error that the engine did not give ports of a machine, or without an error that it did.
+func heed(cli Client, machineID string, ports []api.PortSpec, err error) error {
+	if reserver, ok := cli.(scheduler.Reserver); ok && len(ports) > 0 {
+		switch {
+		case err == nil:
+			reserver.Reservations().Given(machineID, ports)
+		case errors.Is(err, api.ErrPortTaken):
+			reserver.Reservations().Refused(machineID, ports)
+		}
+	}
+	return err
+}
+
+type namesKey struct{}
+
+// withNames returns a context whose errors have the names of machines.
+func withNames(ctx context.Context, names NameResolver) context.Context {
+	return context.WithValue(ctx, namesKey{}, orIDs(names))
+}
+
 // on adds to an error what was done, and where.
-func on(machineID, what string, err error) error {
+func on(ctx context.Context, machineID, what string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if names, ok := ctx.Value(namesKey{}).(NameResolver); ok {
+		machineID = names.MachineName(machineID)
 	}
 	return fmt.Errorf("%s on machine %s: %w", what, machineID, err)
 }

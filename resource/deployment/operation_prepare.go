@@ -21,7 +21,7 @@ type CreateVolumeOperation struct {
 // Execute implements Operation.
 func (o *CreateVolumeOperation) Execute(ctx context.Context, cli Client) error {
 	return track(ctx, o, o.MachineID, func() error {
-		return on(o.MachineID, "create volume "+o.VolumeSpec.Name, cli.CreateVolume(ctx, o.MachineID, o.VolumeSpec))
+		return on(ctx, o.MachineID, "create volume "+o.VolumeSpec.Name, cli.CreateVolume(ctx, o.MachineID, o.VolumeSpec))
 	})
 }
 
@@ -55,7 +55,7 @@ type PullImageOperation struct {
 // Execute implements Operation.
 func (o *PullImageOperation) Execute(ctx context.Context, cli Client) error {
 	return track(ctx, o, o.MachineID, func() error {
-		return on(o.MachineID, "pull image "+o.Image, cli.PullImage(ctx, o.MachineID, o.Image, func(p api.PullProgress) {
+		return on(ctx, o.MachineID, "pull image "+o.Image, cli.PullImage(ctx, o.MachineID, o.Image, func(p api.PullProgress) {
 			emit(ctx, ProgressEvent{Operation: o, MachineID: o.MachineID, Status: ProgressGoing, Current: p.Current, Total: p.Total})
 		}))
 	})
@@ -80,19 +80,21 @@ func (o *PullImageOperation) MarshalJSON() ([]byte, error) {
 func ensureImage(ctx context.Context, cli Client, machineID string, c *api.ContainerSpec) error {
 	_, err := cli.InspectImage(ctx, machineID, c.Image)
 	if errors.Is(err, api.ErrNotFound) && c.PullPolicy != api.PullNever {
-		return on(machineID, "pull image "+c.Image, cli.PullImage(ctx, machineID, c.Image, nil))
+		return on(ctx, machineID, "pull image "+c.Image, cli.PullImage(ctx, machineID, c.Image, nil))
 	}
-	return on(machineID, "look for image "+c.Image, err)
+	return on(ctx, machineID, "look for image "+c.Image, err)
 }
 
-// PreDeployOperation runs the pre-deploy hook of a service to its end. A container of its name that is there, from an earlier try that
-// was cut off, is removed and the hook run again: hooks have to be idempotent.
+// PreDeployOperation runs the pre-deploy hook of a service to its end. Hooks of the service that are there, from earlier tries that were
+// cut off, are ended and removed before, on whichever machine they are, and the hook run again: hooks have to be idempotent.
 type PreDeployOperation struct {
 	ServiceID string
 	// Spec is the specification of the service.
 	Spec          api.ServiceSpec
 	MachineID     string
 	ContainerName string
+	// Old are containers of hooks of the service that were left behind.
+	Old []ContainerRef
 
 	// id is that of the container, once it is there.
 	id string
@@ -109,6 +111,11 @@ func (e *HookError) Error() string {
 // Execute implements Operation.
 func (o *PreDeployOperation) Execute(ctx context.Context, cli Client) error {
 	return track(ctx, o, o.MachineID, func() error {
+		for i := range o.Old {
+			if err := o.Old[i].remove(ctx, cli); err != nil {
+				return err
+			}
+		}
 		if err := o.remove(ctx, cli); err != nil {
 			return err
 		}
@@ -129,20 +136,20 @@ func (o *PreDeployOperation) run(ctx context.Context, cli Client) error {
 		Name: o.ContainerName, ServiceID: o.ServiceID, Spec: *spec, Hook: true,
 	})
 	if err != nil {
-		return on(o.MachineID, "create container "+o.ContainerName, err)
+		return on(ctx, o.MachineID, "create container "+o.ContainerName, err)
 	}
 	if err := cli.StartContainer(ctx, o.MachineID, o.id); err != nil {
-		return on(o.MachineID, "start container "+o.ContainerName, err)
+		return on(ctx, o.MachineID, "start container "+o.ContainerName, err)
 	}
 	code, err := cli.WaitContainerExit(ctx, o.MachineID, o.id)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = errors.Join(context.Cause(ctx), err)
 		}
-		return on(o.MachineID, "wait for container "+o.ContainerName, err)
+		return on(ctx, o.MachineID, "wait for container "+o.ContainerName, err)
 	}
 	if code != 0 {
-		return on(o.MachineID, "run container "+o.ContainerName, &HookError{ExitCode: code})
+		return on(ctx, o.MachineID, "run container "+o.ContainerName, withLines(ctx, cli, o.MachineID, o.id, &HookError{ExitCode: code}))
 	}
 	return nil
 }
@@ -156,10 +163,10 @@ func (o *PreDeployOperation) remove(ctx context.Context, cli Client) error {
 		if hook.ID == "" {
 			c, err := cli.InspectContainer(ctx, o.MachineID, o.ContainerName)
 			if err != nil {
-				return gone(on(o.MachineID, "inspect container "+o.ContainerName, err))
+				return gone(on(ctx, o.MachineID, "inspect container "+o.ContainerName, err))
 			}
 			if !c.Hook || c.ServiceName != o.Spec.Name || !api.OwnershipOf(ctx).Owns(c.Owner) {
-				return on(o.MachineID, "create container "+o.ContainerName, nameTaken(&c))
+				return on(ctx, o.MachineID, "create container "+o.ContainerName, nameTaken(&c))
 			}
 			hook.ID = c.ID
 		}

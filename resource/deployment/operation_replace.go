@@ -125,7 +125,7 @@ func (r *OldContainer) restore(ctx context.Context, cli Client) error {
 	if err != nil || r.Wait == nil {
 		return err
 	}
-	return on(r.MachineID, "wait for container "+r.Name, persist(ctx, func() error {
+	return on(ctx, r.MachineID, "wait for container "+r.Name, persist(ctx, func() error {
 		return cli.WaitContainerReady(ctx, r.MachineID, r.ID, *r.Wait)
 	}, api.ErrNotFound, api.ErrUnhealthy))
 }

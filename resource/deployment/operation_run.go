@@ -57,10 +57,10 @@ func (o *RunContainerOperation) create(ctx context.Context, cli Client) error {
 		if found := o.find(ctx, cli); !errors.Is(found, api.ErrNotFound) {
 			return found
 		}
-		return on(o.MachineID, "create container "+o.ContainerName, err)
+		return on(ctx, o.MachineID, "create container "+o.ContainerName, err)
 	}
 	// It may be there all the same.
-	return errors.Join(on(o.MachineID, "create container "+o.ContainerName, err), o.discard(ctx, cli))
+	return errors.Join(on(ctx, o.MachineID, "create container "+o.ContainerName, err), o.discard(ctx, cli))
 }
 
 // find finds the container if it is there, as the specification says. The error is api.ErrNotFound if it is not, api.ErrExists if
@@ -68,14 +68,14 @@ func (o *RunContainerOperation) create(ctx context.Context, cli Client) error {
 func (o *RunContainerOperation) find(ctx context.Context, cli Client) error {
 	c, err := cli.InspectContainer(ctx, o.MachineID, o.ContainerName)
 	if err != nil {
-		return on(o.MachineID, "inspect container "+o.ContainerName, err)
+		return on(ctx, o.MachineID, "inspect container "+o.ContainerName, err)
 	}
 	if c.ServiceName != o.Spec.Name || !api.OwnershipOf(ctx).Owns(c.Owner) {
-		return on(o.MachineID, "create container "+o.ContainerName, nameTaken(&c))
+		return on(ctx, o.MachineID, "create container "+o.ContainerName, nameTaken(&c))
 	}
 	if EvalContainerSpecChange(c.Spec, o.Spec) != ContainerUpToDate {
 		// The plan knows of none with the name: this one was about to come when it was made.
-		return on(o.MachineID, "create container "+o.ContainerName, fmt.Errorf("it is there with another specification: %w", ErrStalePlan))
+		return on(ctx, o.MachineID, "create container "+o.ContainerName, fmt.Errorf("it is there with another specification: %w", ErrStalePlan))
 	}
 	o.id = c.ID
 	return nil
@@ -88,10 +88,26 @@ func nameTaken(c *api.Container) error {
 
 // start starts the container and waits until it works.
 func (o *RunContainerOperation) start(ctx context.Context, cli Client) error {
-	if err := cli.StartContainer(ctx, o.MachineID, o.id); err != nil {
-		return on(o.MachineID, "start container "+o.ContainerName, err)
+	if err := heed(cli, o.MachineID, o.Spec.HostPorts(), cli.StartContainer(ctx, o.MachineID, o.id)); err != nil {
+		return on(ctx, o.MachineID, "start container "+o.ContainerName, err)
 	}
-	return on(o.MachineID, "wait for container "+o.ContainerName, cli.WaitContainerReady(ctx, o.MachineID, o.id, o.Spec.Update.Wait()))
+	err := cli.WaitContainerReady(ctx, o.MachineID, o.id, o.Spec.Update.Wait())
+	return on(ctx, o.MachineID, "wait for container "+o.ContainerName, withLines(ctx, cli, o.MachineID, o.id, err))
+}
+
+// withLines adds to the error of a container that does not work what it has written last.
+func withLines(ctx context.Context, cli Client, machineID, container string, err error) error {
+	var hook *HookError
+	if !errors.Is(err, api.ErrUnhealthy) && !errors.As(err, &hook) {
+		return err
+	}
+	ctx, cancel := cleanup(ctx, 0)
+	defer cancel()
+	// Without the lines the error says what there is to say.
+	if lines, _ := cli.LastLines(ctx, machineID, container); lines != "" {
+		return fmt.Errorf("%w; its last lines are %q", err, lines)
+	}
+	return err
 }
 
 // stop makes sure that the container does not run.
@@ -121,7 +137,7 @@ func (o *RunContainerOperation) remove(ctx context.Context, cli Client) error {
 		if err != nil {
 			return gone(err)
 		}
-		return on(o.MachineID, "remove container "+o.ContainerName, gone(cli.RemoveContainer(ctx, o.MachineID, made.ID)))
+		return on(ctx, o.MachineID, "remove container "+o.ContainerName, gone(cli.RemoveContainer(ctx, o.MachineID, made.ID)))
 	})
 }
 

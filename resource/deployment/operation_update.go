@@ -32,7 +32,7 @@ func (o *UpdateContainerOperation) Execute(ctx context.Context, cli Client) erro
 func (o *UpdateContainerOperation) machine() string { return o.MachineID }
 
 func (o *UpdateContainerOperation) apply(ctx context.Context, cli Client) error {
-	err := on(o.MachineID, "update container "+o.Container.Name, cli.UpdateContainer(ctx, o.MachineID, o.Container.ID, o.Spec))
+	err := on(ctx, o.MachineID, "update container "+o.Container.Name, cli.UpdateContainer(ctx, o.MachineID, o.Container.ID, o.Spec))
 	if err != nil && o.Undo == nil {
 		return errors.Join(err, o.revert(ctx, cli))
 	}
@@ -57,7 +57,7 @@ func (o *UpdateContainerOperation) revert(ctx context.Context, cli Client) error
 	}
 	ctx, cancel := cleanup(ctx, 0)
 	defer cancel()
-	return on(o.MachineID, "update container "+o.Container.Name+" back", persist(ctx, func() error {
+	return on(ctx, o.MachineID, "update container "+o.Container.Name+" back", persist(ctx, func() error {
 		return gone(cli.UpdateContainer(ctx, o.MachineID, o.Container.ID, o.Current))
 	}))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
 )
 
@@ -26,11 +27,12 @@ type Plan struct {
 	Undrained []string
 	// Report says of each machine whether it could take another container, and why not.
 	Report scheduler.Report
-	// Fingerprint identifies the state for which it was made. Deployment.Run refuses a plan when it is another one by then; a plan
-	// without it is not refused.
-	Fingerprint string
+	// Basis is what it depends on. Run refuses a plan when that has changed; a plan without it is not refused.
+	Basis *scheduler.Basis
 
 	names NameResolver
+	// spec is the specification, resolved.
+	spec api.ServiceSpec
 }
 
 // Empty tells whether there is nothing to do.
@@ -77,6 +79,10 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	if operations == nil {
 		operations = []Operation{}
 	}
+	var fingerprint string
+	if p.Basis != nil {
+		fingerprint = p.Basis.Fingerprint()
+	}
 	return json.Marshal(struct {
 		ServiceID   string           `json:"serviceID"`
 		ServiceName string           `json:"serviceName"`
@@ -87,5 +93,5 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		Undrained   []string         `json:"undrained,omitempty"`
 		Report      scheduler.Report `json:"report,omitempty"`
 		Fingerprint string           `json:"fingerprint,omitempty"`
-	}{p.ServiceID, p.ServiceName, p.Strategy, operations, p.Notes, p.TakenOver, p.Undrained, p.Report, p.Fingerprint})
+	}{p.ServiceID, p.ServiceName, p.Strategy, operations, p.Notes, p.TakenOver, p.Undrained, p.Report, fingerprint})
 }

@@ -21,9 +21,11 @@ type planner struct {
 
 	attributes attributes
 	namer      namer
-	// members are the containers of the service that are seen, hooks those of hooks.
+	// members are the containers of the service that are seen, hooks those of hooks, and hidden the machines that can't be seen and had
+	// one of a hook.
 	members []*member
 	hooks   []*member
+	hidden  []string
 	// exclusive is a service of which no two versions may run at once, because they would share a volume.
 	exclusive bool
 
@@ -100,10 +102,18 @@ func (p *planner) observe() {
 		if m.Unknown() && m.LastSeen != nil {
 			inventory = m.LastSeen
 		}
+		for i := range m.Coming.Containers {
+			p.namer.taken[m.Coming.Containers[i].Name] = true
+		}
 		for i := range inventory.Containers {
 			c := &inventory.Containers[i]
-			p.namer.taken[c.Name] = true
-			if !m.Available() || !p.owns(c) {
+			own := p.owns(c)
+			// An old hook is gone before another one comes.
+			p.namer.taken[c.Name] = p.namer.taken[c.Name] || !own || !c.Hook
+			if own && c.Hook && m.Unknown() {
+				p.hidden = append(p.hidden, m.Name)
+			}
+			if !m.Available() || !own {
 				continue
 			}
 			if p.state.Owner.TakesOver(c.Owner) {
@@ -186,7 +196,7 @@ func describeState(c *api.Container) string {
 // blind are machines of which is not known what was on them.
 func (p *planner) unseen() (remembered int, on, blind []string) {
 	for _, m := range p.machines() {
-		if m.Blind() {
+		if m.Blind() && !m.Untouched {
 			blind = append(blind, m.Name)
 		}
 		if !m.Unknown() || m.LastSeen == nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/resource/deployment"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
+	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
 )
 
 // simulation is a model of a cluster of machines with engines, to prove what must hold whatever fails and whenever. It lets
@@ -35,7 +36,12 @@ type simulation struct {
 	// invariants are looked at after each change.
 	invariants []func(s *simulation) string
 	violations []string
+
+	reservations scheduler.Reservations
 }
+
+// Reservations implements scheduler.Reserver.
+func (s *simulation) Reservations() *scheduler.Reservations { return &s.reservations }
 
 // fault is what becomes of a call.
 type fault int
@@ -318,6 +324,11 @@ func (s *simulation) WaitContainerExit(ctx context.Context, machineID, container
 		}
 		time.Sleep(time.Second)
 	}
+}
+
+func (s *simulation) LastLines(ctx context.Context, machineID, container string) (string, error) {
+	c, err := s.InspectContainer(ctx, machineID, container)
+	return "last line of " + c.Spec.Container.Image, err
 }
 
 func (s *simulation) GetDomain(context.Context) (string, error) {

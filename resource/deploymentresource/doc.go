@@ -25,8 +25,9 @@
 //
 // # Promises
 //
-//   - What is carried out is the plan that was shown. It is planned once more right before; when that gives another plan, nothing is
-//     done, and the error is deployment.ErrStalePlan, for which apierrors.IsConflict holds: the framework computes anew.
+//   - What is carried out is the plan that was shown. Right before it is looked whether what it depends on is still so; otherwise nothing
+//     is done, and the error is deployment.ErrStalePlan with what has changed, for which apierrors.IsConflict holds: the framework computes
+//     anew.
 //   - The deletion of a primary removes all containers of its service, and keeps the finalizer as long as there may be one: on a
 //     machine that can't be seen, too, until the operator of the cluster says that it is gone for good. Volumes and images stay.
 //   - What waits, and what is left alone, are notes of the plan.

@@ -22,7 +22,8 @@ func (r removal) Plan(ctx context.Context, cli scheduler.Client, svc *api.Servic
 	if err != nil {
 		return deployment.Plan{}, err
 	}
-	plan := deployment.Plan{ServiceName: spec.Name, Strategy: r.Type(), Fingerprint: state.Fingerprint(spec)}
+	basis := state.Basis(spec, nil)
+	plan := deployment.Plan{ServiceName: spec.Name, Strategy: r.Type(), Basis: &basis}
 	if svc != nil {
 		plan.ServiceID = svc.ID
 	}

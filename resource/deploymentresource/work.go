@@ -35,7 +35,7 @@ type Work struct {
 	// Hold says why the plan is not carried out now, although it is not empty. Default: empty, and it is.
 	Hold string
 
-	service Service
+	client  deployment.Client
 	removal bool
 }
 
@@ -58,40 +58,25 @@ func compute(ctx context.Context, service Service, removes bool) (*Work, error) 
 	if err != nil {
 		return nil, err
 	}
-	d := service.deployment(&snapshot{service.Client, state})
+	d := deployment.NewDeployment(service.Client, service.Spec, service.Strategy)
+	d.Resolver, d.State = service.Resolver, state
 	p, err := d.Plan(ctx)
 	if err != nil {
 		return nil, err
 	}
-	work := &Work{State: state, Spec: d.Spec, Plan: p, service: service, removal: removes}
+	work := &Work{State: state, Spec: d.Spec, Plan: p, client: service.Client, removal: removes}
 	if removes {
 		work.Left = leftOf(state, service.Spec.Name)
 	}
 	return work, nil
 }
 
-func (s *Service) deployment(cli deployment.Client) *deployment.Deployment {
-	d := deployment.NewDeployment(cli, s.Spec, s.Strategy)
-	d.Resolver = s.Resolver
-	return d
-}
-
-// run carries the plan out, if it is what there is to do still.
+// run carries the plan out, if what it depends on is still so.
 func (w *Work) run(ctx context.Context, progress func(deployment.ProgressEvent)) error {
-	service := w.service
-	// What was resolved once, such as a digest, stays what it is.
-	service.Spec, service.Resolver = w.Spec, nil
-	d := service.deployment(service.Client)
-	d.Progress = progress
-	now, err := d.Plan(ctx)
-	if err != nil {
-		return err
+	if err := w.Plan.Run(deployment.WithProgress(ctx, progress), w.client); err != nil {
+		return fmt.Errorf("deploy service %s: %w", w.Spec.Name, err)
 	}
-	if now.Fingerprint != w.Plan.Fingerprint {
-		return fmt.Errorf("service %s: %w; nothing was done", w.Spec.Name, deployment.ErrStalePlan)
-	}
-	_, err = d.Run(ctx)
-	return err
+	return nil
 }
 
 // containersOf returns the containers of a service that are in an inventory, those of hooks included.
@@ -114,6 +99,7 @@ func leftOf(state *scheduler.ClusterState, service string) []string {
 			if n := len(containersOf(state, &m.Inventory, service)); n > 0 {
 				left = append(left, fmt.Sprintf("%s on %s", count(n), m.Name))
 			}
+		case m.Blind() && m.Untouched:
 		case m.Blind():
 			left = append(left, fmt.Sprintf("what may be on %s, which can't be seen; bring it back, or declare it gone for good", m.Name))
 		case m.Unknown():
@@ -131,48 +117,4 @@ func count(n int) string {
 		return "1 container"
 	}
 	return fmt.Sprintf("%d containers", n)
-}
-
-// snapshot is a client that sees the machines as they were.
-type snapshot struct {
-	deployment.Client
-	state *scheduler.ClusterState
-}
-
-// ListMachines implements api.MachineClient.
-func (s *snapshot) ListMachines(context.Context) ([]api.Machine, error) {
-	machines := make([]api.Machine, len(s.state.Machines))
-	for i, m := range s.state.Machines {
-		machines[i] = m.Machine
-	}
-	return machines, nil
-}
-
-// InspectMachine implements api.MachineClient.
-func (s *snapshot) InspectMachine(_ context.Context, machineID string) (api.Inventory, error) {
-	for _, m := range s.state.Machines {
-		if m.ID == machineID {
-			return m.Inventory, nil
-		}
-	}
-	return api.Inventory{}, fmt.Errorf("machine %s: %w", machineID, api.ErrNotFound)
-}
-
-// InspectService implements api.ServiceClient.
-func (s *snapshot) InspectService(_ context.Context, nameOrID string) (api.Service, error) {
-	var service api.Service
-	for _, m := range s.state.Machines {
-		for i := range m.Inventory.Containers {
-			c := &m.Inventory.Containers[i]
-			if !s.state.Owns(c.ServiceName, c) || c.ServiceID == "" || c.ServiceName != nameOrID && c.ServiceID != nameOrID {
-				continue
-			}
-			service.ID, service.Name, service.Mode = c.ServiceID, c.ServiceName, c.Spec.Mode
-			service.Containers = append(service.Containers, *c)
-		}
-	}
-	if service.ID == "" {
-		return service, fmt.Errorf("service %s: %w", nameOrID, api.ErrNotFound)
-	}
-	return service, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,10 +68,14 @@ func (r *resource[O]) ApplyUpdateChange(ctx context.Context, obj O, change State
 		return err
 	}
 	return keyed.Each(ctx, change.State, newFaults(), func(it item) error {
-		if err := r.update(ctx, own, it); err != nil {
-			return requestError("update", it, err)
+		write, action, done := r.update, "update", "updated an object"
+		if it.replaces {
+			write, action, done = r.replace, "replace", "replaced an object"
 		}
-		r.log(ctx, "updated an object", it)
+		if err := write(ctx, own, it); err != nil {
+			return requestError(action, it, err)
+		}
+		r.log(ctx, done, it)
 		return nil
 	})
 }
@@ -90,19 +93,9 @@ func (r *resource[O]) update(ctx context.Context, own ownership, it item) error 
 // changed or replaced since the patch was computed is a conflict, for which apierrors.IsConflict holds.
 func (r *resource[O]) ApplyDeleteChange(ctx context.Context, _ O, change State) error {
 	return keyed.Each(ctx, change.State, newFaults(), func(it item) error {
-		uid := it.content.GetUID()
-		err := r.config.Client.Delete(ctx, it.key.empty(), client.PropagationPolicy(r.config.Propagation),
-			client.Preconditions(metav1.Preconditions{UID: &uid, ResourceVersion: &it.version}))
-		if apierrors.IsConflict(err) {
-			r.conflicts.Store(it.key, nil)
-		}
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
+		if err := r.remove(ctx, it, r.config.Propagation); err != nil {
 			return fmt.Errorf("delete %s: %w", it.key, err)
 		}
-		r.settled.forget(it.key)
 		r.log(ctx, "deleted an object", it)
 		return nil
 	})

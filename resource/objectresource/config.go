@@ -69,6 +69,11 @@ type Config[O any] struct {
 	// Adopt lets the resource take over desired objects that exist and belong to nobody. Those of another owner are
 	// refused in any case. Default: false, they are all refused.
 	Adopt bool
+	// Replace are those of the kinds whose objects are replaced when the API server refuses an update of them as invalid, such as of the
+	// fields of a StatefulSet or a Job that are immutable: the object is deleted without its dependents, which are orphans then, and
+	// created anew; the new one gets those that its selector matches. Plans say so. What the API server would refuse to create, too, is
+	// not replaced. Default: none, such an update is an error.
+	Replace []client.Object
 	// Propagation says what happens to the dependents of a deleted object. Default: they are deleted in the background.
 	Propagation metav1.DeletionPropagation
 	// WaitForDeletion keeps the finalizer of a primary that is being deleted until its objects are really gone. Default:
@@ -97,17 +102,27 @@ func New[O any](config Config[O]) (*framework.TypedCRUDResource[O, State], error
 	wrong.If(config.Owner == nil && primary.Kind() != reflect.Interface && !primary.Implements(reflect.TypeFor[client.Object]()),
 		"Owner must not be nil for a %s, which is no client.Object", primary)
 	var kinds []kind
+	var replaced []schema.GroupVersionKind
 	if config.Client == nil {
 		wrong.Add("Client must not be nil")
 	} else {
 		config.Client = notfound.Checked(config.Client)
 		kinds = kindsOf(config.Client, config.Kinds, config.Stores, &wrong)
+		for i, o := range config.Replace {
+			if o == nil {
+				wrong.Add("Replace[%d] must not be nil", i)
+				continue
+			}
+			gvk, err := config.Client.GroupVersionKindFor(o)
+			wrong.If(err != nil || !known(kinds, gvk), "Replace[%d], a %T, is of none of the kinds in Kinds and Stores", i, o)
+			replaced = append(replaced, gvk)
+		}
 	}
 	if err := wrong.Of("objectresource.Config"); err != nil {
 		return nil, err
 	}
 
-	ops := &resource[O]{config: config, kinds: kinds, settled: newSettled()}
+	ops := &resource[O]{config: config, kinds: kinds, settled: newSettled(), replaced: replaced}
 	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, State]{Logger: config.Logger, Ops: ops})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,7 +68,7 @@ func (r *resource[O]) decide(ctx context.Context, own ownership, have item, foun
 
 // creation is the change that creates an object.
 func creation(want item) item {
-	fields := maps.Clone(want.content.Object)
+	fields := maps.Clone(withoutEmptyStructs(want.given, want.content.Object))
 	delete(fields, "apiVersion")
 	delete(fields, "kind")
 	if metadata, ok := fields["metadata"].(map[string]any); ok {
@@ -113,10 +114,17 @@ func (r *resource[O]) ask(ctx context.Context, own ownership, have, want item) (
 			have.live = false
 			continue
 		}
-		if err != nil {
+		var change item
+		switch {
+		case err == nil:
+			change = updating(have.content, applied, want)
+		case apierrors.IsInvalid(err) && slices.Contains(r.replaced, want.key.GVK):
+			if change, err = r.replacement(ctx, own, have.content, want, err); err != nil {
+				return item{}, "", requestError("compare", want, err)
+			}
+		default:
 			return item{}, "", requestError("compare", want, err)
 		}
-		change := updating(have.content, applied, want)
 		if own.isFormer(c) {
 			err = r.takeOver(own, c.mark, have.content, &change)
 		}

@@ -72,7 +72,7 @@ func (r *resource[O]) desiredItem(o client.Object, own ownership, namespaces []s
 	if err := r.place(u, own.owner); err != nil {
 		return item{}, err
 	}
-	it := item{key: keyOf(gvk, u), content: u, sensitive: isSecret(gvk)}
+	it := item{key: keyOf(gvk, u), content: u, given: o, sensitive: isSecret(gvk)}
 	if !known(r.kinds, gvk) {
 		return item{}, fmt.Errorf("%s is a %s, which Kinds does not name: add it, otherwise the object would never be deleted", it.key, gvk)
 	}

@@ -14,12 +14,10 @@
 //	})
 //
 // So that changes of these objects reconcile their primary, watch them with [OwnerMap]; so that the current state does
-// not take a request for each kind, give the same sources as Stores:
+// not take a request for each kind, give the same sources as Stores, which have the index of [OwnerIndexers]. An operator gets both
+// at once:
 //
-//	services, err := informer.NewKubernetes(informer.KubernetesConfig{
-//		Client: c, Object: &corev1.Service{}, Logger: logger, Indexers: objectresource.OwnerIndexers(),
-//	})
-//	watch := framework.Watch{Source: services, Map: objectresource.OwnerMap(websiteKind)}
+//	owned, err := d.Own(&v1alpha1.Website{}, &appsv1.Deployment{}, &corev1.Service{}) // owned.Stores, owned.Watches
 //
 // # Whose objects
 //
@@ -57,6 +55,8 @@
 //   - Each object fails alone: one that is refused, by this package or by the API server, keeps no other from being created and
 //     updated, nor from being in the plan. The errors are joined. Nothing is deleted before they are mended.
 //   - An object that is being deleted although it is desired is waited for and created anew.
+//   - An object of a kind in Config.Replace whose update the API server refuses is deleted, without its dependents, and created anew; one
+//     that could not be created stays as it is.
 //   - Values of Secrets appear in no state, change, log line or error.
 //
 // A resource is safe for concurrent use for different primaries. The objects that Desired returns are not changed.

@@ -223,3 +223,25 @@ func (g *generator) release() {
 		g.patch(object, exists, `{"metadata":{"finalizers":null}}`)
 	}
 }
+
+func TestThePlanOfACreationLeavesOutStructsThatSayNothing(t *testing.T) {
+	k := newKit(t)
+	labels := map[string]string{"app": "web"}
+	r := k.resource(func() []client.Object {
+		return []client.Object{&appsv1.Deployment{ObjectMeta: k.meta("web").ObjectMeta, Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "web", Image: "web:1"}},
+				Volumes:    []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+			}},
+		}}}
+	})
+	p := k.primary("p")
+	k.wantPlan(r, p, "create Deployment web",
+		`  spec.selector.matchLabels.app: "web"`,
+		`  spec.template.metadata.labels.app: "web"`,
+		`  spec.template.spec.containers[name=web].image: "web:1"`,
+		`  spec.template.spec.containers[name=web].name: "web"`,
+		`  spec.template.spec.volumes[name=scratch].emptyDir: {}`,
+		`  spec.template.spec.volumes[name=scratch].name: "scratch"`)
+}

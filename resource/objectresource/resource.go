@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
@@ -26,6 +27,8 @@ type resource[O any] struct {
 	config  Config[O]
 	kinds   []kind
 	settled *settled
+	// replaced are the kinds of Config.Replace.
+	replaced []schema.GroupVersionKind
 	// conflicts are the keys of objects that were newer than what was known when they were to be deleted.
 	conflicts sync.Map
 }

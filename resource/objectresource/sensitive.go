@@ -41,7 +41,7 @@ func requestError(doing string, it item, err error) error {
 		err = serverside.WithoutWords(err)
 	}
 	if apierrors.IsInvalid(err) && it.action != plan.Create {
-		return fmt.Errorf("%s %s: %w (a field that can't be changed takes deleting the object first)", doing, it.key, err)
+		return fmt.Errorf("%s %s: %w (a field that can't be changed takes deleting the object first, which is what Config.Replace is for)", doing, it.key, err)
 	}
 	return fmt.Errorf("%s %s: %w", doing, it.key, err)
 }

@@ -2,8 +2,10 @@ package objectresource
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -26,6 +28,8 @@ type item struct {
 	action plan.Action
 	// content is the object: as it is, or as it is to be applied.
 	content *unstructured.Unstructured
+	// given is the desired object as the author gave it.
+	given client.Object
 	// live is set when content is exactly what the API server answered.
 	live      bool
 	sensitive bool
@@ -36,6 +40,8 @@ type item struct {
 	// patch; nil if it takes none.
 	from identity.Mark
 	move []byte
+	// replaces is set on an update that takes another object in the place of this one.
+	replaces bool
 }
 
 // terminating tells whether the object is being deleted.
@@ -49,6 +55,11 @@ func (it item) takenOver() string {
 	return "taken over from " + it.from.String()
 }
 
+// description is what there is to tell of the change beside its fields.
+func (it item) description() string {
+	return strings.Trim(it.takenOver()+"; "+it.replacing(), "; ")
+}
+
 // Key implements keyed.Item.
 func (it item) Key() Key { return it.key }
 
@@ -57,7 +68,7 @@ func (it item) Action() plan.Action { return it.action }
 
 // Change implements keyed.Item.
 func (it item) Change() plan.Change {
-	return plan.Change{Action: it.action, Object: it.object(), Fields: slices.Clone(it.fields), Description: it.takenOver()}
+	return plan.Change{Action: it.action, Object: it.object(), Fields: slices.Clone(it.fields), Description: it.description()}
 }
 
 // object names the object, and which one of this name it is if it is there already.

@@ -38,6 +38,8 @@ type TypedConfig[O any, T client.Object] struct {
 	FieldManager string
 	// Adopt lets the resource take over objects that exist and belong to nobody. Default: false.
 	Adopt bool
+	// Replace has objects replaced whose update the API server refuses as invalid. Default: false, it is an error.
+	Replace bool
 	// WaitForDeletion keeps the finalizer of the primary until its objects are really gone. Default: false.
 	WaitForDeletion bool
 	// Sensitive tells that no value of a desired object may be shown. Default: those of Secrets must not, and all others may.
@@ -62,6 +64,9 @@ func NewTyped[O any, T client.Object](config TypedConfig[O, T]) (*framework.Type
 		FieldManager:    config.FieldManager,
 		Adopt:           config.Adopt,
 		WaitForDeletion: config.WaitForDeletion,
+	}
+	if config.Replace {
+		objects.Replace = objects.Kinds
 	}
 	if config.Store != nil {
 		objects.Stores = []Store{config.Store}

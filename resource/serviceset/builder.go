@@ -186,7 +186,7 @@ func selectedLabels(selector *metav1.LabelSelector) (map[string]string, error) {
 	return selected, nil
 }
 
-// setProvider sets the state manager and its configuration.
+// setProvider sets the state manager and its configuration, and when it may change services.
 func (b *Builder) setProvider(set *v1alpha1.ServiceSet) error {
 	var spec *v1alpha1.ServiceSpec
 	if b.MultiClusterService != nil {
@@ -199,6 +199,6 @@ func (b *Builder) setProvider(set *v1alpha1.ServiceSet) error {
 		return err
 	}
 	provider.SelfManagement = b.ClusterDeployment == nil
-	set.Spec.Provider = provider
+	set.Spec.Provider, set.Spec.ChangeWindows = provider, spec.ChangeWindows
 	return nil
 }

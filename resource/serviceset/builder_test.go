@@ -31,6 +31,8 @@ func TestASetIsBuiltWithItsOwnerItsLabelsAndItsSpec(t *testing.T) {
 	unchanged := before.DeepCopy()
 	services := []v1alpha1.ServiceWithValues{{Name: "a", Template: "a-1"}}
 	removals := []v1alpha1.ServiceRemoval{{Name: "b"}}
+	windows := []v1alpha1.ChangeWindow{{Schedule: "0 22 * * *"}}
+	mcs.Spec.ServiceSpec.ChangeWindows = windows
 	got, err := serviceset.NewBuilder(cd, before, selector).WithMultiClusterService(mcs).
 		WithServicesToDeploy(services).WithServicesToRemove(removals).Build()
 	if err != nil {
@@ -50,7 +52,7 @@ func TestASetIsBuiltWithItsOwnerItsLabelsAndItsSpec(t *testing.T) {
 			},
 		},
 		Spec: v1alpha1.ServiceSetSpec{
-			Cluster: "prod", MultiClusterService: "base", Services: services, Removing: removals,
+			Cluster: "prod", MultiClusterService: "base", Services: services, Removing: removals, ChangeWindows: windows,
 			Provider: v1alpha1.StateManagementProviderConfig{Name: "sveltos"},
 		},
 	}

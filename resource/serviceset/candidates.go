@@ -49,13 +49,37 @@ func (at site) candidates(ctx context.Context, c client.Reader) ([]candidate, er
 	for _, set := range sets {
 		found = append(found, candidate{Owner: leftOwner(set)})
 	}
+	depends := newDependencies(len(services))
+	for _, mcs := range services {
+		depends.services[mcs.Name] = mcs
+	}
 	for i := range found {
+		at.order(&found[i], depends)
 		if err := found[i].locate(ctx, c, at); err != nil {
 			return nil, err
 		}
 	}
 	slices.SortFunc(found, func(a, b candidate) int { return compareOwners(&a.Owner, &b.Owner) })
 	return found, nil
+}
+
+// order notes what comes before a candidate, and what is wrong with that.
+func (at site) order(o *candidate, depends *dependencies) {
+	if o.Kind != v1alpha1.MultiClusterServiceKind {
+		return
+	}
+	var fault error
+	o.DependsOn, fault = depends.of(o.Key.Name)
+	for _, name := range o.DependsOn {
+		if mcs := depends.services[name]; mcs != nil && fault == nil {
+			if _, err := at.selectedBy(mcs); err != nil {
+				fault = fmt.Errorf("%s depends on %w", &o.Owner, err)
+			}
+		}
+	}
+	if o.wants && o.fault == nil {
+		o.fault = fault
+	}
 }
 
 // services returns the MultiClusterServices. The one that somebody has asked for is as it was given.

@@ -12,12 +12,11 @@ import (
 // cluster is all services of a cluster, each as its owner wants it, and how far each of them is.
 type cluster struct {
 	*graph
-	byKey   []int32  // the nodes in the order of their keys
-	rank    []int32  // where each is in byKey
-	owners  []*Owner // by precedence
-	nodes   []node
-	chains  *chains
-	leaving *leaving
+	owners     []*Owner // by precedence
+	precedence *precedence
+	nodes      []node
+	chains     *chains
+	leaving    *leaving
 
 	eligible []bool // all that a service depends on is ready
 	ready    []bool // it runs in the desired version as well
@@ -51,12 +50,12 @@ func newCluster(owners []*Owner, known templates, objects map[string]*v1alpha1.S
 	for _, o := range owners {
 		all = listings(all, o)
 	}
-	c := &cluster{graph: newGraph(all), owners: owners, chains: newChains(objects, known), faults: map[*Owner]error{}}
+	precedence := newPrecedence(owners)
+	c := &cluster{graph: newGraph(all, precedence), owners: owners, precedence: precedence, chains: newChains(objects, known), faults: map[*Owner]error{}}
 	c.nodes = make([]node, c.len())
 	for i := range c.nodes {
 		c.nodes[i].listing = &c.services[i]
 	}
-	c.byKey = make([]int32, 0, c.len())
 	allListed := true
 	for _, o := range owners {
 		allListed = c.place(o) && allListed
@@ -64,29 +63,11 @@ func newCluster(owners []*Owner, known templates, objects map[string]*v1alpha1.S
 	if !allListed {
 		c.leaving = newLeaving(c)
 	}
-	c.sort()
 	for i := range c.nodes {
 		c.resolve(&c.nodes[i])
 	}
 	c.settle()
 	return c
-}
-
-// sort orders the nodes by key. Those that place has found are mostly in order, because that is how we write ServiceSets.
-func (c *cluster) sort() {
-	for i := range c.nodes {
-		if c.nodes[i].holder == nil {
-			c.byKey = append(c.byKey, int32(i))
-		}
-	}
-	compare := func(a, b int32) int { return compareKeys(c.key(a), c.key(b)) }
-	if !slices.IsSortedFunc(c.byKey, compare) {
-		slices.SortFunc(c.byKey, compare)
-	}
-	c.rank = make([]int32, c.len())
-	for at, i := range c.byKey {
-		c.rank[i] = int32(at)
-	}
 }
 
 // place finds the services of an owner's ServiceSet. It tells whether somebody lists each of them.
@@ -98,24 +79,21 @@ func (c *cluster) place(o *Owner) (allListed bool) {
 	services, states := o.Set.Spec.Services, o.Set.Status.Services
 	for i := range services {
 		s := &services[i]
-		key := entryKey(s)
+		key := s.Key()
 		at, ok := c.index[key]
 		if !ok {
 			allListed = false
 			continue
 		}
 		n := &c.nodes[at]
-		if n.holder == nil {
-			c.byKey = append(c.byKey, at)
-		}
 		n.place(o, s)
-		if i < len(states) && stateKey(&states[i]) == key { // states are mostly reported in the order of the entries
+		if i < len(states) && states[i].Key() == key { // states are mostly reported in the order of the entries
 			n.report(o, &states[i])
 		}
 	}
 	for i := range states {
-		key := stateKey(&states[i])
-		if i < len(services) && entryKey(&services[i]) == key {
+		key := states[i].Key()
+		if i < len(services) && services[i].Key() == key {
 			continue
 		}
 		if at, ok := c.index[key]; ok {
@@ -216,34 +194,14 @@ func (n *node) arrived() bool {
 	return equalServiceVersions(at, n.goal) && sameValues(n.stored, &wanted)
 }
 
-// unready adds the direct dependencies of a service that are not ready to a list, by key, and returns it.
-func (c *cluster) unready(i int32, list []client.ObjectKey) []client.ObjectKey {
-	var few [16]int32
-	found := few[:0]
+// unready returns the direct dependencies of a service that are not ready, each once and by key.
+func (c *cluster) unready(i int32) []client.ObjectKey {
+	keys := make([]client.ObjectKey, 0, len(c.dependencies(i)))
 	for _, d := range c.dependencies(i) {
 		if !c.ready[d] {
-			found = append(found, c.rank[d])
+			keys = append(keys, c.key(d))
 		}
 	}
-	slices.Sort(found)
-	for _, rank := range found {
-		list = append(list, c.key(c.byKey[rank]))
-	}
-	return list
-}
-
-// countUnready returns how many dependencies of services that are locked are not ready.
-func (c *cluster) countUnready() int {
-	count := 0
-	for i := range int32(c.len()) {
-		if c.eligible[i] {
-			continue
-		}
-		for _, d := range c.dependencies(i) {
-			if !c.ready[d] {
-				count++
-			}
-		}
-	}
-	return count
+	slices.SortFunc(keys, v1alpha1.CompareKeys)
+	return slices.Compact(keys)
 }

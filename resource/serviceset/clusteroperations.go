@@ -30,11 +30,12 @@ type OwnerOperation struct {
 // An owner that lists no services, does not select the cluster any more, is being deleted, or is gone, and still has a
 // ServiceSet, gives its services up in the order in which they depend on each other, those that another owner takes over
 // without a gap; the operation is to delete the set when it is empty. When the cluster itself is being deleted, all its
-// sets are to be deleted at once, and the state manager minds the order. A set that is being deleted is left alone. Of an
-// owner that wants nothing and has nothing there is no operation.
+// sets are to be deleted at once, and the state manager minds the order; only the set of a MultiClusterService that others depend on
+// waits until theirs are gone. A set that is being deleted is left alone. Of an owner that wants nothing and has nothing there is no
+// operation.
 //
 // What is wrong with one owner is the Err of its operation; the others are worked out all the same: what [ComputeOperation]
-// fails for; a clusterSelector that can't be read; a set that somebody else controls; a second set of the same owner. The
+// fails for; a clusterSelector that can't be read, also that of one that it depends on; a set that somebody else controls; a second set of the same owner. The
 // error is that of the reader.
 func ComputeClusterOperations(
 	ctx context.Context, c client.Reader, systemNamespace string, cd *v1alpha1.ClusterDeployment,
@@ -80,6 +81,8 @@ func (at site) operations(ctx context.Context, c client.Reader) ([]OwnerOperatio
 func (o *candidate) operation(ctx context.Context, c client.Reader, at site, cluster *cluster) (*Operation, error) {
 	switch {
 	case o.isLeaving():
+		return nothing(o.Set, nil), nil
+	case at.isLeaving() && cluster.hasDependentSets(&o.Owner):
 		return nothing(o.Set, nil), nil
 	case at.isLeaving():
 		return o.remove(nil)

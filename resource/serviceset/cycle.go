@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
 // cycles returns the groups of services that depend on each other, each as a shortest cycle through its first service,
@@ -19,14 +21,14 @@ func (g *graph) cycles() []Cycle {
 		if len(group) == 1 && !slices.Contains(g.dependencies(group[0]), group[0]) {
 			continue
 		}
-		slices.SortFunc(group, func(a, b int32) int { return compareKeys(g.key(a), g.key(b)) })
+		slices.SortFunc(group, func(a, b int32) int { return v1alpha1.CompareKeys(g.key(a), g.key(b)) })
 		cycle := Cycle{Path: g.path(group[0], component)}
 		for _, i := range group {
 			cycle.Services = append(cycle.Services, g.key(i))
 		}
 		cycles = append(cycles, cycle)
 	}
-	slices.SortFunc(cycles, func(a, b Cycle) int { return compareKeys(a.Services[0], b.Services[0]) })
+	slices.SortFunc(cycles, func(a, b Cycle) int { return v1alpha1.CompareKeys(a.Services[0], b.Services[0]) })
 	return cycles
 }
 
@@ -37,7 +39,7 @@ func (g *graph) path(start int32, component []int32) []client.ObjectKey {
 	for queue := []int32{start}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
 		next := slices.Clone(g.dependencies(at))
-		slices.SortFunc(next, func(a, b int32) int { return compareKeys(g.key(a), g.key(b)) })
+		slices.SortFunc(next, func(a, b int32) int { return v1alpha1.CompareKeys(g.key(a), g.key(b)) })
 		for _, n := range next {
 			if _, seen := from[n]; seen || component[n] != component[start] {
 				continue

@@ -25,6 +25,8 @@ type Decision struct {
 	// WaitsFor are the services that have to be ready, or gone, before this one is touched: those it depends on directly,
 	// or, for one that is being removed, those that depend on it.
 	WaitsFor []client.ObjectKey
+	// Because says which MultiClusterServices depend on each other, if that is why some of WaitsFor are there.
+	Because string
 	// Message says the rest in words, for a condition or a plan.
 	Message string
 }
@@ -55,9 +57,9 @@ func (d *Decision) what() string {
 	case d.Reason == v1alpha1.ReasonStepping:
 		return change(d.From, d.To)
 	case d.Reason == v1alpha1.ReasonWaiting:
-		return "waits for " + joinKeys(d.WaitsFor, ", ")
+		return "waits for " + joinKeys(d.WaitsFor, ", ") + inBrackets(d.Because)
 	case d.Reason == v1alpha1.ReasonRemoving && len(d.WaitsFor) > 0:
-		return "is removed after " + joinKeys(d.WaitsFor, ", ")
+		return "is removed after " + joinKeys(d.WaitsFor, ", ") + inBrackets(d.Because)
 	case d.Reason == v1alpha1.ReasonRemoving:
 		return "is removed"
 	case d.Reason == v1alpha1.ReasonDisabled && d.To.Template == "":
@@ -68,6 +70,13 @@ func (d *Decision) what() string {
 		return label(d.To) + " is on its way"
 	}
 	return label(d.To) + " is deployed"
+}
+
+func inBrackets(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
 }
 
 // change says from what to what a service goes. Where only the template's name changes, it says the names.

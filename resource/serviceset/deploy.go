@@ -1,8 +1,7 @@
 package serviceset
 
 import (
-	"cmp"
-	"slices"
+	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,11 +23,11 @@ func ServicesToDeploy(
 	if serviceSet != nil {
 		for i := range serviceSet.Spec.Services {
 			s := &serviceSet.Spec.Services[i]
-			stored[entryKey(s)] = s
+			stored[s.Key()] = s
 		}
 		for i := range serviceSet.Status.Services {
 			s := &serviceSet.Status.Services[i]
-			states[stateKey(s)] = s
+			states[s.Key()] = s
 		}
 	}
 	ways := newListedPaths(upgradePaths)
@@ -36,7 +35,7 @@ func ServicesToDeploy(
 	seen := make(map[client.ObjectKey]bool, len(filteredServices))
 	for i := range filteredServices {
 		s := &filteredServices[i]
-		key := keyOf(s)
+		key := s.Key()
 		if seen[key] {
 			continue
 		}
@@ -50,7 +49,7 @@ func ServicesToDeploy(
 			services = append(services, entry)
 		}
 	}
-	slices.SortFunc(services, func(a, b v1alpha1.ServiceWithValues) int { return compareKeys(entryKey(&a), entryKey(&b)) })
+	sortEntries(services)
 	return services
 }
 
@@ -60,7 +59,7 @@ type listedPaths map[client.ObjectKey][]*v1alpha1.ServiceUpgradePaths
 func newListedPaths(paths []v1alpha1.ServiceUpgradePaths) listedPaths {
 	listed := make(listedPaths, len(paths))
 	for i := range paths {
-		key := ServiceKey(paths[i].Namespace, paths[i].Name)
+		key := paths[i].Key()
 		listed[key] = append(listed[key], &paths[i])
 	}
 	return listed
@@ -69,63 +68,34 @@ func newListedPaths(paths []v1alpha1.ServiceUpgradePaths) listedPaths {
 // installable implements ways. Paths say nothing about templates that nothing leads to.
 func (listedPaths) installable(*v1alpha1.Service, v1alpha1.ServiceVersion) *fault { return nil }
 
-// way implements ways. Of several paths, the one is taken whose first step is smallest, as along a chain.
+// way implements ways: it is the one along a chain that has the steps of all paths and no other.
 func (l listedPaths) way(s *v1alpha1.Service, from, goal v1alpha1.ServiceVersion) (v1alpha1.AvailableUpgrade, int, *fault) {
-	var found []listedPath
-	for _, paths := range l[keyOf(s)] {
+	spec := &v1alpha1.ServiceTemplateChainSpec{}
+	for _, paths := range l[s.Key()] {
 		if paths.Template != from.Template {
 			continue
 		}
 		for _, path := range paths.AvailableUpgrades {
-			at := slices.IndexFunc(path.Versions, func(u v1alpha1.AvailableUpgrade) bool { return u.Name == goal.Template })
-			if at >= 0 {
-				unversioned := slices.ContainsFunc(path.Versions, func(u v1alpha1.AvailableUpgrade) bool { return parseVersion(u.Version) == nil })
-				found = append(found, listedPath{path.Versions[0], at + 1, at < len(path.Versions)-1, !unversioned})
+			at := from.Template
+			for _, next := range path.Versions {
+				spec.SupportedTemplates = append(spec.SupportedTemplates, v1alpha1.SupportedTemplate{
+					Name: at, AvailableUpgrades: []v1alpha1.AvailableUpgrade{next},
+				})
+				at = next.Name
 			}
 		}
 	}
-	if len(found) == 0 {
+	known := templates{}
+	for _, end := range []v1alpha1.ServiceVersion{from, goal} {
+		known[end.Template] = &v1alpha1.ServiceTemplate{Spec: v1alpha1.ServiceTemplateSpec{Version: end.Version}}
+	}
+	steps, err := newChain(spec, known)
+	if err != nil {
+		return v1alpha1.AvailableUpgrade{}, 0, &fault{v1alpha1.ReasonChainInvalid, fmt.Sprintf("what is given of ServiceTemplateChain %s %v", s.TemplateChain, err)}
+	}
+	next, left, ok := steps.way(from.Template, goal.Template)
+	if !ok {
 		return v1alpha1.AvailableUpgrade{}, 0, noWay(s, from.Template, goal)
 	}
-	best := slices.MinFunc(found, preferPaths(from, goal, found))
-	return best.first, best.steps, nil
-}
-
-// listedPath is a path as far as it leads to the desired template.
-type listedPath struct {
-	first     v1alpha1.AvailableUpgrade
-	steps     int
-	over      bool // it leads on from there
-	versioned bool // all versions on it are semantic
-}
-
-// preferPaths orders paths by their first steps: on the way up, the smallest version that is not below the present one comes first, on
-// the way down the greatest that is not above. Where a version is absent or not semantic, versions decide nothing, and a path that ends at the
-// desired template is preferred to one that leads over it. Then the fewest steps come first, then the first name.
-func preferPaths(from, goal v1alpha1.ServiceVersion, paths []listedPath) func(a, b listedPath) int {
-	c := &chain{nodes: []chainNode{{semver: parseVersion(from.Version)}, {semver: parseVersion(goal.Version)}}}
-	at := make(map[string]int32, len(paths))
-	versioned := c.nodes[0].semver != nil && c.nodes[1].semver != nil
-	for _, p := range paths {
-		versioned = versioned && p.versioned
-		at[p.first.Name] = int32(len(c.nodes))
-		c.nodes = append(c.nodes, chainNode{name: p.first.Name, semver: parseVersion(p.first.Version)})
-	}
-	sign := 1
-	if c.compare(0, 1) > 0 {
-		sign = -1
-	}
-	prefer := c.prefer(sign)
-	return func(a, b listedPath) int {
-		order := 0
-		switch {
-		case versioned:
-			order = prefer(0, at[a.first.Name], at[b.first.Name])
-		case a.over != b.over && a.over:
-			order = 1
-		case a.over != b.over:
-			order = -1
-		}
-		return cmp.Or(order, cmp.Compare(a.steps, b.steps), cmp.Compare(a.first.Name, b.first.Name))
-	}
+	return next, left, nil
 }

@@ -32,6 +32,12 @@
 //   - Failures. A service that failed takes new values, may go back to what it last had Deployed, and goes on when something
 //     else is desired than when the step was taken. A step that failed is not skipped.
 //   - Removal. A service that is not desired any more goes after all that depends on it, in whichever ServiceSet that is.
+//   - MultiClusterServices that depend on others. On a cluster, the services of one are touched only when all services that those list
+//     there, directly or transitively, are ready, as above and whoever owns them. Disabled ones do not count, nor does one that does not
+//     select the cluster. A service that both list is one of the earlier ones'. They leave in the reverse order: what an owner has that
+//     is being deleted, does not select the cluster any more or lists nothing stays as long as those that depend on it have
+//     services on the cluster. A single service that it takes out of its list does not wait for them. To depend on one that does
+//     not exist or is being deleted, or in a circle, is a *DependencyError for all above: their sets stay as they are.
 //   - Disabled. A service is kept as it is.
 //   - Several owners. The one with the highest priority gets a service, then the oldest, then by name. For the others it is
 //     overridden, which is normal.
@@ -42,10 +48,10 @@
 //   - Withdrawal. An owner that lists nothing, does not select the cluster any more, is being deleted or is gone gives up what it
 //     has by the same two rules: what another owner lists is handed over, the rest is removed in order. Then its set is empty,
 //     and is deleted. This needs neither its provider nor its templates. A service that its new owner can't take into its set,
-//     because of a *GraphError or for want of a provider, stays with the old one until that is mended. When a cluster is being
-//     deleted, all its sets are deleted at once.
+//     because of a *GraphError, a *DependencyError or for want of a provider, stays with the old one until that is mended. When a
+//     cluster is being deleted, all its sets are deleted at once, but those of MultiClusterServices after those that depend on them.
 //   - Faults. What is wrong with one service blocks it and those that depend on it; the rest goes on. Only dependencies that are absent
-//     or go in circles stop everything.
+//     or go in circles stop everything of an owner.
 //
 // # Promises
 //

@@ -3,6 +3,7 @@ package serviceset
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -65,9 +66,8 @@ func ResolveServicesToApply(
 
 // servicesToApply returns the entries that are new, or may be.
 func (r *resolver) servicesToApply() []v1alpha1.ServiceWithValues {
-	services := make([]v1alpha1.ServiceWithValues, len(r.deployed))
-	for to, from := range r.deployed {
-		services[to] = r.Services[from]
-	}
-	return services
+	return slices.DeleteFunc(slices.Clone(r.Services), func(s v1alpha1.ServiceWithValues) bool {
+		_, deployed := slices.BinarySearchFunc(r.deployed, s.Key(), v1alpha1.CompareKeys)
+		return !deployed
+	})
 }

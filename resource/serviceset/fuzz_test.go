@@ -165,7 +165,7 @@ func checkAnswer(t *testing.T, r *serviceset.Resolution) {
 	t.Helper()
 	var keys []client.ObjectKey
 	for _, s := range r.Services {
-		keys = append(keys, serviceset.ServiceKey(s.Namespace, s.Name))
+		keys = append(keys, s.Key())
 	}
 	ordered := slices.IsSortedFunc(keys, func(a, b client.ObjectKey) int {
 		return strings.Compare(a.Namespace+"\x00"+a.Name, b.Namespace+"\x00"+b.Name)

@@ -1,6 +1,8 @@
 package serviceset
 
 import (
+	"slices"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -30,13 +32,14 @@ type listing struct {
 // listings adds what an owner lists to a list.
 func listings(list []listing, o *Owner) []listing {
 	for i := range o.Services {
-		list = append(list, listing{key: keyOf(&o.Services[i]), service: &o.Services[i], owner: o})
+		list = append(list, listing{key: o.Services[i].Key(), service: &o.Services[i], owner: o})
 	}
 	return list
 }
 
-// newGraph makes a graph of services, whose list it takes over. Of those with the same key, the first one counts.
-func newGraph(list []listing) *graph {
+// newGraph makes a graph of services, whose list it takes over. Of those with the same key, the first one counts. A service depends on
+// those that it names, and on those of the owners that come before its own.
+func newGraph(list []listing, owners *precedence) *graph {
 	g := &graph{services: list[:0], index: make(map[client.ObjectKey]int32, len(list))}
 	edges := 0
 	for _, s := range list {
@@ -48,17 +51,17 @@ func newGraph(list []listing) *graph {
 		g.services = append(g.services, s)
 		edges += len(s.service.DependsOn)
 	}
-	g.connect(edges)
+	g.connect(edges, owners)
 	return g
 }
 
-func (g *graph) connect(edges int) {
+func (g *graph) connect(edges int, owners *precedence) {
 	g.first = make([]int32, 1, g.len()+1)
 	g.edges = make([]int32, 0, edges)
 	g.broken = make([]bool, g.len())
 	for i := range g.services {
 		for _, d := range g.services[i].service.DependsOn {
-			key := ServiceKey(d.Namespace, d.Name)
+			key := d.Key()
 			target, ok := g.index[key]
 			if !ok {
 				g.broken[i] = true
@@ -66,6 +69,9 @@ func (g *graph) connect(edges int) {
 				continue
 			}
 			g.edges = append(g.edges, target)
+		}
+		for _, o := range owners.first(&g.services[i]) {
+			g.edges = slices.AppendSeq(g.edges, g.counted(o))
 		}
 		g.first = append(g.first, int32(len(g.edges)))
 	}
@@ -84,17 +90,19 @@ func (g *graph) order() []int32 {
 	if g.layered != nil {
 		return g.layered
 	}
-	dependents := g.reverse()
-	missing := make([]int32, g.len())
+	dependents := make([][]int32, g.len())
+	missing := make([]int, g.len())
 	order := make([]int32, 0, g.len())
-	for i := range missing {
-		missing[i] = int32(len(g.dependencies(int32(i))))
-		if missing[i] == 0 {
-			order = append(order, int32(i))
+	for i := range int32(g.len()) {
+		for _, d := range g.dependencies(i) {
+			dependents[d] = append(dependents[d], i)
+		}
+		if missing[i] = len(g.dependencies(i)); missing[i] == 0 {
+			order = append(order, i)
 		}
 	}
 	for done := 0; done < len(order); done++ {
-		for _, d := range dependents.of(order[done]) {
+		for _, d := range dependents[order[done]] {
 			missing[d]--
 			if missing[d] == 0 {
 				order = append(order, d)
@@ -103,28 +111,4 @@ func (g *graph) order() []int32 {
 	}
 	g.layered = order
 	return order
-}
-
-// adjacency is edges grouped by the node they begin at.
-type adjacency struct{ first, edges []int32 }
-
-func (a adjacency) of(i int32) []int32 { return a.edges[a.first[i]:a.first[i+1]] }
-
-// reverse returns what depends on each node.
-func (g *graph) reverse() adjacency {
-	first := make([]int32, g.len()+2)
-	for _, target := range g.edges {
-		first[target+2]++
-	}
-	for i := 2; i < len(first); i++ {
-		first[i] += first[i-1]
-	}
-	edges := make([]int32, len(g.edges))
-	for i := range int32(g.len()) {
-		for _, target := range g.dependencies(i) {
-			edges[first[target+1]] = i
-			first[target+1]++
-		}
-	}
-	return adjacency{first: first[:g.len()+1], edges: edges}
 }

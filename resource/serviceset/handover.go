@@ -10,9 +10,39 @@ import (
 // only then the old one's loses it. As long as both have it, it does not change: a state manager does the same for either,
 // and must not take away a service that another ServiceSet of the cluster has. After that, the new owner has its way.
 
-// handedOver tells whether another owner has a service, and has it in its ServiceSet for good.
-func (n *node) handedOver(owner *Owner) bool {
-	return n.owner != owner && n.holder == n.owner && !n.holder.isLeaving()
+// handover is what the ServiceSet of an owner has to do with a service that somebody lists, as far as that follows from who has it.
+type handover string
+
+const (
+	own      handover = "own"      // it is the owner's, and changes as dependencies and steps have it
+	taking   handover = "taking"   // it comes from another one's set, as it is there
+	awaiting handover = "awaiting" // it stays as it is until another one's set, which has it too, lets it go
+	lending  handover = "lending"  // it is another one's, and stays as it is until that one's set has it for good
+	givenUp  handover = "given up" // it is another one's, whose set has it for good: it is left out
+)
+
+// handover decides by who lists a service, whose set has it, and whose has it too:
+//
+//	lists    has it               has it too   it is
+//	owner    nobody, owner        nobody       own
+//	owner    owner                another      awaiting
+//	owner    another              any          taking
+//	another  that one, for good   any          given up
+//	another  anybody else         any          lending
+//
+// A set that is being deleted has nothing for good. Where several sets have a service, that of the one who lists it counts first.
+func (n *node) handover(owner *Owner) handover {
+	switch {
+	case n.owner != owner && n.holder == n.owner && !n.holder.isLeaving():
+		return givenUp
+	case n.owner != owner:
+		return lending
+	case n.holder != nil && n.holder != owner:
+		return taking
+	case n.also != nil:
+		return awaiting
+	}
+	return own
 }
 
 // isLeaving tells whether an owner's ServiceSet is being deleted: it says what runs, but not for long.

@@ -1,11 +1,9 @@
 package serviceset
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -42,18 +40,5 @@ func nameHash(name string) string {
 
 // ServiceKey returns the key by which a service is known on its cluster. An empty namespace is "default".
 func ServiceKey(namespace, name string) client.ObjectKey {
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault
-	}
-	return client.ObjectKey{Namespace: namespace, Name: name}
-}
-
-func keyOf(s *v1alpha1.Service) client.ObjectKey { return ServiceKey(s.Namespace, s.Name) }
-
-func entryKey(s *v1alpha1.ServiceWithValues) client.ObjectKey { return ServiceKey(s.Namespace, s.Name) }
-
-func stateKey(s *v1alpha1.ServiceState) client.ObjectKey { return ServiceKey(s.Namespace, s.Name) }
-
-func compareKeys(a, b client.ObjectKey) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	return v1alpha1.ServiceKey(namespace, name)
 }

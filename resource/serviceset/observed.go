@@ -34,13 +34,13 @@ func stamp(before, after *v1alpha1.ServiceSet) {
 	if before != nil {
 		generation = before.Generation + 1
 		for i := range before.Spec.Services {
-			known[entryKey(&before.Spec.Services[i])] = &before.Spec.Services[i]
+			known[before.Spec.Services[i].Key()] = &before.Spec.Services[i]
 		}
 	}
 	for i := range after.Spec.Services {
 		e := &after.Spec.Services[i]
 		e.Generation = generation
-		if was := known[entryKey(e)]; was != nil && sameEntry(was, e) {
+		if was := known[e.Key()]; was != nil && sameEntry(was, e) {
 			e.Generation = was.Generation
 		}
 	}

@@ -57,7 +57,7 @@ func GetServiceSetWithOperation(
 // the set is being deleted, and when the owner wants nothing on the cluster and has nothing there: then ServiceSet is nil. It writes
 // nothing, and changes neither the arguments nor what it reads.
 //
-// Errors: ErrNoOwner, a *GraphError for what the owner has to mend, an error for which apierrors.IsNotFound holds when
+// Errors: ErrNoOwner, a *GraphError or a *DependencyError for what the owner has to mend, an error for which apierrors.IsNotFound holds when
 // the provider does not exist, what else is the Err of an [OwnerOperation], and those of the reader.
 func ComputeOperation(ctx context.Context, c client.Reader, req OperationRequisites) (*Operation, error) {
 	at := site{req.SystemNamespace, req.CD, &req}

@@ -19,6 +19,9 @@ type Owner struct {
 	Priority int32
 	// Created decides between equal priorities: the oldest gets it. After that, Key.Name, Key.Namespace and Kind do.
 	Created time.Time
+	// DependsOn are the names of all MultiClusterServices that come before a MultiClusterService: what it depends on directly or
+	// transitively (see Dependencies).
+	DependsOn []string
 	// Services are what it lists.
 	Services []v1alpha1.Service
 	// Set is the ServiceSet that it has on the cluster, nil if it has none yet.
@@ -42,11 +45,11 @@ func ClusterDeploymentOwner(cd *v1alpha1.ClusterDeployment, set *v1alpha1.Servic
 	}
 }
 
-// MultiClusterServiceOwner returns a MultiClusterService as an owner. Its services are not copied.
+// MultiClusterServiceOwner returns a MultiClusterService as an owner, with what it depends on directly. Its services are not copied.
 func MultiClusterServiceOwner(mcs *v1alpha1.MultiClusterService, set *v1alpha1.ServiceSet) Owner {
 	return Owner{
 		Kind: v1alpha1.MultiClusterServiceKind, Key: client.ObjectKeyFromObject(mcs),
-		Priority: mcs.Spec.ServiceSpec.Priority, Created: mcs.CreationTimestamp.Time,
+		Priority: mcs.Spec.ServiceSpec.Priority, Created: mcs.CreationTimestamp.Time, DependsOn: mcs.Spec.DependsOn,
 		Services: mcs.Spec.ServiceSpec.Services, Set: set,
 	}
 }

@@ -22,9 +22,21 @@ import (
 //
 // Selectors may be unreadable meanwhile. And when they stop, everything comes to what is wanted, without going anywhere twice, each service is in the set of its owner
 // alone, and who wants nothing has no set.
-func TestOwnersComeAndGoWithoutAGapOrAFight(t *testing.T) {
+func TestOwnersComeAndGoWithoutAGapOrAFight(t *testing.T) { checkOwners(t, nil) }
+
+// The same holds of MultiClusterServices that depend on each other, and at every single write:
+//   - nothing of one is installed or changed while something that an earlier one lists on the cluster is not ready;
+//   - nothing of one that wants nothing any more is taken away while a later one has something on the cluster.
+func TestMultiClusterServicesComeAndGoInTheirOrder(t *testing.T) {
+	// What comes later by its owner does not come earlier by what it depends on itself, or nothing could ever be rolled out. Some
+	// services are in two ranges.
+	checkOwners(t, map[string][2]int{"x": {0, 2}, "y": {2, 3}, "z": {3, 4}})
+}
+
+func checkOwners(t *testing.T, ranges map[string][2]int) {
+	t.Helper()
 	rapid.Check(t, func(r *rapid.T) {
-		s := newOwnersSimulation(t, r)
+		s := newOwnersSimulation(t, r, ranges)
 		for range rapid.IntRange(0, 5).Draw(r, "disturbances") {
 			s.disturb()
 			for range rapid.IntRange(0, 12).Draw(r, "rounds") {
@@ -52,6 +64,9 @@ func (s *ownersSimulation) settle() {
 	specs := []*v1alpha1.ServiceSpec{&s.cd.Spec.ServiceSpec}
 	for _, mcs := range s.multis {
 		mcs.Spec.ClusterSelector.MatchExpressions = nil
+		mcs.Spec.DependsOn = slices.DeleteFunc(mcs.Spec.DependsOn, func(name string) bool {
+			return !slices.ContainsFunc(s.multis, func(below *v1alpha1.MultiClusterService) bool { return below.Name == name && wantsAnything(below) })
+		})
 		specs = append(specs, &mcs.Spec.ServiceSpec)
 	}
 	for _, spec := range specs {
@@ -85,7 +100,7 @@ func (s *ownersSimulation) checkEnd() {
 		}
 	}
 	for _, mcs := range s.multis {
-		lists := mcs.DeletionTimestamp == nil && mcs.Spec.ClusterSelector.MatchLabels["tier"] == "one" && len(mcs.Spec.ServiceSpec.Services) > 0
+		lists := wantsAnything(mcs)
 		if lists != (s.setOf(mcs.Name) != nil) {
 			s.t.Fatalf("MultiClusterService %s lists services: %v; but it has a set: %v", mcs.Name, lists, !lists)
 		}
@@ -161,6 +176,7 @@ func (n *snapshot) checkDropped(before, after *v1alpha1.ServiceSet, name string)
 	if _, removing := removalOf(after, name); !removing {
 		n.t.Fatalf("%s is dropped without being removed", name)
 	}
+	n.checkWithdrawn(before.Spec.MultiClusterService, name)
 	for _, set := range n.ownersSimulation.sets() {
 		for _, e := range set.Spec.Services {
 			if dependsOnName(e.DependsOn, name) && e.Name != name {
@@ -172,6 +188,55 @@ func (n *snapshot) checkDropped(before, after *v1alpha1.ServiceSet, name string)
 			one.in.Owner.Set = set
 			if dependsOnName(e.DependsOn, name) && one.state(e.Name) != nil && n.wants[e.Name].service == nil {
 				n.t.Fatalf("%s is removed while %s is, which depends on it", name, e.Name)
+			}
+		}
+	}
+}
+
+// checkWithdrawn checks that a service of an owner that wants nothing any more does not go before those of later ones.
+func (n *snapshot) checkWithdrawn(owner, name string) {
+	for _, mcs := range n.multis {
+		for _, below := range n.earlier(mcs.Name) {
+			if below.Name != owner || wantsAnything(below) {
+				continue
+			}
+			for _, set := range n.sets {
+				one := simulation{t: n.t}
+				one.in.Owner.Set = set
+				if set.Spec.MultiClusterService != mcs.Name {
+					continue
+				}
+				for _, e := range set.Spec.Services {
+					if e.Name != name {
+						n.t.Fatalf("%s of %s is removed while %s has %s, which depends on it", name, owner, mcs.Name, e.Name)
+					}
+				}
+				for _, e := range set.Spec.Removing {
+					if one.state(e.Name) != nil && n.wants[e.Name].service == nil {
+						n.t.Fatalf("%s of %s is removed while %s of %s is, which depends on it", name, owner, e.Name, mcs.Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// checkOrder checks that all is ready that the owner of a service depends on.
+func (n *snapshot) checkOrder(name string) {
+	earlier := n.earlier(n.wants[name].owner)
+	lists := func(mcs *v1alpha1.MultiClusterService) bool {
+		return slices.ContainsFunc(mcs.Spec.ServiceSpec.Services, func(service v1alpha1.Service) bool { return service.Name == name })
+	}
+	for _, below := range earlier {
+		theirs := slices.ContainsFunc(earlier, func(lister *v1alpha1.MultiClusterService) bool {
+			return wantsAnything(lister) && lists(lister) && !slices.Contains(n.earlier(lister.Name), below)
+		})
+		if theirs || !wantsAnything(below) {
+			continue
+		}
+		for _, service := range below.Spec.ServiceSpec.Services {
+			if !service.Disable && !n.wants[service.Name].service.Disable && !n.isReady(service.Name) {
+				n.t.Fatalf("%s of %s changes, but %s of %s is not ready", name, n.wants[name].owner, service.Name, below.Name)
 			}
 		}
 	}
@@ -192,6 +257,7 @@ func (n *snapshot) checkChange(before *v1alpha1.ServiceSet, now *v1alpha1.Servic
 			n.t.Fatalf("%s changes, but %s is not ready", now.Name, below)
 		}
 	}
+	n.checkOrder(now.Name)
 	from, state := n.from(before, now.Name)
 	if from == now.Template {
 		return

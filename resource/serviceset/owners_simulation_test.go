@@ -27,6 +27,8 @@ type ownersSimulation struct {
 	failures map[string]int // how often a service will still fail
 	settled  bool           // nobody changes what is desired any more
 	seen     map[string][]string
+	// ranges are the first and the last service that a MultiClusterService may list if they depend on each other, nil if they do not.
+	ranges map[string][2]int
 }
 
 // The services are s0 to s4, each may depend on those before it. Each has a chain that leads up and down over all templates.
@@ -37,8 +39,8 @@ const (
 
 func serviceName(i int) string { return fmt.Sprintf("s%d", i) }
 
-func newOwnersSimulation(outer testing.TB, t *rapid.T) *ownersSimulation {
-	s := &ownersSimulation{scene: newScene(outer), t: t, failures: map[string]int{}, seen: map[string][]string{}}
+func newOwnersSimulation(outer testing.TB, t *rapid.T, ranges map[string][2]int) *ownersSimulation {
+	s := &ownersSimulation{scene: newScene(outer), t: t, ranges: ranges, failures: map[string]int{}, seen: map[string][]string{}}
 	for i := range simulatedServices {
 		chain := &v1alpha1.ServiceTemplateChain{ObjectMeta: metav1.ObjectMeta{Namespace: clusterNamespace, Name: serviceName(i)}}
 		chain.Spec = chainSpec("V-1.0.0>V-2.0.0>V-3.0.0>V-4.0.0>V-3.0.0>V-2.0.0>V-1.0.0")
@@ -67,13 +69,56 @@ func (s *ownersSimulation) newMulti(name string) *v1alpha1.MultiClusterService {
 	mcs.CreationTimestamp = metav1.NewTime(created.Add(time.Duration(rapid.IntRange(-2, 2).Draw(s.t, "age")) * time.Hour))
 	mcs.UID = types.UID(fmt.Sprintf("%s-%d", name, len(s.objects)))
 	mcs.Spec.ServiceSpec = s.drawSpec(name)
+	mcs.Spec.DependsOn = s.drawDependsOn(name)
 	return mcs
+}
+
+// drawDependsOn makes a MultiClusterService depend on some of those before it.
+func (s *ownersSimulation) drawDependsOn(name string) []string {
+	var names []string
+	for _, earlier := range []string{"x", "y", "z"} {
+		if s.ranges != nil && earlier < name && rapid.IntRange(0, 3).Draw(s.t, "after "+earlier) > 0 {
+			names = append(names, earlier)
+		}
+	}
+	return names
+}
+
+// earlier returns all MultiClusterServices that one depends on.
+func (s *ownersSimulation) earlier(name string) []*v1alpha1.MultiClusterService {
+	var found []*v1alpha1.MultiClusterService
+	for _, mcs := range s.multis {
+		if mcs.Name != name {
+			continue
+		}
+		for _, below := range s.multis {
+			if slices.Contains(mcs.Spec.DependsOn, below.Name) {
+				found = append(append(found, below), s.earlier(below.Name)...)
+			}
+		}
+	}
+	return found
+}
+
+// wantsAnything tells whether a MultiClusterService has services on the cluster.
+func wantsAnything(mcs *v1alpha1.MultiClusterService) bool {
+	return mcs.DeletionTimestamp == nil && mcs.Spec.ClusterSelector.MatchLabels["tier"] == "one" && len(mcs.Spec.ServiceSpec.Services) > 0
+}
+
+// isStuck tells whether something is wrong with a MultiClusterService.
+func (s *ownersSimulation) isStuck(mcs *v1alpha1.MultiClusterService) bool {
+	return isBlind(mcs) || slices.ContainsFunc(s.earlier(mcs.Name), func(below *v1alpha1.MultiClusterService) bool {
+		return isBlind(below) || below.DeletionTimestamp != nil
+	})
 }
 
 // drawSpec makes a list of services that depend on each other.
 func (s *ownersSimulation) drawSpec(owner string) v1alpha1.ServiceSpec {
 	spec := v1alpha1.ServiceSpec{Priority: rapid.SampledFrom([]int32{50, 100, 200}).Draw(s.t, "priority")}
 	for i := range simulatedServices {
+		if r, limited := s.ranges[owner]; limited && (i < r[0] || i > r[1]) {
+			continue
+		}
 		if rapid.IntRange(0, 2).Draw(s.t, "absent") == 0 {
 			continue
 		}
@@ -102,7 +147,7 @@ func (s *ownersSimulation) disturb() {
 		return
 	}
 	mcs := s.multis[i]
-	switch rapid.SampledFrom([]string{"list", "priority", "select", "blind", "empty", "delete"}).Draw(s.t, "what") {
+	switch rapid.SampledFrom([]string{"list", "priority", "select", "blind", "empty", "delete", "order"}).Draw(s.t, "what") {
 	case "list":
 		mcs.Spec.ServiceSpec = s.drawSpec(mcs.Name)
 	case "priority":
@@ -112,6 +157,8 @@ func (s *ownersSimulation) disturb() {
 		labels["tier"] = map[string]string{"one": "two", "two": "one"}[labels["tier"]]
 	case "blind":
 		mcs.Spec.ClusterSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Likes"}}
+	case "order":
+		mcs.Spec.DependsOn = s.drawDependsOn(mcs.Name)
 	case "empty":
 		mcs.Spec.ServiceSpec.Services = nil
 	case "delete":
@@ -209,7 +256,7 @@ func (s *ownersSimulation) operate() bool {
 	for _, i := range rapid.Permutation(order).Draw(s.t, "order of operations") {
 		o := operations[i]
 		if o.Err != nil {
-			if !slices.ContainsFunc(s.multis, func(mcs *v1alpha1.MultiClusterService) bool { return mcs.Name == o.Owner.Key.Name && isBlind(mcs) }) {
+			if !slices.ContainsFunc(s.multis, func(mcs *v1alpha1.MultiClusterService) bool { return mcs.Name == o.Owner.Key.Name && s.isStuck(mcs) }) {
 				s.t.Fatal(o.Err)
 			}
 			continue

@@ -89,6 +89,7 @@ func readInput(
 		case o.wants:
 			owner.Services = services
 		}
+		owner.DependsOn = o.DependsOn
 		if set == nil {
 			owner.Set = o.Set
 		}

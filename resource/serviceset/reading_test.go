@@ -1,12 +1,14 @@
 package serviceset_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/operatortest"
@@ -176,18 +178,33 @@ func TestErrorsOfVersionsNameEveryCulprit(t *testing.T) {
 	}
 }
 
+// moreChains reads one chain more than there is: one of before the server refused it.
+type moreChains struct {
+	client.Reader
+	chain v1alpha1.ServiceTemplateChain
+}
+
+// List implements client.Reader.
+func (m *moreChains) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	err := m.Reader.List(ctx, list, options...)
+	if chains, ok := list.(*v1alpha1.ServiceTemplateChainList); ok {
+		chains.Items = append(chains.Items, m.chain)
+	}
+	return err
+}
+
 func TestUpgradePathsOfDeployedServices(t *testing.T) {
 	s := startAPIServer(t)
 	s.templates("a-1.0.0", "a-2.0.0")
 	s.chain("a", "a-1.0.0>a-2.0.0>a-3.0.0@3.0.0")
-	s.chain("bad", "a-1.0.0>x@1>y@2 a-2.0.0>x@2")
+	bad := v1alpha1.ServiceTemplateChain{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "bad"}, Spec: chainSpec("a-1.0.0>x@1>y@2 a-2.0.0>x@2")}
 	services := serviceset.ServicesWithDesiredChains(
 		desired(t, "a: a-3.0.0 chain=a\nb: a-3.0.0 chain=gone\nc: a-3.0.0\nd: a-3.0.0 chain=a\ne: a-3.0.0 chain=bad"),
 		[]v1alpha1.ServiceWithValues{
 			{Name: "a", Template: "a-1.0.0"}, {Name: "b", Template: "a-1.0.0"}, {Name: "c", Template: "a-1.0.0"},
 			{Name: "d", Template: "other"}, {Name: "e", Template: "a-1.0.0"}, {Name: "f", Template: "a-1.0.0"},
 		})
-	paths, err := serviceset.ServicesUpgradePaths(t.Context(), s, services, s.namespace)
+	paths, err := serviceset.ServicesUpgradePaths(t.Context(), &moreChains{s, bad}, services, s.namespace)
 	want := []v1alpha1.ServiceUpgradePaths{
 		{Name: "a", Namespace: "default", Template: "a-1.0.0", AvailableUpgrades: []v1alpha1.UpgradePath{
 			{Versions: []v1alpha1.AvailableUpgrade{{Name: "a-2.0.0", Version: "2.0.0"}}},

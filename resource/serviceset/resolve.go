@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,9 +35,8 @@ type resolver struct {
 	*Resolution
 
 	owner    *Owner
-	waits    []client.ObjectKey // of all decisions: one list for many short ones
-	touched  []int32            // the nodes that may be touched
-	deployed []int32            // where Services has what is new or may be
+	touched  []int32            // the nodes that may be touched, by key
+	deployed []client.ObjectKey // what of Services is new or may be, by key
 }
 
 // resolver works out what the ServiceSet of one of the owners should have. The error is a *GraphError.
@@ -45,28 +45,30 @@ func (c *cluster) resolver(owner *Owner) (*resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	var stored entries
+	var stored map[client.ObjectKey]*v1alpha1.ServiceWithValues
 	if owner.Set != nil {
-		stored = newEntries(owner.Set.Spec.Services)
+		stored = byKey(owner.Set.Spec.Services)
 	}
-	size := max(own.len(), len(stored.list))
+	size := max(own.len(), len(stored))
 	r := &resolver{cluster: c, owner: owner, Resolution: &Resolution{
 		Decisions: make([]Decision, 0, size), Services: make([]v1alpha1.ServiceWithValues, 0, size),
 	}}
-	r.waits = make([]client.ObjectKey, 0, c.countUnready())
 	r.Removing = stillThere(owner.Set, c.index)
-	for _, i := range c.byKey {
-		key := c.key(i)
-		if _, listed := own.index[key]; own != c.graph && !listed {
-			continue
-		}
-		for s := stored.before(key); s != nil; s = stored.before(key) {
+	order := make([]int32, own.len())
+	for i := range order {
+		order[i] = c.index[own.services[i].key]
+	}
+	slices.SortFunc(order, func(a, b int32) int { return v1alpha1.CompareKeys(c.key(a), c.key(b)) })
+	for _, i := range order {
+		r.listed(i, stored[c.key(i)])
+		delete(stored, c.key(i))
+	}
+	if len(stored) > 0 {
+		for _, s := range stored {
 			r.unlisted(s)
 		}
-		r.listed(i, stored.at(key))
-	}
-	for s := stored.next(); s != nil; s = stored.next() {
-		r.unlisted(s)
+		sortEntries(r.Services)
+		slices.SortFunc(r.Decisions, func(a, b Decision) int { return v1alpha1.CompareKeys(a.Service, b.Service) })
 	}
 	sortRemovals(r.Removing)
 	return r, nil
@@ -77,7 +79,7 @@ func (c *cluster) own(owner *Owner) (*graph, error) {
 	own := c.graph
 	for _, o := range c.owners {
 		if o != owner && len(o.Services) > 0 {
-			own = newGraph(listings(make([]listing, 0, len(owner.Services)), owner))
+			own = newGraph(listings(make([]listing, 0, len(owner.Services)), owner), &precedence{})
 			break
 		}
 	}
@@ -87,12 +89,12 @@ func (c *cluster) own(owner *Owner) (*graph, error) {
 // check returns what is wrong with dependencies, nil if nothing is.
 func (g *graph) check(set *v1alpha1.ServiceSet) error {
 	fault := &GraphError{Absent: slices.SortedFunc(slices.Values(g.absent), func(a, b AbsentDependency) int {
-		return cmp.Or(compareKeys(a.Service, b.Service), compareKeys(a.DependsOn, b.DependsOn))
+		return cmp.Or(v1alpha1.CompareKeys(a.Service, b.Service), v1alpha1.CompareKeys(a.DependsOn, b.DependsOn))
 	})}
 	if len(g.absent) > 0 && set != nil {
 		installed := make(map[client.ObjectKey]bool, len(set.Spec.Services))
 		for i := range set.Spec.Services {
-			installed[entryKey(&set.Spec.Services[i])] = true
+			installed[set.Spec.Services[i].Key()] = true
 		}
 		for i := range fault.Absent {
 			fault.Absent[i].Installed = installed[fault.Absent[i].DependsOn]
@@ -118,28 +120,32 @@ func (r *resolver) listed(i int32, stored *v1alpha1.ServiceWithValues) {
 		d.From = versionOf(stored)
 	}
 	d.To = d.From
-	switch {
-	case n.owner != r.owner:
+	switch n.handover(r.owner) {
+	case givenUp:
+		d.To, stored = v1alpha1.ServiceVersion{}, nil
 		d.Reason, d.Message = v1alpha1.ReasonOverridden, n.whoHasIt(r.owner)
-		if n.handedOver(r.owner) {
-			d.To, stored = v1alpha1.ServiceVersion{}, nil
-		} else if fault := r.stuck(n.owner); stored != nil && fault != nil {
+	case lending:
+		d.Reason, d.Message = v1alpha1.ReasonOverridden, n.whoHasIt(r.owner)
+		if fault := r.stuck(n.owner); stored != nil && fault != nil {
 			d.Reason = v1alpha1.ReasonHandoverStuck
 			d.Message = fmt.Sprintf("stays here until %s takes it over, which can't be done: %s", n.owner, fault)
 		}
-	case n.holder != nil && n.holder != r.owner:
+	case taking:
 		r.takeOver(n, d)
 		return
-	case n.also != nil:
+	case awaiting:
 		d.Reason, d.Message = v1alpha1.ReasonInFlight, n.whoLetsGo()
 		r.explainStuck(&d, n.also)
-	case n.fault != nil:
-		d.Reason, d.Message = n.fault.reason, n.fault.message
-	case !r.eligible[i]:
-		r.wait(i, &d)
-	default:
-		r.touch(i, stored, d)
-		return
+	case own:
+		switch {
+		case n.fault != nil:
+			d.Reason, d.Message = n.fault.reason, n.fault.message
+		case !r.eligible[i]:
+			r.wait(i, &d)
+		default:
+			r.touch(i, stored, d)
+			return
+		}
 	}
 	r.keep(stored, d)
 }
@@ -154,7 +160,7 @@ func (r *resolver) keep(stored *v1alpha1.ServiceWithValues, d Decision) {
 
 // deploy decides on an entry that is new, or may be.
 func (r *resolver) deploy(entry v1alpha1.ServiceWithValues, d Decision) {
-	r.deployed = append(r.deployed, int32(len(r.Services)))
+	r.deployed = append(r.deployed, d.Service)
 	r.keep(&entry, d)
 }
 
@@ -177,9 +183,18 @@ func (r *resolver) touch(i int32, stored *v1alpha1.ServiceWithValues, d Decision
 
 // wait says what a service waits for that must not be touched.
 func (r *resolver) wait(i int32, d *Decision) {
-	before := len(r.waits)
-	r.waits = r.unready(i, r.waits)
-	d.Reason, d.WaitsFor = v1alpha1.ReasonWaiting, r.waits[before:len(r.waits):len(r.waits)]
+	d.Reason, d.WaitsFor = v1alpha1.ReasonWaiting, r.unready(i)
+	held := slices.DeleteFunc(r.precedence.first(&r.services[i]), func(o *Owner) bool {
+		for at := range r.counted(o) {
+			if !r.ready[at] {
+				return false
+			}
+		}
+		return true
+	})
+	if len(held) > 0 {
+		d.Because = fmt.Sprintf("MultiClusterService %s depends on %s", r.owner.Key.Name, strings.Join(nameOwners(held), ", "))
+	}
 	if loop, ok := r.loops[i]; ok {
 		d.Reason = v1alpha1.ReasonDependencyCycle
 		d.Message = "can't be resolved together with what other owners have on the cluster: " + loop

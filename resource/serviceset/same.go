@@ -28,8 +28,9 @@ func sameSpec(a, b *v1alpha1.ServiceSetSpec) bool {
 		a.Provider.Name == b.Provider.Name &&
 		a.Provider.SelfManagement == b.Provider.SelfManagement &&
 		sameJSON(a.Provider.Config, b.Provider.Config) &&
-		sameByKey(a.Services, b.Services, entryKey, sameEntry) &&
-		sameByKey(a.Removing, b.Removing, removalKey, sameRemoval)
+		slices.Equal(a.ChangeWindows, b.ChangeWindows) &&
+		sameByKey(a.Services, b.Services, (*v1alpha1.ServiceWithValues).Key, sameEntry) &&
+		sameByKey(a.Removing, b.Removing, (*v1alpha1.ServiceRemoval).Key, sameRemoval)
 }
 
 // sameEntry looks at all but the generation, which follows from the rest.
@@ -38,27 +39,31 @@ func sameEntry(a, b *v1alpha1.ServiceWithValues) bool {
 		a.Version == b.Version &&
 		equality.Semantic.DeepEqual(a.UpgradingTo, b.UpgradingTo) &&
 		sameValues(a, b) &&
-		sameByKey(a.DependsOn, b.DependsOn, dependencyKey, sameDependency)
+		sameByKey(a.DependsOn, b.DependsOn, (*v1alpha1.ServiceDependsOn).Key, sameDependency)
 }
 
 // sameValues tells whether two entries are rolled out alike in one version.
 func sameValues(a, b *v1alpha1.ServiceWithValues) bool {
 	return a.Values == b.Values &&
+		equality.Semantic.DeepEqual(a.ValuesTemplate, b.ValuesTemplate) &&
 		slices.Equal(a.ValuesFrom, b.ValuesFrom) &&
 		a.HelmAction == b.HelmAction &&
-		equality.Semantic.DeepEqual(a.HelmOptions, b.HelmOptions)
+		a.Adopt == b.Adopt &&
+		a.MaxAttempts == b.MaxAttempts &&
+		a.ServiceAccountName == b.ServiceAccountName &&
+		equality.Semantic.DeepEqual(a.HelmOptions, b.HelmOptions) &&
+		equality.Semantic.DeepEqual(a.Patches, b.Patches) &&
+		slices.Equal(a.HealthCheckExprs, b.HealthCheckExprs) &&
+		equality.Semantic.DeepEqual(a.IgnoreDifferences, b.IgnoreDifferences)
 }
 
 func sameRemoval(a, b *v1alpha1.ServiceRemoval) bool {
-	return sameByKey(a.DependsOn, b.DependsOn, dependencyKey, sameDependency)
+	return a.ServiceAccountName == b.ServiceAccountName &&
+		sameByKey(a.DependsOn, b.DependsOn, (*v1alpha1.ServiceDependsOn).Key, sameDependency)
 }
 
 // sameDependency needs no look: the key is all.
 func sameDependency(_, _ *v1alpha1.ServiceDependsOn) bool { return true }
-
-func dependencyKey(d *v1alpha1.ServiceDependsOn) client.ObjectKey {
-	return ServiceKey(d.Namespace, d.Name)
-}
 
 // sameByKey compares two lists whose elements have keys.
 func sameByKey[T any](a, b []T, key func(*T) client.ObjectKey, same func(a, b *T) bool) bool {

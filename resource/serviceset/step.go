@@ -42,7 +42,7 @@ type fault struct {
 func (p *position) step() (v1alpha1.ServiceWithValues, Decision) {
 	goal := p.goal
 	from := p.from()
-	d := Decision{Service: keyOf(p.desired), From: from, Desired: goal}
+	d := Decision{Service: p.desired.Key(), From: from, Desired: goal}
 	switch {
 	case from.Template == "":
 		return p.install(goal, &d)
@@ -185,15 +185,22 @@ func versionOf(s *v1alpha1.ServiceWithValues) v1alpha1.ServiceVersion {
 // entry returns a service of a ServiceSet in a version, with what is desired otherwise. It shares lists with the service.
 func entry(s *v1alpha1.Service, at v1alpha1.ServiceVersion, upgradingTo *v1alpha1.ServiceVersion) v1alpha1.ServiceWithValues {
 	return v1alpha1.ServiceWithValues{
-		Name:        s.Name,
-		Namespace:   keyOf(s).Namespace,
-		Template:    at.Template,
-		Version:     at.Version,
-		UpgradingTo: upgradingTo,
-		Values:      s.Values,
-		ValuesFrom:  s.ValuesFrom,
-		DependsOn:   s.DependsOn,
-		HelmOptions: s.HelmOptions,
-		HelmAction:  s.HelmAction,
+		Name:               s.Name,
+		Namespace:          s.Key().Namespace,
+		Template:           at.Template,
+		Version:            at.Version,
+		UpgradingTo:        upgradingTo,
+		Values:             s.Values,
+		ValuesTemplate:     s.ValuesTemplate,
+		ValuesFrom:         s.ValuesFrom,
+		DependsOn:          s.DependsOn,
+		HelmOptions:        s.HelmOptions,
+		HelmAction:         s.HelmAction,
+		Adopt:              s.Adopt,
+		MaxAttempts:        s.MaxAttempts,
+		ServiceAccountName: s.ServiceAccountName,
+		Patches:            s.Patches,
+		HealthCheckExprs:   s.HealthCheckExprs,
+		IgnoreDifferences:  s.IgnoreDifferences,
 	}
 }

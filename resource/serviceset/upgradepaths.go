@@ -17,12 +17,12 @@ import (
 func ServicesWithDesiredChains(desiredServices []v1alpha1.Service, deployedServices []v1alpha1.ServiceWithValues) []v1alpha1.Service {
 	wanted := make(map[client.ObjectKey]string, len(desiredServices))
 	for i := range desiredServices {
-		wanted[keyOf(&desiredServices[i])] = desiredServices[i].TemplateChain
+		wanted[desiredServices[i].Key()] = desiredServices[i].TemplateChain
 	}
 	services := make([]v1alpha1.Service, len(deployedServices))
 	for i := range deployedServices {
 		s := &deployedServices[i]
-		key := entryKey(s)
+		key := s.Key()
 		services[i] = v1alpha1.Service{
 			Name: s.Name, Namespace: key.Namespace, Template: s.Template, Version: s.Version, TemplateChain: wanted[key],
 		}
@@ -76,7 +76,7 @@ func (p *Paths) Of(services []v1alpha1.Service) ([]v1alpha1.ServiceUpgradePaths,
 	missing := &MissingError{Namespace: p.namespace}
 	for i := range services {
 		s := &services[i]
-		paths := v1alpha1.ServiceUpgradePaths{Name: s.Name, Namespace: keyOf(s).Namespace, Template: s.Template}
+		paths := v1alpha1.ServiceUpgradePaths{Name: s.Name, Namespace: s.Key().Namespace, Template: s.Template}
 		if s.TemplateChain != "" {
 			from := pathStart{s.TemplateChain, s.Template}
 			ready, ok := p.found[from]
@@ -84,7 +84,7 @@ func (p *Paths) Of(services []v1alpha1.Service) ([]v1alpha1.ServiceUpgradePaths,
 				var why string
 				if ready, why = p.chains.paths(s); why != "" {
 					missing.Missing = append(missing.Missing, MissingObject{
-						Kind: v1alpha1.ServiceTemplateChainKind, Name: s.TemplateChain, Service: keyOf(s), Reason: why,
+						Kind: v1alpha1.ServiceTemplateChainKind, Name: s.TemplateChain, Service: s.Key(), Reason: why,
 					})
 					continue
 				}

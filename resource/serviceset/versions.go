@@ -47,7 +47,7 @@ func fillServices(services []v1alpha1.Service, chains *chains, missing *MissingE
 		version, why := chains.resolve(s, "")
 		s.Template, s.Version = version.Template, version.Version
 		if why != nil {
-			object := MissingObject{Kind: v1alpha1.ServiceTemplateKind, Name: s.Template, Service: keyOf(s)}
+			object := MissingObject{Kind: v1alpha1.ServiceTemplateKind, Name: s.Template, Service: s.Key()}
 			if s.Template == "" && why.reason == v1alpha1.ReasonTemplateMissing {
 				object.Reason = why.message
 			} else if why.reason != v1alpha1.ReasonTemplateMissing {
@@ -66,7 +66,7 @@ func fillEntries(services []v1alpha1.ServiceWithValues, known templates, missing
 		}
 		t := known[s.Template]
 		if t == nil {
-			object := MissingObject{Kind: v1alpha1.ServiceTemplateKind, Name: s.Template, Service: entryKey(s)}
+			object := MissingObject{Kind: v1alpha1.ServiceTemplateKind, Name: s.Template, Service: s.Key()}
 			if s.Template == "" {
 				object.Reason = "set template"
 			}

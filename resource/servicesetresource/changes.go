@@ -1,7 +1,6 @@
 package servicesetresource
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -57,7 +56,7 @@ func ended(before, after *v1alpha1.ServiceSet) string {
 	still := removing(after)
 	var gone []string
 	for i := range before.Spec.Removing {
-		if key := removalKey(&before.Spec.Removing[i]); left[key] == nil && !still[key] {
+		if key := before.Spec.Removing[i].Key(); left[key] == nil && !still[key] {
 			gone = append(gone, key.String())
 		}
 	}
@@ -74,13 +73,9 @@ func ended(before, after *v1alpha1.ServiceSet) string {
 func removing(set *v1alpha1.ServiceSet) map[client.ObjectKey]bool {
 	keys := make(map[client.ObjectKey]bool, len(set.Spec.Removing))
 	for i := range set.Spec.Removing {
-		keys[removalKey(&set.Spec.Removing[i])] = true
+		keys[set.Spec.Removing[i].Key()] = true
 	}
 	return keys
-}
-
-func removalKey(s *v1alpha1.ServiceRemoval) client.ObjectKey {
-	return serviceset.ServiceKey(s.Namespace, s.Name)
 }
 
 // servicesOf describes what becomes of the services of a set, by key.
@@ -95,9 +90,7 @@ func servicesOf(o *serviceset.OwnerOperation, before, after *v1alpha1.ServiceSet
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, func(a, b client.ObjectKey) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(keys, v1alpha1.CompareKeys)
 	decided := decisionsOf(o)
 	var changes []plan.Change
 	for _, key := range keys {
@@ -115,13 +108,9 @@ func entriesOf(set *v1alpha1.ServiceSet) map[client.ObjectKey]*v1alpha1.ServiceW
 	}
 	entries := make(map[client.ObjectKey]*v1alpha1.ServiceWithValues, len(set.Spec.Services))
 	for i := range set.Spec.Services {
-		entries[keyOf(&set.Spec.Services[i])] = &set.Spec.Services[i]
+		entries[set.Spec.Services[i].Key()] = &set.Spec.Services[i]
 	}
 	return entries
-}
-
-func keyOf(s *v1alpha1.ServiceWithValues) client.ObjectKey {
-	return serviceset.ServiceKey(s.Namespace, s.Name)
 }
 
 func decisionsOf(o *serviceset.OwnerOperation) map[client.ObjectKey]*serviceset.Decision {

@@ -54,5 +54,6 @@ func NewCheck[O any](config CheckConfig[O]) (framework.Resource, error) {
 // watchTells tells whether nothing has to be tried again before a watched object changes.
 func watchTells(fault error) bool {
 	var contradiction *serviceset.GraphError
-	return errors.As(fault, &contradiction) || apierrors.IsNotFound(fault) || framework.IsPermanent(fault)
+	var disorder *serviceset.DependencyError
+	return errors.As(fault, &contradiction) || errors.As(fault, &disorder) || apierrors.IsNotFound(fault) || framework.IsPermanent(fault)
 }

@@ -72,7 +72,7 @@ func removalNotes(o *serviceset.Operation) []string {
 	before := removing(o.Before)
 	var notes []string
 	for i := range o.ServiceSet.Spec.Removing {
-		if key := removalKey(&o.ServiceSet.Spec.Removing[i]); before[key] {
+		if key := o.ServiceSet.Spec.Removing[i].Key(); before[key] {
 			notes = append(notes, key.String()+" is being removed")
 		}
 	}

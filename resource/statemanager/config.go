@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
@@ -28,6 +29,8 @@ type Config struct {
 	// ReplaceKinds are the kinds, as Job or Job.batch, of which objects are deleted and created anew where an API server refuses to change
 	// them, as `helm upgrade --force-replace` and Flux's force do it. Default: none; such a change fails until the service changes.
 	ReplaceKinds []string `json:"replaceKinds,omitempty"`
+	// ServiceAccountName is the Service.ServiceAccountName of the services of the set that have none. Default: that of the state manager.
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
 // Replaces tells whether objects of a kind are in ReplaceKinds. Definitions and namespaces never are: what is in them would go too.
@@ -48,6 +51,9 @@ func ConfigOf(set *v1alpha1.ServiceSet) (Config, error) {
 	}
 	if err := json.Unmarshal(given.Raw, &config); err != nil {
 		return Config{}, framework.Permanent(fmt.Errorf("spec.provider.config can't be read: %w", err))
+	}
+	if name := config.ServiceAccountName; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return Config{}, framework.Permanent(fmt.Errorf("spec.provider.config.serviceAccountName is %q, which is no name of a service account", name))
 	}
 	switch config.SyncMode {
 	case v1alpha1.SyncModeOneTime, v1alpha1.SyncModeContinuous, v1alpha1.SyncModeContinuousWithDriftDetection, v1alpha1.SyncModeDryRun:

@@ -1,12 +1,10 @@
 package statemanager
 
 import (
-	"cmp"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
@@ -84,7 +82,7 @@ func (o *Order) Before(service client.ObjectKey) []client.ObjectKey {
 			before = append(before, key)
 		}
 	}
-	slices.SortFunc(before, compareKeys)
+	slices.SortFunc(before, v1alpha1.CompareKeys)
 	return before
 }
 
@@ -151,7 +149,7 @@ func sortKeys(dependsOn map[client.ObjectKey][]client.ObjectKey) []client.Object
 	for key := range dependsOn {
 		keys = append(keys, key)
 	}
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, v1alpha1.CompareKeys)
 	seen := map[client.ObjectKey]bool{}
 	sorted := make([]client.ObjectKey, 0, len(keys))
 	var visit func(client.ObjectKey)
@@ -161,7 +159,7 @@ func sortKeys(dependsOn map[client.ObjectKey][]client.ObjectKey) []client.Object
 		}
 		seen[key] = true
 		below := slices.Clone(dependsOn[key])
-		slices.SortFunc(below, compareKeys)
+		slices.SortFunc(below, v1alpha1.CompareKeys)
 		for _, d := range below {
 			if _, known := dependsOn[d]; known {
 				visit(d)
@@ -178,11 +176,7 @@ func sortKeys(dependsOn map[client.ObjectKey][]client.ObjectKey) []client.Object
 func keysOf(dependsOn []v1alpha1.ServiceDependsOn) []client.ObjectKey {
 	keys := make([]client.ObjectKey, len(dependsOn))
 	for i, d := range dependsOn {
-		keys[i] = serviceset.ServiceKey(d.Namespace, d.Name)
+		keys[i] = d.Key()
 	}
 	return keys
-}
-
-func compareKeys(a, b client.ObjectKey) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

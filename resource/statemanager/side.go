@@ -3,7 +3,6 @@ package statemanager
 import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
@@ -22,12 +21,12 @@ func newSide(set *v1alpha1.ServiceSet) *side {
 	}
 	for i := range set.Spec.Services {
 		if e := &set.Spec.Services[i]; set.DeletionTimestamp == nil {
-			s.entries[serviceset.ServiceKey(e.Namespace, e.Name)] = e
+			s.entries[e.Key()] = e
 		}
 	}
 	for i := range set.Status.Services {
 		if state := &set.Status.Services[i]; state.State != v1alpha1.ServiceStateDeleted {
-			s.states[serviceset.ServiceKey(state.Namespace, state.Name)] = state
+			s.states[state.Key()] = state
 		}
 	}
 	return s
@@ -37,14 +36,14 @@ func newSide(set *v1alpha1.ServiceSet) *side {
 func (s *side) leaving(f func(service client.ObjectKey, dependsOn []client.ObjectKey)) {
 	for i := range s.set.Spec.Removing {
 		r := &s.set.Spec.Removing[i]
-		f(serviceset.ServiceKey(r.Namespace, r.Name), keysOf(r.DependsOn))
+		f(r.Key(), keysOf(r.DependsOn))
 	}
 	if s.set.DeletionTimestamp == nil {
 		return
 	}
 	for i := range s.set.Spec.Services {
 		e := &s.set.Spec.Services[i]
-		f(serviceset.ServiceKey(e.Namespace, e.Name), keysOf(e.DependsOn))
+		f(e.Key(), keysOf(e.DependsOn))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -44,6 +45,8 @@ type Set struct {
 	Others []*v1alpha1.ServiceSet
 	// Templates are the ServiceTemplates that the services name, by name. One that does not exist is not in it.
 	Templates map[string]*v1alpha1.ServiceTemplate
+	// ValueKinds are the kinds, beside v1 ConfigMap, whose objects values templates may be filled with.
+	ValueKinds []schema.GroupVersionKind
 	// Config is the configuration in ServiceSet.Spec.Provider.
 	Config Config
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/internal/cut"
-	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
@@ -101,7 +100,7 @@ func (s *States) Sorted() []v1alpha1.ServiceState {
 		sorted = append(sorted, state)
 	}
 	slices.SortFunc(sorted, func(a, b v1alpha1.ServiceState) int {
-		return compareKeys(serviceset.ServiceKey(a.Namespace, a.Name), serviceset.ServiceKey(b.Namespace, b.Name))
+		return v1alpha1.CompareKeys(a.Key(), b.Key())
 	})
 	return sorted
 }
@@ -110,7 +109,7 @@ func (s *States) Sorted() []v1alpha1.ServiceState {
 func (s *States) reported(service client.ObjectKey) *v1alpha1.ServiceState {
 	services := s.set.Status.Services
 	i := slices.IndexFunc(services, func(state v1alpha1.ServiceState) bool {
-		return serviceset.ServiceKey(state.Namespace, state.Name) == service
+		return state.Key() == service
 	})
 	if i < 0 {
 		return nil

@@ -67,13 +67,18 @@ func (p *program) operate(ctx context.Context, metrics, page string) error {
 // Plan shows what the operator is going to do once an object has been applied: the command "plan -f". Nothing is changed.
 // What the resources with these names are going to do is left out.
 func (d *Demo) Plan(ctx context.Context, obj client.Object, without ...string) error {
+	return d.PlanLines(ctx, obj, func(string) bool { return true }, without...)
+}
+
+// PlanLines is Plan with those lines only that are to be shown. Shown gets them without colours and what they are indented by.
+func (d *Demo) PlanLines(ctx context.Context, obj client.Object, shown func(line string) bool, without ...string) error {
 	gvk, err := d.Client.GroupVersionKindFor(obj)
 	if err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
-	shown := obj.DeepCopyObject().(client.Object)
-	shown.GetObjectKind().SetGroupVersionKind(gvk)
-	data, err := json.Marshal(shown)
+	written := obj.DeepCopyObject().(client.Object)
+	written.GetObjectKind().SetGroupVersionKind(gvk)
+	data, err := json.Marshal(written)
 	if err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
@@ -94,8 +99,13 @@ func (d *Demo) Plan(ctx context.Context, obj client.Object, without ...string) e
 			mode = "always"
 		}
 		err := d.execute(ctx, &out, []string{"plan", "-f", file, "--color", mode})
-		_, writeErr := io.WriteString(w, leaveOut(out.String(), without))
-		return errors.Join(err, writeErr)
+		for line := range strings.Lines(leaveOut(out.String(), without)) {
+			if shown(strings.TrimSpace(escapes.ReplaceAllString(line, ""))) {
+				_, writeErr := io.WriteString(w, line)
+				err = errors.Join(err, writeErr)
+			}
+		}
+		return err
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,7 +55,7 @@ func layersInOrder(ctx context.Context, c *cluster) error {
 	if err != nil {
 		return err
 	}
-	for _, names := range [][2]string{{"certificates", "gateway"}, {"gateway", "shop"}, {"gateway", "docs"}} {
+	for _, names := range [][2]string{{"certificates", "gateway"}, {"gateway", "shop"}} {
 		first, then := releases[names[0]], releases[names[1]]
 		if first == nil || then == nil {
 			return fmt.Errorf("cluster %s lacks the release %s or %s", c.name, names[0], names[1])
@@ -68,6 +69,18 @@ func layersInOrder(ctx context.Context, c *cluster) error {
 		c.get(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "dashboards-traffic"}}),
 		c.get(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "shop-page"}}),
 	)
+}
+
+// servesShop tells whether shop has the name of its cluster in its address.
+func servesShop(ctx context.Context, c *cluster) error {
+	ingress := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "shop"}}
+	if err := c.get(ctx, ingress); err != nil {
+		return err
+	}
+	if got, want := ingress.Spec.Rules[0].Host, "shop."+c.name+".example.com"; got != want {
+		return fmt.Errorf("cluster %s has shop at %s, want %s", c.name, got, want)
+	}
+	return nil
 }
 
 // servesGateway tells whether the gateway has so many ports.

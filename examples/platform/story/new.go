@@ -1,7 +1,8 @@
-// Package story shows the platform on three control planes and a registry of charts, all of its own: six services come up on
-// two clusters, layer by layer. One is upgraded along its chain, a broken version of another is held back and repaired,
-// what somebody edits on a cluster is put right, and services are removed. Everything that is told is checked on the
-// clusters themselves.
+// Package story shows the platform on three control planes and a registry of charts, all of its own: services come up on
+// two clusters, layer by layer, with values that are filled in for each, and one that Helm has installed before is taken over.
+// One is upgraded along its chain, a broken version of another is held back and repaired, what somebody edits on a cluster is
+// put right, but for what is left to the cluster, and services are removed. Everything that is told is checked on the clusters
+// themselves.
 package story
 
 import (

@@ -2,6 +2,8 @@ package story
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +20,7 @@ import (
 
 // tell tells the story.
 func (w *world) tell(ctx context.Context, _ *demo.Demo) error {
-	for _, chapter := range []func(context.Context) error{w.layers, w.upgrade, w.breakage, w.repair, w.drift, w.removal} {
+	for _, chapter := range []func(context.Context) error{w.layers, w.adoption, w.upgrade, w.breakage, w.repair, w.drift, w.removal} {
 		if err := chapter(ctx); err != nil {
 			return err
 		}
@@ -27,12 +29,47 @@ func (w *world) tell(ctx context.Context, _ *demo.Demo) error {
 }
 
 func (w *world) layers(ctx context.Context) error {
-	w.Step("six services in three layers, for all clusters with the label stage=prod")
+	w.Step("five services in three layers, for all clusters with the label stage=prod")
 	began := time.Now()
-	if err := w.comesUp(ctx, began, "certificates 1.0.0", "policies 1.0.0", "gateway 2.0.0", "dashboards 1.0.0", "shop 3.0.0", "docs 3.0.0"); err != nil {
+	if err := w.comesUp(ctx, began, "certificates 1.0.0", "policies 1.0.0", "gateway 2.0.0", "dashboards 1.0.0", "shop 3.0.0"); err != nil {
 		return err
 	}
-	return w.holds(ctx, "each layer was there before the next, as the releases on the clusters tell", layersInOrder)
+	if err := w.holds(ctx, "each layer was there before the next, as the releases on the clusters tell", layersInOrder); err != nil {
+		return err
+	}
+	return w.holds(ctx, "one value for all clusters: shop.{{ .Cluster.metadata.name }}.example.com is shop.eu… on eu, shop.us… on us", servesShop)
+}
+
+// adoption takes over a release that Helm has installed on one of the clusters.
+func (w *world) adoption(ctx context.Context) error {
+	w.Step("docs, the sixth, which somebody has installed on eu with Helm: there it is taken over as it is")
+	eu := w.clusters[0]
+	template := &v1alpha1.ServiceTemplate{}
+	if err := w.Client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: w.docs.Template}, template); err != nil {
+		return err
+	}
+	if err := eu.install(ctx, w.docs, *template.Spec.Helm, w.native.Fetch); err != nil {
+		return err
+	}
+	before, err := eu.docs(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.planAdoption(ctx, eu.name); err != nil {
+		return err
+	}
+	began := time.Now()
+	err = w.change(ctx, func(services []v1alpha1.Service) []v1alpha1.Service { return append(services, w.docs) })
+	if err != nil {
+		return err
+	}
+	if err := w.comesUp(ctx, began, "docs 3.0.0"); err != nil {
+		return err
+	}
+	return w.Until(ctx, "eu: docs is still revision 1, and nothing was made anew", func(ctx context.Context) (bool, error) {
+		after, err := eu.docs(ctx)
+		return slices.Equal(before, after), errors.Join(err, eu.shows("docs: 3.0.0 deployed"))
+	})
 }
 
 func (w *world) upgrade(ctx context.Context) error {
@@ -91,7 +128,7 @@ func (w *world) repair(ctx context.Context) error {
 }
 
 func (w *world) drift(ctx context.Context) error {
-	w.Step("somebody leads the service shop astray on eu, and deletes the service docs on us")
+	w.Step("somebody leads the service shop astray on eu, deletes the service docs on us, and changes the quota there")
 	eu, us := w.clusters[0], w.clusters[1]
 	shop := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "shop"}}
 	docs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "docs"}}
@@ -104,6 +141,11 @@ func (w *world) drift(ctx context.Context) error {
 	if err := us.client.Delete(ctx, docs.DeepCopy()); err != nil {
 		return err
 	}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "size"}}
+	edit := `{"spec":{"hard":{"pods":"200","services":"5"}}}`
+	if err := us.client.Patch(ctx, quota, client.RawPatch("application/merge-patch+json", []byte(edit))); err != nil {
+		return err
+	}
 	err := w.Until(ctx, "eu: shop leads to where it should", func(ctx context.Context) (bool, error) {
 		err := eu.get(ctx, shop)
 		return shop.Spec.Selector["app"] == "shop", err
@@ -111,10 +153,21 @@ func (w *world) drift(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.Until(ctx, "us: docs is there again", func(ctx context.Context) (bool, error) {
+	err = w.Until(ctx, "us: docs is there again", func(ctx context.Context) (bool, error) {
 		again := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "docs"}}
 		err := us.get(ctx, again)
 		return err == nil && again.UID != docs.UID, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return err
+	}
+	return w.Until(ctx, "us: the quota allows 20 services again, and 200 pods still, because policies ignores that difference", func(ctx context.Context) (bool, error) {
+		err := us.get(ctx, quota)
+		if pods := quota.Spec.Hard[corev1.ResourcePods]; pods.Value() != 200 {
+			err = errors.Join(err, fmt.Errorf("the quota on us allows %s pods, want 200", pods.String()))
+		}
+		services := quota.Spec.Hard[corev1.ResourceServices]
+		return services.Value() == 20, err
 	})
 }
 
@@ -159,12 +212,40 @@ func (w *world) change(ctx context.Context, edit func([]v1alpha1.Service) []v1al
 	return w.Client.Patch(ctx, services, client.MergeFrom(before))
 }
 
-// planStep shows what the state manager is going to do on a cluster once a service has another template.
-func (w *world) planStep(ctx context.Context, cluster, service, template string) error {
+// set reads the ServiceSet of a cluster.
+func (w *world) set(ctx context.Context, cluster string) (*v1alpha1.ServiceSet, error) {
 	deployment := &v1alpha1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: cluster}}
 	services := &v1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{Name: "platform"}}
 	set := &v1alpha1.ServiceSet{}
-	if err := w.Client.Get(ctx, serviceset.ObjectKey("", deployment, services), set); err != nil {
+	return set, w.Client.Get(ctx, serviceset.ObjectKey("", deployment, services), set)
+}
+
+// planAdoption shows what the state manager is going to do on a cluster once docs is among its services, without notes, and without the marks
+// that objects get. It is an error if anything else would change.
+func (w *world) planAdoption(ctx context.Context, cluster string) error {
+	set, err := w.set(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	set.Spec.Services = append(set.Spec.Services, v1alpha1.ServiceWithValues{
+		Namespace: w.docs.Namespace, Name: w.docs.Name, Template: w.docs.Template, Values: w.docs.Values, Adopt: true,
+	})
+	var more []error
+	err = w.PlanLines(ctx, set, func(line string) bool {
+		isChange := strings.IndexAny(line, "+~-") == 0
+		isMark := isChange && (strings.HasPrefix(line, "+ owner: ") || strings.Contains(line, "services.operatorkit.io/"))
+		if isChange && !isMark && !strings.HasSuffix(line, ": taken over as it is") {
+			more = append(more, fmt.Errorf("the plan changes more than marks: %s", line))
+		}
+		return !isMark && !strings.HasPrefix(line, "· ")
+	}, "claim", "status", "service-faults")
+	return errors.Join(append(more, err)...)
+}
+
+// planStep shows what the state manager is going to do on a cluster once a service has another template.
+func (w *world) planStep(ctx context.Context, cluster, service, template string) error {
+	set, err := w.set(ctx, cluster)
+	if err != nil {
 		return err
 	}
 	for i := range set.Spec.Services {
@@ -172,7 +253,7 @@ func (w *world) planStep(ctx context.Context, cluster, service, template string)
 			s.Template, s.Version = template, ""
 		}
 	}
-	return w.Plan(ctx, set, "status", "service-faults")
+	return w.Plan(ctx, set, "claim", "status", "service-faults")
 }
 
 // blocked waits until the owner of the services says what holds them up on all clusters, and shows it.

@@ -19,6 +19,7 @@ import (
 	"github.com/operatorkit/operatorkit/examples/internal/demo"
 	"github.com/operatorkit/operatorkit/examples/platform"
 	"github.com/operatorkit/operatorkit/operator/statemanagers"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
 // world is where the story takes place: the cluster of the operator, those with the services, and a registry.
@@ -29,6 +30,8 @@ type world struct {
 	registry string // host and port
 	clusters []*cluster
 	progress *progress
+	// docs is the service that joins the others later.
+	docs v1alpha1.Service
 }
 
 // prepare makes everything but the operator: the registry with the charts, the API, the templates, and the clusters.
@@ -67,6 +70,9 @@ func (w *world) prepare(ctx context.Context, d *demo.Demo) error {
 	if err != nil {
 		return err
 	}
+	list := &services.Spec.ServiceSpec.Services
+	last := len(*list) - 1
+	w.docs, *list = (*list)[last], (*list)[:last]
 	for _, obj := range append(objects, client.Object(services)) {
 		if err := w.Client.Create(ctx, obj); err != nil {
 			return fmt.Errorf("create %T %s: %w", obj, obj.GetName(), err)

@@ -8,9 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// WebsiteKind is the kind of a Website.
-var WebsiteKind = schema.GroupKind{Group: GroupVersion.Group, Kind: "Website"}
-
 // GroupVersion is the group and version of the API.
 var GroupVersion = schema.GroupVersion{Group: "examples.operatorkit.io", Version: "v1alpha1"}
 

@@ -35,7 +35,7 @@ type credentials struct {
 
 // asked returns what was asked for a database, by the ids of its clusters, in a list of the platform cluster.
 func asked[O client.Object](ctx context.Context, w *world, db *v1alpha1.Postgres, list client.ObjectList) (map[string]O, error) {
-	if err := w.Client.List(ctx, list, client.InNamespace(w.Namespace)); err != nil {
+	if err := w.Client.List(ctx, list, client.InNamespace(postgres.Namespace)); err != nil {
 		return nil, err
 	}
 	objects, err := meta.ExtractList(list)
@@ -99,7 +99,7 @@ func (w *world) credentials(ctx context.Context, db *v1alpha1.Postgres) (map[str
 			return nil, fmt.Errorf("access to the %s cluster of %s is not granted", id, db.Name)
 		}
 		c := credentials{secret: &corev1.Secret{}, account: &corev1.ServiceAccount{}, expires: *ar.Status.ExpirationTime}
-		if err := w.Client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: ar.Status.SecretRef.Name}, c.secret); err != nil {
+		if err := w.Client.Get(ctx, client.ObjectKey{Namespace: postgres.Namespace, Name: ar.Status.SecretRef.Name}, c.secret); err != nil {
 			return nil, err
 		}
 		if c.config, err = clientcmd.RESTConfigFromKubeConfig(c.secret.Data[clustersv1alpha1.KubeconfigKey]); err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/operatorkit/operatorkit/examples/serviceprovider/v1alpha1"
 )
 
-// The names of the control planes beside that of the platform.
+// The names of the control planes. That of the platform is the Demo's.
 const (
+	platform   = "platform"
 	onboarding = "onboarding"
 	mcp        = "mcp"
 	workload   = "workload"
@@ -33,7 +34,7 @@ func New() demo.Story {
 		Prepare:     w.prepare,
 		Tell:        w.tell,
 		Try: []string{
-			"bin/controlplane kubectl -n serviceprovider get clusterrequests,accessrequests",
+			"bin/controlplane kubectl get clusterrequests,accessrequests -A",
 			"bin/controlplane kubectl --context workload -n postgres-team-green delete service reports   # it comes back",
 			"bin/controlplane kubectl --context onboarding -n team-green delete postgres reports         # nothing of it stays",
 		},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +18,7 @@ import (
 	"github.com/operatorkit/operatorkit/examples/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/namespaces"
 	clustersv1alpha1 "github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
 
@@ -37,7 +40,7 @@ const (
 
 // tell tells the story.
 func (w *world) tell(ctx context.Context, _ *demo.Demo) error {
-	for _, chapter := range []func(context.Context) error{w.order, w.room, w.configure, w.renew, w.revoke, w.pull, w.delete, w.drift} {
+	for _, chapter := range []func(context.Context) error{w.order, w.room, w.configure, w.renew, w.revoke, w.pull, w.delete, w.drift, w.leastRights} {
 		if err := chapter(ctx); err != nil {
 			return err
 		}
@@ -90,7 +93,7 @@ func (w *world) room(ctx context.Context) error {
 		return err
 	}
 	w.Change("!", "clusterrequest of reports", waits.Message)
-	cluster := &clustersv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: workload}}
+	cluster := &clustersv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespaces.DefaultClusters, Name: workload}}
 	if err := merge(ctx, w.Client, cluster, `{"spec":{"capacity":2}}`); err != nil {
 		return err
 	}
@@ -173,8 +176,8 @@ func (w *world) revoke(ctx context.Context) error {
 // pull changes the Secret that the config refers to.
 func (w *world) pull(ctx context.Context) error {
 	w.Step("the Secret that the config refers to is changed")
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "postgres-pull"}}
-	changed := `{"stringData":{".dockerconfigjson":"{\"auths\":{\"registry.example.com\":{\"username\":\"postgres\",\"password\":\"second\"}}}"}}`
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: postgres.Namespace, Name: "postgres-pull"}}
+	changed := `{"stringData":{".dockerconfigjson":"{\"auths\":{\"registry.example.com\":{\"username\":\"puller\",\"password\":\"second\"}}}"}}`
 	if err := merge(ctx, w.Client, secret, changed); err != nil {
 		return err
 	}
@@ -226,16 +229,38 @@ func (w *world) delete(ctx context.Context) error {
 // drift has somebody delete an object of a database. Nothing tells the provider of that: it looks from time to time.
 func (w *world) drift(ctx context.Context) error {
 	w.Step("somebody deletes the service of reports in workload")
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: postgres.WorkloadNamespace(reports.Namespace), Name: reports.Name}}
+	if err := w.workload.Delete(ctx, service); err != nil {
+		return err
+	}
+	if err := w.planned(ctx, reports); err != nil {
+		return err
+	}
 	config := &v1alpha1.PostgresConfig{ObjectMeta: metav1.ObjectMeta{Name: postgres.Name}}
 	if err := merge(ctx, w.Client, config, `{"spec":{"poll":"3s"}}`); err != nil {
 		return err
 	}
 	w.Change("~", "postgresconfig/postgres", "spec.poll: 1h → 3s, so that nobody has to wait for an hour")
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: postgres.WorkloadNamespace(reports.Namespace), Name: reports.Name}}
-	if err := w.workload.Delete(ctx, service); err != nil {
-		return err
-	}
 	return w.holds(ctx, "it is there again", func(ctx context.Context) error {
 		return w.workload.Get(ctx, client.ObjectKeyFromObject(service), &corev1.Service{})
+	})
+}
+
+// planned shows what the provider would change for a database.
+func (w *world) planned(ctx context.Context, db *v1alpha1.Postgres) error {
+	provider, err := postgres.New(w.provider)
+	if err != nil {
+		return err
+	}
+	return w.Show("the provider plans:", func(to io.Writer, _ bool) error {
+		return provider.Plan(ctx, client.ObjectKeyFromObject(db), to)
+	})
+}
+
+// leastRights looks at what the provider has made use of.
+func (w *world) leastRights(ctx context.Context) error {
+	w.Step("the provider's rights were enough for all this; which of them were not needed?")
+	return w.holds(ctx, "none but those for failures and for older API servers: "+strings.Join(reserved(), ", "), func(context.Context) error {
+		return w.rights.check(map[string]string{platform: postgres.PlatformPermissions, onboarding: postgres.OnboardingPermissions})
 	})
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +21,7 @@ import (
 	"github.com/operatorkit/operatorkit/examples/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/logging"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/namespaces"
 	clustersv1alpha1 "github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
 
@@ -31,9 +34,12 @@ type world struct {
 	onboarding, mcp, workload client.Client
 	// alice and bob may do in the onboarding cluster what users may.
 	alice, bob client.Client
+	// provider is how the provider is configured, and rights are what it makes use of.
+	provider postgres.Config
+	rights   *rights
 }
 
-// providerUser is the user that the provider is in the clusters of the platform and of the users.
+// providerUser is the account that the provider has on the platform, and the user that it is in the onboarding cluster.
 const providerUser = "postgres-provider"
 
 // prepare makes everything but the platform's operator: the APIs, who may do what, the clusters, and the provider.
@@ -58,7 +64,7 @@ func (w *world) prepare(ctx context.Context, d *demo.Demo) (err error) {
 		return err
 	}
 	w.Go("the node of the workload cluster", w.node)
-	return w.startProvider()
+	return w.startProvider(ctx)
 }
 
 func (w *world) newClient(config *rest.Config) (client.Client, error) {
@@ -77,19 +83,6 @@ func (w *world) install(ctx context.Context) error {
 	if err := w.serve(ctx); err != nil {
 		return err
 	}
-	for _, name := range []string{mcp, workload} {
-		kubeconfig, err := os.ReadFile(w.Clusters[name].Kubeconfig())
-		if err != nil {
-			return fmt.Errorf("read the kubeconfig of cluster %s: %w", name, err)
-		}
-		admin := &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name + "-admin"},
-			Data:       map[string][]byte{clustersv1alpha1.KubeconfigKey: kubeconfig},
-		}
-		if err := w.Client.Create(ctx, admin); err != nil {
-			return err
-		}
-	}
 	for _, to := range []struct {
 		client client.Client
 		files  []string
@@ -101,6 +94,19 @@ func (w *world) install(ctx context.Context) error {
 			if err := create(ctx, to.client, file); err != nil {
 				return err
 			}
+		}
+	}
+	for _, name := range []string{mcp, workload} {
+		kubeconfig, err := os.ReadFile(w.Clusters[name].Kubeconfig())
+		if err != nil {
+			return fmt.Errorf("read the kubeconfig of cluster %s: %w", name, err)
+		}
+		admin := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespaces.DefaultClusters, Name: name + "-admin"},
+			Data:       map[string][]byte{clustersv1alpha1.KubeconfigKey: kubeconfig},
+		}
+		if err := w.Client.Create(ctx, admin); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -153,28 +159,44 @@ func (w *world) serve(ctx context.Context) error {
 	return nil
 }
 
-// startProvider runs the provider as a user that may do what its permissions say, in both clusters.
-func (w *world) startProvider() error {
+// startProvider runs the provider with the token of its account on the platform, and as a user of the onboarding cluster.
+func (w *world) startProvider(ctx context.Context) error {
 	log, err := os.Create(filepath.Join(w.Folder, "provider.log"))
 	if err != nil {
 		return fmt.Errorf("make a log: %w", err)
 	}
-	config := postgres.Config{Namespace: w.Namespace}
+	config := postgres.Config{}
 	config.Logger, err = logging.New(logging.Config{Writer: log, Format: logging.FormatText})
 	if err != nil {
 		return errors.Join(err, log.Close())
 	}
-	config.Platform = rest.CopyConfig(w.RESTConfig)
-	config.Platform.Impersonate.UserName = providerUser
+	if config.Platform, err = w.account(ctx); err != nil {
+		return errors.Join(err, log.Close())
+	}
 	if config.Onboarding, err = w.Clusters[onboarding].User(providerUser); err != nil {
 		return errors.Join(err, log.Close())
 	}
+	w.provider, w.rights = config, newRights()
+	config.Platform, config.Onboarding = w.rights.in(platform, config.Platform), w.rights.in(onboarding, config.Onboarding)
 	provider, err := postgres.New(config)
 	if err != nil {
 		return errors.Join(err, log.Close())
 	}
-	w.Step("starting the provider, as a user that may read its config and ask for access, and no more")
+	w.Step("starting the provider, with an account that may read its config and ask for access, and no more")
 	w.Note("its log is in    " + log.Name())
 	w.Go("the provider", func(ctx context.Context) error { return errors.Join(provider.Start(ctx), log.Close()) })
 	return nil
+}
+
+// account returns how the provider reaches the platform: by a token of its service account, as a Pod would have it.
+func (w *world) account(ctx context.Context) (*rest.Config, error) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: postgres.Namespace, Name: providerUser}}
+	day := int64((24 * time.Hour).Seconds())
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &day}}
+	if err := w.Client.SubResource("token").Create(ctx, account, token); err != nil {
+		return nil, fmt.Errorf("make a token of the provider: %w", err)
+	}
+	config := rest.AnonymousClientConfig(w.RESTConfig)
+	config.QPS, config.BearerToken = w.RESTConfig.QPS, token.Status.Token
+	return config, nil
 }

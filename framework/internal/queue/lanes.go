@@ -85,6 +85,9 @@ func (l *lanes[T]) oldest() (since time.Duration, ok bool) {
 	return since, ok
 }
 
+// kept is for how many places a fifo keeps the memory when it has drained.
+const kept = 1024
+
 // fifo is a queue on a slice that gives memory back as it drains.
 type fifo[T any] struct {
 	items []place[T]
@@ -92,7 +95,7 @@ type fifo[T any] struct {
 }
 
 func (f *fifo[T]) push(p place[T]) {
-	if f.head > len(f.items)/2 && f.head > 1024 {
+	if f.head > len(f.items)/2 && f.head > kept {
 		f.items = append(f.items[:0:0], f.items[f.head:]...)
 		f.head = 0
 	}
@@ -104,7 +107,10 @@ func (f *fifo[T]) pop() place[T] {
 	f.items[f.head] = place[T]{}
 	f.head++
 	if f.head == len(f.items) {
-		f.items, f.head = nil, 0
+		f.items, f.head = f.items[:0], 0
+		if cap(f.items) > kept {
+			f.items = nil
+		}
 	}
 	return p
 }

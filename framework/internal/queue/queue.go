@@ -25,6 +25,8 @@ type Queue[T any] struct {
 	// drained is signalled when no key waits any more.
 	drained sync.Cond
 	entries map[informer.Key]*Entry[T]
+	// spare are entries that were not used yet.
+	spare   []Entry[T]
 	lanes   lanes[T]
 	working int
 	closed  bool
@@ -66,7 +68,8 @@ func (q *Queue[T]) Add(key informer.Key, to Lane, why T) {
 	e := q.entries[key]
 	switch {
 	case e == nil:
-		e = &Entry[T]{Key: key, due: time.Since(q.Epoch)}
+		e = q.newEntry()
+		e.Key, e.due = key, time.Since(q.Epoch)
 		q.entries[key] = e
 	case e.working:
 		if e.next == noLane {
@@ -86,6 +89,18 @@ func (q *Queue[T]) Add(key informer.Key, to Lane, why T) {
 	}
 	q.lanes.push(e, to, since)
 	q.added.Signal()
+}
+
+// entriesAtOnce is how many entries are made at once. They go together too, so that there must not be too many.
+const entriesAtOnce = 32
+
+func (q *Queue[T]) newEntry() *Entry[T] {
+	if len(q.spare) == 0 {
+		q.spare = make([]Entry[T], entriesAtOnce)
+	}
+	e := &q.spare[0]
+	q.spare = q.spare[1:]
+	return e
 }
 
 // note remembers why a key was added, with KeepTriggers.

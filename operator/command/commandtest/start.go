@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 
 	"k8s.io/client-go/rest"
@@ -19,7 +20,8 @@ import (
 // the namespace it is given only, elects no leader, serves no addresses, and leaves the loggers alone that the process shares,
 // unless args say otherwise, which are more flags of "run". The error has the end of the operator's log.
 //
-// operatortest.Quiet is told of its metrics.
+// operatortest.Quiet is told of its metrics. What the operator sends to other systems by a client of Dependencies.HTTPClient counts as its
+// writes, at each of which it is crashed, too.
 //
 // The scenario's control plane should have the operator's definitions already: see operatortest.Instance.InstallCRDs.
 func Start(config command.Config, args ...string) func(ctx context.Context, cfg *rest.Config, namespace string) error {
@@ -30,6 +32,7 @@ func Start(config command.Config, args ...string) func(ctx context.Context, cfg 
 		if newFrameworks := config.New; newFrameworks != nil {
 			config.New = func(ctx context.Context, deps *operator.Dependencies) ([]*framework.Framework, error) {
 				operatortest.CountReconciliations(ctx, deps.Registry)
+				deps.WrapTransport = func(t http.RoundTripper) http.RoundTripper { return operatortest.TransportOf(ctx, t) }
 				return newFrameworks(ctx, deps)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -141,5 +142,57 @@ func TestReconciliationsOfAWholeOperatorAreHeardWithoutARequest(t *testing.T) {
 	if !strings.Contains(r.errors, `is not quiet: `) || !strings.Contains(r.errors, " reconciliations: event=update framework=guests result=") ||
 		strings.Contains(r.errors, "requests: ") {
 		t.Errorf("want reconciliations of the marker and no requests, got: %s", r.errors)
+	}
+}
+
+// noted is another system, which takes note of what it is sent.
+type noted struct{}
+
+func (noted) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Request: r, Header: http.Header{}, Body: http.NoBody}, nil
+}
+
+// caller calls another system for each guest.
+type caller struct{ http *http.Client }
+
+func (c *caller) Name() string { return "caller" }
+
+func (c *caller) EnsureCreated(ctx context.Context, obj any) error {
+	if obj.(*corev1.ConfigMap).Name != "guest" {
+		return nil
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://elsewhere/guests/guest", http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+func (c *caller) EnsureDeleted(context.Context, any) error { return nil }
+
+func TestWhatTheOperatorSendsToOtherSystemsCountsAsItsWrites(t *testing.T) {
+	t.Parallel()
+	config := greeter(false)
+	config.New = func(_ context.Context, deps *operator.Dependencies) ([]*framework.Framework, error) {
+		source, err := deps.NewSource(&corev1.ConfigMap{})
+		if err != nil {
+			return nil, err
+		}
+		f, err := deps.NewFramework(framework.Config{
+			Name: "guests", Source: source, DisableFinalizer: true,
+			Resources: []framework.Resource{&caller{deps.HTTPClient(&http.Client{Transport: noted{}})}, &greeting{deps.Client, false}},
+		})
+		return []*framework.Framework{f}, err
+	}
+	report, err := operatortest.ReportOf(t.Context(), guests(t, config), operatortest.Crashes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprint(report.Writes); !strings.Contains(text, "PUT") || report.Err() != nil {
+		t.Errorf("%v: the request to the other system is not among the writes %s", report.Err(), text)
 	}
 }

@@ -1,5 +1,5 @@
 // Package graph holds pictures of what an object consists of and what depends on what. The inspector shows them, and
-// "explain -o dot" and "-o mermaid" write them.
+// "explain -o dot", "-o mermaid" and "-o words" write them.
 //
 // An operator's author draws them in a function, and hands it to inspector.Inspector.Draw, with the framework
 // of these objects:

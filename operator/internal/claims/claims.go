@@ -31,6 +31,9 @@ type Claims struct {
 	Client client.Client
 	// Kind is that of what is claimed, for errors.
 	Kind string
+	// Part is which part of the object is claimed, as the label of a domain, where others may have other parts: it begins the name of the
+	// annotation. Default: all of it.
+	Part string
 	// Of returns what is claimed for an object of the framework, which may be shared, and nil for nothing. Default: the object itself.
 	Of func(ctx context.Context, obj any) (client.Object, error)
 	// Owner is the framework whose claims they are. It is set before anything runs.
@@ -39,19 +42,53 @@ type Claims struct {
 
 // Refusal says who else has claimed an object, by an error for which framework.IsPermanent holds. It is nil if nobody has.
 func (c *Claims) Refusal(obj client.Object) error {
-	by := obj.GetAnnotations()[Annotation]
 	own := c.Owner.Identity()
+	if holder := c.HolderOf(obj); holder != "" {
+		return framework.Permanent(fmt.Errorf("%s is claimed by %s, and %s does nothing for it: give one of the two other objects, "+
+			"or take the annotation %s off it if whoever it names does not run any more",
+			c.what(obj), holder, own, c.annotation()))
+	}
+	return nil
+}
+
+// By returns what the Annotation of an identity's claim is.
+func By(own identity.Identity) string { return form + own.String() }
+
+// HolderOf returns who else has claimed an object, empty for nobody.
+func (c *Claims) HolderOf(obj client.Object) string {
+	return HolderOf(obj, c.annotation(), c.Owner.Identity())
+}
+
+// HolderOf returns who else than an identity has claimed an object by an annotation, empty for nobody.
+func HolderOf(obj client.Object, annotation string, own identity.Identity) string {
+	by := obj.GetAnnotations()[annotation]
+	if by == "" || by == By(own) {
+		return ""
+	}
 	marks := (&identity.Scope{Identity: own}).Marks("", nil)
-	if by == "" || slices.ContainsFunc(marks, func(m identity.Mark) bool { return by == claimOf(m) }) {
-		return nil
+	if slices.ContainsFunc(marks, func(m identity.Mark) bool { return by == claimOf(m) }) {
+		return ""
 	}
-	holder, known := strings.CutPrefix(by, form)
-	if !known {
-		holder = fmt.Sprintf("somebody who says so in a form that is not known here: %q", by)
+	if holder, known := strings.CutPrefix(by, form); known {
+		return holder
 	}
-	return framework.Permanent(fmt.Errorf("%s %s is claimed by %s, and %s does nothing for it: give one of the two other objects, "+
-		"or take the annotation %s off it if whoever it names does not run any more",
-		c.Kind, name(obj), holder, nameOf(marks[0]), Annotation))
+	return fmt.Sprintf("somebody who says so in a form that is not known here: %q", by)
+}
+
+// annotation is the name of the one that claims are written to.
+func (c *Claims) annotation() string {
+	if c.Part == "" {
+		return Annotation
+	}
+	return c.Part + "." + Annotation
+}
+
+// what names what is claimed.
+func (c *Claims) what(obj client.Object) string {
+	if c.Part == "" {
+		return c.Kind + " " + name(obj)
+	}
+	return fmt.Sprintf("the %s of %s %s", c.Part, c.Kind, name(obj))
 }
 
 // Take claims what is to be claimed for an object, and returns the object as it is then. The object itself is not changed.
@@ -70,12 +107,12 @@ func (c *Claims) Take(ctx context.Context, obj any) (any, error) {
 // take claims an object. The resource version, which no other life of the object has ever had, has the API server refuse the
 // second one of two who claim it at once.
 func (c *Claims) take(ctx context.Context, seen client.Object) (client.Object, error) {
-	own := claimOf((&identity.Scope{Identity: c.Owner.Identity()}).Mark(""))
+	own := By(c.Owner.Identity())
 	for range maxAttempts {
 		if err := c.Refusal(seen); err != nil {
 			return nil, err
 		}
-		if seen.GetAnnotations()[Annotation] == own {
+		if seen.GetAnnotations()[c.annotation()] == own {
 			return seen, nil
 		}
 		claimed := seen.DeepCopyObject().(client.Object)
@@ -83,20 +120,20 @@ func (c *Claims) take(ctx context.Context, seen client.Object) (client.Object, e
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[Annotation] = own
+		annotations[c.annotation()] = own
 		claimed.SetAnnotations(annotations)
 		err := c.Client.Patch(ctx, claimed, client.MergeFromWithOptions(seen, client.MergeFromWithOptimisticLock{}))
 		if err == nil {
 			return claimed, nil
 		}
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("claim %s %s: %w", c.Kind, name(seen), err)
+			return nil, fmt.Errorf("claim %s: %w", c.what(seen), err)
 		}
 		if seen, err = c.again(ctx, seen); err != nil {
-			return nil, fmt.Errorf("claim %s %s: %w", c.Kind, name(claimed), err)
+			return nil, fmt.Errorf("claim %s: %w", c.what(claimed), err)
 		}
 	}
-	return nil, fmt.Errorf("claim %s %s: it kept changing", c.Kind, name(seen))
+	return nil, fmt.Errorf("claim %s: it kept changing", c.what(seen))
 }
 
 // again reads an object past the sources. One that took its name is not it.
@@ -109,11 +146,9 @@ func (c *Claims) again(ctx context.Context, seen client.Object) (client.Object, 
 	return live, err
 }
 
-// claimOf returns the Annotation of a framework.
-func claimOf(m identity.Mark) string { return form + nameOf(m) }
-
-func nameOf(m identity.Mark) string {
-	return identity.Identity{Operator: m.Operator, Framework: m.Framework}.String()
+// claimOf returns the Annotation of who has a mark.
+func claimOf(m identity.Mark) string {
+	return By(identity.Identity{Operator: m.Operator, Framework: m.Framework})
 }
 
 // name names an object without its kind.

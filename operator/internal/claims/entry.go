@@ -44,9 +44,29 @@ func (s *source) AddFinalizer(ctx context.Context, obj any, finalizer string) (a
 // Resource returns what claims objects that have lost their claim, and fails for those of others. It is the first one of its set.
 func (c *Claims) Resource() framework.Resource { return resource{c} }
 
+// Reports returns what claims objects that several operators work for, of whom one writes the status. Those of others are passed over
+// in silence: who writes the status asks Refusal. It stands before that one in its set.
+func (c *Claims) Reports() framework.Resource { return reports{resource{c}} }
+
+type reports struct{ resource }
+
+// EnsureCreated implements framework.Resource. One that another operator claims at this moment is that one's.
+func (r reports) EnsureCreated(ctx context.Context, obj any) error {
+	if err := r.resource.EnsureCreated(ctx, obj); !framework.IsPermanent(err) {
+		return err
+	}
+	return nil
+}
+
+// Plan implements framework.Planner.
+func (reports) Plan(context.Context, plan.Event, any) ([]plan.Change, error) { return nil, nil }
+
 type resource struct{ *Claims }
 
-var _ framework.Planner = resource{}
+var (
+	_ framework.Planner = resource{}
+	_ framework.Planner = reports{}
+)
 
 // Name implements framework.Resource.
 func (resource) Name() string { return ResourceName }

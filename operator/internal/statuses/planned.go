@@ -29,14 +29,14 @@ func (p Planned) Keep(obj client.Object, conditions []metav1.Condition) []metav1
 }
 
 // NewPlanReporter returns a reporter that says in the condition Planned what would be done. Writing the status is not counted.
-func NewPlanReporter[O client.Object](c client.Client, reader client.Reader, conditions func(O) *[]metav1.Condition) framework.PlanReporter {
+func NewPlanReporter[O client.Object](c client.Client, conditions func(O) *[]metav1.Condition) framework.PlanReporter {
 	return func(ctx context.Context, obj any, p *plan.Plan) error {
 		o := obj.(O)
 		changed := o.DeepCopyObject().(O)
 		if !meta.SetStatusCondition(conditions(changed), plannedCondition(p, o.GetGeneration())) {
 			return nil
 		}
-		return Write(ctx, c, reader, o, changed)
+		return Write(ctx, c, o, changed)
 	}
 }
 

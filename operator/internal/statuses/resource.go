@@ -13,23 +13,17 @@ import (
 // New returns the resource that writes the status of objects. set changes the status of its object to what it should be, and tell is told
 // of each status that was written.
 func New[O client.Object](
-	d *operator.Dependencies, reader client.Reader, set func(ctx context.Context, obj O) error, tell func(ctx context.Context, before, after O),
+	d *operator.Dependencies, set func(ctx context.Context, obj O) error, tell func(ctx context.Context, before, after O),
 ) (framework.Resource, error) {
 	return statusresource.New(statusresource.Config[O]{
 		Client: d.Client, Logger: d.Logger, Custom: true,
-		Set: func(ctx context.Context, obj O, _ *statusresource.Report) error { return set(ctx, obj) },
-		Written: func(ctx context.Context, before, after O) {
-			AwaitEcho(ctx, reader, after)
-			tell(ctx, before, after)
-		},
+		Set:     func(ctx context.Context, obj O, _ *statusresource.Report) error { return set(ctx, obj) },
+		Written: tell,
 	})
 }
 
-// Write writes the status of after over that of before, provided that before is the newest state. It returns when the sources have it.
-func Write[O client.Object](ctx context.Context, c client.Client, reader client.Reader, before, after O) error {
-	written, err := statusresource.Write(ctx, c, before, after)
-	if err == nil {
-		AwaitEcho(ctx, reader, written)
-	}
+// Write writes the status of after over that of before, provided that before is the newest state.
+func Write[O client.Object](ctx context.Context, c client.Client, before, after O) error {
+	_, err := statusresource.Write(ctx, c, before, after)
 	return err
 }

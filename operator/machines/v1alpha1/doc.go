@@ -35,7 +35,8 @@
 // # What happens to what is not seen
 //
 // A machine that does not answer keeps its containers, as far as anybody knows, and none of them is made elsewhere. A person who knows
-// that it won't come back says so in spec.gone, and its containers are made anew.
+// that it won't come back says so in spec.gone, and its containers are made anew. What it had when it was seen last is in its status, so
+// that everything else goes on: new services, and what is missing elsewhere. Only volumes that are on it, or may be, are waited for.
 //
 // # Maintenance
 //
@@ -49,7 +50,10 @@
 // When more containers fail than update.maxFailurePercent allows, update.failureAction is taken, and the version is not tried
 // again by itself: the condition Blocked says why. It is tried again when the spec, a Secret or a ConfigMap that it names,
 // or the annotation [RetryAnnotation] changes.
-// A plan that fails because a machine does not answer says nothing about the version, and is tried again.
+// A plan that fails because a machine does not answer, or because somebody else has taken a port of it, says nothing about the version,
+// and is made again.
+//
+// Another value of the annotation [RecreateAnnotation] has all containers made anew, as an update does it.
 //
 // +kubebuilder:object:generate=true
 // +groupName=deployment.operatorkit.io

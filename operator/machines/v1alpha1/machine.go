@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+)
 
 // Keys of the Secrets that machines name. Those for TLS are the ones of the type kubernetes.io/tls, that for SSH the one of
 // kubernetes.io/ssh-auth.
@@ -90,6 +94,46 @@ type MachineStatus struct {
 	// EngineVersion is the version of the engine, as it was seen last.
 	// +optional
 	EngineVersion string `json:"engineVersion,omitempty"`
+	// LastSeen is what the machine had for services when it was seen last. It counts while the machine can't be seen, also for an
+	// operator that has just started.
+	// +optional
+	LastSeen *LastSeen `json:"lastSeen,omitempty"`
+}
+
+// LastSeen is what a machine has for services.
+type LastSeen struct {
+	// Containers are those of services of the namespace, whoever made them.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Containers []SeenContainer `json:"containers,omitempty"`
+	// Volumes are all volumes.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Volumes []SeenVolume `json:"volumes,omitempty"`
+}
+
+// SeenContainer is a container that was seen.
+type SeenContainer struct {
+	// Name is the name of the container.
+	Name string `json:"name"`
+	// Owner says whose it is.
+	Owner api.Owner `json:"owner"`
+	// Hook tells that it is that of a pre-deploy hook.
+	// +optional
+	Hook bool `json:"hook,omitempty"`
+}
+
+// SeenVolume is a volume that was seen.
+type SeenVolume struct {
+	// Name is the name of the volume.
+	Name string `json:"name"`
+	// Driver made it.
+	Driver string `json:"driver"`
+	// Owner says whose it is. It is empty for what is nobody's.
+	// +optional
+	Owner api.Owner `json:"owner,omitzero"`
 }
 
 // MachineList is a list of Machines.

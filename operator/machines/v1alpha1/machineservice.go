@@ -9,6 +9,9 @@ import (
 // RetryAnnotation makes a version be tried again that was given up, whenever its value becomes another one.
 const RetryAnnotation = "deployment.operatorkit.io/retry"
 
+// RecreateAnnotation makes all containers of a service be made anew, by its strategy, whenever its value becomes another one.
+const RecreateAnnotation = "deployment.operatorkit.io/recreate"
+
 // MachineService is a service that runs on machines of its namespace.
 //
 // +kubebuilder:object:root=true
@@ -135,6 +138,9 @@ type MachineContainers struct {
 	Name string `json:"name"`
 	// State is available or unknown. What is said of a machine that is unknown is what was seen last.
 	State api.MachineState `json:"state"`
+	// Planned tells that a plan was begun that does something there. It is written before the plan is carried out.
+	// +optional
+	Planned bool `json:"planned,omitempty"`
 	// Containers are the containers, by name.
 	// +optional
 	// +listType=map

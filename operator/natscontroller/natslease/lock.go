@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -20,7 +21,8 @@ import (
 
 // Config describes a [Lock].
 type Config struct {
-	// JetStream is the connection. Required.
+	// JetStream is the connection. Required. A request waits for its answer no longer than its default timeout, 5 s, or half of the
+	// RenewDeadline if that is less: an answer is lost when a server ends, or when nobody leads the stream at the moment.
 	JetStream jetstream.JetStream
 	// Bucket is the name of the bucket that holds the lease. It must exist by the time of the election, and its entries
 	// must not expire sooner than the lease. Required.
@@ -35,6 +37,9 @@ type Config struct {
 	// Identity tells replicas apart. Default: the host's name and a random part.
 	Identity string
 }
+
+// defaultTimeout is for a JetStream whose options name none.
+const defaultTimeout = 5 * time.Second
 
 // OperatorAnnotation says which form it has, and names the operator whose lease it is.
 const OperatorAnnotation = "operatorkit.io/operator"
@@ -51,8 +56,10 @@ var _ resourcelock.Interface = (*Lock)(nil)
 // Lock is a resourcelock.Interface that is an entry of a bucket. It belongs to one election and is not for concurrent use.
 type Lock struct {
 	identity string
-	bucket   *natsinformer.Bucket[*Record]
-	key      string
+	// timeout is how long a request may take.
+	timeout time.Duration
+	bucket  *natsinformer.Bucket[*Record]
+	key     string
 	// marks are the OperatorAnnotations of the operator's leases, of which the first is written.
 	marks []string
 	// last is the record that was read or written last, and nil before.
@@ -83,7 +90,8 @@ func New(config Config) (*Lock, error) {
 		}
 		config.Identity = host + "_" + string(uuid.NewUUID())
 	}
-	return &Lock{identity: config.Identity, bucket: bucket, key: identity.LeaseName(config.Key), marks: marks}, nil
+	timeout := cmp.Or(config.JetStream.Options().DefaultTimeout, defaultTimeout)
+	return &Lock{identity: config.Identity, timeout: timeout, bucket: bucket, key: identity.LeaseName(config.Key), marks: marks}, nil
 }
 
 // Identity implements resourcelock.Interface.
@@ -98,6 +106,8 @@ func (l *Lock) RecordEvent(string) {}
 // Get implements resourcelock.Interface. The raw record changes with every write, because it ends with the revision. The lease of
 // another operator is an error that names it.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
 	record, err := l.bucket.Get(ctx, l.key)
 	if err != nil {
 		return nil, nil, err
@@ -116,6 +126,8 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 // Create implements resourcelock.Interface.
 func (l *Lock) Create(ctx context.Context, lease resourcelock.LeaderElectionRecord) error {
 	record := &Record{Meta: natsinformer.Meta{Name: l.key, Annotations: map[string]string{OperatorAnnotation: l.marks[0]}}, Lease: lease}
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
 	if err := l.bucket.Create(ctx, record); err != nil {
 		return err
 	}
@@ -131,6 +143,8 @@ func (l *Lock) Update(ctx context.Context, lease resourcelock.LeaderElectionReco
 	}
 	record := &Record{Meta: l.last.DeepCopy(), Lease: lease}
 	record.Annotations[OperatorAnnotation] = l.marks[0]
+	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
 	if err := l.bucket.Update(ctx, record); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,6 +96,37 @@ func TestLockIsTakenByCompareAndSet(t *testing.T) {
 	if err := a.Update(ctx, recordOf("a")); !apierrors.IsConflict(err) {
 		t.Errorf("renewal by the former holder: want IsConflict, got %v", err)
 	}
+}
+
+func TestAnAnswerThatIsLostIsNotWaitedForUntilTheDeadlineOfTheRenewal(t *testing.T) {
+	server, js := connect(t)
+	if err := newLock(t, js, "a").Create(t.Context(), recordOf("a")); err != nil {
+		t.Fatal(err)
+	}
+	link := natsserver.NewLink(t, server.URL())
+	conn, _ := natsserver.Connect(t, link.URL(), nats.PingInterval(time.Hour)) // so that the connection notices nothing
+	linked, err := jetstream.New(conn, jetstream.WithDefaultTimeout(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newLock(t, linked, "a")
+	get := func(ctx context.Context) error {
+		_, _, err := a.Get(ctx)
+		return err
+	}
+	renew := func(ctx context.Context) error { return a.Update(ctx, recordOf("a")) }
+	operatortest.Eventually(t, "the lease is read", func() error { return get(t.Context()) })
+
+	link.Freeze()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for what, ask := range map[string]func(context.Context) error{"Get": get, "Update": renew} {
+		if err := ask(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			t.Errorf("%s of a server that does not answer: %v, and the time of its caller: %v", what, err, ctx.Err())
+		}
+	}
+	link.Restore()
+	operatortest.Eventually(t, "the lease is renewed", func() error { return errors.Join(get(t.Context()), renew(t.Context())) })
 }
 
 func TestR16KeyOfAnyNameIsALeaseOfItsOwn(t *testing.T) {

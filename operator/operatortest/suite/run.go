@@ -18,7 +18,7 @@ import (
 
 // runVariable is another one in each run. A test that reads it is never taken from Go's cache of test results: one that looks at things
 // of which the cache can't know.
-const runVariable = "OPERATORKIT_SUITE_RUN"
+const runVariable = "SUITE_RUN"
 
 // goPackage is what "go list -json" says of a package.
 type goPackage struct {

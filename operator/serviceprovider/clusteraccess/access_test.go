@@ -207,8 +207,7 @@ func TestCredentialsAreRenewedBeforeTheyRunOut(t *testing.T) {
 	}
 
 	w.clock.SetTime(ar.Status.RenewalTime.Add(-time.Second))
-	w.look(ar)
-	w.reconciledAfter(ar)
+	w.looked(ar)
 	if now, _ := w.credentials(ar); now.ResourceVersion != before.ResourceVersion {
 		t.Error("the credentials were written before their time")
 	}
@@ -328,6 +327,7 @@ func TestPatternsIncludeNeitherRightsToBecomeSomebodyElseNorTheNamespacesOfThePl
 		"granter":         in(granter.DefaultNamespace, configMaps("get")),
 		"kube-system":     in(metav1.NamespaceSystem, configMaps("get")),
 		"namespace-of-us": in(w.namespace, configMaps("get")),
+		"clusters":        in(w.clusters, configMaps("get")),
 	} {
 		requests[name] = newAccess(name, "c", permission)
 	}

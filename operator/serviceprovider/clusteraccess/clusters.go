@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,6 +34,8 @@ type Clusters[D any] struct {
 	access, requests *informer.Kubernetes
 	reader           client.Reader
 	targets          *target.Clusters
+	// fixed are the clusters that are not asked for, by id.
+	fixed map[string]*fixed
 
 	mu sync.Mutex
 	// handed are the clusters that were handed out, by their AccessRequest.
@@ -53,7 +56,7 @@ func New[D any](config Config, accesses []Access[D]) (*Clusters[D], error) {
 	if err := validateAccesses(accesses); err != nil {
 		return nil, err
 	}
-	c := &Clusters[D]{config: config, accesses: accesses, client: config.Platform.Client(), handed: map[target.Key]handed{}}
+	c := &Clusters[D]{config: config, accesses: accesses, client: config.Platform.Client(), handed: map[target.Key]handed{}, fixed: map[string]*fixed{}}
 	if err := c.open(); err != nil {
 		return nil, fmt.Errorf("clusteraccess.New: %w", err)
 	}
@@ -69,8 +72,15 @@ func (c *Clusters[D]) open() error {
 	if err != nil {
 		return err
 	}
-	ours := c.config.selects(OwnerLabel)
-	secrets := informer.KubernetesConfig{Object: &corev1.Secret{}, Name: "credentials of " + c.config.Provider, LabelSelector: reach.Issued()}
+	for _, a := range c.accesses {
+		if a.Fixed == nil {
+			continue
+		}
+		if c.fixed[a.ID], err = openFixed(a.ID, *a.Fixed, &c.config, watching); err != nil {
+			return fmt.Errorf("the fixed cluster %s: %w", a.ID, err)
+		}
+	}
+	ours, issued := c.config.selects(OwnerLabel), labels.SelectorFromSet(reach.GrantedLabels())
 	newSource := func(config informer.KubernetesConfig) (*informer.Kubernetes, error) {
 		config.Client, config.Namespaces, config.Logger = watching, []string{c.config.Namespace}, c.config.Logger
 		return informer.NewKubernetes(config)
@@ -81,27 +91,25 @@ func (c *Clusters[D]) open() error {
 	if c.requests, err = newSource(informer.KubernetesConfig{Object: &v1alpha1.ClusterRequest{}, LabelSelector: ours}); err != nil {
 		return err
 	}
-	credentials, err := newSource(secrets)
+	credentials, err := newSource(informer.KubernetesConfig{Object: &corev1.Secret{}, Name: "credentials of " + c.config.Provider, LabelSelector: issued})
 	if err != nil {
 		return err
 	}
 	c.reader = informer.NewReader(watching.Scheme(), c.access, c.requests)
-	var kubeconfigs informer.Source = credentials
-	if c.config.LocalServers {
-		kubeconfigs = reach.LocalServers(credentials)
-	}
 	c.targets, err = target.New(target.Config{
-		Deployments: reach.Deployments(c.access, func(ar *v1alpha1.AccessRequest) reach.Reference {
-			if ar.Status.SecretRef == nil {
-				return reach.Reference{}
-			}
-			return reach.Reference{Secret: ar.Status.SecretRef.Name, Key: v1alpha1.KubeconfigKey}
-		}),
-		Secrets: kubeconfigs, Management: restConfig, Scheme: c.config.Scheme, Logger: c.config.Logger,
-		WrapTransport: c.config.WrapTransport, IdleTimeout: c.config.IdleTimeout,
+		Deployments: c.access, Kubeconfig: issuedFor, Secrets: credentials, Rewrite: reach.Rewrite(c.config.LocalServers), Management: restConfig, Scheme: c.config.Scheme, Logger: c.config.Logger,
+		WrapTransport: c.signIn, IdleTimeout: c.config.IdleTimeout,
 		QPS: -1, // API servers limit their clients themselves
 	})
 	return err
+}
+
+// issuedFor returns where the kubeconfig is that was issued for an AccessRequest.
+func issuedFor(obj any) (secret target.Key, entry string) {
+	if ar, ok := obj.(*v1alpha1.AccessRequest); ok && ar.Status.SecretRef != nil {
+		secret = target.Key{Namespace: ar.Namespace, Name: ar.Status.SecretRef.Name}
+	}
+	return secret, v1alpha1.KubeconfigKey
 }
 
 // Start runs until ctx ends, and then returns nil when everything has stopped. It is a manager.Runnable.
@@ -109,6 +117,8 @@ func (c *Clusters[D]) Start(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { _ = c.requests.Run(ctx) }) // never fails
+	wg.Go(func() { c.tellUses(ctx) })
+	c.runFixed(ctx, &wg)
 	return c.targets.Run(ctx)
 }
 
@@ -118,7 +128,7 @@ func (c *Clusters[D]) NeedLeaderElection() bool { return false }
 // WaitForSync returns nil once everything is known that was there when Start was called, and the error of ctx when that ends
 // before.
 func (c *Clusters[D]) WaitForSync(ctx context.Context) error {
-	for _, s := range []informer.Source{c.requests, c.targets.Notices()} {
+	for _, s := range append(c.notices(), c.requests) {
 		if err := s.WaitForSync(ctx); err != nil {
 			return err
 		}
@@ -153,14 +163,13 @@ func (c *Clusters[D]) subscribe(ctx context.Context, add func(reconcile.Request)
 			}
 		}
 	}
-	stops := []func(){
-		c.access.Subscribe(changed),
-		c.requests.Subscribe(changed),
-		c.targets.Notices().Subscribe(func(e informer.Event) {
+	stops := []func(){c.access.Subscribe(changed), c.requests.Subscribe(changed)}
+	for _, notices := range c.notices() {
+		stops = append(stops, notices.Subscribe(func(e informer.Event) {
 			if e.Type != informer.Deleted {
 				add(reconcile.Request{NamespacedName: e.Key})
 			}
-		}),
+		}))
 	}
 	context.AfterFunc(ctx, func() {
 		for _, stop := range stops {
@@ -169,9 +178,13 @@ func (c *Clusters[D]) subscribe(ctx context.Context, add func(reconcile.Request)
 	})
 }
 
-// Cluster returns the cluster of an object. It is granted, and answered last time it was asked; otherwise the error says why
-// not. The clients of what is returned stay good for as long as the object has access, whatever happens to the credentials.
+// Cluster returns the cluster of an object. It is granted or Fixed, and answered last time it was asked; otherwise the error says why
+// not. The clients of what is returned stay good for as long as the object has access, whatever happens to the credentials. All
+// objects get the same one of a Fixed cluster.
 func (c *Clusters[D]) Cluster(ctx context.Context, request reconcile.Request, id string) (*clusters.Cluster, error) {
+	if f := c.fixed[id]; f != nil {
+		return f.cluster(request, &c.config)
+	}
 	ar, err := c.AccessRequest(ctx, request, id)
 	if err != nil {
 		return nil, err
@@ -193,7 +206,7 @@ func (c *Clusters[D]) Cluster(ctx context.Context, request reconcile.Request, id
 	if known, ok := c.handed[key]; ok && known.on == on {
 		return known.cluster, nil
 	}
-	made, err := clusters.New(id+" of "+request.String(), on.RESTConfig(), c.config.Scheme)
+	made, err := clusters.New(id+" of "+request.String(), on.RESTConfig(), c.config.Scheme, clusters.WithRESTConfig(on.DirectConfig))
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@
 // which is a serviceprovider.ClusterAccessProvider:
 //
 //	access, err := clusteraccess.NewProvider(clusteraccess.ProviderConfig{
-//		Config: clusteraccess.Config{Provider: "postgres", Namespace: "platform", Platform: platform, Scheme: scheme, Logger: logger},
+//		Config: clusteraccess.Config{Provider: "postgres", Platform: platform, Scheme: scheme, Logger: logger},
 //		MCP:      clusteraccess.Permissions(mcpPermissions...),
 //		Workload: clusteraccess.Permissions(workloadPermissions...),
 //	})
@@ -23,6 +23,20 @@
 //	…
 //	result, err = access.ReconcileDelete(ctx, request)  // gone when result is zero
 //
+// A cluster that the provider has rights in anyway is [Fixed]: it is not asked for, and is otherwise one as the others are.
+//
+//	Fixed: map[string]clusteraccess.Fixed{
+//		"onboarding": {Secret: client.ObjectKey{Namespace: "postgres", Name: "onboarding"}},  // by a kubeconfig, which may change
+//		"home":       {Cluster: home},                                                        // home, err := clusters.InCluster("home", scheme)
+//	},
+//
+// A provider that an OIDC issuer knows, for example by the service account token of its own Pod, can use that token in place of issued ones:
+//
+//	Config: clusteraccess.Config{OIDCToken: clusteraccess.TokenFile("/var/run/secrets/tokens/clusters"), …},
+//	MCP: func(request reconcile.Request) (*clusteraccess.Ask, error) {
+//		return &clusteraccess.Ask{OIDC: &v1alpha1.OIDCIdentity{Issuer: issuer, Username: "postgres-provider"}, …}, nil
+//	},
+//
 // # Promises
 //
 //   - All clusters of an object are asked for at once, in the order in which they were configured; one that waits, is denied
@@ -36,14 +50,24 @@
 //   - Changes and deletions name the version that they are for. A manager of controller-runtime has no fence: its process ends with its
 //     lease. An operator.Operator lends its own: the manager is one of its Runnables and elects no leader itself, Config.Platform is
 //     made of the RESTConfig of the Dependencies, and Config.WrapTransport is their Fence.TransportTo(nil).
+//   - The platform is told of each access that is used, twice a day, so that it finds what nobody uses (Config.TellUses).
 //   - All clients of an access share one connection pool, and stay the same when the credentials are renewed: the next request
 //     uses the new ones. It is closed some minutes after the last object has let it go. A cluster that does not answer fails
-//     requests at once, without delaying others: see package target.
+//     requests at once, without delaying others: see package target. The same holds for what others make of Cluster.RESTConfig, which
+//     has the address of the cluster: exec, port-forward, Helm.
 //   - In the local form (Config.LocalServers), for development, the address in v1alpha1.LocalServerAnnotation on the Secret of a
 //     kubeconfig takes the place of the one in it. An annotation that makes no sense is an error of this cluster.
 //
+// # Namespaces
+//
+// A service provider asks in a namespace of its own, which the platform team has made, and finds there what is issued to it. That says who
+// asks (see package namespaces): a request in any other namespace is denied. Two providers never share one, replicas and operators of one
+// provider do. The Clusters, and the Secrets with which the platform manages them, are in another namespace, of which a provider sees
+// nothing: it knows Clusters by their names.
+//
 // # Permissions
 //
-// In the namespace on the platform: AccessRequests and ClusterRequests (get, list, watch, create, patch, delete), Secrets (get,
-// list, watch).
+// In its namespace: AccessRequests and ClusterRequests (get, list, watch, create, patch, delete), Secrets (get, list, watch). And the Secret
+// of a Fixed cluster, where that is (get, list, watch). It needs no others on the platform, and is given none: the status of a request is
+// the platform's, and so is everything beside it.
 package clusteraccess

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,8 +32,10 @@ import (
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/operatortest/frameworktest"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/granter"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/namespaces"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/scheduler"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
@@ -62,13 +66,17 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// world is a namespace on the platform cluster, and the cluster that access is for.
+// world is the namespaces of a platform and of a service provider on the platform cluster, and the cluster that access is for.
 type world struct {
-	t         *testing.T
-	scheme    *runtime.Scheme
-	kube      *operatortest.Instance
-	remote    *operatortest.Instance
-	namespace string
+	t      *testing.T
+	scheme *runtime.Scheme
+	kube   *operatortest.Instance
+	remote *operatortest.Instance
+	// namespace is that of the provider postgres, and clusters that of the Clusters. providers are all that have a namespace, by it.
+	namespace, clusters string
+	providers           map[string]string
+	// elsewhere are more namespaces, which the operator looks at.
+	elsewhere []string
 	// user and admin have all rights on the platform, and in the cluster.
 	user, admin client.Client
 	clock       *clocktesting.FakePassiveClock
@@ -122,7 +130,8 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.kube.InstallCRDs(t, crds...)
-	w.namespace = w.kube.Namespace(t)
+	w.namespace, w.clusters = w.kube.Namespace(t), w.kube.Namespace(t)
+	w.providers = map[string]string{w.namespace: "postgres"}
 	w.user, w.admin = w.client(w.kube.RESTConfig()), w.client(w.remote.RESTConfig())
 	if w.logger, err = micrologger.New(micrologger.Config{IOWriter: w.log}); err != nil {
 		t.Fatal(err)
@@ -141,15 +150,21 @@ func (w *world) client(config *rest.Config) client.Client {
 	return operatortest.NewClient(w.t, config, w.scheme)
 }
 
-// open makes an operator of the world's namespace that does not run.
+// layout says which namespaces of the world are for what.
+func (w *world) layout() namespaces.Layout {
+	return namespaces.Layout{Clusters: w.clusters, Provider: func(namespace string) string { return w.providers[namespace] }}
+}
+
+// open makes an operator of the world's namespaces that does not run.
 func (w *world) open(config *rest.Config) (*operator.Dependencies, []*framework.Framework, error) {
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: w.operator, FormerNames: w.former, RESTConfig: config, Scheme: w.scheme, Logger: w.logger, Namespaces: []string{w.namespace},
+		Name: w.operator, FormerNames: w.former, RESTConfig: config, Scheme: w.scheme, Logger: w.logger, InspectorAddress: "127.0.0.1:0",
+		Namespaces: slices.Concat(slices.Collect(maps.Keys(w.providers)), []string{w.clusters}, w.elsewhere),
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	granting := granter.Config{Policy: func(*v1alpha1.Cluster, *v1alpha1.AccessRequest) granter.Policy { return w.policy }, Clock: w.clock, LocalServers: w.localServers}
+	granting := granter.Config{Layout: w.layout(), Policy: func(*v1alpha1.Cluster, *v1alpha1.AccessRequest) granter.Policy { return w.policy }, Clock: w.clock, LocalServers: w.localServers}
 	if w.change != nil {
 		w.change(&granting)
 	}
@@ -157,7 +172,7 @@ func (w *world) open(config *rest.Config) (*operator.Dependencies, []*framework.
 	if err != nil {
 		return nil, nil, err
 	}
-	placing, err := scheduler.New(deps)
+	placing, err := scheduler.New(deps, w.layout())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -197,11 +212,15 @@ func (w *world) running(deps *operator.Dependencies, frameworks []*framework.Fra
 	return stop
 }
 
-// create creates objects in the world's namespace.
+// create creates objects where they belong: Clusters and their Secrets in the platform's namespace, requests in the provider's.
 func (w *world) create(objects ...client.Object) {
 	w.t.Helper()
 	for _, o := range objects {
 		o.SetNamespace(w.namespace)
+		_, isCluster := o.(*v1alpha1.Cluster)
+		if _, isSecret := o.(*corev1.Secret); isCluster || isSecret && strings.HasSuffix(o.GetName(), "-admin") {
+			o.SetNamespace(w.clusters)
+		}
 		if err := w.user.Create(w.t.Context(), o); err != nil {
 			w.t.Fatal(err)
 		}
@@ -412,13 +431,10 @@ func (w *world) run(r runner) {
 	}
 }
 
-// reconciledAfter waits until the granter has looked at a request once more, and has nothing to do.
-func (w *world) reconciledAfter(_ *v1alpha1.AccessRequest) {
+// looked waits until the granter has looked at a request again, and has nothing to do.
+func (w *world) looked(ar *v1alpha1.AccessRequest) {
 	w.t.Helper()
-	operatortest.Eventually(w.t, "the granter has nothing to do", func() bool {
-		s := w.frameworks["granter"].Status()
-		return s.Fresh+s.Backlog+s.Active == 0
-	})
+	frameworktest.Look(w.t, w.frameworks["granter"], ar)
 }
 
 // neverFailed fails the test if a reconciliation has failed.

@@ -12,13 +12,12 @@ import (
 	"github.com/operatorkit/operatorkit/framework/identity"
 )
 
+// By these a service provider finds again what it has asked for. They prove nothing to others: who asks follows from the namespace.
 const (
 	// OwnerLabel is a hash that stands for the operator and the service provider that ask.
 	OwnerLabel = "clusters.operatorkit.io/owner"
 	// OwnerAnnotation names them.
 	OwnerAnnotation = "clusters.operatorkit.io/owner"
-	// ProviderLabel is the name of the service provider that asks.
-	ProviderLabel = "clusters.operatorkit.io/provider"
 	// ObjectLabel is a hash that stands for them and the object that something is asked for.
 	ObjectLabel = "clusters.operatorkit.io/object"
 	// ObjectAnnotation names that object: namespace/name.
@@ -67,10 +66,18 @@ func (c *Config) meta(request reconcile.Request, id string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: c.Namespace, Name: strings.TrimRight(readable, "-") + "-" + own.Hash(id, request.Namespace, request.Name),
 		Labels: map[string]string{
-			OwnerLabel: own.Hash(), ProviderLabel: c.Provider, ObjectLabel: own.Hash(request.Namespace, request.Name), AccessLabel: id,
+			OwnerLabel: own.Hash(), ObjectLabel: own.Hash(request.Namespace, request.Name), AccessLabel: id,
 		},
 		Annotations: map[string]string{OwnerAnnotation: own.String(), ObjectAnnotation: request.String()},
 	}
+}
+
+// labelled is meta with the labels that users of the package have chosen.
+func (c *Config) labelled(request reconcile.Request, id string, ask *Ask) metav1.ObjectMeta {
+	meta := c.meta(request, id)
+	chosen := labels.Merge(c.Labels, ask.Labels)
+	meta.Labels = labels.Merge(chosen, meta.Labels)
+	return meta
 }
 
 // requestOf returns the object that something was asked for; false for what does not say.

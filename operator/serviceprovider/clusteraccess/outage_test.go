@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
@@ -26,7 +28,7 @@ func nowhere(w *world) *rest.Config {
 // moveCluster changes where a Cluster is reached.
 func (w *world) moveCluster(name string, config *rest.Config) {
 	w.t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name + "-admin"}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.clusters, Name: name + "-admin"}}
 	if err := w.user.Get(w.t.Context(), client.ObjectKeyFromObject(secret), secret); err != nil {
 		w.t.Fatal(err)
 	}
@@ -84,7 +86,8 @@ func TestGoodCredentialsStayGrantedWhileTheClusterDoesNotAnswer(t *testing.T) {
 
 func TestWhatIsDeniedWhileTheClusterDoesNotAnswerIsToldToWorkThereStill(t *testing.T) {
 	w := newWorld(t)
-	w.addCluster("c", "workload")
+	w.named("databases")
+	cluster := w.addCluster("c", "workload")
 	ar := newAccess("a", "c", inNamespace("team", "get"))
 	w.create(ar)
 	w.start()
@@ -98,8 +101,88 @@ func TestWhatIsDeniedWhileTheClusterDoesNotAnswerIsToldToWorkThereStill(t *testi
 		t.Errorf("the message does not say that the access works still: %s", message(ar))
 	}
 	w.works(config)
+	w.lingers(ar, cluster, "ExceedsPolicy: ")
 	w.moveCluster("c", w.remote.RESTConfig())
 	w.refused(config)
+	w.lingersNoMore(ar, cluster)
+}
+
+func TestWhatIsDeletedWhileTheClusterDoesNotAnswerIsToldToWorkThereStill(t *testing.T) {
+	w := newWorld(t)
+	w.named("databases")
+	cluster := w.addCluster("c", "workload")
+	ar := newAccess("a", "c", inNamespace("team", "get"))
+	w.create(ar)
+	w.start()
+	_, config := w.credentials(w.granted(ar))
+	w.moveCluster("c", nowhere(w))
+	w.wants(ar, v1alpha1.PhaseGranted, v1alpha1.ReasonClusterUnreachable)
+	if err := w.user.Delete(t.Context(), ar); err != nil {
+		t.Fatal(err)
+	}
+	w.wants(ar, v1alpha1.PhasePending, v1alpha1.ReasonClusterUnreachable)
+	w.works(config)
+	w.lingers(ar, cluster, "ClusterUnreachable: ")
+	w.moveCluster("c", w.remote.RESTConfig())
+	w.wantGone(ar)
+	w.refused(config)
+	w.lingersNoMore(ar, cluster)
+}
+
+// lingers waits until it is told everywhere that access still works in its cluster which should have ended.
+func (w *world) lingers(ar *v1alpha1.AccessRequest, cluster *v1alpha1.Cluster, why string) {
+	w.t.Helper()
+	settles(w, ar, "the condition Revoked says that the access works still", func(ar *v1alpha1.AccessRequest) error {
+		c := apimeta.FindStatusCondition(ar.Status.Conditions, v1alpha1.ConditionRevoked)
+		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != v1alpha1.ReasonClusterUnreachable || ar.Status.ExpirationTime == nil || ar.Status.Policy != "databases" {
+			return fmt.Errorf("the status is %+v", ar.Status)
+		}
+		return nil
+	})
+	since := apimeta.FindStatusCondition(ar.Status.Conditions, v1alpha1.ConditionRevoked).LastTransitionTime
+	for framework, o := range map[string]client.Object{"granter": ar, "cluster-health": cluster} {
+		operatortest.Eventually(w.t, "the page and explain tell of it at the "+o.GetName(), func() error {
+			g, err := w.drawn(framework, o)
+			if err != nil || len(g.Nodes) != 1 {
+				return errors.Join(err, errors.New("not told"))
+			}
+			for _, want := range []string{
+				"provider postgres still has access to cluster c, by policy databases, although it should have none since " + since.UTC().Format(time.RFC3339) + " (ClusterUnreachable)",
+				"these credentials end at " + ar.Status.ExpirationTime.UTC().Format(time.RFC3339), why,
+			} {
+				if n := g.Nodes[0]; n.State != graph.Blocked || !strings.Contains(n.Message, want) {
+					return fmt.Errorf("it lacks %q: %s: %s", want, n.State, n.Message)
+				}
+			}
+			return nil
+		})
+	}
+	operatortest.Eventually(w.t, "metrics tell of it", func() error {
+		revoked, _ := w.measured("operatorkit_access_revoked_timestamp_seconds")
+		granted, _ := w.measured("operatorkit_access_granted_timestamp_seconds")
+		if key := w.namespace + "/a"; revoked[key] != float64(since.Unix()) || granted[key] != 0 {
+			return fmt.Errorf("revoked are %v, granted %v", revoked, granted)
+		}
+		return nil
+	})
+}
+
+// lingersNoMore waits until nothing is told any more.
+func (w *world) lingersNoMore(ar *v1alpha1.AccessRequest, cluster *v1alpha1.Cluster) {
+	w.t.Helper()
+	operatortest.Eventually(w.t, "nothing is told of access that is gone", func() error {
+		revoked, _ := w.measured("operatorkit_access_revoked_timestamp_seconds")
+		g, err := w.drawn("cluster-health", cluster)
+		if err == nil && (len(revoked) > 0 || len(g.Nodes) > 0) {
+			err = fmt.Errorf("revoked are %v", revoked)
+		}
+		return err
+	})
+	if err := w.user.Get(w.t.Context(), client.ObjectKeyFromObject(ar), ar); client.IgnoreNotFound(err) != nil {
+		w.t.Error(err)
+	} else if s := ar.Status; err == nil && (apimeta.FindStatusCondition(s.Conditions, v1alpha1.ConditionRevoked) != nil || s.Policy != "" || s.ExpirationTime != nil) {
+		w.t.Errorf("the status still says so: %+v", s)
+	}
 }
 
 func TestADeletionWaitsForItsClusterUntilThatIsLetGo(t *testing.T) {

@@ -7,13 +7,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -22,6 +26,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/granter"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
@@ -157,8 +162,7 @@ func TestR16OfTwoGrantersOneGrantsARequestAndTheOtherSaysSo(t *testing.T) {
 		return false
 	})
 	for range 3 {
-		loser.look(ar)
-		loser.reconciledAfter(ar)
+		loser.looked(ar)
 	}
 	after, _ := w.credentials(w.granted(ar))
 	left, err := w.remains(w.namespace)
@@ -238,7 +242,7 @@ func TestR16AGranterThatWasRenamedTakesOverWhatItHasGranted(t *testing.T) {
 	operatortest.Eventually(t, "it is granted under the present name", func() bool {
 		return w.user.Get(t.Context(), client.ObjectKeyFromObject(ar), ar) == nil && strings.Contains(ar.Status.Granter, "second")
 	})
-	w.reconciledAfter(ar)
+	w.looked(ar)
 	if after, _ := w.credentials(w.granted(ar)); after.ResourceVersion != before.ResourceVersion {
 		t.Error("the credentials were written again")
 	}
@@ -247,6 +251,122 @@ func TestR16AGranterThatWasRenamedTakesOverWhatItHasGranted(t *testing.T) {
 	}
 	w.wantGone(ar)
 	w.wantNothingLeft()
+}
+
+// wantRefusal waits until an event on an object says that an operator does nothing for it, because another one has it.
+func (w *world) wantRefusal(o client.Object, what, operator, holder string) {
+	w.t.Helper()
+	want := regexp.MustCompile(fmt.Sprintf(`%s is claimed by framework "[a-z-]+" of operator %q, and framework "[a-z-]+" of operator %q does nothing for it`,
+		regexp.QuoteMeta(what), holder, operator))
+	operatortest.Eventually(w.t, fmt.Sprintf("%s says that %s is the one of %s", operator, what, holder), func() error {
+		events := &corev1.EventList{}
+		if err := w.user.List(w.t.Context(), events, client.InNamespace(o.GetNamespace())); err != nil {
+			return err
+		}
+		var all []string
+		for i := range events.Items {
+			if events.Items[i].InvolvedObject.UID == o.GetUID() {
+				all = append(all, events.Items[i].Message)
+			}
+		}
+		if !slices.ContainsFunc(all, want.MatchString) {
+			return fmt.Errorf("the events are %q", all)
+		}
+		return nil
+	})
+}
+
+// idle waits until the scheduler and the health of an operator have nothing to do.
+func (w *world) idle() {
+	w.t.Helper()
+	operatortest.Eventually(w.t, w.operator+" has nothing to do", func() bool {
+		for _, f := range w.frameworks {
+			if s := f.Status(); s.Fresh+s.Backlog+s.Active > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestR16OneOfTwoOperatorsHasAClusterAndARequestAndTheOtherSaysWhose(t *testing.T) {
+	w := newWorld(t)
+	capacity := int32(2)
+	cluster := w.addPlace("c", "workload", capacity, nil)
+	stop := w.start()
+	first := newRequest("first", "workload", nil)
+	w.create(first)
+	w.placed(first, v1alpha1.PhaseGranted, v1alpha1.ReasonGranted, "c")
+	settles(w, cluster, "it answers, and has a request", func(c *v1alpha1.Cluster) error {
+		if !apimeta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady) || c.Status.Requests != 1 {
+			return fmt.Errorf("the status is %+v", c.Status)
+		}
+		return nil
+	})
+	w.idle()
+	if err := w.user.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
+		t.Fatal(err)
+	}
+
+	// A second one that sees other Clusters and other requests would say something else of all of them.
+	second := *w
+	second.operator = "second"
+	second.change = func(c *granter.Config) { c.Secrets = labels.SelectorFromSet(labels.Set{"none": "has-it"}) }
+	stopSecond := second.start()
+	second.wantRefusal(cluster, "the usage of Cluster "+client.ObjectKeyFromObject(cluster).String(), "second", "access")
+	second.wantRefusal(cluster, "the health of Cluster "+client.ObjectKeyFromObject(cluster).String(), "second", "access")
+	second.wantRefusal(first, "ClusterRequest "+client.ObjectKeyFromObject(first).String(), "second", "access")
+	second.idle()
+	w.idle()
+	version, finalizers := cluster.ResourceVersion, len(cluster.Finalizers)
+	if err := w.user.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
+		t.Fatal(err)
+	}
+	if cluster.ResourceVersion != version || len(cluster.Finalizers) != finalizers || len(first.Finalizers) != 1 {
+		t.Errorf("the second one has written: %+v", cluster)
+	}
+
+	// What the second one has gets no room in a Cluster of the first one, and is told why.
+	stop()
+	theirs := newRequest("theirs", "workload", nil)
+	w.create(theirs)
+	w.placed(theirs, v1alpha1.PhasePending, v1alpha1.ReasonNoRoom, "")
+	if want := `c is given away by framework "cluster-usage" of operator "access"`; !strings.Contains(requestMessage(theirs), want) {
+		t.Errorf("the message does not say %q: %s", want, requestMessage(theirs))
+	}
+
+	// The first one has gone for good: its claims are taken off by hand.
+	w.patch(cluster, `{"metadata":{"annotations":null}}`)
+	w.patch(first, `{"metadata":{"annotations":null}}`)
+	w.placed(theirs, v1alpha1.PhaseGranted, v1alpha1.ReasonGranted, "c")
+	settles(w, cluster, "the second one says how it is", func(c *v1alpha1.Cluster) error {
+		if apimeta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady) || c.Status.Requests != 2 {
+			return fmt.Errorf("the status is %+v", c.Status)
+		}
+		return nil
+	})
+	stopSecond()
+
+	// What became of the second one takes over what that had.
+	third := *w
+	third.operator, third.former = "third", []string{"second"}
+	third.start()
+	settles(w, cluster, "the Cluster is claimed under the new name", func(c *v1alpha1.Cluster) error {
+		for _, name := range []string{"usage.operatorkit.io/claimed-by", "health.operatorkit.io/claimed-by"} {
+			if by := c.Annotations[name]; !strings.HasSuffix(by, `of operator "third"`) {
+				return fmt.Errorf("%s is %q", name, by)
+			}
+		}
+		return nil
+	})
+	for _, r := range []*v1alpha1.ClusterRequest{first, theirs} {
+		if err := w.user.Delete(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.wantGone(theirs)
+	w.start() // its finalizer is on the first one
+	w.wantGone(first)
 }
 
 // preconditions notes the changes of what exists that don't say which version they are for.

@@ -2,11 +2,14 @@ package clusteraccess
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
@@ -32,22 +35,64 @@ func Permissions(permissions ...v1alpha1.Permission) AskFunc {
 type ProviderConfig struct {
 	Config
 	// MCP says what is asked for in the MCP. An Ask that names no cluster gets one with the purpose "mcp" and the TenantLabel
-	// of the object's namespace. Required.
+	// of the object's namespace. Required, unless Fixed has the MCP.
 	MCP AskFunc
 	// Workload says what is asked for in the workload cluster. An Ask that names no cluster gets one with the purpose
 	// "workload". Default: there is none.
 	Workload AskFunc
 	// Additional are further clusters. Default: none.
 	Additional []Access[struct{}]
+	// Fixed are clusters that are not asked for, by id: MCP, Workload, or that of an additional one. Default: none.
+	Fixed map[string]Fixed
 }
 
-// Provider gets access to the MCP and the workload cluster of an object, and to additional ones. It is a
-// serviceprovider.ClusterAccessProvider, and an AdditionalAccessProvider.
-type Provider struct{ clusters *Clusters[struct{}] }
+// TypedProviderConfig is a ProviderConfig for registrations of clusters that depend on data D of an object.
+type TypedProviderConfig[D any] struct {
+	Config
+	// Data computes the data, in every reconciliation. In its context are the object and the config of a reconciliation:
+	//
+	//	Data: serviceprovider.AccessData(func(db *v1alpha1.Postgres, config *v1alpha1.ProviderConfig) (string, error) { … })
+	//
+	// While it fails nothing is asked for, and a deletion that needs access waits. Required.
+	Data func(ctx context.Context, request reconcile.Request) (D, error)
+	// MCP, Workload, Additional and Fixed are those of a ProviderConfig.
+	MCP, Workload func(request reconcile.Request, data D) (*Ask, error)
+	Additional    []Access[D]
+	Fixed         map[string]Fixed
+}
+
+// Provider is a TypedProvider without data.
+type Provider = TypedProvider[struct{}]
+
+// TypedProvider gets access to the MCP and the workload cluster of an object, and to additional ones. It is a
+// serviceprovider.ClusterAccessProvider, an AdditionalAccessProvider and a FixedAccessProvider.
+type TypedProvider[D any] struct {
+	*Clusters[D]
+	data func(ctx context.Context, request reconcile.Request) (D, error)
+}
 
 // NewProvider returns a Provider, or an error that lists every fault. It sends no request.
 func NewProvider(config ProviderConfig) (*Provider, error) {
-	accesses := []Access[struct{}]{{ID: MCP}}
+	return NewTypedProvider(TypedProviderConfig[struct{}]{
+		Config: config.Config, MCP: withoutData(config.MCP), Workload: withoutData(config.Workload),
+		Additional: config.Additional, Fixed: config.Fixed,
+		Data: func(context.Context, reconcile.Request) (struct{}, error) { return struct{}{}, nil },
+	})
+}
+
+func withoutData(ask AskFunc) func(reconcile.Request, struct{}) (*Ask, error) {
+	if ask == nil {
+		return nil
+	}
+	return func(request reconcile.Request, _ struct{}) (*Ask, error) { return ask(request) }
+}
+
+// NewTypedProvider is NewProvider for one with data.
+func NewTypedProvider[D any](config TypedProviderConfig[D]) (*TypedProvider[D], error) {
+	var accesses []Access[D]
+	if _, fixed := config.Fixed[MCP]; !fixed || config.MCP != nil {
+		accesses = append(accesses, Access[D]{ID: MCP})
+	}
 	if config.MCP != nil {
 		accesses[0].Ask = inDefault(config.MCP, func(request reconcile.Request) *v1alpha1.ClusterRequestSpec {
 			return &v1alpha1.ClusterRequestSpec{
@@ -56,21 +101,31 @@ func NewProvider(config ProviderConfig) (*Provider, error) {
 		})
 	}
 	if config.Workload != nil {
-		accesses = append(accesses, Access[struct{}]{ID: Workload, Ask: inDefault(config.Workload, func(reconcile.Request) *v1alpha1.ClusterRequestSpec {
+		accesses = append(accesses, Access[D]{ID: Workload, Ask: inDefault(config.Workload, func(reconcile.Request) *v1alpha1.ClusterRequestSpec {
 			return &v1alpha1.ClusterRequestSpec{Purpose: Workload}
 		})})
 	}
-	c, err := New(config.Config, append(accesses, config.Additional...))
+	accesses = append(accesses, config.Additional...)
+	for _, id := range slices.Sorted(maps.Keys(config.Fixed)) {
+		fixed := config.Fixed[id]
+		accesses = append(accesses, Access[D]{ID: id, Fixed: &fixed})
+	}
+	if config.Data == nil {
+		var wrong faults.List
+		wrong.Add("Data must be set")
+		return nil, wrong.Of("clusteraccess.TypedProviderConfig")
+	}
+	c, err := New(config.Config, accesses)
 	if err != nil {
 		return nil, err
 	}
-	return &Provider{c}, nil
+	return &TypedProvider[D]{c, config.Data}, nil
 }
 
-// inDefault asks for a cluster where an AskFunc names none.
-func inDefault(ask AskFunc, cluster func(reconcile.Request) *v1alpha1.ClusterRequestSpec) func(reconcile.Request, struct{}) (*Ask, error) {
-	return func(request reconcile.Request, _ struct{}) (*Ask, error) {
-		asked, err := ask(request)
+// inDefault asks for a cluster where a function names none.
+func inDefault[D any](ask func(reconcile.Request, D) (*Ask, error), cluster func(reconcile.Request) *v1alpha1.ClusterRequestSpec) func(reconcile.Request, D) (*Ask, error) {
+	return func(request reconcile.Request, data D) (*Ask, error) {
+		asked, err := ask(request, data)
 		if err != nil || asked == nil || asked.ClusterRef != "" || asked.RequestRef != "" || asked.Cluster != nil {
 			return asked, err
 		}
@@ -80,54 +135,41 @@ func inDefault(ask AskFunc, cluster func(reconcile.Request) *v1alpha1.ClusterReq
 	}
 }
 
-// WaitForSync waits until everything is known: see Clusters.WaitForSync.
-func (p *Provider) WaitForSync(ctx context.Context) error { return p.clusters.WaitForSync(ctx) }
-
-// Changes tells a controller which objects are concerned by a change: see Clusters.Changes.
-func (p *Provider) Changes() source.Source { return p.clusters.Changes() }
-
-// Start implements manager.Runnable.
-func (p *Provider) Start(ctx context.Context) error { return p.clusters.Start(ctx) }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (p *Provider) NeedLeaderElection() bool { return p.clusters.NeedLeaderElection() }
-
-// Reconcile asks for all clusters of an object: see Clusters.Reconcile.
-func (p *Provider) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	return p.clusters.Reconcile(ctx, request, struct{}{})
-}
-
-// ReconcileDelete takes all away that was asked for: see Clusters.ReconcileDelete.
-func (p *Provider) ReconcileDelete(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	return p.clusters.ReconcileDelete(ctx, request)
+// Reconcile asks for all clusters of an object, with its data: see Clusters.Reconcile.
+func (p *TypedProvider[D]) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	data, err := p.data(ctx, request)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("find out what access to the clusters of %s depends on: %w", request, err)
+	}
+	return p.Clusters.Reconcile(ctx, request, data)
 }
 
 // MCPCluster returns the MCP of an object: see Clusters.Cluster.
-func (p *Provider) MCPCluster(ctx context.Context, request reconcile.Request) (*clusters.Cluster, error) {
-	return p.clusters.Cluster(ctx, request, MCP)
+func (p *TypedProvider[D]) MCPCluster(ctx context.Context, request reconcile.Request) (*clusters.Cluster, error) {
+	return p.Cluster(ctx, request, MCP)
 }
 
 // MCPAccessRequest returns the AccessRequest for the MCP: see Clusters.AccessRequest.
-func (p *Provider) MCPAccessRequest(ctx context.Context, request reconcile.Request) (*v1alpha1.AccessRequest, error) {
-	return p.clusters.AccessRequest(ctx, request, MCP)
+func (p *TypedProvider[D]) MCPAccessRequest(ctx context.Context, request reconcile.Request) (*v1alpha1.AccessRequest, error) {
+	return p.AccessRequest(ctx, request, MCP)
 }
 
 // WorkloadCluster returns the workload cluster of an object: see Clusters.Cluster.
-func (p *Provider) WorkloadCluster(ctx context.Context, request reconcile.Request) (*clusters.Cluster, error) {
-	return p.clusters.Cluster(ctx, request, Workload)
+func (p *TypedProvider[D]) WorkloadCluster(ctx context.Context, request reconcile.Request) (*clusters.Cluster, error) {
+	return p.Cluster(ctx, request, Workload)
 }
 
 // WorkloadAccessRequest returns the AccessRequest for the workload cluster: see Clusters.AccessRequest.
-func (p *Provider) WorkloadAccessRequest(ctx context.Context, request reconcile.Request) (*v1alpha1.AccessRequest, error) {
-	return p.clusters.AccessRequest(ctx, request, Workload)
+func (p *TypedProvider[D]) WorkloadAccessRequest(ctx context.Context, request reconcile.Request) (*v1alpha1.AccessRequest, error) {
+	return p.AccessRequest(ctx, request, Workload)
 }
 
 // AdditionalCluster returns the cluster of that id: see Clusters.Cluster.
-func (p *Provider) AdditionalCluster(ctx context.Context, request reconcile.Request, id string) (*clusters.Cluster, error) {
-	return p.clusters.Cluster(ctx, request, id)
+func (p *TypedProvider[D]) AdditionalCluster(ctx context.Context, request reconcile.Request, id string) (*clusters.Cluster, error) {
+	return p.Cluster(ctx, request, id)
 }
 
 // AdditionalAccessRequest returns the AccessRequest for the cluster of that id: see Clusters.AccessRequest.
-func (p *Provider) AdditionalAccessRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.AccessRequest, error) {
-	return p.clusters.AccessRequest(ctx, request, id)
+func (p *TypedProvider[D]) AdditionalAccessRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.AccessRequest, error) {
+	return p.AccessRequest(ctx, request, id)
 }

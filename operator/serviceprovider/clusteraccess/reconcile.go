@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
 
@@ -28,6 +29,9 @@ func (c *Clusters[D]) Reconcile(ctx context.Context, request reconcile.Request, 
 	var errs []error
 	var wanted []string
 	for _, a := range c.accesses {
+		if a.Fixed != nil {
+			continue
+		}
 		ask, err := a.Ask(request, data)
 		if err == nil && ask == nil {
 			continue
@@ -42,7 +46,7 @@ func (c *Clusters[D]) Reconcile(ctx context.Context, request reconcile.Request, 
 		}
 		wait, err := c.ask(ctx, request, a.ID, ask)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("ask for the %s cluster of %s: %w", a.ID, request, err))
+			errs = append(errs, discreet.Step(err, "ask for the %s cluster of %s", a.ID, request))
 		}
 		after = sooner(after, wait)
 	}
@@ -69,11 +73,11 @@ func (c *Clusters[D]) ask(ctx context.Context, request reconcile.Request, id str
 	own := ""
 	if ask.Cluster != nil {
 		var err error
-		if own, err = c.askForCluster(ctx, request, id, ask.Cluster); err != nil {
+		if own, err = c.askForCluster(ctx, request, id, ask); err != nil {
 			return 0, err
 		}
 	}
-	desired := &v1alpha1.AccessRequest{ObjectMeta: c.config.meta(request, id), Spec: ask.spec(own)}
+	desired := &v1alpha1.AccessRequest{ObjectMeta: c.config.labelled(request, id, ask), Spec: ask.spec(own)}
 	ar, err := c.accessRequest(ctx, request, id)
 	switch {
 	case err != nil:
@@ -102,8 +106,8 @@ func (c *Clusters[D]) ask(ctx context.Context, request reconcile.Request, id str
 }
 
 // askForCluster makes the ClusterRequest, and returns its name.
-func (c *Clusters[D]) askForCluster(ctx context.Context, request reconcile.Request, id string, spec *v1alpha1.ClusterRequestSpec) (string, error) {
-	desired := &v1alpha1.ClusterRequest{ObjectMeta: c.config.meta(request, id), Spec: *spec}
+func (c *Clusters[D]) askForCluster(ctx context.Context, request reconcile.Request, id string, ask *Ask) (string, error) {
+	desired := &v1alpha1.ClusterRequest{ObjectMeta: c.config.labelled(request, id, ask), Spec: *ask.Cluster}
 	cr, err := c.clusterRequest(ctx, request, id)
 	switch {
 	case err != nil:
@@ -132,10 +136,12 @@ func (c *Clusters[D]) create(ctx context.Context, desired, there client.Object) 
 		client.ObjectKeyFromObject(there), cmp.Or(there.GetAnnotations()[OwnerAnnotation], "nobody who is known"), c.config.marks()[0]))
 }
 
-// update makes a request what was changed of it, if anything was, with the present mark: one with a former mark is taken over as it is.
+// update makes a request what was changed of it, if anything was, with the present mark and labels: one with a former mark is taken over as
+// it is.
 func (c *Clusters[D]) update(ctx context.Context, before, changed, desired client.Object, asks bool) error {
 	taken := before.GetLabels()[OwnerLabel] != desired.GetLabels()[OwnerLabel]
-	if !taken && !asks {
+	labelled := labels.SelectorFromSet(desired.GetLabels()).Matches(labels.Set(before.GetLabels()))
+	if !taken && !asks && labelled {
 		return nil
 	}
 	marked, annotated := maps.Clone(before.GetLabels()), maps.Clone(before.GetAnnotations())
@@ -161,6 +167,9 @@ func (c *Clusters[D]) ReconcileDelete(ctx context.Context, request reconcile.Req
 	leaving, err := c.withdrawFrom(ctx, c.client, request, nil)
 	if err != nil || leaving {
 		return reconcile.Result{RequeueAfter: c.config.RetryPending}, err
+	}
+	for _, f := range c.fixed {
+		f.release(request)
 	}
 	return reconcile.Result{}, nil
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
@@ -199,6 +200,22 @@ func TestADeniedClusterRequestDeniesItsAccess(t *testing.T) {
 	w.wants(ar, v1alpha1.PhaseDenied, v1alpha1.ReasonRequestDenied)
 }
 
+func TestAccessByAClusterRequestIsGrantedWhenItsClusterIsListedLater(t *testing.T) {
+	w := newWorld(t)
+	request := newRequest("r", "workload", nil)
+	ar := newAccess("a", "")
+	ar.Spec.ClusterRef, ar.Spec.RequestRef = nil, &v1alpha1.LocalObjectReference{Name: "r"}
+	w.create(ar, request)
+	request.Status.ClusterRef = &v1alpha1.LocalObjectReference{Name: "c"}
+	if err := w.user.Status().Update(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.wants(ar, v1alpha1.PhasePending, v1alpha1.ReasonClusterMissing)
+	w.addCluster("c", "workload")
+	w.granted(ar)
+}
+
 func TestAClusterThatDoesNotAnswerIsNotGivenAway(t *testing.T) {
 	w := newWorld(t)
 	down, secret := newCluster(t, "a-down", nowhere(w), "workload")
@@ -252,5 +269,32 @@ func TestGranterAndSchedulerRunInOneOperator(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+func TestGranterAndSchedulerShareTheirWatchesInOneOperator(t *testing.T) {
+	w := newWorld(t)
+	deps, frameworks, err := w.open(w.kube.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deps.Close()
+	watches, users := map[string]map[*informer.Kubernetes]bool{}, map[string]int{}
+	for _, f := range frameworks {
+		for _, s := range f.Sources() {
+			if k, ok := s.(*informer.Kubernetes); ok {
+				kind := k.GroupVersionKind().Kind
+				if watches[kind] == nil {
+					watches[kind] = map[*informer.Kubernetes]bool{}
+				}
+				watches[kind][k] = true
+				users[kind]++
+			}
+		}
+	}
+	for _, kind := range []string{v1alpha1.AccessRequestKind, "ClusterRequest", "Cluster"} {
+		if users[kind] < 2 || len(watches[kind]) != 1 {
+			t.Errorf("%d frameworks have %d watches of each %s, want one for several", users[kind], len(watches[kind]), kind)
+		}
 	}
 }

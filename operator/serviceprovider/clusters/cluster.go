@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,15 +25,27 @@ type Cluster struct {
 	config  *rest.Config
 	client  client.Client
 	cluster cluster.Cluster
+	// direct makes the configurations for others, nil if config will do for them.
+	direct func() *rest.Config
 }
+
+// Option changes a Cluster.
+type Option func(*Cluster)
+
+// WithRESTConfig sets what RESTConfig returns, for clusters whose clients go a way that nobody else can go. It is called anew each
+// time, for a configuration that is the caller's own. Default: the configuration of the clients.
+func WithRESTConfig(direct func() *rest.Config) Option { return func(c *Cluster) { c.direct = direct } }
 
 // New returns a Cluster that is reached by a configuration, which is copied. The id names it in errors and logs, such as
 // "platform". The error says which argument is missing, or what in the configuration can't be used; no request is sent.
-func New(id string, config *rest.Config, scheme *runtime.Scheme) (*Cluster, error) {
+func New(id string, config *rest.Config, scheme *runtime.Scheme, options ...Option) (*Cluster, error) {
 	if err := validate(id, config, scheme); err != nil {
 		return nil, err
 	}
 	c := &Cluster{id: id, config: rest.CopyConfig(config)}
+	for _, option := range options {
+		option(c)
+	}
 	c.config.Wrap(informer.SecretTransport)
 	httpClient, err := rest.HTTPClientFor(c.config)
 	if err != nil {
@@ -61,6 +74,16 @@ func New(id string, config *rest.Config, scheme *runtime.Scheme) (*Cluster, erro
 	return c, nil
 }
 
+// InCluster returns the cluster that the program runs in, as a Pod, with the rights of its service account. The error says what a Pod
+// has and this program has not.
+func InCluster(id string, scheme *runtime.Scheme) (*Cluster, error) {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("clusters.InCluster: cluster %q: %w: run the program as a Pod that has a service account, or reach the cluster by a kubeconfig", id, err)
+	}
+	return New(id, config, scheme)
+}
+
 func validate(id string, config *rest.Config, scheme *runtime.Scheme) error {
 	var wrong faults.List
 	wrong.If(id == "", "id must be set")
@@ -72,8 +95,26 @@ func validate(id string, config *rest.Config, scheme *runtime.Scheme) error {
 // ID names the cluster in errors and logs.
 func (c *Cluster) ID() string { return c.id }
 
-// RESTConfig returns the configuration, for clients of other kinds. It is the caller's own.
-func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
+// RESTConfig returns a configuration for clients of other kinds, and for libraries: with the address of the cluster, as exec,
+// port-forward and others need it. It is the caller's own. That of a cluster that was asked for holds no token: its WrapTransport
+// adds the credentials, the newest ones each time, so that what is made of it goes on when they are renewed.
+func (c *Cluster) RESTConfig() *rest.Config {
+	if c.direct == nil {
+		return rest.CopyConfig(c.config)
+	}
+	config := c.direct()
+	config.Wrap(informer.SecretTransport)
+	return config
+}
+
+// IsAt tells whether a host, with its port, is the one that the clients of the cluster send requests to, or the one of RESTConfig:
+// an error names the host that it comes from.
+func (c *Cluster) IsAt(host string) bool {
+	return slices.ContainsFunc([]*rest.Config{c.config, c.RESTConfig()}, func(config *rest.Config) bool {
+		server, _, err := rest.DefaultServerUrlFor(config)
+		return err == nil && server.Host == host
+	})
+}
 
 // Scheme returns the scheme of the clients.
 func (c *Cluster) Scheme() *runtime.Scheme { return c.client.Scheme() }

@@ -15,6 +15,9 @@ import (
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.clusterRef.name`
 // +kubebuilder:printcolumn:name="Secret",type=string,JSONPath=`.status.secretRef.name`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Granted")].reason`
+// +kubebuilder:printcolumn:name="Since",type=date,priority=1,JSONPath=`.status.conditions[?(@.type=="Granted")].lastTransitionTime`
+// +kubebuilder:printcolumn:name="Policy",type=string,priority=1,JSONPath=`.status.policy`
+// +kubebuilder:printcolumn:name="Used",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Used")].status`
 // +kubebuilder:printcolumn:name="Expires",type=string,format=date-time,priority=1,JSONPath=`.status.expirationTime`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Granted")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -33,8 +36,9 @@ type AccessRequest struct {
 // +kubebuilder:validation:XValidation:rule="has(self.clusterRef) != has(self.requestRef)",message="name the cluster either by clusterRef or by requestRef, not by both"
 // +kubebuilder:validation:XValidation:rule="has(self.clusterRef) == has(oldSelf.clusterRef) && (!has(self.clusterRef) || self.clusterRef == oldSelf.clusterRef)",message="the cluster of an AccessRequest does not change: make another one",fieldPath=".clusterRef"
 // +kubebuilder:validation:XValidation:rule="has(self.requestRef) == has(oldSelf.requestRef) && (!has(self.requestRef) || self.requestRef == oldSelf.requestRef)",message="the cluster of an AccessRequest does not change: make another one",fieldPath=".requestRef"
+// +kubebuilder:validation:XValidation:rule="has(self.oidc) == has(oldSelf.oidc)",message="whether tokens are issued does not change: make another one",fieldPath=".oidc"
 type AccessRequestSpec struct {
-	// ClusterRef is a Cluster in the same namespace. Set it or RequestRef.
+	// ClusterRef is a Cluster of the platform. Set it or RequestRef.
 	//
 	// +optional
 	ClusterRef *LocalObjectReference `json:"clusterRef,omitempty"`
@@ -54,6 +58,12 @@ type AccessRequestSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	RoleRefs []RoleReference `json:"roleRefs,omitempty"`
+	// OIDC is who gets the access, if that is somebody whom the cluster knows by an OIDC issuer. No service account is made then and no
+	// token issued: the kubeconfig has none, and who uses it brings one of the issuer's. Default: a service account of the request's
+	// own.
+	//
+	// +optional
+	OIDC *OIDCIdentity `json:"oidc,omitempty"`
 	// TokenLifetime is how long the credentials are valid, from 10 minutes on. They are replaced before they run out. The
 	// granter has a largest value, and a default.
 	//
@@ -111,7 +121,8 @@ type AccessRequestStatus struct {
 	//
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
-	// Conditions are Granted, which says why when it is not so.
+	// Conditions are Granted, which says why when it is not so, and since when it is; Used, of what is granted: whether somebody uses it; and
+	// Revoked, which is False while what is not granted any more still works in the cluster.
 	//
 	// +optional
 	// +listType=map
@@ -122,6 +133,14 @@ type AccessRequestStatus struct {
 	//
 	// +optional
 	ClusterRef *LocalObjectReference `json:"clusterRef,omitempty"`
+	// Provider is the service provider that asks: the one whose namespace it is.
+	//
+	// +optional
+	Provider string `json:"provider,omitempty"`
+	// Policy is the name of the policy by which there are credentials. It is empty while there are none, and for a policy without a name.
+	//
+	// +optional
+	Policy string `json:"policy,omitempty"`
 	// Granter is the framework that grants the request, and its operator. Other granters leave the request alone.
 	//
 	// +optional

@@ -41,6 +41,13 @@ type ClusterSpec struct {
 	// Kubeconfig is the entry of a Secret, in the namespace of the Cluster, with which the granter manages access. It has to
 	// be allowed there what it grants, and to manage service accounts, their tokens, roles and their bindings.
 	Kubeconfig KubeconfigReference `json:"kubeconfig"`
+	// OIDCIssuers are those whose tokens the API server of the cluster accepts, and which AccessRequests may name.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=url
+	// +kubebuilder:validation:MaxItems=16
+	OIDCIssuers []OIDCIssuer `json:"oidcIssuers,omitempty"`
 }
 
 // KubeconfigReference names an entry of a Secret that holds a kubeconfig.

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ClusterRequest asks for a cluster. The scheduler binds it to one of its namespace.
+// ClusterRequest asks for a cluster. The scheduler binds it to one of the platform's Clusters.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -48,7 +48,7 @@ type ClusterRequestStatus struct {
 	//
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
-	// ClusterRef is the cluster, once the request is granted. It does not change after that.
+	// ClusterRef is the Cluster of the platform, once the request is granted. It does not change after that.
 	//
 	// +optional
 	ClusterRef *LocalObjectReference `json:"clusterRef,omitempty"`

@@ -6,18 +6,19 @@
 //
 //	apiVersion: clusters.operatorkit.io/v1alpha1
 //	kind: Cluster
-//	metadata: {name: workload-1, namespace: platform, labels: {region: eu}}
+//	metadata: {name: workload-1, namespace: operatorkit-clusters, labels: {region: eu}}
 //	spec:
 //	  purposes: [workload]
 //	  capacity: 20
 //	  kubeconfig: {secretName: workload-1-admin}
 //
 // Who needs a cluster asks for one by a [ClusterRequest], which a scheduler binds to a Cluster with room, and for credentials
-// by an [AccessRequest], which a granter answers with a kubeconfig in a Secret:
+// by an [AccessRequest], which a granter answers with a kubeconfig in a Secret. Each service provider has a namespace for what it asks and
+// gets, which says who asks; that of the Clusters is the platform's own (see package clusteraccess/namespaces):
 //
 //	apiVersion: clusters.operatorkit.io/v1alpha1
 //	kind: AccessRequest
-//	metadata: {name: database-a, namespace: platform}
+//	metadata: {name: database-a, namespace: provider-postgres}
 //	spec:
 //	  requestRef: {name: database-a}
 //	  permissions:

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // Phase is how far a request is.
 //
 // +kubebuilder:validation:Enum=Pending;Granted;Denied
@@ -18,6 +20,14 @@ const (
 // ConditionGranted is True when a request has what it asks for; its reason says why when it has not.
 const ConditionGranted = "Granted"
 
+// ConditionUsed of an AccessRequest is False when nobody has told for long that the access is used (UsedAnnotation). It is there while
+// there are credentials.
+const ConditionUsed = "Used"
+
+// ConditionRevoked of an AccessRequest is False while what was granted still works in the cluster although it is denied or being deleted,
+// because it can't be taken away there. Its reason says why not. It is there only then.
+const ConditionRevoked = "Revoked"
+
 // ConditionReady of a Cluster is True when it answers.
 const ConditionReady = "Ready"
 
@@ -25,15 +35,21 @@ const ConditionReady = "Ready"
 const KubeconfigKey = "kubeconfig"
 
 const (
-	// AbandonAnnotation has, with the value "true" on an AccessRequest or on a Cluster, access ended without cleaning up in
-	// the cluster: for one that is gone for good. What is still there stays there.
+	// AbandonAnnotation has, with the value "true", access ended without cleaning up in the cluster: for one that is gone for good. On a Cluster it is the platform's word, and counts in any case. On an AccessRequest, where the service
+	// provider may put it too, it counts while the cluster can't be reached; if that answers again, what was left there is taken away.
 	AbandonAnnotation = "clusters.operatorkit.io/abandon"
+	// UsedAnnotation is, on an AccessRequest, when whoever asked has used the access last, in RFC 3339 and not to the minute. Service providers
+	// put it there (package clusteraccess) so that access which nobody needs is found. It is their word, and nothing is taken away by it.
+	UsedAnnotation = "clusters.operatorkit.io/used"
 	// LocalServerAnnotation is, on a Cluster or on a Secret with a kubeconfig, the address of the API server for those who do
 	// not run on the platform's network, such as "https://127.0.0.1:6443". Only those who are configured for it look at it.
 	LocalServerAnnotation = "clusters.operatorkit.io/local-server"
 )
 
-// LocalObjectReference names an object in the same namespace.
+// IsAbandoned tells whether an object carries the AbandonAnnotation. Values other than "true" mean nothing.
+func IsAbandoned(o metav1.Object) bool { return o.GetAnnotations()[AbandonAnnotation] == "true" }
+
+// LocalObjectReference names an object by its name alone: its namespace follows from what is referred to.
 type LocalObjectReference struct {
 	// Name is the name of the object.
 	//
@@ -50,6 +66,8 @@ const (
 	ReasonExceedsPolicy = "ExceedsPolicy"
 	// ReasonPolicyInvalid says that the platform's policy has a fault. What was granted stays, and nothing more is granted.
 	ReasonPolicyInvalid = "PolicyInvalid"
+	// ReasonNoProvider says that the request is in a namespace that is no service provider's. It is denied, whatever it asks for.
+	ReasonNoProvider = "NamespaceOfNoProvider"
 	// ReasonRequestMissing says that there is no ClusterRequest of that name.
 	ReasonRequestMissing = "ClusterRequestMissing"
 	// ReasonRequestPending says that the ClusterRequest has no cluster yet.
@@ -71,9 +89,17 @@ const (
 	ReasonFailed = "Failed"
 )
 
-// Reasons of the condition Granted of a ClusterRequest, beside ReasonGranted.
+// Reasons of the condition Used of an AccessRequest.
 const (
-	// ReasonNoCluster says that no Cluster of the namespace has the purpose and the labels.
+	// ReasonUsed says that the access is used, or was granted not long ago.
+	ReasonUsed = "Used"
+	// ReasonUnused says that nobody has used it for long.
+	ReasonUnused = "Unused"
+)
+
+// Reasons of the condition Granted of a ClusterRequest, beside ReasonGranted and ReasonNoProvider.
+const (
+	// ReasonNoCluster says that no Cluster has the purpose and the labels.
 	ReasonNoCluster = "NoCluster"
 	// ReasonNoRoom says that all Clusters that fit have as many requests as they take.
 	ReasonNoRoom = "NoRoom"

@@ -8,7 +8,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native"
@@ -98,13 +97,13 @@ func (c *computation) own() []*placed {
 func (c *computation) nameServices() {
 	c.names = map[string]client.ObjectKey{}
 	for _, entry := range c.order.Sorted() {
-		key := keyOf(entry)
+		key := entry.Key()
 		if entry.HelmAction == v1alpha1.HelmActionUninstall {
 			continue
 		}
 		first, taken := c.names[key.Name]
 		has := c.of(key)
-		if !taken || has != nil && has.isOf(c.set.ServiceSet) || c.of(first) == nil && compareKeys(key, first) < 0 {
+		if !taken || has != nil && has.isOf(c.set.ServiceSet) || c.of(first) == nil && v1alpha1.CompareKeys(key, first) < 0 {
 			c.names[key.Name] = key
 		}
 	}
@@ -172,13 +171,4 @@ func (c *computation) operate(o statemanager.Operation) {
 // dryRun tells whether everything is only planned. The deletion of a set is meant as it is said.
 func (c *computation) dryRun() bool {
 	return c.set.Config.SyncMode == v1alpha1.SyncModeDryRun && c.set.ServiceSet.DeletionTimestamp == nil
-}
-
-// keyOf returns the namespace and the name of a service.
-func keyOf(entry *v1alpha1.ServiceWithValues) client.ObjectKey {
-	return serviceset.ServiceKey(entry.Namespace, entry.Name)
-}
-
-func compareKeys(a, b client.ObjectKey) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -31,18 +31,7 @@ import (
 )
 
 func TestServicesAreAsTheyShouldBeWhateverWriteTheOperatorCrashesAt(t *testing.T) {
-	operatortest.BreakAtEveryWrite(t, lifeOfASet(t))
-}
-
-func TestServicesAreAsTheyShouldBeWhenTheServerLags(t *testing.T) {
-	if testing.Short() {
-		t.Skip("left to make test-all: a run takes as long as one with a crash")
-	}
-	operatortest.LagAtEveryWrite(t, lifeOfASet(t))
-}
-
-func TestTheOperatorIsQuietWhenItHasNothingToDo(t *testing.T) {
-	operatortest.Quiet(t, lifeOfASet(t))
+	operatortest.Survives(t, lifeOfASet)
 }
 
 // lifeOfASet is the life of a set, from its first service to its end, as the operator of state managers sees it. The operator of
@@ -61,9 +50,14 @@ func lifeOfASet(t *testing.T) operatortest.Scenario {
 	return operatortest.Scenario{
 		Name: "a life of a set on machines", Scheme: w.scheme, Config: w.kube.RESTConfig(), Parallel: 4, Timeout: 2 * time.Minute,
 		Start: func(ctx context.Context, config *rest.Config, namespace string) error {
-			return w.operate(ctx, config, namespace, cache)
+			return w.operate(ctx, config, "platform", namespace, cache)
 		},
-		Normalize: normalize, Objects: []client.Object{&v1alpha1.ServiceSet{}, &machinesv1alpha1.MachineService{}},
+		Neighbour: func(ctx context.Context, config *rest.Config, namespace string) error {
+			return w.operate(ctx, config, "second", namespace, cache)
+		},
+		// All runs have one provider, which the operators of the same name have had since the first one.
+		NeighbourAfter: isHeld,
+		Normalize:      normalize, Objects: []client.Object{&v1alpha1.ServiceSet{}, &machinesv1alpha1.MachineService{}},
 		Phases: []operatortest.Phase{
 			{Name: "install", Do: begin, Until: runs("db db", "web web-1")},
 			{Name: "upgrade", Do: patchSet(`[{"op": "replace", "path": "/spec/services/1/template", "value": "web-2"}]`), Until: runs("db db", "web web-2")},
@@ -104,13 +98,13 @@ func (w *world) runMachines(t *testing.T) {
 }
 
 // operate runs the operator of state managers, with machines only.
-func (w *world) operate(ctx context.Context, config *rest.Config, namespace, cache string) error {
+func (w *world) operate(ctx context.Context, config *rest.Config, name, namespace, cache string) error {
 	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
 	if err != nil {
 		return err
 	}
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: "platform", RESTConfig: config, Scheme: w.scheme, Logger: logger, Namespaces: []string{namespace},
+		Name: name, RESTConfig: config, Scheme: w.scheme, Logger: logger, Namespaces: []string{namespace},
 	})
 	if err != nil {
 		return err
@@ -163,6 +157,16 @@ func begin(ctx context.Context, user client.Client, namespace string) error {
 		}
 	}
 	return nil
+}
+
+// isHeld is a condition: an operator has begun with the set, and so has the provider.
+func isHeld(ctx context.Context, user client.Client, namespace string) error {
+	set := &v1alpha1.ServiceSet{}
+	err := user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "prod"}, set)
+	if err == nil && len(set.Finalizers) == 0 {
+		err = errors.New("nobody has the set")
+	}
+	return err
 }
 
 func patchSet(document string) operatortest.Step {

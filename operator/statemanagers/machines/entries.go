@@ -20,7 +20,7 @@ import (
 
 // entry works out what has to be done for a service that the set lists. The error is for what concerns all.
 func (c *computation) entry(ctx context.Context, entry *v1alpha1.ServiceWithValues) error {
-	key := keyOf(entry)
+	key := entry.Key()
 	if entry.HelmAction == v1alpha1.HelmActionUninstall {
 		c.uninstalled(key, entry)
 		return nil
@@ -82,7 +82,7 @@ func (c *computation) waits(entry *v1alpha1.ServiceWithValues) []client.ObjectKe
 // failed tells of a service that can't be worked out. While nothing says that it has to change, what was Deployed stays so if the
 // error may pass.
 func (c *computation) failed(entry *v1alpha1.ServiceWithValues, have *placed, same bool, err error) {
-	key := keyOf(entry)
+	key := entry.Key()
 	state := c.states.Begin(key)
 	reason := native.ReasonUnavailable
 	if native.IsMissing(err) {
@@ -111,7 +111,7 @@ func (c *computation) failed(entry *v1alpha1.ServiceWithValues, have *placed, sa
 
 // pending enters a service that is not begun before others are Deployed.
 func (c *computation) pending(entry *v1alpha1.ServiceWithValues, waits []client.ObjectKey) {
-	key := keyOf(entry)
+	key := entry.Key()
 	state := c.states.Begin(key)
 	state.State, state.Type = v1alpha1.ServiceStatePending, v1alpha1.ServiceTypeResource
 	state.Template, state.Version = entry.Template, entry.Version
@@ -230,7 +230,7 @@ func (c *computation) wantsToo(other *v1alpha1.ServiceSet, key client.ObjectKey)
 		return false
 	}
 	return slices.ContainsFunc(other.Spec.Services, func(e v1alpha1.ServiceWithValues) bool {
-		return keyOf(&e) == key && e.HelmAction != v1alpha1.HelmActionUninstall
+		return e.Key() == key && e.HelmAction != v1alpha1.HelmActionUninstall
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 
 	machinesv1alpha1 "github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
-	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native"
@@ -25,11 +24,11 @@ func (c *computation) leaving() []client.ObjectKey {
 	}
 	for _, state := range c.set.ServiceSet.Status.Services {
 		if state.State != v1alpha1.ServiceStateDeleted {
-			add(serviceset.ServiceKey(state.Namespace, state.Name))
+			add(state.Key())
 		}
 	}
 	for _, p := range c.own() {
-		listed := slices.ContainsFunc(c.order.Sorted(), func(e *v1alpha1.ServiceWithValues) bool { return p.isFor(keyOf(e)) })
+		listed := slices.ContainsFunc(c.order.Sorted(), func(e *v1alpha1.ServiceWithValues) bool { return p.isFor(e.Key()) })
 		if !listed && !slices.ContainsFunc(keys, p.isFor) {
 			add(p.key())
 		}

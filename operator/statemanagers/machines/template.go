@@ -39,6 +39,15 @@ const expects = "on machines a template has spec.resources with one manifest of 
 // render makes what a service should be. Errors are permanent but for those of fetching, and tell nothing secret.
 func render(ctx context.Context, input *native.Input) (*wanted, error) {
 	w := &wanted{Input: input}
+	if input.Entry.ServiceAccountName != "" || input.Config.ServiceAccountName != "" {
+		return nil, framework.Permanent(errors.New("machines have no service accounts: leave serviceAccountName out"))
+	}
+	if input.Windows {
+		return nil, framework.Permanent(errors.New("machines have no changeWindows: leave them out"))
+	}
+	if e := input.Entry; e.Adopt || e.MaxAttempts > 0 || len(e.Patches) > 0 || len(e.HealthCheckExprs) > 0 || len(e.IgnoreDifferences) > 0 {
+		return nil, framework.Permanent(errors.New("machines have no adopt, maxAttempts, patches, healthCheckExprs and ignoreDifferences: leave them out"))
+	}
 	object, err := w.manifest(ctx)
 	if err != nil {
 		return nil, err

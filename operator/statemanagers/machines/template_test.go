@@ -110,6 +110,35 @@ func TestWhatCantBeAMachineServiceIsAnErrorThatSaysWhy(t *testing.T) {
 	}
 }
 
+func TestWhatOnlyTheNativeStateManagerDoesIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.create(files("web", manifest("web")))
+	for name, ask := range map[string]func(*v1alpha1.ServiceWithValues){
+		"adopt":              func(s *v1alpha1.ServiceWithValues) { s.Adopt = true },
+		"maxAttempts":        func(s *v1alpha1.ServiceWithValues) { s.MaxAttempts = 1 },
+		"patches":            func(s *v1alpha1.ServiceWithValues) { s.Patches = []v1alpha1.Patch{{Patch: "{}"}} },
+		"serviceAccountName": func(s *v1alpha1.ServiceWithValues) { s.ServiceAccountName = "x" },
+		"healthCheckExprs": func(s *v1alpha1.ServiceWithValues) {
+			s.HealthCheckExprs = []v1alpha1.HealthCheckExpr{{APIVersion: "v1", Kind: "Secret", Current: "true"}}
+		},
+		"ignoreDifferences": func(s *v1alpha1.ServiceWithValues) {
+			s.IgnoreDifferences = []v1alpha1.IgnoredDifference{{Kind: "MachineService", Managers: []string{"me"}}}
+		},
+	} {
+		set := w.newSet("prod")
+		set.Templates["t"] = template("web")
+		set.Templates["t"].Namespace = w.namespace
+		ask(list(set, "web=t"))
+		work, err := w.manager.Compute(t.Context(), set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(work.Operations) != 1 || !framework.IsPermanent(work.Operations[0].Err) || !strings.Contains(work.Operations[0].Err.Error(), name) {
+			t.Errorf("%s: the operations are %+v", name, work.Operations)
+		}
+	}
+}
+
 func TestSecretsAreShownNowhere(t *testing.T) {
 	w := newWorld(t)
 	secret := func(name, key, text string) *corev1.Secret {

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -195,9 +194,9 @@ func (m *Manager) CarryOut(ctx context.Context, set *statemanager.Set, operation
 		}
 		return nil
 	case todo.pause != nil:
-		return m.setPaused(ctx, todo.pause, `"true"`)
+		return m.setPaused(ctx, todo.pause, "true")
 	case todo.resume != nil:
-		return m.setPaused(ctx, todo.resume, "null")
+		return m.setPaused(ctx, todo.resume, nil)
 	case todo.apply == nil:
 		return nil
 	}
@@ -267,14 +266,12 @@ func sameButStatus(a, b client.Object) bool {
 		maps.Equal(a.GetAnnotations(), b.GetAnnotations()) && a.GetDeletionTimestamp().IsZero() == b.GetDeletionTimestamp().IsZero()
 }
 
-// setPaused writes the annotations, unless the MachineService has changed since.
-func (m *Manager) setPaused(ctx context.Context, p *placed, value string) error {
+// setPaused writes the annotations, unless the MachineService has changed since. Nil takes them away.
+func (m *Manager) setPaused(ctx context.Context, p *placed, value any) error {
 	suspending, _ := carrier.Keepers(ctx, m.Name()+"-suspend", nil, "")
 	err := m.whileSame(ctx, p, func(version string) error {
-		patch := fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q,"annotations":{%q:%s,%q:%s}}}`,
-			p.GetUID(), version, framework.PausedAnnotation, value, SuspendedAnnotation, value)
-		return m.config.Client.Patch(ctx, p.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)),
-			client.FieldOwner(suspending.FieldManager()))
+		marking := carrier.Marking(p, version, nil, map[string]any{framework.PausedAnnotation: value, SuspendedAnnotation: value})
+		return m.config.Client.Patch(ctx, p.DeepCopy(), marking, client.FieldOwner(suspending.FieldManager()))
 	})
 	if err != nil {
 		return fmt.Errorf("pause or resume MachineService %s/%s: %w", p.GetNamespace(), p.GetName(), err)

@@ -58,6 +58,18 @@ func TestValidateFindsEachFault(t *testing.T) {
 			s.Volumes = []api.VolumeSpec{{Name: "aa"}}
 			s.Container.VolumeMounts = []api.VolumeMount{{Volume: "aa", Path: "a"}}
 		},
+		"container.volumeMounts[0].subPath": func(s *api.ServiceSpec) {
+			s.Volumes = []api.VolumeSpec{{Name: "aa"}}
+			s.Container.VolumeMounts = []api.VolumeMount{{Volume: "aa", Path: "/a", SubPath: "b/../../c"}}
+		},
+		"container.volumeMounts[0].subPath: Invalid": func(s *api.ServiceSpec) {
+			s.Volumes = []api.VolumeSpec{{Name: "aa", Type: api.VolumeTypeBind, HostPath: "/srv"}}
+			s.Container.VolumeMounts = []api.VolumeMount{{Volume: "aa", Path: "/a", SubPath: "/etc"}}
+		},
+		"container.volumeMounts[0].subPath: Forbidden": func(s *api.ServiceSpec) {
+			s.Volumes = []api.VolumeSpec{{Name: "aa", Type: api.VolumeTypeTmpfs}}
+			s.Container.VolumeMounts = []api.VolumeMount{{Volume: "aa", Path: "/a", SubPath: "b"}}
+		},
 		"container.configMounts[0].config": func(s *api.ServiceSpec) { s.Container.ConfigMounts = []api.ConfigMount{{Config: "a", Path: "/a"}} },
 		"container.volumeMounts[1].path": func(s *api.ServiceSpec) {
 			s.Volumes = []api.VolumeSpec{{Name: "aa"}}

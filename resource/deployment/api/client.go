@@ -14,6 +14,8 @@ var (
 	ErrExists = errors.New("it exists already")
 	// ErrOthers is something that is another's, or nobody's that is known. The error says whose.
 	ErrOthers = errors.New("it is not ours")
+	// ErrPortTaken is a container that can't start because somebody holds a port of the machine that it needs.
+	ErrPortTaken = errors.New("a port of the machine is taken")
 	// ErrUnhealthy is a container that does not work: its health check failed, or it has ended.
 	ErrUnhealthy = errors.New("the container does not work")
 )
@@ -46,7 +48,7 @@ type ContainerClient interface {
 	// with the name, which can be seen. It does not leave what it has begun when ctx ends: no container comes after it has returned,
 	// unless the machine does not answer any more.
 	CreateContainer(ctx context.Context, machineID string, options CreateContainerOptions) (string, error)
-	// StartContainer starts a container. One that runs is no error.
+	// StartContainer starts a container. One that runs is no error. A port that somebody holds is ErrPortTaken.
 	StartContainer(ctx context.Context, machineID, container string) error
 	// StopContainer stops a container, and kills it after the grace period. One that does not run is no error.
 	StopContainer(ctx context.Context, machineID, container string, grace time.Duration) error
@@ -61,6 +63,9 @@ type ContainerClient interface {
 	WaitContainerReady(ctx context.Context, machineID, container string, options WaitOptions) error
 	// WaitContainerExit waits until a container has ended, and returns its exit code.
 	WaitContainerExit(ctx context.Context, machineID, container string) (int, error)
+	// LastLines returns what a container has written last, without values that are known to be secret. It is empty for one that has
+	// written nothing, or whose output can't be read.
+	LastLines(ctx context.Context, machineID, container string) (string, error)
 }
 
 // DNSClient knows names.

@@ -144,7 +144,7 @@ type VolumeMount struct {
 	// ReadOnly keeps the container from writing to it.
 	// +optional
 	ReadOnly bool `json:"readOnly,omitempty"`
-	// SubPath is the folder of the volume that is mounted. Default: all of it.
+	// SubPath is the folder of the volume that is mounted: relative, and without "..". Not with type tmpfs. Default: all of it.
 	// +optional
 	SubPath string `json:"subPath,omitempty"`
 }

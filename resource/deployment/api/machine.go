@@ -39,6 +39,9 @@ type Machine struct {
 	// LastSeen is what was on it when it was seen last, for machines that are unknown. It must be complete: nothing was put onto the
 	// machine since. Nil is not known.
 	LastSeen *Inventory `json:"lastSeen,omitempty"`
+	// Untouched tells of a machine of which nothing else is known that nothing was ever put onto it: it has no containers of services.
+	// Volumes may be on it, from another time.
+	Untouched bool `json:"untouched,omitempty"`
 }
 
 // Inventory is what is on a machine.

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"path"
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -28,6 +30,16 @@ func (s *ServiceSpec) validateVolumes() field.ErrorList {
 			errs = append(errs, field.NotFound(at.Child("volume"), m.Volume))
 		}
 		errs = append(errs, absolute(at.Child("path"), m.Path)...)
+		if m.SubPath == "" {
+			continue
+		}
+		// On machines the separator is a slash, whatever it is here.
+		if path.IsAbs(m.SubPath) || slices.Contains(strings.Split(m.SubPath, "/"), "..") {
+			errs = append(errs, field.Invalid(at.Child("subPath"), m.SubPath, "must be a folder within the volume: relative, and without .."))
+		}
+		if j := slices.Index(names, m.Volume); j >= 0 && s.Volumes[j].Type == VolumeTypeTmpfs {
+			errs = append(errs, field.Forbidden(at.Child("subPath"), "memory has no folders"))
+		}
 	}
 	return errs
 }
@@ -54,9 +66,6 @@ func (v *VolumeSpec) validate(p *field.Path) field.ErrorList {
 	case VolumeTypeVolume, "":
 		if v.Name != "" && !volumeName.MatchString(v.Name) {
 			errs = append(errs, field.Invalid(p.Child("name"), v.Name, "must match "+volumeName.String()))
-		}
-		if v.Driver != nil && v.Driver.Name == "" {
-			errs = append(errs, field.Required(p.Child("driver", "name"), ""))
 		}
 		if v.External && (v.Driver != nil && len(v.Driver.Options) > 0 || len(v.Labels) > 0) {
 			errs = append(errs, field.Forbidden(p.Child("external"), "together with labels and driver options, which are for creating it"))

@@ -44,8 +44,9 @@ type VolumeSpec struct {
 
 // VolumeDriver makes volumes.
 type VolumeDriver struct {
-	// Name is the name of the driver, such as local.
-	Name string `json:"name"`
+	// Name is the name of the driver. Default: local, that of engines.
+	// +optional
+	Name string `json:"name,omitempty"`
 	// Options are options of the driver.
 	// +optional
 	Options map[string]string `json:"options,omitempty"`
@@ -56,7 +57,7 @@ const DefaultVolumeDriver = "local"
 
 // DriverName returns the name of the driver.
 func (v *VolumeSpec) DriverName() string {
-	if v.Driver == nil {
+	if v.Driver == nil || v.Driver.Name == "" {
 		return DefaultVolumeDriver
 	}
 	return v.Driver.Name

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
+	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
 )
 
 var (
@@ -36,7 +37,12 @@ type Client struct {
 
 	// running counts the goroutines of machines.
 	running sync.WaitGroup
+
+	reservations scheduler.Reservations
 }
+
+// Reservations implements scheduler.Reserver: those who plan with this client see what plans take that it carries out.
+func (c *Client) Reservations() *scheduler.Reservations { return &c.reservations }
 
 // New returns a client that connects to its machines. It does not wait for them: what is asked of a machine before it has
 // answered, or has not in Config.ConnectTimeout, is held until then.

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/container"
 	moby "github.com/moby/moby/client"
 
+	"github.com/operatorkit/operatorkit/context/secretscontext"
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
 
@@ -51,7 +55,18 @@ func (c *Client) StartContainer(ctx context.Context, machineID, name string) err
 			return err
 		}
 		_, err = engine.ContainerStart(ctx, own.ID, moby.ContainerStartOptions{})
+		if err != nil && portTaken(err) {
+			err = fmt.Errorf("%w: %w", api.ErrPortTaken, err)
+		}
 		return hide(ctx, err, secretsIn(own)...)
+	})
+}
+
+// portTaken tells whether an engine can't start a container because somebody holds a port. It says so in words alone: the first is about
+// a container of its own, the others are about other programs.
+func portTaken(err error) bool {
+	return slices.ContainsFunc([]string{"port is already allocated", "address already in use", "ports are not available"}, func(words string) bool {
+		return strings.Contains(err.Error(), words)
 	})
 }
 
@@ -141,8 +156,8 @@ func (c *Client) UpdateContainer(ctx context.Context, machineID, name string, sp
 }
 
 // watch calls a function with a container again and again, whenever something may have happened to it, until the function returns
-// true or an error, or the time that it asks for is over.
-func (c *Client) watch(ctx context.Context, machineID, name string, over <-chan time.Time, look func(*container.InspectResponse) (bool, error)) error {
+// true or an error, and when over says that some time has passed.
+func (c *Client) watch(ctx context.Context, machineID, name string, over <-chan struct{}, look func(*container.InspectResponse) (bool, error)) error {
 	m, err := c.machine(machineID)
 	if err != nil {
 		return err
@@ -164,6 +179,9 @@ func (c *Client) watch(ctx context.Context, machineID, name string, over <-chan 
 	name = first.Container.ID
 	happened, end := m.waiters.add(name)
 	defer end()
+	if done, err := look(&first.Container); done || err != nil {
+		return err
+	}
 	for {
 		inspected, err := inspect()
 		if err != nil {
@@ -175,7 +193,6 @@ func (c *Client) watch(ctx context.Context, machineID, name string, over <-chan 
 		select {
 		case <-happened:
 		case <-over:
-			over = nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -185,29 +202,24 @@ func (c *Client) watch(ctx context.Context, machineID, name string, over <-chan 
 // WaitContainerReady implements api.ContainerClient. A container that has ended since is one that does not work, even if the engine
 // has started it again.
 func (c *Client) WaitContainerReady(ctx context.Context, machineID, name string, options api.WaitOptions) error {
-	begin := time.Now()
-	monitored, late := time.NewTimer(options.Monitor), time.NewTimer(options.HealthTimeout)
-	defer monitored.Stop()
-	defer late.Stop()
-	over := make(chan time.Time, 2)
-	ended := make(chan struct{})
-	defer close(ended)
-	go func() {
-		for range 2 {
-			select {
-			case <-monitored.C:
-			case <-late.C:
-			case <-ended:
-				return
-			}
-			over <- time.Time{}
-		}
-	}()
+	// The time begins when the engine has said for the first time what the container does: one that is slow to answer says nothing of
+	// what was before.
+	var begin time.Time
 	var started string
 	var restarts int
+	over := make(chan struct{}, 2)
+	var timers []*time.Timer
+	defer func() {
+		for _, timer := range timers {
+			timer.Stop()
+		}
+	}()
 	return c.watch(ctx, machineID, name, over, func(in *container.InspectResponse) (bool, error) {
-		if started == "" {
-			started, restarts = in.State.StartedAt, in.RestartCount
+		if begin.IsZero() {
+			begin, started, restarts = time.Now(), in.State.StartedAt, in.RestartCount
+			for _, after := range []time.Duration{options.Monitor, options.HealthTimeout} {
+				timers = append(timers, time.AfterFunc(after, func() { over <- struct{}{} }))
+			}
 		}
 		described, err := c.describe(in)
 		switch {
@@ -241,6 +253,38 @@ func lastCheck(h *container.Health) string {
 	last := h.Log[len(h.Log)-1]
 	return fmt.Sprintf(", its check ended with %d and says %q", last.ExitCode, strings.TrimSpace(last.Output[:min(len(last.Output), maxOutput)]))
 }
+
+// LastLines implements api.ContainerClient.
+func (c *Client) LastLines(ctx context.Context, machineID, name string) (string, error) {
+	var text string
+	err := c.on(ctx, machineID, func(ctx context.Context, engine *moby.Client) error {
+		own, err := c.own(ctx, engine, name)
+		if err != nil {
+			return err
+		}
+		logs, err := engine.ContainerLogs(ctx, own.ID, moby.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: lastLines})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = logs.Close() }()
+		var lines strings.Builder
+		// No container has a terminal, so that its two outputs come in one stream that says which is which.
+		if _, err := stdcopy.StdCopy(&lines, &lines, logs); err != nil {
+			return err
+		}
+		var secrets secretscontext.Vocabulary
+		secrets.Add(secretsIn(own)...)
+		text = cut.Text(strings.TrimSpace(secrets.Scrub(lines.String())), maxLines)
+		return nil
+	})
+	return text, err
+}
+
+// lastLines is how many lines LastLines returns, and maxLines how many bytes at most.
+const (
+	lastLines = "10"
+	maxLines  = 2000
+)
 
 // WaitContainerExit implements api.ContainerClient. A container that was not started yet is waited for as well.
 func (c *Client) WaitContainerExit(ctx context.Context, machineID, name string) (int, error) {

@@ -58,20 +58,22 @@ func (s *SSH) signer() (ssh.Signer, error) {
 	return ssh.ParsePrivateKey([]byte(s.Key))
 }
 
-// knownHosts reads the keys from a file that is gone afterwards, because it is files that can be read.
+// knownHosts reads the keys from the name of a pipe, because it is files that can be read, and there may be no place to write one.
 func (s *SSH) knownHosts() (ssh.HostKeyCallback, error) {
-	file, err := os.CreateTemp("", "known_hosts")
+	keys, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.Remove(file.Name()) }()
-	_, err = file.Write(s.KnownHosts)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return nil, err
-	}
-	check, err := knownhosts.New(file.Name())
+	defer func() { _ = keys.Close() }()
+	go func() {
+		// Who reads says what is wrong with it. The end of the reader ends this too.
+		_, _ = write.Write(s.KnownHosts)
+		_ = write.Close()
+	}()
+	name := fmt.Sprintf("/dev/fd/%d", keys.Fd())
+	check, err := knownhosts.New(name)
 	if err != nil {
-		return nil, errors.New(strings.ReplaceAll(err.Error(), file.Name()+":", "line "))
+		return nil, errors.New(strings.ReplaceAll(err.Error(), name+":", "line "))
 	}
 	return check, nil
 }

@@ -48,23 +48,53 @@ func placed(m *Machine, spec *api.ServiceSpec, named map[string]bool) string {
 	return ""
 }
 
-// checkPorts takes out the machines where others hold the ports of the service.
+// checkPorts takes out the machines where others hold the ports of the service, or are about to.
 func (s *Scheduler) checkPorts() {
 	ports := s.spec.HostPorts()
 	if len(ports) == 0 {
 		return
 	}
 	for _, c := range s.candidates {
+		c.refused = api.PortsConflict(ports, c.machine.Refused)
+		holders := map[string]bool{}
 		for i := range c.machine.Inventory.Containers {
 			other := &c.machine.Inventory.Containers[i]
 			if s.state.Owns(s.spec.Name, other) || !other.Active() {
 				continue
 			}
-			for _, p := range ports {
-				if api.PortsConflict([]api.PortSpec{p}, other.HostPorts()) {
-					refuse(c, fmt.Sprintf("container %s%s holds port %s", other.Name, whose(other.Owner), p))
-				}
+			for _, p := range conflicts(ports, other) {
+				holders[other.Name] = true
+				refuse(c, fmt.Sprintf("container %s%s holds port %s", other.Name, whose(other.Owner), p))
 			}
+		}
+		for i := range c.machine.Coming.Containers {
+			other := &c.machine.Coming.Containers[i]
+			if s.state.Owns(s.spec.Name, other) || holders[other.Name] {
+				continue
+			}
+			for _, p := range conflicts(ports, other) {
+				s.wait(c, other.Owner.Service)
+				refuse(c, fmt.Sprintf("%s is about to hold port %s", about(other), p))
+			}
+		}
+	}
+}
+
+// conflicts returns those ports that a container has.
+func conflicts(ports []api.PortSpec, other *api.Container) []api.PortSpec {
+	return slices.DeleteFunc(slices.Clone(ports), func(p api.PortSpec) bool { return !api.PortsConflict([]api.PortSpec{p}, other.HostPorts()) })
+}
+
+// wait remembers that a service is in the way on a machine that has taken nothing there yet.
+func (s *Scheduler) wait(c *candidate, service string) {
+	s.coming = append(s.coming, Pair{service, c.machine.ID})
+}
+
+// checkKept takes out the machines that others need.
+func (s *Scheduler) checkKept() {
+	for _, pair := range s.state.kept {
+		if c := s.byID[pair.MachineID]; c != nil && pair.Service == s.spec.Name {
+			refuse(c, "another service that is deployed with it needs it")
 		}
 	}
 }
@@ -98,6 +128,9 @@ func (s *Scheduler) checkImages() error {
 func (s *Scheduler) checkVolumes() {
 	for _, v := range s.spec.MountedVolumes(api.VolumeTypeVolume) {
 		where := s.look(v)
+		if s.spec.Mode != api.ServiceModeGlobal && !where.made {
+			s.coming = append(s.coming, where.by...)
+		}
 		if !v.External && s.spec.Mode != api.ServiceModeGlobal && len(where.on) == 0 && where.hidden == "" {
 			s.newVolumes = append(s.newVolumes, v.Name)
 		}
@@ -112,6 +145,9 @@ func (s *Scheduler) checkVolumes() {
 // whereabouts says where a volume is.
 type whereabouts struct {
 	on []string
+	// made tells that it is there already on one of them, and by are the services that are about to make it on the others.
+	made bool
+	by   []Pair
 	// hidden says on which machine that can't be seen it is, or may be.
 	hidden string
 }
@@ -120,9 +156,16 @@ func (s *Scheduler) look(v api.VolumeSpec) whereabouts {
 	var w whereabouts
 	for _, c := range s.candidates {
 		m := c.machine
+		if have := hasVolume(m.Inventory.Volumes, v.Name); have != nil && m.Available() && !c.allowed && v.Driver != nil && have.Driver != v.DriverName() {
+			// It is another volume, on a machine that is out of the question.
+			continue
+		}
+		coming := hasVolume(m.Coming.Volumes, v.Name)
 		switch {
 		case m.Available() && s.usable(v, hasVolume(m.Inventory.Volumes, v.Name)):
-			w.on = append(w.on, m.Name)
+			w.on, w.made = append(w.on, m.Name), true
+		case m.Available() && s.usable(v, coming):
+			w.on, w.by = append(w.on, m.Name), append(w.by, Pair{coming.Owner.Service, m.ID})
 		case w.hidden != "":
 		case m.Blind():
 			w.hidden = fmt.Sprintf("volume %s may be on %s, which can't be seen", v.Name, m.Name)
@@ -135,6 +178,9 @@ func (s *Scheduler) look(v api.VolumeSpec) whereabouts {
 
 func (s *Scheduler) volume(c *candidate, v api.VolumeSpec, w whereabouts) string {
 	have := hasVolume(c.machine.Inventory.Volumes, v.Name)
+	if have == nil {
+		have = hasVolume(c.machine.Coming.Volumes, v.Name)
+	}
 	switch {
 	case have != nil && !s.usable(v, have):
 		return fmt.Sprintf("volume %s is there already, of %s; call it otherwise, or external to use it", v.Name, have.Owner)

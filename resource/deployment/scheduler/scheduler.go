@@ -25,6 +25,8 @@ type Scheduler struct {
 	newVolumes []string
 	pinned     *candidate
 	wanted     int
+	// coming are services that are in the way where they have nothing yet.
+	coming []Pair
 }
 
 // candidate is a machine with what was found out about it.
@@ -36,6 +38,8 @@ type candidate struct {
 	closed  string
 	// own counts the containers of the service that stay or come, all those of anybody.
 	own, all int
+	// refused tells that the engine did not give a port although nobody is seen to hold it.
+	refused bool
 }
 
 // New returns a scheduler for a specification with its defaults, and a *PlacementError when it names machines that are not in the
@@ -57,6 +61,7 @@ func New(state *ClusterState, spec api.ServiceSpec) (*Scheduler, error) {
 	}
 	s.checkVolumes()
 	s.checkPorts()
+	s.checkKept()
 	return s, s.checkImages()
 }
 
@@ -66,11 +71,21 @@ func refuse(c *candidate, reason string) {
 	}
 }
 
-// others counts the containers of other services.
+// others counts the containers of other services, those that are about to come included.
 func (s *Scheduler) others(m *Machine) int {
 	n := 0
+	there := map[string]bool{}
 	for i := range m.Inventory.Containers {
-		if !s.state.Owns(s.spec.Name, &m.Inventory.Containers[i]) {
+		c := &m.Inventory.Containers[i]
+		if len(m.Coming.Containers) > 0 {
+			there[c.Name] = true
+		}
+		if !s.state.Owns(s.spec.Name, c) {
+			n++
+		}
+	}
+	for i := range m.Coming.Containers {
+		if c := &m.Coming.Containers[i]; !there[c.Name] && !s.state.Owns(s.spec.Name, c) {
 			n++
 		}
 	}
@@ -128,6 +143,12 @@ func (s *Scheduler) Block(machineID, reason string) {
 	}
 }
 
+// Better tells whether another machine is better for a new container because the engine of this one did not give it its ports.
+func (s *Scheduler) Better(machineID string) bool {
+	c := s.byID[machineID]
+	return c != nil && c.refused && slices.ContainsFunc(s.candidates, func(o *candidate) bool { return !o.refused && s.eligible(o) })
+}
+
 // Take takes a place on a machine, if it is eligible.
 func (s *Scheduler) Take(machineID string) bool {
 	c := s.byID[machineID]
@@ -174,7 +195,11 @@ func (s *Scheduler) Next() (*Machine, error) {
 		// What is not eligible any more never is again.
 		heap.Pop(&s.queue)
 	}
-	return nil, &UnschedulableError{Service: s.spec.Name, Container: s.wanted, Report: s.Report()}
+	return nil, s.unschedulable()
+}
+
+func (s *Scheduler) unschedulable() *UnschedulableError {
+	return &UnschedulableError{Service: s.spec.Name, Container: s.wanted, Report: s.Report(), Coming: s.coming}
 }
 
 func (s *Scheduler) eligible(c *candidate) bool { return c.closed == "" && s.fits(c) }
@@ -225,6 +250,9 @@ func (q queue) Len() int { return len(q) }
 
 func (q queue) Less(i, j int) bool {
 	a, b := q[i], q[j]
+	if a.refused != b.refused {
+		return b.refused
+	}
 	if a.own != b.own {
 		return a.own < b.own
 	}
@@ -263,6 +291,9 @@ type UnschedulableError struct {
 	Container int
 	// Report says why, for each machine.
 	Report Report
+	// Coming are services that are in the way on machines where they have taken nothing yet: plans for them are carried out now, or are
+	// made together with this one.
+	Coming []Pair
 }
 
 // Error says why, with machines of the same reasons together.

@@ -150,12 +150,12 @@ func TestMachinesThatTakeNoNewContainersHavePlaceForTheirs(t *testing.T) {
 	}
 }
 
-func TestTheFingerprintTellsWhetherAMachineTakesContainers(t *testing.T) {
+func TestThePlaceOfAPlanDependsOnWhetherAMachineTakesContainers(t *testing.T) {
 	seen := map[string]string{}
 	for name, state := range map[string]*scheduler.ClusterState{
-		"open": cluster(others(0)), "closed": closed(cluster(others(0)), false), "drained": closed(cluster(others(0)), true),
+		"open": cluster(others(0)), "closed": closed(cluster(others(0)), false),
 	} {
-		fingerprint := state.Fingerprint(service())
+		fingerprint := state.Basis(service(), []scheduler.Place{{MachineID: "id-m1"}}).Fingerprint()
 		if other, ok := seen[fingerprint]; ok {
 			t.Errorf("%s is as %s", name, other)
 		}
@@ -205,6 +205,9 @@ func TestConstraints(t *testing.T) {
 		{"a volume where the service may not be", cluster(with("data"), others(0)),
 			service(volume(api.VolumeSpec{Name: "data"}), func(s *api.ServiceSpec) { s.Placement.Machines = []string{"m2"} }), 1, "", "m2: volume data is on m1"},
 		{"a volume of others that is nowhere", cluster(others(0)), service(volume(api.VolumeSpec{Name: "data", External: true})), 1, "", "is not ours to make"},
+		{"a volume of another driver where the service can't be", cluster(with("data"), others(0)),
+			service(volume(api.VolumeSpec{Name: "data", Driver: &api.VolumeDriver{Name: "nfs"}}), func(s *api.ServiceSpec) { s.Placement.Machines = []string{"m2"} }),
+			1, "m2", ""},
 		{"a volume of another driver", cluster(with("data")), service(volume(api.VolumeSpec{Name: "data", Driver: &api.VolumeDriver{Name: "nfs"}})), 1, "",
 			"volume data is of driver local, not nfs"},
 		{"a volume on a machine that can't be seen", unknown(cluster(others(0), others(0)), new(with("data"))),

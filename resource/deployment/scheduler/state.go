@@ -3,10 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 
@@ -31,6 +28,8 @@ type ClusterState struct {
 	Owner api.Ownership
 
 	names nameIndex
+	// kept are services that get no new containers on machines, for the sake of others that are planned with them.
+	kept []Pair
 }
 
 // Machine is a machine and what is on it.
@@ -38,11 +37,31 @@ type Machine struct {
 	api.Machine
 	// Inventory is what is on it. For a machine that is unknown it is empty, which says nothing.
 	Inventory api.Inventory
+	// Coming is what plans that are carried out now will put there, or may bring back.
+	Coming api.Inventory
+	// Refused are ports that the engine did not give, although nobody is seen to hold them.
+	Refused []api.PortSpec
 }
 
-// Inspect asks for what is on all machines, for the owner that ctx says (api.OwnershipOf). One that does not answer is unknown, with the error as the reason; it is an error only
-// when the list of machines can't be had, or the context ends.
+// Inspected is a client that has a state already, which Inspect returns.
+type Inspected interface {
+	ClusterState() *ClusterState
+}
+
+// Inspect asks for what is on all machines, for the owner that ctx says (api.OwnershipOf), and what is about to be (Reserver). One that
+// does not answer is unknown, with the error as the reason; it is an error only when the list of machines can't be had, or the context
+// ends.
 func Inspect(ctx context.Context, cli Client) (*ClusterState, error) {
+	return InspectFor(ctx, cli, nil)
+}
+
+// InspectFor is Inspect for the plan that has a reservation: what it is about to take itself is not there.
+func InspectFor(ctx context.Context, cli Client, own *Reservation) (*ClusterState, error) {
+	if inspected, ok := cli.(Inspected); ok {
+		return inspected.ClusterState(), nil
+	}
+	// Before the machines: what is released after this is there when they are looked at.
+	coming := ReservationsOf(cli).now(own)
 	machines, err := cli.ListMachines(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the machines: %w", err)
@@ -64,6 +83,7 @@ func Inspect(ctx context.Context, cli Client) (*ClusterState, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("inspect the machines: %w", context.Cause(ctx))
 	}
+	state.put(coming)
 	return state, nil
 }
 
@@ -101,44 +121,6 @@ func (s *ClusterState) sorted() []*Machine {
 	return slices.SortedFunc(slices.Values(s.Machines), func(a, b *Machine) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
-}
-
-// Fingerprint identifies what a plan for a service depends on: the machines and the reasons why they are not available, or get no new containers, left out,
-// their containers as far as they are the service's or hold ports, their volumes, and the image. Two states with the same one
-// give the same plan.
-func (s *ClusterState) Fingerprint(spec api.ServiceSpec) string {
-	h := sha256.New()
-	image, _ := api.ParseImageName(spec.Container.Image)
-	for _, m := range s.sorted() {
-		_, _ = fmt.Fprintf(h, "machine %q %q %v %v %v\n", m.ID, m.Name, m.Available(), m.Unknown(), m.Labels)
-		if closed(m) != "" {
-			_, _ = fmt.Fprintf(h, "closed %v\n", m.Drain)
-		}
-		inventory := &m.Inventory
-		if m.LastSeen != nil && m.Unknown() {
-			inventory = m.LastSeen
-		}
-		for _, c := range slices.SortedFunc(slices.Values(inventory.Containers), func(a, b api.Container) int { return cmp.Compare(a.ID, b.ID) }) {
-			fingerprint(h, &c, s.Owns(spec.Name, &c))
-		}
-		for _, v := range slices.SortedFunc(slices.Values(inventory.Volumes), func(a, b api.Volume) int { return cmp.Compare(a.Name, b.Name) }) {
-			_, _ = fmt.Fprintf(h, "volume %q %q %v\n", v.Name, v.Driver, s.Owner.Shares(v.Owner))
-		}
-		_, _ = fmt.Fprintf(h, "image %v\n", slices.ContainsFunc(inventory.Images, func(i api.Image) bool { return i.Is(image) }))
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// fingerprint relies on containers not changing, but for what changes in place.
-func fingerprint(w io.Writer, c *api.Container, own bool) {
-	if own {
-		r := &c.Spec.Container.Resources
-		_, _ = fmt.Fprintf(w, "own %q %q %v %v %v %v %v %v %v\n", c.ID, c.Name, c.Hook, c.State, c.Health,
-			r.CPU, r.Memory, r.MemoryReservation, c.Spec.Container.RestartPolicy)
-		return
-	}
-	// The number of containers matters too: it decides between machines.
-	_, _ = fmt.Fprintf(w, "other %v %v\n", c.Active(), c.HostPorts())
 }
 
 // nameIndex knows the names of machines and containers.

@@ -86,9 +86,10 @@ const (
 	ReasonNoWay = "NoUpgradePath"
 	// ReasonDuplicate says that an owner lists a service more than once.
 	ReasonDuplicate = "DuplicateService"
-	// ReasonDependencyAbsent says that a service depends on one that is not desired.
+	// ReasonDependencyAbsent says that a service depends on one that is not desired, or a MultiClusterService on one that does not
+	// exist or is being deleted.
 	ReasonDependencyAbsent = "DependencyAbsent"
-	// ReasonDependencyCycle says that services depend on each other.
+	// ReasonDependencyCycle says that services, or MultiClusterServices, depend on each other.
 	ReasonDependencyCycle = "DependencyCycle"
 	// ReasonHandoverStuck says that a service can't go from one owner to another, because something is wrong with one of them.
 	ReasonHandoverStuck = "HandoverStuck"

@@ -13,6 +13,26 @@
 //	    - {name: cert-manager, template: cert-manager-1-17-1, templateChain: cert-manager}
 //	    - {name: ingress, template: ingress-4-12-0, dependsOn: [{name: cert-manager}]}
 //
+// Beside its values, a service may say what they are made of, and how it stands to what is on the cluster:
+//
+//	services:
+//	- name: shop
+//	  template: shop-2-0-0
+//	  values: "region: {{ .Cluster.metadata.labels.region }}"
+//	  valuesTemplate: {}                                        # values are a template over the cluster's data
+//	  valuesFrom:
+//	  - {kind: Secret, name: shop-db, key: password, targetPath: db.password}
+//	  - {kind: ConfigMap, name: shop-extra, optional: true}
+//	  adopt: true                                               # there may be a release of Helm or Flux
+//	  serviceAccountName: shop                                  # with these rights on the cluster
+//	  patches:                                                  # what values can't say
+//	  - {target: {kind: Deployment}, patch: "spec: {template: {spec: {priorityClassName: shop}}}"}
+//	  healthCheckExprs:                                         # a kind of its own
+//	  - {apiVersion: example.com/v1, kind: Shop, current: "status.phase == 'Open'"}
+//	  ignoreDifferences:
+//	  - {kind: Deployment, jsonPointers: [/spec/replicas]}      # an autoscaler sets them
+//	  maxAttempts: 5
+//
 // The operator writes a [ServiceSet] for each cluster and owner: the services that the cluster gets now. A state manager,
 // which a [StateManagementProvider] makes known, carries it out and reports the state of each service in its status.
 //
@@ -32,7 +52,8 @@
 //
 // The custom resource definitions (see [CRDs]) refuse what a single object shows to be wrong, with a sentence that says
 // how to mend it. What only several objects show (a dependency that is absent, a cycle, a template that does not exist)
-// is found by package serviceset and told in conditions.
+// is found by package serviceset and told in conditions. The definitions need Kubernetes 1.33 or newer, because of the rule for
+// chains that contradict themselves.
 //
 // +kubebuilder:object:generate=true
 // +groupName=services.operatorkit.io

@@ -15,6 +15,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="has(self.spec.clusterSelector) || has(self.spec.serviceSpec) && has(self.spec.serviceSpec.provider) && has(self.spec.serviceSpec.provider.selfManagement) && self.spec.serviceSpec.provider.selfManagement",message="no cluster would get these services: set clusterSelector ({} selects every cluster), or serviceSpec.provider.selfManagement",fieldPath=".spec"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.dependsOn) || !(self.metadata.name in self.spec.dependsOn)",message="a MultiClusterService can't depend on itself: remove it from its dependsOn",fieldPath=".spec.dependsOn"
 type MultiClusterService struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -31,6 +32,15 @@ type MultiClusterServiceSpec struct {
 	//
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+	// DependsOn are the names of the MultiClusterServices that come before this one. On a cluster, its services wait until all
+	// that those list there run, and are taken away before theirs. One that has nothing on a cluster holds nothing up there.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	DependsOn []string `json:"dependsOn,omitempty"`
 	// ServiceSpec is the services.
 	//
 	// +optional

@@ -32,7 +32,7 @@ func TestLargeObjectsAreWithinTheServersBudgetForRules(t *testing.T) {
 	for i := range 128 {
 		supported := v1alpha1.SupportedTemplate{Name: name(i)}
 		for u := i + 1; u < min(128, i+33); u++ {
-			supported.AvailableUpgrades = append(supported.AvailableUpgrades, v1alpha1.AvailableUpgrade{Name: name(u)})
+			supported.AvailableUpgrades = append(supported.AvailableUpgrades, v1alpha1.AvailableUpgrade{Name: name(u), Version: fmt.Sprintf("%d.0.0-%s", u, strings.Repeat("long", 20))})
 		}
 		chain.Spec.SupportedTemplates = append(chain.Spec.SupportedTemplates, supported)
 	}

@@ -71,6 +71,12 @@ type ServiceSetSpec struct {
 	MultiClusterService string `json:"multiClusterService,omitempty"`
 	// Provider is the state manager that carries the services out.
 	Provider StateManagementProviderConfig `json:"provider"`
+	// ChangeWindows are the times at which services may be changed.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	ChangeWindows []ChangeWindow `json:"changeWindows,omitempty"`
 	// Services are the services that the cluster gets now, by namespace and name.
 	//
 	// +optional
@@ -122,6 +128,11 @@ type ServiceWithValues struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=262144
 	Values string `json:"values,omitempty"`
+	// ValuesTemplate has Values taken for a Go template that is filled with the data of the cluster. Without one, they are taken
+	// as they are.
+	//
+	// +optional
+	ValuesTemplate *ValuesTemplate `json:"valuesTemplate,omitempty"`
 	// ValuesFrom are ConfigMaps and Secrets with more values. Later ones win over earlier ones, Values wins over all.
 	//
 	// +optional
@@ -144,6 +155,47 @@ type ServiceWithValues struct {
 	//
 	// +optional
 	HelmAction HelmAction `json:"helmAction,omitempty"`
+	// Adopt takes over, as it is, what is there already and not from a service set: a Helm release, or objects that others manage.
+	// By default that is an error.
+	//
+	// +optional
+	Adopt bool `json:"adopt,omitempty"`
+	// MaxAttempts is how often it is tried to put the service onto the cluster before it is given up: it is Failed then until what it is
+	// made of changes, or the annotation services.operatorkit.io/retry of its ServiceSet or its ClusterDeployment. The default
+	// is no limit.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxAttempts int32 `json:"maxAttempts,omitempty"`
+	// ServiceAccountName is a service account of the target cluster, in the namespace there that is called like that of the ServiceSet. The
+	// service is put there, looked at and taken away with its rights. The default is that of the provider's config, then that of the state
+	// manager, and without any the user of the kubeconfig.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+	// Patches change the objects that come of the template, in their order, after the values are in: those of a chart with its hooks, but
+	// not the definitions in its folder crds.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Patches []Patch `json:"patches,omitempty"`
+	// HealthCheckExprs tell by expressions in CEL how objects of kinds are that say it in a way of their own. All others are told by what
+	// Kubernetes and kstatus know of them. The operator has to have expressions wired in.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	HealthCheckExprs []HealthCheckExpr `json:"healthCheckExprs,omitempty"`
+	// IgnoreDifferences are differences of objects that are left as they are: they are no drift, and an upgrade does not take them back.
+	// An object that is created has what the template says.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	IgnoreDifferences []IgnoredDifference `json:"ignoreDifferences,omitempty"`
 	// Generation is the generation of the ServiceSet with which the entry changed last. What a status of an earlier
 	// generation says of the service is not about this entry.
 	//
@@ -172,6 +224,11 @@ type ServiceRemoval struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=100
 	DependsOn []ServiceDependsOn `json:"dependsOn,omitempty"`
+	// ServiceAccountName is the service account with whose rights the service is taken away, as its entry had it.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
 // ServiceSetStatus is what the state manager has done. The state manager writes it.

@@ -78,6 +78,10 @@ type ServiceState struct {
 	//
 	// +optional
 	LastDeployed *LastDeployed `json:"lastDeployed,omitempty"`
+	// FailedAttempts is how often it was tried in vain to put the service there as it should be, where maxAttempts limits that.
+	//
+	// +optional
+	FailedAttempts *FailedAttempts `json:"failedAttempts,omitempty"`
 	// Conditions tell more about the service.
 	//
 	// +optional
@@ -98,6 +102,17 @@ type ServiceVersion struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Version string `json:"version,omitempty"`
+}
+
+// FailedAttempts is how often something was tried in vain.
+type FailedAttempts struct {
+	// Count is how often.
+	Count int32 `json:"count"`
+	// Of stands for what was tried: attempts for something else are counted anew.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Of string `json:"of,omitempty"`
 }
 
 // LastDeployed is what was Deployed last.

@@ -3,7 +3,8 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ServiceTemplateChain says from which template a service may be upgraded to which. It is a graph: a template may have
-// several upgrades, and may be reached from several others. Downgrades are upgrades to a lower version.
+// several upgrades, and may be reached from several others. Downgrades are upgrades to a lower version. A template stands for one version,
+// which is written in the same way wherever it is listed.
 //
 // A chain may change at any time. A service goes on from where it is, along what the chain says then.
 //
@@ -41,6 +42,7 @@ type ServiceTemplateChainStatus struct {
 // ServiceTemplateChainSpec is the templates and the ways between them.
 //
 // +kubebuilder:validation:XValidation:rule="[self.supportedTemplates.map(t, t.name)].all(names, self.supportedTemplates.all(t, !has(t.availableUpgrades) || t.availableUpgrades.all(u, u.name in names)))",message="every template in availableUpgrades has to be listed in supportedTemplates too, if only by its name"
+// +kubebuilder:validation:XValidation:rule="[self.supportedTemplates.map(t, has(t.availableUpgrades) ? t.availableUpgrades.transformMapEntry(i, u, has(u.version) && size(u.version) > 0, {u.name: u.version}) : {})].all(said, [self.supportedTemplates.transformMapEntry(i, t, {t.name: said.filter(m, t.name in m).map(m, m[t.name])})].all(versions, self.supportedTemplates.all(t, !has(t.availableUpgrades) || t.availableUpgrades.all(u, !has(u.version) || size(u.version) == 0 || !(u.name in versions) || versions[u.name][0] == u.version))))",message="the chain contradicts itself: a template in availableUpgrades has to have the same version wherever it is listed, written in the same way"
 type ServiceTemplateChainSpec struct {
 	// SupportedTemplates are the templates of the chain.
 	//

@@ -52,8 +52,44 @@ func TestBadObjectsAreRefusedWithASentenceThatHelps(t *testing.T) {
 			`unknown field "spec.serviceSpec.services[0].depends"`},
 		{"values from a Deployment", cluster, services(`{name: a, template: a-1, valuesFrom: [{kind: Deployment, name: x}]}`),
 			`supported values: "ConfigMap", "Secret"`},
+		{"a target path with an equals sign", cluster, services(`{name: a, template: a-1, valuesFrom: [{kind: Secret, name: x, targetPath: "a=b"}]}`),
+			"valuesFrom[0].targetPath"},
+		{"an ignored difference of nothing", cluster, services(`{name: a, template: a-1, ignoreDifferences: [{kind: Deployment}]}`),
+			"nothing would be ignored: set jsonPointers or managers"},
+		{"an ignored difference that is no JSON pointer", cluster, services(`{name: a, template: a-1, ignoreDifferences: [{kind: Deployment, jsonPointers: [spec.replicas]}]}`),
+			"ignoreDifferences[0].jsonPointers[0]"},
+		{"an ignored object as a whole", cluster, services(`{name: a, template: a-1, ignoreDifferences: [{kind: Deployment, jsonPointers: [""]}]}`),
+			"ignoreDifferences[0].jsonPointers[0]"},
+		{"a patch of operations without a target", cluster, services(`{name: a, template: a-1, patches: [{patch: "[{op: remove, path: /a}]"}]}`),
+			"a list of operations (RFC 6902) does not say what it changes: set target"},
+		{"a patch of operations in lines without a target", cluster, services(`{name: a, template: a-1, patches: [{patch: "- {op: remove, path: /a}"}]}`),
+			"a list of operations (RFC 6902) does not say what it changes: set target"},
+		{"a patch of nothing", cluster, services(`{name: a, template: a-1, patches: [{patch: ""}]}`),
+			"patches[0].patch"},
+		{"a patch with an empty target", cluster, services(`{name: a, template: a-1, patches: [{patch: "a: 1", target: {}}]}`),
+			"patches[0].target"},
+		{"a health expression of no kind", cluster, services(`{name: a, template: a-1, healthCheckExprs: [{apiVersion: v1, current: "true"}]}`),
+			"healthCheckExprs[0].kind: Required value"},
+		{"a health expression for nothing", cluster, services(`{name: a, template: a-1, healthCheckExprs: [{apiVersion: v1, kind: Secret, failed: "true"}]}`),
+			"healthCheckExprs[0].current: Required value"},
+		{"a service account of another namespace", cluster, services(`{name: a, template: a-1, serviceAccountName: "kube-system:admin"}`),
+			"serviceAccountName"},
+		{"an object of a values template without a kind", cluster, services(`{name: a, template: a-1, valuesTemplate: {objects: [{as: x, name: y}]}}`),
+			"valuesTemplate.objects[0].kind: Required value"},
+		{"an object that a template can't name", cluster, services(`{name: a, template: a-1, valuesTemplate: {objects: [{as: x-y, kind: ConfigMap}]}}`),
+			"valuesTemplate.objects[0].as"},
+		{"two objects of one name", cluster, services(`{name: a, template: a-1, valuesTemplate: {objects: [{as: x, kind: ConfigMap}, {as: x, kind: Secret}]}}`),
+			"valuesTemplate.objects[1]: Duplicate value"},
 		{"an unknown action", cluster, services(`{name: a, template: a-1, helmAction: Upgrade}`),
 			`supported values: "Install", "Uninstall"`},
+		{"a window without a schedule", cluster, `spec: {serviceSpec: {changeWindows: [{schedule: "", duration: 1h}]}}`,
+			"a schedule is a minute, an hour, a day of the month, a month and a day of the week"},
+		{"a window with six fields", cluster, `spec: {serviceSpec: {changeWindows: [{schedule: "0 0 22 * * MON", duration: 1h}]}}`,
+			"a schedule is a minute, an hour, a day of the month, a month and a day of the week"},
+		{"a window for no time", cluster, `spec: {serviceSpec: {changeWindows: [{schedule: "0 22 * * MON", duration: 1s}]}}`,
+			"a window lasts for a minute at least, and for 744h at most"},
+		{"a window of another kind", cluster, `spec: {serviceSpec: {changeWindows: [{kind: Maybe, schedule: "0 22 * * MON", duration: 1h}]}}`,
+			`supported values: "Allow", "Deny"`},
 		{"an unknown sync mode", cluster, `spec: {serviceSpec: {syncMode: Sometimes}}`,
 			`supported values: "OneTime", "Continuous"`},
 		{"a priority of zero", cluster, `spec: {serviceSpec: {priority: 0}}`,
@@ -69,6 +105,11 @@ func TestBadObjectsAreRefusedWithASentenceThatHelps(t *testing.T) {
 			"no cluster would get these services: set clusterSelector ({} selects every cluster), or serviceSpec.provider.selfManagement"},
 		{"a bad service for many clusters", multi, `spec: {clusterSelector: {}, serviceSpec: {services: [{name: a}]}}`,
 			"set template; or set templateChain and version"},
+
+		{"services that come after themselves", multi, `{metadata: {name: self}, spec: {clusterSelector: {}, dependsOn: [other, self]}}`,
+			"a MultiClusterService can't depend on itself: remove it from its dependsOn"},
+		{"services that come twice after others", multi, `spec: {clusterSelector: {}, dependsOn: [other, other]}`,
+			`spec.dependsOn[1]: Duplicate value: "other"`},
 
 		{"a set of nobody", set, `spec: {provider: {name: native}}`,
 			"a service set belongs to a cluster, to a multiClusterService, or to both: set one"},
@@ -104,6 +145,9 @@ func TestBadObjectsAreRefusedWithASentenceThatHelps(t *testing.T) {
 			"spec.supportedTemplates[0].availableUpgrades[1]: Duplicate value"},
 		{"an upgrade to a template that is not in the chain", chain, `spec: {supportedTemplates: [{name: a-1, availableUpgrades: [{name: a-2}]}]}`,
 			"every template in availableUpgrades has to be listed in supportedTemplates too, if only by its name"},
+		{"an upgrade with two versions", chain, `spec: {supportedTemplates: [{name: a-1, availableUpgrades: [{name: a-2}, {name: a-3, version: 3.0.0}]},
+			{name: a-2, availableUpgrades: [{name: a-3, version: 3.0.1}]}, {name: a-3}]}`,
+			"the chain contradicts itself: a template in availableUpgrades has to have the same version wherever it is listed, written in the same way"},
 		{"an upgrade to itself", chain, `spec: {supportedTemplates: [{name: a-1, availableUpgrades: [{name: a-1}]}]}`,
 			"a template can't be an upgrade of itself"},
 
@@ -134,6 +178,7 @@ spec:
   serviceSpec:
     provider: {name: sveltos, config: {tier: 3, anything: [1, true]}}
     priority: 300
+    changeWindows: [{schedule: "0 22 * * MON-FRI", duration: 8h, timeZone: Europe/Berlin}, {kind: Deny, schedule: "0 0 24 12 *", duration: 72h, removals: true}]
     syncMode: ContinuousWithDriftDetection
     stopOnConflict: true
     continueOnError: true
@@ -149,8 +194,11 @@ spec:
       disable: true
       helmOptions: {wait: true, timeout: 5m, atomic: false, labels: {a: b}}
       helmAction: Uninstall
+      patches: [{patch: "[{op: remove, path: /a}]", target: {kind: Deployment}}, {patch: "{apiVersion: v1, kind: Service, metadata: {name: a}}"}]
+      healthCheckExprs: [{apiVersion: example.com/v1, kind: Shop, current: "status.phase == 'Open'", failed: "has(status.error)", inProgress: "false"}]
     - {name: cert-manager, template: other-1, dependsOn: [{name: cert-manager, namespace: cert-manager}]}`},
 		{"services for every cluster", v1alpha1.MultiClusterServiceKind, `spec: {clusterSelector: {}, serviceSpec: {services: [{name: a, template: a-1}]}}`},
+		{"services that come after others", v1alpha1.MultiClusterServiceKind, `spec: {clusterSelector: {}, dependsOn: [base, network]}`},
 		{"services for the management cluster", v1alpha1.MultiClusterServiceKind, `spec: {serviceSpec: {provider: {selfManagement: true}}}`},
 		{"a set", v1alpha1.ServiceSetKind, `spec: {multiClusterService: a, provider: {selfManagement: true}, services: [{name: a, template: a-1, upgradingTo: {template: a-3}}], removing: [{name: b}]}`},
 		{"a chart", v1alpha1.ServiceTemplateKind, `spec: {version: "2024-spring", helm: {repository: "https://charts.example.org/stable", chart: a, version: v1.2.3-rc.1+build.5, secretName: s}}`},

@@ -32,24 +32,31 @@ func (m *Manager) CarryOut(ctx context.Context, set *statemanager.Set, operation
 	}
 	kept := memory.service(what.service.Key)
 	kept.freshness.wrote()
-	err = what.by.CarryOut(ctx, cluster, what.service.Service, what.result)
+	as, _, err := acting(cluster, what.service.Service, &kept.freshness)
+	if err != nil {
+		return err
+	}
+	err = lacking(what.service.Service, what.by.CarryOut(ctx, as, what.service.Service, what.result))
 	if err == nil {
-		kept.failure = nil
+		if what.service.Entry == nil {
+			kept.failure = nil
+		}
+		// That of a service which is put there ends when it is there: it may only have been begun.
 		return nil
 	}
 	// It is told in other reconciliations, which may not know what is secret in it.
-	err = secretscontext.ScrubError(ctx, what.service.confidential.err(err))
+	err = secretscontext.ScrubError(ctx, what.service.hider.Error(err))
 	if ctx.Err() != nil || lost(err) || stale(err) {
 		// It says nothing about the service: it is worked out anew.
 		return err
 	}
-	count := 1
-	if last := kept.failed(what.service.Fingerprint); last != nil {
+	count, trial := 1, trialOf(set, what.service.Entry)
+	if last := kept.failed(what.service.Fingerprint); last != nil && last.trial == trial {
 		count += last.Count
 	}
 	kept.failure = &failure{
 		Failure: carrier.Failure{Message: statemanager.FirstLine(err.Error()), Time: m.config.Clock.Now(), Count: count},
-		err:     err, fingerprint: what.service.Fingerprint, generation: set.ServiceSet.Generation,
+		err:     err, fingerprint: what.service.Fingerprint, generation: set.ServiceSet.Generation, trial: trial,
 	}
 	return err
 }

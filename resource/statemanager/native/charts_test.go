@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -169,11 +170,22 @@ func newPlatform(t *testing.T) *world {
 // charts serves charts without TLS, and makes a template "name-version" for each.
 func (w *world) charts(archives map[string][]byte) {
 	w.t.Helper()
-	s := serve(w.t, false, repository(archives))
+	w.countedCharts(archives)
+}
+
+// countedCharts is charts, and counts the requests.
+func (w *world) countedCharts(archives map[string][]byte) *atomic.Int64 {
+	w.t.Helper()
+	requests, next := &atomic.Int64{}, repository(archives)
+	s := serve(w.t, false, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		next.ServeHTTP(out, r)
+	}))
 	for name := range archives {
 		chart, version, _ := strings.Cut(strings.TrimSuffix(name, ".tgz"), "-")
 		w.template(strings.TrimSuffix(name, ".tgz"), v1alpha1.ServiceTemplateSpec{Helm: &v1alpha1.HelmChart{Repository: s.URL, Chart: chart, Version: version}})
 	}
+	return requests
 }
 
 // manifests makes a template of manifests in a ConfigMap.

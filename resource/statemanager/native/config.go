@@ -1,7 +1,10 @@
 package native
 
 import (
+	"time"
+
 	"github.com/giantswarm/micrologger"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,7 +31,7 @@ type Config struct {
 	// Clusters are where services go. Their Config.Owners should be Owners of the ServiceSets, and their notices should reach the
 	// sets. Required.
 	Clusters *target.Clusters
-	// Management reads the ConfigMaps and Secrets that sets are made from. Required.
+	// Management reads the ConfigMaps and Secrets that sets are made from, and what their values templates are filled with. Required.
 	Management client.Reader
 	// ConfigMaps and Secrets are sources of those of the management cluster, of which only the metadata is looked at. With them
 	// an object is read from Management only when it has changed. One that they don't hold is read each time. Default: none.
@@ -37,6 +40,14 @@ type Config struct {
 	Helm, Manifests carrier.Carrier
 	// Fetcher gets charts and archives. Required.
 	Fetcher *fetch.Fetcher
+	// DefaultServiceAccount is the serviceAccountName of services that have none: with it, no service is put onto a cluster with the rights
+	// of its kubeconfig. Default: none.
+	DefaultServiceAccount string
+	// HealthChecks reads the healthCheckExprs of services: package health has one. Default: none, and services with them are refused.
+	HealthChecks carrier.HealthChecks
+	// KindTimeout is how long a service waits for a kind that its cluster does not have before it has Failed. It goes on when the kind comes,
+	// also then. Default: five minutes.
+	KindTimeout time.Duration
 	// Logger is told what is begun and what fails. Required.
 	Logger micrologger.Logger
 	// Clock is for the times in states. Default: the clock of the machine.
@@ -52,6 +63,13 @@ func (c Config) withDefaults() (Config, error) {
 		c.Clock = clock.RealClock{}
 	}
 	var wrong faults.List
+	if name := c.DefaultServiceAccount; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+		wrong.Add("DefaultServiceAccount is %q, which is no name of a service account", name)
+	}
+	wrong.If(c.KindTimeout < 0, "KindTimeout is %s: it must be positive, or zero for five minutes", c.KindTimeout)
+	if c.KindTimeout == 0 {
+		c.KindTimeout = 5 * time.Minute
+	}
 	for _, required := range []struct {
 		field   string
 		missing bool

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,11 +14,12 @@ import (
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+	"github.com/operatorkit/operatorkit/resource/statemanager/window"
 )
 
 // entry works out what has to be done for a service that the set lists. An error says that the cluster does not answer.
 func (c *computation) entry(ctx context.Context, entry *v1alpha1.ServiceWithValues) error {
-	key := keyOf(entry)
+	key := entry.Key()
 	if entry.HelmAction == v1alpha1.HelmActionUninstall {
 		return c.uninstalled(ctx, key, entry)
 	}
@@ -29,7 +31,7 @@ func (c *computation) entry(ctx context.Context, entry *v1alpha1.ServiceWithValu
 		c.unresolved(entry, err)
 		return nil
 	}
-	service.Owner, service.Former = c.owner, c.former
+	service.Owner, service.Former, service.Account = c.owner, c.former, c.manager.accountOf(c.set, key)
 	waits := c.waits(entry)
 	begun := c.order.State(key)
 	if len(waits) > 0 && (begun == nil || begun.State == v1alpha1.ServiceStatePending) && len(c.found[key]) == 0 {
@@ -39,27 +41,50 @@ func (c *computation) entry(ctx context.Context, entry *v1alpha1.ServiceWithValu
 	if done, err := c.otherType(ctx, service); done || err != nil {
 		return err
 	}
+	c.recallAttempts(service)
 	kept := c.memory.service(key)
 	if failed := kept.failed(service.Fingerprint); failed != nil {
 		service.Failure = &failed.Failure
 	}
-	by := c.manager.carrierOf(typeOf(service.Template))
-	result, err := by.Compute(ctx, c.cluster, &live{c.cluster, &kept.freshness}, service.Service)
+	result, err := c.computeEntry(ctx, service)
 	if c.ends(ctx, err) {
 		return err
 	}
 	if result != nil {
 		c.requeue(result.Requeue)
+		kept.kinds = slices.Clone(result.Missing)
 		if result.Found != nil {
-			kept.kinds = result.Found.Kinds
+			kept.kinds = append(kept.kinds, result.Found.Kinds...)
 		}
 	}
+	if err == nil {
+		err = c.rival(service, result.Found)
+	}
 	if err != nil {
-		c.failed(service, result, service.confidential.err(err))
+		c.failed(service, result, service.hider.Error(err))
 		return nil
 	}
 	c.computed(service, result, waits)
 	return nil
+}
+
+// rival is the error for a service that this set had, and that another one of the same name has taken since: it lives, be it in another
+// management cluster, and would take the service again whenever this one does. One that is gone, such as before a restore, takes nothing.
+func (c *computation) rival(service *resolved, found *carrier.Found) error {
+	if found == nil || !isOf(found, c.set.ServiceSet) || found.Owner.UID == "" {
+		return nil
+	}
+	kept := c.memory.service(service.Key)
+	if found.Owner.UID == c.set.ServiceSet.UID {
+		kept.owner = found.Owner.UID
+		return nil
+	}
+	if kept.owner != c.set.ServiceSet.UID {
+		return nil
+	}
+	return fmt.Errorf("service %s was taken by another %s, with UID %s: this one has UID %s. Two management clusters with the same Origin "+
+		"put it there: give one of them another Origin, or take the service out of one of the sets: %w",
+		service.Key, found.Owner, found.Owner.UID, c.set.ServiceSet.UID, carrier.ErrConflict)
 }
 
 // waits returns what a service waits for. In the mode DryRun it waits for nothing: nothing would ever come.
@@ -73,11 +98,9 @@ func (c *computation) waits(entry *v1alpha1.ServiceWithValues) []client.ObjectKe
 // unresolved tells of a service that something which it is made of can't be read. While its entry says what was Deployed last, it
 // stays as it is.
 func (c *computation) unresolved(entry *v1alpha1.ServiceWithValues, err error) {
-	key := keyOf(entry)
+	key := entry.Key()
 	state := c.begin(key)
-	said, hashErr := entryFingerprint(c.set, entry)
-	last := state.LastDeployed
-	same := hashErr == nil && last != nil && len(last.Fingerprint) >= entryDigits && last.Fingerprint[:entryDigits] == said
+	same := saysWhatWasDeployed(entry, state.LastDeployed)
 	if !same {
 		state.Template, state.Version = entry.Template, entry.Version
 	}
@@ -89,16 +112,29 @@ func (c *computation) unresolved(entry *v1alpha1.ServiceWithValues, err error) {
 func (c *computation) failed(service *resolved, result *carrier.Result, err error) {
 	state := c.begin(service.Key)
 	if result != nil {
-		shown := service.confidential.result(result)
+		shown := service.hider.Result(result)
 		c.tellHealth(&state, shown.Health)
 		c.tellDrift(&state, shown.Drift)
 	}
-	same := state.LastDeployed != nil && state.LastDeployed.Fingerprint == service.Fingerprint && !errors.Is(err, carrier.ErrConflict)
+	same := c.isThere(service, state.LastDeployed, result) && !errors.Is(err, carrier.ErrConflict)
 	if !same {
 		state.Template, state.Version, state.Type = service.Entry.Template, service.Entry.Version, typeOf(service.Template)
 	}
 	c.conflicts(service.Key, err)
 	c.hold(service.Key, state, same, err)
+}
+
+// isThere tells whether a service was Deployed last as it should be, as far as that is known.
+func (c *computation) isThere(service *resolved, last *v1alpha1.LastDeployed, result *carrier.Result) bool {
+	switch known := c.memory.service(service.Key).deployed; {
+	case last == nil:
+		return false
+	case result != nil && result.Found != nil && result.Found.Seal != "":
+		return result.Found.Fingerprint == service.Fingerprint
+	case known != "":
+		return known == service.Fingerprint
+	}
+	return saysWhatWasDeployed(service.Entry, last)
 }
 
 // hold enters a state that stays as it is, or has failed, because of an error.
@@ -153,7 +189,7 @@ func (c *computation) otherType(ctx context.Context, service *resolved) (first b
 		state := c.begin(service.Key)
 		state.State = v1alpha1.ServiceStateProvisioning
 		note := fmt.Sprintf("service %s was %s and becomes %s: it is taken away first", service.Key, kind, typeOf(service.Template))
-		c.carry(&state, by, c.removal(service.Key), result, note)
+		c.carry(&state, by, c.removal(service.Key), result, window.Changes, note)
 		c.enter(service.Key, state)
 		return true, nil
 	}
@@ -174,7 +210,7 @@ func (c *computation) typesOf(key client.ObjectKey) []v1alpha1.ServiceType {
 
 // computed enters what a carrier found out about a service that the set lists.
 func (c *computation) computed(service *resolved, result *carrier.Result, waits []client.ObjectKey) {
-	shown := service.confidential.result(result)
+	shown := service.hider.Result(result)
 	entry, found := service.Entry, result.Found
 	state := c.begin(service.Key)
 	state.Type = typeOf(service.Template)
@@ -202,16 +238,17 @@ func (c *computation) computed(service *resolved, result *carrier.Result, waits 
 		operation.Changes, operation.Payload = nil, nil
 		operation.Notes = append(operation.Notes, fmt.Sprintf("service %s %s", service.Key, message))
 		c.held(&state, entry, found, shown.Health)
+	case !result.UnderWay && c.waitForWindow(&state, &operation, window.Changes):
+		if c.held(&state, entry, found, shown.Health); asWanted {
+			c.deployed(&state, service, found, shown.Health)
+		}
+		if operation.Err != nil {
+			fail(&state, operation.Err.Error())
+		}
 	case begins:
 		state.State, state.Template, state.Version = v1alpha1.ServiceStateProvisioning, entry.Template, entry.Version
 	case asWanted:
-		state.Template, state.Version = entry.Template, entry.Version
-		state.State = cmp.Or(shown.Health.Phase, v1alpha1.ServiceStateProvisioning)
-		if state.State == v1alpha1.ServiceStateDeployed {
-			state.LastDeployed = &v1alpha1.LastDeployed{
-				ServiceVersion: v1alpha1.ServiceVersion{Template: entry.Template, Version: entry.Version}, Fingerprint: service.Fingerprint,
-			}
-		}
+		c.deployed(&state, service, found, shown.Health)
 	default:
 		// Something else is there, and stays for now: the mode is OneTime, or the carrier waits or has given up.
 		c.as(&state, entry, found, shown.Health)
@@ -220,11 +257,27 @@ func (c *computation) computed(service *resolved, result *carrier.Result, waits 
 		fail(&state, shown.Health.Message)
 	}
 	c.remember(&state, service, &operation, asWanted)
+	c.tellAttempts(&state, service)
 	if c.withhold(&state, &operation) && found == nil {
 		state.State = v1alpha1.ServiceStatePending
 	}
 	c.enter(service.Key, state)
 	c.operate(operation)
+}
+
+// deployed makes a state that of a service which is on the cluster as it is wanted.
+func (c *computation) deployed(state *v1alpha1.ServiceState, service *resolved, found *carrier.Found, health carrier.Health) {
+	entry := service.Entry
+	state.Template, state.Version = entry.Template, entry.Version
+	state.State = cmp.Or(health.Phase, v1alpha1.ServiceStateProvisioning)
+	if state.State == v1alpha1.ServiceStateDeployed {
+		c.memory.service(service.Key).deployed = service.Fingerprint
+		// What entries say has been read as JSON.
+		fingerprint, _ := deployedAs(entry, found)
+		state.LastDeployed = &v1alpha1.LastDeployed{
+			ServiceVersion: v1alpha1.ServiceVersion{Template: entry.Template, Version: entry.Version}, Fingerprint: fingerprint,
+		}
+	}
 }
 
 // as makes a state that of what is found on the cluster.
@@ -265,6 +318,10 @@ func (c *computation) remember(state *v1alpha1.ServiceState, service *resolved, 
 	c.conflicts(service.Key, last.err)
 	if framework.IsPermanent(last.err) && last.generation == c.set.ServiceSet.Generation {
 		operation.Changes, operation.Payload, operation.Err = nil, nil, last.err
+	}
+	if err := last.givenUp(c.set, service.Entry); err != nil && len(operation.Changes) > 0 {
+		fail(state, err.Error())
+		operation.Changes, operation.Payload, operation.Err = nil, nil, err
 	}
 }
 

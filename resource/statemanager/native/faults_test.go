@@ -88,6 +88,27 @@ func TestAHookThatFailsIsTold(t *testing.T) {
 	}
 }
 
+func TestAHookThatHangsHoldsNobodyUp(t *testing.T) {
+	w := newPlatform(t)
+	w.useEast()
+	w.charts(map[string][]byte{
+		"app-1.0.0.tgz":  chartOf(t, "app", "1.0.0", files{"templates/hook.yaml": hookText}),
+		"fine-1.0.0.tgz": chartOf(t, "fine", "1.0.0", nil),
+	})
+	w.set("a", "east", w.service("app", "app-1.0.0"), w.service("fine", "fine-1.0.0"), w.service("after", "fine-1.0.0", "app"))
+	w.settle("a", "after Pending, app Provisioning, fine Deployed")
+	says(t, w.condition("a", "app", native.ConditionHealthy).Message, "waits for the hook pre-install: Job "+w.namespace+"/migrate")
+	w.settle("a", "after Pending, app Provisioning, fine Deployed")
+	w.quiet("a")
+	if work, err := w.compute("a"); err != nil || work.Requeue <= 0 {
+		t.Errorf("it is not looked at again when the time of the hook is over: %+v, %v", work, err)
+	}
+	w.restart()
+	w.settle("a", "after Pending, app Provisioning, fine Deployed")
+	defer w.end(batchv1.JobComplete)()
+	w.settle("a", "after Deployed, app Deployed, fine Deployed")
+}
+
 const definitionText = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: %[1]ss.late.operatorkit.io}
@@ -109,9 +130,10 @@ func TestADefinitionThatComesLate(t *testing.T) {
 	w.manifests("object", fmt.Sprintf(object, "of-manifests"))
 	w.charts(map[string][]byte{"app-1.0.0.tgz": chartOf(t, "app", "1.0.0", files{"templates/object.yaml": fmt.Sprintf(object, "of-a-chart")})})
 	w.set("a", "east", w.service("chart", "app-1.0.0"), w.service("object", "object"))
-	w.settle("a", "chart Provisioning, object Failed")
-	says(t, w.condition("a", "chart", native.ConditionHealthy).Message, "waits for the kind Kind"+kind)
-	says(t, w.stateOf("a", "object").FailureMessage, "the cluster has no kind Kind"+kind, "install what defines it")
+	w.settle("a", "chart Provisioning, object Provisioning")
+	for _, service := range []string{"chart", "object"} {
+		says(t, w.condition("a", service, native.ConditionHealthy).Message, "waits for the kind Kind"+kind)
+	}
 	w.set("b", "east", w.service("definition", "definition"))
 	w.settle("b", "definition Deployed")
 	w.settle("a", "chart Deployed, object Deployed")

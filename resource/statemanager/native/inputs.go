@@ -24,11 +24,15 @@ func NewInputs(management client.Reader, fetcher *fetch.Fetcher) *Inputs {
 	return &Inputs{o}
 }
 
-// Input is a service with all that it is made of: its values, those from Secrets among them, where its files come from, and a
-// fingerprint of it all. Nothing of it may be changed.
+// Input is a service with all that it is made of: its values, those from Secrets among them, and where its files come from. Nothing of it may
+// be changed.
 type Input struct {
 	*carrier.Service
-	confidential *confidential
+	// Fingerprint stands for it all, in this set: values of Secrets can't be tried out with it.
+	Fingerprint string
+	// Windows tells that the set says when services may be changed.
+	Windows bool
+	hider   *carrier.Hider
 }
 
 // Resolve reads what an entry of a set names; archives are not fetched. What is secret is in no error.
@@ -37,29 +41,20 @@ func (i *Inputs) Resolve(ctx context.Context, set *statemanager.Set, entry *v1al
 	if err != nil {
 		return nil, err
 	}
-	return &Input{service.Service, service.confidential}, nil
+	return &Input{service.Service, service.FormerFingerprint, len(set.ServiceSet.Spec.ChangeWindows) > 0, service.hider}, nil
 }
 
 // Conceal adds texts that must not be shown.
-func (i *Input) Conceal(texts []string) {
-	found := map[string]bool{}
-	for _, text := range texts {
-		collect(text, true, found)
-	}
-	for _, text := range i.confidential.texts {
-		found[text] = true
-	}
-	i.confidential.texts = longestFirst(found)
-}
+func (i *Input) Conceal(texts []string) { i.hider.AddTexts(texts) }
 
 // Text returns a text without what must not be shown.
-func (i *Input) Text(text string) string { return i.confidential.text(text) }
+func (i *Input) Text(text string) string { return i.hider.Text(text) }
 
 // Err returns an error without what must not be shown. It stays what it is for errors.Is and errors.As.
-func (i *Input) Err(err error) error { return i.confidential.err(err) }
+func (i *Input) Err(err error) error { return i.hider.Error(err) }
 
 // Changes returns changes without the values that must not be shown.
-func (i *Input) Changes(changes []plan.Change) []plan.Change { return i.confidential.changes(changes) }
+func (i *Input) Changes(changes []plan.Change) []plan.Change { return i.hider.Changes(changes) }
 
 // IsMissing tells whether an error says that something does not exist that a service is made of.
 func IsMissing(err error) bool {

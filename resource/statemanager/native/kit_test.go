@@ -339,6 +339,20 @@ func (w *world) step(name string) (*statemanager.Work, error) {
 	return work, errors.Join(faults...)
 }
 
+// tellOnly is a reconciliation that ends after its status was written.
+func (w *world) tellOnly(name string) {
+	w.t.Helper()
+	set := w.input(name)
+	work, err := w.manager.Compute(w.ctx(), set)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	set.ServiceSet.Status.Services = work.Services
+	if err := w.client.Status().Update(w.t.Context(), set.ServiceSet); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // mustStep is a step without errors.
 func (w *world) mustStep(name string) *statemanager.Work {
 	w.t.Helper()

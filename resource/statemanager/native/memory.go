@@ -1,14 +1,20 @@
 package native
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 )
@@ -20,8 +26,9 @@ type memory struct {
 	cluster target.Key
 
 	mu sync.Mutex
-	// since is since when the cluster has been as it is.
+	// since is since when the cluster has been as it is, and away tells that it was another way before, in this process.
 	since time.Time
+	away  bool
 	// listed tells that all that the cluster has of the set is known.
 	listed   bool
 	services map[client.ObjectKey]*serviceMemory
@@ -33,6 +40,11 @@ type serviceMemory struct {
 	freshness freshness
 	// kinds are those of its objects.
 	kinds []schema.GroupVersionKind
+	// waits is what the service waits for while the cluster lacks kinds.
+	waits *missing
+	// deployed is the fingerprint with which it was Deployed last, and owner the UID of the set while that had it.
+	deployed string
+	owner    types.UID
 }
 
 // failure is why CarryOut failed last.
@@ -42,6 +54,35 @@ type failure struct {
 	// fingerprint and generation are those of the service and of the set that it failed with.
 	fingerprint string
 	generation  int64
+	// trial is what the attempts were made for, which Count counts.
+	trial trial
+	// givenUpWith is what was said when another process gave up.
+	givenUpWith string
+}
+
+// trial is what makes attempts count from one again, beside another fingerprint: a change of the entry, and that another try was asked for.
+type trial struct {
+	entry int64
+	asked string
+}
+
+// trialOf returns what attempts are made for now. Those of a removal are not told apart.
+func trialOf(set *statemanager.Set, entry *v1alpha1.ServiceWithValues) trial {
+	if entry == nil {
+		return trial{}
+	}
+	return trial{entry: entry.Generation, asked: statemanager.RetryAsked(set)}
+}
+
+// givenUp returns the error of a service that was tried as often as it may be; nil for others.
+func (f *failure) givenUp(set *statemanager.Set, entry *v1alpha1.ServiceWithValues) error {
+	if entry.MaxAttempts == 0 || f.Count < int(entry.MaxAttempts) || f.trial != trialOf(set, entry) {
+		return nil
+	}
+	if f.givenUpWith != "" {
+		return framework.Permanent(errors.New(f.givenUpWith))
+	}
+	return framework.Permanent(fmt.Errorf("given up after %d attempts, until the service or the annotation %s changes: %w", f.Count, statemanager.RetryAnnotation, f.err))
 }
 
 func newMemory(config *Config, cluster target.Key) *memory {
@@ -56,9 +97,10 @@ func (m *memory) connected(since time.Time) {
 	if m.since.Equal(since) {
 		return
 	}
+	m.away = !m.since.IsZero()
 	m.since, m.listed = since, false
 	for _, s := range m.services {
-		s.failure, s.freshness = nil, freshness{}
+		s.failure, s.waits, s.freshness, s.deployed, s.owner = nil, nil, freshness{}, "", ""
 	}
 }
 
@@ -115,6 +157,13 @@ func (s *serviceMemory) failed(fingerprint string) *failure {
 		return nil
 	}
 	return s.failure
+}
+
+// wasAway tells whether the cluster was another way before, in this process.
+func (m *memory) wasAway() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.away
 }
 
 // isListed tells whether all that the cluster has of the set is known.

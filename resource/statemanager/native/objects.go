@@ -7,14 +7,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 )
 
-// objects reads the ConfigMaps and Secrets that one set is made from. It keeps those that the set named last, as long as a
-// source says that they are the same.
+// objects reads the ConfigMaps and Secrets that one set is made from, and what its values templates are filled with. It keeps those that
+// the set named last, as long as a source says that they are the same.
 type objects struct {
 	config *Config
 
@@ -38,7 +40,7 @@ type missingError struct {
 
 func (e *missingError) Error() string { return fmt.Sprintf("%s does not exist: %s", e.what, e.mend) }
 
-// read returns a ConfigMap or a Secret, which must not be changed. The error may be a missingError.
+// read returns an object, which must not be changed. The error may be a missingError.
 func (o *objects) read(ctx context.Context, ref statemanager.Reference) (client.Object, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -49,9 +51,16 @@ func (o *objects) read(ctx context.Context, ref statemanager.Reference) (client.
 		o.used[ref] = obj
 		return obj, nil
 	}
-	var obj client.Object = &corev1.ConfigMap{}
-	if ref.Kind == statemanager.KindSecret {
+	var obj client.Object
+	switch ref.GroupVersionKind() {
+	case corev1.SchemeGroupVersion.WithKind(statemanager.KindConfigMap):
+		obj = &corev1.ConfigMap{}
+	case corev1.SchemeGroupVersion.WithKind(statemanager.KindSecret):
 		obj = &corev1.Secret{}
+	default:
+		other := &unstructured.Unstructured{}
+		other.SetGroupVersionKind(ref.GroupVersionKind())
+		obj = other
 	}
 	err := o.config.Management.Get(ctx, ref.ObjectKey, obj)
 	switch {
@@ -64,10 +73,35 @@ func (o *objects) read(ctx context.Context, ref statemanager.Reference) (client.
 	return obj, nil
 }
 
+// versions returns the lives and the versions of those objects that were read in this computation.
+func (o *objects) versions(of []statemanager.Reference) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var found []string
+	for _, ref := range of {
+		if obj := o.used[ref]; obj != nil {
+			found = append(found, fmt.Sprintf("%s %s %s %s", ref.Kind, ref.Name, obj.GetUID(), obj.GetResourceVersion()))
+		}
+	}
+	return found
+}
+
+// content returns what an object has, for whoever changes it. The error may be a missingError.
+func (o *objects) content(ctx context.Context, ref statemanager.Reference) (map[string]any, error) {
+	obj, err := o.read(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj.DeepCopyObject())
+}
+
 // unchanged tells whether a source has the object as it was read.
 func (o *objects) unchanged(ref statemanager.Reference, obj client.Object) bool {
-	source := o.config.ConfigMaps
-	if ref.Kind == statemanager.KindSecret {
+	var source informer.Source
+	switch ref.GroupVersionKind() {
+	case corev1.SchemeGroupVersion.WithKind(statemanager.KindConfigMap):
+		source = o.config.ConfigMaps
+	case corev1.SchemeGroupVersion.WithKind(statemanager.KindSecret):
 		source = o.config.Secrets
 	}
 	if source == nil || !source.Status().Synced || source.Status().LastError != nil {

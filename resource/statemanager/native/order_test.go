@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
@@ -351,4 +353,121 @@ func TestUninstallIsAStateOfItsOwn(t *testing.T) {
 	w.settle("a", "db Deleted")
 	w.quiet("a")
 	expect(t, charts, "create db", "delete db")
+}
+
+// TestWhatIsIgnoredIsNoReasonToRollOut holds that a release is not upgraded, with its hooks, for what concerns only how it is looked at.
+func TestWhatIsIgnoredIsNoReasonToRollOut(t *testing.T) {
+	w, charts, _ := decisions(t)
+	w.set("a", "east", w.service("web", "chart-1"))
+	w.settle("a", "web Deployed")
+	charts.done()
+	w.change("a", func(s *v1alpha1.ServiceSet) {
+		s.Spec.Services[0].IgnoreDifferences = []v1alpha1.IgnoredDifference{{Kind: "Deployment", JSONPointers: []string{"/spec/replicas"}}}
+	})
+	w.settle("a", "web Deployed")
+	w.quiet("a")
+	expect(t, charts)
+}
+
+// TestPatchesAreContent holds that a service is rolled out anew when its patches change.
+func TestPatchesAreContent(t *testing.T) {
+	w, charts, _ := decisions(t)
+	w.set("a", "east", w.service("web", "chart-1"))
+	w.settle("a", "web Deployed")
+	charts.done()
+	w.change("a", func(s *v1alpha1.ServiceSet) {
+		s.Spec.Services[0].Patches = []v1alpha1.Patch{{Patch: "spec: {replicas: 3}", Target: &v1alpha1.PatchTarget{Kind: "Deployment"}}}
+	})
+	w.settle("a", "web Deployed")
+	w.quiet("a")
+	expect(t, charts, "update web")
+}
+
+func TestAServiceIsGivenUpAfterItsAttemptsUntilSomethingChanges(t *testing.T) {
+	w, charts, _ := decisions(t)
+	web := w.service("web", "chart-1")
+	web.MaxAttempts = 2
+	w.set("a", "east", web, w.service("other", "chart-1"))
+	charts.will(func(r *recorder) { r.fails["web"] = errors.New("it does not want to") })
+	tries := func(want int) {
+		t.Helper()
+		charts.done()
+		for range 4 {
+			_, _ = w.step("a")
+		}
+		if got := len(slices.DeleteFunc(charts.done(), func(does string) bool { return !strings.HasSuffix(does, " web") })); got != want {
+			t.Errorf("it was tried %d times, want %d", got, want)
+		}
+	}
+	tries(2)
+	w.restart()
+	tries(0)
+	if got := states(w.get("a")); got != "other Deployed, web Failed" {
+		t.Errorf("states: %s", got)
+	}
+	says(t, w.stateOf("a", "web").FailureMessage, "given up after 2 attempts", statemanager.RetryAnnotation, "it does not want to")
+	if _, err := w.step("a"); !framework.IsPermanent(err) {
+		t.Errorf("the error is %v", err)
+	}
+	w.change("a", func(s *v1alpha1.ServiceSet) {
+		for i := range s.Spec.Services {
+			if s.Spec.Services[i].Name == "other" {
+				s.Spec.Services[i].Values = "x: 1"
+			}
+		}
+	})
+	tries(0)
+	w.change("a", func(s *v1alpha1.ServiceSet) {
+		s.Annotations = map[string]string{statemanager.RetryAnnotation: "monday"}
+	})
+	tries(2)
+	cluster := &v1alpha1.ClusterDeployment{}
+	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "east"}, cluster); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Annotations = map[string]string{statemanager.RetryAnnotation: "tuesday"}
+	if err := w.client.Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	tries(2)
+	w.change("a", func(s *v1alpha1.ServiceSet) {
+		for i := range s.Spec.Services {
+			if e := &s.Spec.Services[i]; e.Name == "web" {
+				e.MaxAttempts, e.Generation = 1, 7
+			}
+		}
+	})
+	tries(1)
+	if is := w.stateOf("a", "web").FailedAttempts; is == nil || is.Count != 1 {
+		t.Errorf("the attempts are told as %+v", is)
+	}
+	charts.will(func(r *recorder) { delete(r.fails, "web") })
+	w.change("a", func(s *v1alpha1.ServiceSet) {
+		for i := range s.Spec.Services {
+			if s.Spec.Services[i].Name == "web" {
+				s.Spec.Services[i].Values = "x: 2"
+			}
+		}
+	})
+	w.settle("a", "other Deployed, web Deployed")
+	w.quiet("a")
+	if is := w.stateOf("a", "web").FailedAttempts; is != nil {
+		t.Errorf("the attempts are told still: %+v", is)
+	}
+}
+
+// TestAnOperatorThatStartsAnewGoesOnCounting holds that attempts are counted over processes, before they are used up too.
+func TestAnOperatorThatStartsAnewGoesOnCounting(t *testing.T) {
+	w, charts, _ := decisions(t)
+	web := w.service("web", "chart-1")
+	web.MaxAttempts = 3
+	w.set("a", "east", web)
+	charts.will(func(r *recorder) { r.fails["web"] = errors.New("it does not want to") })
+	for range 5 {
+		_, _ = w.step("a")
+		w.tellOnly("a")
+		w.restart()
+	}
+	expect(t, charts, "create web", "create web", "create web")
+	says(t, w.stateOf("a", "web").FailureMessage, "given up after 3 attempts", "it does not want to")
 }

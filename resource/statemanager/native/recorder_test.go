@@ -27,12 +27,15 @@ type recorder struct {
 	// drift is what is different, and fails and refuses what CarryOut and Compute answer, by name.
 	drift          map[string][]plan.Change
 	fails, refuses map[string]error
+	// underWay are the services of which a hook has begun.
+	underWay map[string]bool
 }
 
 func newRecorder(kind v1alpha1.ServiceType) *recorder {
 	return &recorder{
 		kind: kind, has: map[client.ObjectKey]*carrier.Found{}, last: map[client.ObjectKey]*carrier.Service{},
 		health: map[string]v1alpha1.ServicePhase{}, drift: map[string][]plan.Change{}, fails: map[string]error{}, refuses: map[string]error{},
+		underWay: map[string]bool{},
 	}
 }
 
@@ -46,7 +49,7 @@ func (r *recorder) Compute(_ context.Context, _ carrier.Cluster, _ client.Reader
 		return nil, err
 	}
 	found := r.has[s.Key]
-	result := &carrier.Result{Found: found}
+	result := &carrier.Result{Found: found, UnderWay: r.underWay[s.Key.Name]}
 	object := plan.Object{Kind: "Thing", Namespace: s.Key.Namespace, Name: s.Key.Name}
 	if s.Entry == nil {
 		if found != nil {
@@ -87,7 +90,7 @@ func (r *recorder) CarryOut(_ context.Context, _ carrier.Cluster, s *carrier.Ser
 	}
 	delete(r.drift, s.Key.Name)
 	r.has[s.Key] = &carrier.Found{
-		Key: s.Key, Owner: s.Owner, Type: r.kind, Template: s.Entry.Template, Version: s.Entry.Version, Fingerprint: s.Fingerprint,
+		Key: s.Key, Owner: s.Owner, Type: r.kind, Template: s.Entry.Template, Version: s.Entry.Version, Fingerprint: s.Fingerprint, Seal: carrier.Seal(s.Fingerprint),
 	}
 	return nil
 }

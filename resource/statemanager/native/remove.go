@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+	"github.com/operatorkit/operatorkit/resource/statemanager/window"
 )
 
 // leaving returns the services that the set does not list, and that are on the cluster as far as it is known.
@@ -21,7 +21,7 @@ func (c *computation) leaving() []client.ObjectKey {
 	for i := range c.set.ServiceSet.Status.Services {
 		s := &c.set.ServiceSet.Status.Services[i]
 		if s.State != v1alpha1.ServiceStateDeleted {
-			known[serviceset.ServiceKey(s.Namespace, s.Name)] = true
+			known[s.Key()] = true
 		}
 	}
 	for key := range c.found {
@@ -38,7 +38,9 @@ func (c *computation) leaving() []client.ObjectKey {
 
 // removal is a service that is to be taken away.
 func (c *computation) removal(key client.ObjectKey) *resolved {
-	return &resolved{Service: &carrier.Service{Key: key, Owner: c.owner, Former: c.former, Config: c.set.Config}}
+	return &resolved{Service: &carrier.Service{
+		Key: key, Owner: c.owner, Former: c.former, Config: c.set.Config, Account: c.manager.accountOf(c.set, key),
+	}}
 }
 
 // compute has a carrier work out what has to be done.
@@ -47,12 +49,16 @@ func (c *computation) compute(ctx context.Context, by carrier.Carrier, service *
 	if failed := kept.failed(service.Fingerprint); failed != nil {
 		service.Failure = &failed.Failure
 	}
-	result, err := by.Compute(ctx, c.cluster, &live{c.cluster, &kept.freshness}, service.Service)
+	cluster, reader, err := acting(c.cluster, service.Service, &kept.freshness)
+	if err != nil {
+		return nil, err
+	}
+	result, err := by.Compute(ctx, cluster, reader, service.Service)
 	if err == nil && result.Found != nil {
 		kept.kinds = result.Found.Kinds
 		c.requeue(result.Requeue)
 	}
-	return result, err
+	return result, lacking(service.Service, err)
 }
 
 // leave works out how a service is taken away that the set does not list. An error says that the cluster does not answer.
@@ -136,6 +142,11 @@ func (c *computation) takeAway(ctx context.Context, key client.ObjectKey, state 
 		case result.Found == nil && len(result.Changes) == 0:
 			continue
 		}
+		if rival := c.rival(service, result.Found); rival != nil {
+			// It is what another set of the same name needs.
+			c.work.Notes = append(c.work.Notes, fmt.Sprintf("service %s stays: %s", key, statemanager.FirstLine(rival.Error())))
+			continue
+		}
 		if heir := c.takenBy(key, result.Found); heir != nil {
 			// Another set has taken it over and takes it away itself.
 			c.work.Notes = append(c.work.Notes, fmt.Sprintf("service %s is left to ServiceSet %s", key, heir.Name))
@@ -146,7 +157,7 @@ func (c *computation) takeAway(ctx context.Context, key client.ObjectKey, state 
 		if result.Health.Message != "" {
 			c.work.Notes = append(c.work.Notes, fmt.Sprintf("service %s is not gone: %s", key, statemanager.FirstLine(result.Health.Message)))
 		}
-		c.carry(&state, by, service, result)
+		c.carry(&state, by, service, result, window.Removals)
 	}
 	if !gone {
 		c.enter(key, state)
@@ -179,7 +190,7 @@ func (c *computation) whoHas(key client.ObjectKey) []carrier.Carrier {
 }
 
 // carry adds the operation of a removal, with its last failure in the state.
-func (c *computation) carry(state *v1alpha1.ServiceState, by carrier.Carrier, service *resolved, result *carrier.Result, notes ...string) {
+func (c *computation) carry(state *v1alpha1.ServiceState, by carrier.Carrier, service *resolved, result *carrier.Result, what window.What, notes ...string) {
 	operation := statemanager.Operation{
 		Service: service.Key, Changes: result.Changes, Notes: append(notes, result.Notes...),
 		Payload: &payload{by: by, service: service, result: result},
@@ -198,6 +209,9 @@ func (c *computation) carry(state *v1alpha1.ServiceState, by carrier.Carrier, se
 		}
 	}
 	c.withhold(state, &operation)
+	if c.waitForWindow(state, &operation, what) && operation.Err != nil {
+		fail(state, operation.Err.Error())
+	}
 	c.operate(operation)
 }
 

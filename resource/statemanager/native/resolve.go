@@ -1,18 +1,20 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+	"github.com/operatorkit/operatorkit/resource/statemanager/templating"
 )
 
 // defaultValuesKey is the entry of a ConfigMap or Secret with values, unless valuesFrom names another one.
@@ -21,12 +23,7 @@ const defaultValuesKey = "values.yaml"
 // resolved is a service with all that it is made of.
 type resolved struct {
 	*carrier.Service
-	confidential *confidential
-}
-
-// keyOf returns the namespace and the name of an entry on the cluster.
-func keyOf(entry *v1alpha1.ServiceWithValues) client.ObjectKey {
-	return serviceset.ServiceKey(entry.Namespace, entry.Name)
+	hider *carrier.Hider
 }
 
 // typeOf returns what a template makes of a service.
@@ -48,11 +45,11 @@ func (o *objects) resolve(ctx context.Context, set *statemanager.Set, entry *v1a
 			what: fmt.Sprintf("ServiceTemplate %s/%s", set.ServiceSet.Namespace, entry.Template), mend: "create it, or choose another template",
 		}
 	}
-	all, err := o.readValues(ctx, set.ServiceSet.Namespace, entry)
+	all, err := o.readValues(ctx, set, entry)
 	if err != nil {
 		return nil, err
 	}
-	hidden := &confidential{texts: all.secretTexts()}
+	hider := carrier.NewHider(all.merged, all.secret)
 	local, err := o.readLocal(ctx, template)
 	if err != nil {
 		return nil, err
@@ -60,52 +57,90 @@ func (o *objects) resolve(ctx context.Context, set *statemanager.Set, entry *v1a
 	var digest string
 	if local != nil {
 		digest = local.Digest
-		hidden.everything = filesOf(template).LocalSource.Kind == statemanager.KindSecret
+		hider.Everything = filesOf(template).LocalSource.Kind == statemanager.KindSecret
 	}
-	fingerprint, err := fingerprintOf(set, entry, template, all, digest)
-	if err != nil {
+	service := &carrier.Service{
+		Key: entry.Key(), Entry: entry, Template: template, Config: set.Config,
+		Source: &source{fetcher: o.config.Fetcher, objects: o, template: template, local: local},
+		Values: all.merged, Secret: all.secret,
+	}
+	if service.FormerFingerprint, err = fingerprintOf(set, entry, template, all, digest); err != nil {
 		return nil, framework.Permanent(err)
 	}
-	return &resolved{confidential: hidden, Service: &carrier.Service{
-		Key: keyOf(entry), Entry: entry, Template: template, Config: set.Config,
-		Source: &source{fetcher: o.config.Fetcher, objects: o, template: template, local: local},
-		Values: all.merged, Secret: all.secret, Fingerprint: fingerprint,
-	}}, nil
+	if err := identify(service, digest); err != nil {
+		return nil, framework.Permanent(err)
+	}
+	if service.HealthCheck, err = o.healthCheck(entry); err != nil {
+		return nil, err
+	}
+	return &resolved{Service: service, hider: hider}, nil
+}
+
+// healthCheck reads the expressions of an entry.
+func (o *objects) healthCheck(entry *v1alpha1.ServiceWithValues) (carrier.HealthCheck, error) {
+	switch {
+	case len(entry.HealthCheckExprs) == 0:
+		return nil, nil
+	case o.config.HealthChecks == nil:
+		return nil, framework.Permanent(errors.New("healthCheckExprs are not wired into this operator: leave them out, or set HealthChecks of its native state manager"))
+	}
+	return o.config.HealthChecks.Compile(entry.HealthCheckExprs)
 }
 
 // readValues merges the values of an entry: those of valuesFrom in their order, and its own last.
-func (o *objects) readValues(ctx context.Context, namespace string, entry *v1alpha1.ServiceWithValues) (*values, error) {
+func (o *objects) readValues(ctx context.Context, set *statemanager.Set, entry *v1alpha1.ServiceWithValues) (*values, error) {
 	all := &values{}
-	for _, from := range entry.ValuesFrom {
-		ref := statemanager.Reference{Kind: from.Kind, ObjectKey: client.ObjectKey{Namespace: namespace, Name: from.Name}}
-		key := from.Key
-		if key == "" {
-			key = defaultValuesKey
+	for i := range entry.ValuesFrom {
+		if err := o.addFrom(ctx, all, set.ServiceSet.Namespace, &entry.ValuesFrom[i]); err != nil {
+			return nil, err
 		}
-		obj, err := o.read(ctx, ref)
-		if err != nil {
-			return nil, fmt.Errorf("read the values: %w", err)
-		}
-		text, ok := textOf(obj, key)
-		if !ok {
-			return nil, &missingError{what: fmt.Sprintf("entry %q of %s %s, with values,", key, ref.Kind, ref.ObjectKey), mend: "add it, or name another key in valuesFrom"}
-		}
-		more, err := readValues(text)
-		switch {
-		case err != nil && ref.Kind == statemanager.KindSecret:
-			// The error may quote the text.
-			return nil, framework.Permanent(fmt.Errorf("entry %q of Secret %s is no YAML map with values", key, ref.ObjectKey))
-		case err != nil:
-			return nil, framework.Permanent(fmt.Errorf("entry %q of %s %s is no YAML map with values: %w", key, ref.Kind, ref.ObjectKey, err))
-		}
-		all.add(more, ref.Kind == statemanager.KindSecret)
 	}
-	own, err := readValues(entry.Values)
+	text, err := templating.Values(ctx, set, entry, o.content)
 	if err != nil {
-		return nil, framework.Permanent(fmt.Errorf("values of service %s are no YAML map: %w", keyOf(entry), err))
+		return nil, err
+	}
+	own, err := readValues(text)
+	if err != nil {
+		return nil, framework.Permanent(fmt.Errorf("values of service %s are no YAML map: %w", entry.Key(), err))
 	}
 	all.add(own, false)
 	return all, nil
+}
+
+// addFrom adds what an entry of valuesFrom names.
+func (o *objects) addFrom(ctx context.Context, all *values, namespace string, from *v1alpha1.ValuesFrom) error {
+	ref := statemanager.Reference{Kind: from.Kind, ObjectKey: client.ObjectKey{Namespace: namespace, Name: from.Name}}
+	key := cmp.Or(from.Key, defaultValuesKey)
+	secret := ref.Kind == statemanager.KindSecret
+	obj, err := o.read(ctx, ref)
+	if missing := (*missingError)(nil); from.Optional && errors.As(err, &missing) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the values: %w", err)
+	}
+	text, ok := textOf(obj, key)
+	if !ok {
+		return &missingError{what: fmt.Sprintf("entry %q of %s %s, with values,", key, ref.Kind, ref.ObjectKey), mend: "add it, or name another key in valuesFrom"}
+	}
+	what := "is no YAML map with values"
+	if from.TargetPath != "" {
+		what = fmt.Sprintf("can't be put at the targetPath %q", from.TargetPath)
+		err = all.put(from.TargetPath, text, secret)
+	} else {
+		var more map[string]any
+		if more, err = readValues(text); err == nil {
+			all.add(more, secret)
+		}
+	}
+	switch {
+	case err != nil && secret:
+		// The error may quote the text.
+		return framework.Permanent(fmt.Errorf("entry %q of Secret %s %s", key, ref.ObjectKey, what))
+	case err != nil:
+		return framework.Permanent(fmt.Errorf("entry %q of %s %s %s: %w", key, ref.Kind, ref.ObjectKey, what, err))
+	}
+	return nil
 }
 
 // textOf returns an entry of a ConfigMap or Secret.
@@ -124,7 +159,7 @@ func textOf(obj client.Object, key string) (text string, ok bool) {
 	return "", false
 }
 
-// fingerprintOf returns what stands for a service as it should be: 16 digits for what its entry says, which is known without
+// fingerprintOf returns what stands for a service as a set says it should be: 16 digits for what its entry says, which is known without
 // reading anything, and 16 for what the entry names. The UID of the set is in both, so that nobody can try values out.
 func fingerprintOf(set *statemanager.Set, entry *v1alpha1.ServiceWithValues, template *v1alpha1.ServiceTemplate, all *values, files string) (string, error) {
 	said, err := entryFingerprint(set, entry)
@@ -134,7 +169,7 @@ func fingerprintOf(set *statemanager.Set, entry *v1alpha1.ServiceWithValues, tem
 	// JSON sorts the keys of maps.
 	merged, err := json.Marshal(all.merged)
 	if err != nil {
-		return "", fmt.Errorf("values of service %s are nothing that JSON can say: %w", keyOf(entry), err)
+		return "", fmt.Errorf("values of service %s are nothing that JSON can say: %w", entry.Key(), err)
 	}
 	named, err := statemanager.Fingerprint(set.ServiceSet.UID, template.Spec, json.RawMessage(merged), files)
 	if err != nil {
@@ -151,9 +186,16 @@ func entryFingerprint(set *statemanager.Set, entry *v1alpha1.ServiceWithValues) 
 	if err != nil {
 		own = map[string]any{"invalid": entry.Values}
 	}
-	said, err := statemanager.Fingerprint(set.ServiceSet.UID, entry.Template, entry.Version, own, entry.ValuesFrom, entry.HelmOptions, set.Config.Reload)
+	what := []any{set.ServiceSet.UID, entry.Template, entry.Version, own, entry.ValuesFrom, entry.HelmOptions, set.Config.Reload}
+	if entry.ValuesTemplate != nil {
+		what = append(what, entry.ValuesTemplate)
+	}
+	if len(entry.Patches) > 0 {
+		what = append(what, entry.Patches)
+	}
+	said, err := statemanager.Fingerprint(what...)
 	if err != nil {
-		return "", fmt.Errorf("fingerprint of service %s: %w", keyOf(entry), err)
+		return "", fmt.Errorf("fingerprint of service %s: %w", entry.Key(), err)
 	}
 	return said[:entryDigits], nil
 }

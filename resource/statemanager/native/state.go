@@ -41,6 +41,8 @@ const (
 	ReasonOtherSet     = "OtherServiceSet"
 	ReasonUnreachable  = "ClusterUnreachable"
 	ReasonConflict     = "Conflict"
+	// ReasonWindow is the reason of Waiting for a time at which changes may be made.
+	ReasonWindow = "ChangeWindow"
 	// ReasonForbidden is the reason of the set's condition Reachable while the kubeconfig lacks the rights to look at the cluster.
 	ReasonForbidden = "Forbidden"
 )

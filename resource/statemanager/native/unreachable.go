@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 )
@@ -21,7 +20,7 @@ func (c *computation) unreachable(until string) {
 	letGo := statemanager.LetGo(c.set)
 	left := 0
 	for i := range c.set.ServiceSet.Status.Services {
-		key := serviceset.ServiceKey(c.set.ServiceSet.Status.Services[i].Namespace, c.set.ServiceSet.Status.Services[i].Name)
+		key := c.set.ServiceSet.Status.Services[i].Key()
 		before := c.order.State(key)
 		listed := c.order.Entry(key) != nil
 		switch {
@@ -39,7 +38,7 @@ func (c *computation) unreachable(until string) {
 		left++
 	}
 	for _, entry := range c.order.Sorted() {
-		key := keyOf(entry)
+		key := entry.Key()
 		if _, known := c.states[key]; known {
 			continue
 		}

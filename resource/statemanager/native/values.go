@@ -1,12 +1,13 @@
 package native
 
 import (
-	"encoding/base64"
+	"errors"
 	"maps"
-	"slices"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/strvals"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // values are what valuesFrom and values say together.
@@ -25,6 +26,35 @@ func readValues(text string) (map[string]any, error) {
 func (v *values) add(more map[string]any, secret bool) {
 	v.merged, v.secret = merge(v.merged, v.secret, more, secret)
 }
+
+// put puts a single value to a path, as `helm --set` knows paths and types. It is not merged, and no list by itself: commas, braces
+// and backslashes are what they are. One in quotes is a text.
+func (v *values) put(path, text string, secret bool) error {
+	parse := strvals.ParseInto
+	if last := len(text) - 1; last > 0 && text[0] == text[last] && strings.ContainsRune("'\"", rune(text[0])) {
+		text, parse = text[1:last], strvals.ParseIntoString
+	}
+	line := path + "=" + unlisted.Replace(text)
+	merged, alone := runtime.DeepCopyJSON(v.merged), map[string]any{}
+	if merged == nil {
+		merged = map[string]any{}
+	}
+	if err := errors.Join(parse(line, merged), parse(line, alone)); err != nil {
+		return err
+	}
+	if len(alone) == 0 {
+		return errors.New("the path leads nowhere")
+	}
+	// A list that has another element is as secret as it was before.
+	if secret || !strings.Contains(path, "[") {
+		_, v.secret = merge(v.merged, v.secret, alone, secret)
+	}
+	v.merged = merged
+	return nil
+}
+
+// unlisted takes from characters what they mean between values of `helm --set`.
+var unlisted = strings.NewReplacer(`\`, `\\`, ",", `\,`, "{", `\{`)
 
 func merge(merged, mask, more map[string]any, secret bool) (map[string]any, map[string]any) {
 	merged, mask = maps.Clone(merged), maps.Clone(mask)
@@ -72,59 +102,4 @@ func maskOf(value any) any {
 		setMask(mask, key, maskOf(field))
 	}
 	return mask
-}
-
-// secretTexts returns the texts that must not be shown, and those that Kubernetes writes for them, the longest first.
-func (v *values) secretTexts() []string {
-	found := map[string]bool{}
-	collect(v.merged, v.secret, found)
-	texts := slices.Collect(maps.Keys(found))
-	for _, text := range texts {
-		found[base64.StdEncoding.EncodeToString([]byte(text))] = true
-	}
-	return longestFirst(found)
-}
-
-func longestFirst(found map[string]bool) []string {
-	return slices.SortedFunc(maps.Keys(found), func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
-	})
-}
-
-// shortestSecret is the length from which on a text can be told from the words of a message.
-const shortestSecret = 4
-
-func collect(value, mask any, found map[string]bool) {
-	switch value := value.(type) {
-	case map[string]any:
-		below, isMap := mask.(map[string]any)
-		for key, field := range value {
-			switch {
-			case mask == true:
-				collect(field, true, found)
-			case isMap && below[key] != nil:
-				collect(field, below[key], found)
-			}
-		}
-	case []any:
-		for _, element := range value {
-			collect(element, mask, found)
-		}
-	case string:
-		if mask != true {
-			return
-		}
-		// A message may show a single line of a text.
-		for line := range strings.Lines(value) {
-			if line = strings.TrimSpace(line); len(line) >= shortestSecret {
-				found[line] = true
-			}
-		}
-		if len(value) >= shortestSecret {
-			found[value] = true
-		}
-	}
 }

@@ -8,11 +8,11 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 	"github.com/operatorkit/operatorkit/resource/statemanager/sveltos/v1beta1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/templating"
 )
 
 // leftover is after how long to look again at a ClusterSummary whose profile is gone.
@@ -21,6 +21,7 @@ const leftover = 10 * time.Second
 // situation is all about a set at one moment.
 type situation struct {
 	set     *statemanager.Set
+	order   *statemanager.Order
 	profile client.Object           // nil when there is none
 	summary *v1beta1.ClusterSummary // nil when there is none
 	has     []placed                // what the profile has
@@ -29,6 +30,8 @@ type situation struct {
 	// takers are the sets that are to take a service over, and that Sveltos does not know to do so yet.
 	takers map[client.ObjectKey]string
 	notes  []string
+	// read reads what values templates are filled with.
+	read templating.Read
 }
 
 // Compute implements statemanager.Planner.
@@ -37,7 +40,7 @@ func (m *Manager) Compute(ctx context.Context, set *statemanager.Set) (*stateman
 	if err != nil {
 		return nil, err
 	}
-	s.want()
+	s.want(ctx)
 	work := &statemanager.Work{}
 	if err := m.operations(ctx, s, work); err != nil {
 		return nil, err
@@ -46,7 +49,7 @@ func (m *Manager) Compute(ctx context.Context, set *statemanager.Set) (*stateman
 		work.Operations = append(work.Operations, statemanager.Operation{Service: key, Err: err})
 	}
 	slices.SortStableFunc(work.Operations, func(a, b statemanager.Operation) int {
-		return compareKeys(a.Service, b.Service)
+		return v1alpha1.CompareKeys(a.Service, b.Service)
 	})
 	work.Services = m.states(s)
 	work.Left = s.profile != nil || s.summary != nil
@@ -76,7 +79,7 @@ func (m *Manager) Suspend(ctx context.Context, set *statemanager.Set) (*stateman
 
 // situation reads what there is.
 func (m *Manager) situation(ctx context.Context, set *statemanager.Set) (*situation, error) {
-	s := &situation{set: set, errs: map[client.ObjectKey]error{}, takers: map[client.ObjectKey]string{}}
+	s := &situation{set: set, order: statemanager.NewOrder(set), errs: map[client.ObjectKey]error{}, takers: map[client.ObjectKey]string{}, read: m.content}
 	profile := newProfile(set.ServiceSet)
 	key := profileKey(set.ServiceSet)
 	found, err := m.read(ctx, key, profile)
@@ -93,20 +96,25 @@ func (m *Manager) situation(ctx context.Context, set *statemanager.Set) (*situat
 	if s.summary, err = m.summaryOf(ctx, set.ServiceSet); err != nil {
 		return nil, err
 	}
+	for _, state := range set.ServiceSet.Status.Services {
+		if s.gone(state.Key(), state.Type) {
+			s.order.Gone(state.Key())
+		}
+	}
 	return s, m.findTakers(ctx, s)
 }
 
 // want works out which services the profile should have.
-func (s *situation) want() {
+func (s *situation) want(ctx context.Context) {
 	set := s.set.ServiceSet
 	var wants []placed
 	if set.DeletionTimestamp == nil {
 		for i := range set.Spec.Services {
-			wants = append(wants, s.wanted(&set.Spec.Services[i])...)
+			wants = append(wants, s.wanted(ctx, &set.Spec.Services[i])...)
 		}
 	}
 	for _, p := range s.has {
-		if find(wants, p.key()) != nil || s.listed(p.key()) {
+		if find(wants, p.key()) != nil || s.order.Entry(p.key()) != nil {
 			continue
 		}
 		if why := s.keptFor(p); why != "" {
@@ -117,15 +125,9 @@ func (s *situation) want() {
 	s.wants = ordered(wants)
 }
 
-// listed tells whether the set desires a service, even if it can't be expressed.
-func (s *situation) listed(key client.ObjectKey) bool {
-	return s.set.ServiceSet.DeletionTimestamp == nil && slices.ContainsFunc(s.set.ServiceSet.Spec.Services,
-		func(e v1alpha1.ServiceWithValues) bool { return keyOf(&e) == key })
-}
-
 // wanted is what the profile should have of a service that is desired. What can't be expressed keeps its entry.
-func (s *situation) wanted(service *v1alpha1.ServiceWithValues) []placed {
-	key := keyOf(service)
+func (s *situation) wanted(ctx context.Context, service *v1alpha1.ServiceWithValues) []placed {
+	key := service.Key()
 	before := find(s.has, key)
 	keep := func(err error) []placed {
 		s.errs[key] = err
@@ -134,7 +136,11 @@ func (s *situation) wanted(service *v1alpha1.ServiceWithValues) []placed {
 		}
 		return []placed{*before}
 	}
-	e, err := expressed(s.set, service)
+	filled, err := s.filled(ctx, service)
+	if err != nil {
+		return keep(err)
+	}
+	e, err := expressed(s.set, filled)
 	if err != nil {
 		return keep(err)
 	}
@@ -155,7 +161,7 @@ func (s *situation) keptFor(p placed) string {
 	}
 	needs := func(dependsOn []v1alpha1.ServiceDependsOn) bool {
 		return slices.ContainsFunc(dependsOn, func(d v1alpha1.ServiceDependsOn) bool {
-			return serviceset.ServiceKey(d.Namespace, d.Name) == p.key()
+			return d.Key() == p.key()
 		})
 	}
 	for _, q := range s.has {
@@ -163,24 +169,16 @@ func (s *situation) keptFor(p placed) string {
 			return fmt.Sprintf("%s depends on it", q.key())
 		}
 	}
-	if s.summary != nil {
-		for _, state := range s.set.ServiceSet.Status.Services {
-			key := serviceset.ServiceKey(state.Namespace, state.Name)
-			if key != p.key() && !s.gone(key, state.Type) && s.leaving(key) && find(s.has, key) == nil && needs(dependenciesOf(s.set.ServiceSet, key)) {
-				return fmt.Sprintf("%s, which depends on it, is not gone yet", key)
-			}
+	for _, key := range s.order.Before(p.key()) {
+		if find(s.has, key) == nil {
+			return fmt.Sprintf("%s, which depends on it, is not gone yet", key)
 		}
 	}
 	for _, other := range s.set.Others {
-		for _, r := range other.Spec.Removing {
-			if key := serviceset.ServiceKey(r.Namespace, r.Name); needs(r.DependsOn) && reported(other, key) {
-				return fmt.Sprintf("%s of ServiceSet %s, which depends on it, is not gone yet", key, other.Name)
-			}
-		}
 		for i := range other.Spec.Services {
 			e := &other.Spec.Services[i]
-			if needs(e.DependsOn) && reported(other, keyOf(e)) {
-				return fmt.Sprintf("%s of ServiceSet %s depends on it", keyOf(e), other.Name)
+			if needs(e.DependsOn) && reported(other, e.Key()) {
+				return fmt.Sprintf("%s of ServiceSet %s depends on it", e.Key(), other.Name)
 			}
 		}
 	}
@@ -198,7 +196,7 @@ func mutual(all []placed, p, q placed) bool {
 		reaches[key] = true
 		if found := find(all, key); found != nil {
 			for _, d := range found.DependsOn {
-				visit(serviceset.ServiceKey(d.Namespace, d.Name))
+				visit(d.Key())
 			}
 		}
 	}
@@ -209,28 +207,13 @@ func mutual(all []placed, p, q placed) bool {
 // reported tells whether a set has a state of a service.
 func reported(set *v1alpha1.ServiceSet, key client.ObjectKey) bool {
 	return slices.ContainsFunc(set.Status.Services, func(s v1alpha1.ServiceState) bool {
-		return serviceset.ServiceKey(s.Namespace, s.Name) == key && s.State != v1alpha1.ServiceStateDeleted
+		return s.Key() == key && s.State != v1alpha1.ServiceStateDeleted
 	})
-}
-
-// dependenciesOf are those of a service that a set has, or has had.
-func dependenciesOf(set *v1alpha1.ServiceSet, key client.ObjectKey) []v1alpha1.ServiceDependsOn {
-	for i := range set.Spec.Services {
-		if keyOf(&set.Spec.Services[i]) == key {
-			return set.Spec.Services[i].DependsOn
-		}
-	}
-	for _, r := range set.Spec.Removing {
-		if serviceset.ServiceKey(r.Namespace, r.Name) == key {
-			return r.DependsOn
-		}
-	}
-	return nil
 }
 
 // ordered puts services behind those that they depend on, which is the order in which Sveltos takes charts.
 func ordered(services []placed) []placed {
-	slices.SortStableFunc(services, func(a, b placed) int { return compareKeys(a.key(), b.key()) })
+	slices.SortStableFunc(services, func(a, b placed) int { return v1alpha1.CompareKeys(a.key(), b.key()) })
 	result := make([]placed, 0, len(services))
 	seen := map[client.ObjectKey]bool{}
 	var visit func(p placed)
@@ -240,7 +223,7 @@ func ordered(services []placed) []placed {
 		}
 		seen[p.key()] = true
 		for _, d := range p.DependsOn {
-			if q := find(services, serviceset.ServiceKey(d.Namespace, d.Name)); q != nil {
+			if q := find(services, d.Key()); q != nil {
 				visit(*q)
 			}
 		}

@@ -32,9 +32,13 @@
 //
 // # What is different with Sveltos
 //
-//   - Values are taken for Go templates, which may name fields of the cluster. All entries of a ConfigMap or Secret in valuesFrom
-//     are values, so a service that picks one by its key is refused.
-//   - Digests are not verified, so templates that pin one are refused.
+//   - Values of a service with a valuesTemplate are rendered before Sveltos gets them, in the same language as elsewhere (package
+//     templating), and Sveltos takes what they come to as it is. Without a valuesTemplate it takes them for templates of its own.
+//   - All entries of a ConfigMap or Secret in valuesFrom are values, so a service that picks one by its key is refused, and so is
+//     a targetPath. What is optional is so for Sveltos too.
+//   - Digests are not verified, so templates that pin one are refused. So are services with ignoreDifferences: Sveltos' driftExclusions are
+//     those of a whole profile, and take fields out of what is created too. So are those with adopt, maxAttempts,
+//     serviceAccountName, patches or healthCheckExprs, and all services of a set with changeWindows.
 //   - Kustomizations and manifests are not told apart by Sveltos: if one fails, all of them that are not known to be Deployed
 //     count as failed. Charts are told apart.
 //   - What a person changes on the cluster is Sveltos' to see and to put right.
@@ -53,5 +57,5 @@
 // # Permissions
 //
 // profiles, clusterprofiles: get, list, watch, create, patch, delete. clustersummaries: get, list, watch. sveltosclusters:
-// get, create, patch.
+// get, create, patch. configmaps, and what else values templates are filled with: get.
 package sveltos

@@ -2,7 +2,6 @@ package sveltos
 
 import (
 	"context"
-	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,11 +13,11 @@ import (
 // profile drops it, unless it knows that another profile asks for it.
 func (m *Manager) findTakers(ctx context.Context, s *situation) error {
 	for _, p := range s.has {
-		if s.listed(p.key()) {
+		if s.order.Entry(p.key()) != nil {
 			continue
 		}
 		for _, other := range s.set.Others {
-			if other.DeletionTimestamp != nil || !lists(other, p.key()) || other.Spec.Provider.Name != s.set.ServiceSet.Spec.Provider.Name {
+			if !s.order.Lists(other, p.key()) || other.Spec.Provider.Name != s.set.ServiceSet.Spec.Provider.Name {
 				continue
 			}
 			known, err := m.knows(ctx, other, p.key())
@@ -48,11 +47,6 @@ func (m *Manager) knows(ctx context.Context, set *v1alpha1.ServiceSet, key clien
 		return false, err
 	}
 	return service.entry.chart == nil || releaseOf(summary, key) != nil, nil
-}
-
-// lists tells whether a set desires a service.
-func lists(set *v1alpha1.ServiceSet, key client.ObjectKey) bool {
-	return slices.ContainsFunc(set.Spec.Services, func(e v1alpha1.ServiceWithValues) bool { return keyOf(&e) == key })
 }
 
 // releaseOf returns what a summary says of a release, or nil.

@@ -1,15 +1,12 @@
 package sveltos
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
@@ -194,9 +191,9 @@ func (m *Manager) CarryOut(ctx context.Context, set *statemanager.Set, operation
 	case w.adopt != nil:
 		return m.adopt(ctx, w.adopt, ownerOf(keeper, set.ServiceSet), former)
 	case w.pause != nil:
-		return m.setPaused(ctx, w.pause, `"true"`)
+		return m.setPaused(ctx, w.pause, "true")
 	}
-	return m.setPaused(ctx, w.resume, "null")
+	return m.setPaused(ctx, w.resume, nil)
 }
 
 // adopt gives a profile its owner's marks, and the fields of the former field managers before, unless it has changed since.
@@ -208,12 +205,9 @@ func (m *Manager) adopt(ctx context.Context, profile client.Object, owner carrie
 	u.SetResourceVersion(profile.GetResourceVersion())
 	version, err := carrier.MoveFields(ctx, m.config.Client, u, carrier.Managers(former), owner.FieldManager())
 	if err == nil {
-		// Maps of texts can always be encoded.
-		patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid": profile.GetUID(), "resourceVersion": version, "labels": map[string]string{carrier.OwnerLabel: owner.ID()},
-			"annotations": map[string]string{carrier.OwnerAnnotation: owner.String()},
-		}})
-		err = m.config.Client.Patch(ctx, u, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(owner.FieldManager()))
+		marking := carrier.Marking(profile, version, map[string]string{carrier.OwnerLabel: owner.ID()},
+			map[string]string{carrier.OwnerAnnotation: owner.String()})
+		err = m.config.Client.Patch(ctx, u, marking, client.FieldOwner(owner.FieldManager()))
 	}
 	if err != nil {
 		return fmt.Errorf("take over %s %s: %w", kindOf(profile), profile.GetName(), err)
@@ -221,13 +215,11 @@ func (m *Manager) adopt(ctx context.Context, profile client.Object, owner carrie
 	return nil
 }
 
-// setPaused writes the annotation, unless the profile has changed since.
-func (m *Manager) setPaused(ctx context.Context, profile client.Object, value string) error {
-	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q,"annotations":{%q:%s}}}`,
-		profile.GetUID(), profile.GetResourceVersion(), v1beta1.PausedAnnotation, value)
+// setPaused writes the annotation, unless the profile has changed since. Nil takes it away.
+func (m *Manager) setPaused(ctx context.Context, profile client.Object, value any) error {
 	pausing := identity.From(ctx).Mark(m.Name() + "-pause")
-	err := m.config.Client.Patch(ctx, profile.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(patch)),
-		client.FieldOwner(pausing.FieldManager()))
+	marking := carrier.Marking(profile, profile.GetResourceVersion(), nil, map[string]any{v1beta1.PausedAnnotation: value})
+	err := m.config.Client.Patch(ctx, profile.DeepCopyObject().(client.Object), marking, client.FieldOwner(pausing.FieldManager()))
 	if err != nil {
 		return fmt.Errorf("pause or resume %s %s: %w", kindOf(profile), profile.GetName(), err)
 	}
@@ -241,8 +233,4 @@ func planObject(obj client.Object) plan.Object {
 		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(),
 		UID: obj.GetUID(), Version: obj.GetResourceVersion(),
 	}
-}
-
-func compareKeys(a, b client.ObjectKey) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

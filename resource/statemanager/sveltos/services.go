@@ -7,11 +7,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/sveltos/v1beta1"
@@ -64,11 +62,44 @@ func expressed(set *statemanager.Set, service *v1alpha1.ServiceWithValues) (entr
 	if template == nil {
 		return entry{}, fmt.Errorf("there is no ServiceTemplate %q in the namespace %q", service.Template, set.ServiceSet.Namespace)
 	}
+	if service.Adopt {
+		return entry{}, framework.Permanent(errors.New(
+			"adopt can't be said to Sveltos, which takes releases over by rules of its own: leave it out, or use the provider native"))
+	}
+	if service.MaxAttempts > 0 {
+		return entry{}, framework.Permanent(errors.New(
+			"maxAttempts can't be said to Sveltos for one service: leave it out, or use the provider native"))
+	}
+	if service.ServiceAccountName != "" || set.Config.ServiceAccountName != "" {
+		return entry{}, framework.Permanent(errors.New(
+			"serviceAccountName can't be said to Sveltos, which knows tenants by its own means: leave it out, or use the provider native"))
+	}
+	if len(set.ServiceSet.Spec.ChangeWindows) > 0 {
+		return entry{}, framework.Permanent(errors.New(
+			"changeWindows can't be said to Sveltos: leave them out, or use the provider native"))
+	}
+	if len(service.Patches) > 0 {
+		return entry{}, framework.Permanent(errors.New(
+			"patches can't be said to Sveltos for one service: leave them out, or use the provider native"))
+	}
+	if len(service.HealthCheckExprs) > 0 {
+		return entry{}, framework.Permanent(errors.New(
+			"healthCheckExprs can't be said to Sveltos for one service: leave them out, or use the provider native"))
+	}
+	if len(service.IgnoreDifferences) > 0 {
+		return entry{}, framework.Permanent(errors.New(
+			"ignoreDifferences can't be said to Sveltos for one service: leave it out, or use the provider native"))
+	}
 	for i, from := range service.ValuesFrom {
 		if from.Key != "" {
 			return entry{}, framework.Permanent(fmt.Errorf(
 				"valuesFrom[%d] asks for the key %q of a %s, but Sveltos takes all its entries: leave the key out, and have an object for these values only",
 				i, from.Key, from.Kind))
+		}
+		if from.TargetPath != "" {
+			return entry{}, framework.Permanent(fmt.Errorf(
+				"valuesFrom[%d] has a targetPath, which Sveltos does not know: have the entries of the %s be YAML with all of the path, or use the provider native",
+				i, from.Kind))
 		}
 	}
 	switch spec := &template.Spec; {
@@ -92,7 +123,7 @@ func chartOf(set *v1alpha1.ServiceSet, service *v1alpha1.ServiceWithValues, from
 	if from.Digest != "" {
 		return nil, errDigest
 	}
-	key := keyOf(service)
+	key := service.Key()
 	chart := &v1beta1.HelmChart{
 		RepositoryURL: from.Repository, RepositoryName: service.Template, ChartName: from.Chart, ChartVersion: from.Version,
 		ReleaseName: key.Name, ReleaseNamespace: key.Namespace, HelmChartAction: string(v1alpha1.HelmActionInstall),
@@ -131,7 +162,7 @@ func optionsOf(o *v1alpha1.ServiceHelmOptions) *v1beta1.HelmOptions {
 func valuesFrom(set *v1alpha1.ServiceSet, service *v1alpha1.ServiceWithValues) []v1beta1.ValueFrom {
 	var from []v1beta1.ValueFrom
 	for _, v := range service.ValuesFrom {
-		from = append(from, v1beta1.ValueFrom{Kind: v.Kind, Name: v.Name, Namespace: set.Namespace})
+		from = append(from, v1beta1.ValueFrom{Kind: v.Kind, Name: v.Name, Namespace: set.Namespace, Optional: v.Optional})
 	}
 	return from
 }
@@ -147,7 +178,7 @@ func kustomizationOf(set *v1alpha1.ServiceSet, service *v1alpha1.ServiceWithValu
 	}
 	return &v1beta1.KustomizationRef{
 		Kind: source.kind, Name: source.name, Namespace: source.namespace, RemoteURL: source.remote, Path: from.Path,
-		TargetNamespace: keyOf(service).Namespace, Values: values, ValuesFrom: valuesFrom(set, service), DeploymentType: "Remote",
+		TargetNamespace: service.Key().Namespace, Values: values, ValuesFrom: valuesFrom(set, service), DeploymentType: "Remote",
 	}, nil
 }
 
@@ -212,9 +243,4 @@ func substitutions(values string) (map[string]string, error) {
 		return nil, nil
 	}
 	return texts, nil
-}
-
-// keyOf is the namespace and the name of a service on its cluster.
-func keyOf(service *v1alpha1.ServiceWithValues) client.ObjectKey {
-	return serviceset.ServiceKey(service.Namespace, service.Name)
 }

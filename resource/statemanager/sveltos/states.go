@@ -6,12 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/internal/cut"
-	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/sveltos/v1beta1"
 )
 
@@ -21,55 +20,42 @@ const maxMessage = 4096
 // states are those of all services: of what the profile should have, of what it has and should not, and of what is desired and can't be
 // expressed.
 func (m *Manager) states(s *situation) []v1alpha1.ServiceState {
-	var states []v1alpha1.ServiceState
+	states := statemanager.NewStates(s.set.ServiceSet, m.config.Clock.Now())
 	for _, p := range s.wants {
-		if s.leaving(p.key()) {
-			states = append(states, m.state(s, p, v1alpha1.ServiceStateDeleting, ""))
-			continue
+		phase, message := v1alpha1.ServiceStateDeleting, ""
+		if s.order.Entry(p.key()) != nil {
+			phase, message = s.phase(p)
 		}
-		phase, message := s.phase(p)
-		states = append(states, m.state(s, p, phase, message))
+		s.enter(states, p, phase, message)
 	}
 	for key, err := range s.errs {
 		if find(s.wants, key) == nil {
-			states = append(states, m.state(s, placed{record: s.recordOf(key)}, v1alpha1.ServiceStateFailed, err.Error()))
+			s.enter(states, placed{record: s.recordOf(key)}, v1alpha1.ServiceStateFailed, err.Error())
 		}
 	}
 	for _, before := range s.set.ServiceSet.Status.Services {
-		key := serviceset.ServiceKey(before.Namespace, before.Name)
-		known := slices.ContainsFunc(states, func(t v1alpha1.ServiceState) bool { return t.Namespace == key.Namespace && t.Name == key.Name })
-		if !known && !s.listed(key) && !s.gone(key, before.Type) {
+		key := before.Key()
+		if _, known := states.Entered()[key]; !known && s.order.Entry(key) == nil && !s.gone(key, before.Type) {
 			p := placed{record: record{Namespace: key.Namespace, Name: key.Name, Template: before.Template, Version: before.Version}}
-			state := m.state(s, p, v1alpha1.ServiceStateDeleting, "")
-			state.Type = before.Type
-			states = append(states, state)
+			s.enter(states, p, v1alpha1.ServiceStateDeleting, "")
 		}
 	}
-	slices.SortFunc(states, func(a, b v1alpha1.ServiceState) int {
-		return compareKeys(client.ObjectKey{Namespace: a.Namespace, Name: a.Name}, client.ObjectKey{Namespace: b.Namespace, Name: b.Name})
-	})
-	return states
+	return states.Sorted()
 }
 
-// leaving tells whether a service is not desired any more.
-func (s *situation) leaving(key client.ObjectKey) bool { return !s.listed(key) }
-
-// recordOf is what is known of a service that is desired and has no entry.
+// recordOf is what is known of a service that is desired and has no entry in the profile.
 func (s *situation) recordOf(key client.ObjectKey) record {
 	r := record{Namespace: key.Namespace, Name: key.Name}
-	for i := range s.set.ServiceSet.Spec.Services {
-		if e := &s.set.ServiceSet.Spec.Services[i]; keyOf(e) == key {
-			r.Template, r.Version = e.Template, e.Version
-		}
+	if e := s.order.Entry(key); e != nil {
+		r.Template, r.Version = e.Template, e.Version
 	}
 	return r
 }
 
-// state makes a state, and keeps of the one before what did not change.
-func (m *Manager) state(s *situation, p placed, phase v1alpha1.ServicePhase, message string) v1alpha1.ServiceState {
-	state := v1alpha1.ServiceState{
-		Name: p.Name, Namespace: p.Namespace, Template: p.Template, Version: p.Version, State: phase, FailureMessage: shortened(message),
-	}
+// enter makes the state of a service.
+func (s *situation) enter(states *statemanager.States, p placed, phase v1alpha1.ServicePhase, message string) {
+	state := states.Begin(p.key())
+	state.Template, state.Version, state.State, state.FailureMessage = p.Template, p.Version, phase, shortened(message)
 	if p.Feature != "" {
 		state.Type = p.entry.serviceType()
 	}
@@ -79,22 +65,12 @@ func (m *Manager) state(s *situation, p placed, phase v1alpha1.ServicePhase, mes
 		r := s.recordOf(p.key())
 		state.Template, state.Version = r.Template, r.Version
 	}
-	before := stateOf(s.set.ServiceSet, p.key())
-	if before != nil {
-		state.LastDeployed = before.LastDeployed.DeepCopy()
-		state.Conditions = before.Conditions
-		state.LastStateTransitionTime = before.LastStateTransitionTime
-	}
-	if before == nil || before.State != state.State || before.LastStateTransitionTime == nil {
-		now := metav1.NewTime(m.config.Clock.Now())
-		state.LastStateTransitionTime = &now
-	}
 	if state.State == v1alpha1.ServiceStateDeployed {
 		state.LastDeployed = &v1alpha1.LastDeployed{
 			ServiceVersion: v1alpha1.ServiceVersion{Template: p.Template, Version: p.Version}, Fingerprint: p.Fingerprint,
 		}
 	}
-	return state
+	states.Enter(p.key(), state)
 }
 
 // phase says how a service is that the profile should have.
@@ -175,7 +151,7 @@ func (s *situation) processed(feature *v1beta1.FeatureSummary) bool {
 
 // deployedBefore tells whether a service was seen Deployed just as it is.
 func (s *situation) deployedBefore(p placed) bool {
-	before := stateOf(s.set.ServiceSet, p.key())
+	before := s.order.State(p.key())
 	return before != nil && before.LastDeployed != nil && before.LastDeployed.Fingerprint == p.Fingerprint
 }
 
@@ -209,16 +185,6 @@ func remaining(unchanged bool) v1alpha1.ServicePhase {
 		return v1alpha1.ServiceStateDeployed
 	}
 	return v1alpha1.ServiceStateProvisioning
-}
-
-// stateOf returns the state that a set has of a service, or nil.
-func stateOf(set *v1alpha1.ServiceSet, key client.ObjectKey) *v1alpha1.ServiceState {
-	for i := range set.Status.Services {
-		if s := &set.Status.Services[i]; serviceset.ServiceKey(s.Namespace, s.Name) == key {
-			return s
-		}
-	}
-	return nil
 }
 
 // shortened is the first lines of a message, as far as a status has room for them.

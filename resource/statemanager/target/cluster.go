@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer/notfound"
@@ -32,6 +33,8 @@ type Cluster struct {
 	limiter flowcontrol.RateLimiter
 	// patient is for watches: it waits while nothing can be sent.
 	patient client.WithWatch
+	// acting are the Acting that were used last, by user.
+	acting *lru.Cache
 
 	// ctx ends with the cluster.
 	ctx  context.Context
@@ -60,19 +63,22 @@ type Cluster struct {
 	closed error
 }
 
+// actingKept is for how many users a cluster keeps clients.
+const actingKept = 64
+
 // newCluster makes a cluster that start begins to look after.
 func newCluster(clusters *Clusters, key Key) (*Cluster, error) {
 	c := &Cluster{
 		clusters: clusters, key: key, host: hostOf(key), limiter: newLimiter(clusters.config.QPS, clusters.config.Burst),
 		wake: make(chan struct{}, 1), resolved: make(chan struct{}), changed: make(chan struct{}),
-		users: map[Key]struct{}{}, watched: map[watchKey]*watched{}, stale: true,
+		acting: lru.New(actingKept), users: map[Key]struct{}{}, watched: map[watchKey]*watched{}, stale: true,
 		health: newHealth(pacing{clusters.config.ProbeInterval, clusters.config.MinRetry, clusters.config.MaxRetry}),
 	}
 	c.health.connect(now())
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.config = &rest.Config{
 		Host: "https://" + c.host, Transport: &gate{cluster: c, admit: c.admit}, QPS: -1,
-		UserAgent: rest.DefaultKubernetesUserAgent(), WarningHandler: rest.NoWarnings{},
+		UserAgent: rest.DefaultKubernetesUserAgent(), WarningHandlerWithContext: &warnings{cluster: c, told: lru.New(warningsKept)},
 	}
 	var err error
 	if c.mapper, err = newMapper(c.config); err != nil {
@@ -117,7 +123,7 @@ func (c *Cluster) Client() client.WithWatch { return c.client }
 
 // RESTConfig returns a configuration for clients of other kinds, the caller's own. What is made from it goes the same way as
 // Client. Its Host is a name that only its Transport understands, so that neither credentials nor addresses are in it, and
-// protocols that bypass the Transport (exec, attach, port-forward) don't work.
+// protocols that bypass the Transport (exec, attach, port-forward) don't work: DirectConfig is for those.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 
 // RESTMapper maps kinds to resources as the cluster has them now: it asks again for what it does not know, at most once a

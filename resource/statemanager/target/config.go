@@ -6,6 +6,7 @@ import (
 
 	"github.com/giantswarm/micrologger"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -38,12 +39,17 @@ type Owners func(cluster Key, obj client.Object) []Key
 
 // Config configures [Clusters].
 type Config struct {
-	// Deployments holds the *v1alpha1.ClusterDeployments of the management cluster. Required.
+	// Deployments holds the *v1alpha1.ClusterDeployments of the management cluster, or what else Kubeconfig knows. Required.
 	Deployments informer.Source
+	// Kubeconfig names the Secret with the kubeconfig of an object of Deployments, and the entry in it. An object for which it names none
+	// counts as missing. Default: KubeconfigSecret, of a *v1alpha1.ClusterDeployment.
+	Kubeconfig func(deployment any) (secret Key, entry string)
 	// Secrets holds the *corev1.Secrets with kubeconfigs, as far as it selects them: one that it does not hold counts as
 	// missing. It need not hold others, and should not: select by the label cluster.x-k8s.io/cluster-name, which Cluster API
 	// sets, by the field type, or by namespaces. Required.
 	Secrets informer.Source
+	// Rewrite returns what is used in place of a kubeconfig that is in a Secret, which it must not change. Default: nothing is changed.
+	Rewrite func(secret *corev1.Secret, kubeconfig []byte) []byte
 	// Management reaches the management cluster, which has the zero Key. It is trusted: plugins and files are allowed. It
 	// must have no Transport of its own (WrapTransport is applied). Required.
 	Management *rest.Config
@@ -53,7 +59,7 @@ type Config struct {
 	Owners Owners
 	// WrapTransport goes around the requests to a cluster, after the rate limiter and before authentication: for traces, for
 	// fences of those who may not write any more, for faults in tests. It is called once for each kubeconfig, and sees probes
-	// too. Default: none.
+	// too; and once for each connection that is upgraded, see Cluster.DirectConfig. Default: none.
 	WrapTransport func(cluster Key, next http.RoundTripper) http.RoundTripper
 	// Logger is told when a cluster's state changes. Nothing of a kubeconfig but names and addresses is logged. Required.
 	Logger micrologger.Logger
@@ -86,6 +92,9 @@ type Config struct {
 func (c *Config) setDefaults() {
 	if c.Scheme == nil {
 		c.Scheme = scheme.Scheme
+	}
+	if c.Kubeconfig == nil {
+		c.Kubeconfig = kubeconfigOfDeployment
 	}
 	setDefault(&c.QPS, DefaultQPS)
 	setDefault(&c.Burst, DefaultBurst)

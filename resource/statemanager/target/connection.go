@@ -18,6 +18,8 @@ import (
 // connection is what is made of one kubeconfig, and ends with it.
 type connection struct {
 	fingerprint string
+	// config is what the kubeconfig says.
+	config *rest.Config
 	// base is the address of the API, with a path where there is one.
 	base *url.URL
 	pool *pool
@@ -72,7 +74,7 @@ func newConnection(key Key, s *settings, config *Config, observe func(*connectio
 		transport = config.WrapTransport(key, transport)
 	}
 	c := &connection{
-		fingerprint: s.fingerprint, base: base, pool: p, transport: transport, observe: observe,
+		fingerprint: s.fingerprint, config: s.config, base: base, pool: p, transport: transport, observe: observe,
 		timeout: config.RequestTimeout, maxResponse: config.MaxResponse, flights: map[*flight]struct{}{},
 	}
 	c.ctx, c.giveUp = context.WithCancelCause(context.Background())

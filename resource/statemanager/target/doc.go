@@ -75,6 +75,12 @@
 // When the new one can't be used, or the Secret is gone, nothing is sent any more: the old one may be the very thing that
 // was taken back.
 //
+// # Other libraries
+//
+// [Cluster.RESTConfig] is for clients that leave the sending to its transport, as those of client-go do. [Cluster.DirectConfig] has
+// the cluster's address and its certificates, for what upgrades connections (exec, attach, port-forward) and for libraries that look
+// at these fields. What is made of either goes on with another kubeconfig.
+//
 // # Watches
 //
 // [Cluster.Watch] follows kinds on a cluster, with metadata only unless asked for more, and [Clusters.Notices] is the one

@@ -35,6 +35,14 @@ func KubeconfigSecret(cd *v1alpha1.ClusterDeployment) (secret Key, entry string)
 	return secret, entry
 }
 
+// kubeconfigOfDeployment is the default of Config.Kubeconfig.
+func kubeconfigOfDeployment(deployment any) (secret Key, entry string) {
+	if cd, ok := deployment.(*v1alpha1.ClusterDeployment); ok {
+		return KubeconfigSecret(cd)
+	}
+	return Key{}, ""
+}
+
 // settings are how a cluster is reached.
 type settings struct {
 	config *rest.Config
@@ -68,15 +76,23 @@ func (c *Clusters) refer(key Key) (reference, error) {
 	if err != nil {
 		return reference{}, missing(ClusterMissing, "ClusterDeployment %s can't be read: %w", key, err)
 	}
-	if !exists {
+	where := c.referenceOf(obj)
+	if !exists || where == (reference{}) {
 		return reference{}, missing(ClusterMissing, "there is no ClusterDeployment %s: create it, or delete what is meant for it", key)
 	}
-	cd, ok := obj.(*v1alpha1.ClusterDeployment)
-	if !ok {
-		return reference{}, missing(ClusterMissing, "source %q holds a %T in place of a ClusterDeployment", c.config.Deployments.Name(), obj)
+	return where, nil
+}
+
+// referenceOf returns where the kubeconfig of an object is, zero for nowhere.
+func (c *Clusters) referenceOf(deployment any) reference {
+	if deployment == nil {
+		return reference{}
 	}
-	secret, entry := KubeconfigSecret(cd)
-	return reference{secret: secret, entry: entry}, nil
+	secret, entry := c.config.Kubeconfig(deployment)
+	if secret.Name == "" {
+		return reference{}
+	}
+	return reference{secret: secret, entry: entry}
 }
 
 // read returns the kubeconfig as it stands in its Secret.
@@ -93,6 +109,9 @@ func (c *Clusters) read(r reference) ([]byte, error) {
 	data := secret.Data[r.entry]
 	if len(data) == 0 {
 		return nil, missing(SecretMissing, "Secret %s has nothing under the key %q: put the kubeconfig there, or name its key in spec.kubeconfig.key", r.secret, r.entry)
+	}
+	if c.config.Rewrite != nil {
+		data = c.config.Rewrite(secret, data)
 	}
 	return data, nil
 }
@@ -123,10 +142,8 @@ func (c *Clusters) lookup(key Key, r reference, known string) (*settings, error)
 
 // deploymentChanged is told of the ClusterDeployments.
 func (c *Clusters) deploymentChanged(e informer.Event) {
-	if old, ok := e.Old.(*v1alpha1.ClusterDeployment); ok && e.Type == informer.Updated {
-		if now, ok := e.Object.(*v1alpha1.ClusterDeployment); ok && now.Spec.Kubeconfig == old.Spec.Kubeconfig {
-			return
-		}
+	if e.Type == informer.Updated && c.referenceOf(e.Old) == c.referenceOf(e.Object) {
+		return
 	}
 	c.mu.Lock()
 	cluster := c.active[e.Key]

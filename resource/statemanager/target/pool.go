@@ -5,28 +5,20 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
 )
 
 // pool is the network connections that are made with one kubeconfig. Those of client-go are not used, because it shares
 // them between everybody in the process, and they can't be closed.
 type pool struct {
 	transport *http.Transport
-	dial      func(ctx context.Context, network, address string) (net.Conn, error)
-
-	mu     sync.Mutex
-	conns  map[*pooled]struct{}
-	closed bool
-}
-
-// pooled is a connection that its pool can close.
-type pooled struct {
-	net.Conn
-	pool *pool
+	dialer    *connrotation.Dialer
+	closed    atomic.Bool
 }
 
 func newPool(config *rest.Config, connectTimeout time.Duration) (*pool, error) {
@@ -34,10 +26,11 @@ func newPool(config *rest.Config, connectTimeout time.Duration) (*pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{dial: config.Dial, conns: map[*pooled]struct{}{}}
-	if p.dial == nil {
-		p.dial = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second}).DialContext
+	dial := config.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
+	p := &pool{dialer: connrotation.NewDialer(dial)}
 	p.transport = utilnet.SetTransportDefaults(&http.Transport{
 		Proxy:               config.Proxy,
 		DialContext:         p.connect,
@@ -50,48 +43,24 @@ func newPool(config *rest.Config, connectTimeout time.Duration) (*pool, error) {
 	return p, nil
 }
 
+// connect makes a connection that close knows, or else knows of close.
 func (p *pool) connect(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, err := p.dial(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	c := &pooled{Conn: conn, pool: p}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
+	conn, err := p.dialer.DialContext(ctx, network, address)
+	if err == nil && p.closed.Load() {
 		_ = conn.Close()
 		return nil, fmt.Errorf("connect to %s: %w", address, errMoved)
 	}
-	p.conns[c] = struct{}{}
-	return c, nil
-}
-
-// Close implements net.Conn.
-func (c *pooled) Close() error {
-	c.pool.mu.Lock()
-	delete(c.pool.conns, c)
-	c.pool.mu.Unlock()
-	return c.Conn.Close()
+	return conn, err
 }
 
 // reset closes all connections, in use or not. Later requests make new ones.
 func (p *pool) reset() {
 	p.transport.CloseIdleConnections()
-	p.mu.Lock()
-	conns := make([]*pooled, 0, len(p.conns))
-	for c := range p.conns {
-		conns = append(conns, c)
-	}
-	p.mu.Unlock()
-	for _, c := range conns {
-		_ = c.Close()
-	}
+	p.dialer.CloseAll()
 }
 
 // close resets the pool and lets nobody connect any more.
 func (p *pool) close() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
+	p.closed.Store(true)
 	p.reset()
 }

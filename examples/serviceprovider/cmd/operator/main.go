@@ -1,6 +1,8 @@
 // Command operator runs the Postgres provider on a platform cluster and an onboarding cluster that exist.
 //
 //	go run ./examples/serviceprovider/cmd/operator --platform platform.kubeconfig --onboarding onboarding.kubeconfig
+//
+// With "plan NAMESPACE/NAME" behind the flags it shows what it would change for a database, and changes nothing.
 package main
 
 import (
@@ -9,8 +11,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -22,16 +26,25 @@ import (
 type options struct {
 	config               postgres.Config
 	platform, onboarding string
+	// plan is the database of "plan", empty without.
+	plan string
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.platform, "platform", "", "kubeconfig file of the platform cluster (default: KUBECONFIG, ~/.kube/config, or that of the Pod)")
 	flag.StringVar(&o.onboarding, "onboarding", "", "kubeconfig file of the onboarding cluster")
-	flag.StringVar(&o.config.Namespace, "namespace", "serviceprovider", "namespace of the platform cluster with the Clusters and the pull Secret")
+	flag.StringVar(&o.config.Namespace, "namespace", postgres.Namespace, "namespace of the provider in the platform cluster, in which it asks for access and has its pull Secret")
 	flag.BoolVar(&o.config.LeaderElection, "leader-election", false, "let one of several replicas work, by a lease in that namespace")
 	flag.StringVar(&o.config.MetricsAddress, "metrics-address", "127.0.0.1:8080", "where /metrics is; empty is off")
 	flag.Parse()
+	if flag.Arg(0) == "plan" {
+		o.plan = flag.Arg(1)
+	}
+	if wrong := flag.NArg() > 0 && o.plan == "" || flag.NArg() > 2; wrong {
+		fmt.Fprintln(os.Stderr, "give nothing, or: plan NAMESPACE/NAME")
+		os.Exit(2)
+	}
 	if o.onboarding == "" {
 		fmt.Fprintln(os.Stderr, "give --onboarding, the kubeconfig file of the onboarding cluster")
 		os.Exit(2)
@@ -62,6 +75,10 @@ func run(ctx context.Context, o options) error {
 	provider, err := postgres.New(o.config)
 	if err != nil {
 		return err
+	}
+	if o.plan != "" {
+		namespace, name, _ := strings.Cut(o.plan, "/")
+		return provider.Plan(ctx, types.NamespacedName{Namespace: namespace, Name: name}, os.Stdout)
 	}
 	return provider.Start(ctx)
 }

@@ -62,15 +62,22 @@ func (g *granter) objectsOn(on *target.Cluster) (*framework.TypedCRUDResource[*v
 			if w.denied {
 				return nil, nil
 			}
-			return g.desired(w.name, ar), nil
+			objects := g.desired(w.name, ar, g.subjects(w.cluster, ar, w.name))
+			for _, o := range objects {
+				o.SetLabels(labels.Merge(granted, labels.Set{clusterLabel: string(w.cluster.UID)}))
+			}
+			return objects, nil
 		},
 		WaitForDeletion: true,
 	})
 }
 
-// desired returns what has to be in the cluster for a request.
-func (g *granter) desired(name string, ar *v1alpha1.AccessRequest) []client.Object {
-	objects := []client.Object{&corev1.ServiceAccount{ObjectMeta: meta(g.config.Namespace, name)}}
+// desired returns what has to be in the cluster for a request, which gives rights to the subjects.
+func (g *granter) desired(name string, ar *v1alpha1.AccessRequest, subjects []rbacv1.Subject) []client.Object {
+	var objects []client.Object
+	if ar.Spec.OIDC == nil {
+		objects = append(objects, &corev1.ServiceAccount{ObjectMeta: meta(g.config.Namespace, name)})
+	}
 	rules := map[string][]rbacv1.PolicyRule{}
 	var namespaces []string
 	for _, p := range ar.Spec.Permissions {
@@ -87,7 +94,7 @@ func (g *granter) desired(name string, ar *v1alpha1.AccessRequest) []client.Obje
 		} else {
 			objects = append(objects, &rbacv1.Role{ObjectMeta: meta(namespace, name), Rules: rules[namespace]})
 		}
-		objects = append(objects, g.binding(name, name, ref))
+		objects = append(objects, binding(name, subjects, ref))
 	}
 	var seen []v1alpha1.RoleReference
 	for _, ref := range ar.Spec.RoleRefs {
@@ -95,15 +102,14 @@ func (g *granter) desired(name string, ar *v1alpha1.AccessRequest) []client.Obje
 			seen = append(seen, ref)
 			// What a binding refers to can't be changed: every role has a binding of its own.
 			bindingName := nameOf(ar, ref.Kind, ref.Name)
-			objects = append(objects, g.binding(bindingName, name, ref))
+			objects = append(objects, binding(bindingName, subjects, ref))
 		}
 	}
 	return objects
 }
 
-// binding gives a role to the service account of a request.
-func (g *granter) binding(name, account string, ref v1alpha1.RoleReference) client.Object {
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: g.config.Namespace, Name: account}}
+// binding gives a role to the subjects of a request.
+func binding(name string, subjects []rbacv1.Subject, ref v1alpha1.RoleReference) client.Object {
 	roleRef := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: ref.Kind, Name: ref.Name}
 	if ref.Namespace == "" {
 		return &rbacv1.ClusterRoleBinding{ObjectMeta: meta("", name), Subjects: subjects, RoleRef: roleRef}
@@ -112,7 +118,7 @@ func (g *granter) binding(name, account string, ref v1alpha1.RoleReference) clie
 }
 
 func meta(namespace, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: granted}
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
 // access is the resource of these objects in whatever cluster a request is for.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/faults"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/namespaces"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
 
@@ -21,6 +22,7 @@ const (
 	DefaultTokenLifetime = time.Hour
 	DefaultMaxLifetime   = 24 * time.Hour
 	DefaultCheckInterval = 5 * time.Minute
+	DefaultUnusedAfter   = 7 * 24 * time.Hour
 )
 
 // minLifetime is the shortest life of a token that API servers give.
@@ -28,13 +30,17 @@ const minLifetime = 10 * time.Minute
 
 // Config configures the granter.
 type Config struct {
-	// Policy returns the most that may be granted to a request for a cluster. It is asked in every reconciliation, must be
+	// Layout says where the Clusters are, and which namespaces are the service providers'. A request in any other one is denied before any
+	// policy is asked. Default: that of package namespaces.
+	Layout namespaces.Layout
+	// Policy returns the most that may be granted to a request for a cluster. Who asks is told by the namespace of the request, which is a
+	// provider's, and by nothing else in it: labels, annotations and names are the asker's own. It is asked in every reconciliation, must be
 	// quick, and must not change its arguments. What it no longer allows is taken away, at the latest after CheckInterval. Of one
 	// that Validate finds a fault with nothing follows: what was granted stays, nothing more is granted, and an error tells the fault.
 	// Required.
 	Policy func(cluster *v1alpha1.Cluster, request *v1alpha1.AccessRequest) Policy
 	// ReservedNamespaces are namespaces in clusters that no pattern of a policy includes, beside the granter's own, "kube-system", and
-	// that in which the request is. Default: none.
+	// those of the Layout: where Clusters are, and what is any provider's. Default: none.
 	ReservedNamespaces []string
 	// Platform tells platforms apart that manage the same clusters with operators of the same name: it goes into the marks of
 	// what is made there, and must not change. Default: empty, for clusters that belong to one platform, or to operators of
@@ -51,8 +57,11 @@ type Config struct {
 	// CheckInterval is how often, ±10 %, a cluster is asked whether it still accepts the credentials. Most of what can go
 	// wrong with them is noticed at once anyway. Default: 5 minutes.
 	CheckInterval time.Duration
-	// Secrets selects the Secrets with kubeconfigs of Clusters by their labels; those with issued credentials fit in any
-	// case. Others are not even received. Default: all Secrets of the operator's namespaces.
+	// UnusedAfter is after what time access is told to be used by nobody, in which no service provider has told of a use: see
+	// v1alpha1.ConditionUsed. Negative is never. Default: 7 days.
+	UnusedAfter time.Duration
+	// Secrets selects the Secrets with kubeconfigs of Clusters by their labels. Others are not even received. Default: all Secrets beside
+	// the Clusters.
 	Secrets labels.Selector
 	// LocalServers has clusters reached at the address that the v1alpha1.LocalServerAnnotation on the Secret of their
 	// kubeconfig says, for a granter that does not run on the platform's network. Default: false.
@@ -70,6 +79,7 @@ func (c *Config) complete() error {
 	setDefault(&c.TokenLifetime, DefaultTokenLifetime)
 	setDefault(&c.MaxTokenLifetime, DefaultMaxLifetime)
 	setDefault(&c.CheckInterval, DefaultCheckInterval)
+	setDefault(&c.UnusedAfter, DefaultUnusedAfter)
 	if c.Secrets == nil {
 		c.Secrets = labels.Everything()
 	}
@@ -77,6 +87,10 @@ func (c *Config) complete() error {
 		c.Clock = clock.RealClock{}
 	}
 	var wrong faults.List
+	var err error
+	if c.Layout, err = c.Layout.Complete(); err != nil {
+		wrong.Add("Layout: %w", err)
+	}
 	wrong.If(c.Policy == nil, "Policy must be set")
 	if msgs := validation.IsDNS1123Label(c.Namespace); len(msgs) > 0 {
 		wrong.Add("Namespace %q is not the name of a namespace: %s", c.Namespace, msgs[0])
@@ -101,6 +115,11 @@ func (p Policy) Validate() error {
 	for i, ref := range p.RoleRefs {
 		check(fmt.Sprintf("RoleRefs[%d].Name", i), ref.Name)
 		check(fmt.Sprintf("RoleRefs[%d].Namespace", i), ref.Namespace)
+	}
+	for i, identity := range p.Identities {
+		for _, pattern := range append([]string{identity.Username}, identity.Groups...) {
+			check(fmt.Sprintf("Identities[%d]", i), pattern)
+		}
 	}
 	return wrong.Of("granter.Policy")
 }

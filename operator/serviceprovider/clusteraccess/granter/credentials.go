@@ -23,6 +23,9 @@ const (
 	renewalAnnotation    = "clusters.operatorkit.io/renewal-time"
 	lifetimeAnnotation   = "clusters.operatorkit.io/token-lifetime"
 	accountAnnotation    = "clusters.operatorkit.io/service-account-uid"
+	// signInAnnotation is "oidc" where there is no token, and nothing to expire.
+	signInAnnotation = "clusters.operatorkit.io/sign-in"
+	signInByOIDC     = "oidc"
 )
 
 // secrets is the resource that issues and renews credentials. Computing asks for no token: a plan issues none.
@@ -41,6 +44,8 @@ type secretState struct {
 	account  client.ObjectKey
 	uid      types.UID
 	lifetime time.Duration
+	// oidc tells that they hold no token.
+	oidc bool
 
 	// action, name and why are set in a part of a patch.
 	action plan.Action
@@ -94,6 +99,9 @@ func (s *secrets) GetCurrentState(ctx context.Context, ar *v1alpha1.AccessReques
 	}
 	token, leads := endpoint.issued(secret.Data[v1alpha1.KubeconfigKey])
 	state.leads = leads && secret.Annotations[v1alpha1.LocalServerAnnotation] == endpoint.local
+	if w.credentials.oidc {
+		return state, nil
+	}
 	state.accepted, err = accepts(ctx, w.on, s.account(w), token)
 	return state, err
 }
@@ -111,6 +119,9 @@ func (s *secrets) GetDesiredState(ctx context.Context, ar *v1alpha1.AccessReques
 	endpoint, err := s.endpointOf(w.cluster)
 	if err != nil {
 		return secretState{}, err
+	}
+	if ar.Spec.OIDC != nil {
+		return secretState{wanted: true, endpoint: endpoint, oidc: true}, nil
 	}
 	uid, err := accountUID(ctx, w.on, s.account(w))
 	if err != nil {
@@ -133,6 +144,9 @@ func (s *secrets) NewUpdatePatch(ctx context.Context, ar *v1alpha1.AccessRequest
 	patch := framework.NewTypedPatch[secretState]()
 	if current.secret == nil {
 		change.action, change.why = plan.Create, "issue credentials"
+		if desired.oidc {
+			change.why = "say how the cluster is reached"
+		}
 		patch.SetCreateChange(change)
 		return patch, nil
 	}
@@ -153,6 +167,8 @@ func (s *secrets) whyRenew(current, desired secretState) string {
 	switch {
 	case !current.leads:
 		return "renew the credentials, because the cluster is reached in another way"
+	case desired.oidc && c.oidc:
+		return ""
 	case c.serviceAccount != desired.uid:
 		return "renew the credentials, because the service account was made anew"
 	case !current.accepted:
@@ -230,6 +246,9 @@ func (s *secrets) unlessGone(ctx context.Context, err error) error {
 // fill issues a token and puts it into a Secret.
 func (s *secrets) fill(ctx context.Context, ar *v1alpha1.AccessRequest, secret *corev1.Secret, change secretState) error {
 	w := workOf(ctx)
+	if change.oidc {
+		return s.write(w, secret, change, signInByOIDC, "", map[string]string{signInAnnotation: signInByOIDC})
+	}
 	issuedAt := s.config.Clock.Now()
 	token, lifetime, err := issue(ctx, w.on, change.account, change.lifetime)
 	if err != nil {
@@ -239,7 +258,17 @@ func (s *secrets) fill(ctx context.Context, ar *v1alpha1.AccessRequest, secret *
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := change.endpoint.render(w.cluster.Name, change.account.Name, token)
+	return s.write(w, secret, change, change.account.Name, token, map[string]string{
+		expirationAnnotation: issuedAt.Add(lifetime).UTC().Format(time.RFC3339),
+		renewalAnnotation:    issuedAt.Add(renewAfter(ar.UID, lifetime)).UTC().Format(time.RFC3339),
+		lifetimeAnnotation:   change.lifetime.String(),
+		accountAnnotation:    string(uid),
+	})
+}
+
+// write puts a kubeconfig of a user into a Secret, and what it says about itself.
+func (s *secrets) write(w *work, secret *corev1.Secret, change secretState, user, token string, annotations map[string]string) error {
+	kubeconfig, err := change.endpoint.render(w.cluster.Name, user, token)
 	if err != nil {
 		return fmt.Errorf("write the kubeconfig for Cluster %s", w.cluster.Name)
 	}
@@ -247,12 +276,7 @@ func (s *secrets) fill(ctx context.Context, ar *v1alpha1.AccessRequest, secret *
 	for name, value := range granted {
 		metav1.SetMetaDataLabel(&secret.ObjectMeta, name, value)
 	}
-	for name, value := range map[string]string{
-		expirationAnnotation: issuedAt.Add(lifetime).UTC().Format(time.RFC3339),
-		renewalAnnotation:    issuedAt.Add(renewAfter(ar.UID, lifetime)).UTC().Format(time.RFC3339),
-		lifetimeAnnotation:   change.lifetime.String(),
-		accountAnnotation:    string(uid),
-	} {
+	for name, value := range annotations {
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, name, value)
 	}
 	if change.endpoint.local != "" {
@@ -278,6 +302,6 @@ func credentialsIn(secret *corev1.Secret) *credentials {
 	}
 	return &credentials{
 		secret: secret.Name, expiration: read(expirationAnnotation), renewal: read(renewalAnnotation), lifetime: lifetime,
-		serviceAccount: types.UID(secret.Annotations[accountAnnotation]),
+		serviceAccount: types.UID(secret.Annotations[accountAnnotation]), oidc: secret.Annotations[signInAnnotation] == signInByOIDC,
 	}
 }

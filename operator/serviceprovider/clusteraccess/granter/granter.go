@@ -2,12 +2,14 @@ package granter
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
 
 	"github.com/giantswarm/micrologger"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,12 +17,16 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/internal/reach"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
+
+// frameworkName is the name of the framework that grants, which is in the marks of what it makes.
+const frameworkName = "granter"
 
 // granter is the logic of the framework.
 type granter struct {
@@ -30,6 +36,8 @@ type granter struct {
 	recorder framework.EventRecorder
 	clusters *target.Clusters
 	uses     uses
+	// observed are the Clusters of which this granter tells whether they answer.
+	observed *claims.Claims
 
 	// requests, clusterRequests and known are the AccessRequests, ClusterRequests and Clusters; kubeconfigs are the Secrets
 	// with which Clusters are managed, issued those that the granter writes.
@@ -64,7 +72,7 @@ func New(d *operator.Dependencies, config Config) ([]*framework.Framework, error
 		return nil, err
 	}
 	requests, err := d.NewFramework(framework.Config{
-		Name: "granter", Source: g.requests, ResourceRouter: router,
+		Name: frameworkName, Source: g.requests, ResourceRouter: router,
 		Watches: []framework.Watch{
 			{Source: g.known, Map: g.requestsForCluster},
 			{Source: g.clusterRequests, Map: g.requestsForClusterRequest},
@@ -79,7 +87,15 @@ func New(d *operator.Dependencies, config Config) ([]*framework.Framework, error
 	if err != nil {
 		return nil, err
 	}
-	return []*framework.Framework{requests, health}, nil
+	left, err := g.newLeftovers(d)
+	if err != nil {
+		return nil, err
+	}
+	g.show(d, requests, health)
+	if err := d.Registry.Register(newMetrics(g)); err != nil {
+		return nil, fmt.Errorf("register the metrics of access: %w", err)
+	}
+	return []*framework.Framework{requests, health, left}, nil
 }
 
 // usersOfNotice is the map function from a notice to the AccessRequest that it is for.
@@ -94,40 +110,31 @@ var accessRequestKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kin
 
 // open makes the sources, and the connections to clusters.
 func (g *granter) open(d *operator.Dependencies) error {
+	clusters := operator.InNamespaces(g.config.Layout.Clusters)
+	issued := &metav1.PartialObjectMetadata{}
+	issued.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	for _, of := range []struct {
-		source   **informer.Kubernetes
-		object   client.Object
-		name     string
-		selector labels.Selector
+		source  **informer.Kubernetes
+		object  client.Object
+		options []operator.SourceOption
 	}{
-		{source: &g.requests, object: &v1alpha1.AccessRequest{}},
-		{source: &g.clusterRequests, object: &v1alpha1.ClusterRequest{}},
-		{source: &g.known, object: &v1alpha1.Cluster{}},
-		{source: &g.kubeconfigs, object: &corev1.Secret{}, name: "kubeconfigs", selector: g.config.Secrets},
-		{source: &g.issued, object: &corev1.Secret{}, name: "issued kubeconfigs", selector: labels.SelectorFromSet(granted)},
+		{&g.requests, &v1alpha1.AccessRequest{}, nil},
+		{&g.clusterRequests, &v1alpha1.ClusterRequest{}, nil},
+		{&g.known, &v1alpha1.Cluster{}, []operator.SourceOption{clusters}},
+		{&g.kubeconfigs, &corev1.Secret{}, []operator.SourceOption{clusters, operator.WithLabels(g.config.Secrets)}},
+		{&g.issued, issued, []operator.SourceOption{operator.WithLabels(labels.SelectorFromSet(granted))}},
 	} {
 		var err error
-		*of.source, err = informer.NewKubernetes(informer.KubernetesConfig{
-			Client: d.Client, Object: of.object, Name: of.name, Namespaces: d.Namespaces, LabelSelector: of.selector, Logger: d.Logger,
-			MetadataOnly: of.source == &g.issued,
-		})
-		if err != nil {
+		if *of.source, err = d.NewSource(of.object, of.options...); err != nil {
 			return err
 		}
 	}
 	g.reader = informer.NewReader(d.Client.Scheme(), g.requests, g.clusterRequests, g.known)
 
-	var secrets informer.Source = g.kubeconfigs
-	if g.config.LocalServers {
-		secrets = reach.LocalServers(secrets)
-	}
 	concerned := objectresource.OwnerMap(accessRequestKind)
 	var err error
 	g.clusters, err = target.New(target.Config{
-		Deployments: reach.Deployments(g.known, func(c *v1alpha1.Cluster) reach.Reference {
-			return reach.Reference{Secret: c.Spec.Kubeconfig.SecretName, Key: kubeconfigKey(c)}
-		}),
-		Secrets: secrets, Management: d.RESTConfig, WrapTransport: d.Fence.TransportTo(g.config.WrapTransport), Logger: d.Logger, Registerer: d.Registry,
+		Deployments: g.known, Kubeconfig: managedBy, Secrets: g.kubeconfigs, Rewrite: reach.Rewrite(g.config.LocalServers), Management: d.RESTConfig, WrapTransport: d.Fence.TransportTo(g.config.WrapTransport), Logger: d.Logger, Registerer: d.Registry,
 		Owners: func(_ target.Key, obj client.Object) []target.Key { return concerned(context.Background(), obj) },
 		QPS:    -1, // API servers limit their clients themselves
 	})
@@ -148,7 +155,7 @@ func (g *granter) release(e informer.Event) {
 // resources returns the resources of a request, in their order: what is needed in the cluster, credentials, and what is told.
 func (g *granter) resources() ([]framework.Resource, error) {
 	needed, err := framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[*v1alpha1.AccessRequest, namespaceList]{
-		Logger: g.logger, Ops: &namespaces{g},
+		Logger: g.logger, Ops: &neededNamespaces{g},
 	})
 	if err != nil {
 		return nil, err
@@ -191,19 +198,16 @@ func (g *granter) resources() ([]framework.Resource, error) {
 	return append(resources, &check{g}), nil
 }
 
-// requestsForCluster returns the AccessRequests that are for a Cluster.
+// requestsForCluster returns the AccessRequests that are for a Cluster, be it by name or by a ClusterRequest.
 func (g *granter) requestsForCluster(ctx context.Context, obj any) []informer.Key {
 	cluster, ok := obj.(*v1alpha1.Cluster)
 	if !ok {
 		return nil
 	}
-	return g.requestsThat(ctx, cluster.Namespace, func(ar *v1alpha1.AccessRequest) bool {
-		return isCluster(ar.Spec.ClusterRef, cluster) || isCluster(ar.Status.ClusterRef, cluster)
+	return g.requestsThat(ctx, "", func(ar *v1alpha1.AccessRequest) bool {
+		name, _, err := g.clusterOf(ctx, ar)
+		return err == nil && name == cluster.Name
 	})
-}
-
-func isCluster(ref *v1alpha1.LocalObjectReference, cluster *v1alpha1.Cluster) bool {
-	return ref != nil && ref.Name == cluster.Name
 }
 
 // requestsForClusterRequest returns the AccessRequests that refer to a ClusterRequest.
@@ -217,7 +221,7 @@ func (g *granter) requestsForClusterRequest(ctx context.Context, obj any) []info
 	})
 }
 
-// requestsThat returns the AccessRequests of a namespace for which a condition holds. An error of the reader is that a source
+// requestsThat returns the AccessRequests of a namespace, of all for "", for which a condition holds. An error of the reader is that a source
 // is not synced: then everything is going to be reconciled anyway.
 func (g *granter) requestsThat(ctx context.Context, namespace string, holds func(*v1alpha1.AccessRequest) bool) []informer.Key {
 	list := &v1alpha1.AccessRequestList{}
@@ -233,7 +237,7 @@ func (g *granter) requestsThat(ctx context.Context, namespace string, holds func
 	return keys
 }
 
-// jitter is a duration ±10 %.
+// jitter is a duration ±10 %, in whole milliseconds, which people can read.
 func jitter(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64()))
+	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64())).Truncate(time.Millisecond)
 }

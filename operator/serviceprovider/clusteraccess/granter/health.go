@@ -11,6 +11,7 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 	"github.com/operatorkit/operatorkit/resource/statusresource"
@@ -21,6 +22,7 @@ const healthPrefix = "cluster/"
 
 // newHealth makes the framework that tells in the status of Clusters whether they answer.
 func (g *granter) newHealth(d *operator.Dependencies) (*framework.Framework, error) {
+	g.observed = &claims.Claims{Client: g.client, Kind: v1alpha1.ClusterKind, Part: "health"}
 	status, err := statusresource.New(statusresource.Config[*v1alpha1.Cluster]{Custom: true, Client: g.client, Logger: g.logger, Set: g.health})
 	if err != nil {
 		return nil, err
@@ -30,10 +32,11 @@ func (g *granter) newHealth(d *operator.Dependencies) (*framework.Framework, err
 			g.clusters.Release(e.Key, healthUser(e.Key))
 		}
 	})
-	return d.NewFramework(framework.Config{
-		Name: "cluster-health", Source: g.known, Resources: []framework.Resource{status}, DisableFinalizer: true,
+	g.observed.Owner, err = d.NewFramework(framework.Config{
+		Name: "cluster-health", Source: g.known, Resources: []framework.Resource{g.observed.Resource(), status}, DisableFinalizer: true,
 		Watches: []framework.Watch{{Source: g.clusters.Notices(), Map: clusterOfNotice}},
 	})
+	return g.observed.Owner, err
 }
 
 // health makes the status of a Cluster, as far as it is the granter's.

@@ -2,6 +2,7 @@ package granter
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -10,6 +11,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
 
@@ -23,18 +25,10 @@ type endpoint struct {
 // endpointOf reads it from the kubeconfig by which the platform manages a cluster. What the kubeconfig holds beside that does
 // not get into an error.
 func (g *granter) endpointOf(cluster *v1alpha1.Cluster) (endpoint, error) {
-	key := informer.Key{Namespace: cluster.Namespace, Name: cluster.Spec.Kubeconfig.SecretName}
-	obj, exists, err := g.kubeconfigs.Get(key)
+	key, entry := managedBy(cluster)
+	secret, found, err := g.managed(key, entry)
 	if err != nil {
-		return endpoint{}, fmt.Errorf("read Secret %s", key)
-	}
-	secret, ok := obj.(*corev1.Secret)
-	if !exists || !ok {
-		return endpoint{}, fmt.Errorf("there is no Secret %s with the kubeconfig of Cluster %s", key, cluster.Name)
-	}
-	found, err := clusterIn(secret.Data[kubeconfigKey(cluster)])
-	if err != nil {
-		return endpoint{}, fmt.Errorf("read the kubeconfig of Cluster %s in Secret %s: %w", cluster.Name, key, err)
+		return endpoint{}, discreet.Step(fmt.Errorf("kubeconfig in Secret %s: %w", key, err), "read how Cluster %s is reached", cluster.Name)
 	}
 	return endpoint{
 		cluster: clientcmdapi.Cluster{
@@ -45,11 +39,27 @@ func (g *granter) endpointOf(cluster *v1alpha1.Cluster) (endpoint, error) {
 	}, nil
 }
 
-func kubeconfigKey(cluster *v1alpha1.Cluster) string {
-	if cluster.Spec.Kubeconfig.Key == "" {
-		return v1alpha1.KubeconfigKey
+// managed returns the Secret with which the platform manages a cluster, and the cluster of the kubeconfig under its key.
+func (g *granter) managed(secret informer.Key, key string) (*corev1.Secret, *clientcmdapi.Cluster, error) {
+	obj, exists, err := g.kubeconfigs.Get(secret)
+	if err != nil {
+		return nil, nil, errors.New("it can't be read")
 	}
-	return cluster.Spec.Kubeconfig.Key
+	there, ok := obj.(*corev1.Secret)
+	if !exists || !ok {
+		return nil, nil, errors.New("there is none")
+	}
+	found, err := clusterIn(there.Data[key])
+	return there, found, err
+}
+
+// managedBy returns where the kubeconfig is by which the platform manages a Cluster.
+func managedBy(cluster any) (secret informer.Key, entry string) {
+	c, ok := cluster.(*v1alpha1.Cluster)
+	if !ok {
+		return informer.Key{}, ""
+	}
+	return informer.Key{Namespace: c.Namespace, Name: c.Spec.Kubeconfig.SecretName}, cmp.Or(c.Spec.Kubeconfig.Key, v1alpha1.KubeconfigKey)
 }
 
 var errNoKubeconfig = errors.New("it is no kubeconfig with a current context")

@@ -17,15 +17,21 @@ import (
 // By some rights one gets all others: to make tokens of service accounts, to impersonate, to bind or escalate roles, to sign certificates.
 // Whoever may make tokens in the granter's own namespace has what every other request was granted. So no wildcard and no pattern of a policy
 // includes these rights, the roles of Kubernetes that hold them ("cluster-admin", "admin", "edit" and those of its components), or the
-// namespaces of the platform: the granter's own, "kube-system", that of the request, and Config.ReservedNamespaces. A policy that is
-// to allow one of them names it in full, and what is allowed in the whole cluster is allowed in these namespaces too.
+// namespaces of the platform, which may be one of its own clusters: the granter's own, "kube-system", that of the Clusters, those of the
+// providers, and Config.ReservedNamespaces. A policy that is to allow one of them names it in full, and what is allowed in the whole cluster
+// is allowed in these namespaces too.
 type Policy struct {
+	// Name is what people call the policy. The AccessRequests that it has granted name it. Default: it has none.
+	Name string
 	// Permissions are rules that may be granted, in the namespaces that match Namespace, a pattern as path.Match has it, such
 	// as "*" or "team-*". Those with an empty Namespace may be granted in the whole cluster, and so in every namespace.
 	Permissions []v1alpha1.Permission
 	// RoleRefs are roles that may be given. Name and Namespace are patterns; a ClusterRole with an empty Namespace may be
 	// given in the whole cluster, and so in every namespace. Who may change such a role decides what it allows.
 	RoleRefs []v1alpha1.RoleReference
+	// Identities are who may get access without a service account, by issuer. Username and Groups are patterns; one without a Username
+	// allows groups only. Names that begin with "system:" in the cluster are never allowed. Default: nobody.
+	Identities []v1alpha1.OIDCIdentity
 }
 
 // ExceededError says that an AccessRequest asks for more than the policy allows.
@@ -42,14 +48,17 @@ func (e *ExceededError) Error() string {
 // Check returns nil if the policy allows all that a request asks for, and an *ExceededError otherwise. Patterns don't include the reserved
 // namespaces.
 func (p Policy) Check(spec *v1alpha1.AccessRequestSpec, reserved ...string) error {
-	var excesses []string
+	excesses := p.identityExcesses(spec.OIDC)
 	for i, permission := range spec.Permissions {
 		allowed := p.rulesIn(permission.Namespace, reserved)
 		named := inFull(allowed)
 		for j, rule := range permission.Rules {
 			_, rest := validation.Covers(allowed, []rbacv1.PolicyRule{rule})
 			for _, right := range escalations {
-				if covered, more := validation.Covers(named, []rbacv1.PolicyRule{right.rule(rule.ResourceNames)}); right.in(rule) && !covered {
+				if !right.in(rule) {
+					continue
+				}
+				if covered, more := validation.Covers(named, []rbacv1.PolicyRule{right.rule(rule.ResourceNames)}); !covered {
 					rest = append(rest, more...)
 				}
 			}

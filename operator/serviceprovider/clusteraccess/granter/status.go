@@ -19,9 +19,13 @@ import (
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/internal/cut"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
+
+// stillWorks is what is told of access that should have ended.
+const stillWorks = "What was granted before still works in the cluster until it can be taken away there."
 
 // maxMessage is how long the message of a condition or an event may be, in bytes.
 const maxMessage = 1024
@@ -49,7 +53,7 @@ func (g *granter) status(ctx context.Context, ar *v1alpha1.AccessRequest, _ *sta
 	s := &ar.Status
 	found := w.obstacle
 	if w.err != nil {
-		found = obstaclef(v1alpha1.ReasonFailed, "%s", sentence(w.err))
+		found = obstaclef(v1alpha1.ReasonFailed, "%s", sentence(discreet.Text(w.err)))
 	}
 	if found == nil && ar.DeletionTimestamp != nil {
 		found = obstaclef(v1alpha1.ReasonRevoking, "The access is being taken away.")
@@ -58,13 +62,27 @@ func (g *granter) status(ctx context.Context, ar *v1alpha1.AccessRequest, _ *sta
 		// What is asked for now was looked at. Otherwise the status stays about what was granted before.
 		s.ObservedGeneration = ar.Generation
 	}
-	s.SecretRef, s.ServiceAccount, s.ExpirationTime, s.RenewalTime = nil, nil, nil, nil
+	s.Provider = w.provider
+	lingers := g.tellLingering(w, ar)
+	if lingers {
+		found.message += " " + stillWorks
+	}
+	switch {
+	case lingers: // this, and the time when the credentials run out, are still about what was granted
+	case w.credentials == nil:
+		s.Policy, s.ExpirationTime = "", nil
+	case found == nil:
+		s.Policy = w.policy
+	}
+	s.SecretRef, s.ServiceAccount, s.RenewalTime = nil, nil, nil
 	valid := false
 	if c := w.credentials; c != nil {
 		s.SecretRef = &v1alpha1.LocalObjectReference{Name: c.secret}
-		s.ServiceAccount = &v1alpha1.ServiceAccountReference{Namespace: g.config.Namespace, Name: w.name}
+		if !c.oidc {
+			s.ServiceAccount = &v1alpha1.ServiceAccountReference{Namespace: g.config.Namespace, Name: w.name}
+		}
 		s.ExpirationTime, s.RenewalTime = timeOf(c.expiration), timeOf(c.renewal)
-		valid = g.config.Clock.Now().Before(c.expiration) && ar.DeletionTimestamp == nil
+		valid = (c.oidc || g.config.Clock.Now().Before(c.expiration)) && ar.DeletionTimestamp == nil
 	}
 	condition := metav1.Condition{Type: v1alpha1.ConditionGranted, Status: metav1.ConditionFalse, ObservedGeneration: s.ObservedGeneration}
 	switch {
@@ -84,7 +102,29 @@ func (g *granter) status(ctx context.Context, ar *v1alpha1.AccessRequest, _ *sta
 		condition.Reason, condition.Message = v1alpha1.ReasonRequestPending, "The credentials are not issued yet."
 	}
 	apimeta.SetStatusCondition(&s.Conditions, condition)
+	g.use(ar)
 	return nil
+}
+
+// tellLingering tells in the status whether what was granted still works in the cluster although it should not.
+func (g *granter) tellLingering(w *work, ar *v1alpha1.AccessRequest) bool {
+	revoked := w.denied || ar.DeletionTimestamp != nil
+	if !revoked || ar.Status.ClusterRef == nil || w.abandoned || w.on != nil && w.err == nil {
+		apimeta.RemoveStatusCondition(&ar.Status.Conditions, v1alpha1.ConditionRevoked)
+		return false
+	}
+	reason := v1alpha1.ReasonClusterUnreachable
+	switch {
+	case w.err != nil:
+		reason = v1alpha1.ReasonFailed
+	case w.cluster == nil:
+		reason = v1alpha1.ReasonClusterMissing
+	}
+	apimeta.SetStatusCondition(&ar.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionRevoked, Status: metav1.ConditionFalse, Reason: reason, ObservedGeneration: ar.Generation,
+		Message: stillWorks,
+	})
+	return true
 }
 
 func timeOf(t time.Time) *metav1.Time {
@@ -96,6 +136,10 @@ func timeOf(t time.Time) *metav1.Time {
 
 // tell writes events on what has changed.
 func (g *granter) tell(ctx context.Context, before, after *v1alpha1.AccessRequest) {
+	use := apimeta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionUsed)
+	if use != nil && use.Status == metav1.ConditionFalse && !apimeta.IsStatusConditionFalse(before.Status.Conditions, v1alpha1.ConditionUsed) {
+		framework.Recorder(ctx, g.recorder).Event(after, corev1.EventTypeWarning, use.Reason, use.Message)
+	}
 	was, is := granting(before), granting(after)
 	if is.Reason == was.Reason && is.Status == was.Status {
 		return
@@ -134,7 +178,7 @@ func (c *check) EnsureCreated(ctx context.Context, _ any) error {
 		return w.err
 	}
 	next := jitter(c.config.CheckInterval)
-	if due := w.credentials.renewal.Sub(c.config.Clock.Now()); due < next {
+	if due := w.credentials.renewal.Sub(c.config.Clock.Now()); due < next && !w.credentials.oidc {
 		next = max(due, time.Second)
 	}
 	requeuecontext.SetAfter(ctx, next)
@@ -151,7 +195,7 @@ func (c *check) EnsureDeleted(ctx context.Context, obj any) error {
 	switch {
 	case w.abandoned:
 		framework.Recorder(ctx, c.recorder).Event(ar, corev1.EventTypeWarning, "Abandoned", fmt.Sprintf(
-			"The access to Cluster %s ends without cleaning up there, because of the annotation %s: what was made there under the name %s stays.",
+			"The access to Cluster %s ends without cleaning up there now, because of the annotation %s: what was made there under the name %s stays until the cluster answers, or for good.",
 			clusterName(ar), v1alpha1.AbandonAnnotation, w.name))
 	case w.on == nil && ar.Status.ClusterRef != nil:
 		finalizerskeptcontext.SetKept(ctx)
@@ -172,9 +216,8 @@ func clusterName(ar *v1alpha1.AccessRequest) string {
 	return "(none)"
 }
 
-// sentence makes an error a sentence for people.
-func sentence(err error) string {
-	text := err.Error()
+// sentence makes the text of an error a sentence for people.
+func sentence(text string) string {
 	if first, size := utf8.DecodeRuneInString(text); size > 0 {
 		text = string(unicode.ToUpper(first)) + text[size:]
 	}

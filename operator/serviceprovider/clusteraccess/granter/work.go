@@ -26,6 +26,8 @@ type work struct {
 	key informer.Key
 	// name is that of everything in the cluster.
 	name string
+	// provider is who asks, empty if the namespace is no provider's, and policy the name of the policy that allows it.
+	provider, policy string
 	// cluster is the Cluster, and on the connection to it. on is nil while nothing can be done there.
 	cluster *v1alpha1.Cluster
 	on      *target.Cluster
@@ -81,6 +83,8 @@ type credentials struct {
 	expiration, renewal time.Time
 	serviceAccount      types.UID
 	lifetime            time.Duration
+	// oidc tells that there is no token: who uses them brings one of an issuer's.
+	oidc bool
 }
 
 type workKey struct{}
@@ -111,31 +115,33 @@ func (g *granter) prepare(ctx context.Context, w *work, ar *v1alpha1.AccessReque
 	if err != nil {
 		return err
 	}
-	w.obstacle = missing
+	w.obstacle, w.provider = missing, g.config.Layout.Provider(ar.Namespace)
+	if w.provider == "" && ar.DeletionTimestamp == nil {
+		w.obstacle, w.denied = obstaclef(v1alpha1.ReasonNoProvider,
+			"Namespace %s is no service provider's: ask for access in that of the provider.", ar.Namespace), true
+	}
 	if name == "" {
-		w.denied = missing.reason == v1alpha1.ReasonRequestDenied
+		w.denied = w.denied || missing.reason == v1alpha1.ReasonRequestDenied
 		return nil
 	}
-	cluster := &v1alpha1.Cluster{}
-	switch err := g.reader.Get(ctx, client.ObjectKey{Namespace: ar.Namespace, Name: name}, cluster); {
+	cluster, key := &v1alpha1.Cluster{}, client.ObjectKey{Namespace: g.config.Layout.Clusters, Name: name}
+	switch err := g.reader.Get(ctx, key, cluster); {
 	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("read Cluster %s/%s: %w", ar.Namespace, name, err)
+		return fmt.Errorf("read Cluster %s: %w", key, err)
+	case err != nil && w.denied:
 	case err != nil:
-		w.obstacle = obstaclef(v1alpha1.ReasonClusterMissing, "There is no Cluster %s in namespace %s: create it.", name, ar.Namespace).in(ar)
+		w.obstacle = obstaclef(v1alpha1.ReasonClusterMissing, "There is no Cluster %s: the platform has to list it.", name).in(ar)
 	default:
 		w.cluster = cluster
 	}
-	w.abandoned = abandons(ar) || w.cluster != nil && abandons(w.cluster)
 	switch {
-	case ar.DeletionTimestamp != nil && w.abandoned:
-		w.obstacle = nil
+	case ar.DeletionTimestamp != nil && w.cluster != nil && v1alpha1.IsAbandoned(w.cluster):
+		w.abandon()
 		return nil
-	case w.cluster == nil:
-		return nil
-	case ar.DeletionTimestamp == nil && w.cluster.DeletionTimestamp != nil:
-		w.obstacle = obstaclef(v1alpha1.ReasonClusterDeleting, "Cluster %s is being deleted.", name)
-		w.denied = true
-	case ar.DeletionTimestamp == nil:
+	case ar.DeletionTimestamp != nil, w.denied, w.cluster == nil:
+	case w.cluster.DeletionTimestamp != nil:
+		w.obstacle, w.denied = obstaclef(v1alpha1.ReasonClusterDeleting, "Cluster %s is being deleted.", name), true
+	default:
 		policy := g.config.Policy(w.cluster, ar)
 		if err := policy.Validate(); err != nil {
 			w.fault = framework.Permanent(err)
@@ -143,19 +149,39 @@ func (g *granter) prepare(ctx context.Context, w *work, ar *v1alpha1.AccessReque
 			return nil
 		}
 		if err := policy.Check(&ar.Spec, g.reserved(ar)...); err != nil {
-			w.obstacle, w.denied = obstaclef(v1alpha1.ReasonExceedsPolicy, "%s", sentence(err)), true
+			w.obstacle, w.denied = obstaclef(v1alpha1.ReasonExceedsPolicy, "%s", sentence(err.Error())), true
 		}
+		w.policy = policy.Name
+		g.identify(w, ar)
 	}
 	if ar.Status.ClusterRef == nil && (w.denied || ar.DeletionTimestamp != nil) {
 		g.uses.end(g.clusters, w.key) // Nothing was ever made in the cluster.
 		return nil
 	}
-	return g.connect(w, ar)
+	if w.cluster != nil {
+		if err := g.connect(w, ar); err != nil {
+			return err
+		}
+	}
+	if ar.DeletionTimestamp != nil && w.on == nil && v1alpha1.IsAbandoned(ar) {
+		w.abandon()
+	}
+	return nil
 }
 
-// reserved are the namespaces that no pattern of a policy includes.
+// abandon has the access end without cleaning up in the cluster.
+func (w *work) abandon() { w.abandoned, w.obstacle = true, nil }
+
+// reserved are the namespaces that no pattern of a policy includes, as far as a request asks for rights in them: they are the platform's,
+// which may be one of its own clusters.
 func (g *granter) reserved(ar *v1alpha1.AccessRequest) []string {
-	return append([]string{g.config.Namespace, metav1.NamespaceSystem, ar.Namespace}, g.config.ReservedNamespaces...)
+	reserved := append([]string{g.config.Namespace, metav1.NamespaceSystem, g.config.Layout.Clusters}, g.config.ReservedNamespaces...)
+	for _, namespace := range g.sortedNamespaces(ar) {
+		if g.config.Layout.Provider(namespace) != "" {
+			reserved = append(reserved, namespace)
+		}
+	}
+	return reserved
 }
 
 // in adds how to let go of a cluster if a deletion waits for it.
@@ -176,9 +202,10 @@ func (g *granter) connect(w *work, ar *v1alpha1.AccessRequest) error {
 		if !errors.Is(err, target.ErrUnreachable) {
 			return err
 		}
-		unreachable := obstaclef(v1alpha1.ReasonClusterUnreachable, "Cluster %s can't be reached: %s", w.cluster.Name, on.Condition().Message).in(ar)
+		// Its condition Ready says more, to the platform.
+		unreachable := obstaclef(v1alpha1.ReasonClusterUnreachable, "Cluster %s can't be reached.", w.cluster.Name).in(ar)
 		if w.denied {
-			w.obstacle.message += " What was granted before still works in the cluster, and is taken away when it answers. " + unreachable.message
+			w.obstacle.message += " " + unreachable.message
 		} else {
 			w.obstacle = unreachable
 		}
@@ -220,11 +247,6 @@ func (g *granter) clusterOf(ctx context.Context, ar *v1alpha1.AccessRequest) (st
 		return "", obstaclef(v1alpha1.ReasonRequestPending, "ClusterRequest %s has no cluster yet: %s", name, messageOf(request)), nil
 	}
 	return request.Status.ClusterRef.Name, nil, nil
-}
-
-// abandons tells whether an object carries the annotation that lets a cluster go. Any other value means nothing.
-func abandons(obj client.Object) bool {
-	return obj.GetAnnotations()[v1alpha1.AbandonAnnotation] == "true"
 }
 
 // unlessForeign skips a resource for a request that another granter grants.

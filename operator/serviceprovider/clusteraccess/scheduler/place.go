@@ -20,13 +20,20 @@ import (
 
 // place makes the status of a request.
 func (s *scheduler) place(ctx context.Context, r *v1alpha1.ClusterRequest, _ *statusresource.Report) error {
+	if s.claimed.Refusal(r) != nil {
+		return nil
+	}
 	status := &r.Status
 	status.ObservedGeneration = r.Generation
-	if r.DeletionTimestamp != nil {
+	switch {
+	case r.DeletionTimestamp != nil:
 		return s.leave(ctx, r)
-	}
-	if status.ClusterRef != nil {
+	case status.ClusterRef != nil:
 		s.grant(r)
+		return nil
+	case s.layout.Provider(r.Namespace) == "":
+		set(r, v1alpha1.PhaseDenied, v1alpha1.ReasonNoProvider, fmt.Sprintf(
+			"Namespace %s is no service provider's: ask for clusters in that of the provider.", r.Namespace))
 		return nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(r.Spec.Selector)
@@ -41,11 +48,11 @@ func (s *scheduler) place(ctx context.Context, r *v1alpha1.ClusterRequest, _ *st
 	if err != nil {
 		return err
 	}
-	counts, err := s.counts(ctx, r.Namespace)
+	counts, err := s.counts(ctx)
 	if err != nil {
 		return err
 	}
-	chosen, reason, message := choose(r, fitting, counts)
+	chosen, reason, message := s.choose(r, fitting, counts)
 	if chosen == nil {
 		set(r, v1alpha1.PhasePending, reason, message)
 		return nil
@@ -87,8 +94,8 @@ func set(r *v1alpha1.ClusterRequest, phase v1alpha1.Phase, reason, message strin
 // fitting returns the Clusters that are for the purpose and have the labels.
 func (s *scheduler) fitting(ctx context.Context, r *v1alpha1.ClusterRequest, selector labels.Selector) ([]*v1alpha1.Cluster, error) {
 	list := &v1alpha1.ClusterList{}
-	if err := s.reader.List(ctx, list, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the Clusters of namespace %s: %w", r.Namespace, err)
+	if err := s.reader.List(ctx, list, client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the Clusters: %w", err)
 	}
 	var fitting []*v1alpha1.Cluster
 	for i := range list.Items {
@@ -100,18 +107,18 @@ func (s *scheduler) fitting(ctx context.Context, r *v1alpha1.ClusterRequest, sel
 }
 
 // choose picks the Cluster with the fewest requests among those that take one more, and else says why there is none.
-func choose(r *v1alpha1.ClusterRequest, fitting []*v1alpha1.Cluster, counts map[string]int) (chosen *v1alpha1.Cluster, reason, message string) {
+func (s *scheduler) choose(r *v1alpha1.ClusterRequest, fitting []*v1alpha1.Cluster, counts map[string]int) (chosen *v1alpha1.Cluster, reason, message string) {
 	if len(fitting) == 0 {
 		with := ""
 		if r.Spec.Selector != nil {
 			with = fmt.Sprintf(" with the labels %s", metav1.FormatLabelSelector(r.Spec.Selector))
 		}
-		return nil, v1alpha1.ReasonNoCluster, fmt.Sprintf("There is no Cluster in namespace %s for the purpose %s%s.", r.Namespace, r.Spec.Purpose, with)
+		return nil, v1alpha1.ReasonNoCluster, fmt.Sprintf("There is no Cluster for the purpose %s%s.", r.Spec.Purpose, with)
 	}
 	var open []*v1alpha1.Cluster
 	var closed []string
 	for _, c := range fitting {
-		if why := whyClosed(c, counts[c.Name]); why != "" {
+		if why := s.whyClosed(c, counts[c.Name]); why != "" {
 			closed = append(closed, c.Name+" "+why)
 			continue
 		}
@@ -127,11 +134,13 @@ func choose(r *v1alpha1.ClusterRequest, fitting []*v1alpha1.Cluster, counts map[
 }
 
 // whyClosed says why a Cluster takes no more requests, empty for one that does.
-func whyClosed(c *v1alpha1.Cluster, requests int) string {
+func (s *scheduler) whyClosed(c *v1alpha1.Cluster, requests int) string {
 	ready := apimeta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case c.DeletionTimestamp != nil:
 		return "is being deleted"
+	case s.used.HolderOf(c) != "":
+		return "is given away by " + s.used.HolderOf(c)
 	case c.Spec.Capacity != nil && requests >= int(*c.Spec.Capacity):
 		return fmt.Sprintf("has %d of %d requests", requests, *c.Spec.Capacity)
 	case ready != nil && ready.Status == metav1.ConditionFalse:

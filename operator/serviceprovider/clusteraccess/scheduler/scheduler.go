@@ -6,20 +6,25 @@ import (
 
 	"github.com/giantswarm/micrologger"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
+	"github.com/operatorkit/operatorkit/operator/internal/statuses"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/namespaces"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
 
 // scheduler is the logic of both frameworks.
 type scheduler struct {
+	layout   namespaces.Layout
 	client   client.Client
 	logger   micrologger.Logger
 	recorder framework.EventRecorder
+	// claimed are the requests that are this scheduler's to answer, used the Clusters that are its to give away.
+	claimed, used *claims.Claims
 
 	requests, clusters, access *informer.Kubernetes
 	reader                     client.Reader
@@ -27,32 +32,32 @@ type scheduler struct {
 }
 
 // New returns the frameworks for ClusterRequests and Clusters, in this order. The scheme of the Dependencies has to know
-// v1alpha1.AddToScheme.
-func New(d *operator.Dependencies) ([]*framework.Framework, error) {
-	s := &scheduler{client: d.Client, logger: d.Logger, recorder: d.Recorder}
-	for source, object := range map[**informer.Kubernetes]client.Object{
-		&s.requests: &v1alpha1.ClusterRequest{}, &s.clusters: &v1alpha1.Cluster{}, &s.access: &v1alpha1.AccessRequest{},
-	} {
-		gvk, err := apiutil.GVKForObject(object, d.Client.Scheme())
-		if err != nil {
-			return nil, err
-		}
-		*source, err = informer.NewKubernetes(informer.KubernetesConfig{
-			// Named apart from the granter's, which may run in the same operator.
-			Client: d.Client, Object: object, Name: gvk.Kind + "s to schedule", Namespaces: d.Namespaces, Logger: d.Logger,
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	s.reader = informer.NewReader(d.Client.Scheme(), s.requests, s.clusters, s.access)
-
-	placing, err := newRouter(d, statusresource.Config[*v1alpha1.ClusterRequest]{Set: s.place, Written: s.placed}, &release{s})
+// v1alpha1.AddToScheme. The error is one for which framework.IsInvalidConfig holds if it is about the layout.
+func New(d *operator.Dependencies, layout namespaces.Layout) ([]*framework.Framework, error) {
+	layout, err := layout.Complete()
 	if err != nil {
 		return nil, err
 	}
-	requests, err := d.NewFramework(framework.Config{
-		Name: "scheduler", Source: s.requests, ResourceRouter: placing,
+	s := &scheduler{layout: layout, client: d.Client, logger: d.Logger, recorder: d.Recorder}
+	s.claimed = &claims.Claims{Client: d.Client, Kind: v1alpha1.ClusterRequestKind}
+	s.used = &claims.Claims{Client: d.Client, Kind: v1alpha1.ClusterKind, Part: "usage"}
+	if s.requests, err = d.NewSource(&v1alpha1.ClusterRequest{}); err != nil {
+		return nil, err
+	}
+	if s.access, err = d.NewSource(&v1alpha1.AccessRequest{}); err != nil {
+		return nil, err
+	}
+	if s.clusters, err = d.NewSource(&v1alpha1.Cluster{}, operator.InNamespaces(layout.Clusters)); err != nil {
+		return nil, err
+	}
+	s.reader = informer.NewReader(d.Client.Scheme(), s.requests, s.clusters, s.access)
+
+	placing, err := newRouter(d, statusresource.Config[*v1alpha1.ClusterRequest]{Set: s.place, Written: s.placed}, s.claimed, &release{s})
+	if err != nil {
+		return nil, err
+	}
+	s.claimed.Owner, err = d.NewFramework(framework.Config{
+		Name: "scheduler", Source: claimable(s.claimed, s.requests, "to place"), ResourceRouter: placing,
 		// Requests are placed one after the other, so that no two of them are given the last room.
 		Workers: 1,
 		Watches: []framework.Watch{{Source: s.clusters, Map: s.waitingFor}, {Source: s.access, Map: requestOfAccess}, {Source: s.requests, Map: s.waitingBeside}},
@@ -60,29 +65,36 @@ func New(d *operator.Dependencies) ([]*framework.Framework, error) {
 	if err != nil {
 		return nil, err
 	}
-	counting, err := newRouter(d, statusresource.Config[*v1alpha1.Cluster]{Set: s.count}, &retire{s})
+	counting, err := newRouter(d, statusresource.Config[*v1alpha1.Cluster]{Set: s.count}, s.used, &retire{s})
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := d.NewFramework(framework.Config{
-		Name: "cluster-usage", Source: s.clusters, ResourceRouter: counting,
-		Watches: []framework.Watch{{Source: s.requests, Map: clusterOfRequest}, {Source: s.access, Map: clusterOfAccess}},
+	s.used.Owner, err = d.NewFramework(framework.Config{
+		Name: "cluster-usage", Source: claimable(s.used, s.clusters, "to count"), ResourceRouter: counting,
+		Watches: []framework.Watch{{Source: s.requests, Map: s.clusterOfRequest}, {Source: s.access, Map: s.clusterOfAccess}},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return []*framework.Framework{requests, clusters}, nil
+	return []*framework.Framework{s.claimed.Owner, s.used.Owner}, nil
 }
 
-// newRouter makes a router with one set: a status, and what holds a deletion up.
-func newRouter[O client.Object](d *operator.Dependencies, config statusresource.Config[O], last framework.Resource) (*framework.ResourceRouter, error) {
+// claimable returns a source whose objects are claimed, under a name of its own: others look at the objects too.
+func claimable(c *claims.Claims, objects *informer.Kubernetes, name string) informer.Source {
+	return c.Source(objects, statuses.ChangesOf(objects, name, func(_, _ client.Object) bool { return true }))
+}
+
+// newRouter makes a router with one set: a claim, a status, and what holds a deletion up.
+func newRouter[O client.Object](
+	d *operator.Dependencies, config statusresource.Config[O], claim *claims.Claims, last framework.Resource,
+) (*framework.ResourceRouter, error) {
 	config.Custom, config.Client, config.Logger = true, d.Client, d.Logger
 	status, err := statusresource.New(config)
 	if err != nil {
 		return nil, err
 	}
 	set, err := framework.NewResourceSet(framework.ResourceSetConfig{
-		Handles: framework.HandlesType[O], Logger: d.Logger, Resources: []framework.Resource{status, last},
+		Handles: framework.HandlesType[O], Logger: d.Logger, Resources: []framework.Resource{claim.Resource(), status, last},
 	})
 	if err != nil {
 		return nil, err
@@ -99,7 +111,7 @@ func (s *scheduler) waitingFor(ctx context.Context, obj any) []informer.Key {
 	if !ok {
 		return nil
 	}
-	return s.waiting(ctx, cluster.Namespace, cluster.Spec.Purposes...)
+	return s.waiting(ctx, cluster.Spec.Purposes...)
 }
 
 // waitingBeside returns the requests that may be bound now that another one has changed, and so may have made room.
@@ -108,13 +120,13 @@ func (s *scheduler) waitingBeside(ctx context.Context, obj any) []informer.Key {
 	if !ok || request.Status.ClusterRef == nil || request.DeletionTimestamp == nil {
 		return nil
 	}
-	return s.waiting(ctx, request.Namespace, request.Spec.Purpose)
+	return s.waiting(ctx, request.Spec.Purpose)
 }
 
-// waiting returns the requests of a namespace, for one of these purposes, that have no Cluster.
-func (s *scheduler) waiting(ctx context.Context, namespace string, purposes ...string) []informer.Key {
+// waiting returns the requests of all providers, for one of these purposes, that have no Cluster.
+func (s *scheduler) waiting(ctx context.Context, purposes ...string) []informer.Key {
 	list := &v1alpha1.ClusterRequestList{}
-	if err := s.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := s.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
 	var keys []informer.Key
@@ -135,17 +147,17 @@ func requestOfAccess(_ context.Context, obj any) []informer.Key {
 }
 
 // clusterOfRequest returns the Cluster that a ClusterRequest is bound to.
-func clusterOfRequest(_ context.Context, obj any) []informer.Key {
+func (s *scheduler) clusterOfRequest(_ context.Context, obj any) []informer.Key {
 	if r, ok := obj.(*v1alpha1.ClusterRequest); ok && r.Status.ClusterRef != nil {
-		return []informer.Key{{Namespace: r.Namespace, Name: r.Status.ClusterRef.Name}}
+		return []informer.Key{{Namespace: s.layout.Clusters, Name: r.Status.ClusterRef.Name}}
 	}
 	return nil
 }
 
 // clusterOfAccess returns the Cluster that an AccessRequest has access to.
-func clusterOfAccess(_ context.Context, obj any) []informer.Key {
+func (s *scheduler) clusterOfAccess(_ context.Context, obj any) []informer.Key {
 	if ar, ok := obj.(*v1alpha1.AccessRequest); ok && ar.Status.ClusterRef != nil {
-		return []informer.Key{{Namespace: ar.Namespace, Name: ar.Status.ClusterRef.Name}}
+		return []informer.Key{{Namespace: s.layout.Clusters, Name: ar.Status.ClusterRef.Name}}
 	}
 	return nil
 }

@@ -42,11 +42,11 @@ func (b *bindings) of(r *v1alpha1.ClusterRequest) string {
 	return b.fresh[r.UID]
 }
 
-// counts returns how many requests each Cluster of a namespace has.
-func (s *scheduler) counts(ctx context.Context, namespace string) (map[string]int, error) {
+// counts returns how many requests of all providers each Cluster has.
+func (s *scheduler) counts(ctx context.Context) (map[string]int, error) {
 	list := &v1alpha1.ClusterRequestList{}
-	if err := s.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the ClusterRequests of namespace %s: %w", namespace, err)
+	if err := s.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the ClusterRequests: %w", err)
 	}
 	counts := map[string]int{}
 	for i := range list.Items {
@@ -59,30 +59,39 @@ func (s *scheduler) counts(ctx context.Context, namespace string) (map[string]in
 
 // count makes the status of a Cluster, as far as it is the scheduler's.
 func (s *scheduler) count(ctx context.Context, c *v1alpha1.Cluster, _ *statusresource.Report) error {
-	counts, err := s.counts(ctx, c.Namespace)
+	if s.used.HolderOf(c) != "" {
+		return nil
+	}
+	counts, err := s.counts(ctx)
 	c.Status.Requests = int32(counts[c.Name])
 	return err
 }
 
 // accessTo returns the names of the AccessRequests that refer to a ClusterRequest.
 func (s *scheduler) accessTo(ctx context.Context, r *v1alpha1.ClusterRequest) ([]string, error) {
-	return s.accessThat(ctx, r.Namespace, func(ar *v1alpha1.AccessRequest) bool {
-		return ar.Spec.RequestRef != nil && ar.Spec.RequestRef.Name == r.Name
+	access, err := s.accessThat(ctx, func(ar *v1alpha1.AccessRequest) bool {
+		return ar.Namespace == r.Namespace && ar.Spec.RequestRef != nil && ar.Spec.RequestRef.Name == r.Name
 	})
+	var names []string
+	for _, key := range access {
+		names = append(names, key.Name)
+	}
+	return names, err
 }
 
-func (s *scheduler) accessThat(ctx context.Context, namespace string, holds func(*v1alpha1.AccessRequest) bool) ([]string, error) {
+// accessThat returns the AccessRequests of all namespaces for which a condition holds.
+func (s *scheduler) accessThat(ctx context.Context, holds func(*v1alpha1.AccessRequest) bool) ([]client.ObjectKey, error) {
 	list := &v1alpha1.AccessRequestList{}
-	if err := s.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the AccessRequests of namespace %s: %w", namespace, err)
+	if err := s.reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the AccessRequests: %w", err)
 	}
-	var names []string
+	var keys []client.ObjectKey
 	for i := range list.Items {
 		if holds(&list.Items[i]) {
-			names = append(names, list.Items[i].Name)
+			keys = append(keys, client.ObjectKeyFromObject(&list.Items[i]))
 		}
 	}
-	return names, nil
+	return keys, nil
 }
 
 // release keeps a ClusterRequest until no AccessRequest refers to it.
@@ -122,18 +131,22 @@ func (*retire) EnsureCreated(context.Context, any) error { return nil }
 // EnsureDeleted implements framework.Resource.
 func (r *retire) EnsureDeleted(ctx context.Context, obj any) error {
 	c := obj.(*v1alpha1.Cluster)
-	users, err := r.accessThat(ctx, c.Namespace, func(ar *v1alpha1.AccessRequest) bool {
+	access, err := r.accessThat(ctx, func(ar *v1alpha1.AccessRequest) bool {
 		return ar.Status.ClusterRef != nil && ar.Status.ClusterRef.Name == c.Name
 	})
 	if err != nil {
 		return err
 	}
-	counts, err := r.counts(ctx, c.Namespace)
+	counts, err := r.counts(ctx)
 	if err != nil {
 		return err
 	}
-	if len(users) == 0 && counts[c.Name] == 0 {
+	if len(access) == 0 && counts[c.Name] == 0 {
 		return nil
+	}
+	var users []string
+	for _, key := range access {
+		users = append(users, key.String())
 	}
 	finalizerskeptcontext.SetKept(ctx)
 	framework.Recorder(ctx, r.recorder).Event(c, corev1.EventTypeWarning, v1alpha1.ReasonInUse, fmt.Sprintf(

@@ -43,9 +43,18 @@ type Service struct {
 	// Secret are the values that come from Secrets: the same structure as Values, with true for each leaf that must not be
 	// shown. Plans and messages hide them.
 	Secret map[string]any
-	// Fingerprint stands for everything above that decides what is on the cluster: the template, the files of a ConfigMap or
-	// Secret, the values, and the options. What was put there with the same fingerprint need not be put there again.
+	// Fingerprint stands for what is on the cluster: the chart or the files that the template names, the values, and those options that
+	// change anything there. What was put there with the same fingerprint need not be put there again, whoever's set it is, and
+	// whatever time it is given. It is kept as its Seal only, because values of Secrets could be tried out with it.
 	Fingerprint string
+	// Attempt stands for the options that only say how the service is put there. What was refused is tried again with another one.
+	Attempt string
+	// FormerFingerprint is what was kept in the place of a seal before there were any.
+	FormerFingerprint string
+	// Account is the service account as which the cluster is asked, with the rights of a tenant; nil is the user of its kubeconfig.
+	Account *client.ObjectKey
+	// HealthCheck tells how objects are of which the entry says it by expressions. Nil is none.
+	HealthCheck HealthCheck
 	// Config is that of the set.
 	Config statemanager.Config
 	// Failure is the last failure of CarryOut with this fingerprint, since the operator started. Nil is none.
@@ -69,10 +78,14 @@ type Result struct {
 	Changes []plan.Change
 	Notes   []string
 	Payload any
+	// UnderWay tells that the Changes are the rest of an operation of which a hook has begun.
+	UnderWay bool
 	// Drift is how the cluster differs from what was put there, object by object, whether it is put right or not.
 	Drift []plan.Change
 	// Health tells how the objects are that the cluster has.
 	Health Health
+	// Missing are kinds that the cluster does not have and that the service waits for. How long it may wait, the state manager knows.
+	Missing []schema.GroupVersionKind
 	// Requeue is after how long to look again without a change; zero is never.
 	Requeue time.Duration
 }
@@ -83,9 +96,11 @@ type Found struct {
 	Key client.ObjectKey
 	// Owner is the ServiceSet that put it there, as far as it is known.
 	Owner Owner
-	// Template, Version and Fingerprint are those with which it was put there completely. They are empty for what was begun
-	// and not finished.
-	Template, Version, Fingerprint string
+	// Template and Version are those with which it was put there completely, and Seal is that of the fingerprint. They are empty for
+	// what was begun and not finished.
+	Template, Version, Seal string
+	// Fingerprint is that of the service where Seal is a seal of it, and empty otherwise. List does not know it.
+	Fingerprint string
 	// Type is what it is made of.
 	Type v1alpha1.ServiceType
 	// Kinds are the kinds of its objects, which are worth watching.
@@ -109,7 +124,8 @@ type Carrier interface {
 	// behind; what decides on writes is read through cluster.
 	Compute(ctx context.Context, cluster Cluster, live client.Reader, service *Service) (*Result, error)
 	// CarryOut does what the Result of a Compute says. It can be repeated after another Compute, wherever it was interrupted,
-	// by a crash too. It does not wait for health.
+	// by a crash too. It does not wait for health, and not for hooks: what is only begun is gone on with after another Compute, which
+	// tells what it waits for until then.
 	CarryOut(ctx context.Context, cluster Cluster, service *Service, result *Result) error
 	// List returns what a cluster has of the services of an owner, and of its ServiceSet by former keepers.
 	List(ctx context.Context, cluster Cluster, owner Owner, former ...Keeper) ([]Found, error)

@@ -26,6 +26,23 @@
 // What an API server never lets be changed, such as the pod template of a Job, is a permanent error, and is worked out again when the
 // service or the object changes. Where the set names its kind in replaceKinds, the object is deleted and created anew.
 //
+// # Ignored differences
+//
+// What the service ignores (Service.Beside) is neither told as drift nor written: a field that another manager has, such as the replicas
+// that an autoscaler sets, is left to it, and any other keeps the value that it has. It counts from the creation of an object on, which has what
+// the template says. That a service ignores something else is no reason to put it there again. Marks are never ignored.
+//
+// # Items of lists
+//
+// An item of a list is known by its key, as a port of a Service by its number and protocol. Where somebody has changed a key by hand, there is
+// another item, which is his and stays, with ours beside it. If the API server refuses the two, the service has failed until his is taken
+// away.
+//
+// # Secrets
+//
+// Values of Secrets are in nothing that people read: a [Hider] finds them, in clear and in base64, in plans, notes, messages and errors. Short
+// ones are found as whole values only.
+//
 // # Sync modes
 //
 // A carrier puts things right where the fingerprint differs, unless service.Config.SyncMode is DryRun, or OneTime and something was

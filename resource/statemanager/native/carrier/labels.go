@@ -1,8 +1,10 @@
 package carrier
 
 import (
+	"encoding/json"
 	"maps"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -41,4 +43,19 @@ func Dress(object client.Object, service *Service) {
 	annotations[OwnerAnnotation] = service.Owner.String()
 	object.SetLabels(labels)
 	object.SetAnnotations(annotations)
+}
+
+// Marking is a patch that sets labels and annotations of an object, or takes those away that are null, if it is still the one with the UID
+// and the resource version. Nil leaves them as they are.
+func Marking(seen client.Object, version string, labels, annotations any) client.Patch {
+	metadata := map[string]any{"uid": seen.GetUID(), "resourceVersion": version}
+	if labels != nil {
+		metadata["labels"] = labels
+	}
+	if annotations != nil {
+		metadata["annotations"] = annotations
+	}
+	// Maps of texts can always be encoded.
+	body, _ := json.Marshal(map[string]any{"metadata": metadata})
+	return client.RawPatch(types.MergePatchType, body)
 }

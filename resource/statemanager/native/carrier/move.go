@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/fluxcd/pkg/ssa"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,15 +17,23 @@ import (
 // is taken away as before. The version is that of the object, which must not have changed since: else it is a conflict. It returns
 // the version that the object has now.
 func MoveFields(ctx context.Context, c client.Client, object *unstructured.Unstructured, former []string, manager string) (version string, err error) {
+	var managers []ssa.FieldManager
+	for _, name := range former {
+		managers = append(managers, ssa.FieldManager{Name: name, ExactMatch: true, OperationType: metav1.ManagedFieldsOperationApply})
+	}
+	return TakeFields(ctx, c, object, managers, manager)
+}
+
+// TakeFields is MoveFields for what any field managers have, by applying or otherwise.
+func TakeFields(ctx context.Context, c client.Client, object *unstructured.Unstructured, managers []ssa.FieldManager, manager string) (version string, err error) {
 	version = object.GetResourceVersion()
+	if len(managers) == 0 {
+		return version, nil
+	}
 	stored := &unstructured.Unstructured{}
 	stored.SetGroupVersionKind(object.GroupVersionKind())
 	if err := c.Get(ctx, client.ObjectKeyFromObject(object), stored); err != nil {
 		return "", fmt.Errorf("read its field managers: %w", err)
-	}
-	var managers []ssa.FieldManager
-	for _, name := range former {
-		managers = append(managers, ssa.FieldManager{Name: name, ExactMatch: true, OperationType: metav1.ManagedFieldsOperationApply})
 	}
 	patches, err := ssa.PatchReplaceFieldsManagers(stored, managers, manager)
 	if err != nil || len(patches) == 0 {
@@ -43,4 +52,21 @@ func MoveFields(ctx context.Context, c client.Client, object *unstructured.Unstr
 		return "", fmt.Errorf("move its field managers: %w", err)
 	}
 	return stored.GetResourceVersion(), nil
+}
+
+// ManagersWith returns the field managers that have one of some fields of an object, given as metadata.managedFields has them, but for what a manager
+// has applied itself.
+func ManagersWith(object *unstructured.Unstructured, manager string, fields ...[]string) (found []ssa.FieldManager) {
+	for _, entry := range object.GetManagedFields() {
+		var all map[string]any
+		own := entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply
+		if own || entry.Subresource != "" || entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &all) != nil {
+			continue
+		}
+		has := func(path []string) bool { _, ok, _ := unstructured.NestedFieldNoCopy(all, path...); return ok }
+		if slices.ContainsFunc(fields, has) {
+			found = append(found, ssa.FieldManager{Name: entry.Manager, ExactMatch: true, OperationType: entry.Operation})
+		}
+	}
+	return found
 }

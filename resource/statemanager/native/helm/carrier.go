@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"helm.sh/helm/v4/pkg/release/common"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/internal/faults"
+	"github.com/operatorkit/operatorkit/resource/internal/bytelru"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
@@ -25,8 +26,8 @@ type Config struct {
 	Renderings int
 	// History is how many revisions of a release are kept. Default: 10, as Helm has it.
 	History int
-	// Remembered is of how many releases what they put on the cluster is kept in memory, to be compared with what is
-	// there without reading it again. Default: 1000.
+	// Remembered is how many bytes are kept in memory of what releases have put onto clusters, to be compared with what is there without
+	// reading it again. Releases with the same manifests share what is kept, on whichever clusters they are. Default: 128 MiB.
 	Remembered int
 	// Clock is for time-outs. Default: the clock of the machine.
 	Clock clock.PassiveClock
@@ -36,7 +37,9 @@ type Config struct {
 type Carrier struct {
 	config     Config
 	renderings chan struct{}
-	remembered *lru.Cache
+	// revisions are small, and each has the key of what it shares with others.
+	revisions *bytelru.Cache[revisionKey, *revision]
+	contents  *bytelru.Cache[contentKey, *content]
 }
 
 var _ carrier.Carrier = (*Carrier)(nil)
@@ -49,7 +52,7 @@ func New(config Config) (*Carrier, error) {
 		value    *int
 		fallback int
 	}{
-		{"Renderings", &config.Renderings, 8}, {"History", &config.History, 10}, {"Remembered", &config.Remembered, 1000},
+		{"Renderings", &config.Renderings, 8}, {"History", &config.History, 10}, {"Remembered", &config.Remembered, 128 << 20},
 	} {
 		wrong.If(*field.value < 0, "%s is %d: it must not be negative", field.name, *field.value)
 		if *field.value == 0 {
@@ -74,7 +77,11 @@ func New(config Config) (*Carrier, error) {
 	if err := wrong.Of("helm.Config"); err != nil {
 		return nil, err
 	}
-	return &Carrier{config: config, renderings: make(chan struct{}, config.Renderings), remembered: lru.New(config.Remembered)}, nil
+	return &Carrier{
+		config: config, renderings: make(chan struct{}, config.Renderings),
+		revisions: bytelru.New[revisionKey, *revision](config.Remembered / 8),
+		contents:  bytelru.New[contentKey, *content](config.Remembered - config.Remembered/8),
+	}, nil
 }
 
 // job is one call of the carrier for one service.
@@ -85,7 +92,9 @@ type job struct {
 	live    client.Reader
 	service *carrier.Service
 	options options
-	hider   *hider
+	hider   *carrier.Hider
+	// seen are objects as a plan that deletes them has seen them. Each is used once.
+	seen map[carrier.Identity]*metav1.PartialObjectMetadata
 }
 
 func (c *Carrier) job(ctx context.Context, cluster carrier.Cluster, live client.Reader, service *carrier.Service) (*job, error) {
@@ -95,7 +104,7 @@ func (c *Carrier) job(ctx context.Context, cluster carrier.Cluster, live client.
 	}
 	return &job{
 		Carrier: c, access: access, live: live, service: service, options: c.optionsOf(service),
-		hider: newHider(service.Values, service.Secret),
+		hider: carrier.NewHider(service.Values, service.Secret),
 	}, nil
 }
 
@@ -107,11 +116,10 @@ func (c *Carrier) Compute(ctx context.Context, cluster carrier.Cluster, live cli
 	}
 	result, err := j.compute(ctx)
 	if result == nil {
-		return nil, j.hider.error(err)
+		return nil, j.hider.Error(err)
 	}
-	result.Changes, result.Drift = j.hider.changes(result.Changes), j.hider.changes(result.Drift)
-	result.Health.Message = j.hider.text(result.Health.Message)
-	return result, j.hider.error(err)
+	shown := j.hider.Result(result)
+	return &shown, j.hider.Error(err)
 }
 
 func (j *job) compute(ctx context.Context) (*carrier.Result, error) {
@@ -131,12 +139,17 @@ func (j *job) compute(ctx context.Context) (*carrier.Result, error) {
 		if j.options.replace && latest.status == common.StatusUninstalled && unclaimed {
 			return j.renewal(ctx, revisions)
 		}
+		if j.adopts(latest) {
+			return j.adoption(ctx, revisions)
+		}
 		return nil, j.foreign(revisions)
 	case latest.status.IsPending() && !latest.made() && j.Carrier.config.Clock.Since(latest.begun) < j.options.timeout:
 		return j.otherHelm(latest), nil
-	case latest.annotations[refusedAnnotation] == j.service.Fingerprint && j.service.Fingerprint != "":
+	case j.isUnderway(latest):
+		return j.underway(ctx, revisions)
+	case j.takesBack(latest):
 		return j.refused(ctx, revisions)
-	case latest.stands() && latest.annotations[fingerprintAnnotation] == j.service.Fingerprint:
+	case latest.stands() && j.service.Put(latest.annotations[fingerprintAnnotation]):
 		return j.standing(ctx, revisions)
 	case latest.stands() && j.service.Config.SyncMode == v1alpha1.SyncModeOneTime:
 		result, err := j.standing(ctx, revisions)
@@ -159,9 +172,11 @@ func (j *job) has(latest *record) bool {
 	return claim == carrier.Own || claim == carrier.Inherited
 }
 
-// inherits tells whether a release is to be taken over, from another service set or from a former name.
+// inherits tells whether a release is to be taken over, from another service set, from a former name, or from a service set of the same
+// name that is another one.
 func (j *job) inherits(latest *record) bool {
-	return j.service.ClaimOn(latest.labels) == carrier.Inherited
+	claim, uid := j.service.ClaimOn(latest.labels), latest.annotations[ownerUIDAnnotation]
+	return claim == carrier.Inherited || claim == carrier.Own && uid != "" && uid != string(j.service.Owner.UID)
 }
 
 // foreign is the error for a release that is somebody else's.
@@ -172,15 +187,20 @@ func (j *job) foreign(revisions records) error {
 			"away there: %w", j.service.Key, revisions.whose(), carrier.ErrConflict)
 	}
 	return fmt.Errorf("there is a Helm release %s already that is not from a service set (status %s): "+
-		"uninstall it with `helm uninstall -n %s %s`, or give the service another name or namespace: %w",
+		"take it over with adopt, uninstall it with `helm uninstall -n %s %s`, or give the service another name or namespace: %w",
 		j.service.Key, latest.status, j.service.Key.Namespace, j.service.Key.Name, carrier.ErrConflict)
+}
+
+// found tells what the latest revision says of the service.
+func (j *job) found(latest *record) *carrier.Found {
+	return latest.found(j.service.Owner.Keeper).Opened(j.service)
 }
 
 // otherHelm waits for somebody's helm command.
 func (j *job) otherHelm(latest *record) *carrier.Result {
 	message := fmt.Sprintf("waits for somebody else's helm, which has revision %d in %s", latest.revision, latest.status)
 	return &carrier.Result{
-		Found: latest.found(j.service.Owner.Keeper), Notes: []string{message}, Requeue: j.options.timeout - j.Carrier.config.Clock.Since(latest.begun),
+		Found: j.found(latest), Notes: []string{message}, Requeue: j.options.timeout - j.Carrier.config.Clock.Since(latest.begun),
 		Health: carrier.Health{Phase: v1alpha1.ServiceStateProvisioning, Message: message},
 	}
 }

@@ -1,9 +1,7 @@
 package helm
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,12 +9,12 @@ import (
 	"slices"
 
 	"helm.sh/helm/v4/pkg/action"
-	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release/common"
+	release "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -25,8 +23,11 @@ import (
 
 // takeBack is the payload for a revision that is to be taken back: to an earlier one, or to nothing.
 type takeBack struct {
-	to     *record
-	reason string
+	to        *record
+	reason    string
+	revisions records
+	// stale are objects of the revision that are not in the earlier one.
+	stale []*unstructured.Unstructured
 }
 
 // CarryOut implements carrier.Carrier.
@@ -38,19 +39,23 @@ func (c *Carrier) CarryOut(ctx context.Context, cluster carrier.Cluster, service
 	switch todo := result.Payload.(type) {
 	case *renew:
 		err = j.renew(ctx, todo)
+	case *goOn:
+		err = j.goOn(ctx, todo)
 	case *correct:
 		err = j.correct(ctx, todo)
 	case *takeBack:
 		err = j.takeBack(ctx, todo)
+	case *adoption:
+		err = j.takeOver(ctx, todo)
 	case *uninstall:
-		err = j.uninstall(ctx)
+		err = j.uninstall(ctx, todo)
 	case *purge:
 		err = j.purge(ctx, todo)
 	default:
 		return fmt.Errorf("release %s: there is nothing to carry out", service.Key)
 	}
-	if err != nil {
-		return j.hider.error(fmt.Errorf("release %s: %w", service.Key, err))
+	if err != nil && !errors.Is(err, errBegun) {
+		return j.hider.Error(fmt.Errorf("release %s: %w", service.Key, err))
 	}
 	return nil
 }
@@ -75,7 +80,7 @@ func (j *job) annotations(r *rendering) map[string]string {
 		timeoutAnnotation:   j.options.timeout.String(),
 		ownerNameAnnotation: j.service.Owner.Namespace + "/" + j.service.Owner.Name, ownerUIDAnnotation: string(j.service.Owner.UID),
 		carrier.OwnerAnnotation: j.service.Owner.String(), templateAnnotation: j.service.Entry.Template, versionAnnotation: version,
-		fingerprintAnnotation: j.service.Fingerprint, kindsAnnotation: formatKinds(kindsOf(r.objects)),
+		fingerprintAnnotation: carrier.Seal(j.service.Fingerprint), kindsAnnotation: formatKinds(kindsOf(r.objects)),
 	}
 	if j.options.disableHooks {
 		annotations[hooksAnnotation] = "disabled"
@@ -120,18 +125,19 @@ func (j *job) renew(ctx context.Context, todo *renew) error {
 		return err
 	}
 	kubeClient := j.kubeClient(ctx)
-	kubeClient.known, kubeClient.stale = todo.rendering.definitions, todo.stale
-	err = j.release(kubeClient, store, todo)
-	if err == nil || !j.options.atomic || !final(err) || ctx.Err() != nil {
+	kubeClient.known = todo.rendering.definitions
+	recorded, err := j.release(kubeClient, store, todo)
+	if err != nil {
 		return err
 	}
-	return j.takeBackFailed(ctx, err)
+	o := &operation{kubeClient: kubeClient, store: store, release: recorded, earlier: todo.revisions, stale: todo.stale}
+	return j.rolled(ctx, o.run())
 }
 
-// release runs Helm's action with what was planned.
-func (j *job) release(kubeClient *kubeClient, store *store, todo *renew) error {
-	literal := todo.rendering.literal()
-	store.complete(literal, todo.rendering.chart, todo.rendering.notes)
+// release has Helm's action prepare and record what was planned.
+func (j *job) release(kubeClient *kubeClient, store *store, todo *renew) (*release.Release, error) {
+	recorder := store.record()
+	recorder.literal, recorder.whole, recorder.notes = todo.rendering.literal(), todo.rendering.chart, todo.rendering.notes
 	config := j.actions(kubeClient, store, todo.rendering)
 	values := j.service.Values
 	if values == nil {
@@ -141,24 +147,21 @@ func (j *job) release(kubeClient *kubeClient, store *store, todo *renew) error {
 	if installs(todo.revisions) {
 		install := action.NewInstall(config)
 		install.ReleaseName, install.Namespace, install.Replace = j.service.Key.Name, j.service.Key.Namespace, latest != nil
-		install.ForceConflicts, install.SkipCRDs, install.SkipSchemaValidation = true, true, true
-		install.DisableHooks, install.Timeout, install.WaitStrategy = j.options.disableHooks, j.options.timeout, kube.HookOnlyStrategy
-		install.Labels, install.Description = j.options.labels, j.options.description
-		_, err := install.Run(literal, values)
-		return err
+		install.SkipCRDs, install.SkipSchemaValidation, install.Labels = true, true, j.options.labels
+		_, err := install.Run(recorder.literal, values)
+		return recorder.recorded(err)
 	}
 	upgrade := action.NewUpgrade(config)
 	upgrade.Namespace, upgrade.ResetValues, upgrade.MaxHistory = j.service.Key.Namespace, true, j.Carrier.config.History
-	upgrade.ServerSideApply, upgrade.ForceConflicts, upgrade.SkipCRDs, upgrade.SkipSchemaValidation = "true", true, true, true
-	upgrade.DisableHooks, upgrade.Timeout, upgrade.WaitStrategy = j.options.disableHooks, j.options.timeout, kube.HookOnlyStrategy
-	upgrade.Description, upgrade.Labels = j.options.description, maps.Clone(j.options.labels)
+	upgrade.ServerSideApply, upgrade.SkipCRDs, upgrade.SkipSchemaValidation = "true", true, true
+	upgrade.Labels = maps.Clone(j.options.labels)
 	for name := range latest.labels {
 		if _, wanted := upgrade.Labels[name]; !wanted && !slices.Contains(systemLabels(), name) {
 			upgrade.Labels[name] = "null"
 		}
 	}
-	_, err := upgrade.Run(j.service.Key.Name, literal, values)
-	return err
+	_, err := upgrade.Run(j.service.Key.Name, recorder.literal, values)
+	return recorder.recorded(err)
 }
 
 // mend marks a revision as failed that was left in the middle, so that another one can follow.
@@ -182,7 +185,7 @@ func (j *job) mend(store *store, revisions records) error {
 // adopt puts the owner on all revisions, the latest last: it says whose the release is.
 func (j *job) adopt(ctx context.Context, revisions records) error {
 	for _, r := range revisions {
-		annotations := map[string]string{
+		annotations := map[string]any{
 			ownerNameAnnotation: j.service.Owner.Namespace + "/" + j.service.Owner.Name, ownerUIDAnnotation: string(j.service.Owner.UID),
 			carrier.OwnerAnnotation: j.service.Owner.String(),
 		}
@@ -194,14 +197,8 @@ func (j *job) adopt(ctx context.Context, revisions records) error {
 }
 
 // tag adds labels and annotations to an object, if it is still as it was seen.
-func (j *job) tag(ctx context.Context, seen *metav1.PartialObjectMetadata, labels, annotations map[string]string) error {
-	metadata := map[string]any{"uid": seen.UID, "resourceVersion": seen.ResourceVersion, "annotations": annotations}
-	if len(labels) > 0 {
-		metadata["labels"] = labels
-	}
-	// Maps of texts can always be encoded.
-	body, _ := json.Marshal(map[string]any{"metadata": metadata})
-	return j.client.Patch(ctx, seen.DeepCopy(), client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager))
+func (j *job) tag(ctx context.Context, seen *metav1.PartialObjectMetadata, labels, annotations any) error {
+	return j.client.Patch(ctx, seen.DeepCopy(), carrier.Marking(seen, seen.ResourceVersion, labels, annotations), client.FieldOwner(fieldManager))
 }
 
 // correct applies objects again as the release has them.
@@ -212,7 +209,7 @@ func (j *job) correct(ctx context.Context, todo *correct) error {
 		}
 	}
 	for _, hook := range todo.hooks {
-		err := j.tag(ctx, hook, carrier.LabelsOf(j.service), map[string]string{carrier.OwnerAnnotation: j.service.Owner.String()})
+		err := j.tag(ctx, hook, carrier.LabelsOf(j.service), map[string]any{carrier.OwnerAnnotation: j.service.Owner.String()})
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("take over what the hook %s has left: %w", describe(hook), err)
 		}
@@ -220,11 +217,11 @@ func (j *job) correct(ctx context.Context, todo *correct) error {
 	if len(todo.adopted) > 0 {
 		return j.adopt(ctx, todo.adopted)
 	}
-	if todo.healthy == nil {
+	if todo.marked == nil {
 		return nil
 	}
-	if err := j.tag(ctx, todo.healthy.metadata(), nil, map[string]string{healthyAnnotation: "true"}); err != nil {
-		return fmt.Errorf("mark revision %d as healthy: %w", todo.healthy.revision, err)
+	if err := j.tag(ctx, todo.marked.metadata(), nil, todo.marks); err != nil {
+		return fmt.Errorf("mark revision %d: %w", todo.marked.revision, err)
 	}
 	return nil
 }
@@ -238,8 +235,16 @@ func (j *job) takeBackFailed(ctx context.Context, cause error) error {
 	if latest := revisions.latest(); latest == nil || latest.status != common.StatusFailed {
 		return cause
 	}
-	todo := &takeBack{to: lastGood(revisions), reason: j.hider.text(cause.Error())}
-	if err := j.takeBack(ctx, todo); err != nil {
+	todo := &takeBack{to: lastGood(revisions), reason: j.hider.Text(cause.Error()), revisions: revisions}
+	if todo.to != nil {
+		if todo.stale, err = j.staleAfter(ctx, revisions.latest(), todo.to); err != nil {
+			return errors.Join(cause, fmt.Errorf("take it back: %w", err))
+		}
+	}
+	switch err := j.takeBack(ctx, todo); {
+	case errors.Is(err, errBegun):
+		return cause
+	case err != nil:
 		return errors.Join(cause, fmt.Errorf("take it back: %w", err))
 	}
 	return framework.Permanent(cause)
@@ -247,7 +252,7 @@ func (j *job) takeBackFailed(ctx context.Context, cause error) error {
 
 // takeBack rolls back to an earlier revision, or uninstalls the first one, and remembers what was taken back.
 func (j *job) takeBack(ctx context.Context, todo *takeBack) error {
-	refusal := map[string]string{refusedAnnotation: j.service.Fingerprint, refusalAnnotation: todo.reason}
+	refusal := map[string]string{refusedAnnotation: carrier.Seal(j.attempt()), refusalAnnotation: todo.reason}
 	if todo.to == nil {
 		return j.uninstallKeeping(ctx, refusal)
 	}
@@ -261,11 +266,15 @@ func (j *job) takeBack(ctx context.Context, todo *takeBack) error {
 	if err != nil {
 		return err
 	}
-	rollback := action.NewRollback(j.actions(j.kubeClient(ctx), store, nil))
-	rollback.Version, rollback.MaxHistory, rollback.Timeout = todo.to.revision, j.Carrier.config.History, j.options.timeout
-	rollback.ServerSideApply, rollback.ForceConflicts = "true", true
-	rollback.DisableHooks, rollback.WaitStrategy = j.options.disableHooks, kube.HookOnlyStrategy
-	if err := rollback.Run(j.service.Key.Name); err != nil {
+	recorder, kubeClient := store.record(), j.kubeClient(ctx)
+	rollback := action.NewRollback(j.actions(kubeClient, store, nil))
+	rollback.Version, rollback.MaxHistory, rollback.ServerSideApply = todo.to.revision, j.Carrier.config.History, "true"
+	recorded, err := recorder.recorded(rollback.Run(j.service.Key.Name))
+	if err == nil {
+		o := &operation{kubeClient: kubeClient, store: store, release: recorded, earlier: todo.revisions, stale: todo.stale}
+		err = o.run()
+	}
+	if err != nil {
 		return fmt.Errorf("roll back to revision %d: %w", todo.to.revision, err)
 	}
 	return nil
@@ -289,29 +298,39 @@ func (j *job) uninstallKeeping(ctx context.Context, annotations map[string]strin
 		return j.foreign(revisions)
 	}
 	j.options.rememberFrom(latest)
+	going, err := store.get(j.service.Key.Name, latest.revision)
+	if err != nil {
+		return err
+	}
 	store.secrets.learn(latest.metadata())
 	store.secrets.annotate(latest.secret.Name, annotations)
-	kubeClient := j.kubeClient(ctx)
-	run := action.NewUninstall(j.actions(kubeClient, store, nil))
-	run.KeepHistory, run.DisableHooks, run.Timeout, run.WaitStrategy = true, j.options.disableHooks, j.options.timeout, kube.HookOnlyStrategy
-	if _, err := run.Run(j.service.Key.Name); err != nil {
-		return fmt.Errorf("uninstall: %w", cmp.Or(kubeClient.undeleted, err))
+	o := j.operation(ctx, store, going, revisions[:len(revisions)-1])
+	if latest.status == common.StatusUninstalling {
+		o.at = latest.progress()
+	}
+	going.SetStatus(common.StatusUninstalling, "Deletion in progress (or silently failed)")
+	going.Info.Deleted = o.now()
+	if err := o.run(); err != nil {
+		return fmt.Errorf("uninstall: %w", err)
 	}
 	return nil
 }
 
 // uninstall deletes the objects of a release.
-func (j *job) uninstall(ctx context.Context) error {
+func (j *job) uninstall(ctx context.Context, todo *uninstall) error {
+	j.seen = todo.seen
+	if j.seen == nil {
+		j.seen = map[carrier.Identity]*metav1.PartialObjectMetadata{}
+	}
 	if err := j.uninstallKeeping(ctx, nil); err != nil {
 		return err
 	}
 	// Helm looks at the latest revision only.
-	left, err := j.leftovers()
-	if err != nil {
-		return err
-	}
-	for _, u := range left.objects {
-		if _, err := j.deleteOwn(ctx, u); err != nil {
+	for _, u := range todo.objects {
+		if j.seen[carrier.IdentityOf(u)] == nil {
+			continue
+		}
+		if err := j.deleteOwn(ctx, u); err != nil {
 			return err
 		}
 	}
@@ -320,7 +339,11 @@ func (j *job) uninstall(ctx context.Context) error {
 
 // purge removes what tells of a release, the latest revision last.
 func (j *job) purge(ctx context.Context, todo *purge) error {
+	j.seen = todo.seen
 	for _, u := range todo.hooks {
+		if j.seen[carrier.IdentityOf(u)] == nil {
+			continue
+		}
 		if err := j.deleteHook(ctx, u); err != nil {
 			return err
 		}

@@ -36,6 +36,8 @@ func (j *job) namespace(ctx context.Context) (create bool, err error) {
 		return true, nil
 	case apierrors.IsNotFound(err):
 		return false, fmt.Errorf("the namespace %s does not exist: create it, or leave helmOptions.createNamespace out", j.service.Key.Namespace)
+	case apierrors.IsForbidden(err) && j.service.Account != nil:
+		return false, nil // A tenant need not see his namespace: if it is not there, what goes into it is refused.
 	case err != nil:
 		return false, fmt.Errorf("read the namespace %s: %w", j.service.Key.Namespace, err)
 	case found.DeletionTimestamp != nil:
@@ -50,9 +52,11 @@ type planner struct {
 	// fresh is true while the namespace is still to be created, so that nothing can be in it.
 	fresh bool
 	// known are definitions that are still to be applied.
-	known definitions
+	known carrier.Definitions
 
 	changes []plan.Change
+	// seen are the objects that are deleted.
+	seen map[carrier.Identity]*metav1.PartialObjectMetadata
 }
 
 // apply plans that an object, which the service owns, is applied.
@@ -86,6 +90,7 @@ func (p *planner) apply(ctx context.Context, u *unstructured.Unstructured) error
 
 // update plans that an object which is there is applied.
 func (p *planner) update(ctx context.Context, desired, live *unstructured.Unstructured) error {
+	desired = p.service.Beside(desired, live, fieldManager)
 	after := desired.DeepCopy()
 	err := p.applyObject(ctx, after, client.DryRunAll)
 	if carrier.Immutable(err) {
@@ -131,7 +136,7 @@ func (p *planner) unknown(u *unstructured.Unstructured) bool {
 	if !meta.IsNoMatchError(err) {
 		return false
 	}
-	_, err = p.known.mapping(p.mapper, u.GroupVersionKind())
+	_, err = p.known.Mapping(p.mapper, u.GroupVersionKind())
 	return err == nil
 }
 
@@ -141,8 +146,32 @@ func (p *planner) remove(ctx context.Context, u *unstructured.Unstructured) (boo
 	if live == nil || err != nil {
 		return false, err
 	}
-	p.changes = append(p.changes, deletionOf(u, live))
+	p.deletes(u, live)
 	return true, nil
+}
+
+// deletes plans that an object is deleted as it was seen.
+func (p *planner) deletes(u *unstructured.Unstructured, live *metav1.PartialObjectMetadata) {
+	if p.seen == nil {
+		p.seen = map[carrier.Identity]*metav1.PartialObjectMetadata{}
+	}
+	p.seen[carrier.IdentityOf(u)] = live
+	p.changes = append(p.changes, deletionOf(u, live))
+}
+
+// removeStale plans that objects of earlier revisions are deleted which are not wanted any more, and returns them.
+func (p *planner) removeStale(ctx context.Context, objects, wanted []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	var stale []*unstructured.Unstructured
+	for _, u := range without(objects, wanted) {
+		removed, err := p.remove(ctx, u)
+		if err != nil {
+			return nil, err
+		}
+		if removed {
+			stale = append(stale, u)
+		}
+	}
+	return stale, nil
 }
 
 // removeHook plans that what a hook has left behind is deleted.
@@ -151,7 +180,7 @@ func (p *planner) removeHook(ctx context.Context, u *unstructured.Unstructured) 
 	if live == nil || err != nil {
 		return false, err
 	}
-	p.changes = append(p.changes, deletionOf(u, live))
+	p.deletes(u, live)
 	return true, nil
 }
 

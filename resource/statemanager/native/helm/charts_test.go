@@ -239,7 +239,7 @@ func TestAKindThatComesLateIsWaitedFor(t *testing.T) {
 	group := k.namespace + ".example.net"
 	service := k.service(pageChart("1.0.0").with("templates/widget.yaml", widget(group)))
 	result := k.compute(service)
-	if len(result.Changes) > 0 || result.Requeue <= 0 || !strings.Contains(result.Health.Message, "waits for the kind Widget") {
+	if len(result.Changes) > 0 || len(result.Missing) != 1 || !strings.Contains(result.Health.Message, "waits for the kind Widget") {
 		t.Errorf("it is not waited for: %+v", result)
 	}
 	k.settle(k.service(chartOf("definitions", "1.0.0", files{"crds/widget.yaml": definition(group, "late")}), named("definitions")))

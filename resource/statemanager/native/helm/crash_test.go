@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,6 +40,10 @@ data: {version: {{ .Chart.Version | quote }}}
 
 // converge is a small operator: it computes and carries out what the order says, until the context ends.
 func converge(ctx context.Context, cfg *rest.Config, namespace string, t testing.TB) error {
+	return convergeTo(ctx, cfg, namespace, t, hookChart)
+}
+
+func convergeTo(ctx context.Context, cfg *rest.Config, namespace string, t testing.TB, chart func(version string) files) error {
 	cluster, err := newCluster(cfg)
 	if err != nil {
 		return err
@@ -46,7 +53,7 @@ func converge(ctx context.Context, cfg *rest.Config, namespace string, t testing
 		return err
 	}
 	for ctx.Err() == nil {
-		if err := step(ctx, charts, cluster, namespace, t); err != nil && ctx.Err() == nil {
+		if err := step(ctx, charts, cluster, namespace, t, chart); err != nil && ctx.Err() == nil {
 			t.Logf("tried again: %v", err)
 		}
 		select {
@@ -57,7 +64,9 @@ func converge(ctx context.Context, cfg *rest.Config, namespace string, t testing
 	return nil
 }
 
-func step(ctx context.Context, charts *helm.Carrier, cluster *cluster, namespace string, t testing.TB) error {
+func step(
+	ctx context.Context, charts *helm.Carrier, cluster *cluster, namespace string, t testing.TB, chart func(version string) files,
+) error {
 	order := &corev1.ConfigMap{}
 	err := cluster.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: orderName}, order)
 	if apierrors.IsNotFound(err) {
@@ -71,9 +80,9 @@ func step(ctx context.Context, charts *helm.Carrier, cluster *cluster, namespace
 	case "":
 		service = serviceIn(t, namespace, nil, gone)
 	case "1.0.0":
-		service = serviceIn(t, namespace, hookChart(version).with("templates/extra.yaml", extraTemplate))
+		service = serviceIn(t, namespace, chart(version).with("templates/extra.yaml", extraTemplate))
 	default:
-		service = serviceIn(t, namespace, hookChart(version), values(map[string]any{"text": "bye"}))
+		service = serviceIn(t, namespace, chart(version), values(map[string]any{"text": "bye"}))
 	}
 	// The label of the owner is a hash, in which the name of the namespace can't be found.
 	service.Owner.Namespace = "platform"
@@ -149,6 +158,63 @@ func TestACrashAtAnyWriteLeavesNothingBehind(t *testing.T) {
 		Objects:  []client.Object{&corev1.ConfigMap{}},
 		Parallel: 4,
 		// The number of a revision counts the crashes.
+		Normalize: func(u *unstructured.Unstructured) {
+			unstructured.RemoveNestedField(u.Object, "data", "revision")
+		},
+	})
+}
+
+// migrateChart has a job as a hook that is deleted when it has succeeded.
+func migrateChart(version string) files {
+	return hookChart(version).with("templates/migrate.yaml", strings.ReplaceAll(jobTemplate, "ANNOTATIONS",
+		`{"helm.sh/hook": "pre-install,post-upgrade", "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded"}`))
+}
+
+// TestACrashWhileAHookRunsDoesNotRunItTwice counts the jobs that hooks have made: after a crash, the one that runs is found again.
+func TestACrashWhileAHookRunsDoesNotRunItTwice(t *testing.T) {
+	var mu sync.Mutex
+	ran := map[string][]types.UID{}
+	// completed completes jobs, as their controller does, and waits for the release.
+	completed := func(version string, jobs int) operatortest.Step {
+		return func(ctx context.Context, user client.Client, namespace string) error {
+			job := &batchv1.Job{}
+			err := user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "migrate"}, job)
+			if client.IgnoreNotFound(err) != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil && job.DeletionTimestamp == nil && len(job.Status.Conditions) == 0 {
+				now := metav1.Now()
+				job.Status = batchv1.JobStatus{StartTime: &now, CompletionTime: &now, Conditions: []batchv1.JobCondition{
+					{Type: batchv1.JobSuccessCriteriaMet, Status: corev1.ConditionTrue, LastTransitionTime: now},
+					{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: now},
+				}}
+				if err := user.Status().Update(ctx, job); err != nil {
+					return err
+				}
+				ran[namespace] = append(ran[namespace], job.UID)
+			}
+			if err := stands(version)(ctx, user, namespace); err != nil {
+				return err
+			}
+			if n := len(ran[namespace]); n != jobs {
+				return fmt.Errorf("the hook has run %d times, and not %d", n, jobs)
+			}
+			return nil
+		}
+	}
+	operatortest.CrashAtEveryWrite(t, operatortest.Scenario{
+		Name: "helm hooks",
+		Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
+			return convergeTo(ctx, cfg, namespace, t, migrateChart)
+		},
+		Phases: []operatortest.Phase{
+			{Name: "install", Do: orders("1.0.0"), Until: completed("1.0.0", 1)},
+			{Name: "upgrade", Do: orders("1.1.0"), Until: completed("1.1.0", 2)},
+		},
+		Objects:  []client.Object{&corev1.ConfigMap{}, &batchv1.Job{}},
+		Parallel: 4,
 		Normalize: func(u *unstructured.Unstructured) {
 			unstructured.RemoveNestedField(u.Object, "data", "revision")
 		},

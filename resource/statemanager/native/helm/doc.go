@@ -8,9 +8,17 @@
 //		err = charts.CarryOut(ctx, cluster, service, result)
 //	}
 //
-// Helm's own actions install, upgrade, roll back and uninstall, with its storage in Secrets of the service's namespace. Objects
-// are applied by server-side apply with Helm's field manager, one after the other in Helm's order, and conflicting fields
-// are taken over.
+// Helm's own actions prepare installations, upgrades and rollbacks and record them as pending, in its storage in Secrets of the service's
+// namespace. From there on this package carries them out, because Helm's actions block while a hook runs. Objects are applied by server-side
+// apply with Helm's field manager, one after the other in Helm's order, and conflicting fields are taken over.
+//
+// # Hooks
+//
+// Hooks run at Helm's events, in the order of their weights, with Helm's deletion policies. Nothing waits for one inside of a call: CarryOut
+// begins it, or deletes what is in its way, and returns. The revision stays pending, Compute tells that the service is Provisioning and what
+// it waits for, and plans the rest when the hook has ended. How far the hooks are is on the revision's Secret: after a crash the hook that runs is found
+// again and not begun anew, and its time-out counts from its begin. A service that changes meanwhile is upgraded when the hook has ended or its
+// time is over; one that is taken away is uninstalled at once, as `helm uninstall` does with a pending release.
 //
 // # What was planned is what is applied
 //
@@ -24,7 +32,7 @@
 // # Whose release it is
 //
 // The labels of carrier.LabelsOf are on the release and on all its objects, hooks too. A release without them is somebody's own:
-// it is an error and stays as it is, unless helmOptions.replace is set and it is uninstalled. One of another keeper is an error
+// it is an error and stays as it is, unless helmOptions.replace is set and it is uninstalled, or the service has adopt. One of another keeper is an error
 // that says whose it is. One of another ServiceSet of the same keeper, or of a former name, is taken over: its objects and
 // revisions get the new marks, nothing is installed again, and no hook is run. A hook whose object is there
 // already and is somebody else's is an error too: Helm would delete that object and make its own.
@@ -32,16 +40,29 @@
 // Objects and revisions are written and deleted as they were seen right before, in Helm's own storage too. Helm's field manager is
 // "helm" for everybody: that is its contract.
 //
+// # Adoption
+//
+// With adopt, a release that somebody else has made with Helm or its library (Flux, Sveltos) is taken over as it is: its objects, what its
+// hooks have left and its revisions get the marks of the service, and their fields go from the field managers that have written them to
+// Helm's. No revision is made, no hook is run, and what has drifted stays, and is told. Where the chart comes to something else than the release
+// has, but for the labels of Flux, a note names it, and the release is upgraded then. Its latest revision has to be deployed.
+//
 // # Crashes
 //
-// A revision that this carrier left pending, because the operator ended in its middle, is marked as failed and followed by
-// another one. One that somebody else's helm has pending is waited for until the time-out. What earlier revisions that did not
+// A revision that this carrier left pending before it came to a hook, because the operator ended in its middle, is marked as failed and
+// followed by another one. One that somebody else's helm has pending is waited for until the time-out. What earlier revisions that did not
 // get to their end have left on the cluster, and is not in the chart any more, is deleted with the next one.
 //
 // # Jobs that vanish
 //
 // A Job with ttlSecondsAfterFinished that is not there any more is done, once that time is over: it is neither missing nor drift. An upgrade
 // that has it in its chart runs it again, as Helm does.
+//
+// # Patches
+//
+// Patches of the service (package patching) change what its templates came to before anything is planned, hooks too, as a post-renderer does
+// it for `helm upgrade`: `helm get manifest` shows them. A file with an object that is patched is written anew, the other documents of it
+// stay byte for byte. Definitions in crds/ are not patched.
 //
 // # Options
 //
@@ -67,7 +88,7 @@
 //
 // Rendering has a deadline (Config.RenderTimeout). Go can't end a template that loops: it is left alone, its chart is refused
 // with a permanent error, and Config.Renderings bounds how many there can be. `lookup` reads from the cluster with the rights of
-// its kubeconfig; there are no lookups of names, no files and no environment.
+// its kubeconfig, or of the service account of the service; there are no lookups of names, no files and no environment.
 //
 // # Secrets
 //

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -73,6 +75,25 @@ func TestAValueThatTheServerWritesInAnotherWayIsNoDriftAndIsAskedForOnce(t *test
 	if !strings.Contains(said, "image") || strings.Contains(said, "replicas") {
 		t.Errorf("the drift is:\n%s", said)
 	}
+}
+
+func TestWhatIsSetToNothingIsDriftWhereItIsMissing(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	service := k.service(pageChart("1.0.0").with("templates/policy.yaml", `apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: own}
+spec: {podSelector: {}, ingress: [{from: [{podSelector: {}}]}]}
+`))
+	equal(t, "drift", summary(k.settle(service).Drift), nil)
+	policy := &networkingv1.NetworkPolicy{}
+	if err := k.user.Get(t.Context(), client.ObjectKey{Namespace: k.namespace, Name: "own"}, policy); err != nil {
+		t.Fatal(err)
+	}
+	policy.Spec.Ingress[0].From[0] = networkingv1.NetworkPolicyPeer{NamespaceSelector: &metav1.LabelSelector{}}
+	if err := k.user.Update(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "drift", summary(k.compute(service).Drift), []string{"update NetworkPolicy own"})
 }
 
 func TestAServiceInTheModeOneTimeStaysAsItWasPutThere(t *testing.T) {

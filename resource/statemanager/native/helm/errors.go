@@ -8,6 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
 // unknownKindError is for an object of a kind that the cluster does not have.
@@ -32,18 +35,25 @@ type deletingError struct{ object string }
 // Error implements error.
 func (e *deletingError) Error() string { return e.object + " is being deleted" }
 
-// waitsFor tells whether an error is something that passes without anybody doing something about the service, and what it waits
-// for.
-func waitsFor(err error) (string, bool) {
+// waits tells whether an error is something that passes without anybody doing something about the service, and makes the result say what
+// it waits for.
+func waits(err error, result *carrier.Result) bool {
 	var unknown *unknownKindError
-	if errors.As(err, &unknown) {
-		return fmt.Sprintf("waits for the kind %s of %s, which %s needs", unknown.kind.Kind, unknown.kind.GroupVersion(), unknown.object), true
-	}
 	var deleting *deletingError
-	if errors.As(err, &deleting) {
-		return fmt.Sprintf("waits until %s is gone: it is being deleted", deleting.object), true
+	message := ""
+	switch {
+	case errors.As(err, &unknown):
+		message = fmt.Sprintf("waits for the kind %s of %s, which %s needs", unknown.kind.Kind, unknown.kind.GroupVersion(), unknown.object)
+		result.Missing = []schema.GroupVersionKind{unknown.kind}
+	case errors.As(err, &deleting):
+		message = fmt.Sprintf("waits until %s is gone: it is being deleted", deleting.object)
+		result.Requeue = retryWaiting
+	default:
+		return false
 	}
-	return "", false
+	result.Changes, result.Payload = nil, nil
+	result.Health = carrier.Health{Phase: v1alpha1.ServiceStateProvisioning, Message: message}
+	return true
 }
 
 // hookError is for a hook that failed or did not end in time.

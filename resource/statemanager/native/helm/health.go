@@ -70,7 +70,7 @@ func (j *job) conditionOf(desired, live *unstructured.Unstructured) condition {
 		c.status = status.CurrentStatus
 		return c
 	}
-	computed, err := status.Compute(live)
+	computed, err := j.service.StatusOf(live)
 	if err != nil {
 		c.status, c.message = status.UnknownStatus, err.Error()
 		return c

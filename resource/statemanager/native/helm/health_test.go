@@ -1,6 +1,7 @@
 package helm_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -110,9 +112,14 @@ func jobChart(annotations string) files {
 // ends says of the job what its controller says at its end.
 func (k *kit) ends(condition batchv1.JobConditionType, message string) {
 	k.t.Helper()
+	k.endsNamed("migrate", condition, message)
+}
+
+func (k *kit) endsNamed(name string, condition batchv1.JobConditionType, message string) {
+	k.t.Helper()
 	operatortest.Eventually(k.t, "the job is there", func() error {
 		job := &batchv1.Job{}
-		if err := k.user.Get(k.t.Context(), client.ObjectKey{Namespace: k.namespace, Name: "migrate"}, job); err != nil {
+		if err := k.user.Get(k.t.Context(), client.ObjectKey{Namespace: k.namespace, Name: name}, job); err != nil {
 			return err
 		}
 		now := metav1.Now()
@@ -143,24 +150,58 @@ func TestJobsCountWhereAskedFor(t *testing.T) {
 	}
 }
 
-// inBackground carries out and returns the error when it is asked for.
-func (k *kit) inBackground(service *carrier.Service, result *carrier.Result) func() error {
-	done := make(chan error, 1)
-	go func() { done <- k.carrier.CarryOut(k.t.Context(), k.cluster, service, result) }()
-	return func() error { return <-done }
+// begins carries out what begins a hook, and returns what Compute says of it then.
+func (k *kit) begins(service *carrier.Service) *carrier.Result {
+	k.t.Helper()
+	k.carryOut(service, k.compute(service))
+	result := k.compute(service)
+	if len(result.Changes) > 0 || !strings.Contains(result.Health.Message, "waits for the hook") || result.Requeue <= 0 {
+		k.t.Fatalf("no hook is waited for: %+v", result)
+	}
+	return result
 }
 
-func TestAHookIsWaitedFor(t *testing.T) {
-	k := newKit(t, helm.Config{})
-	service := k.service(jobChart(`{"helm.sh/hook": pre-install}`))
+// goesOn carries out what is left after a hook, once.
+func (k *kit) goesOn(service *carrier.Service) error {
+	k.t.Helper()
 	result := k.compute(service)
-	equal(t, "notes", result.Notes, []string{"runs the hook pre-install: Job migrate"})
-	done := k.inBackground(service, result)
+	if len(result.Changes) == 0 {
+		k.t.Fatalf("it does not go on: %+v", result)
+	}
+	return k.carrier.CarryOut(k.t.Context(), k.cluster, service, result)
+}
+
+func TestAHookIsBegunAndGoneOnWithWhenItHasEnded(t *testing.T) {
+	k := newKit(t, helm.Config{Timeout: time.Hour})
+	service := k.service(jobChart(`{"helm.sh/hook": "pre-install,post-install"}`))
+	equal(t, "notes", k.compute(service).Notes, []string{"runs the hook pre-install: Job migrate", "runs the hook post-install: Job migrate"})
+	result := k.begins(service)
+	equal(t, "health", result.Health, carrier.Health{
+		Phase: v1alpha1.ServiceStateProvisioning, Message: "waits for the hook pre-install: Job " + k.namespace + "/migrate",
+	})
+	equal(t, "helm list", k.listed(), []string{"web 1 pending-install page-1.0.0"})
+	equal(t, "the phase of the hook", string(k.list()[0].Hooks[0].LastRun.Phase), "Running")
+	if k.configMap("web-page") != nil {
+		t.Error("what comes after the hook is there")
+	}
+	if kinds := result.Found.Kinds; !slices.ContainsFunc(kinds, func(kind schema.GroupVersionKind) bool { return kind.Kind == "Job" }) {
+		t.Errorf("nothing tells when the job has ended: %v", kinds)
+	}
 	k.ends(batchv1.JobComplete, "")
-	if err := done(); err != nil {
-		t.Fatal(err)
+	result = k.compute(service)
+	equal(t, "the plan of the rest", summary(result.Changes), []string{"update HelmRelease web", "create ConfigMap web-page"})
+	equal(t, "that it is under way", result.UnderWay, true)
+	k.carryOut(service, result)
+	if k.configMap("web-page") == nil {
+		t.Error("it has not gone on")
+	}
+	equal(t, "health", k.compute(service).Health.Message, "waits for the hook post-install: Job "+k.namespace+"/migrate")
+	k.ends(batchv1.JobComplete, "")
+	if result := k.settle(service); result.Found.Fingerprint != service.Fingerprint || result.Health.Phase != v1alpha1.ServiceStateDeployed {
+		t.Errorf("at the end it is %+v of %+v", result.Health, result.Found)
 	}
 	equal(t, "helm list", k.listed(), []string{"web 1 deployed page-1.0.0"})
+	equal(t, "the phase of the hook", string(k.list()[0].Hooks[0].LastRun.Phase), "Succeeded")
 	removal := k.service(nil, gone)
 	k.eventually(removal, "everything is gone", func(r *carrier.Result) bool { return r.Found == nil })
 	operatortest.Eventually(t, "what the hook left is gone", func() bool {
@@ -170,12 +211,47 @@ func TestAHookIsWaitedFor(t *testing.T) {
 	})
 }
 
+func TestHooksRunInHelmsOrderWithHelmsPolicies(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	chart := pageChart("1.0.0")
+	for name, annotations := range map[string]string{
+		"last":   `"helm.sh/hook-weight": "5", "helm.sh/hook-delete-policy": hook-succeeded`,
+		"second": `"helm.sh/hook-weight": "-1", "helm.sh/hook-delete-policy": hook-succeeded`,
+		"first":  `"helm.sh/hook-weight": "-5"`,
+	} {
+		job := strings.ReplaceAll(jobTemplate, "ANNOTATIONS", `{"helm.sh/hook": pre-install, `+annotations+`}`)
+		chart = chart.with("templates/"+name+".yaml", strings.ReplaceAll(job, "name: migrate\n", "name: "+name+"\n"))
+	}
+	service := k.service(chart)
+	jobs := func() []string {
+		list := &batchv1.JobList{}
+		if err := k.user.List(t.Context(), list, client.InNamespace(k.namespace)); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, job := range list.Items {
+			names = append(names, job.Name)
+		}
+		return names
+	}
+	for i, name := range []string{"first", "second", "last"} {
+		k.carryOut(service, k.compute(service))
+		if got := jobs(); len(got) != i+1 || !slices.Contains(got, name) {
+			t.Fatalf("step %d: the jobs are %v", i, got)
+		}
+		k.endsNamed(name, batchv1.JobComplete, "")
+	}
+	k.settle(service)
+	equal(t, "what is left", jobs(), []string{"first"})
+}
+
 func TestAHookThatFailsIsNamed(t *testing.T) {
 	k := newKit(t, helm.Config{})
 	service := k.service(jobChart(`{"helm.sh/hook": pre-install}`))
-	done := k.inBackground(service, k.compute(service))
+	k.begins(service)
 	k.ends(batchv1.JobFailed, "the pod gave up")
-	says(t, done(), "release "+k.namespace+"/web", "pre-install", "hook Job "+k.namespace+"/migrate", "the pod gave up")
+	equal(t, "the plan of the end", summary(k.compute(service).Changes), []string{"update HelmRelease web"})
+	says(t, k.goesOn(service), "release "+k.namespace+"/web", "pre-install", "hook Job "+k.namespace+"/migrate", "the pod gave up")
 	equal(t, "helm list", k.listed(), []string{"web 1 failed page-1.0.0"})
 	result := k.compute(service)
 	if result.Found == nil || result.Found.Fingerprint != "" || len(result.Changes) == 0 {
@@ -183,11 +259,52 @@ func TestAHookThatFailsIsNamed(t *testing.T) {
 	}
 }
 
-func TestAHookThatDoesNotEndIsAnErrorAfterTheTimeout(t *testing.T) {
+func TestTheTimeoutOfAHookCountsFromItsBeginAlsoInAnotherProcess(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	k := newKit(t, helm.Config{Clock: clock})
+	service := k.service(jobChart(`{"helm.sh/hook": pre-install}`), options(v1alpha1.ServiceHelmOptions{Timeout: &metav1.Duration{Duration: time.Hour}}))
+	k.begins(service)
+	clock.SetTime(clock.Now().Add(50 * time.Minute))
+	var err error
+	if k.carrier, err = helm.New(helm.Config{Clock: clock}); err != nil {
+		t.Fatal(err)
+	}
+	if result := k.compute(service); len(result.Changes) > 0 || result.Requeue > 10*time.Minute {
+		t.Errorf("after 50 minutes: %+v", result)
+	}
+	clock.SetTime(clock.Now().Add(11 * time.Minute))
+	says(t, k.goesOn(service), "hook Job "+k.namespace+"/migrate did not end within 1h")
+	equal(t, "helm list", k.listed(), []string{"web 1 failed page-1.0.0"})
+}
+
+func TestAServiceThatChangesWhileAHookRunsIsUpgradedWhenItHasEnded(t *testing.T) {
 	k := newKit(t, helm.Config{})
-	service := k.service(jobChart(`{"helm.sh/hook": pre-install}`), options(v1alpha1.ServiceHelmOptions{Timeout: &metav1.Duration{Duration: time.Second}}))
-	err := k.carrier.CarryOut(t.Context(), k.cluster, service, k.compute(service))
-	says(t, err, "hook Job "+k.namespace+"/migrate did not end within 1s")
+	k.begins(k.service(jobChart(`{"helm.sh/hook": pre-install}`)))
+	next := k.service(pageChart("1.1.0"))
+	if result := k.compute(next); len(result.Changes) > 0 || !strings.Contains(result.Health.Message, "waits for the hook") {
+		t.Errorf("the hook is not waited for: %+v", result)
+	}
+	k.ends(batchv1.JobComplete, "")
+	k.settle(next)
+	equal(t, "the revisions", k.statuses("web"), []string{"1 superseded", "2 deployed"})
+}
+
+func TestAServiceIsTakenAwayWhileItsHookRuns(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	k.begins(k.service(jobChart(`{"helm.sh/hook": pre-install}`)))
+	k.eventually(k.service(nil, gone), "everything is gone", func(r *carrier.Result) bool { return r.Found == nil })
+	equal(t, "the revisions", k.statuses("web"), nil)
+}
+
+func TestAHookThatSomebodyDeletesHasFailed(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	service := k.service(jobChart(`{"helm.sh/hook": pre-install}`))
+	k.begins(service)
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "migrate"}}
+	if err := k.user.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		t.Fatal(err)
+	}
+	says(t, k.goesOn(service), "hook Job "+k.namespace+"/migrate was deleted before it completed")
 }
 
 func TestHooksCanBeDisabled(t *testing.T) {
@@ -223,7 +340,7 @@ func TestAnAtomicUpgradeThatIsNotHealthyInTimeIsRolledBackAndNotTriedAgain(t *te
 	if result.Health.Phase != v1alpha1.ServiceStateFailed || !strings.Contains(result.Health.Message, "not healthy within 1h") {
 		t.Errorf("it is %+v", result.Health)
 	}
-	if result.Found.Fingerprint != good.Fingerprint {
+	if !carrier.IsSealOf(result.Found.Seal, good.Fingerprint) {
 		t.Errorf("found %+v", result.Found)
 	}
 	clock.SetTime(time.Now())
@@ -256,9 +373,9 @@ func TestAnAtomicUpgradeWhoseHookFailsIsRolledBack(t *testing.T) {
 	k := newKit(t, helm.Config{})
 	k.settle(k.service(pageChart("1.0.0"), takenBack(time.Hour)))
 	bad := k.service(jobChart(`{"helm.sh/hook": post-upgrade}`).with("templates/extra.yaml", extraTemplate), takenBack(time.Hour))
-	done := k.inBackground(bad, k.compute(bad))
+	k.begins(bad)
 	k.ends(batchv1.JobFailed, "the pod gave up")
-	says(t, done(), "post-upgrade", "the pod gave up")
+	says(t, k.goesOn(bad), "post-upgrade", "the pod gave up")
 	equal(t, "the revisions", k.statuses("web"), []string{"1 superseded", "2 failed", "3 deployed"})
 	if k.configMap("web-extra") != nil {
 		t.Error("an object of what was taken back is there still")

@@ -1,9 +1,13 @@
 package helm
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	release "helm.sh/helm/v4/pkg/release/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,9 +84,199 @@ func (j *job) hookLive(ctx context.Context, u *unstructured.Unstructured) (*meta
 
 // deleteHook deletes what a hook has left behind.
 func (j *job) deleteHook(ctx context.Context, u *unstructured.Unstructured) error {
-	_, err := j.deleteLive(ctx, u, metav1.DeletePropagationBackground, j.hookLive)
+	err := j.deleteLive(ctx, u, j.hookLive)
 	if err != nil {
 		return fmt.Errorf("delete the hook %s: %w", describe(u), err)
 	}
 	return nil
+}
+
+// hooksFor are the hooks of an event, in the order in which Helm runs them.
+func hooksFor(hooks []*release.Hook, event release.HookEvent) []*release.Hook {
+	var some []*release.Hook
+	for _, h := range hooks {
+		if slices.Contains(h.Events, event) {
+			some = append(some, h)
+		}
+	}
+	slices.SortStableFunc(some, func(a, b *release.Hook) int {
+		return cmp.Or(cmp.Compare(a.Weight, b.Weight), strings.Compare(a.Name, b.Name))
+	})
+	return some
+}
+
+// runHooks runs the hooks of an event, from where the operation is. The error may be errBegun.
+func (o *operation) runHooks(event release.HookEvent) error {
+	hooks := hooksFor(o.release.Hooks, event)
+	if o.options.disableHooks || len(hooks) == 0 {
+		return nil
+	}
+	at := progress{Event: event}
+	if o.at != nil && o.at.Event == event {
+		at = *o.at
+	}
+	for ; at.Hook < len(hooks); at = (progress{Event: event, Hook: at.Hook + 1}) {
+		if err := o.runHook(hooks, at); err != nil {
+			return err
+		}
+	}
+	vanish := slices.ContainsFunc(hooks, func(h *release.Hook) bool {
+		return (h.Kind == carrier.JobKind.Kind || h.Kind == podKind.Kind) && slices.Contains(h.DeletePolicies, release.HookSucceeded)
+	})
+	if vanish && at.State != hooksEnded {
+		// What is deleted now would be missed otherwise.
+		if err := o.note(progress{Event: event, Hook: len(hooks), State: hooksEnded, Since: o.now()}); err != nil {
+			return err
+		}
+	}
+	slices.Reverse(hooks)
+	return o.deleteHooks(release.HookSucceeded, hooks...)
+}
+
+// runHook runs a hook from where it is.
+func (o *operation) runHook(hooks []*release.Hook, at progress) error {
+	h := hooks[at.Hook]
+	if len(h.DeletePolicies) == 0 {
+		h.DeletePolicies = []release.HookDeletePolicy{release.HookBeforeHookCreation}
+	}
+	if at.State == "" {
+		at.Since = o.now()
+		if err := o.deleteHooks(release.HookBeforeHookCreation, h); err != nil {
+			return err
+		}
+	}
+	objects, err := o.placed(h.Manifest, o.known, false)
+	if err != nil {
+		return fmt.Errorf("%s hook %s: %w", at.Event, h.Path, err)
+	}
+	if at.State == "" || at.State == hookCleared {
+		for _, u := range objects {
+			live, err := o.read(o.ctx, o.client, u)
+			if err != nil {
+				return err
+			}
+			if live != nil && live.GetDeletionTimestamp() != nil {
+				at.State = hookCleared
+				return o.await(at.of(u))
+			}
+		}
+		at = progress{Event: at.Event, Hook: at.Hook, State: hookBegun, Since: o.now()}
+		h.LastRun = release.HookExecution{StartedAt: at.Since, Phase: release.HookPhaseRunning}
+		if err := o.record(at); err != nil {
+			return err
+		}
+	}
+	if at.State == hookBegun {
+		for _, u := range objects {
+			if err := o.createHook(u); err != nil {
+				h.LastRun.CompletedAt, h.LastRun.Phase = o.now(), release.HookPhaseFailed
+				return fmt.Errorf("hook %s: %w", h.Path, err)
+			}
+		}
+	}
+	err = o.awaitHook(objects, at)
+	if err != nil && !failed(err) {
+		return err
+	}
+	h.LastRun.CompletedAt, h.LastRun.Phase = o.now(), release.HookPhaseSucceeded
+	if err != nil {
+		h.LastRun.Phase = release.HookPhaseFailed
+		return errors.Join(err, o.deleteHooks(release.HookFailed, h), o.deleteHooks(release.HookSucceeded, hooks[:at.Hook]...))
+	}
+	return nil
+}
+
+// createHook puts an object of a hook there.
+func (o *operation) createHook(u *unstructured.Unstructured) error {
+	carrier.Dress(u, o.service)
+	if _, err := o.hookThere(o.ctx, u); err != nil {
+		return err
+	}
+	return o.create(u)
+}
+
+// awaitHook looks whether a hook has ended. The error is errBegun while it has not.
+func (o *operation) awaitHook(objects []*unstructured.Unstructured, at progress) error {
+	for _, u := range objects {
+		if !awaited(u) {
+			continue
+		}
+		live, err := o.read(o.ctx, o.client, u)
+		switch {
+		case err != nil:
+			return err
+		case live == nil && carrier.Vanished(u, o.now().Sub(at.Since)):
+			continue
+		case live == nil:
+			return &hookError{object: describe(u), reason: "was deleted before it completed"}
+		}
+		done, err := hookDone(live)
+		if err != nil {
+			return err
+		}
+		if !done {
+			at.State = hookRunning
+			return o.await(at.of(u))
+		}
+	}
+	return nil
+}
+
+// await leaves the operation until an object of a hook has ended, or its time is over.
+func (o *operation) await(at progress) error {
+	if o.now().Sub(at.Since) >= o.options.timeout {
+		return o.tooLate(at.object())
+	}
+	if o.at == nil || *o.at != at {
+		if err := o.note(at); err != nil {
+			return err
+		}
+	}
+	return errBegun
+}
+
+// record records the revision with how far its hooks are.
+func (o *operation) record(at progress) error {
+	o.at = &at
+	o.store.secrets.annotate(o.secret(), at.annotation())
+	if err := o.store.Update(o.release); err != nil {
+		return fmt.Errorf("record that a hook %s is begun: %w", at.Event, err)
+	}
+	return nil
+}
+
+// note is record where nothing but that has changed.
+func (o *operation) note(at progress) error {
+	o.at = &at
+	if err := o.store.secrets.patch(o.ctx, o.secret(), at.annotation()); err != nil {
+		return fmt.Errorf("note how far the hooks %s are: %w", at.Event, err)
+	}
+	return nil
+}
+
+func (o *operation) now() time.Time { return o.Carrier.config.Clock.Now() }
+
+// deleteHooks deletes the objects of those hooks that have a policy. Helm never deletes definitions.
+func (o *operation) deleteHooks(policy release.HookDeletePolicy, hooks ...*release.Hook) error {
+	for _, h := range hooks {
+		if h.Kind == carrier.DefinitionKind.Kind || !slices.Contains(h.DeletePolicies, policy) {
+			continue
+		}
+		objects, err := o.placed(h.Manifest, nil, true)
+		if err != nil {
+			return err
+		}
+		for _, u := range objects {
+			if err := o.deleteLive(o.ctx, u, o.hookThere); err != nil {
+				return fmt.Errorf("delete the hook %s: %w", describe(u), err)
+			}
+		}
+	}
+	return nil
+}
+
+// failed tells whether an error says that a hook has failed.
+func failed(err error) bool {
+	var hook *hookError
+	return errors.As(err, &hook)
 }

@@ -2,7 +2,6 @@ package helm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -29,17 +27,15 @@ import (
 // fieldManager is that of Helm's command line, so that both can work on a release.
 const fieldManager = "helm"
 
-// kubeClient is what Helm's actions change a cluster with. In place of Helm's own client it ends with its call, has a field
-// manager that does not depend on the name of the program, labels what it applies, and applies one object after the other.
+// kubeClient is what Helm's actions look at a cluster with while they prepare a revision. In place of Helm's own client it ends with its
+// call, and puts objects where they belong. The actions end when the revision is recorded, before they ask for anything else.
 type kubeClient struct {
+	// Interface is nil: what would change the cluster is not there to be called.
+	kube.Interface
 	*job
 	ctx context.Context
 	// known are definitions that come with the chart.
-	known definitions
-	// stale are objects that earlier revisions have left behind.
-	stale []*unstructured.Unstructured
-	// undeleted says why objects could not be deleted. Helm says of an uninstallation only that it has failed.
-	undeleted error
+	known carrier.Definitions
 
 	clients map[schema.GroupVersion]resource.RESTClient
 }
@@ -67,17 +63,12 @@ func (k *kubeClient) Build(reader io.Reader, validate bool) (kube.ResourceList, 
 	return k.infos(objects)
 }
 
-// BuildTable implements kube.Interface.
-func (k *kubeClient) BuildTable(reader io.Reader, validate bool) (kube.ResourceList, error) {
-	return k.Build(reader, validate)
-}
-
 func (k *kubeClient) infos(objects []*unstructured.Unstructured) (kube.ResourceList, error) {
 	list := make(kube.ResourceList, 0, len(objects))
-	known := append(definitionsIn(objects), k.known...)
+	known := append(carrier.DefinitionsIn(objects), k.known...)
 	for _, u := range objects {
 		carrier.Dress(u, k.service)
-		mapping, err := known.mapping(k.mapper, u.GroupVersionKind())
+		mapping, err := known.Mapping(k.mapper, u.GroupVersionKind())
 		if err != nil {
 			return nil, err
 		}
@@ -111,85 +102,16 @@ func (k *kubeClient) restClient(version schema.GroupVersion) (resource.RESTClien
 	return made, nil
 }
 
-// Get implements kube.Interface.
-func (k *kubeClient) Get(resources kube.ResourceList, _ bool) (map[string][]runtime.Object, error) {
-	found := map[string][]runtime.Object{}
-	for _, info := range resources {
-		if err := info.Get(); err != nil {
-			return nil, fmt.Errorf("read %s: %w", describe(object(info)), err)
-		}
-		kind := info.Mapping.GroupVersionKind
-		found[kind.Version+"/"+kind.Kind] = append(found[kind.Version+"/"+kind.Kind], info.Object)
-	}
-	return found, nil
-}
-
-// Create implements kube.Interface.
-func (k *kubeClient) Create(resources kube.ResourceList, _ ...kube.ClientCreateOption) (*kube.Result, error) {
-	for _, info := range resources {
-		if u := object(info); isHook(u) {
-			if _, err := k.hookThere(k.ctx, u); err != nil {
-				return nil, err
-			}
-		}
-		if err := k.apply(info); err != nil {
-			return nil, err
-		}
-	}
-	return &kube.Result{Created: resources}, nil
-}
-
-// Update implements kube.Interface.
-func (k *kubeClient) Update(originals, targets kube.ResourceList, _ ...kube.ClientUpdateOption) (*kube.Result, error) {
-	result := &kube.Result{}
-	for _, info := range targets {
-		if err := k.apply(info); err != nil {
-			return result, err
-		}
-		result.Updated.Append(info)
-	}
-	stale, err := k.infos(k.stale)
-	if err != nil {
-		return result, err
-	}
-	var gone kube.ResourceList
-	// What was planned comes first, and in that order.
-	for _, info := range append(stale, originals...) {
-		if !targets.Contains(info) && !gone.Contains(info) {
-			gone.Append(info)
-		}
-	}
-	for _, info := range gone {
-		deleted, err := k.deleteOwn(k.ctx, object(info))
-		if err != nil {
-			return result, err
-		}
-		if deleted {
-			result.Deleted.Append(info)
-		}
-	}
-	return result, nil
-}
-
-// apply applies an object, and waits until the kind of a definition can be used.
-func (k *kubeClient) apply(info *resource.Info) error {
-	applied := object(info)
-	if err := k.put(k.ctx, applied); err != nil {
-		return err
-	}
-	info.Object = applied
-	if applied.GroupVersionKind().GroupKind() == crdKind {
-		return k.established(k.ctx, applied)
-	}
-	return nil
-}
-
 // put applies an object as it was seen right before. Another write in between has it looked at again, so that what somebody else
 // has made his own meanwhile is not taken from him. The version is that of one life of an object: no UID is needed beside it.
 func (j *job) put(ctx context.Context, u *unstructured.Unstructured) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		live := &metav1.PartialObjectMetadata{}
-		live.SetGroupVersionKind(u.GroupVersionKind())
+		whole := emptyOf(u)
+		var live client.Object = whole
+		if !j.service.Ignores(u) {
+			live = &metav1.PartialObjectMetadata{}
+			live.GetObjectKind().SetGroupVersionKind(u.GroupVersionKind())
+		}
 		err := j.client.Get(ctx, client.ObjectKeyFromObject(u), live)
 		applied := u.DeepCopy()
 		switch {
@@ -201,7 +123,8 @@ func (j *job) put(ctx context.Context, u *unstructured.Unstructured) error {
 			if err := j.refuses(live); err != nil {
 				return err
 			}
-			applied.SetResourceVersion(live.ResourceVersion)
+			applied = j.service.Beside(applied, whole, fieldManager)
+			applied.SetResourceVersion(live.GetResourceVersion())
 		}
 		err = j.applyObject(ctx, applied)
 		if carrier.Immutable(err) && j.replaces(u) {
@@ -253,48 +176,24 @@ func (j *job) validation() client.FieldValidation {
 	return client.FieldValidation(metav1.FieldValidationStrict)
 }
 
-// Delete implements kube.Interface.
-func (k *kubeClient) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
-	result := &kube.Result{}
-	var errs []error
-	for _, info := range resources {
-		u := object(info)
-		if err := k.delete(u, policy); err != nil {
-			errs = append(errs, fmt.Errorf("delete %s: %w", describe(u), err))
-			continue
-		}
-		result.Deleted.Append(info)
-	}
-	k.undeleted = errors.Join(append([]error{k.undeleted}, errs...)...)
-	return result, errs
-}
-
-// delete deletes the object of a hook, or one that Helm knows to be this release's and does not ask to be kept. Hooks go when Helm
-// says so: what keeps objects is for those of the release.
-func (k *kubeClient) delete(u *unstructured.Unstructured, policy metav1.DeletionPropagation) error {
-	read := k.ownLive
-	if isHook(u) {
-		read = k.hookThere
-	}
-	_, err := k.deleteLive(k.ctx, u, policy, read)
-	return err
-}
-
-// deleteLive deletes an object as read has seen it right before, and tells whether there was one. Another write in between has it
-// looked at again.
+// deleteLive deletes an object, if there is one, as the plan has seen it, or else as read sees it, and what it owns in the background. Another
+// write in between has it looked at again.
 func (j *job) deleteLive(
-	ctx context.Context, u *unstructured.Unstructured, policy metav1.DeletionPropagation,
+	ctx context.Context, u *unstructured.Unstructured,
 	read func(context.Context, *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error),
-) (deleted bool, err error) {
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		live, err := read(ctx, u)
-		if deleted = live != nil; live == nil || err != nil {
-			return err
+) error {
+	seen := j.seen[carrier.IdentityOf(u)]
+	delete(j.seen, carrier.IdentityOf(u))
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() (err error) {
+		live := seen
+		if seen = nil; live == nil {
+			if live, err = read(ctx, u); live == nil || err != nil {
+				return err
+			}
 		}
 		preconditions := client.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion}
-		return client.IgnoreNotFound(j.client.Delete(ctx, emptyOf(u), preconditions, client.PropagationPolicy(policy)))
+		return client.IgnoreNotFound(j.client.Delete(ctx, emptyOf(u), preconditions, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	})
-	return deleted, err
 }
 
 // keeps tells whether annotations ask for an object to be kept when it is not part of its release any more.
@@ -305,6 +204,15 @@ func keeps(annotations map[string]string) bool {
 
 // ownLive reads the metadata of an object, if it is there, is this release's own, is not to be kept and not going already.
 func (j *job) ownLive(ctx context.Context, u *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
+	live, err := j.own(ctx, u)
+	if live == nil || err != nil || live.DeletionTimestamp != nil {
+		return nil, err
+	}
+	return live, nil
+}
+
+// own reads the metadata of an object, if it is there, is this release's own and not to be kept. It may be going.
+func (j *job) own(ctx context.Context, u *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error) {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(u.GroupVersionKind())
 	err := j.client.Get(ctx, client.ObjectKeyFromObject(u), live)
@@ -313,7 +221,7 @@ func (j *job) ownLive(ctx context.Context, u *unstructured.Unstructured) (*metav
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", describe(u), err)
-	case !j.owns(live) || keeps(live.Annotations) || keeps(u.GetAnnotations()) || live.DeletionTimestamp != nil:
+	case !j.owns(live) || keeps(live.Annotations) || keeps(u.GetAnnotations()):
 		return nil, nil
 	}
 	return live, nil
@@ -327,30 +235,9 @@ func (j *job) owns(live client.Object) bool {
 }
 
 // deleteOwn deletes an object that is this release's own.
-func (j *job) deleteOwn(ctx context.Context, u *unstructured.Unstructured) (bool, error) {
-	deleted, err := j.deleteLive(ctx, u, metav1.DeletePropagationBackground, j.ownLive)
-	if err != nil {
-		return false, fmt.Errorf("delete %s: %w", describe(u), err)
+func (j *job) deleteOwn(ctx context.Context, u *unstructured.Unstructured) error {
+	if err := j.deleteLive(ctx, u, j.ownLive); err != nil {
+		return fmt.Errorf("delete %s: %w", describe(u), err)
 	}
-	return deleted, nil
-}
-
-// GetWaiter implements kube.Interface.
-func (k *kubeClient) GetWaiter(kube.WaitStrategy) (kube.Waiter, error) {
-	return &hookWaiter{job: k.job, ctx: k.ctx}, nil
-}
-
-// GetPodList implements kube.Interface. Helm wants pods for their logs, which go nowhere.
-func (k *kubeClient) GetPodList(string, metav1.ListOptions) (*corev1.PodList, error) {
-	return &corev1.PodList{}, nil
-}
-
-// OutputContainerLogsForPodList implements kube.Interface.
-func (k *kubeClient) OutputContainerLogsForPodList(*corev1.PodList, string, func(string, string, string) io.Writer) error {
 	return nil
-}
-
-// object returns what an info is about.
-func object(info *resource.Info) *unstructured.Unstructured {
-	return info.Object.(*unstructured.Unstructured)
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,8 +27,6 @@ const (
 	releaseNameAnnotation      = "meta.helm.sh/release-name"
 	releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
 )
-
-var crdKind = schema.GroupKind{Group: apiextensionsv1.GroupName, Kind: "CustomResourceDefinition"}
 
 // parseManifest reads the objects of a YAML stream, in their order. Lists count as their items.
 func parseManifest(manifest io.Reader) ([]*unstructured.Unstructured, error) {
@@ -74,40 +71,6 @@ func parseDocument(document []byte) ([]*unstructured.Unstructured, error) {
 	return items, err
 }
 
-// definitions are custom resource definitions that come with a chart: they say how kinds are mapped that the cluster does not
-// have yet.
-type definitions []*unstructured.Unstructured
-
-// mapping returns how a kind is mapped to a resource.
-func (d definitions) mapping(mapper meta.RESTMapper, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err == nil || !meta.IsNoMatchError(err) {
-		return mapping, err
-	}
-	for _, definition := range d {
-		group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-		name, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
-		plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
-		scope, _, _ := unstructured.NestedString(definition.Object, "spec", "scope")
-		if group != kind.Group || name != kind.Kind {
-			continue
-		}
-		mapping := &meta.RESTMapping{Resource: kind.GroupVersion().WithResource(plural), GroupVersionKind: kind, Scope: meta.RESTScopeNamespace}
-		if scope == string(apiextensionsv1.ClusterScoped) {
-			mapping.Scope = meta.RESTScopeRoot
-		}
-		return mapping, nil
-	}
-	return nil, err
-}
-
-// definitionsIn returns the custom resource definitions among objects.
-func definitionsIn(objects []*unstructured.Unstructured) definitions {
-	return slices.DeleteFunc(slices.Clone(objects), func(u *unstructured.Unstructured) bool {
-		return u.GroupVersionKind().GroupKind() != crdKind
-	})
-}
-
 // place puts an object into the namespace of the release, if it belongs into one and says none.
 func place(u *unstructured.Unstructured, mapping *meta.RESTMapping, namespace string) {
 	switch {
@@ -120,15 +83,15 @@ func place(u *unstructured.Unstructured, mapping *meta.RESTMapping, namespace st
 
 // placed parses what a release has in its manifest, as it is applied but for the marks of its service. Kinds that the cluster
 // does not have are left out where tolerant.
-func (j *job) placed(manifest string, known definitions, tolerant bool) ([]*unstructured.Unstructured, error) {
+func (j *job) placed(manifest string, known carrier.Definitions, tolerant bool) ([]*unstructured.Unstructured, error) {
 	parsed, err := parseManifest(bytes.NewBufferString(manifest))
 	if err != nil {
 		return nil, err
 	}
-	known = append(slices.Clone(known), definitionsIn(parsed)...)
+	known = append(slices.Clone(known), carrier.DefinitionsIn(parsed)...)
 	var objects []*unstructured.Unstructured
 	for _, u := range parsed {
-		mapping, err := known.mapping(j.mapper, u.GroupVersionKind())
+		mapping, err := known.Mapping(j.mapper, u.GroupVersionKind())
 		if meta.IsNoMatchError(err) && tolerant {
 			continue
 		}
@@ -143,11 +106,11 @@ func (j *job) placed(manifest string, known definitions, tolerant bool) ([]*unst
 
 // lastOnes leaves the last one of objects that are there more than once: it is what is left when all are applied in their order.
 func lastOnes(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
-	last := map[identity]*unstructured.Unstructured{}
+	last := map[carrier.Identity]*unstructured.Unstructured{}
 	for _, u := range objects {
-		last[identityOf(u)] = u
+		last[carrier.IdentityOf(u)] = u
 	}
-	return slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool { return last[identityOf(u)] != u })
+	return slices.DeleteFunc(objects, func(u *unstructured.Unstructured) bool { return last[carrier.IdentityOf(u)] != u })
 }
 
 // dressed returns an object as it is applied: with what Helm knows it by, and the marks of its service.
@@ -178,25 +141,15 @@ func kindsOf(objects []*unstructured.Unstructured) []schema.GroupVersionKind {
 	return kinds
 }
 
-// identity is what makes an object the same in two manifests: not its version.
-type identity struct {
-	kind schema.GroupKind
-	client.ObjectKey
-}
-
-func identityOf(u *unstructured.Unstructured) identity {
-	return identity{kind: u.GroupVersionKind().GroupKind(), ObjectKey: client.ObjectKeyFromObject(u)}
-}
-
 // without returns the objects that are not among others.
 func without(objects, others []*unstructured.Unstructured) []*unstructured.Unstructured {
-	seen := map[identity]bool{}
+	seen := map[carrier.Identity]bool{}
 	for _, u := range others {
-		seen[identityOf(u)] = true
+		seen[carrier.IdentityOf(u)] = true
 	}
 	var rest []*unstructured.Unstructured
 	for _, u := range objects {
-		if id := identityOf(u); !seen[id] {
+		if id := carrier.IdentityOf(u); !seen[id] {
 			seen[id] = true
 			rest = append(rest, u)
 		}

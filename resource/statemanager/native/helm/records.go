@@ -24,22 +24,25 @@ import (
 // Annotations of the Secrets in which Helm keeps releases. They are not labels, because Helm hands a release's labels on to its
 // next revision, also to one that somebody makes by hand.
 const (
-	ownerNameAnnotation   = "services.operatorkit.io/owner-name" // namespace and name of the ServiceSet
-	ownerUIDAnnotation    = "services.operatorkit.io/owner-uid"
-	templateAnnotation    = "services.operatorkit.io/template"
-	versionAnnotation     = "services.operatorkit.io/version"
+	ownerNameAnnotation = "services.operatorkit.io/owner-name" // namespace and name of the ServiceSet
+	ownerUIDAnnotation  = "services.operatorkit.io/owner-uid"
+	templateAnnotation  = "services.operatorkit.io/template"
+	versionAnnotation   = "services.operatorkit.io/version"
+	// fingerprintAnnotation has the seal of the fingerprint.
 	fingerprintAnnotation = "services.operatorkit.io/fingerprint"
 	kindsAnnotation       = "services.operatorkit.io/kinds"
 	// timeoutAnnotation and hooksAnnotation are what an uninstallation needs of the options.
 	timeoutAnnotation = "services.operatorkit.io/timeout"
 	hooksAnnotation   = "services.operatorkit.io/hooks"
-	// refusedAnnotation has the fingerprint that was taken back, refusalAnnotation why.
+	// refusedAnnotation has the seal of what was taken back, refusalAnnotation why.
 	refusedAnnotation = "services.operatorkit.io/refused"
 	refusalAnnotation = "services.operatorkit.io/refusal"
 	// failedAnnotation says that the revision failed, whatever its status is now.
 	failedAnnotation = "services.operatorkit.io/failed"
 	// healthyAnnotation says that all objects of the revision were healthy once, so that it is not taken back any more.
 	healthyAnnotation = "services.operatorkit.io/healthy"
+	// progressAnnotation says how far the hooks of a revision are that is on its way.
+	progressAnnotation = "services.operatorkit.io/progress"
 )
 
 // Labels that Helm puts on the Secret of a release.
@@ -90,7 +93,7 @@ func (r *record) found(keeper carrier.Keeper) *carrier.Found {
 	}
 	if r.stands() {
 		found.Template, found.Version = r.annotations[templateAnnotation], r.annotations[versionAnnotation]
-		found.Fingerprint = r.annotations[fingerprintAnnotation]
+		found.Seal = r.annotations[fingerprintAnnotation]
 	}
 	return found
 }

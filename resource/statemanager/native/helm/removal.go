@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	release "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -16,13 +18,17 @@ import (
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
-// uninstall is the payload for a release whose objects are to be deleted.
-type uninstall struct{}
+// uninstall is the payload for a release whose objects are to be deleted: those that were seen, and no other ones.
+type uninstall struct {
+	objects []*unstructured.Unstructured
+	seen    map[carrier.Identity]*metav1.PartialObjectMetadata
+}
 
 // purge is the payload for a release whose objects are gone: what is left are hooks and revisions.
 type purge struct {
 	revisions records
 	hooks     []*unstructured.Unstructured
+	seen      map[carrier.Identity]*metav1.PartialObjectMetadata
 }
 
 // removal plans that a release goes: first its objects, and when they are gone, what tells of it.
@@ -36,7 +42,18 @@ func (j *job) removal(ctx context.Context, revisions records) (*carrier.Result, 
 		return result, nil
 	}
 	j.options.rememberFrom(latest)
-	result := &carrier.Result{Found: latest.found(j.service.Owner.Keeper), Health: carrier.Health{Phase: v1alpha1.ServiceStateDeleting}}
+	result := &carrier.Result{Found: j.found(latest), Health: carrier.Health{Phase: v1alpha1.ServiceStateDeleting}}
+	if at := latest.progress(); at != nil && latest.status == common.StatusUninstalling {
+		outcome, err := j.outcome(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		if outcome.waits != "" {
+			result.Health.Message, result.Requeue = outcome.waits, outcome.left
+			result.Found.Kinds = append(result.Found.Kinds, outcome.kinds...)
+			return result, nil
+		}
+	}
 	left, err := j.leftovers()
 	if err != nil {
 		return nil, err
@@ -44,25 +61,28 @@ func (j *job) removal(ctx context.Context, revisions records) (*carrier.Result, 
 	if !j.options.disableHooks {
 		result.Notes = append(result.Notes, left.notes...)
 	}
-	p := &planner{job: j}
+	p, going := &planner{job: j}, ""
 	for _, u := range left.objects {
-		if _, err := p.remove(ctx, u); err != nil {
+		live, err := p.own(ctx, u)
+		switch {
+		case err != nil:
 			return nil, err
+		case live == nil:
+		case live.DeletionTimestamp != nil:
+			going = cmp.Or(going, describe(u))
+		default:
+			p.deletes(u, live)
 		}
 	}
 	if latest.status != common.StatusUninstalled || len(p.changes) > 0 {
 		p.changes = append(p.changes, j.releaseChange(plan.Update, "uninstall", plan.FieldChange{
 			Path: "status", Old: string(latest.status), New: string(common.StatusUninstalled),
 		}))
-		result.Changes, result.Payload = p.changes, &uninstall{}
+		result.Changes, result.Payload = p.changes, &uninstall{objects: left.objects, seen: p.seen}
 		return result, nil
 	}
-	waiting, err := j.going(ctx, left.objects)
-	if err != nil {
-		return nil, err
-	}
-	if waiting != "" {
-		result.Health.Message, result.Requeue = fmt.Sprintf("waits until %s is gone", waiting), retryWaiting
+	if going != "" {
+		result.Health.Message, result.Requeue = fmt.Sprintf("waits until %s is gone", going), retryWaiting
 		return result, nil
 	}
 	for _, u := range left.hooks {
@@ -72,7 +92,7 @@ func (j *job) removal(ctx context.Context, revisions records) (*carrier.Result, 
 	}
 	p.changes = append(p.changes, j.releaseChange(plan.Delete, ""))
 	result.Changes = p.changes
-	result.Payload = &purge{revisions: revisions, hooks: left.hooks}
+	result.Payload = &purge{revisions: revisions, hooks: left.hooks, seen: p.seen}
 	return result, nil
 }
 
@@ -134,24 +154,10 @@ func (j *job) hooksOf(r *release.Release) ([]*unstructured.Unstructured, error) 
 			return nil, err
 		}
 		for _, u := range objects {
-			if u.GroupVersionKind().GroupKind() != crdKind {
+			if u.GroupVersionKind().GroupKind() != carrier.DefinitionKind {
 				hooks = append(hooks, u)
 			}
 		}
 	}
 	return hooks, nil
-}
-
-// going names an object of the release that is being deleted still.
-func (j *job) going(ctx context.Context, objects []*unstructured.Unstructured) (string, error) {
-	for _, u := range objects {
-		live, err := j.read(ctx, j.client, u)
-		if err != nil {
-			return "", err
-		}
-		if live != nil && live.GetDeletionTimestamp() != nil && j.owns(live) {
-			return describe(live), nil
-		}
-	}
-	return "", nil
 }

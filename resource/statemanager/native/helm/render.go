@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
 // rendering is what a chart comes to on a cluster.
@@ -40,7 +41,7 @@ type rendering struct {
 	remarks []string
 	// definitions are those in crds/, objects those of the manifests, in the order in which they are applied, without the labels of
 	// the service.
-	definitions definitions
+	definitions carrier.Definitions
 	objects     []*unstructured.Unstructured
 }
 
@@ -106,6 +107,9 @@ func (r *rendering) execute(ctx context.Context, j *job, release chartcommon.Rel
 		return fmt.Errorf("render the chart: %w", err)
 	}
 	r.files, r.notes = files, takeNotes(r.chart, files)
+	if err := r.patch(ctx, j); err != nil {
+		return err
+	}
 	if r.hooks, r.manifests, err = releaseutil.SortManifests(files, nil, releaseutil.InstallOrder); err != nil {
 		return framework.Permanent(fmt.Errorf("what the chart renders: %w", err))
 	}
@@ -160,7 +164,7 @@ func (j *job) readDefinitions(r *rendering) error {
 		if err != nil {
 			return framework.Permanent(fmt.Errorf("%s: %w", file.Filename, err))
 		}
-		r.definitions = append(r.definitions, definitionsIn(objects)...)
+		r.definitions = append(r.definitions, carrier.DefinitionsIn(objects)...)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
@@ -29,7 +30,7 @@ type renew struct {
 	revisions       records
 	createNamespace bool
 	// definitions are those of crds/ to be applied.
-	definitions definitions
+	definitions carrier.Definitions
 	// stale are objects that earlier revisions have left behind.
 	stale []*unstructured.Unstructured
 }
@@ -39,12 +40,10 @@ func (j *job) renewal(ctx context.Context, revisions records) (*carrier.Result, 
 	result := &carrier.Result{Health: carrier.Health{Phase: v1alpha1.ServiceStateProvisioning}}
 	latest := revisions.latest()
 	if latest != nil && j.has(latest) {
-		result.Found = latest.found(j.service.Owner.Keeper)
+		result.Found = j.found(latest)
 	}
 	err := j.planRenewal(ctx, revisions, result)
-	if message, waits := waitsFor(err); waits {
-		result.Changes, result.Payload, result.Requeue = nil, nil, retryWaiting
-		result.Health.Message = message
+	if waits(err, result) {
 		return result, nil
 	}
 	if err != nil {
@@ -86,7 +85,7 @@ func (j *job) planRenewal(ctx context.Context, revisions records, result *carrie
 		return err
 	}
 	todo := &renew{rendering: rendering, revisions: revisions, createNamespace: create}
-	p := &planner{job: j, fresh: create, known: append(slices.Clone(rendering.definitions), definitionsIn(rendering.objects)...)}
+	p := &planner{job: j, fresh: create, known: append(slices.Clone(rendering.definitions), carrier.DefinitionsIn(rendering.objects)...)}
 	if create {
 		p.changes = append(p.changes, plan.Change{Action: plan.Create, Object: plan.Object{APIVersion: "v1", Kind: "Namespace", Name: j.service.Key.Namespace},
 			Fields: plan.Diff(nil, map[string]any{"metadata": map[string]any{"labels": map[string]any{"name": j.service.Key.Namespace}}})})
@@ -105,12 +104,8 @@ func (j *job) planRenewal(ctx context.Context, revisions records, result *carrie
 			return err
 		}
 	}
-	for _, u := range without(past.objects, rendering.objects) {
-		if removed, err := p.remove(ctx, u); err != nil {
-			return err
-		} else if removed {
-			todo.stale = append(todo.stale, u)
-		}
+	if todo.stale, err = p.removeStale(ctx, past.objects, rendering.objects); err != nil {
+		return err
 	}
 	result.Changes, result.Payload = p.changes, todo
 	result.Notes = append(result.Notes, j.notes(revisions, rendering)...)
@@ -139,7 +134,7 @@ func (j *job) past(revisions records) (past, error) {
 		if err != nil {
 			return past{}, err
 		}
-		j.hider.add(found.Config, j.service.Secret)
+		j.hider.Add(found.Config, j.service.Secret)
 		objects, err := j.placed(found.Manifest, nil, true)
 		if err != nil {
 			return past{}, err
@@ -168,7 +163,7 @@ func (j *job) planDefinitions(ctx context.Context, p *planner, todo *renew) erro
 		case err != nil:
 			return fmt.Errorf("read %s: %w", describe(desired), err)
 		case !j.service.Has(live.GetLabels()):
-			if !covers(live.Object["spec"], definition.Object["spec"]) {
+			if !serverside.Covers(live.Object["spec"], definition.Object["spec"]) {
 				todo.rendering.remarks = append(todo.rendering.remarks,
 					fmt.Sprintf("%s is not from this service, and stays as it is: that of the chart is another one", describe(live)))
 			}
@@ -202,7 +197,7 @@ func (j *job) planRelease(revisions records, past past, rendering *rendering) pl
 		}
 	}
 	fields := plan.Diff(before, after)
-	fields = append(fields, j.hider.valueChanges(values, j.service.Values, j.service.Secret)...)
+	fields = append(fields, valueChanges(j.hider, values, j.service.Values, j.service.Secret)...)
 	description := "upgrade"
 	if installs(revisions) {
 		description = "install"

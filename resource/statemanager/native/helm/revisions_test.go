@@ -74,9 +74,9 @@ func TestARevisionThatFailedIsNotGoneBackTo(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Now())
 	k := newKit(t, helm.Config{Clock: clock})
 	bad := k.service(jobChart(`{"helm.sh/hook": post-install}`))
-	done := k.inBackground(bad, k.compute(bad))
+	k.begins(bad)
 	k.ends(batchv1.JobFailed, "the pod gave up")
-	says(t, done(), "post-install")
+	says(t, k.goesOn(bad), "post-install")
 	equal(t, "the revisions", k.statuses("web"), []string{"1 failed"})
 
 	// When another one follows, Helm says that the failed one is superseded.
@@ -104,10 +104,13 @@ func TestWhatAnUninstallationNeedsOfTheOptionsIsRemembered(t *testing.T) {
 		}
 	})
 	t.Run("the time-out", func(t *testing.T) {
-		k := newKit(t, helm.Config{Timeout: time.Hour})
-		k.settle(k.service(jobChart(`{"helm.sh/hook": pre-delete}`), options(v1alpha1.ServiceHelmOptions{Timeout: &metav1.Duration{Duration: time.Second}})))
+		clock := clocktesting.NewFakePassiveClock(time.Now())
+		k := newKit(t, helm.Config{Timeout: time.Hour, Clock: clock})
+		k.settle(k.service(jobChart(`{"helm.sh/hook": pre-delete}`), options(v1alpha1.ServiceHelmOptions{Timeout: &metav1.Duration{Duration: time.Minute}})))
 		removal := k.service(nil, gone)
-		says(t, k.carrier.CarryOut(t.Context(), k.cluster, removal, k.compute(removal)), "hook Job "+k.namespace+"/migrate did not end within 1s")
+		k.begins(removal)
+		clock.SetTime(clock.Now().Add(time.Minute))
+		says(t, k.goesOn(removal), "hook Job "+k.namespace+"/migrate did not end within 1m")
 	})
 }
 

@@ -2,11 +2,7 @@ package helm
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"helm.sh/helm/v4/pkg/release/common"
@@ -14,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
@@ -28,17 +24,17 @@ type correct struct {
 	// hooks are what hooks have left behind, which gets a new owner, and adopted are the revisions that do afterwards.
 	hooks   []*metav1.PartialObjectMetadata
 	adopted records
-	// healthy is the revision that is marked as healthy afterwards, if any.
-	healthy *record
+	// marked is the revision that gets marks afterwards, if any; nil takes one away.
+	marked *record
+	marks  map[string]any
 }
 
 // standing looks at a release that is as it should be: at its health, at its drift, and whether another owner has it.
 func (j *job) standing(ctx context.Context, revisions records) (*carrier.Result, error) {
 	latest := revisions.latest()
-	result := &carrier.Result{Found: latest.found(j.service.Owner.Keeper)}
+	result := &carrier.Result{Found: j.found(latest)}
 	seen, err := j.look(ctx, latest)
-	if message, waits := waitsFor(err); waits {
-		result.Health, result.Requeue = carrier.Health{Phase: v1alpha1.ServiceStateProvisioning, Message: message}, retryWaiting
+	if waits(err, result) {
 		return result, nil
 	}
 	if err != nil {
@@ -56,7 +52,31 @@ func (j *job) standing(ctx context.Context, revisions records) (*carrier.Result,
 	if j.options.atomic && latest.annotations[healthyAnnotation] == "" {
 		return j.settle(ctx, revisions, result)
 	}
+	j.planOptions(latest, result)
 	return result, nil
+}
+
+// planOptions plans that a release knows the options with which it is uninstalled, when they have changed since it was put there.
+func (j *job) planOptions(latest *record, result *carrier.Result) {
+	marks, disabled := map[string]any{timeoutAnnotation: j.options.timeout.String()}, any(nil)
+	if j.options.disableHooks {
+		disabled = "disabled"
+	}
+	marks[hooksAnnotation] = disabled
+	var fields []plan.FieldChange
+	for _, option := range []struct{ name, annotation string }{{"timeout", timeoutAnnotation}, {"hooks", hooksAnnotation}} {
+		var before any
+		if text := latest.annotations[option.annotation]; text != "" {
+			before = text
+		}
+		if before != marks[option.annotation] {
+			fields = append(fields, plan.FieldChange{Path: option.name, Old: before, New: marks[option.annotation]})
+		}
+	}
+	if len(fields) > 0 {
+		result.Changes = []plan.Change{j.releaseChange(plan.Update, "remember the options of its removal", fields...)}
+		result.Payload = &correct{marked: latest, marks: marks}
+	}
 }
 
 // planAdoption plans that a release, which stands for another service set or under a former name, gets its owner's marks as it is:
@@ -65,6 +85,14 @@ func (j *job) planAdoption(ctx context.Context, revisions records, seen *view, r
 	todo := &correct{adopted: revisions}
 	// Other marks are no drift, and the next look tells of what else differs.
 	result.Drift = nil
+	if latest := revisions.latest(); j.service.ClaimOn(latest.labels) == carrier.Own {
+		// All other marks are those of the name.
+		result.Changes = append(result.Changes, j.releaseChange(plan.Update, "taken over from a ServiceSet of the same name", plan.FieldChange{
+			Path: "owner-uid", Old: latest.annotations[ownerUIDAnnotation], New: string(j.service.Owner.UID),
+		}))
+		result.Payload = todo
+		return nil
+	}
 	result.Changes = append(result.Changes, j.releaseChange(plan.Update, "taken over from "+revisions.whose(), plan.FieldChange{
 		Path: "owner", Old: revisions.whose(), New: j.service.Owner.String(),
 	}))
@@ -96,7 +124,7 @@ func (j *job) settle(ctx context.Context, revisions records, result *carrier.Res
 	latest := revisions.latest()
 	switch result.Health.Phase {
 	case v1alpha1.ServiceStateDeployed:
-		result.Payload = &correct{healthy: latest}
+		result.Payload = &correct{marked: latest, marks: map[string]any{healthyAnnotation: "true"}}
 		result.Changes = []plan.Change{j.releaseChange(plan.Update, "", plan.FieldChange{Path: "healthy", New: true})}
 	case v1alpha1.ServiceStateFailed:
 		return result, j.planTakeBack(ctx, revisions, result)
@@ -106,7 +134,7 @@ func (j *job) settle(ctx context.Context, revisions records, result *carrier.Res
 
 // planTakeBack plans to take back the latest revision.
 func (j *job) planTakeBack(ctx context.Context, revisions records, result *carrier.Result) error {
-	todo := &takeBack{reason: j.hider.text(result.Health.Message), to: lastGood(revisions)}
+	todo := &takeBack{reason: j.hider.Text(result.Health.Message), to: lastGood(revisions), revisions: revisions}
 	store, err := newStore(j.access, j.service.Key.Namespace, nil)
 	if err != nil {
 		return err
@@ -140,13 +168,24 @@ func (j *job) planTakeBack(ctx context.Context, revisions records, result *carri
 			return err
 		}
 	}
-	for _, u := range without(current, back) {
-		if _, err := p.remove(ctx, u); err != nil {
-			return err
-		}
+	if todo.stale, err = p.removeStale(ctx, current, back); err != nil {
+		return err
 	}
 	result.Changes, result.Payload = p.changes, todo
 	return nil
+}
+
+// staleAfter returns the objects of a revision that are not in the one which takes its place.
+func (j *job) staleAfter(ctx context.Context, latest, good *record) ([]*unstructured.Unstructured, error) {
+	current, err := j.remember(latest)
+	if err != nil {
+		return nil, err
+	}
+	back, err := j.remember(good)
+	if err != nil {
+		return nil, err
+	}
+	return (&planner{job: j}).removeStale(ctx, current.objects, back.objects)
 }
 
 // lastGood returns the revision before the latest that was deployed, or nil.
@@ -163,12 +202,11 @@ func lastGood(revisions records) *record {
 // refused tells of a release that was taken back from what it should be.
 func (j *job) refused(ctx context.Context, revisions records) (*carrier.Result, error) {
 	latest := revisions.latest()
-	result := &carrier.Result{Found: latest.found(j.service.Owner.Keeper)}
+	result := &carrier.Result{Found: j.found(latest)}
 	var seen *view
 	if latest.stands() {
 		var err error
-		seen, err = j.look(ctx, latest)
-		if _, waits := waitsFor(err); err != nil && !waits {
+		if seen, err = j.look(ctx, latest); err != nil && !waits(err, &carrier.Result{}) {
 			return nil, err
 		}
 		if seen != nil {
@@ -181,53 +219,6 @@ func (j *job) refused(ctx context.Context, revisions records) (*carrier.Result, 
 		return result, j.planAdoption(ctx, revisions, seen, result)
 	}
 	return result, nil
-}
-
-// remembered is what a revision has put on the cluster.
-type remembered struct {
-	objects, hooks []*unstructured.Unstructured
-	applied        time.Time
-
-	mu sync.Mutex
-	// same are hashes of live objects that the API server says are as they should be, although they don't look like it: it
-	// writes some values in another way.
-	same map[identity][sha256.Size]byte
-}
-
-// rememberedKey names a version of a revision on any cluster.
-type rememberedKey struct {
-	uid     types.UID
-	version string
-}
-
-// remember returns what a revision has put on the cluster, from memory if it can.
-func (j *job) remember(r *record) (*remembered, error) {
-	key := rememberedKey{uid: r.uid, version: r.version}
-	if known, ok := j.remembered.Get(key); ok {
-		return known.(*remembered), nil
-	}
-	store, err := newStore(j.access, j.service.Key.Namespace, nil)
-	if err != nil {
-		return nil, err
-	}
-	found, err := store.get(j.service.Key.Name, r.revision)
-	if err != nil {
-		return nil, err
-	}
-	parsed, err := j.placed(found.Manifest, nil, false)
-	if err != nil {
-		return nil, err
-	}
-	hooks, err := j.hooksOf(found)
-	if err != nil {
-		return nil, err
-	}
-	known := &remembered{objects: parsed, hooks: hooks, same: map[identity][sha256.Size]byte{}}
-	if found.Info != nil {
-		known.applied = found.Info.LastDeployed
-	}
-	j.remembered.Add(key, known)
-	return known, nil
 }
 
 // view is how the objects of a release are.
@@ -255,7 +246,7 @@ func (j *job) look(ctx context.Context, r *record) (*view, error) {
 		if err != nil {
 			return nil, err
 		}
-		if live == nil || !covers(live.Object, desired.Object) && !known.isSame(live) {
+		if live == nil || !j.asDesired(live, desired) && !known.isSame(live) {
 			if live, err = j.read(ctx, j.client, desired); err != nil {
 				return nil, err
 			}
@@ -292,12 +283,17 @@ func (j *job) read(ctx context.Context, reader client.Reader, desired *unstructu
 	return live, nil
 }
 
+// asDesired tells whether a live object is as it should be, as far as that can be told from here, and but for what is ignored.
+func (j *job) asDesired(live, desired *unstructured.Unstructured) bool {
+	return serverside.Covers(live.Object, serverside.Stable(j.service.Beside(desired, live, fieldManager).Object))
+}
+
 // drift tells how a live object differs from what was applied.
 func (j *job) drift(ctx context.Context, known *remembered, desired, live *unstructured.Unstructured) ([]plan.Change, error) {
 	switch {
 	case live == nil:
 		return plan.Describe(plan.Create, desired, nil), nil
-	case live.GetDeletionTimestamp() != nil, covers(live.Object, desired.Object), known.isSame(live):
+	case live.GetDeletionTimestamp() != nil, j.asDesired(live, desired), known.isSame(live):
 		return nil, nil
 	}
 	p := &planner{job: j}
@@ -313,57 +309,4 @@ func (j *job) drift(ctx context.Context, known *remembered, desired, live *unstr
 		}
 	}
 	return p.changes, nil
-}
-
-func (k *remembered) isSame(live *unstructured.Unstructured) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	sum, ok := k.same[identityOf(live)]
-	return ok && sum == contentHash(live)
-}
-
-func (k *remembered) keepSame(live *unstructured.Unstructured) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.same[identityOf(live)] = contentHash(live)
-}
-
-// contentHash is a hash of what somebody may have changed about an object.
-func contentHash(live *unstructured.Unstructured) [sha256.Size]byte {
-	content := map[string]any{"labels": live.GetLabels(), "annotations": live.GetAnnotations()}
-	for name, value := range live.Object {
-		if !slices.Contains([]string{"metadata", "status"}, name) {
-			content["."+name] = value
-		}
-	}
-	data, _ := json.Marshal(content)
-	return sha256.Sum256(data)
-}
-
-// covers tells whether a live object has every field of the desired one with an equal value. It knows no defaults and no other
-// ways to write a value: where it says no, the API server has to be asked.
-func covers(live, desired any) bool {
-	switch d := desired.(type) {
-	case map[string]any:
-		l, ok := live.(map[string]any)
-		if !ok {
-			return len(d) == 0 && live == nil
-		}
-		for name, value := range d {
-			if name == "status" || name == "creationTimestamp" && value == nil {
-				continue
-			}
-			if !covers(l[name], value) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		l, ok := live.([]any)
-		if !ok {
-			return len(d) == 0 && live == nil
-		}
-		return slices.EqualFunc(l, d, covers)
-	}
-	return plan.SameValue(live, desired)
 }

@@ -2,6 +2,7 @@ package helm
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
@@ -75,37 +77,52 @@ func asRelease(found releasei.Releaser) (*release.Release, error) {
 	return r, nil
 }
 
-// complete has the storage keep the whole chart and its notes for a release that was made with the literal one.
-func (s *store) complete(literal, whole *chart.Chart, notes string) {
-	s.Driver = &completingDriver{Driver: s.Driver, literal: literal, whole: whole, notes: notes}
-}
+// errRecorded ends an action of Helm's when its revision is recorded.
+var errRecorded = errors.New("the revision is recorded")
 
-// completingDriver keeps a whole chart in place of the literal one that the action was given.
-type completingDriver struct {
+// recorder keeps what an action of Helm's records first, which is a pending revision with all that is to be put there, and ends the action
+// with errRecorded: the rest is an operation.
+type recorder struct {
 	driver.Driver
+	// literal is the chart that the action was given, in place of which the whole one is kept, with its notes; nil is none.
 	literal, whole *chart.Chart
 	notes          string
+
+	release *release.Release
+}
+
+// record has the storage end the action with which it is used.
+func (s *store) record() *recorder {
+	r := &recorder{Driver: s.Driver}
+	s.Driver = r
+	return r
 }
 
 // Create implements driver.Creator.
-func (d *completingDriver) Create(key string, r releasei.Releaser) error {
-	return d.Driver.Create(key, d.completed(r))
-}
-
-// Update implements driver.Updator.
-func (d *completingDriver) Update(key string, r releasei.Releaser) error {
-	return d.Driver.Update(key, d.completed(r))
-}
-
-func (d *completingDriver) completed(r releasei.Releaser) releasei.Releaser {
-	given, ok := r.(*release.Release)
-	if !ok || given.Chart != d.literal {
-		return r
+func (d *recorder) Create(key string, r releasei.Releaser) error {
+	given, err := asRelease(r)
+	if err != nil {
+		return err
 	}
 	kept, info := *given, *given.Info
-	info.Notes = d.notes
-	kept.Chart, kept.Info = d.whole, &info
-	return &kept
+	if d.literal != nil {
+		info.Notes = d.notes
+		kept.Chart = d.whole
+	}
+	kept.Info = &info
+	if err := d.Driver.Create(key, &kept); err != nil {
+		return err
+	}
+	d.release = &kept
+	return errRecorded
+}
+
+// recorded returns what was recorded, or why it was not.
+func (d *recorder) recorded(err error) (*release.Release, error) {
+	if d.release == nil {
+		return nil, err
+	}
+	return d.release, nil
 }
 
 // annotatedSecrets keeps annotations on Secrets, which Helm's driver writes without any, and has it change them only as they were
@@ -119,7 +136,7 @@ type annotatedSecrets struct {
 	known map[string]metav1.ObjectMeta
 }
 
-// annotate adds annotations to what is written of a Secret from now on.
+// annotate adds annotations to what is written of a Secret from now on. Empty ones are taken away.
 func (s *annotatedSecrets) annotate(name string, annotations map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +146,27 @@ func (s *annotatedSecrets) annotate(name string, annotations map[string]string) 
 		known.Annotations = map[string]string{}
 	}
 	maps.Copy(known.Annotations, annotations)
+	maps.DeleteFunc(known.Annotations, func(_, value string) bool { return value == "" })
 	s.known[name] = known
+}
+
+// patch adds annotations to a Secret at once.
+func (s *annotatedSecrets) patch(ctx context.Context, name string, annotations map[string]string) error {
+	known, err := s.of(ctx, name)
+	if err != nil {
+		return err
+	}
+	// Maps of texts can always be encoded.
+	body, _ := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": known.UID, "resourceVersion": known.ResourceVersion, "annotations": annotations,
+	}})
+	patched, err := s.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil {
+		return err
+	}
+	s.annotate(name, annotations)
+	s.learn(patched)
+	return nil
 }
 
 // learn remembers the life and the version of a Secret, and the annotations that it has, unless they are to be others.

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
@@ -70,14 +69,10 @@ func TestKindThatComesLate(t *testing.T) {
 	k := newKit(t)
 	s := k.service(files{"a.yaml": k.widget("a"), "b.yaml": configMap("b", "1")})
 	result := k.compute(s)
-	k.wants(result.Changes, "create ConfigMap b", "create Widget a")
-	before := k.faults.Count()
-	err := k.carrier.CarryOut(t.Context(), k.cluster, s, result)
-	if err == nil || !strings.Contains(err.Error(), "Widget."+k.namespace+".example.com "+k.namespace+"/a of a.yaml: the cluster has no kind Widget") {
-		t.Errorf("the error is %v", err)
-	}
-	if n := k.faults.Count() - before; n > 0 || framework.IsPermanent(err) {
-		t.Errorf("%d writes before it is known that it can't be completed; permanent: %v", n, framework.IsPermanent(err))
+	k.wants(result.Changes)
+	k.wantsPhase(result, v1alpha1.ServiceStateProvisioning)
+	if len(result.Missing) != 1 || result.Missing[0].Kind != "Widget" || !strings.Contains(result.Health.Message, "waits for the kind Widget of "+k.namespace+".example.com/v1") {
+		t.Errorf("it waits for %v: %s", result.Missing, result.Health.Message)
 	}
 	definitions := k.service(files{"crd.yaml": k.widgets()}, named("definitions"))
 	k.settle(definitions)

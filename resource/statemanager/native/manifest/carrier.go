@@ -8,18 +8,21 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/resource/internal/bytelru"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
-// remembered is how many inventories, and how many verdicts on objects, a Carrier keeps.
-const remembered = 4096
+const (
+	// remembered is how many bytes of inventories, and how many verdicts on objects, a Carrier keeps.
+	remembered         = 128 << 20
+	rememberedVerdicts = 4096
+)
 
 // Carrier is the carrier of kustomizations and manifests. It is safe for concurrent use for different services.
 type Carrier struct {
 	config Config
-	builds builds
 	// inventories are the inventories that were read, by UID and resource version.
-	inventories *lru.Cache
+	inventories *bytelru.Cache[version, *inventory]
 	// settled are the objects of which an API server said that applying what we have would change nothing although they look
 	// different from here (1000m and 1, a container that a webhook added), by UID.
 	settled *lru.Cache
@@ -33,7 +36,7 @@ func New(config Config) (*Carrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Carrier{config: config, builds: make(builds, 1), inventories: lru.New(remembered), settled: lru.New(remembered)}, nil
+	return &Carrier{config: config, inventories: bytelru.New[version, *inventory](remembered), settled: lru.New(rememberedVerdicts)}, nil
 }
 
 // Compute implements carrier.Carrier. With an error it returns what was found out before, unless that is nothing.

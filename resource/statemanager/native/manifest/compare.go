@@ -38,7 +38,7 @@ func difference(
 	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, have *unstructured.Unstructured, want manifest, force bool,
 ) (*unstructured.Unstructured, []plan.FieldChange, error) {
 	for attempt := 1; ; attempt++ {
-		applied := want.Object.DeepCopy()
+		applied := want.beside(service, have).Object.DeepCopy()
 		applied.SetUID(have.GetUID())
 		err := apply(ctx, cluster, service, applied, force, client.DryRunAll)
 		if conflict := conflictOf(want, err); conflict != nil {
@@ -55,6 +55,12 @@ func difference(
 			return nil, nil, err
 		}
 	}
+}
+
+// beside is what is compared with an object that there is, and applied to it: all but the differences that the service ignores.
+func (m manifest) beside(service *carrier.Service, have *unstructured.Unstructured) manifest {
+	m.Object = service.Beside(m.Object, have, service.Owner.FieldManager())
+	return m
 }
 
 // sameFields tells whether two manifests set the same fields, with whatever values: then there is none to take away.

@@ -148,7 +148,7 @@ func TestCrashAtEveryWriteConverges(t *testing.T) {
 	})
 }
 
-// normalize drops from inventories when their services were applied.
+// normalize drops from inventories when their services were applied, and their seals.
 func normalize(u *unstructured.Unstructured) {
 	if !strings.HasPrefix(u.GetName(), manifest.InventoryPrefix) {
 		return
@@ -161,4 +161,4 @@ func normalize(u *unstructured.Unstructured) {
 	delete(u.Object, "data") // It has the namespace of the run.
 }
 
-var applied = regexp.MustCompile(`"applied":"[^"]*",`)
+var applied = regexp.MustCompile(`"(applied|fingerprint)":"[^"]*",`)

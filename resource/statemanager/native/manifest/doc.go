@@ -34,16 +34,22 @@
 // A service without any values gets its files as they are. So does an object with the annotation [SubstituteAnnotation] with the
 // value "disabled", which is for scripts and the like.
 //
+// # Patches
+//
+// Patches of the service (package patching) change the finished objects: references in a patch stay as they are.
+//
 // # Applying
 //
 // Objects are applied in the order of Flux's package ssa: definitions and namespaces first, workloads after what they need,
 // webhooks last. What is of a new kind waits until its definition is established. Objects without a namespace get that of the
-// service, which is created when it is missing and never deleted, as by `helm install --create-namespace`.
+// service, which is created when it is missing and never deleted, as by `helm install --create-namespace`. One that is created has the label
+// app.kubernetes.io/managed-by: operatorkit.
 //
 // An object that has the labels of the service is its own: its fields are taken back from whoever changed them, unless
 // Config.StopOnConflict of the set makes that a [ConflictError]. An object that is there and has no such labels is taken over if no
 // field has to be taken from another field manager, and is a ConflictError otherwise. What belongs to another keeper (package carrier), another service, a Helm
-// release, another tool or a controller is refused with a [RefusedError]. What has a former name's marks is taken over as it is, with
+// release, another tool or a controller is refused with a [RefusedError]. With adopt, what is nobody's or another tool's (Flux, Argo CD, kubectl) is taken
+// over as it is: it gets the marks, its fields go from that tool's field manager to the service's, and what differs is applied after that. What has a former name's marks is taken over as it is, with
 // its fields. What has changed since it was planned is a conflict, and is worked out anew. Both come before anything is written.
 //
 // # Inventory

@@ -2,18 +2,14 @@ package manifest
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -24,9 +20,6 @@ import (
 // carryOutInstallation applies the objects of a service, then takes away what is none of it any more, and writes down what is
 // there before and after.
 func (c *Carrier) carryOutInstallation(ctx context.Context, cluster carrier.Cluster, service *carrier.Service, todo *installation) error {
-	if err := known(cluster, todo.manifests); err != nil {
-		return err
-	}
 	for _, s := range todo.steps[:todo.early] {
 		if err := write(ctx, cluster, service, s); err != nil {
 			return err
@@ -37,6 +30,14 @@ func (c *Carrier) carryOutInstallation(ctx context.Context, cluster carrier.Clus
 		return err
 	}
 	rest := todo.steps[todo.early:]
+	if todo.adopts {
+		for _, s := range rest {
+			if err := takeOver(ctx, cluster, service, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	defined := 0
 	for defined < len(rest) && rest[defined].action != plan.Delete && stageOf(rest[defined].object.gvk().GroupKind()) == definitions {
 		if err := write(ctx, cluster, service, rest[defined]); err != nil {
@@ -112,98 +113,57 @@ func write(ctx context.Context, cluster carrier.Cluster, service *carrier.Servic
 
 // undressed is the patch that takes the marks of a service from an object, if that is still as it was planned.
 func undressed(s step) client.Patch {
-	// A map of texts can always be encoded.
-	body, _ := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": s.uid, "resourceVersion": s.version,
-		"labels": map[string]any{
-			carrier.OwnerLabel: nil, carrier.ServiceLabel: nil, carrier.ServiceNamespaceLabel: nil,
-		},
-		"annotations": map[string]any{carrier.OwnerAnnotation: nil},
-	}})
-	return client.RawPatch(types.MergePatchType, body)
+	seen := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: s.uid}}
+	return carrier.Marking(seen, s.version,
+		map[string]any{carrier.OwnerLabel: nil, carrier.ServiceLabel: nil, carrier.ServiceNamespaceLabel: nil}, map[string]any{carrier.OwnerAnnotation: nil})
 }
 
-// known tells whether the cluster has the kinds of all objects, or gets them with the objects. Nothing is written before that.
-func known(cluster carrier.Cluster, manifests []manifest) error {
+// missingKinds are the kinds of objects that the cluster does not have, and does not get with the objects. Nothing is written while there
+// are any.
+func missingKinds(cluster carrier.Cluster, manifests []manifest) []schema.GroupVersionKind {
 	defined := definitionsIn(manifests)
+	var missing []schema.GroupVersionKind
 	seen := map[schema.GroupVersionKind]bool{}
-	var faults []error
 	for _, m := range manifests {
 		gvk := m.Object.GroupVersionKind()
-		if _, ok := defined[gvk.GroupKind()]; ok || seen[gvk] {
+		if seen[gvk] {
 			continue
 		}
 		seen[gvk] = true
-		if _, err := cluster.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
-			faults = append(faults, fault("apply", m, err))
+		// What else is wrong is told by the object itself.
+		if _, err := defined.Mapping(cluster.RESTMapper(), gvk); meta.IsNoMatchError(err) {
+			missing = append(missing, gvk)
 		}
 	}
-	return join(faults)
+	return missing
 }
 
 // established waits until the definitions of a service are, and the kinds of its objects are known.
 func (c *Carrier) established(ctx context.Context, cluster carrier.Cluster, todo *installation) error {
-	isDefinition := func(m manifest) bool { return groupKind(m.Object) == definitionKind }
-	changed := slices.ContainsFunc(todo.steps, func(s step) bool { return s.manifest.Object != nil && isDefinition(s.manifest) })
+	changed := slices.ContainsFunc(todo.steps, func(s step) bool {
+		return s.manifest.Object != nil && groupKind(s.manifest.Object) == carrier.DefinitionKind
+	})
 	if !changed && served(cluster, todo.manifests) == nil {
 		return nil
 	}
-	var waits []manifest
+	var kinds []schema.GroupVersionKind
+	names := map[*unstructured.Unstructured]string{}
 	for _, m := range todo.manifests {
-		if isDefinition(m) {
-			waits = append(waits, m)
-		}
+		names[m.Object] = m.String()
+		kinds = append(kinds, m.Object.GroupVersionKind())
 	}
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, c.config.DefinitionTimeout, true, func(ctx context.Context) (bool, error) {
-		for len(waits) > 0 {
-			if err := isEstablished(ctx, cluster, waits[0]); err != nil {
-				// A look that the end of the wait has cut off says less than the one before.
-				if last == nil || ctx.Err() == nil {
-					last = err
-				}
-				return false, nil //nolint:nilerr // It is looked at again.
-			}
-			waits = waits[1:]
-		}
-		if last = served(cluster, todo.manifests); last == nil {
-			return true, nil
-		}
-		if mapper, ok := cluster.RESTMapper().(meta.ResettableRESTMapper); ok {
-			mapper.Reset()
-		}
-		return false, nil
-	})
-	if err != nil && last != nil {
-		return last
+	err := carrier.AwaitKinds(ctx, cluster.Client(), cluster.RESTMapper(), c.config.DefinitionTimeout, definitionsIn(todo.manifests), kinds,
+		func(u *unstructured.Unstructured) string { return names[u] })
+	if meta.IsNoMatchError(err) {
+		return served(cluster, todo.manifests)
 	}
 	return err
-}
-
-func isEstablished(ctx context.Context, cluster carrier.Cluster, m manifest) error {
-	have, err := get(ctx, cluster.Client(), referTo(m.Object))
-	if err != nil {
-		return err
-	}
-	if have != nil {
-		conditions, _ := field(field(have.Object, "status"), "conditions").([]any)
-		for _, condition := range conditions {
-			switch kind, status := textOf(condition, "type"), textOf(condition, "status"); {
-			case kind == "Established" && status == "True":
-				return nil
-			case kind == "NamesAccepted" && status == "False":
-				return fmt.Errorf("%s is not established: %s", m, textOf(condition, "message"))
-			}
-		}
-	}
-	return fmt.Errorf("%s is not established yet: its objects wait for it", m)
 }
 
 // served tells whether the cluster knows the kinds of all objects.
 func served(cluster carrier.Cluster, manifests []manifest) error {
 	for _, m := range manifests {
-		gvk := m.Object.GroupVersionKind()
-		if _, err := cluster.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
+		if err := carrier.Unknown(cluster.RESTMapper(), []schema.GroupVersionKind{m.Object.GroupVersionKind()}); err != nil {
 			return fault("apply", m, err)
 		}
 	}

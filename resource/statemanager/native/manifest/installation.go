@@ -6,8 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fluxcd/pkg/ssa"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,6 +38,10 @@ type step struct {
 	force bool
 	// managers are the former names of the field manager, whose fields it takes over.
 	managers []string
+	// adopts tells that an object of somebody else gets the marks of the service, and nothing else, and from are the field managers who
+	// have written it.
+	adopts bool
+	from   []ssa.FieldManager
 	// refused says why the step may not be carried out, if that is so.
 	refused error
 	// uid and version are those of the object that there is.
@@ -81,15 +87,17 @@ type installation struct {
 	objects []objectReference
 	// begin tells that the inventory has to be written before the objects are.
 	begin bool
-	have  *inventory
+	// adopts tells that objects of others are taken over as they are. All else is done then.
+	adopts bool
+	have   *inventory
 }
 
 func (c *Carrier) computeInstallation(
 	ctx context.Context, cluster carrier.Cluster, live client.Reader, service *carrier.Service, have *inventory,
 ) (*carrier.Result, error) {
-	result := &carrier.Result{Found: have.found(service.Owner.Keeper)}
+	result := &carrier.Result{Found: have.found(service)}
 	result.Health.Phase = v1alpha1.ServiceStateProvisioning
-	applied := have.complete() && have.Fingerprint == service.Fingerprint
+	applied := have.complete() && service.Put(have.Fingerprint)
 	settled := applied && have.isOf(service.Owner)
 	if have.complete() {
 		differing, done, err := c.observe(ctx, cluster, live, service, have, settled, result)
@@ -100,7 +108,7 @@ func (c *Carrier) computeInstallation(
 			return result, c.repair(ctx, cluster, service, have, differing, done, result)
 		}
 	}
-	record := recordOf(service)
+	record := recordOf(service, have)
 	once := service.Config.SyncMode == v1alpha1.SyncModeOneTime && have.complete()
 	if once {
 		result.Notes = append(result.Notes, "it stays as it is, because the sync mode is OneTime")
@@ -134,6 +142,12 @@ func (c *Carrier) install(
 	if err != nil {
 		return err
 	}
+	if missing := missingKinds(cluster, manifests); len(missing) > 0 {
+		result.Missing = missing
+		result.Health = carrier.Health{Phase: v1alpha1.ServiceStateProvisioning, Message: fmt.Sprintf(
+			"waits for the kind %s of %s: the cluster has no such kind", missing[0].Kind, missing[0].GroupVersion())}
+		return nil
+	}
 	todo := &installation{manifests: manifests, record: r, have: have}
 	if todo.packed, err = pack(manifests); err != nil {
 		return framework.Permanent(err)
@@ -147,12 +161,18 @@ func (c *Carrier) install(
 		return err
 	}
 	var faults []error
+	var adopted []step
 	for _, m := range manifests {
 		todo.objects = append(todo.objects, referTo(m.Object))
 		s, wait, err := c.planObject(ctx, cluster, service, m, before)
 		switch {
 		case err != nil:
 			faults = append(faults, err)
+		case s.adopts:
+			adopted = append(adopted, s)
+			if wait != "" {
+				result.Notes = append(result.Notes, wait)
+			}
 		case wait != "":
 			waits = append(waits, wait)
 		case s.action == plan.Create && c.done(m, have, r.Fingerprint, before):
@@ -171,6 +191,12 @@ func (c *Carrier) install(
 		result.Notes = append(result.Notes, waits...)
 		result.Health = carrier.Health{Phase: v1alpha1.ServiceStateProvisioning, Message: waits[0]}
 		result.Requeue = again
+		return nil
+	}
+	if len(adopted) > 0 {
+		todo.steps, todo.adopts = append(todo.steps[:todo.early], adopted...), true
+		todo.begin = !todo.begun(service.Owner)
+		result.Changes, result.Payload = changesOf(todo.steps), todo
 		return nil
 	}
 	if have != nil && !have.isOf(service.Owner) {
@@ -193,11 +219,11 @@ func (c *Carrier) install(
 }
 
 // done tells whether an object that is not there is a Job that has run as it is wanted, and was taken away then.
-func (c *Carrier) done(m manifest, have *inventory, fingerprint string, before map[identity]manifest) bool {
+func (c *Carrier) done(m manifest, have *inventory, fingerprint string, before map[carrier.Identity]manifest) bool {
 	if !have.complete() || !c.vanished(m, have) {
 		return false
 	}
-	last, known := before[identify(m.Object)]
+	last, known := before[carrier.IdentityOf(m.Object)]
 	return known && (have.Fingerprint == fingerprint || equality.Semantic.DeepEqual(last.Object, m.Object))
 }
 
@@ -245,6 +271,9 @@ func (c *Carrier) planNamespace(ctx context.Context, cluster carrier.Cluster, se
 	// It stays when the service goes, so it has no label of the service.
 	namespace.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "operatorkit"})
 	found, err := getMetadata(ctx, cluster, referTo(namespace))
+	if apierrors.IsForbidden(err) && service.Account != nil {
+		return nil, nil // A tenant need not see his namespace: if it is not there, what goes into it is refused.
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +295,7 @@ func (m manifest) isNamespace(name string) bool {
 }
 
 // fieldsBefore are the manifests that were put onto a cluster last, if all of them were.
-func fieldsBefore(have *inventory) (map[identity]manifest, error) {
+func fieldsBefore(have *inventory) (map[carrier.Identity]manifest, error) {
 	if !have.complete() {
 		return nil, nil
 	}
@@ -274,17 +303,17 @@ func fieldsBefore(have *inventory) (map[identity]manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := make(map[identity]manifest, len(manifests))
+	before := make(map[carrier.Identity]manifest, len(manifests))
 	for _, m := range manifests {
-		before[identify(m.Object)] = m
+		before[carrier.IdentityOf(m.Object)] = m
 	}
 	return before, nil
 }
 
 // planObject returns the step for an object, one without an action where there is nothing to do, and what has to be waited
-// for.
+// for, or comes after a step that adopts.
 func (c *Carrier) planObject(
-	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, m manifest, before map[identity]manifest,
+	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, m manifest, before map[carrier.Identity]manifest,
 ) (s step, wait string, err error) {
 	s = step{object: referTo(m.Object), manifest: m}
 	have, err := get(ctx, cluster.Client(), s.object)
@@ -299,13 +328,16 @@ func (c *Carrier) planObject(
 		return step{}, fmt.Sprintf("%s is being deleted: it is waited for, and made anew%s", s.object, holders(have)), nil
 	}
 	own := service.Has(have.GetLabels())
+	if !own && service.Entry.Adopt && adoptable(have) {
+		return planAdoption(ctx, cluster, service, have, m)
+	}
 	if !own {
 		if owner := ownerOf(have); owner != "" {
 			return step{}, "", framework.Permanent(&RefusedError{Object: m.String(), Owner: owner})
 		}
 	}
-	last, known := before[identify(m.Object)]
-	if own && known && sameFields(last.Object.Object, m.Object.Object) && serverside.Covers(have.Object, m.Object.Object) {
+	last, known := before[carrier.IdentityOf(m.Object)]
+	if own && known && sameFields(last.Object.Object, m.Object.Object) && serverside.Covers(have.Object, m.beside(service, have).Object.Object) {
 		return step{}, "", nil
 	}
 	force := own && !service.Config.StopOnConflict
@@ -325,6 +357,7 @@ func (c *Carrier) planObject(
 		s.action, s.fields = plan.Create, m.created()
 	case len(fields) > 0:
 		s.action, s.fields, s.uid, s.version = plan.Update, fields, now.GetUID(), now.GetResourceVersion()
+		s.manifest = m.beside(service, now)
 	}
 	return s, "", nil
 }

@@ -46,7 +46,8 @@ type record struct {
 	Type           v1alpha1.ServiceType `json:"type"`
 	Template       string               `json:"template"`
 	Version        string               `json:"version,omitempty"`
-	Fingerprint    string               `json:"fingerprint"`
+	// Fingerprint is the seal of the fingerprint.
+	Fingerprint string `json:"fingerprint"`
 	// Complete is set when all was put there.
 	Complete bool `json:"complete"`
 	// Applied is when that was.
@@ -67,12 +68,18 @@ type inventory struct {
 	objects []objectReference
 }
 
-// recordOf is the record of a service that is complete.
-func recordOf(service *carrier.Service) record {
-	return record{
+// recordOf is the record of a service that is complete. The seal of what is there, or was begun, stays.
+func recordOf(service *carrier.Service, have *inventory) record {
+	r := record{
 		OwnerNamespace: service.Owner.Namespace, OwnerName: service.Owner.Name, OwnerUID: string(service.Owner.UID),
-		Type: typeOf(service.Template), Template: service.Template.Name, Version: service.Entry.Version, Fingerprint: service.Fingerprint,
+		Type: typeOf(service.Template), Template: service.Template.Name, Version: service.Entry.Version,
 	}
+	if have != nil && service.Put(have.Fingerprint) {
+		r.Fingerprint = have.Fingerprint
+	} else {
+		r.Fingerprint = carrier.Seal(service.Fingerprint)
+	}
+	return r
 }
 
 // isOf tells whether the inventory is an owner's as it is.
@@ -88,17 +95,26 @@ func (i *inventory) renamed(service *carrier.Service) bool {
 // complete tells whether all of the service was put there.
 func (i *inventory) complete() bool { return i != nil && i.Complete }
 
+// size is about how many bytes the inventory takes: what it has as it is, and the names of its objects once more.
+func (i *inventory) size() int {
+	bytes := 1024
+	for _, entry := range i.secret.Data {
+		bytes += len(entry)
+	}
+	return bytes + len(i.secret.Data[objectsKey])
+}
+
 // has tells whether the inventory names an object.
 func (i *inventory) has(object objectReference) bool {
 	return slices.ContainsFunc(i.objects, func(r objectReference) bool { return r.identity() == object.identity() })
 }
 
 // found is what is told of the inventory.
-func (i *inventory) found(keeper carrier.Keeper) *carrier.Found {
+func (i *inventory) found(service *carrier.Service) *carrier.Found {
 	if i == nil {
 		return nil
 	}
-	return foundOf(i.key, &i.record, keeper)
+	return foundOf(i.key, &i.record, service.Owner.Keeper).Opened(service)
 }
 
 func foundOf(key client.ObjectKey, r *record, keeper carrier.Keeper) *carrier.Found {
@@ -107,7 +123,7 @@ func foundOf(key client.ObjectKey, r *record, keeper carrier.Keeper) *carrier.Fo
 		Owner: carrier.Owner{Keeper: keeper, Namespace: r.OwnerNamespace, Name: r.OwnerName, UID: uid(r.OwnerUID)},
 	}
 	if r.Complete {
-		found.Template, found.Version, found.Fingerprint = r.Template, r.Version, r.Fingerprint
+		found.Template, found.Version, found.Seal = r.Template, r.Version, r.Fingerprint
 	}
 	for _, kind := range r.Kinds {
 		if gvk, _ := schema.ParseKindArg(kind); gvk != nil {

@@ -33,7 +33,7 @@ func (c *Carrier) read(ctx context.Context, cluster carrier.Cluster, service *ca
 		return nil, err
 	}
 	if known, ok := c.inventories.Get(versionOf(metadata)); ok {
-		return known.(*inventory), nil //nolint:forcetypeassert // Nothing else is put in there.
+		return known, nil
 	}
 	secret := &corev1.Secret{}
 	if err := cluster.Client().Get(ctx, key, secret); err != nil {
@@ -46,7 +46,7 @@ func (c *Carrier) read(ctx context.Context, cluster carrier.Cluster, service *ca
 	if err != nil {
 		return nil, err
 	}
-	c.inventories.Add(versionOf(secret), i)
+	c.inventories.Add(versionOf(secret), i, i.size())
 	return i, nil
 }
 

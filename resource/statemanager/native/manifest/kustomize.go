@@ -11,10 +11,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/patching"
 )
-
-// builds is the right to build: kustomize keeps schemas in variables of the process.
-type builds chan struct{}
 
 // build builds a kustomization. It sees only those files that were found to be harmless.
 func (c *Carrier) build(ctx context.Context, files fs.FS, folder string, budget *budget) ([]document, error) {
@@ -23,10 +21,9 @@ func (c *Carrier) build(ctx context.Context, files fs.FS, folder string, budget 
 		return nil, err
 	}
 
-	select {
-	case c.builds <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	release, err := patching.Exclusive(ctx)
+	if err != nil {
+		return nil, err
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, c.config.Limits.Time,
 		fmt.Errorf("its kustomization takes longer than %s to build", c.config.Limits.Time))
@@ -38,7 +35,7 @@ func (c *Carrier) build(ctx context.Context, files fs.FS, folder string, budget 
 	// A build can't be interrupted: one that takes too long ends by itself, and until then no other one begins.
 	built := make(chan answer, 1)
 	go func() {
-		defer func() { <-c.builds }()
+		defer release()
 		documents, err := run(to, path.Clean(folder))
 		built <- answer{documents, err}
 	}()

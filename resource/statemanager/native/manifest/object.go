@@ -17,16 +17,6 @@ import (
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
-// identity tells objects apart, in whichever version of their group they are written.
-type identity struct {
-	kind schema.GroupKind
-	key  client.ObjectKey
-}
-
-func identify(object client.Object) identity {
-	return identity{kind: object.GetObjectKind().GroupVersionKind().GroupKind(), key: client.ObjectKeyFromObject(object)}
-}
-
 // objectReference names an object in an inventory.
 type objectReference struct {
 	APIVersion string `json:"apiVersion"`
@@ -48,8 +38,8 @@ func (r objectReference) key() client.ObjectKey {
 	return client.ObjectKey{Namespace: r.Namespace, Name: r.Name}
 }
 
-func (r objectReference) identity() identity {
-	return identity{kind: r.gvk().GroupKind(), key: r.key()}
+func (r objectReference) identity() carrier.Identity {
+	return carrier.Identity{Kind: r.gvk().GroupKind(), ObjectKey: r.key()}
 }
 
 // String returns the object as it stands in messages, such as "Deployment.apps demo/web".
@@ -110,8 +100,6 @@ func isSecret(object client.Object) bool {
 }
 
 func isNamespace(kind schema.GroupKind) bool { return kind == schema.GroupKind{Kind: "Namespace"} }
-
-var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // foldText moves the stringData of a Secret into its data, as the server does: applied as it is, it would stay when it is
 // taken out of the manifest.

@@ -52,7 +52,7 @@ func (c *Carrier) observe(
 				differing = append(differing, s)
 			}
 		}
-		health.add(m, object)
+		health.add(service, m, object)
 	}
 	result.Health, result.Requeue = health.phase(c.config.HealthTimeout)
 	result.Drift = changesOf(differing)
@@ -65,7 +65,7 @@ func (c *Carrier) drift(
 	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, object *unstructured.Unstructured, m manifest,
 ) (*unstructured.Unstructured, step, error) {
 	s := step{object: referTo(m.Object), manifest: m, force: true}
-	if object != nil && (serverside.Covers(object.Object, m.Object.Object) || c.isSettled(object, m)) {
+	if object != nil && c.asDesired(object, m.beside(service, object)) {
 		return object, step{}, nil
 	}
 	object, err := get(ctx, cluster.Client(), s.object)
@@ -79,7 +79,7 @@ func (c *Carrier) drift(
 	if object.GetDeletionTimestamp() != nil {
 		return object, step{}, nil
 	}
-	if serverside.Covers(object.Object, m.Object.Object) || c.isSettled(object, m) {
+	if c.asDesired(object, m.beside(service, object)) {
 		return object, step{}, nil
 	}
 	if service.ClaimOn(object.GetLabels()) == carrier.Foreign {
@@ -89,12 +89,18 @@ func (c *Carrier) drift(
 	if now == nil || err != nil {
 		return now, step{}, err
 	}
+	s.manifest = m.beside(service, now)
 	if len(fields) == 0 {
-		c.settle(now, m)
+		c.settle(now, s.manifest)
 		return now, step{}, nil
 	}
 	s.action, s.fields, s.uid, s.version = plan.Update, fields, now.GetUID(), now.GetResourceVersion()
 	return now, s, nil
+}
+
+// asDesired tells whether an object is as it should be, as far as that can be told from here.
+func (c *Carrier) asDesired(object *unstructured.Unstructured, m manifest) bool {
+	return serverside.Covers(object.Object, m.Object.Object) || c.isSettled(object, m)
 }
 
 func (c *Carrier) isSettled(object *unstructured.Unstructured, m manifest) bool {
@@ -164,7 +170,7 @@ type summary struct {
 }
 
 // add takes note of an object, nil if it is missing.
-func (s *summary) add(m manifest, object *unstructured.Unstructured) {
+func (s *summary) add(service *carrier.Service, m manifest, object *unstructured.Unstructured) {
 	name := referTo(m.Object).String()
 	note := func(first *string, count *int, message string) {
 		if *count++; *count == 1 {
@@ -180,7 +186,7 @@ func (s *summary) add(m manifest, object *unstructured.Unstructured) {
 		note(&s.going, &s.goings, "it is being deleted"+holders(object))
 		return
 	}
-	found, err := status.Compute(object)
+	found, err := service.StatusOf(object)
 	if err != nil {
 		note(&s.unready, &s.unreadys, "its state can't be told: "+err.Error())
 		return

@@ -54,7 +54,7 @@ func (m manifest) hide(fields []plan.FieldChange) []plan.FieldChange {
 func prepare(cluster carrier.Cluster, service *carrier.Service, manifests []manifest) ([]manifest, error) {
 	defined := definitionsIn(manifests)
 	prepared := make([]manifest, len(manifests))
-	from := map[identity]string{}
+	from := map[carrier.Identity]string{}
 	for i, m := range manifests {
 		object := m.Object.DeepCopy()
 		namespaced, err := isNamespaced(cluster, defined, object.GroupVersionKind())
@@ -69,10 +69,10 @@ func prepare(cluster carrier.Cluster, service *carrier.Service, manifests []mani
 		}
 		carrier.Dress(object, service)
 		prepared[i] = manifest{File: m.File, Sensitive: m.Sensitive, Object: object}
-		if first, twice := from[identify(object)]; twice {
+		if first, twice := from[carrier.IdentityOf(object)]; twice {
 			return nil, fmt.Errorf("%s is there twice, the other one is in %s: keep one of them", prepared[i], first)
 		}
-		from[identify(object)] = m.File
+		from[carrier.IdentityOf(object)] = m.File
 	}
 	slices.SortStableFunc(prepared, func(a, b manifest) int { return order(groupKind(a.Object), groupKind(b.Object)) })
 	return prepared, nil
@@ -118,32 +118,19 @@ func stageOf(kind schema.GroupKind) stage {
 	return builtIn
 }
 
-// definition is what a custom resource definition among the manifests says about a kind.
-type definition struct{ namespaced bool }
-
-func definitionsIn(manifests []manifest) map[schema.GroupKind]definition {
-	found := map[schema.GroupKind]definition{}
-	for _, m := range manifests {
-		if groupKind(m.Object) != definitionKind {
-			continue
-		}
-		found[definedBy(m.Object)] = definition{namespaced: textOf(m.Object.Object, "spec", "scope") == "Namespaced"}
+// definitionsIn returns the custom resource definitions among manifests.
+func definitionsIn(manifests []manifest) carrier.Definitions {
+	objects := make([]*unstructured.Unstructured, len(manifests))
+	for i, m := range manifests {
+		objects[i] = m.Object
 	}
-	return found
-}
-
-// definedBy is the kind that a custom resource definition defines.
-func definedBy(object *unstructured.Unstructured) schema.GroupKind {
-	return schema.GroupKind{Group: textOf(object.Object, "spec", "group"), Kind: textOf(object.Object, "spec", "names", "kind")}
+	return carrier.DefinitionsIn(objects)
 }
 
 // isNamespaced tells whether objects of a kind have a namespace. One that nobody knows yet is taken to have one: it can't be
 // applied before it is known.
-func isNamespaced(cluster carrier.Cluster, defined map[schema.GroupKind]definition, gvk schema.GroupVersionKind) (bool, error) {
-	if d, ok := defined[gvk.GroupKind()]; ok {
-		return d.namespaced, nil
-	}
-	mapping, err := cluster.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+func isNamespaced(cluster carrier.Cluster, defined carrier.Definitions, gvk schema.GroupVersionKind) (bool, error) {
+	mapping, err := defined.Mapping(cluster.RESTMapper(), gvk)
 	if meta.IsNoMatchError(err) {
 		return true, nil
 	}

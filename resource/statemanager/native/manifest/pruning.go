@@ -21,7 +21,7 @@ import (
 func (c *Carrier) planPruning(
 	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, have *inventory, still []objectReference,
 ) (steps []step, notes []string, err error) {
-	stays := map[identity]bool{}
+	stays := map[carrier.Identity]bool{}
 	for _, object := range still {
 		stays[object.identity()] = true
 	}
@@ -103,7 +103,7 @@ func (c *Carrier) whyItStays(
 		return "the service lives in it", nil
 	case isNamespace(kind):
 		return c.othersIn(ctx, cluster, service, object.Name)
-	case kind == definitionKind:
+	case kind == carrier.DefinitionKind:
 		return c.othersOf(ctx, cluster, service, object)
 	}
 	return "", nil
@@ -137,7 +137,7 @@ func (c *Carrier) othersOf(ctx context.Context, cluster carrier.Cluster, service
 	if crd == nil || err != nil {
 		return "", err
 	}
-	kind := definedBy(crd)
+	kind := carrier.DefinedBy(crd)
 	found := &metav1.PartialObjectMetadataList{}
 	found.SetGroupVersionKind(schema.GroupVersionKind{Group: kind.Group, Version: storedVersion(crd), Kind: kind.Kind + "List"})
 	for {

@@ -35,7 +35,7 @@ func (c *Carrier) computeRemoval(
 			fmt.Sprintf("service %s stays, because it is of ServiceSet %s/%s now", service.Key, have.OwnerNamespace, have.OwnerName),
 		}}, nil
 	}
-	result := &carrier.Result{Found: have.found(service.Owner.Keeper), Health: carrier.Health{Phase: v1alpha1.ServiceStateDeleting}}
+	result := &carrier.Result{Found: have.found(service), Health: carrier.Health{Phase: v1alpha1.ServiceStateDeleting}}
 	todo := &removal{have: have}
 	waits := ""
 	var at stage
@@ -92,12 +92,14 @@ func homeLast(objects []objectReference, namespace string) []objectReference {
 
 // carryOutRemoval takes objects away stage by stage. It stops where a stage takes its time; another Compute goes on there.
 func (c *Carrier) carryOutRemoval(ctx context.Context, cluster carrier.Cluster, service *carrier.Service, todo *removal) error {
+	begun := 0
 	for i, s := range todo.steps {
 		if i > 0 && stageOf(s.object.gvk().GroupKind()) != stageOf(todo.steps[i-1].object.gvk().GroupKind()) {
-			gone, err := c.gone(ctx, cluster, todo.steps[:i])
+			gone, err := c.gone(ctx, cluster, todo.steps[begun:i])
 			if !gone || err != nil {
 				return err
 			}
+			begun = i
 		}
 		if err := takeAway(ctx, cluster, service, s); err != nil {
 			return err
@@ -106,7 +108,7 @@ func (c *Carrier) carryOutRemoval(ctx context.Context, cluster carrier.Cluster, 
 	if !todo.last {
 		return nil
 	}
-	gone, err := c.gone(ctx, cluster, todo.steps)
+	gone, err := c.gone(ctx, cluster, todo.steps[begun:])
 	if !gone || err != nil {
 		return err
 	}
@@ -123,17 +125,16 @@ func (c *Carrier) forget(ctx context.Context, cluster carrier.Cluster, have *inv
 	return nil
 }
 
-// gone waits a little for deleted objects to go.
+// gone waits a little for deleted objects to go. What is seen to be gone is not read again.
 func (c *Carrier) gone(ctx context.Context, cluster carrier.Cluster, steps []step) (bool, error) {
+	left := slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return s.action != plan.Delete })
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, c.config.DeletionTimeout, true, func(ctx context.Context) (bool, error) {
-		for _, s := range steps {
-			if s.action != plan.Delete {
-				continue
-			}
-			have, err := getMetadata(ctx, cluster, s.object)
-			if err != nil || have != nil && have.UID == s.uid {
+		for len(left) > 0 {
+			have, err := getMetadata(ctx, cluster, left[0].object)
+			if err != nil || have != nil && have.UID == left[0].uid {
 				return false, err
 			}
+			left = left[1:]
 		}
 		return true, nil
 	})

@@ -75,13 +75,13 @@ func (c *Carrier) render(ctx context.Context, service *carrier.Service) ([]manif
 	if err != nil {
 		return nil, framework.Permanent(fmt.Errorf("template %s: %w", service.Template.Name, err))
 	}
-	return manifests, nil
+	return patched(ctx, service, manifests)
 }
 
 // finish replaces the references in documents and makes objects of them.
 func (c *Carrier) finish(documents []document, values values, confidential bool) ([]manifest, error) {
 	var manifests []manifest
-	from := map[identity]string{}
+	from := map[carrier.Identity]string{}
 	for _, d := range documents {
 		d, secret, err := values.replace(d)
 		if err != nil {
@@ -91,10 +91,10 @@ func (c *Carrier) finish(documents []document, values values, confidential bool)
 		if err != nil {
 			return nil, err
 		}
-		if first, twice := from[identify(object)]; twice {
+		if first, twice := from[carrier.IdentityOf(object)]; twice {
 			return nil, fmt.Errorf("%s is there twice, the other one is in %s: keep one of them", d, first)
 		}
-		from[identify(object)] = d.file
+		from[carrier.IdentityOf(object)] = d.file
 		manifests = append(manifests, manifest{File: d.file, Sensitive: secret || confidential || isSecret(object), Object: object})
 	}
 	if len(manifests) == 0 {

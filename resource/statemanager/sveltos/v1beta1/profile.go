@@ -119,6 +119,8 @@ type ValueFrom struct {
 	Kind      string `json:"kind"`
 	Name      string `json:"name"`
 	Namespace string `json:"namespace,omitempty"`
+	// Optional leaves out what does not exist.
+	Optional bool `json:"optional,omitempty"`
 }
 
 // PolicyRef is a source of manifests.

@@ -1,0 +1,89 @@
+package framework
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/giantswarm/micrologger"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operatorkit/operatorkit/framework/internal/queue"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+type idle struct{}
+
+func (idle) Name() string                             { return "idle" }
+func (idle) EnsureCreated(context.Context, any) error { return nil }
+func (idle) EnsureDeleted(context.Context, any) error { return nil }
+
+// settledOps find everything in order.
+type settledOps struct{ name string }
+
+func (o settledOps) Name() string                                                { return o.name }
+func (settledOps) GetCurrentState(context.Context, any) (any, error)             { return nil, nil }
+func (settledOps) GetDesiredState(context.Context, any) (any, error)             { return nil, nil }
+func (settledOps) ApplyCreateChange(context.Context, any, any) error             { return nil }
+func (settledOps) ApplyUpdateChange(context.Context, any, any) error             { return nil }
+func (settledOps) ApplyDeleteChange(context.Context, any, any) error             { return nil }
+func (settledOps) NewUpdatePatch(context.Context, any, any, any) (*Patch, error) { return nil, nil }
+func (settledOps) NewDeletePatch(context.Context, any, any, any) (*Patch, error) { return nil, nil }
+
+// TestAReconciliationThatChangesNothingAllocatesLittle holds how many allocations it takes, from the queue to the end. The private
+// copies of the object are among them, which take one each.
+func TestAReconciliationThatChangesNothingAllocatesLittle(t *testing.T) {
+	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	crud := func(name string) Resource {
+		r, err := NewCRUDResource(CRUDResourceConfig{Logger: logger, Ops: settledOps{name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+	key := informer.Key{Namespace: "default", Name: "a"}
+	for name, tc := range map[string]struct {
+		resources []Resource
+		want      float64
+	}{
+		// The copy, and the reconciliation.
+		"a plain resource": {[]Resource{idle{}}, 2},
+		// For each the states, and the contexts of the steps; for each but the first the copy and the context of the resource.
+		"three CRUD resources": {[]Resource{crud("first"), crud("second"), crud("third")}, 2 + 3*2 + 2*2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := informer.NewPush("objects")
+			if err := source.Update(obj.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+			f, err := New(Config{Source: source, Resources: tc.resources, Logger: logger})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, activity := f.activities.add(t.Context(), false)
+			got := testing.AllocsPerRun(200, func() {
+				f.queue.Add(key, queue.Fresh, Trigger{})
+				e, why, _ := f.queue.Get()
+				activity.begin(e.Key, 0)
+				f.reconcileEntry(ctx, e, why, f.metrics.now())
+				activity.end()
+			})
+			if got != tc.want {
+				t.Errorf("%v allocations, want %v", got, tc.want)
+			}
+			direct := testing.AllocsPerRun(200, func() {
+				if err := ProcessUpdate(ctx, obj, tc.resources); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if direct != tc.want {
+				t.Errorf("%v allocations without a framework, want %v", direct, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,181 @@
+package crdclient_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/giantswarm/micrologger"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/informer/crdclient"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+// fields returns the fields of a definition in the cluster, sorted.
+func fields(t *testing.T, c client.Client, crd *apiextensionsv1.CustomResourceDefinition) string {
+	t.Helper()
+	return strings.Join(slices.Sorted(maps.Keys(live(t, c, crd).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties)), " ")
+}
+
+// clientOf returns a client under test with a configuration of its own, for a user with these rights, or for one with all.
+func clientOf(t *testing.T, config crdclient.Config, user string, rules ...rbacv1.PolicyRule) *crdclient.Client {
+	t.Helper()
+	instance := operatortest.Start(t)
+	rest := instance.RESTConfig()
+	rest.Impersonate.UserName = user
+	if len(rules) > 0 {
+		instance.Permit(t, user, rules...)
+	}
+	logger, err := micrologger.New(micrologger.Config{IOWriter: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Client, config.Logger = operatortest.NewClient(t, rest, runtime.NewScheme()), logger
+	crds, err := crdclient.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return crds
+}
+
+func TestAnOlderVersionNeverPutsItsDefinitionBack(t *testing.T) {
+	crds, c, _ := newClients(t, 0)
+	older, newer := definition(t, "color", "size"), definition(t, "color", "material")
+	cleanUp(t, c, older)
+	ensure(t, crds, older)
+	ensure(t, crds, newer)
+	was := live(t, c, newer).ResourceVersion
+	ensure(t, crds, older)
+	if got := fields(t, c, newer); got != "color material" || live(t, c, newer).ResourceVersion != was {
+		t.Errorf("the older version has changed the definition: it has %s", got)
+	}
+
+	// Somebody who asks for it gets it, and the newer one puts its own back.
+	ensure(t, clientOf(t, crdclient.Config{Force: true}, ""), older)
+	if got := fields(t, c, older); got != "color size" {
+		t.Errorf("it was put back by force, and has %s", got)
+	}
+	ensure(t, crds, newer)
+	if got := fields(t, c, newer); got != "color material" {
+		t.Errorf("the newer version has left it as %s", got)
+	}
+}
+
+func TestADefinitionOfSomebodyElseIsLeftAsLongAsItSaysAllThatIsWanted(t *testing.T) {
+	crds, c, _ := newClients(t, 0)
+	theirs := definition(t, "color", "size")
+	cleanUp(t, c, theirs)
+	if err := c.Create(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	first := definition(t, "color")
+	ensure(t, crds, first)
+	got := live(t, c, theirs)
+	if got.Generation != 1 || len(got.Annotations) > 0 {
+		t.Errorf("generation %d, annotations %v: it was written", got.Generation, got.Annotations)
+	}
+
+	// What they have applied is what came before, also where one of ours begins with the next.
+	ensure(t, crds, definition(t, "color", "material"))
+	ensure(t, crds, definition(t, "color", "size"))
+	if got := fields(t, c, theirs); got != "color material" {
+		t.Errorf("it has %s", got)
+	}
+}
+
+func TestANewerDefinitionThatHasNoUseForAnOlderVersionIsAnError(t *testing.T) {
+	crds, c, _ := newClients(t, 0)
+	older, newer := definition(t, "color"), definition(t, "color")
+	newer.Spec.Versions = append(newer.Spec.Versions, *newer.Spec.Versions[0].DeepCopy())
+	newer.Spec.Versions[0].Served, newer.Spec.Versions[0].Storage, newer.Spec.Versions[1].Name = false, false, "v2"
+	cleanUp(t, c, older)
+	ensure(t, crds, older)
+	ensure(t, crds, newer)
+	err := crds.EnsureCreated(t.Context(), older, &backoff.StopBackOff{})
+	if !crdclient.IsOutdated(err) || !strings.Contains(err.Error(), "does not serve v1 any more") {
+		t.Errorf("got error %v", err)
+	}
+}
+
+func TestWhoMayNotWriteWorksWithWhatOthersHaveApplied(t *testing.T) {
+	_, c, _ := newClients(t, 0)
+	crd, next := definition(t, "color"), definition(t, "color", "size")
+	cleanUp(t, c, crd)
+	reads := rbacv1.PolicyRule{APIGroups: []string{apiextensionsv1.GroupName}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"get"}}
+	all := map[string]*crdclient.Client{
+		"a reader":                    clientOf(t, crdclient.Config{}, "crd-reader", reads),
+		"one without rights":          clientOf(t, crdclient.Config{}, "crd-nobody"),
+		"a reader that only looks":    clientOf(t, crdclient.Config{ReadOnly: true}, "crd-reader", reads),
+		"somebody who may but is not": clientOf(t, crdclient.Config{ReadOnly: true}, ""),
+	}
+	for name, crds := range all {
+		err := crds.EnsureCreated(t.Context(), crd, &backoff.StopBackOff{})
+		if !crdclient.IsOutdated(err) || !strings.Contains(err.Error(), "somebody has to apply it who may") {
+			t.Errorf("%s, without a definition: got error %v", name, err)
+		}
+	}
+	ensure(t, clientOf(t, crdclient.Config{}, ""), crd)
+	was := live(t, c, crd).ResourceVersion
+	for name, crds := range all {
+		ensure(t, crds, crd)
+		err := crds.EnsureCreated(t.Context(), next, &backoff.StopBackOff{})
+		if name == "one without rights" {
+			// It sees that the version is served, and no more than that.
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if want := "spec.versions[v1].schema.openAPIV3Schema.properties.size differs"; !crdclient.IsOutdated(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s, with a newer definition: got error %v, want %q", name, err, want)
+		}
+	}
+	if got := live(t, c, crd).ResourceVersion; got != was {
+		t.Error("the definition was written")
+	}
+}
+
+// Versions of an operator are rolled out one after the other, and older ones start again at any time.
+func TestTheNewestOfAllVersionsHasItsDefinitionWhoeverStartsAgain(t *testing.T) {
+	crds, c, _ := newClients(t, 0)
+	crd := definition(t, "f0")
+	rapid.Check(t, func(rt *rapid.T) {
+		if err := client.IgnoreNotFound(c.Delete(t.Context(), crd)); err != nil {
+			t.Fatal(err)
+		}
+		operatortest.Eventually(t, "there is no definition", func() error {
+			err := c.Get(t.Context(), client.ObjectKeyFromObject(crd), &apiextensionsv1.CustomResourceDefinition{})
+			if client.IgnoreNotFound(err) == nil && err != nil {
+				return nil
+			}
+			return errors.Join(errors.New("it is there"), err)
+		})
+		newest := -1
+		for range rapid.IntRange(2, 8).Draw(rt, "starts") {
+			version := rapid.IntRange(0, newest+1).Draw(rt, "version")
+			newest = max(newest, version)
+			ensure(t, crds, definition(t, fmt.Sprintf("f%d", version)))
+			if got, want := fields(t, c, crd), fmt.Sprintf("f%d", newest); got != want {
+				rt.Fatalf("after a start of version %d the definition has %s, want %s", version, got, want)
+			}
+		}
+	})
+	cleanUp(t, c, crd)
+}
+
+func TestForceAndReadOnlyContradictEachOther(t *testing.T) {
+	_, err := crdclient.New(crdclient.Config{ReadOnly: true, Force: true})
+	if !errors.Is(err, informer.ErrInvalidConfig) || !strings.Contains(err.Error(), "Force must not be set beside ReadOnly") {
+		t.Errorf("got error %v", err)
+	}
+}

@@ -1,0 +1,193 @@
+package crdclient
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// HistoryAnnotation has the digests of the definitions that stood there one after the other, after the form of the annotation, such as
+// "v1 0a1b2c3d4e5f6071 8293a4b5c6d7e8f9": the last one is what was applied last. Who finds its own among the former ones is older than
+// who applied the last one. Without the annotation nobody is older.
+const HistoryAnnotation = "operatorkit.io/crd-history"
+
+const (
+	historyForm = "v1"
+	// maxHistory is how many digests are kept.
+	maxHistory = 32
+)
+
+// wanted is a definition as an author gives it.
+type wanted struct {
+	crd     *apiextensionsv1.CustomResourceDefinition
+	content *unstructured.Unstructured
+	digest  string
+}
+
+// standing is a definition as it is in the cluster.
+type standing struct {
+	crd     apiextensionsv1.CustomResourceDefinition
+	content *unstructured.Unstructured
+	history []string
+}
+
+func newWanted(crd *apiextensionsv1.CustomResourceDefinition) (*wanted, error) {
+	content, err := applyConfiguration(crd)
+	if err != nil {
+		return nil, err
+	}
+	digest, err := digestOf(crd)
+	return &wanted{crd: crd, content: content, digest: digest}, err
+}
+
+func newStanding(content *unstructured.Unstructured) (*standing, error) {
+	s := &standing{content: content}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content.Object, &s.crd); err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	if form, digests, _ := strings.Cut(s.crd.Annotations[HistoryAnnotation], " "); form == historyForm {
+		s.history = strings.Fields(digests)
+	}
+	return s, nil
+}
+
+// digestOf returns the digest of what a definition says about the API. Its conversion, which others may set, is left out.
+func digestOf(crd *apiextensionsv1.CustomResourceDefinition) (string, error) {
+	said := &apiextensionsv1.CustomResourceDefinition{Spec: *crd.Spec.DeepCopy()}
+	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(said)
+	said.Spec.Conversion = nil
+	data, err := json.Marshal(said.Spec)
+	if err != nil {
+		return "", fmt.Errorf("encode: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8]), nil
+}
+
+// isNewer tells whether a definition was applied after the wanted one had been.
+func (s *standing) isNewer(w *wanted) bool {
+	at := slices.Index(s.history, w.digest)
+	return at >= 0 && at < len(s.history)-1
+}
+
+// lacks returns the first field of the wanted definition that there is not, or that has another value, and an empty text if it is all there.
+func (s *standing) lacks(w *wanted) string {
+	for _, part := range [][]string{{"metadata", "labels"}, {"metadata", "annotations"}, {"spec"}} {
+		want, _, _ := unstructured.NestedFieldNoCopy(w.content.Object, part...)
+		has, _, _ := unstructured.NestedFieldNoCopy(s.content.Object, part...)
+		if path := lacking(want, has, strings.Join(part, ".")); want != nil && path != "" {
+			return path
+		}
+	}
+	return ""
+}
+
+// unserved returns the first version that the wanted definition serves and the standing one does not.
+func (s *standing) unserved(w *wanted) string {
+	for _, v := range w.crd.Spec.Versions {
+		if v.Served && !slices.ContainsFunc(s.crd.Spec.Versions, func(have apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return have.Name == v.Name && have.Served
+		}) {
+			return v.Name
+		}
+	}
+	return ""
+}
+
+// historyWith returns the history once the wanted definition is applied to what stands, of which there may be nothing.
+func (s *standing) historyWith(w *wanted) (string, error) {
+	var digests []string
+	if s != nil {
+		was, err := digestOf(&s.crd)
+		if err != nil {
+			return "", err
+		}
+		digests = append(slices.Clone(s.history), was)
+	}
+	digests = append(digests, w.digest)
+	slices.Reverse(digests)
+	var newest []string
+	for _, digest := range digests {
+		if !slices.Contains(newest, digest) && len(newest) < maxHistory {
+			newest = append(newest, digest)
+		}
+	}
+	slices.Reverse(newest)
+	return historyForm + " " + strings.Join(newest, " "), nil
+}
+
+// lacking returns the path of the first value in want that has lacks. What has has beside that does not matter, but in lists: those
+// of things with names are sets of these, and others are equal or not.
+func lacking(want, has any, path string) string {
+	switch want := want.(type) {
+	case map[string]any:
+		have, ok := has.(map[string]any)
+		if !ok {
+			return path
+		}
+		for _, key := range slices.Sorted(maps.Keys(want)) {
+			if missing := lacking(want[key], have[key], path+"."+key); missing != "" {
+				return missing
+			}
+		}
+		return ""
+	case []any:
+		have, ok := has.([]any)
+		if !ok {
+			return path
+		}
+		if names, known := byName(have); known {
+			for i, item := range want {
+				name, named := nameOf(item)
+				if !named {
+					return fmt.Sprintf("%s[%d]", path, i)
+				}
+				if missing := lacking(item, names[name], fmt.Sprintf("%s[%s]", path, name)); missing != "" {
+					return missing
+				}
+			}
+			return ""
+		}
+		if len(want) != len(have) {
+			return path
+		}
+		for i, item := range want {
+			if missing := lacking(item, have[i], fmt.Sprintf("%s[%d]", path, i)); missing != "" {
+				return missing
+			}
+		}
+		return ""
+	}
+	if !reflect.DeepEqual(want, has) {
+		return path
+	}
+	return ""
+}
+
+// byName returns the items of a list by their names, if all of them have one.
+func byName(list []any) (map[string]any, bool) {
+	items := map[string]any{}
+	for _, item := range list {
+		name, ok := nameOf(item)
+		if !ok {
+			return nil, false
+		}
+		items[name] = item
+	}
+	return items, len(list) > 0
+}
+
+func nameOf(item any) (string, bool) {
+	content, _ := item.(map[string]any)
+	name, ok := content["name"].(string)
+	return name, ok
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"go/token"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// names are what the templates know.
+type names struct {
+	// Name is that of the operator, Module that of its Go module, and Group that of its API.
+	Name, Module, Group string
+	// Kind is the kind, Kinds several of it in a sentence, Singular and Plural its resource, and Package the Go package that looks after it.
+	Kind, Kinds, Singular, Plural, Package string
+	// Kit is the version of operatorkit, and Checkout the folder it is in; none for a release.
+	Kit, Checkout string
+	// Version is a version of the logic, and Resources the resources of the one before, as Go code.
+	Version, Resources string
+	// Resource is the name of a resource, and Title that in the name of a Go function.
+	Resource, Title string
+}
+
+// modulePattern is how modules are called.
+var modulePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)*$`)
+
+// kindPattern is how kinds are written.
+var kindPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+
+// taken are names of packages that the package main of a project imports already.
+var taken = []string{"api", "apierrors", "bin", "client", "command", "commandtest", "context", "corev1", "deploy", "directory", "fmt", "framework", "http", "main", "metav1", "operator", "operatortest", "os", "pflag", "runtime", "samples", "testing", "v1alpha1"}
+
+// setKind sets what is named after the kind, or says what is wrong with it.
+func (n *names) setKind(kind string) error {
+	if !kindPattern.MatchString(kind) || len(kind) > validation.DNS1123LabelMaxLength-len("list") {
+		return fmt.Errorf("--kind %q is no kind: it begins with a capital letter, has letters and digits only, and no more than %d, such as Store", kind, validation.DNS1123LabelMaxLength-len("list"))
+	}
+	n.Kind = kind
+	plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: n.Group, Version: "v1alpha1", Kind: kind})
+	n.Singular, n.Plural, n.Package = singular.Resource, plural.Resource, singular.Resource
+	n.Kinds = kind + strings.TrimPrefix(plural.Resource, singular.Resource)
+	if !strings.HasPrefix(plural.Resource, singular.Resource) {
+		n.Kinds = kind[:1] + plural.Resource[1:] // policies of Policy
+	}
+	if token.IsKeyword(n.Package) || slices.Contains(taken, n.Package) || strings.HasSuffix(kind, "List") {
+		return fmt.Errorf("--kind %s would have the Go package %q, whose name is taken, or would be taken for a list: choose another one, such as %sClaim", kind, n.Package, strings.TrimSuffix(kind, "List"))
+	}
+	return nil
+}
+
+// check says what is wrong with the names of a project.
+func (n *names) check() error {
+	var faults []error
+	if problems := validation.IsDNS1123Label(n.Name); len(problems) > 0 {
+		faults = append(faults, fmt.Errorf("%q can't be the name of an operator: %s", n.Name, strings.Join(problems, "; ")))
+	}
+	if !modulePattern.MatchString(n.Module) {
+		faults = append(faults, fmt.Errorf("--module %q is no path of a Go module: give one such as example.com/%s", n.Module, n.Name))
+	}
+	if problems := validation.IsDNS1123Subdomain(n.Group); len(problems) > 0 || !strings.Contains(n.Group, ".") {
+		faults = append(faults, fmt.Errorf("--group %q is no group: give the name of a domain that is yours, such as %s.example.com", n.Group, n.Name))
+	} else if strings.HasSuffix(n.Group, ".k8s.io") || strings.HasSuffix(n.Group, ".kubernetes.io") {
+		faults = append(faults, fmt.Errorf("--group %q is one of Kubernetes', which needs its approval: give one below a domain that is yours", n.Group))
+	}
+	return errors.Join(faults...)
+}
+
+// resourcePattern is how resources are called.
+var resourcePattern = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
+
+// setResource sets what is named after a resource.
+func (n *names) setResource(name string) error {
+	if !resourcePattern.MatchString(name) || token.IsKeyword(name) || len(name) > 30 {
+		return fmt.Errorf("%q can't be the name of a resource: it is a word of small letters and digits, such as backups", name)
+	}
+	n.Resource, n.Title = name, strings.ToUpper(name[:1])+name[1:]
+	return nil
+}
+
+// versionPattern is how versions of the logic are called.
+var versionPattern = regexp.MustCompile(`^v[0-9]+$`)

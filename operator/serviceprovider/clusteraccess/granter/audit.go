@@ -1,0 +1,224 @@
+package granter
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/inspector/graph"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+)
+
+// grant is an access that holds, or still works although it should not, as people want to know of it.
+type grant struct {
+	key client.ObjectKey
+	// provider is who has it, object what the provider says that it is for, which may be empty.
+	provider, object string
+	cluster, policy  string
+	// since is when it was granted, until when the credentials run out, and used when somebody has told of a use, zero for never.
+	since, until, used time.Time
+	// unused tells that nobody has used it for long.
+	unused bool
+	// granted is the condition, which says what is in the way.
+	granted metav1.Condition
+	// lingers is the condition of what still works in its cluster although it is not granted any more. It is nil for what is granted.
+	lingers *metav1.Condition
+}
+
+// grantOf reads a request; false for one by which nobody has access.
+func grantOf(ar *v1alpha1.AccessRequest) (grant, bool) {
+	lingers := apimeta.FindStatusCondition(ar.Status.Conditions, v1alpha1.ConditionRevoked)
+	if granting(ar).Status != metav1.ConditionTrue && lingers == nil || ar.Status.ClusterRef == nil {
+		return grant{}, false
+	}
+	found := grant{
+		key: client.ObjectKeyFromObject(ar), provider: ar.Status.Provider, object: ar.Annotations[clusteraccess.ObjectAnnotation], cluster: ar.Status.ClusterRef.Name,
+		policy: ar.Status.Policy, used: usedAt(ar), granted: granting(ar), lingers: lingers,
+		unused: apimeta.IsStatusConditionFalse(ar.Status.Conditions, v1alpha1.ConditionUsed),
+	}
+	if lingers == nil {
+		found.since = found.granted.LastTransitionTime.Time
+	}
+	if ar.Status.ExpirationTime != nil {
+		found.until = ar.Status.ExpirationTime.Time
+	}
+	return found, true
+}
+
+// usedAt is when somebody has told of a use, zero for never.
+func usedAt(ar *v1alpha1.AccessRequest) time.Time {
+	at, err := time.Parse(time.RFC3339, ar.Annotations[v1alpha1.UsedAnnotation])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// use says in the status whether somebody uses what is granted.
+func (g *granter) use(ar *v1alpha1.AccessRequest) {
+	found, ok := grantOf(ar)
+	if !ok || found.lingers != nil || g.config.UnusedAfter < 0 {
+		apimeta.RemoveStatusCondition(&ar.Status.Conditions, v1alpha1.ConditionUsed)
+		return
+	}
+	last := found.since
+	if found.used.After(last) {
+		last = found.used
+	}
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionUsed, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonUsed, ObservedGeneration: ar.Status.ObservedGeneration,
+		Message: "The access is used, or was granted not long ago.",
+	}
+	if g.config.Clock.Now().Sub(last) >= g.config.UnusedAfter {
+		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonUnused
+		condition.Message = fmt.Sprintf("Nobody has used the access since %s: delete the request if nobody needs it any more.", last.UTC().Format(time.RFC3339))
+	}
+	apimeta.SetStatusCondition(&ar.Status.Conditions, condition)
+}
+
+// grants are those that hold, sorted by cluster and provider.
+func (g *granter) grants() []grant {
+	var all []grant
+	for _, obj := range g.requests.List() {
+		if ar, ok := obj.(*v1alpha1.AccessRequest); ok {
+			if found, ok := grantOf(ar); ok {
+				all = append(all, found)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b grant) int {
+		return cmp.Or(strings.Compare(a.cluster, b.cluster), strings.Compare(a.provider, b.provider), strings.Compare(a.key.String(), b.key.String()))
+	})
+	return all
+}
+
+// show has the page and explain tell of a Cluster who has access to it, and of a request what it was granted.
+func (g *granter) show(d *operator.Dependencies, requests, health *framework.Framework) {
+	d.Inspector.Draw(requests, func(_ context.Context, obj any) ([]*graph.Graph, error) {
+		ar, ok := obj.(*v1alpha1.AccessRequest)
+		if !ok {
+			return nil, nil
+		}
+		found, ok := grantOf(ar)
+		if !ok {
+			return nil, nil
+		}
+		return []*graph.Graph{drawing(fmt.Sprintf("Access of provider %s to cluster %s", found.provider, found.cluster), []grant{found})}, nil
+	})
+	d.Inspector.Draw(health, func(_ context.Context, obj any) ([]*graph.Graph, error) {
+		cluster, ok := obj.(*v1alpha1.Cluster)
+		if !ok {
+			return nil, nil
+		}
+		all := slices.DeleteFunc(g.grants(), func(found grant) bool { return found.cluster != cluster.Name })
+		return []*graph.Graph{drawing("Who has access to cluster "+cluster.Name, all)}, nil
+	})
+}
+
+// drawing is a node for each access.
+func drawing(title string, grants []grant) *graph.Graph {
+	drawn := &graph.Graph{Name: "access", Title: title}
+	for _, found := range grants {
+		node := graph.Node{ID: found.key.String(), Label: cmp.Or(found.object, found.key.Name), Group: found.provider, State: graph.Ready, Message: found.String()}
+		switch {
+		case found.lingers != nil, found.unused:
+			node.State = graph.Blocked
+		case found.granted.Reason != v1alpha1.ReasonGranted:
+			node.State = graph.Progressing
+		}
+		drawn.Nodes = append(drawn.Nodes, node)
+	}
+	return drawn
+}
+
+// String says who has which access, since when, by which policy, and until when; or since when it should have none.
+func (f grant) String() string {
+	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	policy := "a policy without a name"
+	if f.policy != "" {
+		policy = "policy " + f.policy
+	}
+	text := fmt.Sprintf("provider %s has access to cluster %s since %s, by %s", f.provider, f.cluster, at(f.since), policy)
+	if f.lingers != nil {
+		text = fmt.Sprintf("provider %s still has access to cluster %s, by %s, although it should have none since %s (%s)",
+			f.provider, f.cluster, policy, at(f.lingers.LastTransitionTime.Time), f.lingers.Reason)
+	}
+	if f.until.IsZero() {
+		text += "; it brings tokens of an issuer, and needs no credentials"
+	} else {
+		text += "; these credentials end at " + at(f.until)
+	}
+	if !f.used.IsZero() {
+		text += "; used at " + at(f.used)
+	}
+	if f.unused {
+		text += "; nobody uses it"
+	}
+	if f.granted.Reason != v1alpha1.ReasonGranted {
+		text += "; " + f.granted.Reason + ": " + f.granted.Message
+	}
+	return text
+}
+
+// metrics tells of each access that holds. It is safe for concurrent use.
+type metrics struct {
+	*granter
+	granted, expires, used, unused, revoked *prometheus.Desc
+}
+
+func newMetrics(g *granter) *metrics {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("operatorkit_access_"+name, help, []string{"provider", "namespace", "name", "cluster", "policy"}, nil)
+	}
+	return &metrics{
+		granter: g,
+		granted: desc("granted_timestamp_seconds", "Since when a provider has access to a cluster, 0 for one that should have none any more."),
+		expires: desc("expiration_timestamp_seconds", "When the credentials of an access run out, unless they are renewed; 0 for one without credentials of its own."),
+		used:    desc("used_timestamp_seconds", "When a provider has told that it uses an access, 0 for never."),
+		unused:  desc("unused", "Whether nobody has used an access for long."),
+		revoked: desc("revoked_timestamp_seconds", "Since when an access should have ended that still works in its cluster, 0 for one that is granted."),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.granted, m.expires, m.used, m.unused, m.revoked} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(ch chan<- prometheus.Metric) {
+	seconds := func(t time.Time) float64 {
+		if t.IsZero() {
+			return 0
+		}
+		return float64(t.Unix())
+	}
+	for _, found := range m.grants() {
+		unused, revoked := 0.0, time.Time{}
+		if found.unused {
+			unused = 1
+		}
+		if found.lingers != nil {
+			revoked = found.lingers.LastTransitionTime.Time
+		}
+		for _, of := range []struct {
+			desc  *prometheus.Desc
+			value float64
+		}{{m.granted, seconds(found.since)}, {m.expires, seconds(found.until)}, {m.used, seconds(found.used)}, {m.unused, unused}, {m.revoked, seconds(revoked)}} {
+			ch <- prometheus.MustNewConstMetric(of.desc, prometheus.GaugeValue, of.value, found.provider, found.key.Namespace, found.key.Name, found.cluster, found.policy)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package serviceprovider
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/operatorkit/operatorkit/framework"
+)
+
+func namespaceNamed(name string) *metav1.PartialObjectMetadata {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	namespace.Name = name
+	return namespace
+}
+
+// serves tells whether an object is in a namespace that is served. The namespace is read from the API server, as the object is.
+func (r *APIReconciler[T, C]) serves(ctx context.Context, obj client.Object) (bool, error) {
+	leaves := obj.GetDeletionTimestamp() != nil && (hasAny(obj, r.finalizers.work) || hasAny(obj, r.finalizers.access))
+	if r.namespacePredicate == nil || obj.GetNamespace() == "" || leaves {
+		return true, nil
+	}
+	ctx, cancel := r.limited(ctx)
+	defer cancel()
+	namespace := namespaceNamed(obj.GetNamespace())
+	err := r.onboarding.Client().Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read namespace %s from cluster %q: %w", namespace.Name, r.onboarding.ID(), err)
+	}
+	return r.namespacePredicate(namespace), nil
+}
+
+// namespaceHandler has the objects of a namespace reconciled that is served from now on.
+func (r *APIReconciler[T, C]) namespaceHandler(list func(context.Context) ([]reconcile.Request, error)) handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q queue) {
+			if !r.begins(ctx, e.ObjectOld, e.ObjectNew) {
+				return
+			}
+			requests, err := list(ctx)
+			if err != nil {
+				ctrl.LoggerFrom(ctx).Error(err, "list the objects of a namespace that is served from now on; the next change of each reconciles it", "namespace", e.ObjectNew.Name)
+			}
+			for _, request := range requests {
+				if request.Namespace == e.ObjectNew.Name {
+					q.Add(request)
+				}
+			}
+		},
+	}
+}
+
+// begins tells whether a namespace was not served before a change, and is now. If the predicate panics it may be.
+func (r *APIReconciler[T, C]) begins(ctx context.Context, before, after *metav1.PartialObjectMetadata) (begins bool) {
+	err := framework.Recovered(func() error {
+		begins = r.namespacePredicate(after) && !r.namespacePredicate(before)
+		return nil
+	})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "the predicate on namespaces panicked; its objects are looked at", "namespace", after.Name)
+		return true
+	}
+	return begins
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"strings"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/manifest"
+)
+
+// deviation is something that the state manager does otherwise on purpose, and the line of the documentation that says so.
+type deviation struct {
+	// file has the line, in the repository.
+	file, line string
+	// explains tells whether a difference after a step is one of it; nil is no difference.
+	explains func(t *trial, step string, d difference) bool
+	// allows tells whether it is what lets the state manager do what Helm refuses with this error; nil is no error.
+	allows func(refused error) bool
+}
+
+// deviations are all of them. Another one is a line here, and one in the documentation.
+var deviations = []*deviation{
+	{
+		file: "resource/statemanager/native/helm/doc.go",
+		line: "unlike Helm, which never updates them",
+		explains: func(t *trial, step string, d difference) bool {
+			return step != "install" && d.path != "" && d.key.kind == definitionKind && t.brings(d.key.Name)
+		},
+	},
+	{
+		file: "resource/statemanager/native/carrier/doc.go",
+		line: "Server-side apply leaves what nobody has applied, so that the other branch of a choice stays",
+		allows: func(refused error) bool {
+			return strings.Contains(refused.Error(), "Forbidden: may not be specified when")
+		},
+	},
+	{
+		file: "resource/statemanager/native/manifest/doc.go",
+		line: "A Secret in the namespace of the service, with the labels of [carrier.LabelsOf], has the names of its objects",
+		explains: func(t *trial, step string, d difference) bool {
+			return step != "removal" && d.path == "" && d.theirs == nil && d.key.Namespace == t.subject.namespace() &&
+				d.key.kind == schema.GroupKind{Kind: "Secret"} && d.key.Name == manifest.InventoryPrefix+t.subject.id
+		},
+	},
+	{
+		file: "resource/statemanager/native/manifest/doc.go",
+		line: "app.kubernetes.io/managed-by: operatorkit",
+		explains: func(t *trial, _ string, d difference) bool {
+			return t.subject.old.chart == nil && d.key.kind == schema.GroupKind{Kind: "Namespace"} && d.key.Name == t.subject.namespace() &&
+				d.path == "metadata.labels"+plan.Segment("app.kubernetes.io/managed-by")
+		},
+	},
+}
+
+// explain divides differences into those that no documentation explains, and the documented deviations that explain the others.
+func (t *trial) explain(found []difference, step string) (unexplained []difference, by []*deviation) {
+	for _, d := range found {
+		var explained *deviation
+		for _, each := range deviations {
+			if explained == nil && each.explains != nil && each.explains(t, step, d) {
+				explained = each
+			}
+		}
+		if explained == nil {
+			unexplained = append(unexplained, d)
+		} else {
+			by = append(by, explained)
+		}
+	}
+	return unexplained, by
+}
+
+// brings tells whether the subject has a definition in crds/.
+func (t *trial) brings(name string) bool {
+	for _, v := range []*version{t.subject.old, t.subject.updated} {
+		if v == nil || v.chart == nil {
+			continue
+		}
+		c, err := v.load()
+		if err == nil && definesIn(c, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func definesIn(c *chart.Chart, name string) bool {
+	for _, file := range c.CRDObjects() {
+		parsed, err := parse(string(file.File.Data))
+		if err != nil {
+			continue
+		}
+		for _, u := range parsed {
+			if u.GetName() == name {
+				return true
+			}
+		}
+	}
+	return false
+}

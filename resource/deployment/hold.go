@@ -1,0 +1,147 @@
+package deployment
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
+)
+
+// Run carries the plan out if what it depends on is still so, and is ErrStalePlan otherwise. From before it looks at that until it ends,
+// what it takes is reserved: nobody who plans with the same client takes it meanwhile.
+func (p *Plan) Run(ctx context.Context, cli Client) error {
+	if p.Empty() {
+		return nil
+	}
+	release, err := hold(ctx, cli, p)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return p.Execute(withNames(ctx, p.names), cli)
+}
+
+// hold reserves what plans take that are carried out one after the other, and checks that what they depend on is still so.
+func hold(ctx context.Context, cli Client, plans ...*Plan) (release func(), err error) {
+	owner := api.OwnershipOf(ctx)
+	all := scheduler.Taking{}
+	for _, p := range plans {
+		for machineID, taken := range p.taking(owner) {
+			all.Add(machineID, taken.Containers, taken.Volumes...)
+		}
+	}
+	own, conflict := scheduler.ReservationsOf(cli).Hold(all, owner)
+	if conflict != "" {
+		return nil, stale(conflict)
+	}
+	if err := check(ctx, cli, own, plans); err != nil {
+		own.Release()
+		return nil, err
+	}
+	return own.Release, nil
+}
+
+// check looks whether what plans depend on is still so, each after those before it.
+func check(ctx context.Context, cli Client, own *scheduler.Reservation, plans []*Plan) error {
+	state, err := scheduler.InspectFor(ctx, cli, own)
+	if err != nil {
+		return err
+	}
+	for _, p := range plans {
+		if p.Basis == nil {
+			continue
+		}
+		if changes := p.Basis.Changes(state); len(changes) > 0 {
+			return stale(changes...)
+		}
+		state = state.With(p.taking(state.Owner))
+	}
+	return nil
+}
+
+// shownChanges is how many changes are in an error.
+const shownChanges = 3
+
+func stale(changes ...string) error {
+	if more := len(changes) - shownChanges; more > 0 {
+		changes = append(changes[:shownChanges:shownChanges], fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("%w; nothing was done: %s", ErrStalePlan, strings.Join(changes, "; "))
+}
+
+// taking returns what the plan will put onto machines, or may bring back there.
+func (p *Plan) taking(owner api.Ownership) scheduler.Taking {
+	taking := scheduler.Taking{}
+	takes := func(machineID, name string, ports []api.PortSpec) {
+		taking.Add(machineID, []api.Container{{
+			Name: name, Owner: owner.Owner(p.ServiceName), ServiceName: p.ServiceName, State: api.ContainerCreated, Ports: ports,
+		}})
+	}
+	for _, op := range leaves(p.Operations) {
+		switch o := op.(type) {
+		case *CreateVolumeOperation:
+			taking.Add(o.MachineID, nil, api.Volume{Name: o.VolumeSpec.Name, Driver: o.VolumeSpec.DriverName(), Owner: owner.Owner(p.ServiceName)})
+		case *PreDeployOperation:
+			takes(o.MachineID, o.ContainerName, nil)
+		case *RunContainerOperation:
+			takes(o.MachineID, o.ContainerName, o.Spec.HostPorts())
+		case *ReplaceContainerOperation:
+			takes(o.New.MachineID, o.New.ContainerName, o.New.Spec.HostPorts())
+			for i := range o.Old {
+				takes(o.Old[i].MachineID, o.Old[i].Name, o.Old[i].Ports)
+			}
+		case *StartContainerOperation:
+			takes(o.MachineID, o.Container.Name, o.Container.Ports)
+		case *UpdateContainerOperation:
+			takes(o.MachineID, o.Container.Name, o.Container.Ports)
+		}
+	}
+	return taking
+}
+
+// places returns where the plan puts containers, or starts them.
+func (p *Plan) places() []scheduler.Place {
+	var places []scheduler.Place
+	for _, op := range leaves(p.Operations) {
+		switch o := op.(type) {
+		case *PreDeployOperation:
+			places = append(places, scheduler.Place{MachineID: o.MachineID, Container: o.ContainerName})
+		case *RunContainerOperation:
+			places = append(places, scheduler.Place{MachineID: o.MachineID, Container: o.ContainerName})
+		case *ReplaceContainerOperation:
+			places = append(places, scheduler.Place{MachineID: o.New.MachineID, Container: o.New.ContainerName})
+		case *StartContainerOperation:
+			places = append(places, scheduler.Place{MachineID: o.MachineID})
+		}
+	}
+	return places
+}
+
+// snapshot is a client that sees the machines as they were.
+type snapshot struct {
+	Client
+	state *scheduler.ClusterState
+}
+
+// ClusterState implements scheduler.Inspected.
+func (s *snapshot) ClusterState() *scheduler.ClusterState { return s.state }
+
+// serviceIn returns a service as it is in a state, or nil.
+func serviceIn(state *scheduler.ClusterState, name string) *api.Service {
+	var service *api.Service
+	for _, m := range state.Machines {
+		for i := range m.Inventory.Containers {
+			c := &m.Inventory.Containers[i]
+			if !state.Owns(name, c) || c.ServiceID == "" {
+				continue
+			}
+			if service == nil {
+				service = &api.Service{ID: c.ServiceID, Name: c.ServiceName, Mode: c.Spec.Mode}
+			}
+			service.Containers = append(service.Containers, *c)
+		}
+	}
+	return service
+}

@@ -1,0 +1,359 @@
+package helm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"helm.sh/helm/v4/pkg/release/common"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+)
+
+// errBegun ends a call where a hook was begun, or what is in its way was deleted: the operation goes on when that has ended.
+var errBegun = errors.New("a hook has not ended")
+
+// operation is a revision on its way: an installation, an upgrade or a rollback, which Helm's action has prepared and recorded as pending,
+// or an uninstallation. Helm's own action would wait for hooks in the middle of it: this one ends there, and can be gone on with, by
+// another process too, from what the record says.
+type operation struct {
+	*kubeClient
+	store   *store
+	release *release.Release
+	// earlier are the revisions before.
+	earlier records
+	// stale are objects of those to be deleted.
+	stale []*unstructured.Unstructured
+	// at is how far the hooks are; nil before the first.
+	at *progress
+}
+
+// eventsOf are those before and after what an operation does.
+func eventsOf(status common.Status) (before, after release.HookEvent) {
+	switch status {
+	case common.StatusPendingInstall:
+		return release.HookPreInstall, release.HookPostInstall
+	case common.StatusPendingUpgrade:
+		return release.HookPreUpgrade, release.HookPostUpgrade
+	case common.StatusPendingRollback:
+		return release.HookPreRollback, release.HookPostRollback
+	}
+	return release.HookPreDelete, release.HookPostDelete
+}
+
+// run carries the operation out, or on, and records how it ends. The error may be errBegun.
+func (o *operation) run() error {
+	if o.release.Info.Status == common.StatusUninstalling {
+		return o.uninstall()
+	}
+	err := o.roll()
+	if err == nil || errors.Is(err, errBegun) || o.ctx.Err() != nil {
+		return err
+	}
+	what := "Release"
+	switch o.release.Info.Status {
+	case common.StatusPendingUpgrade:
+		what = "Upgrade"
+	case common.StatusPendingRollback:
+		what = "Rollback"
+	}
+	return errors.Join(err, o.end(common.StatusFailed, fmt.Sprintf("%s %q failed: %s", what, o.release.Name, o.hider.Text(err.Error()))))
+}
+
+// roll puts the objects of a revision there, between its hooks.
+func (o *operation) roll() error {
+	status := o.release.Info.Status
+	before, after := eventsOf(status)
+	if o.at == nil || o.at.Event == before {
+		if err := o.runHooks(before); err != nil {
+			return fmt.Errorf("%s hooks failed: %w", before, err)
+		}
+		if err := o.apply(); err != nil {
+			return err
+		}
+	}
+	if err := o.runHooks(after); err != nil {
+		return fmt.Errorf("%s hooks failed: %w", after, err)
+	}
+	if status != common.StatusPendingInstall {
+		if err := o.supersede(status == common.StatusPendingUpgrade); err != nil {
+			return err
+		}
+	}
+	description := o.release.Info.Description
+	switch status {
+	case common.StatusPendingInstall:
+		description = cmp.Or(o.options.description, "Install complete")
+	case common.StatusPendingUpgrade:
+		description = cmp.Or(o.options.description, "Upgrade complete")
+	}
+	return o.end(common.StatusDeployed, description)
+}
+
+// apply puts the objects of the revision there, and deletes what is left of earlier ones.
+func (o *operation) apply() error {
+	objects, err := o.placed(o.release.Manifest, o.known, false)
+	if err != nil {
+		return err
+	}
+	for _, u := range objects {
+		if err := o.create(o.dressed(u)); err != nil {
+			return err
+		}
+	}
+	for _, u := range o.stale {
+		if err := o.deleteOwn(o.ctx, u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create applies an object, and waits until the kind of a definition can be used.
+func (o *operation) create(u *unstructured.Unstructured) error {
+	if err := o.put(o.ctx, u); err != nil {
+		return err
+	}
+	if u.GroupVersionKind().GroupKind() == carrier.DefinitionKind {
+		return o.established(o.ctx, u)
+	}
+	return nil
+}
+
+// uninstall deletes the objects of the revision, between its hooks. That hooks fail afterwards keeps nothing from being gone.
+func (o *operation) uninstall() error {
+	before, after := eventsOf(o.release.Info.Status)
+	if o.at == nil || o.at.Event == before {
+		if err := o.runHooks(before); err != nil {
+			if errors.Is(err, errBegun) || o.ctx.Err() != nil {
+				return err
+			}
+			return errors.Join(fmt.Errorf("%s hooks failed: %w", before, err), o.end(common.StatusUninstalling, o.release.Info.Description))
+		}
+		if err := o.end(common.StatusUninstalling, o.release.Info.Description); err != nil {
+			return err
+		}
+		objects, err := o.goingOf(o.release.Manifest)
+		if err != nil {
+			return err
+		}
+		var errs []error
+		for _, u := range objects {
+			if o.seen != nil && o.seen[carrier.IdentityOf(u)] == nil {
+				continue
+			}
+			if err := o.deleteLive(o.ctx, u, o.ownLive); err != nil {
+				errs = append(errs, fmt.Errorf("delete %s: %w", describe(u), err))
+			}
+		}
+		if len(errs) > 0 {
+			return errors.Join(errs...)
+		}
+	}
+	failed := o.runHooks(after)
+	if errors.Is(failed, errBegun) || o.ctx.Err() != nil {
+		return failed
+	}
+	if failed != nil {
+		failed = fmt.Errorf("%s hooks failed: %w", after, failed)
+	}
+	return errors.Join(failed, o.end(common.StatusUninstalled, "Uninstallation complete"), o.supersede(false))
+}
+
+// supersede says of revisions that stood before that they don't any more. An upgrade takes the place of the last one also where none did.
+func (o *operation) supersede(upgrade bool) error {
+	var over []record
+	for i := range o.earlier {
+		if o.earlier[i].stands() {
+			over = append(over, o.earlier[i])
+		}
+	}
+	if latest := o.earlier.latest(); upgrade && len(over) == 0 && latest != nil {
+		over = append(over, *latest)
+	}
+	for _, r := range over {
+		earlier, err := o.store.get(o.release.Name, r.revision)
+		if errors.Is(err, driver.ErrReleaseNotFound) {
+			continue // It was one too many for the history.
+		}
+		if err != nil {
+			return err
+		}
+		earlier.Info.Status = common.StatusSuperseded
+		if err := o.store.Update(earlier); err != nil {
+			return fmt.Errorf("mark revision %d as superseded: %w", r.revision, err)
+		}
+	}
+	return nil
+}
+
+// end records a status, with which no hook is under way any more.
+func (o *operation) end(status common.Status, description string) error {
+	o.release.SetStatus(status, description)
+	o.at = nil
+	o.store.secrets.annotate(o.secret(), map[string]string{progressAnnotation: ""})
+	if err := o.store.Update(o.release); err != nil {
+		return fmt.Errorf("record that revision %d is %s: %w", o.release.Version, status, err)
+	}
+	return nil
+}
+
+// secret is the name of that of the revision.
+func (o *operation) secret() string {
+	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, o.release.Name, o.release.Version)
+}
+
+// goOn is the payload for an operation whose hook has ended.
+type goOn struct {
+	release   *release.Release
+	revisions records
+	stale     []*unstructured.Unstructured
+	at        *progress
+}
+
+// isUnderway tells whether a hook of a revision was begun, that this release waits for. What is left of an uninstallation is the
+// business of removals, unless it takes something back.
+func (j *job) isUnderway(latest *record) bool {
+	if latest.progress() == nil || !latest.made() || j.service.ClaimOn(latest.labels) != carrier.Own {
+		return false
+	}
+	return latest.status.IsPending() || latest.status == common.StatusUninstalling && j.takesBack(latest)
+}
+
+// takesBack tells whether a revision is there because the service as it should be was refused.
+func (j *job) takesBack(latest *record) bool {
+	refused := latest.annotations[refusedAnnotation]
+	return carrier.IsSealOf(refused, j.attempt()) || refused != "" && refused == j.service.FormerFingerprint
+}
+
+// attempt is what is not tried again when it was refused.
+func (j *job) attempt() string { return j.service.Fingerprint + j.service.Attempt }
+
+// underway looks at an operation that waits for a hook, and plans the rest of it when that has ended. An operation for what the service was
+// before ends with its hook: another one follows.
+func (j *job) underway(ctx context.Context, revisions records) (*carrier.Result, error) {
+	latest, at := revisions.latest(), revisions.latest().progress()
+	outcome, err := j.outcome(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	result := &carrier.Result{Found: j.found(latest), Health: carrier.Health{Phase: v1alpha1.ServiceStateProvisioning}}
+	if outcome.waits != "" {
+		result.Health.Message, result.Requeue = outcome.waits, outcome.left
+		result.Found.Kinds = append(result.Found.Kinds, outcome.kinds...)
+		return result, nil
+	}
+	if !j.takesBack(latest) && !j.service.Put(latest.annotations[fingerprintAnnotation]) {
+		return j.renewal(ctx, revisions)
+	}
+	result.UnderWay = true
+	err = j.planRest(ctx, revisions, outcome, result)
+	if waits(err, result) {
+		return result, nil
+	}
+	return result, err
+}
+
+// planRest plans what is left of an operation.
+func (j *job) planRest(ctx context.Context, revisions records, outcome hookOutcome, result *carrier.Result) error {
+	latest, at := revisions.latest(), revisions.latest().progress()
+	store, err := newStore(j.access, j.service.Key.Namespace, nil)
+	if err != nil {
+		return err
+	}
+	todo := &goOn{revisions: revisions, at: at}
+	if todo.release, err = store.get(j.service.Key.Name, latest.revision); err != nil {
+		return err
+	}
+	j.hider.Add(todo.release.Config, j.service.Secret)
+	result.Payload = todo
+	end := common.StatusDeployed
+	switch {
+	case outcome.failed != nil:
+		end = common.StatusFailed
+	case latest.status == common.StatusUninstalling:
+		end = common.StatusUninstalled
+	}
+	result.Changes = []plan.Change{j.releaseChange(plan.Update, fmt.Sprintf("go on after the hook %s", at.Event), plan.FieldChange{
+		Path: "status", Old: string(latest.status), New: string(end),
+	})}
+	if before, _ := eventsOf(latest.status); outcome.failed != nil || at.Event != before {
+		return nil
+	}
+	p := &planner{job: j}
+	if err := j.planObjects(ctx, p, latest.status, revisions[:len(revisions)-1], todo); err != nil {
+		return err
+	}
+	result.Changes = append(result.Changes, p.changes...)
+	return nil
+}
+
+// planObjects plans what becomes of the objects of a revision.
+func (j *job) planObjects(ctx context.Context, p *planner, status common.Status, earlier records, todo *goOn) error {
+	if status == common.StatusUninstalling {
+		going, err := j.goingOf(todo.release.Manifest)
+		if err != nil {
+			return err
+		}
+		for _, u := range going {
+			if _, err := p.remove(ctx, u); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	objects, err := j.placed(todo.release.Manifest, nil, false)
+	if err != nil {
+		return err
+	}
+	p.known = carrier.DefinitionsIn(objects)
+	for _, u := range objects {
+		if err := p.apply(ctx, u); err != nil {
+			return err
+		}
+	}
+	past, err := j.past(earlier)
+	if err != nil {
+		return err
+	}
+	todo.stale, err = p.removeStale(ctx, past.objects, objects)
+	return err
+}
+
+// operation is what carries a revision out. Earlier are the revisions before.
+func (j *job) operation(ctx context.Context, store *store, r *release.Release, earlier records) *operation {
+	return &operation{kubeClient: j.kubeClient(ctx), store: store, release: r, earlier: slices.Clone(earlier)}
+}
+
+// goOn goes on with an operation.
+func (j *job) goOn(ctx context.Context, todo *goOn) error {
+	latest := todo.revisions.latest()
+	store, err := newStore(j.access, j.service.Key.Namespace, nil)
+	if err != nil {
+		return err
+	}
+	store.secrets.learn(latest.metadata())
+	o := j.operation(ctx, store, todo.release, todo.revisions[:len(todo.revisions)-1])
+	o.stale, o.at = todo.stale, todo.at
+	err = o.run()
+	if latest.status == common.StatusPendingRollback || latest.status == common.StatusUninstalling {
+		return err
+	}
+	return j.rolled(ctx, err)
+}
+
+// rolled takes a revision back that could not be put there, if that is asked for.
+func (j *job) rolled(ctx context.Context, err error) error {
+	if err == nil || !j.options.atomic || !final(err) || ctx.Err() != nil {
+		return err
+	}
+	return j.takeBackFailed(ctx, err)
+}

@@ -265,6 +265,9 @@ func (p *patch) operate(u *unstructured.Unstructured) (map[string]any, error) {
 	if err := utiljson.Unmarshal(after, &object); err != nil {
 		return nil, errors.New("what it makes is no object")
 	}
+	if made := (&unstructured.Unstructured{Object: object}); made.GetAPIVersion() == "" || made.GetKind() == "" || made.GetName() == "" {
+		return nil, errors.New("what it makes has no apiVersion, kind or metadata.name: leave them, or replace their values")
+	}
 	return object, nil
 }
 
@@ -301,7 +304,13 @@ func (m *merge) into(ctx context.Context, u *unstructured.Unstructured) (object 
 	if err != nil {
 		return nil, err
 	}
-	return object, utiljson.Unmarshal(after, &object)
+	if err := utiljson.Unmarshal(after, &object); err != nil {
+		return nil, err
+	}
+	if made := (&unstructured.Unstructured{Object: object}); describe(made) != describe(u) {
+		return nil, fmt.Errorf("it makes %s of it: leave metadata an object, and its name and namespace", describe(made))
+	}
+	return object, nil
 }
 
 // nodeOf makes what kustomize works with of an object.

@@ -218,6 +218,26 @@ func TestPatchesAreAppliedByManyAtOnce(t *testing.T) {
 	group.Wait()
 }
 
+// TestNoPatchTakesAwayWhatAnObjectIs holds for both kinds of patches: what has no name could be neither applied nor found again.
+func TestNoPatchTakesAwayWhatAnObjectIs(t *testing.T) {
+	for patch, want := range map[string]string{
+		"metadata: null":                              "leave metadata an object",
+		"[{op: remove, path: /metadata}]":             "no apiVersion, kind or metadata.name",
+		"[{op: remove, path: /kind}]":                 "no apiVersion, kind or metadata.name",
+		`[{op: replace, path: "", value: {a: 1}}]`:    "no apiVersion, kind or metadata.name",
+		"[{op: add, path: /metadata/name, value: 1}]": "no apiVersion, kind or metadata.name",
+	} {
+		patches, err := patching.Of([]v1alpha1.Patch{on(patch, v1alpha1.PatchTarget{Name: "web"})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = patches.Apply(t.Context(), objectOf(t, deployment), "home")
+		if !framework.IsPermanent(err) || !strings.Contains(err.Error(), "patches[0]: Deployment web of apps/v1: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("with %s the error is %v", patch, err)
+		}
+	}
+}
+
 func TestPatchesEndWithTheirContext(t *testing.T) {
 	release, err := patching.Exclusive(t.Context())
 	if err != nil {

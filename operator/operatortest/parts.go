@@ -45,10 +45,7 @@ func apiServerArgs(port int, etcdURL string, certs *certificates, config Config)
 }
 
 func controllersArgs(port int, kubeconfig string, certs *certificates, config Config) []string {
-	controllers := append([]string{
-		"namespace-controller",
-		"clusterrole-aggregation-controller",
-	}, config.Controllers...)
+	controllers := append([]string{"clusterrole-aggregation-controller"}, config.Controllers...)
 	return append([]string{
 		"--kubeconfig=" + kubeconfig,
 		"--controllers=" + strings.Join(controllers, ","),

@@ -8,10 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/cache"
@@ -33,10 +31,9 @@ const (
 // whose owners are gone, until ctx ends. It differs from the controller
 // manager's in two ways: it learns of a new kind of owner within about a
 // second instead of thirty, and it caches metadata only.
-func collectGarbage(ctx context.Context, config *rest.Config) error {
+func collectGarbage(ctx context.Context, config *rest.Config, kinds *kinds) error {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "garbage-collector"
-	config.QPS, config.Burst = 200, 400
 
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -48,15 +45,14 @@ func collectGarbage(ctx context.Context, config *rest.Config) error {
 	}
 	started := make(chan struct{})
 	close(started)
-	informers := metadatainformer.NewSharedInformerFactory(metadataClient, 0)
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
 	collector, err := garbagecollector.NewGarbageCollector(ctx, client, metadataClient, mapper,
-		garbagecollector.DefaultIgnoredResources(), metadataOnly{informers}, started)
+		garbagecollector.DefaultIgnoredResources(), kinds, started)
 	if err != nil {
 		return fmt.Errorf("create garbage collector: %w", err)
 	}
 
-	changed, err := definitionChanges(ctx, informers)
+	changed, err := definitionChanges(kinds)
 	if err != nil {
 		return err
 	}
@@ -90,7 +86,7 @@ func syncUntil(ctx context.Context, gc *garbagecollector.GarbageCollector, d dis
 }
 
 // definitionChanges receives after CustomResourceDefinitions have changed.
-func definitionChanges(ctx context.Context, factory metadatainformer.SharedInformerFactory) (<-chan struct{}, error) {
+func definitionChanges(kinds *kinds) (<-chan struct{}, error) {
 	changed := make(chan struct{}, 1)
 	notify := func() {
 		select {
@@ -99,7 +95,7 @@ func definitionChanges(ctx context.Context, factory metadatainformer.SharedInfor
 		}
 	}
 	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	_, err := factory.ForResource(definitions).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err := kinds.of(definitions).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { notify() },
 		UpdateFunc: func(any, any) { notify() },
 		DeleteFunc: func(any) { notify() },
@@ -107,20 +103,5 @@ func definitionChanges(ctx context.Context, factory metadatainformer.SharedInfor
 	if err != nil {
 		return nil, fmt.Errorf("watch CustomResourceDefinitions: %w", err)
 	}
-	factory.Start(ctx.Done())
 	return changed, nil
-}
-
-// metadataOnly gives the garbage collector informers of metadata, also for the
-// kinds which have typed ones: it looks at nothing else.
-type metadataOnly struct {
-	factory metadatainformer.SharedInformerFactory
-}
-
-func (m metadataOnly) ForResource(resource schema.GroupVersionResource) (informers.GenericInformer, error) {
-	return m.factory.ForResource(resource), nil
-}
-
-func (m metadataOnly) Start(stop <-chan struct{}) {
-	m.factory.Start(stop)
 }

@@ -63,7 +63,7 @@ func TestAPatchForNothingIsRefused(t *testing.T) {
 		`patches[0]: no object has kind "Secret"`:           {Patch: "a: 1", Target: &v1alpha1.PatchTarget{Kind: "Secret"}},
 		"patches[0]: there is no ConfigMap other of v1":     {Patch: "{apiVersion: v1, kind: ConfigMap, metadata: {name: other}}"},
 		"its patches leave no object":                       {Patch: "$patch: delete", Target: &v1alpha1.PatchTarget{Kind: "ConfigMap"}},
-		"a.yaml, with its patches":                          {Patch: "[{op: remove, path: /metadata/name}]", Target: &v1alpha1.PatchTarget{Name: "first"}},
+		"ConfigMap first of v1: what it makes has no":       {Patch: "[{op: remove, path: /metadata/name}]", Target: &v1alpha1.PatchTarget{Name: "first"}},
 		"metadata.labels is no map of texts: put quotes ar": {Patch: "metadata: {labels: {a: 1}}", Target: &v1alpha1.PatchTarget{Name: "first"}},
 	} {
 		if err := k.refused(k.service(content, patchedBy(patch))); !framework.IsPermanent(err) || !strings.Contains(err.Error(), want) {

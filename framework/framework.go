@@ -157,21 +157,29 @@ func (f *Framework) runSources(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	sourcesCtx, stopSources := context.WithCancel(context.WithoutCancel(ctx))
-	unsubscribe := f.subscribe()
+	unsubscribe, subscribed := func() {}, make(chan struct{})
 
 	var running sync.WaitGroup
+	run := func(s informer.Source, step func() error) {
+		if err := Recovered(step); err != nil {
+			cancel(sourceError{fmt.Errorf("source %q: %w", s.Name(), err)})
+		}
+	}
+	running.Go(func() {
+		defer close(subscribed)
+		run(f.source, func() error { unsubscribe = f.subscribe(); return nil })
+	})
 	for _, s := range f.Sources() {
 		running.Go(func() {
-			err := Recovered(func() error { return s.Run(sourcesCtx) })
-			if err != nil {
-				cancel(sourceError{fmt.Errorf("source %q: %w", s.Name(), err)})
-			}
+			<-subscribed
+			run(s, func() error { return s.Run(sourcesCtx) })
 		})
 	}
 	if f.config.Informer != nil {
 		running.Go(func() { f.watchInformer(sourcesCtx) })
 	}
 	err := f.workWhenSynced(ctx)
+	<-subscribed
 	unsubscribe()
 	stopSources()
 	if !endedWithin(&running, f.config.CancelTimeout) {

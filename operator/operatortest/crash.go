@@ -116,7 +116,7 @@ type Scenario struct {
 	Without []Mishap
 
 	// Sample has mishaps at a few points only: for crashes right before the first write, right
-	// after the last one, and at every k-th point between, at least five in all.
+	// after the last one, and at three points between, every k-th.
 	// They are the same each time, by the name. One run without a crash has to do,
 	// where otherwise a second one shows that both end alike. [CrashAtEveryWrite]
 	// sets it when tests run with -short. The default is every point.

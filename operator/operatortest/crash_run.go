@@ -161,32 +161,37 @@ func (r *crashRun) phase(ctx context.Context, i int) (snapshot, *Failure) {
 	timer := time.NewTimer(r.scenario.Timeout)
 	defer timer.Stop()
 	var calm calm
+	var seen progress
+	var due time.Time
 	var pause time.Duration
 	for {
-		met := len(r.operator.mishaps())
-		state, missing := r.look(ctx, phase)
-		quiet := calm.since(r.progress(), state.text)
-		if caughtUp := r.hasCaughtUp(quiet); caughtUp && missing == nil {
-			switch r.judge(i, state, met, quiet) {
-			case stateFinal:
-				r.recovered = met
-				return state, nil
-			case stateWrong:
-				return snapshot{}, &Failure{
-					Reason: fmt.Sprintf("the state is another than without a mishap, and has not changed for %s", quiet.Round(time.Millisecond)),
-					Diff:   r.expected[i].diff(state),
+		if now := r.progress(); time.Now().After(due) || now != seen && !now.busy {
+			seen = now
+			met := len(r.operator.mishaps())
+			state, missing := r.look(ctx, phase)
+			quiet := calm.since(r.progress(), state.text)
+			if caughtUp := r.hasCaughtUp(quiet); caughtUp && missing == nil {
+				switch r.judge(i, state, met, quiet) {
+				case stateFinal:
+					r.recovered = met
+					return state, nil
+				case stateWrong:
+					return snapshot{}, &Failure{
+						Reason: fmt.Sprintf("the state is another than without a mishap, and has not changed for %s", quiet.Round(time.Millisecond)),
+						Diff:   r.expected[i].diff(state),
+					}
+				case stateOpen:
 				}
-			case stateOpen:
 			}
-		}
-
-		// Who does nothing need not be asked all the time what it has done.
-		pause = longer(pause)
-		if quiet < firstPause {
-			pause = firstPause
+			// A look lists all objects. Who does nothing need not be asked all the time what it has done.
+			pause = min(2*pause, r.scenario.Settle/2)
+			if quiet < firstPause {
+				pause = firstPause
+			}
+			due = time.Now().Add(pause)
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(firstPause):
 		case <-ctx.Done():
 			return snapshot{}, nil
 		case err := <-r.operator.failed:

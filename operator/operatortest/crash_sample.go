@@ -44,7 +44,7 @@ func nameOf(plan []runPoint) string {
 	return strings.Join(names, ", then ")
 }
 
-// plans are the runs of a sweep with so many writes, each with its mishaps: all of them, or a sample of at least five.
+// plans are the runs of a sweep with so many writes, each with its mishaps: all of them, or a sample of five.
 func plans(sweep Sweep, writes int, scenario Scenario) [][]runPoint {
 	seed := hash(scenario.Name)
 	if sweep == Lags {
@@ -99,8 +99,8 @@ func lyingPlans(writes int) [][]runPoint {
 	return all
 }
 
-// sample takes the first, the last, and every k-th between them, at least three of those. Moments alternate, so that an odd k has both
-// of them. Where it begins depends on the seed: scenarios that are alike are crashed at other places, and each always at the same.
+// sample takes the first, the last, and three between them, every k-th, with both moments among them. Where these begin depends on the
+// seed: scenarios that are alike are crashed at other places, and each always at the same.
 func sample(all [][]runPoint, seed uint64) [][]runPoint {
 	const between = 3
 	if len(all) <= between+2 {
@@ -108,14 +108,12 @@ func sample(all [][]runPoint, seed uint64) [][]runPoint {
 	}
 	last := len(all) - 1
 	k := (last - 1) / between
+	begin := 1 + int(seed%uint64(k)) //nolint:gosec // k is small
+	middle := begin + k
 	if k%2 == 0 {
-		k--
+		middle++ // moments alternate
 	}
-	points := [][]runPoint{all[0]}
-	for i := 1 + int(seed%uint64(k)); i < last; i += k { //nolint:gosec // k is small
-		points = append(points, all[i])
-	}
-	return append(points, all[last])
+	return [][]runPoint{all[0], all[begin], all[middle], all[begin+2*k], all[last]}
 }
 
 // hash is a number for a name, the same each time.

@@ -14,13 +14,13 @@ type Condition interface {
 const (
 	// hangLimit is when a test that waits for something gives up. It finds tests that hang and measures nothing.
 	hangLimit = 90 * time.Second
-	// firstPause is the pause between two looks at a condition, of which each is a little longer than the one before, up to longestPause:
+	// firstPause is the pause between two looks at a condition, of which each is half as long again as the one before, up to longestPause:
 	// what takes long is not asked for all the time, which would make it take longer.
-	firstPause, longestPause = 10 * time.Millisecond, 100 * time.Millisecond
+	firstPause, longestPause = 10 * time.Millisecond, 200 * time.Millisecond
 )
 
 // longer is the pause after a pause.
-func longer(pause time.Duration) time.Duration { return min(pause*5/4, longestPause) }
+func longer(pause time.Duration) time.Duration { return min(pause*3/2, longestPause) }
 
 // Eventually waits until a condition holds, of which what tells in words. A test that waits for a minute and a half ends
 // as failed.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -18,11 +19,15 @@ const (
 	namePrefixLength = 40
 	// cleanupTimeout ends a clean-up whose server does not answer.
 	cleanupTimeout = 30 * time.Second
+	// abandon marks the namespace of a test that has ended. The control plane that Start starts takes the finalizers off what is left in it;
+	// another cluster doesn't know it.
+	abandon = `{"metadata":{"annotations":{"operatortest.operatorkit.io/abandoned":"true"}}}`
 )
 
 // Namespace creates a namespace for the test and returns its name, which
 // begins with the test's. When the test ends, its deletion is begun, unless the
-// control plane ends then too.
+// control plane ends then too. Operators have ended by then: a control plane of
+// this package takes the finalizers off what they have left.
 func (i *Instance) Namespace(t testing.TB) string {
 	t.Helper()
 	var name string
@@ -45,6 +50,10 @@ func (i *Instance) Namespace(t testing.TB) string {
 		ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 		defer cancel()
 		err := i.withClient(func(client kubernetes.Interface) error {
+			_, err := client.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, []byte(abandon), metav1.PatchOptions{})
+			if err != nil {
+				return err
+			}
 			return client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
 		})
 		if err != nil && !apierrors.IsNotFound(err) {

@@ -160,35 +160,17 @@ func (r *crashRun) phase(ctx context.Context, i int) (snapshot, *Failure) {
 
 	timer := time.NewTimer(r.scenario.Timeout)
 	defer timer.Stop()
-	var calm calm
-	var seen progress
-	var due time.Time
-	var pause time.Duration
+	var l looks
 	for {
-		if now := r.progress(); time.Now().After(due) || now != seen && !now.busy {
-			seen = now
-			met := len(r.operator.mishaps())
-			state, missing := r.look(ctx, phase)
-			quiet := calm.since(r.progress(), state.text)
-			if caughtUp := r.hasCaughtUp(quiet); caughtUp && missing == nil {
-				switch r.judge(i, state, met, quiet) {
-				case stateFinal:
-					r.recovered = met
-					return state, nil
-				case stateWrong:
-					return snapshot{}, &Failure{
-						Reason: fmt.Sprintf("the state is another than without a mishap, and has not changed for %s", quiet.Round(time.Millisecond)),
-						Diff:   r.expected[i].diff(state),
-					}
-				case stateOpen:
-				}
+		switch r.lookWhenDue(ctx, i, &l) {
+		case stateFinal:
+			return l.state, nil
+		case stateWrong:
+			return snapshot{}, &Failure{
+				Reason: fmt.Sprintf("the state is another than without a mishap, and has not changed for %s", l.quiet.Round(time.Millisecond)),
+				Diff:   r.expected[i].diff(l.state),
 			}
-			// A look lists all objects. Who does nothing need not be asked all the time what it has done.
-			pause = min(2*pause, r.scenario.Settle/2)
-			if quiet < firstPause {
-				pause = firstPause
-			}
-			due = time.Now().Add(pause)
+		case stateOpen:
 		}
 		select {
 		case <-time.After(firstPause):
@@ -199,9 +181,45 @@ func (r *crashRun) phase(ctx context.Context, i int) (snapshot, *Failure) {
 		case err := <-r.neighbourFailed():
 			return snapshot{}, &Failure{Reason: fmt.Sprintf("the neighbour: %v", err)}
 		case <-timer.C:
-			return snapshot{}, &Failure{Reason: fmt.Sprintf("did not converge within %s: %v", r.scenario.Timeout, r.why(missing))}
+			return snapshot{}, &Failure{Reason: fmt.Sprintf("did not converge within %s: %v", r.scenario.Timeout, r.why(l.missing))}
 		}
 	}
+}
+
+// looks are what a run has seen in a phase.
+type looks struct {
+	calm     calm
+	progress progress
+	due      time.Time // of the next look
+	pause    time.Duration
+
+	state   snapshot
+	missing error // what the state lacks still
+	quiet   time.Duration
+}
+
+// lookWhenDue looks at the state when an operator has done something, and else more and more seldom: a look lists all objects.
+func (r *crashRun) lookWhenDue(ctx context.Context, i int, l *looks) verdict {
+	if now := r.progress(); time.Now().Before(l.due) && (now == l.progress || now.busy) {
+		return stateOpen
+	}
+	l.progress = r.progress()
+	met := len(r.operator.mishaps())
+	l.state, l.missing = r.look(ctx, r.scenario.Phases[i])
+	l.quiet = l.calm.since(r.progress(), l.state.text)
+	l.pause = min(2*l.pause, r.scenario.Settle/2)
+	if l.quiet < firstPause {
+		l.pause = firstPause
+	}
+	l.due = time.Now().Add(l.pause)
+	if !r.hasCaughtUp(l.quiet) || l.missing != nil {
+		return stateOpen
+	}
+	verdict := r.judge(i, l.state, met, l.quiet)
+	if verdict == stateFinal {
+		r.recovered = met
+	}
+	return verdict
 }
 
 // progress is that of the operator and its neighbour.

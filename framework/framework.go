@@ -102,8 +102,7 @@ func (f *Framework) Sources() []informer.Source {
 	return sources
 }
 
-// Enqueue reconciles an object soon, as after a change of it. A key without an object is ignored. It may be called at any
-// time, also before Run.
+// Enqueue reconciles an object soon, as after a change of it. A key without an object is ignored. It may be called at any time.
 func (f *Framework) Enqueue(key informer.Key) {
 	if f.config.Driven {
 		return
@@ -119,10 +118,9 @@ func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) {
 	}
 }
 
-// Run reconciles until ctx ends, and then returns nil once everything it started has ended: reconciliations that are
-// under way get Config.ShutdownTimeout to complete, then their context is cancelled. What ignores that for
-// Config.CancelTimeout is left behind, and named by an error that wraps ErrStillRunning. It ensures the CRD and waits for
-// the sources to sync before the first reconciliation. It may be called once.
+// Run reconciles until ctx ends, and then returns nil once everything it started has ended: reconciliations that are under way get
+// Config.ShutdownTimeout to complete, then their context is cancelled. What ignores that for Config.CancelTimeout is left behind, and named
+// by an error that wraps ErrStillRunning. It ensures the CRD and waits for the sources to sync first. It may be called once.
 func (f *Framework) Run(ctx context.Context) error {
 	if f.begun.Swap(true) {
 		return fmt.Errorf("run framework %q: %w: it has been run before; make a new one", f.Name(), ErrExecutionFailed)
@@ -151,8 +149,8 @@ func (f *Framework) Run(ctx context.Context) error {
 	return nil
 }
 
-// runSources runs the sources around the workers: they start first and stop last, so that a reconciliation that ends
-// late still reads a live store. What happens to an object before the sources are synced waits in the queue.
+// runSources runs the sources around the workers: they stop last, so that a reconciliation that ends late still reads a live store.
+// What happens to an object before the sources are synced waits in the queue.
 func (f *Framework) runSources(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -167,7 +165,10 @@ func (f *Framework) runSources(ctx context.Context) error {
 	}
 	running.Go(func() {
 		defer close(subscribed)
-		run(f.source, func() error { unsubscribe = f.subscribe(); return nil })
+		run(f.source, func() error {
+			unsubscribe = f.source.Subscribe(f.counted(f.source, f.handlePrimary)) // what is there already becomes the backlog
+			return nil
+		})
 	})
 	for _, s := range f.Sources() {
 		running.Go(func() {
@@ -209,11 +210,6 @@ func (f *Framework) workWhenSynced(ctx context.Context) error {
 
 // sourceError is why a framework stops although nobody asked it to.
 type sourceError struct{ error }
-
-// subscribe has the events of the primary source put keys into the queue. The objects that are there already become the backlog.
-func (f *Framework) subscribe() (unsubscribe func()) {
-	return f.source.Subscribe(f.counted(f.source, f.handlePrimary))
-}
 
 // subscribeWatched has the events of the watched sources put keys into the queue, from before the first reconciliation on. What
 // these hold already is passed over: it concerns objects of the backlog. Map functions get the identity of the framework, by which

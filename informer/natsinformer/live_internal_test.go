@@ -60,25 +60,31 @@ func putThing(t *testing.T, kv jetstream.KeyValue, key string) uint64 {
 }
 
 func TestR11AnAnswerOlderThanWhatWasShownIsAnErrorAndNoAnswer(t *testing.T) {
-	b, kv, created := newThings(t, 20*time.Millisecond)
-	putThing(t, kv, "x")
-	last := putThing(t, kv, "x")
+	const last = 2
 	for name, test := range map[string]struct {
-		key  string
-		seen shown
-		want func(error) bool
+		key      string
+		revision uint64
+		live     bool
+		other    time.Duration // by which the bucket that was shown is older
+		want     func(error) bool
+		patience time.Duration
 	}{
-		"a value, and a newer one was shown":                 {"x", shown{last + 1, true, created}, isBehind},
-		"a value, and its deletion was shown":                {"x", shown{last + 1, false, created}, isBehind},
-		"nothing, and a value was shown":                     {"y", shown{last + 1, true, created}, isBehind},
-		"nothing, and a value was shown that the server had": {"y", shown{last, true, created}, apierrors.IsNotFound},
-		"nothing, and a deletion was shown":                  {"y", shown{last + 1, false, created}, apierrors.IsNotFound},
-		"the value that was shown":                           {"x", shown{last, true, created}, isNil},
-		"a value after a deletion":                           {"x", shown{last - 1, false, created}, isNil},
-		"a value of another bucket":                          {"x", shown{last + 1, true, created.Add(-time.Hour)}, isNil},
+		"a value, and a newer one was shown":                 {"x", last + 1, true, 0, isBehind, 20 * time.Millisecond},
+		"a value, and its deletion was shown":                {"x", last + 1, false, 0, isBehind, 20 * time.Millisecond},
+		"nothing, and a value was shown":                     {"y", last + 1, true, 0, isBehind, 20 * time.Millisecond},
+		"nothing, and a value was shown that the server had": {"y", last, true, 0, apierrors.IsNotFound, time.Minute},
+		"nothing, and a deletion was shown":                  {"y", last + 1, false, 0, apierrors.IsNotFound, time.Minute},
+		"the value that was shown":                           {"x", last, true, 0, isNil, time.Minute},
+		"a value after a deletion":                           {"x", last - 1, false, 0, isNil, time.Minute},
+		"a value of another bucket":                          {"x", last + 1, true, time.Hour, isNil, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stop := b.follow(&witness{seen: test.seen})
+			b, kv, created := newThings(t, test.patience)
+			putThing(t, kv, "x")
+			if revision := putThing(t, kv, "x"); revision != last {
+				t.Fatalf("the bucket is at revision %d, want %d", revision, last)
+			}
+			stop := b.follow(&witness{seen: shown{test.revision, test.live, created.Add(-test.other)}})
 			defer stop()
 			if _, err := b.Get(t.Context(), test.key); !test.want(err) {
 				t.Errorf("error %v", err)

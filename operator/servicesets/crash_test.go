@@ -240,6 +240,9 @@ func listOf(ctx context.Context, user client.Client, namespace string) ([]client
 		objects = append(objects, &clusters.Items[i])
 	}
 	for i := range sets.Items {
+		for j := range sets.Items[i].Spec.Services {
+			sets.Items[i].Spec.Services[j].Generation = 0 // an operator that reads a template late writes a set once more
+		}
 		objects = append(objects, &sets.Items[i])
 	}
 	for i := range services.Items {

@@ -121,7 +121,8 @@ func ignore(err error, what func(error) bool) error {
 	return err
 }
 
-// sets returns the sets of the namespace, without what names a MultiClusterService, which every run calls by another name.
+// sets returns the sets of the namespace, without what names a MultiClusterService, which every run calls by another name, and without the
+// generations of entries: an operator that reads a template late writes a set twice.
 func sets(ctx context.Context, user client.Client, namespace string) ([]client.Object, error) {
 	list := &v1alpha1.ServiceSetList{}
 	if err := user.List(ctx, list, client.InNamespace(namespace)); err != nil {
@@ -133,6 +134,9 @@ func sets(ctx context.Context, user client.Client, namespace string) ([]client.O
 		set.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ServiceSetKind))
 		if name, _, ofServices := strings.Cut(set.Name, "."); ofServices {
 			set.Name, set.OwnerReferences, set.ManagedFields, set.Spec.MultiClusterService = name+".hash", nil, nil, ""
+		}
+		for i := range set.Spec.Services {
+			set.Spec.Services[i].Generation = 0
 		}
 		objects = append(objects, set)
 	}

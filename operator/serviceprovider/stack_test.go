@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -212,6 +213,9 @@ func (s stack) config() *ProviderConfig {
 	return &ProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}, Spec: ProviderConfigSpec{Version: "16"}}
 }
 
+// notOfKubernetes leaves out the ConfigMap that every namespace has.
+var notOfKubernetes = fields.OneTermNotEqualSelector("metadata.name", "kube-root-ca.crt")
+
 // traces counts what there is of access and of the provider's work, in all clusters.
 func (s stack) traces(ctx context.Context) (map[string]int, error) {
 	granted := client.MatchingLabels{"app.kubernetes.io/managed-by": "operatorkit-granter"}
@@ -233,7 +237,7 @@ func (s stack) traces(ctx context.Context) (map[string]int, error) {
 	}
 	for _, role := range []string{mcp, workload} {
 		errs = append(errs, count(role, &corev1.ServiceAccountList{}, granted), count(role, &rbacv1.RoleList{}, granted),
-			count(role, &rbacv1.RoleBindingList{}, granted), count(role, &corev1.ConfigMapList{}, client.MatchingFields{"metadata.name": "db"}))
+			count(role, &rbacv1.RoleBindingList{}, granted), count(role, &corev1.ConfigMapList{}, client.MatchingFieldsSelector{Selector: notOfKubernetes}))
 	}
 	return found, errors.Join(errs...)
 }

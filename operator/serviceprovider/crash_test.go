@@ -169,6 +169,13 @@ func withAnother(role string, life *operatortest.Scenario) {
 		s.operator, s.author = "second", &author{createOrUpdate: copied(deploy), del: copied(undeploy)}
 		return s.run(ctx)
 	}
+	if role == platform { // where it is the granter's part to write the requests of both
+		life.Start = func(ctx context.Context, cfg *rest.Config, namespace string) error {
+			s := crashed(role, cfg, namespace)
+			s.aside = true
+			return s.run(ctx)
+		}
+	}
 	held := func(n int) operatortest.Step {
 		return func(ctx context.Context, _ client.Client, namespace string) error {
 			p := newPostgres("db", 3)

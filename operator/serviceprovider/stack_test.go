@@ -42,6 +42,8 @@ type stack struct {
 	namespace string
 	// operator is the name of a second provider beside the first one, which brings the granter and the scheduler. It is empty for that one.
 	operator string
+	// aside has the granter and the scheduler reach the platform as programs of its own would, which nothing goes around.
+	aside bool
 	// wrap goes around the requests to the cluster of a role.
 	wrap func(role string, next http.RoundTripper) http.RoundTripper
 	// author is the provider.
@@ -151,8 +153,12 @@ func (s stack) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	granters := s.reach(platform)
+	if s.aside {
+		granters = adminOf(platform)
+	}
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: cmp.Or(s.operator, "platform"), RESTConfig: s.reach(platform), Scheme: scheme, Logger: logger, Namespaces: []string{s.namespace},
+		Name: cmp.Or(s.operator, "platform"), RESTConfig: granters, Scheme: scheme, Logger: logger, Namespaces: []string{s.namespace},
 	})
 	if err != nil {
 		return err

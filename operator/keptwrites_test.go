@@ -63,7 +63,7 @@ func TestR11OwnWritesAreAReasonWhereThatIsAskedFor(t *testing.T) {
 		}
 	}
 	type framed struct {
-		config      framework.Config
+		config framework.Config
 		writes string
 		keeps  bool
 		looks  atomic.Int64

@@ -130,6 +130,7 @@ func TestR11WhatAnOwnWriteTakesOutOfASelectionIsGoneAtOnce(t *testing.T) {
 	namespace := instance.Namespace(t)
 	d := writer(t, instance, namespace)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	t.Cleanup(stop)
 	here, there := sourceOf(t, d, "here"), sourceOf(t, d, "there")
 	for _, source := range []*informer.Kubernetes{here, there} {
 		ended := make(chan error, 1)

@@ -34,7 +34,7 @@ func TestThePageRemembersWhatTheFlagHasMemoryFor(t *testing.T) {
 			}
 			page := httptest.NewServer(deps.Inspector)
 			defer page.Close()
-			answer, err := http.Get(page.URL + inspector.Path + "api/v1/objects") //nolint:noctx // the server is of this test
+			answer, err := http.Get(page.URL + inspector.Path + "api/v1/objects")
 			if err != nil {
 				return err
 			}

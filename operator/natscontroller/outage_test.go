@@ -182,7 +182,7 @@ func TestAControllerIsNotReadyWhileItsBucketsAreOutOfReach(t *testing.T) {
 	answers := func(path string, status int, says string) {
 		t.Helper()
 		operatortest.Eventually(t, fmt.Sprintf("%s answers %d", path, status), func() error {
-			answer, err := http.Get("http://" + address + path) //nolint:noctx // it has its own time-outs
+			answer, err := http.Get("http://" + address + path)
 			if err != nil {
 				return err
 			}

@@ -144,7 +144,7 @@ func TestAFixedClusterIsLeftWithTheLastObjectThatUsesIt(t *testing.T) {
 	deleted(other)
 	operatortest.Eventually(t, "the connection that nobody uses is closed", func() error {
 		if _, err := whoAmI(ctx, c.Client()); !errors.Is(err, target.ErrReleased) {
-			return fmt.Errorf("err = %v", err)
+			return fmt.Errorf("it is reached still: %w", err)
 		}
 		return nil
 	})

@@ -32,17 +32,22 @@ rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]
 // tenant gives the service account "deployer" of the namespace rights for ConfigMaps and Secrets of that.
 func (w *world) tenant() {
 	w.t.Helper()
+	w.tenantOf(w.namespace)
+}
+
+func (w *world) tenantOf(namespace string) {
+	w.t.Helper()
 	verbs := []string{"get", "list", "create", "update", "patch", "delete"}
 	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}},
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "deployer"}},
-		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "deployer"}, Rules: []rbacv1.PolicyRule{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "deployer"}},
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "deployer"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: verbs},
 		}},
 		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "deployer"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "deployer"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "deployer"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "deployer"}},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "deployer"}},
 		},
 	} {
 		if err := w.east.Create(w.t.Context(), object); err != nil {
@@ -152,22 +157,21 @@ func TestAnAccountIsOfTheNamespaceOfTheSet(t *testing.T) {
 	w := newPlatform(t)
 	w.useEast()
 	w.tenant()
-	other := *w
-	other.namespace += "-other"
-	other.tenant() // whose deployer may do there what the service does
+	other := w.namespace + "-other"
+	w.tenantOf(other) // whose deployer may do there what the service does
 	t.Cleanup(func() {
-		if err := w.east.Delete(context.WithoutCancel(t.Context()), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other.namespace}}); err != nil {
+		if err := w.east.Delete(context.WithoutCancel(t.Context()), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other}}); err != nil {
 			t.Error(err)
 		}
 	})
 	actors := w.actors()
 	w.manifests("page", configMapText("page", "hello"))
 	service := w.service("page", "page")
-	service.Namespace, service.ServiceAccountName = other.namespace, "deployer"
+	service.Namespace, service.ServiceAccountName = other, "deployer"
 	w.set("a", "east", service)
 	w.settle("a", "page Failed")
 	says(t, failures(w.get("a")), "the service account "+w.namespace+"/deployer lacks a right")
-	if got := actors(); slices.Contains(got, "system:serviceaccount:"+other.namespace+":deployer") {
+	if got := actors(); slices.Contains(got, "system:serviceaccount:"+other+":deployer") {
 		t.Errorf("there were writes as %q", got)
 	}
 }
@@ -196,7 +200,7 @@ func TestAServiceWithAnAccountIsLookedAtWithItsRights(t *testing.T) {
 	}
 	operatortest.Eventually(t, "it can't be looked at", func() error {
 		if _, err := w.step("a"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `resource "configmaps"`) {
-			return fmt.Errorf("the error is %v", err)
+			return fmt.Errorf("the error is another one: %w", err)
 		}
 		return nil
 	})

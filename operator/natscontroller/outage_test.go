@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -154,5 +157,50 @@ func TestAControllerWhoseConnectionIsClosedEndsWithAnError(t *testing.T) {
 	conn.Close()
 	if err := running.wait(); !errors.Is(err, nats.ErrConnectionClosed) {
 		t.Errorf("Start returned %v", err)
+	}
+}
+
+func TestAControllerIsNotReadyWhileItsBucketsAreOutOfReach(t *testing.T) {
+	server := natsserver.Start(t)
+	_, js := server.Connect(t)
+	newWorldAt(t, js)
+	link := natsserver.NewLink(t, server.URL())
+	_, own := natsserver.Connect(t, link.URL())
+	behind, log := openWorld(t, own, nil), &journal{}
+	config := behind.config()
+	config.ListenAddress, config.ContactTimeout, config.Logger = "127.0.0.1:0", time.Millisecond, logTo(t, log)
+	running := run(t, newClassic(behind, config).Start)
+	address := ""
+	operatortest.Eventually(t, "it says where it answers", func() bool {
+		for _, line := range log.all() {
+			if _, after, found := strings.Cut(line, "address="); found && strings.Contains(line, "serving health") {
+				address = strings.Fields(after)[0]
+			}
+		}
+		return address != ""
+	})
+	answers := func(path string, status int, says string) {
+		t.Helper()
+		operatortest.Eventually(t, fmt.Sprintf("%s answers %d", path, status), func() error {
+			answer, err := http.Get("http://" + address + path)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = answer.Body.Close() }()
+			body, err := io.ReadAll(answer.Body)
+			if err == nil && (answer.StatusCode != status || !strings.Contains(string(body), says)) {
+				err = fmt.Errorf("it answers %d %s", answer.StatusCode, body)
+			}
+			return err
+		})
+	}
+	answers("/readyz", http.StatusOK, "")
+	link.Cut()
+	answers("/readyz", http.StatusServiceUnavailable, "is out of contact for")
+	answers("/healthz", http.StatusOK, "")
+	link.Restore()
+	answers("/readyz", http.StatusOK, "")
+	if err := running.stop(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,6 +42,8 @@ type stack struct {
 	namespace string
 	// operator is the name of a second provider beside the first one, which brings the granter and the scheduler. It is empty for that one.
 	operator string
+	// aside has the granter and the scheduler reach the platform as programs of its own would, which nothing goes around.
+	aside bool
 	// wrap goes around the requests to the cluster of a role.
 	wrap func(role string, next http.RoundTripper) http.RoundTripper
 	// author is the provider.
@@ -150,8 +153,12 @@ func (s stack) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	granters := s.reach(platform)
+	if s.aside {
+		granters = adminOf(platform)
+	}
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: cmp.Or(s.operator, "platform"), RESTConfig: s.reach(platform), Scheme: scheme, Logger: logger, Namespaces: []string{s.namespace},
+		Name: cmp.Or(s.operator, "platform"), RESTConfig: granters, Scheme: scheme, Logger: logger, Namespaces: []string{s.namespace},
 	})
 	if err != nil {
 		return err
@@ -212,6 +219,9 @@ func (s stack) config() *ProviderConfig {
 	return &ProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}, Spec: ProviderConfigSpec{Version: "16"}}
 }
 
+// notOfKubernetes leaves out the ConfigMap that every namespace has.
+var notOfKubernetes = fields.OneTermNotEqualSelector("metadata.name", "kube-root-ca.crt")
+
 // traces counts what there is of access and of the provider's work, in all clusters.
 func (s stack) traces(ctx context.Context) (map[string]int, error) {
 	granted := client.MatchingLabels{"app.kubernetes.io/managed-by": "operatorkit-granter"}
@@ -233,7 +243,7 @@ func (s stack) traces(ctx context.Context) (map[string]int, error) {
 	}
 	for _, role := range []string{mcp, workload} {
 		errs = append(errs, count(role, &corev1.ServiceAccountList{}, granted), count(role, &rbacv1.RoleList{}, granted),
-			count(role, &rbacv1.RoleBindingList{}, granted), count(role, &corev1.ConfigMapList{}, client.MatchingFields{"metadata.name": "db"}))
+			count(role, &rbacv1.RoleBindingList{}, granted), count(role, &corev1.ConfigMapList{}, client.MatchingFieldsSelector{Selector: notOfKubernetes}))
 	}
 	return found, errors.Join(errs...)
 }

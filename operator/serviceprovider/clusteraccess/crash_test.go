@@ -276,25 +276,33 @@ func lifeOnThePlatform(t *testing.T) operatortest.Scenario {
 	}
 }
 
-// TestAccessComesAndGoesWhateverWriteToTheClusterTheGranterCrashesAt crashes the granter in the cluster that access is for.
+// TestAccessComesAndGoesWhateverWriteToTheClusterTheGranterCrashesAt crashes the granter in the cluster that access is for, beside the
+// granter of another platform.
 func TestAccessComesAndGoesWhateverWriteToTheClusterTheGranterCrashesAt(t *testing.T) {
-	operatortest.BreakAtEveryWrite(t, lifeInTheCluster(t))
+	s := storyOfTheCluster(t)
+	life := s.lifeInTheCluster(t)
+	s.besideAnotherPlatform(t, &life)
+	operatortest.BreakAtEveryWrite(t, life)
 }
 
 func TestAccessComesAndGoesWhenTheClusterLags(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test-all: it is all that happens with a crash, at a lagging server")
 	}
-	operatortest.LagAtEveryWrite(t, lifeInTheCluster(t))
+	operatortest.LagAtEveryWrite(t, storyOfTheCluster(t).lifeInTheCluster(t))
+}
+
+// storyOfTheCluster is the story in which access is for a namespace of the same name in the cluster.
+func storyOfTheCluster(t *testing.T) story {
+	t.Helper()
+	return story{newWorld(t), func(namespace string) string { return strings.TrimSuffix(namespace, besideSuffix) }}
 }
 
 // lifeInTheCluster is the story with mishaps in the cluster that access is for.
-func lifeInTheCluster(t *testing.T) operatortest.Scenario {
+func (s story) lifeInTheCluster(t *testing.T) operatortest.Scenario {
 	t.Helper()
-	w := newWorld(t)
-	s := story{w, func(namespace string) string { return namespace }}
-	platform := func(client.Client) client.Client { return w.user }
-	phases := s.phases(t, platform)
+	w := s.world
+	phases := s.phases(t, func(client.Client) client.Client { return w.user })
 	ask := phases[0].Do
 	phases[0].Do = func(ctx context.Context, user client.Client, namespace string) error {
 		if err := w.user.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
@@ -304,14 +312,7 @@ func lifeInTheCluster(t *testing.T) operatortest.Scenario {
 	}
 	return operatortest.Scenario{
 		Name: "access, cluster", Scheme: w.scheme, Config: w.remote.RESTConfig(), Normalize: stable, Parallel: 4, Timeout: 5 * time.Minute,
-		Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
-			return s.run(ctx, w.kube.RESTConfig(), namespace, granter.Config{
-				Namespace: s.remoteNamespace(namespace),
-				WrapTransport: func(_ informer.Key, next http.RoundTripper) http.RoundTripper {
-					return cfg.WrapTransport(next)
-				},
-			})
-		},
+		Start:  s.runInTheCluster,
 		Phases: phases,
 		List: func(ctx context.Context, _ client.Client, namespace string) ([]client.Object, error) {
 			return s.state(ctx, namespace)
@@ -323,4 +324,46 @@ func lifeInTheCluster(t *testing.T) operatortest.Scenario {
 			)
 		},
 	}
+}
+
+// runInTheCluster runs the operator of a namespace on the platform, which meets what there is in the cluster.
+func (s story) runInTheCluster(ctx context.Context, cfg *rest.Config, namespace string) error {
+	return s.run(ctx, s.kube.RESTConfig(), namespace, granter.Config{
+		Namespace: s.remoteNamespace(namespace),
+		WrapTransport: func(_ informer.Key, next http.RoundTripper) http.RoundTripper {
+			return cfg.WrapTransport(next)
+		},
+	})
+}
+
+// besideSuffix is what the namespaces of another platform end with.
+const besideSuffix = "-beside"
+
+// besideAnotherPlatform has another platform, whose API server is the cluster itself, grant access to the same namespace, by an operator
+// and to requests of the same names. It keeps what it has granted while the first one's goes.
+func (s story) besideAnotherPlatform(t *testing.T, life *operatortest.Scenario) {
+	t.Helper()
+	crds, err := operator.ReadCRDs(v1alpha1.CRDs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.remote.InstallCRDs(t, crds...)
+	other := *s.world
+	other.kube, other.user = s.remote, s.admin
+	theirs := story{&other, s.remoteNamespace}.lifeInTheCluster(t)
+	beside := func(do operatortest.Step) operatortest.Step {
+		return func(ctx context.Context, user client.Client, namespace string) error {
+			return do(ctx, user, namespace+besideSuffix)
+		}
+	}
+	life.Neighbour = func(ctx context.Context, cfg *rest.Config, namespace string) error {
+		return theirs.Start(ctx, cfg, namespace+besideSuffix)
+	}
+	ask, askForLess, takeAway := &life.Phases[0], &life.Phases[1], &life.Phases[2]
+	granted, gone := beside(theirs.Phases[0].Until), beside(theirs.Phases[2].Until)
+	last := operatortest.Phase{Name: "take away what is beside", Do: beside(theirs.Phases[2].Do), Until: operatortest.All(takeAway.Until, gone)}
+	ask.Do, ask.Until = operatortest.All(ask.Do, beside(theirs.Phases[0].Do)), operatortest.All(ask.Until, granted)
+	askForLess.Until, takeAway.Until = ask.Until, operatortest.All(takeAway.Until, granted)
+	life.Phases = append(life.Phases, last)
+	life.Cleanup = operatortest.All(life.Cleanup, beside(theirs.Cleanup))
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -105,6 +106,50 @@ func TestAFixedClusterIsThereWithoutBeingAskedFor(t *testing.T) {
 		if result, err := p.ReconcileDelete(ctx, request); err != nil || !result.IsZero() {
 			t.Errorf("ReconcileDelete = %v, %v, want nothing to wait for", result, err)
 		}
+	}
+}
+
+func TestAFixedClusterIsLeftWithTheLastObjectThatUsesIt(t *testing.T) {
+	w := newWorld(t)
+	w.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "fixed"}, Data: map[string][]byte{v1alpha1.KubeconfigKey: kubeconfigOf(t, w.administrator("first"))}})
+	p := w.newProvider(func(c *clusteraccess.ProviderConfig) {
+		c.MCP, c.Workload, c.IdleTimeout = nil, nil, time.Millisecond
+		c.Fixed = map[string]clusteraccess.Fixed{clusteraccess.MCP: {Secret: client.ObjectKey{Namespace: w.namespace, Name: "fixed"}}}
+	})
+	ctx, one, other := t.Context(), object("one"), object("other")
+	of := func(request reconcile.Request) *clusters.Cluster {
+		t.Helper()
+		return eventual(t, "the cluster answers", func() (*clusters.Cluster, error) {
+			c, err := p.MCPCluster(ctx, request)
+			if err == nil {
+				_, err = whoAmI(ctx, c.Client())
+			}
+			return c, err
+		})
+	}
+	deleted := func(request reconcile.Request) {
+		t.Helper()
+		if result, err := p.ReconcileDelete(ctx, request); err != nil || !result.IsZero() {
+			t.Errorf("ReconcileDelete = %v, %v, want nothing to wait for", result, err)
+		}
+	}
+	c := of(one)
+	if same := of(other); same != c {
+		t.Error("another object has another connection")
+	}
+	deleted(one)
+	if same := of(other); same != c {
+		t.Error("the connection that an object uses went with another object")
+	}
+	deleted(other)
+	operatortest.Eventually(t, "the connection that nobody uses is closed", func() error {
+		if _, err := whoAmI(ctx, c.Client()); !errors.Is(err, target.ErrReleased) {
+			return fmt.Errorf("it is reached still: %w", err)
+		}
+		return nil
+	})
+	if fresh := of(one); fresh == c {
+		t.Error("an object that comes later has the connection that was closed")
 	}
 }
 

@@ -1,6 +1,8 @@
 package native_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
@@ -29,17 +32,22 @@ rules: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]
 // tenant gives the service account "deployer" of the namespace rights for ConfigMaps and Secrets of that.
 func (w *world) tenant() {
 	w.t.Helper()
+	w.tenantOf(w.namespace)
+}
+
+func (w *world) tenantOf(namespace string) {
+	w.t.Helper()
 	verbs := []string{"get", "list", "create", "update", "patch", "delete"}
 	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}},
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "deployer"}},
-		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "deployer"}, Rules: []rbacv1.PolicyRule{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "deployer"}},
+		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "deployer"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: verbs},
 		}},
 		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "deployer"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "deployer"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "deployer"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.namespace, Name: "deployer"}},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "deployer"}},
 		},
 	} {
 		if err := w.east.Create(w.t.Context(), object); err != nil {
@@ -142,4 +150,58 @@ func TestNoServiceIsWithoutTheDefaultServiceAccount(t *testing.T) {
 	if _, err := native.New(w.config); err == nil || !strings.Contains(err.Error(), "DefaultServiceAccount") {
 		t.Errorf("the error is %v", err)
 	}
+}
+
+// TestAnAccountIsOfTheNamespaceOfTheSet holds that nobody gets the rights of another namespace by having a service go there.
+func TestAnAccountIsOfTheNamespaceOfTheSet(t *testing.T) {
+	w := newPlatform(t)
+	w.useEast()
+	w.tenant()
+	other := w.namespace + "-other"
+	w.tenantOf(other) // whose deployer may do there what the service does
+	t.Cleanup(func() {
+		if err := w.east.Delete(context.WithoutCancel(t.Context()), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other}}); err != nil {
+			t.Error(err)
+		}
+	})
+	actors := w.actors()
+	w.manifests("page", configMapText("page", "hello"))
+	service := w.service("page", "page")
+	service.Namespace, service.ServiceAccountName = other, "deployer"
+	w.set("a", "east", service)
+	w.settle("a", "page Failed")
+	says(t, failures(w.get("a")), "the service account "+w.namespace+"/deployer lacks a right")
+	if got := actors(); slices.Contains(got, "system:serviceaccount:"+other+":deployer") {
+		t.Errorf("there were writes as %q", got)
+	}
+}
+
+// TestAServiceWithAnAccountIsLookedAtWithItsRights holds that what the watches of others have shown is not shown to it.
+func TestAServiceWithAnAccountIsLookedAtWithItsRights(t *testing.T) {
+	w := newPlatform(t)
+	w.useEast()
+	w.tenant()
+	w.manifests("page", configMapText("page", "hello"))
+	service := w.service("page", "page")
+	service.ServiceAccountName = "deployer"
+	w.set("a", "east", service)
+	w.settle("a", "page Deployed")
+	w.quiet("a")
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "deployer"}}
+	if err := w.east.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
+		t.Fatal(err)
+	}
+	role.Rules = []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: role.Rules[0].Verbs},
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "update", "patch", "delete"}},
+	}
+	if err := w.east.Update(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	operatortest.Eventually(t, "it can't be looked at", func() error {
+		if _, err := w.step("a"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `resource "configmaps"`) {
+			return fmt.Errorf("the error is another one: %w", err)
+		}
+		return nil
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 )
 
 // decisions is a world in which carriers only record, with templates for two charts and manifests.
@@ -470,4 +471,80 @@ func TestAnOperatorThatStartsAnewGoesOnCounting(t *testing.T) {
 	}
 	expect(t, charts, "create web", "create web", "create web")
 	says(t, w.stateOf("a", "web").FailureMessage, "given up after 3 attempts", "it does not want to")
+}
+
+// TestAnOperatorThatStartsAnewTriesAnewWhatHasChangedMeanwhile holds that what was counted counts for what was tried, and for nothing else.
+func TestAnOperatorThatStartsAnewTriesAnewWhatHasChangedMeanwhile(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(w *world)
+		tries  int
+	}{
+		"nothing": {func(*world) {}, 0},
+		"the service": {func(w *world) {
+			w.change("a", func(s *v1alpha1.ServiceSet) { s.Spec.Services[0].Generation = 7 })
+		}, 2},
+		"its values": {func(w *world) { w.configMap("values", map[string]string{"values.yaml": "a: 2"}) }, 2},
+		"its template": {func(w *world) {
+			template := w.input("a").Templates["chart-1"]
+			if err := w.client.Delete(w.t.Context(), template); err != nil {
+				w.t.Fatal(err)
+			}
+			w.template("chart-1", template.Spec)
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, charts, _ := decisions(t)
+			w.configMap("values", map[string]string{"values.yaml": "a: 1"})
+			web := w.service("web", "chart-1")
+			web.MaxAttempts, web.ValuesFrom = 2, []v1alpha1.ValuesFrom{{Kind: "ConfigMap", Name: "values"}}
+			w.set("a", "east", web)
+			charts.will(func(r *recorder) { r.fails["web"] = errors.New("it does not want to") })
+			for range 4 {
+				_, _ = w.step("a")
+			}
+			expect(t, charts, "create web", "create web")
+			tt.change(w)
+			w.restart()
+			for range 4 {
+				_, _ = w.step("a")
+			}
+			if got := len(charts.done()); got != tt.tries {
+				t.Errorf("it was tried %d times, want %d", got, tt.tries)
+			}
+		})
+	}
+}
+
+func TestAttemptsBeginAnewWhenTheClusterWasAway(t *testing.T) {
+	w, charts, _ := decisions(t)
+	web := w.service("web", "chart-1")
+	web.MaxAttempts = 2
+	w.set("a", "east", web)
+	charts.will(func(r *recorder) { r.fails["web"] = errors.New("it does not want to") })
+	for range 4 {
+		_, _ = w.step("a")
+	}
+	expect(t, charts, "create web", "create web")
+	w.rotate("east", []byte("apiVersion: v1\nkind: List\n"))
+	w.await("east", target.KubeconfigInvalid)
+	_, _ = w.step("a")
+	w.rotate("east", kubeconfigOf(t, eastern(t).RESTConfig()))
+	w.await("east", target.Connected)
+	for range 4 {
+		_, _ = w.step("a")
+	}
+	expect(t, charts, "create web", "create web")
+}
+
+func TestAttemptsAreToldOfServicesThatAreGivenUpAtTimes(t *testing.T) {
+	w, charts, _ := decisions(t)
+	w.set("a", "east", w.service("web", "chart-1"))
+	charts.will(func(r *recorder) { r.fails["web"] = errors.New("it does not want to") })
+	for range 3 {
+		_, _ = w.step("a")
+	}
+	expect(t, charts, "create web", "create web", "create web")
+	if is := w.stateOf("a", "web").FailedAttempts; is != nil {
+		t.Errorf("the attempts are told as %+v", is)
+	}
 }

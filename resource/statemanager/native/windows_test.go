@@ -41,6 +41,13 @@ func (w *world) waits(state, until string) time.Duration {
 	if is := w.condition("a", "web", native.ConditionWaiting); is.Reason != native.ReasonWindow || !strings.Contains(is.Message, until) {
 		w.t.Errorf("it waits with %s: %q, want %q", is.Reason, is.Message, until)
 	}
+	var notes []string
+	for _, o := range work.Operations {
+		if notes = append(notes, o.Notes...); len(o.Changes) > 0 {
+			w.t.Errorf("what waits has changes: %v", o.Changes)
+		}
+	}
+	says(w.t, strings.Join(notes, "\n"), "service ", "web waits for a change window: ", until)
 	return work.Requeue
 }
 

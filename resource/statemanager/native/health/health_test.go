@@ -66,6 +66,19 @@ func TestExpressionsTellHowAnObjectIs(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatIsNeitherTrueNorFalseIsUnknown(t *testing.T) {
+	compiled, err := health.New().Compile([]v1alpha1.HealthCheckExpr{{APIVersion: "example.com/v1", Kind: "Shop", Failed: "status.failed", Current: "true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for answer, want := range map[string]status.Status{"'no'": status.UnknownStatus, "0": status.UnknownStatus, "false": status.CurrentStatus, "true": status.FailedStatus} {
+		got := compiled(objectOf(t, "{apiVersion: example.com/v1, kind: Shop, metadata: {name: shop}, status: {failed: "+answer+"}}"))
+		if got.Status != want || want == status.UnknownStatus && !strings.Contains(got.Message, "healthCheckExprs[0].failed is neither true nor false: status.failed") {
+			t.Errorf("for %s it is %+v, want %s", answer, got, want)
+		}
+	}
+}
+
 func TestBadExpressionsAreRefusedWithTheirPlace(t *testing.T) {
 	good := v1alpha1.HealthCheckExpr{APIVersion: "v1", Kind: "Secret", Current: "true"}
 	for want, bad := range map[string]v1alpha1.HealthCheckExpr{

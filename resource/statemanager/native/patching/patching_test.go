@@ -121,6 +121,8 @@ func TestAPatchThatFindsNothingIsAnErrorThatSaysWhich(t *testing.T) {
 		{Patch: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: away}}"},
 		on("spec: {replicas: 3}", v1alpha1.PatchTarget{AnnotationSelector: "a=b"}),
 		on("spec: {replicas: 3}", v1alpha1.PatchTarget{Namespace: "home"}),
+		on("spec: {replicas: 3}", v1alpha1.PatchTarget{LabelSelector: "tier=back"}),
+		on("spec: {replicas: 3}", v1alpha1.PatchTarget{LabelSelector: "tier=front"}),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -129,12 +131,13 @@ func TestAPatchThatFindsNothingIsAnErrorThatSaysWhich(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = patches.Missed()
-	if !framework.IsPermanent(err) || strings.Contains(err.Error(), "patches[0]") {
+	if !framework.IsPermanent(err) || strings.Contains(err.Error(), "patches[0]") || strings.Contains(err.Error(), "patches[7]") {
 		t.Errorf("the error is %v", err)
 	}
 	for _, want := range []string{
 		`patches[1]: no object has kind "Deploy"`, `patches[2]: there is no Service web of v1`, `patches[3]: there is no Deployment away/web of apps/v1`,
 		`patches[4]: no object has annotations "a=b"`, `patches[5]: no object has namespace "home"`,
+		`patches[6]: no object has labels "tier=back"`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q: %v", want, err)
@@ -152,15 +155,18 @@ func TestBadPatchesAreRefusedWithTheirPlace(t *testing.T) {
 		"it is empty":   {Patch: "# nothing", Target: &any},
 		"neither a list of operations nor an object": {Patch: "text", Target: &any},
 		"set target": {Patch: "[]"},
-		"give it apiVersion, kind and metadata.name, or set target": {Patch: "spec: {replicas: 1}"},
-		"has 2 documents and a target":                              {Patch: "{a: 1}\n---\n{a: 2}", Target: &any},
-		"operation 0 is copy":                                       {Patch: "[{op: copy, from: /a, path: /b}]", Target: &any},
-		`operation 0 is "remuve"`:                                   {Patch: "[{op: remuve, path: /b}]", Target: &any},
-		"operation 0 has no path":                                   {Patch: "[{op: remove}]", Target: &any},
-		"target: error parsing regexp":                              {Patch: "a: 1", Target: &v1alpha1.PatchTarget{Name: "("}},
-		"target.labelSelector":                                      {Patch: "a: 1", Target: &v1alpha1.PatchTarget{LabelSelector: "a in b"}},
-		"target is empty":                                           {Patch: "a: 1", Target: &v1alpha1.PatchTarget{}},
-		"patches[1]: it":                                            {Patch: bomb, Target: &any},
+		"give it apiVersion, kind and metadata.name, or set target":   {Patch: "spec: {replicas: 1}"},
+		"has 2 documents and a target":                                {Patch: "{a: 1}\n---\n{a: 2}", Target: &any},
+		"operation 0 is copy":                                         {Patch: "[{op: copy, from: /a, path: /b}]", Target: &any},
+		`operation 0 is "remuve"`:                                     {Patch: "[{op: remuve, path: /b}]", Target: &any},
+		"operation 0 has no path":                                     {Patch: "[{op: remove}]", Target: &any},
+		"target: error parsing regexp":                                {Patch: "a: 1", Target: &v1alpha1.PatchTarget{Name: "("}},
+		"target.labelSelector":                                        {Patch: "a: 1", Target: &v1alpha1.PatchTarget{LabelSelector: "a in b"}},
+		"target is empty":                                             {Patch: "a: 1", Target: &v1alpha1.PatchTarget{}},
+		"patches[1]: it":                                              {Patch: bomb, Target: &any},
+		`key "a" already set`:                                         {Patch: "a: 1\na: 2", Target: &any},
+		"more than 262144 bytes, with aliases as what they stand for": {Patch: "a: &a " + strings.Repeat("x", 100<<10) + "\nb: [*a, *a]", Target: &any},
+		"it has more than 262144 bytes":                               {Patch: strings.Repeat("---\n{apiVersion: v1, kind: A, metadata: {name: a}, spec: "+strings.Repeat("x", 100<<10)+"}\n", 3)},
 	} {
 		_, err := patching.Of([]v1alpha1.Patch{on("a: 1", any), bad})
 		if !framework.IsPermanent(err) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "patches[1]") {

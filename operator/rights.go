@@ -36,7 +36,9 @@ type Rights struct {
 // Each is limited to the namespaces of its source, and without a source to those of d. What AuthorizeMetrics and a page beyond loopback need is
 // the cluster role system:auth-delegator, and is not among them.
 func (d *Dependencies) Rights(config Config) Rights {
-	c := &rightsCollector{definitions: config.CRDs, otherwise: d.Namespaces, sourced: map[schema.GroupKind][]string{}, verbs: map[right]sets.Set[string]{}}
+	c := &rightsCollector{
+		definitions: config.CRDs, otherwise: d.Namespaces, sourced: map[schema.GroupKind][]string{}, verbs: map[right]sets.Set[string]{},
+	}
 	all := slices.Clone(config.Sources)
 	for _, f := range config.Frameworks {
 		all = append(all, f.Sources()...)
@@ -171,7 +173,8 @@ func compareVerbs(a, b string) int {
 func (c *rightsCollector) rules() map[string][]rbacv1.PolicyRule {
 	rules := map[string][]rbacv1.PolicyRule{}
 	order := slices.SortedFunc(maps.Keys(c.verbs), func(a, b right) int {
-		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.group, b.group), strings.Compare(a.resource, b.resource), strings.Compare(a.name, b.name))
+		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.group, b.group),
+			strings.Compare(a.resource, b.resource), strings.Compare(a.name, b.name))
 	})
 	for _, r := range order {
 		everywhere := r

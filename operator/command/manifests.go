@@ -73,7 +73,8 @@ func (p *program) manifestsCommand() *cobra.Command {
 	flags.StringVar(&o.image, "image", identity.LeaseName(p.config.Name), "image of the operator")
 	flags.StringVar(&o.into, "into", "", "namespace of the operator, which is there already (default one with the operator's name, which is made)")
 	flags.Int32Var(&o.replicas, "replicas", defaultReplicas, "number of Pods; without leader election it is 1")
-	flags.BoolVar(&o.monitoring, "monitoring", false, "have the Prometheus Operator collect the metrics: a ServiceMonitor")
+	flags.BoolVar(&o.monitoring, "monitoring", false,
+		"have the Prometheus Operator collect the metrics and evaluate alert rules: a ServiceMonitor and a PrometheusRule")
 	withoutVariables(flags, "out", "helm", "image", "into", "replicas", "monitoring")
 	p.runFlags(flags)
 	return cmd
@@ -187,7 +188,8 @@ func (d *deployment) servePorts() error {
 	var err error
 	if o.listenAddress != "" {
 		if d.health, err = reachablePort(o.listenAddress); err != nil || d.health == 0 {
-			return &usageError{fmt.Errorf("--listen-address %q can't be reached in a Pod: leave the flag out, or give it a port, such as %s", o.listenAddress, podListenAddress)}
+			return &usageError{fmt.Errorf("--listen-address %q can't be reached in a Pod: leave the flag out, or give it a port, such as %s",
+				o.listenAddress, podListenAddress)}
 		}
 	}
 	if o.inspectorAddress == "" {

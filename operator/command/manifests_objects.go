@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator/oncall"
 )
 
 // What a Pod asks for, beside the memory of the page, and how long it may take to end beyond the times of its reconciliations.
@@ -113,9 +114,11 @@ func (d *deployment) workload() client.Object {
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: d.labels()}, Spec: corev1.PodSpec{
 			ServiceAccountName:            d.name,
 			TerminationGracePeriodSeconds: new(int64((o.shutdownTimeout + framework.DefaultCancelTimeout + endingTime) / time.Second)),
-			SecurityContext:               &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-			TopologySpreadConstraints:     []corev1.TopologySpreadConstraint{d.spread(corev1.LabelTopologyZone), d.spread(corev1.LabelHostname)},
-			Containers:                    []corev1.Container{d.container()},
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{d.spread(corev1.LabelTopologyZone), d.spread(corev1.LabelHostname)},
+			Containers:                []corev1.Container{d.container()},
 		}},
 	}}
 	w.Spec.Strategy.Type = appsv1.RollingUpdateDeploymentStrategyType
@@ -124,7 +127,8 @@ func (d *deployment) workload() client.Object {
 		w.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
 	}
 	if d.page > 0 {
-		w.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: pagePort, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: d.pageSecret()}}}}
+		certificate := corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: d.pageSecret()}}
+		w.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: pagePort, VolumeSource: certificate}}
 	}
 	return w
 }
@@ -145,11 +149,14 @@ func (d *deployment) container() corev1.Container {
 	c := corev1.Container{
 		Name: "operator", Image: d.options.image, Args: d.args,
 		Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(requestedCPU), corev1.ResourceMemory: resource.MustParse(requestedMemory)},
-			Limits:   corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI)},
+			Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse(requestedCPU), corev1.ResourceMemory: resource.MustParse(requestedMemory),
+			},
+			Limits: corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI)},
 		},
 		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 	}
 	if d.health > 0 {
@@ -199,7 +206,8 @@ func (d *deployment) policy() client.Object {
 		PodSelector: metav1.LabelSelector{MatchLabels: d.labels()}, PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 	}}
 	for _, name := range slices.Sorted(maps.Keys(d.served())) {
-		p.Spec.Ingress = append(p.Spec.Ingress, networkingv1.NetworkPolicyIngressRule{Ports: []networkingv1.NetworkPolicyPort{{Port: new(intstr.FromString(name))}}})
+		port := networkingv1.NetworkPolicyPort{Port: new(intstr.FromString(name))}
+		p.Spec.Ingress = append(p.Spec.Ingress, networkingv1.NetworkPolicyIngressRule{Ports: []networkingv1.NetworkPolicyPort{port}})
 	}
 	return p
 }
@@ -215,6 +223,15 @@ func (d *deployment) monitor() map[string]any {
 		"apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor",
 		"metadata": map[string]any{"name": d.name, "namespace": d.namespace, "labels": labels},
 		"spec":     map[string]any{"selector": map[string]any{"matchLabels": labels}, "endpoints": []any{endpoint}},
+	}
+}
+
+// rules has the Prometheus Operator evaluate the alert rules of every operator for this one, whose job is the name of its Service.
+func (d *deployment) rules() map[string]any {
+	return map[string]any{
+		"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule",
+		"metadata": map[string]any{"name": d.name, "namespace": d.namespace, "labels": map[string]any{nameLabel: d.name}},
+		"spec":     oncall.Rules(d.name),
 	}
 }
 
@@ -273,7 +290,8 @@ func (d *deployment) files() ([]manifestFile, error) {
 		files = append(files, file)
 	}
 	if d.options.monitoring && d.health > 0 {
-		files = append(files, manifestFile{"servicemonitor.yaml", []map[string]any{d.monitor()}})
+		files = append(files, manifestFile{"servicemonitor.yaml", []map[string]any{d.monitor()}},
+			manifestFile{"prometheusrule.yaml", []map[string]any{d.rules()}})
 	}
 	return files, nil
 }

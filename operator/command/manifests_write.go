@@ -133,7 +133,8 @@ func (d *deployment) writeChart(stdout io.Writer, folder string, files []manifes
 		version = semver.New(0, 0, 0, "unknown", "")
 	}
 	chart := map[string]any{
-		"apiVersion": "v2", "name": d.name, "type": "application", "version": version.String(), "appVersion": d.program.config.Version, "description": d.program.config.Short,
+		"apiVersion": "v2", "name": d.name, "type": "application", "description": d.program.config.Short,
+		"version": version.String(), "appVersion": d.program.config.Version,
 	}
 	for name, content := range map[string]map[string]any{"Chart.yaml": chart, "values.yaml": values} {
 		text, err := yaml.Marshal(content)

@@ -38,13 +38,13 @@ type Deployed struct {
 // each phase that has it, of which it tells by an event, and by counting that up the next time. So let the user change what he has created,
 // and delete it. What is needed for other mishaps only is to be part of the scenario.
 //
-// The control plane is one that this package has started. Rules of cluster roles that are the cluster's own, such as those of
+// On a control plane that this package has not started it skips t: its audit log can't be read. Rules of cluster roles that are the cluster's own, such as those of
 // system:auth-delegator, are not looked at.
 func Rights(t testing.TB, scenarios ...Scenario) {
 	t.Helper()
 	kube := Start(t)
 	if kube.dataDir == "" {
-		t.Fatalf("rights take the audit log of a control plane of this package: unset %s", KubeconfigVariable)
+		t.Skipf("rights take the audit log of a control plane of this package: unset %s", KubeconfigVariable)
 	}
 	unused := map[string]int{}
 	for _, scenario := range scenarios {
@@ -212,40 +212,20 @@ func (r *rights) grant(ctx context.Context, namespace string) error {
 	if err != nil {
 		return err
 	}
-	bound := map[string]bool{}
-	roles := map[string][]rbacv1.PolicyRule{}
-	unique := func(o client.Object) { o.SetName(o.GetName() + "-" + namespace) }
-	for _, o := range objects {
-		var role string
-		switch o := o.(type) {
-		case *corev1.ServiceAccount:
-			r.account = o
-		case *rbacv1.Role:
-			roles["Role "+o.Namespace+"/"+o.Name] = o.Rules
-		case *rbacv1.ClusterRole:
-			roles["ClusterRole "+o.Name] = o.Rules
-		case *rbacv1.RoleBinding:
-			role = o.RoleRef.Kind + " " + o.Namespace + "/" + o.RoleRef.Name
-		case *rbacv1.ClusterRoleBinding:
-			role = "ClusterRole " + o.RoleRef.Name
-		default:
-			continue
-		}
-		bound[role] = true
-	}
+	own := r.read(objects, namespace)
 	if r.account == nil {
 		return errors.New("there is no ServiceAccount among the objects")
 	}
 	for _, o := range objects {
 		switch o := o.(type) {
+		case *corev1.ServiceAccount, *rbacv1.Role, *rbacv1.RoleBinding:
 		case *rbacv1.ClusterRole:
-			unique(o)
+			o.Name += "-" + namespace
 		case *rbacv1.ClusterRoleBinding:
-			if roles["ClusterRole "+o.RoleRef.Name] != nil {
+			o.Name += "-" + namespace
+			if own[o.RoleRef.Name] {
 				o.RoleRef.Name += "-" + namespace
 			}
-			unique(o)
-		case *corev1.ServiceAccount, *rbacv1.Role, *rbacv1.RoleBinding:
 		default:
 			continue
 		}
@@ -256,14 +236,44 @@ func (r *rights) grant(ctx context.Context, namespace string) error {
 			r.clusters = append(r.clusters, o)
 		}
 	}
-	for name, rules := range roles {
-		if bound[name] {
-			// Names of namespaces are other ones in each run.
-			r.granted = append(r.granted, granted{strings.Replace(name, " "+namespace+"/", " ", 1), rules})
+	return nil
+}
+
+// read takes note of the account and of the roles that are bound, and returns the names of the cluster roles that are among the objects.
+func (r *rights) read(objects []client.Object, namespace string) map[string]bool {
+	own, bound := map[string]bool{}, map[string]bool{}
+	var roles []granted
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *corev1.ServiceAccount:
+			r.account = o
+		case *rbacv1.Role:
+			roles = append(roles, granted{roleName("Role", o.Namespace, o.Name), o.Rules})
+		case *rbacv1.ClusterRole:
+			own[o.Name] = true
+			roles = append(roles, granted{roleName("ClusterRole", "", o.Name), o.Rules})
+		case *rbacv1.RoleBinding:
+			bound[roleName(o.RoleRef.Kind, o.Namespace, o.RoleRef.Name)] = true
+		case *rbacv1.ClusterRoleBinding:
+			bound[roleName(o.RoleRef.Kind, "", o.RoleRef.Name)] = true
 		}
 	}
-	slices.SortFunc(r.granted, func(a, b granted) int { return strings.Compare(a.name, b.name) })
-	return nil
+	for _, role := range roles {
+		if bound[role.name] {
+			// Names of namespaces are other ones in each run.
+			role.name = strings.Replace(role.name, " "+namespace+"/", " ", 1)
+			r.granted = append(r.granted, role)
+		}
+	}
+	return own
+}
+
+// roleName names a role, which has no namespace if it is a cluster role, wherever it is bound.
+func roleName(kind, namespace, name string) string {
+	if kind == "ClusterRole" {
+		return kind + " " + name
+	}
+	return kind + " " + namespace + "/" + name
 }
 
 // cleanUp deletes what has no namespace that goes.

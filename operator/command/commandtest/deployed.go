@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -37,7 +38,11 @@ func Manifests(ctx context.Context, config command.Config, args ...string) ([]cl
 	if err := cmd.ExecuteContext(ctx); err != nil {
 		return nil, fmt.Errorf("%w; the log of %s ends with:\n%s", err, config.Name, log)
 	}
-	decoder := clientgoscheme.Codecs.UniversalDeserializer()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	decoder := serializer.NewCodecFactory(scheme).UniversalDeserializer()
 	var objects []client.Object
 	for documents := utilyaml.NewYAMLReader(bufio.NewReader(&printed)); ; {
 		document, err := documents.Read()

@@ -62,7 +62,8 @@ type Config struct {
 	EnvVariables []string
 	// KeepGlobalLoggers leaves the loggers alone that the process shares: those of klog, controller-runtime and slog's
 	// default. It is for programs in which others use client-go at the same time, such as tests that run the command in
-	// their own process: replacing these loggers then is a data race. Default: they are led to the operator's log.
+	// their own process: replacing these loggers then is a data race. The memory limit of Go's collector is left alone too. Default: they are
+	// led to the operator's log, and the collector keeps to nine tenths of the memory of the container, unless GOMEMLIMIT says otherwise.
 	KeepGlobalLoggers bool
 	// Flags adds flags that are the operator's own to the commands that make the frameworks: "run", "plan" and "apply". It is
 	// called for each of these. They have environment variables too. Default: none.

@@ -32,6 +32,12 @@
 // write beside another replica then, see package operator. Config.LeaderElection and Config.Configure give an operator what
 // operator.Config knows beyond the flags.
 //
+// --debug-address serves Go's profiles on loopback, and the level of the log, which is another one from then on:
+//
+//	curl -X PUT -d debug http://127.0.0.1:6060/debug/log-level
+//
+// Go's collector keeps to nine tenths of the memory of the container, unless GOMEMLIMIT says otherwise.
+//
 // The rights in "manifests" are made of what the operator declares: its sources, the resources that implement framework.RightsLister, its lease,
 // its events, its definitions (operator.Dependencies.Rights). What else it does goes to Config.Rules and Config.ClusterRules. operatortest.Rights
 // proves that they are exactly those that it needs. A request that is refused nevertheless says, in the log and in events, which rule is lacking.

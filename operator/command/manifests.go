@@ -218,7 +218,7 @@ func reachablePort(address string) (int32, error) {
 	if err != nil || number == 0 {
 		return 0, fmt.Errorf("%q has no port", address)
 	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+	if isLoopback(host) {
 		return 0, nil
 	}
 	return int32(number), nil //nolint:gosec // it has 16 bits

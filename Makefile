@@ -60,14 +60,15 @@ bench: controlplane ## Measure, as ratios to what others reach in the same run.
 lint: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Look for mistakes, and for generated files that are stale.
 	$< run --allow-parallel-runners ./...
 	cd operator/operatortest/controlplane && $(GO) vet ./...
+	cd operator/oncall/promql && $(GO) vet ./...
 	$(GO) mod tidy -diff
 	$(MAKE) --no-print-directory generate
 	@stale=$$(git status --porcelain -- $(GENERATED)); \
 	if [ -n "$$stale" ]; then echo "generated files are stale; commit what make generate has made:"; echo "$$stale"; exit 1; fi
 
-GENERATED := '*zz_generated*' '*/crd/*.yaml' operator/operatortest/controlplane.txtar
+GENERATED := '*zz_generated*' '*/crd/*.yaml' operator/operatortest/controlplane.txtar docs/oncall
 
-generate: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION) ## Write deep copies, CRDs and embedded sources anew.
+generate: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION) ## Write deep copies, CRDs, alerts, the dashboard and embedded sources anew.
 	$< object crd:maxDescLen=400 paths=./examples/quickstart/v1alpha1 output:crd:dir=examples/quickstart/v1alpha1/crd
 	$< object crd:maxDescLen=400 paths=./resource/serviceset/v1alpha1 output:crd:dir=resource/serviceset/v1alpha1/crd
 	$< object crd:maxDescLen=400 paths=./operator/serviceprovider/v1alpha1 output:crd:dir=operator/serviceprovider/v1alpha1/crd

@@ -111,6 +111,9 @@ func (r *TypedCRUDResource[O, S]) FormerNames() []string {
 // Kinds implements KindLister.
 func (r *TypedCRUDResource[O, S]) Kinds() []string { return kindsOf(r.TypedCRUDResourceOps) }
 
+// Rights implements RightsLister.
+func (r *TypedCRUDResource[O, S]) Rights() []Right { return rightsOf(r.TypedCRUDResourceOps) }
+
 // EnsureCreated implements Resource.
 func (r *TypedCRUDResource[O, S]) EnsureCreated(ctx context.Context, obj any) error {
 	return r.ensure(ctx, obj, StepEnsureCreated)

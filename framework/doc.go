@@ -43,7 +43,8 @@
 //     reconciliation, of its newest state. One object is never reconciled twice at once, different ones are in parallel.
 //   - Nothing is dropped. An object that fails is tried again with a backoff of its own for as long as it exists;
 //     an error marked by [Permanent] waits for the next change instead, and a deletion that failed so is given up when
-//     another object takes the name. A look that was asked for comes whatever happens before.
+//     another object takes the name. A look that was asked for comes whatever happens before. Where an API server has asked to
+//     be left alone for a while (Retry-After), an hour at most, it is not tried again before.
 //     Conflicts are told from the fifth in a row on.
 //   - A panic in a resource is an error of that object, which tells its type and place and not its words: they may quote a Secret. So
 //     is runtime.Goexit. The library never ends the process.

@@ -44,6 +44,7 @@ const (
 // decision is what follows from an ending.
 type decision struct {
 	again again
+	// pause is that of afterPause, and with afterBackoff the least one.
 	pause time.Duration
 	// ask is after which time the object is looked at again at the latest; 0 is never.
 	ask time.Duration
@@ -67,11 +68,11 @@ func decide(e ending) decision {
 	case e.interrupted:
 		return decision{again: atNextStart}
 	}
-	d := decision{again: afterBackoff, ask: e.ask, tell: true, count: counts{errors: true, retries: true, panics: stackOf(e.err) != ""}}
+	d := decision{again: afterBackoff, pause: suggestedPause(e.err), ask: e.ask, tell: true, count: counts{errors: true, retries: true, panics: stackOf(e.err) != ""}}
 	var later *RetryAfterError
 	switch {
 	case IsPermanent(e.err):
-		d.again, d.count.retries = atNextChange, false
+		d.again, d.pause, d.count.retries = atNextChange, 0, false
 	case every(e.err, isConflict):
 		d.conflicts = e.conflicts + 1
 		d.tell = d.conflicts >= toldConflicts
@@ -81,6 +82,19 @@ func decide(e ending) decision {
 		d.count.errors = false
 	}
 	return d
+}
+
+// maxSuggestedPause is how long a server may ask to be left alone.
+const maxSuggestedPause = time.Hour
+
+// suggestedPause is how long API servers have asked to be left alone, by Retry-After; 0 is not.
+func suggestedPause(err error) (pause time.Duration) {
+	for status := range statusesOf(err) {
+		if status.Details != nil {
+			pause = max(pause, time.Duration(status.Details.RetryAfterSeconds)*time.Second)
+		}
+	}
+	return min(pause, maxSuggestedPause)
 }
 
 // isConflict tells whether an error says that an object has changed meanwhile. That another manager holds a field is none that the
@@ -123,7 +137,7 @@ func (f *Framework) schedule(key informer.Key, d decision) (next time.Duration) 
 	case atNextChange:
 		next = f.retries.Settle(key)
 	case afterBackoff:
-		next = f.retries.Retry(key)
+		next = f.retries.Retry(key, d.pause)
 	case afterPause:
 		next = f.retries.RetryAfter(key, d.pause)
 	case atNextStart:

@@ -57,10 +57,19 @@ func TestWhatFollowsFromTheEndOfAReconciliation(t *testing.T) {
 		"a conflict beside an error":      {ending{outcome: Failed, err: errors.Join(conflict(), boom)}, told},
 		"a field that somebody holds":     {ending{outcome: Failed, err: heldField()}, told},
 		"a permanent and a passing error": {ending{outcome: Failed, err: errors.Join(Permanent(boom), boom)}, told},
-		"permanent errors only":           {ending{outcome: Failed, err: errors.Join(Permanent(boom), Permanent(boom))}, gaveUp},
-		"an error with a time of its own": {ending{outcome: Failed, err: fmt.Errorf("step: %w", &RetryAfterError{time.Minute, boom})}, decision{again: afterPause, pause: time.Minute, count: counts{retries: true}}},
-		"such an error beside another":    {ending{outcome: Failed, err: errors.Join(&RetryAfterError{time.Minute, boom}, boom)}, told},
-		"such an error that is permanent": {ending{outcome: Failed, err: &RetryAfterError{time.Minute, Permanent(boom)}}, gaveUp},
+		"a server that is to be left alone": {
+			ending{outcome: Failed, err: errors.Join(boom, fmt.Errorf("list: %w", apierrors.NewTooManyRequests("later", 7)))},
+			decision{again: afterBackoff, pause: 7 * time.Second, tell: true, count: failed},
+		},
+		"a server that is to be left alone for days": {
+			ending{outcome: Failed, err: apierrors.NewTooManyRequests("later", 1_000_000)},
+			decision{again: afterBackoff, pause: time.Hour, tell: true, count: failed},
+		},
+		"a permanent error of such a server": {ending{outcome: Failed, err: Permanent(apierrors.NewTooManyRequests("later", 7))}, gaveUp},
+		"permanent errors only":              {ending{outcome: Failed, err: errors.Join(Permanent(boom), Permanent(boom))}, gaveUp},
+		"an error with a time of its own":    {ending{outcome: Failed, err: fmt.Errorf("step: %w", &RetryAfterError{time.Minute, boom})}, decision{again: afterPause, pause: time.Minute, count: counts{retries: true}}},
+		"such an error beside another":       {ending{outcome: Failed, err: errors.Join(&RetryAfterError{time.Minute, boom}, boom)}, told},
+		"such an error that is permanent":    {ending{outcome: Failed, err: &RetryAfterError{time.Minute, Permanent(boom)}}, gaveUp},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decide(tc.ending), cmp.AllowUnexported(decision{}, counts{})); diff != "" {

@@ -64,6 +64,9 @@ func (w *wrapped) FormerNames() []string { return formerNamesOf(w.Resource) }
 // Kinds implements KindLister.
 func (w *wrapped) Kinds() []string { return kindsOf(w.Resource) }
 
+// Rights implements RightsLister.
+func (w *wrapped) Rights() []Right { return rightsOf(w.Resource) }
+
 func (w *wrapped) EnsureCreated(ctx context.Context, obj any) error {
 	return w.middleware(ctx, StepInfo{w.Name(), StepEnsureCreated}, func(ctx context.Context) error {
 		return recoveredIn(ctx, func(ctx context.Context) error { return w.Resource.EnsureCreated(ctx, obj) })

@@ -87,6 +87,9 @@ func NewKubernetes(config KubernetesConfig) (*Kubernetes, error) {
 // GroupVersionKind returns the kind of the objects.
 func (k *Kubernetes) GroupVersionKind() schema.GroupVersionKind { return k.gvk }
 
+// Namespaces returns the namespaces that the source is limited to; none are all. They are the caller's.
+func (k *Kubernetes) Namespaces() []string { return slices.Clone(k.config.Namespaces) }
+
 // Run implements [Source]. It returns nil.
 func (k *Kubernetes) Run(ctx context.Context) error {
 	k.feed.Run(ctx, k.work)

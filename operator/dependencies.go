@@ -122,6 +122,7 @@ func NewDependencies(config DependenciesConfig) (*Dependencies, error) {
 		restConfig.Wrap(fence.Transport)
 	}
 	restConfig.Wrap(informer.SecretTransport)
+	restConfig.Wrap(newRefusals(config.Logger))
 	writes := &informer.Writes{}
 	restConfig.Wrap(writes.Transport)
 	httpClient, err := rest.HTTPClientFor(restConfig)

@@ -46,6 +46,8 @@
 //   - The listeners let nobody keep them busy: headers, bodies, and the times for sending, reading and idling are limited; plans, graphs
 //     and streams of the inspector have limits of their own. Beyond loopback the inspector is served by TLS, or New of package inspector
 //     refuses it. Health and metrics are plain; Config.AuthorizeMetrics has the API server say who may read the metrics.
+//   - A request by RESTConfig of Dependencies that the API server refuses for lack of rights is logged with the rule that would allow it, once for
+//     each rule. Dependencies.Rights tells which rules that takes altogether; "manifests" of package command prints them.
 //   - The failure of one part stops the others cleanly. Run returns all errors, joined.
 //   - Nothing here ends the process or sets anything that is global to it.
 //

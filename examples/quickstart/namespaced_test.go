@@ -10,7 +10,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -20,32 +19,28 @@ import (
 	"github.com/operatorkit/operatorkit/examples/quickstart/v1alpha1"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/command"
+	"github.com/operatorkit/operatorkit/operator/command/commandtest"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-// rightsInANamespace are all that the operator needs where somebody else has applied its definition.
-var rightsInANamespace = []rbacv1.PolicyRule{
-	{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"websites"}, Verbs: []string{"get", "list", "watch", "patch"}},
-	{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"websites/status"}, Verbs: []string{"patch"}},
-	{APIGroups: []string{""}, Resources: []string{"configmaps", "services"}, Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
-	{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
-	{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
-}
-
-// kubeconfigOf makes a service account with these rights in its namespace, and none beyond, and returns a kubeconfig with its token.
-func kubeconfigOf(t *testing.T, kube *operatortest.Instance, user client.Client, namespace string, rights []rbacv1.PolicyRule) string {
+// kubeconfigOf makes what the manifests have in a namespace: a service account with its rights there, and none beyond. It returns a kubeconfig
+// with its token.
+func kubeconfigOf(t *testing.T, kube *operatortest.Instance, user client.Client, namespace string) string {
 	t.Helper()
-	metadata := metav1.ObjectMeta{Namespace: namespace, Name: "author"}
-	account := &corev1.ServiceAccount{ObjectMeta: metadata}
-	for _, o := range []client.Object{
-		account, &rbacv1.Role{ObjectMeta: metadata, Rules: rights},
-		&rbacv1.RoleBinding{
-			ObjectMeta: metadata, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: metadata.Name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: metadata.Name}},
-		},
-	} {
+	objects, err := commandtest.Manifests(t.Context(), quickstart.Config, "--namespace", namespace, "--into", namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var account *corev1.ServiceAccount
+	for _, o := range objects {
+		if o.GetNamespace() != namespace {
+			t.Errorf("the manifests have the %T %s beyond the namespace", o, o.GetName())
+		}
 		if err := user.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
+		}
+		if o, ok := o.(*corev1.ServiceAccount); ok {
+			account = o
 		}
 	}
 	token := &authenticationv1.TokenRequest{}
@@ -75,7 +70,7 @@ func TestAUserWithRightsInOneNamespaceOnlyRunsEverything(t *testing.T) {
 	kube.InstallCRDs(t, crds...)
 	namespace := kube.Namespace(t)
 	user := operatortest.NewClient(t, kube.RESTConfig(), newScheme(t))
-	kubeconfig := kubeconfigOf(t, kube, user, namespace, rightsInANamespace)
+	kubeconfig := kubeconfigOf(t, kube, user, namespace)
 	config := quickstart.Config
 	config.KeepGlobalLoggers = true
 

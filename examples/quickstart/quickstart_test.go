@@ -79,12 +79,22 @@ func TestQuickstartSurvivesAServerThatLags(t *testing.T) {
 }
 
 func TestQuickstartIsQuietWhenItHasNothingToDo(t *testing.T) {
+	operatortest.Quiet(t, lifeAlone(t))
+}
+
+func TestQuickstartHasExactlyTheRightsThatItNeeds(t *testing.T) {
+	operatortest.Rights(t, lifeAlone(t))
+}
+
+// lifeAlone is what happens to two Websites without a neighbour.
+func lifeAlone(t *testing.T) operatortest.Scenario {
+	t.Helper()
 	life := lifeOfSites(t)
 	life.Neighbour = nil
 	for i := range life.Phases {
 		life.Phases[i].Until = alone[life.Phases[i].Name]
 	}
-	operatortest.Quiet(t, life)
+	return life
 }
 
 // alone are the conditions of the phases for an operator without a neighbour.

@@ -68,7 +68,7 @@ func New(config Config) (*cobra.Command, error) {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	p.connectionFlags(root.PersistentFlags())
-	root.AddCommand(p.runCommand(), p.planCommand(), p.applyCommand(), p.explainCommand(), p.crdsCommand(), p.versionCommand())
+	root.AddCommand(p.runCommand(), p.planCommand(), p.applyCommand(), p.explainCommand(), p.crdsCommand(), p.manifestsCommand(), p.versionCommand())
 	if len(p.taken) > 0 {
 		slices.Sort(p.taken)
 		return nil, fmt.Errorf("%w: command.Config: Flags: the names or shorthands of %s are taken: rename them",

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -48,6 +49,11 @@ type Config struct {
 	// Configure adds to what "run" gives to operator.New: Runnables, Sources, time-outs. It is called once after New, when the flags
 	// are in config already; what it changes of those wins over them. An error ends the command. Default: none.
 	Configure func(ctx context.Context, deps *operator.Dependencies, config *operator.Config) error
+	// Rules are rights that the operator needs in the namespaces that it looks at, beyond those that "manifests" knows of by itself, see
+	// operator.Dependencies.Rights. Default: none.
+	Rules []rbacv1.PolicyRule
+	// ClusterRules are more of them, in all namespaces and for what has none, also when the operator looks at some namespaces only. Default: none.
+	ClusterRules []rbacv1.PolicyRule
 	// EnvPrefix begins the names of the environment variables, before an underscore. Default: DefaultEnvPrefix.
 	EnvPrefix string
 	// EnvVariables are further variables with the prefix, by their whole names, which the operator reads itself. Others that no flag
@@ -56,7 +62,8 @@ type Config struct {
 	EnvVariables []string
 	// KeepGlobalLoggers leaves the loggers alone that the process shares: those of klog, controller-runtime and slog's
 	// default. It is for programs in which others use client-go at the same time, such as tests that run the command in
-	// their own process: replacing these loggers then is a data race. Default: they are led to the operator's log.
+	// their own process: replacing these loggers then is a data race. The memory limit of Go's collector is left alone too. Default: they are
+	// led to the operator's log, and the collector keeps to nine tenths of the memory of the container, unless GOMEMLIMIT says otherwise.
 	KeepGlobalLoggers bool
 	// Flags adds flags that are the operator's own to the commands that make the frameworks: "run", "plan" and "apply". It is
 	// called for each of these. They have environment variables too. Default: none.

@@ -7,10 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer/crdclient"
@@ -48,32 +46,15 @@ func (p *program) crdsCommand() *cobra.Command {
 // printCRDs prints the definitions as one YAML stream.
 func (p *program) printCRDs(w io.Writer) error {
 	for _, crd := range p.config.CRDs {
-		document, err := manifest(crd)
-		if err != nil {
-			return fmt.Errorf("print custom resource definition %s: %w", crd.Name, err)
+		object, err := manifest(crd)
+		if err == nil {
+			err = printManifest(w, object)
 		}
-		if _, err := fmt.Fprintf(w, "---\n%s", document); err != nil {
+		if err != nil {
 			return fmt.Errorf("print custom resource definition %s: %w", crd.Name, err)
 		}
 	}
 	return nil
-}
-
-// manifest returns a definition as it stands in a file: with its kind, and without what only a server sets.
-func manifest(crd *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
-	crd = crd.DeepCopy()
-	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
-	if err != nil {
-		return nil, err
-	}
-	delete(object, "status")
-	if metadata, ok := object["metadata"].(map[string]any); ok {
-		for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "uid"} {
-			delete(metadata, field)
-		}
-	}
-	return yaml.Marshal(object)
 }
 
 // applyCRDs applies the definitions one by one and says so.

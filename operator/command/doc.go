@@ -15,13 +15,14 @@
 //
 // The commands are
 //
-//	run      run the operator until SIGINT or SIGTERM; with --plan it only says what it would change
-//	plan     show what the operator would change, for one object, a namespace, all, or a file, and change nothing
-//	apply    do what a saved plan says, if it is still the same
-//	explain  show the last reconciliations of an object, from the operator that runs; with -o dot or mermaid, a picture
-//	         of what it consists of, with -o words the same as a list (inspector.Inspector.Draw)
-//	crds     print the custom resource definitions, or apply them with --apply
-//	version  print the version
+//	run        run the operator until SIGINT or SIGTERM; with --plan it only says what it would change
+//	plan       show what the operator would change, for one object, a namespace, all, or a file, and change nothing
+//	apply      do what a saved plan says, if it is still the same
+//	explain    show the last reconciliations of an object, from the operator that runs; with -o dot or mermaid, a picture
+//	           of what it consists of, with -o words the same as a list (inspector.Inspector.Draw)
+//	crds       print the custom resource definitions, or apply them with --apply
+//	manifests  print what deploys the operator, or write a kustomization or a Helm chart
+//	version    print the version
 //
 // "run" creates or updates the definitions; with --crds=check it waits for somebody to apply them, with --crds=off it does not look. A user
 // with rights in one namespace only runs everything with --namespace, where the definitions are served. It says the same in "run", "plan" and
@@ -30,6 +31,16 @@
 // With --leader-elect one of several replicas works, and the others are ready to. What an author makes of the Dependencies can't
 // write beside another replica then, see package operator. Config.LeaderElection and Config.Configure give an operator what
 // operator.Config knows beyond the flags.
+//
+// --debug-address serves Go's profiles on loopback, and the level of the log, which is another one from then on:
+//
+//	curl -X PUT -d debug http://127.0.0.1:6060/debug/log-level
+//
+// Go's collector keeps to nine tenths of the memory of the container, unless GOMEMLIMIT says otherwise.
+//
+// The rights in "manifests" are made of what the operator declares: its sources, the resources that implement framework.RightsLister, its lease,
+// its events, its definitions (operator.Dependencies.Rights). What else it does goes to Config.Rules and Config.ClusterRules. operatortest.Rights
+// proves that they are exactly those that it needs. A request that is refused nevertheless says, in the log and in events, which rule is lacking.
 //
 // A plan is read, approved, and then done:
 //

@@ -36,6 +36,7 @@ type options struct {
 	planOnly         bool
 	crds             string
 	authorizeMetrics bool
+	debugAddress     string
 	inspectorAddress string
 	inspectorCert    string
 	inspectorKey     string
@@ -60,6 +61,7 @@ func (p *program) runFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.workers, "workers", framework.DefaultWorkers, "objects that each framework reconciles at the same time")
 	flags.StringVar(&o.listenAddress, "listen-address", DefaultListenAddress, "host and port of /healthz, /readyz and /metrics, such as :8080 in a Pod; empty is off")
 	flags.BoolVar(&o.authorizeMetrics, "metrics-authorization", false, "let only those read /metrics whom the API server lets get that path, as their bearer tokens tell")
+	flags.StringVar(&o.debugAddress, "debug-address", "", "host and port on loopback, such as 127.0.0.1:6060, of profiles (/debug/pprof/), and of the level of the log, which is read and set by GET and PUT of /debug/log-level (default off)")
 	flags.StringVar(&o.inspectorAddress, "inspector-address", inspector.DefaultAddress, "host and port of the page that shows what the operator does; beyond this machine, it takes a certificate, and users need permission from the API server; empty is off")
 	flags.StringVar(&o.inspectorCert, "inspector-cert-file", "", "certificate of the page, in PEM, which is read again when it changes (default no TLS)")
 	flags.StringVar(&o.inspectorKey, "inspector-key-file", "", "key of the certificate of the page, in PEM")

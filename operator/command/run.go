@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -52,6 +53,11 @@ func (p *program) run(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	defer parts.close()
+	if !p.config.KeepGlobalLoggers {
+		if limit := limitMemory(); limit > 0 {
+			parts.logger.Log("level", "info", "message", "memory is limited by that of the container", "bytes", limit)
+		}
+	}
 	config, err := p.operatorConfig(ctx, parts)
 	if err != nil {
 		return err
@@ -60,7 +66,23 @@ func (p *program) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return o.Run(ctx)
+	debugging, err := serveDebugging(p.options.debugAddress, parts.logger)
+	if err != nil {
+		return err
+	}
+	return errors.Join(o.Run(ctx), debugging.close())
+}
+
+// onLoopback tells whether only this machine can reach an address.
+func onLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && isLoopback(host)
+}
+
+// isLoopback tells whether a name or an IP address is that of loopback.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // checkRun checks the flags of "run".
@@ -73,6 +95,8 @@ func (o *options) checkRun() error {
 		return fault("--inspector-memory must be more than 0; to have no page, give --inspector-address an empty value")
 	case !slices.Contains(operator.CRDModes(), operator.CRDMode(o.crds)):
 		return fault(fmt.Sprintf("--crds must be one of %q, is %q", operator.CRDModes(), o.crds))
+	case o.debugAddress != "" && !onLoopback(o.debugAddress):
+		return fault("--debug-address must be on loopback, such as 127.0.0.1:6060: it tells everything to everybody; kubectl port-forward leads there")
 	case o.burst > 0 && o.qps <= 0:
 		return fault("--kube-api-burst is for a limit: give --kube-api-qps too")
 	}

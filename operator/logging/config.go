@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/giantswarm/micrologger"
 	kitlog "github.com/go-kit/log"
@@ -57,16 +58,26 @@ func New(config Config) (micrologger.Logger, error) {
 	if config.Level == "" {
 		config.Level = LevelInfo
 	}
-	threshold := severityOf(string(config.Level))
-	if threshold == unknown {
-		return nil, fmt.Errorf("%w: logging.Config: Level must be %s, is %q", framework.ErrInvalidConfig,
-			oneOf(LevelDebug, LevelInfo, LevelWarning, LevelError), config.Level)
+	threshold, err := thresholdOf(config.Level)
+	if err != nil {
+		return nil, fmt.Errorf("%w: logging.Config: %w", framework.ErrInvalidConfig, err)
 	}
 	next, err := newFormat(config)
 	if err != nil {
 		return nil, err
 	}
-	return &filtered{next, threshold, unknown, &sampler{}}, nil
+	f := &filtered{next, &atomic.Int32{}, unknown, &sampler{}}
+	f.threshold.Store(int32(threshold))
+	return f, nil
+}
+
+// thresholdOf returns the severity of a level, or what is wrong with it.
+func thresholdOf(level Level) (severity, error) {
+	threshold := severityOf(string(level))
+	if threshold == unknown {
+		return threshold, fmt.Errorf("Level must be %s, is %q", oneOf(LevelDebug, LevelInfo, LevelWarning, LevelError), level) //nolint:revive,staticcheck // it is the name of a field
+	}
+	return threshold, nil
 }
 
 func newFormat(config Config) (micrologger.Logger, error) {

@@ -3,6 +3,7 @@ package logging
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/giantswarm/micrologger"
 
@@ -23,14 +24,15 @@ const (
 // filtered lets only messages of a severity through, of those what their context does not know to be secret, and of those that are
 // repeated too fast only some. What is too long it cuts.
 type filtered struct {
-	next      micrologger.Logger
-	threshold severity
+	next micrologger.Logger
+	// threshold is the least severity, of this logger and of all that derive from it.
+	threshold *atomic.Int32
 	// preset is the severity that With gave to all messages, or unknown.
 	preset  severity
 	sampler *sampler
 }
 
-func (f *filtered) passes(s severity) bool { return s >= f.threshold }
+func (f *filtered) passes(s severity) bool { return s >= severity(f.threshold.Load()) }
 
 // to returns where to write a message, and nil if it is not to be written.
 func (f *filtered) to(s severity, text string) micrologger.Logger {

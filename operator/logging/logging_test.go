@@ -126,6 +126,33 @@ func messages(t *testing.T, out string) []map[string]any {
 	return all
 }
 
+func TestTheLevelOfALoggerAndOfThoseOfItChangesAtRunTime(t *testing.T) {
+	var out bytes.Buffer
+	logger := newLogger(t, &out, logging.FormatText, logging.LevelWarning)
+	derived := logger.With("a", "b")
+	derived.Log("level", "debug", "message", "before")
+	if err := logging.SetLevel(logger, logging.LevelDebug); err != nil {
+		t.Fatal(err)
+	}
+	derived.Log("level", "debug", "message", "after")
+	if got := out.String(); strings.Contains(got, "before") || !strings.Contains(got, "after") {
+		t.Errorf("got %q", got)
+	}
+	if got := logging.LevelOf(derived); got != logging.LevelDebug {
+		t.Errorf("the level is %q", got)
+	}
+	if err := logging.SetLevel(logger, "loud"); !framework.IsInvalidConfig(err) {
+		t.Errorf("a level that there is not: got %v", err)
+	}
+	foreign, err := micrologger.New(micrologger.Config{IOWriter: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := logging.SetLevel(foreign, logging.LevelDebug); !framework.IsInvalidConfig(err) || logging.LevelOf(foreign) != "" {
+		t.Errorf("a foreign logger: got %v", err)
+	}
+}
+
 func TestHeldBackMessageAllocatesNothing(t *testing.T) {
 	logger := newLogger(t, io.Discard, logging.FormatJSON, logging.LevelInfo)
 	ctx := context.Background()

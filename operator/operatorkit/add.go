@@ -45,7 +45,7 @@ func addAPICommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.apply(cmd.OutOrStdout(), ".", "Next: make test. The operator needs rights to what it makes: see deploy/role.yaml.")
+			return a.apply(cmd.OutOrStdout(), ".", "Next: make test, and make deploy, which gives the operator the rights that it needs now.")
 		},
 	}
 	cmd.Flags().StringVar(&kind, "kind", "", "the kind, such as Cart (required)")
@@ -85,13 +85,21 @@ func addAPI(dir, kind string) (addition, error) {
 	if main, err = main.imports(n.Module + "/" + n.Package); err != nil {
 		return a, err
 	}
+	rights, err := readSource(dir, "rights_test.go")
+	if err != nil {
+		return a, err
+	}
+	if rights, err = rights.insert("lives", "lifeOf"+n.Kinds, ""); err != nil {
+		return a, err
+	}
 	const generated = "api/v1alpha1/zz_generated.deepcopy.go"
 	copies, err := os.ReadFile(filepath.Join(dir, generated))
 	if err != nil {
 		return a, fmt.Errorf("%w: run make generate first", err)
 	}
 	more, err := render("kind/deepcopy.go", n)
-	a.changed[doc.path], a.changed[main.path], a.changed[generated] = doc.content, main.content, append(copies, more...)
+	a.changed[doc.path], a.changed[main.path], a.changed[rights.path] = doc.content, main.content, rights.content
+	a.changed[generated] = append(copies, more...)
 	return a, err
 }
 

@@ -30,33 +30,19 @@ func kubectl(t *testing.T, kube *operatortest.Instance, args ...string) string {
 	return string(out)
 }
 
-// deployed writes a project, and puts its manifests onto a control plane for the time of a test.
-func deployed(t *testing.T) (dir string, kube *operatortest.Instance) {
-	t.Helper()
-	dir, kube = newProject(t), operatortest.Start(t)
-	t.Cleanup(func() {
-		kubectl(t, kube, "delete", "--ignore-not-found", "-f", filepath.Join(dir, "deploy"), "-f", filepath.Join(dir, "api/v1alpha1/crd"))
-	})
-	said := kubectl(t, kube, "apply", "--server-side", "-f", filepath.Join(dir, "api/v1alpha1/crd"), "-f", filepath.Join(dir, "deploy"))
-	if strings.Contains(said, "Warning") {
-		t.Errorf("the API server warns, such as of what Pod Security refuses: %s", said)
-	}
-	kubectl(t, kube, "wait", "--for=condition=Established", "--timeout=60s", "-f", filepath.Join(dir, "api/v1alpha1/crd"))
-	return dir, kube
-}
-
-func TestManifestsAreAcceptedByTheAPIServer(t *testing.T) {
-	dir, kube := deployed(t)
-	kubectl(t, kube, "apply", "--dry-run=server", "--namespace", "default", "-f", filepath.Join(dir, "samples"))
-}
-
-// What the manifests give the operator is all that it needs, with leader election.
-func TestProjectsRunWithTheRightsOfTheirManifests(t *testing.T) {
+// What the manifests give the operator, in all namespaces, is all that it needs.
+func TestProjectsRunAsTheirManifestsHaveIt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test-all: it links a whole operator")
 	}
-	dir, kube := deployed(t)
-	tool(t, dir, "make", "build")
+	dir, kube := newProject(t), operatortest.Start(t)
+	tool(t, dir, "make", "build", "manifests")
+	t.Cleanup(func() { kubectl(t, kube, "delete", "--ignore-not-found", "-k", filepath.Join(dir, "deploy")) })
+	if said := kubectl(t, kube, "apply", "--server-side", "-k", filepath.Join(dir, "deploy")); strings.Contains(said, "Warning") {
+		t.Errorf("the API server warns, such as of what Pod Security refuses: %s", said)
+	}
+	kubectl(t, kube, "wait", "--for=condition=Established", "--timeout=60s", "-f", filepath.Join(dir, "api/v1alpha1/crd"))
+	kubectl(t, kube, "apply", "--dry-run=server", "--namespace", "default", "-f", filepath.Join(dir, "samples"))
 	config, err := clientcmd.LoadFromFile(kube.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)

@@ -136,6 +136,7 @@ func TestProjectsBuildFromTheCheckoutAlone(t *testing.T) {
 		"store/v2.go":         "\tresources: []newResource{newObjects, newListing, newNotes, newMirrors, newStatus},\n",
 		"store/store.go":      "var versions = []version{v1, v2}\n",
 		"policy/v1.go":        "\tresources: []newResource{newObjects, newListing, newAudits, newStatus},\n",
+		"rights_test.go":      "\tlifeOfStores,\n\tlifeOfPolicies,\n",
 		"api/v1alpha1/doc.go": "\t&Store{}, &StoreList{},\n\t&Policy{}, &PolicyList{},\n",
 	} {
 		if got := contents(t, dir)[path]; !strings.Contains(got, want) {

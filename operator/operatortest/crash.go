@@ -80,6 +80,9 @@ type Scenario struct {
 	// is dropped already; see [CrashAtEveryWrite]. It sees Secrets in the clear.
 	Normalize func(*unstructured.Unstructured)
 
+	// Deployed is the operator as its manifests have it, for [Rights]. The package commandtest fills it in. Default: none.
+	Deployed *Deployed
+
 	// Cleanup is called at the end of each run, failed or not, after the operator
 	// has ended. The run's namespace goes by itself: it is for what is outside.
 	Cleanup Step

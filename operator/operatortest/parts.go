@@ -17,7 +17,7 @@ func etcdArgs(clientURL, dataDir string, certs *certificates, config Config) []s
 	}
 }
 
-func apiServerArgs(port int, etcdURL string, certs *certificates, config Config) []string {
+func apiServerArgs(port int, etcdURL, dataDir string, certs *certificates, config Config) []string {
 	return append([]string{
 		"--bind-address=" + loopback,
 		"--secure-port=" + strconv.Itoa(port),
@@ -41,6 +41,8 @@ func apiServerArgs(port int, etcdURL string, certs *certificates, config Config)
 		// keep addresses for it, which loopback can't be.
 		"--advertise-address=" + loopback,
 		"--endpoint-reconciler-type=none",
+		"--audit-policy-file=" + certs.path(auditPolicyFile),
+		"--audit-log-path=" + auditLog(dataDir),
 	}, config.APIServerFlags...)
 }
 

@@ -130,12 +130,15 @@ func (p *plane) startOnNewPorts(ctx context.Context, binary string, certs *certi
 	if err := writeKubeconfig(p.kubeconfig, host, p.dataDir, certs.serving.certPEM, certs.administrator); err != nil {
 		return err
 	}
+	if err := os.WriteFile(certs.path(auditPolicyFile), []byte(auditPolicy), 0o600); err != nil {
+		return fmt.Errorf("write the policy of the audit log: %w", err)
+	}
 	controllersKubeconfig := certs.path("kube-controller-manager.kubeconfig")
 	if err := writeKubeconfig(controllersKubeconfig, host, p.dataDir, certs.serving.certPEM, certs.controllers); err != nil {
 		return err
 	}
 	p.etcd = p.process(binary, "etcd", etcdArgs(etcdURL, filepath.Join(p.dataDir, "etcd"), certs, p.config))
-	p.apiServer = p.process(binary, "kube-apiserver", apiServerArgs(ports[1], etcdURL, certs, p.config))
+	p.apiServer = p.process(binary, "kube-apiserver", apiServerArgs(ports[1], etcdURL, p.dataDir, certs, p.config))
 	p.apiServer.readyURL = host + "/readyz"
 	p.controllers = p.process(binary, "kube-controller-manager", controllersArgs(ports[2], controllersKubeconfig, certs, p.config))
 	p.controllers.readyURL = localURL(ports[2]) + "/healthz"

@@ -31,6 +31,14 @@ func (r *resource[O, T]) Name() string { return r.config.Name }
 // FormerNames implements framework.FormerNamer.
 func (r *resource[O, T]) FormerNames() []string { return r.config.FormerNames }
 
+// Rights implements framework.RightsLister. The things themselves are elsewhere.
+func (r *resource[O, T]) Rights() []framework.Right {
+	if r.config.Journal == nil {
+		return nil
+	}
+	return []framework.Right{{Verbs: []string{"get", "patch"}}}
+}
+
 // GetCurrentState implements framework.TypedCRUDResourceOps. It returns the things that are the resource's own, in the order of
 // their keys, and has those of others at hand.
 func (r *resource[O, T]) GetCurrentState(ctx context.Context, obj O) (State[T], error) {

@@ -48,6 +48,15 @@ func (r *resource[O]) Kinds() []string {
 	return kinds
 }
 
+// Rights implements framework.RightsLister. Kinds with a store are listed too, until that is synced.
+func (r *resource[O]) Rights() []framework.Right {
+	rights := make([]framework.Right, 0, len(r.kinds))
+	for _, k := range r.kinds {
+		rights = append(rights, framework.Right{Kind: k.gvk, Verbs: []string{"get", "list", "create", "patch", "delete"}})
+	}
+	return rights
+}
+
 // NewUpdatePatch implements framework.TypedCRUDResourceOps.
 func (r *resource[O]) NewUpdatePatch(ctx context.Context, obj O, current, desired State) (*framework.TypedPatch[State], error) {
 	if desired.Terminating {

@@ -35,6 +35,11 @@ func (r *resource[O]) Name() string { return r.config.Name }
 // FormerNames implements framework.FormerNamer.
 func (r *resource[O]) FormerNames() []string { return r.config.FormerNames }
 
+// Rights implements framework.RightsLister: the status is written, and a primary that has changed meanwhile read.
+func (r *resource[O]) Rights() []framework.Right {
+	return []framework.Right{{Verbs: []string{"get"}}, {Subresource: "status", Verbs: []string{"patch"}}}
+}
+
 // Concludes implements framework.Concluder.
 func (r *resource[O]) Concludes() bool { return !r.config.Custom }
 

@@ -203,11 +203,11 @@ func TestR3RetriesFollowTheBackOffOfTheirKey(t *testing.T) {
 		defer q.ShutDown()
 		var got []time.Duration
 		for range 4 {
-			got = append(got, r.Retry(key("a")))
+			got = append(got, r.Retry(key("a"), 0))
 		}
-		got = append(got, r.Retry(key("b")))
+		got = append(got, r.Retry(key("b"), 0))
 		r.Settle(key("a"))
-		got = append(got, r.Retry(key("a")))
+		got = append(got, r.Retry(key("a"), 0))
 
 		want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second, time.Second, time.Second}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -240,21 +240,23 @@ func TestAKeyHasATimeThatWasAskedForAndOneOfItsRetryAndTheEarlierCounts(t *testi
 		do   func(r *Retries[string])
 		want []string
 	}{
-		"a retry alone":                    {func(r *Retries[string]) { r.Retry(key("a")) }, []string{"a 1m0s"}},
+		"a retry alone":                    {func(r *Retries[string]) { r.Retry(key("a"), 0) }, []string{"a 1m0s"}},
 		"a retry after a time of its own":  {func(r *Retries[string]) { r.RetryAfter(key("a"), time.Second) }, []string{"a 1s"}},
-		"settling drops a retry":           {func(r *Retries[string]) { r.Retry(key("a")); r.Settle(key("a")) }, nil},
+		"a retry that is not to be before": {func(r *Retries[string]) { r.Retry(key("a"), 2*time.Minute) }, []string{"a 2m0s"}},
+		"a retry that may be before":       {func(r *Retries[string]) { r.Retry(key("a"), time.Second) }, []string{"a 1m0s"}},
+		"settling drops a retry":           {func(r *Retries[string]) { r.Retry(key("a"), 0); r.Settle(key("a")) }, nil},
 		"settling drops no look asked for": {func(r *Retries[string]) { r.Ask(key("a"), time.Hour); r.Settle(key("a")) }, []string{"a 1h0m0s"}},
 		"the earliest look asked for": {func(r *Retries[string]) {
 			r.Ask(key("a"), time.Hour)
 			r.Ask(key("a"), time.Second)
 			r.Ask(key("a"), time.Minute)
 		}, []string{"a 1s"}},
-		"a retry delays no look asked for":    {func(r *Retries[string]) { r.Ask(key("a"), time.Second); r.Retry(key("a")) }, []string{"a 1s", "a 1m0s"}},
-		"a look asked for delays no retry":    {func(r *Retries[string]) { r.Retry(key("a")); r.Ask(key("a"), time.Hour) }, []string{"a 1m0s", "a 1h0m0s"}},
-		"settling leaves the look asked for":  {func(r *Retries[string]) { r.Retry(key("a")); r.Ask(key("a"), time.Hour); r.Settle(key("a")) }, []string{"a 1h0m0s"}},
-		"both at once are one look":           {func(r *Retries[string]) { r.Retry(key("a")); r.Ask(key("a"), time.Minute) }, []string{"a 1m0s"}},
+		"a retry delays no look asked for":    {func(r *Retries[string]) { r.Ask(key("a"), time.Second); r.Retry(key("a"), 0) }, []string{"a 1s", "a 1m0s"}},
+		"a look asked for delays no retry":    {func(r *Retries[string]) { r.Retry(key("a"), 0); r.Ask(key("a"), time.Hour) }, []string{"a 1m0s", "a 1h0m0s"}},
+		"settling leaves the look asked for":  {func(r *Retries[string]) { r.Retry(key("a"), 0); r.Ask(key("a"), time.Hour); r.Settle(key("a")) }, []string{"a 1h0m0s"}},
+		"both at once are one look":           {func(r *Retries[string]) { r.Retry(key("a"), 0); r.Ask(key("a"), time.Minute) }, []string{"a 1m0s"}},
 		"what is due at once comes after all": {func(r *Retries[string]) { r.Ask(key("a"), -time.Second) }, []string{"a 1ns"}},
-		"each key for itself":                 {func(r *Retries[string]) { r.Ask(key("b"), time.Second); r.Retry(key("a")); r.Settle(key("b")) }, []string{"b 1s", "a 1m0s"}},
+		"each key for itself":                 {func(r *Retries[string]) { r.Ask(key("b"), time.Second); r.Retry(key("a"), 0); r.Settle(key("b")) }, []string{"b 1s", "a 1m0s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -294,7 +296,7 @@ func TestRetriesTellTheTimeUntilTheNextLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRetries(New[string](), "retry", "asked", constant)
 		defer r.Stop()
-		got := []time.Duration{r.Settle(key("a")), r.Ask(key("a"), time.Hour), r.Retry(key("a")), r.Ask(key("a"), time.Second), r.Settle(key("a"))}
+		got := []time.Duration{r.Settle(key("a")), r.Ask(key("a"), time.Hour), r.Retry(key("a"), 0), r.Ask(key("a"), time.Second), r.Settle(key("a"))}
 		want := []time.Duration{0, time.Hour, time.Minute, time.Second, time.Second}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("times (-want +got):\n%s", diff)
@@ -307,7 +309,7 @@ func TestR4ABackOffThatEndsItsGoroutineLosesNoKey(t *testing.T) {
 		q := New[string]()
 		r := NewRetries(q, "retry", "asked", func() backoff.BackOff { runtime.Goexit(); return nil })
 		defer r.Stop()
-		go r.Retry(key("a"))
+		go r.Retry(key("a"), 0)
 		if diff := cmp.Diff([]string{"a 5m0s"}, looks(q)); diff != "" {
 			t.Errorf("looks (-want +got):\n%s", diff)
 		}
@@ -320,7 +322,7 @@ func TestR3ABackOffThatStopsIsContinued(t *testing.T) {
 		r := NewRetries(q, "retry", "asked", func() backoff.BackOff { return &backoff.StopBackOff{} })
 		defer r.Stop()
 		defer q.ShutDown()
-		if got := r.Retry(key("a")); got != MaxRetryInterval {
+		if got := r.Retry(key("a"), 0); got != MaxRetryInterval {
 			t.Errorf("got a pause of %v, want %v", got, MaxRetryInterval)
 		}
 	})

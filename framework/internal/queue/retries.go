@@ -42,15 +42,15 @@ func NewRetries[T any](queue *Queue[T], retry, asked T, backOffFactory func() ba
 	return &Retries[T]{queue: queue, retry: retry, asked: asked, backOffFactory: backOffFactory, pending: map[informer.Key]*pending{}}
 }
 
-// Retry has a key tried again after the next pause of its backoff. Like the other methods, it returns the time until the next look
+// Retry has a key tried again after the next pause of its backoff, and after atLeast. Like the other methods, it returns the time until the next look
 // at the key; 0 is never.
-func (r *Retries[T]) Retry(key informer.Key) (next time.Duration) {
+func (r *Retries[T]) Retry(key informer.Key, atLeast time.Duration) (next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, pause := r.entry(key), MaxRetryInterval
 	// Deferred, so that a BackOff that ends its goroutine (runtime.Goexit) loses no key.
 	defer func() {
-		p.retry = time.Now().Add(pause)
+		p.retry = time.Now().Add(max(pause, atLeast))
 		next = r.schedule(key, p)
 	}()
 	if p.backOff == nil {

@@ -25,12 +25,13 @@ import (
 //	s.Objects = []client.Object{&v1alpha1.Website{}, &corev1.ConfigMap{}}
 //	operatortest.BreakAtEveryWrite(t, s)
 //
-// args are more flags of "run", see Start.
+// args are more flags of "run", see Start. For operatortest.Rights the operator is the one of its manifests, with these flags.
 func Scenario(t testing.TB, config command.Config, args ...string) operatortest.Scenario {
 	t.Helper()
 	kube := install(t, config)
 	return operatortest.Scenario{
 		Name: config.Name, Scheme: schemeOf(t, config), Config: kube.RESTConfig(), Start: Start(config, args...), Normalize: objectresource.Normalize,
+		Deployed: deployed(config, args),
 	}
 }
 

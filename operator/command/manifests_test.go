@@ -1,0 +1,281 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	chartutil "helm.sh/helm/v4/pkg/chart/common"
+	commonutil "helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/command"
+	"github.com/operatorkit/operatorkit/operator/command/commandtest"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+// manifestsOf returns the manifests of the gardener.
+func manifestsOf(t *testing.T, args ...string) []client.Object {
+	t.Helper()
+	objects, err := commandtest.Manifests(t.Context(), gardener(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// the returns the only object of a type.
+func the[T client.Object](t *testing.T, objects []client.Object) T {
+	t.Helper()
+	var found []T
+	for _, o := range objects {
+		if o, ok := o.(T); ok {
+			found = append(found, o)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("there are %d objects of the type %T, want 1", len(found), *new(T))
+	}
+	return found[0]
+}
+
+func TestManifestsAreAcceptedUnderPodSecurityRestricted(t *testing.T) {
+	kube := operatortest.Start(t)
+	user := operatortest.NewClient(t, kube.RESTConfig(), nil)
+	for name, args := range map[string][]string{
+		"as it is":         nil,
+		"with the page":    {"--inspector-address=:8443", "--inspector-cert-file=/tls/tls.crt", "--inspector-key-file=/tls/tls.key", "--metrics-authorization"},
+		"without election": {"--leader-elect=false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			namespace := kube.Namespace(t)
+			strict := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+			label := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`))
+			if err := user.Patch(t.Context(), strict, label); err != nil {
+				t.Fatal(err)
+			}
+			objects := manifestsOf(t, append(args, "--into", namespace)...)
+			for _, o := range objects {
+				var options []client.CreateOption
+				if o.GetNamespace() == "" {
+					options = append(options, client.DryRunAll)
+				}
+				if err := user.Create(t.Context(), o, options...); err != nil {
+					t.Errorf("%T %s: %v", o, o.GetName(), err)
+				}
+			}
+			template := the[*appsv1.Deployment](t, objects).Spec.Template
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "one", Labels: template.Labels}, Spec: template.Spec}
+			if err := user.Create(t.Context(), pod); err != nil {
+				t.Errorf("a Pod is refused: %v", err)
+			}
+			lax := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "lax"}, Spec: *template.Spec.DeepCopy()}
+			lax.Spec.SecurityContext.SeccompProfile = nil
+			if err := user.Create(t.Context(), lax); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "PodSecurity") {
+				t.Errorf("a Pod that is less strict: got %v, want that Pod Security refuses it", err)
+			}
+		})
+	}
+}
+
+func TestProbesOfManifestsAreAnsweredByWhatTheirPodsRun(t *testing.T) {
+	kube := operatortest.Start(t)
+	namespace := kube.Namespace(t)
+	container := the[*appsv1.Deployment](t, manifestsOf(t, "--into", namespace, "--namespace", namespace)).Spec.Template.Spec.Containers[0]
+	found := make(chan string, 1)
+	stderr := &awaited{patterns: []*regexp.Regexp{regexp.MustCompile(`serving health and metrics .*address=(\S+)`)}, found: found}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	config := gardener()
+	config.KeepGlobalLoggers = true
+	go func() {
+		ended <- command.Execute(ctx, config, append(container.Args, "--kubeconfig", kube.Kubeconfig(), "--leader-election-namespace", namespace,
+			"--listen-address", "127.0.0.1:0", "--inspector-address", "", "--log-format", "text"), io.Discard, stderr)
+	}()
+	address := <-found
+	for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
+		operatortest.Eventually(t, probe.HTTPGet.Path+" answers", func() error {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+probe.HTTPGet.Path, http.NoBody)
+			if err != nil {
+				return err
+			}
+			answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+			if err != nil {
+				return err
+			}
+			if answer.StatusCode != http.StatusOK {
+				return errors.Join(fmt.Errorf("%s answers %s", probe.HTTPGet.Path, answer.Status), answer.Body.Close())
+			}
+			return answer.Body.Close()
+		})
+	}
+	cancel()
+	if code := <-ended; code != command.ExitOK {
+		t.Errorf("it ended with %d", code)
+	}
+}
+
+func TestManifestsInSomeNamespacesHaveRightsInTheseOnly(t *testing.T) {
+	objects := manifestsOf(t, "--namespace", "north,south", "--into", "hut", "--greeting", "good {{ day }}")
+	var namespaces []string
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, *corev1.Namespace:
+			t.Errorf("there is a %T", o)
+		case *rbacv1.Role:
+			namespaces = append(namespaces, o.Namespace+"/"+o.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"north/gardener", "south/gardener", "hut/gardener-lease"}, namespaces); diff != "" {
+		t.Error(diff)
+	}
+	want := []string{"run", "--crds=off", "--greeting=good {{ day }}", "--leader-elect=true", "--listen-address=:8080", "--namespace=north,south"}
+	if diff := cmp.Diff(want, the[*appsv1.Deployment](t, objects).Spec.Template.Spec.Containers[0].Args); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// documents are those of YAML streams, by kind, namespace and name, without fields that have no content.
+func documents(t *testing.T, streams ...string) map[string]any {
+	t.Helper()
+	found := map[string]any{}
+	for _, stream := range streams {
+		for document := range strings.SplitSeq(stream, "\n---\n") {
+			var object map[string]any
+			if err := yaml.Unmarshal([]byte(strings.TrimPrefix(document, "---\n")), &object); err != nil {
+				t.Fatalf("%v in:\n%s", err, document)
+			}
+			if object == nil {
+				continue
+			}
+			metadata := object["metadata"].(map[string]any)
+			namespace, _ := metadata["namespace"].(string)
+			if object["kind"] == "Deployment" {
+				pod := object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+				for _, name := range []string{"affinity", "imagePullSecrets", "nodeSelector", "tolerations"} {
+					delete(pod, name)
+				}
+			}
+			found[object["kind"].(string)+" "+namespace+"/"+metadata["name"].(string)] = object
+		}
+	}
+	return found
+}
+
+func TestTheKustomizationAndTheChartSayWhatIsPrinted(t *testing.T) {
+	execute := func(args ...string) string {
+		var stdout, stderr bytes.Buffer
+		args = append(args, "--monitoring", "--greeting", "good {{ day }}", "--replicas", "3", "--image", "registry.example.com/gardener:v1")
+		if code := command.Execute(t.Context(), gardener(), append([]string{"manifests"}, args...), &stdout, &stderr); code != command.ExitOK {
+			t.Fatal(stderr.String())
+		}
+		return stdout.String()
+	}
+	printed := documents(t, execute())
+	if len(printed) != 13 {
+		t.Errorf("%d objects are printed", len(printed))
+	}
+	folder := t.TempDir()
+	execute("--out", folder)
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(printed, documents(t, string(text))); diff != "" {
+		t.Errorf("the kustomization (+) differs: %s", diff)
+	}
+
+	folder = t.TempDir()
+	execute("--out", folder, "--helm")
+	delete(printed, "Namespace /gardener") // Helm makes it.
+	if diff := cmp.Diff(printed, documents(t, rendered(t, folder)...)); diff != "" {
+		t.Errorf("the chart (+) differs: %s", diff)
+	}
+}
+
+// rendered is what Helm makes of a chart in the namespace "gardener", with its definitions.
+func rendered(t *testing.T, folder string) []string {
+	t.Helper()
+	chart, err := loader.LoadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := commonutil.ToRenderValues(chart, nil, chartutil.ReleaseOptions{Name: "g", Namespace: "gardener"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	templates, err := engine.Render(chart, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var streams []string
+	for _, text := range templates {
+		streams = append(streams, text)
+	}
+	for _, crd := range chart.CRDObjects() {
+		streams = append(streams, string(crd.File.Data))
+	}
+	return streams
+}
+
+func TestWhatManifestsCannotBeMadeOfIsSaid(t *testing.T) {
+	impatient := gardener()
+	impatient.New = func(ctx context.Context, deps *operator.Dependencies) ([]*framework.Framework, error) {
+		return nil, deps.Client.List(ctx, &corev1.ConfigMapList{})
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		config command.Config
+		args   []string
+		code   int
+		want   string
+	}{
+		{gardener(), []string{"--helm"}, command.ExitUsage, "--helm writes a folder: give --out too"},
+		{gardener(), []string{"--replicas", "0"}, command.ExitUsage, "--replicas must be 1 at least"},
+		{gardener(), []string{"--leader-elect=false", "--replicas", "2"}, command.ExitUsage, "--replicas beyond 1 takes --leader-elect"},
+		{gardener(), []string{"--into", "My_Garden"}, command.ExitUsage, `--into "My_Garden" can't be a namespace`},
+		{gardener(), []string{"--kubeconfig", "x"}, command.ExitUsage, "--kubeconfig and --context have no meaning in a Pod"},
+		{gardener(), []string{"--workers", "0"}, command.ExitUsage, "--workers must be 1 at least"},
+		{gardener(), []string{"--listen-address", "127.0.0.1:8080"}, command.ExitUsage, "can't be reached in a Pod"},
+		{gardener(), []string{"--inspector-address", ":8443"}, command.ExitUsage, "takes a certificate"},
+		{gardener(), []string{"--out", file}, command.ExitFailure, "write manifests: "},
+		{impatient, nil, command.ExitFailure, "makes the frameworks without a connection"},
+	}
+	for _, tt := range tests {
+		var stdout, stderr bytes.Buffer
+		tt.config.KeepGlobalLoggers = true
+		code := command.Execute(t.Context(), tt.config, slices.Concat([]string{"manifests"}, tt.args), &stdout, &stderr)
+		if code != tt.code || !strings.Contains(stderr.String(), tt.want) || stdout.Len() > 0 {
+			t.Errorf("%q: exit code %d, want %d and %q in: %s", tt.args, code, tt.code, tt.want, stderr.String())
+		}
+	}
+}

@@ -1,0 +1,356 @@
+package operatortest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Deployed is an operator as it is deployed: with a service account and the rights that its manifests give that, and none beyond.
+type Deployed struct {
+	// Objects returns the ServiceAccount, the Roles and ClusterRoles, and their bindings, of an operator that is in a namespace and looks at that
+	// one. Other objects are passed over. What has no namespace gets a name of its own. Required.
+	Objects func(ctx context.Context, namespace string) ([]client.Object, error)
+	// Start runs the operator as its manifests do, such as with leader election, see Scenario.Start. Default: that of the scenario.
+	Start func(ctx context.Context, cfg *rest.Config, namespace string) error
+}
+
+// Rights proves that the manifests of an operator give it exactly the rights that it needs: it goes through scenarios, each once, with the
+// operator as [Scenario.Deployed] has it, and with the token of its service account. It fails t when a scenario does not come to its end,
+// and names each request that was refused, and each rule, by verb and resource, that no request has used in any of them, as the audit log of
+// the API server tells.
+//
+// What an operator does rarely is brought about: the API server streams no lists, so that it asks for them, and a write of it fails once in
+// each phase that has it, of which it tells by an event, and by counting that up the next time. So let the user change what he has created,
+// and delete it. What is needed for other mishaps only is to be part of the scenario.
+//
+// On a control plane that this package has not started it skips t: its audit log can't be read. Rules of cluster roles that are the cluster's own, such as those of
+// system:auth-delegator, are not looked at.
+func Rights(t testing.TB, scenarios ...Scenario) {
+	t.Helper()
+	kube := Start(t)
+	if kube.dataDir == "" {
+		t.Skipf("rights take the audit log of a control plane of this package: unset %s", KubeconfigVariable)
+	}
+	unused := map[string]int{}
+	for _, scenario := range scenarios {
+		if scenario.Config == nil {
+			scenario.Config = kube.RESTConfig()
+		}
+		if scenario.Config.Host != kube.config.Host {
+			t.Fatalf("scenario %q: rights are looked at on the control plane of Start: leave Config empty", scenario.Name)
+		}
+		found, err := rightsOf(t.Context(), kube.dataDir, scenario)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fault := range found.faults {
+			t.Errorf("scenario %q: %s", scenario.Name, fault)
+		}
+		for _, right := range found.unused {
+			unused[right]++
+		}
+	}
+	for _, right := range slices.Sorted(maps.Keys(unused)) {
+		if unused[right] == len(scenarios) {
+			t.Errorf("never used: %s", right)
+		}
+	}
+}
+
+// foundRights is what is wrong with the rights in one scenario. What is unused there may be used in another one.
+type foundRights struct{ faults, unused []string }
+
+func rightsOf(ctx context.Context, dataDir string, scenario Scenario) (*foundRights, error) {
+	scenario = scenario.withDefaults()
+	err := scenario.validate()
+	if err == nil && (scenario.Deployed == nil || scenario.Deployed.Objects == nil) {
+		err = errors.New("deployed must not be nil: make the scenario with package commandtest, or say what the manifests give")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("scenario %q: %w", scenario.Name, err)
+	}
+	if scenario.Deployed.Start == nil {
+		scenario.Deployed.Start = scenario.Start
+	}
+	r := &rights{deployed: *scenario.Deployed, dataDir: dataDir}
+	scenario.Start = r.start
+	for i := range scenario.Phases {
+		do := scenario.Phases[i].Do
+		scenario.Phases[i].Do = func(ctx context.Context, user client.Client, namespace string) error {
+			r.provocation.arm()
+			if do == nil {
+				return nil
+			}
+			return do(ctx, user, namespace)
+		}
+	}
+	scenario.Neighbour = nil
+	s, err := newSweep(scenario)
+	if err != nil {
+		return nil, fmt.Errorf("scenario %q: %w", scenario.Name, err)
+	}
+	defer s.connections.CloseIdleConnections()
+	r.user = s.user
+	s.afterPhase = func(ctx context.Context, run *crashRun, phase Phase) *Failure {
+		if phase.Name != scenario.Phases[len(scenario.Phases)-1].Name {
+			return nil
+		}
+		return r.look(ctx, run)
+	}
+	result, err := s.play(ctx, nil)
+	if err = errors.Join(err, r.cleanUp(context.WithoutCancel(ctx))); err != nil {
+		return nil, fmt.Errorf("scenario %q: %w", scenario.Name, err)
+	}
+	found := &foundRights{faults: r.refused()}
+	if result.failure != nil {
+		found.faults = append(found.faults, fmt.Sprintf("phase %q: %s", result.failure.Phase, result.failure.Reason))
+		return found, nil
+	}
+	found.unused = r.unused()
+	return found, nil
+}
+
+// rights are those of an operator in one run.
+type rights struct {
+	deployed Deployed
+	dataDir  string
+	user     client.Client
+
+	// What there is once the operator was started.
+	account     *corev1.ServiceAccount
+	granted     []granted
+	clusters    []client.Object
+	provocation provocation
+
+	requests []audited
+}
+
+// granted is a role that the operator has.
+type granted struct {
+	name  string
+	rules []rbacv1.PolicyRule
+}
+
+// start gives the operator its rights, and has it start with them.
+func (r *rights) start(ctx context.Context, cfg *rest.Config, namespace string) error {
+	if r.account == nil {
+		if err := r.grant(ctx, namespace); err != nil {
+			return fmt.Errorf("give the operator its rights: %w", err)
+		}
+		if faults, ok := ctx.Value(faultsKey{}).(*Faults); ok {
+			faults.On(r.provocation.matches, InternalError())
+		}
+	}
+	token := &authenticationv1.TokenRequest{}
+	if err := r.user.SubResource("token").Create(ctx, r.account.DeepCopy(), token); err != nil {
+		return fmt.Errorf("ask for a token: %w", err)
+	}
+	config := rest.AnonymousClientConfig(cfg)
+	config.BearerToken, config.WrapTransport, config.QPS = token.Status.Token, cfg.WrapTransport, cfg.QPS
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return unstreamed{next} })
+	return r.deployed.Start(ctx, config, namespace)
+}
+
+// unstreamed is the way to an API server that streams no lists.
+type unstreamed struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (u unstreamed) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		return noStreaming()
+	}
+	return u.next.RoundTrip(r)
+}
+
+// WrappedRoundTripper lets apimachinery's helpers reach the transport below.
+func (u unstreamed) WrappedRoundTripper() http.RoundTripper { return u.next }
+
+// provocation has a write of an operator fail once in each phase, the same one, so that it tells of that by an event, and of the next time by
+// another one that counts the first one up.
+type provocation struct {
+	mu    sync.Mutex
+	armed bool
+	write string
+}
+
+// arm is called when a phase begins.
+func (p *provocation) arm() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.armed = true
+}
+
+// matches tells whether a request is to fail. Finalizers, by JSON patches, are written once.
+func (p *provocation) matches(q Request) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.armed || q.N == 0 || q.Verb != "patch" || q.ContentType == string(types.JSONPatchType) || p.write != "" && p.write != q.String() {
+		return false
+	}
+	p.armed, p.write = false, q.String()
+	return true
+}
+
+// grant creates what the manifests give the operator its rights by.
+func (r *rights) grant(ctx context.Context, namespace string) error {
+	objects, err := r.deployed.Objects(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	own := r.read(objects, namespace)
+	if r.account == nil {
+		return errors.New("there is no ServiceAccount among the objects")
+	}
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *corev1.ServiceAccount, *rbacv1.Role, *rbacv1.RoleBinding:
+		case *rbacv1.ClusterRole:
+			o.Name += "-" + namespace
+		case *rbacv1.ClusterRoleBinding:
+			o.Name += "-" + namespace
+			if own[o.RoleRef.Name] {
+				o.RoleRef.Name += "-" + namespace
+			}
+		default:
+			continue
+		}
+		if err := r.user.Create(ctx, o); err != nil {
+			return err
+		}
+		if o.GetNamespace() == "" {
+			r.clusters = append(r.clusters, o)
+		}
+	}
+	return nil
+}
+
+// read takes note of the account and of the roles that are bound, and returns the names of the cluster roles that are among the objects.
+func (r *rights) read(objects []client.Object, namespace string) map[string]bool {
+	own, bound := map[string]bool{}, map[string]bool{}
+	var roles []granted
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *corev1.ServiceAccount:
+			r.account = o
+		case *rbacv1.Role:
+			roles = append(roles, granted{roleName("Role", o.Namespace, o.Name), o.Rules})
+		case *rbacv1.ClusterRole:
+			own[o.Name] = true
+			roles = append(roles, granted{roleName("ClusterRole", "", o.Name), o.Rules})
+		case *rbacv1.RoleBinding:
+			bound[roleName(o.RoleRef.Kind, o.Namespace, o.RoleRef.Name)] = true
+		case *rbacv1.ClusterRoleBinding:
+			bound[roleName(o.RoleRef.Kind, "", o.RoleRef.Name)] = true
+		}
+	}
+	for _, role := range roles {
+		if bound[role.name] {
+			// Names of namespaces are other ones in each run.
+			role.name = strings.Replace(role.name, " "+namespace+"/", " ", 1)
+			r.granted = append(r.granted, role)
+		}
+	}
+	return own
+}
+
+// roleName names a role, which has no namespace if it is a cluster role, wherever it is bound.
+func roleName(kind, namespace, name string) string {
+	if kind == "ClusterRole" {
+		return kind + " " + name
+	}
+	return kind + " " + namespace + "/" + name
+}
+
+// cleanUp deletes what has no namespace that goes.
+func (r *rights) cleanUp(ctx context.Context) error {
+	var errs []error
+	for _, o := range r.clusters {
+		errs = append(errs, client.IgnoreNotFound(r.user.Delete(ctx, o)))
+	}
+	return errors.Join(errs...)
+}
+
+// look waits for what the API server has noted, until every rule is used, or nothing comes any more.
+func (r *rights) look(ctx context.Context, run *crashRun) *Failure {
+	deadline := time.Now().Add(patience * run.scenario.Settle)
+	for {
+		var err error
+		if r.requests, err = auditedOf(r.dataDir, r.username()); err != nil {
+			return &Failure{Reason: err.Error()}
+		}
+		if len(r.unused()) == 0 || time.Now().After(deadline) {
+			return nil
+		}
+		select {
+		case <-time.After(pollPeriod):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (r *rights) username() string {
+	if r.account == nil {
+		return ""
+	}
+	return "system:serviceaccount:" + r.account.Namespace + ":" + r.account.Name
+}
+
+// refused names the requests that the operator has no right to, each once.
+func (r *rights) refused() []string {
+	requests, err := auditedOf(r.dataDir, r.username())
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var faults []string
+	for _, a := range requests {
+		fault := "refused: " + a.String()
+		if a.refused() && !slices.Contains(faults, fault) {
+			faults = append(faults, fault)
+		}
+	}
+	return faults
+}
+
+// unused names the rights that no request has used.
+func (r *rights) unused() []string {
+	var unused []string
+	for _, g := range r.granted {
+		for _, rule := range g.rules {
+			for _, missing := range unusedOf(rule, r.requests) {
+				unused = append(unused, missing+" of "+g.name)
+			}
+		}
+	}
+	return unused
+}
+
+// unusedOf returns the rights of a rule that no request has used. A rule with names is used when it is for one of them.
+func unusedOf(rule rbacv1.PolicyRule, requests []audited) []string {
+	var unused []string
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				if !slices.ContainsFunc(requests, func(a audited) bool { return a.uses(group, resource, verb, rule.ResourceNames) }) {
+					unused = append(unused, verb+" "+strings.TrimSuffix(resource+"."+group, "."))
+				}
+			}
+		}
+	}
+	return unused
+}

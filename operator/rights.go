@@ -1,0 +1,215 @@
+package operator
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// Rights are those that an operator needs at its API server.
+type Rights struct {
+	// In has the rules by namespace: those for all namespaces, and for what has none, under metav1.NamespaceAll.
+	In map[string][]rbacv1.PolicyRule
+	// Own are the rules in the namespace of the operator itself.
+	Own []rbacv1.PolicyRule
+}
+
+// Rights returns the rights that an operator of this configuration needs, as far as it is known what it does:
+//
+//   - of a framework, to read its primaries and what it watches, to change finalizers of the primaries, and to write events on them;
+//   - of resources, what they say as framework.RightsLister. Those of objectresource, configmapresource, secretresource, statusresource and
+//     keyedresource do;
+//   - of the operator, its definitions as CRDMode says, and its Lease.
+//
+// Each is limited to the namespaces of its source, and without a source to those of d. What AuthorizeMetrics and a page beyond loopback need is
+// the cluster role system:auth-delegator, and is not among them.
+func (d *Dependencies) Rights(config Config) Rights {
+	c := &rightsCollector{
+		definitions: config.CRDs, otherwise: d.Namespaces, sourced: map[schema.GroupKind][]string{}, verbs: map[right]sets.Set[string]{},
+	}
+	all := slices.Clone(config.Sources)
+	for _, f := range config.Frameworks {
+		all = append(all, f.Sources()...)
+	}
+	for _, source := range all {
+		if k, ok := source.(*informer.Kubernetes); ok {
+			kind := k.GroupVersionKind()
+			c.sourced[kind.GroupKind()] = append(c.sourced[kind.GroupKind()], orAll(k.Namespaces())...)
+			c.add(kind, "", k.Namespaces(), "list", "watch")
+		}
+	}
+	for _, f := range config.Frameworks {
+		c.framework(f)
+	}
+	c.crds(config.CRDMode)
+	rights := Rights{In: c.rules()}
+	if config.LeaderElection.onKubernetes() {
+		name := config.LeaderElection
+		name.setDefaults(config.Name)
+		leases := rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}}
+		create, keep := leases, leases
+		create.Verbs, keep.Verbs, keep.ResourceNames = []string{"create"}, []string{"get", "update"}, []string{name.Name}
+		rights.Own = []rbacv1.PolicyRule{create, keep}
+	}
+	return rights
+}
+
+// right is what a rule is about.
+type right struct{ namespace, group, resource, name string }
+
+// rightsCollector collects verbs.
+type rightsCollector struct {
+	definitions []*apiextensionsv1.CustomResourceDefinition
+	// otherwise are the namespaces for kinds without a source, and sourced those of the others.
+	otherwise []string
+	sourced   map[schema.GroupKind][]string
+	verbs     map[right]sets.Set[string]
+}
+
+// orAll returns namespaces, of which none stand for all, as names.
+func orAll(namespaces []string) []string {
+	if len(namespaces) == 0 {
+		return []string{metav1.NamespaceAll}
+	}
+	return namespaces
+}
+
+// framework adds what a framework and its resources need.
+func (c *rightsCollector) framework(f *framework.Framework) {
+	primaries, onKubernetes := f.Sources()[0].(*informer.Kubernetes)
+	if onKubernetes {
+		kind, namespaces := primaries.GroupVersionKind(), primaries.Namespaces()
+		c.add(kind, "", namespaces, "get")
+		if f.Finalizer() != "" && !f.PlanOnly() {
+			c.add(kind, "", namespaces, "patch")
+		}
+		c.add(corev1.SchemeGroupVersion.WithKind("Event"), "", namespaces, "create", "patch")
+	}
+	for _, r := range f.Rights() {
+		kind := r.Kind
+		if kind.Empty() {
+			if !onKubernetes {
+				continue
+			}
+			kind = primaries.GroupVersionKind()
+		}
+		namespaces, ok := c.sourced[kind.GroupKind()]
+		if !ok {
+			namespaces = c.otherwise
+		}
+		c.add(kind, r.Subresource, namespaces, r.Verbs...)
+	}
+}
+
+// crds adds what it takes to look after the definitions.
+func (c *rightsCollector) crds(mode CRDMode) {
+	verbs := []string{"get", "create", "patch"}
+	switch mode {
+	case IgnoreCRDs:
+		return
+	case CheckCRDs:
+		verbs = verbs[:1]
+	}
+	for _, crd := range c.definitions {
+		c.put(right{group: apiextensionsv1.GroupName, resource: "customresourcedefinitions", name: crd.Name}, verbs...)
+	}
+}
+
+func (c *rightsCollector) add(kind schema.GroupVersionKind, subresource string, namespaces []string, verbs ...string) {
+	resource := c.resourceOf(kind)
+	if subresource != "" {
+		resource += "/" + subresource
+	}
+	for _, namespace := range orAll(namespaces) {
+		c.put(right{namespace: namespace, group: kind.Group, resource: resource}, verbs...)
+	}
+}
+
+func (c *rightsCollector) put(r right, verbs ...string) {
+	if c.verbs[r] == nil {
+		c.verbs[r] = sets.New[string]()
+	}
+	c.verbs[r].Insert(verbs...)
+}
+
+// resourceOf returns the name of the resource of a kind: from its definition, or as Kubernetes calls its own.
+func (c *rightsCollector) resourceOf(kind schema.GroupVersionKind) string {
+	for _, crd := range c.definitions {
+		if crd.Spec.Group == kind.Group && crd.Spec.Names.Kind == kind.Kind {
+			return crd.Spec.Names.Plural
+		}
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	return plural.Resource
+}
+
+// verbOrder is how people write verbs; others come after.
+var verbOrder = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
+
+func compareVerbs(a, b string) int {
+	place := func(verb string) int {
+		if i := slices.Index(verbOrder, verb); i >= 0 {
+			return i
+		}
+		return len(verbOrder)
+	}
+	return cmp.Or(cmp.Compare(place(a), place(b)), strings.Compare(a, b))
+}
+
+// rules returns the rules by namespace, of which those with the same verbs on one group are one. What is allowed in all namespaces is not
+// repeated for some.
+func (c *rightsCollector) rules() map[string][]rbacv1.PolicyRule {
+	rules := map[string][]rbacv1.PolicyRule{}
+	order := slices.SortedFunc(maps.Keys(c.verbs), func(a, b right) int {
+		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.group, b.group),
+			strings.Compare(a.resource, b.resource), strings.Compare(a.name, b.name))
+	})
+	for _, r := range order {
+		everywhere := r
+		everywhere.namespace = metav1.NamespaceAll
+		verbs := c.verbs[r]
+		if r != everywhere {
+			verbs = verbs.Difference(c.verbs[everywhere])
+		}
+		if verbs.Len() == 0 {
+			continue
+		}
+		rule := rbacv1.PolicyRule{APIGroups: []string{r.group}, Resources: []string{r.resource}, Verbs: slices.SortedFunc(maps.Keys(verbs), compareVerbs)}
+		if r.name != "" {
+			rule.ResourceNames = []string{r.name}
+		}
+		rules[r.namespace] = merged(rules[r.namespace], rule)
+	}
+	return rules
+}
+
+// merged adds a rule to others, or its resource or its name to one of them that is the same otherwise.
+func merged(rules []rbacv1.PolicyRule, rule rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	for i := range rules {
+		other := &rules[i]
+		if !slices.Equal(other.APIGroups, rule.APIGroups) || !slices.Equal(other.Verbs, rule.Verbs) {
+			continue
+		}
+		switch {
+		case len(rule.ResourceNames) == 0 && len(other.ResourceNames) == 0:
+			other.Resources = append(other.Resources, rule.Resources...)
+			return rules
+		case len(rule.ResourceNames) > 0 && len(other.ResourceNames) > 0 && slices.Equal(other.Resources, rule.Resources):
+			other.ResourceNames = append(other.ResourceNames, rule.ResourceNames...)
+			return rules
+		}
+	}
+	return append(rules, rule)
+}

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -58,6 +59,8 @@ type Config struct {
 	// default. It is for programs in which others use client-go at the same time, such as tests that run the command in
 	// their own process: replacing these loggers then is a data race. Default: they are led to the operator's log.
 	KeepGlobalLoggers bool
+	// Commands are further commands, which are the operator's own. An *ExitError of one is its exit code. Default: none.
+	Commands func(program *Program) []*cobra.Command
 	// Flags adds flags that are the operator's own to the commands that make the frameworks: "run", "plan" and "apply". It is
 	// called for each of these. They have environment variables too. Default: none.
 	Flags func(flags *pflag.FlagSet)

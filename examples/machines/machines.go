@@ -5,6 +5,7 @@
 //	$ sudo -E make run EXAMPLE=machines                    # with engines and a control plane of its own
 //	$ go run ./examples/machines/cmd/operator run          # on the cluster of your kubeconfig
 //	$ go run ./examples/machines/cmd/operator plan -A      # what it would change on its machines
+//	$ go run ./examples/machines/cmd/operator ps           # what runs where; see package operator/machines/commands for more
 package machines
 
 import (
@@ -16,6 +17,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/command"
 	"github.com/operatorkit/operatorkit/operator/machines"
+	"github.com/operatorkit/operatorkit/operator/machines/commands"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 )
 
@@ -28,6 +30,7 @@ func Config(config machines.Config) command.Config {
 		Name:        Name,
 		Short:       "Runs services as containers on machines with Docker engines",
 		CRDFiles:    v1alpha1.CRDs,
+		Commands:    commands.New,
 		AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
 		New: func(_ context.Context, d *operator.Dependencies) ([]*framework.Framework, error) {
 			return machines.New(d, config)

@@ -42,6 +42,9 @@ func Execute(ctx context.Context, config Config, args []string, stdout, stderr i
 	case errors.Is(err, ErrChanges):
 		return ExitChanges
 	}
+	if program := (*ExitError)(nil); errors.As(err, &program) {
+		return program.Code
+	}
 	fmt.Fprintf(stderr, "%s: %s\n", config.Name, err)
 	if usage := (*usageError)(nil); errors.As(err, &usage) {
 		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", ran.CommandPath())
@@ -69,6 +72,7 @@ func New(config Config) (*cobra.Command, error) {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	p.connectionFlags(root.PersistentFlags())
 	root.AddCommand(p.runCommand(), p.planCommand(), p.applyCommand(), p.explainCommand(), p.crdsCommand(), p.manifestsCommand(), p.versionCommand())
+	root.AddCommand(p.furtherCommands()...)
 	if len(p.taken) > 0 {
 		slices.Sort(p.taken)
 		return nil, fmt.Errorf("%w: command.Config: Flags: the names or shorthands of %s are taken: rename them",
@@ -84,6 +88,14 @@ type program struct {
 	options options
 	// taken are flags of the operator's own whose names a command has already.
 	taken []string
+}
+
+// ExitError ends a command with the exit code of a program that it has run elsewhere. That has said what there is to say.
+type ExitError struct{ Code int }
+
+// Error says the code.
+func (e *ExitError) Error() string {
+	return fmt.Sprintf("the program has ended with exit code %d", e.Code)
 }
 
 // usageError is a command line that can't be understood.

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -65,6 +66,8 @@ type Config struct {
 	// their own process: replacing these loggers then is a data race. The memory limit of Go's collector is left alone too. Default: they are
 	// led to the operator's log, and the collector keeps to nine tenths of the memory of the container, unless GOMEMLIMIT says otherwise.
 	KeepGlobalLoggers bool
+	// Commands are further commands, which are the operator's own. An *ExitError of one is its exit code. Default: none.
+	Commands func(program *Program) []*cobra.Command
 	// Flags adds flags that are the operator's own to the commands that make the frameworks: "run", "plan" and "apply". It is
 	// called for each of these. They have environment variables too. Default: none.
 	Flags func(flags *pflag.FlagSet)

@@ -7,8 +7,6 @@ import (
 	"io"
 
 	"github.com/giantswarm/micrologger"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator"
@@ -30,11 +28,9 @@ func (p *program) newParts(ctx context.Context, stderr io.Writer, connection *co
 	}
 	config.Name, config.FormerNames = p.config.Name, p.config.FormerNames
 	config.RESTConfig, config.Logger = connection.config, logger
-	config.Namespaces, config.Scheme = p.options.namespaces, runtime.NewScheme()
-	for _, add := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme}, p.config.AddToScheme...) {
-		if err := add(config.Scheme); err != nil {
-			return nil, fmt.Errorf("add to the scheme: %w", err)
-		}
+	config.Namespaces = p.options.namespaces
+	if config.Scheme, err = p.scheme(); err != nil {
+		return nil, err
 	}
 	deps, err := operator.NewDependencies(config)
 	if err != nil {

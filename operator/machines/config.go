@@ -15,6 +15,9 @@ import (
 // DefaultRegistrySecret is the default of Config.RegistrySecret.
 const DefaultRegistrySecret = "registry-credentials"
 
+// DefaultRegistryPeriod is the default of Config.RegistryPeriod.
+const DefaultRegistryPeriod = 5 * time.Minute
+
 // Config configures the frameworks. The zero value is good for production.
 type Config struct {
 	// Domain is the domain of which host names of ports in mode ingress are made. Default: none, and such ports need a hostname.
@@ -24,6 +27,9 @@ type Config struct {
 	RegistrySecret string
 	// RegistryTransport makes the requests to registries. Default: http.DefaultTransport.
 	RegistryTransport http.RoundTripper
+	// RegistryPeriod is the time between two questions to the registry whether the tag of an image has moved, for services with the pull
+	// policy always. Default: DefaultRegistryPeriod.
+	RegistryPeriod time.Duration
 	// ConnectTimeout is how long an engine may take to answer, and Heartbeat the time between two questions whether it does still.
 	// Default: those of docker.Config.
 	ConnectTimeout, Heartbeat time.Duration
@@ -40,6 +46,9 @@ func (c *Config) complete() error {
 	if c.RegistrySecret == "" {
 		c.RegistrySecret = DefaultRegistrySecret
 	}
+	if c.RegistryPeriod == 0 {
+		c.RegistryPeriod = DefaultRegistryPeriod
+	}
 	if c.Progress == nil {
 		c.Progress = func(informer.Key, deployment.ProgressEvent) {}
 	}
@@ -50,6 +59,7 @@ func (c *Config) complete() error {
 	if msgs := validation.IsDNS1123Subdomain(c.Domain); c.Domain != "" && len(msgs) > 0 {
 		wrong.Add("Domain %q is not a domain: %s", c.Domain, msgs[0])
 	}
+	wrong.If(c.RegistryPeriod < 0, "RegistryPeriod must not be negative, is %s", c.RegistryPeriod)
 	wrong.If(c.ConnectTimeout < 0 || c.Heartbeat < 0, "ConnectTimeout and Heartbeat must not be negative, are %s and %s", c.ConnectTimeout, c.Heartbeat)
 	return wrong.Of("machines.Config")
 }

@@ -12,6 +12,9 @@
 //   - A machine of which the Secret is missing, or whose address can't be read, is unknown, not absent.
 //   - Of Secrets and ConfigMaps only names and versions are kept. What is in those that Machines and services name is read each time that
 //     it is needed, and told nowhere.
+//   - With the pull policy always the tag of an image is followed: the registry is asked each time that the service is looked at, and
+//     every Config.RegistryPeriod, which is the one thing that is polled. While it does not say, what runs stays.
+//   - What does not work is kept, stopped, for its log until the next attempt. Its last lines are in the condition Ready.
 //   - A specification, or an object that it names, that changes while its plan is carried out ends that plan, and the next one goes on
 //     from there.
 //   - While a plan is carried out, the messages of the conditions Ready and Progressing say how far it is, about once a second.

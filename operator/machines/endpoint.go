@@ -60,14 +60,14 @@ func (e *engines) connect(ctx context.Context, namespace string) error {
 	}
 	machines, faulty := map[string]docker.Machine{}, map[string]api.Machine{}
 	for _, m := range e.machinesIn(namespace) {
-		endpoint, err := e.endpoint(ctx, m)
+		endpoint, err := endpointOf(ctx, e.d.Client, m)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && !m.Spec.Gone:
 			faulty[m.Name] = unknown(m.Name, m.Labels, err)
 		default:
-			machines[m.Name] = docker.Machine{ID: m.Name, Name: m.Name, Labels: m.Labels, Endpoint: endpoint, Gone: m.Spec.Gone}
+			machines[m.Name] = asDocker(m, endpoint)
 		}
 	}
 	before := c.set(machines, faulty)
@@ -81,19 +81,45 @@ func (e *engines) connect(ctx context.Context, namespace string) error {
 	return nil
 }
 
+// asDocker returns a Machine as clients of engines know it.
+func asDocker(m *v1alpha1.Machine, endpoint docker.Endpoint) docker.Machine {
+	return docker.Machine{ID: m.Name, Name: m.Name, Labels: m.Labels, Endpoint: endpoint, Gone: m.Spec.Gone}
+}
+
+// ReadMachines returns the Machines of a namespace as clients of engines know them, with what their Secrets have, for who looks at them
+// with a client of its own. Those that can't be connected to for want of that come back by name, with the reasons.
+func ReadMachines(ctx context.Context, reader client.Reader, namespace string) ([]docker.Machine, map[string]error, error) {
+	list := &v1alpha1.MachineList{}
+	if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, nil, fmt.Errorf("list the Machines of namespace %s: %w", namespace, err)
+	}
+	var machines []docker.Machine
+	faulty := map[string]error{}
+	for i := range list.Items {
+		m := &list.Items[i]
+		endpoint, err := endpointOf(ctx, reader, m)
+		if err != nil && !m.Spec.Gone {
+			faulty[m.Name] = err
+			continue
+		}
+		machines = append(machines, asDocker(m, endpoint))
+	}
+	return machines, faulty, nil
+}
+
 // fields are what the parts of an endpoint are called in Secrets.
 var fields = strings.NewReplacer("TLS.CA", v1alpha1.CAKey, "TLS.Cert", v1alpha1.CertificateKey, "TLS.Key", v1alpha1.PrivateKeyKey,
 	"SSH.KnownHosts", v1alpha1.SSHKnownHostsKey, "SSH.Key", v1alpha1.SSHPrivateKeyKey)
 
-// endpoint returns how a machine is reached.
-func (e *engines) endpoint(ctx context.Context, m *v1alpha1.Machine) (docker.Endpoint, error) {
+// endpointOf returns how a machine is reached.
+func endpointOf(ctx context.Context, reader client.Reader, m *v1alpha1.Machine) (docker.Endpoint, error) {
 	endpoint := docker.Endpoint{Host: m.Spec.Address}
 	name, keys := secretOf(m)
 	if name == "" {
 		return endpoint, nil
 	}
 	secret := &corev1.Secret{}
-	err := e.d.Client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, secret)
+	err := reader.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: name}, secret)
 	if apierrors.IsNotFound(err) {
 		return endpoint, fmt.Errorf("there is no Secret %s; make it in namespace %s, with %s", name, m.Namespace, strings.Join(keys, ", "))
 	}

@@ -81,7 +81,7 @@ func nodesOn(m *scheduler.Machine, svc *v1alpha1.MachineService, work *deploymen
 	nodes := []graph.Node{machine}
 	for i := range inventory.Containers {
 		c := &inventory.Containers[i]
-		if !work.State.Owns(svc.Name, c) || c.Hook {
+		if !work.State.Owns(svc.Name, c) || c.Hook && !c.Failed() {
 			continue
 		}
 		nodes = append(nodes, graph.Node{
@@ -102,6 +102,8 @@ func containerState(c *api.Container, m *scheduler.Machine, svc *v1alpha1.Machin
 	switch {
 	case m.Unknown():
 		return graph.Unknown
+	case c.Failed():
+		return graph.Blocked
 	case goes && svc.Status.GivenUp == nil:
 		return graph.Removing
 	case c.Ready():
@@ -115,6 +117,9 @@ func containerState(c *api.Container, m *scheduler.Machine, svc *v1alpha1.Machin
 // containerMessage says what a container does, and where it is reached.
 func containerMessage(c *api.Container) string {
 	words := []string{string(c.State)}
+	if c.Failed() {
+		words = append(words, "kept for its log until the next attempt")
+	}
 	if c.Health != api.HealthNone {
 		words = append(words, string(c.Health))
 	}

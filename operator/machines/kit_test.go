@@ -114,7 +114,7 @@ func (w *world) start() (stop func()) {
 		w.t.Fatal(err)
 	}
 	frameworks, err := machines.New(deps, machines.Config{
-		Heartbeat: time.Second, BackOffFactory: func() backoff.BackOff { return backoff.NewConstantBackOff(100 * time.Millisecond) },
+		RegistryPeriod: time.Second, Heartbeat: time.Second, BackOffFactory: func() backoff.BackOff { return backoff.NewConstantBackOff(100 * time.Millisecond) },
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -218,7 +218,7 @@ func (w *world) containers(e *dockertest.Engine, service string) []string {
 	w.t.Helper()
 	var all []string
 	for _, c := range w.inventory(e).Containers {
-		if c.ServiceName == service {
+		if c.ServiceName == service && !c.Failed() {
 			all = append(all, fmt.Sprintf("%s %s", c.Spec.Container.Image, c.State))
 		}
 	}

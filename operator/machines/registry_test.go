@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	dto "github.com/prometheus/client_model/go"
@@ -70,4 +71,44 @@ func TestImagesArePulledWithTheCredentialsOfTheNamespace(t *testing.T) {
 	stop()
 	w.wantSilence("pass-word", base64.StdEncoding.EncodeToString([]byte("puller:pass-word")))
 	w.wantContainers("web", image+" running")
+}
+
+func TestAServiceFollowsATagThatMovesIfItAlwaysPulls(t *testing.T) {
+	w := newWorld(t, 1)
+	registry := dockertest.StartRegistry(t, "puller", "pass-word")
+	image := registry.Host() + "/team/app:latest"
+	push := func(version string) {
+		t.Helper()
+		if err := registry.Push(t.Context(), w.engines[0], dockertest.App(image, map[string]string{"VERSION": version})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	login := func(password string) {
+		auth := base64.StdEncoding.EncodeToString([]byte("puller:" + password))
+		w.keep(machines.DefaultRegistrySecret, map[string][]byte{
+			corev1.DockerConfigJsonKey: fmt.Appendf(nil, `{"auths": {%q: {"auth": %q}}}`, registry.Host(), auth),
+		})
+	}
+	login("pass-word")
+	push("1")
+	w.start()
+	web := service("web", image, 1)
+	web.Spec.Container.PullPolicy = api.PullAlways
+	w.create(web)
+	w.want(web, "Ready=True Deployed: all 1 containers work")
+	first := web.Status.Machines[0].Containers[0].Image
+	if !strings.HasPrefix(first, image+"@sha256:") || web.Status.Deployed.Image != first {
+		t.Errorf("the container is of image %s, and %s is deployed", first, web.Status.Deployed.Image)
+	}
+
+	push("2")
+	operatortest.Eventually(t, "the service has what the tag stands for", func() error {
+		w.want(web, "Ready=True Deployed: ")
+		if now := web.Status.Machines[0].Containers[0].Image; now == first {
+			return fmt.Errorf("it has %s", now)
+		}
+		return nil
+	})
+	login("another")
+	w.wantHolding(web, "Ready=True Deployed: all 1 containers work; whether image "+image+" has moved is not known: ", "refuses the login")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,8 @@ type serviceFramework struct {
 	progress func(informer.Key, deployment.ProgressEvent)
 	// registrySecret is the name of the Secret for registries.
 	registrySecret string
+	// registryPeriod is the time between two questions to registries whether a tag has moved.
+	registryPeriod time.Duration
 }
 
 // serviceState is all about a service, at one moment.
@@ -48,12 +51,14 @@ type serviceState struct {
 	failure string
 	// progress says how far the plan is. It is empty before it is carried out.
 	progress string
+	// note is what else there is to know of a service that works.
+	note string
 }
 
 func newServices(d *operator.Dependencies, s *sources, config Config) (*framework.Framework, error) {
 	f := &serviceFramework{
 		sources: s, d: d, planned: statuses.Planned{All: d.PlanOnly}, metrics: newMetrics(s.reader),
-		progress: config.Progress, registrySecret: config.RegistrySecret,
+		progress: config.Progress, registrySecret: config.RegistrySecret, registryPeriod: config.RegistryPeriod,
 	}
 	status, err := statuses.New(d, f.setStatus, f.tell)
 	if err != nil {
@@ -164,6 +169,12 @@ func (f *serviceFramework) compute(ctx context.Context, svc *v1alpha1.MachineSer
 	}
 	if service.Spec, err = f.resolve(ctx, svc); err == nil {
 		recreate(svc, &service.Spec)
+		state.note, err = f.pin(ctx, c, svc, &service.Spec)
+	}
+	if err == nil {
+		if service.Spec.Container.PullPolicy == api.PullAlways {
+			state.version.Image = service.Spec.Container.Image
+		}
 		state.work, err = planOf(ctx, service)
 	}
 	if err != nil {

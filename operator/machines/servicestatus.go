@@ -72,19 +72,19 @@ func (f *serviceFramework) count(svc *v1alpha1.MachineService, status *v1alpha1.
 		}
 		for i := range inventory.Containers {
 			c := &inventory.Containers[i]
-			if !work.State.Owns(svc.Name, c) || c.Hook {
+			if !work.State.Owns(svc.Name, c) || c.Hook && !c.Failed() {
 				continue
 			}
 			is := v1alpha1.ContainerStatus{
-				Name: c.Name, State: c.State, Health: c.Health, Image: c.Spec.Container.Image, Ports: c.Ports,
-				UpToDate: svc.DeletionTimestamp == nil && deployment.EvalContainerSpecChange(c.Spec, work.Spec) == deployment.ContainerUpToDate,
+				Name: c.Name, State: c.State, Health: c.Health, Image: c.Spec.Container.Image, Ports: c.Ports, Failed: c.Failed(),
+				UpToDate: svc.DeletionTimestamp == nil && !c.Failed() && deployment.EvalContainerSpecChange(c.Spec, work.Spec) == deployment.ContainerUpToDate,
 			}
 			if is.State == "" {
 				// Only that it was there is known of the machine; what it did then is what was said then.
 				is = said(before, m.Name, c.Name)
 			}
 			on.Containers = append(on.Containers, is)
-			if !m.Available() {
+			if !m.Available() || c.Failed() {
 				continue
 			}
 			status.Containers++
@@ -136,7 +136,7 @@ func verdictOf(svc *v1alpha1.MachineService, status *v1alpha1.MachineServiceStat
 		return verdictOfNotes(work)
 	case work.Plan.Empty():
 		return verdict{
-			ready: true, reason: ReasonDeployed, message: fmt.Sprintf("all %d containers work", status.UpToDate), stuck: strings.Join(work.Plan.Undrained, "; "),
+			ready: true, reason: ReasonDeployed, message: withNote(fmt.Sprintf("all %d containers work", status.UpToDate), state.note), stuck: strings.Join(work.Plan.Undrained, "; "),
 		}
 	case state.givenUp != nil:
 		return verdict{blocked: true, reason: state.givenUp.Reason, message: state.givenUp.Message}
@@ -159,6 +159,13 @@ func verdictOfNotes(work *deploymentresource.Work) verdict {
 		v.blocked, v.reason = true, ReasonUnschedulable
 	}
 	return v
+}
+
+func withNote(message, note string) string {
+	if note == "" {
+		return message
+	}
+	return message + "; " + note
 }
 
 // withFailure adds why the last try failed.

@@ -64,7 +64,10 @@ func (r *rollouts) on(machine informer.Key) []string {
 func (r *rollouts) changed(key informer.Key, v v1alpha1.Version) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now, ok := r.running[key]; ok && now.version != v {
+	now, ok := r.running[key]
+	// Whether a tag has moved is looked at when the plan has ended.
+	v.Image = now.version.Image
+	if ok && now.version != v {
 		now.cancel(errSuperseded)
 	}
 }

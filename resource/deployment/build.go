@@ -196,6 +196,8 @@ func (p *planner) plan(strategy string, waves []Wave, action api.FailureAction) 
 	}
 	plan.add(p.pulls())
 	plan.add(p.volumes())
+	// They are kept until the next attempt, which is this one.
+	plan.add(p.removals(p.failed))
 	if hook != nil {
 		plan.Operations = append(plan.Operations, hook)
 	}
@@ -204,7 +206,11 @@ func (p *planner) plan(strategy string, waves []Wave, action api.FailureAction) 
 			Waves: waves, FailureAction: action, MaxFailurePercent: p.spec.Update.MaxFailurePercent,
 		})
 	}
-	plan.add(p.removals(hook != nil))
+	left := p.surplus
+	if hook == nil {
+		left = slices.Concat(left, p.hooks)
+	}
+	plan.add(p.removals(left))
 	basis := p.state.Basis(p.spec, plan.places())
 	plan.Basis = &basis
 	return plan
@@ -274,22 +280,12 @@ func (p *planner) hook() *PreDeployOperation {
 	return hook
 }
 
-// removals are of what is too much, and of hooks that were left behind unless another one runs and ends them.
-func (p *planner) removals(hooked bool) []Operation {
+func (p *planner) removals(members []*member) []Operation {
 	var operations []Operation
-	remove := func(m *member, why string) {
+	for _, m := range members {
 		operations = append(operations, &RemoveContainerOperation{
-			ServiceID: p.serviceID, MachineID: m.machine.ID, Container: refOf(m.machine.ID, m.Container), Reason: why,
+			ServiceID: p.serviceID, MachineID: m.machine.ID, Container: refOf(m.machine.ID, m.Container), Reason: m.why,
 		})
-	}
-	for _, m := range p.surplus {
-		remove(m, m.why)
-	}
-	for _, m := range p.hooks {
-		if hooked {
-			break
-		}
-		remove(m, "left behind by a pre-deploy hook that was cut off")
 	}
 	return operations
 }

@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,8 @@ type Deployment struct {
 	ran bool
 }
 
-// NewDeployment creates a new deployment for the given service specification. If strategy is nil, a default RollingStrategy is used.
+// NewDeployment creates a new deployment for the given service specification. If strategy is nil, a default RollingStrategy is used. A
+// specification without a name is that of a new service: it gets a name that no service has.
 func NewDeployment(cli Client, spec api.ServiceSpec, strategy Strategy) *Deployment {
 	if strategy == nil {
 		strategy = &RollingStrategy{}
@@ -65,21 +67,29 @@ func (d *Deployment) makePlan(ctx context.Context) error {
 	if d.plan != nil {
 		return nil
 	}
-	resolver, err := d.resolver(ctx)
-	if err != nil {
-		return err
-	}
-	spec, err := resolver.Resolve(d.Spec)
-	if err != nil {
-		return err
-	}
 	if d.State == nil {
+		var err error
 		if d.State, err = scheduler.Inspect(ctx, d.cli); err != nil {
 			return err
 		}
 	}
+	named := d.Spec
+	if d.Service != nil {
+		named.Name = cmp.Or(named.Name, d.Service.Name)
+	}
+	resolver, err := d.resolver(ctx)
+	if err != nil {
+		return err
+	}
+	spec, err := resolver.resolveNew(named, d.State, nil)
+	if err != nil {
+		return err
+	}
 	if d.Service == nil {
 		d.Service = serviceIn(d.State, spec.Name)
+	}
+	if d.Service != nil && d.Service.Name != spec.Name {
+		return fmt.Errorf("service %s can't be called %s: deploy that as a new service, and remove this one", d.Service.Name, spec.Name)
 	}
 	plan, err := d.Strategy.Plan(ctx, &snapshot{d.cli, d.State}, d.Service, spec)
 	if err != nil {

@@ -226,8 +226,12 @@ func TestNothingIsDeployedWhenThePreDeployHookFails(t *testing.T) {
 			if diff := cmp.Diff([]string{"m1/app:v1/running"}, s.of("web")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
+			if all := s.machine("m1").containers; len(all) != 2 || !all[1].Hook || !all[1].Failed() || all[1].Active() {
+				t.Errorf("the container of the hook is not kept: %v", s.log)
+			}
+			mustDeploy(t, s, web("app:v2", 1, hook("migrate")))
 			if n := len(s.machine("m1").containers); n != 1 {
-				t.Errorf("the container of the hook is still there")
+				t.Errorf("there are %d containers after the next attempt", n)
 			}
 		})
 	}

@@ -50,6 +50,8 @@
 //   - Old containers stop in the time that their own specification gives them.
 //   - Cleaning up has a context of its own, so that it happens when the one of Run is cancelled.
 //   - A plan that is cancelled, fails or is cut off by a crash leaves a state from which the next plan goes on.
+//   - A container or hook that does not work is kept, stopped, for its log until the next attempt (api.Container.Failed); its last lines
+//     are in the error.
 //   - When more containers fail than Update.MaxFailurePercent, what Update.FailureAction says is done; rollback undoes all
 //     that the plan did to containers. Volumes, images and what a hook did stay.
 package deployment

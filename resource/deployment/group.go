@@ -132,22 +132,26 @@ func (g *Group) makePlan(ctx context.Context) error {
 	if g.plan != nil {
 		return nil
 	}
-	specs := make([]api.ServiceSpec, len(g.Specs))
+	state, err := scheduler.Inspect(ctx, g.cli)
+	if err != nil {
+		return err
+	}
+	specs, names := make([]api.ServiceSpec, len(g.Specs)), map[string]bool{}
+	for _, spec := range g.Specs {
+		names[spec.Name] = true
+	}
 	for i, spec := range g.Specs {
 		d := Deployment{cli: g.cli, Spec: spec, Resolver: g.Resolver}
 		resolver, err := d.resolver(ctx)
 		if err == nil {
-			specs[i], err = resolver.Resolve(spec)
+			specs[i], err = resolver.resolveNew(spec, state, names)
 		}
 		if err != nil {
 			return err
 		}
+		names[specs[i].Name] = true
 	}
 	if err := checkTogether(specs); err != nil {
-		return err
-	}
-	state, err := scheduler.Inspect(ctx, g.cli)
-	if err != nil {
 		return err
 	}
 	s := &search{group: g, specs: specs, tried: map[string]bool{}}

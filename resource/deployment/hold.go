@@ -45,7 +45,13 @@ func hold(ctx context.Context, cli Client, plans ...*Plan) (release func(), err 
 
 // check looks whether what plans depend on is still so, each after those before it.
 func check(ctx context.Context, cli Client, own *scheduler.Reservation, plans []*Plan) error {
-	state, err := scheduler.InspectFor(ctx, cli, own)
+	var seen *scheduler.ClusterState
+	for _, p := range plans {
+		if p.Basis != nil {
+			seen = p.Basis.Seen()
+		}
+	}
+	state, err := scheduler.InspectFor(ctx, cli, own, seen)
 	if err != nil {
 		return err
 	}
@@ -82,7 +88,7 @@ func (p *Plan) taking(owner api.Ownership) scheduler.Taking {
 	for _, op := range leaves(p.Operations) {
 		switch o := op.(type) {
 		case *CreateVolumeOperation:
-			taking.Add(o.MachineID, nil, api.Volume{Name: o.VolumeSpec.Name, Driver: o.VolumeSpec.DriverName(), Owner: owner.Owner(p.ServiceName)})
+			taking.Add(o.MachineID, nil, api.VolumeOf(o.VolumeSpec, owner.Owner(p.ServiceName)))
 		case *PreDeployOperation:
 			takes(o.MachineID, o.ContainerName, nil)
 		case *RunContainerOperation:

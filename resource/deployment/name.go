@@ -31,7 +31,10 @@ func suffix(parts ...string) string {
 
 // GenerateServiceName returns a name for a service of an image: the last part of the image's name, and letters that tell images
 // with the same last part apart. It follows the rule for names of services. Other tags and digests of an image have the same name.
-func GenerateServiceName(image string) (string, error) {
+func GenerateServiceName(image string) (string, error) { return generatedName(image, 0) }
+
+// generatedName returns one of several such names.
+func generatedName(image string, number int) (string, error) {
 	ref, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
 		return "", fmt.Errorf("make a service's name of image %q: %w", image, err)
@@ -43,7 +46,11 @@ func GenerateServiceName(image string) (string, error) {
 		return '-'
 	}, path.Base(ref.Name()))
 	base = base[:min(len(base), validation.DNS1123LabelMaxLength-suffixLength-1)]
-	return strings.Trim(base, "-") + "-" + suffix(ref.Name()), nil
+	parts := []string{ref.Name()}
+	if number > 0 {
+		parts = append(parts, strconv.Itoa(number))
+	}
+	return strings.Trim(base, "-") + "-" + suffix(parts...), nil
 }
 
 // serviceID returns the ID of a service that is new.

@@ -31,7 +31,8 @@ func (o *StartContainerOperation) machine() string { return o.MachineID }
 func (o *StartContainerOperation) apply(ctx context.Context, cli Client) error {
 	err := o.Container.start(ctx, cli)
 	if err == nil {
-		err = on(ctx, o.MachineID, "wait for container "+o.Container.Name, cli.WaitContainerReady(ctx, o.MachineID, o.Container.ID, o.Wait))
+		err = cli.WaitContainerReady(ctx, o.MachineID, o.Container.ID, o.Wait)
+		err = on(ctx, o.MachineID, "wait for container "+o.Container.Name, withLines(ctx, cli, o.MachineID, o.Container.ID, err))
 	}
 	if err != nil {
 		return errors.Join(err, o.revert(ctx, cli))

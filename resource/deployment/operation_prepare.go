@@ -85,7 +85,8 @@ func ensureImage(ctx context.Context, cli Client, machineID string, c *api.Conta
 	return on(ctx, machineID, "look for image "+c.Image, err)
 }
 
-// PreDeployOperation runs the pre-deploy hook of a service to its end. Hooks of the service that are there, from earlier tries that were
+// PreDeployOperation runs the pre-deploy hook of a service to its end. The container of one that fails is kept for its log
+// (api.Container.Failed). Hooks of the service that are there, from earlier tries that were
 // cut off, are ended and removed before, on whichever machine they are, and the hook run again: hooks have to be idempotent.
 type PreDeployOperation struct {
 	ServiceID string
@@ -98,6 +99,8 @@ type PreDeployOperation struct {
 
 	// id is that of the container, once it is there.
 	id string
+	// failed tells that the hook has not done what it should, and not because it was cut off.
+	failed bool
 }
 
 // HookError is a pre-deploy hook that did not end with 0.
@@ -119,7 +122,7 @@ func (o *PreDeployOperation) Execute(ctx context.Context, cli Client) error {
 		if err := o.remove(ctx, cli); err != nil {
 			return err
 		}
-		return errors.Join(o.run(ctx, cli), o.remove(ctx, cli))
+		return errors.Join(o.run(ctx, cli), o.putAway(ctx, cli))
 	})
 }
 
@@ -128,7 +131,7 @@ func (o *PreDeployOperation) run(ctx context.Context, cli Client) error {
 	if err := ensureImage(ctx, cli, o.MachineID, &spec.Container); err != nil {
 		return err
 	}
-	timeout := o.Spec.PreDeploy.TimeoutOrDefault()
+	timeout, cutOff := o.Spec.PreDeploy.TimeoutOrDefault(), ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the pre-deploy hook takes longer than %s: %w", timeout, context.DeadlineExceeded))
 	defer cancel()
 	var err error
@@ -146,12 +149,27 @@ func (o *PreDeployOperation) run(ctx context.Context, cli Client) error {
 		if ctx.Err() != nil {
 			err = errors.Join(context.Cause(ctx), err)
 		}
+		o.failed = ctx.Err() != nil && cutOff.Err() == nil
 		return on(ctx, o.MachineID, "wait for container "+o.ContainerName, err)
 	}
 	if code != 0 {
+		o.failed = true
 		return on(ctx, o.MachineID, "run container "+o.ContainerName, withLines(ctx, cli, o.MachineID, o.id, &HookError{ExitCode: code}))
 	}
 	return nil
+}
+
+// putAway takes the container of the hook away, or sets it aside if it has failed, also when ctx has ended.
+func (o *PreDeployOperation) putAway(ctx context.Context, cli Client) error {
+	if o.failed {
+		ctx, cancel := cleanup(ctx, o.Spec.Container.GracePeriod())
+		defer cancel()
+		hook := ContainerRef{ID: o.id, Name: o.ContainerName, MachineID: o.MachineID, GracePeriod: o.Spec.Container.GracePeriod()}
+		if hook.stop(ctx, cli) == nil && cli.SetAside(ctx, o.MachineID, o.id) == nil {
+			return nil
+		}
+	}
+	return o.remove(ctx, cli)
 }
 
 // remove takes the container of the hook away, or one of its name that an earlier try has left, also when ctx has ended.

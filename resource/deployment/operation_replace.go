@@ -12,7 +12,7 @@ import (
 )
 
 // ReplaceContainerOperation makes a new container take the place of old ones. It does all of it or nothing: when anything fails, the
-// new container is removed, and the old ones run again.
+// new container is put away, and the old ones run again.
 type ReplaceContainerOperation struct {
 	// New is the new container.
 	New RunContainerOperation
@@ -99,7 +99,7 @@ func (o *ReplaceContainerOperation) revert(ctx context.Context, cli Client) erro
 		if err := o.New.stop(ctx, cli); err != nil {
 			return fmt.Errorf("the old container is not started again, because the new one may still run: %w", err)
 		}
-		return errors.Join(o.restore(ctx, cli), o.New.remove(ctx, cli))
+		return errors.Join(o.restore(ctx, cli), o.New.putAway(ctx, cli))
 	}
 	if err := o.restore(ctx, cli); err != nil {
 		return fmt.Errorf("the new container is kept, because the old one can't be brought back: %w", err)
@@ -107,7 +107,7 @@ func (o *ReplaceContainerOperation) revert(ctx context.Context, cli Client) erro
 	if err := o.New.stop(ctx, cli); err != nil {
 		return err
 	}
-	return o.New.remove(ctx, cli)
+	return o.New.putAway(ctx, cli)
 }
 
 func (o *ReplaceContainerOperation) restore(ctx context.Context, cli Client) error {

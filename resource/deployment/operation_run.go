@@ -10,7 +10,8 @@ import (
 )
 
 // RunContainerOperation creates and starts a container on a machine, and waits until it works. A container of its name that is there
-// already, from an earlier try, is taken for it if it is as the specification says. When it fails, the container is removed.
+// already, from an earlier try, is taken for it if it is as the specification says. When it fails, the container is removed; one that
+// does not work is kept for its log (api.Container.Failed).
 type RunContainerOperation struct {
 	ServiceID string
 	Spec      api.ServiceSpec
@@ -20,6 +21,8 @@ type RunContainerOperation struct {
 
 	// id is that of the container, once it is there. What is done to it is done to that one, and to none that has its name later.
 	id string
+	// failed tells that it is there and does not work.
+	failed bool
 }
 
 // Execute implements Operation.
@@ -92,6 +95,7 @@ func (o *RunContainerOperation) start(ctx context.Context, cli Client) error {
 		return on(ctx, o.MachineID, "start container "+o.ContainerName, err)
 	}
 	err := cli.WaitContainerReady(ctx, o.MachineID, o.id, o.Spec.Update.Wait())
+	o.failed = errors.Is(err, api.ErrUnhealthy)
 	return on(ctx, o.MachineID, "wait for container "+o.ContainerName, withLines(ctx, cli, o.MachineID, o.id, err))
 }
 
@@ -121,12 +125,20 @@ func (o *RunContainerOperation) stop(ctx context.Context, cli Client) error {
 	})
 }
 
-// discard takes the container away, also when ctx has ended.
+// discard puts the container away, also when ctx has ended.
 func (o *RunContainerOperation) discard(ctx context.Context, cli Client) error {
 	ctx, cancel := cleanup(ctx, o.Spec.Container.GracePeriod())
 	defer cancel()
 	if err := o.stop(ctx, cli); err != nil {
 		return err
+	}
+	return o.putAway(ctx, cli)
+}
+
+// putAway takes the container, which has stopped, away, or sets it aside if it did not work.
+func (o *RunContainerOperation) putAway(ctx context.Context, cli Client) error {
+	if o.failed && cli.SetAside(ctx, o.MachineID, o.id) == nil {
+		return nil
 	}
 	return o.remove(ctx, cli)
 }
@@ -158,7 +170,9 @@ func (o *RunContainerOperation) made(ctx context.Context, cli Client) (*Containe
 
 func (o *RunContainerOperation) verify(ctx context.Context, cli Client) error {
 	made := ContainerRef{ID: o.id, Name: o.ContainerName, MachineID: o.MachineID}
-	return made.verify(ctx, cli)
+	err := made.verify(ctx, cli)
+	o.failed = errors.Is(err, api.ErrUnhealthy)
+	return withLines(ctx, cli, o.MachineID, o.id, err)
 }
 
 func (o *RunContainerOperation) commit(context.Context, Client) error { return nil }

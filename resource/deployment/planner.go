@@ -21,10 +21,11 @@ type planner struct {
 
 	attributes attributes
 	namer      namer
-	// members are the containers of the service that are seen, hooks those of hooks, and hidden the machines that can't be seen and had
-	// one of a hook.
+	// members are the containers of the service that are seen, hooks those of hooks, failed those of both that are kept for their logs, and
+	// hidden the machines that can't be seen and had one of a hook.
 	members []*member
 	hooks   []*member
+	failed  []*member
 	hidden  []string
 	// exclusive is a service of which no two versions may run at once, because they would share a volume.
 	exclusive bool
@@ -110,7 +111,7 @@ func (p *planner) observe() {
 			own := p.owns(c)
 			// An old hook is gone before another one comes.
 			p.namer.taken[c.Name] = p.namer.taken[c.Name] || !own || !c.Hook
-			if own && c.Hook && m.Unknown() {
+			if own && c.Hook && m.Unknown() && !c.Failed() {
 				p.hidden = append(p.hidden, m.Name)
 			}
 			if !m.Available() || !own {
@@ -119,8 +120,12 @@ func (p *planner) observe() {
 			if p.state.Owner.TakesOver(c.Owner) {
 				p.takenOver = append(p.takenOver, fmt.Sprintf("taken over: container %s on %s, which was of %s", c.Name, m.Name, c.Owner))
 			}
+			if c.Failed() {
+				p.failed = append(p.failed, &member{Container: c, machine: m, why: "it did not work, and its log is that of an earlier attempt"})
+				continue
+			}
 			if c.Hook {
-				p.hooks = append(p.hooks, &member{Container: c, machine: m})
+				p.hooks = append(p.hooks, &member{Container: c, machine: m, why: "left behind by a pre-deploy hook that was cut off"})
 				continue
 			}
 			if p.serviceID == "" {
@@ -204,7 +209,7 @@ func (p *planner) unseen() (remembered int, on, blind []string) {
 		}
 		n := 0
 		for i := range m.LastSeen.Containers {
-			if c := &m.LastSeen.Containers[i]; p.owns(c) && !c.Hook {
+			if c := &m.LastSeen.Containers[i]; p.owns(c) && !c.Hook && !c.Failed() {
 				n++
 			}
 		}

@@ -3,8 +3,10 @@ package deployment
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
+	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
 )
 
 // ErrNoClusterDomain is a port in mode ingress without a host name, in a cluster that has no domain to make one with.
@@ -51,6 +53,33 @@ func (r *ServiceSpecResolver) Resolve(spec api.ServiceSpec) (api.ServiceSpec, er
 		return api.ServiceSpec{}, fmt.Errorf("the specification of service %s is not valid with its defaults: %w", spec.Name, err)
 	}
 	return spec, nil
+}
+
+// resolveNew is Resolve for a service that is new if it has no name: it gets one that neither a service of the state nor another one of
+// those given has.
+func (r *ServiceSpecResolver) resolveNew(spec api.ServiceSpec, state *scheduler.ClusterState, others map[string]bool) (api.ServiceSpec, error) {
+	// What is wrong with the image the resolver says with all the other faults.
+	if _, err := api.ParseImageName(spec.Container.Image); spec.Name != "" || err != nil {
+		return r.Resolve(spec)
+	}
+	for i := 0; ; i++ {
+		name, err := generatedName(spec.Container.Image, i)
+		if err != nil {
+			return spec, err
+		}
+		if others[name] {
+			continue
+		}
+		taken, blind := state.HasService(name)
+		if len(blind) > 0 {
+			return spec, fmt.Errorf("give the service of image %s a name: whether %s is that of another one is not known, because %s can't be seen",
+				spec.Container.Image, name, strings.Join(blind, ", "))
+		}
+		if !taken {
+			spec.Name = name
+			return r.Resolve(spec)
+		}
+	}
 }
 
 func (r *ServiceSpecResolver) resolvePort(service string, p *api.PortSpec) error {

@@ -251,6 +251,14 @@ func (s *simulation) RemoveContainer(ctx context.Context, machineID, container s
 	})
 }
 
+func (s *simulation) SetAside(ctx context.Context, machineID, container string) error {
+	return s.change(ctx, machineID, "set aside", container, func(_ *simulatedMachine, c *simulatedContainer) {
+		if !c.Failed() {
+			c.Name += api.FailedSuffix
+		}
+	})
+}
+
 func (s *simulation) UpdateContainer(ctx context.Context, machineID, container string, spec api.ServiceSpec) error {
 	return s.change(ctx, machineID, "update", container, func(_ *simulatedMachine, c *simulatedContainer) {
 		// As engines do: what is not given stays as it is.
@@ -443,7 +451,7 @@ func (s *simulation) InspectService(ctx context.Context, nameOrID string) (api.S
 func (s *simulation) CreateVolume(ctx context.Context, machineID string, volume api.VolumeSpec) error {
 	return s.call(ctx, machineID, "create volume "+volume.Name, true, func(m *simulatedMachine) error {
 		if !slices.ContainsFunc(m.volumes, func(v api.Volume) bool { return v.Name == volume.Name }) {
-			m.volumes = append(m.volumes, api.Volume{Name: volume.Name, Driver: volume.DriverName()})
+			m.volumes = append(m.volumes, api.VolumeOf(volume, api.Owner{}))
 		}
 		return nil
 	})
@@ -461,7 +469,7 @@ func (s *simulation) restart() {
 	}
 }
 
-// of returns the containers of a service, hooks left out, as "machine/image/state", sorted.
+// of returns the containers of a service, hooks and those that are kept for their logs left out, as "machine/image/state", sorted.
 func (s *simulation) of(service string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -469,7 +477,7 @@ func (s *simulation) of(service string) []string {
 	var out []string
 	for _, m := range s.machines {
 		for _, c := range m.containers {
-			if c.ServiceName == service && !c.Hook {
+			if c.ServiceName == service && !c.Hook && !c.Failed() {
 				state := string(c.State)
 				if c.Health != api.HealthNone {
 					state = string(c.Health)

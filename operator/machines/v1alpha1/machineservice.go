@@ -161,6 +161,9 @@ type ContainerStatus struct {
 	// UpToDate tells whether it is as the spec says.
 	// +optional
 	UpToDate bool `json:"upToDate,omitempty"`
+	// Failed tells that it did not work, and is kept, stopped, for its log until the next attempt. It is not counted.
+	// +optional
+	Failed bool `json:"failed,omitempty"`
 	// Ports are the ports of the machine that it holds.
 	// +optional
 	// +listType=atomic
@@ -174,6 +177,9 @@ type Version struct {
 	// References stands for the Secrets and ConfigMaps that the spec names, as they were then. It is empty without any.
 	// +optional
 	References string `json:"references,omitempty"`
+	// Image is, with the pull policy always, the image with the digest that its tag stood for.
+	// +optional
+	Image string `json:"image,omitempty"`
 }
 
 // GivenUp is a version that failed.

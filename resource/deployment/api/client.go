@@ -54,6 +54,9 @@ type ContainerClient interface {
 	StopContainer(ctx context.Context, machineID, container string, grace time.Duration) error
 	// RemoveContainer removes a container and what it wrote, but no named volume. It kills one that runs.
 	RemoveContainer(ctx context.Context, machineID, container string) error
+	// SetAside gives a container that does not run another name, which tells that it did not work and is kept for its log alone (see
+	// Container.Failed). One that has such a name is no error.
+	SetAside(ctx context.Context, machineID, container string) error
 	// UpdateContainer makes what changes in place as it is in the specification: CPU, memory and restart policy.
 	UpdateContainer(ctx context.Context, machineID, container string, spec ServiceSpec) error
 	// InspectContainer returns a container.

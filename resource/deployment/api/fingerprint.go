@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"maps"
 	"strings"
 )
 
@@ -84,6 +85,13 @@ func (s *ServiceSpec) Fingerprinted() ServiceSpec {
 		}
 	}
 	return out
+}
+
+// Fingerprints returns values with the fingerprint of each.
+func Fingerprints(values map[string]string) map[string]string {
+	values = maps.Clone(values)
+	fingerprintAll(values)
+	return values
 }
 
 func fingerprintAll(values map[string]string) {

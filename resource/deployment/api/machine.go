@@ -1,6 +1,8 @@
 package api
 
 import (
+	"strings"
+
 	"github.com/distribution/reference"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -28,6 +30,8 @@ type Machine struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// State says what is known of it. Default: available.
 	State MachineState `json:"state,omitempty"`
+	// Platform is the operating system and the architecture, such as linux/arm64. It is empty as long as it is not known.
+	Platform string `json:"platform,omitempty"`
 	// Reason says why it is not available.
 	Reason string `json:"reason,omitempty"`
 	// Unschedulable says why no new containers are put onto it, such as "it is being deleted". Those that are there stay, and are
@@ -52,6 +56,8 @@ type Inventory struct {
 	Volumes []Volume `json:"volumes,omitempty"`
 	// Images are all images.
 	Images []Image `json:"images,omitempty"`
+	// AsOf says for the client that looked when that was (scheduler.Follower). Default: empty, and it does not know.
+	AsOf string `json:"-"`
 }
 
 // ContainerState is what a container does, in the words of engines.
@@ -106,6 +112,14 @@ func (c *Container) Active() bool {
 	return c.State == ContainerRunning || c.State == ContainerPaused || c.State == ContainerRestarting
 }
 
+// FailedSuffix ends the names of containers that are Failed. No other container of a service has such a name.
+const FailedSuffix = "-failed"
+
+// Failed tells whether the container is of a service, did not work, and is kept, stopped, for its log until the next attempt.
+func (c *Container) Failed() bool {
+	return c.ServiceName != "" && strings.HasSuffix(c.Name, FailedSuffix)
+}
+
 // Ready tells whether the container works, as far as is known.
 func (c *Container) Ready() bool {
 	return c.State == ContainerRunning && (c.Health == HealthNone || c.Health == HealthHealthy)
@@ -126,6 +140,8 @@ type Volume struct {
 	Driver string `json:"driver"`
 	// Owner says whose it is. What is nobody's may be used by everybody.
 	Owner Owner `json:"owner,omitzero"`
+	// Options are those that the driver was given, as fingerprints: there may be passwords among them.
+	Options map[string]string `json:"options,omitempty"`
 }
 
 // Image is an image on a machine.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // PortMode says how a port is reached from outside.
@@ -120,4 +121,66 @@ func (p PortSpec) String() string {
 // PortsConflict tells whether some port of one list conflicts with some of the other.
 func PortsConflict(a, b []PortSpec) bool {
 	return slices.ContainsFunc(a, func(p PortSpec) bool { return slices.ContainsFunc(b, p.ConflictsWith) })
+}
+
+// ParsePort reads a port as String writes it, such as 127.0.0.1:80:8080/tcp or www.example.com:8080/https: what comes before the port
+// in the container is the published one, and before that the address of the machine or the host name. The protocol says the mode;
+// without one it is that of a host name, https, or else tcp.
+func ParsePort(text string) (PortSpec, error) {
+	wrong := func(what string) (PortSpec, error) {
+		return PortSpec{}, fmt.Errorf("port %q: %s: write [ADDRESS:][PUBLISHED:]PORT[/tcp|udp|sctp] or [HOSTNAME:][PUBLISHED:]PORT[/http|https]", text, what)
+	}
+	ports, protocol, spoken := strings.Cut(text, "/")
+	p := PortSpec{Protocol: Protocol(protocol)}
+	switch p.Protocol {
+	case ProtocolHTTP, ProtocolHTTPS:
+		p.Mode = PortModeIngress
+	case ProtocolTCP, ProtocolUDP, ProtocolSCTP:
+		p.Mode = PortModeHost
+	default:
+		if spoken {
+			return wrong("the protocol is none of tcp, udp, sctp, http, https")
+		}
+	}
+	name, rest := "", ports
+	if i := strings.Index(ports, "]:"); i >= 0 && strings.HasPrefix(ports, "[") {
+		name, rest = ports[1:i], ports[i+2:]
+	} else if first, after, more := strings.Cut(ports, ":"); more {
+		if _, err := strconv.ParseUint(first, 10, 16); err != nil {
+			name, rest = first, after
+		}
+	}
+	published, in, both := strings.Cut(rest, ":")
+	if !both {
+		published, in = "0", rest
+	}
+	for _, port := range []struct {
+		text string
+		to   *uint16
+		min  uint64
+	}{{published, &p.PublishedPort, 0}, {in, &p.ContainerPort, 1}} {
+		n, err := strconv.ParseUint(port.text, 10, 16)
+		if err != nil || n < port.min {
+			return wrong(fmt.Sprintf("%q is not a port", port.text))
+		}
+		*port.to = uint16(n)
+	}
+	_, err := netip.ParseAddr(name)
+	isAddress := err == nil
+	if p.Mode == "" {
+		p.Mode = PortModeHost
+		if name != "" && !isAddress {
+			p.Mode = PortModeIngress
+		}
+	}
+	switch {
+	case p.Mode == PortModeHost && name != "" && !isAddress:
+		return wrong(fmt.Sprintf("%q is not an address of a machine, which it has to be with protocol %s", name, p.Protocol))
+	case p.Mode == PortModeHost:
+		p.HostIP = name
+	default:
+		p.Hostname = name
+	}
+	p.setDefaults()
+	return p, nil
 }

@@ -20,7 +20,7 @@ const (
 // ServiceSpec says what a service should be: containers of one kind on some machines.
 type ServiceSpec struct {
 	// Name identifies the service in the cluster. It is a DNS label: up to 63 lower-case letters, digits and hyphens. Default: a
-	// name made of the image's.
+	// name made of the image's, which no service has yet.
 	// +optional
 	Name string `json:"name,omitempty"`
 	// Mode is replicated or global. Default: replicated.
@@ -58,6 +58,10 @@ type Placement struct {
 	// Machines are names or IDs of machines. One that is not in the cluster is an error. Default: all.
 	// +optional
 	Machines []string `json:"machines,omitempty"`
+	// Platform is the operating system and the architecture that a machine must have, such as linux/arm64: for images that there are for
+	// no other one. Default: any.
+	// +optional
+	Platform string `json:"platform,omitempty"`
 	// Labels are labels that a machine must have. Default: none.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`

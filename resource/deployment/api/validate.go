@@ -38,12 +38,18 @@ func (s *ServiceSpec) Validate() error {
 			errs = append(errs, field.Invalid(field.NewPath("placement", "machines").Index(i), m, "is empty or listed twice"))
 		}
 	}
+	if p := s.Placement.Platform; p != "" && !platform.MatchString(p) {
+		errs = append(errs, field.Invalid(field.NewPath("placement", "platform"), p, "must be an operating system and an architecture, such as linux/arm64"))
+	}
 	if s.PreDeploy != nil {
 		errs = append(errs, s.PreDeploy.validate(field.NewPath("preDeploy"), &s.Container)...)
 	}
 	errs = append(errs, s.validateUpdate(field.NewPath("update"))...)
 	return errs.ToAggregate()
 }
+
+// platform is an operating system and an architecture, in the words of Go.
+var platform = regexp.MustCompile(`^[a-z0-9]+/[a-z0-9]+$`)
 
 func dnsLabel(p *field.Path, name string) field.ErrorList {
 	var errs field.ErrorList

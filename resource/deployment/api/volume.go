@@ -1,6 +1,10 @@
 package api
 
-import "k8s.io/apimachinery/pkg/api/resource"
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
 
 // VolumeType is a kind of volume.
 type VolumeType string
@@ -50,6 +54,28 @@ type VolumeDriver struct {
 	// Options are options of the driver.
 	// +optional
 	Options map[string]string `json:"options,omitempty"`
+}
+
+// VolumeOf returns the volume that is made by a specification.
+func VolumeOf(v VolumeSpec, owner Owner) Volume {
+	out := Volume{Name: v.Name, Driver: v.DriverName(), Owner: owner}
+	if v.Driver != nil {
+		out.Options = Fingerprints(v.Driver.Options)
+	}
+	return out
+}
+
+// Differs says why a volume that is there is not the one of a specification which names a driver, or nothing.
+func (v *VolumeSpec) Differs(have *Volume) string {
+	switch {
+	case v.Driver == nil:
+		return ""
+	case have.Driver != v.DriverName():
+		return "is of driver " + have.Driver + ", not " + v.DriverName()
+	case !maps.EqualFunc(have.Options, v.Driver.Options, SameText):
+		return "was made with other options of driver " + have.Driver + "; call it otherwise, or move its data to one that you make anew"
+	}
+	return ""
 }
 
 // DefaultVolumeDriver is the driver of engines when none is asked for.

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
@@ -39,6 +40,8 @@ type Client struct {
 	running sync.WaitGroup
 
 	reservations scheduler.Reservations
+	// clock counts what happens on machines.
+	clock atomic.Int64
 }
 
 // Reservations implements scheduler.Reserver: those who plan with this client see what plans take that it carries out.

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,8 @@ import (
 type EngineInfo struct {
 	// Version is that of the engine, APIVersion that of the API which was agreed on.
 	Version, APIVersion string
-	// OperatingSystem and Architecture are those of the machine.
-	OperatingSystem, Architecture string
+	// OperatingSystem and Architecture are those of the machine, and Platform both of them as api.Machine has them.
+	OperatingSystem, Architecture, Platform string
 	// CPUs is their number, Memory the size in bytes.
 	CPUs   int
 	Memory int64
@@ -111,7 +112,7 @@ func (c *connection) open(m *machine, endpoint *Endpoint) error {
 	}
 	c.info = EngineInfo{
 		Version: info.Info.ServerVersion, APIVersion: c.engine.ClientVersion(), OperatingSystem: info.Info.OperatingSystem,
-		Architecture: info.Info.Architecture, CPUs: info.Info.NCPU, Memory: info.Info.MemTotal,
+		Architecture: info.Info.Architecture, Platform: platformOf(&info.Info), CPUs: info.Info.NCPU, Memory: info.Info.MemTotal,
 	}
 	// Engines begin to send after they have answered: what happens between is asked for by their own clock.
 	c.events = c.engine.Events(c.ctx, moby.EventsListOptions{Since: info.Info.SystemTime, Filters: maps.Clone(watched)})
@@ -121,6 +122,20 @@ func (c *connection) open(m *machine, endpoint *Endpoint) error {
 	default:
 		return nil
 	}
+}
+
+// architectures are the names that kernels have for what images call otherwise.
+var architectures = map[string]string{
+	"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "armv6l": "arm", "i686": "386", "i386": "386", "loongarch64": "loong64",
+}
+
+// platformOf returns the platform of a machine, as images name it.
+func platformOf(info *system.Info) string {
+	architecture := info.Architecture
+	if name, ok := architectures[architecture]; ok {
+		architecture = name
+	}
+	return cmp.Or(info.OSType, "linux") + "/" + architecture
 }
 
 // heldBack is a request that was not sent.
@@ -133,6 +148,9 @@ func (h *heldBack) Unwrap() error { return h.error }
 func (m *machine) mayAsk(r *http.Request) error {
 	if err := m.client.config.BeforeRequest(r); err != nil {
 		return &heldBack{err}
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		m.tick()
 	}
 	return nil
 }
@@ -178,6 +196,7 @@ func (m *machine) follow(conn *connection) {
 func (m *machine) happened(message events.Message) {
 	attributes := message.Actor.Attributes
 	id := m.spec().ID
+	m.tick()
 	if message.Type != events.ContainerEventType {
 		m.changes.Add(1)
 		if _, configs := attributes[LabelConfigsOf]; !configs {
@@ -188,6 +207,7 @@ func (m *machine) happened(message events.Message) {
 	switch message.Action {
 	case events.ActionCreate, events.ActionRename, events.ActionUpdate:
 		m.changes.Add(1)
+		m.forget(message.Actor.ID)
 	}
 	m.waiters.wake(message.Actor.ID)
 	if service := attributes[LabelService]; service != "" && attributes[LabelCluster] == m.client.config.Cluster {
@@ -211,6 +231,7 @@ func (m *machine) beat(conn *connection) {
 			return
 		}
 		// Engines leave out events for those who read slowly.
+		m.tick()
 		m.waiters.wakeAll()
 	}
 }
@@ -242,6 +263,12 @@ func (m *machine) remember(conn *connection, refresh <-chan struct{}) {
 		case <-conn.ctx.Done():
 			return
 		case <-refresh:
+		}
+		m.mu.Lock()
+		known := m.seen != nil && m.seen.last == m.last.Load()
+		m.mu.Unlock()
+		if known {
+			continue
 		}
 		// A failure shows in the heartbeat too, and the next event brings another try.
 		_, _ = m.look(conn.ctx)

@@ -136,6 +136,18 @@ func removeContainer(ctx context.Context, engine *moby.Client, id string) error 
 	}
 }
 
+// SetAside implements api.ContainerClient.
+func (c *Client) SetAside(ctx context.Context, machineID, name string) error {
+	return c.on(ctx, machineID, func(ctx context.Context, engine *moby.Client) error {
+		own, err := c.own(ctx, engine, name)
+		if err != nil || strings.HasSuffix(own.Name, api.FailedSuffix) {
+			return err
+		}
+		_, err = engine.ContainerRename(ctx, own.ID, moby.ContainerRenameOptions{NewName: strings.TrimPrefix(own.Name, "/") + api.FailedSuffix})
+		return err
+	})
+}
+
 // UpdateContainer implements api.ContainerClient. Engines leave as it is what the specification does not say.
 func (c *Client) UpdateContainer(ctx context.Context, machineID, name string, spec api.ServiceSpec) error {
 	spec = spec.Clone()
@@ -151,6 +163,7 @@ func (c *Client) UpdateContainer(ctx context.Context, machineID, name string, sp
 			return err
 		}
 		_, err = engine.ContainerUpdate(ctx, own.ID, moby.ContainerUpdateOptions{Resources: &resources, RestartPolicy: &policy})
+		m.forget(own.ID)
 		return err
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,10 +35,11 @@ func (c *Client) InspectMachine(ctx context.Context, machineID string) (api.Inve
 
 // look returns what is on the machine, and remembers it.
 func (m *machine) look(ctx context.Context) (api.Inventory, error) {
-	seen := &snapshot{changes: m.changes.Load()}
+	seen := &snapshot{changes: m.changes.Load(), last: m.last.Load()}
+	seen.inventory.AsOf = strconv.FormatInt(seen.last, 10)
 	err := m.do(ctx, func(ctx context.Context, engine *moby.Client) error {
 		var err error
-		if seen.inventory.Containers, err = m.client.containers(ctx, engine); err != nil {
+		if seen.inventory.Containers, err = m.containers(ctx, engine); err != nil {
 			return fmt.Errorf("list the containers: %w", err)
 		}
 		if seen.inventory.Volumes, err = m.client.volumes(ctx, engine); err != nil {
@@ -59,8 +61,20 @@ func (m *machine) look(ctx context.Context) (api.Inventory, error) {
 	return *seen.inventory.DeepCopy(), nil
 }
 
+// Unchanged implements scheduler.Follower.
+func (c *Client) Unchanged(machineID string, seen *api.Inventory) bool {
+	m, err := c.machine(machineID)
+	if err != nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.conn != nil && m.conn.ctx.Err() == nil && seen.AsOf == strconv.FormatInt(m.last.Load(), 10)
+}
+
 // containers returns all containers, by name.
-func (c *Client) containers(ctx context.Context, engine *moby.Client) ([]api.Container, error) {
+func (m *machine) containers(ctx context.Context, engine *moby.Client) ([]api.Container, error) {
+	c, changes := m.client, m.changes.Load()
 	list, err := engine.ContainerList(ctx, moby.ContainerListOptions{All: true})
 	if err != nil {
 		return nil, err
@@ -71,6 +85,9 @@ func (c *Client) containers(ctx context.Context, engine *moby.Client) ([]api.Con
 	for i, item := range list.Items {
 		switch {
 		case c.known(item.Labels):
+			if found[i] = m.recall(&item); found[i] != nil {
+				continue
+			}
 			group.Go(func() error {
 				inspected, err := c.inspect(ctx, engine, item.ID)
 				if err == nil {
@@ -93,8 +110,69 @@ func (c *Client) containers(ctx context.Context, engine *moby.Client) ([]api.Con
 			out = append(out, *f)
 		}
 	}
+	m.keep(out, changes)
 	slices.SortFunc(out, func(a, b api.Container) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	return out, nil
+}
+
+// recall returns a container of a list by what is known of it since it was inspected, or nil.
+func (m *machine) recall(item *container.Summary) *api.Container {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.details[item.ID]
+	if known == nil {
+		return nil
+	}
+	out, now := known.DeepCopy(), m.client.others(item)
+	out.Name, out.State, out.Health, out.Ports = now.Name, now.State, healthOf(item), nil
+	if out.Active() {
+		out.Ports = now.Ports
+	}
+	return out
+}
+
+// keep keeps what is known of containers, unless some may have been updated since the machine's changes were counted.
+func (m *machine) keep(containers []api.Container, changes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	details := map[string]*api.Container{}
+	for i := range containers {
+		switch id := containers[i].ID; {
+		case m.details[id] != nil:
+			details[id] = m.details[id]
+		case containers[i].ServiceName != "" && m.changes.Load() == changes:
+			details[id] = containers[i].DeepCopy()
+		}
+	}
+	m.details = details
+}
+
+// forget has a container inspected again.
+func (m *machine) forget(containerID string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.details, containerID)
+}
+
+// healthOf returns what the check of a container says. Engines before version 1.52 of the API say it in words alone.
+func healthOf(item *container.Summary) api.Health {
+	if api.ContainerState(item.State) != api.ContainerRunning {
+		return api.HealthNone
+	}
+	if item.Health != nil {
+		if item.Health.Status == container.NoHealthcheck {
+			return api.HealthNone
+		}
+		return api.Health(item.Health.Status)
+	}
+	for words, health := range map[string]api.Health{
+		"(health: starting)": api.HealthStarting, "(healthy)": api.HealthHealthy, "(unhealthy)": api.HealthUnhealthy,
+	} {
+		if strings.HasSuffix(item.Status, words) {
+			return health
+		}
+	}
+	return api.HealthNone
 }
 
 // others returns a container that is of no service of the cluster, of which only matters what it holds, and whose it is.

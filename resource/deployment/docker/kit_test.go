@@ -156,7 +156,7 @@ func (k *kit) now(service string) []string {
 			k.Fatal(err)
 		}
 		for _, c := range inventory.Containers {
-			if c.ServiceName == service {
+			if c.ServiceName == service && !c.Failed() {
 				state := string(c.State)
 				if c.Health != api.HealthNone {
 					state = string(c.Health)

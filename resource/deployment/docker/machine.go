@@ -26,6 +26,8 @@ type machine struct {
 	waiters waiters
 	// changes counts what may have put something onto the machine.
 	changes atomic.Int64
+	// last is when something happened on the machine last, by the clock of the client.
+	last atomic.Int64
 
 	mu     sync.Mutex
 	config Machine
@@ -39,13 +41,15 @@ type machine struct {
 	seen   *snapshot
 	// filling are the volumes with configs whose containers are being created.
 	filling map[string]bool
+	// details are containers as they were inspected, by ID: what a list says of them is newer, and the rest changes by updates alone.
+	details map[string]*api.Container
 }
 
 // snapshot is what was on a machine.
 type snapshot struct {
 	inventory api.Inventory
-	// changes is what the machine's counter was before.
-	changes int64
+	// changes and last are what they were on the machine before.
+	changes, last int64
 }
 
 // become returns the machine with another configuration. A nil machine is one that is new. It is called with the client's lock.
@@ -134,8 +138,9 @@ func (m *machine) run(ctx context.Context) {
 }
 
 func (m *machine) up(conn *connection) {
+	m.tick()
 	m.mu.Lock()
-	m.conn, m.reason, m.engine = conn, nil, conn.info
+	m.conn, m.reason, m.engine, m.details = conn, nil, conn.info, map[string]*api.Container{}
 	m.decide()
 	id := m.config.ID
 	m.mu.Unlock()
@@ -211,7 +216,12 @@ func (m *machine) do(ctx context.Context, f func(ctx context.Context, engine *mo
 	asking, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(conn.ctx, func() { cancel(context.Cause(conn.ctx)) })()
+	before := m.last.Load()
 	err = f(asking, conn.engine)
+	if m.last.Load() != before {
+		// What was asked for may be there before the engine tells of it.
+		m.tick()
+	}
 	var held *heldBack
 	switch {
 	case err == nil || ctx.Err() != nil || errors.As(err, &held):
@@ -227,6 +237,9 @@ func (m *machine) do(ctx context.Context, f func(ctx context.Context, engine *mo
 	return err
 }
 
+// tick says that something may have happened on the machine.
+func (m *machine) tick() { m.last.Store(m.client.clock.Add(1)) }
+
 // change is do for what may put something onto the machine.
 func (m *machine) change(ctx context.Context, f func(ctx context.Context, engine *moby.Client) error) error {
 	return m.do(ctx, func(ctx context.Context, engine *moby.Client) error {
@@ -240,7 +253,7 @@ func (m *machine) change(ctx context.Context, f func(ctx context.Context, engine
 func (m *machine) describe() api.Machine {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := api.Machine{ID: m.config.ID, Name: m.config.Name, Labels: m.config.Labels, State: api.MachineAvailable}
+	out := api.Machine{ID: m.config.ID, Name: m.config.Name, Labels: m.config.Labels, State: api.MachineAvailable, Platform: m.engine.Platform}
 	switch {
 	case m.config.Gone:
 		out.State, out.Reason = api.MachineGone, m.reason.Error()

@@ -29,7 +29,7 @@ func (c *Client) InspectService(ctx context.Context, nameOrID string) (api.Servi
 		group.Go(func() error {
 			// What is on the others is not less there because this one does not answer.
 			_ = m.do(ctx, func(ctx context.Context, engine *moby.Client) error {
-				containers, err := c.containersOf(ctx, engine, nameOrID)
+				containers, err := m.containersOf(ctx, engine, nameOrID)
 				mu.Lock()
 				defer mu.Unlock()
 				found[i] = containers
@@ -57,15 +57,15 @@ func (c *Client) InspectService(ctx context.Context, nameOrID string) (api.Servi
 	return service, nil
 }
 
-func (c *Client) containersOf(ctx context.Context, engine *moby.Client, nameOrID string) ([]api.Container, error) {
-	all, err := c.containers(ctx, engine)
+func (m *machine) containersOf(ctx context.Context, engine *moby.Client, nameOrID string) ([]api.Container, error) {
+	all, err := m.containers(ctx, engine)
 	if err != nil {
 		return nil, err
 	}
 	var out []api.Container
 	ours := api.OwnershipOf(ctx)
 	for _, container := range all {
-		if !ours.Owns(container.Owner) || container.ServiceName == "" {
+		if !ours.Owns(container.Owner) || container.ServiceName == "" || container.Failed() {
 			continue
 		}
 		if container.ServiceName == nameOrID || container.ServiceID == nameOrID {

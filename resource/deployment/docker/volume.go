@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/volume"
 	moby "github.com/moby/moby/client"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
@@ -21,37 +22,50 @@ func (c *Client) volumes(ctx context.Context, engine *moby.Client) ([]api.Volume
 	var out []api.Volume
 	for _, v := range list.Items {
 		if v.Labels[LabelConfigsOf] == "" {
-			out = append(out, api.Volume{Name: v.Name, Driver: v.Driver, Owner: c.ownerOf(v.Labels)})
+			out = append(out, volumeOf(&v, c.ownerOf(v.Labels)))
 		}
 	}
 	slices.SortFunc(out, func(a, b api.Volume) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
+func volumeOf(v *volume.Volume, owner api.Owner) api.Volume {
+	return api.Volume{Name: v.Name, Driver: v.Driver, Owner: owner, Options: api.Fingerprints(v.Options)}
+}
+
 // CreateVolume implements api.VolumeClient.
-func (c *Client) CreateVolume(ctx context.Context, machineID string, volume api.VolumeSpec) error {
+func (c *Client) CreateVolume(ctx context.Context, machineID string, spec api.VolumeSpec) error {
 	m, err := c.machine(machineID)
 	if err != nil {
 		return err
 	}
 	return m.change(ctx, func(ctx context.Context, engine *moby.Client) error {
-		there, err := engine.VolumeInspect(ctx, volume.Name, moby.VolumeInspectOptions{})
-		owner := c.ownerOf(there.Volume.Labels)
-		switch {
-		case err == nil && !api.OwnershipOf(ctx).Shares(owner):
-			return fmt.Errorf("volume %s is there already, of %s: %w", volume.Name, owner, api.ErrOthers)
-		case err == nil && there.Volume.Driver == volume.DriverName():
-			return nil
-		case err == nil:
-			return fmt.Errorf("volume %s is there already, and was made by driver %s, not %s", volume.Name, there.Volume.Driver, volume.DriverName())
-		case !errdefs.IsNotFound(err):
+		there, err := engine.VolumeInspect(ctx, spec.Name, moby.VolumeInspectOptions{})
+		if err == nil {
+			return usable(ctx, spec, volumeOf(&there.Volume, c.ownerOf(there.Volume.Labels)))
+		}
+		if !errdefs.IsNotFound(err) {
 			return err
 		}
-		options := moby.VolumeCreateOptions{Name: volume.Name, Driver: volume.DriverName(), Labels: c.mark(ctx, volume.Labels)}
-		if volume.Driver != nil {
-			options.DriverOpts = volume.Driver.Options
+		options := moby.VolumeCreateOptions{Name: spec.Name, Driver: spec.DriverName(), Labels: c.mark(ctx, spec.Labels)}
+		if spec.Driver != nil {
+			options.DriverOpts = spec.Driver.Options
 		}
 		_, err = engine.VolumeCreate(ctx, options)
 		return err
 	})
+}
+
+// usable says why a volume that is there can't be taken for the one that is to be made.
+func usable(ctx context.Context, spec api.VolumeSpec, there api.Volume) error {
+	if !api.OwnershipOf(ctx).Shares(there.Owner) {
+		return fmt.Errorf("volume %s is there already, of %s: %w", spec.Name, there.Owner, api.ErrOthers)
+	}
+	if spec.Driver == nil {
+		spec.Driver = &api.VolumeDriver{Options: there.Options}
+	}
+	if why := spec.Differs(&there); why != "" {
+		return fmt.Errorf("volume %s is there already, and %s", spec.Name, why)
+	}
+	return nil
 }

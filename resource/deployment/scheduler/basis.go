@@ -19,6 +19,8 @@ type Basis struct {
 	spec   api.ServiceSpec
 	places []Place
 	facts  map[string]string
+	// seen is the state in which it was so.
+	seen *ClusterState
 }
 
 // Place is a machine on which a plan does something, and the name of a container that it makes there, or nothing.
@@ -26,7 +28,7 @@ type Place struct{ MachineID, Container string }
 
 // Basis returns what a plan depends on that was made from this state.
 func (s *ClusterState) Basis(spec api.ServiceSpec, places []Place) Basis {
-	b := Basis{spec: spec, places: places}
+	b := Basis{spec: spec, places: places, seen: s}
 	b.facts = b.look(s)
 	return b
 }
@@ -39,6 +41,9 @@ func (b Basis) Fingerprint() string {
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
+
+// Seen returns the state from which the plan was made.
+func (b Basis) Seen() *ClusterState { return b.seen }
 
 // Changes says what of it is otherwise in another state, such as "container web-a1b2c on m1: running, now exited".
 func (b Basis) Changes(now *ClusterState) []string {

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -38,6 +39,9 @@ func namedMachines(state *ClusterState, spec api.ServiceSpec) (map[string]bool, 
 func placed(m *Machine, spec *api.ServiceSpec, named map[string]bool) string {
 	if named != nil && !named[m.ID] {
 		return "the placement does not name it"
+	}
+	if want := spec.Placement.Platform; want != "" && m.Platform != want {
+		return fmt.Sprintf("its platform is %s, not %s", cmp.Or(m.Platform, "not known"), want)
 	}
 	for _, k := range sortedKeys(spec.Placement.Labels) {
 		want := spec.Placement.Labels[k]
@@ -156,7 +160,7 @@ func (s *Scheduler) look(v api.VolumeSpec) whereabouts {
 	var w whereabouts
 	for _, c := range s.candidates {
 		m := c.machine
-		if have := hasVolume(m.Inventory.Volumes, v.Name); have != nil && m.Available() && !c.allowed && v.Driver != nil && have.Driver != v.DriverName() {
+		if have := hasVolume(m.Inventory.Volumes, v.Name); have != nil && m.Available() && !c.allowed && v.Differs(have) != "" {
 			// It is another volume, on a machine that is out of the question.
 			continue
 		}
@@ -184,8 +188,8 @@ func (s *Scheduler) volume(c *candidate, v api.VolumeSpec, w whereabouts) string
 	switch {
 	case have != nil && !s.usable(v, have):
 		return fmt.Sprintf("volume %s is there already, of %s; call it otherwise, or external to use it", v.Name, have.Owner)
-	case have != nil && v.Driver != nil && have.Driver != v.DriverName():
-		return fmt.Sprintf("volume %s is of driver %s, not %s", v.Name, have.Driver, v.DriverName())
+	case have != nil && v.Differs(have) != "":
+		return "volume " + v.Name + " " + v.Differs(have)
 	case have != nil:
 		return ""
 	case v.External:

@@ -43,6 +43,13 @@ type Machine struct {
 	Refused []api.PortSpec
 }
 
+// Follower is a client that hears of what happens on its machines.
+type Follower interface {
+	// Unchanged tells whether it has heard of nothing that has happened on a machine since it looked, which returned the inventory, and
+	// would have heard of it.
+	Unchanged(machineID string, seen *api.Inventory) bool
+}
+
 // Inspected is a client that has a state already, which Inspect returns.
 type Inspected interface {
 	ClusterState() *ClusterState
@@ -52,11 +59,12 @@ type Inspected interface {
 // does not answer is unknown, with the error as the reason; it is an error only when the list of machines can't be had, or the context
 // ends.
 func Inspect(ctx context.Context, cli Client) (*ClusterState, error) {
-	return InspectFor(ctx, cli, nil)
+	return InspectFor(ctx, cli, nil, nil)
 }
 
-// InspectFor is Inspect for the plan that has a reservation: what it is about to take itself is not there.
-func InspectFor(ctx context.Context, cli Client, own *Reservation) (*ClusterState, error) {
+// InspectFor is Inspect for the plan that has a reservation: what it is about to take itself is not there. Machines on which nothing has
+// happened since they were seen, as far as the client hears of it (Follower), are not asked again.
+func InspectFor(ctx context.Context, cli Client, own *Reservation, seen *ClusterState) (*ClusterState, error) {
 	if inspected, ok := cli.(Inspected); ok {
 		return inspected.ClusterState(), nil
 	}
@@ -74,6 +82,10 @@ func InspectFor(ctx context.Context, cli Client, own *Reservation) (*ClusterStat
 		if m.State != api.MachineAvailable && m.State != "" {
 			continue
 		}
+		if was := seen.stillSo(cli, m.ID); was != nil {
+			state.Machines[i].State, state.Machines[i].Inventory = api.MachineAvailable, *was
+			continue
+		}
 		group.Go(func() error {
 			state.Machines[i].inspect(ctx, cli)
 			return nil
@@ -85,6 +97,20 @@ func InspectFor(ctx context.Context, cli Client, own *Reservation) (*ClusterStat
 	}
 	state.put(coming)
 	return state, nil
+}
+
+// stillSo returns what is on a machine if nothing has happened there since.
+func (s *ClusterState) stillSo(cli Client, machineID string) *api.Inventory {
+	follower, ok := cli.(Follower)
+	if !ok || s == nil {
+		return nil
+	}
+	for _, m := range s.Machines {
+		if m.ID == machineID && m.Available() && follower.Unchanged(machineID, &m.Inventory) {
+			return &m.Inventory
+		}
+	}
+	return nil
 }
 
 func (m *Machine) inspect(ctx context.Context, cli Client) {
@@ -114,6 +140,23 @@ func (m *Machine) Blind() bool {
 // Owns tells whether a container belongs to a service of the owner.
 func (s *ClusterState) Owns(service string, c *api.Container) bool {
 	return c.ServiceName == service && s.Owner.Owns(c.Owner)
+}
+
+// HasService tells whether containers of a service of a name are, or are about to be, on the machines, whosever it is, or else on which
+// machines they may be because nothing is known of them.
+func (s *ClusterState) HasService(name string) (has bool, blind []string) {
+	of := func(c api.Container) bool { return c.ServiceName == name }
+	for _, m := range s.sorted() {
+		if m.Blind() && !m.Untouched {
+			blind = append(blind, m.Name)
+		}
+		has = has || slices.ContainsFunc(m.Inventory.Containers, of) || slices.ContainsFunc(m.Coming.Containers, of) ||
+			m.Unknown() && m.LastSeen != nil && slices.ContainsFunc(m.LastSeen.Containers, of)
+	}
+	if has {
+		blind = nil
+	}
+	return has, blind
 }
 
 // sorted returns the machines by name.

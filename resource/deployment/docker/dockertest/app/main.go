@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/signal"
@@ -40,6 +41,9 @@ func run(arguments []string) (int, error) {
 	case arguments[0] == "hang":
 		<-ctx.Done()
 		return 0, nil
+	case arguments[0] == "echo":
+		_, err := io.Copy(os.Stdout, os.Stdin)
+		return 0, err
 	case arguments[0] == "exit" && len(arguments) == 2:
 		return strconv.Atoi(arguments[1])
 	}

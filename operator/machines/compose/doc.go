@@ -1,0 +1,33 @@
+// Package compose makes MachineServices of the services of Compose files (docker-compose.yaml), as "compose convert" does on the command
+// line (package operator/machines/commands).
+//
+//	project, err := compose.Load(ctx, compose.Source{Files: []string{"docker-compose.yaml"}})
+//	if err != nil {
+//		return err // what is wrong with the files
+//	}
+//	converted, err := compose.Convert(project)
+//	if err != nil {
+//		return err // what makes a service that can't be
+//	}
+//	for _, r := range converted.Remarks {
+//		log.Print(r) // services.web.depends_on: it has no counterpart, and is left out
+//	}
+//
+// # Promises
+//
+//   - What has no counterpart is left out and named in a remark, by its path in the file. Nothing else is left out, but for what only
+//     says something to readers and other programs (expose, attach, extensions other than those below).
+//   - Every service that comes out is valid (api.ServiceSpec.Validate).
+//   - Contents of secrets are not read. A service names the Secret that it wants, and a remark says how to make it.
+//   - The same files and variables give the same services and remarks, in the same order.
+//
+// # What becomes of what
+//
+// The object has the name of the service, in lower case and with hyphens for what names of objects can't have. Volumes have the names
+// that Compose gives them, with the name of the project before, so that they are found on a machine where Compose made them. A port that is
+// published is one of the machine (mode host), on which no other container can have it. A service without a restart policy gets the default
+// one, unless-stopped. Of environment variables those of env_file are part of the service, with their values.
+//
+// Two extensions say what Compose has no words for: x-machines lists the names of machines on which a service may be, and x-ports lists
+// ports as api.ParsePort reads them, such as those in mode ingress (shop.example.com:8080/https).
+package compose

@@ -1,0 +1,39 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+)
+
+func TestAPortIsReadFromItsShortForm(t *testing.T) {
+	for text, want := range map[string]api.PortSpec{
+		"8080":                       {Mode: api.PortModeHost, ContainerPort: 8080, Protocol: api.ProtocolTCP},
+		"80:8080":                    {Mode: api.PortModeHost, PublishedPort: 80, ContainerPort: 8080, Protocol: api.ProtocolTCP},
+		"53:53/udp":                  {Mode: api.PortModeHost, PublishedPort: 53, ContainerPort: 53, Protocol: api.ProtocolUDP},
+		"127.0.0.1:80:8080/tcp":      {Mode: api.PortModeHost, HostIP: "127.0.0.1", PublishedPort: 80, ContainerPort: 8080, Protocol: api.ProtocolTCP},
+		"[::1]:80:8080":              {Mode: api.PortModeHost, HostIP: "::1", PublishedPort: 80, ContainerPort: 8080, Protocol: api.ProtocolTCP},
+		"8080/http":                  {Mode: api.PortModeIngress, ContainerPort: 8080, Protocol: api.ProtocolHTTP},
+		"www.example.com:8080":       {Mode: api.PortModeIngress, Hostname: "www.example.com", ContainerPort: 8080, Protocol: api.ProtocolHTTPS},
+		"www.example.com:80:81/http": {Mode: api.PortModeIngress, Hostname: "www.example.com", PublishedPort: 80, ContainerPort: 81, Protocol: api.ProtocolHTTP},
+	} {
+		got, err := api.ParsePort(text)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", text, err, diff)
+		}
+		if again, err := api.ParsePort(got.String()); err != nil || again != got {
+			t.Errorf("%s is written as %s, and read as %+v, %v", text, got, again, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"": `"" is not a port`, "0": `"0" is not a port`, "70000": `"70000" is not a port`, "80:x": `"x" is not a port`, "80:80:80": `"80:80" is not a port`,
+		"80/icmp": "the protocol is none of", "80/": "the protocol is none of", "www.example.com:80/tcp": `"www.example.com" is not an address`,
+	} {
+		if _, err := api.ParsePort(text); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "write [ADDRESS:]") {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
+	}
+}

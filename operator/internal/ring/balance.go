@@ -80,7 +80,7 @@ func (t Table) pieces(members int) []piece {
 	for i, r := range t.Ranges {
 		span := t.Span(i)
 		add := func(s Span, objects int) {
-			pieces = append(pieces, piece{Span: s, of: i, owner: r.heir(), weight: float64(objects) + s.share(), moving: r.Next != ""})
+			pieces = append(pieces, piece{Span: s, of: i, owner: r.heir(), weight: float64(max(objects, 0)) + s.share(), moving: r.Next != ""})
 		}
 		addEmpty := func(s Span) {
 			for s.Last-s.First >= width {
@@ -92,6 +92,9 @@ func (t Table) pieces(members int) []piece {
 		}
 		next, covered := span.First, false
 		for _, bucket := range within(t.Weights, span) {
+			if covered || bucket.First < next || bucket.Last < bucket.First || bucket.Last > span.Last {
+				continue // A replica has told nonsense: ranges must not overlap for that.
+			}
 			if bucket.First > next {
 				addEmpty(Span{next, bucket.First - 1})
 			}
@@ -205,7 +208,8 @@ func (b *balance) move(donor, heir string, amount float64) bool {
 				i = r.to - 1 - n
 			}
 			p := &b.pieces[i]
-			if p.owner != donor || p.weight/2 > amount || !b.fits(donor, heir, p.weight) {
+			// A first piece may be more than amount: what has one hash can't be cut.
+			if p.owner != donor || moved && p.weight/2 > amount || !b.fits(donor, heir, p.weight) {
 				break
 			}
 			b.give(p, heir)

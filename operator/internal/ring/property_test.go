@@ -246,6 +246,18 @@ func (h *history) leased() map[string]ring.Member {
 	return members
 }
 
+// lie is a replica that tells nonsense of where its objects are.
+func (h *history) lie(t *rapid.T) {
+	p := h.any(t, alive)
+	p.told.Weights = nil
+	for range rapid.IntRange(1, 4).Draw(t, "buckets") {
+		place := rapid.SampledFrom(places)
+		p.told.Weights = append(p.told.Weights, ring.Bucket{
+			Span: ring.Span{First: place.Draw(t, "first"), Last: place.Draw(t, "last")}, Objects: rapid.IntRange(-5, 1000).Draw(t, "objects"),
+		})
+	}
+}
+
 // decide is a leader that writes what it has computed from what it read then: compare-and-swap.
 func (h *history) decide(t *rapid.T) {
 	v := h.views[rapid.IntRange(0, 1).Draw(t, "leader")]
@@ -287,6 +299,9 @@ func (h *history) deleteTable(t *rapid.T) {
 
 // check is the promise: of the processes whose fences are open, no two work, or may begin to work, on the same hash.
 func (h *history) check(t *rapid.T) {
+	if err := h.table.Validate(); err != nil {
+		t.Fatal(err)
+	}
 	for _, place := range places {
 		var workers []string
 		for _, p := range h.processes {

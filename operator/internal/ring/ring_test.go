@@ -162,6 +162,78 @@ func TestNamesThatDifferInTheirLastLettersAreSharedOut(t *testing.T) {
 	}
 }
 
+func TestReplicasForWhichThereIsNoNamespaceLeftAreTold(t *testing.T) {
+	for namespaces := range 4 {
+		for replicas := 1; replicas < 7; replicas++ {
+			w := &world{members: map[string]*replica{}}
+			for i := range 15 * namespaces {
+				w.hashes = append(w.hashes, ring.HashOf(fmt.Sprint("tenant-", i%namespaces)))
+			}
+			slices.Sort(w.hashes)
+			for i := range replicas {
+				w.join(fmt.Sprint("r", i), "v1", 1)
+			}
+			w.settle()
+			want := max(replicas-namespaces, 0)
+			if namespaces == 0 {
+				want = 0 // Nobody lacks anything.
+			}
+			idle := w.table.Idle(w.told())
+			if len(idle) != want {
+				t.Errorf("%d namespaces leave %q of %d replicas idle", namespaces, idle, replicas)
+			}
+			for _, name := range idle {
+				if w.share(name) > 0 {
+					t.Errorf("%d namespaces and %d replicas: %s has objects", namespaces, replicas, name)
+				}
+			}
+		}
+	}
+}
+
+func TestARangePassesOnByAConfirmationOfItsOwnMoveOnly(t *testing.T) {
+	table := ring.Table{Generation: 5, Ranges: []ring.Range{{Owner: "a", Next: "b", Epoch: 1, Since: 5}}}
+	for _, tt := range []struct {
+		name      string
+		confirmed ring.Confirmation
+		want      string
+	}{
+		{"of this table", ring.Confirmation{Life: "new", Generation: 5}, "b"},
+		{"of a later one", ring.Confirmation{Life: "new", Generation: 6}, "b"},
+		{"of an earlier one", ring.Confirmation{Life: "new", Generation: 4}, "a"},
+		{"of one that was deleted", ring.Confirmation{Life: "old", Generation: 9}, "a"},
+		{"with work that goes on", ring.Confirmation{Life: "new", Generation: 5, Busy: []ring.Hash{7}}, "a"},
+		{"of nothing", ring.Confirmation{}, "a"},
+	} {
+		next, _ := table.Step("new", map[string]ring.Member{"a": {Confirmed: tt.confirmed}, "b": {}}, nil)
+		if got := next.Find(7).Owner; got != tt.want {
+			t.Errorf("a confirmation %s: %s owns the range", tt.name, got)
+		}
+	}
+}
+
+func TestAReplicaThatHasGivenUpOwnsNothingWhateverItHears(t *testing.T) {
+	h := ring.NewHolder("a", nil)
+	table := ring.Table{Generation: 1, Ranges: []ring.Range{{Owner: "a"}}}
+	h.Apply("life", table)
+	if !h.Begin(7) {
+		t.Fatal("a can't begin what it owns")
+	}
+	h.Close()
+	table.Generation++
+	h.Apply("life", table)
+	if h.Begin(7) || len(h.Owned()) > 0 {
+		t.Errorf("it owns %v", h.Owned())
+	}
+	if diff := cmp.Diff(ring.Confirmation{Life: "life", Generation: 2, Busy: []ring.Hash{7}}, h.Confirmation()); diff != "" || h.Idle() {
+		t.Errorf("what goes on is not told\n%s", diff)
+	}
+	h.End(7)
+	if !h.Idle() {
+		t.Error("it is not idle when its work has ended")
+	}
+}
+
 func TestCapacityIsWhatAReplicaGetsMoreOf(t *testing.T) {
 	w := newWorld(2000)
 	w.join("small", "v1", 1)

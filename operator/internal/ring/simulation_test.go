@@ -2,6 +2,7 @@ package ring_test
 
 import (
 	"container/heap"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -19,6 +20,9 @@ const (
 	latency       = 20 * time.Millisecond
 	workTakes     = 200 * time.Millisecond
 )
+
+// maxAnnotations is how many bytes the annotations of an object can have.
+const maxAnnotations = 256 << 10
 
 // TestATenthOfAHundredReplicasIsLost tells how long primaries are without an owner, what moves, and what the API server writes.
 func TestATenthOfAHundredReplicasIsLost(t *testing.T) {
@@ -51,6 +55,10 @@ func TestATenthOfAHundredReplicasIsLost(t *testing.T) {
 	}
 	if limit := float64(replicas) / retryPeriod.Seconds() * 1.2; writes > limit {
 		t.Errorf("%.1f writes a second are more than %.1f", writes, limit)
+	}
+	text, err := json.Marshal(s.table)
+	if err != nil || len(text) > maxAnnotations/2 {
+		t.Errorf("the table has %d bytes, and an object has room for %d (%v)", len(text), maxAnnotations, err)
 	}
 	if len(s.table.Ranges) > 10*replicas {
 		t.Errorf("%d ranges are more than 10 for each replica", len(s.table.Ranges))

@@ -36,6 +36,7 @@ func (t Table) Step(life string, members, gone map[string]Member) (Table, bool) 
 	}
 	next.Ranges = t.settled(life, members, next.Generation)
 	next.Ranges = next.shared(members)
+	next.Weights = coarse(next.Weights, maxBuckets)
 	if next.equal(t) {
 		return t, false
 	}
@@ -55,6 +56,20 @@ func (t Table) weights(members, gone map[string]Member) []Bucket {
 		known = overlay(known, told)
 	}
 	return known
+}
+
+// Idle returns those of the members, in order, that own no object as far as is known, although there are some. Fewer different values of
+// the field than members leave some idle.
+func (t Table) Idle(members map[string]Member) []string {
+	objects, total := map[string]int{}, 0
+	weights := t.weights(members, nil)
+	for i, r := range t.Ranges {
+		for _, b := range within(weights, t.Span(i)) {
+			objects[r.heir()] += b.Objects
+			total += b.Objects
+		}
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(members)), func(m string) bool { return total == 0 || objects[m] > 0 })
 }
 
 // settled carries out what has come true: owners that are gone own nothing, and what was released goes on. Who was to get something and

@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 )
@@ -37,6 +38,16 @@ func (r Range) heir() string {
 		return r.Next
 	}
 	return r.Owner
+}
+
+// Validate returns an error if the ranges of a table are not those of the whole space, in order.
+func (t Table) Validate() error {
+	for i, r := range t.Ranges {
+		if i == 0 && r.First != 0 || i > 0 && r.First <= t.Ranges[i-1].First {
+			return fmt.Errorf("range %d of the table begins at %s, which is not where it can", i, r.First)
+		}
+	}
+	return nil
 }
 
 // Span returns the span of a range of the table.

@@ -64,6 +64,25 @@ func overlay(known, newer []Bucket) []Bucket {
 	return out
 }
 
+// maxBuckets is how many buckets a table holds, which have to fit into an annotation together with the ranges.
+const maxBuckets = 1000
+
+// coarse joins neighbours until there are no more than limit.
+func coarse(buckets []Bucket, limit int) []Bucket {
+	for len(buckets) > limit {
+		pairs := make([]Bucket, 0, len(buckets)/2+1)
+		for pair := range slices.Chunk(buckets, 2) {
+			joined := pair[0]
+			if len(pair) == 2 {
+				joined = Bucket{Span{pair[0].First, pair[1].Last}, pair[0].Objects + pair[1].Objects}
+			}
+			pairs = append(pairs, joined)
+		}
+		buckets = pairs
+	}
+	return buckets
+}
+
 // part is the bucket as far as it lies in a span within it, if its objects lie evenly.
 func (b Bucket) part(s Span) Bucket {
 	if s == b.Span {

@@ -46,18 +46,24 @@ func (w *world) leave(name string) { delete(w.members, name) }
 // settle goes on until nothing changes any more.
 func (w *world) settle() {
 	for range 1000 {
-		told := map[string]ring.Member{}
-		for name, r := range w.members {
+		for _, r := range w.members {
 			r.holder.Apply("life", w.table)
-			told[name] = r.member(w.hashes)
 		}
-		next, changed := w.table.Step("life", told, nil)
+		next, changed := w.table.Step("life", w.told(), nil)
 		if !changed {
 			return
 		}
 		w.table = next
 	}
 	panic("the table changes for ever")
+}
+
+func (w *world) told() map[string]ring.Member {
+	told := map[string]ring.Member{}
+	for name, r := range w.members {
+		told[name] = r.member(w.hashes)
+	}
+	return told
 }
 
 // member is what the replica says of itself.

@@ -1,0 +1,64 @@
+package members
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/giantswarm/micrologger"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/operatorkit/operatorkit/internal/faults"
+	"github.com/operatorkit/operatorkit/operator/internal/ring"
+)
+
+// ErrLost is in the chain of what Run returns when the Lease of the replica was taken away.
+var ErrLost = errors.New("the lease of this replica was taken away")
+
+// Config configures a Replica. All fields but Capacity, Version and Address are required.
+type Config struct {
+	// Leases are those of the namespace of the ring. It must read from the API server.
+	Leases coordinationv1client.LeaseInterface
+	// Ring is the name of the ring, and of the Lease with its table. It leaves room for a hyphen and 16 characters more.
+	Ring string
+	// Member is the name of the replica. No other process ever has had it.
+	Member string
+	// Capacity is how much the replica can carry, next to others. Default: 1.
+	Capacity int
+	// Version is that of the program, and Address where the replica is reached, both for others to see.
+	Version, Address string
+	// LeaseDuration is after which time without a renewal others may take the work over, in whole seconds.
+	LeaseDuration time.Duration
+	// RetryPeriod is the pause between two renewals.
+	RetryPeriod time.Duration
+	// RequestTimeout is how long a request may take.
+	RequestTimeout time.Duration
+	// Leads tells whether this replica writes the table. It costs nothing but work when several do.
+	Leads func() bool
+	// Renewed is called after each renewal with when that was begun.
+	Renewed func(start time.Time)
+	// Weigh tells where the objects are in what the replica owns, as far as it has listed them, in order.
+	Weigh func(owned []ring.Span) []ring.Bucket
+	// Logger is told of what changes, and of what fails.
+	Logger micrologger.Logger
+}
+
+func (c *Config) validate() error {
+	var wrong faults.List
+	wrong.If(c.Leases == nil, "Leases must not be nil")
+	wrong.If(c.Ring == "", "Ring must not be empty")
+	wrong.If(c.Member == "", "Member must not be empty")
+	wrong.If(c.Capacity < 0, "Capacity must not be negative, is %d", c.Capacity)
+	wrong.If(c.LeaseDuration < time.Second, "LeaseDuration must be a second at least, is %s", c.LeaseDuration)
+	wrong.If(c.RetryPeriod <= 0 || c.RetryPeriod >= c.LeaseDuration, "RetryPeriod must be more than nothing and less than LeaseDuration (%s), is %s",
+		c.LeaseDuration, c.RetryPeriod)
+	wrong.If(c.RequestTimeout <= 0, "RequestTimeout must be more than nothing, is %s", c.RequestTimeout)
+	wrong.If(c.Leads == nil || c.Renewed == nil || c.Weigh == nil || c.Logger == nil, "Leads, Renewed, Weigh and Logger must not be nil")
+	if err := wrong.Of("members.Config"); err != nil {
+		return fmt.Errorf("share the work of replicas: %w", err)
+	}
+	if c.Capacity == 0 {
+		c.Capacity = 1
+	}
+	return nil
+}

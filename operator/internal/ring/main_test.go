@@ -1,0 +1,9 @@
+package ring_test
+
+import (
+	"testing"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+func TestMain(m *testing.M) { operatortest.VerifyTestMain(m) }

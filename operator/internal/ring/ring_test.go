@@ -1,0 +1,303 @@
+package ring_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/sharding"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/operatorkit/operatorkit/operator/internal/ring"
+)
+
+func TestHashAndSelectorAreThoseOfTheAPIServer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: rapid.String().Draw(t, "namespace"), UID: types.UID(rapid.String().Draw(t, "uid"))}}
+		for field, value := range map[string]string{ring.FieldNamespace: obj.Namespace, ring.FieldUID: string(obj.UID)} {
+			hash := ring.HashOf(value)
+			a, b := ring.Hash(rapid.Uint64().Draw(t, "a")), ring.Hash(rapid.Uint64().Draw(t, "b"))
+			// Edges are where mistakes are.
+			for _, span := range []ring.Span{
+				{First: min(a, b), Last: max(a, b)}, {First: hash, Last: hash}, {First: 0, Last: hash}, {First: hash, Last: ring.MaxHash}, {Last: ring.MaxHash},
+			} {
+				if matched := matches(t, field, span, obj); matched != span.Contains(hash) {
+					t.Errorf("%s of %s: the API server says %t of %v", hash, field, matched, span)
+				}
+			}
+		}
+	})
+}
+
+// matches asks the function of the API server, which gets what is read from the text of the selector.
+func matches(t *rapid.T, field string, span ring.Span, obj *corev1.ConfigMap) bool {
+	var key, start, end string
+	text := ring.Selector(field, []ring.Span{span})
+	if _, err := fmt.Sscanf(text, "shardRange(%s '%18s', '%s", &key, &start, &end); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	matched, err := sharding.NewSelector(sharding.ShardRangeRequirement{Key: key[:len(key)-1], Start: start, End: end[:len(end)-2]}).Matches(obj)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return matched
+}
+
+func TestTableIsReadAsItWasWritten(t *testing.T) {
+	want := ring.Table{
+		Generation: 3, Barrier: []string{"b"},
+		Ranges:  []ring.Range{{Owner: "a", Epoch: 2, Since: 1}, {First: ring.MaxHash - 1, Owner: "a", Next: "b", Epoch: 1, Since: 3}},
+		Weights: []ring.Bucket{{Span: ring.Span{First: 1 << 63, Last: ring.MaxHash}, Objects: 7}},
+	}
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got ring.Table
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBucketsCoverTheirSpanHoldEveryObjectAndKeepWhatHasOneHashTogether(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		hashes := rapid.SliceOfN(rapid.Uint64Range(100, 130), 0, 200).Draw(t, "hashes")
+		slices.Sort(hashes)
+		sorted := make([]ring.Hash, 0, len(hashes))
+		for _, h := range hashes {
+			sorted = append(sorted, ring.Hash(h))
+		}
+		parts := rapid.IntRange(1, 12).Draw(t, "parts")
+		span := ring.Span{First: 100, Last: ring.Hash(rapid.Uint64Range(130, math.MaxUint64).Draw(t, "last"))}
+		buckets := ring.Weigh(span, sorted, parts)
+		next, objects, largest := span.First, 0, 0
+		for i, b := range buckets {
+			if b.First != next {
+				t.Fatalf("bucket %d begins at %s, not at %s", i, b.First, next)
+			}
+			if i > 0 && !slices.Contains(sorted, b.First) {
+				t.Errorf("bucket %d begins where no object is", i)
+			}
+			in := 0
+			for _, h := range sorted {
+				if b.Contains(h) {
+					in++
+				}
+			}
+			if in != b.Objects {
+				t.Errorf("bucket %d holds %d objects and says %d", i, in, b.Objects)
+			}
+			next, objects, largest = b.Last+1, objects+in, max(largest, in)
+		}
+		if last := buckets[len(buckets)-1].Last; last != span.Last || objects != len(hashes) || len(buckets) > parts {
+			t.Errorf("%d buckets of %d up to %s, with %d objects of %d", len(buckets), parts, last, objects, len(hashes))
+		}
+		same, most := 0, 0
+		for i, h := range sorted {
+			if same++; i > 0 && h != sorted[i-1] {
+				same = 1
+			}
+			most = max(most, same)
+		}
+		if even := (len(hashes) + parts - 1) / parts; largest > even+most {
+			t.Errorf("a bucket holds %d of %d objects in %d parts, of which no more than %d have one hash", largest, len(hashes), parts, most)
+		}
+	})
+}
+
+func TestARangeIsBegunByItsNewOwnerWhenTheOldOneHasEndedItsLastWorkInIt(t *testing.T) {
+	w := newWorld(1000)
+	a := w.join("a", "v1", 1)
+	w.settle()
+	if owned := a.holder.Owned(); !slices.Equal(owned, []ring.Span{{Last: ring.MaxHash}}) {
+		t.Fatalf("one replica owns %v, not all", owned)
+	}
+	hash := w.hashes[len(w.hashes)-1]
+	if !a.holder.Begin(hash) {
+		t.Fatal("a can't begin what it owns")
+	}
+	b := w.join("b", "v1", 1)
+	w.settle()
+	if r := w.table.Find(hash); r.Owner != "a" {
+		t.Fatalf("a works on %s, and its range is %+v", hash, r)
+	}
+	if r := w.table.Find(hash); r.Next != "" && (a.holder.Begin(hash) || b.holder.Begin(hash)) {
+		t.Errorf("%+v: work begins in a range that moves", r)
+	}
+	a.holder.End(hash)
+	w.settle()
+	if got := w.share("b"); math.Abs(got-0.5) > 0.1 {
+		t.Errorf("b has %.2f of the objects, not half", got)
+	}
+	if moving := w.table.Moving(); moving > 0 {
+		t.Errorf("%d ranges still move", moving)
+	}
+}
+
+func TestNamesThatDifferInTheirLastLettersAreSharedOut(t *testing.T) {
+	w := &world{members: map[string]*replica{}}
+	for i := range 300 {
+		for range 10 {
+			w.hashes = append(w.hashes, ring.HashOf(fmt.Sprintf("tenant-%03d", i)))
+		}
+	}
+	slices.Sort(w.hashes)
+	for i := range 4 {
+		w.join(fmt.Sprint("r", i), "v1", 1)
+		w.settle()
+	}
+	for name := range w.members {
+		if share := w.share(name); math.Abs(share-0.25) > 0.05 {
+			t.Errorf("%s has %.2f of the objects, not a quarter", name, share)
+		}
+	}
+}
+
+func TestReplicasForWhichThereIsNoNamespaceLeftAreTold(t *testing.T) {
+	for namespaces := range 4 {
+		for replicas := 1; replicas < 7; replicas++ {
+			w := &world{members: map[string]*replica{}}
+			for i := range 15 * namespaces {
+				w.hashes = append(w.hashes, ring.HashOf(fmt.Sprint("tenant-", i%namespaces)))
+			}
+			slices.Sort(w.hashes)
+			for i := range replicas {
+				w.join(fmt.Sprint("r", i), "v1", 1)
+			}
+			w.settle()
+			want := max(replicas-namespaces, 0)
+			if namespaces == 0 {
+				want = 0 // Nobody lacks anything.
+			}
+			idle := w.table.Idle(w.told())
+			if len(idle) != want {
+				t.Errorf("%d namespaces leave %q of %d replicas idle", namespaces, idle, replicas)
+			}
+			for _, name := range idle {
+				if w.share(name) > 0 {
+					t.Errorf("%d namespaces and %d replicas: %s has objects", namespaces, replicas, name)
+				}
+			}
+		}
+	}
+}
+
+func TestARangePassesOnByAConfirmationOfItsOwnMoveOnly(t *testing.T) {
+	table := ring.Table{Generation: 5, Ranges: []ring.Range{{Owner: "a", Next: "b", Epoch: 1, Since: 5}}}
+	for _, tt := range []struct {
+		name      string
+		confirmed ring.Confirmation
+		want      string
+	}{
+		{"of this table", ring.Confirmation{Life: "new", Generation: 5}, "b"},
+		{"of a later one", ring.Confirmation{Life: "new", Generation: 6}, "b"},
+		{"of an earlier one", ring.Confirmation{Life: "new", Generation: 4}, "a"},
+		{"of one that was deleted", ring.Confirmation{Life: "old", Generation: 9}, "a"},
+		{"with work that goes on", ring.Confirmation{Life: "new", Generation: 5, Busy: []ring.Hash{7}}, "a"},
+		{"of nothing", ring.Confirmation{}, "a"},
+	} {
+		next, _ := table.Step("new", map[string]ring.Member{"a": {Confirmed: tt.confirmed}, "b": {}}, nil)
+		if got := next.Find(7).Owner; got != tt.want {
+			t.Errorf("a confirmation %s: %s owns the range", tt.name, got)
+		}
+	}
+}
+
+func TestAReplicaThatHasGivenUpOwnsNothingWhateverItHears(t *testing.T) {
+	h := ring.NewHolder("a", nil)
+	table := ring.Table{Generation: 1, Ranges: []ring.Range{{Owner: "a"}}}
+	h.Apply("life", table)
+	if !h.Begin(7) {
+		t.Fatal("a can't begin what it owns")
+	}
+	h.Close()
+	table.Generation++
+	h.Apply("life", table)
+	if h.Begin(7) || len(h.Owned()) > 0 {
+		t.Errorf("it owns %v", h.Owned())
+	}
+	if diff := cmp.Diff(ring.Confirmation{Life: "life", Generation: 2, Busy: []ring.Hash{7}}, h.Confirmation()); diff != "" || h.Idle() {
+		t.Errorf("what goes on is not told\n%s", diff)
+	}
+	h.End(7)
+	if !h.Idle() {
+		t.Error("it is not idle when its work has ended")
+	}
+}
+
+func TestCapacityIsWhatAReplicaGetsMoreOf(t *testing.T) {
+	w := newWorld(2000)
+	w.join("small", "v1", 1)
+	w.join("large", "v1", 3)
+	w.settle()
+	if share := w.share("large"); math.Abs(share-0.75) > 0.08 {
+		t.Errorf("who can carry three times as much has %.2f of the objects", share)
+	}
+}
+
+func TestFewObjectsMoveWhenReplicasComeAndGo(t *testing.T) {
+	w := newWorld(4000)
+	for i := range 10 {
+		before := w.owners()
+		w.join(fmt.Sprint("r", i), "v1", 1)
+		w.settle()
+		if moved, due := w.moved(before), float64(len(w.hashes))/float64(i+1); i > 0 && float64(moved) > 1.15*due {
+			t.Errorf("%d objects moved to replica %d, whose due are %.0f", moved, i, due)
+		}
+	}
+	for i := range 7 {
+		before, lost := w.owners(), w.share(fmt.Sprint("r", i))
+		w.leave(fmt.Sprint("r", i))
+		w.settle()
+		if moved := float64(w.moved(before)) / float64(len(w.hashes)); moved > lost+0.05 {
+			t.Errorf("%.2f of the objects moved when %.2f had lost their owner", moved, lost)
+		}
+	}
+	if ranges := len(w.table.Ranges); ranges > 40 {
+		t.Errorf("there are %d ranges for 3 replicas", ranges)
+	}
+}
+
+func TestARollingUpdateMovesEachObjectTwiceAtMost(t *testing.T) {
+	for _, replicas := range []int{1, 3, 10} {
+		w := newWorld(4000)
+		for i := range replicas {
+			w.join(fmt.Sprint("old", i), "v1", 1)
+		}
+		w.settle()
+		moves := map[ring.Hash]int{}
+		count := func(change func()) {
+			before := w.owners()
+			change()
+			w.settle()
+			for h, owner := range w.owners() {
+				if owner != before[h] {
+					moves[h]++
+				}
+			}
+		}
+		for i := range replicas {
+			count(func() { w.join(fmt.Sprint("new", i), "v2", 1) })
+			count(func() { w.leave(fmt.Sprint("old", i)) })
+		}
+		for h, n := range moves {
+			if n > 2 {
+				t.Fatalf("%d replicas: object %s moved %d times", replicas, h, n)
+			}
+		}
+		for name := range w.members {
+			if share := w.share(name); math.Abs(share-1/float64(replicas)) > 0.15/float64(replicas) {
+				t.Errorf("%d replicas: %s has %.3f of the objects", replicas, name, share)
+			}
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package ring
+
+import (
+	"maps"
+	"slices"
+)
+
+// Member is what a replica says of itself.
+type Member struct {
+	// Capacity is how much it can carry, next to others: 1 is usual.
+	Capacity int `json:"capacity"`
+	// Version is that of its program, and Joined when it came, by which the newest version is found.
+	Version string `json:"version,omitempty"`
+	Joined  int64  `json:"joined"`
+	// Confirmed is up to where it follows the table.
+	Confirmed Confirmation `json:"confirmed"`
+	// Weights are where its objects are, in the spans that it owns and has listed, in order.
+	Weights []Bucket `json:"weights,omitempty"`
+}
+
+// Step returns the table that follows from this one and from the members there are, and whether it says anything else. It has to take
+// the place of exactly this one. life is that of the object that holds it. gone are members of which it is known for certain that they
+// don't work any more, as they were last; of those that are named in the table and are not members it is assumed.
+func (t Table) Step(life string, members, gone map[string]Member) (Table, bool) {
+	next := Table{Generation: t.Generation + 1, Weights: t.weights(members, gone)}
+	if len(t.Ranges) == 0 {
+		next.Ranges = []Range{{Since: next.Generation}}
+		next.Barrier = slices.Sorted(maps.Keys(members))
+		return next, true
+	}
+	for _, name := range t.Barrier {
+		m, exists := members[name]
+		if exists && (m.Confirmed.Life != life || len(m.Confirmed.Busy) > 0) {
+			next.Barrier = append(next.Barrier, name)
+		}
+	}
+	next.Ranges = t.settled(life, members, next.Generation)
+	next.Ranges = next.shared(members)
+	next.Weights = coarse(next.Weights, maxBuckets)
+	if next.equal(t) {
+		return t, false
+	}
+	return next, true
+}
+
+// weights are what is known of where the objects are, of all members that tell of what they own.
+func (t Table) weights(members, gone map[string]Member) []Bucket {
+	known := t.Weights
+	for _, of := range []map[string]Member{gone, members} {
+		var told []Bucket
+		for i, r := range t.Ranges {
+			if m, ok := of[r.Owner]; ok {
+				told = append(told, within(m.Weights, t.Span(i))...)
+			}
+		}
+		known = overlay(known, told)
+	}
+	return known
+}
+
+// Idle returns those of the members, in order, that own no object as far as is known, although there are some. Fewer different values of
+// the field than members leave some idle.
+func (t Table) Idle(members map[string]Member) []string {
+	objects, total := map[string]int{}, 0
+	weights := t.weights(members, nil)
+	for i, r := range t.Ranges {
+		for _, b := range within(weights, t.Span(i)) {
+			objects[r.heir()] += b.Objects
+			total += b.Objects
+		}
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(members)), func(m string) bool { return total == 0 || objects[m] > 0 })
+}
+
+// settled carries out what has come true: owners that are gone own nothing, and what was released goes on. Who was to get something and
+// is gone leaves it to its owner, the only one that may have worked in it.
+func (t Table) settled(life string, members map[string]Member, generation int64) []Range {
+	ranges := slices.Clone(t.Ranges)
+	for i := range ranges {
+		r := &ranges[i]
+		if _, alive := members[r.Next]; !alive {
+			r.Next = ""
+		}
+		owner, alive := members[r.Owner]
+		if r.Owner != "" && !alive || r.Next != "" && owner.Confirmed.released(life, r.Since, t.Span(i)) {
+			r.pass(r.Next, generation)
+		}
+	}
+	return ranges
+}
+
+// pass gives a range in which nobody works to a new owner, or to nobody.
+func (r *Range) pass(owner string, generation int64) {
+	r.Owner, r.Next, r.Since = owner, "", generation
+	if owner != "" {
+		r.Epoch++
+	}
+}
+
+// shared gives the ranges of a table to members.
+func (t Table) shared(members map[string]Member) []Range {
+	if len(t.Barrier) > 0 || len(members) == 0 {
+		return t.Ranges
+	}
+	var ranges []Range
+	for _, p := range balanced(t, members) {
+		r := t.Ranges[p.of]
+		r.First = p.First
+		switch {
+		case p.owner == r.heir():
+		case r.Owner == "":
+			r.pass(p.owner, t.Generation)
+		default:
+			r.Next, r.Since = p.owner, t.Generation
+		}
+		ranges = append(ranges, r)
+	}
+	return merged(ranges)
+}

@@ -1,0 +1,113 @@
+package ring
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+)
+
+// Table says who owns which part of the space. Tables are values: what makes a new one leaves the old one as it is.
+type Table struct {
+	// Generation counts the tables of one life of the object that holds them.
+	Generation int64 `json:"generation"`
+	// Barrier are the members that may work by a table of an earlier life, and which have not said yet that they don't any more. As long
+	// as there are any, nobody is given anything.
+	Barrier []string `json:"barrier,omitempty"`
+	// Ranges cut the whole space, in order. A table without any is new.
+	Ranges []Range `json:"ranges"`
+	// Weights are what is known of where the objects are, in order and without overlaps.
+	Weights []Bucket `json:"weights,omitempty"`
+}
+
+// Range is a part of the space, up to the next range.
+type Range struct {
+	First Hash `json:"first"`
+	// Owner is the member that owns it, or the only one that may still work in it when Next is set. It is empty when nobody does.
+	Owner string `json:"owner,omitempty"`
+	// Next is who gets it once Owner has confirmed that its work in it has ended.
+	Next string `json:"next,omitempty"`
+	// Epoch counts the owners.
+	Epoch int64 `json:"epoch"`
+	// Since is the generation from which on it has been like this.
+	Since int64 `json:"since"`
+}
+
+// heir is who has the range, or is to have it.
+func (r Range) heir() string {
+	if r.Next != "" {
+		return r.Next
+	}
+	return r.Owner
+}
+
+// Validate returns an error if the ranges of a table are not those of the whole space, in order.
+func (t Table) Validate() error {
+	for i, r := range t.Ranges {
+		if i == 0 && r.First != 0 || i > 0 && r.First <= t.Ranges[i-1].First {
+			return fmt.Errorf("range %d of the table begins at %s, which is not where it can", i, r.First)
+		}
+	}
+	return nil
+}
+
+// Span returns the span of a range of the table.
+func (t Table) Span(i int) Span {
+	last := MaxHash
+	if i+1 < len(t.Ranges) {
+		last = t.Ranges[i+1].First - 1
+	}
+	return Span{t.Ranges[i].First, last}
+}
+
+// Find returns the range in which a hash lies. The table is not new.
+func (t Table) Find(h Hash) Range {
+	return t.Ranges[sort.Search(len(t.Ranges), func(i int) bool { return t.Ranges[i].First > h })-1]
+}
+
+// Owned returns what a member owns and may work in.
+func (t Table) Owned(member string) []Span {
+	var owned []Span
+	for i, r := range t.Ranges {
+		if r.Owner != member || r.Next != "" {
+			continue
+		}
+		s := t.Span(i)
+		if last := len(owned) - 1; last >= 0 && owned[last].Last+1 == s.First {
+			owned[last].Last = s.Last
+			continue
+		}
+		owned = append(owned, s)
+	}
+	return owned
+}
+
+// Moving is how many ranges wait for their former owner.
+func (t Table) Moving() int {
+	moving := 0
+	for _, r := range t.Ranges {
+		if r.Next != "" {
+			moving++
+		}
+	}
+	return moving
+}
+
+// merged joins neighbours that are owned by the same member, or that move from and to the same ones since the same generation.
+func merged(ranges []Range) []Range {
+	var out []Range
+	for _, r := range ranges {
+		last := len(out) - 1
+		if last >= 0 && out[last].Owner == r.Owner && out[last].Next == r.Next && (r.Next == "" || out[last].Since == r.Since) {
+			out[last].Epoch = max(out[last].Epoch, r.Epoch)
+			out[last].Since = max(out[last].Since, r.Since)
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// equal tells whether two tables say the same of who owns what, whatever their generations and weights are.
+func (t Table) equal(other Table) bool {
+	return slices.Equal(t.Ranges, other.Ranges) && slices.Equal(t.Barrier, other.Barrier)
+}

@@ -156,12 +156,8 @@ func (c *converter) rest() {
 	if shared, only := in.Networks["default"]; only && shared == nil && len(in.Networks) == 1 {
 		in.Networks = nil
 	}
-	if in.Image != "" {
-		return
-	}
-	if in.Build != nil {
+	if in.Image == "" && in.Build != nil {
 		c.fail("image", "there is none: machines don't build images; build it, push it to a registry, and name it in image")
-		return
 	}
 }
 

@@ -52,6 +52,7 @@ func TestNoTwoReplicasWorkOnOneHashAndEachGetsAnOwnerWhateverFails(t *testing.T)
 			"expire":  h.expire,
 			"look":    h.look,
 			"list":    h.list,
+			"lie":     h.lie,
 			"decide":  h.decide,
 			"sweep":   h.sweep,
 			"round":   h.round,

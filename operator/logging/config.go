@@ -75,7 +75,7 @@ func New(config Config) (micrologger.Logger, error) {
 func thresholdOf(level Level) (severity, error) {
 	threshold := severityOf(string(level))
 	if threshold == unknown {
-		return threshold, fmt.Errorf("Level must be %s, is %q", oneOf(LevelDebug, LevelInfo, LevelWarning, LevelError), level) //nolint:staticcheck // it is the name of a field
+		return threshold, fmt.Errorf("Level must be %s, is %q", oneOf(LevelDebug, LevelInfo, LevelWarning, LevelError), level)
 	}
 	return threshold, nil
 }

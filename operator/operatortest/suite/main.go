@@ -1,6 +1,6 @@
 // Command suite runs the project's tests, and says what they took:
 //
-//	suite [-short] [-race ./framework/...] [-slice 2/4] [-p 5] [-timeout 45m] [package ...]
+//	suite [-short] [-race ./framework/...] [-slice 2/4] [-p 3] [-timeout 45m] [package ...]
 //	suite -flaky 30m [package ...]
 //	suite -names COMMIT
 //
@@ -68,7 +68,7 @@ func parse(args []string) options {
 	flags.BoolVar(&o.short, "short", false, "samples of what test-all runs whole")
 	flags.StringVar(&o.race, "race", "", "packages to run with the race detector, separated by spaces")
 	flags.Var(&o.slice, "slice", "run a part of the tests only, such as 2/4: always the same ones")
-	flags.IntVar(&o.parallel, "p", 2*runtime.NumCPU()+1, "packages at once: tests of servers wait a good part of their time")
+	flags.IntVar(&o.parallel, "p", runtime.NumCPU()+1, "packages at once: tests of servers wait a part of their time")
 	flags.DurationVar(&o.timeout, "timeout", 30*time.Minute, "when to give up on the tests of a package")
 	flags.BoolVar(&o.fresh, "fresh", false, "take no result from Go's cache of test results")
 	flags.DurationVar(&o.slow, "slow", 20*time.Second, "warn of tests that take longer")

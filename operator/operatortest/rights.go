@@ -180,29 +180,28 @@ func (u unstreamed) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets apimachinery's helpers reach the transport below.
 func (u unstreamed) WrappedRoundTripper() http.RoundTripper { return u.next }
 
-// provocation has a write of an operator fail once in each phase, the same one, so that it tells of that by an event, and of the next time by
-// another one that counts the first one up.
+// provocation has each write of an operator fail once in each phase, so that it tells of that by an event, and in the next phase that has the
+// write by another one that counts the first one up.
 type provocation struct {
-	mu    sync.Mutex
-	armed bool
-	write string
+	mu     sync.Mutex
+	failed map[string]bool // the writes that have failed in the phase; nil before the first one
 }
 
 // arm is called when a phase begins.
 func (p *provocation) arm() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.armed = true
+	p.failed = map[string]bool{}
 }
 
 // matches tells whether a request is to fail. Finalizers, by JSON patches, are written once.
 func (p *provocation) matches(q Request) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.armed || q.N == 0 || q.Verb != "patch" || q.ContentType == string(types.JSONPatchType) || p.write != "" && p.write != q.String() {
+	if p.failed == nil || q.N == 0 || q.Verb != "patch" || q.ContentType == string(types.JSONPatchType) || p.failed[q.String()] {
 		return false
 	}
-	p.armed, p.write = false, q.String()
+	p.failed[q.String()] = true
 	return true
 }
 

@@ -118,7 +118,7 @@ func (c *Cluster) resolve() {
 	}
 	c.mu.Unlock()
 
-	next, where, err := c.connection(known)
+	next, err := c.connection(known)
 	c.mu.Lock()
 	if c.closed != nil {
 		c.mu.Unlock()
@@ -127,7 +127,6 @@ func (c *Cluster) resolve() {
 		}
 		return
 	}
-	c.where = where
 	old, changed := c.conn, false
 	switch {
 	case err != nil:
@@ -148,23 +147,28 @@ func (c *Cluster) resolve() {
 }
 
 // connection makes a connection with the kubeconfig as it is now; none if it is the known one.
-func (c *Cluster) connection(known string) (*connection, reference, error) {
+func (c *Cluster) connection(known string) (*connection, error) {
 	var where reference
+	var err error
 	if c.key != (Key{}) {
-		var err error
-		if where, err = c.clusters.refer(c.key); err != nil {
-			return nil, where, err
-		}
+		where, err = c.clusters.refer(c.key)
+	}
+	// Before the Secret is read: from now on somebody tells of its changes.
+	c.mu.Lock()
+	c.where = where
+	c.mu.Unlock()
+	if err != nil {
+		return nil, err
 	}
 	found, err := c.clusters.lookup(c.key, where, known)
 	if err != nil || found.fingerprint == known {
-		return nil, where, err
+		return nil, err
 	}
 	conn, err := newConnection(c.key, found, &c.clusters.config, c.observe)
 	if err != nil {
-		return nil, where, missing(KubeconfigInvalid, "%s: %w", where, err)
+		return nil, missing(KubeconfigInvalid, "%s: %w", where, err)
 	}
-	return conn, where, nil
+	return conn, nil
 }
 
 func (c *Cluster) currentIsNot(conn *connection) bool {

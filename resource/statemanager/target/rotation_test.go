@@ -3,6 +3,7 @@ package target_test
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -12,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 )
 
@@ -177,4 +180,37 @@ func TestNothingIsSentWithoutAKubeconfigThatCanBeUsed(t *testing.T) {
 	w.rotate("prod", good)
 	w.await(c, target.Connected)
 	w.told("what happened meanwhile is told", changeOf("meanwhile"))
+}
+
+// overtaken is a source of Secrets that is asked for one right before it comes.
+type overtaken struct {
+	informer.Source
+	once sync.Once
+	come func()
+}
+
+func (o *overtaken) Get(key informer.Key) (any, bool, error) {
+	obj, exists, err := o.Source.Get(key)
+	if !exists {
+		o.once.Do(o.come)
+	}
+	return obj, exists, err
+}
+
+func TestASecretThatComesWhileItIsLookedForIsNotMissed(t *testing.T) {
+	secrets := &overtaken{}
+	w := newWorld(t, func(c *target.Config) { secrets.Source, c.Secrets = c.Secrets, secrets })
+	w.put(&v1alpha1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "prod"}})
+	kubeconfig := administrator(t, w.kube, "first")
+	secrets.come = func() {
+		seen := make(chan struct{}, 100)
+		defer secrets.Subscribe(func(e informer.Event) {
+			if e.Key.Name == "prod"+target.DefaultSecretSuffix {
+				seen <- struct{}{}
+			}
+		})()
+		w.rotate("prod", kubeconfig)
+		<-seen
+	}
+	w.connected(w.key("prod"))
 }

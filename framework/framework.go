@@ -102,7 +102,7 @@ func (f *Framework) Sources() []informer.Source {
 	return sources
 }
 
-// Enqueue reconciles an object soon, as after a change of it. A key without an object is ignored. It may be called at any time.
+// Enqueue reconciles an object soon, as after a change of it. A key without an object is ignored. It may be called before Run, too.
 func (f *Framework) Enqueue(key informer.Key) {
 	if f.config.Driven {
 		return

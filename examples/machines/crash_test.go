@@ -2,9 +2,7 @@ package machines_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +21,6 @@ import (
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
-	"github.com/operatorkit/operatorkit/resource/deployment/docker"
 	"github.com/operatorkit/operatorkit/resource/deployment/docker/dockertest"
 )
 
@@ -94,22 +91,11 @@ func lifeOfTheShop(t *testing.T) operatortest.Scenario {
 }
 
 // containers returns what is on a machine of a run, as a ConfigMap.
-func containers(ctx context.Context, engine *dockertest.Engine, namespace string) (objects []client.Object, err error) {
-	cli, err := docker.New(docker.Config{Cluster: namespace, Machines: dockertest.Machines([]*dockertest.Engine{engine})})
+func containers(ctx context.Context, engine *dockertest.Engine, namespace string) ([]client.Object, error) {
+	lines, err := engine.Containers(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, cli.Close()) }()
-	inventory, err := cli.InspectMachine(ctx, engine.Name())
-	if err != nil {
-		return nil, err
-	}
-	var lines []string
-	for i := range inventory.Containers {
-		is := &inventory.Containers[i]
-		lines = append(lines, fmt.Sprintf("%s %s %s", is.ServiceName, is.Spec.Container.Image, is.State))
-	}
-	slices.Sort(lines)
 	return []client.Object{&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "containers"}, Data: map[string]string{"are": strings.Join(lines, ", ")},
 	}}, nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -187,21 +186,10 @@ func (c *crashes) containersAndObjects(ctx context.Context, user client.Client, 
 	if e == nil {
 		return nil, nil
 	}
-	cli, err := docker.New(docker.Config{Cluster: namespace, Machines: dockertest.Machines([]*dockertest.Engine{e})})
+	lines, err := e.Containers(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = cli.Close() }()
-	inventory, err := cli.InspectMachine(ctx, e.Name())
-	if err != nil {
-		return nil, err
-	}
-	var lines []string
-	for i := range inventory.Containers {
-		is := &inventory.Containers[i]
-		lines = append(lines, fmt.Sprintf("%s %s %s", is.ServiceName, is.Spec.Container.Image, is.State))
-	}
-	slices.Sort(lines)
 	objects := []client.Object{&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "containers"}, Data: map[string]string{"are": strings.Join(lines, ", ")},
 	}}

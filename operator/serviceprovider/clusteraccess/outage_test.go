@@ -84,8 +84,9 @@ func TestGoodCredentialsStayGrantedWhileTheClusterDoesNotAnswer(t *testing.T) {
 	w.wants(ar, v1alpha1.PhasePending, v1alpha1.ReasonClusterUnreachable)
 }
 
-func TestWhatIsDeniedWhileTheClusterDoesNotAnswerIsToldToWorkThereStill(t *testing.T) {
-	w := newWorld(t)
+// grantedOutOfReach grants access to a cluster that does not answer any more then. What was granted works where it answers.
+func (w *world) grantedOutOfReach() (*v1alpha1.AccessRequest, *v1alpha1.Cluster, *rest.Config) {
+	w.t.Helper()
 	w.named("databases")
 	cluster := w.addCluster("c", "workload")
 	ar := newAccess("a", "c", inNamespace("team", "get"))
@@ -94,6 +95,12 @@ func TestWhatIsDeniedWhileTheClusterDoesNotAnswerIsToldToWorkThereStill(t *testi
 	_, config := w.credentials(w.granted(ar))
 	w.moveCluster("c", nowhere(w))
 	w.wants(ar, v1alpha1.PhaseGranted, v1alpha1.ReasonClusterUnreachable)
+	return ar, cluster, config
+}
+
+func TestWhatIsDeniedWhileTheClusterDoesNotAnswerIsToldToWorkThereStill(t *testing.T) {
+	w := newWorld(t)
+	ar, cluster, config := w.grantedOutOfReach()
 	ar.Spec.Permissions[0].Rules[0].Resources = []string{"secrets"}
 	w.update(ar)
 	w.wants(ar, v1alpha1.PhaseDenied, v1alpha1.ReasonExceedsPolicy)
@@ -109,14 +116,7 @@ func TestWhatIsDeniedWhileTheClusterDoesNotAnswerIsToldToWorkThereStill(t *testi
 
 func TestWhatIsDeletedWhileTheClusterDoesNotAnswerIsToldToWorkThereStill(t *testing.T) {
 	w := newWorld(t)
-	w.named("databases")
-	cluster := w.addCluster("c", "workload")
-	ar := newAccess("a", "c", inNamespace("team", "get"))
-	w.create(ar)
-	w.start()
-	_, config := w.credentials(w.granted(ar))
-	w.moveCluster("c", nowhere(w))
-	w.wants(ar, v1alpha1.PhaseGranted, v1alpha1.ReasonClusterUnreachable)
+	ar, cluster, config := w.grantedOutOfReach()
 	if err := w.user.Delete(t.Context(), ar); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -82,6 +83,25 @@ func Machines(engines []*Engine) []docker.Machine {
 		machines[i] = docker.Machine{ID: e.name, Name: e.name, Endpoint: docker.Endpoint{Host: e.host}}
 	}
 	return machines
+}
+
+// Containers returns what containers a cluster has on the engine, sorted: a line each, with the service, the image and the state.
+func (e *Engine) Containers(ctx context.Context, cluster string) (lines []string, err error) {
+	cli, err := docker.New(docker.Config{Cluster: cluster, Machines: Machines([]*Engine{e})})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, cli.Close()) }()
+	inventory, err := cli.InspectMachine(ctx, e.name)
+	if err != nil {
+		return nil, err
+	}
+	for i := range inventory.Containers {
+		is := &inventory.Containers[i]
+		lines = append(lines, fmt.Sprintf("%s %s %s", is.ServiceName, is.Spec.Container.Image, is.State))
+	}
+	slices.Sort(lines)
+	return lines, nil
 }
 
 // Name returns the name.

@@ -49,8 +49,8 @@ func newInstance(kubeconfig string, owned *plane) (*Instance, error) {
 // the caller's. Requests are not limited on the client's side (QPS is -1).
 func (i *Instance) RESTConfig() *rest.Config { return rest.CopyConfig(i.config) }
 
-// Kubeconfig returns the path of a kubeconfig file with all rights. It holds its
-// certificates and may be copied.
+// Kubeconfig returns the path of a kubeconfig file with all rights. It holds the
+// certificate of the authority and a token, and may be copied.
 func (i *Instance) Kubeconfig() string { return i.kubeconfig }
 
 // DataDir returns the folder with the store, the certificates, and the logs in

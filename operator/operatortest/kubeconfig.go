@@ -23,9 +23,9 @@ type origin struct {
 	DataDir string `json:"dataDir"`
 }
 
-// writeKubeconfig writes a file with everything a client needs, certificates
-// included: it can be copied.
-func writeKubeconfig(file, host, dataDir string, caPEM []byte, client keyPair) error {
+// writeKubeconfig writes a file with everything a client needs, the certificate
+// of the authority and the token, if any, included: it can be copied.
+func writeKubeconfig(file, host, dataDir string, caPEM []byte, token string) error {
 	extension, err := json.Marshal(origin{DataDir: dataDir})
 	if err != nil {
 		return fmt.Errorf("encode the origin of kubeconfig %s: %w", file, err)
@@ -38,7 +38,7 @@ func writeKubeconfig(file, host, dataDir string, caPEM []byte, client keyPair) e
 			originExtension: &runtime.Unknown{Raw: extension, ContentType: runtime.ContentTypeJSON},
 		},
 	}
-	config.AuthInfos[contextName] = &clientcmdapi.AuthInfo{ClientCertificateData: client.cert, ClientKeyData: client.key}
+	config.AuthInfos[contextName] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts[contextName] = &clientcmdapi.Context{Cluster: contextName, AuthInfo: contextName}
 	config.CurrentContext = contextName
 	if err := clientcmd.WriteToFile(*config, file); err != nil {

@@ -24,6 +24,7 @@ func apiServerArgs(port int, etcdURL, dataDir string, certs *certificates, confi
 		"--tls-cert-file=" + certs.path("kube-apiserver.crt"),
 		"--tls-private-key-file=" + certs.path("kube-apiserver.key"),
 		"--client-ca-file=" + certs.path(clientAuthority+".crt"),
+		"--token-auth-file=" + certs.path(tokensFile),
 		"--authorization-mode=RBAC",
 		"--etcd-servers=" + etcdURL,
 		"--etcd-cafile=" + certs.path(etcdAuthority+".crt"),

@@ -54,7 +54,7 @@ func serve(t testing.TB, cfg *rest.Config) string {
 		utilnet.CloseIdleConnectionsFor(transport)
 	})
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := writeKubeconfig(file, "http://"+listener.Addr().String(), "", nil, keyPair{}); err != nil {
+	if err := writeKubeconfig(file, "http://"+listener.Addr().String(), "", nil, ""); err != nil {
 		t.Fatalf("operatortest: %v", err)
 	}
 	return file

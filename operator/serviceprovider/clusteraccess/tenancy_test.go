@@ -245,9 +245,9 @@ func TestNoStatusOfAProviderTellsWhereAndHowThePlatformManagesItsClusters(t *tes
 	if err != nil {
 		t.Fatal(err)
 	}
-	powerless.CertData, powerless.KeyData = stranger.CertData, stranger.KeyData
+	powerless.CertData, powerless.KeyData, powerless.BearerToken = stranger.CertData, stranger.KeyData, ""
 	unknown := w.remote.RESTConfig()
-	unknown.CertData, unknown.KeyData, unknown.BearerToken = nil, nil, "wrong"
+	unknown.BearerToken = "wrong"
 	w.addCluster("fine", "fine")
 	down, downSecret := newCluster(t, "down", nowhere(w), "workload")
 	refused, refusedSecret := newCluster(t, "refused", unknown, "workload")

@@ -36,6 +36,7 @@ type Framework struct {
 	live    informer.LiveReader
 	// confirmed are the states in which objects were last known to live, by what was not a list.
 	confirmed keyed.Map[seen]
+	census    census
 
 	queue         *queue.Queue[Trigger]
 	retries       *queue.Retries[Trigger]

@@ -27,8 +27,9 @@ var ErrOutdated = errors.New("the object is not any more what the reconciliation
 // The Framework does so itself before it applies a patch with a delete part, and before EnsureDeleted of resources that are no CRUD
 // resources. For patches with an update part it asks once for each object as long as it runs. So it does for those that only create, if
 // the object had its finalizer before: what is made for an object whose deletion was processed already, nobody would ever take away. To put
-// the finalizer on is an answer too. Confirm is for what changes or deletes in other places: in ApplyCreateChange, or in EnsureCreated
-// of a plain resource.
+// the finalizer on is an answer too, and where many objects are to be asked for, as after the start of an operator that has something new
+// to do for each, one list answers for all if the source is an informer.LiveLister. Confirm is for what changes or deletes in other
+// places: in ApplyCreateChange, or in EnsureCreated of a plain resource.
 //
 // With an error for which errors.Is(err, ErrOutdated) holds the reconciliation is cancelled, and the resource is to return. It is no
 // error of the object: its reconciliation begins anew with the object as it is now.
@@ -155,7 +156,7 @@ func (r *reconciliation) confirm(ctx context.Context, action plan.Action) (on bo
 		return false, nil
 	case l.live, action == plan.Create && !f.usesFinalizer():
 		return true, nil
-	case action != plan.Delete && r.event == updateEvent && f.hasConfirmed(r.key, l.seen):
+	case action != plan.Delete && r.event == updateEvent && (f.isCurrent(r.key, l.seen) || f.census.take(ctx, f) && f.isCurrent(r.key, l.seen)):
 		return true, nil
 	}
 	now, exists, err := f.live.GetLive(ctx, r.key)
@@ -224,6 +225,12 @@ func (f *Framework) mayOwn(key informer.Key, gone seen, now any) bool {
 func (f *Framework) hasConfirmed(key informer.Key, s seen) bool {
 	known, ok := f.confirmed.Get(key)
 	return ok && known.uid == s.uid
+}
+
+// isCurrent tells whether it is known that the object lived while the framework ran, and nothing newer of it than what was seen.
+func (f *Framework) isCurrent(key informer.Key, s seen) bool {
+	known, ok := f.confirmed.Get(key)
+	return ok && known.uid == s.uid && !s.isOlder(known)
 }
 
 // isBehind tells whether a state is older than the one in which the object, or another one of its name, was confirmed.

@@ -1,11 +1,14 @@
 package informer_test
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
@@ -50,6 +53,54 @@ func TestR11AListThatIsOlderThanWhatWasSeenIsAnOutageAndNoState(t *testing.T) {
 	f.await(informer.Added, "later")
 	if err := f.Status().LastError; err != nil {
 		t.Errorf("the outage does not end: %v", err)
+	}
+}
+
+func TestR11AListOfWhatLivesHasAllThatIsSelectedAndIsNotBelievedWhenItIsOld(t *testing.T) {
+	instance, namespace := namespaceOf(t)
+	other := instance.Namespace(t)
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
+	want := map[client.ObjectKey]bool{}
+	const page = 500 // one more, so that it takes two
+	for i := range page + 1 {
+		obj := named(namespace, fmt.Sprintf("of-many-%d", i))
+		obj.Labels = map[string]string{"role": "primary"}
+		create(t, c, obj)
+		want[client.ObjectKeyFromObject(obj)] = true
+	}
+	elsewhere, unselected := named(other, "elsewhere"), named(namespace, "unselected")
+	elsewhere.Labels = map[string]string{"role": "primary"}
+	create(t, c, elsewhere)
+	create(t, c, unselected)
+	want[client.ObjectKeyFromObject(elsewhere)] = true
+	lag := operatortest.NewLag()
+	config := configMapConfig(t, operatortest.NewClient(t, lag.Wrap(instance.RESTConfig()), nil), namespace, other)
+	config.LabelSelector = labels.SelectorFromSet(labels.Set{"role": "primary"})
+	source, err := informer.NewKubernetes(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := func() (map[client.ObjectKey]bool, error) {
+		got := map[client.ObjectKey]bool{}
+		return got, source.ListLive(t.Context(), func(key informer.Key, obj any) {
+			got[key] = obj.(client.Object).GetUID() != "" && obj.(client.Object).GetResourceVersion() != ""
+		})
+	}
+	got, err := listed()
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v, listed (-want +got):\n%s", err, diff)
+	}
+	earlier := newestVersion(t, c, namespace)
+	remove(t, c, elsewhere)
+	lag.Mislead(earlier)
+	if got, err := listed(); err == nil || !strings.Contains(err.Error(), "older than an answer before it") {
+		t.Errorf("%d objects and %v of an old list", len(got), err)
+	}
+	lag.Release()
+	delete(want, client.ObjectKeyFromObject(elsewhere))
+	got, err = listed()
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v, listed (-want +got):\n%s", err, diff)
 	}
 }
 

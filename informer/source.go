@@ -142,6 +142,13 @@ type LiveReader interface {
 	GetLive(ctx context.Context, key Key) (obj any, exists bool, err error)
 }
 
+// LiveLister is implemented by a LiveReader that can read everything at once for less than one by one.
+type LiveLister interface {
+	// ListLive asks the other side for everything that the source selects, as it is since the call, and calls yield with what it gets:
+	// objects that have at least the metadata. After an error some may have been given.
+	ListLive(ctx context.Context, yield func(key Key, obj any)) error
+}
+
 // LiveSelector is implemented by a LiveReader whose store may lack what GetLive finds: because a selector leaves it out, or because a
 // list did not have it. What it still selects is waited for; without it, what the store lacks counts as left out.
 type LiveSelector interface {

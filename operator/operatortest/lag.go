@@ -89,7 +89,8 @@ func (l *Lag) GoBackTo(version int64) {
 }
 
 // Mislead is [Lag.GoBackTo] for lists without a resource version too, which a server answers like that behind a proxy that remembers its answers, or
-// when it was set back to a backup. Only lists with a field selector tell the truth then, by which single objects are looked for.
+// when it was set back to a backup. Only lists that ask for one object tell the truth then, by a field selector
+// or by their limit.
 func (l *Lag) Mislead(version int64) {
 	l.change(func() { l.behind, l.lying, l.mode, l.chosen = version, true, eventsHeld, nil })
 }

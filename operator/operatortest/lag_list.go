@@ -58,13 +58,14 @@ func (t *lagTransport) list(request Request, req *http.Request) (*http.Response,
 }
 
 // oldEnough returns the version that a list is to show instead of the newest: one that is as old as the server's, and not older than what
-// the client has seen. A list without a version is not old, unless the server lies, nor is one that goes on where another one has ended.
+// the client has seen. A list without a version is not old, unless the server lies, nor is one that goes on where another one has ended. A
+// server that lies does not do so to who asks for one object: servers don't keep answers for such questions.
 func oldEnough(query url.Values, behind int64, lying bool) (version int64, ok bool) {
 	if behind == 0 || query.Get("continue") != "" || query.Get("resourceVersionMatch") == string(metav1.ResourceVersionMatchExact) {
 		return 0, false
 	}
 	if lying && query.Get("resourceVersion") == "" {
-		return behind, query.Get("fieldSelector") == ""
+		return behind, query.Get("fieldSelector") == "" && query.Get("limit") != "1"
 	}
 	asked, err := strconv.ParseInt(query.Get("resourceVersion"), 10, 64)
 	if err != nil {

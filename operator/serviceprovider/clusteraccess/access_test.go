@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -149,7 +151,27 @@ func (w *world) works(config *rest.Config) {
 	})
 }
 
-// refused waits until credentials are not accepted any more.
+// revoked waits until the cluster knows the credentials no more. It may take requests with them for some seconds yet, because it remembers
+// for that long whom it has accepted; refused waits for that too.
+func (w *world) revoked(config *rest.Config) {
+	w.t.Helper()
+	operatortest.Eventually(w.t, "the credentials are revoked", func() error {
+		review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{
+			Token: config.BearerToken,
+			// An answer is remembered for its audiences: nobody has asked for these before.
+			Audiences: []string{"https://kubernetes.default.svc", string(uuid.NewUUID())},
+		}}
+		if err := w.admin.Create(w.t.Context(), review); err != nil {
+			return err
+		}
+		if review.Status.Authenticated {
+			return fmt.Errorf("they are those of %s", review.Status.User.Username)
+		}
+		return nil
+	})
+}
+
+// refused waits until requests with the credentials are refused.
 func (w *world) refused(config *rest.Config) {
 	w.t.Helper()
 	c := w.client(config)
@@ -240,7 +262,7 @@ func TestARevokedTokenIsReplaced(t *testing.T) {
 	}
 	_, config := w.renewed(ar, before) // nobody has told the granter: it watches
 	w.works(config)
-	w.refused(old)
+	w.revoked(old)
 	w.neverFailed()
 }
 
@@ -298,7 +320,7 @@ func TestNothingRemainsOfDeletedAccess(t *testing.T) {
 	w.wantGone(ar)
 	w.wantNothingLeft()
 	w.wantGone(secret)
-	w.refused(config)
+	w.revoked(config)
 }
 
 func TestPatternsIncludeNeitherRightsToBecomeSomebodyElseNorTheNamespacesOfThePlatform(t *testing.T) {

@@ -130,7 +130,7 @@ func TestWhatAProviderWasGrantedEndsWhenItTakesTheFinalizersOffItsRequest(t *tes
 
 	w.snatch(provider, wide)
 	w.wantNothingOf("running")
-	w.refused(configs[wide])
+	w.revoked(configs[wide])
 
 	stop()
 	w.snatch(provider, down)
@@ -146,8 +146,8 @@ func TestWhatAProviderWasGrantedEndsWhenItTakesTheFinalizersOffItsRequest(t *tes
 	w.start()
 	w.wantNothingOf("down")
 	w.wantNothingOf("again")
-	w.refused(configs[down])
-	w.refused(configs[again])
+	w.revoked(configs[down])
+	w.revoked(configs[again])
 	w.wants(namesake, v1alpha1.PhasePending, v1alpha1.ReasonClusterMissing)
 
 	w.moveCluster("c", nowhere(w))
@@ -156,7 +156,7 @@ func TestWhatAProviderWasGrantedEndsWhenItTakesTheFinalizersOffItsRequest(t *tes
 	w.works(configs[unreachable])
 	w.moveCluster("c", w.remote.RESTConfig())
 	w.wantNothingOf("unreachable")
-	w.refused(configs[unreachable])
+	w.revoked(configs[unreachable])
 
 	for _, ar := range []*v1alpha1.AccessRequest{kept, elsewhere} {
 		w.works(configs[ar])

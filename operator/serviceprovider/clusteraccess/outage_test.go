@@ -110,7 +110,7 @@ func TestWhatIsDeniedWhileTheClusterDoesNotAnswerIsToldToWorkThereStill(t *testi
 	w.works(config)
 	w.lingers(ar, cluster, "ExceedsPolicy: ")
 	w.moveCluster("c", w.remote.RESTConfig())
-	w.refused(config)
+	w.revoked(config)
 	w.lingersNoMore(ar, cluster)
 }
 
@@ -125,7 +125,7 @@ func TestWhatIsDeletedWhileTheClusterDoesNotAnswerIsToldToWorkThereStill(t *test
 	w.lingers(ar, cluster, "ClusterUnreachable: ")
 	w.moveCluster("c", w.remote.RESTConfig())
 	w.wantGone(ar)
-	w.refused(config)
+	w.revoked(config)
 	w.lingersNoMore(ar, cluster)
 }
 

@@ -95,7 +95,7 @@ func TestWhatANamespaceWasGrantedIsTakenAwayWhenItIsNoProvidersAnyMore(t *testin
 	w.elsewhere = []string{namespace}
 	w.start()
 	w.wants(ar, v1alpha1.PhaseDenied, v1alpha1.ReasonNoProvider)
-	w.refused(config)
+	w.revoked(config)
 	operatortest.Eventually(t, "nothing of it is left in the cluster", func() error {
 		left, err := w.remains(namespace)
 		if err == nil && len(left) > 0 {
@@ -198,7 +198,7 @@ func TestAProviderCanNotAbandonAClusterThatAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantGone(ar)
-	w.refused(config)
+	w.revoked(config)
 	left, err := w.remains(w.namespace)
 	for _, o := range left {
 		if strings.HasPrefix(o.GetName(), account) {
@@ -225,7 +225,7 @@ func TestAProviderCanNotAbandonAClusterThatAnswers(t *testing.T) {
 		t.Errorf("%d objects are left in the cluster that the platform has abandoned: %v", len(left), err)
 	}
 	w.patch(cluster, `{"metadata":{"annotations":{"`+v1alpha1.AbandonAnnotation+`":null}}}`)
-	w.refused(lasting) // what the platform does not abandon any more is cleaned up
+	w.revoked(lasting) // what the platform does not abandon any more is cleaned up
 }
 
 // TestNoStatusOfAProviderTellsWhereAndHowThePlatformManagesItsClusters looks at all that requests say while something is wrong.

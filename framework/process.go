@@ -143,9 +143,8 @@ type reconciliation struct {
 	event  event
 	object any
 	key    informer.Key
-	// in is the framework. Outside of one it is nil, and alone are the resources.
-	in    *Framework
-	alone []Resource
+	// in is the framework, and nil outside of one.
+	in *Framework
 	// set is the one that runs, or is planned.
 	set  *setPlanner
 	loop uint64

@@ -35,6 +35,8 @@ func (r *reconciliation) extras() *extras {
 	}
 	if r.in != nil {
 		x.author.Framework, x.author.Key = r.in, r.key
+	} else {
+		x.scopes = scopesOf(identity.From(r.Context).Identity, leftToOthers(*r.alone))
 	}
 	r.made.CompareAndSwap(nil, x)
 	return r.made.Load()
@@ -66,8 +68,11 @@ func (r *reconciliation) framework() string {
 
 // newAlone returns the context of a reconciliation, or a plan, without a framework.
 func newAlone(ctx context.Context, e event, obj any, resources []Resource) *reconciliation {
-	r := &reconciliation{event: e, object: obj}
-	r.init(ctx)
-	r.extras().scopes = scopesOf(identity.From(ctx).Identity, leftToOthers(resources))
-	return r
+	both := &struct {
+		reconciliation
+		resources []Resource
+	}{reconciliation{event: e, object: obj}, resources}
+	both.alone = &both.resources
+	both.init(ctx)
+	return &both.reconciliation
 }

@@ -143,8 +143,9 @@ type reconciliation struct {
 	event  event
 	object any
 	key    informer.Key
-	// in is the framework, and nil outside of one.
-	in *Framework
+	// in is the framework. Outside of one it is nil, and alone are the resources.
+	in    *Framework
+	alone *[]Resource
 	// set is the one that runs, or is planned.
 	set  *setPlanner
 	loop uint64

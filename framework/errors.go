@@ -138,3 +138,18 @@ func recoveredIn(ctx context.Context, run func(context.Context) error) (err erro
 func Recovered(f func() error) error {
 	return recoveredIn(context.Background(), func(context.Context) error { return f() })
 }
+
+// sourceError is why a framework stops although nobody asked it to.
+type sourceError struct{ error }
+
+// stepError gives an error the resource and the step that it is of, unless it has them.
+func stepError(info StepInfo, err error) error {
+	if err == nil {
+		return nil
+	}
+	var already *StepError
+	if errors.As(err, &already) {
+		return err
+	}
+	return &StepError{Resource: info.Resource, Step: info.Step, Err: err}
+}

@@ -209,9 +209,6 @@ func (f *Framework) workWhenSynced(ctx context.Context) error {
 	return err
 }
 
-// sourceError is why a framework stops although nobody asked it to.
-type sourceError struct{ error }
-
 // subscribeWatched has the events of the watched sources put keys into the queue, from before the first reconciliation on. What
 // these hold already is passed over: it concerns objects of the backlog. Map functions get the identity of the framework, by which
 // they can tell what others have made, and are asked when all sources are synced.
@@ -330,9 +327,4 @@ func (f *Framework) worker(ctx, busyCtx context.Context, activity *activity) {
 		f.reconcileEntry(busyCtx, next, why, start)
 		activity.end()
 	}
-}
-
-// log writes a message with the name of the framework.
-func (f *Framework) log(level, message string, fields ...any) {
-	f.config.Logger.Log(append([]any{"level", level, "message", message, "framework", f.Name()}, fields...)...)
 }

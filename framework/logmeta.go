@@ -112,3 +112,8 @@ func (k *keyOfMeta) Value(key any) any {
 	k.key = key
 	return nil
 }
+
+// log writes a message with the name of the framework.
+func (f *Framework) log(level, message string, fields ...any) {
+	f.config.Logger.Log(append([]any{"level", level, "message", message, "framework", f.Name()}, fields...)...)
+}

@@ -2,7 +2,6 @@ package framework
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -320,15 +319,4 @@ func measureStep(ctx context.Context, info StepInfo, attempts *atomic.Int64, run
 		recording.step(scope, info, start, took, int(tried), err)
 	}
 	return err
-}
-
-func stepError(info StepInfo, err error) error {
-	if err == nil {
-		return nil
-	}
-	var already *StepError
-	if errors.As(err, &already) {
-		return err
-	}
-	return &StepError{Resource: info.Resource, Step: info.Step, Err: err}
 }

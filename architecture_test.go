@@ -95,19 +95,24 @@ func TestUsersCompileOnlyWhatTheyImport(t *testing.T) {
 	}
 }
 
-// TestWhatIsHeavyIsLinkedByWhoWiresItIn shows that only an operator that asks for expressions links what reads them.
+// TestWhatIsHeavyIsLinkedByWhoWiresItIn shows that only an operator that asks for expressions, Git or signatures links what reads them.
 func TestWhatIsHeavyIsLinkedByWhoWiresItIn(t *testing.T) {
-	heavy := []string{"github.com/google/cel-go", module + "/resource/statemanager/native/health"}
+	native := module + "/resource/statemanager/native"
 	light := strings.Fields(string(list(t, "-deps", "./operator/statemanagers", "./operator/servicesets", "./examples/...")))
-	for _, h := range heavy {
-		if i := slices.IndexFunc(light, func(d string) bool { return within(d, h) }); i >= 0 {
-			t.Errorf("state managers or examples depend on %s", light[i])
-		}
-	}
-	wired := strings.Fields(string(list(t, "-deps", "./resource/statemanager/native/health")))
-	for _, h := range heavy {
-		if !slices.ContainsFunc(wired, func(d string) bool { return within(d, h) }) {
-			t.Errorf("nobody links %s: the test looks for something else", h)
+	for wired, heavy := range map[string]string{
+		native + "/health":       "github.com/google/cel-go",
+		native + "/fetch/git":    "github.com/go-git",
+		native + "/fetch/cosign": "github.com/sigstore",
+	} {
+		linked := strings.Fields(string(list(t, "-deps", wired)))
+		for _, h := range []string{wired, heavy} {
+			is := func(d string) bool { return within(d, h) }
+			if slices.ContainsFunc(light, is) {
+				t.Errorf("state managers or examples depend on %s", h)
+			}
+			if !slices.ContainsFunc(linked, is) {
+				t.Errorf("nobody links %s: the test looks for something else", h)
+			}
 		}
 	}
 }

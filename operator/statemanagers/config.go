@@ -77,7 +77,8 @@ type NativeConfig struct {
 	// Origin stands for the management cluster in the marks on clusters, see native.Config. Default: the UID of the management
 	// cluster's namespace kube-system.
 	Origin string
-	// Fetch configures the cache of charts and archives, and its limits. Default: see fetch.Config.
+	// Fetch configures the cache of charts and archives, and its limits, and wires in sources of Git and signatures of cosign. Default: see
+	// fetch.Config.
 	Fetch fetch.Config
 	// Helm and Manifests configure those who put services onto clusters. Default: see helm.Config and manifest.Config.
 	Helm      helm.Config

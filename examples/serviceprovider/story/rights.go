@@ -28,8 +28,6 @@ func (r right) String() string { return r.verb + " " + r.resource }
 
 // inReserve are rights that nothing of the story takes, and why the provider has them.
 var inReserve = map[right]string{
-	{platform, "get", "clusters.operatorkit.io", "clusterrequests"}:   "to see whose it is that is in the way",
-	{platform, "get", "clusters.operatorkit.io", "accessrequests"}:    "to see whose it is that is in the way",
 	{platform, "patch", "clusters.operatorkit.io", "clusterrequests"}: "to take over what was asked for under a former name",
 	{platform, "patch", "clusters.operatorkit.io", "accessrequests"}:  "the same, to ask for something else, and to let go of a cluster that is gone",
 	{onboarding, "create", "", "events"}:                              "to tell of errors",

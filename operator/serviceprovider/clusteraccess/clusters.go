@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -40,6 +41,8 @@ type Clusters[D any] struct {
 	mu sync.Mutex
 	// handed are the clusters that were handed out, by their AccessRequest.
 	handed map[target.Key]handed
+	// acquired are the AccessRequests by which objects use clusters, by the object and the id. They may be gone already.
+	acquired map[reconcile.Request]map[string]target.Key
 }
 
 // handed is a cluster, and the connection that it is made of.
@@ -56,7 +59,10 @@ func New[D any](config Config, accesses []Access[D]) (*Clusters[D], error) {
 	if err := validateAccesses(accesses); err != nil {
 		return nil, err
 	}
-	c := &Clusters[D]{config: config, accesses: accesses, client: config.Platform.Client(), handed: map[target.Key]handed{}, fixed: map[string]*fixed{}}
+	c := &Clusters[D]{
+		config: config, accesses: accesses, client: config.Platform.Client(), fixed: map[string]*fixed{},
+		handed: map[target.Key]handed{}, acquired: map[reconcile.Request]map[string]target.Key{},
+	}
 	if err := c.open(); err != nil {
 		return nil, fmt.Errorf("clusteraccess.New: %w", err)
 	}
@@ -194,7 +200,7 @@ func (c *Clusters[D]) Cluster(ctx context.Context, request reconcile.Request, id
 			id, request, ar.Namespace, ar.Name, phaseOf(ar), messageOf(ar))
 	}
 	key := client.ObjectKeyFromObject(ar)
-	on, err := c.targets.Acquire(key, request.NamespacedName)
+	on, err := c.acquire(key, request, id)
 	if err != nil {
 		return nil, fmt.Errorf("reach the %s cluster of %s: %w", id, request, err)
 	}
@@ -214,11 +220,40 @@ func (c *Clusters[D]) Cluster(ctx context.Context, request reconcile.Request, id
 	return made, nil
 }
 
-// release ends the use of an access by an object.
-func (c *Clusters[D]) release(request reconcile.Request, key client.ObjectKey) {
-	c.targets.Release(key, request.NamespacedName)
+// acquire begins the use of an access by an object.
+func (c *Clusters[D]) acquire(key target.Key, request reconcile.Request, id string) (*target.Cluster, error) {
+	c.mu.Lock()
+	used := c.acquired[request]
+	if used == nil {
+		used = map[string]target.Key{}
+		c.acquired[request] = used
+	}
+	if before, ok := used[id]; ok && before != key {
+		c.release(before, request)
+	}
+	used[id] = key
+	c.mu.Unlock()
+	return c.targets.Acquire(key, request.NamespacedName)
+}
+
+// releaseBut ends the use of all accesses by an object but those with the ids wanted, whatever became of their requests.
+func (c *Clusters[D]) releaseBut(wanted []string, request reconcile.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for id, key := range c.acquired[request] {
+		if !slices.Contains(wanted, id) {
+			c.release(key, request)
+			delete(c.acquired[request], id)
+		}
+	}
+	if len(c.acquired[request]) == 0 {
+		delete(c.acquired, request)
+	}
+}
+
+// release ends the use of an access by an object. c.mu is held.
+func (c *Clusters[D]) release(key target.Key, request reconcile.Request) {
+	c.targets.Release(key, request.NamespacedName)
 	delete(c.handed, key)
 }
 

@@ -132,6 +132,27 @@ func TestR16ARequestOfAnotherIsRefusedAndNamed(t *testing.T) {
 	}
 }
 
+func TestARequestWithoutItsLabelsThatWouldOutliveItsObjectIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.tenants()
+	w.start()
+	request := object("db")
+	p := w.providerOf("a", "postgres", nil)
+	ar, _ := w.asked(p, request)
+	labels := ar.Labels
+	w.patch(ar, `{"metadata":{"labels":null}}`)
+	operatortest.Eventually(t, "its deletion names it", func() error {
+		if _, err := p.ReconcileDelete(t.Context(), request); err == nil || !strings.Contains(err.Error(), "AccessRequest "+ar.Namespace+"/"+ar.Name+" has the name of one for "+request.String()) {
+			return fmt.Errorf("err = %w", err)
+		}
+		return nil
+	})
+	w.patch(ar, fmt.Sprintf(`{"metadata":{"labels":{%q:%q,%q:%q,%q:%q}}}`, clusteraccess.OwnerLabel, labels[clusteraccess.OwnerLabel],
+		clusteraccess.ObjectLabel, labels[clusteraccess.ObjectLabel], clusteraccess.AccessLabel, labels[clusteraccess.AccessLabel]))
+	w.done("it is taken away when it has them again", p.ReconcileDelete, request)
+	w.wantGone(ar)
+}
+
 func TestR16OfTwoGrantersOneGrantsARequestAndTheOtherSaysSo(t *testing.T) {
 	w := newWorld(t)
 	w.addCluster("c", "workload")

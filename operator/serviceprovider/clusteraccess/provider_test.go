@@ -138,6 +138,36 @@ func TestAnObjectGetsItsMCPAndAWorkloadCluster(t *testing.T) {
 	w.wantNothingLeft()
 }
 
+func TestAConnectionEndsAlsoWhenItsRequestWasGoneBefore(t *testing.T) {
+	w := newWorld(t)
+	w.tenants()
+	p := w.newProvider(func(c *clusteraccess.ProviderConfig) {
+		c.Workload, c.IdleTimeout = nil, time.Millisecond
+	})
+	request := object("db")
+	w.start()
+	w.done("access is granted", p.Reconcile, request)
+	operatortest.Eventually(t, "the cluster answers", func() error { _, err := p.MCPCluster(t.Context(), request); return err })
+	ar, err := p.MCPAccessRequest(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.snatch(w.user, ar)
+	operatortest.Eventually(t, "the provider knows that the request is gone", func() error {
+		if _, err := p.MCPAccessRequest(t.Context(), request); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("err = %v, want not found", err)
+		}
+		return nil
+	})
+	w.done("nothing is left", p.ReconcileDelete, request)
+	operatortest.Eventually(t, "the connection ends", func() error {
+		if !strings.Contains(w.log.String(), "target cluster is dropped because nobody uses it") {
+			return errors.New("it is kept")
+		}
+		return nil
+	})
+}
+
 func TestClientsFollowRenewedCredentialsWithoutAFailedRequest(t *testing.T) {
 	w := newWorld(t)
 	w.tenants()

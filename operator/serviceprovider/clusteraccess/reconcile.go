@@ -165,6 +165,9 @@ func (c *Clusters[D]) update(ctx context.Context, before, changed, desired clien
 func (c *Clusters[D]) ReconcileDelete(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	// The API server is asked, because something may have been made a moment ago.
 	leaving, err := c.withdrawFrom(ctx, c.client, request, nil)
+	if err == nil {
+		err = c.unlabelled(ctx, request)
+	}
 	if err != nil || leaving {
 		return reconcile.Result{RequeueAfter: c.config.RetryPending}, err
 	}
@@ -172,6 +175,35 @@ func (c *Clusters[D]) ReconcileDelete(ctx context.Context, request reconcile.Req
 		f.release(request)
 	}
 	return reconcile.Result{}, nil
+}
+
+// unlabelled returns an error that names the requests with names of ours, of an object that is to go, which have lost the labels that say whose
+// they are: they hold up those for clusters, and what is granted for them would stay.
+func (c *Clusters[D]) unlabelled(ctx context.Context, request reconcile.Request) error {
+	var errs []error
+	for _, a := range c.accesses {
+		if a.Fixed != nil {
+			continue
+		}
+		for _, there := range []client.Object{&v1alpha1.AccessRequest{}, &v1alpha1.ClusterRequest{}} {
+			key := client.ObjectKeyFromObject(&v1alpha1.AccessRequest{ObjectMeta: c.config.meta(request, a.ID)})
+			err := c.client.Get(ctx, key, there)
+			if err == nil && there.GetLabels()[OwnerLabel] == "" {
+				errs = append(errs, fmt.Errorf("%s %s has the name of one for %s and not its labels: delete it, or label it with %s",
+					kindOf(there), key, request, labels.FormatLabels(c.config.meta(request, a.ID).Labels)))
+			} else if err != nil && !apierrors.IsNotFound(err) {
+				errs = append(errs, fmt.Errorf("look for the %s %s: %w", kindOf(there), key, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func kindOf(request client.Object) string {
+	if _, ok := request.(*v1alpha1.ClusterRequest); ok {
+		return "ClusterRequest"
+	}
+	return "AccessRequest"
 }
 
 // withdraw takes away what was asked for under other ids than those wanted, and tells whether something of it is left.
@@ -185,6 +217,7 @@ func (c *Clusters[D]) withdrawFrom(ctx context.Context, reader client.Reader, re
 	if err := errors.Join(reader.List(ctx, access, ours...), reader.List(ctx, clusterRequests, ours...)); err != nil {
 		return false, fmt.Errorf("list what was asked for %s: %w", request, err)
 	}
+	c.releaseBut(wanted, request)
 	// Access goes first: a cluster that somebody else may get must not be reached any more.
 	busy := map[string]bool{}
 	var errs []error
@@ -193,7 +226,6 @@ func (c *Clusters[D]) withdrawFrom(ctx context.Context, reader client.Reader, re
 		if id := ar.Labels[AccessLabel]; !slices.Contains(wanted, id) {
 			busy[id] = true
 			errs = append(errs, c.delete(ctx, ar))
-			c.release(request, client.ObjectKeyFromObject(ar))
 		}
 	}
 	for i := range clusterRequests.Items {

@@ -49,13 +49,28 @@ type ServiceTemplateSpec struct {
 }
 
 // HelmChart is a version of a chart in a repository.
+//
+// +kubebuilder:validation:XValidation:rule="self.repository.startsWith('git+') == has(self.ref)",message="a repository of Git has a ref, and no other one has: set it for addresses that begin with git+"
+// +kubebuilder:validation:XValidation:rule="!self.repository.startsWith('git+') || !has(self.digest)",message="what is in a repository of Git is pinned by a commit as its ref, not by a digest"
+// +kubebuilder:validation:XValidation:rule="self.repository.startsWith('oci://') || !has(self.verify)",message="only what is in an OCI registry has signatures: verify is for addresses that begin with oci://"
 type HelmChart struct {
-	// Repository is the address of the chart repository: "https://…", "http://…" or "oci://…".
+	// Repository is the address of the chart repository: "https://…", "http://…" or "oci://…", or that of a repository of Git:
+	// "git+https://…" or "git+http://…".
 	//
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|oci)://[^/?#]+')",message="a repository is an address that begins with https://, http:// or oci://"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|oci|git[+]https?)://[^/?#]+')",message="a repository is an address that begins with https://, http://, oci://, git+https:// or git+http://"
 	Repository string `json:"repository"`
-	// Chart is the name of the chart in the repository.
+	// Ref is what is taken of a repository of Git: a branch or a tag, as "refs/heads/…" or "refs/tags/…", or a commit as 40 hexadecimal digits.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(refs/(heads|tags)/[^ ]+|[0-9a-f]{40})$')",message="a ref is refs/heads/ and a branch, refs/tags/ and a tag, or the 40 hexadecimal digits of a commit"
+	Ref string `json:"ref,omitempty"`
+	// Verify is whose signature the chart has to have in its registry. Default: nobody's.
+	//
+	// +optional
+	Verify *Verification `json:"verify,omitempty"`
+	// Chart is the name of the chart in the repository, and in a repository of Git its folder.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -111,13 +126,28 @@ type LocalSource struct {
 	Name string `json:"name"`
 }
 
-// Artifact is an archive of files in a registry or on a web server.
+// Artifact is an archive of files in a registry or on a web server, or the files of a commit of Git.
+//
+// +kubebuilder:validation:XValidation:rule="self.url.startsWith('git+') == has(self.ref)",message="a repository of Git has a ref, and no other address has: set it for addresses that begin with git+"
+// +kubebuilder:validation:XValidation:rule="!self.url.startsWith('git+') || !has(self.digest)",message="what is in a repository of Git is pinned by a commit as its ref, not by a digest"
+// +kubebuilder:validation:XValidation:rule="self.url.startsWith('oci://') || !has(self.verify)",message="only what is in an OCI registry has signatures: verify is for addresses that begin with oci://"
 type Artifact struct {
-	// URL is the address: "oci://…" with a tag, or "https://…" or "http://…" of a compressed tar file.
+	// URL is the address: "oci://…" with a tag, "https://…" or "http://…" of a compressed tar file, or "git+https://…" or "git+http://…" of a
+	// repository of Git.
 	//
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|oci)://[^/?#]+')",message="an artifact is an address that begins with https://, http:// or oci://"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?|oci|git[+]https?)://[^/?#]+')",message="an artifact is an address that begins with https://, http://, oci://, git+https:// or git+http://"
 	URL string `json:"url"`
+	// Ref is what is taken of a repository of Git: a branch or a tag, as "refs/heads/…" or "refs/tags/…", or a commit as 40 hexadecimal digits.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(refs/(heads|tags)/[^ ]+|[0-9a-f]{40})$')",message="a ref is refs/heads/ and a branch, refs/tags/ and a tag, or the 40 hexadecimal digits of a commit"
+	Ref string `json:"ref,omitempty"`
+	// Verify is whose signature the artifact has to have in its registry. Default: nobody's.
+	//
+	// +optional
+	Verify *Verification `json:"verify,omitempty"`
 	// Digest is the digest that the archive has to have, as "sha256:…".
 	//
 	// +optional
@@ -129,6 +159,18 @@ type Artifact struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	SecretName string `json:"secretName,omitempty"`
+}
+
+// Verification is whose signature something in an OCI registry has to have.
+type Verification struct {
+	// CosignKeys are public keys as PEM. One of them has to have signed what is there, as `cosign sign --key` does, beside it in the
+	// repository (sha256-….sig).
+	//
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=4096
+	CosignKeys []string `json:"cosignKeys"`
 }
 
 // ServiceTemplateStatus is whether the template can be used.

@@ -34,7 +34,7 @@ func sourceOf(template *v1alpha1.ServiceTemplate) v1alpha1.ServiceTemplateSpec {
 	spec := template.Spec.DeepCopy()
 	spec.Version = ""
 	if spec.Helm != nil {
-		spec.Helm.SecretName = ""
+		spec.Helm.SecretName, spec.Helm.Verify = "", nil
 	}
 	for _, files := range []*v1alpha1.FileSource{spec.Kustomize, spec.Resources} {
 		if files == nil {
@@ -42,7 +42,7 @@ func sourceOf(template *v1alpha1.ServiceTemplate) v1alpha1.ServiceTemplateSpec {
 		}
 		files.LocalSource = nil
 		if files.Artifact != nil {
-			files.Artifact.SecretName = ""
+			files.Artifact.SecretName, files.Artifact.Verify = "", nil
 		}
 	}
 	return *spec

@@ -176,9 +176,17 @@ func TestWhatSveltosCanNotDoIsSaidAndKeepsTheOthersGoing(t *testing.T) {
 		chart(w.set, "other", "1.0.0")
 		chart(w.set, "keyed", "1.0.0").ValuesFrom = []v1alpha1.ValuesFrom{{Kind: "ConfigMap", Name: "v", Key: "x"}}
 		service(w.set, "missing", "no-such-template", "")
+		chart(w.set, "git", "1.0.0")
+		w.set.Templates["git-1.0.0"].Spec.Helm.Ref = "refs/heads/main"
+		verify := &v1alpha1.Verification{CosignKeys: []string{"key"}}
+		w.set.Templates["signed"] = &v1alpha1.ServiceTemplate{ObjectMeta: metav1.ObjectMeta{Name: "signed"}, Spec: v1alpha1.ServiceTemplateSpec{
+			Resources: &v1alpha1.FileSource{Artifact: &v1alpha1.Artifact{URL: "oci://r/a:1", Verify: verify}},
+		}}
+		service(w.set, "signed", "signed", "")
 		files(w.set, "plain").Values = "a: b"
 		work := w.settle(w.set)
-		want := map[string]string{"web": "pins a digest", "keyed": "valuesFrom[0]", "missing": `no ServiceTemplate "no-such-template"`, "plain": "no values in Sveltos"}
+		want := map[string]string{"web": "pins a digest", "keyed": "valuesFrom[0]", "missing": `no ServiceTemplate "no-such-template"`, "plain": "no values in Sveltos",
+			"git": "a repository of Git", "signed": "signatures to verify"}
 		for _, o := range work.Operations {
 			text, bad := want[o.Service.Name]
 			if bad != (o.Err != nil) || bad && !strings.Contains(o.Err.Error(), text) {

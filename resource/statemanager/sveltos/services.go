@@ -119,9 +119,16 @@ func expressed(set *statemanager.Set, service *v1alpha1.ServiceWithValues) (entr
 var errDigest = framework.Permanent(errors.New(
 	"the template pins a digest, which Sveltos does not verify: leave the digest out, or use the provider native"))
 
+// errNative is for sources that Sveltos does not know.
+var errNative = framework.Permanent(errors.New(
+	"the template has a repository of Git, or signatures to verify, which Sveltos does by Flux' sources only: use the provider native"))
+
 func chartOf(set *v1alpha1.ServiceSet, service *v1alpha1.ServiceWithValues, from *v1alpha1.HelmChart) (*v1beta1.HelmChart, error) {
 	if from.Digest != "" {
 		return nil, errDigest
+	}
+	if from.Ref != "" || from.Verify != nil {
+		return nil, errNative
 	}
 	key := service.Key()
 	chart := &v1beta1.HelmChart{
@@ -210,6 +217,9 @@ func sourceOf(set *v1alpha1.ServiceSet, from *v1alpha1.FileSource) (source, erro
 	}
 	if from.Artifact.Digest != "" {
 		return source{}, errDigest
+	}
+	if from.Artifact.Ref != "" || from.Artifact.Verify != nil {
+		return source{}, errNative
 	}
 	remote := &v1beta1.RemoteURL{URL: from.Artifact.URL}
 	if name := from.Artifact.SecretName; name != "" {

@@ -20,6 +20,12 @@ type Config struct {
 	Trust time.Duration
 	// Limits bound what is read from others.
 	Limits Limits
+	// Git reads repositories of Git: git.New() of the package git below this one, which links go-git. Default: none, and templates that name
+	// one are refused.
+	Git Git
+	// Cosign checks signatures: cosign.New() of the package cosign below this one, which links sigstore. Default: none, and templates with
+	// verify are refused.
+	Cosign Cosign
 }
 
 // Limits bound what is read from others. A zero is the default, and a negative value is an error.

@@ -1,5 +1,5 @@
-// Package fetch gets what a ServiceTemplate names: Helm charts from OCI registries and chart repositories, and folders of
-// files from OCI artifacts, web servers, ConfigMaps and Secrets.
+// Package fetch gets what a ServiceTemplate names: Helm charts from OCI registries and chart repositories, folders of
+// files from OCI artifacts, web servers, ConfigMaps and Secrets, and both from commits of Git.
 //
 //	fetcher, err := fetch.New(fetch.Config{Folder: "/var/cache/charts"})
 //	…
@@ -22,6 +22,14 @@
 // that is moved is noticed after at most Config.Trust, and Chart.Digest tells. While nobody can be reached, what is in the
 // cache is used further; a clear answer, like a refusal or that the chart is gone, is an error.
 //
+// What is in Git is trusted in the same way: a commit for ever, a branch or a tag for Config.Trust. Chart.Digest is "git:" and the commit.
+//
+// # Signatures
+//
+// A template with verify takes from an OCI registry only what one of its keys has signed, as `cosign sign --key` does (Config.Cosign). That is
+// checked before anything of it is fetched, and again when the tag has moved. It is beside the OpenPGP provenance of charts, which a keyring in
+// the Secret asks for.
+//
 // # Untrusted input
 //
 // Registries, repositories and archives are taken for hostile. Limits bound what is read, unpacked and followed. An
@@ -36,7 +44,7 @@
 //
 // The keys of a Secret are those of Kubernetes' own types:
 //
-//	username, password    basic authentication (kubernetes.io/basic-auth)
+//	username, password    basic authentication (kubernetes.io/basic-auth); for Git a user and an access token
 //	token                 a bearer token
 //	.dockerconfigjson     logins of OCI registries (kubernetes.io/dockerconfigjson)
 //	tls.crt, tls.key      a client certificate (kubernetes.io/tls)

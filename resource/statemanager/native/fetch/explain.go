@@ -53,6 +53,8 @@ func (f *Fetcher) classify(w wanted, err error) *Error {
 	var registry *errcode.ErrorResponse
 	var server status
 	switch {
+	case errors.Is(err, ErrUnauthorized):
+		return classifyStatus(w, http.StatusUnauthorized)
 	case errors.As(err, &registry):
 		return classifyStatus(w, registry.StatusCode)
 	case errors.As(err, &server):

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -22,6 +23,8 @@ const unpackers = 2
 // by New.
 type Fetcher struct {
 	limits Limits
+	git    Git
+	cosign Cosign
 	trust  time.Duration
 	cache  *cache
 	calls  flights[record]
@@ -38,7 +41,9 @@ func New(config Config) (*Fetcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a fetcher: %w", err)
 	}
-	return &Fetcher{limits: config.Limits, trust: config.Trust, cache: cache, memory: make(chan struct{}, unpackers)}, nil
+	return &Fetcher{
+		limits: config.Limits, git: config.Git, cosign: config.Cosign, trust: config.Trust, cache: cache, memory: make(chan struct{}, unpackers),
+	}, nil
 }
 
 // wanted is one thing to get.
@@ -48,6 +53,8 @@ type wanted struct {
 	// digest is what it is pinned to, if it is.
 	digest      string
 	credentials Credentials
+	// verify are the keys of which one has to have signed it; none if nobody has to.
+	verify []string
 	// key is its name in the cache.
 	key string
 }
@@ -57,9 +64,11 @@ type wanted struct {
 func (f *Fetcher) Chart(ctx context.Context, from v1alpha1.HelmChart, with Credentials) (*Chart, error) {
 	w := wanted{
 		what:        fmt.Sprintf("chart %s %s of %s", from.Chart, from.Version, shown(from.Repository)),
-		digest:      from.Digest,
+		digest:      pinned(from.Digest, from.Ref),
 		credentials: with,
-		key:         key("chart", from.Repository, from.Chart, from.Version, from.Digest, with.fingerprint),
+		verify:      keysOf(from.Verify),
+		key: key("chart", from.Repository, from.Chart, from.Version, from.Digest, with.fingerprint, from.Ref,
+			strings.Join(keysOf(from.Verify), "\x00")),
 	}
 	chart, err := f.chart(ctx, w, from)
 	if err != nil {
@@ -76,8 +85,13 @@ func (f *Fetcher) chart(ctx context.Context, w wanted, from v1alpha1.HelmChart) 
 	update := func(ctx context.Context, old record) (record, error) {
 		return f.repositoryChart(ctx, w, address, from, old)
 	}
-	if address.Scheme == "oci" {
+	switch {
+	case address.Scheme == "oci":
 		update = func(ctx context.Context, old record) (record, error) { return f.registryChart(ctx, w, from, old) }
+	case isGit(address):
+		update = func(ctx context.Context, old record) (record, error) {
+			return f.commit(ctx, w, address, GitTree{Ref: from.Ref, Folder: path.Clean(from.Chart)}, old)
+		}
 	}
 	var chart *Chart
 	err = f.obtain(ctx, w, update, func(r record, c contents) error {
@@ -102,9 +116,10 @@ func (f *Fetcher) chart(ctx context.Context, w wanted, from v1alpha1.HelmChart) 
 func (f *Fetcher) Files(ctx context.Context, from v1alpha1.Artifact, with Credentials) (*Files, error) {
 	w := wanted{
 		what:        "files of " + shown(from.URL),
-		digest:      from.Digest,
+		digest:      pinned(from.Digest, from.Ref),
 		credentials: with,
-		key:         key("files", from.URL, from.Digest, with.fingerprint),
+		verify:      keysOf(from.Verify),
+		key:         key("files", from.URL, from.Digest, with.fingerprint, from.Ref, strings.Join(keysOf(from.Verify), "\x00")),
 	}
 	files, err := f.files(ctx, w, from)
 	if err != nil {
@@ -125,8 +140,13 @@ func (f *Fetcher) files(ctx context.Context, w wanted, from v1alpha1.Artifact) (
 		}
 		return got, matches(w.digest, got.Digest)
 	}
-	if address.Scheme == "oci" {
+	switch {
+	case address.Scheme == "oci":
 		update = func(ctx context.Context, old record) (record, error) { return f.registryFiles(ctx, w, from, old) }
+	case isGit(address):
+		update = func(ctx context.Context, old record) (record, error) {
+			return f.commit(ctx, w, address, GitTree{Ref: from.Ref}, old)
+		}
 	}
 	var files *Files
 	err = f.obtain(ctx, w, update, func(r record, c contents) error {

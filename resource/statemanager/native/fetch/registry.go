@@ -82,6 +82,9 @@ func (f *Fetcher) pull(ctx context.Context, w wanted, ref registry.Reference, sc
 	if old.Digest == descriptor.Digest.String() {
 		return old, nil
 	}
+	if err := f.signed(ctx, w, repository, descriptor.Digest.String()); err != nil {
+		return record{}, err
+	}
 	manifest, err := fetchManifest(ctx, repository, descriptor)
 	if err != nil {
 		return record{}, err

@@ -13,8 +13,10 @@
 // Of a template with resources, the files of the folder that end in .yaml, .yml or .json are taken in the order of their names,
 // without those in folders below it, as `kubectl apply -f folder` takes them. A template with kustomize is what `kustomize build
 // folder` prints, with the same restriction to files in and below each kustomization. Nothing is run or fetched for it: a
-// kustomization that names something remote, a plugin, a chart or an OpenAPI schema is refused with a message. Sizes, numbers
-// of objects and time are bounded by Config.Limits, and the aliases of YAML are counted as what they stand for.
+// kustomization that names something remote, a plugin that is not built in, a chart or an OpenAPI schema is refused with a message. Generators and
+// transformers with configurations of their own are files or in the kustomization itself, and no folders. Sizes, numbers
+// of objects and time are bounded by Config.Limits, the aliases of YAML are counted as what they stand for, and replacements and vars with which
+// objects could grow without a bound are refused.
 //
 // # Values
 //

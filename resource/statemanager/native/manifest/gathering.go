@@ -22,6 +22,7 @@ type gathering struct {
 	// instructions is how many bytes there are that may be put into each object, and objects how many objects.
 	instructions, objects int
 	replacements          []types.Replacement
+	vars                  expansion
 }
 
 // gather takes along a kustomization, and finds out whether building it stays within bounds.
@@ -33,7 +34,10 @@ func gather(files fs.FS, folder string, budget *budget) (filesys.FileSystem, err
 	if g.instructions*g.objects > largestProduct {
 		return nil, fmt.Errorf("its kustomizations and patches have %d bytes for %d objects: split the service", g.instructions, g.objects)
 	}
-	return g.to, growing(g.replacements)
+	if err := growing(g.replacements); err != nil {
+		return nil, err
+	}
+	return g.to, g.expanding()
 }
 
 // largestProduct bounds what comes of putting all that a kustomization says into all of its objects.
@@ -84,14 +88,11 @@ func refuse(k *types.Kustomization) error {
 		name string
 		used bool
 	}{
-		{"generators", len(k.Generators) > 0},
-		{"transformers", len(k.Transformers) > 0},
 		{"validators", len(k.Validators) > 0},
 		{"helmCharts", len(k.HelmCharts) > 0},
 		{"helmGlobals", k.HelmGlobals != nil},
 		{"helmChartInflationGenerator", len(k.HelmChartInflationGenerator) > 0},
 		{"openapi", len(k.OpenAPI) > 0},
-		{"vars", len(k.Vars) > 0}, //nolint:staticcheck // Old kustomizations have it.
 	} {
 		if field.used {
 			return fmt.Errorf("it has %s, which are not supported here, since nothing is run or fetched, and nothing may grow without a bound: "+
@@ -113,9 +114,18 @@ func (g *gathering) follow(k *types.Kustomization, folder string, within []strin
 			return err
 		}
 	}
+	g.vars.used = g.vars.used || len(k.Vars) > 0 //nolint:staticcheck // Old kustomizations have it.
+	for _, name := range k.Configurations {
+		if err := g.varReferencesIn(name, folder); err != nil {
+			return err
+		}
+	}
+	if err := g.plugins(slices.Concat(k.Generators, k.Transformers), folder, within); err != nil {
+		return err
+	}
+	g.objects += len(k.ConfigMapGenerator) + len(k.SecretGenerator)
 	var manifests, others []string
 	manifests = append(manifests, k.Crds...)
-	manifests = append(manifests, k.Configurations...)
 	for _, patch := range slices.Concat(k.Patches, k.PatchesJson6902) { //nolint:staticcheck // Old kustomizations have it.
 		manifests = append(manifests, patch.Path)
 	}
@@ -162,6 +172,9 @@ func (g *gathering) follow(k *types.Kustomization, folder string, within []strin
 			return err
 		}
 		g.instructions += len(data)
+		if i >= len(manifests) {
+			g.vars.references += g.vars.seen(string(data)) // What a generator makes of it has them too.
+		}
 	}
 	return nil
 }
@@ -188,6 +201,9 @@ func (g *gathering) resource(entry, folder string, within []string) error {
 		return fmt.Errorf("%s: %w", target, err)
 	}
 	g.objects += len(documents)
+	for _, d := range documents {
+		g.vars.references += g.vars.seen(d.value)
+	}
 	return nil
 }
 
@@ -219,10 +235,13 @@ func (g *gathering) take(name string, isYAML bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	g.vars.longest = max(g.vars.longest, len(data))
 	if isYAML {
-		if _, err := parse(data, g.budget); err != nil {
+		values, err := parse(data, g.budget)
+		if err != nil {
 			return nil, err
 		}
+		g.vars.instructions += g.vars.seen(values)
 	}
 	return data, g.to.WriteFile(path.Join("/", name), data)
 }

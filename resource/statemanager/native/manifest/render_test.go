@@ -188,6 +188,7 @@ func TestHostileFilesAreRefused(t *testing.T) {
 		laughs += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c,", c-1), 9), ","))
 	}
 	bomb := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n" + laughs
+	const long = "resources: [long.yaml]\nvars: [{name: X, objref: {kind: ConfigMap, name: long, apiVersion: v1}, fieldref: {fieldpath: data.text}}]\n"
 	for name, row := range map[string]struct {
 		files files
 		plain bool
@@ -209,11 +210,23 @@ func TestHostileFilesAreRefused(t *testing.T) {
 		"out of the source":       {with("resources: [../../etc/passwd]"), false, "leads out of its source"},
 		"absolute":                {with("resources: [/etc/passwd]"), false, "paths are relative"},
 		"file above its folder":   {with("resources: [sub]", "sub/kustomization.yaml", "configMapGenerator: [{name: x, files: [../a.yaml]}]"), false, "not in or below its folder"},
-		"exec plugin":             {with("generators: [gen.yaml]", "gen.yaml", "kind: Exec"), false, "it has generators"},
-		"transformer":             {with("resources: [a.yaml]\ntransformers: [t.yaml]"), false, "it has transformers"},
-		"chart":                   {with("helmCharts: [{name: x, repo: '" + server.URL + "'}]"), false, "it has helmCharts"},
-		"part of itself":          {with("resources: [sub]", "sub/kustomization.yaml", "resources: [../sub]"), false, "part of itself"},
-		"tower of bases":          {tower, false, "more than 30 folders"},
+		"exec plugin":             {with("generators: [gen.yaml]", "gen.yaml", "{apiVersion: example.com/v1, kind: Exec}"), false, `kind "Exec", and nothing is run`},
+		"exec transformer":        {with("resources: [a.yaml]\ntransformers: ['{apiVersion: example.com/v1, kind: Exec}']"), false, `kind "Exec", and nothing is run`},
+		"transformer with a function": {with("resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml", "{apiVersion: example.com/v1, kind: PatchTransformer, metadata: {name: t, "+
+			"annotations: {config.kubernetes.io/function: 'exec: {path: ./x}'}}}"), false, "nothing is run"},
+		"chart by a generator": {with("generators: ['{apiVersion: builtin, kind: HelmChartInflationGenerator, name: x}']"), false, "nothing is run or fetched"},
+		"validator":            {with("resources: [a.yaml]\nvalidators: [t.yaml]"), false, "it has validators"},
+		"remote transformer":   {with("resources: [a.yaml]\ntransformers: ['" + server.URL + "/t.yaml']"), false, "nothing is fetched"},
+		"remote patch of a transformer": {with("resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml", "{apiVersion: builtin, kind: PatchTransformer, metadata: {name: t}, path: '"+server.URL+"/p'}"),
+			false, "nothing is fetched"},
+		"remote file of a generator": {with("generators: ['{apiVersion: builtin, kind: ConfigMapGenerator, metadata: {name: t}, files: [\"k=" + server.URL + "/p\"]}']"), false, "nothing is fetched"},
+		"growing patch of a transformer": {with("resources: [a.yaml]\ntransformers: ['{apiVersion: builtin, kind: PatchJson6902Transformer, metadata: {name: t}, target: {kind: ConfigMap}, " +
+			"jsonOp: \"[{op: copy, from: /data, path: /data/x}]\"}']"), false, "operation copy"},
+		"growing replacement of a transformer": {with("resources: [a.yaml]\ntransformers: [t.yaml]", "t.yaml", "{apiVersion: builtin, kind: ReplacementTransformer, metadata: {name: t}, replacements: "+
+			"[{source: {kind: ConfigMap, name: a, fieldPath: data}, targets: [{select: {kind: ConfigMap}, fieldPaths: [data.x], options: {create: true}}]}]}"), false, "could grow without a bound"},
+		"chart":          {with("helmCharts: [{name: x, repo: '" + server.URL + "'}]"), false, "it has helmCharts"},
+		"part of itself": {with("resources: [sub]", "sub/kustomization.yaml", "resources: [../sub]"), false, "part of itself"},
+		"tower of bases": {tower, false, "more than 30 folders"},
 		"growing patch": {with("resources: [a.yaml]\npatches: [{target: {kind: ConfigMap}, patch: '[{op: copy, from: /data, path: /data/x}]'}]"),
 			false, "operation copy"},
 		"growing patch in a file": {with("resources: [a.yaml]\npatches: [{target: {kind: ConfigMap}, path: p.json}]",
@@ -223,23 +236,30 @@ func TestHostileFilesAreRefused(t *testing.T) {
 		"growing replacement in a file": {with("resources: [a.yaml]\nreplacements: [{path: r.yaml}]", "r.yaml",
 			"- {source: {kind: ConfigMap, name: a, fieldPath: data.x}, targets: [{select: {name: b}, fieldPaths: [data.y]}]}\n"+
 				"- {source: {kind: ConfigMap, name: pre-b, fieldPath: data.y}, targets: [{select: {name: a}, fieldPaths: ['data.*']}]}\n"), false, "could grow without a bound"},
-		"vars":                {with("resources: [a.yaml]\nvars: [{name: X, objref: {kind: ConfigMap, name: a, apiVersion: v1}}]"), false, "it has vars"},
-		"aliases in a base":   {with("resources: [b.yaml]", "b.yaml", bomb), false, "more than 10000 values"},
-		"aliases in plain":    {files{"a.yaml": bomb}, true, "more than 10000 values"},
-		"alias in itself":     {files{"a.yaml": "a: &a [*a]\n"}, true, "an alias stands for what it is in"},
-		"deep nesting":        {files{"a.yaml": strings.Repeat("[", 5000) + strings.Repeat("]", 5000)}, true, "a.yaml: "},
-		"too many objects":    {files{"a.yaml": strings.Repeat(configMap("a", "1")+"---\n", 51)}, true, "more than 50 objects"},
-		"too many bytes":      {files{"a.yaml": configMap("a", strings.Repeat("x", 2<<20))}, true, "more than 1048576 bytes"},
-		"no manifest":         {files{"a.txt": "x", "sub/a.yaml": configMap("a", "1")}, true, "there is no manifest in the folder"},
-		"no YAML":             {files{"a.yaml": "a: b: c"}, true, "a.yaml: it is no YAML"},
-		"no object":           {files{"a.yaml": "- x"}, true, "a.yaml: it is no object"},
-		"a name twice":        {files{"a.yaml": configMap("a", "1"), "b.yaml": configMap("a", "2")}, true, "is there twice, the other one is in a.yaml"},
-		"a key twice":         {files{"a.yaml": configMap("a", "1") + "data: {}\n"}, true, `key "data" already set`},
-		"no name":             {files{"a.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {generateName: x}"}, true, "generateName does not do"},
-		"a kustomization":     {with("resources: [a.yaml]\napiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization"), true, "spec.kustomize"},
-		"two kustomizations":  {with("resources: [a.yaml]", "kustomization.yml", "resources: [a.yaml]"), false, "needs one of the files"},
-		"labels of numbers":   {files{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {x: 1}}"}, true, "metadata.labels is no map of texts"},
-		"a folder that isn't": {files{}, false, "needs one of the files"},
+		"growing vars": {with(long+"configurations: [c.yaml]", "long.yaml", configMap("long", strings.Repeat("$(X)", 1000)), "c.yaml", "varReference: [{path: data}]"),
+			false, "its vars have 1000000 places"},
+		"vars in many objects": {with(long+"commonAnnotations: {x: '"+strings.Repeat("$(X)", 3000)+"'}", "long.yaml", strings.Repeat(configMap("long", "1")+"---\n", 40)), false, "its vars have"},
+		"hidden vars in a patch": {with(long+"patches: [{target: {kind: ConfigMap}, patch: '[{op: add, path: /data/x, value: \""+strings.Repeat(`\x24(X)`, 5000)+"\"}]'}]",
+			"long.yaml", strings.Repeat(configMap("long", "1")+"---\n", 40)), false, "its vars have"},
+		"vars in a field twice": {with(long+"configurations: [c.yaml, d.yaml]", "long.yaml", configMap("long", "1"), "c.yaml", "varReference: [{path: data, kind: ConfigMap}]",
+			"d.yaml", "varReference: [{path: data/x}]"), false, "the varReferences data and data/x"},
+		"vars in a field that is written oddly": {with(long+"configurations: [c.yaml]", "long.yaml", configMap("long", "1"), "c.yaml", `varReference: [{path: 'da\ta'}]`), false, "which is no path"},
+		"aliases in a base":                     {with("resources: [b.yaml]", "b.yaml", bomb), false, "more than 10000 values"},
+		"aliases in plain":                      {files{"a.yaml": bomb}, true, "more than 10000 values"},
+		"alias in itself":                       {files{"a.yaml": "a: &a [*a]\n"}, true, "an alias stands for what it is in"},
+		"deep nesting":                          {files{"a.yaml": strings.Repeat("[", 5000) + strings.Repeat("]", 5000)}, true, "a.yaml: "},
+		"too many objects":                      {files{"a.yaml": strings.Repeat(configMap("a", "1")+"---\n", 51)}, true, "more than 50 objects"},
+		"too many bytes":                        {files{"a.yaml": configMap("a", strings.Repeat("x", 2<<20))}, true, "more than 1048576 bytes"},
+		"no manifest":                           {files{"a.txt": "x", "sub/a.yaml": configMap("a", "1")}, true, "there is no manifest in the folder"},
+		"no YAML":                               {files{"a.yaml": "a: b: c"}, true, "a.yaml: it is no YAML"},
+		"no object":                             {files{"a.yaml": "- x"}, true, "a.yaml: it is no object"},
+		"a name twice":                          {files{"a.yaml": configMap("a", "1"), "b.yaml": configMap("a", "2")}, true, "is there twice, the other one is in a.yaml"},
+		"a key twice":                           {files{"a.yaml": configMap("a", "1") + "data: {}\n"}, true, `key "data" already set`},
+		"no name":                               {files{"a.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {generateName: x}"}, true, "generateName does not do"},
+		"a kustomization":                       {with("resources: [a.yaml]\napiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization"), true, "spec.kustomize"},
+		"two kustomizations":                    {with("resources: [a.yaml]", "kustomization.yml", "resources: [a.yaml]"), false, "needs one of the files"},
+		"labels of numbers":                     {files{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {x: 1}}"}, true, "metadata.labels is no map of texts"},
+		"a folder that isn't":                   {files{}, false, "needs one of the files"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options := []option{}
@@ -269,6 +289,51 @@ func TestKustomizationsThatWouldGrowAreRefused(t *testing.T) {
 	}, kustomize(".")))
 	if !strings.Contains(err.Error(), "bytes for 2000 objects") {
 		t.Errorf("the error is %v", err)
+	}
+	err = k.refused(k.service(files{
+		"kustomization.yaml": "commonAnnotations: {x: '" + strings.Repeat("x", 300<<10) + "'}\nconfigMapGenerator:\n" +
+			strings.Repeat("- {name: a}\n", 2000),
+	}, kustomize(".")))
+	if !strings.Contains(err.Error(), "bytes for 2000 objects") {
+		t.Errorf("the error for generated objects is %v", err)
+	}
+}
+
+func TestComponentsVarsAndBuiltInTransformersDoWhatTheyDoInKustomize(t *testing.T) {
+	k := newKit(t)
+	s := k.service(files{
+		"kustomization.yaml": "resources: [app.yaml, service.yaml]\ncomponents: [metrics]\n" +
+			"vars: [{name: HOST, objref: {kind: Service, name: app, apiVersion: v1}, fieldref: {fieldpath: metadata.name}}]\n" +
+			"configurations: [fields.yaml]\n" +
+			"generators: ['{apiVersion: builtin, kind: ConfigMapGenerator, metadata: {name: made}, files: [page.txt], options: {disableNameSuffixHash: true}}']\n" +
+			"transformers: [prefix.yaml, patch.yaml, '{apiVersion: builtin, kind: LabelTransformer, metadata: {name: l}, labels: {team: blue}, " +
+			"fieldSpecs: [{path: metadata/labels, create: true}]}']\n",
+		"app.yaml":      strings.ReplaceAll(deployment("app", "example.com/app"), "replicas: 1", "replicas: 2"),
+		"service.yaml":  "apiVersion: v1\nkind: Service\nmetadata: {name: app, annotations: {host: $(HOST)}}\nspec: {ports: [{port: 80}]}\n",
+		"fields.yaml":   "varReference: [{path: data}]\n",
+		"page.txt":      "see $(HOST)",
+		"prefix.yaml":   "{apiVersion: builtin, kind: PrefixTransformer, metadata: {name: p}, prefix: eu-, fieldSpecs: [{path: metadata/name}]}\n",
+		"patch.yaml":    "{apiVersion: builtin, kind: PatchTransformer, metadata: {name: q}, target: {kind: Deployment}, path: replicas.yaml}\n",
+		"replicas.yaml": "- {op: replace, path: /spec/replicas, value: 7}\n",
+		"metrics/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [m.yaml]\n" +
+			"patches: [{target: {kind: Deployment}, patch: '[{\"op\": \"add\", \"path\": \"/metadata/annotations\", \"value\": {\"metrics\": \"on\"}}]'}]\n",
+		"metrics/m.yaml": configMap("metrics", "1"),
+	}, kustomize("."))
+	got := map[string]any{}
+	for _, change := range k.compute(s).Changes {
+		for path, value := range fields(change) {
+			got[change.Object.Kind+" "+change.Object.Name+" "+path] = value
+		}
+	}
+	want := map[string]any{
+		"ConfigMap eu-made data[\"page.txt\"]": "see eu-app", "Service eu-app metadata.annotations.host": "eu-app",
+		"Deployment eu-app spec.replicas": int64(7), "Deployment eu-app metadata.annotations.metrics": "on", "Deployment eu-app metadata.labels.team": "blue",
+		"ConfigMap eu-metrics metadata.labels.team": "blue",
+	}
+	for path, value := range want {
+		if got[path] != value {
+			t.Errorf("%s is %v: want %v, of %v", path, got[path], value, got)
+		}
 	}
 }
 

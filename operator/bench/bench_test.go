@@ -53,7 +53,7 @@ func TestEveryRowMeasuresItsContenders(t *testing.T) {
 	e := tiny(t)
 	want := map[string][]string{
 		"empty":                    {controllerRuntime, operatorKit},
-		"noop":                     {directly, throughQueue},
+		"noop":                     {directly, throughQueue, doingNothing},
 		"serviceset":               {"10 services", "20 services"},
 		"deployment":               {"10 containers", "20 containers"},
 		"coldstart with 2 workers": {bareLoop, controllerRuntime, operatorKit},
@@ -236,6 +236,26 @@ func TestChosenRowsAreWrittenAsTableAndJSON(t *testing.T) {
 	err = measureRows(t.Context(), e, options{rows: regexp.MustCompile("nothing")}, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "no row matches") {
 		t.Errorf("a pattern that matches no row: %v", err)
+	}
+}
+
+func TestEveryRowIsDescribed(t *testing.T) {
+	const page = "../../docs/performance.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var help bytes.Buffer
+	if code := command(t.Context(), []string{"-help"}, io.Discard, &help); code != 0 {
+		t.Fatalf("-help: exit code %d", code)
+	}
+	for _, name := range rowNames() {
+		if !strings.Contains(string(text), "\n### `"+name+"`\n") {
+			t.Errorf("%s has no section about row %s", page, name)
+		}
+		if !strings.Contains(help.String(), name) {
+			t.Errorf("the help does not name row %s", name)
+		}
 	}
 }
 

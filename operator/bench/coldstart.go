@@ -79,7 +79,7 @@ func coldStartLines(s series, primaries, workers int) []line {
 	}
 	times.Ratio = s.ratio(operatorKit, controllerRuntime, nanoseconds)
 	counts := compareLine(fmt.Sprintf("cold start of %d primaries, %d workers: %s", primaries, workers, reconciliations), counted, s, extra(reconciliations))
-	return []line{times, speeds.atLeast(95), counts.atMost(float64(primaries))}
+	return []line{times, speeds.atLeast(97), counts.atMost(float64(primaries))}
 }
 
 // cleared lets run begin and end without children.

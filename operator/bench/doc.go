@@ -12,13 +12,14 @@
 // real server sets the pace, with a bare loop of requests. The contenders of a row take turns, in an order that
 // changes from round to round, because a small machine is never equally fast for long. A table at the end has the medians
 // of all rounds; a ratio is the median of the ratios of the single rounds. Every line says what is aimed at, and whether
-// that is met.
+// that is met. What an operator's author can set is in docs/performance.md.
 //
 // Processor time is that of the whole process, the collection of garbage included. It varies less than the time on the
 // wall when the machine has other things to do, but it does not show what waits.
 //
 //   - empty: what a reconciliation costs that does nothing, from the queue through a worker.
-//   - noop: what a reconciliation costs of three CRUD resources that find everything in order.
+//   - noop: what a reconciliation costs of three CRUD resources that find everything in order. The ratio is that to a reconciliation
+//     that does nothing.
 //   - serviceset: how long it takes to work out which services a cluster gets now, of 200, 2,000 and 10,000 services with five
 //     dependencies each. The ratio is that of 10,000 services to 200, of which there are as many more.
 //   - deployment: how long it takes to plan the update of 100, 1,000 and 10,000 containers on machines, and to update 30 containers

@@ -38,10 +38,10 @@ func inspectedReconciliations(ctx context.Context, e *environment) ([]line, erro
 		return nil, err
 	}
 	return []line{
-		inspectorLine(fmt.Sprintf("cold start of %d primaries, inspected: time for each", e.primaries), cold, nanoseconds).ratioAtMost(1.02),
+		inspectorLine(fmt.Sprintf("cold start of %d primaries, inspected: time for each", e.primaries), cold, nanoseconds).ratioAtMost(1.01),
 		inspectorLine(fmt.Sprintf("cold start of %d primaries, inspected: processor time", e.primaries), cold, processor),
-		inspectorLine("no-op of three CRUD resources, inspected: time", noop, nanoseconds),
-		inspectorLine("empty reconciliation, inspected: time", empty, nanoseconds),
+		inspectorLine("no-op of three CRUD resources, inspected: time", noop, nanoseconds).ratioAtMost(1.1),
+		inspectorLine("empty reconciliation, inspected: time", empty, nanoseconds).ratioAtMost(1.3),
 		inspectorLine("empty reconciliation, inspected: processor time", empty, processor),
 	}, nil
 }

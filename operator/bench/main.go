@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -69,7 +70,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	pattern := flags.String("run", "", "only rows that match this regular expression: empty, noop, serviceset, deployment, natscoldstart, natsstream, shadow, inspector, coldstart, cache, statemanager (default: all)")
+	pattern := flags.String("run", "", "only rows that match this regular expression: "+strings.Join(rowNames(), ", ")+" (default: all)")
 	flags.IntVar(&o.rounds, "rounds", defaultRounds, "how often each contender is measured")
 	flags.StringVar(&o.json, "json", "", "also write the table and the figures of every round to this file")
 	if err := flags.Parse(args); err != nil {

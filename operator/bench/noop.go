@@ -13,14 +13,16 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// The ways of a reconciliation in the row noop.
+// The ways of a reconciliation in the row noop, and one through the queue that does nothing.
 const (
 	directly     = "ProcessUpdate"
 	throughQueue = "queue"
+	doingNothing = "empty"
 )
 
 // noopReconciliations measures what three CRUD resources cost that read the current state from a store and find it as it
-// should be: the steps, and a private copy of every object that is read.
+// should be: the steps, and a private copy of every object that is read. The aims are for those that come through the queue, in time
+// as multiple of what one takes there that does nothing.
 func noopReconciliations(ctx context.Context, e *environment) ([]line, error) {
 	primaries, resources, err := e.settledObjects()
 	if err != nil {
@@ -29,6 +31,7 @@ func noopReconciliations(ctx context.Context, e *environment) ([]line, error) {
 	s, err := e.compare(ctx, "noop",
 		contender{directly, e.noops, func(ctx context.Context, b *testing.B) error { return processAll(ctx, b, primaries, resources) }},
 		contender{throughQueue, e.noops, func(ctx context.Context, b *testing.B) error { return e.queueAll(ctx, b, primaries, resources, false) }},
+		contender{doingNothing, e.keys, e.emptyWithOperatorKit},
 	)
 	if err != nil {
 		return nil, err
@@ -37,11 +40,13 @@ func noopReconciliations(ctx context.Context, e *environment) ([]line, error) {
 	for _, way := range []string{directly, throughQueue} {
 		what := fmt.Sprintf("no-op of three CRUD resources, %s: ", way)
 		one := series{operatorKit: s[way]}
-		lines = append(lines,
-			reportLine(what+"time", inMicroseconds, one, nanoseconds),
-			reportLine(what+"allocations", counted, one, allocations),
-			reportLine(what+"memory", inBytes, one, memory),
-		)
+		times := reportLine(what+"time", inMicroseconds, one, nanoseconds)
+		counts := reportLine(what+"allocations", counted, one, allocations)
+		if way == throughQueue {
+			times.Ratio = s.ratio(throughQueue, doingNothing, nanoseconds)
+			times, counts = times.ratioAtMost(4), counts.atMost(40)
+		}
+		lines = append(lines, times, counts, reportLine(what+"memory", inBytes, one, memory))
 	}
 	return lines, nil
 }

@@ -30,6 +30,15 @@ func rows() []row {
 	}
 }
 
+// rowNames are the names of all rows, in the order in which they are measured.
+func rowNames() []string {
+	var names []string
+	for _, r := range rows() {
+		names = append(names, r.name)
+	}
+	return names
+}
+
 // sizes is how much work each row is.
 type sizes struct {
 	// keys is how many keys are reconciled without doing anything.

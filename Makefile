@@ -61,6 +61,7 @@ lint: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Look for mistakes, and fo
 	$< run --allow-parallel-runners ./...
 	cd operator/operatortest/controlplane && $(GO) vet ./...
 	cd operator/oncall/promql && $(GO) vet ./...
+	cd examples/database/controllerruntime && $(GO) vet ./... && $(GO) mod tidy -diff
 	$(GO) mod tidy -diff
 	$(MAKE) --no-print-directory generate
 	@stale=$$(git status --porcelain -- $(GENERATED)); \
@@ -70,6 +71,7 @@ GENERATED := '*zz_generated*' '*/crd/*.yaml' operator/operatortest/controlplane.
 
 generate: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION) ## Write deep copies, CRDs, alerts, the dashboard and embedded sources anew.
 	$< object crd:maxDescLen=400 paths=./examples/quickstart/v1alpha1 output:crd:dir=examples/quickstart/v1alpha1/crd
+	$< object crd:maxDescLen=400 paths=./examples/database/v1alpha1 output:crd:dir=examples/database/v1alpha1/crd
 	$< object crd:maxDescLen=400 paths=./resource/serviceset/v1alpha1 output:crd:dir=resource/serviceset/v1alpha1/crd
 	$< object crd:maxDescLen=400 paths=./operator/serviceprovider/v1alpha1 output:crd:dir=operator/serviceprovider/v1alpha1/crd
 	$< object crd:maxDescLen=400 paths=./examples/serviceprovider/v1alpha1 output:crd:dir=examples/serviceprovider/v1alpha1/crd

@@ -96,10 +96,13 @@ type Config struct {
 	Watches []Watch
 	// Logger receives errors and what was changed, not what stayed as it was. Required.
 	Logger micrologger.Logger
-	// ResourceRouter picks the resource set of an object. Required, unless Resources is set.
+	// ResourceRouter picks the resource set of an object. Required, unless ResourceSets or Resources is set.
 	ResourceRouter *ResourceRouter
+	// ResourceSets are those of a router that the framework makes itself, one for each version of the logic. Their Logger is that of
+	// the framework unless they have their own. Not together with ResourceRouter or Resources.
+	ResourceSets []ResourceSetConfig
 	// Resources are for operators with one version of their logic: one resource set that handles every object. Not
-	// together with ResourceRouter.
+	// together with ResourceRouter or ResourceSets.
 	Resources []Resource
 	// InitCtx prepares the context of every reconciliation and every plan, with shadows too, before InitCtx of the resource
 	// set does. It must return a child of the given context, and must not change the object or anything else. Default: the

@@ -2,6 +2,8 @@ package framework
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -10,7 +12,7 @@ import (
 	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
-// setDefaults fills in what is not set. The error is a fault of Resources.
+// setDefaults fills in what is not set. The error is a fault of Resources or ResourceSets.
 func (c *Config) setDefaults() error {
 	c.Name = c.name()
 	c.Workers = cmp.Or(c.Workers, DefaultWorkers)
@@ -23,15 +25,45 @@ func (c *Config) setDefaults() error {
 		c.BackOffFactory = DefaultBackOffFactory()
 	}
 	c.DisableFinalizer = c.DisableFinalizer || c.Driven
-	if c.ResourceRouter != nil || len(c.Resources) == 0 {
+	// What is set twice stays, and is a fault.
+	switch {
+	case c.ResourceRouter != nil || len(c.Resources) > 0 && len(c.ResourceSets) > 0:
 		return nil
+	case len(c.Resources) > 0:
+		set, err := NewResourceSet(ResourceSetConfig{Handles: HandlesType[any], Resources: c.Resources})
+		if err != nil {
+			return err
+		}
+		c.ResourceRouter, c.Resources = &ResourceRouter{sets: []*ResourceSet{set}}, nil
+	case len(c.ResourceSets) > 0:
+		return c.route()
 	}
-	set, err := NewResourceSet(ResourceSetConfig{Handles: HandlesType[any], Resources: c.Resources})
-	if err != nil {
+	return nil
+}
+
+// route makes the router of ResourceSets.
+func (c *Config) route() error {
+	router := ResourceRouterConfig{Logger: c.Logger}
+	var errs []error
+	for i, config := range c.ResourceSets {
+		if config.Logger == nil {
+			config.Logger = c.Logger
+		}
+		set, err := NewResourceSet(config)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("ResourceSets[%d]: %w", i, err))
+			continue
+		}
+		router.ResourceSets = append(router.ResourceSets, set)
+	}
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	c.ResourceRouter = &ResourceRouter{sets: []*ResourceSet{set}}
-	c.Resources = nil
+	var err error
+	if c.ResourceRouter, err = NewResourceRouter(router); err != nil {
+		return err
+	}
+	c.ResourceSets = nil
 	return nil
 }
 
@@ -54,8 +86,10 @@ func (c *Config) name() string {
 func (c *Config) validate() error {
 	var wrong faults.List
 	wrong.If(c.Logger == nil, "Logger must not be nil")
-	wrong.If(c.ResourceRouter == nil, "ResourceRouter must not be nil, or Resources not be empty")
+	wrong.If(c.ResourceRouter == nil, "ResourceRouter must not be nil, or ResourceSets or Resources not be empty")
 	wrong.If(c.ResourceRouter != nil && len(c.Resources) > 0, "ResourceRouter and Resources must not both be set")
+	wrong.If(c.ResourceRouter != nil && len(c.ResourceSets) > 0, "ResourceRouter and ResourceSets must not both be set")
+	wrong.If(len(c.ResourceSets) > 0 && len(c.Resources) > 0, "ResourceSets and Resources must not both be set")
 	wrong.If(c.CRD != nil && c.CRDClient == nil, "CRDClient must not be nil when CRD is set")
 	wrong.If(c.CRD == nil && c.CRDClient != nil, "CRD must not be nil when CRDClient is set: it would ensure nothing")
 	wrong.If(c.Source != nil && c.Informer != nil, "Source and Informer must not both be set")

@@ -48,11 +48,18 @@ func TestInvalidConfigNamesTheField(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"no logger":              {config(func(c *framework.Config) { c.Logger = nil }), []string{"Config: Logger"}},
-		"no router":              {config(func(c *framework.Config) { c.ResourceRouter = nil }), []string{"Config: ResourceRouter"}},
-		"several faults":         {config(func(c *framework.Config) { c.Logger, c.ResourceRouter = nil, nil }), []string{"Logger", "ResourceRouter"}},
-		"router and resources":   {config(func(c *framework.Config) { c.Resources = []framework.Resource{&resource{name: "r"}} }), []string{"ResourceRouter", "Resources"}},
-		"bad resources":          {config(func(c *framework.Config) { c.ResourceRouter, c.Resources = nil, []framework.Resource{&resource{}} }), []string{"Resources[0].Name()"}},
+		"no logger":            {config(func(c *framework.Config) { c.Logger = nil }), []string{"Config: Logger"}},
+		"no router":            {config(func(c *framework.Config) { c.ResourceRouter = nil }), []string{"Config: ResourceRouter"}},
+		"several faults":       {config(func(c *framework.Config) { c.Logger, c.ResourceRouter = nil, nil }), []string{"Logger", "ResourceRouter"}},
+		"router and resources": {config(func(c *framework.Config) { c.Resources = []framework.Resource{&resource{name: "r"}} }), []string{"ResourceRouter", "Resources"}},
+		"bad resources":        {config(func(c *framework.Config) { c.ResourceRouter, c.Resources = nil, []framework.Resource{&resource{}} }), []string{"Resources[0].Name()"}},
+		"router and sets":      {config(func(c *framework.Config) { c.ResourceSets = make([]framework.ResourceSetConfig, 1) }), []string{"ResourceRouter and ResourceSets"}},
+		"sets and resources": {config(func(c *framework.Config) {
+			c.ResourceRouter, c.ResourceSets, c.Resources = nil, make([]framework.ResourceSetConfig, 1), []framework.Resource{&resource{name: "r"}}
+		}), []string{"ResourceSets and Resources"}},
+		"bad set": {config(func(c *framework.Config) {
+			c.ResourceRouter, c.ResourceSets = nil, []framework.ResourceSetConfig{{Handles: handles, Resources: []framework.Resource{&resource{name: "r"}}}, {Name: "v2"}}
+		}), []string{"ResourceSets[1]", "Handles"}},
 		"CRD client without CRD": {config(func(c *framework.Config) { c.CRDClient = bombs{} }), []string{"CRD must not be nil when CRDClient is set"}},
 		"CRD without client":     {config(func(c *framework.Config) { c.CRD = &apiextensionsv1.CustomResourceDefinition{} }), []string{"CRDClient"}},
 		"negative workers":       {config(func(c *framework.Config) { c.Workers = -1 }), []string{"Workers", "-1"}},

@@ -9,12 +9,10 @@
 //	pages, err := framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[*v1alpha1.Website, []*corev1.ConfigMap]{
 //		Logger: logger, Ops: &pageOps{client: c},
 //	})
-//	v1, err := framework.NewResourceSet(framework.ResourceSetConfig{
+//	websites, err := framework.New(framework.Config{Source: source, Logger: logger, ResourceSets: []framework.ResourceSetConfig{{
 //		Handles:   framework.HandlesLabel("example.com/version", "v1"),
 //		Resources: []framework.Resource{pages},
-//	})
-//	router, err := framework.NewResourceRouter(framework.ResourceRouterConfig{Logger: logger, ResourceSets: []*framework.ResourceSet{v1}})
-//	websites, err := framework.New(framework.Config{Source: source, ResourceRouter: router, Logger: logger})
+//	}}})
 //	err = websites.Run(ctx)
 //
 // # Which way in is for me

@@ -120,5 +120,5 @@ func ExampleNew_invalidConfig() {
 	fmt.Println(err)
 	// Output:
 	// true
-	// invalid config: Config: Logger must not be nil; ResourceRouter must not be nil, or Resources not be empty; Workers must not be negative, is -1
+	// invalid config: Config: Logger must not be nil; ResourceRouter must not be nil, or ResourceSets or Resources not be empty; Workers must not be negative, is -1
 }

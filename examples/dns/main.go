@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/operatorkit/operatorkit/examples/internal/zone"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/command"
@@ -30,11 +31,11 @@ const hostLabel = "dns"
 
 func newConfig(url string) command.Config {
 	return command.Config{Name: "dns", New: func(_ context.Context, d *operator.Dependencies) ([]*framework.Framework, error) {
-		return newFrameworks(d, zone{url, d.HTTPClient(nil)})
+		return newFrameworks(d, &zone.Client{URL: url, HTTP: d.HTTPClient(nil)})
 	}}
 }
 
-func newFrameworks(d *operator.Dependencies, z zone) ([]*framework.Framework, error) {
+func newFrameworks(d *operator.Dependencies, z *zone.Client) ([]*framework.Framework, error) {
 	labelled, err := labels.Parse(hostLabel)
 	if err != nil {
 		return nil, err
@@ -43,20 +44,15 @@ func newFrameworks(d *operator.Dependencies, z zone) ([]*framework.Framework, er
 	if err != nil {
 		return nil, err
 	}
-	records, err := keyedresource.New(keyedresource.Config[*corev1.Service, record]{
+	records, err := keyedresource.New(keyedresource.Config[*corev1.Service, zone.Record]{
 		Name: "records", Logger: d.Logger, Journal: d.Client, Poll: time.Minute,
-		Desired: func(_ context.Context, s *corev1.Service) ([]record, error) {
+		Desired: func(_ context.Context, s *corev1.Service) ([]zone.Record, error) {
 			if s.Spec.ClusterIP == "" || s.Spec.ClusterIP == corev1.ClusterIPNone {
 				return nil, nil
 			}
-			return []record{{Host: s.Labels[hostLabel], Address: s.Spec.ClusterIP}}, nil
+			return []zone.Record{{Host: s.Labels[hostLabel], Address: s.Spec.ClusterIP}}, nil
 		},
-		Key: func(r record) string { return r.Host },
-		Get: func(ctx context.Context, _ *corev1.Service, host string) (record, bool, error) {
-			return z.get(ctx, host)
-		},
-		Put:    func(ctx context.Context, _ *corev1.Service, r record) error { return z.put(ctx, r) },
-		Delete: func(ctx context.Context, _ *corev1.Service, r record) error { return z.delete(ctx, r.Host) },
+		Key: func(r zone.Record) string { return r.Host }, System: z,
 	})
 	if err != nil {
 		return nil, err

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,48 +17,12 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/examples/internal/zone"
 	"github.com/operatorkit/operatorkit/operator/command/commandtest"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 func TestMain(m *testing.M) { operatortest.VerifyTestMain(m) }
-
-// server is a zone. It is safe for concurrent use.
-type server struct {
-	mu      sync.Mutex
-	records map[string]string
-}
-
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	host := strings.TrimPrefix(r.URL.Path, "/records/")
-	switch r.Method {
-	case http.MethodPut:
-		var put record
-		if err := json.NewDecoder(r.Body).Decode(&put); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		s.records[host] = put.Address
-	case http.MethodDelete:
-		delete(s.records, host)
-	default:
-		address, ok := s.records[host]
-		if !ok {
-			http.NotFound(w, r)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(record{host, address})
-	}
-}
-
-// hosts are the hosts of all records.
-func (s *server) hosts() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Join(slices.Sorted(maps.Keys(s.records)), " ")
-}
 
 func TestServicesHaveTheirRecordsWhateverCrashes(t *testing.T) {
 	operatortest.Survives(t, lifeOfRecords)
@@ -73,12 +34,12 @@ func lifeOfRecords(t *testing.T) operatortest.Scenario {
 	t.Helper()
 	kube := operatortest.Start(t)
 	var mu sync.Mutex
-	servers := map[string]*server{}
-	of := func(namespace string) *server {
+	servers := map[string]*zone.Server{}
+	of := func(namespace string) *zone.Server {
 		mu.Lock()
 		defer mu.Unlock()
 		if servers[namespace] == nil {
-			servers[namespace] = &server{records: map[string]string{"theirs": "10.9.9.9"}}
+			servers[namespace] = zone.NewServer(map[string]string{"theirs": "10.9.9.9"})
 		}
 		return servers[namespace]
 	}
@@ -89,9 +50,9 @@ func lifeOfRecords(t *testing.T) operatortest.Scenario {
 	}
 	are := func(want string) operatortest.Step {
 		return func(_ context.Context, _ client.Client, namespace string) error {
-			got := of(namespace).hosts()
+			got := hosts(of(namespace))
 			if got == want && open(namespace+next) {
-				got = of(namespace + next).hosts()
+				got = hosts(of(namespace + next))
 			}
 			if got != want {
 				return fmt.Errorf("the records are %q, not %q", got, want)
@@ -121,9 +82,9 @@ func lifeOfRecords(t *testing.T) operatortest.Scenario {
 	}
 	start := func(suffix string) func(ctx context.Context, cfg *rest.Config, namespace string) error {
 		return func(ctx context.Context, cfg *rest.Config, namespace string) error {
-			zone := httptest.NewServer(of(namespace + suffix))
-			defer zone.Close()
-			config := newConfig(zone.URL)
+			server := httptest.NewServer(of(namespace + suffix))
+			defer server.Close()
+			config := newConfig(server.URL)
 			config.Name += suffix
 			return commandtest.Start(config)(ctx, cfg, namespace)
 		}
@@ -148,6 +109,15 @@ func lifeOfRecords(t *testing.T) operatortest.Scenario {
 	}
 }
 
+// hosts are the hosts of all records of a zone.
+func hosts(s *zone.Server) string {
+	var all []string
+	for _, r := range s.Records() {
+		all = append(all, r.Host)
+	}
+	return strings.Join(all, " ")
+}
+
 // next is what the name of a neighbour ends with.
 const next = "-next-door"
 
@@ -156,11 +126,11 @@ func TestAServiceTellsWhyItHasNoRecord(t *testing.T) {
 	kube := operatortest.Start(t)
 	namespace := kube.Namespace(t)
 	user := operatortest.NewClient(t, kube.RESTConfig(), scheme.Scheme)
-	zone := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusServiceUnavailable) }))
-	defer zone.Close()
+	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusServiceUnavailable) }))
+	defer silent.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- commandtest.Start(newConfig(zone.URL))(ctx, kube.RESTConfig(), namespace) }()
+	go func() { ended <- commandtest.Start(newConfig(silent.URL))(ctx, kube.RESTConfig(), namespace) }()
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "home", Labels: map[string]string{hostLabel: "home"}},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},

@@ -44,19 +44,19 @@ func newFrameworks(d *operator.Dependencies, desired desired, prefix string) ([]
 	if err != nil {
 		return nil, err
 	}
-	router, err := newRouter(d, owned.Stores, desired, prefix)
+	sets, err := newResourceSets(d, owned.Stores, desired, prefix)
 	if err != nil {
 		return nil, err
 	}
-	f, err := d.NewFramework(framework.Config{Source: websites, Watches: owned.Watches, ResourceRouter: router})
+	f, err := d.NewFramework(framework.Config{Source: websites, Watches: owned.Watches, ResourceSets: sets})
 	return []*framework.Framework{f}, err
 }
 
 // desired says what a Website is to become by a version of the logic.
 type desired func(version string, site *v1alpha1.Website) ([]client.Object, error)
 
-// newRouter makes a resource set for each version of the logic.
-func newRouter(d *operator.Dependencies, stores []objectresource.Store, desired desired, prefix string) (*framework.ResourceRouter, error) {
+// newResourceSets makes a resource set for each version of the logic.
+func newResourceSets(d *operator.Dependencies, stores []objectresource.Store, desired desired, prefix string) ([]framework.ResourceSetConfig, error) {
 	status, err := statusresource.New(statusresource.Config[*v1alpha1.Website]{
 		Client: d.Client, Logger: d.Logger, Prefix: prefix,
 		Set: func(_ context.Context, site *v1alpha1.Website, _ *statusresource.Report) error {
@@ -67,7 +67,7 @@ func newRouter(d *operator.Dependencies, stores []objectresource.Store, desired 
 	if err != nil {
 		return nil, err
 	}
-	config := framework.ResourceRouterConfig{Logger: d.Logger}
+	var sets []framework.ResourceSetConfig
 	for _, version := range []string{"v1", "v2"} {
 		objects, err := objectresource.New(objectresource.Config[*v1alpha1.Website]{
 			Name: "objects", Client: d.Client, Logger: d.Logger, Stores: stores,
@@ -78,14 +78,10 @@ func newRouter(d *operator.Dependencies, stores []objectresource.Store, desired 
 		if err != nil {
 			return nil, err
 		}
-		set, err := framework.NewResourceSet(framework.ResourceSetConfig{
+		sets = append(sets, framework.ResourceSetConfig{
 			Name: version, Handles: framework.HandlesLabel(v1alpha1.VersionLabel, version),
 			Resources: []framework.Resource{objects, status},
 		})
-		if err != nil {
-			return nil, err
-		}
-		config.ResourceSets = append(config.ResourceSets, set)
 	}
-	return framework.NewResourceRouter(config)
+	return sets, nil
 }

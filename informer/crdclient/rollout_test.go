@@ -94,6 +94,26 @@ func TestADefinitionOfSomebodyElseIsLeftAsLongAsItSaysAllThatIsWanted(t *testing
 	}
 }
 
+func TestADefinitionWithLimitsIsThereOnceItWasApplied(t *testing.T) {
+	crds, c, _ := newClients(t, 0)
+	limited := func(least float64) *apiextensionsv1.CustomResourceDefinition {
+		crd := definition(t, "color")
+		crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["copies"] = apiextensionsv1.JSONSchemaProps{
+			Type: "integer", Minimum: &least, Maximum: new(10.0), Default: &apiextensionsv1.JSON{Raw: []byte("5")},
+		}
+		crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["share"] = apiextensionsv1.JSONSchemaProps{Type: "number", Maximum: new(0.5)}
+		return crd
+	}
+	cleanUp(t, c, limited(1))
+	ensure(t, crds, limited(1))
+	reader := clientOf(t, crdclient.Config{ReadOnly: true}, "")
+	ensure(t, reader, limited(1))
+	err := reader.EnsureCreated(t.Context(), limited(2), &backoff.StopBackOff{})
+	if !crdclient.IsOutdated(err) || !strings.Contains(err.Error(), "properties.copies.minimum differs") {
+		t.Errorf("with another limit: got error %v", err)
+	}
+}
+
 func TestANewerDefinitionThatHasNoUseForAnOlderVersionIsAnError(t *testing.T) {
 	crds, c, _ := newClients(t, 0)
 	older, newer := definition(t, "color"), definition(t, "color")

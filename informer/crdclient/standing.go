@@ -167,10 +167,19 @@ func lacking(want, has any, path string) string {
 		}
 		return ""
 	}
-	if !reflect.DeepEqual(want, has) {
+	if !reflect.DeepEqual(numberOf(want), numberOf(has)) {
 		return path
 	}
 	return ""
+}
+
+// numberOf returns a whole number as the floating point number that it is too: a limit is one in the types, and JSON does not tell them apart.
+// Other values are returned as they are.
+func numberOf(value any) any {
+	if n, ok := value.(int64); ok {
+		return float64(n)
+	}
+	return value
 }
 
 // byName returns the items of a list by their names, if all of them have one.

@@ -54,6 +54,7 @@ func TestProfilesAndTheLevelOfTheLogAreServedOnLoopback(t *testing.T) {
 		{"GET", "/debug/log-level", "localhost", "", http.StatusOK, "debug\n"},
 		{"PUT", "/debug/log-level", address, "loud", http.StatusBadRequest, `Level must be debug, info, warning or error, is "loud"`},
 		{"GET", "/debug/log-level", "rebound.example.com", "", http.StatusForbidden, "names of loopback only"},
+		{"GET", "/debug/log-level", "10.1.2.3", "", http.StatusForbidden, "names of loopback only"},
 		{"GET", "/debug/pprof/", address, "", http.StatusOK, "goroutine"},
 		{"GET", "/debug/pprof/goroutine?debug=1", address, "", http.StatusOK, "goroutine profile"},
 	} {
@@ -66,9 +67,11 @@ func TestProfilesAndTheLevelOfTheLogAreServedOnLoopback(t *testing.T) {
 		t.Errorf("it ended with %d", code)
 	}
 
-	var told bytes.Buffer
-	if code := command.Execute(t.Context(), config, []string{"run", "--debug-address", ":6060"}, io.Discard, &told); code != command.ExitUsage ||
-		!strings.Contains(told.String(), "--debug-address") {
-		t.Errorf("beyond loopback: exit code %d, %s", code, &told)
+	for _, beyond := range []string{":6060", "0.0.0.0:6060", "debug.example.com:6060"} {
+		var told bytes.Buffer
+		if code := command.Execute(t.Context(), config, []string{"run", "--debug-address", beyond}, io.Discard, &told); code != command.ExitUsage ||
+			!strings.Contains(told.String(), "--debug-address") {
+			t.Errorf("%s: exit code %d, %s", beyond, code, &told)
+		}
 	}
 }

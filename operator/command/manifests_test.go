@@ -197,6 +197,14 @@ func TestTheKustomizationAndTheChartSayWhatIsPrinted(t *testing.T) {
 	if len(printed) != 13 {
 		t.Errorf("%d objects are printed", len(printed))
 	}
+	for name, object := range printed {
+		if !strings.HasPrefix(name, "Deployment ") {
+			continue
+		}
+		if replicas := object.(map[string]any)["spec"].(map[string]any)["replicas"]; fmt.Sprint(replicas) != "3" {
+			t.Errorf("%s has %v replicas", name, replicas)
+		}
+	}
 	folder := t.TempDir()
 	execute("--out", folder)
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)

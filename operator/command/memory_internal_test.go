@@ -19,6 +19,11 @@ func TestTheMemoryLimitIsTheLeastOfTheControlGroups(t *testing.T) {
 			"sys/fs/cgroup/pods/memory.max":     file("1000\n"),
 			"sys/fs/cgroup/pods/one/memory.max": file("2000\n"),
 		}, 1000},
+		"a limit below": {fstest.MapFS{
+			"proc/self/cgroup":                  file("0::/pods/one\n"),
+			"sys/fs/cgroup/pods/memory.max":     file("2000\n"),
+			"sys/fs/cgroup/pods/one/memory.max": file("1000\n"),
+		}, 1000},
 		"the path of the host": {fstest.MapFS{"proc/self/cgroup": file("0::/kubepods/pod1/abc\n"), "sys/fs/cgroup/memory.max": file("3000\n")}, 3000},
 		"version 1": {fstest.MapFS{
 			"proc/self/cgroup": file("5:cpu:/\n4:memory:/docker/abc\n0::/\n"), "sys/fs/cgroup/memory/memory.limit_in_bytes": file("4000\n"),

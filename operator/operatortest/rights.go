@@ -181,27 +181,36 @@ func (u unstreamed) RoundTrip(r *http.Request) (*http.Response, error) {
 func (u unstreamed) WrappedRoundTripper() http.RoundTripper { return u.next }
 
 // provocation has each write of an operator fail once in each phase, so that it tells of that by an event, and in the next phase that has the
-// write by another one that counts the first one up.
+// write by another one that counts the first one up. It does so for the same message only: no other write fails before the one is tried again.
 type provocation struct {
-	mu     sync.Mutex
-	failed map[string]bool // the writes that have failed in the phase; nil before the first one
+	mu      sync.Mutex
+	failed  map[string]bool // the writes that have failed in the phase; nil before the first one
+	pending string          // the one that was not tried again yet
 }
 
 // arm is called when a phase begins.
 func (p *provocation) arm() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.failed = map[string]bool{}
+	p.failed, p.pending = map[string]bool{}, ""
 }
 
 // matches tells whether a request is to fail. Finalizers, by JSON patches, are written once.
 func (p *provocation) matches(q Request) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.failed == nil || q.N == 0 || q.Verb != "patch" || q.ContentType == string(types.JSONPatchType) || p.failed[q.String()] {
+	if p.failed == nil || q.N == 0 || q.Verb != "patch" || q.ContentType == string(types.JSONPatchType) {
 		return false
 	}
-	p.failed[q.String()] = true
+	write := q.String()
+	if write == p.pending {
+		p.pending = ""
+		return false
+	}
+	if p.pending != "" || p.failed[write] {
+		return false
+	}
+	p.failed[write], p.pending = true, write
 	return true
 }
 

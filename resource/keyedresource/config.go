@@ -43,6 +43,9 @@ type Config[O, T any] struct {
 	// Delete deletes a thing that Current or Get returned. That it is gone already is no error. Required.
 	Delete func(ctx context.Context, obj O, thing T) error
 
+	// System stands for Get, Put and Delete, where these need nothing of the primary. Not together with them. Default: none.
+	System System[T]
+
 	// Mark returns the mark that a thing has, as it was told by Mark to Desired, and nothing for one without: a tag, a comment, an
 	// owner. Default: the system can't hold one.
 	Mark func(thing T) string
@@ -85,9 +88,25 @@ type Config[O, T any] struct {
 	Poll time.Duration
 }
 
+// System is a client of an external system that keeps things of type T by their keys. It is safe for concurrent use.
+type System[T any] interface {
+	// Get is that of Config.
+	Get(ctx context.Context, key string) (thing T, found bool, err error)
+	// Put is that of Config.
+	Put(ctx context.Context, thing T) error
+	// Delete deletes the thing of a key. That it is gone already is no error.
+	Delete(ctx context.Context, key string) error
+}
+
 // New returns the resource, or an error for which framework.IsInvalidConfig holds and which names the fields at fault.
 func New[O, T any](config Config[O, T]) (*framework.TypedCRUDResource[O, State[T]], error) {
-	if err := config.validate(); err != nil {
+	both := config.System != nil && (config.Get != nil || config.Put != nil || config.Delete != nil)
+	if system := config.System; system != nil && !both {
+		config.Get = func(ctx context.Context, _ O, key string) (T, bool, error) { return system.Get(ctx, key) }
+		config.Put = func(ctx context.Context, _ O, thing T) error { return system.Put(ctx, thing) }
+		config.Delete = func(ctx context.Context, _ O, thing T) error { return system.Delete(ctx, config.Key(thing)) }
+	}
+	if err := config.validate(both); err != nil {
 		return nil, err
 	}
 	config.Concurrency = max(config.Concurrency, 1)
@@ -101,8 +120,9 @@ func New[O, T any](config Config[O, T]) (*framework.TypedCRUDResource[O, State[T
 	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, State[T]]{Logger: config.Logger, Ops: &resource[O, T]{config}})
 }
 
-func (c Config[O, T]) validate() error {
+func (c Config[O, T]) validate(both bool) error {
 	var wrong faults.List
+	wrong.If(both, "System and Get, Put or Delete must not both be set")
 	wrong.If(c.Name == "", "Name must not be empty")
 	wrong.If(c.Logger == nil, "Logger must not be nil")
 	wrong.If(c.Desired == nil, "Desired must not be nil")

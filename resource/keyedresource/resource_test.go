@@ -335,6 +335,39 @@ func TestADesiredThingWithoutTheMarkIsAFault(t *testing.T) {
 	}
 }
 
+// system is a zone whose client knows nothing of primaries.
+type system struct{ z *zone }
+
+func (s system) Get(_ context.Context, key string) (record, bool, error) {
+	r, found := s.z.get(key)
+	return r, found, nil
+}
+func (s system) Put(_ context.Context, r record) error      { return s.z.put(r) }
+func (s system) Delete(_ context.Context, key string) error { return s.z.delete(key) }
+
+func TestASystemStandsForGetPutAndDelete(t *testing.T) {
+	z, ctx := newZone(record{Host: "mine", Owner: "somebody"}), as(t, "o", "f")
+	through := func(c *config) { c.Put, c.Delete, c.System = nil, nil, system{z} }
+	r := newResource(t, z, &bytes.Buffer{}, through)
+	if err := update(ctx, newPrimary("home", "a", "1"), r); err != nil || z.hosts() != "a=1 mine=" {
+		t.Errorf("got %v and %s", err, z.hosts())
+	}
+	if err := update(ctx, newPrimary("home"), r); err != nil || z.hosts() != "mine=" {
+		t.Errorf("got %v and %s", err, z.hosts())
+	}
+	// What Current does not return is looked up.
+	r = newResource(t, z, &bytes.Buffer{}, through, func(c *config) {
+		c.Current = func(context.Context, primary) ([]record, error) { return nil, nil }
+	})
+	if err := update(ctx, newPrimary("home", "mine", "1"), r); !errors.As(err, new(*keyedresource.RefusedError)) {
+		t.Errorf("got %v, want that the one of somebody else is refused", err)
+	}
+	_, err := keyedresource.New(config{System: system{z}, Get: func(context.Context, primary, string) (record, bool, error) { return record{}, false, nil }})
+	if !framework.IsInvalidConfig(err) || !strings.Contains(err.Error(), "System and Get, Put or Delete must not both be set") {
+		t.Errorf("got %v, want that both are set", err)
+	}
+}
+
 func TestNewNamesEveryFaultyField(t *testing.T) {
 	_, err := keyedresource.New(keyedresource.Config[struct{}, record]{Concurrency: -1, Poll: -1, Adopt: true})
 	want := "invalid config: keyedresource.Config: Name must not be empty; Logger must not be nil; Desired must not be nil; Key must not be nil; " +

@@ -43,6 +43,8 @@ type Fence struct {
 	since time.Time
 	// validity is how long a renewal counts.
 	validity time.Duration
+	// required are fences that have to be open too.
+	required []*Fence
 }
 
 // NewFence returns a fence that is closed until an operator with LeaderElectionConfig.Fence holds its lease. Without a
@@ -83,7 +85,19 @@ func (f *Fence) check(reading bool) error {
 		return fmt.Errorf("%w: this replica renewed it %s ago, which counts for %s: others may hold it by now",
 			ErrLeaseLost, age.Round(time.Millisecond), f.validity)
 	}
+	for _, other := range f.required {
+		if err := other.check(reading); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// require has the fence closed as long as another one is.
+func (f *Fence) require(other *Fence) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.required = append(f.required, other)
 }
 
 // age is the time since the last renewal by the clock that says more: the monotonic one may stand still while the machine

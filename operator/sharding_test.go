@@ -1,0 +1,251 @@
+package operator_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+// crew are replicas that share the ConfigMaps with a label, which are in many namespaces of a real API server.
+type crew struct {
+	*replicas
+	namespaces []string
+	round      int
+
+	mu sync.Mutex
+	// last is who has reconciled a namespace last, and at work who does so now.
+	last, atWork map[string]string
+}
+
+const crewLabel = "test.operatorkit.io/crew"
+
+func newCrew(t *testing.T, namespaces int) *crew {
+	t.Helper()
+	c := &crew{replicas: newReplicas(t), last: map[string]string{}, atWork: map[string]string{}}
+	for range namespaces {
+		namespace := c.instance.Namespace(t)
+		c.namespaces = append(c.namespaces, namespace)
+		object := configMap(namespace, "object")
+		object.Labels = map[string]string{crewLabel: c.namespace}
+		if err := c.client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// config is that of a replica.
+func (c *crew) config(identity string) operator.Config {
+	c.t.Helper()
+	source, err := informer.NewKubernetes(informer.KubernetesConfig{
+		Client: c.client, Object: &corev1.ConfigMap{}, LabelSelector: labels.SelectorFromSet(labels.Set{crewLabel: c.namespace}), Logger: quiet(c.t),
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	work := func(_ context.Context, obj any) error {
+		c.work(identity, obj.(client.Object).GetNamespace())
+		return nil
+	}
+	return operator.Config{
+		RESTConfig: c.instance.RESTConfig(), Frameworks: []*framework.Framework{newFramework(c.t, "configmaps", source, work)},
+		LeaderElection: c.election(identity, nil), Sharding: operator.ShardingConfig{Enabled: true}, Registry: prometheus.NewRegistry(),
+	}
+}
+
+// join starts a replica.
+func (c *crew) join(identity string) *running {
+	c.t.Helper()
+	return run(c.t, newOperator(c.t, c.config(identity)))
+}
+
+func (c *crew) work(identity, namespace string) {
+	c.mu.Lock()
+	if other := c.atWork[namespace]; other != "" {
+		c.t.Errorf("%s works on namespace %s at the same time as %s", identity, namespace, other)
+	}
+	c.atWork[namespace] = identity
+	c.mu.Unlock()
+	time.Sleep(time.Millisecond) // there is work that takes a while
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.atWork, namespace)
+	c.last[namespace] = identity
+}
+
+// touch has everything to be reconciled anew.
+func (c *crew) touch() {
+	c.t.Helper()
+	c.round++
+	c.mu.Lock()
+	clear(c.last)
+	c.mu.Unlock()
+	for _, namespace := range c.namespaces {
+		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"round":"%d"}}`, c.round))
+		if err := c.client.Patch(c.t.Context(), configMap(namespace, "object"), patch); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// sharedBy waits until exactly these replicas have reconciled everything since the last touch.
+func (c *crew) sharedBy(identities ...string) {
+	c.t.Helper()
+	operatortest.Eventually(c.t, fmt.Sprintf("the work is that of %q", identities), func() error {
+		c.touch()
+		var got []string
+		operatortest.Eventually(c.t, "all is reconciled", func() error {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if len(c.last) < len(c.namespaces) {
+				return fmt.Errorf("%d of %d namespaces are reconciled", len(c.last), len(c.namespaces))
+			}
+			got = slices.Compact(slices.Sorted(maps.Values(c.last)))
+			return nil
+		})
+		if !slices.Equal(got, identities) {
+			return fmt.Errorf("it is that of %q", got)
+		}
+		return nil
+	})
+}
+
+// replicaLeases are the Leases of replicas that there are.
+func (c *crew) replicaLeases() int {
+	c.t.Helper()
+	list := &coordinationv1.LeaseList{}
+	if err := c.client.List(c.t.Context(), list, client.InNamespace(c.namespace)); err != nil {
+		c.t.Fatal(err)
+	}
+	return len(slices.DeleteFunc(list.Items, func(l coordinationv1.Lease) bool { return !strings.HasPrefix(l.Name, "test-shards-") }))
+}
+
+func TestReplicasShareTheObjectsByNamespaceAndTakeOverWhatOthersLeave(t *testing.T) {
+	c := newCrew(t, 12)
+	a := c.join("a")
+	c.sharedBy("a")
+	b := c.join("b")
+	c.sharedBy("a", "b")
+	d := c.join("d")
+	c.sharedBy("a", "b", "d")
+	// That of the leader is one of several.
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	c.sharedBy("b", "d")
+	if got := c.replicaLeases(); got != 2 {
+		t.Errorf("there are Leases of %d replicas, want 2", got)
+	}
+	if err := b.stop(); err != nil {
+		t.Error(err)
+	}
+	c.sharedBy("d")
+	if err := d.stop(); err != nil {
+		t.Error(err)
+	}
+	if got := c.replicaLeases(); got != 0 {
+		t.Errorf("there are Leases of %d replicas after the last one has stopped", got)
+	}
+}
+
+func TestWithShardingRunnablesRunOnOneReplicaAndOnTheNextOneWhenThatHasGone(t *testing.T) {
+	c := newCrew(t, 1)
+	var work journal
+	join := func(identity string) *running {
+		config := c.config(identity)
+		config.Runnables = []operator.Runnable{{Name: "work", Run: func(ctx context.Context) error {
+			work.add(identity + " begins")
+			<-ctx.Done()
+			work.add(identity + " ends")
+			return nil
+		}}}
+		return run(t, newOperator(t, config))
+	}
+	a := join("a")
+	operatortest.Eventually(t, "a works", func() bool { return work.contains("a begins") })
+	b := join("b")
+	operatortest.Eventually(t, "b is a replica", func() bool { return c.replicaLeases() == 2 })
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	operatortest.Eventually(t, "b works", func() bool { return work.contains("b begins") })
+	if err := b.stop(); err != nil {
+		t.Error(err)
+	}
+	if got, want := work.all(), []string{"a begins", "a ends", "b begins", "b ends"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAReplicaThatOwnsNothingIsReadyAndTellsSo(t *testing.T) {
+	c := newCrew(t, 1)
+	c.join("a")
+	c.sharedBy("a")
+	config := c.config("b")
+	config.ListenAddress = "127.0.0.1:0"
+	b := newOperator(t, config)
+	run(t, b)
+	operatortest.Eventually(t, "b is a replica", func() bool { return c.replicaLeases() == 2 })
+	operatortest.Eventually(t, "b tells of no objects", func() error {
+		if status, body := get(t, b, "/readyz"); status != 200 {
+			return fmt.Errorf("it is not ready: %s", body)
+		}
+		_, metrics := get(t, b, "/metrics")
+		for _, want := range []string{`operatorkit_operator_shard_objects{operator="test"} 0`, `operatorkit_operator_leading{operator="test"} 0`} {
+			if !strings.Contains(metrics, want) {
+				return fmt.Errorf("there is no %s", want)
+			}
+		}
+		return nil
+	})
+}
+
+func TestAReplicaWhoseLeaseIsTakenAwayEndsAndWritesNothingMore(t *testing.T) {
+	c := newCrew(t, 2)
+	config := c.config("a")
+	deps := newDependencies(t, operator.DependenciesConfig{RESTConfig: c.instance.RESTConfig()})
+	config.RESTConfig = deps.RESTConfig
+	a := run(t, newOperator(t, config))
+	c.sharedBy("a")
+	if err := deps.Fence.Check(); err != nil {
+		t.Errorf("the fence of a replica that works: %v", err)
+	}
+	if err := c.client.DeleteAllOf(t.Context(), &coordinationv1.Lease{}, client.InNamespace(c.namespace), client.HasLabels{"operatorkit.io/shards"}); err != nil {
+		t.Fatal(err)
+	}
+	err := a.wait()
+	for _, got := range []error{err, deps.Fence.Check(), deps.Client.Create(t.Context(), configMap(c.namespace, "late"))} {
+		if got == nil || !strings.Contains(got.Error(), operator.ErrLeaseLost.Error()) {
+			t.Errorf("want ErrLeaseLost, got %v", got)
+		}
+	}
+}
+
+func TestShardingWithoutALeaderElectionOnKubernetesIsRefused(t *testing.T) {
+	config := operator.Config{
+		Name: "test", Logger: quiet(t), Frameworks: []*framework.Framework{newFramework(t, "f", pushed(t, "objects"), nil)},
+		Sharding: operator.ShardingConfig{Enabled: true, Capacity: -1},
+	}
+	_, err := operator.New(config)
+	for _, want := range []string{"Sharding must not be enabled without LeaderElection on Kubernetes", "Sharding.Capacity must not be negative, is -1"} {
+		if !framework.IsInvalidConfig(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, got %v", want, err)
+		}
+	}
+}

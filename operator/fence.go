@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -170,7 +171,7 @@ func (f *Fence) renewedAt() float64 {
 func (f *Fence) isLost() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.lost
+	return f.lost || slices.ContainsFunc(f.required, (*Fence).isLost)
 }
 
 // close closes the fence until the next renewal.

@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -247,5 +249,37 @@ func TestShardingWithoutALeaderElectionOnKubernetesIsRefused(t *testing.T) {
 		if !framework.IsInvalidConfig(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)
 		}
+	}
+}
+
+func TestTheRightsOfAnOperatorWithShardingAreEnoughForItsLeases(t *testing.T) {
+	c := newCrew(t, 1)
+	deps := newDependencies(t, operator.DependenciesConfig{RESTConfig: c.instance.RESTConfig()})
+	config := c.config("a")
+	config.Name = "test"
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "test"}, Rules: deps.Rights(config).Own}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: c.namespace}},
+	}
+	for _, object := range []client.Object{role, binding} {
+		if err := c.client.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := &journal{}
+	config.Logger = logTo(t, log)
+	config.RESTConfig = c.instance.RESTConfig()
+	config.RESTConfig.Impersonate.UserName = c.namespace
+	a := run(t, newOperator(t, config))
+	c.sharedBy("a")
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	if got := c.replicaLeases(); got != 0 {
+		t.Errorf("the replica has left %d Leases", got)
+	}
+	if log.contains("forbidden") {
+		t.Errorf("the API server refused something: %q", log.all())
 	}
 }

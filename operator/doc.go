@@ -64,6 +64,7 @@
 //	operatorkit_operator_shard_ranges                     ranges that this replica has, with Config.Sharding
 //	operatorkit_operator_shard_objects                    primary objects in these
 //	operatorkit_operator_shard_moves_total                times that it got something, or gave something up, by direction
+//	operatorkit_operator_shard_unowned_seconds_total      time in which there were ranges that nobody was allowed to begin work in
 //	operatorkit_client_requests_total                     requests by Dependencies.RESTConfig, by verb, host and code
 //	operatorkit_client_request_duration_seconds           until an answer began, by verb and host
 //	operatorkit_client_rate_limiter_duration_seconds      waiting for the limit of RESTConfig (QPS), if it has one, by host

@@ -188,6 +188,13 @@ func (f *Fence) lose() {
 	f.lost = true
 }
 
+// dispense ends require.
+func (f *Fence) dispense(other *Fence) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.required = slices.DeleteFunc(f.required, func(known *Fence) bool { return known == other })
+}
+
 // fenceOf returns the fence that stands before all requests of config, or nil. It sees through transports that have a
 // WrappedRoundTripper.
 func fenceOf(config *rest.Config) *Fence {

@@ -66,6 +66,9 @@ func New(config Config) (*Operator, error) {
 	}
 	if config.Inspector != nil {
 		config.Inspector.Watch(config.Frameworks...)
+		if o.sharing != nil {
+			config.Inspector.ShareBy(o.sharing)
+		}
 	}
 	err := config.Registry.Register(o.leadingGauge())
 	if err == nil && o.election != nil {

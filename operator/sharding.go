@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/giantswarm/micrologger"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/faults"
+	"github.com/operatorkit/operatorkit/operator/inspector"
 	"github.com/operatorkit/operatorkit/operator/internal/members"
 	"github.com/operatorkit/operatorkit/operator/internal/ring"
 )
@@ -157,7 +159,12 @@ func (s *sharing) work(ctx context.Context, o *Operator) error {
 			s.fence.require(s.leader.fence)
 			runnables := o.startRunnables(ctx, failed)
 			<-ctx.Done()
-			return runnables.waitFor(o.config.ShutdownTimeout)
+			err := runnables.waitFor(o.config.ShutdownTimeout)
+			if !errors.Is(err, framework.ErrStillRunning) {
+				// What the frameworks are at is theirs, whoever leads.
+				s.fence.dispense(s.leader.fence)
+			}
+			return err
 		})
 		if leadership != nil {
 			stop(errors.Join(leadership, framework.ErrStopNow))
@@ -178,6 +185,7 @@ func (s *sharing) work(ctx context.Context, o *Operator) error {
 func (s *sharing) follow() {
 	before, now := s.owned, s.replica.Holder().Owned()
 	s.owned = now
+	s.counts.follow(s.replica.Table(), time.Now())
 	if slices.Equal(before, now) {
 		return
 	}
@@ -190,6 +198,25 @@ func (s *sharing) follow() {
 	}
 	s.counts.note(before, now)
 	s.logger.Log("level", "info", "message", "this replica has another part of the objects", "ranges", len(now))
+}
+
+// Replicas implements inspector.Ring.
+func (s *sharing) Replicas() (replicas []inspector.Replica) {
+	for _, p := range s.replica.Table().Parts() {
+		replicas = append(replicas, inspector.Replica{
+			Name: p.Member, This: p.Member == s.leader.config.Identity, Ranges: p.Ranges, Moving: p.Moving, Objects: p.Objects,
+		})
+	}
+	return replicas
+}
+
+// Owner implements inspector.Ring.
+func (s *sharing) Owner(key informer.Key) string {
+	table := s.replica.Table()
+	if len(table.Ranges) == 0 {
+		return ""
+	}
+	return table.Find(hashOf(key)).Owner
 }
 
 // weighParts is in how many parts of about as many objects a range is told of.

@@ -3,7 +3,9 @@ package operator
 import (
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -13,6 +15,35 @@ import (
 // shardCounts are what metrics say of the part of the objects that a replica has.
 type shardCounts struct {
 	ranges, objects, gained, lost atomic.Int64
+
+	mu sync.Mutex
+	// unowned is for how long there were ranges without an owner that may begin work in them, up to since, which is zero when there are none.
+	unowned time.Duration
+	since   time.Time
+}
+
+// follow takes note of a table at a time.
+func (c *shardCounts) follow(t ring.Table, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.since.IsZero() {
+		c.unowned += now.Sub(c.since)
+	}
+	c.since = time.Time{}
+	if len(t.Ranges) == 0 || slices.ContainsFunc(t.Ranges, func(r ring.Range) bool { return r.Owner == "" || r.Next != "" }) {
+		c.since = now
+	}
+}
+
+// unownedSeconds is for how long there were ranges without an owner.
+func (c *shardCounts) unownedSeconds(now time.Time) float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	unowned := c.unowned
+	if !c.since.IsZero() {
+		unowned += now.Sub(c.since)
+	}
+	return unowned.Seconds()
 }
 
 // note takes note of what a replica had, and has now.
@@ -51,6 +82,10 @@ func (c *shardCounts) register(operator string, registerer prometheus.Registerer
 		labelled.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "operatorkit_operator_shard_objects", Help: "Primary objects in the ranges of this replica, of all frameworks.",
 		}, value(&c.objects))),
+		labelled.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "operatorkit_operator_shard_unowned_seconds_total",
+			Help: "Time in which there were ranges that no replica was allowed to begin work in, as far as this replica was told.",
+		}, func() float64 { return c.unownedSeconds(time.Now()) })),
 		labelled.Register(prometheus.NewCounterFunc(moves("gained"), value(&c.gained))),
 		labelled.Register(prometheus.NewCounterFunc(moves("lost"), value(&c.lost))),
 	)

@@ -2,8 +2,10 @@ package operator_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +23,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/inspector"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -128,6 +131,26 @@ func (c *crew) sharedBy(identities ...string) {
 	})
 }
 
+// forget forgets who has reconciled what, and returns what a replica had.
+func (c *crew) forget(identity string) (namespaces []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for namespace, by := range c.last {
+		if by == identity {
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	clear(c.last)
+	return namespaces
+}
+
+// reconciled tells whether somebody has reconciled these namespaces.
+func (c *crew) reconciled(namespaces []string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !slices.ContainsFunc(namespaces, func(namespace string) bool { return c.last[namespace] == "" })
+}
+
 // replicaLeases are the Leases of replicas that there are.
 func (c *crew) replicaLeases() int {
 	c.t.Helper()
@@ -146,10 +169,12 @@ func TestReplicasShareTheObjectsByNamespaceAndTakeOverWhatOthersLeave(t *testing
 	c.sharedBy("a", "b")
 	d := c.join("d")
 	c.sharedBy("a", "b", "d")
-	// That of the leader is one of several.
+	// Also what does not change is looked at by who gets it. The one that leads is one of several.
+	left := c.forget("a")
 	if err := a.stop(); err != nil {
 		t.Error(err)
 	}
+	operatortest.Eventually(t, "others have reconciled what a had", func() bool { return c.reconciled(left) })
 	c.sharedBy("b", "d")
 	if got := c.replicaLeases(); got != 2 {
 		t.Errorf("there are Leases of %d replicas, want 2", got)
@@ -281,5 +306,102 @@ func TestTheRightsOfAnOperatorWithShardingAreEnoughForItsLeases(t *testing.T) {
 	}
 	if log.contains("forbidden") {
 		t.Errorf("the API server refused something: %q", log.all())
+	}
+}
+
+func TestEachReplicaTellsWhoHasWhichObject(t *testing.T) {
+	c := newCrew(t, 6)
+	var pages []*operator.Operator
+	join := func(identity string) {
+		config := c.config(identity)
+		page, err := inspector.New(inspector.Config{Name: "test", Address: "127.0.0.1:0", Logger: quiet(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.Inspector = page
+		o := newOperator(t, config)
+		run(t, o)
+		pages = append(pages, o)
+	}
+	join("a")
+	join("b")
+	c.sharedBy("a", "b")
+	for _, o := range pages {
+		operatortest.Eventually(t, "its page says the same as the work", func() error {
+			for _, namespace := range c.namespaces {
+				var object inspector.Object
+				path := fmt.Sprintf("object?framework=configmaps&namespace=%s&name=object", namespace)
+				if err := ask(o, path, &object); err != nil {
+					return err
+				}
+				if want := c.by(namespace); object.Owner != want {
+					return fmt.Errorf("%s is said to be %q's, and is %q's", namespace, object.Owner, want)
+				}
+			}
+			var overview inspector.Overview
+			if err := ask(o, "overview", &overview); err != nil {
+				return err
+			}
+			if len(overview.Replicas) != 2 || overview.Replicas[0].Objects+overview.Replicas[1].Objects != len(c.namespaces) {
+				return fmt.Errorf("the replicas are %+v", overview.Replicas)
+			}
+			return nil
+		})
+	}
+}
+
+// by tells who has reconciled a namespace last.
+func (c *crew) by(namespace string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last[namespace]
+}
+
+// ask reads from the page of a replica.
+func ask(o *operator.Operator, path string, into any) error {
+	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + o.InspectorAddr().String() + "/inspector/api/v1/" + path)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	return json.NewDecoder(answer.Body).Decode(into)
+}
+
+func TestALeaderThatStopsEndsTheReconciliationsUnderWayAndMayWriteForThem(t *testing.T) {
+	c := newCrew(t, 1)
+	deps := newDependencies(t, operator.DependenciesConfig{RESTConfig: c.instance.RESTConfig()})
+	config := c.config("a")
+	started, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	wrote := make(chan error, 1)
+	config.RESTConfig = deps.RESTConfig
+	config.Frameworks = []*framework.Framework{newFramework(t, "configmaps", configMaps(t, c.client, c.namespaces[0]), func(ctx context.Context, obj any) error {
+		if obj.(client.Object).GetName() != "object" {
+			return nil
+		}
+		once.Do(func() {
+			close(started)
+			waitFor(t, release)
+			wrote <- deps.Client.Create(ctx, configMap(c.namespaces[0], "late"))
+		})
+		return nil
+	})}
+	a := run(t, newOperator(t, config))
+	waitFor(t, started)
+	a.cancel()
+	lease := &coordinationv1.Lease{}
+	operatortest.Eventually(t, "it does not lead any more", func() error {
+		err := c.client.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "test-leader"}, lease)
+		if err == nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {
+			return fmt.Errorf("the lease is held by %s", *lease.Spec.HolderIdentity)
+		}
+		return err
+	})
+	close(release)
+	if err := <-wrote; err != nil {
+		t.Errorf("the reconciliation under way could not write: %v", err)
+	}
+	if err := a.stop(); err != nil {
+		t.Error(err)
 	}
 }

@@ -230,7 +230,11 @@ func (e *election) lead(ctx context.Context, work func(context.Context) error) e
 	select {
 	case <-ctx.Done():
 	case <-leading:
-		e.log("info", "leading")
+		if e.keeps {
+			e.log("info", "lease is held together with others")
+		} else {
+			e.log("info", "leading")
+		}
 		err = work(working)
 	}
 	if errors.Is(err, framework.ErrStillRunning) {

@@ -39,7 +39,8 @@ import (
 // Without finalizers, deletions are missed that happen while an object is on its way from one replica to another, as those are that
 // happen while the operator is down.
 type ShardingConfig struct {
-	// Enabled turns it on. LeaderElection must be enabled too, without a Lock. Default: off, one replica works.
+	// Enabled turns it on. LeaderElection must be enabled too, without a Lock, and with an Identity that no other process ever had, as the
+	// default one is. Default: off, one replica works.
 	Enabled bool
 	// Capacity is how much this replica can carry, next to others. Default: 1.
 	Capacity int
@@ -143,8 +144,8 @@ func (s *sharing) work(ctx context.Context, o *Operator) error {
 	leaving, leave := context.WithCancel(withoutFence(context.WithoutCancel(ctx)))
 	defer leave()
 	var membership, leadership error
-	var parts sync.WaitGroup
-	parts.Go(func() {
+	var beside sync.WaitGroup
+	beside.Go(func() {
 		err := s.replica.Run(withoutFence(ctx), leaving)
 		if err != nil {
 			s.fence.lose()
@@ -154,7 +155,7 @@ func (s *sharing) work(ctx context.Context, o *Operator) error {
 		}
 		s.fence.close()
 	})
-	parts.Go(func() {
+	beside.Go(func() {
 		leadership = s.leader.lead(ctx, func(ctx context.Context) error {
 			s.fence.require(s.leader.fence)
 			runnables := o.startRunnables(ctx, failed)
@@ -177,7 +178,7 @@ func (s *sharing) work(ctx context.Context, o *Operator) error {
 		s.fence.lose()
 		leave()
 	}
-	parts.Wait()
+	beside.Wait()
 	return errors.Join(membership, leadership, err)
 }
 

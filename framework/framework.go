@@ -50,6 +50,8 @@ type Framework struct {
 	logged sync.Map
 	// shadows is nil when there are none.
 	shadows *shadows.Comparisons
+	// shard is nil when there are no replicas that share the objects.
+	shard Shard
 
 	loops      atomic.Uint64
 	begun      atomic.Bool
@@ -324,7 +326,11 @@ func (f *Framework) worker(ctx, busyCtx context.Context, activity *activity) {
 		start := f.metrics.now()
 		f.metrics.waits.Observe((start - next.Due).Seconds())
 		activity.begin(next.Key, start)
-		f.reconcileEntry(busyCtx, next, why, start)
+		if f.shard == nil {
+			f.reconcileEntry(busyCtx, next, why, start)
+		} else {
+			f.reconcileShared(busyCtx, next, why, start)
+		}
 		activity.end()
 	}
 }

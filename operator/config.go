@@ -37,7 +37,7 @@ type Config struct {
 	// RESTConfig is for definitions and leases. It is not changed. Required with CRDs, and with LeaderElection unless that
 	// has a Lock.
 	RESTConfig *rest.Config
-	// Frameworks run while this replica leads. Their names differ. Required.
+	// Frameworks run while this replica leads, and with Sharding on every replica. Their names differ. Required.
 	Frameworks []*framework.Framework
 	// Runnables run beside the frameworks, while this replica leads. Their names differ. Default: none.
 	Runnables []Runnable
@@ -49,6 +49,8 @@ type Config struct {
 	CRDMode CRDMode
 	// LeaderElection lets one of several replicas work, behind a Fence. Default: off.
 	LeaderElection LeaderElectionConfig
+	// Sharding lets all replicas work, each on a part of the objects. Default: off.
+	Sharding ShardingConfig
 	// ListenAddress is the host and port of /healthz, /readyz and /metrics, such as ":8080" in a Pod. Default: empty,
 	// which is off.
 	ListenAddress string
@@ -155,5 +157,6 @@ func (c *Config) validate() error {
 		wrong.If(*d.value < 0, "%s must not be negative, is %s", d.name, *d.value)
 	}
 	c.LeaderElection.validate(&wrong)
+	c.Sharding.validate(&wrong, c.LeaderElection)
 	return wrong.Of("operator.Config")
 }

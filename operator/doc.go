@@ -26,11 +26,14 @@
 //   - Then the definitions are ensured: what is there already needs no right to write, and an older version of the operator never puts its
 //     own back, see Config.CRDMode and package crdclient. Then the sources run and sync, on every replica, so that the next leader is warm. Only
 //     then is the lease asked for. A source that does not sync within Config.SyncTimeout is told, and holds up only the frameworks
-//     that need it; a replica none of whose frameworks has its sources does not lead. The frameworks run on the leader only.
+//     that need it; a replica none of whose frameworks has its sources does not lead. Without Config.Sharding, the
+//     frameworks run on the leader only.
 //   - One writer: whoever elects a leader has a [Fence], with nothing to configure. Client, Recorder and RESTConfig of
 //     Dependencies are behind it, and what HTTPClient returns: no request begins once the lease may have ended, also after a
 //     pause of the process. Give other writers its Check or Transport; what has neither is not held back. A request that had passed
 //     the fence may still arrive later: let it name the UID and the resource version of what it changes.
+//   - With Config.Sharding all replicas work, each on a part of the objects, see [ShardingConfig]. Each is fenced as a leader is, by the Lease
+//     of its own that it renews; no object is begun by a replica before the one that had it has ended its work on it, or can't write any more.
 //   - A leader that finds its lease gone, or held by somebody else, ends its work at once. A replica that knew the holder of a lease
 //     which is deleted waits until that would have ended.
 //   - Stopping is clean: reconciliations under way end or are cancelled at their framework's deadline, then the lease is
@@ -58,6 +61,10 @@
 //	operatorkit_operator_leading                          1 on the replica that works and may do so
 //	operatorkit_operator_lease_renewals_total             tries to get or renew the lease, by result
 //	operatorkit_operator_lease_renewed_timestamp_seconds  when it was renewed last, 0 without it
+//	operatorkit_operator_shard_ranges                     ranges that this replica has, with Config.Sharding
+//	operatorkit_operator_shard_objects                    primary objects in these
+//	operatorkit_operator_shard_moves_total                times that it got something, or gave something up, by direction
+//	operatorkit_operator_shard_unowned_seconds_total      time in which there were ranges that nobody was allowed to begin work in
 //	operatorkit_client_requests_total                     requests by Dependencies.RESTConfig, by verb, host and code
 //	operatorkit_client_request_duration_seconds           until an answer began, by verb and host
 //	operatorkit_client_rate_limiter_duration_seconds      waiting for the limit of RESTConfig (QPS), if it has one, by host

@@ -122,6 +122,8 @@ type election struct {
 	logger micrologger.Logger
 	lock   *observedLock
 	fence  *Fence
+	// keeps is set for a lease that others hold too, under the same identity: it is not released.
+	keeps bool
 }
 
 // newElection makes an election by config.Lock and with config.Fence.
@@ -161,18 +163,26 @@ func (e *election) register(operator string, registerer prometheus.Registerer) e
 
 // newLeaseLock returns the lock that is a Lease of Kubernetes.
 func newLeaseLock(config LeaderElectionConfig, restConfig *rest.Config, httpClient *http.Client) (resourcelock.Interface, error) {
-	// A lease can't wait until a limit on the rate of requests lets it through.
-	restConfig = rest.CopyConfig(restConfig)
-	restConfig.QPS, restConfig.RateLimiter = -1, nil
-	leases, err := coordinationv1.NewForConfigAndClient(restConfig, httpClient)
+	leases, err := newLeases(restConfig, httpClient)
 	if err != nil {
-		return nil, fmt.Errorf("make the client for leases: %w", err)
+		return nil, err
 	}
 	return &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: config.Namespace, Name: config.Name},
 		Client:     leases,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: config.Identity},
 	}, nil
+}
+
+// newLeases returns a client for leases, which can't wait until a limit on the rate of requests lets them through.
+func newLeases(restConfig *rest.Config, httpClient *http.Client) (*coordinationv1.CoordinationV1Client, error) {
+	restConfig = rest.CopyConfig(restConfig)
+	restConfig.QPS, restConfig.RateLimiter = -1, nil
+	leases, err := coordinationv1.NewForConfigAndClient(restConfig, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("make the client for leases: %w", err)
+	}
+	return leases, nil
 }
 
 // lead waits until this replica leads, and has work done until ctx ends or the lease is lost. The lease is released
@@ -220,7 +230,11 @@ func (e *election) lead(ctx context.Context, work func(context.Context) error) e
 	select {
 	case <-ctx.Done():
 	case <-leading:
-		e.log("info", "leading")
+		if e.keeps {
+			e.log("info", "lease is held together with others")
+		} else {
+			e.log("info", "leading")
+		}
 		err = work(working)
 	}
 	if errors.Is(err, framework.ErrStillRunning) {
@@ -234,6 +248,10 @@ func (e *election) lead(ctx context.Context, work func(context.Context) error) e
 		return errors.Join(*why, err)
 	case errors.Is(err, framework.ErrStillRunning):
 		e.log("error", "lease is not released, because something goes on that was told to end; others take over when it ends", "error", err.Error())
+		return err
+	}
+	if e.keeps {
+		e.fence.close()
 		return err
 	}
 	e.release(context.WithoutCancel(ctx))

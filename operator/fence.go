@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +44,8 @@ type Fence struct {
 	since time.Time
 	// validity is how long a renewal counts.
 	validity time.Duration
+	// required are fences that have to be open too.
+	required []*Fence
 }
 
 // NewFence returns a fence that is closed until an operator with LeaderElectionConfig.Fence holds its lease. Without a
@@ -83,7 +86,19 @@ func (f *Fence) check(reading bool) error {
 		return fmt.Errorf("%w: this replica renewed it %s ago, which counts for %s: others may hold it by now",
 			ErrLeaseLost, age.Round(time.Millisecond), f.validity)
 	}
+	for _, other := range f.required {
+		if err := other.check(reading); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// require has the fence closed as long as another one is.
+func (f *Fence) require(other *Fence) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.required = append(f.required, other)
 }
 
 // age is the time since the last renewal by the clock that says more: the monotonic one may stand still while the machine
@@ -156,7 +171,7 @@ func (f *Fence) renewedAt() float64 {
 func (f *Fence) isLost() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.lost
+	return f.lost || slices.ContainsFunc(f.required, (*Fence).isLost)
 }
 
 // close closes the fence until the next renewal.
@@ -171,6 +186,13 @@ func (f *Fence) lose() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lost = true
+}
+
+// dispense ends require.
+func (f *Fence) dispense(other *Fence) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.required = slices.DeleteFunc(f.required, func(known *Fence) bool { return known == other })
 }
 
 // fenceOf returns the fence that stands before all requests of config, or nil. It sees through transports that have a

@@ -131,3 +131,30 @@ func TestR17RequestsToEveryClusterAreBehindTheFence(t *testing.T) {
 		}
 	}
 }
+
+func TestAFenceIsClosedAsLongAsOneThatItRequiresIs(t *testing.T) {
+	fence, required := NewFence(), NewFence()
+	for _, f := range []*Fence{fence, required} {
+		f.bind(time.Minute, true)
+		f.renewed(f.now())
+	}
+	fence.require(required)
+	if err := fence.Check(); err != nil {
+		t.Errorf("both leases are held: %v", err)
+	}
+	required.close()
+	if err := fence.Check(); !errors.Is(err, ErrLeaseLost) {
+		t.Errorf("the other lease is not held: want ErrLeaseLost, got %v", err)
+	}
+	if fence.isLost() {
+		t.Error("it counts as lost, and can open again")
+	}
+	required.lose()
+	if !fence.isLost() {
+		t.Error("the other lease is lost, and the fence is not")
+	}
+	fence.dispense(required)
+	if err := fence.Check(); err != nil || fence.isLost() {
+		t.Errorf("the other lease does not matter any more: %v", err)
+	}
+}

@@ -26,10 +26,12 @@ import (
 
 // Operator runs frameworks and what they need. Make one with New and run it once.
 type Operator struct {
-	config     Config
-	sources    []informer.Source
-	crds       framework.CRDClient
-	election   *election
+	config   Config
+	sources  []informer.Source
+	crds     framework.CRDClient
+	election *election
+	// sharing is nil without sharding.
+	sharing    *sharing
 	httpClient *http.Client
 	// authorizer tells who may read the metrics. It is nil when everybody may.
 	authorizer *inspector.KubernetesAuthorizer
@@ -64,10 +66,16 @@ func New(config Config) (*Operator, error) {
 	}
 	if config.Inspector != nil {
 		config.Inspector.Watch(config.Frameworks...)
+		if o.sharing != nil {
+			config.Inspector.ShareBy(o.sharing)
+		}
 	}
 	err := config.Registry.Register(o.leadingGauge())
 	if err == nil && o.election != nil {
 		err = o.election.register(config.Name, config.Registry)
+	}
+	if err == nil && o.sharing != nil {
+		err = o.sharing.counts.register(config.Name, config.Registry)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: operator.Config: Registry: %w", framework.ErrInvalidConfig, err)
@@ -79,10 +87,10 @@ func New(config Config) (*Operator, error) {
 func (o *Operator) leadingGauge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "operatorkit_operator_leading",
-		Help:        "Whether this replica runs the frameworks of the operator, and holds the lease: 1 when it does, 0 otherwise.",
+		Help:        "Whether this replica runs the frameworks of the operator, and holds the lease: 1 when it does, 0 otherwise. With sharding, the lease of the leader.",
 		ConstLabels: prometheus.Labels{"operator": o.config.Name},
 	}, func() float64 {
-		if !o.working.Load() || o.election != nil && o.election.fence.Check() != nil {
+		if !o.working.Load() || o.election != nil && o.config.LeaderElection.Fence.Check() != nil || o.sharing != nil && !o.sharing.leads() {
 			return 0
 		}
 		return 1
@@ -166,7 +174,14 @@ func (o *Operator) connect() error {
 			return fmt.Errorf("operator.Config: AuthorizeMetrics: %w", err)
 		}
 	}
-	if c.LeaderElection.Enabled {
+	switch {
+	case c.Sharding.Enabled:
+		var err error
+		if o.sharing, err = newSharing(o.config, o.httpClient); err != nil {
+			return err
+		}
+		o.election = o.sharing.together
+	case c.LeaderElection.Enabled:
 		o.election = newElection(o.config.LeaderElection, c.Logger)
 	}
 	return nil
@@ -189,7 +204,7 @@ func (o *Operator) connectToKubernetes() error {
 			return fmt.Errorf("make the client for custom resource definitions: %w", err)
 		}
 	}
-	if c.LeaderElection.onKubernetes() {
+	if c.LeaderElection.onKubernetes() && !c.Sharding.Enabled {
 		o.config.LeaderElection.Lock, err = newLeaseLock(c.LeaderElection, c.RESTConfig, httpClient)
 	}
 	return err
@@ -293,18 +308,35 @@ func (o *Operator) work(ctx context.Context) error {
 	defer o.working.Store(false)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	frameworks, runnables := parts{failed: cancel}, parts{failed: cancel}
+	var err error
+	if o.sharing != nil {
+		err = o.sharing.work(ctx, o)
+	} else {
+		runnables := o.startRunnables(ctx, cancel)
+		err = o.startFrameworks(ctx, cancel).wait()
+		cancel()
+		err = errors.Join(err, runnables.waitFor(o.config.ShutdownTimeout))
+	}
+	o.stuck.Store(errors.Is(err, framework.ErrStillRunning))
+	return err
+}
+
+// startFrameworks runs the frameworks until ctx ends. failed is called when one fails.
+func (o *Operator) startFrameworks(ctx context.Context, failed func()) *parts {
+	frameworks := &parts{failed: failed}
 	for _, f := range o.config.Frameworks {
 		frameworks.run("framework", f.Name(), func() error { return f.Run(ctx) })
 	}
+	return frameworks
+}
+
+// startRunnables is startFrameworks for the runnables.
+func (o *Operator) startRunnables(ctx context.Context, failed func()) *parts {
+	runnables := &parts{failed: failed}
 	for _, r := range o.config.Runnables {
 		runnables.run("runnable", r.Name, func() error { return r.Run(ctx) })
 	}
-	err := frameworks.wait()
-	cancel()
-	err = errors.Join(err, runnables.waitFor(o.config.ShutdownTimeout))
-	o.stuck.Store(errors.Is(err, framework.ErrStillRunning))
-	return err
+	return runnables
 }
 
 // unserved returns the definitions while they are not known to be served.

@@ -31,7 +31,7 @@ type Rights struct {
 //   - of a framework, to read its primaries and what it watches, to change finalizers of the primaries, and to write events on them;
 //   - of resources, what they say as framework.RightsLister. Those of objectresource, configmapresource, secretresource, statusresource and
 //     keyedresource do;
-//   - of the operator, its definitions as CRDMode says, and its Lease.
+//   - of the operator, its definitions as CRDMode says, and its Lease, or with Sharding all Leases in its namespace.
 //
 // Each is limited to the namespaces of its source, and without a source to those of d. What AuthorizeMetrics and a page beyond loopback need is
 // the cluster role system:auth-delegator, and is not among them.
@@ -62,6 +62,11 @@ func (d *Dependencies) Rights(config Config) Rights {
 		create, keep := leases, leases
 		create.Verbs, keep.Verbs, keep.ResourceNames = []string{"create"}, []string{"get", "update"}, []string{name.Name}
 		rights.Own = []rbacv1.PolicyRule{create, keep}
+		if config.Sharding.Enabled {
+			// Those of replicas have names that are made when they start.
+			leases.Verbs = []string{"get", "list", "watch", "create", "update", "delete"}
+			rights.Own = []rbacv1.PolicyRule{leases}
+		}
 	}
 	return rights
 }

@@ -140,7 +140,7 @@ func beyondFence(next http.Handler) http.Handler {
 // a worker is in one step for longer than StepTimeout.
 func (o *Operator) healthz(w http.ResponseWriter, _ *http.Request) {
 	var faults string
-	if o.election != nil && o.election.fence.isLost() {
+	if o.election != nil && o.config.LeaderElection.Fence.isLost() {
 		faults += "the lease is lost\n"
 	}
 	if o.stuck.Load() {

@@ -28,6 +28,8 @@
 // with rights in one namespace only runs everything with --namespace, where the definitions are served. It says the same in "run", "plan" and
 // "apply": the namespaces that the operator looks at.
 //
+// With --sharding all replicas work, each on a part of the objects, see operator.ShardingConfig; it includes --leader-elect.
+//
 // With --leader-elect one of several replicas works, and the others are ready to. What an author makes of the Dependencies can't
 // write beside another replica then, see package operator. Config.LeaderElection and Config.Configure give an operator what
 // operator.Config knows beyond the flags.

@@ -32,6 +32,7 @@ type options struct {
 	workers          int
 	listenAddress    string
 	election         operator.LeaderElectionConfig
+	sharding         bool
 	shutdownTimeout  time.Duration
 	planOnly         bool
 	crds             string
@@ -92,6 +93,7 @@ func (p *program) electionFlags(flags *pflag.FlagSet) {
 		return d
 	}
 	flags.BoolVar(&e.Enabled, "leader-elect", e.Enabled, "let one of several replicas work, elected by a Lease")
+	flags.BoolVar(&p.options.sharding, "sharding", false, "let all replicas work, each on a part of the objects, by namespace; it includes --leader-elect")
 	flags.StringVar(&e.Namespace, "leader-election-namespace", e.Namespace, "namespace of the Lease (default that of the Pod or of the kubeconfig's context)")
 	flags.StringVar(&e.Name, "leader-election-name", e.Name, "name of the Lease (default that of the operator)")
 	flags.DurationVar(&e.LeaseDuration, "leader-election-lease-duration", orDefault(e.LeaseDuration, operator.DefaultLeaseDuration), "how long others wait after the last renewal of the Lease before they take over, in whole seconds")

@@ -27,13 +27,16 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-// TestMain makes the test binary the programs "gardener", "nursery" and "painter" for the scripts in testdata. The gardener gets SIGTERM when its log shows
+// TestMain makes the test binary the programs "copyist", "gardener", "nursery" and "painter" for the scripts in testdata. The gardener gets SIGTERM when its log shows
 // the text of the variable SIGTERM_AT.
 func TestMain(m *testing.M) {
 	testscript.Main(leakChecked{m}, map[string]func(){
 		"gardener": func() {
 			stderr := &signaller{os.Stderr, os.Getenv("SIGTERM_AT")}
 			os.Exit(command.Execute(context.Background(), gardener(), os.Args[1:], os.Stdout, stderr))
+		},
+		"copyist": func() {
+			os.Exit(command.Execute(context.Background(), copyist(), os.Args[1:], os.Stdout, os.Stderr))
 		},
 		"painter": func() {
 			os.Exit(command.Execute(context.Background(), painter(), os.Args[1:], os.Stdout, os.Stderr))

@@ -108,9 +108,9 @@ func (o *manifestsOptions) complete(p *program, flags *pflag.FlagSet) error {
 	case p.options.kubeconfig != "" || p.options.context != "":
 		return fault("--kubeconfig and --context have no meaning in a Pod, which has a service account")
 	}
-	if !p.options.election.Enabled {
+	if !p.options.election.Enabled && !p.options.sharding {
 		if flags.Changed("replicas") && o.replicas > 1 {
-			return fault("--replicas beyond 1 takes --leader-elect, so that one of them writes")
+			return fault("--replicas beyond 1 takes --leader-elect, so that one of them writes, or --sharding, so that each writes what is its own")
 		}
 		o.replicas = 1
 	}

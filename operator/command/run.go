@@ -107,6 +107,7 @@ func (o *options) checkRun() error {
 func (p *program) operatorConfig(ctx context.Context, parts *parts) (operator.Config, error) {
 	deps, election := parts.deps, p.options.election
 	election.Fence = deps.Fence
+	election.Enabled = election.Enabled || p.options.sharding
 	if election.Lock != nil {
 		election.Namespace, election.Name, election.Identity = "", "", ""
 	}
@@ -114,6 +115,7 @@ func (p *program) operatorConfig(ctx context.Context, parts *parts) (operator.Co
 		Name: p.config.Name, FormerNames: p.config.FormerNames, Logger: parts.logger, RESTConfig: deps.RESTConfig, Registry: deps.Registry,
 		Frameworks: parts.frameworks, CRDs: p.config.CRDs, CRDMode: operator.CRDMode(p.options.crds), LeaderElection: election, ListenAddress: p.options.listenAddress,
 		AuthorizeMetrics: p.options.authorizeMetrics, Inspector: deps.Inspector,
+		Sharding: operator.ShardingConfig{Enabled: p.options.sharding, Version: p.config.Version},
 	}
 	if p.config.Configure != nil {
 		if err := called(parts.logger, func() error { return p.config.Configure(ctx, deps, &config) }); err != nil {

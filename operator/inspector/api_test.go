@@ -14,6 +14,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/inspector"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
@@ -169,4 +170,29 @@ func TestPagesAreServedWithoutScript(t *testing.T) {
 
 func objectHref(name string) string {
 	return fmt.Sprintf(`href="/inspector/object?framework=%s&amp;name=%s&amp;namespace=default"`, kind, name)
+}
+
+// duo is a ring of two.
+type duo struct{}
+
+func (duo) Replicas() []inspector.Replica {
+	return []inspector.Replica{{Name: "site-operator-a", This: true, Ranges: 3, Objects: 17}, {Name: "site-operator-b", Ranges: 2, Moving: 1, Objects: 4}}
+}
+
+func (duo) Owner(informer.Key) string { return "site-operator-b" }
+
+func TestThePageShowsWhichReplicaHasWhatAndWhoseAnObjectIs(t *testing.T) {
+	w := start(t, inspector.Config{}, []*corev1.ConfigMap{site("home")})
+	w.reconciled(1)
+	lacks(t, w.get("", http.StatusOK), "Replica")
+	lacks(t, w.get(objectPath("home"), http.StatusOK), "replica")
+	w.inspector.ShareBy(duo{})
+	has(t, w.get("", http.StatusOK), "site-operator-a<small>this one</small>", "site-operator-b</th>", ">17<")
+	has(t, w.get(objectPath("home"), http.StatusOK), "reconciled by the replica site-operator-b")
+	if got := read[inspector.Object](w, objectPath("home")).Owner; got != "site-operator-b" {
+		t.Errorf("the owner is %q", got)
+	}
+	if got := read[inspector.Overview](w, "overview").Replicas; len(got) != 2 || got[1].Moving != 1 {
+		t.Errorf("the replicas are %+v", got)
+	}
 }

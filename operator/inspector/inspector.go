@@ -28,6 +28,7 @@ type Inspector struct {
 	watched  []*statistics
 	byName   map[string]*statistics
 	drawers  map[*framework.Framework]DrawFunc
+	ring     Ring
 	sampled  uint64
 	stopping chan struct{}
 	stop     func()
@@ -133,6 +134,9 @@ func (i *Inspector) framework(name string) *statistics {
 func (i *Inspector) overview() Overview {
 	now := time.Now()
 	o := Overview{Operator: i.config.Name, At: now, Frameworks: []FrameworkOverview{}, Failing: i.failing()}
+	if r := i.sharedBy(); r != nil {
+		o.Replicas = r.Replicas()
+	}
 	for _, s := range i.frameworks() {
 		f := s.overview(now)
 		o.Frameworks = append(o.Frameworks, f)

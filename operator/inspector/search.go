@@ -195,6 +195,9 @@ func (i *Inspector) find(id objectID) (Object, bool) {
 		Reconciliations: []Reconciliation{},
 		Shadows:         s.framework.ShadowsOf(id.key),
 	}
+	if r := i.sharedBy(); r != nil {
+		o.Owner = r.Owner(id.key)
+	}
 	if h == nil {
 		return o, exists
 	}

@@ -14,7 +14,9 @@ type Overview struct {
 	// Operator is the name of the operator.
 	Operator string `json:"operator"`
 	// At is when this was so.
-	At         time.Time           `json:"at"`
+	At time.Time `json:"at"`
+	// Replicas are those that share the objects, by name. It is empty without sharding.
+	Replicas   []Replica           `json:"replicas,omitempty"`
 	Frameworks []FrameworkOverview `json:"frameworks"`
 	// Failing are objects that fail, those that failed last first, a hundred at most. FailingCount is how many there are, also of
 	// those of which the inspector remembers nothing.
@@ -141,6 +143,8 @@ type Object struct {
 	Object plan.Object `json:"object"`
 	// Identity is whose the marks are on the object and on what was made for it.
 	Identity Identity `json:"identity"`
+	// Owner is the replica that reconciles the object, when replicas share them. It is empty without sharding, and when none may at the moment.
+	Owner string `json:"owner,omitempty"`
 	// Reconciliations are the last ones, the newest first.
 	Reconciliations []Reconciliation `json:"reconciliations"`
 	// Shadows are the last comparisons with shadow resource sets that did not come out equal.

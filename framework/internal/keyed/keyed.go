@@ -2,6 +2,8 @@
 package keyed
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -75,4 +77,14 @@ func (m *Map[V]) Values(yield func(V) bool) {
 			return
 		}
 	}
+}
+
+// Keys returns the keys that have a value, in no particular order.
+func (m *Map[V]) Keys() []informer.Key {
+	if m.count.Load() == 0 {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Keys(m.values))
 }

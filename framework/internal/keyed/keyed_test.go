@@ -42,6 +42,9 @@ func TestMapHoldsWhatAModelHolds(t *testing.T) {
 				t.Fatalf("%s was %d, %v, want %d, %v", key, got, was, value, known)
 			}
 		}
+		if got := m.Keys(); len(got) != len(model) || slices.ContainsFunc(got, func(key informer.Key) bool { _, ok := model[key]; return !ok }) {
+			t.Errorf("the keys are %v, want those of %v", got, model)
+		}
 		var want []int
 		for _, value := range model {
 			want = append(want, value)

@@ -220,6 +220,30 @@ func TestR3RetriesFollowTheBackOffOfTheirKey(t *testing.T) {
 	})
 }
 
+func TestAKeyThatIsForgottenIsNotLookedAtAgainAndHasANewBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New[string]()
+		r := NewRetries(q, "retry", "asked", func() backoff.BackOff { return backoff.NewExponentialBackOff(backoff.WithRandomizationFactor(0)) })
+		defer r.Stop()
+		first := r.Retry(key("a"), 0)
+		r.Retry(key("a"), 0)
+		r.Ask(key("a"), time.Hour)
+		r.Ask(key("b"), time.Minute)
+		r.Forget(key("a"))
+		r.Forget(key("unknown"))
+		if got := r.Keys(); len(got) != 1 || got[0] != key("b") {
+			t.Errorf("remembered are %v, want b alone", got)
+		}
+		if got := r.Retry(key("a"), 0); got != first {
+			t.Errorf("the pause is %s, want the first one, %s", got, first)
+		}
+		r.Forget(key("a"))
+		if got := looks(q); len(got) != 1 || got[0] != "b 1m0s" {
+			t.Errorf("looks are %q, want one at b", got)
+		}
+	})
+}
+
 // looks takes keys until there is none for a day, and says when each came.
 func looks(q *Queue[string]) (at []string) {
 	start := time.Now()

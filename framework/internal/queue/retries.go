@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -95,6 +97,26 @@ func (r *Retries[T]) Settle(key informer.Key) time.Duration {
 	}
 	p.backOff, p.retry = nil, time.Time{}
 	return r.schedule(key, p)
+}
+
+// Forget drops both times of a key, and its backoff.
+func (r *Retries[T]) Forget(key informer.Key) {
+	if r.count.Load() == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.pending[key]; p != nil {
+		*p = pending{timer: p.timer, due: p.due}
+		r.schedule(key, p)
+	}
+}
+
+// Keys returns the keys of which something is remembered, in no particular order.
+func (r *Retries[T]) Keys() []informer.Key {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.pending))
 }
 
 // Asked is how many keys wait for a look that was asked for.

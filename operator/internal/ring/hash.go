@@ -20,11 +20,14 @@ type Hash uint64
 // MaxHash is the last place.
 const MaxHash Hash = math.MaxUint64
 
-// HashOf returns the hash that an API server computes of the value of a field.
+// HashOf returns the hash that an API server computes of the value of a field (sharding.HashField): FNV-1a, here without memory of its own,
+// because it is asked for each reconciliation.
 func HashOf(value string) Hash {
-	h, err := strconv.ParseUint(sharding.HashField(value), 16, 64)
-	if err != nil {
-		panic(fmt.Sprintf("ring: the hash of a field is not what it was: %v", err))
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	for i := range len(value) {
+		h ^= uint64(value[i])
+		h *= prime
 	}
 	return Hash(h)
 }

@@ -2,8 +2,10 @@ package ring
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
+	"strings"
 )
 
 // Table says who owns which part of the space. Tables are values: what makes a new one leaves the old one as it is.
@@ -90,6 +92,32 @@ func (t Table) Moving() int {
 		}
 	}
 	return moving
+}
+
+// Part is what a member has of the space, or nobody, without a name.
+type Part struct {
+	Member string
+	// Ranges are how many it owns, Moving how many of these it is about to give up, and Objects how many objects they had when the table was
+	// made.
+	Ranges, Moving, Objects int
+}
+
+// Parts returns who has how much, by name.
+func (t Table) Parts() []Part {
+	parts := map[string]Part{}
+	for i, r := range t.Ranges {
+		p := parts[r.Owner]
+		p.Member = r.Owner
+		p.Ranges++
+		if r.Next != "" {
+			p.Moving++
+		}
+		for _, b := range within(t.Weights, t.Span(i)) {
+			p.Objects += b.Objects
+		}
+		parts[r.Owner] = p
+	}
+	return slices.SortedFunc(maps.Values(parts), func(a, b Part) int { return strings.Compare(a.Member, b.Member) })
 }
 
 // merged joins neighbours that are owned by the same member, or that move from and to the same ones since the same generation.

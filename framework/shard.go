@@ -1,0 +1,90 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/operatorkit/operatorkit/framework/internal/queue"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// Shard says which objects of a framework one of several replicas reconciles. The operator has one when replicas share the work, see
+// operator.ShardingConfig. Its methods are called for each reconciliation: they are quick, and safe for concurrent use.
+type Shard interface {
+	// Owns tells whether this replica may begin to work on an object.
+	Owns(key informer.Key) bool
+	// Begin begins to work on an object, until End, and tells whether that may be.
+	Begin(key informer.Key) bool
+	// End ends what Begin has begun. Nobody else begins to work on an object before.
+	End(key informer.Key)
+}
+
+// Share limits the framework to the objects that a shard has. What happens to others is passed over, but the sources hold them, plans can be
+// made of them, and watches tell of them. For the error IsInvalidConfig holds: the framework runs already, or is driven by a queue
+// that is not its own. operator.New calls it.
+func (f *Framework) Share(s Shard) error {
+	switch {
+	case f.begun.Load():
+		return fmt.Errorf("%w: framework %q runs already: make the operator before", ErrInvalidConfig, f.Name())
+	case f.config.Driven:
+		return fmt.Errorf("%w: framework %q is driven by a queue that is not its own, and can't be shared by replicas", ErrInvalidConfig, f.Name())
+	}
+	f.shard = s
+	return nil
+}
+
+// Reshare is called each time that the shard has more or less than before. What is remembered of objects that it has not any more is
+// forgotten: whoever has them starts over. The objects that are gained, and that the source holds, become backlog. It may be called at
+// any time, also before Run and after it, and not twice at once.
+func (f *Framework) Reshare(gained func(key informer.Key) bool) {
+	for _, key := range f.remembered() {
+		if !f.shard.Owns(key) {
+			f.disown(key)
+		}
+	}
+	for _, key := range f.Keys() {
+		if gained(key) {
+			f.queue.Add(key, queue.Backlog, Trigger{Cause: CauseBacklog, Source: f.source.Name()})
+		}
+	}
+}
+
+// remembered are the keys of which the framework remembers something. Some may come twice.
+func (f *Framework) remembered() []informer.Key {
+	return slices.Concat(f.confirmed.Keys(), f.tombstones.gone.Keys(), f.tombstones.processed.Keys(), f.failures.Keys(),
+		f.reportedPlans.Keys(), f.unmatched.Keys(), f.retries.Keys())
+}
+
+// disown forgets what is remembered of an object that is another replica's.
+func (f *Framework) disown(key informer.Key) {
+	f.confirmed.Delete(key)
+	f.tombstones.gone.Delete(key)
+	f.tombstones.processed.Delete(key)
+	f.failures.Delete(key)
+	f.reportedPlans.Delete(key)
+	f.unmatched.Delete(key)
+	f.retries.Forget(key)
+	if f.shadows != nil {
+		f.shadows.Forget(key)
+	}
+}
+
+// reconcileShared is reconcileEntry for an object of which it is not known whether it is this replica's.
+func (f *Framework) reconcileShared(ctx context.Context, e *queue.Entry[Trigger], why *waiting, start time.Duration) {
+	key := e.Key
+	if !f.shard.Begin(key) {
+		f.disown(key)
+		f.queue.Done(e)
+		return
+	}
+	// Also when the goroutine ends (runtime.Goexit).
+	defer func() {
+		if !f.shard.Owns(key) {
+			f.disown(key)
+		}
+		f.shard.End(key)
+	}()
+	f.reconcileEntry(ctx, e, why, start)
+}

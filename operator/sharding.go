@@ -1,0 +1,283 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/giantswarm/micrologger"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/faults"
+	"github.com/operatorkit/operatorkit/operator/inspector"
+	"github.com/operatorkit/operatorkit/operator/internal/members"
+	"github.com/operatorkit/operatorkit/operator/internal/ring"
+)
+
+// ShardingConfig lets all replicas of an operator work, each on a part of the primary objects of every framework.
+//
+// An object goes to a replica by its namespace, and one without a namespace by its name: objects of one namespace are never of two
+// replicas. The replica that leads writes into a Lease who has which range of hashes of these, so that each has about as many objects as
+// the others; ranges move when replicas come and go, and no object is begun by its new owner before the former one has ended its last
+// reconciliation, or can't write any more (Fence). The sources are held in full by every replica: what is shared is the work, and not yet
+// the memory.
+//
+// It takes a leader election on Kubernetes, whose times it uses. The Lease of that, under its name, keeps away replicas without sharding: all
+// replicas with it hold it together, and it runs out when the last one has gone. Further Leases have the same name with an ending:
+//
+//	website-operator              all replicas that share the work
+//	website-operator-leader       the one that leads: it runs the Runnables, and shares out
+//	website-operator-shards       who has which range
+//	website-operator-shards-3f0c…  a replica, for each of them
+//
+// Without finalizers, deletions are missed that happen while an object is on its way from one replica to another, as those are that
+// happen while the operator is down.
+type ShardingConfig struct {
+	// Enabled turns it on. LeaderElection must be enabled too, without a Lock, and with an Identity that no other process ever had, as the
+	// default one is. Default: off, one replica works.
+	Enabled bool
+	// Capacity is how much this replica can carry, next to others. Default: 1.
+	Capacity int
+	// Version is that of the program. While replicas of several versions run, as in a rolling update, only those of the newest one get
+	// anything. Default: empty, all are of the same.
+	Version string
+}
+
+// The endings of the names of Leases, and who holds that of all replicas together.
+const (
+	leaderEnding   = "-leader"
+	shardsEnding   = "-shards"
+	sharedIdentity = "replicas that share the work"
+)
+
+// maxLeaseName is how long the name of a Lease may be with sharding: that of a replica is longer by the endings and 17 characters.
+const maxLeaseName = 253 - len(shardsEnding) - 17
+
+func (c *ShardingConfig) validate(wrong *faults.List, election LeaderElectionConfig) {
+	if !c.Enabled {
+		return
+	}
+	wrong.If(!election.onKubernetes(), "Sharding must not be enabled without LeaderElection on Kubernetes, that is Enabled and without a Lock")
+	wrong.If(len(election.Name) > maxLeaseName, "LeaderElection.Name must not be longer than %d with Sharding", maxLeaseName)
+	wrong.If(c.Capacity < 0, "Sharding.Capacity must not be negative, is %d", c.Capacity)
+}
+
+// sharing is the part of an operator that shares the objects of its frameworks with other replicas.
+type sharing struct {
+	frameworks []*framework.Framework
+	logger     micrologger.Logger
+	// fence is that of the operator: it is open while this replica is a member, the lease of all replicas is held, and that of the leader
+	// is, if this one leads.
+	fence *Fence
+	// together is the election that all replicas with sharding have won, and leader that of the one that leads.
+	together, leader *election
+	replica          *members.Replica
+	shard            *shard
+
+	// The following belong to the goroutine of the replica, except for counts.
+	// owned is what the frameworks know of, and weighed what was told of last, when it had that many objects.
+	owned, weighed []ring.Span
+	objects        int
+	buckets        []ring.Bucket
+	counts         shardCounts
+}
+
+// newSharing makes the frameworks share their objects. config has a leader election with a fence.
+func newSharing(config Config, httpClient *http.Client) (*sharing, error) {
+	own := config.LeaderElection.Fence
+	s := &sharing{frameworks: config.Frameworks, fence: own, logger: config.Logger.With("operator", config.Name)}
+	elections := []struct {
+		of               **election
+		ending, identity string
+	}{{&s.together, "", sharedIdentity}, {&s.leader, leaderEnding, config.LeaderElection.Identity}}
+	for _, e := range elections {
+		c := config.LeaderElection
+		c.Fence, c.Name, c.Identity = NewFence(), c.Name+e.ending, e.identity
+		c.Fence.bind(c.validity(), true)
+		var err error
+		if c.Lock, err = newLeaseLock(c, config.RESTConfig, httpClient); err != nil {
+			return nil, err
+		}
+		*e.of = newElection(c, config.Logger)
+	}
+	s.together.keeps = true
+	own.require(s.together.fence)
+	leases, err := newLeases(config.RESTConfig, httpClient)
+	if err != nil {
+		return nil, err
+	}
+	election := config.LeaderElection
+	s.replica, err = members.New(members.Config{
+		Leases: leases.Leases(election.Namespace), Ring: election.Name + shardsEnding, Member: election.Identity,
+		Capacity: config.Sharding.Capacity, Version: config.Sharding.Version,
+		LeaseDuration: election.LeaseDuration, RetryPeriod: election.RetryPeriod, RequestTimeout: s.leader.lock.timeout,
+		Leads: s.leads, Renewed: own.renewed, Weigh: s.weigh, Logger: config.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.shard = &shard{s.replica.Holder()}
+	s.replica.OnTable(s.follow)
+	for _, f := range config.Frameworks {
+		if err := f.Share(s.shard); err != nil {
+			return nil, fmt.Errorf("operator.Config: Sharding: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// leads tells whether this replica leads, for certain.
+func (s *sharing) leads() bool { return s.leader.fence.Check() == nil }
+
+// work is a member of the replicas until ctx ends or something fails. It runs the frameworks of the operator, and while this replica leads,
+// the runnables.
+func (s *sharing) work(ctx context.Context, o *Operator) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	failed := func() { stop(nil) }
+	leaving, leave := context.WithCancel(withoutFence(context.WithoutCancel(ctx)))
+	defer leave()
+	var membership, leadership error
+	var beside sync.WaitGroup
+	beside.Go(func() {
+		err := s.replica.Run(withoutFence(ctx), leaving)
+		if err != nil {
+			s.fence.lose()
+			membership = fmt.Errorf("%w: %w", ErrLeaseLost, err)
+			stop(errors.Join(membership, framework.ErrStopNow))
+			return
+		}
+		s.fence.close()
+	})
+	beside.Go(func() {
+		leadership = s.leader.lead(ctx, func(ctx context.Context) error {
+			s.fence.require(s.leader.fence)
+			runnables := o.startRunnables(ctx, failed)
+			<-ctx.Done()
+			err := runnables.waitFor(o.config.ShutdownTimeout)
+			if !errors.Is(err, framework.ErrStillRunning) {
+				// What the frameworks are at is theirs, whoever leads.
+				s.fence.dispense(s.leader.fence)
+			}
+			return err
+		})
+		if leadership != nil {
+			stop(errors.Join(leadership, framework.ErrStopNow))
+		}
+	})
+	err := o.startFrameworks(ctx, failed).wait()
+	failed()
+	if errors.Is(err, framework.ErrStillRunning) {
+		// What works on must not write, and keeps its objects until the lease of this replica has ended.
+		s.fence.lose()
+		leave()
+	}
+	beside.Wait()
+	return errors.Join(membership, leadership, err)
+}
+
+// follow has the frameworks follow a table.
+func (s *sharing) follow() {
+	before, now := s.owned, s.replica.Holder().Owned()
+	s.owned = now
+	s.counts.follow(s.replica.Table(), time.Now())
+	if slices.Equal(before, now) {
+		return
+	}
+	gained := func(key informer.Key) bool {
+		h := hashOf(key)
+		return contains(now, h) && !contains(before, h)
+	}
+	for _, f := range s.frameworks {
+		f.Reshare(gained)
+	}
+	s.counts.note(before, now)
+	s.logger.Log("level", "info", "message", "this replica has another part of the objects", "ranges", len(now))
+}
+
+// Replicas implements inspector.Ring.
+func (s *sharing) Replicas() (replicas []inspector.Replica) {
+	for _, p := range s.replica.Table().Parts() {
+		replicas = append(replicas, inspector.Replica{
+			Name: p.Member, This: p.Member == s.leader.config.Identity, Ranges: p.Ranges, Moving: p.Moving, Objects: p.Objects,
+		})
+	}
+	return replicas
+}
+
+// Owner implements inspector.Ring.
+func (s *sharing) Owner(key informer.Key) string {
+	table := s.replica.Table()
+	if len(table.Ranges) == 0 {
+		return ""
+	}
+	return table.Find(hashOf(key)).Owner
+}
+
+// weighParts is in how many parts of about as many objects a range is told of.
+const weighParts = 32
+
+// weigh tells where the objects of this replica are, anew if there are others than before.
+func (s *sharing) weigh(owned []ring.Span) []ring.Bucket {
+	objects := 0
+	for _, source := range s.primaries() {
+		objects += source.Status().Objects
+	}
+	if slices.Equal(owned, s.weighed) && objects == s.objects {
+		return s.buckets
+	}
+	hashes := make([]ring.Hash, 0, objects)
+	for _, f := range s.frameworks {
+		for _, key := range f.Keys() {
+			hashes = append(hashes, hashOf(key))
+		}
+	}
+	slices.Sort(hashes)
+	s.weighed, s.objects, s.buckets = owned, objects, nil
+	mine := 0
+	for _, span := range owned {
+		first, _ := slices.BinarySearch(hashes, span.First)
+		rest := hashes[first:]
+		beyond := slices.IndexFunc(rest, func(h ring.Hash) bool { return h > span.Last })
+		if beyond >= 0 {
+			rest = rest[:beyond]
+		}
+		mine += len(rest)
+		s.buckets = append(s.buckets, ring.Weigh(span, rest, weighParts)...)
+	}
+	s.counts.objects.Store(int64(mine))
+	return s.buckets
+}
+
+// primaries are the primary sources of the frameworks.
+func (s *sharing) primaries() (sources []informer.Source) {
+	for _, f := range s.frameworks {
+		sources = append(sources, f.Sources()[0])
+	}
+	return sources
+}
+
+// shard is what this replica has of the objects.
+type shard struct{ holder *ring.Holder }
+
+// Owns implements framework.Shard.
+func (s *shard) Owns(key informer.Key) bool { return s.holder.Owns(hashOf(key)) }
+
+// Begin implements framework.Shard.
+func (s *shard) Begin(key informer.Key) bool { return s.holder.Begin(hashOf(key)) }
+
+// End implements framework.Shard.
+func (s *shard) End(key informer.Key) { s.holder.End(hashOf(key)) }
+
+// hashOf is where an object lies: by its namespace, so that what belongs to it lies there too, or else by its name.
+func hashOf(key informer.Key) ring.Hash { return ring.HashOf(cmp.Or(key.Namespace, key.Name)) }
+
+func contains(spans []ring.Span, h ring.Hash) bool {
+	return slices.ContainsFunc(spans, func(s ring.Span) bool { return s.Contains(h) })
+}

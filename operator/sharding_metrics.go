@@ -1,0 +1,92 @@
+package operator
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/operatorkit/operatorkit/operator/internal/ring"
+)
+
+// shardCounts are what metrics say of the part of the objects that a replica has.
+type shardCounts struct {
+	ranges, objects, gained, lost atomic.Int64
+
+	mu sync.Mutex
+	// unowned is for how long there were ranges without an owner that may begin work in them, up to since, which is zero when there are none.
+	unowned time.Duration
+	since   time.Time
+}
+
+// follow takes note of a table at a time.
+func (c *shardCounts) follow(t ring.Table, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.since.IsZero() {
+		c.unowned += now.Sub(c.since)
+	}
+	c.since = time.Time{}
+	if len(t.Ranges) == 0 || slices.ContainsFunc(t.Ranges, func(r ring.Range) bool { return r.Owner == "" || r.Next != "" }) {
+		c.since = now
+	}
+}
+
+// unownedSeconds is for how long there were ranges without an owner.
+func (c *shardCounts) unownedSeconds(now time.Time) float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	unowned := c.unowned
+	if !c.since.IsZero() {
+		unowned += now.Sub(c.since)
+	}
+	return unowned.Seconds()
+}
+
+// note takes note of what a replica had, and has now.
+func (c *shardCounts) note(before, now []ring.Span) {
+	c.ranges.Store(int64(len(now)))
+	if beyond(now, before) {
+		c.gained.Add(1)
+	}
+	if beyond(before, now) {
+		c.lost.Add(1)
+	}
+}
+
+// beyond tells whether the first spans have something that the others have not. Both are as Holder.Owned returns them.
+func beyond(spans, others []ring.Span) bool {
+	return slices.ContainsFunc(spans, func(s ring.Span) bool {
+		return !slices.ContainsFunc(others, func(o ring.Span) bool { return o.Contains(s.First) && o.Contains(s.Last) })
+	})
+}
+
+// register registers the metrics of a replica of an operator.
+func (c *shardCounts) register(operator string, registerer prometheus.Registerer) error {
+	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"operator": operator}, registerer)
+	value := func(v *atomic.Int64) func() float64 { return func() float64 { return float64(v.Load()) } }
+	moves := func(direction string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{
+			Name:        "operatorkit_operator_shard_moves_total",
+			Help:        "Times that this replica has got a part of the objects, or has given one up, by direction: gained or lost.",
+			ConstLabels: prometheus.Labels{"direction": direction},
+		}
+	}
+	return errors.Join(
+		labelled.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "operatorkit_operator_shard_ranges", Help: "Ranges of hashes that this replica has of those that the replicas share.",
+		}, value(&c.ranges))),
+		labelled.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "operatorkit_operator_shard_objects", Help: "Primary objects in the ranges of this replica, of all frameworks.",
+		}, value(&c.objects))),
+		labelled.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "operatorkit_operator_shard_unowned_seconds_total",
+			Help: "Time in which there were ranges that no replica was allowed to begin work in, as far as this replica was told.",
+		}, func() float64 { return c.unownedSeconds(time.Now()) })),
+		labelled.Register(prometheus.NewCounterFunc(moves("gained"), value(&c.gained))),
+		labelled.Register(prometheus.NewCounterFunc(moves("lost"), value(&c.lost))),
+	)
+}

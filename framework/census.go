@@ -24,6 +24,16 @@ type census struct {
 	taken      bool
 }
 
+// begin has the objects counted anew, because there are more of them that were never confirmed. While they are being confirmed it does
+// nothing: the others are asked for one by one.
+func (c *census) begin() {
+	if !c.mu.TryLock() {
+		return
+	}
+	defer c.mu.Unlock()
+	c.asked, c.due, c.taken = 0, 0, false
+}
+
 // take counts an object that has to be confirmed, and returns true if all objects that were there at some time have been. While they are,
 // others wait.
 func (c *census) take(ctx context.Context, f *Framework) (taken bool) {

@@ -79,6 +79,7 @@ func TestR11ManyObjectsAreAskedForByOneList(t *testing.T) {
 				}}
 				f := newFramework(t, framework.Config{Source: source, BackOffFactory: everyMinute}, slow, acting(t, "r", applied, always("u")))
 				defer running(t, f)()
+				synctest.Wait()
 				want, stored := map[string]bool{}, []*corev1.ConfigMap{}
 				for i := range test.objects {
 					obj := configMap(fmt.Sprintf("%04d", i))
@@ -131,4 +132,42 @@ func TestR11ManyObjectsAreAskedForByOneList(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestR11WhatAnotherReplicaHadIsAskedForAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, applied := &counting{Push: informer.NewPush("objects"), live: map[string]*corev1.ConfigMap{}, listed: make(chan struct{})}, &journal{}
+		f := newFramework(t, framework.Config{Source: source, BackOffFactory: everyMinute}, acting(t, "r", applied, always("u")))
+		var first, second []string
+		for i := range 100 {
+			obj := configMap(fmt.Sprintf("%04d", i))
+			obj.UID, obj.ResourceVersion = types.UID(obj.Name), "1"
+			source.keep(obj.DeepCopy())
+			put(t, source.Push, obj)
+			if i < 50 {
+				first = append(first, obj.Name)
+			} else {
+				second = append(second, obj.Name)
+			}
+		}
+		shard := newPart(first...)
+		if err := f.Share(shard); err != nil {
+			t.Fatal(err)
+		}
+		defer running(t, f)()
+		synctest.Wait()
+		if got := len(applied.all()); got != len(first) || source.lists != 1 {
+			t.Fatalf("%d objects and %d lists, want %d and one", got, source.lists, len(first))
+		}
+		delete(source.live, first[7]) // by the replica that has it meanwhile, which our source does not show
+		delete(source.live, second[7])
+		shard.becomes(f, second...)
+		synctest.Wait()
+		shard.becomes(f, append(second, first...)...)
+		synctest.Wait()
+		want := 2*len(first) + len(second) - 2
+		if got := len(applied.all()); got != want || source.lists != 3 {
+			t.Errorf("%d objects and %d lists, want %d and three", got, source.lists, want)
+		}
+	})
 }

@@ -44,8 +44,10 @@ func (f *Framework) Reshare(gained func(key informer.Key) bool) {
 			f.disown(key)
 		}
 	}
+	f.census.begin()
 	for _, key := range f.Keys() {
 		if gained(key) {
+			f.confirmed.Delete(key) // What was confirmed before another replica had it is worth nothing.
 			f.queue.Add(key, queue.Backlog, Trigger{Cause: CauseBacklog, Source: f.source.Name()})
 		}
 	}

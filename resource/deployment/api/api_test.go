@@ -49,6 +49,24 @@ func TestValidateFindsEachFault(t *testing.T) {
 		"container.resources.ulimits[a]": func(s *api.ServiceSpec) {
 			s.Container.Resources.Ulimits = map[string]api.Ulimit{"a": {Soft: 2, Hard: 1}}
 		},
+		"container.resources.gpus.count: Invalid": func(s *api.ServiceSpec) { s.Container.Resources.GPUs = &api.GPUs{Count: -2} },
+		"container.resources.gpus.count: Forbidden": func(s *api.ServiceSpec) {
+			s.Container.Resources.GPUs = &api.GPUs{Count: 1, IDs: []string{"0"}}
+		},
+		"container.pidMode": func(s *api.ServiceSpec) { s.Container.PidMode = "container:other" },
+		"container.volumeMounts[0].noCopy": func(s *api.ServiceSpec) {
+			s.Volumes = []api.VolumeSpec{{Name: "aa", Type: api.VolumeTypeTmpfs}}
+			s.Container.VolumeMounts = []api.VolumeMount{{Volume: "aa", Path: "/a", NoCopy: true}}
+		},
+		"volumes[0].propagation: Forbidden": func(s *api.ServiceSpec) {
+			s.Volumes = []api.VolumeSpec{{Name: "aa", Propagation: api.PropagationShared}}
+		},
+		"volumes[0].propagation: Unsupported": func(s *api.ServiceSpec) {
+			s.Volumes = []api.VolumeSpec{{Name: "aa", Type: api.VolumeTypeBind, HostPath: "/srv", Propagation: "far"}}
+		},
+		"preDeploy.volumes": func(s *api.ServiceSpec) {
+			s.Mode, s.PreDeploy = api.ServiceModeGlobal, &api.PreDeployHook{Command: []string{"a"}, Volumes: true}
+		},
 		"container.logDriver.name":         func(s *api.ServiceSpec) { s.Container.LogDriver = &api.LogDriver{} },
 		"container.stopGracePeriod":        func(s *api.ServiceSpec) { s.Container.StopGracePeriod = &metav1.Duration{Duration: -1} },
 		"container.restartPolicy.name":     func(s *api.ServiceSpec) { s.Container.RestartPolicy.Name = "always" },
@@ -217,5 +235,11 @@ func TestHookSpec(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, hook.Container); diff != "" || len(hook.Ports)+len(hook.Volumes) > 0 || len(spec.Container.Env) != 1 {
 		t.Errorf("ports %v, volumes %v (-want +got):\n%s", hook.Ports, hook.Volumes, diff)
+	}
+	spec.PreDeploy.Volumes = true
+	want.VolumeMounts = spec.Container.VolumeMounts
+	hook = spec.HookSpec()
+	if diff := cmp.Diff(want, hook.Container); diff != "" || len(hook.Ports) > 0 || cmp.Diff(spec.Volumes, hook.Volumes) != "" {
+		t.Errorf("with its volumes: ports %v, volumes %v (-want +got):\n%s", hook.Ports, hook.Volumes, diff)
 	}
 }

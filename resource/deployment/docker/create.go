@@ -200,7 +200,7 @@ func hostConfig(engine *moby.Client, spec *api.ServiceSpec) (*container.HostConf
 	host := &container.HostConfig{
 		RestartPolicy: restartPolicy(c.RestartPolicy), CapAdd: c.CapAdd, CapDrop: c.CapDrop, Sysctls: c.Sysctls,
 		Privileged: c.Privileged, ReadonlyRootfs: c.ReadOnly, ShmSize: bytes(c.Resources.ShmSize), Resources: inPlace(&c.Resources),
-		PortBindings: network.PortMap{},
+		PortBindings: network.PortMap{}, PidMode: container.PidMode(c.PidMode),
 	}
 	if c.Init {
 		host.Init = &c.Init
@@ -213,6 +213,11 @@ func hostConfig(engine *moby.Client, spec *api.ServiceSpec) (*container.HostConf
 	}
 	for _, d := range c.Resources.Devices {
 		host.Devices = append(host.Devices, container.DeviceMapping{PathOnHost: d.Host, PathInContainer: d.Container, CgroupPermissions: d.Permissions})
+	}
+	if g := c.Resources.GPUs; g != nil {
+		host.DeviceRequests = []container.DeviceRequest{{
+			Driver: g.Driver, Count: g.Count, DeviceIDs: g.IDs, Capabilities: [][]string{append([]string{"gpu"}, g.Capabilities...)}, Options: g.Options,
+		}}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Resources.Ulimits)) {
 		u := c.Resources.Ulimits[name]
@@ -267,6 +272,7 @@ func addVolume(host *container.HostConfig, engine *moby.Client, spec *api.Servic
 	switch v.Type {
 	case api.VolumeTypeBind:
 		out.Type, out.Source = mount.TypeBind, path.Join(v.HostPath, m.SubPath)
+		out.BindOptions = &mount.BindOptions{Propagation: mount.Propagation(v.Propagation)}
 		if v.CreateHostPath {
 			return addBind(host, &out)
 		}
@@ -277,11 +283,11 @@ func addVolume(host *container.HostConfig, engine *moby.Client, spec *api.Servic
 		out.Type, out.TmpfsOptions = mount.TypeTmpfs, &mount.TmpfsOptions{SizeBytes: bytes(v.Size)}
 	default:
 		out.Type, out.Source = mount.TypeVolume, v.Name
+		out.VolumeOptions = &mount.VolumeOptions{NoCopy: m.NoCopy, Subpath: m.SubPath}
 		if m.SubPath != "" {
 			if have := engine.ClientVersion(); versions.LessThan(have, subPathVersion) {
 				return fmt.Errorf("the engine speaks version %s of the API, and folders of volumes need %s", have, subPathVersion)
 			}
-			out.VolumeOptions = &mount.VolumeOptions{Subpath: m.SubPath}
 		}
 	}
 	host.Mounts = append(host.Mounts, out)
@@ -294,8 +300,15 @@ func addBind(host *container.HostConfig, m *mount.Mount) error {
 		return errors.New("a path with a colon can't be created by engines")
 	}
 	bind := m.Source + ":" + m.Target
+	var options []string
 	if m.ReadOnly {
-		bind += ":ro"
+		options = append(options, "ro")
+	}
+	if p := m.BindOptions.Propagation; p != "" {
+		options = append(options, string(p))
+	}
+	if len(options) > 0 {
+		bind += ":" + strings.Join(options, ",")
 	}
 	host.Binds = append(host.Binds, bind)
 	return nil

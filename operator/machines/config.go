@@ -1,7 +1,6 @@
 package machines
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -25,8 +24,6 @@ type Config struct {
 	// RegistrySecret is the name of the Secret with the credentials for registries, of the type kubernetes.io/dockerconfigjson. It is
 	// looked for in the namespace of a service, each time that an image is pulled. Default: DefaultRegistrySecret.
 	RegistrySecret string
-	// RegistryTransport makes the requests to registries. Default: http.DefaultTransport.
-	RegistryTransport http.RoundTripper
 	// RegistryPeriod is the time between two questions to the registry whether the tag of an image has moved, for services with the pull
 	// policy always. Default: DefaultRegistryPeriod.
 	RegistryPeriod time.Duration

@@ -36,9 +36,6 @@ type Config struct {
 	// Credentials returns what a registry asks for, such as docker.io or registry.example.com:5000. It is called for each pull
 	// and each question, at the same time by several goroutines. Default: none are needed.
 	Credentials func(ctx context.Context, registry string) (Credentials, error)
-	// RegistryTransport makes the requests to registries that the client makes itself, which are those of ResolveDigest; engines
-	// pull by themselves. Default: http.DefaultTransport.
-	RegistryTransport http.RoundTripper
 	// BeforeRequest is called before each request to an engine, which is not sent if it returns an error. It is for who must not act
 	// any more, such as a former leader: operator.Fence.CheckRequest. Default: all are sent.
 	BeforeRequest func(r *http.Request) error
@@ -130,9 +127,6 @@ func (c *Config) setDefaults() {
 	}
 	if c.BeforeRequest == nil {
 		c.BeforeRequest = func(*http.Request) error { return nil }
-	}
-	if c.RegistryTransport == nil {
-		c.RegistryTransport = http.DefaultTransport
 	}
 }
 

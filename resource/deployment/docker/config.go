@@ -33,6 +33,8 @@ type Config struct {
 	Cluster string
 	// Domain is the domain of the cluster, of which host names are made. Default: none.
 	Domain string
+	// Names has containers reach each other by the names of their services. Default: they are on the network of the engine, and do not.
+	Names *Names
 	// Credentials returns what a registry asks for, such as docker.io or registry.example.com:5000. It is called for each pull
 	// and each question, at the same time by several goroutines. Default: none are needed.
 	Credentials func(ctx context.Context, registry string) (Credentials, error)
@@ -133,6 +135,9 @@ func (c *Config) setDefaults() {
 func (c *Config) validate() error {
 	if c.ConnectTimeout < 0 || c.Heartbeat < 0 {
 		return fmt.Errorf("a connect timeout of %s and a heartbeat of %s must not be negative", c.ConnectTimeout, c.Heartbeat)
+	}
+	if c.Names != nil && c.Names.Image == "" {
+		return errors.New("Names needs an Image")
 	}
 	return nil
 }

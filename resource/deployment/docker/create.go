@@ -89,9 +89,14 @@ func (m *machine) create(ctx context.Context, engine *moby.Client, options *api.
 	if err != nil {
 		return "", err
 	}
-	config := containerConfig(spec, labels)
+	networking, joined, err := m.join(ctx, engine, host)
+	if err != nil {
+		return "", err
+	}
+	defer joined()
+	create := moby.ContainerCreateOptions{Name: options.Name, Config: containerConfig(spec, labels), HostConfig: host, NetworkingConfig: networking}
 	if len(spec.Container.ConfigMounts) == 0 {
-		return m.createAs(ctx, engine, moby.ContainerCreateOptions{Name: options.Name, Config: config, HostConfig: host})
+		return m.createAs(ctx, engine, create)
 	}
 	volume := configsVolume(options.Name)
 	labels[LabelConfigs] = volume
@@ -101,7 +106,7 @@ func (m *machine) create(ctx context.Context, engine *moby.Client, options *api.
 		return "", err
 	}
 	host.Mounts = append(host.Mounts, mounts...)
-	id, err := m.createAs(ctx, engine, moby.ContainerCreateOptions{Name: options.Name, Config: config, HostConfig: host})
+	id, err := m.createAs(ctx, engine, create)
 	if err != nil {
 		err = errors.Join(err, dropVolume(ctx, engine, volume))
 	}

@@ -224,8 +224,9 @@ func (s *ServiceSpec) validatePorts(p *field.Path) field.ErrorList {
 			if port.Hostname != "" {
 				errs = append(errs, field.Forbidden(at.Child("hostname"), "only in mode ingress"))
 			}
-			if _, err := netip.ParseAddr(port.HostIP); port.HostIP != "" && err != nil {
-				errs = append(errs, field.Invalid(at.Child("hostIP"), port.HostIP, "is not an IP address"))
+			_, ranged := port.HostRange()
+			if _, err := netip.ParseAddr(port.HostIP); port.HostIP != "" && err != nil && !ranged {
+				errs = append(errs, field.Invalid(at.Child("hostIP"), port.HostIP, "is neither an IP address nor a range of them"))
 			}
 		}
 		if j := slices.IndexFunc(s.Ports[:i], func(o PortSpec) bool { return o.ConflictsWith(port) || o.String() == port.String() }); j >= 0 {

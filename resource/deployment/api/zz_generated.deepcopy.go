@@ -347,6 +347,11 @@ func (in *Machine) DeepCopyInto(out *Machine) {
 			(*out)[key] = val
 		}
 	}
+	if in.Addresses != nil {
+		in, out := &in.Addresses, &out.Addresses
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.LastSeen != nil {
 		in, out := &in.LastSeen, &out.LastSeen
 		*out = new(Inventory)

@@ -70,6 +70,8 @@ type Machine struct {
 	Name string
 	// Labels are labels for placement.
 	Labels map[string]string
+	// Addresses are IP addresses of the machine, as of api.Machine. Default: none, and no port is published on a range of addresses.
+	Addresses []string
 	// Endpoint says how its engine is reached.
 	Endpoint Endpoint
 	// Gone says that the machine won't come back, and that what was on it is not there any more. It is not connected to.

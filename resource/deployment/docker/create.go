@@ -85,7 +85,7 @@ func (m *machine) create(ctx context.Context, engine *moby.Client, options *api.
 	if err := m.client.reveal(ctx, engine, spec); err != nil {
 		return "", err
 	}
-	host, err := hostConfig(engine, spec)
+	host, err := hostConfig(engine, spec, m.spec().Addresses)
 	if err != nil {
 		return "", err
 	}
@@ -200,7 +200,7 @@ func healthCheck(h *api.HealthCheck) *container.HealthConfig {
 	}
 }
 
-func hostConfig(engine *moby.Client, spec *api.ServiceSpec) (*container.HostConfig, error) {
+func hostConfig(engine *moby.Client, spec *api.ServiceSpec, addresses []string) (*container.HostConfig, error) {
 	c := &spec.Container
 	host := &container.HostConfig{
 		RestartPolicy: restartPolicy(c.RestartPolicy), CapAdd: c.CapAdd, CapDrop: c.CapDrop, Sysctls: c.Sysctls,
@@ -232,18 +232,24 @@ func hostConfig(engine *moby.Client, spec *api.ServiceSpec) (*container.HostConf
 		if p.Mode != api.PortModeHost {
 			continue
 		}
-		binding := network.PortBinding{}
-		if p.PublishedPort != 0 {
-			binding.HostPort = strconv.Itoa(int(p.PublishedPort))
+		at := p.HostIPs(addresses)
+		if len(at) == 0 {
+			return nil, fmt.Errorf("port %s: the machine has no address in the range", p)
 		}
-		if p.HostIP != "" {
-			ip, err := netip.ParseAddr(p.HostIP)
-			if err != nil {
-				return nil, fmt.Errorf("port %s: %w", p, err)
+		for _, address := range at {
+			binding := network.PortBinding{}
+			if p.PublishedPort != 0 {
+				binding.HostPort = strconv.Itoa(int(p.PublishedPort))
 			}
-			binding.HostIP = ip
+			if address != "" {
+				ip, err := netip.ParseAddr(address)
+				if err != nil {
+					return nil, fmt.Errorf("port %s: %w", p, err)
+				}
+				binding.HostIP = ip
+			}
+			host.PortBindings[inner(p)] = append(host.PortBindings[inner(p)], binding)
 		}
-		host.PortBindings[inner(p)] = append(host.PortBindings[inner(p)], binding)
 	}
 	for _, m := range c.VolumeMounts {
 		if err := addVolume(host, engine, spec, m); err != nil {

@@ -161,6 +161,26 @@ func TestAPreDeployHookHasTheVolumesOfItsServiceIfItAsksForThem(t *testing.T) {
 	}
 }
 
+func TestAPortIsPublishedAtTheAddressesOfTheMachineThatAreInItsRange(t *testing.T) {
+	k := newKit(t)
+	machines := dockertest.Machines(k.engines)
+	// It is not the one at which ports are published for which no address is given.
+	at := strings.TrimSuffix(k.engines[1].Address(), ".1") + ".2"
+	machines[1].Addresses = []string{"192.0.2.1", at}
+	k.must(k.cli.SetMachines(machines))
+	s := spec(image1, 1)
+	s.Ports[0].HostIP = "127.0.0.0/8"
+	k.mustDeploy(s, nil)
+	service, err := k.cli.InspectService(k.ctx, "web")
+	k.must(err)
+	if len(service.Containers) != 1 || len(service.Containers[0].Ports) != 1 || service.Containers[0].Ports[0].HostIP != at {
+		t.Fatalf("containers = %+v, want one with a port at %s", service.Containers, at)
+	}
+	if got := k.get(service.Containers[0], "/"); !strings.HasPrefix(got, "version 1 ") {
+		t.Errorf("it says %q", got)
+	}
+}
+
 func TestAGlobalServiceIsOnEachMachineAndHoldsAPort(t *testing.T) {
 	k := newKit(t)
 	s := spec(image1, 0)

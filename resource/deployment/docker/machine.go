@@ -259,7 +259,7 @@ func (m *machine) change(ctx context.Context, f func(ctx context.Context, engine
 func (m *machine) describe() api.Machine {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := api.Machine{ID: m.config.ID, Name: m.config.Name, Labels: m.config.Labels, State: api.MachineAvailable, Platform: m.engine.Platform}
+	out := api.Machine{ID: m.config.ID, Name: m.config.Name, Labels: m.config.Labels, Addresses: m.config.Addresses, State: api.MachineAvailable, Platform: m.engine.Platform}
 	switch {
 	case m.config.Gone:
 		out.State, out.Reason = api.MachineGone, m.reason.Error()

@@ -1,7 +1,6 @@
 package machines
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -10,6 +9,7 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/resource/deployment"
+	"github.com/operatorkit/operatorkit/resource/deployment/docker"
 )
 
 // DefaultRegistrySecret is the default of Config.RegistrySecret.
@@ -22,11 +22,12 @@ const DefaultRegistryPeriod = 5 * time.Minute
 type Config struct {
 	// Domain is the domain of which host names of ports in mode ingress are made. Default: none, and such ports need a hostname.
 	Domain string
+	// Names has containers of a namespace on one machine reach each other by the names of their services. Its image may be that of the
+	// operator, with the command names of package commands. Default: they don't.
+	Names *docker.Names
 	// RegistrySecret is the name of the Secret with the credentials for registries, of the type kubernetes.io/dockerconfigjson. It is
 	// looked for in the namespace of a service, each time that an image is pulled. Default: DefaultRegistrySecret.
 	RegistrySecret string
-	// RegistryTransport makes the requests to registries. Default: http.DefaultTransport.
-	RegistryTransport http.RoundTripper
 	// RegistryPeriod is the time between two questions to the registry whether the tag of an image has moved, for services with the pull
 	// policy always. Default: DefaultRegistryPeriod.
 	RegistryPeriod time.Duration
@@ -59,6 +60,7 @@ func (c *Config) complete() error {
 	if msgs := validation.IsDNS1123Subdomain(c.Domain); c.Domain != "" && len(msgs) > 0 {
 		wrong.Add("Domain %q is not a domain: %s", c.Domain, msgs[0])
 	}
+	wrong.If(c.Names != nil && c.Names.Image == "", "Names needs an Image")
 	wrong.If(c.RegistryPeriod < 0, "RegistryPeriod must not be negative, is %s", c.RegistryPeriod)
 	wrong.If(c.ConnectTimeout < 0 || c.Heartbeat < 0, "ConnectTimeout and Heartbeat must not be negative, are %s and %s", c.ConnectTimeout, c.Heartbeat)
 	return wrong.Of("machines.Config")

@@ -17,6 +17,8 @@
 //   - What does not work is kept, stopped, for its log until the next attempt. Its last lines are in the condition Ready.
 //   - A specification, or an object that it names, that changes while its plan is carried out ends that plan, and the next one goes on
 //     from there.
+//   - With Config.Names containers of services on one machine reach each other by the names of the services, and only those that work: see
+//     docker.Names. Between machines that is for a network of the machines' own.
 //   - While a plan is carried out, the messages of the conditions Ready and Progressing say how far it is, about once a second.
 //   - A plan that fails because a machine does not answer, or because somebody else has taken a port, a name or a volume, is made again;
 //     a version is given up for what it does itself, and only until all of its containers have worked once.

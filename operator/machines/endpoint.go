@@ -83,7 +83,7 @@ func (e *engines) connect(ctx context.Context, namespace string) error {
 
 // asDocker returns a Machine as clients of engines know it.
 func asDocker(m *v1alpha1.Machine, endpoint docker.Endpoint) docker.Machine {
-	return docker.Machine{ID: m.Name, Name: m.Name, Labels: m.Labels, Endpoint: endpoint, Gone: m.Spec.Gone}
+	return docker.Machine{ID: m.Name, Name: m.Name, Labels: m.Labels, Addresses: m.Spec.Addresses, Endpoint: endpoint, Gone: m.Spec.Gone}
 }
 
 // ReadMachines returns the Machines of a namespace as clients of engines know them, with what their Secrets have, for who looks at them

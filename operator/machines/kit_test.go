@@ -50,6 +50,8 @@ type world struct {
 	// operator is the name of operators, former are those that they had before.
 	operator string
 	former   []string
+	// names are the Names of operators.
+	names *docker.Names
 	// plan makes operators that only plan.
 	plan bool
 	// as is whom operators are.
@@ -66,6 +68,7 @@ type world struct {
 var pool = dockertest.Pool{Images: []dockertest.Image{
 	dockertest.App("app:1", map[string]string{"VERSION": "1"}), dockertest.App("app:2", map[string]string{"VERSION": "2"}),
 	dockertest.App("app:bad", map[string]string{"MODE": "unhealthy"}), dockertest.App("app:slow", map[string]string{"MODE": "slow"}),
+	dockertest.Names("names:1"),
 }}
 
 // newWorld takes engines, which have the images app:1, app:2, app:bad and app:slow, and makes them Machines.
@@ -114,7 +117,7 @@ func (w *world) start() (stop func()) {
 		w.t.Fatal(err)
 	}
 	frameworks, err := machines.New(deps, machines.Config{
-		RegistryPeriod: time.Second, Heartbeat: time.Second, BackOffFactory: func() backoff.BackOff { return backoff.NewConstantBackOff(100 * time.Millisecond) },
+		Names: w.names, RegistryPeriod: time.Second, Heartbeat: time.Second, BackOffFactory: func() backoff.BackOff { return backoff.NewConstantBackOff(100 * time.Millisecond) },
 	})
 	if err != nil {
 		w.t.Fatal(err)

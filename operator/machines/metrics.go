@@ -83,7 +83,7 @@ func (m *metrics) register(registry prometheus.Registerer) error {
 
 // event measures an operation.
 func (m *metrics) event(e deployment.ProgressEvent) {
-	kind := kindOf(e.Operation)
+	kind := e.Operation.Describe().Operation
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch e.Status {
@@ -102,29 +102,6 @@ func (m *metrics) event(e deployment.ProgressEvent) {
 	case deployment.ProgressReverted:
 		m.operations.WithLabelValues(kind, resultUndone).Inc()
 	}
-}
-
-// kindOf returns the kind of an operation, as it stands in the metrics.
-func kindOf(op deployment.Operation) string {
-	switch op.(type) {
-	case *deployment.PullImageOperation:
-		return "pull"
-	case *deployment.CreateVolumeOperation:
-		return "create-volume"
-	case *deployment.PreDeployOperation:
-		return "pre-deploy"
-	case *deployment.RunContainerOperation:
-		return "run"
-	case *deployment.StartContainerOperation:
-		return "start"
-	case *deployment.StopContainerOperation:
-		return "stop"
-	case *deployment.UpdateContainerOperation:
-		return "update"
-	case *deployment.ReplaceContainerOperation:
-		return "replace"
-	}
-	return "remove"
 }
 
 // Describe implements prometheus.Collector.

@@ -2,7 +2,6 @@ package deployment
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -288,48 +287,4 @@ func (p *planner) removals(members []*member) []Operation {
 		})
 	}
 	return operations
-}
-
-// count counts the operations of each kind, for the first line of a plan.
-func count(operations []Operation, counts map[string]int) {
-	for _, op := range operations {
-		switch o := op.(type) {
-		case *SequenceOperation:
-			count(o.Operations, counts)
-		case *ParallelOperation:
-			count(o.Operations, counts)
-		case *RolloutOperation:
-			for _, w := range o.Waves {
-				count(w.Operations, counts)
-			}
-		case *RunContainerOperation:
-			counts["run"]++
-		case *StartContainerOperation:
-			counts["start"]++
-		case *StopContainerOperation:
-			counts["stop"]++
-		case *ReplaceContainerOperation:
-			counts["replace"] += len(o.Old)
-		case *UpdateContainerOperation:
-			counts["update"]++
-		case *RemoveContainerOperation:
-			counts["remove"]++
-		}
-	}
-}
-
-// summary says how many there are of each.
-func summary(operations []Operation) string {
-	counts := map[string]int{}
-	count(operations, counts)
-	var text string
-	for _, verb := range []string{"run", "start", "update", "replace", "stop", "remove"} {
-		if counts[verb] > 0 {
-			text += fmt.Sprintf(", %d to %s", counts[verb], verb)
-		}
-	}
-	if text == "" {
-		return "no container changes"
-	}
-	return text[2:]
 }

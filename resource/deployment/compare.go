@@ -209,6 +209,7 @@ func (a attributes) container(c *api.ContainerSpec) {
 	a.set("container.workingDir", c.WorkingDir)
 	a.each("container.labels", c.Labels)
 	a.flag("container.privileged", c.Privileged)
+	a.set("container.pidMode", string(c.PidMode))
 	a.flag("container.init", c.Init)
 	a.flag("container.readOnly", c.ReadOnly)
 	a.list("container.capAdd", slices.Sorted(slices.Values(c.CapAdd)))
@@ -237,6 +238,13 @@ func (a attributes) resources(r *api.Resources) {
 	}
 	for _, d := range r.Devices {
 		a.set("container.resources.devices["+d.Container+"]", d.Host+":"+d.Permissions)
+	}
+	if g := r.GPUs; g != nil {
+		a.set("container.resources.gpus.count", strconv.Itoa(g.Count))
+		a.list("container.resources.gpus.ids", g.IDs)
+		a.set("container.resources.gpus.driver", g.Driver)
+		a.list("container.resources.gpus.capabilities", slices.Sorted(slices.Values(g.Capabilities)))
+		a.each("container.resources.gpus.options", g.Options)
 	}
 	for name, u := range r.Ulimits {
 		a.set("container.resources.ulimits."+name, fmt.Sprintf("%d:%d", u.Soft, u.Hard))
@@ -272,6 +280,9 @@ func (a attributes) mounts(spec *api.ServiceSpec) {
 		if m.SubPath != "" {
 			what += " folder " + m.SubPath
 		}
+		if m.NoCopy {
+			what += " without what the image has"
+		}
 		if m.ReadOnly {
 			what += " read-only"
 		}
@@ -293,6 +304,9 @@ func (a attributes) mounts(spec *api.ServiceSpec) {
 func describeVolume(v *api.VolumeSpec) string {
 	switch v.Type {
 	case api.VolumeTypeBind:
+		if v.Propagation != "" && v.Propagation != api.PropagationRPrivate {
+			return "path " + v.HostPath + " " + string(v.Propagation)
+		}
 		return "path " + v.HostPath
 	case api.VolumeTypeTmpfs:
 		if v.Size != nil {

@@ -47,14 +47,3 @@ func (r *ContainerRef) verify(ctx context.Context, cli Client) error {
 	}
 	return on(ctx, r.MachineID, "look after container "+r.Name, err)
 }
-
-// show returns the name, by a resolver that may know a better one.
-func (r *ContainerRef) show(resolver NameResolver) string {
-	if resolver == nil {
-		return r.Name
-	}
-	if name := resolver.ContainerName(r.ID); name != r.ID {
-		return name
-	}
-	return r.Name
-}

@@ -1,7 +1,6 @@
 package deployment_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -358,33 +357,6 @@ func TestEachOperationEndsInTheSameStateAfterACrashInItsMiddle(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestProgressIsTold(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := newSimulation(2)
-		mustDeploy(t, s, web("app:v1", 2))
-		d := deployment.NewDeployment(s, web("app:v2", 2), nil)
-		plan, err := d.Plan(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var lines, bars bytes.Buffer
-		pipe := deployment.NewProgressWriter(&lines, plan, nil)
-		terminal := deployment.NewProgressWriter(&bars, plan, nil).Bars()
-		d.Progress = func(e deployment.ProgressEvent) {
-			pipe.Event(e)
-			terminal.Event(e)
-		}
-		if _, err := d.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		have := strings.Split(strings.TrimSpace(lines.String()), "\n")
-		slices.Sort(have)
-		golden(t, "progress/lines.txt", strings.Join(have, "\n")+"\n")
-		frames := strings.Split(bars.String(), "\x1b[2A")
-		golden(t, "progress/bars.txt", strings.ReplaceAll(frames[len(frames)-1], "\x1b[2K", ""))
-	})
 }
 
 // slowEngine makes containers although it says that their names are taken, as it looks when an earlier try was cut off.

@@ -7,7 +7,7 @@
 //		return err // every fault of the specification, or why there is no machine for a container
 //	}
 //	fmt.Print(plan.Format(nil)) // ~ replace web-k3f9a by web-x81bq on machine-1, start-first …
-//	d.Progress = deployment.NewProgressWriter(os.Stdout, plan, nil).Event
+//	d.Progress = func(e deployment.ProgressEvent) { fmt.Println(e.MachineID, e.Status, e.Operation) }
 //	_, err = d.Run(ctx) // refused if what it depends on has changed since the plan was made
 //
 // Several services are deployed as one by a [Group]: their places are worked out together, and when there are none nothing is done.

@@ -155,6 +155,25 @@ func TestMachinesOfAnotherPlatformAreLeftOut(t *testing.T) {
 	})
 }
 
+func TestMachinesWithoutAnAddressInTheRangeOfAPortAreLeftOut(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSimulation(2)
+		s.machines[0].Addresses, s.machines[1].Addresses = []string{"192.0.2.1"}, []string{"192.0.2.2", "10.0.0.2"}
+		ranged := func(addresses string) api.ServiceSpec {
+			return web("app:v1", 1, func(spec *api.ServiceSpec) {
+				spec.Ports = []api.PortSpec{{Mode: api.PortModeHost, HostIP: addresses, PublishedPort: 80, ContainerPort: 80}}
+			})
+		}
+		mustDeploy(t, s, ranged("10.0.0.0/8"))
+		if diff := cmp.Diff([]string{"m2/app:v1/running"}, s.of("web")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if _, err := deploy(t.Context(), s, ranged("172.16.0.0/12"), nil); err == nil || !strings.Contains(err.Error(), "it has no address in 172.16.0.0/12") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 func TestASecondUnnamedServiceOfAnImageIsAnotherOne(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newSimulation(1)

@@ -2,7 +2,6 @@ package deployment
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -27,14 +26,11 @@ type Client interface {
 type Operation interface {
 	// Execute carries the operation out. It is idempotent, and cleans up after itself when it fails.
 	Execute(ctx context.Context, cli Client) error
-	// Format returns the operation for people, in one or more lines without a newline at the end. Without a resolver it shows
-	// IDs.
+	// Describe says what it does.
+	Describe() Description
+	// Format and String are those of the description.
 	Format(resolver NameResolver) string
-	// String returns the operation in one line, with IDs.
 	String() string
-	// MarshalJSON returns the operation for programs: an object whose field "operation" says which it is. There is nothing secret
-	// in it, and so not everything that it would take to carry it out.
-	json.Marshaler
 }
 
 // step is an operation that can be undone until it is committed.

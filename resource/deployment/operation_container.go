@@ -2,9 +2,7 @@ package deployment
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
@@ -55,24 +53,21 @@ func (o *StartContainerOperation) revert(ctx context.Context, cli Client) error 
 	return persist(ctx, func() error { return o.Container.stop(ctx, cli) })
 }
 
+// Describe implements Operation.
+func (o *StartContainerOperation) Describe() Description {
+	return Description{
+		Operation: "start", MachineID: o.MachineID, ServiceID: o.ServiceID, ContainerID: o.Container.ID, ContainerName: o.Container.Name,
+		Running: o.Running,
+	}
+}
+
 // Format implements Operation.
 func (o *StartContainerOperation) Format(resolver NameResolver) string {
-	verb := "start"
-	if o.Running {
-		verb = "wait for"
-	}
-	return fmt.Sprintf("+ %s container %s on %s", verb, o.Container.show(resolver), orIDs(resolver).MachineName(o.MachineID))
+	return o.Describe().Format(resolver)
 }
 
 // String implements Operation.
-func (o *StartContainerOperation) String() string { return o.Format(nil) }
-
-// MarshalJSON implements Operation.
-func (o *StartContainerOperation) MarshalJSON() ([]byte, error) {
-	return json.Marshal(operationJSON{
-		Operation: "start", MachineID: o.MachineID, ServiceID: o.ServiceID, ContainerID: o.Container.ID, ContainerName: o.Container.Name,
-	})
-}
+func (o *StartContainerOperation) String() string { return o.Describe().String() }
 
 // StopContainerOperation stops a container on a machine.
 type StopContainerOperation struct {
@@ -89,20 +84,20 @@ func (o *StopContainerOperation) Execute(ctx context.Context, cli Client) error 
 
 func (o *StopContainerOperation) machine() string { return o.MachineID }
 
+// Describe implements Operation.
+func (o *StopContainerOperation) Describe() Description {
+	return Description{
+		Operation: "stop", MachineID: o.MachineID, ServiceID: o.ServiceID, ContainerID: o.Container.ID, ContainerName: o.Container.Name,
+	}
+}
+
 // Format implements Operation.
 func (o *StopContainerOperation) Format(resolver NameResolver) string {
-	return fmt.Sprintf("- stop container %s on %s", o.Container.show(resolver), orIDs(resolver).MachineName(o.MachineID))
+	return o.Describe().Format(resolver)
 }
 
 // String implements Operation.
-func (o *StopContainerOperation) String() string { return o.Format(nil) }
-
-// MarshalJSON implements Operation.
-func (o *StopContainerOperation) MarshalJSON() ([]byte, error) {
-	return json.Marshal(operationJSON{
-		Operation: "stop", MachineID: o.MachineID, ServiceID: o.ServiceID, ContainerID: o.Container.ID, ContainerName: o.Container.Name,
-	})
-}
+func (o *StopContainerOperation) String() string { return o.Describe().String() }
 
 // RemoveContainerOperation stops and removes a container from a machine. Its named volumes stay.
 type RemoveContainerOperation struct {
@@ -121,22 +116,18 @@ func (o *RemoveContainerOperation) Execute(ctx context.Context, cli Client) erro
 
 func (o *RemoveContainerOperation) machine() string { return o.MachineID }
 
+// Describe implements Operation.
+func (o *RemoveContainerOperation) Describe() Description {
+	return Description{
+		Operation: "remove", MachineID: o.MachineID, ServiceID: o.ServiceID, ContainerID: o.Container.ID, ContainerName: o.Container.Name,
+		Reason: o.Reason,
+	}
+}
+
 // Format implements Operation.
 func (o *RemoveContainerOperation) Format(resolver NameResolver) string {
-	line := fmt.Sprintf("- remove container %s on %s", o.Container.show(resolver), orIDs(resolver).MachineName(o.MachineID))
-	if o.Reason != "" {
-		line += ": " + o.Reason
-	}
-	return line
+	return o.Describe().Format(resolver)
 }
 
 // String implements Operation.
-func (o *RemoveContainerOperation) String() string { return o.Format(nil) }
-
-// MarshalJSON implements Operation.
-func (o *RemoveContainerOperation) MarshalJSON() ([]byte, error) {
-	return json.Marshal(operationJSON{
-		Operation: "remove", MachineID: o.MachineID, ServiceID: o.ServiceID, ContainerID: o.Container.ID,
-		ContainerName: o.Container.Name, Reason: o.Reason,
-	})
-}
+func (o *RemoveContainerOperation) String() string { return o.Describe().String() }

@@ -2,10 +2,7 @@ package deployment
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -36,30 +33,18 @@ func (o *SequenceOperation) Execute(ctx context.Context, cli Client) error {
 	return errors.Join(partial...)
 }
 
+// Describe implements Operation.
+func (o *SequenceOperation) Describe() Description {
+	return Description{Operation: "sequence", Operations: descriptions(o.Operations)}
+}
+
 // Format implements Operation.
 func (o *SequenceOperation) Format(resolver NameResolver) string {
-	lines := make([]string, len(o.Operations))
-	for i, op := range o.Operations {
-		lines[i] = op.Format(resolver)
-	}
-	return strings.Join(lines, "\n")
+	return o.Describe().Format(resolver)
 }
 
 // String implements Operation.
-func (o *SequenceOperation) String() string { return "in order: " + joined(o.Operations) }
-
-func joined(operations []Operation) string {
-	texts := make([]string, len(operations))
-	for i, op := range operations {
-		texts[i] = op.String()
-	}
-	return "[" + strings.Join(texts, ", ") + "]"
-}
-
-// MarshalJSON implements Operation.
-func (o *SequenceOperation) MarshalJSON() ([]byte, error) {
-	return json.Marshal(operationJSON{Operation: "sequence", Operations: o.Operations})
-}
+func (o *SequenceOperation) String() string { return o.Describe().String() }
 
 // DefaultLimit is how many operations of a parallel group go on at once.
 const DefaultLimit = 16
@@ -106,21 +91,40 @@ func atOnce[T any](ctx context.Context, operations []T, limit int, f func(T) err
 	return errs
 }
 
+// Describe implements Operation.
+func (o *ParallelOperation) Describe() Description {
+	return Description{Operation: "parallel", Limit: o.limit(), Operations: descriptions(o.Operations)}
+}
+
 // Format implements Operation.
 func (o *ParallelOperation) Format(resolver NameResolver) string {
-	lines := make([]string, len(o.Operations))
-	for i, op := range o.Operations {
-		lines[i] = op.Format(resolver)
-	}
-	return strings.Join(lines, "\n")
+	return o.Describe().Format(resolver)
 }
 
 // String implements Operation.
-func (o *ParallelOperation) String() string {
-	return fmt.Sprintf("%d at once: %s", o.limit(), joined(o.Operations))
+func (o *ParallelOperation) String() string { return o.Describe().String() }
+
+// placed is an operation on one machine.
+type placed interface {
+	Operation
+	machine() string
 }
 
-// MarshalJSON implements Operation.
-func (o *ParallelOperation) MarshalJSON() ([]byte, error) {
-	return json.Marshal(operationJSON{Operation: "parallel", Limit: o.limit(), Operations: o.Operations})
+func leaves(operations []Operation) []placed {
+	var out []placed
+	for _, op := range operations {
+		switch o := op.(type) {
+		case *SequenceOperation:
+			out = append(out, leaves(o.Operations)...)
+		case *ParallelOperation:
+			out = append(out, leaves(o.Operations)...)
+		case *RolloutOperation:
+			for _, w := range o.Waves {
+				out = append(out, leaves(w.Operations)...)
+			}
+		case placed:
+			out = append(out, o)
+		}
+	}
+	return out
 }

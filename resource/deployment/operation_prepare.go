@@ -2,10 +2,9 @@ package deployment
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
@@ -27,24 +26,18 @@ func (o *CreateVolumeOperation) Execute(ctx context.Context, cli Client) error {
 
 func (o *CreateVolumeOperation) machine() string { return o.MachineID }
 
+// Describe implements Operation.
+func (o *CreateVolumeOperation) Describe() Description {
+	return Description{Operation: "create-volume", MachineID: o.MachineID, Volume: o.VolumeSpec.Name, machineName: o.MachineName}
+}
+
 // Format implements Operation.
-func (o *CreateVolumeOperation) Format(_ NameResolver) string {
-	name := o.MachineName
-	if name == "" {
-		name = o.MachineID
-	}
-	return fmt.Sprintf("+ create volume %s on %s", o.VolumeSpec.Name, name)
+func (o *CreateVolumeOperation) Format(resolver NameResolver) string {
+	return o.Describe().Format(resolver)
 }
 
 // String implements Operation.
-func (o *CreateVolumeOperation) String() string {
-	return fmt.Sprintf("+ create volume %s on %s", o.VolumeSpec.Name, o.MachineID)
-}
-
-// MarshalJSON implements Operation.
-func (o *CreateVolumeOperation) MarshalJSON() ([]byte, error) {
-	return json.Marshal(operationJSON{Operation: "create-volume", MachineID: o.MachineID, Volume: o.VolumeSpec.Name})
-}
+func (o *CreateVolumeOperation) String() string { return o.Describe().String() }
 
 // PullImageOperation pulls an image onto a machine.
 type PullImageOperation struct {
@@ -63,18 +56,18 @@ func (o *PullImageOperation) Execute(ctx context.Context, cli Client) error {
 
 func (o *PullImageOperation) machine() string { return o.MachineID }
 
+// Describe implements Operation.
+func (o *PullImageOperation) Describe() Description {
+	return Description{Operation: "pull", MachineID: o.MachineID, Image: o.Image}
+}
+
 // Format implements Operation.
 func (o *PullImageOperation) Format(resolver NameResolver) string {
-	return fmt.Sprintf("+ pull image %s on %s", o.Image, orIDs(resolver).MachineName(o.MachineID))
+	return o.Describe().Format(resolver)
 }
 
 // String implements Operation.
-func (o *PullImageOperation) String() string { return o.Format(nil) }
-
-// MarshalJSON implements Operation.
-func (o *PullImageOperation) MarshalJSON() ([]byte, error) {
-	return json.Marshal(operationJSON{Operation: "pull", MachineID: o.MachineID, Image: o.Image})
-}
+func (o *PullImageOperation) String() string { return o.Describe().String() }
 
 // ensureImage makes sure that an image is on a machine. What is to be pulled always was pulled by the plan.
 func ensureImage(ctx context.Context, cli Client, machineID string, c *api.ContainerSpec) error {
@@ -194,24 +187,19 @@ func (o *PreDeployOperation) remove(ctx context.Context, cli Client) error {
 
 func (o *PreDeployOperation) machine() string { return o.MachineID }
 
-// Format implements Operation.
-func (o *PreDeployOperation) Format(resolver NameResolver) string {
-	return fmt.Sprintf("> run pre-deploy hook on %s: %s", orIDs(resolver).MachineName(o.MachineID), strings.Join(o.command(), " "))
+// Describe implements Operation.
+func (o *PreDeployOperation) Describe() Description {
+	hook := o.Spec.HookSpec().Container
+	return Description{
+		Operation: "pre-deploy", MachineID: o.MachineID, ServiceID: o.ServiceID, ContainerName: o.ContainerName,
+		Image: hook.Image, Command: slices.Concat(hook.Entrypoint, hook.Command),
+	}
 }
 
-// command is what the hook runs, without what comes from the image.
-func (o *PreDeployOperation) command() []string {
-	c := o.Spec.HookSpec().Container
-	return append(append([]string(nil), c.Entrypoint...), c.Command...)
+// Format implements Operation.
+func (o *PreDeployOperation) Format(resolver NameResolver) string {
+	return o.Describe().Format(resolver)
 }
 
 // String implements Operation.
-func (o *PreDeployOperation) String() string { return o.Format(nil) }
-
-// MarshalJSON implements Operation.
-func (o *PreDeployOperation) MarshalJSON() ([]byte, error) {
-	return json.Marshal(operationJSON{
-		Operation: "pre-deploy", MachineID: o.MachineID, ServiceID: o.ServiceID, ContainerName: o.ContainerName,
-		Image: o.Spec.Container.Image, Command: o.command(),
-	})
-}
+func (o *PreDeployOperation) String() string { return o.Describe().String() }

@@ -2,10 +2,8 @@ package deployment
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
@@ -141,47 +139,22 @@ func (o *ReplaceContainerOperation) revertTime() time.Duration {
 	return t
 }
 
+// Describe implements Operation.
+func (o *ReplaceContainerOperation) Describe() Description {
+	replaces := make([]Replaced, len(o.Old))
+	for i := range o.Old {
+		replaces[i] = Replaced{MachineID: o.Old[i].MachineID, ContainerID: o.Old[i].ID, ContainerName: o.Old[i].Name}
+	}
+	return Description{
+		Operation: "replace", MachineID: o.New.MachineID, ServiceID: o.New.ServiceID, ContainerName: o.New.ContainerName,
+		Image: o.New.Spec.Container.Image, Order: o.Order, Reason: o.Reason, Replaces: replaces, Changes: o.Changes,
+	}
+}
+
 // Format implements Operation.
 func (o *ReplaceContainerOperation) Format(resolver NameResolver) string {
-	return o.line(resolver) + formatChanges(o.Changes)
-}
-
-func (o *ReplaceContainerOperation) line(resolver NameResolver) string {
-	r := orIDs(resolver)
-	old := make([]string, len(o.Old))
-	for i := range o.Old {
-		old[i] = o.Old[i].show(resolver)
-		if o.Old[i].MachineID != o.New.MachineID {
-			old[i] += " on " + r.MachineName(o.Old[i].MachineID)
-		}
-	}
-	line := fmt.Sprintf("~ replace container %s by %s on %s, %s", strings.Join(old, " and "), o.New.ContainerName, r.MachineName(o.New.MachineID), o.Order)
-	if o.Reason != "" {
-		line += ": " + o.Reason
-	}
-	return line
-}
-
-// formatChanges returns a line for each change, with a newline before each.
-func formatChanges(changes []AttributeChange) string {
-	var b strings.Builder
-	for _, c := range changes {
-		_, _ = fmt.Fprintf(&b, "\n    %s", c)
-	}
-	return b.String()
+	return o.Describe().Format(resolver)
 }
 
 // String implements Operation.
-func (o *ReplaceContainerOperation) String() string { return o.line(nil) }
-
-// MarshalJSON implements Operation.
-func (o *ReplaceContainerOperation) MarshalJSON() ([]byte, error) {
-	replaces := make([]replacedJSON, len(o.Old))
-	for i, old := range o.Old {
-		replaces[i] = replacedJSON{MachineID: old.MachineID, ContainerID: old.ID, ContainerName: old.Name}
-	}
-	return json.Marshal(operationJSON{
-		Operation: "replace", MachineID: o.New.MachineID, ServiceID: o.New.ServiceID, ContainerName: o.New.ContainerName,
-		Image: o.New.Spec.Container.Image, Order: o.Order, Reason: o.Reason, Replaces: replaces, Changes: o.Changes,
-	})
-}
+func (o *ReplaceContainerOperation) String() string { return o.Describe().String() }

@@ -2,11 +2,9 @@ package deployment
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
@@ -221,83 +219,17 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Format implements Operation. Changes that are those of the operation before are not shown again.
-func (o *RolloutOperation) Format(resolver NameResolver) string {
-	var lines []string
-	var last []AttributeChange
-	for i, wave := range o.Waves {
-		for _, op := range wave.Operations {
-			line, changes := op.Format(resolver), changesOf(op)
-			if l, ok := op.(liner); ok && slices.Equal(changes, last) && len(changes) > 0 {
-				line = l.line(resolver) + "\n    the same changes"
-			}
-			if len(changes) > 0 {
-				last = changes
-			}
-			lines = append(lines, line)
-		}
-		switch {
-		case wave.Pause > 0 && wave.Verify:
-			lines = append(lines, fmt.Sprintf("  wait %s, then look whether all of them work", wave.Pause))
-		case wave.Verify:
-			lines = append(lines, "  look whether all of them work")
-		case wave.Pause > 0:
-			lines = append(lines, fmt.Sprintf("  wait %s", wave.Pause))
-		case i < len(o.Waves)-1:
-			lines = append(lines, "  then")
-		}
+// Describe implements Operation.
+func (o *RolloutOperation) Describe() Description {
+	waves := make([]WaveDescription, len(o.Waves))
+	for i, w := range o.Waves {
+		waves[i] = WaveDescription{Operations: descriptions(w.Operations), PauseSeconds: w.Pause.Seconds(), Verify: w.Verify}
 	}
-	return strings.Join(append(lines, "  "+o.policy()), "\n")
+	return Description{Operation: "rollout", Waves: waves, FailureAction: o.FailureAction, MaxFailurePercent: o.MaxFailurePercent}
 }
 
-// liner is an operation with changes.
-type liner interface{ line(NameResolver) string }
-
-func changesOf(op Operation) []AttributeChange {
-	switch o := op.(type) {
-	case *ReplaceContainerOperation:
-		return o.Changes
-	case *UpdateContainerOperation:
-		return o.Changes
-	}
-	return nil
-}
-
-// policy says what happens when containers fail.
-func (o *RolloutOperation) policy() string {
-	when := "if one fails"
-	if o.MaxFailurePercent > 0 {
-		when = fmt.Sprintf("if more than %d%% fail", o.MaxFailurePercent)
-	}
-	switch o.FailureAction {
-	case api.FailureContinue:
-		return when + ", go on with the others"
-	case api.FailureRollback:
-		return when + ", undo all of this"
-	}
-	return when + ", stop there"
-}
+// Format implements Operation.
+func (o *RolloutOperation) Format(resolver NameResolver) string { return o.Describe().Format(resolver) }
 
 // String implements Operation.
-func (o *RolloutOperation) String() string {
-	waves := make([]string, len(o.Waves))
-	for i, wave := range o.Waves {
-		waves[i] = joined(wave.Operations)
-	}
-	return fmt.Sprintf("roll out: %s; %s", strings.Join(waves, " then "), o.policy())
-}
-
-type waveJSON struct {
-	Operations   []Operation `json:"operations"`
-	PauseSeconds float64     `json:"pauseSeconds,omitempty"`
-	Verify       bool        `json:"verify,omitempty"`
-}
-
-// MarshalJSON implements Operation.
-func (o *RolloutOperation) MarshalJSON() ([]byte, error) {
-	waves := make([]waveJSON, len(o.Waves))
-	for i, w := range o.Waves {
-		waves[i] = waveJSON{Operations: w.Operations, PauseSeconds: w.Pause.Seconds(), Verify: w.Verify}
-	}
-	return json.Marshal(operationJSON{Operation: "rollout", Waves: waves, FailureAction: o.FailureAction, MaxFailures: o.MaxFailurePercent})
-}
+func (o *RolloutOperation) String() string { return o.Describe().String() }

@@ -2,7 +2,6 @@ package deployment
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -181,44 +180,18 @@ func (o *RunContainerOperation) revert(ctx context.Context, cli Client) error {
 	return o.discard(ctx, cli)
 }
 
+// Describe implements Operation.
+func (o *RunContainerOperation) Describe() Description {
+	return Description{
+		Operation: "run", MachineID: o.MachineID, ServiceID: o.ServiceID, ContainerName: o.ContainerName, Image: o.Spec.Container.Image,
+		Attributes: ContainerSpecChanges(api.ServiceSpec{}, o.Spec),
+	}
+}
+
 // Format implements Operation.
 func (o *RunContainerOperation) Format(resolver NameResolver) string {
-	return fmt.Sprintf("+ run container %s of image %s on %s", o.ContainerName, o.Spec.Container.Image, orIDs(resolver).MachineName(o.MachineID))
+	return o.Describe().Format(resolver)
 }
 
 // String implements Operation.
-func (o *RunContainerOperation) String() string { return o.Format(nil) }
-
-// MarshalJSON implements Operation.
-func (o *RunContainerOperation) MarshalJSON() ([]byte, error) {
-	return json.Marshal(operationJSON{
-		Operation: "run", MachineID: o.MachineID, ServiceID: o.ServiceID, ContainerName: o.ContainerName, Image: o.Spec.Container.Image,
-	})
-}
-
-// operationJSON has the fields of all operations.
-type operationJSON struct {
-	Operation     string            `json:"operation"`
-	MachineID     string            `json:"machineID,omitempty"`
-	ServiceID     string            `json:"serviceID,omitempty"`
-	ContainerID   string            `json:"containerID,omitempty"`
-	ContainerName string            `json:"containerName,omitempty"`
-	Image         string            `json:"image,omitempty"`
-	Volume        string            `json:"volume,omitempty"`
-	Command       []string          `json:"command,omitempty"`
-	Order         api.UpdateOrder   `json:"order,omitempty"`
-	Reason        string            `json:"reason,omitempty"`
-	Replaces      []replacedJSON    `json:"replaces,omitempty"`
-	Changes       []AttributeChange `json:"changes,omitempty"`
-	FailureAction api.FailureAction `json:"failureAction,omitempty"`
-	MaxFailures   int               `json:"maxFailurePercent,omitempty"`
-	Waves         []waveJSON        `json:"waves,omitempty"`
-	Limit         int               `json:"limit,omitempty"`
-	Operations    []Operation       `json:"operations,omitempty"`
-}
-
-type replacedJSON struct {
-	MachineID     string `json:"machineID"`
-	ContainerID   string `json:"containerID"`
-	ContainerName string `json:"containerName"`
-}
+func (o *RunContainerOperation) String() string { return o.Describe().String() }

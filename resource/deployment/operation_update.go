@@ -2,9 +2,7 @@ package deployment
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
@@ -62,22 +60,18 @@ func (o *UpdateContainerOperation) revert(ctx context.Context, cli Client) error
 	}))
 }
 
-// Format implements Operation.
-func (o *UpdateContainerOperation) Format(resolver NameResolver) string {
-	return o.line(resolver) + formatChanges(o.Changes)
+// Describe implements Operation.
+func (o *UpdateContainerOperation) Describe() Description {
+	return Description{
+		Operation: "update", MachineID: o.MachineID, ServiceID: o.ServiceID, ContainerID: o.Container.ID, ContainerName: o.Container.Name,
+		Changes: o.Changes,
+	}
 }
 
-func (o *UpdateContainerOperation) line(resolver NameResolver) string {
-	return fmt.Sprintf("~ update container %s on %s in place", o.Container.show(resolver), orIDs(resolver).MachineName(o.MachineID))
+// Format implements Operation.
+func (o *UpdateContainerOperation) Format(resolver NameResolver) string {
+	return o.Describe().Format(resolver)
 }
 
 // String implements Operation.
-func (o *UpdateContainerOperation) String() string { return o.line(nil) }
-
-// MarshalJSON implements Operation.
-func (o *UpdateContainerOperation) MarshalJSON() ([]byte, error) {
-	return json.Marshal(operationJSON{
-		Operation: "update", MachineID: o.MachineID, ServiceID: o.ServiceID, ContainerID: o.Container.ID,
-		ContainerName: o.Container.Name, Changes: o.Changes,
-	})
-}
+func (o *UpdateContainerOperation) String() string { return o.Describe().String() }

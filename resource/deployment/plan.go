@@ -58,7 +58,7 @@ func (p *Plan) Format(resolver NameResolver) string {
 		resolver = p.names
 	}
 	var b strings.Builder
-	b.WriteString("service " + p.ServiceName + ", " + p.Strategy + ": " + summary(p.Operations) + "\n")
+	b.WriteString("service " + p.ServiceName + ", " + p.Strategy + ": " + p.Describe().summary() + "\n")
 	if !p.Empty() {
 		b.WriteString(p.SequenceOperation.Format(resolver) + "\n")
 	}
@@ -75,10 +75,6 @@ func (p *Plan) String() string {
 
 // MarshalJSON returns the plan for programs.
 func (p *Plan) MarshalJSON() ([]byte, error) {
-	operations := p.Operations
-	if operations == nil {
-		operations = []Operation{}
-	}
 	var fingerprint string
 	if p.Basis != nil {
 		fingerprint = p.Basis.Fingerprint()
@@ -87,11 +83,11 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		ServiceID   string           `json:"serviceID"`
 		ServiceName string           `json:"serviceName"`
 		Strategy    string           `json:"strategy"`
-		Operations  []Operation      `json:"operations"`
+		Operations  []Description    `json:"operations"`
 		Notes       []string         `json:"notes,omitempty"`
 		TakenOver   []string         `json:"takenOver,omitempty"`
 		Undrained   []string         `json:"undrained,omitempty"`
 		Report      scheduler.Report `json:"report,omitempty"`
 		Fingerprint string           `json:"fingerprint,omitempty"`
-	}{p.ServiceID, p.ServiceName, p.Strategy, operations, p.Notes, p.TakenOver, p.Undrained, p.Report, fingerprint})
+	}{p.ServiceID, p.ServiceName, p.Strategy, descriptions(p.Operations), p.Notes, p.TakenOver, p.Undrained, p.Report, fingerprint})
 }

@@ -137,10 +137,12 @@ func (p *planner) observe() {
 	if p.serviceID == "" {
 		p.serviceID = serviceID(p.namer.owner)
 	}
-	slices.SortStableFunc(p.members, func(a, b *member) int {
-		return cmp.Or(cmp.Compare(a.condition, b.condition), cmp.Compare(rank(a), rank(b)),
-			cmp.Compare(a.machine.Name, b.machine.Name), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
-	})
+	for _, members := range [][]*member{p.members, p.hooks, p.failed} {
+		slices.SortStableFunc(members, func(a, b *member) int {
+			return cmp.Or(cmp.Compare(a.condition, b.condition), cmp.Compare(rank(a), rank(b)),
+				cmp.Compare(a.machine.Name, b.machine.Name), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+		})
+	}
 }
 
 // rank puts what works first, then what runs.

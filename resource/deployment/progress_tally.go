@@ -64,7 +64,7 @@ func (t *Tally) String() string {
 	}
 	var going []string
 	for _, op := range t.running[:min(shownAtOnce, len(t.running))] {
-		going = append(going, doing(op, t.names)+t.far[op])
+		going = append(going, op.Describe().doing(t.names)+t.far[op])
 	}
 	if more := len(t.running) - len(going); more > 0 {
 		going = append(going, fmt.Sprintf("and %d more", more))
@@ -73,34 +73,4 @@ func (t *Tally) String() string {
 		return text
 	}
 	return text + "; " + strings.Join(going, ", ")
-}
-
-// doing says what goes on while an operation is under way.
-func doing(op Operation, names NameResolver) string {
-	switch o := op.(type) {
-	case *PullImageOperation:
-		return "pulling " + o.Image + " on " + names.MachineName(o.MachineID)
-	case *CreateVolumeOperation:
-		return "creating volume " + o.VolumeSpec.Name + " on " + names.MachineName(o.MachineID)
-	case *PreDeployOperation:
-		return "running the pre-deploy hook on " + names.MachineName(o.MachineID)
-	case *RunContainerOperation:
-		return "running " + o.ContainerName + " on " + names.MachineName(o.MachineID)
-	case *StartContainerOperation:
-		return "starting " + o.Container.show(names) + " on " + names.MachineName(o.MachineID)
-	case *StopContainerOperation:
-		return "stopping " + o.Container.show(names) + " on " + names.MachineName(o.MachineID)
-	case *UpdateContainerOperation:
-		return "updating " + o.Container.show(names) + " on " + names.MachineName(o.MachineID)
-	case *ReplaceContainerOperation:
-		var old []string
-		for i := range o.Old {
-			old = append(old, o.Old[i].show(names))
-		}
-		return "replacing " + strings.Join(old, " and ") + " by " + o.New.ContainerName + " on " + names.MachineName(o.New.MachineID)
-	case *RemoveContainerOperation:
-		return "removing " + o.Container.show(names) + " on " + names.MachineName(o.MachineID)
-	}
-	text, _, _ := strings.Cut(op.Format(names), "\n")
-	return text
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/deployment"
-	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
 )
 
@@ -29,47 +28,36 @@ type describer struct {
 
 func changesOf(work *Work) []plan.Change {
 	d := &describer{state: work.State}
-	d.all(work.Plan.Operations)
+	for _, leaf := range work.Plan.Describe().Leaves() {
+		d.operation(leaf)
+	}
 	return d.changes
 }
 
-func (d *describer) all(operations []deployment.Operation) {
-	for _, op := range operations {
-		d.operation(op)
-	}
-}
-
-func (d *describer) operation(op deployment.Operation) {
-	switch o := op.(type) {
-	case *deployment.SequenceOperation:
-		d.all(o.Operations)
-	case *deployment.ParallelOperation:
-		d.all(o.Operations)
-	case *deployment.RolloutOperation:
-		for _, w := range o.Waves {
-			d.all(w.Operations)
+func (d *describer) operation(what deployment.Description) {
+	switch what.Operation {
+	case "pull":
+		d.add(plan.Create, KindImage, what.MachineID, what.Image, "pull it")
+	case "create-volume":
+		d.add(plan.Create, KindVolume, what.MachineID, what.Volume, "")
+	case "pre-deploy":
+		d.add(plan.Create, KindContainer, what.MachineID, what.ContainerName, "run the pre-deploy hook to its end")
+	case "run":
+		d.add(plan.Create, KindContainer, what.MachineID, what.ContainerName, "", what.Attributes...)
+	case "start":
+		text := "start it"
+		if what.Running {
+			text = "wait until it works"
 		}
-	case *deployment.PullImageOperation:
-		d.add(plan.Create, KindImage, o.MachineID, o.Image, "pull it")
-	case *deployment.CreateVolumeOperation:
-		d.add(plan.Create, KindVolume, o.MachineID, o.VolumeSpec.Name, "")
-	case *deployment.PreDeployOperation:
-		d.add(plan.Create, KindContainer, o.MachineID, o.ContainerName, "run the pre-deploy hook to its end")
-	case *deployment.RunContainerOperation:
-		d.add(plan.Create, KindContainer, o.MachineID, o.ContainerName, "", deployment.ContainerSpecChanges(api.ServiceSpec{}, o.Spec)...)
-	case *deployment.StartContainerOperation:
-		d.add(plan.Update, KindContainer, o.MachineID, o.Container.Name, startText(o))
-	case *deployment.StopContainerOperation:
-		d.add(plan.Update, KindContainer, o.MachineID, o.Container.Name, "stop it")
-	case *deployment.UpdateContainerOperation:
-		d.add(plan.Update, KindContainer, o.MachineID, o.Container.Name, "in place", o.Changes...)
-	case *deployment.ReplaceContainerOperation:
-		d.add(plan.Update, KindContainer, o.New.MachineID, o.New.ContainerName, d.replaceText(o), o.Changes...)
-	case *deployment.RemoveContainerOperation:
-		d.add(plan.Delete, KindContainer, o.MachineID, o.Container.Name, o.Reason)
-	default:
-		text, _, _ := strings.Cut(op.Format(d.state), "\n")
-		d.changes = append(d.changes, plan.Change{Action: plan.Update, Object: plan.Object{Kind: "Operation"}, Description: text})
+		d.add(plan.Update, KindContainer, what.MachineID, what.ContainerName, text)
+	case "stop":
+		d.add(plan.Update, KindContainer, what.MachineID, what.ContainerName, "stop it")
+	case "update":
+		d.add(plan.Update, KindContainer, what.MachineID, what.ContainerName, "in place", what.Changes...)
+	case "replace":
+		d.add(plan.Update, KindContainer, what.MachineID, what.ContainerName, d.replaceText(what), what.Changes...)
+	case "remove":
+		d.add(plan.Delete, KindContainer, what.MachineID, what.ContainerName, what.Reason)
 	}
 }
 
@@ -109,25 +97,11 @@ func value(text string) any {
 	return text
 }
 
-func startText(o *deployment.StartContainerOperation) string {
-	if o.Running {
-		return "wait until it works"
-	}
-	return "start it"
-}
-
 // replaceText says whose place a container takes, what comes first, and why.
-func (d *describer) replaceText(o *deployment.ReplaceContainerOperation) string {
-	old := make([]string, len(o.Old))
-	for i := range o.Old {
-		old[i] = o.Old[i].Name
-		if o.Old[i].MachineID != o.New.MachineID {
-			old[i] += " on " + d.state.MachineName(o.Old[i].MachineID)
-		}
-	}
-	text := "replaces " + strings.Join(old, " and ") + ", " + string(o.Order)
-	if o.Reason != "" {
-		text += ": " + o.Reason
+func (d *describer) replaceText(what deployment.Description) string {
+	text := "replaces " + what.Replaced(d.state) + ", " + string(what.Order)
+	if what.Reason != "" {
+		text += ": " + what.Reason
 	}
 	return text
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/operatorkit/operatorkit/resource/deployment/docker"
 )
 
-// New returns the commands ps, logs, exec and compose. It is the field Commands of command.Config.
+// New returns the commands ps, logs, exec, compose and names. It is the field Commands of command.Config.
 func New(program *command.Program) []*cobra.Command {
-	return []*cobra.Command{psCommand(program), logsCommand(program), execCommand(program), composeCommand()}
+	return []*cobra.Command{psCommand(program), logsCommand(program), execCommand(program), composeCommand(), namesCommand()}
 }
 
 // fleet is the machines of a namespace.

@@ -28,6 +28,9 @@ func (c *converter) container() {
 	out.Init, in.Init = in.Init != nil && *in.Init, nil
 	out.StopSignal, in.StopSignal = in.StopSignal, ""
 	out.StopGracePeriod, in.StopGracePeriod = duration(in.StopGracePeriod), nil
+	if in.Pid == string(api.PidModeHost) {
+		out.PidMode, in.Pid = api.PidModeHost, ""
+	}
 	c.logging()
 	c.pullPolicy()
 	c.restart()
@@ -183,6 +186,9 @@ func (c *converter) resources() {
 		out.Devices = append(out.Devices, api.Device{Host: d.Source, Container: d.Target, Permissions: d.Permissions})
 	}
 	in.Devices = nil
+	if len(in.Gpus) == 1 {
+		out.GPUs, in.Gpus = gpus(in.Gpus[0]), nil
+	}
 	for name, limit := range in.Ulimits {
 		if out.Ulimits == nil {
 			out.Ulimits = map[string]api.Ulimit{}
@@ -194,6 +200,17 @@ func (c *converter) resources() {
 	}
 	in.Ulimits = nil
 }
+
+// gpus converts a request for devices that are GPUs.
+func gpus(in types.DeviceRequest) *api.GPUs {
+	return &api.GPUs{
+		Count: int(in.Count), IDs: in.IDs, Driver: in.Driver, Options: emptyIsNil(in.Options),
+		Capabilities: slices.DeleteFunc(slices.Clone(in.Capabilities), func(c string) bool { return c == gpu }),
+	}
+}
+
+// gpu is the capability of all GPUs.
+const gpu = "gpu"
 
 func value(q *resource.Quantity) int64 {
 	if q == nil {

@@ -3,6 +3,7 @@ package compose
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -102,6 +103,9 @@ func (c *converter) limits(in *types.DeployConfig) {
 		left := *r
 		if q := quantity(left.MemoryBytes); q != nil {
 			out.MemoryReservation = q
+		}
+		if d := left.Devices; len(d) == 1 && slices.Contains(d[0].Capabilities, gpu) {
+			out.GPUs, left.Devices = gpus(d[0]), nil
 		}
 		left.MemoryBytes, left.Extensions = 0, nil
 		in.Resources.Reservations = &left

@@ -25,14 +25,15 @@ func (c *converter) mounts() {
 		case types.VolumeTypeVolume:
 			volume = c.volume(part, &v)
 			if v.Volume != nil {
-				mount.SubPath, v.Volume = v.Volume.Subpath, &types.ServiceVolumeVolume{NoCopy: v.Volume.NoCopy, Labels: v.Volume.Labels}
+				mount.SubPath, mount.NoCopy, v.Volume = v.Volume.Subpath, v.Volume.NoCopy, &types.ServiceVolumeVolume{Labels: v.Volume.Labels}
 			}
 		case types.VolumeTypeBind:
 			volume = api.VolumeSpec{Name: fmt.Sprintf("bind-%d", i), Type: api.VolumeTypeBind, HostPath: v.Source}
 			if v.Bind != nil {
 				volume.CreateHostPath = bool(v.Bind.CreateHostPath)
+				volume.Propagation = api.Propagation(v.Bind.Propagation)
 				left := *v.Bind
-				left.CreateHostPath = true
+				left.CreateHostPath, left.Propagation = true, ""
 				v.Bind = &left
 			}
 			c.remark(part, v.Source+" is a path of the machines: what it has here is not there by itself; use configs for files")

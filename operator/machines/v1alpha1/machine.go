@@ -50,6 +50,13 @@ type MachineSpec struct {
 	// +kubebuilder:validation:MaxLength=500
 	// +kubebuilder:validation:Pattern=`^(unix:///[^\s]+|tcp://[^\s/@]+:[0-9]+|ssh://[^\s/@]+@[^\s/@]+(/[^\s]+)?)$`
 	Address string `json:"address"`
+	// Addresses are IP addresses of the machine, of which services choose whose ports are published on a range of addresses. Default:
+	// none, and such services are elsewhere.
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=45
+	// +listType=set
+	// +optional
+	Addresses []string `json:"addresses,omitempty"`
 	// TLS is for addresses with tcp://.
 	// +optional
 	TLS *MachineTLS `json:"tls,omitempty"`

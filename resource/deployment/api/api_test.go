@@ -49,6 +49,24 @@ func TestValidateFindsEachFault(t *testing.T) {
 		"container.resources.ulimits[a]": func(s *api.ServiceSpec) {
 			s.Container.Resources.Ulimits = map[string]api.Ulimit{"a": {Soft: 2, Hard: 1}}
 		},
+		"container.resources.gpus.count: Invalid": func(s *api.ServiceSpec) { s.Container.Resources.GPUs = &api.GPUs{Count: -2} },
+		"container.resources.gpus.count: Forbidden": func(s *api.ServiceSpec) {
+			s.Container.Resources.GPUs = &api.GPUs{Count: 1, IDs: []string{"0"}}
+		},
+		"container.pidMode": func(s *api.ServiceSpec) { s.Container.PidMode = "container:other" },
+		"container.volumeMounts[0].noCopy": func(s *api.ServiceSpec) {
+			s.Volumes = []api.VolumeSpec{{Name: "aa", Type: api.VolumeTypeTmpfs}}
+			s.Container.VolumeMounts = []api.VolumeMount{{Volume: "aa", Path: "/a", NoCopy: true}}
+		},
+		"volumes[0].propagation: Forbidden": func(s *api.ServiceSpec) {
+			s.Volumes = []api.VolumeSpec{{Name: "aa", Propagation: api.PropagationShared}}
+		},
+		"volumes[0].propagation: Unsupported": func(s *api.ServiceSpec) {
+			s.Volumes = []api.VolumeSpec{{Name: "aa", Type: api.VolumeTypeBind, HostPath: "/srv", Propagation: "far"}}
+		},
+		"preDeploy.volumes": func(s *api.ServiceSpec) {
+			s.Mode, s.PreDeploy = api.ServiceModeGlobal, &api.PreDeployHook{Command: []string{"a"}, Volumes: true}
+		},
 		"container.logDriver.name":         func(s *api.ServiceSpec) { s.Container.LogDriver = &api.LogDriver{} },
 		"container.stopGracePeriod":        func(s *api.ServiceSpec) { s.Container.StopGracePeriod = &metav1.Duration{Duration: -1} },
 		"container.restartPolicy.name":     func(s *api.ServiceSpec) { s.Container.RestartPolicy.Name = "always" },
@@ -84,14 +102,15 @@ func TestValidateFindsEachFault(t *testing.T) {
 		"volumes[0].external": func(s *api.ServiceSpec) {
 			s.Volumes = []api.VolumeSpec{{Name: "aa", External: true, Labels: map[string]string{"a": "b"}}}
 		},
-		"configs[0].name":        func(s *api.ServiceSpec) { s.Configs = []api.ConfigSpec{{}} },
-		"ports[0].containerPort": func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{}} },
-		"ports[0].protocol":      func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{ContainerPort: 1, Protocol: api.ProtocolUDP}} },
-		"ports[0].hostIP":        func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{host("a", 0)} },
-		"ports[0].hostname":      func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{ContainerPort: 1, Hostname: "A b"}} },
-		"ports[1]: Invalid":      func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{host("", 80), host("10.0.0.1", 80)} },
-		"placement.machines[1]":  func(s *api.ServiceSpec) { s.Placement.Machines = []string{"a", "a"} },
-		"preDeploy.command":      func(s *api.ServiceSpec) { s.PreDeploy = &api.PreDeployHook{} },
+		"configs[0].name":          func(s *api.ServiceSpec) { s.Configs = []api.ConfigSpec{{}} },
+		"ports[0].containerPort":   func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{}} },
+		"ports[0].protocol":        func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{ContainerPort: 1, Protocol: api.ProtocolUDP}} },
+		"ports[0].hostIP":          func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{host("a", 0)} },
+		"ports[0].hostIP: Invalid": func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{host("10.0.0.0/33", 80)} },
+		"ports[0].hostname":        func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{ContainerPort: 1, Hostname: "A b"}} },
+		"ports[1]: Invalid":        func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{host("", 80), host("10.0.0.1", 80)} },
+		"placement.machines[1]":    func(s *api.ServiceSpec) { s.Placement.Machines = []string{"a", "a"} },
+		"preDeploy.command":        func(s *api.ServiceSpec) { s.PreDeploy = &api.PreDeployHook{} },
 		"preDeploy.timeout": func(s *api.ServiceSpec) {
 			s.PreDeploy = &api.PreDeployHook{Command: []string{"a"}, Timeout: &metav1.Duration{}}
 		},
@@ -135,6 +154,10 @@ func TestPortsConflict(t *testing.T) {
 		{host("0.0.0.0", 80), host("fe80::1", 80), true},
 		{host("10.0.0.1", 80), host("10.0.0.1", 80), true},
 		{host("10.0.0.1", 80), host("10.0.0.2", 80), false},
+		{host("10.0.0.1", 80), host("10.0.0.0/8", 80), true},
+		{host("11.0.0.1", 80), host("10.0.0.0/8", 80), false},
+		{host("10.1.0.0/16", 80), host("10.0.0.0/8", 80), true},
+		{host("10.0.0.0/8", 80), host("", 80), true},
 		{host("10.0.0.1", 80), host("::ffff:10.0.0.1", 80), true},
 		{host("", 0), host("", 0), false},
 		{host("", 80), api.PortSpec{PublishedPort: 80, ContainerPort: 80}, false},
@@ -217,5 +240,11 @@ func TestHookSpec(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, hook.Container); diff != "" || len(hook.Ports)+len(hook.Volumes) > 0 || len(spec.Container.Env) != 1 {
 		t.Errorf("ports %v, volumes %v (-want +got):\n%s", hook.Ports, hook.Volumes, diff)
+	}
+	spec.PreDeploy.Volumes = true
+	want.VolumeMounts = spec.Container.VolumeMounts
+	hook = spec.HookSpec()
+	if diff := cmp.Diff(want, hook.Container); diff != "" || len(hook.Ports) > 0 || cmp.Diff(spec.Volumes, hook.Volumes) != "" {
+		t.Errorf("with its volumes: ports %v, volumes %v (-want +got):\n%s", hook.Ports, hook.Volumes, diff)
 	}
 }

@@ -33,6 +33,12 @@ const (
 	RestartNo RestartPolicyName = "no"
 )
 
+// PidMode says which processes a container sees.
+type PidMode string
+
+// PidModeHost is all processes of the machine.
+const PidModeHost PidMode = "host"
+
 // DefaultStopGracePeriod is how long a container may take to stop before it is killed.
 const DefaultStopGracePeriod = 10 * time.Second
 
@@ -80,6 +86,10 @@ type ContainerSpec struct {
 	// Privileged gives the container all capabilities and devices.
 	// +optional
 	Privileged bool `json:"privileged,omitempty"`
+	// PidMode is host for a container that sees, and can signal, all processes of the machine. Default: it sees its own alone.
+	// +kubebuilder:validation:Enum=host
+	// +optional
+	PidMode PidMode `json:"pidMode,omitempty"`
 	// Init runs a small init process that reaps zombies as the first process.
 	// +optional
 	Init bool `json:"init,omitempty"`
@@ -144,6 +154,10 @@ type VolumeMount struct {
 	// ReadOnly keeps the container from writing to it.
 	// +optional
 	ReadOnly bool `json:"readOnly,omitempty"`
+	// NoCopy leaves a volume empty that is mounted for the first time, where engines would copy into it what the image has at Path. Only
+	// with type volume.
+	// +optional
+	NoCopy bool `json:"noCopy,omitempty"`
 	// SubPath is the folder of the volume that is mounted: relative, and without "..". Not with type tmpfs. Default: all of it.
 	// +optional
 	SubPath string `json:"subPath,omitempty"`
@@ -180,6 +194,9 @@ type Resources struct {
 	// Devices are devices of the machine.
 	// +optional
 	Devices []Device `json:"devices,omitempty"`
+	// GPUs are devices that a driver of the engine gives. Default: none.
+	// +optional
+	GPUs *GPUs `json:"gpus,omitempty"`
 	// Ulimits are limits of the processes, by name, such as nofile.
 	// +optional
 	Ulimits map[string]Ulimit `json:"ulimits,omitempty"`
@@ -201,6 +218,26 @@ type Device struct {
 	// Permissions are some of r, w and m (mknod). Default: rwm.
 	// +optional
 	Permissions string `json:"permissions,omitempty"`
+}
+
+// GPUs are devices that a driver of the engine gives, such as GPUs of NVIDIA by its container toolkit.
+type GPUs struct {
+	// Count is how many, and -1 is all. Default: all, unless there are IDs.
+	// +kubebuilder:validation:Minimum=-1
+	// +optional
+	Count int `json:"count,omitempty"`
+	// IDs are those that the driver knows by these names, such as 0 or GPU-3a23c669. Not together with Count.
+	// +optional
+	IDs []string `json:"ids,omitempty"`
+	// Driver is the name of the driver, such as nvidia. Default: the first one that has what is asked for.
+	// +optional
+	Driver string `json:"driver,omitempty"`
+	// Capabilities are what they must be able to do, such as compute and utility, beside gpu.
+	// +optional
+	Capabilities []string `json:"capabilities,omitempty"`
+	// Options are options of the driver.
+	// +optional
+	Options map[string]string `json:"options,omitempty"`
 }
 
 // Ulimit is a limit of a process.
@@ -246,6 +283,9 @@ func (c *ContainerSpec) setDefaults() {
 		if c.ConfigMounts[i].Mode == 0 {
 			c.ConfigMounts[i].Mode = 0o444
 		}
+	}
+	if g := c.Resources.GPUs; g != nil && g.Count == 0 && len(g.IDs) == 0 {
+		g.Count = -1
 	}
 	for i := range c.Resources.Devices {
 		d := &c.Resources.Devices[i]

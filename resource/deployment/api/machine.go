@@ -28,6 +28,8 @@ type Machine struct {
 	Name string `json:"name"`
 	// Labels are labels for placement.
 	Labels map[string]string `json:"labels,omitempty"`
+	// Addresses are IP addresses of the machine, of which ranges of ports choose (PortSpec.HostIP).
+	Addresses []string `json:"addresses,omitempty"`
 	// State says what is known of it. Default: available.
 	State MachineState `json:"state,omitempty"`
 	// Platform is the operating system and the architecture, such as linux/arm64. It is empty as long as it is not known.

@@ -12,7 +12,8 @@ import (
 type PortMode string
 
 const (
-	// PortModeIngress is through a proxy that knows the host name. Protocols: http, https.
+	// PortModeIngress is through a proxy that knows the host name. Protocols: http, https. It is recorded, for a proxy that reads it: none
+	// is run here.
 	PortModeIngress PortMode = "ingress"
 	// PortModeHost is at a port of the machine. Protocols: tcp, udp, sctp.
 	PortModeHost PortMode = "host"
@@ -39,7 +40,8 @@ type PortSpec struct {
 	// Hostname is the name under which a proxy serves it, in mode ingress. Default: the service's name in the cluster's domain.
 	// +optional
 	Hostname string `json:"hostname,omitempty"`
-	// HostIP is the address of the machine, in mode host. Default: all addresses, as with 0.0.0.0 and ::.
+	// HostIP is the address of the machine, in mode host, or a range such as 10.0.0.0/8 for those of its Addresses that are in it: a
+	// machine without one is left out. Default: all addresses, as with 0.0.0.0 and ::.
 	// +optional
 	HostIP string `json:"hostIP,omitempty"`
 	// PublishedPort is the port of the machine or of the proxy. Default: in mode host one that the engine picks, else that of
@@ -86,17 +88,43 @@ func (p PortSpec) ConflictsWith(other PortSpec) bool {
 	if !p.HoldsHostPort() || !other.HoldsHostPort() || p.PublishedPort != other.PublishedPort || p.Protocol != other.Protocol {
 		return false
 	}
-	a, b := p.address(), other.address()
-	return a.IsUnspecified() || b.IsUnspecified() || a == b
+	a, b := p.addresses(), other.addresses()
+	return a.Addr().IsUnspecified() || b.Addr().IsUnspecified() || a.Overlaps(b)
 }
 
-// address is 0.0.0.0 for what is not an address too, which Validate refuses: what is not understood may be everything.
-func (p PortSpec) address() netip.Addr {
+// addresses are 0.0.0.0 for what is none too, which Validate refuses: what is not understood may be everything.
+func (p PortSpec) addresses() netip.Prefix {
+	if r, ok := p.HostRange(); ok {
+		return r
+	}
 	a, err := netip.ParseAddr(p.HostIP)
 	if err != nil {
-		return netip.IPv4Unspecified()
+		a = netip.IPv4Unspecified()
 	}
-	return a.Unmap()
+	a = a.Unmap()
+	return netip.PrefixFrom(a, a.BitLen())
+}
+
+// HostRange returns the range of addresses that HostIP is, or false if it is none.
+func (p PortSpec) HostRange() (netip.Prefix, bool) {
+	r, err := netip.ParsePrefix(p.HostIP)
+	return r.Masked(), err == nil
+}
+
+// HostIPs returns the addresses of a machine with certain ones at which the port is published. It has HostIP alone, which may be empty,
+// unless that is a range.
+func (p PortSpec) HostIPs(machine []string) []string {
+	r, ok := p.HostRange()
+	if !ok {
+		return []string{p.HostIP}
+	}
+	var in []string
+	for _, text := range machine {
+		if a, err := netip.ParseAddr(text); err == nil && r.Contains(a.Unmap()) {
+			in = append(in, text)
+		}
+	}
+	return in
 }
 
 // String returns the port as 127.0.0.1:80:8080/tcp or www.example.com:8080/https.
@@ -110,10 +138,14 @@ func (p PortSpec) String() string {
 	case p.Mode == PortModeIngress && p.Hostname != "":
 		return p.Hostname + ":" + s
 	case p.Mode == PortModeHost && p.HostIP != "":
-		if a := p.address(); a.Is6() {
-			return "[" + a.String() + "]:" + s
+		address, bits, ranged := strings.Cut(p.HostIP, "/")
+		if p.addresses().Addr().Is6() {
+			address = "[" + address + "]"
 		}
-		return p.HostIP + ":" + s
+		if ranged {
+			address += "/" + bits
+		}
+		return address + ":" + s
 	}
 	return s
 }
@@ -130,7 +162,11 @@ func ParsePort(text string) (PortSpec, error) {
 	wrong := func(what string) (PortSpec, error) {
 		return PortSpec{}, fmt.Errorf("port %q: %s: write [ADDRESS:][PUBLISHED:]PORT[/tcp|udp|sctp] or [HOSTNAME:][PUBLISHED:]PORT[/http|https]", text, what)
 	}
-	ports, protocol, spoken := strings.Cut(text, "/")
+	ports, protocol, spoken := text, "", false
+	// A slash before a colon is that of a range of addresses.
+	if i := strings.LastIndex(text, "/"); i >= 0 && !strings.Contains(text[i:], ":") {
+		ports, protocol, spoken = text[:i], text[i+1:], true
+	}
 	p := PortSpec{Protocol: Protocol(protocol)}
 	switch p.Protocol {
 	case ProtocolHTTP, ProtocolHTTPS:
@@ -143,8 +179,9 @@ func ParsePort(text string) (PortSpec, error) {
 		}
 	}
 	name, rest := "", ports
-	if i := strings.Index(ports, "]:"); i >= 0 && strings.HasPrefix(ports, "[") {
-		name, rest = ports[1:i], ports[i+2:]
+	if address, after, found := strings.Cut(ports, "]"); found && strings.HasPrefix(ports, "[") {
+		bits, following, _ := strings.Cut(after, ":")
+		name, rest = address[1:]+bits, following
 	} else if first, after, more := strings.Cut(ports, ":"); more {
 		if _, err := strconv.ParseUint(first, 10, 16); err != nil {
 			name, rest = first, after
@@ -166,7 +203,8 @@ func ParsePort(text string) (PortSpec, error) {
 		*port.to = uint16(n)
 	}
 	_, err := netip.ParseAddr(name)
-	isAddress := err == nil
+	_, isRange := PortSpec{HostIP: name}.HostRange()
+	isAddress := err == nil || isRange
 	if p.Mode == "" {
 		p.Mode = PortModeHost
 		if name != "" && !isAddress {

@@ -16,6 +16,8 @@ func TestAPortIsReadFromItsShortForm(t *testing.T) {
 		"53:53/udp":                  {Mode: api.PortModeHost, PublishedPort: 53, ContainerPort: 53, Protocol: api.ProtocolUDP},
 		"127.0.0.1:80:8080/tcp":      {Mode: api.PortModeHost, HostIP: "127.0.0.1", PublishedPort: 80, ContainerPort: 8080, Protocol: api.ProtocolTCP},
 		"[::1]:80:8080":              {Mode: api.PortModeHost, HostIP: "::1", PublishedPort: 80, ContainerPort: 8080, Protocol: api.ProtocolTCP},
+		"10.0.0.0/8:80:8080":         {Mode: api.PortModeHost, HostIP: "10.0.0.0/8", PublishedPort: 80, ContainerPort: 8080, Protocol: api.ProtocolTCP},
+		"[fd00::]/8:80:8080/udp":     {Mode: api.PortModeHost, HostIP: "fd00::/8", PublishedPort: 80, ContainerPort: 8080, Protocol: api.ProtocolUDP},
 		"8080/http":                  {Mode: api.PortModeIngress, ContainerPort: 8080, Protocol: api.ProtocolHTTP},
 		"www.example.com:8080":       {Mode: api.PortModeIngress, Hostname: "www.example.com", ContainerPort: 8080, Protocol: api.ProtocolHTTPS},
 		"www.example.com:80:81/http": {Mode: api.PortModeIngress, Hostname: "www.example.com", PublishedPort: 80, ContainerPort: 81, Protocol: api.ProtocolHTTP},

@@ -146,9 +146,11 @@ func (s *ServiceSpec) HookSpec() *ServiceSpec {
 		return nil
 	}
 	hook := s.DeepCopy()
-	hook.PreDeploy, hook.Ports, hook.Volumes = nil, nil, nil
+	hook.PreDeploy, hook.Ports = nil, nil
 	c := &hook.Container
-	c.VolumeMounts = nil
+	if !s.PreDeploy.Volumes {
+		hook.Volumes, c.VolumeMounts = nil, nil
+	}
 	c.HealthCheck = &HealthCheck{Disable: true}
 	c.RestartPolicy = RestartPolicy{Name: RestartNo}
 	c.Command = slices.Clone(s.PreDeploy.Command)

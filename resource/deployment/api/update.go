@@ -91,8 +91,8 @@ func (u *UpdateConfig) Wait() WaitOptions {
 }
 
 // PreDeployHook is a command that is run to its end in a container of its own, before containers are run or replaced: with the image,
-// the environment, the user and the configs of the service, and without its volumes and ports, which the version that runs is
-// using. When it fails, nothing is changed.
+// the environment, the user and the configs of the service, and without its ports, which the version that runs is using. When it fails,
+// no container is changed.
 type PreDeployHook struct {
 	// Command are the arguments of the entrypoint.
 	Command []string `json:"command"`
@@ -105,6 +105,10 @@ type PreDeployHook struct {
 	// User is the user. Default: that of the container.
 	// +optional
 	User string `json:"user,omitempty"`
+	// Volumes mounts the volumes of the service, for example to migrate a database in one. The version that runs goes on using them
+	// meanwhile, and what the hook has written stays when it fails. Not with mode global. Default: none is mounted.
+	// +optional
+	Volumes bool `json:"volumes,omitempty"`
 	// Timeout is how long it may take. Default: 5m.
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`

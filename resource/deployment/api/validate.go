@@ -42,7 +42,7 @@ func (s *ServiceSpec) Validate() error {
 		errs = append(errs, field.Invalid(field.NewPath("placement", "platform"), p, "must be an operating system and an architecture, such as linux/arm64"))
 	}
 	if s.PreDeploy != nil {
-		errs = append(errs, s.PreDeploy.validate(field.NewPath("preDeploy"), &s.Container)...)
+		errs = append(errs, s.PreDeploy.validate(field.NewPath("preDeploy"), s)...)
 	}
 	errs = append(errs, s.validateUpdate(field.NewPath("update"))...)
 	return errs.ToAggregate()
@@ -118,6 +118,7 @@ func (c *ContainerSpec) validate(p *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(p.Child("image"), c.Image, err.Error()))
 	}
 	errs = append(errs, oneOf(p.Child("pullPolicy"), c.PullPolicy, PullAlways, PullMissing, PullNever)...)
+	errs = append(errs, oneOf(p.Child("pidMode"), c.PidMode, PidModeHost)...)
 	errs = append(errs, envNames(p.Child("env"), c.Env)...)
 	errs = append(errs, envNames(p.Child("secretEnv"), c.SecretEnv)...)
 	for _, name := range slices.Sorted(maps.Keys(c.SecretEnv)) {
@@ -181,6 +182,15 @@ func (r *Resources) validate(p *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("permissions"), d.Permissions, "may hold r, w and m"))
 		}
 	}
+	if g := r.GPUs; g != nil {
+		at := p.Child("gpus")
+		if g.Count < -1 {
+			errs = append(errs, field.Invalid(at.Child("count"), g.Count, "must be a number, or -1 for all"))
+		}
+		if g.Count != 0 && len(g.IDs) > 0 {
+			errs = append(errs, field.Forbidden(at.Child("count"), "together with ids"))
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Ulimits)) {
 		if u := r.Ulimits[name]; u.Hard != -1 && (u.Soft > u.Hard || u.Soft == -1) {
 			errs = append(errs, field.Invalid(p.Child("ulimits").Key(name), u.Soft, "soft is more than hard"))
@@ -214,8 +224,9 @@ func (s *ServiceSpec) validatePorts(p *field.Path) field.ErrorList {
 			if port.Hostname != "" {
 				errs = append(errs, field.Forbidden(at.Child("hostname"), "only in mode ingress"))
 			}
-			if _, err := netip.ParseAddr(port.HostIP); port.HostIP != "" && err != nil {
-				errs = append(errs, field.Invalid(at.Child("hostIP"), port.HostIP, "is not an IP address"))
+			_, ranged := port.HostRange()
+			if _, err := netip.ParseAddr(port.HostIP); port.HostIP != "" && err != nil && !ranged {
+				errs = append(errs, field.Invalid(at.Child("hostIP"), port.HostIP, "is neither an IP address nor a range of them"))
 			}
 		}
 		if j := slices.IndexFunc(s.Ports[:i], func(o PortSpec) bool { return o.ConflictsWith(port) || o.String() == port.String() }); j >= 0 {
@@ -270,14 +281,17 @@ func (s *ServiceSpec) samePath() field.ErrorList {
 	return errs
 }
 
-func (h *PreDeployHook) validate(p *field.Path, c *ContainerSpec) field.ErrorList {
+func (h *PreDeployHook) validate(p *field.Path, s *ServiceSpec) field.ErrorList {
 	var errs field.ErrorList
+	if h.Volumes && s.Mode == ServiceModeGlobal {
+		errs = append(errs, field.Forbidden(p.Child("volumes"), "it is run once, and each machine has volumes of its own"))
+	}
 	if len(h.Command) == 0 && len(h.Entrypoint) == 0 {
 		errs = append(errs, field.Required(p.Child("command"), ""))
 	}
 	errs = append(errs, envNames(p.Child("env"), h.Env)...)
 	for _, name := range slices.Sorted(maps.Keys(h.Env)) {
-		if _, secret := c.SecretEnv[name]; secret {
+		if _, secret := s.Container.SecretEnv[name]; secret {
 			errs = append(errs, field.Duplicate(p.Child("env"), name))
 		}
 	}

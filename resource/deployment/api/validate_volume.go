@@ -30,6 +30,10 @@ func (s *ServiceSpec) validateVolumes() field.ErrorList {
 			errs = append(errs, field.NotFound(at.Child("volume"), m.Volume))
 		}
 		errs = append(errs, absolute(at.Child("path"), m.Path)...)
+		j := slices.Index(names, m.Volume)
+		if m.NoCopy && j >= 0 && s.Volumes[j].Type != VolumeTypeVolume && s.Volumes[j].Type != "" {
+			errs = append(errs, field.Forbidden(at.Child("noCopy"), "only with type "+string(VolumeTypeVolume)))
+		}
 		if m.SubPath == "" {
 			continue
 		}
@@ -37,7 +41,7 @@ func (s *ServiceSpec) validateVolumes() field.ErrorList {
 		if path.IsAbs(m.SubPath) || slices.Contains(strings.Split(m.SubPath, "/"), "..") {
 			errs = append(errs, field.Invalid(at.Child("subPath"), m.SubPath, "must be a folder within the volume: relative, and without .."))
 		}
-		if j := slices.Index(names, m.Volume); j >= 0 && s.Volumes[j].Type == VolumeTypeTmpfs {
+		if j >= 0 && s.Volumes[j].Type == VolumeTypeTmpfs {
 			errs = append(errs, field.Forbidden(at.Child("subPath"), "memory has no folders"))
 		}
 	}
@@ -61,7 +65,10 @@ func (v *VolumeSpec) validate(p *field.Path) field.ErrorList {
 	only(len(v.Labels) > 0, "labels", VolumeTypeVolume)
 	only(v.HostPath != "", "hostPath", VolumeTypeBind)
 	only(v.CreateHostPath, "createHostPath", VolumeTypeBind)
+	only(v.Propagation != "", "propagation", VolumeTypeBind)
 	only(v.Size != nil, "size", VolumeTypeTmpfs)
+	errs = append(errs, oneOf(p.Child("propagation"), v.Propagation, PropagationPrivate, PropagationRPrivate,
+		PropagationShared, PropagationRShared, PropagationSlave, PropagationRSlave)...)
 	switch v.Type {
 	case VolumeTypeVolume, "":
 		if v.Name != "" && !volumeName.MatchString(v.Name) {

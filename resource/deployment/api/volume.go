@@ -18,6 +18,20 @@ const (
 	VolumeTypeTmpfs VolumeType = "tmpfs"
 )
 
+// Propagation says which mounts below a path of the machine come and go on the other side too, in the words of the kernel
+// (mount_namespaces(7)). Those that begin with r are about the mounts below as well.
+type Propagation string
+
+// The propagations: of none, of those of either side, and of those of the machine in the container.
+const (
+	PropagationPrivate  Propagation = "private"
+	PropagationRPrivate Propagation = "rprivate"
+	PropagationShared   Propagation = "shared"
+	PropagationRShared  Propagation = "rshared"
+	PropagationSlave    Propagation = "slave"
+	PropagationRSlave   Propagation = "rslave"
+)
+
 // VolumeSpec is a volume that containers of a service can mount.
 type VolumeSpec struct {
 	// Name identifies the volume within the specification; for type volume it is the name on the machine too.
@@ -41,6 +55,10 @@ type VolumeSpec struct {
 	// CreateHostPath makes the engine create a folder at HostPath when nothing is there. Only with type bind.
 	// +optional
 	CreateHostPath bool `json:"createHostPath,omitempty"`
+	// Propagation says which mounts below the path come and go on the other side too. Default: rprivate, none do. Only with type bind.
+	// +kubebuilder:validation:Enum=private;rprivate;shared;rshared;slave;rslave
+	// +optional
+	Propagation Propagation `json:"propagation,omitempty"`
 	// Size is the most that it can hold. Default: no limit. Only with type tmpfs.
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`

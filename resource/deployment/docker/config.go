@@ -33,12 +33,11 @@ type Config struct {
 	Cluster string
 	// Domain is the domain of the cluster, of which host names are made. Default: none.
 	Domain string
+	// Names has containers reach each other by the names of their services. Default: they are on the network of the engine, and do not.
+	Names *Names
 	// Credentials returns what a registry asks for, such as docker.io or registry.example.com:5000. It is called for each pull
 	// and each question, at the same time by several goroutines. Default: none are needed.
 	Credentials func(ctx context.Context, registry string) (Credentials, error)
-	// RegistryTransport makes the requests to registries that the client makes itself, which are those of ResolveDigest; engines
-	// pull by themselves. Default: http.DefaultTransport.
-	RegistryTransport http.RoundTripper
 	// BeforeRequest is called before each request to an engine, which is not sent if it returns an error. It is for who must not act
 	// any more, such as a former leader: operator.Fence.CheckRequest. Default: all are sent.
 	BeforeRequest func(r *http.Request) error
@@ -71,6 +70,8 @@ type Machine struct {
 	Name string
 	// Labels are labels for placement.
 	Labels map[string]string
+	// Addresses are IP addresses of the machine, as of api.Machine. Default: none, and no port is published on a range of addresses.
+	Addresses []string
 	// Endpoint says how its engine is reached.
 	Endpoint Endpoint
 	// Gone says that the machine won't come back, and that what was on it is not there any more. It is not connected to.
@@ -131,14 +132,14 @@ func (c *Config) setDefaults() {
 	if c.BeforeRequest == nil {
 		c.BeforeRequest = func(*http.Request) error { return nil }
 	}
-	if c.RegistryTransport == nil {
-		c.RegistryTransport = http.DefaultTransport
-	}
 }
 
 func (c *Config) validate() error {
 	if c.ConnectTimeout < 0 || c.Heartbeat < 0 {
 		return fmt.Errorf("a connect timeout of %s and a heartbeat of %s must not be negative", c.ConnectTimeout, c.Heartbeat)
+	}
+	if c.Names != nil && c.Names.Image == "" {
+		return errors.New("Names needs an Image")
 	}
 	return nil
 }

@@ -87,6 +87,11 @@ func (c *Client) StopContainer(ctx context.Context, machineID, name string, grac
 		if err != nil {
 			return err
 		}
+		m, err := c.machine(machineID)
+		if err != nil {
+			return err
+		}
+		defer m.leave(ctx, engine, own.ID)()
 		timeout := seconds(grace)
 		_, err = engine.ContainerStop(ctx, own.ID, moby.ContainerStopOptions{Timeout: &timeout})
 		return err
@@ -109,6 +114,9 @@ func (c *Client) RemoveContainer(ctx context.Context, machineID, name string) er
 		}
 		// An earlier try may have been cut off before this.
 		if swept := m.sweepConfigs(ctx, engine); swept != nil {
+			return swept
+		}
+		if swept := m.sweepNames(ctx, engine); swept != nil {
 			return swept
 		}
 		return err
@@ -227,7 +235,7 @@ func (c *Client) WaitContainerReady(ctx context.Context, machineID, name string,
 			timer.Stop()
 		}
 	}()
-	return c.watch(ctx, machineID, name, over, func(in *container.InspectResponse) (bool, error) {
+	err := c.watch(ctx, machineID, name, over, func(in *container.InspectResponse) (bool, error) {
 		if begin.IsZero() {
 			begin, started, restarts = time.Now(), in.State.StartedAt, in.RestartCount
 			for _, after := range []time.Duration{options.Monitor, options.HealthTimeout} {
@@ -252,6 +260,16 @@ func (c *Client) WaitContainerReady(ctx context.Context, machineID, name string,
 			return false, fmt.Errorf("it is not healthy after %s%s: %w", options.HealthTimeout, lastCheck(in.State.Health), api.ErrUnhealthy)
 		}
 		return false, nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.on(ctx, machineID, func(ctx context.Context, engine *moby.Client) error {
+		m, err := c.machine(machineID)
+		if err == nil {
+			err = m.arrive(ctx, engine)
+		}
+		return err
 	})
 }
 

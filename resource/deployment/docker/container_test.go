@@ -2,10 +2,13 @@ package docker_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/moby/moby/api/types/container"
 	moby "github.com/moby/moby/client"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +27,7 @@ func everything() api.ServiceSpec {
 	c.User, c.WorkingDir = "1000:1000", "/tmp"
 	c.Labels = map[string]string{"team": "a", "io.operatorkit.service": "not-mine"}
 	c.HealthCheck = &api.HealthCheck{Test: []string{"CMD", "/app", "health"}, Interval: metav1.Duration{Duration: 100 * time.Millisecond}}
-	c.Init, c.ReadOnly = true, true
+	c.Init, c.ReadOnly, c.PidMode = true, true, api.PidModeHost
 	c.CapDrop, c.CapAdd = []string{"ALL"}, []string{"NET_BIND_SERVICE"}
 	c.Sysctls = map[string]string{"net.ipv4.ip_unprivileged_port_start": "80"}
 	c.LogDriver = &api.LogDriver{Name: "json-file", Options: map[string]string{"max-size": "1m"}}
@@ -38,8 +41,12 @@ func everything() api.ServiceSpec {
 	s.Volumes = []api.VolumeSpec{
 		{Name: "data"}, {Name: "scratch", Type: api.VolumeTypeTmpfs, Size: ptr.To(resource.MustParse("1Mi"))},
 		{Name: "host", Type: api.VolumeTypeBind, HostPath: "/proc/self/ns"},
+		{Name: "below", Type: api.VolumeTypeBind, HostPath: "/proc/self/task", Propagation: api.PropagationPrivate, CreateHostPath: true},
 	}
-	c.VolumeMounts = []api.VolumeMount{{Volume: "data", Path: "/data"}, {Volume: "scratch", Path: "/scratch"}, {Volume: "host", Path: "/host", ReadOnly: true}}
+	c.VolumeMounts = []api.VolumeMount{
+		{Volume: "data", Path: "/data", NoCopy: true}, {Volume: "scratch", Path: "/scratch"}, {Volume: "host", Path: "/host", ReadOnly: true},
+		{Volume: "below", Path: "/below", ReadOnly: true},
+	}
 	s.Configs = []api.ConfigSpec{{Name: "main", Content: "answer: 42\n"}, {Name: "empty"}}
 	c.ConfigMounts = []api.ConfigMount{
 		{Config: "main", Path: "/etc/app/main.yaml", UID: 1000, GID: 1000, Mode: 0o400}, {Config: "empty", Path: "/etc/app/empty"},
@@ -79,12 +86,30 @@ func TestAContainerIsWhatItsSpecificationSays(t *testing.T) {
 		"devices": len(host.Devices) == 1 && host.Devices[0].CgroupPermissions == "r", "read-only": host.ReadonlyRootfs, "init": *host.Init,
 		"capabilities": len(host.CapAdd) == 1 && len(host.CapDrop) == 1, "sysctls": len(host.Sysctls) == 1, "log": host.LogConfig.Config["max-size"] == "1m",
 		"user": config.User == "1000:1000", "dir": config.WorkingDir == "/tmp", "label": config.Labels["team"] == "a",
-		"signal": config.StopSignal == "SIGTERM", "grace": *config.StopTimeout == 2, "mounts": len(inspected.Container.Mounts) == 5,
+		"signal": config.StopSignal == "SIGTERM", "grace": *config.StopTimeout == 2, "mounts": len(inspected.Container.Mounts) == 6,
+		"processes": host.PidMode.IsHost(), "no copy": host.Mounts[0].VolumeOptions.NoCopy, "propagation": slices.Equal(host.Binds, []string{"/proc/self/task:/below:ro,private"}),
 		"restart": host.RestartPolicy.MaximumRetryCount == 2,
 	} {
 		if !ok {
 			t.Errorf("%s is not as the specification says: %+v %+v", what, host, config)
 		}
+	}
+}
+
+func TestGPUsAreAskedForFromTheDriverThatHasThem(t *testing.T) {
+	k := newKit(t)
+	s := spec(image1, 1)
+	s.Container.Resources.GPUs = &api.GPUs{Driver: "nvidia", Capabilities: []string{"utility"}, Options: map[string]string{"a": "b"}}
+	// An engine looks for the driver when it starts the container.
+	id := k.create("web-1", s)
+	inspected, err := k.engine(k.engines[0]).ContainerInspect(k.ctx, id, moby.ContainerInspectOptions{})
+	k.must(err)
+	want := []container.DeviceRequest{{Driver: "nvidia", Count: -1, Capabilities: [][]string{{"gpu", "utility"}}, Options: map[string]string{"a": "b"}}}
+	if diff := cmp.Diff(want, inspected.Container.HostConfig.DeviceRequests); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if changes := deployment.ContainerSpecChanges(k.inspect("web-1").Spec, s); len(changes) > 0 {
+		t.Errorf("it differs from its specification: %v", changes)
 	}
 }
 

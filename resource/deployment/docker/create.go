@@ -85,13 +85,18 @@ func (m *machine) create(ctx context.Context, engine *moby.Client, options *api.
 	if err := m.client.reveal(ctx, engine, spec); err != nil {
 		return "", err
 	}
-	host, err := hostConfig(engine, spec)
+	host, err := hostConfig(engine, spec, m.spec().Addresses)
 	if err != nil {
 		return "", err
 	}
-	config := containerConfig(spec, labels)
+	networking, joined, err := m.join(ctx, engine, host)
+	if err != nil {
+		return "", err
+	}
+	defer joined()
+	create := moby.ContainerCreateOptions{Name: options.Name, Config: containerConfig(spec, labels), HostConfig: host, NetworkingConfig: networking}
 	if len(spec.Container.ConfigMounts) == 0 {
-		return m.createAs(ctx, engine, moby.ContainerCreateOptions{Name: options.Name, Config: config, HostConfig: host})
+		return m.createAs(ctx, engine, create)
 	}
 	volume := configsVolume(options.Name)
 	labels[LabelConfigs] = volume
@@ -101,7 +106,7 @@ func (m *machine) create(ctx context.Context, engine *moby.Client, options *api.
 		return "", err
 	}
 	host.Mounts = append(host.Mounts, mounts...)
-	id, err := m.createAs(ctx, engine, moby.ContainerCreateOptions{Name: options.Name, Config: config, HostConfig: host})
+	id, err := m.createAs(ctx, engine, create)
 	if err != nil {
 		err = errors.Join(err, dropVolume(ctx, engine, volume))
 	}
@@ -195,12 +200,12 @@ func healthCheck(h *api.HealthCheck) *container.HealthConfig {
 	}
 }
 
-func hostConfig(engine *moby.Client, spec *api.ServiceSpec) (*container.HostConfig, error) {
+func hostConfig(engine *moby.Client, spec *api.ServiceSpec, addresses []string) (*container.HostConfig, error) {
 	c := &spec.Container
 	host := &container.HostConfig{
 		RestartPolicy: restartPolicy(c.RestartPolicy), CapAdd: c.CapAdd, CapDrop: c.CapDrop, Sysctls: c.Sysctls,
 		Privileged: c.Privileged, ReadonlyRootfs: c.ReadOnly, ShmSize: bytes(c.Resources.ShmSize), Resources: inPlace(&c.Resources),
-		PortBindings: network.PortMap{},
+		PortBindings: network.PortMap{}, PidMode: container.PidMode(c.PidMode),
 	}
 	if c.Init {
 		host.Init = &c.Init
@@ -214,6 +219,11 @@ func hostConfig(engine *moby.Client, spec *api.ServiceSpec) (*container.HostConf
 	for _, d := range c.Resources.Devices {
 		host.Devices = append(host.Devices, container.DeviceMapping{PathOnHost: d.Host, PathInContainer: d.Container, CgroupPermissions: d.Permissions})
 	}
+	if g := c.Resources.GPUs; g != nil {
+		host.DeviceRequests = []container.DeviceRequest{{
+			Driver: g.Driver, Count: g.Count, DeviceIDs: g.IDs, Capabilities: [][]string{append([]string{"gpu"}, g.Capabilities...)}, Options: g.Options,
+		}}
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Resources.Ulimits)) {
 		u := c.Resources.Ulimits[name]
 		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: name, Soft: u.Soft, Hard: u.Hard})
@@ -222,18 +232,24 @@ func hostConfig(engine *moby.Client, spec *api.ServiceSpec) (*container.HostConf
 		if p.Mode != api.PortModeHost {
 			continue
 		}
-		binding := network.PortBinding{}
-		if p.PublishedPort != 0 {
-			binding.HostPort = strconv.Itoa(int(p.PublishedPort))
+		at := p.HostIPs(addresses)
+		if len(at) == 0 {
+			return nil, fmt.Errorf("port %s: the machine has no address in the range", p)
 		}
-		if p.HostIP != "" {
-			ip, err := netip.ParseAddr(p.HostIP)
-			if err != nil {
-				return nil, fmt.Errorf("port %s: %w", p, err)
+		for _, address := range at {
+			binding := network.PortBinding{}
+			if p.PublishedPort != 0 {
+				binding.HostPort = strconv.Itoa(int(p.PublishedPort))
 			}
-			binding.HostIP = ip
+			if address != "" {
+				ip, err := netip.ParseAddr(address)
+				if err != nil {
+					return nil, fmt.Errorf("port %s: %w", p, err)
+				}
+				binding.HostIP = ip
+			}
+			host.PortBindings[inner(p)] = append(host.PortBindings[inner(p)], binding)
 		}
-		host.PortBindings[inner(p)] = append(host.PortBindings[inner(p)], binding)
 	}
 	for _, m := range c.VolumeMounts {
 		if err := addVolume(host, engine, spec, m); err != nil {
@@ -267,6 +283,7 @@ func addVolume(host *container.HostConfig, engine *moby.Client, spec *api.Servic
 	switch v.Type {
 	case api.VolumeTypeBind:
 		out.Type, out.Source = mount.TypeBind, path.Join(v.HostPath, m.SubPath)
+		out.BindOptions = &mount.BindOptions{Propagation: mount.Propagation(v.Propagation)}
 		if v.CreateHostPath {
 			return addBind(host, &out)
 		}
@@ -277,11 +294,11 @@ func addVolume(host *container.HostConfig, engine *moby.Client, spec *api.Servic
 		out.Type, out.TmpfsOptions = mount.TypeTmpfs, &mount.TmpfsOptions{SizeBytes: bytes(v.Size)}
 	default:
 		out.Type, out.Source = mount.TypeVolume, v.Name
+		out.VolumeOptions = &mount.VolumeOptions{NoCopy: m.NoCopy, Subpath: m.SubPath}
 		if m.SubPath != "" {
 			if have := engine.ClientVersion(); versions.LessThan(have, subPathVersion) {
 				return fmt.Errorf("the engine speaks version %s of the API, and folders of volumes need %s", have, subPathVersion)
 			}
-			out.VolumeOptions = &mount.VolumeOptions{Subpath: m.SubPath}
 		}
 	}
 	host.Mounts = append(host.Mounts, out)
@@ -294,8 +311,15 @@ func addBind(host *container.HostConfig, m *mount.Mount) error {
 		return errors.New("a path with a colon can't be created by engines")
 	}
 	bind := m.Source + ":" + m.Target
+	var options []string
 	if m.ReadOnly {
-		bind += ":ro"
+		options = append(options, "ro")
+	}
+	if p := m.BindOptions.Propagation; p != "" {
+		options = append(options, string(p))
+	}
+	if len(options) > 0 {
+		bind += ":" + strings.Join(options, ",")
 	}
 	host.Binds = append(host.Binds, bind)
 	return nil

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	moby "github.com/moby/moby/client"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
@@ -121,6 +122,63 @@ func TestAFailingPreDeployHookChangesNothing(t *testing.T) {
 	next.PreDeploy.Command = []string{"exit", "0"}
 	k.mustDeploy(next, nil)
 	k.mustHave("web", onEach(image2, "healthy")...)
+}
+
+func TestAPreDeployHookHasTheVolumesOfItsServiceIfItAsksForThem(t *testing.T) {
+	k := newKit(t)
+	s := spec(image1, 1)
+	s.Volumes = []api.VolumeSpec{{Name: "web-data"}}
+	s.Container.VolumeMounts = []api.VolumeMount{{Volume: "web-data", Path: "/data"}}
+	k.mustDeploy(s, nil)
+	s.Container.Image = image2
+	for asked, want := range map[bool]int{false: 0, true: 1} {
+		// What has failed is kept, and can be looked at.
+		s.PreDeploy = &api.PreDeployHook{Command: []string{"exit", "4"}, Volumes: asked}
+		var failed *deployment.HookError
+		if _, err := k.deploy(s, nil); !errors.As(err, &failed) {
+			t.Fatalf("err = %v, want that of the hook", err)
+		}
+		mounts := 0
+		for _, e := range k.engines {
+			inventory, err := k.cli.InspectMachine(k.ctx, e.Name())
+			k.must(err)
+			for i := range inventory.Containers {
+				c := &inventory.Containers[i]
+				if !c.Hook {
+					continue
+				}
+				inspected, err := k.engine(e).ContainerInspect(k.ctx, c.ID, moby.ContainerInspectOptions{})
+				k.must(err)
+				mounts += len(inspected.Container.Mounts)
+				if asked && !slices.ContainsFunc(inventory.Volumes, func(v api.Volume) bool { return v.Name == "web-data" }) {
+					t.Errorf("the hook was on %s, which has no volume", e.Name())
+				}
+			}
+		}
+		if mounts != want {
+			t.Errorf("a hook that asks for volumes (%v) has %d of them", asked, mounts)
+		}
+	}
+}
+
+func TestAPortIsPublishedAtTheAddressesOfTheMachineThatAreInItsRange(t *testing.T) {
+	k := newKit(t)
+	machines := dockertest.Machines(k.engines)
+	// It is not the one at which ports are published for which no address is given.
+	at := strings.TrimSuffix(k.engines[1].Address(), ".1") + ".2"
+	machines[1].Addresses = []string{"192.0.2.1", at}
+	k.must(k.cli.SetMachines(machines))
+	s := spec(image1, 1)
+	s.Ports[0].HostIP = "127.0.0.0/8"
+	k.mustDeploy(s, nil)
+	service, err := k.cli.InspectService(k.ctx, "web")
+	k.must(err)
+	if len(service.Containers) != 1 || len(service.Containers[0].Ports) != 1 || service.Containers[0].Ports[0].HostIP != at {
+		t.Fatalf("containers = %+v, want one with a port at %s", service.Containers, at)
+	}
+	if got := k.get(service.Containers[0], "/"); !strings.HasPrefix(got, "version 1 ") {
+		t.Errorf("it says %q", got)
+	}
 }
 
 func TestAGlobalServiceIsOnEachMachineAndHoldsAPort(t *testing.T) {

@@ -6,9 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -18,9 +15,6 @@ import (
 	"github.com/moby/moby/api/types/registry"
 	moby "github.com/moby/moby/client"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"oras.land/oras-go/v2/errdef"
-	"oras.land/oras-go/v2/registry/remote"
-	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
@@ -142,50 +136,45 @@ func (c *Credentials) login(host string) (string, error) {
 	return base64.URLEncoding.EncodeToString(text), nil
 }
 
-// ResolveDigest implements api.ImageClient. As engines do, it asks registries on this machine without TLS.
+// registryTries is how many machines are asked what a registry says before their errors are believed.
+const registryTries = 3
+
+// ResolveDigest implements api.ImageClient. An engine asks the registry, as it does when it pulls: one that can reach it, of those that
+// answer.
 func (c *Client) ResolveDigest(ctx context.Context, image string) (string, error) {
 	credentials, host, err := c.credentials(ctx, image)
 	if err != nil {
 		return "", err
 	}
-	ref, err := reference.ParseNormalizedNamed(image)
+	login, err := credentials.login(host)
 	if err != nil {
-		return "", fmt.Errorf("read image %q: %w", image, err)
+		return "", err
 	}
-	repository, err := remote.NewRepository(ref.Name())
+	machines, err := c.all()
 	if err != nil {
-		return "", fmt.Errorf("read image %q: %w", image, err)
+		return "", err
 	}
-	repository.PlainHTTP = loopback(host)
-	repository.Client = &auth.Client{
-		Client: &http.Client{Transport: c.config.RegistryTransport},
-		// It is for the registry alone, and not for those that it redirects to.
-		Credential: auth.StaticCredential(repository.Reference.Registry, auth.Credential{
-			Username: credentials.Username, Password: string(credentials.Password), AccessToken: string(credentials.Token),
-		}),
+	err = fmt.Errorf("no engine can ask the registry: %w", ErrUnreachable)
+	tries := 0
+	for _, m := range machines {
+		var digest string
+		asked := m.do(ctx, func(ctx context.Context, engine *moby.Client) error {
+			found, err := engine.DistributionInspect(ctx, image, moby.DistributionInspectOptions{EncodedRegistryAuth: login})
+			digest = found.Descriptor.Digest.String()
+			return err
+		})
+		switch {
+		case asked == nil:
+			return digest, nil
+		case ctx.Err() != nil:
+			return "", context.Cause(ctx)
+		case errors.Is(asked, ErrUnreachable):
+			continue
+		}
+		err, tries = asked, tries+1
+		if errors.Is(asked, api.ErrNotFound) || tries == registryTries {
+			break
+		}
 	}
-	version := "latest"
-	switch v := ref.(type) {
-	case reference.Digested:
-		version = v.Digest().String()
-	case reference.Tagged:
-		version = v.Tag()
-	}
-	found, err := repository.Resolve(ctx, version)
-	if errors.Is(err, errdef.ErrNotFound) {
-		return "", fmt.Errorf("image %s: %w: %w", image, api.ErrNotFound, hide(ctx, err, credentials.secrets()...))
-	}
-	if err != nil {
-		return "", fmt.Errorf("image %s: %w", image, credentials.explain(ctx, host, err))
-	}
-	return found.Digest.String(), nil
-}
-
-// loopback tells whether a registry is on this machine.
-func loopback(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return host == "localhost" || err == nil && a.IsLoopback()
+	return "", fmt.Errorf("image %s: %w", image, credentials.explain(ctx, host, err))
 }

@@ -31,12 +31,15 @@ const (
 	image2     = "example.com/app:2"
 	imageSick  = "example.com/app:sick"
 	imageExits = "example.com/app:exits"
+	imageSlow  = "example.com/app:slow"
+	imageNames = "example.com/names:1"
 )
 
 // pool has the engines of all tests.
 var pool = dockertest.Pool{Images: []dockertest.Image{
 	dockertest.App(image1, map[string]string{"VERSION": "1"}), dockertest.App(image2, map[string]string{"VERSION": "2"}),
 	dockertest.App(imageSick, map[string]string{"MODE": "unhealthy"}), dockertest.App(imageExits, map[string]string{"MODE": "exit"}),
+	dockertest.App(imageSlow, map[string]string{"MODE": "slow"}), dockertest.Names(imageNames),
 }}
 
 // kit is what a test works with.

@@ -2,15 +2,11 @@ package docker
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/containerd/errdefs"
-	"oras.land/oras-go/v2/registry/remote/auth"
-	"oras.land/oras-go/v2/registry/remote/errcode"
 )
 
 // empty tells whether there is nothing to log in with.
@@ -37,16 +33,10 @@ var refusals = []string{
 	"unauthorized", "access denied", "denied: ", "registry: denied", "no basic auth credentials", "authentication required", "failed to authorize",
 }
 
-// refused tells whether an error of a registry, or of an engine that has asked one, is about who asks.
+// refused tells whether an error of an engine that has asked a registry is about who asks.
 func refused(err error) bool {
-	var response *errcode.ErrorResponse
-	switch {
-	case err == nil:
-		return false
-	case errors.As(err, &response):
-		return response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden
-	case errors.Is(err, auth.ErrBasicCredentialNotFound), errdefs.IsUnauthorized(err):
-		return true
+	if err == nil || errdefs.IsUnauthorized(err) {
+		return err != nil
 	}
 	text := strings.ToLower(err.Error())
 	return slices.ContainsFunc(refusals, func(part string) bool { return strings.Contains(text, part) })

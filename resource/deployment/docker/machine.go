@@ -29,6 +29,10 @@ type machine struct {
 	// last is when something happened on the machine last, by the clock of the client.
 	last atomic.Int64
 
+	// naming is held by who changes where names lead, and joining counts the containers that are about to be on the network.
+	naming  sync.Mutex
+	joining atomic.Int64
+
 	mu     sync.Mutex
 	config Machine
 	// conn is nil while there is none.
@@ -41,6 +45,8 @@ type machine struct {
 	seen   *snapshot
 	// filling are the volumes with configs whose containers are being created.
 	filling map[string]bool
+	// leaving are containers that are about to be stopped, and how often.
+	leaving map[string]int
 	// details are containers as they were inspected, by ID: what a list says of them is newer, and the rest changes by updates alone.
 	details map[string]*api.Container
 }
@@ -71,7 +77,7 @@ func (m *machine) become(c *Client, config Machine) *machine {
 	}
 	n := &machine{
 		client: c, config: config, suspect: make(chan struct{}, 1), known: make(chan struct{}), since: time.Now(),
-		seen: seen, filling: map[string]bool{},
+		seen: seen, filling: map[string]bool{}, leaving: map[string]int{},
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	n.cancel = cancel
@@ -253,7 +259,7 @@ func (m *machine) change(ctx context.Context, f func(ctx context.Context, engine
 func (m *machine) describe() api.Machine {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := api.Machine{ID: m.config.ID, Name: m.config.Name, Labels: m.config.Labels, State: api.MachineAvailable, Platform: m.engine.Platform}
+	out := api.Machine{ID: m.config.ID, Name: m.config.Name, Labels: m.config.Labels, Addresses: m.config.Addresses, State: api.MachineAvailable, Platform: m.engine.Platform}
 	switch {
 	case m.config.Gone:
 		out.State, out.Reason = api.MachineGone, m.reason.Error()

@@ -43,6 +43,11 @@ func placed(m *Machine, spec *api.ServiceSpec, named map[string]bool) string {
 	if want := spec.Placement.Platform; want != "" && m.Platform != want {
 		return fmt.Sprintf("its platform is %s, not %s", cmp.Or(m.Platform, "not known"), want)
 	}
+	for _, p := range spec.Ports {
+		if len(p.HostIPs(m.Addresses)) == 0 {
+			return "it has no address in " + p.HostIP
+		}
+	}
 	for _, k := range sortedKeys(spec.Placement.Labels) {
 		want := spec.Placement.Labels[k]
 		if have, ok := m.Labels[k]; !ok || have != want {

@@ -14,6 +14,7 @@ import (
 // programs are what engines are made of, with the packages of Debian that have them.
 var programs = []struct{ name, pkg string }{
 	{"dockerd", "docker.io"}, {"containerd", "containerd"}, {"runc", "runc"}, {"docker-proxy", "docker.io"}, {"ip", "iproute2"},
+	{"iptables", "iptables"},
 }
 
 // Check returns why engines can't be started here, and what to do about it, or nil.

@@ -12,12 +12,12 @@
 //	}
 //
 // The tests of a package take engines from a [Pool], which starts them once. A program uses [Run] in the place of Start. It takes
-// Linux, root, and the programs dockerd, containerd, runc and ip; [Check] says what is missing. Tests are skipped then, but fail where
+// Linux, root, and the programs dockerd, containerd, runc, ip and iptables; [Check] says what is missing. Tests are skipped then, but fail where
 // CI is true.
 //
 // Engines share nothing with each other, or with one that the machine has for other purposes: each has its own data, socket, and
-// bridge, on addresses for benchmarks (198.18.0.0/15). They change no rules of the firewall: containers are reached at their
-// published ports, and reach nothing. Ports for which no address is given are published on an address of the engine's own, of those
+// bridge, on addresses for benchmarks (198.18.0.0/15). Containers are reached at their published ports, and reach nothing but those on
+// the same network of the engine: that takes a rule of the firewall for each engine, the only one, about these addresses. Ports for which no address is given are published on an address of the engine's own, of those
 // for loopback (127.0.0.0/8), which api.Container.Ports has: so all ports are free on each machine. Images come from [Image] alone;
 // nothing is pulled.
 //

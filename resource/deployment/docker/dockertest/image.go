@@ -14,14 +14,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/operatorkit/operatorkit/resource/deployment/docker/names"
 )
 
-// Image is an image with the program of App and nothing else. The program is at /app, and is the entrypoint.
+// Image is an image with a program and nothing else. The program is at /app, and is the entrypoint.
 type Image struct {
+	// program returns the program. Default: that of App.
+	program func() ([]byte, error)
 	// Name is its reference, with a tag.
 	Name string
 	// Env are environment variables, as NAME=value.
@@ -49,6 +54,8 @@ const HostHeader = "Container-Host"
 //   - slow: its checks fail until /ready is asked for.
 //
 // Only one in the mode unhealthy becomes unhealthy in less than a second: machines that are busy start programs late.
+//
+// It asks another one when it is asked for /fetch?url=, and answers with what that says.
 //
 // With arguments it does something else: "exit" and a number ends with it, "hang" never ends by itself.
 func App(name string, env map[string]string) Image {
@@ -107,6 +114,32 @@ var build = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(program) //nolint:gosec // it was built there
 })
 
+// Names returns an image of the program for docker.Names.
+func Names(name string) Image { return Image{Name: name, program: nameserver} }
+
+// nameserver is the program of package names, which a module that this one is part of can build.
+var nameserver = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "dockertest")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	program := filepath.Join(dir, "nameserver")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, reflect.TypeFor[names.Server]().PkgPath()+"/nameserver") //nolint:gosec // it is a constant
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build the server of names: %w: %s", err, out)
+	}
+	return os.ReadFile(program) //nolint:gosec // it was built there
+})
+
+func (i *Image) read() ([]byte, error) {
+	if i.program == nil {
+		return build()
+	}
+	return i.program()
+}
+
 // entry is an image in an archive, in the form of "docker save".
 type entry struct {
 	Config   string
@@ -131,7 +164,7 @@ func archive(images []Image) ([]byte, error) {
 	}
 	var manifest []entry
 	for _, image := range images {
-		program, err := build()
+		program, err := image.read()
 		if err != nil {
 			return nil, err
 		}

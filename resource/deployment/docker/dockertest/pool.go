@@ -102,6 +102,8 @@ func (e *Engine) clear(ctx context.Context) error {
 		_, failed := engine.ContainerRemove(ctx, c.ID, moby.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		err = errors.Join(err, failed)
 	}
+	_, failed := engine.NetworkPrune(ctx, moby.NetworkPruneOptions{})
+	err = errors.Join(err, failed)
 	volumes, failed := engine.VolumeList(ctx, moby.VolumeListOptions{})
 	err = errors.Join(err, failed)
 	for _, v := range volumes.Items {

@@ -3,9 +3,11 @@ package dockertest
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -69,13 +71,16 @@ func (s *slot) arguments() []string {
 	return []string{
 		"--config-file", s.path("daemon.json"), "--data-root", s.path("data"), "--exec-root", s.path("exec"),
 		"--pidfile", s.path("docker.pid"), "--host", "unix://" + s.path("docker.sock"), "--bridge", s.bridgeName(),
-		"--ip", s.address(), "--iptables=false", "--ip-masq=false", "--ip-forward=false", "--log-level", "warn",
+		"--ip", s.address(), "--default-address-pool", "base=" + s.networks() + ",size=28", "--iptables=false", "--ip-masq=false", "--ip-forward=false", "--log-level", "warn",
 	}
 }
 
 // bridge makes the engine's bridge, if there is none, and the configuration.
 func (s *slot) bridge() error {
 	if err := os.WriteFile(s.path("daemon.json"), []byte("{}\n"), 0o600); err != nil {
+		return err
+	}
+	if err := s.letThrough(); err != nil {
 		return err
 	}
 	if _, err := os.Stat("/sys/class/net/" + s.bridgeName()); err == nil {
@@ -86,21 +91,62 @@ func (s *slot) bridge() error {
 		{"address", "add", fmt.Sprintf("198.18.%d.1/24", s.number), "dev", s.bridgeName()},
 		{"link", "set", s.bridgeName(), "up"},
 	} {
-		if err := ip(arguments...); err != nil {
+		if err := run("ip", arguments...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func ip(arguments ...string) error {
-	program, err := find("ip")
+// networks are the addresses of the networks that are made on the engine.
+func (s *slot) networks() string { return fmt.Sprintf("198.19.%d.0/24", s.number) }
+
+// rule is the one of the firewall, where an engine that the machine has for other purposes may let through only what is of its own.
+func (s *slot) rule() []string {
+	return []string{"FORWARD", "-s", s.networks(), "-d", s.networks(), "-j", "ACCEPT"}
+}
+
+// letThrough lets containers on networks of the engine reach each other.
+func (s *slot) letThrough() error {
+	if run("iptables", append([]string{"-w", "-C"}, s.rule()...)...) == nil {
+		return nil
+	}
+	return run("iptables", append([]string{"-w", "-I"}, s.rule()...)...)
+}
+
+// takeNetworks takes away what an engine has left of its networks, and the rule.
+func (s *slot) takeNetworks() error {
+	for run("iptables", append([]string{"-w", "-C"}, s.rule()...)...) == nil {
+		if err := run("iptables", append([]string{"-w", "-D"}, s.rule()...)...); err != nil {
+			return err
+		}
+	}
+	links, err := net.Interfaces()
+	if err != nil {
+		return err
+	}
+	for _, link := range links {
+		addresses, err := link.Addrs()
+		if err != nil {
+			continue // it has gone
+		}
+		if slices.ContainsFunc(addresses, func(a net.Addr) bool { return strings.HasPrefix(a.String(), fmt.Sprintf("198.19.%d.", s.number)) }) {
+			if err := run("ip", "link", "delete", link.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func run(name string, arguments ...string) error {
+	program, err := find(name)
 	if err != nil {
 		return err
 	}
 	out, err := exec.Command(program, arguments...).CombinedOutput() //nolint:gosec // the program is found in the system's folders
 	if err != nil {
-		return fmt.Errorf("ip %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(arguments, " "), err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }
@@ -118,9 +164,12 @@ func (s *slot) tidy() error {
 		return err
 	}
 	if _, err := os.Stat("/sys/class/net/" + s.bridgeName()); err == nil {
-		if err := ip("link", "delete", s.bridgeName()); err != nil {
+		if err := run("ip", "link", "delete", s.bridgeName()); err != nil {
 			return err
 		}
+	}
+	if err := s.takeNetworks(); err != nil {
+		return err
 	}
 	return os.RemoveAll(s.dir)
 }

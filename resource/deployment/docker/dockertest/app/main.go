@@ -69,6 +69,17 @@ func serve(ctx context.Context, mode string) error {
 		}
 	})
 	mux.HandleFunc("/env", func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, os.Getenv(r.FormValue("name"))) })
+	mux.HandleFunc("/fetch", func(w http.ResponseWriter, r *http.Request) {
+		// Each time the name is looked up, and another connection is made.
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
+		response, err := client.Get(r.FormValue("url"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		defer func() { _ = response.Body.Close() }()
+		_, _ = io.Copy(w, response.Body)
+	})
 	mux.HandleFunc("/file", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, r.FormValue("path")) })
 	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: time.Minute}
 	ended := make(chan error, 1)

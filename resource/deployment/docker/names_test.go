@@ -1,0 +1,169 @@
+package docker_test
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	moby "github.com/moby/moby/client"
+
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
+	"github.com/operatorkit/operatorkit/resource/deployment/docker"
+	"github.com/operatorkit/operatorkit/resource/deployment/docker/dockertest"
+)
+
+// service is spec with another name, on the first machine.
+func service(name, image string, replicas int32) api.ServiceSpec {
+	s := spec(image, replicas)
+	s.Name, s.Placement.Machines = name, []string{"engine-1"}
+	return s
+}
+
+// newNamesKit is newKit with names, and with a container on the first machine that asks others.
+func newNamesKit(t *testing.T) (k *kit, asker api.Container) {
+	k = newKitWith(t, docker.Config{Cluster: "names", Names: &docker.Names{Image: imageNames}})
+	k.mustDeploy(service("asker", image1, 1), nil)
+	found, err := k.cli.InspectService(k.ctx, "asker")
+	k.must(err)
+	return k, found.Containers[0]
+}
+
+// ask has a container ask a service by its name.
+func (k *kit) ask(from api.Container, service, path string) string {
+	k.Helper()
+	return k.get(from, "/fetch?url="+url.QueryEscape("http://"+service+":8080"+path))
+}
+
+func TestContainersReachServicesByNameAndNoRequestIsLostInAnUpdate(t *testing.T) {
+	k, asker := newNamesKit(t)
+	api1 := service("api", image1, 2)
+	api1.Ports = nil
+	k.mustDeploy(api1, nil)
+	if got := k.ask(asker, "api", "/"); !strings.HasPrefix(got, "version 1 ") {
+		t.Fatalf("api says %q", got)
+	}
+	for name, strategy := range strategies() {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(k.ctx)
+			var asking sync.WaitGroup
+			for range 2 {
+				asking.Go(func() {
+					for ctx.Err() == nil {
+						if got := k.ask(asker, "api", "/"); !strings.HasPrefix(got, "version ") {
+							t.Errorf("in the update api says %q", got)
+						}
+					}
+				})
+			}
+			next := api1.Clone()
+			next.Container.Image = image2
+			next.Container.Env = map[string]string{"STRATEGY": name}
+			k.mustDeploy(next, strategy)
+			cancel()
+			asking.Wait()
+			if got := k.ask(asker, "api", "/env?name=STRATEGY"); got != name {
+				t.Errorf("after the update an earlier version answers: %q", got)
+			}
+		})
+	}
+}
+
+func TestANameLeadsToContainersThatWorkAlone(t *testing.T) {
+	k, asker := newNamesKit(t)
+	s := service("api", imageSlow, 2)
+	for _, name := range []string{"api-1", "api-2"} {
+		k.must(k.cli.StartContainer(k.ctx, "engine-1", k.create(name, s)))
+	}
+	ctx := k.ctx
+	k.must(k.cli.UpdateNames(ctx, "engine-1"))
+	if got := k.ask(asker, "api", "/"); strings.HasPrefix(got, "version") {
+		t.Errorf("a container answers whose check fails: %q", got)
+	}
+	first := k.inspect("api-1")
+	k.get(first, "/ready")
+	k.must(k.cli.WaitContainerReady(ctx, "engine-1", "api-1", s.Update.Wait()))
+	for range 10 {
+		if got, want := k.ask(asker, "api", "/"), "at "+first.ID[:12]; !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	second := k.inspect("api-2")
+	k.get(second, "/ready")
+	k.must(k.cli.WaitContainerReady(ctx, "engine-1", "api-2", s.Update.Wait()))
+	k.must(k.cli.StopContainer(ctx, "engine-1", "api-1", 0))
+	for range 10 {
+		if got, want := k.ask(asker, "api", "/"), "at "+second.ID[:12]; !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	// What ends by itself is looked after by UpdateNames.
+	engine := k.engine(k.engines[0])
+	_, err := engine.ContainerKill(ctx, "api-2", moby.ContainerKillOptions{Signal: "KILL"})
+	k.must(err)
+	k.until("api-2 has ended or was started again", func() bool { c := k.inspect("api-2"); return !c.Ready() })
+	k.must(k.cli.UpdateNames(ctx, "engine-1"))
+	if got := k.ask(asker, "api", "/"); strings.HasPrefix(got, "version") {
+		t.Errorf("a container answers that does not work: %q", got)
+	}
+}
+
+func TestAServerOfNamesThatIsGoneComesBackAndGoesWithTheLastContainer(t *testing.T) {
+	k, asker := newNamesKit(t)
+	k.mustDeploy(service("api", image1, 1), nil)
+	engine := k.engine(k.engines[0])
+	ours := func() (servers, networks []string) {
+		filter := moby.Filters{}.Add("label", docker.LabelNames)
+		containers, err := engine.ContainerList(k.ctx, moby.ContainerListOptions{All: true, Filters: filter})
+		k.must(err)
+		for _, c := range containers.Items {
+			servers = append(servers, c.ID)
+		}
+		found, err := engine.NetworkList(k.ctx, moby.NetworkListOptions{Filters: filter})
+		k.must(err)
+		for _, n := range found.Items {
+			networks = append(networks, n.Name)
+		}
+		return servers, networks
+	}
+	servers, networks := ours()
+	if len(servers) != 1 || len(networks) != 1 {
+		t.Fatalf("servers %v, networks %v, want one of each", servers, networks)
+	}
+	_, err := engine.ContainerRemove(k.ctx, servers[0], moby.ContainerRemoveOptions{Force: true})
+	k.must(err)
+	k.must(k.cli.UpdateNames(k.ctx, "engine-1"))
+	if got := k.ask(asker, "api", "/"); !strings.HasPrefix(got, "version 1 ") {
+		t.Errorf("api says %q", got)
+	}
+	k.mustDeploy(service("api", image1, 0), nil)
+	// A removal that was cut off leaves the server and the network behind.
+	_, err = engine.ContainerRemove(k.ctx, asker.ID, moby.ContainerRemoveOptions{Force: true})
+	k.must(err)
+	if servers, networks := ours(); len(servers) != 1 || len(networks) != 1 {
+		t.Fatalf("servers %v, networks %v, want one of each", servers, networks)
+	}
+	k.must(k.cli.UpdateNames(k.ctx, "engine-1"))
+	if servers, networks := ours(); len(servers)+len(networks) > 0 {
+		t.Errorf("servers %v and networks %v are left", servers, networks)
+	}
+	k.mustDeploy(service("asker", image1, 1), nil)
+	k.mustDeploy(service("asker", image1, 0), nil)
+	if servers, networks := ours(); len(servers)+len(networks) > 0 {
+		t.Errorf("servers %v and networks %v are left", servers, networks)
+	}
+}
+
+func TestAServiceOfAnotherClusterHasNoName(t *testing.T) {
+	k, asker := newNamesKit(t)
+	k.mustDeploy(service("api", image1, 1), nil)
+	other := k.client(docker.Config{Cluster: "others", Machines: dockertest.Machines(k.engines), Names: &docker.Names{Image: imageNames}})
+	mine := k.cli
+	k.cli = other
+	k.mustDeploy(service("secret", image1, 1), nil)
+	k.cli = mine
+	if got := k.ask(asker, "secret", "/"); strings.HasPrefix(got, "version") {
+		t.Errorf("a service of another cluster says %q", got)
+	}
+}

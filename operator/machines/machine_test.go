@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 )
@@ -51,8 +53,11 @@ func TestContainersOfMachinesThatAreGoneAreMadeElsewhere(t *testing.T) {
 	if err := w.engines[1].Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-
-	// Another operator has never seen what was there.
+	// Another operator has never seen what was there, nor does it read of it.
+	forget := client.RawPatch(types.MergePatchType, []byte(`{"status": {"lastSeen": null}}`))
+	if err := w.user.Status().Patch(t.Context(), w.machine(1), forget); err != nil {
+		t.Fatal(err)
+	}
 	w.start()
 	w.want(web, "Ready=False MachineUnknown: not made: 1 container that may be on engine-2")
 	lost := w.machine(1)

@@ -2,6 +2,7 @@ package members_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -394,6 +395,17 @@ func TestATableThatSomebodyHasSpoiltChangesNothingUntilItIsDeleted(t *testing.T)
 	for _, table := range []string{"{", `{"generation":1000,"ranges":[{"first":"0x5","owner":"b","epoch":9,"since":1000}]}`} {
 		operatortest.Eventually(t, "the table is spoilt", func() error {
 			lease := c.table()
+			var settled ring.Table
+			if err := json.Unmarshal([]byte(lease.Annotations[members.TableAnnotation]), &settled); err != nil {
+				return err
+			}
+			// What is on its way from one to another would stay there, with nobody.
+			if moving := settled.Moving(); moving > 0 {
+				return fmt.Errorf("%d ranges are moving", moving)
+			}
+			if err := c.shared(a, b); err != nil {
+				return err
+			}
 			lease.Annotations[members.TableAnnotation] = table
 			_, err := c.leases.Update(t.Context(), lease, metav1.UpdateOptions{})
 			return err

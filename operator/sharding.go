@@ -203,9 +203,18 @@ func (s *sharing) follow() {
 
 // Replicas implements inspector.Ring.
 func (s *sharing) Replicas() (replicas []inspector.Replica) {
-	for _, p := range s.replica.Table().Parts() {
+	table, objects := s.replica.Table(), map[string]int{}
+	if len(table.Ranges) == 0 {
+		return nil
+	}
+	for _, f := range s.frameworks {
+		for _, key := range f.Keys() {
+			objects[table.Find(hashOf(key)).Owner]++
+		}
+	}
+	for _, p := range table.Parts() {
 		replicas = append(replicas, inspector.Replica{
-			Name: p.Member, This: p.Member == s.leader.config.Identity, Ranges: p.Ranges, Moving: p.Moving, Objects: p.Objects,
+			Name: p.Member, This: p.Member == s.leader.config.Identity, Ranges: p.Ranges, Moving: p.Moving, Objects: objects[p.Member],
 		})
 	}
 	return replicas

@@ -10,7 +10,7 @@ type Replica struct {
 	// Ranges are how many ranges of hashes it has, and Moving how many of them it gives up as soon as its work in them has ended.
 	Ranges int `json:"ranges"`
 	Moving int `json:"moving"`
-	// Objects are how many objects lay in these when they were shared out.
+	// Objects are how many objects lie in these, of all frameworks.
 	Objects int `json:"objects"`
 }
 

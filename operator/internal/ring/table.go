@@ -97,23 +97,19 @@ func (t Table) Moving() int {
 // Part is what a member has of the space, or nobody, without a name.
 type Part struct {
 	Member string
-	// Ranges are how many it owns, Moving how many of these it is about to give up, and Objects how many objects they had when the table was
-	// made.
-	Ranges, Moving, Objects int
+	// Ranges are how many it owns, and Moving how many of these it is about to give up.
+	Ranges, Moving int
 }
 
 // Parts returns who has how much, by name.
 func (t Table) Parts() []Part {
 	parts := map[string]Part{}
-	for i, r := range t.Ranges {
+	for _, r := range t.Ranges {
 		p := parts[r.Owner]
 		p.Member = r.Owner
 		p.Ranges++
 		if r.Next != "" {
 			p.Moving++
-		}
-		for _, b := range within(t.Weights, t.Span(i)) {
-			p.Objects += b.Objects
 		}
 		parts[r.Owner] = p
 	}

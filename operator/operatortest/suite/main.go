@@ -68,7 +68,7 @@ func parse(args []string) options {
 	flags.BoolVar(&o.short, "short", false, "samples of what test-all runs whole")
 	flags.StringVar(&o.race, "race", "", "packages to run with the race detector, separated by spaces")
 	flags.Var(&o.slice, "slice", "run a part of the tests only, such as 2/4: always the same ones")
-	flags.IntVar(&o.parallel, "p", runtime.NumCPU()+1, "packages at once: tests of servers wait a part of their time")
+	flags.IntVar(&o.parallel, "p", runtime.NumCPU()+2, "packages at once: tests of servers wait half of their time")
 	flags.DurationVar(&o.timeout, "timeout", 30*time.Minute, "when to give up on the tests of a package")
 	flags.BoolVar(&o.fresh, "fresh", false, "take no result from Go's cache of test results")
 	flags.DurationVar(&o.slow, "slow", 20*time.Second, "warn of tests that take longer")

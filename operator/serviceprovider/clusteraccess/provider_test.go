@@ -155,7 +155,7 @@ func TestAConnectionEndsAlsoWhenItsRequestWasGoneBefore(t *testing.T) {
 	w.snatch(w.user, ar)
 	operatortest.Eventually(t, "the provider knows that the request is gone", func() error {
 		if _, err := p.MCPAccessRequest(t.Context(), request); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("err = %v, want not found", err)
+			return fmt.Errorf("err = %w, want not found", err)
 		}
 		return nil
 	})

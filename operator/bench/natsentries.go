@@ -45,11 +45,17 @@ func natsEntries(ctx context.Context, e *environment) (lines []line, err error) 
 		)
 	}
 	few := e.owned[0]
-	return append(lines, line{
-		Measure: fmt.Sprintf("no-op of one primary with %d NATS entries to one with %d: time", most, few),
-		Unit:    counted,
-		Ratio:   s.ratio(ofEntries(most), ofEntries(few), nanoseconds),
-	}.ratioAtMost(1.1*float64(most)/float64(few))), nil
+	ratio := func(what string, figure func(sample) float64) line {
+		return line{
+			Measure: fmt.Sprintf("no-op of one primary with %d NATS entries to one with %d: %s", most, few, what),
+			Unit:    counted,
+			Ratio:   s.ratio(ofEntries(most), ofEntries(few), figure),
+		}
+	}
+	return append(lines,
+		ratio("time", nanoseconds).ratioAtMost(1.1*float64(most)/float64(few)),
+		ratio("processor time", processor),
+	), nil
 }
 
 func ofEntries(n int) string { return fmt.Sprintf("%d entries", n) }

@@ -40,9 +40,13 @@ func tiny(t *testing.T) *environment {
 		stopwatch: stopwatch{rounds: 2, progress: io.Discard},
 		sizes: sizes{
 			keys: 100, noops: 50, services: []int{10, 20}, primaries: 20, workers: []int{2, 3}, changes: 5, failing: 100, provided: 100, cached: 30, entries: 40, roundTrip: time.Microsecond,
+			owned:    []int{5, 20},
+			upgrades: upgrades{chains: 2, templates: 10},
 			stream:   stream{keys: 10, rate: 500, warmUp: 100 * time.Millisecond, duration: 200 * time.Millisecond},
 			machines: machineServices{containers: []int32{10, 20}, engines: 1, replicas: 2, parallelism: []int{1, 2}},
-			fleet:    fleet{clusters: 4, services: 3, charts: 1},
+			fleet:    fleet{clusters: 4, services: 3, charts: 1, objects: 1},
+
+			chartObjects: 3,
 		},
 		samples: map[string]series{},
 		cluster: cluster,
@@ -55,6 +59,7 @@ func TestEveryRowMeasuresItsContenders(t *testing.T) {
 		"empty":                    {controllerRuntime, operatorKit},
 		"noop":                     {directly, throughQueue, doingNothing},
 		"serviceset":               {"10 services", "20 services"},
+		"upgradepaths":             {resolved, pathsAnew, pathsWithout},
 		"deployment":               {"10 containers", "20 containers"},
 		"coldstart with 2 workers": {bareLoop, controllerRuntime, operatorKit},
 		"coldstart with 3 workers": {bareLoop, controllerRuntime, operatorKit},
@@ -62,6 +67,7 @@ func TestEveryRowMeasuresItsContenders(t *testing.T) {
 		"serviceprovider":          {controllerRuntime, operatorKit},
 		"natscoldstart 1µs away":   {bareLoop, operatorKit},
 		"natscoldstart at hand":    {bareLoop, operatorKit},
+		"natsentries":              {"5 entries", "20 entries"},
 		"natsstream":               {operatorKit},
 		"shadow, cold start":       {besideShadow, alone},
 		"shadow, one by one":       {besideShadow, alone},
@@ -69,6 +75,7 @@ func TestEveryRowMeasuresItsContenders(t *testing.T) {
 		"inspector, empty":         {inspected, uninspected},
 		"inspector, noop":          {inspected, uninspected},
 		"page":                     {"100 failing", "10 failing"},
+		"chartremoval":             {operatorKit},
 		"statemanager":             {operatorKit},
 
 		"statemanager, one cluster":          {operatorKit},

@@ -17,8 +17,10 @@ func rows() []row {
 		{"empty", emptyReconciliations},
 		{"noop", noopReconciliations},
 		{"serviceset", serviceSets},
+		{"upgradepaths", upgradePaths},
 		{"deployment", deployments},
 		{"natscoldstart", natsColdStarts},
+		{"natsentries", natsEntries},
 		{"natsstream", natsStreams},
 		{"shadow", besideShadows},
 		{"inspector", inspectedReconciliations},
@@ -26,6 +28,7 @@ func rows() []row {
 		{"coldstart", coldStarts},
 		{"serviceprovider", providedObjects},
 		{"cache", cachedObjects},
+		{"chartremoval", chartRemovals},
 		{"statemanager", stateManagers},
 	}
 }
@@ -47,12 +50,16 @@ type sizes struct {
 	noops int
 	// services is how many services a cluster has, from few to many; each is a multiple of the first.
 	services []int
+	// upgrades are the chains along which services go.
+	upgrades upgrades
 	// primaries is how many objects get a child, by each of these numbers of workers.
 	primaries int
 	workers   []int
 	// entries is how many entries of a bucket get a child, from a server that is as far away as this.
 	entries   int
 	roundTrip time.Duration
+	// owned is how many entries of a bucket one primary has, from few to many; each is a multiple of the first, and divides the last.
+	owned []int
 	// stream is how the entries of a bucket change whose children have to keep up.
 	stream stream
 	// machines are the services on machines that are planned and updated.
@@ -67,6 +74,8 @@ type sizes struct {
 	cached int
 	// fleet is the clusters that services come up on.
 	fleet fleet
+	// chartObjects is how many objects the chart has that is removed.
+	chartObjects int
 }
 
 func fullSizes() sizes {
@@ -74,17 +83,21 @@ func fullSizes() sizes {
 		keys:      200_000,
 		noops:     20_000,
 		services:  []int{200, 2_000, 10_000},
+		upgrades:  upgrades{chains: 20, templates: 128},
 		primaries: 2_000,
 		workers:   []int{10, 32},
 		entries:   10_000,
 		roundTrip: time.Millisecond,
+		owned:     []int{4_000, 16_000},
 		stream:    stream{keys: 1_000, rate: 1_000, warmUp: 10 * time.Second, duration: time.Minute},
 		machines:  machineServices{containers: []int32{100, 1_000, 10_000}, engines: 3, replicas: 30, parallelism: []int{1, 5, 10}},
 		changes:   600,
 		failing:   50_000,
 		provided:  2_000,
 		cached:    20_000,
-		fleet:     fleet{clusters: 50, services: 20, charts: 2},
+		fleet:     fleet{clusters: 50, services: 20, charts: 2, objects: 1},
+
+		chartObjects: 61,
 	}
 }
 

@@ -15,6 +15,8 @@ const (
 	blockOfServices = 200
 	// chainLength is how many templates a chain has, and how many services share one.
 	chainLength = 10
+	// waysOfEach is to how many templates each of a chain leads.
+	waysOfEach = 2
 	// dependenciesOfEach is how many services one depends on, if there are as many before it in its block.
 	dependenciesOfEach = 5
 )
@@ -36,11 +38,11 @@ func newPlatform(services int) serviceset.Input {
 		}
 		chain := fmt.Sprintf("chain-%d", i/chainLength)
 		if i%chainLength == 0 {
-			in.Chains[chain] = platformChain(chain, in.Templates)
+			in.Chains[chain] = chainOf(chain, chainLength, waysOfEach, in.Templates)
 		}
 		s := v1alpha1.Service{
 			Name: fmt.Sprintf("service-%d", i), Namespace: "default", Values: "a: b",
-			Template: fmt.Sprintf("%s-%d", chain, chainLength-1), TemplateChain: chain,
+			Template: templateIn(chain, chainLength-1), TemplateChain: chain,
 		}
 		for range min(dependenciesOfEach, i%blockOfServices) {
 			d := i - 1 - random.IntN(i%blockOfServices)
@@ -53,7 +55,7 @@ func newPlatform(services int) serviceset.Input {
 		}
 		set.Spec.Services = append(set.Spec.Services, v1alpha1.ServiceWithValues{
 			Name: s.Name, Namespace: s.Namespace, Values: s.Values, DependsOn: s.DependsOn,
-			Template: fmt.Sprintf("%s-%d", chain, at), Version: fmt.Sprintf("1.%d.0", at),
+			Template: templateIn(chain, at), Version: versionIn(at),
 		})
 	}
 	// As the operator writes it, and a state manager reports it.
@@ -66,19 +68,23 @@ func newPlatform(services int) serviceset.Input {
 	return in
 }
 
-// platformChain makes a chain in which each template leads to the next two.
-func platformChain(name string, templates map[string]*v1alpha1.ServiceTemplate) *v1alpha1.ServiceTemplateChain {
+// chainOf makes a chain in which each template leads to the next ones, as many as there are after it.
+func chainOf(name string, length, ways int, templates map[string]*v1alpha1.ServiceTemplate) *v1alpha1.ServiceTemplateChain {
 	chain := &v1alpha1.ServiceTemplateChain{}
-	for i := range chainLength {
+	for i := range length {
 		t := &v1alpha1.ServiceTemplate{}
-		t.Name = fmt.Sprintf("%s-%d", name, i)
-		t.Spec.Version = fmt.Sprintf("1.%d.0", i)
+		t.Name = templateIn(name, i)
+		t.Spec.Version = versionIn(i)
 		templates[t.Name] = t
 		supported := v1alpha1.SupportedTemplate{Name: t.Name}
-		for next := i + 1; next < min(chainLength, i+3); next++ {
-			supported.AvailableUpgrades = append(supported.AvailableUpgrades, v1alpha1.AvailableUpgrade{Name: fmt.Sprintf("%s-%d", name, next)})
+		for next := i + 1; next < min(length, i+1+ways); next++ {
+			supported.AvailableUpgrades = append(supported.AvailableUpgrades, v1alpha1.AvailableUpgrade{Name: templateIn(name, next)})
 		}
 		chain.Spec.SupportedTemplates = append(chain.Spec.SupportedTemplates, supported)
 	}
 	return chain
 }
+
+// templateIn names a template of a chain, and versionIn is its version.
+func templateIn(chain string, i int) string { return fmt.Sprintf("%s-%d", chain, i) }
+func versionIn(i int) string                { return fmt.Sprintf("1.%d.0", i) }

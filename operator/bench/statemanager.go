@@ -23,8 +23,9 @@ const (
 	toOthers     = "requests-to-others"
 )
 
-// fleet is how many clusters there are, how many services each has, and how many of these are charts; the others are manifests.
-type fleet struct{ clusters, services, charts int }
+// fleet is how many clusters there are, how many services each has, and how many of these are charts, of so many objects each; the
+// others are manifests.
+type fleet struct{ clusters, services, charts, objects int }
 
 // stateManagers measures how services come up on many clusters, what a change on one of them asks of the others, and what a
 // cluster that does not answer costs the others. The services come up once, however many rounds there are.

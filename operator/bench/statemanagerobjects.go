@@ -99,13 +99,20 @@ func (w *fleetWorld) createClusters(ctx context.Context) error {
 		}
 		cd := &v1alpha1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: nameOf(i)}}
 		cd.Spec.ServiceSpec.Provider.Name = w.system
-		for service := range w.services {
-			cd.Spec.ServiceSpec.Services = append(cd.Spec.ServiceSpec.Services, v1alpha1.Service{
-				Name: fmt.Sprintf("app-%d", service), Namespace: w.spaces[i], Template: templateOf(service, 1),
-			})
-		}
+		cd.Spec.ServiceSpec.Services = w.servicesOf(i)
 		return w.create(ctx, kubeconfig, cd)
 	})
+}
+
+// servicesOf are all services of a cluster, in their first versions.
+func (w *fleetWorld) servicesOf(i int) []v1alpha1.Service {
+	services := make([]v1alpha1.Service, w.services)
+	for service := range services {
+		services[service] = v1alpha1.Service{
+			Name: fmt.Sprintf("app-%d", service), Namespace: w.spaces[i], Template: templateOf(service, 1),
+		}
+	}
+	return services
 }
 
 // identity makes somebody who may read everything, and write in the namespace that stands for a cluster. It returns the Secret
@@ -165,15 +172,27 @@ func (w *fleetWorld) deleteIdentities(ctx context.Context) error {
 const (
 	chartName    = "page"
 	chartVersion = "1.0.0"
+	// chartLabel is on the objects of the chart, with its name.
+	chartLabel = "chart"
 )
 
-// chartServer is a repository with one chart, of a ConfigMap.
+// chartTemplate is the template of a chart with so many ConfigMaps.
+const chartTemplate = `{{- range $i := until %d }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ $.Release.Name }}-{{ $i }}", labels: {%s: {{ $.Chart.Name }}}}
+data: {text: hello}
+{{- end }}
+`
+
+// chartServer is a repository with one chart, of ConfigMaps.
 type chartServer struct{ *httptest.Server }
 
-func serveCharts() (*chartServer, error) {
+func serveCharts(objects int) (*chartServer, error) {
 	archive, err := packChart(map[string]string{
 		"Chart.yaml":          fmt.Sprintf("apiVersion: v2\nname: %s\nversion: %s\n", chartName, chartVersion),
-		"templates/page.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {text: hello}\n",
+		"templates/page.yaml": fmt.Sprintf(chartTemplate, objects, chartLabel),
 	})
 	if err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func newFleetWorld(ctx context.Context, e *environment) (w *fleetWorld, err erro
 	if w.folder, err = os.MkdirTemp("", "bench"); err != nil {
 		return w, err
 	}
-	if w.charts, err = serveCharts(); err != nil {
+	if w.charts, err = serveCharts(w.objects); err != nil {
 		return w, err
 	}
 	if err := w.createTemplates(ctx); err != nil {

@@ -1,6 +1,7 @@
 package serviceset_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -64,6 +65,39 @@ func (s *simulation) possible(start *v1alpha1.ServiceSet, service *v1alpha1.Serv
 		}
 	}
 	return false
+}
+
+// The paths in a status are the ways that services take, also where they are found for all goals at once.
+func TestPathsAreTheRoutesToTheirGoals(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		versions := rapid.IntRange(4, 12).Draw(rt, "versions")
+		// With names of a second kind, versions are not there once only, or not at all.
+		kinds := rapid.SampledFrom([][]string{{"a-%d"}, {"a-%d"}, {"a-%d", "b-%d"}, {"a-%d", "x%d"}}).Draw(rt, "kinds")
+		name := rapid.Custom(func(rt *rapid.T) string {
+			return fmt.Sprintf(rapid.SampledFrom(kinds).Draw(rt, "kind"), rapid.IntRange(1, versions).Draw(rt, "version"))
+		})
+		ways := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) string {
+			return name.Draw(rt, "from") + ">" + name.Draw(rt, "to")
+		}), 1, 40).Draw(rt, "ways")
+		spec := chainSpec(ways...)
+		from := spec.SupportedTemplates[0].Name
+		found, err := serviceset.UpgradePathsOf(from, &spec, template)
+		want, wantErr := serviceset.RoutesOf(from, &spec, template)
+		if err != nil || wantErr != nil {
+			rt.Fatalf("%v, %v", err, wantErr)
+		}
+		said := func(paths []v1alpha1.UpgradePath) []string {
+			all := make([]string, len(paths))
+			for i, p := range paths {
+				all[i] = saidPath(p)
+			}
+			slices.Sort(all)
+			return all
+		}
+		if diff := cmp.Diff(said(want), said(found)); diff != "" {
+			rt.Fatalf("the paths from %s in %v differ (-want +got):\n%s", from, ways, diff)
+		}
+	})
 }
 
 func TestNoStepSkipsARequiredOne(t *testing.T) {

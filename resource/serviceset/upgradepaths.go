@@ -118,13 +118,13 @@ func (c *chains) paths(s *v1alpha1.Service) (paths []v1alpha1.UpgradePath, why s
 
 // paths returns the paths from a template. Shorter paths come first, then they are ordered by the names on them.
 func (c *chain) paths(from int32) []v1alpha1.UpgradePath {
-	paths := []v1alpha1.UpgradePath{}
-	for goal := range int32(len(c.nodes)) {
-		r := c.routesTo(goal)
-		if r.next[from] < 0 {
+	straight := c.straightPaths(from)
+	paths := straight.paths
+	for _, goal := range c.reachable(from) {
+		if straight.known[goal] {
 			continue
 		}
-		way := r.walk(from, goal)
+		way := c.routesTo(goal).walk(from, goal)
 		path := v1alpha1.UpgradePath{Versions: make([]v1alpha1.AvailableUpgrade, len(way))}
 		for i, n := range way {
 			path.Versions[i] = c.upgrade(n)
@@ -140,6 +140,22 @@ func (c *chain) paths(from int32) []v1alpha1.UpgradePath {
 	return paths
 }
 
+// reachable returns the templates to which there are ways from another one.
+func (c *chain) reachable(from int32) []int32 {
+	seen := make([]bool, len(c.nodes))
+	seen[from] = true
+	found := []int32{from}
+	for done := 0; done < len(found); done++ {
+		for _, to := range c.out[found[done]] {
+			if !seen[to] {
+				seen[to] = true
+				found = append(found, to)
+			}
+		}
+	}
+	return found[1:]
+}
+
 // walk returns the steps from a template to the goal.
 func (r *routes) walk(from, goal int32) []int32 {
 	var way []int32
@@ -148,4 +164,70 @@ func (r *routes) walk(from, goal int32) []int32 {
 		way = append(way, at)
 	}
 	return way
+}
+
+// straightPaths are the paths from a template that go up all along, and those that go down, where each template of the chain has a
+// version of its own. They are those of [routes], found for all goals at once: a step goes to the nearest version from which the
+// goal can be reached, and a search that takes the nearest version first comes to each template on just that way.
+type straightPaths struct {
+	chain *chain
+	next  [][]int32 // where steps go, the nearest version first
+	known []bool    // which templates are found, the first one included
+	paths []v1alpha1.UpgradePath
+}
+
+func (c *chain) straightPaths(from int32) *straightPaths {
+	s := &straightPaths{chain: c, known: make([]bool, len(c.nodes)), paths: []v1alpha1.UpgradePath{}}
+	ordered := c.ordered()
+	s.search(from, ordered)
+	slices.Reverse(ordered)
+	s.search(from, ordered)
+	return s
+}
+
+// ordered returns the templates by version, or none unless each has a semantic version, and no two have the same.
+func (c *chain) ordered() []int32 {
+	nodes := make([]int32, len(c.nodes))
+	for i := range nodes {
+		if c.nodes[i].semver == nil {
+			return nil
+		}
+		nodes[i] = int32(i)
+	}
+	slices.SortFunc(nodes, c.compare)
+	for i := range nodes[1:] {
+		if c.compare(nodes[i], nodes[i+1]) == 0 {
+			return nil
+		}
+	}
+	return nodes
+}
+
+// search finds the paths that go forward in the order.
+func (s *straightPaths) search(from int32, ordered []int32) {
+	s.next = make([][]int32, len(s.known))
+	passed := make([]bool, len(s.known))
+	for _, to := range ordered {
+		passed[to] = true
+		for _, before := range s.chain.in[to] {
+			if passed[before] {
+				s.next[before] = append(s.next[before], to)
+			}
+		}
+	}
+	s.visit(from, make([]v1alpha1.AvailableUpgrade, 0, len(ordered)))
+}
+
+// visit comes to a template with the steps that lead there, and goes on. A path shares them with the first one that goes on from it.
+func (s *straightPaths) visit(at int32, way []v1alpha1.AvailableUpgrade) {
+	s.known[at] = true
+	if len(way) > 0 {
+		s.paths = append(s.paths, v1alpha1.UpgradePath{Versions: slices.Clip(way)})
+	}
+	for _, to := range s.next[at] {
+		if !s.known[to] {
+			s.visit(to, append(way, s.chain.upgrade(to)))
+			way = slices.Clip(way)
+		}
+	}
 }

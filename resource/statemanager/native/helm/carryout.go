@@ -254,7 +254,7 @@ func (j *job) takeBackFailed(ctx context.Context, cause error) error {
 func (j *job) takeBack(ctx context.Context, todo *takeBack) error {
 	refusal := map[string]string{refusedAnnotation: carrier.Seal(j.attempt()), refusalAnnotation: todo.reason}
 	if todo.to == nil {
-		return j.uninstallKeeping(ctx, refusal)
+		return j.uninstallKeeping(ctx, readRelease{}, refusal)
 	}
 	annotations := maps.Clone(todo.to.annotations)
 	if annotations == nil {
@@ -280,8 +280,8 @@ func (j *job) takeBack(ctx context.Context, todo *takeBack) error {
 	return nil
 }
 
-// uninstallKeeping uninstalls and keeps the revisions, with annotations on the latest.
-func (j *job) uninstallKeeping(ctx context.Context, annotations map[string]string) error {
+// uninstallKeeping uninstalls and keeps the revisions, with annotations on the latest, which is read unless it is still as it was.
+func (j *job) uninstallKeeping(ctx context.Context, was readRelease, annotations map[string]string) error {
 	store, err := newStore(j.access, j.service.Key.Namespace, nil)
 	if err != nil {
 		return err
@@ -298,9 +298,11 @@ func (j *job) uninstallKeeping(ctx context.Context, annotations map[string]strin
 		return j.foreign(revisions)
 	}
 	j.options.rememberFrom(latest)
-	going, err := store.get(j.service.Key.Name, latest.revision)
-	if err != nil {
-		return err
+	going := was.release
+	if going == nil || was.version != latest.version {
+		if going, err = store.get(j.service.Key.Name, latest.revision); err != nil {
+			return err
+		}
 	}
 	store.secrets.learn(latest.metadata())
 	store.secrets.annotate(latest.secret.Name, annotations)
@@ -322,7 +324,7 @@ func (j *job) uninstall(ctx context.Context, todo *uninstall) error {
 	if j.seen == nil {
 		j.seen = map[carrier.Identity]*metav1.PartialObjectMetadata{}
 	}
-	if err := j.uninstallKeeping(ctx, nil); err != nil {
+	if err := j.uninstallKeeping(ctx, todo.latest, nil); err != nil {
 		return err
 	}
 	// Helm looks at the latest revision only.

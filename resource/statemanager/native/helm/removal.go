@@ -22,6 +22,13 @@ import (
 type uninstall struct {
 	objects []*unstructured.Unstructured
 	seen    map[carrier.Identity]*metav1.PartialObjectMetadata
+	latest  readRelease
+}
+
+// readRelease is a revision as it was read with a resource version of its Secret. Both are empty if it was not read.
+type readRelease struct {
+	release *release.Release
+	version string
 }
 
 // purge is the payload for a release whose objects are gone: what is left are hooks and revisions.
@@ -54,7 +61,7 @@ func (j *job) removal(ctx context.Context, revisions records) (*carrier.Result, 
 			return result, nil
 		}
 	}
-	left, err := j.leftovers()
+	left, err := j.leftovers(latest)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +85,7 @@ func (j *job) removal(ctx context.Context, revisions records) (*carrier.Result, 
 		p.changes = append(p.changes, j.releaseChange(plan.Update, "uninstall", plan.FieldChange{
 			Path: "status", Old: string(latest.status), New: string(common.StatusUninstalled),
 		}))
-		result.Changes, result.Payload = p.changes, &uninstall{objects: left.objects, seen: p.seen}
+		result.Changes, result.Payload = p.changes, &uninstall{objects: left.objects, seen: p.seen, latest: left.latest}
 		return result, nil
 	}
 	if going != "" {
@@ -101,10 +108,12 @@ type leftovers struct {
 	objects, hooks []*unstructured.Unstructured
 	// notes tell which hooks of the latest revision are run.
 	notes []string
+	// latest is the latest revision.
+	latest readRelease
 }
 
 // leftovers reads them, in the order in which they are deleted.
-func (j *job) leftovers() (leftovers, error) {
+func (j *job) leftovers(latest *record) (leftovers, error) {
 	store, err := newStore(j.access, j.service.Key.Namespace, nil)
 	if err != nil {
 		return leftovers{}, err
@@ -115,6 +124,9 @@ func (j *job) leftovers() (leftovers, error) {
 	}
 	var left leftovers
 	for i := len(history) - 1; i >= 0; i-- {
+		if history[i].Version == latest.revision {
+			left.latest = readRelease{history[i], store.secrets.version(latest.secret.Name)}
+		}
 		objects, err := j.goingOf(history[i].Manifest)
 		if err != nil {
 			return leftovers{}, err

@@ -181,6 +181,13 @@ func (s *annotatedSecrets) learn(secret metav1.Object) {
 	s.known[secret.GetName()] = known
 }
 
+// version returns the resource version in which a Secret was read or written last; empty if it was not.
+func (s *annotatedSecrets) version(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known[name].ResourceVersion
+}
+
 // of returns what is known of a Secret, which is read if it was not before.
 func (s *annotatedSecrets) of(ctx context.Context, name string) (metav1.ObjectMeta, error) {
 	for {

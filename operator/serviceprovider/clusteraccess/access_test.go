@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -425,12 +426,7 @@ func TestOfAPolicyWithAFaultNothingFollows(t *testing.T) {
 func TestARequestThatIsDeniedFromTheStartWatchesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.addCluster("c", "workload")
-	var watches atomic.Int64
-	w.change = func(c *granter.Config) {
-		c.WrapTransport = func(_ informer.Key, next http.RoundTripper) http.RoundTripper {
-			return counting{next, &watches}
-		}
-	}
+	watches := w.countWatches()
 	ar := newAccess("a", "c", inNamespace("team", "get"))
 	ar.Spec.RoleRefs = []v1alpha1.RoleReference{{Kind: "ClusterRole", Name: "cluster-admin"}}
 	w.create(ar)
@@ -440,13 +436,65 @@ func TestARequestThatIsDeniedFromTheStartWatchesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantGone(ar)
-	granted := newAccess("b", "c", inNamespace("team", "get"))
-	w.create(granted)
 	if n := watches.Load(); n != 0 {
 		t.Errorf("%d watches were opened for what was denied", n)
 	}
+	w.wantWatches(watches)
+}
+
+func TestARequestThatIsDeletedBeforeItIsClaimedWatchesNothing(t *testing.T) {
+	w := newWorld(t)
+	cluster := w.addCluster("c", "workload")
+	watches := w.countWatches()
+	w.start()
+	settles(w, cluster, "the cluster answers", func(c *v1alpha1.Cluster) error {
+		if !apimeta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady) {
+			return fmt.Errorf("it is %+v", c.Status)
+		}
+		return nil
+	})
+	// The request waits for its cluster and is paused; it goes on when there is one and it is being deleted.
+	request, ar, tooMuch := newRequest("r", "workload", nil), newAccess("a", "", inNamespace("team", "get")), newAccess("b", "")
+	for _, waiting := range []*v1alpha1.AccessRequest{ar, tooMuch} {
+		waiting.Spec.ClusterRef, waiting.Spec.RequestRef = nil, &v1alpha1.LocalObjectReference{Name: request.Name}
+	}
+	tooMuch.Spec.RoleRefs = []v1alpha1.RoleReference{{Kind: "ClusterRole", Name: "cluster-admin"}}
+	w.create(ar)
+	w.wants(ar, v1alpha1.PhasePending, v1alpha1.ReasonRequestMissing)
+	w.patch(ar, `{"metadata":{"annotations":{"operatorkit.io/paused":"true"}}}`)
+	w.create(tooMuch)
+	w.wants(tooMuch, v1alpha1.PhasePending, v1alpha1.ReasonRequestMissing) // so the granter knows that a is paused
+	w.create(request)
+	w.wants(tooMuch, v1alpha1.PhaseDenied, v1alpha1.ReasonExceedsPolicy) // so it knows the cluster
+	if err := w.user.Delete(t.Context(), ar); err != nil {
+		t.Fatal(err)
+	}
+	w.patch(ar, `{"metadata":{"annotations":{"operatorkit.io/paused":null}}}`)
+	w.wantGone(ar)
+	if n := watches.Load(); n != 0 {
+		t.Errorf("%d watches were opened for what was never claimed", n)
+	}
+	w.wantWatches(watches)
+}
+
+// countWatches counts the watches of roles and bindings that the granter opens in clusters.
+func (w *world) countWatches() *atomic.Int64 {
+	watches := &atomic.Int64{}
+	w.change = func(c *granter.Config) {
+		c.WrapTransport = func(_ informer.Key, next http.RoundTripper) http.RoundTripper {
+			return counting{next, watches}
+		}
+	}
+	return watches
+}
+
+// wantWatches waits until watches are counted for a request that is granted.
+func (w *world) wantWatches(watches *atomic.Int64) {
+	w.t.Helper()
+	granted := newAccess("granted", "c", inNamespace("team", "get"))
+	w.create(granted)
 	w.granted(granted)
-	operatortest.Eventually(t, "what was granted is watched", func() bool { return watches.Load() > 0 })
+	operatortest.Eventually(w.t, "what was granted is watched", func() bool { return watches.Load() > 0 })
 }
 
 // counting counts the watches of roles and bindings.

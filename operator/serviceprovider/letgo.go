@@ -2,7 +2,6 @@ package serviceprovider
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -130,15 +128,9 @@ func (r *APIReconciler[T, C]) abandon(ctx context.Context, gone letGo) error {
 func (r *APIReconciler[T, C]) abandonOne(ctx context.Context, ar *clustersv1alpha1.AccessRequest) error {
 	ctx, cancel := r.limited(ctx)
 	defer cancel()
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": ar.UID, "resourceVersion": ar.ResourceVersion, "annotations": map[string]string{clustersv1alpha1.AbandonAnnotation: "true"},
-	}})
-	if err != nil {
-		return err
-	}
-	target := &clustersv1alpha1.AccessRequest{}
-	target.Namespace, target.Name = ar.Namespace, ar.Name
-	err = r.platform.Client().Patch(ctx, target, client.RawPatch(types.MergePatchType, body))
+	changed := ar.DeepCopy()
+	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, clustersv1alpha1.AbandonAnnotation, "true")
+	err := r.platform.Client().Patch(ctx, changed, client.MergeFromWithOptions(ar, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
 		return fmt.Errorf("%w: %w", errChanged, err)
 	}

@@ -51,6 +51,15 @@ type handed struct {
 	cluster *clusters.Cluster
 }
 
+// by returns the same if it is made of this connection, and otherwise a cluster that is.
+func (h handed) by(on *target.Cluster, name string, scheme *runtime.Scheme) (handed, error) {
+	if h.on == on {
+		return h, nil
+	}
+	made, err := clusters.New(name, on.RESTConfig(), scheme, clusters.WithRESTConfig(on.DirectConfig))
+	return handed{on, made}, err
+}
+
 // New returns Clusters for the accesses given, or an error that lists every fault. It sends no request.
 func New[D any](config Config, accesses []Access[D]) (*Clusters[D], error) {
 	if err := config.complete(); err != nil {
@@ -201,23 +210,20 @@ func (c *Clusters[D]) Cluster(ctx context.Context, request reconcile.Request, id
 	}
 	key := client.ObjectKeyFromObject(ar)
 	on, err := c.acquire(key, request, id)
-	if err != nil {
-		return nil, fmt.Errorf("reach the %s cluster of %s: %w", id, request, err)
+	if err == nil {
+		err = on.Err()
 	}
-	if err := on.Err(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("reach the %s cluster of %s: %w", id, request, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known, ok := c.handed[key]; ok && known.on == on {
-		return known.cluster, nil
-	}
-	made, err := clusters.New(id+" of "+request.String(), on.RESTConfig(), c.config.Scheme, clusters.WithRESTConfig(on.DirectConfig))
+	out, err := c.handed[key].by(on, id+" of "+request.String(), c.config.Scheme)
 	if err != nil {
 		return nil, err
 	}
-	c.handed[key] = handed{on, made}
-	return made, nil
+	c.handed[key] = out
+	return out.cluster, nil
 }
 
 // acquire begins the use of an access by an object.
@@ -261,11 +267,8 @@ func (c *Clusters[D]) release(key target.Key, request reconcile.Request) {
 // apierrors.IsNotFound holds.
 func (c *Clusters[D]) AccessRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.AccessRequest, error) {
 	ar, err := c.accessRequest(ctx, request, id)
-	if err == nil && ar == nil {
-		err = apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("accessrequests").GroupResource(), c.config.meta(request, id).Name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the AccessRequest for the %s cluster of %s: %w", id, request, err)
+	if err != nil || ar == nil {
+		return nil, c.unread(err, v1alpha1.AccessRequestKind, request, id)
 	}
 	return ar, nil
 }
@@ -281,11 +284,8 @@ func (c *Clusters[D]) accessRequest(ctx context.Context, request reconcile.Reque
 // is an error for which apierrors.IsNotFound holds.
 func (c *Clusters[D]) ClusterRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.ClusterRequest, error) {
 	cr, err := c.clusterRequest(ctx, request, id)
-	if err == nil && cr == nil {
-		err = apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("clusterrequests").GroupResource(), c.config.meta(request, id).Name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the ClusterRequest for the %s cluster of %s: %w", id, request, err)
+	if err != nil || cr == nil {
+		return nil, c.unread(err, v1alpha1.ClusterRequestKind, request, id)
 	}
 	return cr, nil
 }
@@ -295,6 +295,15 @@ func (c *Clusters[D]) clusterRequest(ctx context.Context, request reconcile.Requ
 	found, err := c.find(ctx, &v1alpha1.ClusterRequestList{}, request, id)
 	cr, _ := found.(*v1alpha1.ClusterRequest)
 	return cr, err
+}
+
+// unread is the error of a request that could not be read, or is not there, for which err is nil.
+func (c *Clusters[D]) unread(err error, kind string, request reconcile.Request, id string) error {
+	if err == nil {
+		resources, _ := meta.UnsafeGuessKindToResource(v1alpha1.GroupVersion.WithKind(kind))
+		err = apierrors.NewNotFound(resources.GroupResource(), c.config.meta(request, id).Name)
+	}
+	return fmt.Errorf("read the %s for the %s cluster of %s: %w", kind, id, request, err)
 }
 
 // find lists what was asked for an object, and returns what is for the cluster, nil without any.

@@ -1,6 +1,7 @@
 package clusteraccess
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -151,12 +152,12 @@ func (a *Ask) spec(own string) v1alpha1.AccessRequestSpec {
 
 // complete fills in the defaults. The error lists every fault.
 func (c *Config) complete() error {
-	setDefault(&c.Namespace, namespaces.Of(c.Provider))
-	setDefault(&c.Operator, identity.Program())
-	setDefault(&c.RetryPending, DefaultRetryPending)
-	setDefault(&c.RetryDenied, DefaultRetryDenied)
-	setDefault(&c.IdleTimeout, DefaultIdleTimeout)
-	setDefault(&c.TellUses, DefaultTellUses)
+	c.Namespace = cmp.Or(c.Namespace, namespaces.Of(c.Provider))
+	c.Operator = cmp.Or(c.Operator, identity.Program())
+	c.RetryPending = cmp.Or(c.RetryPending, DefaultRetryPending)
+	c.RetryDenied = cmp.Or(c.RetryDenied, DefaultRetryDenied)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
+	c.TellUses = cmp.Or(c.TellUses, DefaultTellUses)
 	var wrong faults.List
 	if msgs := validation.IsDNS1123Label(c.Provider); len(msgs) > 0 {
 		wrong.Add("Provider %q: %s", c.Provider, msgs[0])
@@ -188,11 +189,4 @@ func validateAccesses[D any](accesses []Access[D]) error {
 		}
 	}
 	return wrong.Of("clusteraccess.New")
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var unset T
-	if *field == unset {
-		*field = value
-	}
 }

@@ -48,9 +48,8 @@ type fixed struct {
 	key     target.Key
 
 	mu sync.Mutex
-	// made is what was handed out last, and on the connection that it is made of.
-	made *clusters.Cluster
-	on   *target.Cluster
+	// last is what was handed out last.
+	last handed
 }
 
 // openFixed prepares a cluster that is not asked for. watching reads the platform cluster.
@@ -92,15 +91,12 @@ func (f *fixed) cluster(request reconcile.Request, config *Config) (*clusters.Cl
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.on == on {
-		return f.made, nil
-	}
-	made, err := clusters.New(f.id, on.RESTConfig(), config.Scheme, clusters.WithRESTConfig(on.DirectConfig))
+	out, err := f.last.by(on, f.id, config.Scheme)
 	if err != nil {
 		return nil, err
 	}
-	f.made, f.on = made, on
-	return made, nil
+	f.last = out
+	return out.cluster, nil
 }
 
 func (f *fixed) release(request reconcile.Request) {

@@ -50,7 +50,7 @@ func (c *Clusters[D]) Reconcile(ctx context.Context, request reconcile.Request, 
 		}
 		after = sooner(after, wait)
 	}
-	leaving, err := c.withdraw(ctx, request, wanted)
+	leaving, err := c.withdraw(ctx, c.reader, request, wanted)
 	if err != nil {
 		errs = append(errs, err)
 	}
@@ -164,7 +164,7 @@ func (c *Clusters[D]) update(ctx context.Context, before, changed, desired clien
 // is zero: then nothing is left.
 func (c *Clusters[D]) ReconcileDelete(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	// The API server is asked, because something may have been made a moment ago.
-	leaving, err := c.withdrawFrom(ctx, c.client, request, nil)
+	leaving, err := c.withdraw(ctx, c.client, request, nil)
 	if err == nil {
 		err = c.unlabelled(ctx, request)
 	}
@@ -206,12 +206,8 @@ func kindOf(request client.Object) string {
 	return "AccessRequest"
 }
 
-// withdraw takes away what was asked for under other ids than those wanted, and tells whether something of it is left.
-func (c *Clusters[D]) withdraw(ctx context.Context, request reconcile.Request, wanted []string) (leaving bool, err error) {
-	return c.withdrawFrom(ctx, c.reader, request, wanted)
-}
-
-func (c *Clusters[D]) withdrawFrom(ctx context.Context, reader client.Reader, request reconcile.Request, wanted []string) (leaving bool, err error) {
+// withdraw takes away what was asked for under other ids than those wanted, as a reader finds it, and tells whether something of it is left.
+func (c *Clusters[D]) withdraw(ctx context.Context, reader client.Reader, request reconcile.Request, wanted []string) (leaving bool, err error) {
 	ours := c.asked(request)
 	access, clusterRequests := &v1alpha1.AccessRequestList{}, &v1alpha1.ClusterRequestList{}
 	if err := errors.Join(reader.List(ctx, access, ours...), reader.List(ctx, clusterRequests, ours...)); err != nil {

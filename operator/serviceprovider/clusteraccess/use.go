@@ -3,6 +3,8 @@ package clusteraccess
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -40,11 +42,7 @@ func (c *Clusters[D]) tellUses(ctx context.Context) {
 func (c *Clusters[D]) inUse() []client.ObjectKey {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var keys []client.ObjectKey
-	for key := range c.handed {
-		keys = append(keys, key)
-	}
-	return keys
+	return slices.Collect(maps.Keys(c.handed))
 }
 
 // tellUse notes in a request that its access is used, unless that was noted not long ago.

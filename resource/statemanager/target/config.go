@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -96,23 +97,16 @@ func (c *Config) setDefaults() {
 	if c.Kubeconfig == nil {
 		c.Kubeconfig = kubeconfigOfDeployment
 	}
-	setDefault(&c.QPS, DefaultQPS)
-	setDefault(&c.Burst, DefaultBurst)
-	setDefault(&c.RequestTimeout, DefaultRequestTimeout)
-	setDefault(&c.ConnectTimeout, DefaultConnectTimeout)
-	setDefault(&c.IdleTimeout, DefaultIdleTimeout)
-	setDefault(&c.ProbeInterval, DefaultProbeInterval)
-	setDefault(&c.MinRetry, DefaultMinRetry)
-	setDefault(&c.MaxRetry, DefaultMaxRetry)
-	setDefault(&c.MaxKubeconfig, DefaultMaxKubeconfig)
-	setDefault(&c.MaxResponse, DefaultMaxResponse)
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var unset T
-	if *field == unset {
-		*field = value
-	}
+	c.QPS = cmp.Or(c.QPS, DefaultQPS)
+	c.Burst = cmp.Or(c.Burst, DefaultBurst)
+	c.RequestTimeout = cmp.Or(c.RequestTimeout, DefaultRequestTimeout)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, DefaultConnectTimeout)
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, DefaultIdleTimeout)
+	c.ProbeInterval = cmp.Or(c.ProbeInterval, DefaultProbeInterval)
+	c.MinRetry = cmp.Or(c.MinRetry, DefaultMinRetry)
+	c.MaxRetry = cmp.Or(c.MaxRetry, DefaultMaxRetry)
+	c.MaxKubeconfig = cmp.Or(c.MaxKubeconfig, DefaultMaxKubeconfig)
+	c.MaxResponse = cmp.Or(c.MaxResponse, DefaultMaxResponse)
 }
 
 // validate returns an error that names every faulty field.

@@ -3,7 +3,6 @@ package granter
 import (
 	"context"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -178,6 +177,6 @@ func (g *granter) sortedNamespaces(ar *v1alpha1.AccessRequest) []string {
 	for _, ref := range ar.Spec.RoleRefs {
 		namespaces = append(namespaces, ref.Namespace)
 	}
-	slices.SortFunc(namespaces, strings.Compare)
+	slices.Sort(namespaces)
 	return slices.DeleteFunc(slices.Compact(namespaces), func(n string) bool { return n == "" })
 }

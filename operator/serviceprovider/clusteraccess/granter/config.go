@@ -1,6 +1,7 @@
 package granter
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"path"
@@ -75,11 +76,11 @@ type Config struct {
 
 // complete fills in the defaults. The error is one for which framework.IsInvalidConfig holds, and lists every fault.
 func (c *Config) complete() error {
-	setDefault(&c.Namespace, DefaultNamespace)
-	setDefault(&c.TokenLifetime, DefaultTokenLifetime)
-	setDefault(&c.MaxTokenLifetime, DefaultMaxLifetime)
-	setDefault(&c.CheckInterval, DefaultCheckInterval)
-	setDefault(&c.UnusedAfter, DefaultUnusedAfter)
+	c.Namespace = cmp.Or(c.Namespace, DefaultNamespace)
+	c.TokenLifetime = cmp.Or(c.TokenLifetime, DefaultTokenLifetime)
+	c.MaxTokenLifetime = cmp.Or(c.MaxTokenLifetime, DefaultMaxLifetime)
+	c.CheckInterval = cmp.Or(c.CheckInterval, DefaultCheckInterval)
+	c.UnusedAfter = cmp.Or(c.UnusedAfter, DefaultUnusedAfter)
 	if c.Secrets == nil {
 		c.Secrets = labels.Everything()
 	}
@@ -131,11 +132,4 @@ func (c *Config) lifetime(request *v1alpha1.AccessRequest) time.Duration {
 		lifetime = request.Spec.TokenLifetime.Duration
 	}
 	return max(minLifetime, min(lifetime, c.MaxTokenLifetime)).Truncate(time.Second)
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var unset T
-	if *field == unset {
-		*field = value
-	}
 }

@@ -119,6 +119,20 @@ func (h heard) since(before heard) string {
 }
 
 func (l *listener) afterPhase(ctx context.Context, r *crashRun, _ Phase) *Failure {
+	failure := l.look(ctx, r)
+	// A scenario may hold that its next phase leaves nothing.
+	if err := r.user.Delete(ctx, markerIn(r.namespace)); client.IgnoreNotFound(err) != nil && failure == nil {
+		return &Failure{Reason: fmt.Sprintf("delete the marker: %v", err)}
+	}
+	return failure
+}
+
+func markerIn(namespace string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "quiet-marker"}}
+}
+
+// look looks whether the operator is quiet.
+func (l *listener) look(ctx context.Context, r *crashRun) *Failure {
 	fail := func(err error) *Failure { return &Failure{Reason: err.Error()} }
 	// What the last write brought about may be on its way still.
 	before, err := l.hear()
@@ -216,7 +230,7 @@ func (l *listener) changed(r *crashRun, first int, version int64) []string {
 func (l *listener) round(ctx context.Context, r *crashRun) error {
 	earliest := time.NewTimer(r.scenario.Settle)
 	defer earliest.Stop()
-	marker := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "quiet-marker"}}
+	marker := markerIn(r.namespace)
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"time":%q}}`, time.Now().Format(time.RFC3339Nano)))
 	err := r.user.Patch(ctx, marker, patch)
 	if client.IgnoreNotFound(err) == nil && err != nil {

@@ -1,9 +1,15 @@
 package operatortest_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
@@ -11,6 +17,20 @@ import (
 func TestAnOperatorThatDoesNothingMoreIsQuiet(t *testing.T) {
 	t.Parallel()
 	operatortest.Quiet(t, shelfScenario(func(*shelves) {}))
+}
+
+func TestNothingOfTheLookWhetherAnOperatorIsQuietIsThereInTheNextPhase(t *testing.T) {
+	t.Parallel()
+	s := upTo(1, shelfScenario(func(*shelves) {}))
+	s.Phases = append(s.Phases, operatortest.Phase{Name: "look", Until: func(ctx context.Context, user client.Client, namespace string) error {
+		err := user.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "quiet-marker"}, &corev1.ConfigMap{})
+		if err == nil {
+			return errors.New("the marker is there")
+		}
+		return client.IgnoreNotFound(err)
+	}})
+	s.Timeout = 10 * time.Second
+	operatortest.Quiet(t, s)
 }
 
 func TestAnOperatorThatGoesOnIsNotQuiet(t *testing.T) {

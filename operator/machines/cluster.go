@@ -28,6 +28,32 @@ type cluster struct {
 	waiting map[string]bool
 	// touched are the services for which plans were begun that do something on a machine, by machines: statuses that say so may be late.
 	touched map[string]map[string]bool
+	// unsure are the services that are being looked at, or were found to depend on machines that can't be seen.
+	unsure map[string]bool
+}
+
+// doubt remembers that a service is looked at: until it is settled it is told of all that happens, which its status may not say in time.
+func (c *cluster) doubt(service string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unsure == nil {
+		c.unsure = map[string]bool{}
+	}
+	c.unsure[service] = true
+}
+
+// settle ends doubt, of a service that depends on no machine that can't be seen.
+func (c *cluster) settle(service string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.unsure, service)
+}
+
+// doubts tells whether a service is in doubt.
+func (c *cluster) doubts(service string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.unsure[service]
 }
 
 // touch remembers that a plan for a service does something on machines.
@@ -57,6 +83,7 @@ func (c *cluster) forget(service string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.waiting, service)
+	delete(c.unsure, service)
 	for _, services := range c.touched {
 		delete(services, service)
 	}
@@ -82,11 +109,12 @@ func (c *cluster) waiters() []string {
 }
 
 // set says which machines there are now, and which can't be tried, to which it adds those that the client does not take. It returns
-// those that could not be tried before.
-func (c *cluster) set(machines map[string]docker.Machine, faulty map[string]api.Machine) (before map[string]api.Machine) {
+// the names of those that are gone, or that can't be tried for another reason than before.
+func (c *cluster) set(machines map[string]docker.Machine, faulty map[string]api.Machine) (changed []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before, c.faulty = c.faulty, faulty
+	before, had := c.faulty, c.machines
+	c.faulty = faulty
 	// One after the other, so that one with a fault does not hold up the others.
 	kept := maps.Clone(c.machines)
 	maps.DeleteFunc(kept, func(name string, _ docker.Machine) bool {
@@ -103,7 +131,20 @@ func (c *cluster) set(machines map[string]docker.Machine, faulty map[string]api.
 			c.faulty[name] = unknown(name, machines[name].Labels, err)
 		}
 	}
-	return before
+	for name := range had {
+		if _, still := c.machines[name]; !still {
+			changed = append(changed, name)
+		}
+	}
+	for _, names := range []map[string]api.Machine{before, c.faulty} {
+		for name := range names {
+			if before[name].Reason != c.faulty[name].Reason {
+				changed = append(changed, name)
+			}
+		}
+	}
+	slices.Sort(changed)
+	return slices.Compact(changed)
 }
 
 // try gives the client other machines, if it takes them.

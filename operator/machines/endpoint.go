@@ -70,13 +70,8 @@ func (e *engines) connect(ctx context.Context, namespace string) error {
 			machines[m.Name] = asDocker(m, endpoint)
 		}
 	}
-	before := c.set(machines, faulty)
-	for _, names := range []map[string]api.Machine{before, faulty} {
-		for name := range names {
-			if before[name].Reason != faulty[name].Reason {
-				e.tell(informer.Key{Namespace: namespace, Name: name}, "")
-			}
-		}
+	for _, name := range c.set(machines, faulty) {
+		e.tell(informer.Key{Namespace: namespace, Name: name}, "")
 	}
 	return nil
 }

@@ -112,7 +112,10 @@ func (f *serviceFramework) servicesOf(ctx context.Context, obj any) []informer.K
 	if n.service != "" {
 		return []informer.Key{{Namespace: n.machine.Namespace, Name: n.service}}
 	}
-	return f.servicesThat(ctx, n.machine.Namespace, func(svc *v1alpha1.MachineService) bool { return concernedBy(svc, n.machine.Name) })
+	c, err := f.engines.cluster(n.machine.Namespace)
+	return f.servicesThat(ctx, n.machine.Namespace, func(svc *v1alpha1.MachineService) bool {
+		return err != nil || c.doubts(svc.Name) || concernedBy(svc, n.machine.Name)
+	})
 }
 
 // concernedBy tells whether what has happened on a machine as a whole, such as that it is back, is about a service: one that is as it
@@ -158,6 +161,7 @@ func (f *serviceFramework) compute(ctx context.Context, svc *v1alpha1.MachineSer
 	}
 	service := deploymentresource.Service{Client: &sight{c, svc, f.reader}, Spec: svc.Spec.ServiceSpec, Strategy: strategyOf(&svc.Spec.Strategy)}
 	service.Spec.Name = svc.Name
+	c.doubt(svc.Name)
 	// What is read after this is at least as new.
 	state := &serviceState{key: client.ObjectKeyFromObject(svc), version: f.versionOf(svc), failure: f.failures.last(svc)}
 	if svc.DeletionTimestamp != nil {

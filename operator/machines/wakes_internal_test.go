@@ -3,6 +3,7 @@ package machines
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +11,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/deployment"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
+	"github.com/operatorkit/operatorkit/resource/deployment/docker"
 	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
 )
 
@@ -40,6 +42,66 @@ func TestAMachineThatIsBackWakesOnlyTheServicesThatItConcerns(t *testing.T) {
 	} {
 		if got := concernedBy(settled(test.change), "m2"); got != test.want {
 			t.Errorf("%s: it is looked at: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// What a status says may be older than what its service was last found to depend on.
+func TestAServiceThatIsLookedAtIsToldOfAllThatHappensUntilItIsSettled(t *testing.T) {
+	f := &serviceFramework{sources: &sources{engines: &engines{running: true, clusters: map[string]*cluster{"shop": {}}}}}
+	c := f.engines.clusters["shop"]
+	svc := &v1alpha1.MachineService{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	found := func(on ...v1alpha1.MachineContainers) {
+		c.doubt("web")
+		if !c.doubts("web") || c.doubts("db") {
+			t.Error("web is looked at, and db is not")
+		}
+		f.settle(svc, &v1alpha1.MachineServiceStatus{Machines: on})
+	}
+	found(v1alpha1.MachineContainers{Name: "m1", State: api.MachineAvailable}, v1alpha1.MachineContainers{Name: "m2", State: api.MachineUnknown})
+	if !c.doubts("web") {
+		t.Error("it depends on a machine that can't be seen, and is not told when that has gone")
+	}
+	found(v1alpha1.MachineContainers{Name: "m1", State: api.MachineAvailable})
+	if c.doubts("web") {
+		t.Error("it is as it should be, and is told of all that happens")
+	}
+	c.doubt("web")
+	c.forget("web")
+	if c.doubts("web") {
+		t.Error("it is gone, and remembered")
+	}
+}
+
+func TestAMachineThatGoesIsTold(t *testing.T) {
+	cli, err := docker.New(docker.Config{Cluster: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cli.Close() }()
+	c := &cluster{Client: cli, machines: map[string]docker.Machine{}}
+	at := func(name, host string) docker.Machine {
+		return docker.Machine{ID: name, Name: name, Endpoint: docker.Endpoint{Host: host}}
+	}
+	m1, m2 := at("m1", "tcp://127.0.0.1:1"), at("m2", "tcp://127.0.0.1:2")
+	for _, step := range []struct {
+		what     string
+		machines map[string]docker.Machine
+		faulty   map[string]api.Machine
+		want     []string
+	}{
+		{"two come, which tell of themselves when they are connected to", map[string]docker.Machine{"m1": m1, "m2": m2}, nil, nil},
+		{"one goes", map[string]docker.Machine{"m1": m1}, nil, []string{"m2"}},
+		{"nothing changes", map[string]docker.Machine{"m1": m1}, nil, nil},
+		{"one can't be tried", nil, map[string]api.Machine{"m1": unknown("m1", nil, errors.New("there is no Secret"))}, []string{"m1"}},
+		{"it still can't be tried", nil, map[string]api.Machine{"m1": unknown("m1", nil, errors.New("there is no Secret"))}, nil},
+		{"it goes", nil, nil, []string{"m1"}},
+	} {
+		if step.faulty == nil {
+			step.faulty = map[string]api.Machine{}
+		}
+		if got := c.set(step.machines, step.faulty); !slices.Equal(got, step.want) {
+			t.Errorf("%s: told of %q, want %q", step.what, got, step.want)
 		}
 	}
 }

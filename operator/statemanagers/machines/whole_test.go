@@ -218,9 +218,11 @@ func TestAMultiClusterServiceRunsOnMachines(t *testing.T) {
 		}
 		return nil
 	})
-	w.wantRunning(engine, "edge app:1 running", "db app:1 running", "web app:2 running", "web app:2 running")
+	// What did not work is kept for its log until the next attempt.
+	w.wantRunning(engine, "edge app:1 running", "db app:1 running", "web app:2 running", "web app:2 running", "web app:bad exited")
 	use("app-2")
 	w.wantReady(mcs, metav1.ConditionTrue, "")
+	w.wantRunning(engine, "edge app:1 running", "db app:1 running", "web app:2 running", "web app:2 running")
 
 	// What somebody changes is seen, and put right.
 	mutate(w, web, func(s *machinesv1alpha1.MachineService) { s.Spec.Replicas = new(int32(1)) })

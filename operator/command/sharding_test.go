@@ -307,6 +307,15 @@ func (g *gallery) disturb(p *operatortest.Replica) {
 	g.disturbed[strconv.Itoa(p.Pid())] = true
 }
 
+// leaves has a process end, and waits until it has.
+func (g *gallery) leaves(p *operatortest.Replica) {
+	g.t.Helper()
+	p.Signal(syscall.SIGTERM)
+	if code := p.Wait(); code != 0 {
+		g.t.Errorf("process %d ended with %d:\n%s", p.Pid(), code, p.Log())
+	}
+}
+
 // ends lets everything be copied, and looks at the record.
 func (g *gallery) ends(stopChanges func()) {
 	g.t.Helper()
@@ -335,10 +344,7 @@ func TestReplicasThatShareWorkAreKilledAndPausedAndNoChangeIsLostAndNoTwoWriteAt
 	d := g.start("--sharding")
 	g.sharedBy("a new one has its part", a, c, d)
 
-	c.Signal(syscall.SIGTERM)
-	if code := c.Wait(); code != 0 {
-		t.Errorf("c ended with %d:\n%s", code, c.Log())
-	}
+	g.leaves(c)
 	g.sharedBy("two have taken over from one that has left", a, d)
 
 	// The one that leads.
@@ -368,10 +374,7 @@ func TestShardingBeginsWhenAReplicaWithoutItHasEndedAndTheWayBackIsTheSame(t *te
 		return slices.ContainsFunc(a.Requests(), waits) && slices.ContainsFunc(b.Requests(), waits)
 	})
 	g.sharedBy("the replica without sharding still works alone", former)
-	former.Signal(syscall.SIGTERM)
-	if code := former.Wait(); code != 0 {
-		t.Errorf("it ended with %d:\n%s", code, former.Log())
-	}
+	g.leaves(former)
 	g.sharedBy("two share the work", a, b)
 
 	back := g.start("--leader-elect")

@@ -100,13 +100,14 @@ type System[T any] interface {
 
 // New returns the resource, or an error for which framework.IsInvalidConfig holds and which names the fields at fault.
 func New[O, T any](config Config[O, T]) (*framework.TypedCRUDResource[O, State[T]], error) {
-	both := config.System != nil && (config.Get != nil || config.Put != nil || config.Delete != nil)
-	if system := config.System; system != nil && !both {
+	// What is set twice stays, and is a fault.
+	if system := config.System; system != nil && config.Get == nil && config.Put == nil && config.Delete == nil {
+		config.System = nil
 		config.Get = func(ctx context.Context, _ O, key string) (T, bool, error) { return system.Get(ctx, key) }
 		config.Put = func(ctx context.Context, _ O, thing T) error { return system.Put(ctx, thing) }
 		config.Delete = func(ctx context.Context, _ O, thing T) error { return system.Delete(ctx, config.Key(thing)) }
 	}
-	if err := config.validate(both); err != nil {
+	if err := config.validate(); err != nil {
 		return nil, err
 	}
 	config.Concurrency = max(config.Concurrency, 1)
@@ -120,9 +121,9 @@ func New[O, T any](config Config[O, T]) (*framework.TypedCRUDResource[O, State[T
 	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, State[T]]{Logger: config.Logger, Ops: &resource[O, T]{config}})
 }
 
-func (c Config[O, T]) validate(both bool) error {
+func (c Config[O, T]) validate() error {
 	var wrong faults.List
-	wrong.If(both, "System and Get, Put or Delete must not both be set")
+	wrong.If(c.System != nil, "System and Get, Put or Delete must not both be set")
 	wrong.If(c.Name == "", "Name must not be empty")
 	wrong.If(c.Logger == nil, "Logger must not be nil")
 	wrong.If(c.Desired == nil, "Desired must not be nil")

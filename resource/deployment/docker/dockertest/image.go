@@ -94,24 +94,18 @@ func (e *Engine) Load(ctx context.Context, images ...Image) error {
 	return err
 }
 
-// build returns the program of App, which needs nothing else in its image.
+// build returns the program of App. It is no package that could be built where this one is used.
 var build = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "dockertest")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "app")
+	source := filepath.Join(dir, "main.go")
 	if err := os.WriteFile(source, app, 0o600); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, source)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOFLAGS=", "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build the program of images: %w: %s", err, out)
-	}
-	return os.ReadFile(program) //nolint:gosec // it was built there
+	return compile("the program of images", dir, source, "GOFLAGS=", "GOWORK=off")
 })
 
 // Names returns an image of the program for docker.Names.
@@ -119,19 +113,25 @@ func Names(name string) Image { return Image{Name: name, program: nameserver} }
 
 // nameserver is the program of package names, which a module that this one is part of can build.
 var nameserver = sync.OnceValues(func() ([]byte, error) {
+	return compile("the server of names", "", reflect.TypeFor[names.Server]().PkgPath()+"/nameserver")
+})
+
+// compile builds a program that needs nothing else in its image, in a folder, with variables beside those of the environment.
+func compile(what, folder, target string, env ...string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "dockertest")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	program := filepath.Join(dir, "nameserver")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, reflect.TypeFor[names.Server]().PkgPath()+"/nameserver") //nolint:gosec // it is a constant
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	program := filepath.Join(dir, "program")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, target) //nolint:gosec // what this package builds
+	cmd.Dir = folder
+	cmd.Env = slices.Concat(os.Environ(), []string{"CGO_ENABLED=0", "GOOS=linux"}, env)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build the server of names: %w: %s", err, out)
+		return nil, fmt.Errorf("build %s: %w: %s", what, err, out)
 	}
 	return os.ReadFile(program) //nolint:gosec // it was built there
-})
+}
 
 func (i *Image) read() ([]byte, error) {
 	if i.program == nil {

@@ -28,32 +28,6 @@ type cluster struct {
 	waiting map[string]bool
 	// touched are the services for which plans were begun that do something on a machine, by machines: statuses that say so may be late.
 	touched map[string]map[string]bool
-	// unsure are the services that are being looked at, or were found to depend on machines that can't be seen.
-	unsure map[string]bool
-}
-
-// doubt remembers that a service is looked at: until it is settled it is told of all that happens, which its status may not say in time.
-func (c *cluster) doubt(service string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.unsure == nil {
-		c.unsure = map[string]bool{}
-	}
-	c.unsure[service] = true
-}
-
-// settle ends doubt, of a service that depends on no machine that can't be seen.
-func (c *cluster) settle(service string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.unsure, service)
-}
-
-// doubts tells whether a service is in doubt.
-func (c *cluster) doubts(service string) bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.unsure[service]
 }
 
 // touch remembers that a plan for a service does something on machines.
@@ -83,7 +57,6 @@ func (c *cluster) forget(service string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.waiting, service)
-	delete(c.unsure, service)
 	for _, services := range c.touched {
 		delete(services, service)
 	}

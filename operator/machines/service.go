@@ -30,6 +30,7 @@ type serviceFramework struct {
 	planned  statuses.Planned
 	memo     statuses.Memo[*serviceState]
 	failures failures
+	doubts   doubts
 	metrics  *metrics
 	progress func(informer.Key, deployment.ProgressEvent)
 	// registrySecret is the name of the Secret for registries.
@@ -89,6 +90,7 @@ func newServices(d *operator.Dependencies, s *sources, config Config) (*framewor
 		}
 		if e.Type == informer.Deleted {
 			f.failures.forget(e.Object.(*v1alpha1.MachineService).UID)
+			f.doubts.end(e.Key)
 			if c, err := f.engines.cluster(e.Key.Namespace); err == nil {
 				c.forget(e.Key.Name)
 			}
@@ -112,9 +114,8 @@ func (f *serviceFramework) servicesOf(ctx context.Context, obj any) []informer.K
 	if n.service != "" {
 		return []informer.Key{{Namespace: n.machine.Namespace, Name: n.service}}
 	}
-	c, err := f.engines.cluster(n.machine.Namespace)
 	return f.servicesThat(ctx, n.machine.Namespace, func(svc *v1alpha1.MachineService) bool {
-		return err != nil || c.doubts(svc.Name) || concernedBy(svc, n.machine.Name)
+		return f.doubts.about(client.ObjectKeyFromObject(svc)) || concernedBy(svc, n.machine.Name)
 	})
 }
 
@@ -161,7 +162,7 @@ func (f *serviceFramework) compute(ctx context.Context, svc *v1alpha1.MachineSer
 	}
 	service := deploymentresource.Service{Client: &sight{c, svc, f.reader}, Spec: svc.Spec.ServiceSpec, Strategy: strategyOf(&svc.Spec.Strategy)}
 	service.Spec.Name = svc.Name
-	c.doubt(svc.Name)
+	f.doubts.begin(client.ObjectKeyFromObject(svc))
 	// What is read after this is at least as new.
 	state := &serviceState{key: client.ObjectKeyFromObject(svc), version: f.versionOf(svc), failure: f.failures.last(svc)}
 	if svc.DeletionTimestamp != nil {

@@ -44,7 +44,10 @@ func (f *serviceFramework) setStatus(ctx context.Context, svc *v1alpha1.MachineS
 	}
 	if state.work != nil {
 		f.count(svc, status, state.work)
-		f.settle(svc, status)
+		unseen := func(on v1alpha1.MachineContainers) bool { return on.State == api.MachineUnknown }
+		if !slices.ContainsFunc(status.Machines, unseen) {
+			f.doubts.end(state.key)
+		}
 	}
 	v := verdictOf(svc, status, state)
 	if v.ready {
@@ -52,15 +55,6 @@ func (f *serviceFramework) setStatus(ctx context.Context, svc *v1alpha1.MachineS
 	}
 	status.Conditions = statuses.SetConditions(status.Conditions, v.conditions(svc.Generation))
 	return nil
-}
-
-// settle ends the doubt in which a service is that was looked at, unless it depends on a machine that can't be seen.
-func (f *serviceFramework) settle(svc *v1alpha1.MachineService, status *v1alpha1.MachineServiceStatus) {
-	c, err := f.engines.cluster(svc.Namespace)
-	unseen := func(on v1alpha1.MachineContainers) bool { return on.State == api.MachineUnknown }
-	if err == nil && !slices.ContainsFunc(status.Machines, unseen) {
-		c.settle(svc.Name)
-	}
 }
 
 // count says what there is of the service.

@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,11 +9,16 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/deployment"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/deployment/docker"
 	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
+	"github.com/operatorkit/operatorkit/resource/deploymentresource"
 )
 
 func TestAMachineThatIsBackWakesOnlyTheServicesThatItConcerns(t *testing.T) {
@@ -47,29 +53,27 @@ func TestAMachineThatIsBackWakesOnlyTheServicesThatItConcerns(t *testing.T) {
 }
 
 // What a status says may be older than what its service was last found to depend on.
-func TestAServiceThatIsLookedAtIsToldOfAllThatHappensUntilItIsSettled(t *testing.T) {
-	f := &serviceFramework{sources: &sources{engines: &engines{running: true, clusters: map[string]*cluster{"shop": {}}}}}
-	c := f.engines.clusters["shop"]
+func TestAServiceThatDependsOnAMachineThatCantBeSeenIsToldOfAllThatHappens(t *testing.T) {
+	f := &serviceFramework{sources: &sources{claims: &claims.Claims{Owner: &framework.Framework{}}}, d: &operator.Dependencies{}}
 	svc := &v1alpha1.MachineService{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
-	found := func(on ...v1alpha1.MachineContainers) {
-		c.doubt("web")
-		if !c.doubts("web") || c.doubts("db") {
-			t.Error("web is looked at, and db is not")
+	key := informer.Key{Namespace: "shop", Name: "web"}
+	found := func(state api.MachineState) {
+		t.Helper()
+		f.doubts.begin(key)
+		m := &scheduler.Machine{Machine: api.Machine{ID: "m1", Name: "m1", State: state}}
+		work := &deploymentresource.Work{State: &scheduler.ClusterState{Machines: []*scheduler.Machine{m}}}
+		ctx := f.memo.With(t.Context(), func(context.Context) (*serviceState, error) { return &serviceState{key: key, work: work}, nil })
+		if err := f.setStatus(ctx, svc); err != nil {
+			t.Fatal(err)
 		}
-		f.settle(svc, &v1alpha1.MachineServiceStatus{Machines: on})
 	}
-	found(v1alpha1.MachineContainers{Name: "m1", State: api.MachineAvailable}, v1alpha1.MachineContainers{Name: "m2", State: api.MachineUnknown})
-	if !c.doubts("web") {
-		t.Error("it depends on a machine that can't be seen, and is not told when that has gone")
+	found(api.MachineUnknown)
+	if !f.doubts.about(key) {
+		t.Error("it is not told when the machine has gone")
 	}
-	found(v1alpha1.MachineContainers{Name: "m1", State: api.MachineAvailable})
-	if c.doubts("web") {
-		t.Error("it is as it should be, and is told of all that happens")
-	}
-	c.doubt("web")
-	c.forget("web")
-	if c.doubts("web") {
-		t.Error("it is gone, and remembered")
+	found(api.MachineAvailable)
+	if f.doubts.about(key) {
+		t.Error("all is seen, and it is told of all that happens")
 	}
 }
 

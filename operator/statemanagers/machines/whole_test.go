@@ -121,15 +121,17 @@ func (w *world) wantRunning(e *dockertest.Engine, want ...string) {
 			return err
 		}
 		count := map[string]int{}
+		var all []string
 		for _, c := range inventory.Containers {
 			count[fmt.Sprintf("%s %s %s", c.ServiceName, c.Spec.Container.Image, c.State)]++
+			all = append(all, fmt.Sprintf("%s %s %s", c.Name, c.State, c.Health))
 		}
 		for _, text := range want {
 			count[text]--
 		}
 		for text, n := range count {
 			if n != 0 {
-				return fmt.Errorf("there are %d more of %q", n, text)
+				return fmt.Errorf("there are %d more of %q, all in all %v", n, text, all)
 			}
 		}
 		return nil

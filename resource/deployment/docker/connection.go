@@ -205,7 +205,8 @@ func (m *machine) happened(message events.Message) {
 		return
 	}
 	switch message.Action {
-	case events.ActionCreate, events.ActionRename, events.ActionUpdate:
+	// Engines tell that a container has ended before their lists say so. Who asks for the container itself waits until it is so.
+	case events.ActionCreate, events.ActionRename, events.ActionUpdate, events.ActionDie:
 		m.changes.Add(1)
 		m.forget(message.Actor.ID)
 	}

@@ -3,6 +3,7 @@ package docker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -221,5 +222,25 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 	}
 	if _, err := docker.New(docker.Config{Heartbeat: -time.Second}); err == nil {
 		t.Error("a heartbeat may be negative")
+	}
+}
+
+// Engines tell that a container has ended before their lists of containers say so, and there may be no further notice.
+func TestAContainerIsSeenToHaveEndedAtTheLatestWithTheLastNotice(t *testing.T) {
+	k := newKit(t)
+	for i := range 5 {
+		name := fmt.Sprintf("web-%d", i)
+		k.create(name, spec(image1, 1))
+		k.must(k.cli.StartContainer(k.ctx, "engine-1", name))
+		state := func() api.ContainerState {
+			inventory, err := k.cli.InspectMachine(k.ctx, "engine-1")
+			k.must(err)
+			at := slices.IndexFunc(inventory.Containers, func(c api.Container) bool { return c.Name == name })
+			return inventory.Containers[at].State
+		}
+		k.until(name+" runs", func() bool { return state() == api.ContainerRunning })
+		_, err := k.engine(k.engines[0]).ContainerKill(k.ctx, name, moby.ContainerKillOptions{Signal: "TERM"})
+		k.must(err)
+		k.until(name+" has ended", func() bool { return state() == api.ContainerExited })
 	}
 }

@@ -68,10 +68,11 @@ func TestAReconciliationThatChangesNothingAllocatesLittle(t *testing.T) {
 			ctx, activity := f.activities.add(t.Context(), false)
 			got := testing.AllocsPerRun(200, func() {
 				f.queue.Add(key, queue.Fresh, Trigger{})
-				e, why, _ := f.queue.Get()
+				e, why, _ := f.queue.Next(nil)
 				activity.begin(e.Key, 0)
-				f.reconcileEntry(ctx, e, why, f.metrics.now())
+				f.reconcileEntry(ctx, e.Key, why, f.metrics.now())
 				activity.end()
+				f.queue.Done(e)
 			})
 			if got != tc.want {
 				t.Errorf("%v allocations, want %v", got, tc.want)

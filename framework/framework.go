@@ -312,24 +312,28 @@ func (f *Framework) work(ctx context.Context) error {
 
 // worker takes keys from the queue until that is shut down. It begins nothing once ctx has ended, and works with busyCtx.
 func (f *Framework) worker(ctx, busyCtx context.Context, activity *activity) {
-	defer activity.end()
+	var e *queue.Entry[Trigger]
+	defer func() {
+		activity.end()
+		if e != nil {
+			f.queue.Done(e) // The goroutine ends (runtime.Goexit).
+		}
+	}()
 	for {
-		next, why, ok := f.queue.Get()
-		if !ok {
+		var why *waiting
+		if e, why, _ = f.queue.Next(e); e == nil {
 			return
 		}
 		if ctx.Err() != nil {
-			// The queue is about to be shut down.
-			f.queue.Done(next)
-			continue
+			continue // The queue is about to be shut down.
 		}
 		start := f.metrics.now()
-		f.metrics.waits.Observe((start - next.Due).Seconds())
-		activity.begin(next.Key, start)
+		f.metrics.waits.Observe((start - e.Due).Seconds())
+		activity.begin(e.Key, start)
 		if f.shard == nil {
-			f.reconcileEntry(busyCtx, next, why, start)
+			f.reconcileEntry(busyCtx, e.Key, why, start)
 		} else {
-			f.reconcileShared(busyCtx, next, why, start)
+			f.reconcileShared(busyCtx, e.Key, why, start)
 		}
 		activity.end()
 	}

@@ -33,7 +33,7 @@ func (l *logMeta) of(r *reconciliation, info StepInfo, around any) *loggermeta.L
 		}
 	}
 	set("framework", r.framework())
-	set("event", string(r.event))
+	set("event", r.event.String())
 	set("object", describe(r.object, r.key))
 	set("resource", info.Resource)
 	set("step", string(info.Step))
@@ -69,11 +69,11 @@ func (s *scope) info() StepInfo {
 
 // inStep returns the context of a step of the resource.
 func (s *scope) inStep(ctx context.Context, info StepInfo) context.Context {
-	if len(s.steps) == cap(s.steps) {
-		s.steps = make([]stepContext, 0, stepsAtOnce)
+	if s.steps == nil || s.taken == stepsAtOnce {
+		s.steps, s.taken = new([stepsAtOnce]stepContext), 0
 	}
-	s.steps = s.steps[:len(s.steps)+1]
-	step := &s.steps[len(s.steps)-1]
+	step := &s.steps[s.taken]
+	s.taken++
 	step.Context, step.scope, step.info = ctx, s, info
 	return step
 }

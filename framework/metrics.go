@@ -22,7 +22,7 @@ const (
 type metrics struct {
 	framework string
 	events    *prometheus.CounterVec
-	seconds   map[event]map[Outcome]prometheus.Observer
+	seconds   [deleteEvent + 1]map[Outcome]prometheus.Observer
 	waits     prometheus.Observer
 	steps     *prometheus.HistogramVec
 	stepErrs  *prometheus.CounterVec
@@ -75,11 +75,10 @@ func newMetrics(f *Framework) (*metrics, error) {
 	if reg.err != nil {
 		return nil, reg.err
 	}
-	m.seconds = map[event]map[Outcome]prometheus.Observer{}
-	for _, e := range []event{updateEvent, deleteEvent} {
+	for e := range event(len(m.seconds)) {
 		m.seconds[e] = map[Outcome]prometheus.Observer{}
 		for _, o := range []Outcome{Succeeded, Failed, Canceled, Waiting, Planned, Ignored} {
-			m.seconds[e][o] = seconds.WithLabelValues(m.framework, string(e), string(o))
+			m.seconds[e][o] = seconds.WithLabelValues(m.framework, e.String(), string(o))
 		}
 	}
 	return m, nil

@@ -209,7 +209,7 @@ func (f *Framework) newPlanning(ctx context.Context, e event, key informer.Key, 
 }
 
 func newPlan(r *reconciliation) *plan.Plan {
-	return &plan.Plan{Framework: r.framework(), Event: plan.Event(r.event), Object: objectOf(r.object, r.key)}
+	return &plan.Plan{Framework: r.framework(), Event: plan.Event(r.event.String()), Object: objectOf(r.object, r.key)}
 }
 
 // endPlan ends a plan before its time.
@@ -250,7 +250,7 @@ func plannerOf(r Resource) planner {
 	}
 	if p, ok := r.(Planner); ok {
 		return planner{name: r.Name(), plan: func(ctx context.Context, e event, obj any) (intent, error) {
-			changes, err := p.Plan(ctx, plan.Event(e), obj)
+			changes, err := p.Plan(ctx, plan.Event(e.String()), obj)
 			return intent{changes: described(ctx, "", plannedChanges(changes), nil)}, err
 		}}
 	}

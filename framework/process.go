@@ -127,19 +127,20 @@ func (r *reconciliation) errorf(format string, args ...any) error {
 }
 
 // event is what a reconciliation is about.
-type event string
+type event uint8
 
 const (
-	updateEvent event = "update"
-	deleteEvent event = "delete"
+	updateEvent event = iota
+	deleteEvent
 )
+
+func (e event) String() string { return [...]string{"update", "delete"}[e] }
 
 // reconciliation is the context of one reconciliation: it carries its signals and what logs and metrics say about it. There is one for
 // each look at each object: what few of them need is in their extras.
 type reconciliation struct {
 	signal.Scope
 
-	event  event
 	object any
 	key    informer.Key
 	// in is the framework. Outside of one it is nil, and alone are the resources.
@@ -159,6 +160,7 @@ type reconciliation struct {
 	// failure is the error of the resources that have run, or why planning failed.
 	failure error
 	made    atomic.Pointer[extras]
+	event   event
 	// plans is true for a plan.
 	plans bool
 	// deletionRefused is set when the deletion was not allowed at the moment when a part of it was due.
@@ -210,11 +212,13 @@ type scope struct {
 	resource       string
 	// place is the resource's place in its set and in the recording.
 	place int32
+	// taken is how many of steps are in use.
+	taken uint8
 	// compares is true for a resource that compares what it is about to apply with the approved plan itself.
 	compares bool
 	log      logMeta
-	// steps are the contexts of its steps, some of them.
-	steps []stepContext
+	// steps are the contexts of its last steps, unless it has none.
+	steps *[stepsAtOnce]stepContext
 }
 
 type scopeKey struct{}
@@ -239,7 +243,7 @@ func scopeOf(ctx context.Context) *scope {
 }
 
 func (r *reconciliation) logFields() []any {
-	return []any{"event", string(r.event), "object", describe(r.object, r.key)}
+	return []any{"event", r.event.String(), "object", describe(r.object, r.key)}
 }
 
 // logApplied logs that a part of a patch was applied, with what the context says. It never logs the part itself: that may be a Secret.

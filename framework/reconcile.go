@@ -9,7 +9,6 @@ import (
 
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
-	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -28,20 +27,19 @@ type result struct {
 
 // reconcileEntry brings one object up to date, from start on, and decides when to look at it again. A panic of code that is not ours,
 // wherever it is called, is an error, and so is the end of the goroutine (runtime.Goexit).
-func (f *Framework) reconcileEntry(ctx context.Context, e *queue.Entry[Trigger], why *waiting, start time.Duration) {
-	defer f.queue.Done(e)
+func (f *Framework) reconcileEntry(ctx context.Context, key informer.Key, why *waiting, start time.Duration) {
 	var res result
 	returned := false
 	defer func() {
 		if v := recover(); v != nil {
-			res = result{outcome: Failed, err: fmt.Errorf("reconcile %s: %w", keyString(e.Key), newPanicError(v))}
+			res = result{outcome: Failed, err: fmt.Errorf("reconcile %s: %w", keyString(key), newPanicError(v))}
 		} else if !returned {
-			res = activityOf(ctx).exited(e.Key)
+			res = activityOf(ctx).exited(key)
 			f.metrics.reconciled(res, start)
 		}
-		f.conclude(ctx, e.Key, res, why)
+		f.conclude(ctx, key, res, why)
 	}()
-	res = f.reconcile(ctx, e.Key, why, start)
+	res = f.reconcile(ctx, key, why, start)
 	returned = true
 }
 

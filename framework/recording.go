@@ -204,7 +204,7 @@ func (f *Framework) recordOf(key informer.Key, res result) *Record {
 		return &Record{Object: plan.Object{Namespace: key.Namespace, Name: key.Name}, Started: time.Now()}
 	}
 	record := &r.recording.record
-	record.Object, record.Event, record.Loop = objectOf(r.object, key), plan.Event(r.event), r.loop
+	record.Object, record.Event, record.Loop = objectOf(r.object, key), plan.Event(r.event.String()), r.loop
 	record.Signals = signalsOf(r)
 	return record
 }

@@ -100,7 +100,7 @@ func (f *Framework) inTime(ctx context.Context, compute func(context.Context) *p
 // incomparable is the comparison with a shadow that can't even be asked.
 func (f *Framework) incomparable(s subject, set *setPlanner, err error) *plan.Comparison {
 	return &plan.Comparison{
-		Framework: f.Name(), Object: objectOf(s.obj, s.key), Event: plan.Event(s.event), Shadow: set.name, Error: err.Error(),
+		Framework: f.Name(), Object: objectOf(s.obj, s.key), Event: plan.Event(s.event.String()), Shadow: set.name, Error: err.Error(),
 	}
 }
 

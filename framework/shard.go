@@ -74,11 +74,9 @@ func (f *Framework) disown(key informer.Key) {
 }
 
 // reconcileShared is reconcileEntry for an object of which it is not known whether it is this replica's.
-func (f *Framework) reconcileShared(ctx context.Context, e *queue.Entry[Trigger], why *waiting, start time.Duration) {
-	key := e.Key
+func (f *Framework) reconcileShared(ctx context.Context, key informer.Key, why *waiting, start time.Duration) {
 	if !f.shard.Begin(key) {
 		f.disown(key)
-		f.queue.Done(e)
 		return
 	}
 	// Also when the goroutine ends (runtime.Goexit).
@@ -88,5 +86,5 @@ func (f *Framework) reconcileShared(ctx context.Context, e *queue.Entry[Trigger]
 		}
 		f.shard.End(key)
 	}()
-	f.reconcileEntry(ctx, e, why, start)
+	f.reconcileEntry(ctx, key, why, start)
 }

@@ -17,7 +17,7 @@ import (
 //
 // T says why a key waits.
 type Queue[T any] struct {
-	// KeepTriggers makes Get return why and since when a key waited. It is set before the first Add.
+	// KeepTriggers makes Next return why and since when a key waited. It is set before the first Add.
 	KeepTriggers bool
 
 	mu    sync.Mutex
@@ -36,7 +36,7 @@ type Queue[T any] struct {
 
 // Entry is a key that waits or is being worked on.
 type Entry[T any] struct {
-	// Key is the key, and Due since when it had been waiting when Get returned it.
+	// Key is the key, and Due since when it had been waiting when Next returned it.
 	Key informer.Key
 	Due time.Duration
 	// due is since when it is waiting now.
@@ -114,11 +114,14 @@ func (q *Queue[T]) note(e *Entry[T], why T) {
 	e.waiting.add(why)
 }
 
-// Get waits for the next key, and returns why and since when it waited; nil without KeepTriggers. It returns false when the
-// queue has been shut down.
-func (q *Queue[T]) Get() (*Entry[T], *Waiting[T], bool) {
+// Next ends the work on the key before, if that is not nil, and waits for the next one. It returns why and since when that waited; nil without
+// KeepTriggers. It returns false when the queue has been shut down.
+func (q *Queue[T]) Next(before *Entry[T]) (*Entry[T], *Waiting[T], bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if before != nil {
+		q.done(before)
+	}
 	for {
 		if q.closed {
 			return nil, nil, false
@@ -137,10 +140,15 @@ func (q *Queue[T]) Get() (*Entry[T], *Waiting[T], bool) {
 	}
 }
 
-// Done ends the work on what Get returned. When its key was added meanwhile it waits again.
+// Done ends the work on what Next returned, of who does not come back for another key.
 func (q *Queue[T]) Done(e *Entry[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.done(e)
+}
+
+// done ends the work on a key. When it was added meanwhile it waits again.
+func (q *Queue[T]) done(e *Entry[T]) {
 	q.working--
 	e.working = false
 	if e.next == noLane {
@@ -152,7 +160,7 @@ func (q *Queue[T]) Done(e *Entry[T]) {
 	q.added.Signal()
 }
 
-// ShutDown ends Get for all workers. Nothing can be added afterwards.
+// ShutDown ends Next for all workers. Nothing can be added afterwards.
 func (q *Queue[T]) ShutDown() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -24,7 +24,7 @@ func take(t *testing.T, q *Queue[string], n int) (names []string) {
 		if depth(q) == 0 {
 			t.Fatalf("queue is empty after %v", names)
 		}
-		e, _, ok := q.Get()
+		e, _, ok := q.Next(nil)
 		if !ok {
 			t.Fatal("queue was shut down")
 		}
@@ -77,7 +77,7 @@ func TestR1KeysAddedWhileTheyAreWorkedOnWaitOnce(t *testing.T) {
 	q := New[string]()
 	defer q.ShutDown()
 	q.Add(key("a"), Fresh, "")
-	e, _, _ := q.Get()
+	e, _, _ := q.Next(nil)
 	for range 100 {
 		q.Add(key("a"), Fresh, "")
 	}
@@ -95,8 +95,8 @@ func TestR12KeyAddedAgainWhileItIsWorkedOnKeepsItsPriority(t *testing.T) {
 	defer q.ShutDown()
 	q.Add(key("stale"), Backlog, "")
 	q.Add(key("changed"), Backlog, "")
-	stale, _, _ := q.Get()
-	changed, _, _ := q.Get()
+	stale, _, _ := q.Next(nil)
+	changed, _, _ := q.Next(nil)
 	q.Add(stale.Key, Backlog, "")
 	q.Add(changed.Key, Backlog, "")
 	q.Add(changed.Key, Fresh, "")
@@ -113,7 +113,7 @@ func TestShutDownEndsGetAndAdding(t *testing.T) {
 		q := New[string]()
 		ended := make(chan bool)
 		go func() {
-			_, _, ok := q.Get()
+			_, _, ok := q.Next(nil)
 			ended <- ok
 		}()
 		synctest.Wait()
@@ -122,7 +122,7 @@ func TestShutDownEndsGetAndAdding(t *testing.T) {
 			t.Error("get returned a key of an empty queue")
 		}
 		q.Add(key("late"), Fresh, "")
-		if _, _, ok := q.Get(); ok || depth(q) != 0 {
+		if _, _, ok := q.Next(nil); ok || depth(q) != 0 {
 			t.Error("a key was added after the end")
 		}
 	})
@@ -164,7 +164,7 @@ func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 				if len(waits) == 0 {
 					rt.Skip("nothing waits")
 				}
-				e, _, ok := q.Get()
+				e, _, ok := q.Next(nil)
 				if !ok || !waits[e.Key.Name] {
 					rt.Fatalf("got %v, which does not wait", e)
 				}
@@ -214,7 +214,7 @@ func TestR3RetriesFollowTheBackOffOfTheirKey(t *testing.T) {
 			t.Errorf("pauses (-want +got):\n%s", diff)
 		}
 		start := time.Now()
-		if e, _, ok := q.Get(); !ok || time.Since(start) != time.Second {
+		if e, _, ok := q.Next(nil); !ok || time.Since(start) != time.Second {
 			t.Errorf("got %v after %v, want the first key after its pause of 1s", e, time.Since(start))
 		}
 	})
@@ -250,7 +250,7 @@ func looks(q *Queue[string]) (at []string) {
 	end := time.AfterFunc(24*time.Hour, q.ShutDown)
 	defer end.Stop()
 	for {
-		e, _, ok := q.Get()
+		e, _, ok := q.Next(nil)
 		if !ok {
 			return at
 		}
@@ -302,7 +302,7 @@ func TestALookThatWasAskedForWhileTheKeyIsWorkedOnComesAfterwards(t *testing.T) 
 		r := NewRetries(q, "retry", "asked", constant)
 		defer r.Stop()
 		q.Add(key("a"), Fresh, "")
-		e, _, _ := q.Get()
+		e, _, _ := q.Next(nil)
 		r.Ask(key("a"), time.Second)
 		time.Sleep(time.Minute)
 		r.Settle(key("a"))

@@ -53,7 +53,7 @@ type Config[O, T any] struct {
 	// several clusters share the system. Default: the name of the primary, with its namespace and a slash before it if it has one.
 	OwnerKey func(obj O) string
 	// Adopt lets the resource take over desired things that exist and belong to nobody. Those with another mark are refused in
-	// any case. Default: false, they are all refused.
+	// any case. With a Journal, one that is as desired is put once more, so that it is noted. Default: false, they are all refused.
 	Adopt bool
 	// Get returns the thing of a key, or false if there is none. With it, a desired thing that Current does not return is looked up
 	// before it is put. Default: Current returns all that could be in the way. Required with Journal.

@@ -48,7 +48,11 @@ func (r *resource[O, T]) decide(ctx context.Context, obj O, own ownership, d dec
 	}
 	change := r.changed(ctx, d.want, plan.Update, []T{d.have.content})
 	if !d.want.takenOver() && r.equal(d.have.content, change) {
-		return item[T]{}, nil
+		if c.own || d.current.journal == nil {
+			return item[T]{}, nil
+		}
+		// It is put once more, so that the journal knows it: what that does not know is never deleted.
+		change.description = "taken over as it is"
 	}
 	return change, nil
 }

@@ -142,6 +142,26 @@ func TestR16AThingThatIsNotInTheJournalIsRefused(t *testing.T) {
 	}
 }
 
+// Nothing of the thing has to change, and yet it has to be known: what the journal does not know is never deleted.
+func TestAThingThatIsAdoptedAsItIsGoesWhenNobodyWantsItAnyMore(t *testing.T) {
+	k := newJournalKit(t, "a", "1")
+	z, ctx := newZone(record{Host: "a", Address: "1"}), as(t, "o", "f")
+	r := newResource(t, z, &bytes.Buffer{}, blind(k.client, z), func(c *config) { c.Adopt = true })
+	if got := planned(t, ctx, k.primary, r); len(got) != 1 || !strings.Contains(got[0], "taken over as it is") {
+		t.Errorf("the plan is %q", got)
+	}
+	if err := update(ctx, k.primary, r); err != nil || z.hosts() != "a=1" || k.journal() != journalOf(`"a"`) {
+		t.Errorf("got %v, %s and the journal %s; want it adopted", err, z.hosts(), k.journal())
+	}
+	if got := planned(t, ctx, k.primary, r); len(got) != 0 {
+		t.Errorf("the plan afterwards is %q", got)
+	}
+	k.primary.Data = nil
+	if err := update(ctx, k.primary, r); err != nil || z.hosts() != "" || k.journal() != "" {
+		t.Errorf("got %v, %s and the journal %s; want it gone", err, z.hosts(), k.journal())
+	}
+}
+
 func TestR17TheJournalIsOneOfTheLifeAndTheVersionThatWereRead(t *testing.T) {
 	k := newJournalKit(t, "a", "1")
 	z, ctx := newZone(), as(t, "o", "f")

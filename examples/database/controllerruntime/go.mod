@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/cenkalti/backoff/v4 v4.3.0 // indirect
-	github.com/giantswarm/micrologger v1.1.2 // indirect
+	github.com/giantswarm/micrologger v1.1.2
 	github.com/go-kit/log v0.2.1 // indirect
 	github.com/go-logr/logr v1.4.4
 	github.com/gofrs/flock v0.13.1 // indirect

@@ -27,33 +27,56 @@ func TestTheTwinSurvivesACrashAtEveryWrite(t *testing.T) {
 	operatortest.CrashAtEveryWrite(t, lifeOfDatabases(t))
 }
 
-func lifeOfDatabases(t *testing.T) operatortest.Scenario {
+// world is where Databases live: a control plane, and a zone.
+type world struct {
+	kube   *operatortest.Instance
+	scheme *runtime.Scheme
+	phases []operatortest.Phase
+	url    string
+}
+
+func newWorld(t *testing.T) *world {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	kube := operatortest.Start(t)
+	w := &world{kube: operatortest.Start(t), scheme: runtime.NewScheme()}
 	definitions, err := operator.ReadCRDs(v1alpha1.CRDs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kube.InstallCRDs(t, definitions...)
-	scheme := runtime.NewScheme()
+	w.kube.InstallCRDs(t, definitions...)
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
+		if err := add(w.scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	z := &life.Zone{}
 	s := httptest.NewServer(z)
 	t.Cleanup(s.Close)
+	w.phases, w.url = life.Phases(z), s.URL
+	return w
+}
+
+// options are those of a manager for one namespace.
+func (w *world) options(namespace string) ctrl.Options {
+	again := true
+	return ctrl.Options{
+		Scheme: w.scheme, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}}, Metrics: server.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: &again}, HealthProbeBindAddress: "0",
+	}
+}
+
+// records returns a client of the zone.
+func (w *world) records(transport http.RoundTripper) *zone.Client {
+	return &zone.Client{URL: w.url, HTTP: &http.Client{Transport: transport}}
+}
+
+func lifeOfDatabases(t *testing.T) operatortest.Scenario {
+	t.Helper()
+	w := newWorld(t)
 	return operatortest.Scenario{
-		Name: "database", Scheme: scheme, Config: kube.RESTConfig(), Objects: life.Objects(), Phases: life.Phases(z), Normalize: objectresource.Normalize,
+		Name: "database", Scheme: w.scheme, Config: w.kube.RESTConfig(), Objects: life.Objects(), Phases: w.phases, Normalize: objectresource.Normalize,
 		Start: func(ctx context.Context, cfg *rest.Config, namespace string) error {
-			client := &http.Client{Transport: operatortest.TransportOf(ctx, http.DefaultTransport)}
-			again := true
-			return run(ctx, cfg, ctrl.Options{
-				Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}}, Metrics: server.Options{BindAddress: "0"},
-				Controller: config.Controller{SkipNameValidation: &again}, HealthProbeBindAddress: "0",
-			}, &zone.Client{URL: s.URL, HTTP: client})
+			return run(ctx, cfg, w.options(namespace), w.records(operatortest.TransportOf(ctx, http.DefaultTransport)))
 		},
 	}
 }

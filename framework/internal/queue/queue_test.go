@@ -108,7 +108,7 @@ func TestR12KeyAddedAgainWhileItIsWorkedOnKeepsItsPriority(t *testing.T) {
 	}
 }
 
-func TestShutDownEndsGetAndAdding(t *testing.T) {
+func TestShutDownEndsNextAndAdding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New[string]()
 		ended := make(chan bool)
@@ -119,7 +119,7 @@ func TestShutDownEndsGetAndAdding(t *testing.T) {
 		synctest.Wait()
 		q.ShutDown()
 		if <-ended {
-			t.Error("get returned a key of an empty queue")
+			t.Error("next returned a key of an empty queue")
 		}
 		q.Add(key("late"), Fresh, "")
 		if _, _, ok := q.Next(nil); ok || depth(q) != 0 {
@@ -150,6 +150,19 @@ func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 		defer q.ShutDown()
 		waits, again := map[string]bool{}, map[string]bool{}
 		worked := map[string]*Entry[string]{}
+		// ended ends the work on a key for the model, and returns its entry; nil without any.
+		ended := func() (e *Entry[string]) {
+			for name := range worked {
+				e = worked[name]
+				delete(worked, name)
+				if again[name] {
+					waits[name] = true
+					delete(again, name)
+				}
+				break
+			}
+			return e
+		}
 		rt.Repeat(map[string]func(*rapid.T){
 			"add": func(rt *rapid.T) {
 				name := rapid.StringMatching("[a-f]").Draw(rt, "name")
@@ -160,11 +173,15 @@ func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 					waits[name] = true
 				}
 			},
-			"get": func(rt *rapid.T) {
+			"next": func(rt *rapid.T) {
 				if len(waits) == 0 {
 					rt.Skip("nothing waits")
 				}
-				e, _, ok := q.Next(nil)
+				var before *Entry[string]
+				if rapid.Bool().Draw(rt, "comes back") {
+					before = ended()
+				}
+				e, _, ok := q.Next(before)
 				if !ok || !waits[e.Key.Name] {
 					rt.Fatalf("got %v, which does not wait", e)
 				}
@@ -172,14 +189,8 @@ func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 				worked[e.Key.Name] = e
 			},
 			"done": func(rt *rapid.T) {
-				for name, e := range worked {
+				if e := ended(); e != nil {
 					q.Done(e)
-					delete(worked, name)
-					if again[name] {
-						waits[name] = true
-						delete(again, name)
-					}
-					break
 				}
 			},
 			"": func(rt *rapid.T) {

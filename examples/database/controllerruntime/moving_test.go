@@ -110,6 +110,15 @@ func asItIs(d *operator.Dependencies, r *reconciler) (*framework.Framework, erro
 
 // objectsMoved makes a framework that makes the objects, and leaves records and status to what is left of the reconciler.
 func objectsMoved(d *operator.Dependencies, r *reconciler) (*framework.Framework, error) {
+	logic, err := reconcilerresource.New(reconcilerresource.Config{Name: "reconciler", Reconciler: remains{r}})
+	if err != nil {
+		return nil, err
+	}
+	return withObjects(d, framework.Config{Resources: []framework.Resource{logic}})
+}
+
+// withObjects makes a framework of Databases that makes the objects before it does what the configuration says.
+func withObjects(d *operator.Dependencies, config framework.Config) (*framework.Framework, error) {
 	databases, err := d.NewSource(&v1alpha1.Database{})
 	if err != nil {
 		return nil, err
@@ -122,11 +131,9 @@ func objectsMoved(d *operator.Dependencies, r *reconciler) (*framework.Framework
 	if err != nil {
 		return nil, err
 	}
-	logic, err := reconcilerresource.New(reconcilerresource.Config{Name: "reconciler", Reconciler: remains{r}})
-	if err != nil {
-		return nil, err
-	}
-	return d.NewFramework(framework.Config{Source: databases, Resources: []framework.Resource{inCluster, logic}, Watches: owned.Watches})
+	config.Source, config.Watches = databases, owned.Watches
+	config.Resources = append([]framework.Resource{inCluster}, config.Resources...)
+	return d.NewFramework(config)
 }
 
 // newInCluster makes the resource of the objects. It takes over those that the reconciler has made, under the name by which that applied them.
@@ -167,18 +174,6 @@ func (r remains) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 
 // allMoved makes a framework without anything of the reconciler, whose finalizer it takes over.
 func allMoved(d *operator.Dependencies, r *reconciler) (*framework.Framework, error) {
-	databases, err := d.NewSource(&v1alpha1.Database{})
-	if err != nil {
-		return nil, err
-	}
-	owned, err := d.Own(&v1alpha1.Database{}, &appsv1.StatefulSet{}, &corev1.Service{}, &batchv1.CronJob{})
-	if err != nil {
-		return nil, err
-	}
-	inCluster, err := newInCluster(d, owned.Stores)
-	if err != nil {
-		return nil, err
-	}
 	inZone, err := newInZone(d, r.records)
 	if err != nil {
 		return nil, err
@@ -187,10 +182,7 @@ func allMoved(d *operator.Dependencies, r *reconciler) (*framework.Framework, er
 	if err != nil {
 		return nil, err
 	}
-	return d.NewFramework(framework.Config{
-		Source: databases, Watches: owned.Watches, FormerFinalizers: []string{finalizer},
-		Resources: []framework.Resource{inCluster, inZone, status},
-	})
+	return withObjects(d, framework.Config{FormerFinalizers: []string{finalizer}, Resources: []framework.Resource{inZone, status}})
 }
 
 // newInZone makes the resource of the records. It takes over those that are there.

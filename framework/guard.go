@@ -12,10 +12,13 @@ import (
 // guard calls code of the author's that is no part of a reconciliation, but told of it or asked about it. A panic is logged and counted,
 // and changes nothing else.
 func (f *Framework) guard(what string, call func(), fields ...any) {
-	err := Recovered(func() error { call(); return nil })
-	if err == nil {
-		return
+	if err := Recovered(func() error { call(); return nil }); err != nil {
+		f.panicked(what, err, fields...)
 	}
+}
+
+// panicked counts and logs a panic that guard, or who calls it too often to make the fields of a log each time, has recovered from.
+func (f *Framework) panicked(what string, err error, fields ...any) {
 	f.metrics.panicked()
 	f.log("error", what, append(fields, "error", err.Error(), "stack", stackOf(err))...)
 }

@@ -194,7 +194,9 @@ func (f *Framework) observe(key informer.Key, res result, why *waiting, next tim
 	if why != nil {
 		record.Queued, record.TriggerCount, record.Triggers = f.queue.Since(why), why.Count, append([]Trigger{why.First}, why.More...)
 	}
-	f.guard("tell the observer", func() { f.config.Observer.Observe(record) }, "object", keyString(key))
+	if err := Recovered(func() error { f.config.Observer.Observe(record); return nil }); err != nil {
+		f.panicked("tell the observer", err, "object", keyString(key))
+	}
 }
 
 // recordOf returns what was recorded. Where there was no object to reconcile, that is next to nothing.

@@ -19,13 +19,15 @@ type memory struct {
 	maxObjects int
 	maxBytes   int
 
-	// objects are the histories, by their IDs. They are added and taken out with mu held, and looked up without.
-	objects sync.Map
+	// objects are the histories by their IDs, and all are the same in a row. They are changed with both mu and index held, so that either
+	// is enough to read them.
+	objects map[objectID]*history
+	all     []*history
 
 	// mu is what recording needs: whoever reads holds it for no longer than it takes to look at one object.
 	mu sync.Mutex
-	// count is how many histories there are.
-	count int
+	// index is held by whoever looks objects up, for no longer than it takes to copy all. It goes after mu.
+	index sync.RWMutex
 	// calm and failing hold them, the one that was added to longest ago at the front.
 	calm, failing list.List
 	bytes         int
@@ -48,12 +50,16 @@ type history struct {
 	version atomic.Uint64
 	// entries are the last reconciliations, the newest at the end.
 	entries []*entry
+	// one is where they are while there is one.
+	one [1]*entry
 	// last is the newest one, for those who do not hold the lock.
 	last atomic.Pointer[entry]
 
 	list    *list.List
 	element *list.Element
 	bytes   int
+	// place is that among all histories.
+	place int
 }
 
 // entry is a reconciliation, and those like it right before in which nothing happened either. Only what describing a record
@@ -80,7 +86,7 @@ type failure struct {
 }
 
 func newMemory(c Config) *memory {
-	return &memory{maxRecords: c.RecordsPerObject, maxObjects: c.Objects, maxBytes: c.Memory}
+	return &memory{maxRecords: c.RecordsPerObject, maxObjects: c.Objects, maxBytes: c.Memory, objects: map[objectID]*history{}}
 }
 
 // add keeps a record.
@@ -95,10 +101,11 @@ func (m *memory) add(r *framework.Record) {
 	defer m.mu.Unlock()
 	m.version++
 	id := objectID{r.Framework, r.Key}
-	h := m.history(id)
+	h := m.objects[id]
 	isNew := h == nil
 	if isNew {
 		h = &history{id: id}
+		h.entries = h.one[:0]
 		m.grow(h, historyBytes+len(id.key.Namespace)+len(id.key.Name))
 	}
 	h.version.Store(m.version)
@@ -109,8 +116,7 @@ func (m *memory) add(r *framework.Record) {
 	m.grow(h, h.append(e, m.maxRecords))
 	h.last.Store(e)
 	if isNew {
-		m.objects.Store(id, h)
-		m.count++
+		m.remember(h)
 	}
 	m.move(h)
 	m.evict()
@@ -118,9 +124,35 @@ func (m *memory) add(r *framework.Record) {
 
 // history returns the history of an object, or nil.
 func (m *memory) history(id objectID) *history {
-	h, _ := m.objects.Load(id)
-	known, _ := h.(*history)
-	return known
+	m.index.RLock()
+	defer m.index.RUnlock()
+	return m.objects[id]
+}
+
+// histories returns those of all objects.
+func (m *memory) histories() []*history {
+	m.index.RLock()
+	defer m.index.RUnlock()
+	return slices.Clone(m.all)
+}
+
+// remember adds a history.
+func (m *memory) remember(h *history) {
+	m.index.Lock()
+	defer m.index.Unlock()
+	h.place = len(m.all)
+	m.objects[h.id], m.all = h, append(m.all, h)
+}
+
+// forget drops a history. The last one takes its place.
+func (m *memory) forget(h *history) {
+	m.index.Lock()
+	defer m.index.Unlock()
+	delete(m.objects, h.id)
+	last := len(m.all) - 1
+	m.all[h.place], m.all[last].place = m.all[last], h.place
+	m.all[last] = nil
+	m.all = m.all[:last]
 }
 
 // entries returns the last reconciliations of an object, and the object as the last of them knew it.
@@ -151,7 +183,7 @@ func (m *memory) describe(h *history, e *entry) {
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if slices.Contains(h.entries, e) && m.history(h.id) == h {
+	if slices.Contains(h.entries, e) && m.objects[h.id] == h {
 		m.grow(h, size-e.bytes)
 	}
 	e.bytes = size
@@ -210,15 +242,14 @@ func (m *memory) move(h *history) {
 
 // evict forgets objects until the limits are kept.
 func (m *memory) evict() {
-	for m.count > m.maxObjects || m.bytes > m.maxBytes && m.count > 1 {
+	for len(m.all) > m.maxObjects || m.bytes > m.maxBytes && len(m.all) > 1 {
 		oldest := m.calm.Front()
 		if oldest == nil {
 			oldest = m.failing.Front()
 		}
 		h := oldest.Value.(*history)
 		h.list.Remove(oldest)
-		m.objects.Delete(h.id)
-		m.count--
+		m.forget(h)
 		m.bytes -= h.bytes
 	}
 }

@@ -84,12 +84,11 @@ func (i *Inspector) search(s *statistics, q query, to []found) []found {
 		}
 		consider(i.look(s, id, h, true))
 	}
-	i.memory.objects.Range(func(key, value any) bool {
-		if id, h := key.(objectID), value.(*history); id.framework == name && q.matchesID(id) && !exists[h] {
-			consider(i.look(s, id, h, false))
+	for _, h := range i.memory.histories() {
+		if h.id.framework == name && q.matchesID(h.id) && !exists[h] {
+			consider(i.look(s, h.id, h, false))
 		}
-		return true
-	})
+	}
 	return to
 }
 

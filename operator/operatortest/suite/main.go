@@ -1,6 +1,6 @@
 // Command suite runs the project's tests, and says what they took:
 //
-//	suite [-short] [-race ./framework/...] [-slice 2/4] [-p 3] [-timeout 45m] [package ...]
+//	suite [-short] [-race './framework/... !./framework/plan'] [-slice 2/4] [-p 3] [-timeout 45m] [package ...]
 //	suite -flaky 30m [package ...]
 //	suite -names COMMIT
 //
@@ -66,7 +66,7 @@ func parse(args []string) options {
 	var o options
 	flags := flag.NewFlagSet("suite", flag.ExitOnError)
 	flags.BoolVar(&o.short, "short", false, "samples of what test-all runs whole")
-	flags.StringVar(&o.race, "race", "", "packages to run with the race detector, separated by spaces")
+	flags.StringVar(&o.race, "race", "", "packages to run with the race detector, separated by spaces; a later !./package is not")
 	flags.Var(&o.slice, "slice", "run a part of the tests only, such as 2/4: always the same ones")
 	flags.IntVar(&o.parallel, "p", runtime.NumCPU()+2, "packages at once: tests of servers wait half of their time")
 	flags.DurationVar(&o.timeout, "timeout", 30*time.Minute, "when to give up on the tests of a package")

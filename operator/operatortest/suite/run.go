@@ -50,6 +50,22 @@ func list(ctx context.Context, patterns []string) ([]goPackage, error) {
 	}
 }
 
+// raced are the packages that run with the race detector: those of all patterns but the ones that begin with "!".
+func raced(ctx context.Context, patterns string) (map[string]bool, error) {
+	raced := map[string]bool{}
+	for _, pattern := range strings.Fields(patterns) {
+		pattern, isNot := strings.CutPrefix(pattern, "!")
+		packages, err := list(ctx, []string{pattern})
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range packages {
+			raced[p.ImportPath] = !isNot
+		}
+	}
+	return raced, nil
+}
+
 // commands are the runs of "go test" that the options ask for.
 func commands(ctx context.Context, o options) ([][]string, error) {
 	packages, err := list(ctx, o.packages)
@@ -59,15 +75,9 @@ func commands(ctx context.Context, o options) ([][]string, error) {
 	if len(packages) == 0 {
 		return nil, fmt.Errorf("there are no tests in %q", o.packages)
 	}
-	raced := map[string]bool{}
-	if o.race != "" {
-		racy, err := list(ctx, strings.Fields(o.race))
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range racy {
-			raced[p.ImportPath] = true
-		}
+	raced, err := raced(ctx, o.race)
+	if err != nil {
+		return nil, err
 	}
 	tests, packages, err := o.slice.take(packages)
 	if err != nil {

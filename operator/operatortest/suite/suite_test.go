@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,6 +28,21 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+func TestAPackageCanBeLeftOutOfTheRaceDetector(t *testing.T) {
+	const all, sums = "github.com/operatorkit/operatorkit/operator/internal/...", "github.com/operatorkit/operatorkit/operator/internal/ring"
+	commands, err := commands(t.Context(), options{race: all + " !" + sums, packages: []string{all}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(commands) != 2 {
+		t.Fatalf("there are the commands %q, want one with the race detector, and one without", commands)
+	}
+	with, without := commands[0], commands[1]
+	if !slices.Contains(with, "-race") || slices.Contains(with, sums) || slices.Contains(without, "-race") || !slices.Equal(without[len(without)-1:], []string{sums}) {
+		t.Errorf("the commands are %q: the ring is not to run with the race detector, and the others are", commands)
+	}
 }
 
 func TestEachTestIsInOneSliceAndSlicesAreAlike(t *testing.T) {

@@ -20,8 +20,11 @@ RACE_ALL := $(if $(shell command -v $(shell $(GO) env CC) 2>/dev/null),./... !./
 RACE     := $(if $(RACE_ALL),./context/... ./framework/... ./informer/... ./operator ./operator/inspector ./operator/natscontroller/... \
 	./resource/deployment ./resource/natsresource ./resource/retryresource ./resource/statemanager/target)
 
+# Builds a program, and says every few seconds how far that is.
+GOBUILD = $(GO) run ./operator/operatortest/gobuild
+
 # One control plane is started for the tests of all packages.
-SUITE = $(GO) run ./operator/operatortest/testenv -- $(GO) run ./operator/operatortest/suite
+SUITE = $(BIN)/testenv -- $(GO) run ./operator/operatortest/suite
 SLICE ?=
 FOR   ?= 30m
 
@@ -38,7 +41,7 @@ help: ## Show this list.
 
 run: controlplane ## Run an example on real control planes; Ctrl-C ends everything.
 	@test -d examples/$(EXAMPLE)/cmd/demo || { echo "there is no demo of an example '$(EXAMPLE)'; there are: $(DEMOS)"; exit 2; }
-	@$(GO) run ./operator/operatortest/testenv -build -o $(BIN)/$(EXAMPLE)-demo ./examples/$(EXAMPLE)/cmd/demo
+	@$(GOBUILD) -o $(BIN)/$(EXAMPLE)-demo ./examples/$(EXAMPLE)/cmd/demo
 	@exec $(BIN)/$(EXAMPLE)-demo $(if $(ONCE),--once) $(ARGS)
 
 test: controlplane ## Test every promise, with samples of what takes long: minutes.
@@ -49,14 +52,14 @@ test-all: controlplane ## Test everything: every crash point, every case, all wi
 
 test-charts: controlplane ## Compare what becomes of charts of yours with Helm, before you migrate: CHARTS=DIR.
 	@test -n "$(CHARTS)" || { echo "say which charts: make test-charts CHARTS=DIR (operator/statemanagers/charttest/doc.go says how DIR looks)"; exit 2; }
-	@$(GO) run ./operator/operatortest/testenv -build -o $(BIN)/charttest ./operator/statemanagers/charttest
+	@$(GOBUILD) -o $(BIN)/charttest ./operator/statemanagers/charttest
 	@exec $(BIN)/charttest $(ARGS) "$(CHARTS)"
 
 flaky: controlplane ## Run the tests again and again for FOR=30m beside a load, and count what fails.
 	$(SUITE) -short -race '$(RACE)' -flaky $(FOR) $(PKGS)
 
 bench: controlplane ## Measure, as ratios to what others reach in the same run.
-	$(GO) run ./operator/operatortest/testenv -- $(GO) run ./operator/bench
+	$(BIN)/testenv -- $(GO) run ./operator/bench
 
 lint: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Look for mistakes, and for generated files that are stale.
 	$< run --allow-parallel-runners ./...
@@ -83,7 +86,8 @@ generate: $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION) ## Write deep copies, 
 	$(GO) generate ./...
 
 controlplane: ## Build the control plane into the user's cache folder, once, and link it to bin/controlplane.
-	@$(GO) run ./operator/operatortest/testenv -build -o $(BIN)/controlplane
+	@$(GOBUILD) -o $(BIN)/testenv ./operator/operatortest/testenv
+	@$(BIN)/testenv -build -o $(BIN)/controlplane
 
 $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION):
 	GOBIN=$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)

@@ -15,14 +15,9 @@
 //
 // only makes sure that the control plane's binary is built, and puts it where
 // -o says; without -o, it prints where it is.
-//
-//	testenv -build -o bin/demo ./examples/platform/cmd/demo
-//
-// builds another program, and says every few seconds how far it is.
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -35,7 +30,6 @@ import (
 	"syscall"
 
 	"github.com/operatorkit/operatorkit/operator/operatortest"
-	"github.com/operatorkit/operatorkit/operator/operatortest/internal/gobuild"
 )
 
 // exitFailure is the exit code when the command could not be run at all.
@@ -49,7 +43,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("testenv", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprintf(stderr, "Usage:\n  testenv [--] command [argument ...]\n  testenv -build [-o file]\n  testenv -build -o file package\n\n")
+		fmt.Fprintf(stderr, "Usage:\n  testenv [--] command [argument ...]\n  testenv -build [-o file]\n\n")
 		flags.PrintDefaults()
 	}
 	onlyBuild := flags.Bool("build", false, "only build the control plane's binary, or find it built")
@@ -61,20 +55,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	command := flags.Args()
-	program := *onlyBuild && *output != "" && len(command) == 1
-	if !program && *onlyBuild == (len(command) > 0) {
+	if *onlyBuild == (len(command) > 0) {
 		flags.Usage()
 		return 2
 	}
 
 	if *onlyBuild {
-		err := error(nil)
-		if program {
-			err = buildProgram(command[0], *output, stderr)
-		} else {
-			err = buildBinary(*output, stdout)
-		}
-		if err != nil {
+		if err := buildBinary(*output, stdout); err != nil {
 			fmt.Fprintf(stderr, "testenv: %v\n", err)
 			return exitFailure
 		}
@@ -100,16 +87,6 @@ func buildBinary(output string, stdout io.Writer) error {
 		return err
 	}
 	return place(binary, output)
-}
-
-// buildProgram builds a package.
-func buildProgram(pkg, output string, progress io.Writer) error {
-	dependencies, err := exec.Command("go", "list", "-deps", pkg).Output() //nolint:gosec // the caller's package
-	if err != nil {
-		return fmt.Errorf("look for what %s consists of: %w", pkg, err)
-	}
-	cmd := exec.Command("go", "build", "-v", "-o", output, pkg) //nolint:gosec // the caller's package
-	return gobuild.Run(cmd, pkg, bytes.Count(dependencies, []byte("\n")), progress)
 }
 
 // runCommand runs the command with a control plane and returns its exit code.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // slice is one of several equal parts of the tests. The zero value is all of them.
@@ -36,11 +38,8 @@ func (s *slice) Set(text string) error {
 
 var testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
 
-// take returns a pattern of the slice's tests, empty for all, and the packages that have any.
+// take returns a pattern of the slice's tests, empty for all, and the packages that have any, those first that take longest.
 func (s *slice) take(packages []goPackage) (tests string, with []goPackage, err error) {
-	if s.of == 0 {
-		return "", packages, nil
-	}
 	names := map[string][]goPackage{}
 	for _, p := range packages {
 		for _, file := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
@@ -55,7 +54,11 @@ func (s *slice) take(packages []goPackage) (tests string, with []goPackage, err 
 			}
 		}
 	}
-	mine := s.mine(slices.Sorted(maps.Keys(names)))
+	mine := slices.Sorted(maps.Keys(names))
+	if s.of > 0 {
+		mine = s.mine(mine)
+		tests = "^(" + strings.Join(mine, "|") + ")$"
+	}
 	has := map[string]bool{}
 	for _, name := range mine {
 		for _, p := range names[name] {
@@ -63,23 +66,35 @@ func (s *slice) take(packages []goPackage) (tests string, with []goPackage, err 
 		}
 	}
 	with = slices.DeleteFunc(slices.Clone(packages), func(p goPackage) bool { return !has[p.ImportPath] })
-	return "^(" + strings.Join(mine, "|") + ")$", with, nil
+	longestFirst(with, mine)
+	return tests, with, nil
 }
 
-// mine are those of all names, in their order, that belong to the slice. Crash sweeps take the most time by far, and are dealt out one by
-// one. For the others the name alone decides, so that a new one moves no other.
+// mine are those of all names, in their order, that belong to the slice. The longest ones are dealt out one by one, each to the slice
+// that has least so far. For the others the name alone decides, so that a new one moves no other.
 func (s *slice) mine(names []string) []string {
+	took := map[string]time.Duration{}
+	for _, test := range longest() {
+		took[test.name] += test.took
+	}
+	long := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return took[name] == 0 })
+	slices.SortStableFunc(long, func(a, b string) int { return cmp.Compare(took[b], took[a]) })
+	in := map[string]int{}
+	sums := make([]time.Duration, s.of)
+	for _, name := range long {
+		least := slices.Index(sums, slices.Min(sums))
+		in[name] = least
+		sums[least] += took[name]
+	}
 	var mine []string
-	sweeps := 0
 	for _, name := range names {
-		h := fnv.New32a()
-		_, _ = h.Write([]byte(name))
-		in := int(h.Sum32() % uint32(s.of)) //nolint:gosec // a small number
-		if strings.Contains(name, "Crash") {
-			in = sweeps % s.of
-			sweeps++
+		part, dealt := in[name]
+		if !dealt {
+			h := fnv.New32a()
+			_, _ = h.Write([]byte(name))
+			part = int(h.Sum32() % uint32(s.of)) //nolint:gosec // a small number
 		}
-		if in == s.part-1 {
+		if part == s.part-1 {
 			mine = append(mine, name)
 		}
 	}

@@ -27,6 +27,7 @@ GOBUILD = $(GO) run ./operator/operatortest/gobuild
 SUITE = $(BIN)/testenv -- $(GO) run ./operator/operatortest/suite
 SLICE ?=
 FOR   ?= 30m
+LOAD  ?=
 
 DEMOS := $(patsubst examples/%/cmd/demo,%,$(wildcard examples/*/cmd/demo))
 
@@ -56,7 +57,7 @@ test-charts: controlplane ## Compare what becomes of charts of yours with Helm, 
 	@exec $(BIN)/charttest $(ARGS) "$(CHARTS)"
 
 flaky: controlplane ## Run the tests again and again for FOR=30m beside a load, and count what fails.
-	$(SUITE) -short -race '$(RACE)' -flaky $(FOR) $(PKGS)
+	$(SUITE) -short -race '$(RACE)' -flaky $(FOR) $(if $(LOAD),-load $(LOAD)) $(PKGS)
 
 bench: controlplane ## Measure, as ratios to what others reach in the same run.
 	$(BIN)/testenv -- $(GO) run ./operator/bench

@@ -23,7 +23,7 @@ func findFlaky(ctx context.Context, out io.Writer, o options) error {
 	}
 	loadCtx, quiet := context.WithCancel(ctx)
 	defer quiet()
-	for range runtime.NumCPU() {
+	for range o.load {
 		go burn(loadCtx)
 	}
 	failures, runs := map[string]int{}, 0
@@ -39,7 +39,7 @@ func findFlaky(ctx context.Context, out io.Writer, o options) error {
 			failures[testjson.RelativePackagePath(test.Package)+" "+test.Test.Name()]++
 		}
 	}
-	fmt.Fprintf(out, "\n%d runs, each beside a load on %d cores\n", runs, runtime.NumCPU())
+	fmt.Fprintf(out, "\n%d runs beside a load for %d of %d cores\n", runs, o.load, runtime.NumCPU())
 	tests := slices.Collect(maps.Keys(failures))
 	slices.SortFunc(tests, func(a, b string) int { return cmp.Or(cmp.Compare(failures[b], failures[a]), strings.Compare(a, b)) })
 	for _, test := range tests {

@@ -1,7 +1,7 @@
 // Command suite runs the project's tests, and says what they took:
 //
 //	suite [-short] [-race './framework/... !./framework/plan'] [-slice 2/4] [-p 3] [-timeout 45m] [package ...]
-//	suite -flaky 30m [package ...]
+//	suite -flaky 30m [-load 2] [package ...]
 //	suite -names COMMIT
 //
 // It runs "go test" twice, first with the race detector for the packages that -race names, then without it for the others, and shows
@@ -36,6 +36,7 @@ type options struct {
 	slow     time.Duration
 	events   string
 	flaky    time.Duration
+	load     int
 	names    string
 	packages []string
 }
@@ -74,6 +75,7 @@ func parse(args []string) options {
 	flags.DurationVar(&o.slow, "slow", 20*time.Second, "warn of tests that take longer")
 	flags.StringVar(&o.events, "events", "", "write what go test -json says to this file")
 	flags.DurationVar(&o.flaky, "flaky", 0, "run the tests again and again for so long, beside a load")
+	flags.IntVar(&o.load, "load", runtime.NumCPU(), "with -flaky: how many cores to keep busy; 0 where other work does")
 	flags.StringVar(&o.names, "names", "", "compare the names of tests with those of this commit")
 	_ = flags.Parse(args) // ends the program when it can't
 	o.packages = flags.Args()

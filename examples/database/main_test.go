@@ -53,7 +53,7 @@ func lifeOfDatabases(t *testing.T) operatortest.Scenario {
 	server := httptest.NewServer(z)
 	t.Cleanup(server.Close)
 	s := commandtest.Scenario(t, newConfig(), "--zone", server.URL)
-	s.Objects, s.Phases = life.Objects(), life.Phases(z)
+	s.Objects, s.Phases, s.Parallel = life.Objects(), life.Phases(z), 4
 	return s
 }
 

@@ -109,6 +109,7 @@ var alone = map[string]operatortest.Step{
 func lifeOfSites(t *testing.T) operatortest.Scenario {
 	t.Helper()
 	life := commandtest.Scenario(t, quickstart.Config)
+	life.Parallel = 4
 	// It is there from the beginning to the end, and so has the same Websites.
 	life.Neighbour = quickstart.RunCopy("neighbour", neighbour)
 	life.Phases = []operatortest.Phase{

@@ -69,6 +69,19 @@ func platformChain(name string, templates map[string]*v1alpha1.ServiceTemplate) 
 	return chain
 }
 
+func TestResolvingAllocatesLessThanOnceAService(t *testing.T) {
+	const services = 2000
+	in := platform(services)
+	allocations := testing.AllocsPerRun(5, func() {
+		if _, err := serviceset.Resolve(in); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocations > services {
+		t.Errorf("%d services take %.0f allocations: what belongs to one service has to be a part of a list for all", services, allocations)
+	}
+}
+
 func BenchmarkResolve(b *testing.B) {
 	for _, services := range []int{200, 2000, 10000} {
 		b.Run(fmt.Sprintf("%d services", services), func(b *testing.B) {

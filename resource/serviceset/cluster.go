@@ -18,8 +18,9 @@ type cluster struct {
 	chains     *chains
 	leaving    *leaving
 
-	eligible []bool // all that a service depends on is ready
-	ready    []bool // it runs in the desired version as well
+	eligible []bool             // all that a service depends on is ready
+	ready    []bool             // it runs in the desired version as well
+	waits    []client.ObjectKey // what services were said to wait for: one list for many short ones
 
 	loops map[int32]string // the services on cycles that only all owners together make
 
@@ -76,28 +77,23 @@ func (c *cluster) place(o *Owner) (allListed bool) {
 		return true
 	}
 	allListed = true
-	services, states := o.Set.Spec.Services, o.Set.Status.Services
-	for i := range services {
-		s := &services[i]
-		key := s.Key()
-		at, ok := c.index[key]
+	next := int32(0)
+	for i := range o.Set.Spec.Services {
+		s := &o.Set.Spec.Services[i]
+		at, ok := c.find(s.Key(), next)
 		if !ok {
 			allListed = false
 			continue
 		}
-		n := &c.nodes[at]
-		n.place(o, s)
-		if i < len(states) && states[i].Key() == key { // states are mostly reported in the order of the entries
-			n.report(o, &states[i])
-		}
+		next = at + 1
+		c.nodes[at].place(o, s)
 	}
-	for i := range states {
-		key := states[i].Key()
-		if i < len(services) && services[i].Key() == key {
-			continue
-		}
-		if at, ok := c.index[key]; ok {
-			c.nodes[at].report(o, &states[i])
+	next = 0
+	for i := range o.Set.Status.Services {
+		s := &o.Set.Status.Services[i]
+		if at, ok := c.find(s.Key(), next); ok {
+			next = at + 1
+			c.nodes[at].report(o, s)
 		}
 	}
 	return allListed
@@ -156,22 +152,19 @@ func (c *cluster) fillStored(n *node) {
 
 // settle finds out which services are ready, and which may be touched. What is on a cycle, or above one, is neither.
 func (c *cluster) settle() {
-	order := c.order()
-	if len(order) < c.len() {
-		c.findLoops()
-	}
 	c.eligible, c.ready = make([]bool, c.len()), make([]bool, c.len())
-	for _, i := range order {
-		eligible := !c.broken[i]
+	unready := 0
+	for _, i := range c.order {
+		before := unready
 		for _, d := range c.dependencies(i) {
-			eligible = eligible && c.ready[d]
+			if !c.ready[d] {
+				unready++
+			}
 		}
-		c.eligible[i] = eligible
-		c.ready[i] = eligible && c.nodes[i].arrived()
+		c.eligible[i] = !c.broken[i] && unready == before
+		c.ready[i] = c.eligible[i] && c.nodes[i].arrived()
 	}
-}
-
-func (c *cluster) findLoops() {
+	c.waits = make([]client.ObjectKey, 0, unready)
 	c.loops = map[int32]string{}
 	for _, cycle := range c.cycles() {
 		for _, key := range cycle.Services {
@@ -196,12 +189,11 @@ func (n *node) arrived() bool {
 
 // unready returns the direct dependencies of a service that are not ready, each once and by key.
 func (c *cluster) unready(i int32) []client.ObjectKey {
-	keys := make([]client.ObjectKey, 0, len(c.dependencies(i)))
+	before := len(c.waits)
 	for _, d := range c.dependencies(i) {
 		if !c.ready[d] {
-			keys = append(keys, c.key(d))
+			c.waits = append(c.waits, c.key(d))
 		}
 	}
-	slices.SortFunc(keys, v1alpha1.CompareKeys)
-	return slices.Compact(keys)
+	return slices.Clip(c.waits[before:])
 }

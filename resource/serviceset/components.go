@@ -1,12 +1,14 @@
 package serviceset
 
 // components returns the strongly connected components of a graph of n nodes: the same number for nodes that can reach
-// each other. Nodes that next does not lead to by themselves have a number of their own. It is Tarjan's algorithm, O(n + edges), with
-// a stack of its own, because chains of dependencies may be long.
-func components(n int, next func(int32) []int32) []int32 {
+// each other. Nodes that next does not lead to by themselves have a number of their own. The order has the nodes component by
+// component, each component after all that it leads to. It is Tarjan's algorithm, O(n + edges), with a stack of its own, because
+// chains of dependencies may be long.
+func components(n int, next func(int32) []int32) (component, order []int32) {
 	t := tarjan{
 		next:      next,
 		component: make([]int32, n),
+		order:     make([]int32, 0, n),
 		low:       make([]int32, n),
 		number:    make([]int32, n),
 		edge:      make([]int32, n),
@@ -16,12 +18,13 @@ func components(n int, next func(int32) []int32) []int32 {
 			t.visit(v)
 		}
 	}
-	return t.component
+	return t.component, t.order
 }
 
 type tarjan struct {
 	next      func(int32) []int32
 	component []int32 // 0 until it is known, then counted from 1
+	order     []int32
 	low       []int32 // the lowest number that can be reached
 	number    []int32 // the order of the first visit, counted from 1
 	edge      []int32 // how many edges of a node were followed
@@ -71,6 +74,7 @@ func (t *tarjan) leave(v int32) {
 		w := t.open[len(t.open)-1]
 		t.open = t.open[:len(t.open)-1]
 		t.component[w] = t.found
+		t.order = append(t.order, w)
 		if w == v {
 			return
 		}

@@ -11,18 +11,19 @@ import (
 // cycles returns the groups of services that depend on each other, each as a shortest cycle through its first service,
 // ordered by keys.
 func (g *graph) cycles() []Cycle {
-	component := components(g.len(), g.dependencies)
-	members := make(map[int32][]int32)
-	for i, c := range component {
-		members[c] = append(members[c], int32(i))
-	}
 	var cycles []Cycle
-	for _, group := range members {
+	for rest := g.order; len(rest) > 0; {
+		end := 1
+		for end < len(rest) && g.component[rest[end]] == g.component[rest[0]] {
+			end++
+		}
+		group := rest[:end]
+		rest = rest[end:]
 		if len(group) == 1 && !slices.Contains(g.dependencies(group[0]), group[0]) {
 			continue
 		}
-		slices.SortFunc(group, func(a, b int32) int { return v1alpha1.CompareKeys(g.key(a), g.key(b)) })
-		cycle := Cycle{Path: g.path(group[0], component)}
+		group = slices.Sorted(slices.Values(group))
+		cycle := Cycle{Path: g.path(group[0])}
 		for _, i := range group {
 			cycle.Services = append(cycle.Services, g.key(i))
 		}
@@ -34,14 +35,12 @@ func (g *graph) cycles() []Cycle {
 
 // path returns a shortest way from a service back to itself inside of its component. Among ways of the same length, the
 // one is taken whose services come first.
-func (g *graph) path(start int32, component []int32) []client.ObjectKey {
+func (g *graph) path(start int32) []client.ObjectKey {
 	from := map[int32]int32{}
 	for queue := []int32{start}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
-		next := slices.Clone(g.dependencies(at))
-		slices.SortFunc(next, func(a, b int32) int { return v1alpha1.CompareKeys(g.key(a), g.key(b)) })
-		for _, n := range next {
-			if _, seen := from[n]; seen || component[n] != component[start] {
+		for _, n := range g.dependencies(at) {
+			if _, seen := from[n]; seen || g.component[n] != g.component[start] {
 				continue
 			}
 			from[n] = at

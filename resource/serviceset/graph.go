@@ -1,6 +1,7 @@
 package serviceset
 
 import (
+	"cmp"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -8,7 +9,7 @@ import (
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
-// graph is services and what they depend on. Nodes are numbers, in the order in which the services are listed.
+// graph is services and what they depend on. Nodes are numbers, in the order of keys.
 type graph struct {
 	services []listing
 	index    map[client.ObjectKey]int32
@@ -18,7 +19,10 @@ type graph struct {
 	edges  []int32
 	absent []AbsentDependency
 
-	layered []int32 // what order has returned
+	component []int32 // the same for nodes that depend on each other
+	order     []int32 // nodes of a component together, after all that they depend on
+
+	nodes map[*Owner][]int32 // what counted has returned
 }
 
 // listing is a service as somebody lists it.
@@ -37,22 +41,39 @@ func listings(list []listing, o *Owner) []listing {
 	return list
 }
 
-// newGraph makes a graph of services, whose list it takes over. Of those with the same key, the first one counts. A service depends on
+// newGraph makes a graph of services. Of those with the same key, the first one counts. A service depends on
 // those that it names, and on those of the owners that come before its own.
 func newGraph(list []listing, owners *precedence) *graph {
-	g := &graph{services: list[:0], index: make(map[client.ObjectKey]int32, len(list))}
+	order := make([]int32, len(list))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(v1alpha1.CompareKeys(list[a].key, list[b].key), cmp.Compare(a, b)) })
+	g := &graph{services: make([]listing, 0, len(list)), index: make(map[client.ObjectKey]int32, len(list)), nodes: map[*Owner][]int32{}}
 	edges := 0
-	for _, s := range list {
-		if i, ok := g.index[s.key]; ok {
-			g.services[i].double = g.services[i].double || g.services[i].owner == s.owner
+	for _, i := range order {
+		s := &list[i]
+		if n := g.len(); n > 0 && g.services[n-1].key == s.key {
+			first := &g.services[n-1]
+			first.double = first.double || first.owner == s.owner
 			continue
 		}
 		g.index[s.key] = int32(g.len())
-		g.services = append(g.services, s)
+		g.services = append(g.services, *s)
 		edges += len(s.service.DependsOn)
 	}
 	g.connect(edges, owners)
+	g.component, g.order = components(g.len(), g.dependencies)
 	return g
+}
+
+// find returns the node of a service. The one that is given is looked at first: most lists are in the order of keys.
+func (g *graph) find(key client.ObjectKey, first int32) (int32, bool) {
+	if int(first) < g.len() && g.services[first].key == key {
+		return first, true
+	}
+	at, ok := g.index[key]
+	return at, ok
 }
 
 func (g *graph) connect(edges int, owners *precedence) {
@@ -60,6 +81,7 @@ func (g *graph) connect(edges int, owners *precedence) {
 	g.edges = make([]int32, 0, edges)
 	g.broken = make([]bool, g.len())
 	for i := range g.services {
+		begin := len(g.edges)
 		for _, d := range g.services[i].service.DependsOn {
 			key := d.Key()
 			target, ok := g.index[key]
@@ -71,8 +93,10 @@ func (g *graph) connect(edges int, owners *precedence) {
 			g.edges = append(g.edges, target)
 		}
 		for _, o := range owners.first(&g.services[i]) {
-			g.edges = slices.AppendSeq(g.edges, g.counted(o))
+			g.edges = append(g.edges, g.counted(o)...)
 		}
+		slices.Sort(g.edges[begin:])
+		g.edges = g.edges[:begin+len(slices.Compact(g.edges[begin:]))]
 		g.first = append(g.first, int32(len(g.edges)))
 	}
 }
@@ -81,34 +105,5 @@ func (g *graph) len() int { return len(g.services) }
 
 func (g *graph) key(i int32) client.ObjectKey { return g.services[i].key }
 
-// dependencies returns the nodes that a node depends on directly.
+// dependencies returns the nodes that a node depends on directly, each once and by key.
 func (g *graph) dependencies(i int32) []int32 { return g.edges[g.first[i]:g.first[i+1]] }
-
-// order returns the nodes so that each comes after all that it depends on. Nodes of a cycle, and what depends on them, are
-// left out. It is computed once.
-func (g *graph) order() []int32 {
-	if g.layered != nil {
-		return g.layered
-	}
-	dependents := make([][]int32, g.len())
-	missing := make([]int, g.len())
-	order := make([]int32, 0, g.len())
-	for i := range int32(g.len()) {
-		for _, d := range g.dependencies(i) {
-			dependents[d] = append(dependents[d], i)
-		}
-		if missing[i] = len(g.dependencies(i)); missing[i] == 0 {
-			order = append(order, i)
-		}
-	}
-	for done := 0; done < len(order); done++ {
-		for _, d := range dependents[order[done]] {
-			missing[d]--
-			if missing[d] == 0 {
-				order = append(order, d)
-			}
-		}
-	}
-	g.layered = order
-	return order
-}

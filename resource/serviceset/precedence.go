@@ -1,7 +1,6 @@
 package serviceset
 
 import (
-	"iter"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,15 +53,18 @@ func (p *precedence) first(l *listing) []*Owner {
 }
 
 // counted returns the nodes of what an owner lists, without what is disabled: nobody waits for that, because it is left as it is.
-func (g *graph) counted(o *Owner) iter.Seq[int32] {
-	return func(yield func(int32) bool) {
-		for i := range o.Services {
-			at := g.index[o.Services[i].Key()]
-			if !o.Services[i].Disable && !g.services[at].service.Disable && !yield(at) {
-				return
-			}
+func (g *graph) counted(o *Owner) []int32 {
+	nodes, known := g.nodes[o]
+	if known {
+		return nodes
+	}
+	for i := range o.Services {
+		if at := g.index[o.Services[i].Key()]; !o.Services[i].Disable && !g.services[at].service.Disable {
+			nodes = append(nodes, at)
 		}
 	}
+	g.nodes[o] = nodes
+	return nodes
 }
 
 // withdrawn returns those owners who want nothing any more.

@@ -45,26 +45,26 @@ func (c *cluster) resolver(owner *Owner) (*resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	var stored map[client.ObjectKey]*v1alpha1.ServiceWithValues
+	var entries []v1alpha1.ServiceWithValues
 	if owner.Set != nil {
-		stored = byKey(owner.Set.Spec.Services)
+		entries = owner.Set.Spec.Services
 	}
-	size := max(own.len(), len(stored))
+	stored, unlisted := c.stored(entries)
+	size := max(own.len(), len(entries))
 	r := &resolver{cluster: c, owner: owner, Resolution: &Resolution{
 		Decisions: make([]Decision, 0, size), Services: make([]v1alpha1.ServiceWithValues, 0, size),
 	}}
 	r.Removing = stillThere(owner.Set, c.index)
-	order := make([]int32, own.len())
-	for i := range order {
-		order[i] = c.index[own.services[i].key]
+	next := int32(0)
+	for i := range own.services {
+		at, _ := c.find(own.services[i].key, next)
+		next = at + 1
+		r.listed(at, stored[at])
+		stored[at] = nil
 	}
-	slices.SortFunc(order, func(a, b int32) int { return v1alpha1.CompareKeys(c.key(a), c.key(b)) })
-	for _, i := range order {
-		r.listed(i, stored[c.key(i)])
-		delete(stored, c.key(i))
-	}
-	if len(stored) > 0 {
-		for _, s := range stored {
+	unlisted = append(unlisted, slices.DeleteFunc(stored, func(s *v1alpha1.ServiceWithValues) bool { return s == nil })...)
+	if len(unlisted) > 0 {
+		for _, s := range unlisted {
 			r.unlisted(s)
 		}
 		sortEntries(r.Services)
@@ -72,6 +72,28 @@ func (c *cluster) resolver(owner *Owner) (*resolver, error) {
 	}
 	sortRemovals(r.Removing)
 	return r, nil
+}
+
+// stored returns the entries of a ServiceSet by their nodes, and those of which nobody lists the service. Of entries with the same key, the
+// first one counts.
+func (c *cluster) stored(entries []v1alpha1.ServiceWithValues) (byNode, unlisted []*v1alpha1.ServiceWithValues) {
+	byNode = make([]*v1alpha1.ServiceWithValues, c.len())
+	seen := map[client.ObjectKey]bool{}
+	next := int32(0)
+	for i := range entries {
+		s := &entries[i]
+		key := s.Key()
+		at, listed := c.find(key, next)
+		switch {
+		case listed:
+			next = at + 1
+			byNode[at] = cmp.Or(byNode[at], s)
+		case !seen[key]:
+			seen[key] = true
+			unlisted = append(unlisted, s)
+		}
+	}
+	return byNode, unlisted
 }
 
 // own returns the graph of what an owner lists, or what is wrong with it.
@@ -100,9 +122,7 @@ func (g *graph) check(set *v1alpha1.ServiceSet) error {
 			fault.Absent[i].Installed = installed[fault.Absent[i].DependsOn]
 		}
 	}
-	if len(g.order()) < g.len() {
-		fault.Cycles = g.cycles()
-	}
+	fault.Cycles = g.cycles()
 	if len(fault.Absent)+len(fault.Cycles) == 0 {
 		return nil
 	}
@@ -185,12 +205,7 @@ func (r *resolver) touch(i int32, stored *v1alpha1.ServiceWithValues, d Decision
 func (r *resolver) wait(i int32, d *Decision) {
 	d.Reason, d.WaitsFor = v1alpha1.ReasonWaiting, r.unready(i)
 	held := slices.DeleteFunc(r.precedence.first(&r.services[i]), func(o *Owner) bool {
-		for at := range r.counted(o) {
-			if !r.ready[at] {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(r.counted(o), func(at int32) bool { return !r.ready[at] })
 	})
 	if len(held) > 0 {
 		d.Because = fmt.Sprintf("MultiClusterService %s depends on %s", r.owner.Key.Name, strings.Join(nameOwners(held), ", "))

@@ -90,7 +90,7 @@ func newLeaving(c *cluster) *leaving {
 			}
 		}
 	}
-	l.component = components(len(l.index), func(i int32) []int32 { return l.dependsOn[i] })
+	l.component, _ = components(len(l.index), func(i int32) []int32 { return l.dependsOn[i] })
 	l.find(c)
 	return l
 }

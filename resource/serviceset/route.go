@@ -128,7 +128,7 @@ func newLane(c *chain, goal int32, allowed func(from, to int32) bool) *lane {
 			}
 		}
 	}
-	l.component = components(len(c.nodes), func(i int32) []int32 { return next[i] })
+	l.component, _ = components(len(c.nodes), func(i int32) []int32 { return next[i] })
 	return l
 }
 

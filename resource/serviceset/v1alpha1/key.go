@@ -1,7 +1,7 @@
 package v1alpha1
 
 import (
-	"cmp"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,7 +29,10 @@ func (p *ServiceUpgradePaths) Key() types.NamespacedName { return ServiceKey(p.N
 
 // CompareKeys orders keys by namespace and name.
 func CompareKeys(a, b types.NamespacedName) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
 }
 
 // ServiceKey returns the key of a service with this namespace and name.

@@ -31,6 +31,11 @@ func (settledOps) ApplyDeleteChange(context.Context, any, any) error            
 func (settledOps) NewUpdatePatch(context.Context, any, any, any) (*Patch, error) { return nil, nil }
 func (settledOps) NewDeletePatch(context.Context, any, any, any) (*Patch, error) { return nil, nil }
 
+// dropping keeps no record.
+type dropping struct{}
+
+func (dropping) Observe(*Record) {}
+
 // TestAReconciliationThatChangesNothingAllocatesLittle holds how many allocations it takes, from the queue to the end. The private
 // copies of the object are among them, which take one each.
 func TestAReconciliationThatChangesNothingAllocatesLittle(t *testing.T) {
@@ -50,35 +55,40 @@ func TestAReconciliationThatChangesNothingAllocatesLittle(t *testing.T) {
 	for name, tc := range map[string]struct {
 		resources []Resource
 		want      float64
+		// recorded is how many more it takes to record what happened.
+		recorded float64
 	}{
-		// The copy, and the reconciliation.
-		"a plain resource": {[]Resource{idle{}}, 2},
-		// For each the states, and the contexts of the steps; for each but the first the copy and the context of the resource.
-		"three CRUD resources": {[]Resource{crud("first"), crud("second"), crud("third")}, 2 + 3*2 + 2*2},
+		// The copy, and the reconciliation; the record.
+		"a plain resource": {[]Resource{idle{}}, 2, 1},
+		// For each the states, and the contexts of the steps; for each but the first the copy and the context of the resource; the
+		// record, its resources, and the steps of each.
+		"three CRUD resources": {[]Resource{crud("first"), crud("second"), crud("third")}, 2 + 3*2 + 2*2, 2 + 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := informer.NewPush("objects")
 			if err := source.Update(obj.DeepCopy()); err != nil {
 				t.Fatal(err)
 			}
-			f, err := New(Config{Source: source, Resources: tc.resources, Logger: logger})
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, activity := f.activities.add(t.Context(), false)
-			got := testing.AllocsPerRun(200, func() {
-				f.queue.Add(key, queue.Fresh, Trigger{})
-				e, why, _ := f.queue.Next(nil)
-				activity.begin(e.Key, 0)
-				f.reconcileEntry(ctx, e.Key, why, f.metrics.now())
-				activity.end()
-				f.queue.Done(e)
-			})
-			if got != tc.want {
-				t.Errorf("%v allocations, want %v", got, tc.want)
+			for observer, want := range map[Observer]float64{nil: tc.want, dropping{}: tc.want + tc.recorded} {
+				f, err := New(Config{Source: source, Resources: tc.resources, Logger: logger, Observer: observer})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, activity := f.activities.add(t.Context(), false)
+				got := testing.AllocsPerRun(200, func() {
+					f.queue.Add(key, queue.Fresh, Trigger{})
+					e, why, _ := f.queue.Next(nil)
+					activity.begin(e.Key, 0)
+					f.reconcileEntry(ctx, e.Key, why, f.metrics.now())
+					activity.end()
+					f.queue.Done(e)
+				})
+				if got != want {
+					t.Errorf("%v allocations with observer %v, want %v", got, observer, want)
+				}
 			}
 			direct := testing.AllocsPerRun(200, func() {
-				if err := ProcessUpdate(ctx, obj, tc.resources); err != nil {
+				if err := ProcessUpdate(t.Context(), obj, tc.resources); err != nil {
 					t.Fatal(err)
 				}
 			})

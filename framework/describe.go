@@ -33,6 +33,11 @@ func kindOf(obj any) string {
 	if gvk, ok := gvkOf(obj); ok {
 		return gvk.Kind
 	}
+	return typeNameOf(obj)
+}
+
+// typeNameOf returns the name of an object's type, that of what it points to.
+func typeNameOf(obj any) string {
 	if obj == nil {
 		return ""
 	}
@@ -55,9 +60,11 @@ func gvkOf(obj any) (schema.GroupVersionKind, bool) {
 
 // objectOf names an object in a plan.
 func objectOf(obj any, key informer.Key) plan.Object {
-	o := plan.Object{Kind: kindOf(obj), Namespace: key.Namespace, Name: key.Name}
+	o := plan.Object{Namespace: key.Namespace, Name: key.Name}
 	if gvk, ok := gvkOf(obj); ok {
-		o.APIVersion = gvk.GroupVersion().String()
+		o.APIVersion, o.Kind = gvk.GroupVersion().String(), gvk.Kind
+	} else {
+		o.Kind = typeNameOf(obj)
 	}
 	if m, ok := metaOf(obj); ok {
 		o.Namespace, o.Name, o.UID = m.GetNamespace(), m.GetName(), m.GetUID()

@@ -45,6 +45,9 @@ type recording struct {
 	mu     sync.Mutex
 	ended  bool
 	record Record
+	// lone and first are where its resources and triggers are while there is one.
+	lone  [1]ResourceRecord
+	first [1]Trigger
 }
 
 // begin notes the resources that are to run.
@@ -53,7 +56,10 @@ func (r *recording) begin(set *ResourceSet) {
 		return
 	}
 	r.record.ResourceSet = set.name
-	r.record.Resources = make([]ResourceRecord, len(set.resources))
+	r.record.Resources = r.lone[:]
+	if n := len(set.resources); n != len(r.lone) {
+		r.record.Resources = make([]ResourceRecord, n)
+	}
 	for i, p := range set.planners {
 		r.record.Resources[i] = ResourceRecord{Name: p.name, Skipped: reasonNotReached}
 	}
@@ -99,14 +105,18 @@ func (r *recording) left(s *scope) {
 	if r == nil {
 		return
 	}
-	defer r.unlock()
-	of := r.lock(s)
+	why := ""
 	switch {
-	case of == nil || of.Error != "" || of.Skipped != "":
 	case resourcecanceledcontext.IsCanceled(s):
-		of.Skipped = reasonResourceCanceled
+		why = reasonResourceCanceled
 	case reconciliationcanceledcontext.IsCanceled(s):
-		of.Skipped = reasonReconciliationCanceled
+		why = reasonReconciliationCanceled
+	default:
+		return
+	}
+	defer r.unlock()
+	if of := r.lock(s); of != nil && of.Error == "" && of.Skipped == "" {
+		of.Skipped = why
 	}
 }
 
@@ -192,7 +202,7 @@ func (f *Framework) observe(key informer.Key, res result, why *waiting, next tim
 		record.NextTry = time.Now().Add(next)
 	}
 	if why != nil {
-		record.Queued, record.TriggerCount, record.Triggers = f.queue.Since(why), why.Count, append([]Trigger{why.First}, why.More...)
+		record.Queued, record.TriggerCount, record.Triggers = f.queue.Since(why), why.Count, append(append(record.Triggers, why.First), why.More...)
 	}
 	if err := Recovered(func() error { f.config.Observer.Observe(record); return nil }); err != nil {
 		f.panicked("tell the observer", err, "object", keyString(key))
@@ -207,12 +217,15 @@ func (f *Framework) recordOf(key informer.Key, res result) *Record {
 	}
 	record := &r.recording.record
 	record.Object, record.Event, record.Loop = objectOf(r.object, key), plan.Event(r.event.String()), r.loop
-	record.Signals = signalsOf(r)
+	record.Signals, record.Triggers = signalsOf(r), r.recording.first[:0]
 	return record
 }
 
 // signalsOf returns the signals that were set, in words.
 func signalsOf(r *reconciliation) []string {
+	if !r.IsAnySet() && !r.deletionRefused.Load() {
+		return nil
+	}
 	var signals []string
 	note := func(set bool, words string) {
 		if set {

@@ -63,6 +63,9 @@ func (s *Scope) Init(parent context.Context, carried ...Signal) {
 // CarryRequeue makes s carry a requeue request. Like Init, it is called before anybody else sees the scope.
 func (s *Scope) CarryRequeue() { s.requeue = true }
 
+// IsAnySet tells whether a signal that s carries is set, or a requeue asked for.
+func (s *Scope) IsAnySet() bool { return s.flags.Load() != 0 || s.after.Load() != 0 }
+
 // Value implements context.Context.
 func (s *Scope) Value(key any) any {
 	switch k := key.(type) {

@@ -47,6 +47,28 @@ func TestR8SignalIsHarmlessOnAContextWithoutIt(t *testing.T) {
 	}
 }
 
+func TestAScopeTellsWhetherAnythingIsSetInIt(t *testing.T) {
+	for name, p := range packages {
+		outer, inner := &signal.Scope{}, &signal.Scope{}
+		outer.Init(t.Context(), p.signal)
+		inner.Init(outer)
+		p.set(inner)
+		if !outer.IsAnySet() || inner.IsAnySet() {
+			t.Errorf("%s: after the signal of the outer scope was set it is %v there and %v in the inner one", name, outer.IsAnySet(), inner.IsAnySet())
+		}
+	}
+	scope := &signal.Scope{}
+	scope.Init(t.Context())
+	scope.CarryRequeue()
+	if scope.IsAnySet() {
+		t.Error("something is set in a new scope")
+	}
+	requeuecontext.SetAfter(scope, time.Second)
+	if !scope.IsAnySet() {
+		t.Error("nothing is set in a scope with a requeue")
+	}
+}
+
 func TestSignalIsSeenUpTheContextAndNowhereElse(t *testing.T) {
 	for name, p := range packages {
 		scope := &signal.Scope{}

@@ -1,7 +1,7 @@
 package inspector
 
 import (
-	"container/list"
+	"hash/maphash"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,9 +19,11 @@ type memory struct {
 	maxObjects int
 	maxBytes   int
 
-	// objects are the histories by their IDs, and all are the same in a row. They are changed with both mu and index held, so that either
-	// is enough to read them.
-	objects map[objectID]*history
+	// hash is that of an ID, which nobody has to compute twice.
+	hash func(objectID) uint64
+	// objects are the histories by the hashes of their IDs, and all are the same in a row. They are changed with both mu and index held, so
+	// that either is enough to read them.
+	objects map[uint64]*history
 	all     []*history
 
 	// mu is what recording needs: whoever reads holds it for no longer than it takes to look at one object.
@@ -29,9 +31,15 @@ type memory struct {
 	// index is held by whoever looks objects up, for no longer than it takes to copy all. It goes after mu.
 	index sync.RWMutex
 	// calm and failing hold them, the one that was added to longest ago at the front.
-	calm, failing list.List
+	calm, failing chain
 	bytes         int
 	version       uint64
+
+	// readers is how many look at histories and entries, which are not used again meanwhile.
+	readers atomic.Int64
+	// spare and spareEntry are used again next, and empty.
+	spare      *history
+	spareEntry *entry
 
 	// describing is held by those who describe records, one at a time. It goes before mu.
 	describing sync.Mutex
@@ -45,8 +53,10 @@ type objectID struct {
 
 // history is what is known of one object.
 type history struct {
-	id      objectID
-	object  plan.Object
+	id   objectID
+	hash uint64
+	// same is the next one of the same hash.
+	same    *history
 	version atomic.Uint64
 	// entries are the last reconciliations, the newest at the end.
 	entries []*entry
@@ -55,9 +65,11 @@ type history struct {
 	// last is the newest one, for those who do not hold the lock.
 	last atomic.Pointer[entry]
 
-	list    *list.List
-	element *list.Element
-	bytes   int
+	// in is where it is between prev and next. It is nil once the object is forgotten.
+	in         *chain
+	prev, next *history
+
+	bytes int
 	// place is that among all histories.
 	place int
 }
@@ -66,8 +78,9 @@ type history struct {
 // completes is changed once it is in a history.
 type entry struct {
 	record *framework.Record
-	// kind is that of the object, and failure says since when it fails.
-	kind    string
+	// object is the object as the last record knew it that did. It is not changed.
+	object *plan.Object
+	// failure says since when it fails.
 	failure failure
 	bytes   int
 	// described tells whether the changes of the record are complete. Nobody reads them before.
@@ -85,85 +98,186 @@ type failure struct {
 	count int
 }
 
+// chain is a list of histories.
+type chain struct{ front, back *history }
+
+// push puts a history at the end, which is in no list.
+func (c *chain) push(h *history) {
+	h.in, h.prev = c, c.back
+	if h.prev == nil {
+		c.front = h
+	} else {
+		h.prev.next = h
+	}
+	c.back = h
+}
+
+// remove takes a history out of the list that it is in.
+func (c *chain) remove(h *history) {
+	if h.prev == nil {
+		c.front = h.next
+	} else {
+		h.prev.next = h.next
+	}
+	if h.next == nil {
+		c.back = h.prev
+	} else {
+		h.next.prev = h.prev
+	}
+	h.in, h.prev, h.next = nil, nil, nil
+}
+
 func newMemory(c Config) *memory {
-	return &memory{maxRecords: c.RecordsPerObject, maxObjects: c.Objects, maxBytes: c.Memory, objects: map[objectID]*history{}}
+	seed := maphash.MakeSeed()
+	return &memory{
+		maxRecords: c.RecordsPerObject, maxObjects: c.Objects, maxBytes: c.Memory, objects: map[uint64]*history{},
+		hash: func(id objectID) uint64 { return maphash.Comparable(seed, id) },
+	}
 }
 
 // add keeps a record.
 func (m *memory) add(r *framework.Record) {
-	e := &entry{record: r, quiet: isQuiet(r), described: !canWait(r)}
-	if e.described {
+	id := objectID{r.Framework, r.Key}
+	hash, quiet, described := m.hash(id), isQuiet(r), !canWait(r)
+	if described {
 		r.Describe()
 	}
-	e.bytes = trim(r)
+	bytes := trim(r)
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.version++
-	id := objectID{r.Framework, r.Key}
-	h := m.objects[id]
+	h := m.lookUp(hash, id)
 	isNew := h == nil
 	if isNew {
-		h = &history{id: id}
-		h.entries = h.one[:0]
+		h = m.newHistory(hash, id)
 		m.grow(h, historyBytes+len(id.key.Namespace)+len(id.key.Name))
 	}
 	h.version.Store(m.version)
-	if r.Event != "" || h.object.Name == "" {
-		h.object = r.Object
-	}
-	e.kind, e.failure = h.object.Kind, h.failureAfter(r)
-	m.grow(h, h.append(e, m.maxRecords))
+	e := m.newEntry()
+	e.record, e.quiet, e.described, e.bytes = r, quiet, described, bytes
+	e.object, e.failure = h.objectAfter(r), h.failureAfter(r)
+	dropped, grown := h.append(e, m.maxRecords)
+	m.grow(h, grown)
 	h.last.Store(e)
-	if isNew {
-		m.remember(h)
-	}
+	m.reuseEntry(dropped)
 	m.move(h)
-	m.evict()
+	if isNew || m.isFull() {
+		m.index.Lock()
+		defer m.index.Unlock()
+		if isNew {
+			m.remember(h)
+		}
+		for m.isFull() {
+			m.forgetOldest()
+		}
+	}
 }
 
-// history returns the history of an object, or nil.
+// newHistory returns that of an object of which nothing is known.
+func (m *memory) newHistory(hash uint64, id objectID) *history {
+	h := m.spare
+	if h == nil {
+		h = &history{}
+	}
+	m.spare = nil
+	h.hash, h.id = hash, id
+	h.entries = h.one[:0]
+	return h
+}
+
+func (m *memory) newEntry() *entry {
+	e := m.spareEntry
+	if e == nil {
+		e = &entry{}
+	}
+	m.spareEntry = nil
+	return e
+}
+
+// reading keeps what the caller looks at until done is called. It never waits.
+func (m *memory) reading() (done func()) {
+	m.readers.Add(1)
+	return func() { m.readers.Add(-1) }
+}
+
+// reuse keeps a history and its last entry for the next ones, of an object that can't be looked up any more, unless somebody has done so.
+func (m *memory) reuse(h *history) {
+	e := h.last.Load()
+	if m.readers.Load() == 0 {
+		*h = history{}
+		m.spare = h
+	}
+	m.reuseEntry(e)
+}
+
+// reuseEntry is reuse for an entry that is in its history no more. Nil is none.
+func (m *memory) reuseEntry(e *entry) {
+	if e != nil && m.readers.Load() == 0 {
+		*e = entry{}
+		m.spareEntry = e
+	}
+}
+
+// lookUp returns the history of an object, or nil. It is called with mu or index held.
+func (m *memory) lookUp(hash uint64, id objectID) *history {
+	h := m.objects[hash]
+	for h != nil && h.id != id {
+		h = h.same
+	}
+	return h
+}
+
+// history returns the history of an object, or nil. It is the caller's while it is reading.
 func (m *memory) history(id objectID) *history {
+	hash := m.hash(id)
 	m.index.RLock()
 	defer m.index.RUnlock()
-	return m.objects[id]
+	return m.lookUp(hash, id)
 }
 
-// histories returns those of all objects.
+// histories returns those of all objects, which are the caller's while it is reading.
 func (m *memory) histories() []*history {
 	m.index.RLock()
 	defer m.index.RUnlock()
 	return slices.Clone(m.all)
 }
 
-// remember adds a history.
+// remember has a history be looked up.
 func (m *memory) remember(h *history) {
-	m.index.Lock()
-	defer m.index.Unlock()
-	h.place = len(m.all)
-	m.objects[h.id], m.all = h, append(m.all, h)
+	h.same, h.place = m.objects[h.hash], len(m.all)
+	m.objects[h.hash], m.all = h, append(m.all, h)
 }
 
-// forget drops a history. The last one takes its place.
+// forget undoes remember. The last history takes the place of this one.
 func (m *memory) forget(h *history) {
-	m.index.Lock()
-	defer m.index.Unlock()
-	delete(m.objects, h.id)
+	switch before := m.objects[h.hash]; {
+	case before != h:
+		for before.same != h {
+			before = before.same
+		}
+		before.same = h.same
+	case h.same == nil:
+		delete(m.objects, h.hash)
+	default:
+		m.objects[h.hash] = h.same
+	}
 	last := len(m.all) - 1
 	m.all[h.place], m.all[last].place = m.all[last], h.place
 	m.all[last] = nil
 	m.all = m.all[:last]
 }
 
-// entries returns the last reconciliations of an object, and the object as the last of them knew it.
-func (m *memory) entries(h *history) ([]*entry, plan.Object) {
+// entries returns the last reconciliations of an object.
+func (m *memory) entries(h *history) []*entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(h.entries), h.object
+	return slices.Clone(h.entries)
 }
 
 // versionOf returns a number that changes when something is added to what is remembered of an object.
 func (m *memory) versionOf(id objectID) uint64 {
+	defer m.reading()()
 	if h := m.history(id); h != nil {
 		return h.version.Load()
 	}
@@ -183,7 +297,7 @@ func (m *memory) describe(h *history, e *entry) {
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if slices.Contains(h.entries, e) && m.objects[h.id] == h {
+	if h.in != nil && slices.Contains(h.entries, e) {
 		m.grow(h, size-e.bytes)
 	}
 	e.bytes = size
@@ -194,8 +308,8 @@ func (m *memory) grow(h *history, bytes int) {
 	m.bytes += bytes
 }
 
-// append adds an entry and returns by how many bytes that made the history larger.
-func (h *history) append(e *entry, limit int) (grown int) {
+// append adds an entry, and returns the one that it drops, if any, and by how many bytes the history is larger.
+func (h *history) append(e *entry, limit int) (dropped *entry, grown int) {
 	if n := len(h.entries); e.quiet && n > 0 && h.entries[n-1].quiet {
 		before := h.entries[n-1]
 		e.repeats, e.first = before.repeats+1, before.first
@@ -203,14 +317,29 @@ func (h *history) append(e *entry, limit int) (grown int) {
 			e.first = before.record.Started
 		}
 		h.entries[n-1] = e
-		return e.bytes - before.bytes
+		return before, e.bytes - before.bytes
 	}
 	if len(h.entries) >= limit {
-		grown -= h.entries[0].bytes
+		dropped = h.entries[0]
+		grown -= dropped.bytes
 		h.entries = slices.Delete(h.entries, 0, 1)
 	}
 	h.entries = append(h.entries, e)
-	return grown + e.bytes
+	return dropped, grown + e.bytes
+}
+
+// objectAfter is what is known of the object after one more reconciliation. It is in that record, or, when that did not know it, a copy:
+// a record goes with its entry.
+func (h *history) objectAfter(r *framework.Record) *plan.Object {
+	last := h.last.Load()
+	if r.Event != "" || last == nil || last.object.Name == "" {
+		return &r.Object
+	}
+	if last.object != &last.record.Object {
+		return last.object
+	}
+	object := *last.object
+	return &object
 }
 
 // failureAfter is how the object fails after one more reconciliation.
@@ -230,28 +359,27 @@ func (m *memory) move(h *history) {
 	if h.last.Load().failure.count > 0 {
 		to = &m.failing
 	}
-	if h.list == to {
-		to.MoveToBack(h.element)
-		return
+	if h.in != nil {
+		h.in.remove(h)
 	}
-	if h.list != nil {
-		h.list.Remove(h.element)
-	}
-	h.list, h.element = to, to.PushBack(h)
+	to.push(h)
 }
 
-// evict forgets objects until the limits are kept.
-func (m *memory) evict() {
-	for len(m.all) > m.maxObjects || m.bytes > m.maxBytes && len(m.all) > 1 {
-		oldest := m.calm.Front()
-		if oldest == nil {
-			oldest = m.failing.Front()
-		}
-		h := oldest.Value.(*history)
-		h.list.Remove(oldest)
-		m.forget(h)
-		m.bytes -= h.bytes
+// isFull tells whether the limits are not kept.
+func (m *memory) isFull() bool {
+	return len(m.all) > m.maxObjects || m.bytes > m.maxBytes && len(m.all) > 1
+}
+
+// forgetOldest forgets an object.
+func (m *memory) forgetOldest() {
+	h := m.calm.front
+	if h == nil {
+		h = m.failing.front
 	}
+	h.in.remove(h)
+	m.forget(h)
+	m.bytes -= h.bytes
+	m.reuse(h)
 }
 
 // canWait tells whether the changes of a record are all to be described when somebody wants to read them.

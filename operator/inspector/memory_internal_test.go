@@ -2,9 +2,12 @@ package inspector
 
 import (
 	"fmt"
+	"io"
 	"slices"
+	"sync"
 	"testing"
 
+	"github.com/giantswarm/micrologger"
 	"pgregory.net/rapid"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -17,6 +20,9 @@ func TestWhatIsLookedUpIsWhatIsRemembered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 6).Draw(t, "limit")
 		m := newMemory(Config{RecordsPerObject: 2, Objects: limit, Memory: 1 << 30})
+		if hashes := rapid.IntRange(0, 4).Draw(t, "hashes"); hashes > 0 {
+			m.hash = func(id objectID) uint64 { return uint64(id.key.Name[len(id.key.Name)-1]) % uint64(hashes) }
+		}
 		var calm, failing []string // the one that was reconciled longest ago first
 		for range rapid.IntRange(1, 60).Draw(t, "records") {
 			name := fmt.Sprint("object-", rapid.IntRange(0, 9).Draw(t, "object"))
@@ -48,9 +54,142 @@ func TestWhatIsLookedUpIsWhatIsRemembered(t *testing.T) {
 			want := slices.Concat(calm, failing)
 			slices.Sort(want)
 			slices.Sort(known)
-			if !slices.Equal(known, want) || len(m.objects) != len(want) {
-				t.Fatalf("%q are remembered, and %d by their IDs, want %q", known, len(m.objects), want)
+			hashed := 0
+			for hash, h := range m.objects {
+				if h == nil {
+					t.Fatalf("nothing is left of hash %d but the hash", hash)
+				}
+				for ; h != nil; h = h.same {
+					hashed++
+				}
+			}
+			if !slices.Equal(known, want) || hashed != len(want) {
+				t.Fatalf("%q are remembered, and %d by their IDs, want %q", known, hashed, want)
 			}
 		}
 	})
+}
+
+// of is a record of a reconciliation of an object, whose name is in all of it.
+func of(name string, outcome framework.Outcome) *framework.Record {
+	r := &framework.Record{
+		Framework: "sites", Key: informer.Key{Name: name}, Object: plan.Object{Kind: name, Name: name}, Event: plan.UpdateEvent, Outcome: outcome,
+	}
+	if outcome == framework.Failed {
+		r.Error = name
+	}
+	return r
+}
+
+// TestRecordingTakesNoMemoryBesideTheRecordsOnceThereAreEnough holds that what was forgotten is used again: that of an object for another
+// one, and that of a reconciliation that found nothing to do for the next one.
+func TestRecordingTakesNoMemoryBesideTheRecordsOnceThereAreEnough(t *testing.T) {
+	const limit, runs = 100, 2000
+	for name, object := range map[string]func(int) string{
+		"each of another object": func(n int) string { return fmt.Sprint("object-", n) },
+		"all of one object":      func(int) string { return "object" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMemory(Config{RecordsPerObject: 2, Objects: limit, Memory: 1 << 30})
+			var records []*framework.Record
+			for n := range 2*limit + runs + 1 { // AllocsPerRun runs once more than it is asked to
+				records = append(records, of(object(n), framework.Succeeded))
+			}
+			next := func() {
+				m.add(records[0])
+				records = records[1:]
+			}
+			for range 2 * limit {
+				next()
+			}
+			if got := testing.AllocsPerRun(runs, next); got > 0 {
+				t.Errorf("%v allocations for a record, want none", got)
+			}
+		})
+	}
+}
+
+func TestWhatSomebodyReadsIsNotUsedAgain(t *testing.T) {
+	m := newMemory(Config{RecordsPerObject: 1, Objects: 1, Memory: 1 << 30})
+	m.add(of("a", framework.Succeeded))
+	done := m.reading()
+	h := m.history(objectID{"sites", informer.Key{Name: "a"}})
+	e := h.last.Load()
+	m.add(of("a", framework.Failed)) // in place of the entry
+	failed := h.last.Load()
+	for _, name := range []string{"b", "c"} {
+		m.add(of(name, framework.Succeeded)) // in place of the history
+	}
+	if h.id.key.Name != "a" || e.record.Outcome != framework.Succeeded || failed.record.Error != "a" {
+		t.Errorf("what was read of a is of %q now, with %v and %v", h.id.key.Name, e.record, failed.record)
+	}
+	done()
+	last := m.all[0]
+	m.add(of("d", framework.Succeeded))
+	m.add(of("e", framework.Succeeded))
+	if m.all[0] != last {
+		t.Error("what nobody reads any more is not used again")
+	}
+}
+
+// TestWhatIsShownIsOfOneObject reads all that there is to read while each record has another object forgotten. With the race detector it
+// shows more.
+func TestWhatIsShownIsOfOneObject(t *testing.T) {
+	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := New(Config{Name: "o", Logger: logger, Objects: 20, RecordsPerObject: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := framework.New(framework.Config{Name: "sites", Source: informer.NewPush("sites"), Logger: logger, Observer: i, Resources: []framework.Resource{idle{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.Watch(f)
+	stop := make(chan struct{})
+	var recording sync.WaitGroup
+	recording.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			outcome := framework.Succeeded
+			if n/1000%2 > 0 { // so that also the failing ones are forgotten
+				outcome = framework.Failed
+			}
+			i.Observe(of(fmt.Sprint("object-", n/2), outcome))
+		}
+	})
+	defer recording.Wait()
+	defer close(stop)
+	check := func(s ObjectSummary) {
+		t.Helper()
+		if s.Kind != s.Name || s.Error != "" && s.Error != s.Name {
+			t.Errorf("of %s the kind is %q, and the error %q", s.Name, s.Kind, s.Error)
+		}
+	}
+	for range 300 {
+		list, err := i.list(t.Context(), query{limit: defaultLimit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range append(list.Objects, i.failing()...) {
+			check(s)
+			id := objectID{"sites", informer.Key{Name: s.Name}}
+			i.memory.versionOf(id)
+			o, found := i.find(id)
+			if !found {
+				continue
+			}
+			for _, r := range o.Reconciliations {
+				if r.Record.Key.Name != s.Name {
+					t.Errorf("among the reconciliations of %s is one of %s", s.Name, r.Record.Key.Name)
+				}
+			}
+		}
+	}
 }

@@ -37,6 +37,7 @@ func (i *Inspector) list(ctx context.Context, q query) (ObjectList, error) {
 	case <-ctx.Done():
 		return ObjectList{}, ctx.Err()
 	}
+	defer i.memory.reading()()
 	var all []found
 	for _, s := range i.frameworks() {
 		name, kind := s.framework.Name(), s.kindOf()
@@ -149,7 +150,7 @@ func (i *Inspector) summary(f found) ObjectSummary {
 	s := i.framework(f.id.framework)
 	if e := f.last; e != nil {
 		r := e.record
-		o.Kind, o.Reason, o.Error, o.Last, o.NextTry = e.kind, e.reason(), r.Error, r.Started, r.NextTry
+		o.Kind, o.Reason, o.Error, o.Last, o.NextTry = e.object.Kind, e.reason(), r.Error, r.Started, r.NextTry
 		o.FailingSince, o.Failures = e.failure.since, e.failure.count
 	} else if f.state == Failing {
 		o.Reason = reasonForgotten
@@ -161,6 +162,7 @@ func (i *Inspector) summary(f found) ObjectSummary {
 
 // failing returns the objects that fail, those that failed last first, a hundred at most.
 func (i *Inspector) failing() []ObjectSummary {
+	defer i.memory.reading()()
 	all := make([]ObjectSummary, 0, maxFailing)
 	for _, f := range i.memory.lastFailing(maxFailing) {
 		all = append(all, i.summary(f))
@@ -173,8 +175,7 @@ func (m *memory) lastFailing(limit int) []found {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []found
-	for e := m.failing.Back(); e != nil && len(all) < limit; e = e.Prev() {
-		h := e.Value.(*history)
+	for h := m.failing.back; h != nil && len(all) < limit; h = h.prev {
 		all = append(all, found{h.id, Failing, h.last.Load()})
 	}
 	return all
@@ -187,6 +188,7 @@ func (i *Inspector) find(id objectID) (Object, bool) {
 		return Object{}, false
 	}
 	_, exists, _ := s.framework.Sources()[0].Get(id.key)
+	defer i.memory.reading()()
 	h := i.memory.history(id)
 	o := Object{
 		ObjectSummary:   i.summary(i.look(s, id, h, exists)),
@@ -200,8 +202,8 @@ func (i *Inspector) find(id objectID) (Object, bool) {
 	if h == nil {
 		return o, exists
 	}
-	var entries []*entry
-	entries, o.Object = i.memory.entries(h)
+	entries := i.memory.entries(h)
+	o.Object = *entries[len(entries)-1].object
 	for _, e := range slices.Backward(entries) {
 		i.memory.describe(h, e)
 		o.Reconciliations = append(o.Reconciliations, Reconciliation{Record: e.record, Repeats: e.repeats, RepeatedSince: e.first})

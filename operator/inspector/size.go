@@ -22,7 +22,7 @@ const (
 
 // What things take in memory beside their texts, in bytes, about.
 const (
-	historyBytes  = 490
+	historyBytes  = 230
 	recordBytes   = 530
 	resourceBytes = 150
 	stepBytes     = 80

@@ -25,8 +25,9 @@ type Queue[T any] struct {
 	// drained is signalled when no key waits any more.
 	drained sync.Cond
 	entries map[informer.Key]*Entry[T]
-	// spare are entries that were not used yet.
+	// spare are entries that were not used yet, and reasons the same for what is noted with KeepTriggers.
 	spare   []Entry[T]
+	reasons []Waiting[T]
 	lanes   lanes[T]
 	working int
 	closed  bool
@@ -109,13 +110,17 @@ func (q *Queue[T]) note(e *Entry[T], why T) {
 		return
 	}
 	if e.waiting == nil {
-		e.waiting = &Waiting[T]{since: e.due}
+		if len(q.reasons) == 0 {
+			q.reasons = make([]Waiting[T], entriesAtOnce)
+		}
+		e.waiting, q.reasons = &q.reasons[0], q.reasons[1:]
+		e.waiting.since = e.due
 	}
 	e.waiting.add(why)
 }
 
-// Next ends the work on the key before, if that is not nil, and waits for the next one. It returns why and since when that waited; nil without
-// KeepTriggers. It returns false when the queue has been shut down.
+// Next ends the work on the key before, if that is not nil, and waits for the next one. It returns why and since when that waited, which
+// is not to be kept for long: with it go others; nil without KeepTriggers. It returns false when the queue has been shut down.
 func (q *Queue[T]) Next(before *Entry[T]) (*Entry[T], *Waiting[T], bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

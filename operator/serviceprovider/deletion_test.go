@@ -329,27 +329,6 @@ func TestOnlyAClusterThatDoesNotAnswerCountsAsGone(t *testing.T) {
 	}
 }
 
-func TestAReconciliationThatIsCancelledFindsNoClusterGone(t *testing.T) {
-	w, _, request := ready(t)
-	r := w.build(w.withWorkload, func(b *builder) { b.Reconciler(partial{w.author}) })
-	w.access.through = w.throughFaults
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	w.faults[mcp].On(func(operatortest.Request) bool { cancel(); return false }, operatortest.FailBefore())
-	w.annotate("db", `"`+serviceprovider.LetGoAnnotation+`":"mcp"`)
-	w.delete("db")
-	if _, err := r.Reconcile(ctx, request); !errors.Is(err, context.Canceled) {
-		t.Errorf("the error is %v", err)
-	}
-	if got := w.accessOf(request, mcp).Annotations[clustersv1alpha1.AbandonAnnotation]; got != "" {
-		t.Error("access to the MCP is abandoned")
-	}
-	settle(t, r, request)
-	if w.isThere(mcp, "db") || w.isThere(workload, "db") {
-		t.Error("something is left")
-	}
-}
-
 func TestDeletionIsOverWhenTheAnswerToTheLastWriteIsLost(t *testing.T) {
 	w, r, request := ready(t)
 	w.delete("db")

@@ -108,7 +108,7 @@ func (r *APIReconciler[T, C]) isLost(ctx context.Context, request ctrl.Request, 
 	switch {
 	case err == nil, apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && c != nil:
 		return asked, false, nil
-	case ctx.Err() == nil && silent(err, c):
+	case silent(err, c):
 		return asked, true, nil
 	}
 	return asked, false, discreet.Step(err, "look whether the %s cluster answers", a.id)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
+	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/examples/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -67,8 +68,12 @@ func (p *placed) in(ctx context.Context) (*clusters.Cluster, serviceprovider.Clu
 	return p.cluster(found), found, nil
 }
 
-// GetCurrentState implements framework.TypedCRUDResourceOps.
+// GetCurrentState implements framework.TypedCRUDResourceOps. Nothing is left to do in a cluster that was let go.
 func (p *placed) GetCurrentState(ctx context.Context, db *v1alpha1.Postgres) ([]change, error) {
+	if found, ok := serviceprovider.ClustersFrom(ctx); ok && db.DeletionTimestamp != nil && p.cluster(found) == nil {
+		resourcecanceledcontext.SetCanceled(ctx)
+		return nil, nil
+	}
 	in, _, err := p.in(ctx)
 	if err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ type Reconciler[T API, C Config] interface {
 // were let go by LetGoAnnotation.
 type PartialDeleter[T API, C Config] interface {
 	// DeletePartially is called in place of Delete when clusters were let go. In clusters they are nil. Without this method
-	// nothing is called, and what is in the other clusters stays there too.
+	// the deletion waits while another cluster is there.
 	DeletePartially(ctx context.Context, obj T, config C, clusters ClusterContext) (ctrl.Result, error)
 }
 

@@ -23,6 +23,9 @@ func (r *APIReconciler[T, C]) delete(ctx context.Context, o *object[T]) (ctrl.Re
 	if err != nil {
 		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
 	}
+	if w := r.left(gone); working && w != nil {
+		return r.tellWait(ctx, o, w, StatusTerminatingWithReason), nil
+	}
 	if err := r.abandon(ctx, gone); err != nil {
 		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
 	}
@@ -46,7 +49,7 @@ func (r *APIReconciler[T, C]) cleanUp(ctx context.Context, o *object[T], gone le
 	name, do := "Delete", r.author.Delete
 	if len(gone) > 0 {
 		partial, can := r.author.(PartialDeleter[T, C])
-		if !can {
+		if !can { // nothing is left, see left
 			return ctrl.Result{}, r.finishWork(ctx, o, gone)
 		}
 		name, do = "DeletePartially", partial.DeletePartially

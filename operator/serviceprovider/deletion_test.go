@@ -13,7 +13,9 @@ import (
 
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 	clustersv1alpha1 "github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 )
 
 // ready is a world with a Postgres that is ready, in the MCP and the workload cluster.
@@ -179,7 +181,8 @@ func TestClusterThatIsGoneForGoodIsLetGo(t *testing.T) {
 		t.Error("there is no error although the MCP does not answer")
 	}
 	w.tells("db", "Terminating/False/ClusterUnreachable", `"mcp"`)
-	w.annotate("db", `"`+serviceprovider.LetGoAnnotation+`":"mcp, moon"`)
+	w.faults[workload].Cut()
+	w.annotate("db", `"`+serviceprovider.LetGoAnnotation+`":"mcp, moon, workload"`)
 	settle(t, r, request)
 	if w.has(onboarding, w.named("db")) || w.accessOf(request, mcp) != nil || w.accessOf(request, workload) != nil {
 		t.Error("the object or its access is left")
@@ -230,6 +233,99 @@ func TestOtherClustersAreCleanedUpWithoutTheOneThatIsGone(t *testing.T) {
 	settle(t, r, request)
 	if w.has(onboarding, w.named("db")) {
 		t.Error("the object is left")
+	}
+}
+
+func TestWithoutAPartialDeleterNothingIsLetGoWhileAnotherClusterIsThere(t *testing.T) {
+	w, r, request := ready(t)
+	w.access.through = w.throughFaults
+	w.faults[mcp].Cut()
+	w.annotate("db", `"`+serviceprovider.LetGoAnnotation+`":"mcp"`)
+	w.delete("db")
+	for range 3 {
+		if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter == 0 {
+			t.Fatalf("result %v, error %v; want to be called again", result, err)
+		}
+	}
+	w.tells("db", "Terminating/False/ClustersLeft", "lets go of mcp", "clean up workload without it")
+	if got := w.accessOf(request, mcp).Annotations[clustersv1alpha1.AbandonAnnotation]; got != "" || !w.isThere(workload, "db") {
+		t.Errorf("access to the MCP is abandoned (%q), or the workload cluster was cleaned up, before anything can be finished", got)
+	}
+
+	// The platform says that nothing is to be cleaned up in the other one either.
+	w.patch(platform, w.accessOf(request, workload), `{"metadata":{"annotations":{"`+clustersv1alpha1.AbandonAnnotation+`":"true"}}}`)
+	w.annotate("db", `"`+serviceprovider.LetGoAnnotation+`":"mcp,workload"`)
+	settle(t, r, request)
+	if w.has(onboarding, w.named("db")) {
+		t.Error("the object is left")
+	}
+	if diff := cmp.Diff([]string{"CreateOrUpdate"}, w.author.all()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+func TestAClusterThatIsBackIsCleanedUpAlthoughItWasToBeLetGo(t *testing.T) {
+	w, r, request := ready(t)
+	w.access.through = w.throughFaults
+	w.faults[mcp].Cut()
+	w.annotate("db", `"`+serviceprovider.LetGoAnnotation+`":"mcp"`)
+	w.delete("db")
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	w.faults[mcp].Restore()
+	settle(t, r, request)
+	if w.has(onboarding, w.named("db")) || w.isThere(mcp, "db") || w.isThere(workload, "db") {
+		t.Error("something is left")
+	}
+}
+
+// TestOnlyAClusterThatDoesNotAnswerCountsAsGone: whoever rules in a cluster can have it refuse credentials, and what goes wrong on our side says
+// nothing of it.
+func TestOnlyAClusterThatDoesNotAnswerCountsAsGone(t *testing.T) {
+	unreachable := func(state target.State) error {
+		return &target.UnreachableError{State: state, Cause: errors.New("as it is")}
+	}
+	for name, test := range map[string]struct {
+		err  error
+		lost bool
+	}{
+		"does not answer":         {unreachable(target.Unreachable), true},
+		"no kubeconfig":           {unreachable(target.SecretMissing), true},
+		"refuses the credentials": {unreachable(target.CredentialRefused), false},
+		"is not run yet":          {target.ErrNotRunning, false},
+		"was dropped":             {target.ErrReleased, false},
+		"no time":                 {context.DeadlineExceeded, false},
+		"cancelled":               {context.Canceled, false},
+		"anything else":           {errors.New("no idea"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _, request := ready(t)
+			r := w.build(w.withWorkload, func(b *builder) { b.Reconciler(partial{w.author}) })
+			w.access.through = func(id string, c *clusters.Cluster) (*clusters.Cluster, error) {
+				if id == mcp {
+					return nil, fmt.Errorf("reach it: %w", test.err)
+				}
+				return c, nil
+			}
+			w.annotate("db", `"`+serviceprovider.LetGoAnnotation+`":"mcp"`)
+			w.delete("db")
+			if _, err := r.Reconcile(t.Context(), request); test.lost != (err == nil) {
+				t.Errorf("the error is %v", err)
+			}
+			want := []string{"CreateOrUpdate"}
+			if test.lost {
+				want = append(want, "DeletePartially")
+			}
+			if diff := cmp.Diff(want, w.author.all()); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+			w.access.through = nil
+			settle(t, r, request)
+			if w.has(onboarding, w.named("db")) || w.isThere(workload, "db") || !test.lost && w.isThere(mcp, "db") {
+				t.Error("something is left")
+			}
+		})
 	}
 }
 

@@ -2,18 +2,20 @@ package serviceprovider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
 	clustersv1alpha1 "github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 )
 
 // LetGoAnnotation names clusters that are gone for good, on an object that is being deleted. They are separated by commas: "mcp",
@@ -21,7 +23,11 @@ import (
 //
 // Those who may annotate objects could keep their workloads by it, for nobody. So it counts for a cluster that does not answer, or to which
 // there is no access any more: it is denied, being taken away, or abandoned by the platform (clustersv1alpha1.AbandonAnnotation on the
-// AccessRequest). Of any other one an event says that it is cleaned up.
+// AccessRequest). Credentials that the cluster refuses are no such proof, because whoever rules there can bring that about, and they are
+// made anew. Of any other cluster an event says that it is cleaned up.
+//
+// A Reconciler that is no PartialDeleter can't clean up the others without those that are let go: the object waits until all are gone, or
+// until the one that is let go is there again.
 const LetGoAnnotation = "serviceprovider.operatorkit.io/let-go"
 
 // letGo are clusters that are gone for good.
@@ -82,10 +88,10 @@ func (r *APIReconciler[T, C]) letGo(ctx context.Context, o *object[T]) (letGo, e
 // isLost tells whether nothing can be cleaned up in a cluster: nobody grants access to it any more, or it does not answer.
 // asked is the access request, nil if there is none.
 func (r *APIReconciler[T, C]) isLost(ctx context.Context, request ctrl.Request, a access) (asked *clustersv1alpha1.AccessRequest, lost bool, err error) {
-	ctx, cancel := r.limited(ctx)
+	limited, cancel := r.limited(ctx)
 	defer cancel()
 	if !a.fixed {
-		asked, err = a.request(ctx, request)
+		asked, err = a.request(limited, request)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && asked == nil:
 			return nil, true, nil
@@ -95,14 +101,44 @@ func (r *APIReconciler[T, C]) isLost(ctx context.Context, request ctrl.Request, 
 			return asked, true, nil
 		}
 	}
-	c, err := a.cluster(ctx, request)
-	if err != nil || c == nil {
+	c, err := a.cluster(limited, request)
+	if err == nil && c != nil {
+		err = c.Client().Get(limited, client.ObjectKey{Name: metav1.NamespaceDefault}, namespaceNamed(metav1.NamespaceDefault))
+	}
+	switch {
+	case err == nil, apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && c != nil:
+		return asked, false, nil
+	case silent(err, c):
 		return asked, true, nil
 	}
-	anything := &metav1.PartialObjectMetadata{}
-	anything.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err = c.Client().Get(ctx, client.ObjectKey{Name: metav1.NamespaceDefault}, anything)
-	return asked, err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown, nil
+	return asked, false, discreet.Step(err, "look whether the %s cluster answers", a.id)
+}
+
+// silent tells whether an error says that a cluster does not answer. One that refuses our credentials does, and that we don't run says
+// nothing of it.
+func silent(err error, c *clusters.Cluster) bool {
+	var told *target.UnreachableError
+	if errors.As(err, &told) {
+		return told.State != target.CredentialRefused
+	}
+	return !errors.Is(err, target.ErrNotRunning) && !errors.Is(err, target.ErrReleased) && unreachable(err, []*clusters.Cluster{c}) != nil
+}
+
+// left is what a deletion waits for when clusters were let go and the author can't clean up the others without them, nil for nothing.
+func (r *APIReconciler[T, C]) left(gone letGo) *wait {
+	var left []string
+	for _, a := range r.accesses {
+		if !gone.has(a.id) {
+			left = append(left, a.id)
+		}
+	}
+	if _, can := r.author.(PartialDeleter[T, C]); can || len(gone) == 0 || len(left) == 0 {
+		return nil
+	}
+	w := &wait{reason: ReasonClustersLeft, message: fmt.Sprintf(
+		"the annotation %s lets go of %s, and the provider can't clean up %s without it: ask the platform to let go of that too, or wait until all answer",
+		LetGoAnnotation, gone, strings.Join(left, ", "))}
+	return w.noLaterThan(0)
 }
 
 func (r *APIReconciler[T, C]) howToLetGo(w *wait) string {

@@ -58,6 +58,10 @@ type Resources[T API, C Config] struct {
 // An object is ready when all its resources have run. It is Progressing while no resource set handles it, or when a resource
 // cancels the reconciliation; a resource that knows better sets the condition Ready of ObjectFrom. Deletions are finished when no
 // resource cancels them, keeps the finalizer or is forbidden to delete.
+//
+// In a deletion a cluster that was let go (LetGoAnnotation) is nil in ClustersFrom. A resource that finds its own so has nothing to do any
+// more: it calls resourcecanceledcontext.SetCanceled, and the others clean up the clusters that are there. While one fails instead, the
+// object stays.
 func FromResources[T API, C Config](router *framework.ResourceRouter) *Resources[T, C] {
 	return &Resources[T, C]{router: router}
 }
@@ -109,6 +113,11 @@ func (r *Resources[T, C]) Delete(ctx context.Context, obj T, _ C, _ ClusterConte
 		done.RequeueAfter = resourcesPause
 	}
 	return ctrl.Result{RequeueAfter: done.RequeueAfter}, nil
+}
+
+// DeletePartially implements PartialDeleter: the resources of the clusters that are there clean up.
+func (r *Resources[T, C]) DeletePartially(ctx context.Context, obj T, config C, clusters ClusterContext) (ctrl.Result, error) {
+	return r.Delete(ctx, obj, config, clusters)
 }
 
 func (r *Resources[T, C]) process(ctx context.Context, obj T) (framework.Reconciled, error) {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
@@ -44,6 +45,10 @@ func (p *placed) client(ctx context.Context) (client.Client, error) {
 func (p *placed) Name() string { return p.role }
 
 func (p *placed) GetCurrentState(ctx context.Context, obj *Postgres) (*corev1.ConfigMap, error) {
+	if found, ok := serviceprovider.ClustersFrom(ctx); ok && obj.DeletionTimestamp != nil && p.of(found) == nil {
+		resourcecanceledcontext.SetCanceled(ctx)
+		return nil, nil
+	}
 	c, err := p.client(ctx)
 	if err != nil {
 		return nil, err

@@ -55,6 +55,21 @@ func TestResourcesServeAnObjectInAllItsClusters(t *testing.T) {
 	}
 }
 
+func TestResourcesCleanUpTheClustersThatAreThereWithoutTheOneThatIsLetGo(t *testing.T) {
+	w := newWorld(t)
+	w.configure(ProviderConfigSpec{Version: "16"})
+	r, request := w.withResources(version1(t)), w.order("db", 3)
+	settle(t, r, request)
+	w.access.through = w.throughFaults
+	w.faults[mcp].Cut()
+	w.annotate("db", `"`+serviceprovider.LetGoAnnotation+`":"mcp"`)
+	w.delete("db")
+	settle(t, r, request)
+	if w.has(onboarding, w.named("db")) || w.isThere(workload, "db") {
+		t.Error("the object, or what it had in the workload cluster, is left")
+	}
+}
+
 func TestResourcesTellWhatTheyWaitFor(t *testing.T) {
 	broken := errors.New("out of disks")
 	for name, test := range map[string]struct {

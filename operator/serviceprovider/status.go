@@ -41,6 +41,8 @@ const (
 	ReasonAccessDenied = "AccessDenied"
 	// ReasonAccessLeaving: access to a cluster is being taken away.
 	ReasonAccessLeaving = "AccessLeaving"
+	// ReasonClustersLeft: a cluster is let go, and the Reconciler is no PartialDeleter: it can't clean up those that are left.
+	ReasonClustersLeft = "ClustersLeft"
 )
 
 // messageLimit is the largest length of a message in bytes. The API allows 32 KiB; nobody reads that much.

@@ -195,30 +195,32 @@ func (s *secrets) NewDeletePatch(_ context.Context, ar *v1alpha1.AccessRequest, 
 
 // ApplyCreateChange implements framework.TypedCRUDResourceOps.
 func (s *secrets) ApplyCreateChange(ctx context.Context, ar *v1alpha1.AccessRequest, change secretState) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+	return s.put(ctx, ar, change, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: change.name.Namespace, Name: change.name.Name,
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(ar, v1alpha1.GroupVersion.WithKind(v1alpha1.AccessRequestKind))},
-	}}
-	if err := s.fill(ctx, ar, secret, change); err != nil {
-		return s.unlessGone(ctx, err)
-	}
-	if err := s.client.Create(ctx, secret); err != nil {
-		return fmt.Errorf("create Secret %s: %w", change.name, err)
-	}
-	workOf(ctx).credentials = credentialsIn(secret)
-	return nil
+	}}, func(secret *corev1.Secret) error { return s.client.Create(ctx, secret) })
 }
 
 // ApplyUpdateChange implements framework.TypedCRUDResourceOps.
 func (s *secrets) ApplyUpdateChange(ctx context.Context, ar *v1alpha1.AccessRequest, change secretState) error {
-	secret := change.secret.DeepCopy()
-	if err := s.fill(ctx, ar, secret, change); err != nil {
-		return s.unlessGone(ctx, err)
+	return s.put(ctx, ar, change, change.secret.DeepCopy(), func(secret *corev1.Secret) error {
+		return s.client.Patch(ctx, secret, client.MergeFromWithOptions(change.secret, client.MergeFromWithOptimisticLock{}))
+	})
+}
+
+// put fills a Secret and writes it. That the service account was deleted a moment ago is no error: the next reconciliation makes it anew.
+func (s *secrets) put(ctx context.Context, ar *v1alpha1.AccessRequest, change secretState, secret *corev1.Secret, write func(*corev1.Secret) error) error {
+	w := workOf(ctx)
+	if err := s.fill(ctx, ar, secret, change); apierrors.IsNotFound(err) {
+		w.obstacle = obstaclef(v1alpha1.ReasonAccountGone, "The service account %s was deleted, and is made anew.", w.name)
+		return nil
+	} else if err != nil {
+		return err
 	}
-	if err := s.client.Patch(ctx, secret, client.MergeFromWithOptions(change.secret, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("update Secret %s: %w", change.name, err)
+	if err := write(secret); err != nil {
+		return fmt.Errorf("%s Secret %s: %w", change.action, change.name, err)
 	}
-	workOf(ctx).credentials = credentialsIn(secret)
+	w.credentials = credentialsIn(secret)
 	return nil
 }
 
@@ -229,17 +231,6 @@ func (s *secrets) ApplyDeleteChange(ctx context.Context, _ *v1alpha1.AccessReque
 		return fmt.Errorf("delete Secret %s: %w", change.name, err)
 	}
 	workOf(ctx).credentials = nil
-	return nil
-}
-
-// unlessGone returns an error unless it is that the service account was deleted a moment ago. That is noticed, and the next
-// reconciliation makes it anew.
-func (s *secrets) unlessGone(ctx context.Context, err error) error {
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	w := workOf(ctx)
-	w.obstacle = obstaclef(v1alpha1.ReasonAccountGone, "The service account %s was deleted, and is made anew.", w.name)
 	return nil
 }
 

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
@@ -11,18 +14,31 @@ import (
 type right struct{ group, resource, verb string }
 
 // escalations are such rights. No wildcard of a policy includes them.
-var escalations = []right{
-	{"", "serviceaccounts/token", "create"},
-	{"", "users", "impersonate"},
-	{"", "groups", "impersonate"},
-	{"", "serviceaccounts", "impersonate"},
-	{rbacv1.GroupName, "roles", "bind"},
-	{rbacv1.GroupName, "roles", "escalate"},
-	{rbacv1.GroupName, "clusterroles", "bind"},
-	{rbacv1.GroupName, "clusterroles", "escalate"},
-	{"certificates.k8s.io", "certificatesigningrequests/approval", "update"},
-	{"certificates.k8s.io", "signers", "approve"},
-	{"certificates.k8s.io", "signers", "sign"},
+var escalations = slices.Concat(
+	rights("", []string{"serviceaccounts/token"}, "create"),
+	rights("", []string{"users", "groups", "serviceaccounts"}, "impersonate"),
+	rights(authenticationv1.GroupName, []string{"uids", "userextras"}, "impersonate"),
+	// Constrained impersonation: https://kubernetes.io/docs/reference/access-authn-authz/user-impersonation/.
+	rights(authenticationv1.GroupName, []string{"users", "groups", "uids", "userextras"}, "impersonate:user-info"),
+	rights(authenticationv1.GroupName, []string{"serviceaccounts"}, "impersonate:serviceaccount"),
+	rights(authenticationv1.GroupName, []string{"nodes"}, "impersonate:arbitrary-node", "impersonate:associated-node"),
+	rights(rbacv1.GroupName, []string{"roles", "clusterroles"}, "bind", "escalate"),
+	rights(certificatesv1.GroupName, []string{"certificatesigningrequests/approval"}, "update", "patch"),
+	rights(certificatesv1.GroupName, []string{"signers"}, "approve", "sign"),
+	// The kubelet runs commands in every container of its node, and takes a get for that too.
+	rights("", []string{"nodes/proxy"}, "get", "create"),
+	// What an API server asks at each write can change it, and reads Secrets.
+	rights(admissionv1.GroupName, []string{"mutatingwebhookconfigurations", "validatingwebhookconfigurations"}, "create", "update", "patch"),
+)
+
+func rights(group string, resources []string, verbs ...string) []right {
+	var all []right
+	for _, resource := range resources {
+		for _, verb := range verbs {
+			all = append(all, right{group, resource, verb})
+		}
+	}
+	return all
 }
 
 // escalatingRoles are the roles that Kubernetes brings and that hold such rights, beside those of its own components.

@@ -61,18 +61,8 @@ func New(d *operator.Dependencies, config Config) ([]*framework.Framework, error
 	if err != nil {
 		return nil, err
 	}
-	set, err := framework.NewResourceSet(framework.ResourceSetConfig{
-		Handles: framework.HandlesType[*v1alpha1.AccessRequest], InitCtx: g.begin, Logger: d.Logger, Resources: resources,
-	})
-	if err != nil {
-		return nil, err
-	}
-	router, err := framework.NewResourceRouter(framework.ResourceRouterConfig{Logger: d.Logger, ResourceSets: []*framework.ResourceSet{set}})
-	if err != nil {
-		return nil, err
-	}
 	requests, err := d.NewFramework(framework.Config{
-		Name: frameworkName, Source: g.requests, ResourceRouter: router,
+		Name: frameworkName, Source: g.requests, InitCtx: g.begin, Resources: resources,
 		Watches: []framework.Watch{
 			{Source: g.known, Map: g.requestsForCluster},
 			{Source: g.clusterRequests, Map: g.requestsForClusterRequest},

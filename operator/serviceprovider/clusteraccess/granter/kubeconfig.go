@@ -49,7 +49,7 @@ func (g *granter) managed(secret informer.Key, key string) (*corev1.Secret, *cli
 	if !exists || !ok {
 		return nil, nil, errors.New("there is none")
 	}
-	found, err := clusterIn(there.Data[key])
+	found, _, err := read(there.Data[key])
 	return there, found, err
 }
 
@@ -64,17 +64,17 @@ func managedBy(cluster any) (secret informer.Key, entry string) {
 
 var errNoKubeconfig = errors.New("it is no kubeconfig with a current context")
 
-// clusterIn returns the cluster of the current context of a kubeconfig.
-func clusterIn(kubeconfig []byte) (*clientcmdapi.Cluster, error) {
+// read returns cluster and user of the current context of a kubeconfig; the user may be nil.
+func read(kubeconfig []byte) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil { // which may quote what it can't read
-		return nil, errNoKubeconfig
+		return nil, nil, errNoKubeconfig
 	}
 	current := config.Contexts[config.CurrentContext]
 	if current == nil || config.Clusters[current.Cluster] == nil {
-		return nil, errNoKubeconfig
+		return nil, nil, errNoKubeconfig
 	}
-	return config.Clusters[current.Cluster], nil
+	return config.Clusters[current.Cluster], config.AuthInfos[current.AuthInfo], nil
 }
 
 // render writes a kubeconfig.
@@ -89,16 +89,8 @@ func (e endpoint) render(clusterName, account, token string) ([]byte, error) {
 
 // issued reads a kubeconfig that render wrote: the token, and whether it leads to the endpoint.
 func (e endpoint) issued(kubeconfig []byte) (token string, leads bool) {
-	cluster, err := clusterIn(kubeconfig)
-	if err != nil {
-		return "", false
-	}
-	config, err := clientcmd.Load(kubeconfig)
-	if err != nil {
-		return "", false
-	}
-	user := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
-	if user == nil {
+	cluster, user, err := read(kubeconfig)
+	if err != nil || user == nil {
 		return "", false
 	}
 	leads = cluster.Server == e.cluster.Server && cluster.TLSServerName == e.cluster.TLSServerName && cluster.ProxyURL == e.cluster.ProxyURL &&

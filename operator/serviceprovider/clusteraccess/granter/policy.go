@@ -14,12 +14,16 @@ import (
 
 // Policy is the most that may be granted. The zero Policy grants nothing.
 //
-// By some rights one gets all others: to make tokens of service accounts, to impersonate, to bind or escalate roles, to sign certificates.
+// By some rights one gets all others: to make tokens of service accounts, to impersonate, to bind or escalate roles, to sign certificates,
+// to reach kubelets (nodes/proxy), to have the API server ask a webhook.
 // Whoever may make tokens in the granter's own namespace has what every other request was granted. So no wildcard and no pattern of a policy
 // includes these rights, the roles of Kubernetes that hold them ("cluster-admin", "admin", "edit" and those of its components), or the
 // namespaces of the platform, which may be one of its own clusters: the granter's own, "kube-system", that of the Clusters, those of the
 // providers, and Config.ReservedNamespaces. A policy that is to allow one of them names it in full, and what is allowed in the whole cluster
 // is allowed in these namespaces too.
+//
+// Within one namespace wildcards include more than they seem to: who may create Pods there, or create and get Secrets (of the type
+// kubernetes.io/service-account-token), gets tokens of every service account of that namespace. List resources where such accounts exist.
 type Policy struct {
 	// Name is what people call the policy. The AccessRequests that it has granted name it. Default: it has none.
 	Name string

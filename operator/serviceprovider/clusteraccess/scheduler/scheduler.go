@@ -52,12 +52,12 @@ func New(d *operator.Dependencies, layout namespaces.Layout) ([]*framework.Frame
 	}
 	s.reader = informer.NewReader(d.Client.Scheme(), s.requests, s.clusters, s.access)
 
-	placing, err := newRouter(d, statusresource.Config[*v1alpha1.ClusterRequest]{Set: s.place, Written: s.placed}, s.claimed, &release{s})
+	placing, err := resources(d, statusresource.Config[*v1alpha1.ClusterRequest]{Set: s.place, Written: s.placed}, s.claimed, keeper(s.unreleased))
 	if err != nil {
 		return nil, err
 	}
 	s.claimed.Owner, err = d.NewFramework(framework.Config{
-		Name: "scheduler", Source: claimable(s.claimed, s.requests, "to place"), ResourceRouter: placing,
+		Name: "scheduler", Source: claimable(s.claimed, s.requests, "to place"), Resources: placing,
 		// Requests are placed one after the other, so that no two of them are given the last room.
 		Workers: 1,
 		Watches: []framework.Watch{{Source: s.clusters, Map: s.waitingFor}, {Source: s.access, Map: requestOfAccess}, {Source: s.requests, Map: s.waitingBeside}},
@@ -65,12 +65,12 @@ func New(d *operator.Dependencies, layout namespaces.Layout) ([]*framework.Frame
 	if err != nil {
 		return nil, err
 	}
-	counting, err := newRouter(d, statusresource.Config[*v1alpha1.Cluster]{Set: s.count}, s.used, &retire{s})
+	counting, err := resources(d, statusresource.Config[*v1alpha1.Cluster]{Set: s.count}, s.used, keeper(s.unretired))
 	if err != nil {
 		return nil, err
 	}
 	s.used.Owner, err = d.NewFramework(framework.Config{
-		Name: "cluster-usage", Source: claimable(s.used, s.clusters, "to count"), ResourceRouter: counting,
+		Name: "cluster-usage", Source: claimable(s.used, s.clusters, "to count"), Resources: counting,
 		Watches: []framework.Watch{{Source: s.requests, Map: s.clusterOfRequest}, {Source: s.access, Map: s.clusterOfAccess}},
 	})
 	if err != nil {
@@ -84,22 +84,11 @@ func claimable(c *claims.Claims, objects *informer.Kubernetes, name string) info
 	return c.Source(objects, statuses.ChangesOf(objects, name, func(_, _ client.Object) bool { return true }))
 }
 
-// newRouter makes a router with one set: a claim, a status, and what holds a deletion up.
-func newRouter[O client.Object](
-	d *operator.Dependencies, config statusresource.Config[O], claim *claims.Claims, last framework.Resource,
-) (*framework.ResourceRouter, error) {
+// resources are a claim, a status, and what holds a deletion up.
+func resources[O client.Object](d *operator.Dependencies, config statusresource.Config[O], claim *claims.Claims, last framework.Resource) ([]framework.Resource, error) {
 	config.Custom, config.Client, config.Logger = true, d.Client, d.Logger
 	status, err := statusresource.New(config)
-	if err != nil {
-		return nil, err
-	}
-	set, err := framework.NewResourceSet(framework.ResourceSetConfig{
-		Handles: framework.HandlesType[O], Logger: d.Logger, Resources: []framework.Resource{claim.Resource(), status, last},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return framework.NewResourceRouter(framework.ResourceRouterConfig{Logger: d.Logger, ResourceSets: []*framework.ResourceSet{set}})
+	return []framework.Resource{claim.Resource(), status, last}, err
 }
 
 // The functions below are the maps of the watches. An error of the reader is that a source is not synced: then everything is

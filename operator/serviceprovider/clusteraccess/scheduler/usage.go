@@ -94,65 +94,51 @@ func (s *scheduler) accessThat(ctx context.Context, holds func(*v1alpha1.AccessR
 	return keys, nil
 }
 
-// release keeps a ClusterRequest until no AccessRequest refers to it.
-type release struct {
-	*scheduler
-}
+// keeper is a resource that keeps an object while something uses it.
+type keeper func(ctx context.Context, obj any) (used bool, err error)
 
 // Name implements framework.Resource.
-func (*release) Name() string { return "release" }
+func (keeper) Name() string { return "users" }
 
 // EnsureCreated implements framework.Resource.
-func (*release) EnsureCreated(context.Context, any) error { return nil }
+func (keeper) EnsureCreated(context.Context, any) error { return nil }
 
 // EnsureDeleted implements framework.Resource.
-func (r *release) EnsureDeleted(ctx context.Context, obj any) error {
-	users, err := r.accessTo(ctx, obj.(*v1alpha1.ClusterRequest))
-	if len(users) > 0 {
+func (k keeper) EnsureDeleted(ctx context.Context, obj any) error {
+	used, err := k(ctx, obj)
+	if used {
 		finalizerskeptcontext.SetKept(ctx)
 	}
 	return err
 }
 
 // Plan implements framework.Planner.
-func (*release) Plan(context.Context, plan.Event, any) ([]plan.Change, error) { return nil, nil }
+func (keeper) Plan(context.Context, plan.Event, any) ([]plan.Change, error) { return nil, nil }
 
-// retire keeps a Cluster until nothing is bound to it.
-type retire struct {
-	*scheduler
+// unreleased tells whether an AccessRequest refers to a ClusterRequest.
+func (s *scheduler) unreleased(ctx context.Context, obj any) (bool, error) {
+	users, err := s.accessTo(ctx, obj.(*v1alpha1.ClusterRequest))
+	return len(users) > 0, err
 }
 
-// Name implements framework.Resource.
-func (*retire) Name() string { return "retire" }
-
-// EnsureCreated implements framework.Resource.
-func (*retire) EnsureCreated(context.Context, any) error { return nil }
-
-// EnsureDeleted implements framework.Resource.
-func (r *retire) EnsureDeleted(ctx context.Context, obj any) error {
+// unretired tells whether anything is bound to a Cluster, also to people.
+func (s *scheduler) unretired(ctx context.Context, obj any) (bool, error) {
 	c := obj.(*v1alpha1.Cluster)
-	access, err := r.accessThat(ctx, func(ar *v1alpha1.AccessRequest) bool {
+	access, err := s.accessThat(ctx, func(ar *v1alpha1.AccessRequest) bool {
 		return ar.Status.ClusterRef != nil && ar.Status.ClusterRef.Name == c.Name
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
-	counts, err := r.counts(ctx)
-	if err != nil {
-		return err
-	}
-	if len(access) == 0 && counts[c.Name] == 0 {
-		return nil
+	counts, err := s.counts(ctx)
+	if err != nil || len(access) == 0 && counts[c.Name] == 0 {
+		return false, err
 	}
 	var users []string
 	for _, key := range access {
 		users = append(users, key.String())
 	}
-	finalizerskeptcontext.SetKept(ctx)
-	framework.Recorder(ctx, r.recorder).Event(c, corev1.EventTypeWarning, v1alpha1.ReasonInUse, fmt.Sprintf(
+	framework.Recorder(ctx, s.recorder).Event(c, corev1.EventTypeWarning, v1alpha1.ReasonInUse, fmt.Sprintf(
 		"The deletion waits for %d ClusterRequests and %d AccessRequests (%s).", counts[c.Name], len(users), some(users)))
-	return nil
+	return true, nil
 }
-
-// Plan implements framework.Planner.
-func (*retire) Plan(context.Context, plan.Event, any) ([]plan.Change, error) { return nil, nil }

@@ -4,6 +4,7 @@ GO      ?= go
 BIN     := $(CURDIR)/bin
 EXAMPLE ?= platform
 ARGS    ?=
+REPLICAS ?=
 CHARTS  ?=
 PKGS    ?= ./...
 
@@ -38,12 +39,13 @@ help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  EXAMPLE=name picks the example of make run, ONCE=1 ends it when it has converged, ARGS=--help says what else it takes."
+	@echo "  REPLICAS=3 has the operator of quickstart run as replicas that share the work, and nats-controller on three servers."
 	@echo "  PKGS=./framework/... picks the packages of make test, test-all and flaky."
 
 run: controlplane ## Run an example on real control planes; Ctrl-C ends everything.
 	@test -d examples/$(EXAMPLE)/cmd/demo || { echo "there is no demo of an example '$(EXAMPLE)'; there are: $(DEMOS)"; exit 2; }
 	@$(GOBUILD) -o $(BIN)/$(EXAMPLE)-demo ./examples/$(EXAMPLE)/cmd/demo
-	@exec $(BIN)/$(EXAMPLE)-demo $(if $(ONCE),--once) $(ARGS)
+	@exec $(BIN)/$(EXAMPLE)-demo $(if $(ONCE),--once) $(if $(REPLICAS),--replicas=$(REPLICAS)) $(ARGS)
 
 test: controlplane ## Test every promise, with samples of what takes long: minutes.
 	$(SUITE) -short -race '$(RACE)' $(PKGS)

@@ -5,8 +5,11 @@ import (
 	"net/http"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/operatorkit/operatorkit/examples/internal/demotest"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
@@ -74,4 +77,32 @@ func show(t *testing.T, address string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+func TestTheStoryOfThreeReplicasTellsWhoHasWhatAndEndsWithZeroOnceItHasConverged(t *testing.T) {
+	story := demotest.Once(t, "--replicas=3")
+	parts := regexp.MustCompile(`(?m)^ +(replica-\d) +(\d+) Websites: team-`).FindAllStringSubmatch(story, -1)
+	var shares [][]string
+	for i, of := range []int{3, 2, 3} {
+		if len(parts) < of {
+			t.Fatalf("part %d of the story does not tell of %d replicas", i, of)
+		}
+		sum, names := 0, []string{}
+		for _, part := range parts[:of] {
+			names = append(names, part[1])
+			n, err := strconv.Atoi(part[2])
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += n
+		}
+		if sum != 24 {
+			t.Errorf("%q have %d Websites, not 24", names, sum)
+		}
+		shares, parts = append(shares, names), parts[of:]
+	}
+	want := [][]string{{"replica-1", "replica-2", "replica-3"}, {"replica-2", "replica-3"}, {"replica-2", "replica-3", "replica-4"}}
+	if diff := cmp.Diff(want, shares); diff != "" || len(parts) > 0 {
+		t.Errorf("%d more shares are told; these differ (- want, + got):\n%s", len(parts), diff)
+	}
 }

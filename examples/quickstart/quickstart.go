@@ -2,6 +2,7 @@
 // says whether that has come about. There are two versions of the logic; the label examples.operatorkit.io/version of a Website picks one.
 //
 //	$ make run EXAMPLE=quickstart                         # on a control plane of its own
+//	$ make run EXAMPLE=quickstart REPLICAS=3              # the same, with replicas that share the work
 //	$ go run ./examples/quickstart/cmd/operator run       # on the cluster of your kubeconfig
 //	$ go run ./examples/quickstart/cmd/operator plan -A   # what it would change there
 //

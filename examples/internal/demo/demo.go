@@ -57,6 +57,11 @@ type Story struct {
 	// Operator is what the command line of the operator is made of. It is run until the story ends. A story without one runs
 	// what it is about by Demo.Go.
 	Operator command.Config
+	// Replicas are how many processes of the operator there are, which share its objects. Default: one, which is this process.
+	Replicas int
+	// Shared returns what is told instead with the flag --replicas, of that many replicas. It has the same Operator. Default: nothing is,
+	// and there is no such flag.
+	Shared func(replicas int) Story
 	// AddToScheme make types known to Demo.Client that neither Kubernetes nor the operator has. Default: none.
 	AddToScheme []func(*runtime.Scheme) error
 	// Clusters are the names of further control planes, which run beside that of the operator (Demo.Clusters). They are
@@ -106,6 +111,8 @@ type Demo struct {
 
 	printer *printer
 	program *program
+	// replicas are those that were started, also those that were killed.
+	replicas []*Replica
 	// parts are what runs beside the story, first started first, and fail ends the story because one of them has ended.
 	parts []*part
 	fail  func()
@@ -113,11 +120,21 @@ type Demo struct {
 
 // Main tells a story and ends the process.
 func Main(story Story) {
+	if name := os.Getenv(replicaVariable); name != "" {
+		os.Exit(operateReplica(story, name, os.Stdin))
+	}
 	once := flag.Bool("once", false, "end when the story has been told")
 	if story.Flags != nil {
 		story.Flags(flag.CommandLine)
 	}
+	replicas := 1
+	if story.Shared != nil {
+		flag.IntVar(&replicas, "replicas", replicas, "how many replicas of the operator share the work; another story is told of more than one")
+	}
 	flag.Parse()
+	if replicas > 1 {
+		story = story.Shared(replicas)
+	}
 	// What goes wrong is said by the story; without a logger, controller-runtime complains about that.
 	log.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -215,10 +232,8 @@ func (d *Demo) tell(ctx context.Context, story Story, once bool) (err error) {
 			return err
 		}
 	}
-	if story.Operator.Name != "" {
-		if err := d.operate(); err != nil {
-			return err
-		}
+	if err := d.operate(story); err != nil {
+		return err
 	}
 	for _, kind := range story.Kinds {
 		watching.Go(func() { d.watch(ctx, kind) })
@@ -242,8 +257,20 @@ func (d *Demo) tell(ctx context.Context, story Story, once bool) (err error) {
 	return nil
 }
 
-// operate runs the program of the operator.
-func (d *Demo) operate() error {
+// operate runs the program of the operator, if the story has one.
+func (d *Demo) operate(story Story) error {
+	switch {
+	case story.Operator.Name == "":
+		return nil
+	case story.Replicas > 1:
+		d.Step("starting %d replicas of the operator", story.Replicas)
+		for range story.Replicas {
+			if _, err := d.StartReplica(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	metrics, err := FreeAddress()
 	if err != nil {
 		return err

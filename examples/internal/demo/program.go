@@ -56,12 +56,15 @@ func (n news) Write(entry []byte) (int, error) {
 
 // operate is the command "run", with health and metrics and the inspector at these addresses.
 func (p *program) operate(ctx context.Context, metrics, page string) error {
-	args := []string{"run", "--kubeconfig", p.kubeconfig, "--listen-address", metrics, "--inspector-address", page,
-		"--log-level", "warning", "--log-format", "text"}
-	if code := command.Execute(ctx, p.config, args, os.Stdout, p.log); code != command.ExitOK {
+	if code := command.Execute(ctx, p.config, p.runArgs(metrics, page), os.Stdout, p.log); code != command.ExitOK {
 		return fmt.Errorf("the operator ended with exit code %d, see above", code)
 	}
 	return nil
+}
+
+func (p *program) runArgs(metrics, page string) []string {
+	return []string{"run", "--kubeconfig", p.kubeconfig, "--listen-address", metrics, "--inspector-address", page,
+		"--log-level", "warning", "--log-format", "text"}
 }
 
 // Plan shows what the operator is going to do once an object has been applied: the command "plan -f". Nothing is changed.

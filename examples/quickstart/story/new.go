@@ -16,6 +16,7 @@ func New() demo.Story {
 	return demo.Story{
 		Name:     "quickstart",
 		Operator: quickstart.Config,
+		Shared:   shared,
 		Tell:     tell,
 		Look:     "bin/controlplane kubectl -n quickstart get websites,configmaps,services",
 		Kinds:    []client.ObjectList{&v1alpha1.WebsiteList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{}},

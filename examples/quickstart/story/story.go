@@ -25,11 +25,7 @@ func tell(ctx context.Context, d *demo.Demo) error {
 	home := website(d.Namespace, "home", "Home", "Welcome.")
 	blog := website(d.Namespace, "blog", "Blog", "Nothing here yet.")
 	shop := website(d.Namespace, "shop", "Shop", "Closed today.")
-	served := func(ctx context.Context) (bool, error) {
-		err := d.Client.List(ctx, &v1alpha1.WebsiteList{}, client.InNamespace(d.Namespace))
-		return err == nil, err
-	}
-	if err := d.Until(ctx, "the operator has brought its custom resource definition along", served); err != nil {
+	if err := served(ctx, d); err != nil {
 		return err
 	}
 
@@ -79,6 +75,14 @@ func tell(ctx context.Context, d *demo.Demo) error {
 		return err
 	}
 	return d.Until(ctx, "it is gone, and so are its page and its service", allGone(d, "shop"))
+}
+
+// served waits until there can be Websites.
+func served(ctx context.Context, d *demo.Demo) error {
+	return d.Until(ctx, "the operator has brought its custom resource definition along", func(ctx context.Context) (bool, error) {
+		err := d.Client.List(ctx, &v1alpha1.WebsiteList{}, client.InNamespace(d.Namespace))
+		return err == nil, err
+	})
 }
 
 // pageSays tells whether the page of a website contains a text, and its service exists.

@@ -35,9 +35,12 @@ func (r *Replica) decide(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.tellIdle(t.Idle(members))
 	next, changed := t.Step(string(lease.UID), members, gone)
 	if !changed {
+		// Who has just come has nothing, and is about to get something.
+		if t.Moving() == 0 {
+			r.tellIdle(t.Idle(members))
+		}
 		return nil
 	}
 	if err := r.writeTable(ctx, lease, next); err != nil {
@@ -54,6 +57,10 @@ func (r *Replica) tellIdle(idle []string) {
 		return
 	}
 	r.idle = idle
+	if len(idle) == 0 {
+		r.config.Logger.Log("level", "info", "message", "every replica has objects", "ring", r.config.Ring)
+		return
+	}
 	r.config.Logger.Log("level", "warning", "message", "replicas have no objects: as long as that lasts, there are fewer different ones to share out than replicas",
 		"ring", r.config.Ring, "replicas", strings.Join(idle, ", "))
 }

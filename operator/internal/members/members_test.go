@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,8 +49,12 @@ type cluster struct {
 	instance  *operatortest.Instance
 	namespace string
 	leases    coordinationv1client.LeaseInterface
+	// few is set while all objects are at one place.
+	few atomic.Bool
 
 	mu sync.Mutex
+	// log is what the replicas have logged.
+	log strings.Builder
 	// workers are who works on a hash.
 	workers map[ring.Hash]string
 	// worked counts for each replica what it has worked on.
@@ -62,6 +66,20 @@ func newCluster(t *testing.T) *cluster {
 	c := &cluster{t: t, instance: instance, namespace: instance.Namespace(t), workers: map[ring.Hash]string{}, worked: map[string]int{}}
 	c.leases = c.connect(instance.RESTConfig())
 	return c
+}
+
+// Write implements io.Writer for the log.
+func (c *cluster) Write(entry []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.log.Write(entry)
+}
+
+// told counts the entries of the log with a text.
+func (c *cluster) told(text string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Count(c.log.String(), text)
 }
 
 func (c *cluster) connect(config *rest.Config) coordinationv1client.LeaseInterface {
@@ -111,14 +129,14 @@ func (c *cluster) start(name string, leads bool) *member {
 func (c *cluster) startBehind(faults *operatortest.Faults, name string, leads bool) *member {
 	c.t.Helper()
 	m := &member{c: c, name: name, ended: make(chan struct{}), faults: faults}
-	logger, err := logging.New(logging.Config{Writer: io.Discard, Format: logging.FormatText})
+	logger, err := logging.New(logging.Config{Writer: c, Format: logging.FormatText})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	m.Replica, err = members.New(members.Config{
 		Leases: c.connect(m.faults.Wrap(c.instance.RESTConfig())), Ring: "test-shards", Member: name,
 		LeaseDuration: leaseDuration, RetryPeriod: retryPeriod, RequestTimeout: time.Second,
-		Leads: func() bool { return leads }, Renewed: m.renewed, Weigh: weigh, Logger: logger,
+		Leads: func() bool { return leads }, Renewed: m.renewed, Weigh: c.weigh, Logger: logger,
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -143,10 +161,14 @@ func (c *cluster) startBehind(faults *operatortest.Faults, name string, leads bo
 	return m
 }
 
-func weigh(owned []ring.Span) []ring.Bucket {
+func (c *cluster) weigh(owned []ring.Span) []ring.Bucket {
+	there := places
+	if c.few.Load() {
+		there = places[:1]
+	}
 	var buckets []ring.Bucket
 	for _, s := range owned {
-		in := slices.DeleteFunc(slices.Clone(places), func(h ring.Hash) bool { return !s.Contains(h) })
+		in := slices.DeleteFunc(slices.Clone(there), func(h ring.Hash) bool { return !s.Contains(h) })
 		buckets = append(buckets, ring.Weigh(s, in, 32)...)
 	}
 	return buckets
@@ -358,6 +380,34 @@ func (m *member) renewsAgain() {
 			defer m.mu.Unlock()
 			return m.since.After(since)
 		})
+	}
+}
+
+func TestReplicasForWhichThereIsNothingAreToldOnceAndAlsoThatThereIsSomethingAgain(t *testing.T) {
+	const nothing, something = "replicas have no objects", "every replica has objects"
+	c := newCluster(t)
+	c.few.Store(true)
+	a, b := c.start("a", true), c.start("b", false)
+	operatortest.Eventually(t, "it is told that one has nothing", func() bool { return c.told(nothing) > 0 })
+	a.renewsAgain()
+	if again := c.told(nothing); again != 1 || c.told(something) > 0 {
+		t.Errorf("it was told %d times that one has nothing, and %d times that all have something", again, c.told(something))
+	}
+	c.few.Store(false)
+	operatortest.Eventually(t, "it is told that all have something", func() bool { return c.told(something) == 1 })
+	operatortest.Eventually(t, "two share", func() error { return c.shared(a, b) })
+}
+
+func TestAReplicaThatHasJustComeIsNotToldToHaveNothing(t *testing.T) {
+	c := newCluster(t)
+	a := c.start("a", true)
+	operatortest.Eventually(t, "a owns all", func() error { return c.shared(a) })
+	a.renewsAgain() // it tells of its objects
+	b := c.start("b", false)
+	operatortest.Eventually(t, "two share", func() error { return c.shared(a, b) })
+	a.renewsAgain()
+	if c.told("replicas have no objects") > 0 {
+		t.Error("it was told that one has nothing")
 	}
 }
 

@@ -1,12 +1,12 @@
 # Two commands are enough: `make run` to see it work, `make test` to prove it. `make help` lists the rest.
 
-GO      ?= go
-BIN     := $(CURDIR)/bin
-EXAMPLE ?= platform
-ARGS    ?=
+GO       ?= go
+BIN      := $(CURDIR)/bin
+EXAMPLE  ?= platform
+ARGS     ?=
 REPLICAS ?=
-CHARTS  ?=
-PKGS    ?= ./...
+CHARTS   ?=
+PKGS     ?= ./...
 
 GOLANGCI_LINT_VERSION  := v2.15.0
 CONTROLLER_GEN_VERSION := v0.23.0

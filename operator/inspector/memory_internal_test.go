@@ -186,8 +186,8 @@ func TestWhatIsShownIsOfOneObject(t *testing.T) {
 				continue
 			}
 			for _, r := range o.Reconciliations {
-				if r.Record.Key.Name != s.Name {
-					t.Errorf("among the reconciliations of %s is one of %s", s.Name, r.Record.Key.Name)
+				if r.Key.Name != s.Name {
+					t.Errorf("among the reconciliations of %s is one of %s", s.Name, r.Key.Name)
 				}
 			}
 		}

@@ -309,7 +309,7 @@ func TestTheRightsOfAnOperatorWithShardingAreEnoughForItsLeases(t *testing.T) {
 	}
 }
 
-func TestEachReplicaTellsWhoHasWhichObject(t *testing.T) {
+func TestEachReplicaTellsWhoHasWhichObjectAndWhatWasDoneWithIt(t *testing.T) {
 	c := newCrew(t, 6)
 	var pages []*operator.Operator
 	join := func(identity string) {
@@ -337,10 +337,20 @@ func TestEachReplicaTellsWhoHasWhichObject(t *testing.T) {
 				if want := c.by(namespace); object.Owner != want {
 					return fmt.Errorf("%s is said to be %q's, and is %q's", namespace, object.Owner, want)
 				}
+				if len(object.Reconciliations) == 0 || object.Unreached != "" {
+					return fmt.Errorf("of %s, which is %q's, %d reconciliations are told: %s", namespace, object.Owner, len(object.Reconciliations), object.Unreached)
+				}
 			}
 			var overview inspector.Overview
 			if err := ask(o, "overview", &overview); err != nil {
 				return err
+			}
+			var list inspector.ObjectList
+			if err := ask(o, "objects?state=fine", &list); err != nil {
+				return err
+			}
+			if list.Total != len(c.namespaces) || len(list.Unreached) > 0 {
+				return fmt.Errorf("%d objects are fine, %q", list.Total, list.Unreached)
 			}
 			if len(overview.Replicas) != 2 || overview.Replicas[0].Objects+overview.Replicas[1].Objects != len(c.namespaces) {
 				return fmt.Errorf("the replicas are %+v", overview.Replicas)

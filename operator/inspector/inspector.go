@@ -54,7 +54,7 @@ func New(config Config) (*Inspector, error) {
 		}
 	}
 	i.stop = sync.OnceFunc(func() { close(i.stopping) })
-	i.handler = i.guard(i.routes())
+	i.handler = i.guard(i.byOwner(i.routes()))
 	return i, nil
 }
 

@@ -108,6 +108,9 @@ func newSharing(config Config, httpClient *http.Client, page func() members.Page
 		if c.Lock, err = newLeaseLock(c, config.RESTConfig, httpClient); err != nil {
 			return nil, err
 		}
+		if e.of == &s.together {
+			c.Lock = commonLock{c.Lock}
+		}
 		*e.of = newElection(c, config.Logger)
 	}
 	s.together.keeps = true

@@ -185,7 +185,9 @@ func (duo) Owner(informer.Key) string { return "site-operator-b" }
 
 func (duo) This() string { return "site-operator-a" }
 
-func (duo) Page(context.Context, string) (inspector.Page, error) { return inspector.Page{}, errors.New("it serves none") }
+func (duo) Page(context.Context, string) (inspector.Page, error) {
+	return inspector.Page{}, errors.New("it serves none")
+}
 
 func TestThePageShowsWhichReplicaHasWhatAndWhoseAnObjectIs(t *testing.T) {
 	w := start(t, inspector.Config{}, []*corev1.ConfigMap{site("home")})

@@ -115,11 +115,8 @@ func (l *observedLock) bound(ctx context.Context) (context.Context, context.Canc
 	return context.WithTimeout(withoutFence(ctx), l.timeout)
 }
 
-// commonLock is a lock that several replicas hold together, under one identity.
+// commonLock is a lock that several replicas hold together, under one identity, until the last of them has gone.
 type commonLock struct{ resourcelock.Interface }
-
-// commonTries is how often a renewal is tried while others renew, too.
-const commonTries = 5
 
 // Create implements resourcelock.Interface. That another one of those who hold it together has made it is no failure.
 func (l commonLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
@@ -132,12 +129,15 @@ func (l commonLock) Create(ctx context.Context, record resourcelock.LeaderElecti
 
 // Update implements resourcelock.Interface. That another one of those who hold it together has renewed it meanwhile is no failure.
 func (l commonLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	for try := 1; ; try++ {
-		err := l.Interface.Update(ctx, record)
-		if try == commonTries || !apierrors.IsConflict(err) || !l.holds(ctx) {
-			return err
-		}
+	err := l.Interface.Update(ctx, record)
+	if !apierrors.IsConflict(err) || !l.holds(ctx) {
+		return err
 	}
+	err = l.Interface.Update(ctx, record)
+	if apierrors.IsConflict(err) && l.holds(ctx) {
+		return nil // It was renewed since it was found, and so since Update was called.
+	}
+	return err
 }
 
 // holds tells whether the replicas hold it, and has the next Update replace what it has found.

@@ -83,6 +83,10 @@ type sharing struct {
 	shard            *shard
 	pages            *cache.Expiring
 
+	// seen is since when the ranges of the newest table are like that.
+	mu   sync.Mutex
+	seen map[ring.Range]time.Time
+
 	// The following belong to the goroutine of the replica, except for counts.
 	// owned is what the frameworks know of, and weighed what was told of last, when it had that many objects.
 	owned, weighed []ring.Span
@@ -194,6 +198,7 @@ func (s *sharing) follow() {
 	before, now := s.owned, s.replica.Holder().Owned()
 	s.owned = now
 	s.counts.follow(s.replica.Table(), time.Now())
+	s.see(s.replica.Table(), time.Now())
 	if slices.Equal(before, now) {
 		return
 	}
@@ -225,6 +230,33 @@ func (s *sharing) Replicas() (replicas []inspector.Replica) {
 		})
 	}
 	return replicas
+}
+
+// see takes note of a table at a time.
+func (s *sharing) see(t ring.Table, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := make(map[ring.Range]time.Time, len(t.Ranges))
+	for _, r := range t.Ranges {
+		seen[r] = now
+		if since, ok := s.seen[r]; ok {
+			seen[r] = since
+		}
+	}
+	s.seen = seen
+}
+
+// Ranges implements inspector.Ring.
+func (s *sharing) Ranges() (ranges []inspector.RingRange) {
+	table := s.replica.Table()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, r := range table.Ranges {
+		ranges = append(ranges, inspector.RingRange{
+			First: r.First.String(), Owner: r.Owner, Next: r.Next, Since: s.seen[r], Objects: table.Objects(i),
+		})
+	}
+	return ranges
 }
 
 // Owner implements inspector.Ring.

@@ -32,6 +32,8 @@ func (p pair) Replicas() []inspector.Replica {
 	return []inspector.Replica{{Name: "a", This: p.this == "a"}, {Name: "b", This: p.this == "b"}, {Name: ""}}
 }
 
+func (p pair) Ranges() []inspector.RingRange { return nil }
+
 func (p pair) Owner(key informer.Key) string {
 	if p.ofB[key.Name] {
 		return "b"

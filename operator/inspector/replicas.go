@@ -28,6 +28,8 @@ type Replica struct {
 type Ring interface {
 	// Replicas are all of them, by name.
 	Replicas() []Replica
+	// Ranges are all ranges, in order.
+	Ranges() []RingRange
 	// Owner is the name of the replica that has an object, and empty if none has.
 	Owner(key informer.Key) string
 	// This is the name of the replica whose ring this is.

@@ -16,7 +16,9 @@ type Overview struct {
 	// At is when this was so.
 	At time.Time `json:"at"`
 	// Replicas are those that share the objects, by name. It is empty without sharding.
-	Replicas   []Replica           `json:"replicas,omitempty"`
+	Replicas []Replica `json:"replicas,omitempty"`
+	// Ranges are those in which the replicas share the objects, in order.
+	Ranges     []RingRange         `json:"ranges,omitempty"`
 	Frameworks []FrameworkOverview `json:"frameworks"`
 	// Failing are objects that fail, those that failed last first, a hundred at most. FailingCount is how many there are, also of
 	// those of which the inspector remembers nothing.

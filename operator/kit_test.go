@@ -70,8 +70,16 @@ func routerOf(t testing.TB, resources ...framework.Resource) *framework.Resource
 // newFramework makes a framework of one resource.
 func newFramework(t testing.TB, name string, source informer.Source, created func(ctx context.Context, obj any) error) *framework.Framework {
 	t.Helper()
+	return newObservedFramework(t, name, source, created, nil)
+}
+
+// newObservedFramework is newFramework for a framework that tells an observer of what it does.
+func newObservedFramework(
+	t testing.TB, name string, source informer.Source, created func(ctx context.Context, obj any) error, observer framework.Observer,
+) *framework.Framework {
+	t.Helper()
 	f, err := framework.New(framework.Config{
-		Name: name, Source: source, Logger: quiet(t), ResourceRouter: routerOf(t, &resource{created}), DisableFinalizer: true,
+		Name: name, Source: source, Logger: quiet(t), ResourceRouter: routerOf(t, &resource{created}), DisableFinalizer: true, Observer: observer,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -114,3 +114,34 @@ func (l *observedLock) lose(why string) error {
 func (l *observedLock) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(withoutFence(ctx), l.timeout)
 }
+
+// commonLock is a lock that several replicas hold together, under one identity, until the last of them has gone.
+type commonLock struct{ resourcelock.Interface }
+
+// Create implements resourcelock.Interface. That another one of those who hold it together has made it is no failure.
+func (l commonLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := l.Interface.Create(ctx, record)
+	if apierrors.IsAlreadyExists(err) && l.holds(ctx) {
+		return l.Update(ctx, record)
+	}
+	return err
+}
+
+// Update implements resourcelock.Interface. That another one of those who hold it together has renewed it meanwhile is no failure.
+func (l commonLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := l.Interface.Update(ctx, record)
+	if !apierrors.IsConflict(err) || !l.holds(ctx) {
+		return err
+	}
+	err = l.Interface.Update(ctx, record)
+	if apierrors.IsConflict(err) && l.holds(ctx) {
+		return nil // It was renewed since it was found, and so since Update was called.
+	}
+	return err
+}
+
+// holds tells whether the replicas hold it, and has the next Update replace what it has found.
+func (l commonLock) holds(ctx context.Context) bool {
+	now, _, err := l.Interface.Get(ctx)
+	return err == nil && now.HolderIdentity == l.Identity()
+}

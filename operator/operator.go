@@ -42,6 +42,8 @@ type Operator struct {
 	crdsServed atomic.Bool
 	addr       atomic.Pointer[net.Addr]
 	pageAddr   atomic.Pointer[net.Addr]
+	// ownIP is the address of this process, as others reach it.
+	ownIP func() net.IP
 }
 
 // New returns an operator, or an error for which framework.IsInvalidConfig holds and which lists every fault. It sends
@@ -51,7 +53,7 @@ func New(config Config) (*Operator, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	o := &Operator{config: config}
+	o := &Operator{config: config, ownIP: sync.OnceValue(func() net.IP { return ownAddress(config.RESTConfig) })}
 	if err := o.identify(); err != nil {
 		return nil, err
 	}
@@ -177,7 +179,7 @@ func (o *Operator) connect() error {
 	switch {
 	case c.Sharding.Enabled:
 		var err error
-		if o.sharing, err = newSharing(o.config, o.httpClient); err != nil {
+		if o.sharing, err = newSharing(o.config, o.httpClient, o.pageForOthers); err != nil {
 			return err
 		}
 		o.election = o.sharing.together

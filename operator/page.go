@@ -1,14 +1,20 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"strconv"
+	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/operatorkit/operatorkit/operator/inspector"
+	"github.com/operatorkit/operatorkit/operator/internal/members"
 )
 
 // newInspector makes the inspector, if it is to be there.
@@ -63,4 +69,49 @@ func (o *Operator) InspectorAddr() net.Addr {
 		return *addr
 	}
 	return nil
+}
+
+// pageForOthers tells where the page of this replica is. It is nowhere before Run has bound it, and without one.
+func (o *Operator) pageForOthers() members.Page {
+	bound, ok := o.InspectorAddr().(*net.TCPAddr)
+	if !ok {
+		return members.Page{}
+	}
+	ip := bound.IP
+	if ip.IsUnspecified() {
+		ip = o.ownIP()
+	}
+	if ip == nil {
+		return members.Page{}
+	}
+	page := members.Page{URL: "http://" + net.JoinHostPort(ip.String(), strconv.Itoa(bound.Port)), Certificate: o.config.Inspector.CertificateDigest()}
+	if page.Certificate != "" {
+		page.URL = strings.Replace(page.URL, "http", "https", 1)
+	}
+	if ip.IsLoopback() {
+		page.Host, _ = os.Hostname()
+	}
+	return page
+}
+
+// ownIPTimeout is how long it may take to find the API server by its name.
+const ownIPTimeout = 2 * time.Second
+
+// ownAddress returns the address from which this process reaches the API server, in a Pod that of the Pod, and nil if that is not known.
+func ownAddress(config *rest.Config) net.IP {
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil
+	}
+	// Nothing is sent.
+	c, err := (&net.Dialer{Timeout: ownIPTimeout}).Dial("udp", net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "443")))
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = c.Close() }()
+	local, _ := c.LocalAddr().(*net.UDPAddr)
+	if local == nil {
+		return nil
+	}
+	return local.IP
 }

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/giantswarm/micrologger"
+	"k8s.io/apimachinery/pkg/util/cache"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
@@ -79,6 +81,11 @@ type sharing struct {
 	together, leader *election
 	replica          *members.Replica
 	shard            *shard
+	pages            *cache.Expiring
+
+	// seen is since when the ranges of the newest table are like that.
+	mu   sync.Mutex
+	seen map[ring.Range]time.Time
 
 	// The following belong to the goroutine of the replica, except for counts.
 	// owned is what the frameworks know of, and weighed what was told of last, when it had that many objects.
@@ -88,10 +95,11 @@ type sharing struct {
 	counts         shardCounts
 }
 
-// newSharing makes the frameworks share their objects. config has a leader election with a fence.
-func newSharing(config Config, httpClient *http.Client) (*sharing, error) {
+// newSharing makes the frameworks share their objects. config has a leader election with a fence, and page tells where the page of this
+// replica is.
+func newSharing(config Config, httpClient *http.Client, page func() members.Page) (*sharing, error) {
 	own := config.LeaderElection.Fence
-	s := &sharing{frameworks: config.Frameworks, fence: own, logger: config.Logger.With("operator", config.Name)}
+	s := &sharing{frameworks: config.Frameworks, fence: own, logger: config.Logger.With("operator", config.Name), pages: cache.NewExpiring()}
 	elections := []struct {
 		of               **election
 		ending, identity string
@@ -104,6 +112,9 @@ func newSharing(config Config, httpClient *http.Client) (*sharing, error) {
 		if c.Lock, err = newLeaseLock(c, config.RESTConfig, httpClient); err != nil {
 			return nil, err
 		}
+		if e.of == &s.together {
+			c.Lock = commonLock{c.Lock}
+		}
 		*e.of = newElection(c, config.Logger)
 	}
 	s.together.keeps = true
@@ -115,7 +126,7 @@ func newSharing(config Config, httpClient *http.Client) (*sharing, error) {
 	election := config.LeaderElection
 	s.replica, err = members.New(members.Config{
 		Leases: leases.Leases(election.Namespace), Ring: election.Name + shardsEnding, Member: election.Identity,
-		Capacity: config.Sharding.Capacity, Version: config.Sharding.Version,
+		Capacity: config.Sharding.Capacity, Version: config.Sharding.Version, Page: page,
 		LeaseDuration: election.LeaseDuration, RetryPeriod: election.RetryPeriod, RequestTimeout: s.leader.lock.timeout,
 		Leads: s.leads, Renewed: own.renewed, Weigh: s.weigh, Logger: config.Logger,
 	})
@@ -187,6 +198,7 @@ func (s *sharing) follow() {
 	before, now := s.owned, s.replica.Holder().Owned()
 	s.owned = now
 	s.counts.follow(s.replica.Table(), time.Now())
+	s.see(s.replica.Table(), time.Now())
 	if slices.Equal(before, now) {
 		return
 	}
@@ -214,10 +226,37 @@ func (s *sharing) Replicas() (replicas []inspector.Replica) {
 	}
 	for _, p := range table.Parts() {
 		replicas = append(replicas, inspector.Replica{
-			Name: p.Member, This: p.Member == s.leader.config.Identity, Ranges: p.Ranges, Moving: p.Moving, Objects: objects[p.Member],
+			Name: p.Member, This: p.Member == s.This(), Ranges: p.Ranges, Moving: p.Moving, Objects: objects[p.Member],
 		})
 	}
 	return replicas
+}
+
+// see takes note of a table at a time.
+func (s *sharing) see(t ring.Table, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := make(map[ring.Range]time.Time, len(t.Ranges))
+	for _, r := range t.Ranges {
+		seen[r] = now
+		if since, ok := s.seen[r]; ok {
+			seen[r] = since
+		}
+	}
+	s.seen = seen
+}
+
+// Ranges implements inspector.Ring.
+func (s *sharing) Ranges() (ranges []inspector.RingRange) {
+	table := s.replica.Table()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, r := range table.Ranges {
+		ranges = append(ranges, inspector.RingRange{
+			First: r.First.String(), Owner: r.Owner, Next: r.Next, Since: s.seen[r], Objects: table.Objects(i),
+		})
+	}
+	return ranges
 }
 
 // Owner implements inspector.Ring.
@@ -227,6 +266,32 @@ func (s *sharing) Owner(key informer.Key) string {
 		return ""
 	}
 	return table.Find(hashOf(key)).Owner
+}
+
+// This implements inspector.Ring.
+func (s *sharing) This() string { return s.leader.config.Identity }
+
+// pagesKnown is for how long it is believed where the page of a replica is.
+const pagesKnown = 5 * time.Second
+
+// Page implements inspector.Ring.
+func (s *sharing) Page(ctx context.Context, replica string) (inspector.Page, error) {
+	if known, ok := s.pages.Get(replica); ok {
+		return known.(inspector.Page), nil
+	}
+	page, err := s.replica.PageOf(ctx, replica)
+	host, _ := os.Hostname()
+	switch {
+	case err != nil:
+		return inspector.Page{}, err
+	case page.URL == "":
+		return inspector.Page{}, errors.New("it serves none")
+	case page.Host != "" && page.Host != host:
+		return inspector.Page{}, fmt.Errorf("it is on the loopback of %s: have each replica serve its page on an address that the others reach, with a certificate", page.Host)
+	}
+	found := inspector.Page{URL: page.URL, Certificate: page.Certificate}
+	s.pages.Set(replica, found, pagesKnown)
+	return found, nil
 }
 
 // weighParts is in how many parts of about as many objects a range is told of.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -58,6 +59,12 @@ func newCrew(t *testing.T, namespaces int) *crew {
 // config is that of a replica.
 func (c *crew) config(identity string) operator.Config {
 	c.t.Helper()
+	return c.inspected(identity, nil)
+}
+
+// inspected is config for a replica with a page.
+func (c *crew) inspected(identity string, page *inspector.Inspector) operator.Config {
+	c.t.Helper()
 	source, err := informer.NewKubernetes(informer.KubernetesConfig{
 		Client: c.client, Object: &corev1.ConfigMap{}, LabelSelector: labels.SelectorFromSet(labels.Set{crewLabel: c.namespace}), Logger: quiet(c.t),
 	})
@@ -68,8 +75,12 @@ func (c *crew) config(identity string) operator.Config {
 		c.work(identity, obj.(client.Object).GetNamespace())
 		return nil
 	}
+	var observer framework.Observer
+	if page != nil {
+		observer = page
+	}
 	return operator.Config{
-		RESTConfig: c.instance.RESTConfig(), Frameworks: []*framework.Framework{newFramework(c.t, "configmaps", source, work)},
+		RESTConfig: c.instance.RESTConfig(), Frameworks: []*framework.Framework{newObservedFramework(c.t, "configmaps", source, work, observer)}, Inspector: page,
 		LeaderElection: c.election(identity, nil), Sharding: operator.ShardingConfig{Enabled: true}, Registry: prometheus.NewRegistry(),
 	}
 }
@@ -191,6 +202,33 @@ func TestReplicasShareTheObjectsByNamespaceAndTakeOverWhatOthersLeave(t *testing
 	}
 }
 
+func TestReplicasThatRenewTheLeaseThatTheyHoldTogetherDoNotFailForThat(t *testing.T) {
+	c := newCrew(t, 6)
+	log := &journal{}
+	registries := map[string]*prometheus.Registry{}
+	for _, identity := range []string{"a", "b", "c"} {
+		config := c.config(identity)
+		config.Logger = logTo(t, log)
+		registries[identity] = config.Registry
+		run(t, newOperator(t, config))
+	}
+	c.sharedBy("a", "b", "c")
+	for identity, registry := range registries {
+		operatortest.Eventually(t, identity+" has renewed it often", func() error {
+			if got := renewals(t, registry, "success"); got < 10 {
+				return fmt.Errorf("%v times", got)
+			}
+			return nil
+		})
+		if got := renewals(t, registry, "failure"); got > 0 {
+			t.Errorf("%s has failed to renew it %v times", identity, got)
+		}
+	}
+	if log.contains("Failed to update lease") {
+		t.Errorf("a failure is told: %q", log.all())
+	}
+}
+
 func TestWithShardingRunnablesRunOnOneReplicaAndOnTheNextOneWhenThatHasGone(t *testing.T) {
 	c := newCrew(t, 1)
 	var work journal
@@ -309,17 +347,15 @@ func TestTheRightsOfAnOperatorWithShardingAreEnoughForItsLeases(t *testing.T) {
 	}
 }
 
-func TestEachReplicaTellsWhoHasWhichObject(t *testing.T) {
+func TestEachReplicaTellsWhoHasWhichObjectAndWhatWasDoneWithIt(t *testing.T) {
 	c := newCrew(t, 6)
 	var pages []*operator.Operator
 	join := func(identity string) {
-		config := c.config(identity)
 		page, err := inspector.New(inspector.Config{Name: "test", Address: "127.0.0.1:0", Logger: quiet(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		config.Inspector = page
-		o := newOperator(t, config)
+		o := newOperator(t, c.inspected(identity, page))
 		run(t, o)
 		pages = append(pages, o)
 	}
@@ -337,10 +373,20 @@ func TestEachReplicaTellsWhoHasWhichObject(t *testing.T) {
 				if want := c.by(namespace); object.Owner != want {
 					return fmt.Errorf("%s is said to be %q's, and is %q's", namespace, object.Owner, want)
 				}
+				if len(object.Reconciliations) == 0 || object.Unreached != "" {
+					return fmt.Errorf("of %s, which is %q's, %d reconciliations are told: %s", namespace, object.Owner, len(object.Reconciliations), object.Unreached)
+				}
 			}
 			var overview inspector.Overview
 			if err := ask(o, "overview", &overview); err != nil {
 				return err
+			}
+			var list inspector.ObjectList
+			if err := ask(o, "objects?state=fine", &list); err != nil {
+				return err
+			}
+			if list.Total != len(c.namespaces) || len(list.Unreached) > 0 {
+				return fmt.Errorf("%d objects are fine, %q", list.Total, list.Unreached)
 			}
 			if len(overview.Replicas) != 2 || overview.Replicas[0].Objects+overview.Replicas[1].Objects != len(c.namespaces) {
 				return fmt.Errorf("the replicas are %+v", overview.Replicas)
@@ -348,6 +394,23 @@ func TestEachReplicaTellsWhoHasWhichObject(t *testing.T) {
 			return nil
 		})
 	}
+}
+
+// renewals are how many tries to renew a lease came to that.
+func renewals(t *testing.T, registry prometheus.Gatherer, result string) (n float64) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "operatorkit_operator_lease_renewals_total" && slices.ContainsFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetValue() == result }) {
+				n += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return n
 }
 
 // by tells who has reconciled a namespace last.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"go/parser"
 	"go/scanner"
 	"go/token"
@@ -14,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/operatorkit/operatorkit/examples/database/life"
 	"github.com/operatorkit/operatorkit/operator/command/commandtest"
@@ -54,6 +57,9 @@ func lifeOfDatabases(t *testing.T) operatortest.Scenario {
 	t.Cleanup(server.Close)
 	s := commandtest.Scenario(t, newConfig(), "--zone", server.URL)
 	s.Objects, s.Phases, s.Parallel = life.Objects(), life.Phases(z), 4
+	s.Start = func(ctx context.Context, cfg *rest.Config, namespace string) error {
+		return commandtest.Start(newConfig(), "--zone", server.URL)(ctx, cfg, namespace)
+	}
 	return s
 }
 

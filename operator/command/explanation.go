@@ -27,6 +27,11 @@ func writeExplanation(w io.Writer, o *inspector.Object, options plan.TextOptions
 	o.Object.Namespace, o.Object.Name = cmp.Or(o.Object.Namespace, o.Namespace), cmp.Or(o.Object.Name, o.Name)
 	o.Object.Kind = cmp.Or(o.Object.Kind, o.Kind)
 	e.line(0, "%s (framework %s): %s", o.Object, o.Framework, o.State)
+	if o.Unreached != "" {
+		e.line(1, "%s: what it has done is not shown", o.Unreached)
+	} else if o.Owner != "" {
+		e.line(1, "it is reconciled by the replica %s", o.Owner)
+	}
 	if o.Failures > 0 {
 		e.line(1, "it fails since %s, %d times in a row", e.time(o.FailingSince), o.Failures)
 	}

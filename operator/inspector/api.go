@@ -62,17 +62,17 @@ func (i *Inspector) answer(w http.ResponseWriter, status int, value any) {
 	_, _ = w.Write(append(data, '\n'))
 }
 
-func (i *Inspector) answerOverview(w http.ResponseWriter, _ *http.Request) {
-	i.answer(w, http.StatusOK, i.overview())
+func (i *Inspector) answerOverview(w http.ResponseWriter, r *http.Request) {
+	i.answer(w, http.StatusOK, i.overviewFor(r))
 }
 
 func (i *Inspector) answerObjects(w http.ResponseWriter, r *http.Request) {
-	q, err := queryOf(r.URL.Query())
+	q, err := queryOf(r)
 	if err != nil {
 		i.answer(w, http.StatusBadRequest, apiError{err.Error()})
 		return
 	}
-	list, err := i.list(r.Context(), q)
+	list, err := i.listFor(r, q)
 	if err != nil {
 		i.answer(w, statusOf(err), apiError{err.Error()})
 		return
@@ -82,7 +82,7 @@ func (i *Inspector) answerObjects(w http.ResponseWriter, r *http.Request) {
 
 func (i *Inspector) answerObject(w http.ResponseWriter, r *http.Request) {
 	id := idOf(r.URL.Query())
-	o, found := i.find(id)
+	o, found := i.find(r.Context(), id)
 	if !found {
 		i.answer(w, http.StatusNotFound, apiError{errNoObject(id).Error()})
 		return
@@ -106,6 +106,9 @@ func (i *Inspector) answerPlan(w http.ResponseWriter, r *http.Request) {
 
 // errBusy is too many plans at once.
 var errBusy = errors.New("other plans are being made: try again in a moment")
+
+// errTooMuch is a list that goes too far.
+var errTooMuch = errors.New("too many objects")
 
 // plan plans an object. It writes nothing.
 func (i *Inspector) plan(w http.ResponseWriter, r *http.Request, id objectID) (*plan.Plan, error) {
@@ -133,6 +136,8 @@ func statusOf(err error) int {
 	switch {
 	case apierrors.IsNotFound(err):
 		return http.StatusNotFound
+	case errors.Is(err, errTooMuch):
+		return http.StatusBadRequest
 	case errors.Is(err, errBusy):
 		return http.StatusTooManyRequests
 	case errors.Is(err, context.DeadlineExceeded):

@@ -2,6 +2,8 @@ package inspector_test
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -179,7 +181,20 @@ func (duo) Replicas() []inspector.Replica {
 	return []inspector.Replica{{Name: "site-operator-a", This: true, Ranges: 3, Objects: 17}, {Name: "site-operator-b", Ranges: 2, Moving: 1, Objects: 4}}
 }
 
+func (duo) Ranges() []inspector.RingRange {
+	return []inspector.RingRange{
+		{First: "0x0", Owner: "site-operator-a", Objects: 17}, {First: "0x4", Owner: "site-operator-b", Next: "site-operator-a", Objects: 4},
+		{First: "0x8", Objects: 1},
+	}
+}
+
 func (duo) Owner(informer.Key) string { return "site-operator-b" }
+
+func (duo) This() string { return "site-operator-a" }
+
+func (duo) Page(context.Context, string) (inspector.Page, error) {
+	return inspector.Page{}, errors.New("it serves none")
+}
 
 func TestThePageShowsWhichReplicaHasWhatAndWhoseAnObjectIs(t *testing.T) {
 	w := start(t, inspector.Config{}, []*corev1.ConfigMap{site("home")})
@@ -187,12 +202,16 @@ func TestThePageShowsWhichReplicaHasWhatAndWhoseAnObjectIs(t *testing.T) {
 	lacks(t, w.get("", http.StatusOK), "Replica")
 	lacks(t, w.get(objectPath("home"), http.StatusOK), "replica")
 	w.inspector.ShareBy(duo{})
-	has(t, w.get("", http.StatusOK), "site-operator-a<small>this one</small>", "site-operator-b</th>", ">17<")
+	has(t, w.get("", http.StatusOK), "site-operator-a<small>this one</small>", "site-operator-b</th>", ">17<",
+		`<path class="replica-0" d="M0.00 -80.00 `, `<path class="replica-1 moving"`, "site-operator-b, on its way to site-operator-a", `<path class="nobody"`)
 	has(t, w.get(objectPath("home"), http.StatusOK), "reconciled by the replica site-operator-b")
 	if got := read[inspector.Object](w, objectPath("home")).Owner; got != "site-operator-b" {
 		t.Errorf("the owner is %q", got)
 	}
 	if got := read[inspector.Overview](w, "overview").Replicas; len(got) != 2 || got[1].Moving != 1 {
 		t.Errorf("the replicas are %+v", got)
+	}
+	if got := read[inspector.Overview](w, "overview").Ranges; len(got) != 3 || got[1].Next != "site-operator-a" {
+		t.Errorf("the ranges are %+v", got)
 	}
 }

@@ -26,6 +26,8 @@
 //     object of a source is shown, only what resources change, and what the operator's author draws of it.
 //   - Memory is bounded by Config, whatever the objects hold. Objects that fail are forgotten last, and are counted, found and told
 //     since when they fail when they are forgotten too.
+//   - Where replicas share the objects (ShareBy), each answers for all: a question about an object is answered by the replica that has it, which is
+//     asked in the name of the user, by TLS with the one certificate that it has told of, or on loopback. A question is passed on once.
 //   - It holds up nobody: neither searches nor pages take a lock that workers need for longer than it takes to look at one object,
 //     the page of an object waits a second for its graphs at most, and requests, bodies, lists and what is done at once are bounded.
 //

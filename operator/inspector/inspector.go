@@ -54,7 +54,7 @@ func New(config Config) (*Inspector, error) {
 		}
 	}
 	i.stop = sync.OnceFunc(func() { close(i.stopping) })
-	i.handler = i.guard(i.routes())
+	i.handler = i.guard(i.byOwner(i.routes()))
 	return i, nil
 }
 
@@ -135,7 +135,7 @@ func (i *Inspector) overview() Overview {
 	now := time.Now()
 	o := Overview{Operator: i.config.Name, At: now, Frameworks: []FrameworkOverview{}, Failing: i.failing()}
 	if r := i.sharedBy(); r != nil {
-		o.Replicas = r.Replicas()
+		o.Replicas, o.Ranges = r.Replicas(), r.Ranges()
 	}
 	for _, s := range i.frameworks() {
 		f := s.overview(now)

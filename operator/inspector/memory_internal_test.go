@@ -181,7 +181,7 @@ func TestWhatIsShownIsOfOneObject(t *testing.T) {
 			check(s)
 			id := objectID{"sites", informer.Key{Name: s.Name}}
 			i.memory.versionOf(id)
-			o, found := i.find(id)
+			o, found := i.find(t.Context(), id)
 			if !found {
 				continue
 			}

@@ -85,8 +85,8 @@ func (i *Inspector) showProblem(w http.ResponseWriter, status int, title, text s
 	i.show(w, status, "problem", page{Title: title, Content: text})
 }
 
-func (i *Inspector) overviewPage(w http.ResponseWriter, _ *http.Request) {
-	i.show(w, http.StatusOK, "overview", page{Title: "Overview", Tab: "overview", Events: Path + "events", Content: i.overview()})
+func (i *Inspector) overviewPage(w http.ResponseWriter, r *http.Request) {
+	i.show(w, http.StatusOK, "overview", page{Title: "Overview", Tab: "overview", Events: Path + "events", Content: i.overviewFor(r)})
 }
 
 // objectsContent is what the list of objects shows.
@@ -104,12 +104,12 @@ type objectsContent struct {
 
 func (i *Inspector) objectsPage(w http.ResponseWriter, r *http.Request) {
 	values := r.URL.Query()
-	q, err := queryOf(values)
+	q, err := queryOf(r)
 	if err != nil {
 		i.showProblem(w, http.StatusBadRequest, "That can't be searched for", err.Error())
 		return
 	}
-	list, err := i.list(r.Context(), q)
+	list, err := i.listFor(r, q)
 	if err != nil {
 		i.showProblem(w, statusOf(err), "The search has not ended", err.Error())
 		return
@@ -166,7 +166,7 @@ func (i *Inspector) planPage(w http.ResponseWriter, r *http.Request) {
 
 func (i *Inspector) showObject(w http.ResponseWriter, r *http.Request, id objectID, status int, c objectContent) {
 	var found bool
-	if c.Object, found = i.find(id); !found {
+	if c.Object, found = i.find(r.Context(), id); !found {
 		i.showProblem(w, http.StatusNotFound, "There is no such object", errNoObject(id).Error())
 		return
 	}

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net/url"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/operatorkit/operatorkit/informer"
 )
 
 // defaultLimit and maxLimit are how many objects are answered at once.
@@ -26,9 +28,16 @@ type query struct {
 	words         [][]byte
 	state         State
 	offset, limit int
+	// has tells of which objects by their keys; nil is all.
+	has func(key informer.Key) bool
 }
 
-func queryOf(values url.Values) (query, error) {
+// queryOf reads what is asked for. Another replica may ask for more at once.
+func queryOf(r *http.Request) (query, error) {
+	values, most := r.URL.Query(), maxLimit
+	if r.Header.Get(forwardedHeader) != "" {
+		most = maxMerged
+	}
 	q := query{
 		framework: values.Get("framework"), kind: values.Get("kind"), namespace: values.Get("namespace"), name: values.Get("name"),
 		words: bytes.Fields(bytes.ToLower([]byte(values.Get("q")))), state: State(values.Get("state")), limit: defaultLimit,
@@ -48,12 +57,12 @@ func queryOf(values url.Values) (query, error) {
 		*to = n
 		return nil
 	}
-	return q, errors.Join(number("offset", &q.offset, 0, 1<<30), number("limit", &q.limit, 1, maxLimit))
+	return q, errors.Join(number("offset", &q.offset, 0, 1<<30), number("limit", &q.limit, 1, most))
 }
 
 // matchesID tells what can be told of an object without its history.
 func (q query) matchesID(id objectID) bool {
-	return (q.namespace == "" || q.namespace == id.key.Namespace) && (q.name == "" || q.name == id.key.Name)
+	return (q.namespace == "" || q.namespace == id.key.Namespace) && (q.name == "" || q.name == id.key.Name) && (q.has == nil || q.has(id.key))
 }
 
 // ofKind tells whether a framework is meant by a kind: the kind of its objects, or its name or the beginning of that, as

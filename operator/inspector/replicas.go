@@ -1,6 +1,16 @@
 package inspector
 
-import "github.com/operatorkit/operatorkit/informer"
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
 
 // Replica is one of those that share the objects of an operator, or nobody, without a name, for what has no owner at the moment.
 type Replica struct {
@@ -18,11 +28,18 @@ type Replica struct {
 type Ring interface {
 	// Replicas are all of them, by name.
 	Replicas() []Replica
+	// Ranges are all ranges, in order.
+	Ranges() []RingRange
 	// Owner is the name of the replica that has an object, and empty if none has.
 	Owner(key informer.Key) string
+	// This is the name of the replica whose ring this is.
+	This() string
+	// Page tells how the page of a replica is reached from here. It may ask the API server.
+	Page(ctx context.Context, replica string) (Page, error)
 }
 
-// ShareBy shows on the page who has which objects. It is called before the page is served.
+// ShareBy shows on the page who has which objects, and has questions about an object answered by the replica that has it. It is called before
+// the page is served.
 func (i *Inspector) ShareBy(r Ring) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -34,4 +51,60 @@ func (i *Inspector) sharedBy() Ring {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	return i.ring
+}
+
+// overviewFor is the overview with what fails on other replicas, for whoever asks this one.
+func (i *Inspector) overviewFor(r *http.Request) Overview {
+	o := i.overview()
+	ring := i.sharedBy()
+	if ring == nil || r.Header.Get(forwardedHeader) != "" {
+		return o
+	}
+	others, unreached := fromOthers[Overview](r, ring, "overview", nil)
+	for _, other := range others {
+		o.FailingCount += other.FailingCount
+		o.Failing = append(o.Failing, other.Failing...)
+	}
+	slices.SortStableFunc(o.Failing, func(a, b ObjectSummary) int { return b.Last.Compare(a.Last) })
+	o.Failing = o.Failing[:min(len(o.Failing), maxFailing)]
+	o.Unreached = unreached
+	return o
+}
+
+// listFor is list over all replicas: each tells of the objects that it has, and this one of those of which no other tells.
+func (i *Inspector) listFor(r *http.Request, q query) (ObjectList, error) {
+	ring := i.sharedBy()
+	switch {
+	case ring == nil:
+		return i.list(r.Context(), q)
+	case r.Header.Get(forwardedHeader) != "":
+		q.has = func(key informer.Key) bool { return ring.Owner(key) == ring.This() }
+		return i.list(r.Context(), q)
+	case q.offset+q.limit > maxMerged:
+		return ObjectList{}, fmt.Errorf("%w: of objects that replicas share, the first %d are listed: search for less", errTooMuch, maxMerged)
+	}
+	wanted := r.URL.Query()
+	wanted.Set("offset", "0")
+	wanted.Set("limit", strconv.Itoa(q.offset+q.limit))
+	others, unreached := fromOthers[ObjectList](r, ring, "objects", wanted)
+	all := q
+	all.offset, all.limit = 0, q.offset+q.limit
+	all.has = func(key informer.Key) bool {
+		_, told := others[ring.Owner(key)]
+		return !told
+	}
+	list, err := i.list(r.Context(), all)
+	if err != nil {
+		return list, err
+	}
+	for _, other := range others {
+		list.Total += other.Total
+		list.Objects = append(list.Objects, other.Objects...)
+	}
+	slices.SortFunc(list.Objects, func(a, b ObjectSummary) int {
+		return cmp.Or(strings.Compare(a.Framework, b.Framework), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	list.Objects = list.Objects[min(q.offset, len(list.Objects)):min(q.offset+q.limit, len(list.Objects))]
+	list.Unreached = unreached
+	return list, nil
 }

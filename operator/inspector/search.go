@@ -182,7 +182,7 @@ func (m *memory) lastFailing(limit int) []found {
 }
 
 // find returns what is known of an object, and false if there is nothing to know.
-func (i *Inspector) find(id objectID) (Object, bool) {
+func (i *Inspector) find(ctx context.Context, id objectID) (Object, bool) {
 	s := i.framework(id.framework)
 	if s == nil {
 		return Object{}, false
@@ -198,6 +198,7 @@ func (i *Inspector) find(id objectID) (Object, bool) {
 	}
 	if r := i.sharedBy(); r != nil {
 		o.Owner = r.Owner(id.key)
+		o.Unreached, _ = ctx.Value(unreachedKey{}).(string)
 	}
 	if h == nil {
 		return o, exists

@@ -16,12 +16,16 @@ type Overview struct {
 	// At is when this was so.
 	At time.Time `json:"at"`
 	// Replicas are those that share the objects, by name. It is empty without sharding.
-	Replicas   []Replica           `json:"replicas,omitempty"`
+	Replicas []Replica `json:"replicas,omitempty"`
+	// Ranges are those in which the replicas share the objects, in order.
+	Ranges     []RingRange         `json:"ranges,omitempty"`
 	Frameworks []FrameworkOverview `json:"frameworks"`
 	// Failing are objects that fail, those that failed last first, a hundred at most. FailingCount is how many there are, also of
 	// those of which the inspector remembers nothing.
 	Failing      []ObjectSummary `json:"failing"`
 	FailingCount int             `json:"failingCount"`
+	// Unreached says of which replicas it is not known what fails there, and why.
+	Unreached []string `json:"unreached,omitempty"`
 }
 
 // FrameworkOverview is how one framework does.
@@ -134,6 +138,8 @@ type ObjectList struct {
 	// Total is how many objects match, of which Objects are some.
 	Total   int             `json:"total"`
 	Objects []ObjectSummary `json:"objects"`
+	// Unreached says of which replicas it is not known how their objects are doing, and why.
+	Unreached []string `json:"unreached,omitempty"`
 }
 
 // Object is what GET api/v1/object answers.
@@ -145,6 +151,8 @@ type Object struct {
 	Identity Identity `json:"identity"`
 	// Owner is the replica that reconciles the object, when replicas share them. It is empty without sharding, and when none may at the moment.
 	Owner string `json:"owner,omitempty"`
+	// Unreached is why that one does not tell what it has done with the object.
+	Unreached string `json:"unreached,omitempty"`
 	// Reconciliations are the last ones, the newest first.
 	Reconciliations []Reconciliation `json:"reconciliations"`
 	// Shadows are the last comparisons with shadow resource sets that did not come out equal.

@@ -91,7 +91,7 @@ func (r *Replica) Log() string { return r.log.String() }
 func (r *Replica) Signal(signal syscall.Signal) {
 	r.t.Helper()
 	if err := r.cmd.Process.Signal(signal); err != nil {
-		r.t.Fatalf("operatortest: send %s to process %d: %v", signal, r.Pid(), err)
+		r.t.Fatalf("operatortest: send %s to process %d: %v; its log:\n%s", signal, r.Pid(), err, r.Log())
 	}
 }
 

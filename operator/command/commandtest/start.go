@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/client-go/rest"
 
@@ -24,8 +25,20 @@ import (
 // writes, at each of which it is crashed, too.
 //
 // The scenario's control plane should have the operator's definitions already: see operatortest.Instance.InstallCRDs.
+//
+// Runs that go on at once (Parallel of a Scenario) share what the configuration refers to. One with Flags, whose variables they would share, is
+// refused then: have each run make a configuration of its own,
+//
+//	s.Start = func(ctx context.Context, cfg *rest.Config, namespace string) error {
+//		return commandtest.Start(newConfig(), args...)(ctx, cfg, namespace)
+//	}
 func Start(config command.Config, args ...string) func(ctx context.Context, cfg *rest.Config, namespace string) error {
+	var running atomic.Int32
 	return func(ctx context.Context, cfg *rest.Config, namespace string) error {
+		defer running.Add(-1)
+		if running.Add(1) > 1 && config.Flags != nil {
+			return fmt.Errorf("operator %s runs twice at once, and both would set the variables of its Flags: have each run make its configuration anew (see commandtest.Start)", config.Name)
+		}
 		config := config
 		config.RESTConfig, config.KeepGlobalLoggers = cfg, true
 		config.LeaderElection.Enabled = false

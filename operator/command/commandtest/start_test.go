@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,6 +88,29 @@ func guests(t *testing.T, start command.Config, args ...string) operatortest.Sce
 		Objects: []client.Object{&corev1.ConfigMap{}},
 		Config:  operatortest.Start(t).RESTConfig(),
 		Timeout: 20 * time.Second,
+	}
+}
+
+func TestAConfigurationWithFlagsDoesNotRunTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	config := greeter(false)
+	config.Flags = func(flags *pflag.FlagSet) { flags.Bool("loud", false, "greet aloud") }
+	kube := operatortest.Start(t)
+	start := commandtest.Start(config)
+	ctx, cancel := context.WithCancel(t.Context())
+	ends := make(chan error, 2)
+	for range 2 {
+		go func() { ends <- start(ctx, kube.RESTConfig(), kube.Namespace(t)) }()
+	}
+	if err := <-ends; err == nil || !strings.Contains(err.Error(), "have each run make its configuration anew") {
+		t.Errorf("the second run ends with %v", err)
+	}
+	cancel()
+	if err := <-ends; err != nil {
+		t.Error(err)
+	}
+	if err := start(ctx, kube.RESTConfig(), kube.Namespace(t)); err != nil {
+		t.Errorf("one after the other: %v", err)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // ErrLost is in the chain of what Run returns when the Lease of the replica was taken away.
 var ErrLost = errors.New("the lease of this replica was taken away")
 
-// Config configures a Replica. All fields but Capacity, Version and Address are required.
+// Config configures a Replica. All fields but Capacity, Version and Page are required.
 type Config struct {
 	// Leases are those of the namespace of the ring. It must read from the API server.
 	Leases coordinationv1client.LeaseInterface
@@ -25,8 +25,10 @@ type Config struct {
 	Member string
 	// Capacity is how much the replica can carry, next to others. Default: 1.
 	Capacity int
-	// Version is that of the program, and Address where the replica is reached, both for others to see.
-	Version, Address string
+	// Version is that of the program.
+	Version string
+	// Page tells where the page of the replica is, for others to ask, each time that the Lease is written. Default: nowhere.
+	Page func() Page
 	// LeaseDuration is after which time without a renewal others may take the work over, in whole seconds.
 	LeaseDuration time.Duration
 	// RetryPeriod is the pause between two renewals.
@@ -59,6 +61,9 @@ func (c *Config) validate() error {
 	}
 	if c.Capacity == 0 {
 		c.Capacity = 1
+	}
+	if c.Page == nil {
+		c.Page = func() Page { return Page{} }
 	}
 	return nil
 }

@@ -25,9 +25,22 @@ type Told struct {
 	ring.Member `json:",inline"`
 	// Name is that of the member.
 	Name string `json:"name"`
-	// Address is where the replica is reached.
-	Address string `json:"address,omitempty"`
+	// Page is where its page is.
+	Page Page `json:"page,omitzero"`
 }
+
+// Page is where the page of a replica is.
+type Page struct {
+	// URL has the scheme and the host with the port. It is empty if there is no page.
+	URL string `json:"url,omitempty"`
+	// Host is the name of the machine or the Pod that alone reaches it. It is empty if others do.
+	Host string `json:"host,omitempty"`
+	// Certificate is the SHA-256 of its certificate in hexadecimal digits, with https.
+	Certificate string `json:"certificate,omitempty"`
+}
+
+// leaseOf is the name of the Lease of a member.
+func leaseOf(ring, member string) string { return ring + "-" + short(member) }
 
 // short is a name of 16 letters and digits for another one that can be of any length.
 func short(name string) string { return ring.HashOf(name).String()[2:] }

@@ -64,6 +64,18 @@ func (r *Replica) Table() ring.Table {
 	return r.table
 }
 
+// PageOf asks where the page of a member is.
+func (r *Replica) PageOf(ctx context.Context, member string) (Page, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.RequestTimeout)
+	defer cancel()
+	lease, err := r.config.Leases.Get(ctx, leaseOf(r.config.Ring, member), metav1.GetOptions{})
+	if err != nil {
+		return Page{}, fmt.Errorf("read the lease of replica %s: %w", member, err)
+	}
+	told, err := toldBy(lease)
+	return told.Page, err
+}
+
 // OnTable has f called after each table that the replica follows, in order, and before that is confirmed. It is called before Run.
 func (r *Replica) OnTable(f func()) { r.followed = append(r.followed, f) }
 
@@ -128,7 +140,7 @@ func (r *Replica) round(ctx context.Context) error {
 
 // publish writes the Lease if what it says has changed, or when it is time to renew it.
 func (r *Replica) publish(ctx context.Context) error {
-	told := Told{Name: r.config.Member, Address: r.config.Address, Member: ring.Member{
+	told := Told{Name: r.config.Member, Page: r.config.Page(), Member: ring.Member{
 		Capacity: r.config.Capacity, Version: r.config.Version, Joined: r.joined, Confirmed: r.holder.Confirmation(),
 	}}
 	due := time.Since(r.renewed) >= r.config.RetryPeriod-minRound
@@ -162,7 +174,7 @@ func (r *Replica) renewal() *coordinationv1.Lease {
 	}
 	seconds := int32(r.config.LeaseDuration / time.Second) //nolint:gosec // leases are short
 	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: r.config.Ring + "-" + short(r.config.Member), Labels: map[string]string{RingLabel: short(r.config.Ring)}},
+		ObjectMeta: metav1.ObjectMeta{Name: leaseOf(r.config.Ring, r.config.Member), Labels: map[string]string{RingLabel: short(r.config.Ring)}},
 		Spec: coordinationv1.LeaseSpec{
 			HolderIdentity: &r.config.Member, LeaseDurationSeconds: &seconds, AcquireTime: r.acquired(), RenewTime: &now,
 		},

@@ -83,6 +83,14 @@ func (t Table) Owned(member string) []Span {
 	return owned
 }
 
+// Objects is how many objects lie in a range of the table, as far as is known.
+func (t Table) Objects(i int) (objects int) {
+	for _, b := range within(t.Weights, t.Span(i)) {
+		objects += b.Objects
+	}
+	return objects
+}
+
 // Moving is how many ranges wait for their former owner.
 func (t Table) Moving() int {
 	moving := 0

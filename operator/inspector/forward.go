@@ -1,0 +1,230 @@
+package inspector
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// forwardedHeader names the replica that passes a question on. Such a question goes no further.
+const forwardedHeader = "X-Operatorkit-Replica"
+
+const (
+	// reachTimeout is how long another replica may take to be reached.
+	reachTimeout = 2 * time.Second
+	// othersTimeout is how long the others may take to say what they have.
+	othersTimeout = 10 * time.Second
+	// maxFromOther is how many bytes are read of what another replica says, and maxMerged how many objects of each replica are looked at
+	// for a list of all.
+	maxFromOther = 64 << 20
+	maxMerged    = 10_000
+)
+
+// Page is how the page of a replica is reached.
+type Page struct {
+	// URL has the scheme and the host with the port.
+	URL string
+	// Certificate is the SHA-256 of the certificate in hexadecimal digits, with https: no other one is believed.
+	Certificate string
+}
+
+// CertificateDigest returns the SHA-256 of the certificate with which the inspector is served, in hexadecimal digits, and nothing without TLS.
+func (i *Inspector) CertificateDigest() string {
+	if i.certificate == nil {
+		return ""
+	}
+	current, err := i.certificate.get(nil)
+	if err != nil {
+		return ""
+	}
+	return digestOf(current.Certificate[0])
+}
+
+func digestOf(certificate []byte) string {
+	digest := sha256.Sum256(certificate)
+	return hex.EncodeToString(digest[:])
+}
+
+// transport reaches the page, and nothing else that may be at its address. Its connections are not kept.
+func (p Page) transport() *http.Transport {
+	t := &http.Transport{DisableKeepAlives: true, TLSHandshakeTimeout: reachTimeout, DialContext: (&net.Dialer{Timeout: reachTimeout}).DialContext}
+	t.TLSClientConfig = &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		// The certificate is known, which is more than that somebody vouches for its name.
+		InsecureSkipVerify: true, //nolint:gosec // see VerifyConnection
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if p.Certificate == "" || digestOf(s.PeerCertificates[0].Raw) != p.Certificate {
+				return errors.New("it has another certificate than the replica says")
+			}
+			return nil
+		},
+	}
+	return t
+}
+
+// byOwner has questions about one object answered by the replica that has it. Where that can't be reached this one answers, and says so.
+func (i *Inspector) byOwner(next http.Handler) http.Handler {
+	perObject := map[string]bool{
+		Path + "object": true, Path + "events": true, Path + "api/v1/object": true, Path + "api/v1/graphs": true, Path + "api/v1/plan": true,
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ring := i.sharedBy()
+		if ring == nil || !perObject[r.URL.Path] || r.Header.Get(forwardedHeader) != "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		values, formErr := form(r)
+		owner := ring.Owner(idOf(values).key)
+		if err != nil || formErr != nil || idOf(values).key.Name == "" || owner == "" || owner == ring.This() {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if err := i.forward(w, r, ring, owner, body); err != nil {
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), unreachedKey{}, err.Error())))
+		}
+	})
+}
+
+// unreachedKey is that of why the replica that has the object was not asked.
+type unreachedKey struct{}
+
+// forward answers a request by what another replica answers. With an error nothing is answered.
+func (i *Inspector) forward(w http.ResponseWriter, r *http.Request, ring Ring, owner string, body []byte) error {
+	page, target, err := pageOf(r.Context(), ring, owner)
+	if err != nil {
+		return err
+	}
+	takeLonger(w, r, i.config.PlanTimeout)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-i.stopping:
+			cancel()
+		}
+	}()
+	request := r.WithContext(ctx)
+	request.Body = io.NopCloser(bytes.NewReader(body))
+	transport := page.transport()
+	defer transport.CloseIdleConnections()
+	var unreached error
+	proxy := &httputil.ReverseProxy{
+		Transport: transport,
+		ErrorLog:  log.New(io.Discard, "", 0), // what fails is in unreached, or the one who asks has gone
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(target)
+			dress(p.Out, ring)
+		},
+		ModifyResponse: func(answer *http.Response) error {
+			for name := range securityHeaders {
+				answer.Header.Del(name) // they are there
+			}
+			return nil
+		},
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { unreached = notReached(owner, err) },
+	}
+	proxy.ServeHTTP(w, request)
+	return unreached
+}
+
+// pageOf returns the page of another replica, and its address.
+func pageOf(ctx context.Context, ring Ring, replica string) (Page, *url.URL, error) {
+	page, err := ring.Page(ctx, replica)
+	if err != nil {
+		return page, nil, notReached(replica, err)
+	}
+	target, err := url.Parse(page.URL)
+	if err != nil {
+		return page, nil, notReached(replica, err)
+	}
+	return page, target, nil
+}
+
+func notReached(replica string, err error) error {
+	return fmt.Errorf("the page of the replica %s, which has the object, can't be asked: %w", replica, err)
+}
+
+// dress makes a request one of this replica. What a browser says of where it comes from was looked at here.
+func dress(r *http.Request, ring Ring) {
+	r.Header.Set(forwardedHeader, ring.This())
+	for name := range r.Header {
+		if name == "Origin" || name == "Referer" || strings.HasPrefix(name, "Sec-Fetch-") {
+			r.Header.Del(name)
+		}
+	}
+}
+
+// fromOthers asks all other replicas the same question. unreached says of which of them there is no answer, and why.
+func fromOthers[T any](r *http.Request, ring Ring, what string, query url.Values) (answers map[string]T, unreached []string) {
+	ctx, cancel := context.WithTimeout(r.Context(), othersTimeout)
+	defer cancel()
+	answers = map[string]T{}
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for _, replica := range ring.Replicas() {
+		if replica.Name == "" || replica.Name == ring.This() {
+			continue
+		}
+		asking.Go(func() {
+			answer, err := fromOther[T](ctx, r, ring, replica.Name, what, query)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				unreached = append(unreached, err.Error())
+				return
+			}
+			answers[replica.Name] = answer
+		})
+	}
+	asking.Wait()
+	return answers, unreached
+}
+
+func fromOther[T any](ctx context.Context, r *http.Request, ring Ring, replica, what string, query url.Values) (answer T, err error) {
+	fault := func(err error) (T, error) {
+		return answer, fmt.Errorf("the page of the replica %s can't be asked: %w", replica, err)
+	}
+	page, err := ring.Page(ctx, replica)
+	if err != nil {
+		return fault(err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, page.URL+Path+"api/v1/"+what+"?"+query.Encode(), http.NoBody)
+	if err != nil {
+		return fault(err)
+	}
+	if authorization := r.Header.Get("Authorization"); authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	dress(request, ring)
+	transport := page.transport()
+	defer transport.CloseIdleConnections()
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return fault(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fault(fmt.Errorf("it answers %s", response.Status))
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxFromOther)).Decode(&answer); err != nil {
+		return fault(err)
+	}
+	return answer, nil
+}

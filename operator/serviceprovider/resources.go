@@ -4,15 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
@@ -177,7 +174,9 @@ func (r *APIReconciler[T, C]) Framework(config framework.Config) (*framework.Fra
 		return nil, fmt.Errorf("%w: APIReconciler.Framework: the Reconciler is a %T, and not made by FromResources", framework.ErrInvalidConfig, r.author)
 	}
 	if config.Source == nil && config.Logger != nil {
-		source, err := r.objects(config)
+		source, err := informer.NewKubernetes(informer.KubernetesConfig{
+			Client: r.onboarding.WithWatch(), Object: r.empty(), Namespaces: r.namespaces, Logger: config.Logger,
+		})
 		if err != nil {
 			return nil, fmt.Errorf("make a source of %s: %w", r.kind.Kind, err)
 		}
@@ -200,17 +199,4 @@ func (r *APIReconciler[T, C]) newFramework(resources *Resources[T, C], config fr
 	}
 	config.ResourceRouter, config.InitCtx, config.Driven = resources.router, r.planned, true
 	return framework.New(config)
-}
-
-// objects is a source of all objects.
-func (r *APIReconciler[T, C]) objects(config framework.Config) (informer.Source, error) {
-	watching, err := client.NewWithWatch(r.onboarding.RESTConfig(), client.Options{
-		Scheme: r.onboarding.Scheme(), Mapper: r.onboarding.Client().RESTMapper(), Log: logr.FromSlogHandler(slog.DiscardHandler),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return informer.NewKubernetes(informer.KubernetesConfig{
-		Client: watching, Object: r.empty(), Namespaces: r.namespaces, Logger: config.Logger,
-	})
 }

@@ -3,11 +3,9 @@ package clusteraccess
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -80,13 +78,8 @@ func New[D any](config Config, accesses []Access[D]) (*Clusters[D], error) {
 
 // open makes the sources and the connections.
 func (c *Clusters[D]) open() error {
-	restConfig := c.config.Platform.RESTConfig()
-	watching, err := client.NewWithWatch(restConfig, client.Options{
-		Scheme: c.config.Platform.Scheme(), Mapper: c.client.RESTMapper(), Log: logr.FromSlogHandler(slog.DiscardHandler),
-	})
-	if err != nil {
-		return err
-	}
+	watching := c.config.Platform.WithWatch()
+	var err error
 	for _, a := range c.accesses {
 		if a.Fixed == nil {
 			continue
@@ -112,7 +105,7 @@ func (c *Clusters[D]) open() error {
 	}
 	c.reader = informer.NewReader(watching.Scheme(), c.access, c.requests)
 	c.targets, err = target.New(target.Config{
-		Deployments: c.access, Kubeconfig: issuedFor, Secrets: credentials, Rewrite: reach.Rewrite(c.config.LocalServers), Management: restConfig, Scheme: c.config.Scheme, Logger: c.config.Logger,
+		Deployments: c.access, Kubeconfig: issuedFor, Secrets: credentials, Rewrite: reach.Rewrite(c.config.LocalServers), Management: c.config.Platform.RESTConfig(), Scheme: c.config.Scheme, Logger: c.config.Logger,
 		WrapTransport: c.signIn, IdleTimeout: c.config.IdleTimeout,
 		QPS: -1, // API servers limit their clients themselves
 	})

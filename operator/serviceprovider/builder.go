@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
@@ -15,7 +16,9 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/faults"
+	"github.com/operatorkit/operatorkit/operator/logging"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 )
 
@@ -279,6 +282,10 @@ func (b *APIReconcilerBuilder[T, C]) buildKind(r *APIReconciler[T, C], wrong *fa
 	for _, problem := range validation.IsQualifiedName(r.finalizers.access[0]) {
 		wrong.Add("Finalizer %q: %s", b.finalizer, problem)
 	}
+	r.objects, err = informer.NewKubernetes(informer.KubernetesConfig{
+		Client: r.onboarding.WithWatch(), Object: empty, MetadataOnly: true, Logger: logging.FromLogr(logr.Discard()),
+	})
+	wrong.If(err != nil, "EmptyObjectProvider: %v", err)
 	wrong.If(!strings.Contains(r.finalizers.work[0], "/"), "Finalizer %q must be qualified, like example.com/name", b.finalizer)
 }
 

@@ -3,10 +3,10 @@ package serviceprovider
 import (
 	"context"
 	"fmt"
-	"io"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -150,11 +150,7 @@ func unfinished(done framework.Reconciled) (reason, message string) {
 
 // prepare makes the framework, without anybody who looks.
 func (r *Resources[T, C]) prepare(by *APIReconciler[T, C]) error {
-	logger, err := logging.New(logging.Config{Writer: io.Discard})
-	if err != nil {
-		return err
-	}
-	f, err := by.newFramework(r, framework.Config{Logger: logger})
+	f, err := by.newFramework(r, framework.Config{Logger: logging.FromLogr(logr.Discard())})
 	if err == nil {
 		r.framework.Store(f)
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/util/workqueue"
@@ -224,12 +224,8 @@ func (*recorderRunnable) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
 func (s *recorderRunnable) Start(ctx context.Context) error {
-	logger, err := logging.New(logging.Config{Writer: io.Discard})
-	if err != nil {
-		return err
-	}
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: s.name, RESTConfig: s.cluster.RESTConfig(), Scheme: s.cluster.Scheme(), Logger: logger,
+		Name: s.name, RESTConfig: s.cluster.RESTConfig(), Scheme: s.cluster.Scheme(), Logger: logging.FromLogr(logr.Discard()),
 	})
 	if err != nil {
 		return fmt.Errorf("make a recorder of events: %w", err)

@@ -3,7 +3,6 @@ package clusteraccess
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,11 +35,20 @@ type Clusters[D any] struct {
 	// fixed are the clusters that are not asked for, by id.
 	fixed map[string]*fixed
 
-	mu sync.Mutex
-	// handed are the clusters that were handed out, by their AccessRequest.
-	handed map[target.Key]handed
-	// acquired are the AccessRequests by which objects use clusters, by the object and the id. They may be gone already.
-	acquired map[reconcile.Request]map[string]target.Key
+	mu   sync.Mutex
+	used map[use]*used
+}
+
+// use names one of the clusters of an object.
+type use struct {
+	request reconcile.Request
+	id      string
+}
+
+// used is the AccessRequest by which an object uses a cluster, which may be gone already, and what was handed out.
+type used struct {
+	key target.Key
+	handed
 }
 
 // handed is a cluster, and the connection that it is made of.
@@ -49,13 +57,16 @@ type handed struct {
 	cluster *clusters.Cluster
 }
 
-// by returns the same if it is made of this connection, and otherwise a cluster that is.
-func (h handed) by(on *target.Cluster, name string, scheme *runtime.Scheme) (handed, error) {
-	if h.on == on {
-		return h, nil
+// by returns the cluster, which is made anew unless it is made of this connection.
+func (h *handed) by(on *target.Cluster, name string, scheme *runtime.Scheme) (*clusters.Cluster, error) {
+	if h.on != on {
+		made, err := clusters.New(name, on.RESTConfig(), scheme, clusters.WithRESTConfig(on.DirectConfig))
+		if err != nil {
+			return nil, err
+		}
+		h.on, h.cluster = on, made
 	}
-	made, err := clusters.New(name, on.RESTConfig(), scheme, clusters.WithRESTConfig(on.DirectConfig))
-	return handed{on, made}, err
+	return h.cluster, nil
 }
 
 // New returns Clusters for the accesses given, or an error that lists every fault. It sends no request.
@@ -67,8 +78,7 @@ func New[D any](config Config, accesses []Access[D]) (*Clusters[D], error) {
 		return nil, err
 	}
 	c := &Clusters[D]{
-		config: config, accesses: accesses, client: config.Platform.Client(), fixed: map[string]*fixed{},
-		handed: map[target.Key]handed{}, acquired: map[reconcile.Request]map[string]target.Key{},
+		config: config, accesses: accesses, client: config.Platform.Client(), fixed: map[string]*fixed{}, used: map[use]*used{},
 	}
 	if err := c.open(); err != nil {
 		return nil, fmt.Errorf("clusteraccess.New: %w", err)
@@ -202,58 +212,30 @@ func (c *Clusters[D]) Cluster(ctx context.Context, request reconcile.Request, id
 			id, request, ar.Namespace, ar.Name, phaseOf(ar), messageOf(ar))
 	}
 	key := client.ObjectKeyFromObject(ar)
-	on, err := c.acquire(key, request, id)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := c.used[use{request, id}]
+	if out == nil || out.key != key {
+		c.release(use{request, id})
+		out = &used{key: key}
+		c.used[use{request, id}] = out
+	}
+	on, err := c.targets.Acquire(key, request.NamespacedName)
 	if err == nil {
 		err = on.Err()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reach the %s cluster of %s: %w", id, request, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out, err := c.handed[key].by(on, id+" of "+request.String(), c.config.Scheme)
-	if err != nil {
-		return nil, err
-	}
-	c.handed[key] = out
-	return out.cluster, nil
+	return out.by(on, id+" of "+request.String(), c.config.Scheme)
 }
 
-// acquire begins the use of an access by an object.
-func (c *Clusters[D]) acquire(key target.Key, request reconcile.Request, id string) (*target.Cluster, error) {
-	c.mu.Lock()
-	used := c.acquired[request]
-	if used == nil {
-		used = map[string]target.Key{}
-		c.acquired[request] = used
+// release ends the use of a cluster by an object, whatever became of the request. c.mu is held.
+func (c *Clusters[D]) release(of use) {
+	if out := c.used[of]; out != nil {
+		c.targets.Release(out.key, of.request.NamespacedName)
+		delete(c.used, of)
 	}
-	if before, ok := used[id]; ok && before != key {
-		c.release(before, request)
-	}
-	used[id] = key
-	c.mu.Unlock()
-	return c.targets.Acquire(key, request.NamespacedName)
-}
-
-// releaseBut ends the use of all accesses by an object but those with the ids wanted, whatever became of their requests.
-func (c *Clusters[D]) releaseBut(wanted []string, request reconcile.Request) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, key := range c.acquired[request] {
-		if !slices.Contains(wanted, id) {
-			c.release(key, request)
-			delete(c.acquired[request], id)
-		}
-	}
-	if len(c.acquired[request]) == 0 {
-		delete(c.acquired, request)
-	}
-}
-
-// release ends the use of an access by an object. c.mu is held.
-func (c *Clusters[D]) release(key target.Key, request reconcile.Request) {
-	c.targets.Release(key, request.NamespacedName)
-	delete(c.handed, key)
 }
 
 // AccessRequest returns the AccessRequest of a cluster of an object. Without one it is an error for which

@@ -91,12 +91,7 @@ func (f *fixed) cluster(request reconcile.Request, config *Config) (*clusters.Cl
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out, err := f.last.by(on, f.id, config.Scheme)
-	if err != nil {
-		return nil, err
-	}
-	f.last = out
-	return out.cluster, nil
+	return f.last.by(on, f.id, config.Scheme)
 }
 
 func (f *fixed) release(request reconcile.Request) {

@@ -213,7 +213,13 @@ func (c *Clusters[D]) withdraw(ctx context.Context, reader client.Reader, reques
 	if err := errors.Join(reader.List(ctx, access, ours...), reader.List(ctx, clusterRequests, ours...)); err != nil {
 		return false, fmt.Errorf("list what was asked for %s: %w", request, err)
 	}
-	c.releaseBut(wanted, request)
+	c.mu.Lock()
+	for _, a := range c.accesses {
+		if !slices.Contains(wanted, a.ID) {
+			c.release(use{request, a.ID})
+		}
+	}
+	c.mu.Unlock()
 	// Access goes first: a cluster that somebody else may get must not be reached any more.
 	busy := map[string]bool{}
 	var errs []error

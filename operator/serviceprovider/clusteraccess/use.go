@@ -3,8 +3,6 @@ package clusteraccess
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,10 +37,15 @@ func (c *Clusters[D]) tellUses(ctx context.Context) {
 }
 
 // inUse are the requests whose access was handed out.
-func (c *Clusters[D]) inUse() []client.ObjectKey {
+func (c *Clusters[D]) inUse() (keys []client.ObjectKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.handed))
+	for _, used := range c.used {
+		if used.cluster != nil {
+			keys = append(keys, used.key)
+		}
+	}
+	return keys
 }
 
 // tellUse notes in a request that its access is used, unless that was noted not long ago.

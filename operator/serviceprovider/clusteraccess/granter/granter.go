@@ -144,12 +144,6 @@ func (g *granter) release(e informer.Event) {
 
 // resources returns the resources of a request, in their order: what is needed in the cluster, credentials, and what is told.
 func (g *granter) resources() ([]framework.Resource, error) {
-	needed, err := framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[*v1alpha1.AccessRequest, namespaceList]{
-		Logger: g.logger, Ops: &neededNamespaces{g},
-	})
-	if err != nil {
-		return nil, err
-	}
 	rights, err := framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[*v1alpha1.AccessRequest, accessState]{
 		Logger: g.logger, Ops: &access{g},
 	})
@@ -181,7 +175,7 @@ func (g *granter) resources() ([]framework.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	resources := []framework.Resource{claim, noting(needed), noting(rights), noting(tokens), status}
+	resources := []framework.Resource{claim, noting(&neededNamespaces{g}), noting(rights), noting(tokens), status}
 	for i := range resources {
 		resources[i] = unlessForeign(resources[i])
 	}

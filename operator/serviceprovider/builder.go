@@ -2,7 +2,6 @@ package serviceprovider
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -207,7 +206,7 @@ func (b *APIReconcilerBuilder[T, C]) Build() (*APIReconciler[T, C], error) {
 	wrong.If(b.clock == nil, "Clock must not be nil")
 	made := b.made
 	r := &made
-	r.changes = newSpread(b.clock, b.interval())
+	r.changes = newSpread(b.clock, time.Duration(float64(time.Second)/b.changesPerSecond))
 	b.buildAccess(r, &wrong)
 	b.buildKind(r, &wrong)
 	if r.platform != nil && !faults.IsNil(b.config) {
@@ -226,13 +225,6 @@ func (b *APIReconcilerBuilder[T, C]) Build() (*APIReconciler[T, C], error) {
 		}
 	}
 	return r, nil
-}
-
-func (b *APIReconcilerBuilder[T, C]) interval() time.Duration {
-	if math.IsInf(b.changesPerSecond, 1) || !(b.changesPerSecond > 0) {
-		return 0
-	}
-	return time.Duration(float64(time.Second) / b.changesPerSecond)
 }
 
 // buildAccess lists the clusters of an object, in the order in which they are waited for.

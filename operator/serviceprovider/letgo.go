@@ -154,21 +154,17 @@ func (r *APIReconciler[T, C]) abandon(ctx context.Context, gone letGo) error {
 		if g.request == nil || clustersv1alpha1.IsAbandoned(g.request) {
 			continue
 		}
-		if err := r.abandonOne(ctx, g.request); err != nil {
+		limited, cancel := r.limited(ctx)
+		defer cancel()
+		changed := g.request.DeepCopy()
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, clustersv1alpha1.AbandonAnnotation, "true")
+		err := r.platform.Client().Patch(limited, changed, client.MergeFromWithOptions(g.request, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsConflict(err) {
+			err = fmt.Errorf("%w: %w", errChanged, err)
+		}
+		if client.IgnoreNotFound(err) != nil {
 			return discreet.Step(err, "abandon the access request for the %s cluster", g.id)
 		}
 	}
 	return nil
-}
-
-func (r *APIReconciler[T, C]) abandonOne(ctx context.Context, ar *clustersv1alpha1.AccessRequest) error {
-	ctx, cancel := r.limited(ctx)
-	defer cancel()
-	changed := ar.DeepCopy()
-	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, clustersv1alpha1.AbandonAnnotation, "true")
-	err := r.platform.Client().Patch(ctx, changed, client.MergeFromWithOptions(ar, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) {
-		return fmt.Errorf("%w: %w", errChanged, err)
-	}
-	return client.IgnoreNotFound(err)
 }

@@ -104,7 +104,7 @@ func (r *APIReconciler[T, C]) reconcile(ctx context.Context, req ctrl.Request) (
 		if conflict, again := changedMeanwhile(err); again == nil {
 			return conflict, nil
 		}
-		r.recorder.failed(ctx, o.obj, err)
+		r.recorder.warn(ctx, o.obj, ReasonReconcileFailed, "%s", discreet.Text(err))
 	}
 	written, statusErr := r.writeStatus(ctx, o)
 	if err == nil && statusErr == nil && !written {

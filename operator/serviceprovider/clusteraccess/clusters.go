@@ -1,6 +1,7 @@
 package clusteraccess
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -209,7 +210,7 @@ func (c *Clusters[D]) Cluster(ctx context.Context, request reconcile.Request, id
 	}
 	if ar.Status.Phase != v1alpha1.PhaseGranted || ar.Status.SecretRef == nil || ar.DeletionTimestamp != nil {
 		return nil, fmt.Errorf("access to the %s cluster of %s is not granted: AccessRequest %s/%s is %s: %s",
-			id, request, ar.Namespace, ar.Name, phaseOf(ar), messageOf(ar))
+			id, request, ar.Namespace, ar.Name, cmp.Or(ar.Status.Phase, v1alpha1.PhasePending), cmp.Or(v1alpha1.Granted(ar.Status.Conditions).Message, "it says no more"))
 	}
 	key := client.ObjectKeyFromObject(ar)
 	c.mu.Lock()
@@ -241,16 +242,7 @@ func (c *Clusters[D]) release(of use) {
 // AccessRequest returns the AccessRequest of a cluster of an object. Without one it is an error for which
 // apierrors.IsNotFound holds.
 func (c *Clusters[D]) AccessRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.AccessRequest, error) {
-	ar, err := c.accessRequest(ctx, request, id)
-	if err != nil || ar == nil {
-		return nil, c.unread(err, v1alpha1.AccessRequestKind, request, id)
-	}
-	return ar, nil
-}
-
-// accessRequest is AccessRequest that returns nil without one.
-func (c *Clusters[D]) accessRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.AccessRequest, error) {
-	found, err := c.find(ctx, &v1alpha1.AccessRequestList{}, request, id)
+	found, err := c.find(ctx, &v1alpha1.AccessRequestList{}, v1alpha1.AccessRequestKind, request, id)
 	ar, _ := found.(*v1alpha1.AccessRequest)
 	return ar, err
 }
@@ -258,41 +250,30 @@ func (c *Clusters[D]) accessRequest(ctx context.Context, request reconcile.Reque
 // ClusterRequest returns the ClusterRequest of a cluster of an object, of those that ask for one of their own. Without one it
 // is an error for which apierrors.IsNotFound holds.
 func (c *Clusters[D]) ClusterRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.ClusterRequest, error) {
-	cr, err := c.clusterRequest(ctx, request, id)
-	if err != nil || cr == nil {
-		return nil, c.unread(err, v1alpha1.ClusterRequestKind, request, id)
-	}
-	return cr, nil
-}
-
-// clusterRequest is ClusterRequest that returns nil without one.
-func (c *Clusters[D]) clusterRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.ClusterRequest, error) {
-	found, err := c.find(ctx, &v1alpha1.ClusterRequestList{}, request, id)
+	found, err := c.find(ctx, &v1alpha1.ClusterRequestList{}, v1alpha1.ClusterRequestKind, request, id)
 	cr, _ := found.(*v1alpha1.ClusterRequest)
 	return cr, err
 }
 
-// unread is the error of a request that could not be read, or is not there, for which err is nil.
-func (c *Clusters[D]) unread(err error, kind string, request reconcile.Request, id string) error {
+// find lists what was asked for an object, and returns what is for the cluster.
+func (c *Clusters[D]) find(ctx context.Context, list client.ObjectList, kind string, request reconcile.Request, id string) (found client.Object, err error) {
+	err = c.reader.List(ctx, list, c.asked(request)...)
 	if err == nil {
+		err = meta.EachListItem(list, func(item runtime.Object) error {
+			if o, ok := item.(client.Object); ok && found == nil && o.GetLabels()[AccessLabel] == id {
+				found = o
+			}
+			return nil
+		})
+	}
+	if err == nil && found == nil {
 		resources, _ := meta.UnsafeGuessKindToResource(v1alpha1.GroupVersion.WithKind(kind))
 		err = apierrors.NewNotFound(resources.GroupResource(), c.config.meta(request, id).Name)
 	}
-	return fmt.Errorf("read the %s for the %s cluster of %s: %w", kind, id, request, err)
-}
-
-// find lists what was asked for an object, and returns what is for the cluster, nil without any.
-func (c *Clusters[D]) find(ctx context.Context, list client.ObjectList, request reconcile.Request, id string) (found client.Object, err error) {
-	if err := c.reader.List(ctx, list, c.asked(request)...); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("read the %s for the %s cluster of %s: %w", kind, id, request, err)
 	}
-	err = meta.EachListItem(list, func(item runtime.Object) error {
-		if o, ok := item.(client.Object); ok && found == nil && o.GetLabels()[AccessLabel] == id {
-			found = o
-		}
-		return nil
-	})
-	return found, err
+	return found, nil
 }
 
 // asked selects what was asked for an object.

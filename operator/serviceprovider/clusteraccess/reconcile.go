@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -78,12 +77,12 @@ func (c *Clusters[D]) ask(ctx context.Context, request reconcile.Request, id str
 		}
 	}
 	desired := &v1alpha1.AccessRequest{ObjectMeta: c.config.labelled(request, id, ask), Spec: ask.spec(own)}
-	ar, err := c.accessRequest(ctx, request, id)
+	ar, err := c.AccessRequest(ctx, request, id)
 	switch {
+	case apierrors.IsNotFound(err):
+		return c.config.RetryPending, c.create(ctx, desired, &v1alpha1.AccessRequest{})
 	case err != nil:
 		return 0, err
-	case ar == nil:
-		return c.config.RetryPending, c.create(ctx, desired, &v1alpha1.AccessRequest{})
 	case ar.DeletionTimestamp != nil: // it is asked for again when this one is gone
 		return c.config.RetryPending, nil
 	}
@@ -108,12 +107,12 @@ func (c *Clusters[D]) ask(ctx context.Context, request reconcile.Request, id str
 // askForCluster makes the ClusterRequest, and returns its name.
 func (c *Clusters[D]) askForCluster(ctx context.Context, request reconcile.Request, id string, ask *Ask) (string, error) {
 	desired := &v1alpha1.ClusterRequest{ObjectMeta: c.config.labelled(request, id, ask), Spec: *ask.Cluster}
-	cr, err := c.clusterRequest(ctx, request, id)
+	cr, err := c.ClusterRequest(ctx, request, id)
 	switch {
+	case apierrors.IsNotFound(err):
+		return desired.Name, c.create(ctx, desired, &v1alpha1.ClusterRequest{})
 	case err != nil:
 		return "", err
-	case cr == nil:
-		return desired.Name, c.create(ctx, desired, &v1alpha1.ClusterRequest{})
 	case !equality.Semantic.DeepEqual(cr.Spec, desired.Spec):
 		return "", fmt.Errorf("ClusterRequest %s/%s asks for another cluster: an object keeps its clusters; to move it, delete the object, or ask under another id", cr.Namespace, cr.Name)
 	}
@@ -251,18 +250,4 @@ func (c *Clusters[D]) delete(ctx context.Context, obj client.Object) error {
 		return nil
 	}
 	return err
-}
-
-func phaseOf(ar *v1alpha1.AccessRequest) v1alpha1.Phase {
-	if ar.Status.Phase == "" {
-		return v1alpha1.PhasePending
-	}
-	return ar.Status.Phase
-}
-
-func messageOf(ar *v1alpha1.AccessRequest) string {
-	if c := apimeta.FindStatusCondition(ar.Status.Conditions, v1alpha1.ConditionGranted); c != nil && c.Message != "" {
-		return c.Message
-	}
-	return "it says no more"
 }

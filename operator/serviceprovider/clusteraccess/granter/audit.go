@@ -39,12 +39,13 @@ type grant struct {
 // grantOf reads a request; false for one by which nobody has access.
 func grantOf(ar *v1alpha1.AccessRequest) (grant, bool) {
 	lingers := apimeta.FindStatusCondition(ar.Status.Conditions, v1alpha1.ConditionRevoked)
-	if granting(ar).Status != metav1.ConditionTrue && lingers == nil || ar.Status.ClusterRef == nil {
+	granted := v1alpha1.Granted(ar.Status.Conditions)
+	if granted.Status != metav1.ConditionTrue && lingers == nil || ar.Status.ClusterRef == nil {
 		return grant{}, false
 	}
 	found := grant{
 		key: client.ObjectKeyFromObject(ar), provider: ar.Status.Provider, object: ar.Annotations[clusteraccess.ObjectAnnotation], cluster: ar.Status.ClusterRef.Name,
-		policy: ar.Status.Policy, used: usedAt(ar), granted: granting(ar), lingers: lingers,
+		policy: ar.Status.Policy, used: usedAt(ar), granted: granted, lingers: lingers,
 		unused: apimeta.IsStatusConditionFalse(ar.Status.Conditions, v1alpha1.ConditionUsed),
 	}
 	if lingers == nil {
@@ -172,53 +173,59 @@ func (f grant) String() string {
 }
 
 // metrics tells of each access that holds. It is safe for concurrent use.
-type metrics struct {
-	*granter
-	granted, expires, used, unused, revoked *prometheus.Desc
+type metrics struct{ *granter }
+
+// metric is one number of an access.
+type metric struct {
+	*prometheus.Desc
+	value func(grant) float64
 }
 
-func newMetrics(g *granter) *metrics {
-	desc := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc("operatorkit_access_"+name, help, []string{"provider", "namespace", "name", "cluster", "policy"}, nil)
+var accessMetrics = []metric{
+	newMetric("granted_timestamp_seconds", "Since when a provider has access to a cluster, 0 for one that should have none any more.",
+		func(f grant) float64 { return seconds(f.since) }),
+	newMetric("expiration_timestamp_seconds", "When the credentials of an access run out, unless they are renewed; 0 for one without credentials of its own.",
+		func(f grant) float64 { return seconds(f.until) }),
+	newMetric("used_timestamp_seconds", "When a provider has told that it uses an access, 0 for never.",
+		func(f grant) float64 { return seconds(f.used) }),
+	newMetric("unused", "Whether nobody has used an access for long.", func(f grant) float64 {
+		if f.unused {
+			return 1
+		}
+		return 0
+	}),
+	newMetric("revoked_timestamp_seconds", "Since when an access should have ended that still works in its cluster, 0 for one that is granted.",
+		func(f grant) float64 {
+			if f.lingers == nil {
+				return 0
+			}
+			return seconds(f.lingers.LastTransitionTime.Time)
+		}),
+}
+
+func newMetric(name, help string, value func(grant) float64) metric {
+	return metric{prometheus.NewDesc("operatorkit_access_"+name, help, []string{"provider", "namespace", "name", "cluster", "policy"}, nil), value}
+}
+
+func seconds(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
 	}
-	return &metrics{
-		granter: g,
-		granted: desc("granted_timestamp_seconds", "Since when a provider has access to a cluster, 0 for one that should have none any more."),
-		expires: desc("expiration_timestamp_seconds", "When the credentials of an access run out, unless they are renewed; 0 for one without credentials of its own."),
-		used:    desc("used_timestamp_seconds", "When a provider has told that it uses an access, 0 for never."),
-		unused:  desc("unused", "Whether nobody has used an access for long."),
-		revoked: desc("revoked_timestamp_seconds", "Since when an access should have ended that still works in its cluster, 0 for one that is granted."),
-	}
+	return float64(t.Unix())
 }
 
 // Describe implements prometheus.Collector.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.granted, m.expires, m.used, m.unused, m.revoked} {
-		ch <- d
+func (metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, m := range accessMetrics {
+		ch <- m.Desc
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	seconds := func(t time.Time) float64 {
-		if t.IsZero() {
-			return 0
-		}
-		return float64(t.Unix())
-	}
-	for _, found := range m.grants() {
-		unused, revoked := 0.0, time.Time{}
-		if found.unused {
-			unused = 1
-		}
-		if found.lingers != nil {
-			revoked = found.lingers.LastTransitionTime.Time
-		}
-		for _, of := range []struct {
-			desc  *prometheus.Desc
-			value float64
-		}{{m.granted, seconds(found.since)}, {m.expires, seconds(found.until)}, {m.used, seconds(found.used)}, {m.unused, unused}, {m.revoked, seconds(revoked)}} {
-			ch <- prometheus.MustNewConstMetric(of.desc, prometheus.GaugeValue, of.value, found.provider, found.key.Namespace, found.key.Name, found.cluster, found.policy)
+func (ms metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, f := range ms.grants() {
+		for _, m := range accessMetrics {
+			ch <- prometheus.MustNewConstMetric(m.Desc, prometheus.GaugeValue, m.value(f), f.provider, f.key.Namespace, f.key.Name, f.cluster, f.policy)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func New(d *operator.Dependencies, config Config) ([]*framework.Framework, error
 		return nil, err
 	}
 	g.show(d, requests, health)
-	if err := d.Registry.Register(newMetrics(g)); err != nil {
+	if err := d.Registry.Register(metrics{g}); err != nil {
 		return nil, fmt.Errorf("register the metrics of access: %w", err)
 	}
 	return []*framework.Framework{requests, health, left}, nil
@@ -131,15 +131,12 @@ func (g *granter) open(d *operator.Dependencies) error {
 	if err != nil {
 		return err
 	}
-	g.requests.Subscribe(g.release)
+	g.requests.Subscribe(func(e informer.Event) {
+		if e.Type == informer.Deleted {
+			g.uses.end(g.clusters, e.Key)
+		}
+	})
 	return nil
-}
-
-// release ends the use of a cluster by a request that is gone.
-func (g *granter) release(e informer.Event) {
-	if e.Type == informer.Deleted {
-		g.uses.end(g.clusters, e.Key)
-	}
 }
 
 // resources returns the resources of a request, in their order: what is needed in the cluster, credentials, and what is told.

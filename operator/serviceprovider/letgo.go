@@ -56,30 +56,29 @@ func (l letGo) String() string {
 func (r *APIReconciler[T, C]) letGo(ctx context.Context, o *object[T]) (letGo, error) {
 	var gone letGo
 	var unknown, known []string
-	accesses := map[string]access{}
-	for _, a := range r.accesses {
-		known = append(known, a.id)
-		accesses[a.id] = a
-	}
 	for id := range strings.SplitSeq(o.raw.GetAnnotations()[LetGoAnnotation], ",") {
 		id = strings.TrimSpace(id)
-		switch {
-		case id == "" || gone.has(id):
-		case slices.Contains(known, id):
-			asked, lost, err := r.isLost(ctx, o.request, accesses[id])
-			if err != nil {
-				return nil, err
-			}
-			if !lost {
-				r.recorder.warn(ctx, o.obj, ReasonClusterAnswers, "annotation %s names the %s cluster, which answers: it is cleaned up", LetGoAnnotation, id)
-				continue
-			}
-			gone = append(gone, lostCluster{id, asked})
-		default:
+		i := slices.IndexFunc(r.accesses, func(a access) bool { return a.id == id })
+		if i < 0 && id != "" {
 			unknown = append(unknown, id)
 		}
+		if i < 0 || gone.has(id) {
+			continue
+		}
+		asked, lost, err := r.isLost(ctx, o.request, r.accesses[i])
+		if err != nil {
+			return nil, err
+		}
+		if !lost {
+			r.recorder.warn(ctx, o.obj, ReasonClusterAnswers, "annotation %s names the %s cluster, which answers: it is cleaned up", LetGoAnnotation, id)
+			continue
+		}
+		gone = append(gone, lostCluster{id, asked})
 	}
 	if len(unknown) > 0 {
+		for _, a := range r.accesses {
+			known = append(known, a.id)
+		}
 		r.recorder.warn(ctx, o.obj, ReasonInvalidAnnotation, "annotation %s names no cluster of the object: %q; there are %q", LetGoAnnotation, unknown, known)
 	}
 	return gone, nil

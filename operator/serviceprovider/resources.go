@@ -1,6 +1,7 @@
 package serviceprovider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -87,29 +88,17 @@ func (r *Resources[T, C]) IsReferencedConfigMap(ctx context.Context, configMap *
 
 // CreateOrUpdate implements Reconciler.
 func (r *Resources[T, C]) CreateOrUpdate(ctx context.Context, obj T, _ C, _ ClusterContext) (ctrl.Result, error) {
-	done, err := r.process(ctx, obj)
-	if err != nil || done.Outcome == framework.Succeeded {
-		return ctrl.Result{RequeueAfter: done.RequeueAfter}, err
-	}
-	if reason, message := unfinished(done); !saysWhy(obj) {
-		StatusProgressing(obj, reason, message)
-	}
-	return ctrl.Result{RequeueAfter: done.RequeueAfter}, nil
+	done, err := r.process(ctx, obj, StatusProgressing)
+	return ctrl.Result{RequeueAfter: done.RequeueAfter}, err
 }
 
 // Delete implements Reconciler.
 func (r *Resources[T, C]) Delete(ctx context.Context, obj T, _ C, _ ClusterContext) (ctrl.Result, error) {
-	done, err := r.process(ctx, obj)
+	done, err := r.process(ctx, obj, StatusTerminatingWithReason)
 	if err != nil || done.Outcome == framework.Succeeded {
 		return ctrl.Result{}, err
 	}
-	if reason, message := unfinished(done); !saysWhy(obj) {
-		StatusTerminatingWithReason(obj, reason, message)
-	}
-	if done.RequeueAfter == 0 {
-		done.RequeueAfter = resourcesPause
-	}
-	return ctrl.Result{RequeueAfter: done.RequeueAfter}, nil
+	return ctrl.Result{RequeueAfter: cmp.Or(done.RequeueAfter, resourcesPause)}, nil
 }
 
 // DeletePartially implements PartialDeleter: the resources of the clusters that are there clean up.
@@ -117,7 +106,8 @@ func (r *Resources[T, C]) DeletePartially(ctx context.Context, obj T, config C, 
 	return r.Delete(ctx, obj, config, clusters)
 }
 
-func (r *Resources[T, C]) process(ctx context.Context, obj T) (framework.Reconciled, error) {
+// process carries the resources out. What is not done is told, unless a resource has said why.
+func (r *Resources[T, C]) process(ctx context.Context, obj T, tell func(obj API, reason, message string)) (framework.Reconciled, error) {
 	f := r.framework.Load()
 	if f == nil {
 		return framework.Reconciled{}, fmt.Errorf("%w: Resources are called without an APIReconciler: give them to a builder", framework.ErrExecutionFailed)
@@ -125,6 +115,9 @@ func (r *Resources[T, C]) process(ctx context.Context, obj T) (framework.Reconci
 	done, err := f.ReconcileObject(context.WithValue(ctx, objectKey{}, obj), obj)
 	if err == nil && obj.GetDeletionTimestamp() != nil && done.Outcome == framework.Ignored {
 		err = fmt.Errorf("%w: the deletion can't be carried out: %s", framework.ErrNoResourceSet, done.Reason)
+	}
+	if reason, message := unfinished(done); err == nil && done.Outcome != framework.Succeeded && !saysWhy(obj) {
+		tell(obj, reason, message)
 	}
 	return done, err
 }

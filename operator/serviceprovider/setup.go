@@ -41,10 +41,10 @@ const (
 func (r *APIReconciler[T, C]) SetupWithManager(mgr ctrl.Manager, name string, providerConfigUpdates chan event.GenericEvent) error {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
 	c, err := controller.New(name, mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: r.workers, RateLimiter: limiter})
-	if err != nil {
-		return fmt.Errorf("set up %q: %w", name, err)
+	if err == nil {
+		err = r.watch(mgr, c, providerConfigUpdates)
 	}
-	if err := r.watch(mgr, c, providerConfigUpdates); err != nil {
+	if err != nil {
 		return fmt.Errorf("set up %q: %w", name, err)
 	}
 	if r.recorder.isSet() {

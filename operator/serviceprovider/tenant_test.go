@@ -81,9 +81,7 @@ func TestATenantCantSkipTheCleanUpOfAClusterThatAnswers(t *testing.T) {
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"deletecollection"}}), mcp)
 	db := newPostgres("db", 3)
 	db.Namespace = w.namespace
-	if err := tenant.Create(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
+	operatortest.Eventually(t, "the tenant has ordered", func() error { return tenant.Create(t.Context(), db) }) // API servers look at roles through a cache
 	w.eventuallyTells("db", "Ready/True/Ready")
 
 	// The platform's word is not the tenant's.

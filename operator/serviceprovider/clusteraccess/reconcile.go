@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -185,24 +186,17 @@ func (c *Clusters[D]) unlabelled(ctx context.Context, request reconcile.Request)
 			continue
 		}
 		for _, there := range []client.Object{&v1alpha1.AccessRequest{}, &v1alpha1.ClusterRequest{}} {
-			key := client.ObjectKeyFromObject(&v1alpha1.AccessRequest{ObjectMeta: c.config.meta(request, a.ID)})
+			kind, key := reflect.TypeOf(there).Elem().Name(), client.ObjectKeyFromObject(&v1alpha1.AccessRequest{ObjectMeta: c.config.meta(request, a.ID)})
 			err := c.client.Get(ctx, key, there)
 			if err == nil && there.GetLabels()[OwnerLabel] == "" {
 				errs = append(errs, fmt.Errorf("%s %s has the name of one for %s and not its labels: delete it, or label it with %s",
-					kindOf(there), key, request, labels.FormatLabels(c.config.meta(request, a.ID).Labels)))
+					kind, key, request, labels.FormatLabels(c.config.meta(request, a.ID).Labels)))
 			} else if err != nil && !apierrors.IsNotFound(err) {
-				errs = append(errs, fmt.Errorf("look for the %s %s: %w", kindOf(there), key, err))
+				errs = append(errs, fmt.Errorf("look for the %s %s: %w", kind, key, err))
 			}
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func kindOf(request client.Object) string {
-	if _, ok := request.(*v1alpha1.ClusterRequest); ok {
-		return "ClusterRequest"
-	}
-	return "AccessRequest"
 }
 
 // withdraw takes away what was asked for under other ids than those wanted, as a reader finds it, and tells whether something of it is left.

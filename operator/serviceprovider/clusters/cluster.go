@@ -40,7 +40,11 @@ func WithRESTConfig(direct func() *rest.Config) Option { return func(c *Cluster)
 // New returns a Cluster that is reached by a configuration, which is copied. The id names it in errors and logs, such as
 // "platform". The error says which argument is missing, or what in the configuration can't be used; no request is sent.
 func New(id string, config *rest.Config, scheme *runtime.Scheme, options ...Option) (*Cluster, error) {
-	if err := validate(id, config, scheme); err != nil {
+	var wrong faults.List
+	wrong.If(id == "", "id must be set")
+	wrong.If(config == nil, "config must be set")
+	wrong.If(scheme == nil, "scheme must be set")
+	if err := wrong.Of(fmt.Sprintf("clusters.New: cluster %q", id)); err != nil {
 		return nil, err
 	}
 	c := &Cluster{id: id, config: rest.CopyConfig(config)}
@@ -83,14 +87,6 @@ func InCluster(id string, scheme *runtime.Scheme) (*Cluster, error) {
 		return nil, fmt.Errorf("clusters.InCluster: cluster %q: %w: run the program as a Pod that has a service account, or reach the cluster by a kubeconfig", id, err)
 	}
 	return New(id, config, scheme)
-}
-
-func validate(id string, config *rest.Config, scheme *runtime.Scheme) error {
-	var wrong faults.List
-	wrong.If(id == "", "id must be set")
-	wrong.If(config == nil, "config must be set")
-	wrong.If(scheme == nil, "scheme must be set")
-	return wrong.Of(fmt.Sprintf("clusters.New: cluster %q", id))
 }
 
 // ID names the cluster in errors and logs.

@@ -13,8 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
@@ -59,10 +57,7 @@ func grantOf(ar *v1alpha1.AccessRequest) (grant, bool) {
 
 // usedAt is when somebody has told of a use, zero for never.
 func usedAt(ar *v1alpha1.AccessRequest) time.Time {
-	at, err := time.Parse(time.RFC3339, ar.Annotations[v1alpha1.UsedAnnotation])
-	if err != nil {
-		return time.Time{}
-	}
+	at, _ := time.Parse(time.RFC3339, ar.Annotations[v1alpha1.UsedAnnotation]) // what can't be read is never
 	return at
 }
 
@@ -104,27 +99,18 @@ func (g *granter) grants() []grant {
 	return all
 }
 
-// show has the page and explain tell of a Cluster who has access to it, and of a request what it was granted.
-func (g *granter) show(d *operator.Dependencies, requests, health *framework.Framework) {
-	d.Inspector.Draw(requests, func(_ context.Context, obj any) ([]*graph.Graph, error) {
-		ar, ok := obj.(*v1alpha1.AccessRequest)
-		if !ok {
-			return nil, nil
+// drawn has the page and explain tell of a Cluster who has access to it, and of a request what it was granted.
+func (g *granter) drawn(_ context.Context, obj any) ([]*graph.Graph, error) {
+	switch o := obj.(type) {
+	case *v1alpha1.AccessRequest:
+		if found, ok := grantOf(o); ok {
+			return []*graph.Graph{drawing(fmt.Sprintf("Access of provider %s to cluster %s", found.provider, found.cluster), []grant{found})}, nil
 		}
-		found, ok := grantOf(ar)
-		if !ok {
-			return nil, nil
-		}
-		return []*graph.Graph{drawing(fmt.Sprintf("Access of provider %s to cluster %s", found.provider, found.cluster), []grant{found})}, nil
-	})
-	d.Inspector.Draw(health, func(_ context.Context, obj any) ([]*graph.Graph, error) {
-		cluster, ok := obj.(*v1alpha1.Cluster)
-		if !ok {
-			return nil, nil
-		}
-		all := slices.DeleteFunc(g.grants(), func(found grant) bool { return found.cluster != cluster.Name })
-		return []*graph.Graph{drawing("Who has access to cluster "+cluster.Name, all)}, nil
-	})
+	case *v1alpha1.Cluster:
+		all := slices.DeleteFunc(g.grants(), func(found grant) bool { return found.cluster != o.Name })
+		return []*graph.Graph{drawing("Who has access to cluster "+o.Name, all)}, nil
+	}
+	return nil, nil
 }
 
 // drawing is a node for each access.

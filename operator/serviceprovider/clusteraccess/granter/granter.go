@@ -81,7 +81,8 @@ func New(d *operator.Dependencies, config Config) ([]*framework.Framework, error
 	if err != nil {
 		return nil, err
 	}
-	g.show(d, requests, health)
+	d.Inspector.Draw(requests, g.drawn)
+	d.Inspector.Draw(health, g.drawn)
 	if err := d.Registry.Register(metrics{g}); err != nil {
 		return nil, fmt.Errorf("register the metrics of access: %w", err)
 	}

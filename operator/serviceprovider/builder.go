@@ -220,9 +220,11 @@ func (b *APIReconcilerBuilder[T, C]) Build() (*APIReconciler[T, C], error) {
 		return nil, err
 	}
 	if resources != nil {
-		if err := resources.prepare(r); err != nil {
+		f, err := r.newFramework(resources, framework.Config{Logger: logging.FromLogr(logr.Discard())})
+		if err != nil {
 			return nil, err
 		}
+		resources.framework.Store(f)
 	}
 	return r, nil
 }

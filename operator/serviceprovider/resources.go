@@ -7,14 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
-	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
 // The reasons of the condition Ready that Resources give.
@@ -139,15 +137,6 @@ func unfinished(done framework.Reconciled) (reason, message string) {
 		return ReasonDeletionWaits, "a resource holds up the deletion"
 	}
 	return ReasonCanceled, "a resource has ended the reconciliation before the last one"
-}
-
-// prepare makes the framework, without anybody who looks.
-func (r *Resources[T, C]) prepare(by *APIReconciler[T, C]) error {
-	f, err := by.newFramework(r, framework.Config{Logger: logging.FromLogr(logr.Discard())})
-	if err == nil {
-		r.framework.Store(f)
-	}
-	return err
 }
 
 // Framework returns the framework that carries out the resources of a Reconciler that FromResources has made, for what only a

@@ -137,7 +137,11 @@ func (c *Clusters[D]) Start(ctx context.Context) error {
 	defer wg.Wait()
 	wg.Go(func() { _ = c.requests.Run(ctx) }) // never fails
 	wg.Go(func() { c.tellUses(ctx) })
-	c.runFixed(ctx, &wg)
+	for _, f := range c.fixed {
+		if f.targets != nil {
+			wg.Go(func() { _ = f.targets.Run(ctx) }) // never fails
+		}
+	}
 	return c.targets.Run(ctx)
 }
 

@@ -38,13 +38,14 @@ type APIReconcilerBuilder[T API, C Config] struct {
 	operator         string
 	formerOperators  []string
 	changesPerSecond float64
+	recorder         framework.EventRecorder
 	clock            clock.Clock
 }
 
 // NewAPIReconcilerBuilder returns a builder. T and C are pointers.
 func NewAPIReconcilerBuilder[T API, C Config]() *APIReconcilerBuilder[T, C] {
 	return &APIReconcilerBuilder[T, C]{
-		made:             APIReconciler[T, C]{workers: DefaultWorkers, timeout: DefaultTimeout, recorder: &recorder{}},
+		made:             APIReconciler[T, C]{workers: DefaultWorkers, timeout: DefaultTimeout},
 		changesPerSecond: DefaultChangesPerSecond, clock: clock.RealClock{},
 	}
 }
@@ -171,7 +172,7 @@ func (b *APIReconcilerBuilder[T, C]) ChangesPerSecond(rate float64) *APIReconcil
 // EventRecorder sets what writes events on objects. Default: SetupWithManager makes one for the onboarding cluster; without that
 // none are written.
 func (b *APIReconcilerBuilder[T, C]) EventRecorder(recorder framework.EventRecorder) *APIReconcilerBuilder[T, C] {
-	b.made.recorder.set(recorder)
+	b.recorder = recorder
 	return b
 }
 
@@ -204,8 +205,11 @@ func (b *APIReconcilerBuilder[T, C]) Build() (*APIReconciler[T, C], error) {
 	wrong.If(b.made.timeout <= 0, "Timeout must be positive, not %s", b.made.timeout)
 	wrong.If(!(b.changesPerSecond > 0), "ChangesPerSecond must be positive, not %v", b.changesPerSecond)
 	wrong.If(b.clock == nil, "Clock must not be nil")
-	made := b.made
-	r := &made
+	r := new(b.made)
+	r.recorder = &recorder{}
+	if b.recorder != nil {
+		r.recorder.set(b.recorder)
+	}
 	r.changes = newSpread(b.clock, time.Duration(float64(time.Second)/b.changesPerSecond))
 	b.buildAccess(r, &wrong)
 	b.buildKind(r, &wrong)

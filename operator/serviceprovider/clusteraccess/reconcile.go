@@ -240,8 +240,8 @@ func (c *Clusters[D]) delete(ctx context.Context, obj client.Object) error {
 	}
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	err := c.client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is looked at again next time
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is looked at again next time
 		return nil
 	}
-	return err
+	return fmt.Errorf("delete %s %s: %w", reflect.TypeOf(obj).Elem().Name(), client.ObjectKeyFromObject(obj), err)
 }

@@ -95,6 +95,24 @@ TIME INFO    object ref=default/home
 	}
 }
 
+func TestMessagesEndInALogr(t *testing.T) {
+	var out bytes.Buffer
+	l := logging.FromLogr(logging.Logr(newLogger(t, &out, logging.FormatText, logging.LevelDebug)).WithName("manager"))
+	l.With("source", "homes").Error(t.Context(), errors.New("broken"), "failed")
+	l.Log("level", "warning", "message", "warned", "n", 1)
+	l.Debugf(t.Context(), "step %d", 2)
+	l.LogCtx(t.Context(), "level", "error", "message", "panicked", "stack", "line")
+
+	want := `TIME ERROR   failed logger=manager error=broken source=homes
+TIME INFO    warned logger=manager n=1
+TIME DEBUG   step 2 logger=manager
+TIME ERROR   panicked logger=manager attr.stack=line
+`
+	if diff := cmp.Diff(want, textLines(out.String())); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestLogrAsksTheLevel(t *testing.T) {
 	l := logging.Logr(newLogger(t, &bytes.Buffer{}, logging.FormatText, logging.LevelInfo))
 	if !l.Enabled() || l.V(1).Enabled() {

@@ -83,7 +83,8 @@ func thresholdOf(level Level) (severity, error) {
 func newFormat(config Config) (micrologger.Logger, error) {
 	switch config.Format {
 	case FormatText:
-		return &text{out: &output{writer: config.Writer, colour: colourful(config.Writer)}}, nil
+		out := &output{writer: config.Writer, colour: colourful(config.Writer)}
+		return &pairLogger{write: out.write}, nil
 	case FormatJSON:
 		logger, err := micrologger.New(micrologger.Config{IOWriter: config.Writer, Caller: kitlog.Valuer(callerAbove(0))})
 		if err != nil {

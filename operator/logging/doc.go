@@ -11,6 +11,8 @@
 //	slogger := logging.Slog(logger) // for libraries that take a *slog.Logger
 //	logging.Capture(logger)         // in a main only: klog, controller-runtime and slog.Default end here too
 //
+// What wants such a logger in the process of a manager of controller-runtime gets logging.FromLogr(mgr.GetLogger()).
+//
 // # Promises
 //
 //   - FormatJSON is micrologger's own format, one JSON object a line, so that what parses its stream parses this one.

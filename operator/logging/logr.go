@@ -16,6 +16,25 @@ const maxVerbosity = 4
 // Names are joined with slashes under the key "logger".
 func Logr(logger micrologger.Logger) logr.Logger { return logr.New(&logrSink{logger: logger}) }
 
+// FromLogr returns a micrologger whose messages go to logger, such as that of a manager of controller-runtime: those of level error as errors,
+// those of level debug as V(1), and all others as info.
+func FromLogr(logger logr.Logger) micrologger.Logger {
+	return &pairLogger{write: func(pairs []any) {
+		level, message, stack, rest := split(pairs)
+		if stack != "" {
+			rest = append(rest, keyStack, stack)
+		}
+		switch severityOf(level) {
+		case failure:
+			logger.Error(nil, message, rest...)
+		case debug:
+			logger.V(1).Info(message, rest...)
+		default:
+			logger.Info(message, rest...)
+		}
+	}}
+}
+
 type logrSink struct {
 	logger micrologger.Logger
 	name   string

@@ -1,18 +1,13 @@
 package logging
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
-
-	"github.com/giantswarm/micrologger"
 )
 
 // textTime is the time of a line: RFC 3339 with milliseconds.
@@ -25,91 +20,18 @@ type output struct {
 	colour bool
 }
 
-// text writes messages for people.
-type text struct {
-	out *output
-	// with are the pairs that With gave to all messages.
-	with []any
-}
-
-// Debug implements micrologger.Logger.
-func (t *text) Debug(ctx context.Context, message string) {
-	t.LogCtx(ctx, keyLevel, string(LevelDebug), keyMessage, message)
-}
-
-// Debugf implements micrologger.Logger.
-func (t *text) Debugf(ctx context.Context, format string, params ...any) {
-	t.Debug(ctx, fmt.Sprintf(format, params...))
-}
-
-// Error implements micrologger.Logger.
-func (t *text) Error(ctx context.Context, err error, message string) {
-	if err == nil {
-		err = errors.New("nil")
-	}
-	t.LogCtx(ctx, keyLevel, string(LevelError), keyMessage, message, "error", err)
-}
-
-// Errorf implements micrologger.Logger.
-func (t *text) Errorf(ctx context.Context, err error, format string, params ...any) {
-	t.Error(ctx, err, fmt.Sprintf(format, params...))
-}
-
-// Log implements micrologger.Logger.
-func (t *text) Log(keyVals ...any) {
-	t.write(slices.Concat(keyVals, t.with))
-}
-
-// LogCtx implements micrologger.Logger.
-func (t *text) LogCtx(ctx context.Context, keyVals ...any) {
-	pairs := slices.Concat(keyVals, t.with)
-	t.write(append(pairs, carried(ctx, pairs)...))
-}
-
-// With implements micrologger.Logger.
-func (t *text) With(keyVals ...any) micrologger.Logger {
-	if len(keyVals)%2 != 0 {
-		keyVals = append(slices.Clone(keyVals), "(MISSING)")
-	}
-	return &text{out: t.out, with: slices.Concat(t.with, keyVals)}
-}
-
-// WithIncreasedCallerDepth implements micrologger.Logger. A line for people does not tell its caller.
-func (t *text) WithIncreasedCallerDepth() micrologger.Logger { return t }
-
-// write writes one message. Of a level or a message that is given twice, the first counts.
-func (t *text) write(pairs []any) {
-	if len(pairs)%2 != 0 {
-		pairs = append(pairs, "(MISSING)")
-	}
-	var level, message, stack string
-	rest := make([]any, 0, len(pairs))
-	for i := 0; i < len(pairs); i += 2 {
-		value := &message
-		switch pairs[i] {
-		case keyLevel:
-			value = &level
-		case keyMessage:
-		case keyStack:
-			value = &stack
-		default:
-			rest = append(rest, pairs[i], pairs[i+1])
-			continue
-		}
-		if *value == "" {
-			*value = format(pairs[i+1])
-		}
-	}
-
+// write writes one message, for people.
+func (o *output) write(pairs []any) {
+	level, message, stack, rest := split(pairs)
 	var b strings.Builder
-	b.WriteString(t.out.dim(time.Now().Format(textTime)))
+	b.WriteString(o.dim(time.Now().Format(textTime)))
 	b.WriteByte(' ')
-	b.WriteString(t.out.level(level))
+	b.WriteString(o.level(level))
 	b.WriteByte(' ')
 	b.WriteString(escape(message))
 	for i := 0; i < len(rest); i += 2 {
 		b.WriteByte(' ')
-		b.WriteString(t.out.dim(quote(format(rest[i])) + "="))
+		b.WriteString(o.dim(quote(format(rest[i])) + "="))
 		b.WriteString(quote(format(rest[i+1])))
 	}
 	b.WriteByte('\n')
@@ -119,10 +41,10 @@ func (t *text) write(pairs []any) {
 		b.WriteByte('\n')
 	}
 
-	t.out.mu.Lock()
-	defer t.out.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	// A log that can't be written has nowhere to say so.
-	_, _ = io.WriteString(t.out.writer, b.String())
+	_, _ = io.WriteString(o.writer, b.String())
 }
 
 // The colours of the levels (ECMA-48, SGR).

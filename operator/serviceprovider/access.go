@@ -1,6 +1,7 @@
 package serviceprovider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -144,10 +145,7 @@ func pending(a access, ar *clustersv1alpha1.AccessRequest, why string) *wait {
 
 // why is the reason that an access request gives. What it says is for the provider, and is not told to users.
 func why(ar *clustersv1alpha1.AccessRequest) string {
-	if c := meta.FindStatusCondition(ar.Status.Conditions, clustersv1alpha1.ConditionGranted); c != nil {
-		return c.Reason
-	}
-	return "it was not looked at yet"
+	return cmp.Or(clustersv1alpha1.Granted(ar.Status.Conditions).Reason, "it was not looked at yet")
 }
 
 // tellWait tells in the status what an object waits for, by an event that it is denied, and in the log what the access request says, which
@@ -155,30 +153,23 @@ func why(ar *clustersv1alpha1.AccessRequest) string {
 func (r *APIReconciler[T, C]) tellWait(ctx context.Context, o *object[T], w *wait, tell func(obj API, reason, message string)) ctrl.Result {
 	before := meta.FindStatusCondition(*o.obj.GetConditions(), ServiceProviderConditionReady)
 	if news := before == nil || before.Reason != w.reason || before.Message != w.message; news && w.request != nil {
-		says := ""
-		if c := meta.FindStatusCondition(w.request.Status.Conditions, clustersv1alpha1.ConditionGranted); c != nil {
-			says = c.Message
-		}
+		says := clustersv1alpha1.Granted(w.request.Status.Conditions).Message
 		log.FromContext(ctx).Info(w.message, "object", o.request.String(), "accessRequest", keyOf(w.request).String(), "says", says)
 	}
-	r.recorder.waits(ctx, o.obj, w)
+	if w.reason == ReasonAccessDenied { // nobody may look at the object again before somebody changes what is denied
+		r.recorder.warn(ctx, o.obj, w.reason, "%s", w.message)
+	}
 	tell(o.obj, w.reason, w.message)
-	return w.result()
+	return ctrl.Result{RequeueAfter: w.after}
 }
 
 // noLaterThan sets when to look again.
 func (w *wait) noLaterThan(after time.Duration) *wait {
-	if w == nil {
-		return nil
-	}
-	w.after = accessPause
-	if after > 0 {
-		w.after = after
+	if w != nil {
+		w.after = cmp.Or(max(after, 0), accessPause)
 	}
 	return w
 }
-
-func (w *wait) result() ctrl.Result { return ctrl.Result{RequeueAfter: w.after} }
 
 // waits tells whether a result asks for another call.
 func waits(result ctrl.Result) bool { return !result.IsZero() }

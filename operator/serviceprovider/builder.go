@@ -2,11 +2,11 @@ package serviceprovider
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/clock"
@@ -15,7 +15,9 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/faults"
+	"github.com/operatorkit/operatorkit/operator/logging"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 )
 
@@ -28,63 +30,55 @@ const (
 
 // APIReconcilerBuilder collects what an APIReconciler needs. The methods return the builder.
 type APIReconcilerBuilder[T API, C Config] struct {
-	platform, onboarding *clusters.Cluster
-	access               ClusterAccessProvider
-	author               Reconciler[T, C]
-	empty                func() T
-	config               C
-	workload             bool
-	additional           []string
-	namespaces           []string
-	namespacePredicate   func(namespace *metav1.PartialObjectMetadata) bool
-	secretNamespace      string
-	configMapNamespace   string
-	finalizer            string
-	operator             string
-	formerOperators      []string
-	workers              int
-	timeout              time.Duration
-	changesPerSecond     float64
-	recorder             framework.EventRecorder
-	clock                clock.Clock
+	made             APIReconciler[T, C]
+	config           C
+	workload         bool
+	additional       []string
+	finalizer        string
+	operator         string
+	formerOperators  []string
+	changesPerSecond float64
+	recorder         framework.EventRecorder
+	clock            clock.Clock
 }
 
 // NewAPIReconcilerBuilder returns a builder. T and C are pointers.
 func NewAPIReconcilerBuilder[T API, C Config]() *APIReconcilerBuilder[T, C] {
 	return &APIReconcilerBuilder[T, C]{
-		workers: DefaultWorkers, timeout: DefaultTimeout, changesPerSecond: DefaultChangesPerSecond, clock: clock.RealClock{},
+		made:             APIReconciler[T, C]{workers: DefaultWorkers, timeout: DefaultTimeout},
+		changesPerSecond: DefaultChangesPerSecond, clock: clock.RealClock{},
 	}
 }
 
 // PlatformCluster sets the cluster with the provider's config, access requests, and the Secrets and ConfigMaps that are
 // watched. Required.
 func (b *APIReconcilerBuilder[T, C]) PlatformCluster(c *clusters.Cluster) *APIReconcilerBuilder[T, C] {
-	b.platform = c
+	b.made.platform = c
 	return b
 }
 
 // OnboardingCluster sets the cluster with the objects. Required.
 func (b *APIReconcilerBuilder[T, C]) OnboardingCluster(c *clusters.Cluster) *APIReconcilerBuilder[T, C] {
-	b.onboarding = c
+	b.made.onboarding = c
 	return b
 }
 
 // ClusterAccessReconciler sets what asks for access to the clusters of an object. Required.
 func (b *APIReconcilerBuilder[T, C]) ClusterAccessReconciler(car ClusterAccessProvider) *APIReconcilerBuilder[T, C] {
-	b.access = car
+	b.made.access = car
 	return b
 }
 
 // Reconciler sets the logic of the provider. Required.
 func (b *APIReconcilerBuilder[T, C]) Reconciler(dsr Reconciler[T, C]) *APIReconcilerBuilder[T, C] {
-	b.author = dsr
+	b.made.author = dsr
 	return b
 }
 
 // EmptyObjectProvider sets the function that makes an empty object. Its type is known to the scheme of the onboarding cluster.
 // Required.
 func (b *APIReconcilerBuilder[T, C]) EmptyObjectProvider(emptyObj func() T) *APIReconcilerBuilder[T, C] {
-	b.empty = emptyObj
+	b.made.empty = emptyObj
 	return b
 }
 
@@ -110,7 +104,7 @@ func (b *APIReconcilerBuilder[T, C]) AdditionalClusters(ids ...string) *APIRecon
 
 // Namespaces restricts the objects that are watched to those of some namespaces of the onboarding cluster. Default: all.
 func (b *APIReconcilerBuilder[T, C]) Namespaces(namespaces ...string) *APIReconcilerBuilder[T, C] {
-	b.namespaces = slices.Clone(namespaces)
+	b.made.namespaces = slices.Clone(namespaces)
 	return b
 }
 
@@ -119,21 +113,21 @@ func (b *APIReconcilerBuilder[T, C]) Namespaces(namespaces ...string) *APIReconc
 // was served before; its deletion is finished then nevertheless. It must be quick and must not change its argument, and is called
 // from several goroutines. It takes the right to get, list and watch namespaces. Default: all namespaces, or those of Namespaces.
 func (b *APIReconcilerBuilder[T, C]) NamespacePredicate(holds func(namespace *metav1.PartialObjectMetadata) bool) *APIReconcilerBuilder[T, C] {
-	b.namespacePredicate = holds
+	b.made.namespacePredicate = holds
 	return b
 }
 
 // SecretNamespace has the Secrets of a namespace of the platform cluster watched, if the Reconciler is a SecretWatcher. Default:
 // none are.
 func (b *APIReconcilerBuilder[T, C]) SecretNamespace(ns string) *APIReconcilerBuilder[T, C] {
-	b.secretNamespace = ns
+	b.made.secretNamespace = ns
 	return b
 }
 
 // ConfigMapNamespace has the ConfigMaps of a namespace of the platform cluster watched, if the Reconciler is a ConfigMapWatcher.
 // Default: none are.
 func (b *APIReconcilerBuilder[T, C]) ConfigMapNamespace(ns string) *APIReconcilerBuilder[T, C] {
-	b.configMapNamespace = ns
+	b.made.configMapNamespace = ns
 	return b
 }
 
@@ -155,7 +149,7 @@ func (b *APIReconcilerBuilder[T, C]) Finalizer(name string) *APIReconcilerBuilde
 
 // Workers sets how many objects are reconciled at the same time. Default: DefaultWorkers (10).
 func (b *APIReconcilerBuilder[T, C]) Workers(n int) *APIReconcilerBuilder[T, C] {
-	b.workers = n
+	b.made.workers = n
 	return b
 }
 
@@ -163,7 +157,7 @@ func (b *APIReconcilerBuilder[T, C]) Workers(n int) *APIReconcilerBuilder[T, C] 
 // that the runtime itself sends: a cluster that does not answer keeps a worker for no longer at each of them, if what is called heeds its
 // context. Default: DefaultTimeout (5 min).
 func (b *APIReconcilerBuilder[T, C]) Timeout(d time.Duration) *APIReconcilerBuilder[T, C] {
-	b.timeout = d
+	b.made.timeout = d
 	return b
 }
 
@@ -200,63 +194,56 @@ func (b *APIReconcilerBuilder[T, C]) MustBuild() *APIReconciler[T, C] {
 // Build returns the reconciler, or an error for which framework.IsInvalidConfig holds and which lists every fault.
 func (b *APIReconcilerBuilder[T, C]) Build() (*APIReconciler[T, C], error) {
 	var wrong faults.List
-	wrong.If(b.platform == nil, "PlatformCluster must be set")
-	wrong.If(b.onboarding == nil, "OnboardingCluster must be set")
-	wrong.If(faults.IsNil(b.access), "ClusterAccessReconciler must be set")
-	wrong.If(faults.IsNil(b.author), "Reconciler must be set")
-	wrong.If(b.empty == nil, "EmptyObjectProvider must be set")
+	wrong.If(b.made.platform == nil, "PlatformCluster must be set")
+	wrong.If(b.made.onboarding == nil, "OnboardingCluster must be set")
+	wrong.If(faults.IsNil(b.made.access), "ClusterAccessReconciler must be set")
+	wrong.If(faults.IsNil(b.made.author), "Reconciler must be set")
+	wrong.If(b.made.empty == nil, "EmptyObjectProvider must be set")
 	wrong.If(faults.IsNil(b.config), "ProviderConfig must be set")
 	wrong.If(!faults.IsNil(b.config) && b.config.GetName() == "", "ProviderConfig must have a name")
-	wrong.If(b.workers <= 0, "Workers must be positive, not %d", b.workers)
-	wrong.If(b.timeout <= 0, "Timeout must be positive, not %s", b.timeout)
+	wrong.If(b.made.workers <= 0, "Workers must be positive, not %d", b.made.workers)
+	wrong.If(b.made.timeout <= 0, "Timeout must be positive, not %s", b.made.timeout)
 	wrong.If(!(b.changesPerSecond > 0), "ChangesPerSecond must be positive, not %v", b.changesPerSecond)
 	wrong.If(b.clock == nil, "Clock must not be nil")
-	r := &APIReconciler[T, C]{
-		onboarding: b.onboarding, platform: b.platform, access: b.access, author: b.author, empty: b.empty,
-		secretNamespace: b.secretNamespace, configMapNamespace: b.configMapNamespace, workers: b.workers, timeout: b.timeout, namespaces: b.namespaces,
-		namespacePredicate: b.namespacePredicate, recorder: &recorder{}, changes: newSpread(b.clock, b.interval()),
-	}
+	r := new(b.made)
+	r.recorder = &recorder{}
 	if b.recorder != nil {
 		r.recorder.set(b.recorder)
 	}
+	r.changes = newSpread(b.clock, time.Duration(float64(time.Second)/b.changesPerSecond))
 	b.buildAccess(r, &wrong)
 	b.buildKind(r, &wrong)
-	if b.platform != nil && !faults.IsNil(b.config) {
-		configs, err := newConfigs(b.platform, b.config)
+	if r.platform != nil && !faults.IsNil(b.config) {
+		var err error
+		r.configs, err = newConfigs(r.platform, b.config)
 		wrong.If(err != nil, "ProviderConfig: %v", err)
-		r.configs = configs
 	}
-	resources, _ := b.author.(*Resources[T, C])
+	resources, _ := r.author.(*Resources[T, C])
 	wrong.If(resources != nil && resources.router == nil, "Reconciler: FromResources must be given a router")
 	if err := wrong.Of("APIReconcilerBuilder"); err != nil {
 		return nil, err
 	}
 	if resources != nil {
-		if err := resources.prepare(r); err != nil {
+		f, err := r.newFramework(resources, framework.Config{Logger: logging.FromLogr(logr.Discard())})
+		if err != nil {
 			return nil, err
 		}
+		resources.framework.Store(f)
 	}
 	return r, nil
 }
 
-func (b *APIReconcilerBuilder[T, C]) interval() time.Duration {
-	if math.IsInf(b.changesPerSecond, 1) || !(b.changesPerSecond > 0) {
-		return 0
-	}
-	return time.Duration(float64(time.Second) / b.changesPerSecond)
-}
-
 // buildAccess lists the clusters of an object, in the order in which they are waited for.
 func (b *APIReconcilerBuilder[T, C]) buildAccess(r *APIReconciler[T, C], wrong *faults.List) {
-	if faults.IsNil(b.access) {
+	if faults.IsNil(r.access) {
 		return
 	}
-	r.accesses = append(r.accesses, mcpAccess(b.access))
+	r.accesses = []access{mcpAccess(r.access)}
 	if b.workload {
-		r.accesses = append(r.accesses, workloadAccess(b.access))
+		r.accesses = append(r.accesses, workloadAccess(r.access))
 	}
-	provider, knows := b.access.(AdditionalAccessProvider)
-	wrong.If(len(b.additional) > 0 && !knows, "AdditionalClusters: %T is no AdditionalAccessProvider", b.access)
+	provider, knows := r.access.(AdditionalAccessProvider)
+	wrong.If(len(b.additional) > 0 && !knows, "AdditionalClusters: %T is no AdditionalAccessProvider", r.access)
 	for i, id := range b.additional {
 		taken := id == MCP || id == Workload || slices.Contains(b.additional[:i], id)
 		wrong.If(id == "" || taken, "AdditionalClusters: the id %q is empty or taken", id)
@@ -264,7 +251,7 @@ func (b *APIReconcilerBuilder[T, C]) buildAccess(r *APIReconciler[T, C], wrong *
 			r.accesses = append(r.accesses, additionalAccess(provider, id))
 		}
 	}
-	if fixed, ok := b.access.(FixedAccessProvider); ok {
+	if fixed, ok := r.access.(FixedAccessProvider); ok {
 		for i := range r.accesses {
 			r.accesses[i].secret, r.accesses[i].fixed = fixed.FixedCluster(r.accesses[i].id)
 		}
@@ -273,16 +260,16 @@ func (b *APIReconcilerBuilder[T, C]) buildAccess(r *APIReconciler[T, C], wrong *
 
 // buildKind finds out which kind of objects it is about, and what its finalizers are called.
 func (b *APIReconcilerBuilder[T, C]) buildKind(r *APIReconciler[T, C], wrong *faults.List) {
-	if b.empty == nil || b.onboarding == nil {
+	if r.empty == nil || r.onboarding == nil {
 		return
 	}
-	empty := b.empty()
+	empty := r.empty()
 	if faults.IsNil(empty) {
 		wrong.Add("EmptyObjectProvider must not return nil")
 		return
 	}
 	var err error
-	if r.kind, err = apiutil.GVKForObject(empty, b.onboarding.Scheme()); err != nil {
+	if r.kind, err = apiutil.GVKForObject(empty, r.onboarding.Scheme()); err != nil {
 		wrong.Add("EmptyObjectProvider: %v", err)
 		return
 	}
@@ -293,6 +280,10 @@ func (b *APIReconcilerBuilder[T, C]) buildKind(r *APIReconciler[T, C], wrong *fa
 	for _, problem := range validation.IsQualifiedName(r.finalizers.access[0]) {
 		wrong.Add("Finalizer %q: %s", b.finalizer, problem)
 	}
+	r.objects, err = informer.NewKubernetes(informer.KubernetesConfig{
+		Client: r.onboarding.WithWatch(), Object: empty, MetadataOnly: true, Logger: logging.FromLogr(logr.Discard()),
+	})
+	wrong.If(err != nil, "EmptyObjectProvider: %v", err)
 	wrong.If(!strings.Contains(r.finalizers.work[0], "/"), "Finalizer %q must be qualified, like example.com/name", b.finalizer)
 }
 

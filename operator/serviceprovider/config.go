@@ -3,9 +3,11 @@ package serviceprovider
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
@@ -19,7 +21,7 @@ type configs[C Config] struct {
 	platform *clusters.Cluster
 	// given is the config of the builder.
 	given C
-	kind  string
+	kind  schema.GroupVersionKind
 
 	mu sync.Mutex
 	// last is the newest config that was seen, if seen is set. It is never changed.
@@ -36,31 +38,23 @@ func newConfigs[C Config](platform *clusters.Cluster, given C) (*configs[C], err
 	if err != nil {
 		return nil, err
 	}
-	return &configs[C]{platform: platform, given: copyOf(given), kind: gvk.Kind}, nil
+	return &configs[C]{platform: platform, given: copyOf(given), kind: gvk}, nil
 }
 
 func copyOf[O client.Object](o O) O { return o.DeepCopyObject().(O) }
 
 // empty returns a config without content.
 func (c *configs[C]) empty() (C, error) {
-	var none C
-	gvk, err := apiutil.GVKForObject(c.given, c.platform.Scheme())
+	o, err := c.platform.Scheme().New(c.kind)
 	if err != nil {
-		return none, err
-	}
-	o, err := c.platform.Scheme().New(gvk)
-	if err != nil {
-		return none, fmt.Errorf("make an empty %s: %w", c.kind, err)
+		return c.given, fmt.Errorf("make an empty %s: %w", c.kind.Kind, err)
 	}
 	return o.(C), nil
 }
 
 // name names the config in errors.
 func (c *configs[C]) name() string {
-	if ns := c.given.GetNamespace(); ns != "" {
-		return fmt.Sprintf("%s %s/%s", c.kind, ns, c.given.GetName())
-	}
-	return fmt.Sprintf("%s %s", c.kind, c.given.GetName())
+	return c.kind.Kind + " " + strings.TrimPrefix(keyOf(c.given).String(), "/")
 }
 
 // read returns the config, which is the caller's, and false when there is none.
@@ -73,7 +67,7 @@ func (c *configs[C]) read(ctx context.Context) (config C, exists bool, err error
 	case apierrors.IsNotFound(err):
 		return config, false, nil
 	case err != nil:
-		return config, false, discreet.Step(fmt.Errorf("%s of cluster %q: %w", c.name(), c.platform.ID(), err), "read the %s", c.kind)
+		return config, false, discreet.Step(fmt.Errorf("%s of cluster %q: %w", c.name(), c.platform.ID(), err), "read the %s", c.kind.Kind)
 	}
 	return config, true, nil
 }
@@ -106,11 +100,11 @@ func (c *configs[C]) look(ctx context.Context, deletion bool) (C, error) {
 
 // lacking and leaving tell users what objects wait for.
 func (c *configs[C]) lacking() string {
-	return fmt.Sprintf("waits for the %s in the platform cluster", c.kind)
+	return fmt.Sprintf("waits for the %s in the platform cluster", c.kind.Kind)
 }
 
 func (c *configs[C]) leaving() string {
-	return fmt.Sprintf("the %s in the platform cluster is being deleted", c.kind)
+	return fmt.Sprintf("the %s in the platform cluster is being deleted", c.kind.Kind)
 }
 
 // known is get for a deletion, which goes on without a config: with the last one that was there, or the builder's.

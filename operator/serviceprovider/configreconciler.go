@@ -7,13 +7,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/operatorkit/operatorkit/internal/faults"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
@@ -116,17 +112,16 @@ func (r *ConfigReconciler[T]) Reconcile(ctx context.Context, req ctrl.Request) (
 	}
 }
 
-// SetupWithManager adds a controller for the config to the manager, with a cache that holds that one object.
+// SetupWithManager adds a controller for the config to the manager, which watches that one object.
 func (r *ConfigReconciler[T]) SetupWithManager(mgr ctrl.Manager) error {
 	config := r.empty()
 	config.SetName(r.name)
 	c, err := controller.New(r.name+"-config", mgr, controller.Options{Reconciler: r})
+	if err == nil {
+		_, err = watch(mgr, c, r.platform, only(config), enqueueEdited)
+	}
 	if err != nil {
 		return fmt.Errorf("set up the controller of config %q: %w", r.name, err)
 	}
-	platform, err := newCache(mgr, r.platform, cache.Options{ByObject: map[client.Object]cache.ByObject{config: onlyConfig(config)}})
-	if err != nil {
-		return fmt.Errorf("set up the controller of config %q: %w", r.name, err)
-	}
-	return c.Watch(source.Kind[client.Object](platform, config, &handler.EnqueueRequestForObject{}, configChanges))
+	return nil
 }

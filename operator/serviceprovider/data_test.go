@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,8 +77,12 @@ func TestAccessIsAskedForWithDataOfTheObjectAndTheConfig(t *testing.T) {
 func TestOnlyObjectsInNamespacesThatThePredicateHoldsForAreServed(t *testing.T) {
 	w := newWorld(t)
 	w.configure(ProviderConfigSpec{})
+	var asked atomic.Int64
 	r := w.build(func(b *builder) {
-		b.NamespacePredicate(func(namespace *metav1.PartialObjectMetadata) bool { return namespace.Labels["tier"] == "gold" })
+		b.NamespacePredicate(func(namespace *metav1.PartialObjectMetadata) bool {
+			asked.Add(1)
+			return namespace.Labels["tier"] == "gold"
+		})
 	})
 	label := func(tier string) {
 		t.Helper()
@@ -90,7 +95,9 @@ func TestOnlyObjectsInNamespacesThatThePredicateHoldsForAreServed(t *testing.T) 
 		t.Errorf("an object elsewhere has the finalizers %q, says %s, and the author was called: %q", p.Finalizers, told(p), w.author.all())
 	}
 
+	asked.Store(0)
 	w.run(r)
+	operatortest.Eventually(t, "the provider has looked at the object", func() bool { return asked.Load() > 0 })
 	label("gold")
 	w.eventuallyTells("db", "Ready/True/Ready")
 	label("silver")

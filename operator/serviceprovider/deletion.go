@@ -80,7 +80,7 @@ func (r *APIReconciler[T, C]) cleanUp(ctx context.Context, o *object[T], gone le
 // finishWork notes in the object that nothing is left to be cleaned up.
 func (r *APIReconciler[T, C]) finishWork(ctx context.Context, o *object[T], gone letGo) error {
 	if len(gone) > 0 {
-		r.recorder.letGo(ctx, o.obj, gone)
+		r.recorder.warn(ctx, o.obj, ReasonClusterLetGo, "not cleaned up, because the annotation %s says that it is gone for good: %s", LetGoAnnotation, gone)
 	}
 	if err := r.removeFinalizers(ctx, o, r.finalizers.work); err != nil {
 		return r.failed(o, err, ClusterContext{})

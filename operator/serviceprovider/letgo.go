@@ -56,30 +56,29 @@ func (l letGo) String() string {
 func (r *APIReconciler[T, C]) letGo(ctx context.Context, o *object[T]) (letGo, error) {
 	var gone letGo
 	var unknown, known []string
-	accesses := map[string]access{}
-	for _, a := range r.accesses {
-		known = append(known, a.id)
-		accesses[a.id] = a
-	}
 	for id := range strings.SplitSeq(o.raw.GetAnnotations()[LetGoAnnotation], ",") {
 		id = strings.TrimSpace(id)
-		switch {
-		case id == "" || gone.has(id):
-		case slices.Contains(known, id):
-			asked, lost, err := r.isLost(ctx, o.request, accesses[id])
-			if err != nil {
-				return nil, err
-			}
-			if !lost {
-				r.recorder.warn(ctx, o.obj, ReasonClusterAnswers, "annotation %s names the %s cluster, which answers: it is cleaned up", LetGoAnnotation, id)
-				continue
-			}
-			gone = append(gone, lostCluster{id, asked})
-		default:
+		i := slices.IndexFunc(r.accesses, func(a access) bool { return a.id == id })
+		if i < 0 && id != "" {
 			unknown = append(unknown, id)
 		}
+		if i < 0 || gone.has(id) {
+			continue
+		}
+		asked, lost, err := r.isLost(ctx, o.request, r.accesses[i])
+		if err != nil {
+			return nil, err
+		}
+		if !lost {
+			r.recorder.warn(ctx, o.obj, ReasonClusterAnswers, "annotation %s names the %s cluster, which answers: it is cleaned up", LetGoAnnotation, id)
+			continue
+		}
+		gone = append(gone, lostCluster{id, asked})
 	}
 	if len(unknown) > 0 {
+		for _, a := range r.accesses {
+			known = append(known, a.id)
+		}
 		r.recorder.warn(ctx, o.obj, ReasonInvalidAnnotation, "annotation %s names no cluster of the object: %q; there are %q", LetGoAnnotation, unknown, known)
 	}
 	return gone, nil
@@ -154,21 +153,17 @@ func (r *APIReconciler[T, C]) abandon(ctx context.Context, gone letGo) error {
 		if g.request == nil || clustersv1alpha1.IsAbandoned(g.request) {
 			continue
 		}
-		if err := r.abandonOne(ctx, g.request); err != nil {
+		limited, cancel := r.limited(ctx)
+		defer cancel()
+		changed := g.request.DeepCopy()
+		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, clustersv1alpha1.AbandonAnnotation, "true")
+		err := r.platform.Client().Patch(limited, changed, client.MergeFromWithOptions(g.request, client.MergeFromWithOptimisticLock{}))
+		if apierrors.IsConflict(err) {
+			err = fmt.Errorf("%w: %w", errChanged, err)
+		}
+		if client.IgnoreNotFound(err) != nil {
 			return discreet.Step(err, "abandon the access request for the %s cluster", g.id)
 		}
 	}
 	return nil
-}
-
-func (r *APIReconciler[T, C]) abandonOne(ctx context.Context, ar *clustersv1alpha1.AccessRequest) error {
-	ctx, cancel := r.limited(ctx)
-	defer cancel()
-	changed := ar.DeepCopy()
-	metav1.SetMetaDataAnnotation(&changed.ObjectMeta, clustersv1alpha1.AbandonAnnotation, "true")
-	err := r.platform.Client().Patch(ctx, changed, client.MergeFromWithOptions(ar, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) {
-		return fmt.Errorf("%w: %w", errChanged, err)
-	}
-	return client.IgnoreNotFound(err)
 }

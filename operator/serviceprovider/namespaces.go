@@ -7,14 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
 )
 
 func namespaceNamed(name string) *metav1.PartialObjectMetadata {
@@ -43,24 +41,17 @@ func (r *APIReconciler[T, C]) serves(ctx context.Context, obj client.Object) (bo
 	return r.namespacePredicate(namespace), nil
 }
 
-// namespaceHandler has the objects of a namespace reconciled that is served from now on.
-func (r *APIReconciler[T, C]) namespaceHandler(list func(context.Context) ([]reconcile.Request, error)) handler.TypedEventHandler[*metav1.PartialObjectMetadata, reconcile.Request] {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	return handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q queue) {
-			if !r.begins(ctx, e.ObjectOld, e.ObjectNew) {
-				return
+// namespaceChanged has the objects of a namespace reconciled that is served from now on.
+func (r *APIReconciler[T, C]) namespaceChanged(objects *informer.Kubernetes) func(context.Context, informer.Event, queue) {
+	return func(ctx context.Context, e informer.Event, queue queue) {
+		if e.Type != informer.Updated || !r.begins(ctx, e.Old.(*metav1.PartialObjectMetadata), e.Object.(*metav1.PartialObjectMetadata)) {
+			return
+		}
+		for _, key := range objects.Keys() {
+			if key.Namespace == e.Key.Name {
+				queue.Add(reconcile.Request{NamespacedName: key})
 			}
-			requests, err := list(ctx)
-			if err != nil {
-				ctrl.LoggerFrom(ctx).Error(err, "list the objects of a namespace that is served from now on; the next change of each reconciles it", "namespace", e.ObjectNew.Name)
-			}
-			for _, request := range requests {
-				if request.Namespace == e.ObjectNew.Name {
-					q.Add(request)
-				}
-			}
-		},
+		}
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
@@ -143,58 +142,21 @@ func (r *APIReconciler[T, C]) reporter(obj client.Object) string {
 	return claims.HolderOf(obj, claims.Annotation, r.identity)
 }
 
-// removeFinalizers takes finalizers off an object, in whatever version it is by now.
+// removeFinalizers takes finalizers off an object, in whatever version it is by now, and reads it anew.
 func (r *APIReconciler[T, C]) removeFinalizers(ctx context.Context, o *object[T], finalizers []string) error {
-	err := retry.OnError(retry.DefaultBackoff, func(err error) bool { return errors.Is(err, errChanged) }, func() error {
-		list := o.raw.GetFinalizers()
-		kept := slices.DeleteFunc(slices.Clone(list), func(f string) bool { return slices.Contains(finalizers, f) })
-		if len(kept) == len(list) {
-			return nil
+	limited, cancel := r.limited(ctx)
+	defer cancel()
+	for _, f := range finalizers {
+		if !slices.Contains(o.raw.GetFinalizers(), f) {
+			continue
 		}
-		err := r.takeOff(ctx, o, finalizers)
-		if !errors.Is(err, errChanged) {
+		if err := r.objects.RemoveFinalizer(limited, o.raw, f); apierrors.IsConflict(err) {
+			return fmt.Errorf("%w: %w", errChanged, err)
+		} else if err != nil {
 			return err
 		}
-		return errors.Join(err, r.refresh(ctx, o))
-	})
-	if o.gone {
-		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("remove finalizer %s: %w", finalizers[0], err)
-	}
-	return nil
-}
-
-// takeOff takes finalizers off the object that was read, whatever else becomes of it meanwhile.
-func (r *APIReconciler[T, C]) takeOff(ctx context.Context, o *object[T], finalizers []string) error {
-	ctx, cancel := r.limited(ctx)
-	defer cancel()
-	type operation struct {
-		Op    string `json:"op"`
-		Path  string `json:"path"`
-		Value any    `json:"value,omitempty"`
-	}
-	operations := []operation{{"test", "/metadata/uid", o.raw.GetUID()}}
-	for i, f := range slices.Backward(o.raw.GetFinalizers()) {
-		if at := fmt.Sprintf("/metadata/finalizers/%d", i); slices.Contains(finalizers, f) {
-			operations = append(operations, operation{"test", at, f}, operation{Op: "remove", Path: at})
-		}
-	}
-	body, err := json.Marshal(operations)
-	if err != nil {
-		return err
-	}
-	patched := r.blank(o.request)
-	err = r.onboarding.Client().Patch(ctx, patched, client.RawPatch(types.JSONPatchType, body))
-	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsInvalid(err):
-		return fmt.Errorf("%w: %w", errChanged, err)
-	case err != nil:
-		return err
-	}
-	o.raw = patched
-	return nil
+	return r.refresh(ctx, o)
 }
 
 // refresh reads the raw object anew. One of the same name that is another object counts as gone.

@@ -17,6 +17,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/statusmap"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
@@ -35,15 +36,17 @@ type APIReconciler[T API, C Config] struct {
 	kind                 schema.GroupVersionKind
 	identity             identity.Identity
 	finalizers           finalizers
-	configs              *configs[C]
-	namespaces           []string
-	namespacePredicate   func(namespace *metav1.PartialObjectMetadata) bool
-	secretNamespace      string
-	configMapNamespace   string
-	workers              int
-	timeout              time.Duration
-	recorder             *recorder
-	changes              *spread
+	// objects takes finalizers off. It does not run.
+	objects            *informer.Kubernetes
+	configs            *configs[C]
+	namespaces         []string
+	namespacePredicate func(namespace *metav1.PartialObjectMetadata) bool
+	secretNamespace    string
+	configMapNamespace string
+	workers            int
+	timeout            time.Duration
+	recorder           *recorder
+	changes            *spread
 }
 
 // Reconcile brings one object up to date, in the steps that the package documentation lists, and writes its status. It is what
@@ -101,7 +104,7 @@ func (r *APIReconciler[T, C]) reconcile(ctx context.Context, req ctrl.Request) (
 		if conflict, again := changedMeanwhile(err); again == nil {
 			return conflict, nil
 		}
-		r.recorder.failed(ctx, o.obj, err)
+		r.recorder.warn(ctx, o.obj, ReasonReconcileFailed, "%s", discreet.Text(err))
 	}
 	written, statusErr := r.writeStatus(ctx, o)
 	if err == nil && statusErr == nil && !written {

@@ -11,8 +11,6 @@ import (
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/internal/cut"
-	"github.com/operatorkit/operatorkit/operator/internal/claims"
-	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
 )
 
 // The reasons of the events that the runtime writes on objects, besides those of the condition Ready.
@@ -41,26 +39,4 @@ func (r *recorder) warn(ctx context.Context, obj runtime.Object, reason, format 
 	if to := r.to.Load(); to != nil {
 		(*to).Event(obj, corev1.EventTypeWarning, reason, cut.Text(secretscontext.Scrub(ctx, fmt.Sprintf(format, args...)), messageLimit))
 	}
-}
-
-// failed tells of an error, as far as users are told.
-func (r *recorder) failed(ctx context.Context, obj runtime.Object, err error) {
-	r.warn(ctx, obj, ReasonReconcileFailed, "%s", discreet.Text(err))
-}
-
-// waits tells of access that is denied: nobody may look at the object again before somebody changes what is denied.
-func (r *recorder) waits(ctx context.Context, obj runtime.Object, w *wait) {
-	if w.reason == ReasonAccessDenied {
-		r.warn(ctx, obj, w.reason, "%s", w.message)
-	}
-}
-
-// statusClaimed tells who writes the status of an object.
-func (r *recorder) statusClaimed(ctx context.Context, obj runtime.Object, by string) {
-	r.warn(ctx, obj, ReasonStatusClaimed, "the status is written by %s: take the annotation %s off if that does not run any more", by, claims.Annotation)
-}
-
-// letGo tells of clusters that are not cleaned up.
-func (r *recorder) letGo(ctx context.Context, obj runtime.Object, gone letGo) {
-	r.warn(ctx, obj, ReasonClusterLetGo, "not cleaned up, because the annotation %s says that it is gone for good: %s", LetGoAnnotation, gone)
 }

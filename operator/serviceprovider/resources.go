@@ -1,22 +1,18 @@
 package serviceprovider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
-	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
 // The reasons of the condition Ready that Resources give.
@@ -90,29 +86,17 @@ func (r *Resources[T, C]) IsReferencedConfigMap(ctx context.Context, configMap *
 
 // CreateOrUpdate implements Reconciler.
 func (r *Resources[T, C]) CreateOrUpdate(ctx context.Context, obj T, _ C, _ ClusterContext) (ctrl.Result, error) {
-	done, err := r.process(ctx, obj)
-	if err != nil || done.Outcome == framework.Succeeded {
-		return ctrl.Result{RequeueAfter: done.RequeueAfter}, err
-	}
-	if reason, message := unfinished(done); !saysWhy(obj) {
-		StatusProgressing(obj, reason, message)
-	}
-	return ctrl.Result{RequeueAfter: done.RequeueAfter}, nil
+	done, err := r.process(ctx, obj, StatusProgressing)
+	return ctrl.Result{RequeueAfter: done.RequeueAfter}, err
 }
 
 // Delete implements Reconciler.
 func (r *Resources[T, C]) Delete(ctx context.Context, obj T, _ C, _ ClusterContext) (ctrl.Result, error) {
-	done, err := r.process(ctx, obj)
+	done, err := r.process(ctx, obj, StatusTerminatingWithReason)
 	if err != nil || done.Outcome == framework.Succeeded {
 		return ctrl.Result{}, err
 	}
-	if reason, message := unfinished(done); !saysWhy(obj) {
-		StatusTerminatingWithReason(obj, reason, message)
-	}
-	if done.RequeueAfter == 0 {
-		done.RequeueAfter = resourcesPause
-	}
-	return ctrl.Result{RequeueAfter: done.RequeueAfter}, nil
+	return ctrl.Result{RequeueAfter: cmp.Or(done.RequeueAfter, resourcesPause)}, nil
 }
 
 // DeletePartially implements PartialDeleter: the resources of the clusters that are there clean up.
@@ -120,7 +104,8 @@ func (r *Resources[T, C]) DeletePartially(ctx context.Context, obj T, config C, 
 	return r.Delete(ctx, obj, config, clusters)
 }
 
-func (r *Resources[T, C]) process(ctx context.Context, obj T) (framework.Reconciled, error) {
+// process carries the resources out. What is not done is told, unless a resource has said why.
+func (r *Resources[T, C]) process(ctx context.Context, obj T, tell func(obj API, reason, message string)) (framework.Reconciled, error) {
 	f := r.framework.Load()
 	if f == nil {
 		return framework.Reconciled{}, fmt.Errorf("%w: Resources are called without an APIReconciler: give them to a builder", framework.ErrExecutionFailed)
@@ -128,6 +113,9 @@ func (r *Resources[T, C]) process(ctx context.Context, obj T) (framework.Reconci
 	done, err := f.ReconcileObject(context.WithValue(ctx, objectKey{}, obj), obj)
 	if err == nil && obj.GetDeletionTimestamp() != nil && done.Outcome == framework.Ignored {
 		err = fmt.Errorf("%w: the deletion can't be carried out: %s", framework.ErrNoResourceSet, done.Reason)
+	}
+	if reason, message := unfinished(done); err == nil && done.Outcome != framework.Succeeded && !saysWhy(obj) {
+		tell(obj, reason, message)
 	}
 	return done, err
 }
@@ -151,19 +139,6 @@ func unfinished(done framework.Reconciled) (reason, message string) {
 	return ReasonCanceled, "a resource has ended the reconciliation before the last one"
 }
 
-// prepare makes the framework, without anybody who looks.
-func (r *Resources[T, C]) prepare(by *APIReconciler[T, C]) error {
-	logger, err := logging.New(logging.Config{Writer: io.Discard})
-	if err != nil {
-		return err
-	}
-	f, err := by.newFramework(r, framework.Config{Logger: logger})
-	if err == nil {
-		r.framework.Store(f)
-	}
-	return err
-}
-
 // Framework returns the framework that carries out the resources of a Reconciler that FromResources has made, for what only a
 // framework can do: it plans what would change in the clusters of an object, compares shadow resource sets, and tells an observer
 // such as the inspector what was done. Of the configuration Logger is required; ResourceRouter, InitCtx and Driven are set; Name is the kind of the objects by default, and Source one that watches them in the onboarding cluster. The framework is run
@@ -177,7 +152,9 @@ func (r *APIReconciler[T, C]) Framework(config framework.Config) (*framework.Fra
 		return nil, fmt.Errorf("%w: APIReconciler.Framework: the Reconciler is a %T, and not made by FromResources", framework.ErrInvalidConfig, r.author)
 	}
 	if config.Source == nil && config.Logger != nil {
-		source, err := r.objects(config)
+		source, err := informer.NewKubernetes(informer.KubernetesConfig{
+			Client: r.onboarding.WithWatch(), Object: r.empty(), Namespaces: r.namespaces, Logger: config.Logger,
+		})
 		if err != nil {
 			return nil, fmt.Errorf("make a source of %s: %w", r.kind.Kind, err)
 		}
@@ -200,17 +177,4 @@ func (r *APIReconciler[T, C]) newFramework(resources *Resources[T, C], config fr
 	}
 	config.ResourceRouter, config.InitCtx, config.Driven = resources.router, r.planned, true
 	return framework.New(config)
-}
-
-// objects is a source of all objects.
-func (r *APIReconciler[T, C]) objects(config framework.Config) (informer.Source, error) {
-	watching, err := client.NewWithWatch(r.onboarding.RESTConfig(), client.Options{
-		Scheme: r.onboarding.Scheme(), Mapper: r.onboarding.Client().RESTMapper(), Log: logr.FromSlogHandler(slog.DiscardHandler),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return informer.NewKubernetes(informer.KubernetesConfig{
-		Client: watching, Object: r.empty(), Namespaces: r.namespaces, Logger: config.Logger,
-	})
 }

@@ -4,25 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/internal/claims"
 	"github.com/operatorkit/operatorkit/operator/logging"
@@ -36,16 +35,16 @@ const (
 	lastRetry  = time.Minute
 )
 
-// SetupWithManager adds a controller of that name to the manager, with the caches that it needs: the metadata of the objects, and
-// the Secrets and ConfigMaps of the namespaces given to the builder. providerConfigUpdates is the channel of a ConfigReconciler;
+// SetupWithManager adds a controller of that name to the manager, with what it watches: the metadata of the objects, and the config, the
+// Secrets and ConfigMaps of the namespaces given to the builder. providerConfigUpdates is the channel of a ConfigReconciler;
 // without one, which is nil, the controller watches the config itself.
 func (r *APIReconciler[T, C]) SetupWithManager(mgr ctrl.Manager, name string, providerConfigUpdates chan event.GenericEvent) error {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
 	c, err := controller.New(name, mgr, controller.Options{Reconciler: r, MaxConcurrentReconciles: r.workers, RateLimiter: limiter})
-	if err != nil {
-		return fmt.Errorf("set up %q: %w", name, err)
+	if err == nil {
+		err = r.watch(mgr, c, providerConfigUpdates)
 	}
-	if err := r.watch(mgr, c, providerConfigUpdates); err != nil {
+	if err != nil {
 		return fmt.Errorf("set up %q: %w", name, err)
 	}
 	if r.recorder.isSet() {
@@ -54,140 +53,145 @@ func (r *APIReconciler[T, C]) SetupWithManager(mgr ctrl.Manager, name string, pr
 	return mgr.Add(&recorderRunnable{name: r.identity.Operator + "/" + name, recorder: r.recorder, cluster: r.onboarding})
 }
 
+// queue are the objects that wait to be reconciled.
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
 func (r *APIReconciler[T, C]) watch(mgr ctrl.Manager, c controller.Controller, updates chan event.GenericEvent) error {
-	objects := &metav1.PartialObjectMetadata{}
-	objects.SetGroupVersionKind(r.kind)
-	onboarding, err := newCache(mgr, r.onboarding, cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(), DefaultNamespaces: allOf(r.namespaces), NewInformer: newDrainedInformer,
-	})
-	if err != nil {
+	var errs []error
+	watch := func(in *clusters.Cluster, config informer.KubernetesConfig, changed func(context.Context, informer.Event, queue)) *informer.Kubernetes {
+		objects, err := watch(mgr, c, in, config, changed)
+		errs = append(errs, err)
+		return objects
+	}
+	objects := watch(r.onboarding, informer.KubernetesConfig{Object: r.empty(), MetadataOnly: true, Namespaces: r.namespaces}, enqueueEdited)
+	if r.namespacePredicate != nil {
+		watch(r.onboarding, informer.KubernetesConfig{Object: namespaceNamed("")}, r.namespaceChanged(objects))
+	}
+	if updates == nil {
+		watch(r.platform, only(r.configs.given), func(_ context.Context, e informer.Event, _ queue) {
+			if edited(e) {
+				r.configChanged(e.Object.(client.Object), e.Type == informer.Deleted)
+			}
+		})
+	}
+	if secrets, ok := r.author.(SecretWatcher[C]); ok && r.secretNamespace != "" {
+		watch(r.platform, informer.KubernetesConfig{Object: &corev1.Secret{}, Namespaces: []string{r.secretNamespace}},
+			r.referenced(func(ctx context.Context, o any, config C) bool {
+				return secrets.IsReferencedSecret(ctx, o.(*corev1.Secret), config)
+			}))
+	}
+	if configMaps, ok := r.author.(ConfigMapWatcher[C]); ok && r.configMapNamespace != "" {
+		watch(r.platform, informer.KubernetesConfig{Object: &corev1.ConfigMap{}, Namespaces: []string{r.configMapNamespace}},
+			r.referenced(func(ctx context.Context, o any, config C) bool {
+				return configMaps.IsReferencedConfigMap(ctx, o.(*corev1.ConfigMap), config)
+			}))
+	}
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	list := func(ctx context.Context) ([]reconcile.Request, error) { return r.keys(ctx, onboarding) }
-	sources := []source.Source{
-		source.Kind[client.Object](onboarding, objects, &handler.EnqueueRequestForObject{}, ownChanges),
-		source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			go r.changes.run(ctx, queue, list)
-			return nil
-		}),
-	}
-	if r.namespacePredicate != nil {
-		sources = append(sources, source.Kind(onboarding, namespaceNamed(""), r.namespaceHandler(list)))
-	}
+	sources := []source.Source{source.Func(func(ctx context.Context, queue queue) error {
+		go r.changes.run(ctx, queue, objects.Keys)
+		return nil
+	})}
 	if notifier, ok := r.access.(AccessNotifier); ok {
 		sources = append(sources, notifier.Changes())
 	}
 	if updates != nil {
 		sources = append(sources, source.Channel(updates, handler.Funcs{
-			GenericFunc: func(_ context.Context, e event.GenericEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-				r.configChanged(e.Object, false)
-			},
+			GenericFunc: func(_ context.Context, e event.GenericEvent, _ queue) { r.configChanged(e.Object, false) },
 		}))
 	}
-	platform, err := r.platformSources(mgr, updates == nil)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, s := range append(sources, platform...) {
+	for _, s := range sources {
 		errs = append(errs, c.Watch(s))
 	}
 	return errors.Join(errs...)
 }
 
-// platformSources are what is watched on the platform cluster.
-func (r *APIReconciler[T, C]) platformSources(mgr ctrl.Manager, config bool) ([]source.Source, error) {
-	secrets, _ := r.author.(SecretWatcher[C])
-	configMaps, _ := r.author.(ConfigMapWatcher[C])
-	objects := map[client.Object]cache.ByObject{}
-	if config {
-		objects[r.configs.given] = onlyConfig(r.configs.given)
-	}
-	if secrets != nil && r.secretNamespace != "" {
-		objects[&corev1.Secret{}] = cache.ByObject{Namespaces: allOf([]string{r.secretNamespace})}
-	}
-	if configMaps != nil && r.configMapNamespace != "" {
-		objects[&corev1.ConfigMap{}] = cache.ByObject{Namespaces: allOf([]string{r.configMapNamespace})}
-	}
-	if len(objects) == 0 {
-		return nil, nil
-	}
-	platform, err := newCache(mgr, r.platform, cache.Options{ByObject: objects})
+// watch has a controller told of what changes in a cluster while the manager runs.
+func watch(mgr ctrl.Manager, c controller.Controller, in *clusters.Cluster, config informer.KubernetesConfig, changed func(context.Context, informer.Event, queue)) (*informer.Kubernetes, error) {
+	config.Client, config.Logger = in.WithWatch(), logging.FromLogr(mgr.GetLogger())
+	objects, err := informer.NewKubernetes(config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("watch cluster %q: %w", in.ID(), err)
 	}
-	var sources []source.Source
-	for o := range maps.Keys(objects) {
-		switch o := o.(type) {
-		case *corev1.Secret:
-			sources = append(sources, source.Kind(platform, o, onChange(func(ctx context.Context, s *corev1.Secret) {
-				r.referenced(ctx, func(ctx context.Context, config C) bool { return secrets.IsReferencedSecret(ctx, s, config) })
-			})))
-		case *corev1.ConfigMap:
-			sources = append(sources, source.Kind(platform, o, onChange(func(ctx context.Context, m *corev1.ConfigMap) {
-				r.referenced(ctx, func(ctx context.Context, config C) bool { return configMaps.IsReferencedConfigMap(ctx, m, config) })
-			})))
-		default:
-			sources = append(sources, source.Kind[client.Object](platform, o, r.configHandler(), configChanges))
-		}
-	}
-	return sources, nil
+	return objects, errors.Join(mgr.Add(running{objects}), c.Watch(watched{objects, changed}))
 }
 
-// newCache makes a cache for what one controller watches of a cluster, and nothing else, and adds it to the manager.
-func newCache(mgr ctrl.Manager, of *clusters.Cluster, options cache.Options) (cache.Cache, error) {
-	options.Scheme, options.Mapper = of.Scheme(), of.Client().RESTMapper()
-	c, err := cache.New(of.RESTConfig(), options)
-	if err != nil {
-		return nil, fmt.Errorf("make a cache of cluster %q: %w", of.ID(), err)
-	}
-	return c, mgr.Add(c)
+// running runs a source with a manager, also while that does not lead.
+type running struct{ *informer.Kubernetes }
+
+// Start implements manager.Runnable.
+func (r running) Start(ctx context.Context) error { return r.Run(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (running) NeedLeaderElection() bool { return false }
+
+// watched is a source.SyncingSource.
+type watched struct {
+	*informer.Kubernetes
+	changed func(context.Context, informer.Event, queue)
 }
 
-// allOf has a cache hold everything in these namespaces, and in all without any.
-func allOf(namespaces []string) map[string]cache.Config {
-	if len(namespaces) == 0 {
-		return nil
-	}
-	configs := map[string]cache.Config{}
-	for _, ns := range namespaces {
-		configs[ns] = cache.Config{}
-	}
-	return configs
+// Start implements source.Source.
+func (w watched) Start(ctx context.Context, queue queue) error {
+	context.AfterFunc(ctx, w.Subscribe(func(e informer.Event) { w.changed(ctx, e, queue) }))
+	return nil
 }
 
-// onlyConfig restricts a cache to one object.
-func onlyConfig(config client.Object) cache.ByObject {
-	one := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", config.GetName())}
+// String names it in the log of a controller.
+func (w watched) String() string { return w.Name() }
+
+// only describes a source of one object.
+func only(config client.Object) informer.KubernetesConfig {
+	one := informer.KubernetesConfig{Object: config, FieldSelector: fields.OneTermEqualSelector("metadata.name", config.GetName())}
 	if ns := config.GetNamespace(); ns != "" {
-		one.Namespaces = allOf([]string{ns})
+		one.Namespaces = []string{ns}
 	}
 	return one
 }
 
-// keys lists all objects, from the cache: that succeeds while the API server does not answer.
-func (r *APIReconciler[T, C]) keys(ctx context.Context, from client.Reader) ([]reconcile.Request, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(r.kind.GroupVersion().WithKind(r.kind.Kind + "List"))
-	if err := from.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
+// edited tells whether a user has changed an object, or it has come or gone. What the runtime changes does not count: finalizers, the
+// status, the annotation that it drops, and a claim. That a claim is dropped does.
+func edited(e informer.Event) bool {
+	if e.Type != informer.Updated {
+		return true
 	}
-	keys := make([]reconcile.Request, 0, len(list.Items))
-	for i := range list.Items {
-		keys = append(keys, reconcile.Request{NamespacedName: keyOf(&list.Items[i])})
+	before, after := e.Old.(client.Object), e.Object.(client.Object)
+	was, is := maps.Clone(before.GetAnnotations()), maps.Clone(after.GetAnnotations())
+	if was[claims.Annotation] == "" {
+		delete(is, claims.Annotation)
 	}
-	return keys, nil
+	if _, still := is[OperationAnnotation]; !still && was[OperationAnnotation] == OperationReconcile {
+		delete(was, OperationAnnotation)
+	}
+	return before.GetGeneration() != after.GetGeneration() || !maps.Equal(before.GetLabels(), after.GetLabels()) || !maps.Equal(was, is)
 }
 
-// referenced has all objects reconciled if a change concerns them. The author is asked, with the newest config.
-func (r *APIReconciler[T, C]) referenced(ctx context.Context, ask func(context.Context, C) bool) {
-	config, _ := r.configs.newest()
-	concerns := true
-	if err := framework.Recovered(func() error { concerns = ask(ctx, config); return nil }); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "the provider panicked when it was asked whether it refers to an object; that counts as yes")
+// enqueueEdited has an object reconciled that a user has changed, before those that were there at the start.
+func enqueueEdited(_ context.Context, e informer.Event, queue queue) {
+	request := reconcile.Request{NamespacedName: e.Key}
+	if line, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok && e.Backlog {
+		line.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)}, request)
+	} else if edited(e) {
+		queue.Add(request)
 	}
-	if concerns {
-		r.changes.all()
+}
+
+// referenced has all objects reconciled if a change concerns them, which the author is asked, with the newest config. What is there at the
+// start concerns none: it is known before the first reconciliation.
+func (r *APIReconciler[T, C]) referenced(ask func(ctx context.Context, o any, config C) bool) func(context.Context, informer.Event, queue) {
+	return func(ctx context.Context, e informer.Event, _ queue) {
+		if e.Backlog {
+			return
+		}
+		config, _ := r.configs.newest()
+		concerns := true
+		if err := framework.Recovered(func() error { concerns = ask(ctx, e.Object, config); return nil }); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "the provider panicked when it was asked whether it refers to an object; that counts as yes")
+		}
+		if concerns {
+			r.changes.all()
+		}
 	}
 }
 
@@ -208,51 +212,6 @@ func (r *APIReconciler[T, C]) configChanged(o client.Object, deleted bool) {
 	}
 }
 
-func (r *APIReconciler[T, C]) configHandler() handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) { r.configChanged(e.Object, false) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) { r.configChanged(e.ObjectNew, false) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { r.configChanged(e.Object, true) },
-	}
-}
-
-// onChange calls a function for all objects that come, change or go, except for those that are there at the start: before the
-// first reconciliation these are known.
-func onChange[O client.Object](changed func(context.Context, O)) handler.TypedEventHandler[O, reconcile.Request] {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	return handler.TypedFuncs[O, reconcile.Request]{
-		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[O], _ queue) {
-			if !e.IsInInitialList {
-				changed(ctx, e.Object)
-			}
-		},
-		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[O], _ queue) {
-			if e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() {
-				changed(ctx, e.ObjectNew)
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[O], _ queue) { changed(ctx, e.Object) },
-	}
-}
-
-// configChanges are changes of a config that somebody has made, not those of its status.
-var configChanges = predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
-
-// ownChanges are changes of an object that its user has made. Those that the runtime makes, of finalizers, of the status, of the
-// annotation that it drops, and of a claim, are not. That a claim is dropped is one.
-var ownChanges = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	was, is := maps.Clone(e.ObjectOld.GetAnnotations()), maps.Clone(e.ObjectNew.GetAnnotations())
-	if was[claims.Annotation] == "" {
-		delete(is, claims.Annotation)
-	}
-	if _, still := is[OperationAnnotation]; !still && was[OperationAnnotation] == OperationReconcile {
-		delete(was, OperationAnnotation)
-	}
-	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
-		!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) || !maps.Equal(was, is)
-}}
-
 // recorderRunnable writes events to the cluster of the objects while the manager runs.
 type recorderRunnable struct {
 	name     string
@@ -265,12 +224,8 @@ func (*recorderRunnable) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
 func (s *recorderRunnable) Start(ctx context.Context) error {
-	logger, err := logging.New(logging.Config{Writer: io.Discard})
-	if err != nil {
-		return err
-	}
 	deps, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: s.name, RESTConfig: s.cluster.RESTConfig(), Scheme: s.cluster.Scheme(), Logger: logger,
+		Name: s.name, RESTConfig: s.cluster.RESTConfig(), Scheme: s.cluster.Scheme(), Logger: logging.FromLogr(logr.Discard()),
 	})
 	if err != nil {
 		return fmt.Errorf("make a recorder of events: %w", err)

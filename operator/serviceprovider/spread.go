@@ -4,14 +4,11 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-)
 
-// listPause is after which time a list of all objects that failed is tried again.
-const listPause = time.Second
+	"github.com/operatorkit/operatorkit/informer"
+)
 
 // spread queues all objects, one after the other, with a pause in between: after a change that concerns all. Changes that come
 // while it is at work have it begin anew with those objects that it has queued already.
@@ -34,75 +31,36 @@ func (s *spread) all() {
 	}
 }
 
-// run works until ctx ends. keys lists all objects; an error of it is tried again.
-func (s *spread) run(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request], keys func(context.Context) ([]reconcile.Request, error)) {
-	var order []reconcile.Request
-	waiting := map[reconcile.Request]bool{}
-	// pause is what the next object waits for; nil is nothing.
-	var pause clock.Timer
-	defer func() { stopTimer(pause) }()
+// run works until ctx ends. keys lists all objects.
+func (s *spread) run(ctx context.Context, queue queue, keys func() []informer.Key) {
+	var order []informer.Key
+	waiting := map[informer.Key]bool{}
+	// pause is over when the next one may be queued.
+	over := make(chan time.Time)
+	close(over)
+	var pause <-chan time.Time = over
 	for {
-		if pause == nil && len(order) > 0 {
-			queue.Add(order[0])
-			delete(waiting, order[0])
-			order = order[1:]
-			if s.interval > 0 {
-				pause = s.clock.NewTimer(s.interval)
-			}
+		next := pause
+		if len(order) == 0 {
+			next = nil
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-after(pause, len(order)):
-			pause = nil
-		case <-s.changed:
-			listed, err := s.list(ctx, keys)
-			if err != nil {
-				return
+		case <-next:
+			queue.Add(reconcile.Request{NamespacedName: order[0]})
+			delete(waiting, order[0])
+			order = order[1:]
+			if s.interval > 0 {
+				pause = s.clock.After(s.interval)
 			}
-			for _, key := range listed {
+		case <-s.changed:
+			for _, key := range keys() {
 				if !waiting[key] {
 					waiting[key] = true
 					order = append(order, key)
 				}
 			}
-		}
-	}
-}
-
-// after is ready when a pause is over: at once if there is none and something waits for it.
-func after(pause clock.Timer, waiting int) <-chan time.Time {
-	switch {
-	case pause != nil:
-		return pause.C()
-	case waiting > 0:
-		now := make(chan time.Time)
-		close(now)
-		return now
-	}
-	return nil
-}
-
-func stopTimer(timer clock.Timer) {
-	if timer != nil {
-		timer.Stop()
-	}
-}
-
-// list calls keys until it succeeds or ctx ends.
-func (s *spread) list(ctx context.Context, keys func(context.Context) ([]reconcile.Request, error)) ([]reconcile.Request, error) {
-	for {
-		listed, err := keys(ctx)
-		if err == nil {
-			return listed, nil
-		}
-		log.FromContext(ctx).Error(err, "list all objects, because of a change that concerns them; it is tried again", "after", listPause)
-		timer := s.clock.NewTimer(listPause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, ctx.Err()
-		case <-timer.C():
 		}
 	}
 }

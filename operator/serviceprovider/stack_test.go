@@ -46,6 +46,8 @@ type stack struct {
 	aside bool
 	// wrap goes around the requests to the cluster of a role.
 	wrap func(role string, next http.RoundTripper) http.RoundTripper
+	// tells has events written to the onboarding cluster, where its users read them.
+	tells bool
 	// author is the provider.
 	author serviceprovider.Reconciler[*Postgres, *ProviderConfig]
 }
@@ -128,11 +130,15 @@ func (s stack) manager(logger micrologger.Logger) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := serviceprovider.NewAPIReconcilerBuilder[*Postgres, *ProviderConfig]().
+	b := serviceprovider.NewAPIReconcilerBuilder[*Postgres, *ProviderConfig]().
 		PlatformCluster(platformCluster).OnboardingCluster(onboardingCluster).ClusterAccessReconciler(access).WorkloadCluster(true).
 		EmptyObjectProvider(func() *Postgres { return &Postgres{} }).
 		ProviderConfig(&ProviderConfig{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}).
-		Operator(s.operator).Reconciler(s.author).Namespaces(s.namespace).EventRecorder(&events{}).Build()
+		Operator(s.operator).Reconciler(s.author).Namespaces(s.namespace)
+	if !s.tells {
+		b.EventRecorder(&events{})
+	}
+	r, err := b.Build()
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,8 @@
 package serviceprovider
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -56,10 +58,7 @@ func StatusReady(obj API) {
 // StatusProgressing says that the object is being created or updated. The reason is one word in camel case, ReasonProgressing
 // if it is empty.
 func StatusProgressing(obj API, reason, message string) {
-	if reason == "" {
-		reason = ReasonProgressing
-	}
-	tell(obj, StatusPhaseProgressing, metav1.ConditionFalse, reason, message)
+	tell(obj, StatusPhaseProgressing, metav1.ConditionFalse, cmp.Or(reason, ReasonProgressing), message)
 }
 
 // StatusTerminating says that the object is being deleted.
@@ -70,10 +69,7 @@ func StatusTerminating(obj API) {
 // StatusTerminatingWithReason says that the object is being deleted and what it waits for. The reason is one word in camel
 // case, ReasonTerminating if it is empty.
 func StatusTerminatingWithReason(obj API, reason, message string) {
-	if reason == "" {
-		reason = ReasonTerminating
-	}
-	tell(obj, StatusPhaseTerminating, metav1.ConditionFalse, reason, message)
+	tell(obj, StatusPhaseTerminating, metav1.ConditionFalse, cmp.Or(reason, ReasonTerminating), message)
 }
 
 func tell(obj API, phase string, ready metav1.ConditionStatus, reason, message string) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/operatorkit/operatorkit/internal/statusmap"
+	"github.com/operatorkit/operatorkit/operator/internal/claims"
 	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
 
@@ -66,7 +67,7 @@ func (r *APIReconciler[T, C]) writeStatus(ctx context.Context, o *object[T]) (wr
 		status := statusmap.Onto(theirs, o.before, after)
 		if by := r.reporter(o.raw); by != "" {
 			if !equality.Semantic.DeepEqual(theirs, status) {
-				r.recorder.statusClaimed(ctx, o.obj, by)
+				r.recorder.warn(ctx, o.obj, ReasonStatusClaimed, "the status is written by %s: take the annotation %s off if that does not run any more", by, claims.Annotation)
 			}
 			return nil
 		}

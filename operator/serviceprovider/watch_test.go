@@ -3,6 +3,10 @@ package serviceprovider_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -119,6 +123,53 @@ func TestReferencedSecretsAndConfigMapsReconcile(t *testing.T) {
 		t.Errorf("the author was called %d times after the first changes, want once: something that is not referenced counts", got-before)
 	}
 }
+
+// TestR11NoListOfWhatIsWatchedAsksForAnyVersion: it may be older than what was seen or done before. The servers don't stream lists here.
+func TestR11NoListOfWhatIsWatchedAsksForAnyVersion(t *testing.T) {
+	w := newWorld(t)
+	w.configure(ProviderConfigSpec{})
+	var mu sync.Mutex
+	lists := map[string]bool{}
+	spied := func(role string) *clusters.Cluster {
+		c := w.faults[role].Wrap(adminOf(role))
+		c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				query := r.URL.Query()
+				if query.Has("sendInitialEvents") {
+					body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`
+					return &http.Response{StatusCode: http.StatusUnprocessableEntity, Header: http.Header{"Content-Type": {"application/json"}},
+						Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+				}
+				if r.Method == http.MethodGet && query.Has("limit") {
+					mu.Lock()
+					defer mu.Unlock()
+					lists[path.Base(r.URL.Path)+" of version "+query.Get("resourceVersion")] = true
+				}
+				return next.RoundTrip(r)
+			})
+		})
+		return newCluster(t, role, c)
+	}
+	_, watch := w.watching()
+	w.run(w.build(watch, func(b *builder) {
+		b.PlatformCluster(spied(platform)).OnboardingCluster(spied(onboarding)).NamespacePredicate(func(*metav1.PartialObjectMetadata) bool { return true })
+	}))
+	w.order("db", 3)
+	w.calls("db", 1)
+	mu.Lock()
+	defer mu.Unlock()
+	want := map[string]bool{}
+	for _, kind := range []string{"postgreses", "namespaces", "providerconfigs", "secrets", "configmaps"} {
+		want[kind+" of version "] = true
+	}
+	if diff := cmp.Diff(want, lists); diff != "" {
+		t.Errorf("lists (-want +got):\n%s", diff)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestReferencesAreAskedForWithoutAConfigWhileThereIsNone(t *testing.T) {
 	w := newWorld(t)

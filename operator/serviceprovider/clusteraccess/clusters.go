@@ -1,13 +1,11 @@
 package clusteraccess
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
-	"slices"
 	"sync"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,11 +36,20 @@ type Clusters[D any] struct {
 	// fixed are the clusters that are not asked for, by id.
 	fixed map[string]*fixed
 
-	mu sync.Mutex
-	// handed are the clusters that were handed out, by their AccessRequest.
-	handed map[target.Key]handed
-	// acquired are the AccessRequests by which objects use clusters, by the object and the id. They may be gone already.
-	acquired map[reconcile.Request]map[string]target.Key
+	mu   sync.Mutex
+	used map[use]*used
+}
+
+// use names one of the clusters of an object.
+type use struct {
+	request reconcile.Request
+	id      string
+}
+
+// used is the AccessRequest by which an object uses a cluster, which may be gone already, and what was handed out.
+type used struct {
+	key target.Key
+	handed
 }
 
 // handed is a cluster, and the connection that it is made of.
@@ -51,13 +58,16 @@ type handed struct {
 	cluster *clusters.Cluster
 }
 
-// by returns the same if it is made of this connection, and otherwise a cluster that is.
-func (h handed) by(on *target.Cluster, name string, scheme *runtime.Scheme) (handed, error) {
-	if h.on == on {
-		return h, nil
+// by returns the cluster, which is made anew unless it is made of this connection.
+func (h *handed) by(on *target.Cluster, name string, scheme *runtime.Scheme) (*clusters.Cluster, error) {
+	if h.on != on {
+		made, err := clusters.New(name, on.RESTConfig(), scheme, clusters.WithRESTConfig(on.DirectConfig))
+		if err != nil {
+			return nil, err
+		}
+		h.on, h.cluster = on, made
 	}
-	made, err := clusters.New(name, on.RESTConfig(), scheme, clusters.WithRESTConfig(on.DirectConfig))
-	return handed{on, made}, err
+	return h.cluster, nil
 }
 
 // New returns Clusters for the accesses given, or an error that lists every fault. It sends no request.
@@ -69,8 +79,7 @@ func New[D any](config Config, accesses []Access[D]) (*Clusters[D], error) {
 		return nil, err
 	}
 	c := &Clusters[D]{
-		config: config, accesses: accesses, client: config.Platform.Client(), fixed: map[string]*fixed{},
-		handed: map[target.Key]handed{}, acquired: map[reconcile.Request]map[string]target.Key{},
+		config: config, accesses: accesses, client: config.Platform.Client(), fixed: map[string]*fixed{}, used: map[use]*used{},
 	}
 	if err := c.open(); err != nil {
 		return nil, fmt.Errorf("clusteraccess.New: %w", err)
@@ -80,13 +89,8 @@ func New[D any](config Config, accesses []Access[D]) (*Clusters[D], error) {
 
 // open makes the sources and the connections.
 func (c *Clusters[D]) open() error {
-	restConfig := c.config.Platform.RESTConfig()
-	watching, err := client.NewWithWatch(restConfig, client.Options{
-		Scheme: c.config.Platform.Scheme(), Mapper: c.client.RESTMapper(), Log: logr.FromSlogHandler(slog.DiscardHandler),
-	})
-	if err != nil {
-		return err
-	}
+	watching := c.config.Platform.WithWatch()
+	var err error
 	for _, a := range c.accesses {
 		if a.Fixed == nil {
 			continue
@@ -112,7 +116,7 @@ func (c *Clusters[D]) open() error {
 	}
 	c.reader = informer.NewReader(watching.Scheme(), c.access, c.requests)
 	c.targets, err = target.New(target.Config{
-		Deployments: c.access, Kubeconfig: issuedFor, Secrets: credentials, Rewrite: reach.Rewrite(c.config.LocalServers), Management: restConfig, Scheme: c.config.Scheme, Logger: c.config.Logger,
+		Deployments: c.access, Kubeconfig: issuedFor, Secrets: credentials, Rewrite: reach.Rewrite(c.config.LocalServers), Management: c.config.Platform.RESTConfig(), Scheme: c.config.Scheme, Logger: c.config.Logger,
 		WrapTransport: c.signIn, IdleTimeout: c.config.IdleTimeout,
 		QPS: -1, // API servers limit their clients themselves
 	})
@@ -133,7 +137,11 @@ func (c *Clusters[D]) Start(ctx context.Context) error {
 	defer wg.Wait()
 	wg.Go(func() { _ = c.requests.Run(ctx) }) // never fails
 	wg.Go(func() { c.tellUses(ctx) })
-	c.runFixed(ctx, &wg)
+	for _, f := range c.fixed {
+		if f.targets != nil {
+			wg.Go(func() { _ = f.targets.Run(ctx) }) // never fails
+		}
+	}
 	return c.targets.Run(ctx)
 }
 
@@ -206,76 +214,39 @@ func (c *Clusters[D]) Cluster(ctx context.Context, request reconcile.Request, id
 	}
 	if ar.Status.Phase != v1alpha1.PhaseGranted || ar.Status.SecretRef == nil || ar.DeletionTimestamp != nil {
 		return nil, fmt.Errorf("access to the %s cluster of %s is not granted: AccessRequest %s/%s is %s: %s",
-			id, request, ar.Namespace, ar.Name, phaseOf(ar), messageOf(ar))
+			id, request, ar.Namespace, ar.Name, cmp.Or(ar.Status.Phase, v1alpha1.PhasePending), cmp.Or(v1alpha1.Granted(ar.Status.Conditions).Message, "it says no more"))
 	}
 	key := client.ObjectKeyFromObject(ar)
-	on, err := c.acquire(key, request, id)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := c.used[use{request, id}]
+	if out == nil || out.key != key {
+		c.release(use{request, id})
+		out = &used{key: key}
+		c.used[use{request, id}] = out
+	}
+	on, err := c.targets.Acquire(key, request.NamespacedName)
 	if err == nil {
 		err = on.Err()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reach the %s cluster of %s: %w", id, request, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out, err := c.handed[key].by(on, id+" of "+request.String(), c.config.Scheme)
-	if err != nil {
-		return nil, err
-	}
-	c.handed[key] = out
-	return out.cluster, nil
+	return out.by(on, id+" of "+request.String(), c.config.Scheme)
 }
 
-// acquire begins the use of an access by an object.
-func (c *Clusters[D]) acquire(key target.Key, request reconcile.Request, id string) (*target.Cluster, error) {
-	c.mu.Lock()
-	used := c.acquired[request]
-	if used == nil {
-		used = map[string]target.Key{}
-		c.acquired[request] = used
+// release ends the use of a cluster by an object, whatever became of the request. c.mu is held.
+func (c *Clusters[D]) release(of use) {
+	if out := c.used[of]; out != nil {
+		c.targets.Release(out.key, of.request.NamespacedName)
+		delete(c.used, of)
 	}
-	if before, ok := used[id]; ok && before != key {
-		c.release(before, request)
-	}
-	used[id] = key
-	c.mu.Unlock()
-	return c.targets.Acquire(key, request.NamespacedName)
-}
-
-// releaseBut ends the use of all accesses by an object but those with the ids wanted, whatever became of their requests.
-func (c *Clusters[D]) releaseBut(wanted []string, request reconcile.Request) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, key := range c.acquired[request] {
-		if !slices.Contains(wanted, id) {
-			c.release(key, request)
-			delete(c.acquired[request], id)
-		}
-	}
-	if len(c.acquired[request]) == 0 {
-		delete(c.acquired, request)
-	}
-}
-
-// release ends the use of an access by an object. c.mu is held.
-func (c *Clusters[D]) release(key target.Key, request reconcile.Request) {
-	c.targets.Release(key, request.NamespacedName)
-	delete(c.handed, key)
 }
 
 // AccessRequest returns the AccessRequest of a cluster of an object. Without one it is an error for which
 // apierrors.IsNotFound holds.
 func (c *Clusters[D]) AccessRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.AccessRequest, error) {
-	ar, err := c.accessRequest(ctx, request, id)
-	if err != nil || ar == nil {
-		return nil, c.unread(err, v1alpha1.AccessRequestKind, request, id)
-	}
-	return ar, nil
-}
-
-// accessRequest is AccessRequest that returns nil without one.
-func (c *Clusters[D]) accessRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.AccessRequest, error) {
-	found, err := c.find(ctx, &v1alpha1.AccessRequestList{}, request, id)
+	found, err := c.find(ctx, &v1alpha1.AccessRequestList{}, v1alpha1.AccessRequestKind, request, id)
 	ar, _ := found.(*v1alpha1.AccessRequest)
 	return ar, err
 }
@@ -283,41 +254,30 @@ func (c *Clusters[D]) accessRequest(ctx context.Context, request reconcile.Reque
 // ClusterRequest returns the ClusterRequest of a cluster of an object, of those that ask for one of their own. Without one it
 // is an error for which apierrors.IsNotFound holds.
 func (c *Clusters[D]) ClusterRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.ClusterRequest, error) {
-	cr, err := c.clusterRequest(ctx, request, id)
-	if err != nil || cr == nil {
-		return nil, c.unread(err, v1alpha1.ClusterRequestKind, request, id)
-	}
-	return cr, nil
-}
-
-// clusterRequest is ClusterRequest that returns nil without one.
-func (c *Clusters[D]) clusterRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.ClusterRequest, error) {
-	found, err := c.find(ctx, &v1alpha1.ClusterRequestList{}, request, id)
+	found, err := c.find(ctx, &v1alpha1.ClusterRequestList{}, v1alpha1.ClusterRequestKind, request, id)
 	cr, _ := found.(*v1alpha1.ClusterRequest)
 	return cr, err
 }
 
-// unread is the error of a request that could not be read, or is not there, for which err is nil.
-func (c *Clusters[D]) unread(err error, kind string, request reconcile.Request, id string) error {
+// find lists what was asked for an object, and returns what is for the cluster.
+func (c *Clusters[D]) find(ctx context.Context, list client.ObjectList, kind string, request reconcile.Request, id string) (found client.Object, err error) {
+	err = c.reader.List(ctx, list, c.asked(request)...)
 	if err == nil {
+		err = meta.EachListItem(list, func(item runtime.Object) error {
+			if o, ok := item.(client.Object); ok && found == nil && o.GetLabels()[AccessLabel] == id {
+				found = o
+			}
+			return nil
+		})
+	}
+	if err == nil && found == nil {
 		resources, _ := meta.UnsafeGuessKindToResource(v1alpha1.GroupVersion.WithKind(kind))
 		err = apierrors.NewNotFound(resources.GroupResource(), c.config.meta(request, id).Name)
 	}
-	return fmt.Errorf("read the %s for the %s cluster of %s: %w", kind, id, request, err)
-}
-
-// find lists what was asked for an object, and returns what is for the cluster, nil without any.
-func (c *Clusters[D]) find(ctx context.Context, list client.ObjectList, request reconcile.Request, id string) (found client.Object, err error) {
-	if err := c.reader.List(ctx, list, c.asked(request)...); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, fmt.Errorf("read the %s for the %s cluster of %s: %w", kind, id, request, err)
 	}
-	err = meta.EachListItem(list, func(item runtime.Object) error {
-		if o, ok := item.(client.Object); ok && found == nil && o.GetLabels()[AccessLabel] == id {
-			found = o
-		}
-		return nil
-	})
-	return found, err
+	return found, nil
 }
 
 // asked selects what was asked for an object.

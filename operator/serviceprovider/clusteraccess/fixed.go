@@ -2,7 +2,6 @@ package clusteraccess
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"sync"
 
@@ -91,12 +90,7 @@ func (f *fixed) cluster(request reconcile.Request, config *Config) (*clusters.Cl
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out, err := f.last.by(on, f.id, config.Scheme)
-	if err != nil {
-		return nil, err
-	}
-	f.last = out
-	return out.cluster, nil
+	return f.last.by(on, f.id, config.Scheme)
 }
 
 func (f *fixed) release(request reconcile.Request) {
@@ -113,15 +107,6 @@ func (c *Clusters[D]) FixedCluster(id string) (secret client.ObjectKey, isFixed 
 		secret = f.Secret
 	}
 	return secret, isFixed
-}
-
-// runFixed runs what reaches the fixed clusters.
-func (c *Clusters[D]) runFixed(ctx context.Context, wg *sync.WaitGroup) {
-	for _, f := range c.fixed {
-		if f.targets != nil {
-			wg.Go(func() { _ = f.targets.Run(ctx) }) // never fails
-		}
-	}
 }
 
 // notices are the sources that tell of clusters that stop or begin to answer.

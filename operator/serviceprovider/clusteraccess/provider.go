@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/operatorkit/operatorkit/internal/faults"
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusters"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
@@ -111,9 +111,7 @@ func NewTypedProvider[D any](config TypedProviderConfig[D]) (*TypedProvider[D], 
 		accesses = append(accesses, Access[D]{ID: id, Fixed: &fixed})
 	}
 	if config.Data == nil {
-		var wrong faults.List
-		wrong.Add("Data must be set")
-		return nil, wrong.Of("clusteraccess.TypedProviderConfig")
+		return nil, fmt.Errorf("%w: clusteraccess.TypedProviderConfig: Data must be set", framework.ErrInvalidConfig)
 	}
 	c, err := New(config.Config, accesses)
 	if err != nil {

@@ -234,6 +234,39 @@ func TestClientsFollowRenewedCredentialsWithoutAFailedRequest(t *testing.T) {
 	w.neverFailed()
 }
 
+func TestTheOthersAreTakenAwayWhenOneCantBeWhichTheErrorNames(t *testing.T) {
+	w := newWorld(t)
+	w.tenants()
+	faults := operatortest.NewFaults()
+	p := w.newProvider(func(c *clusteraccess.ProviderConfig) {
+		platform, err := clusters.New("platform", faults.Wrap(w.kube.RESTConfig()), c.Platform.Scheme())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Platform = platform
+	})
+	w.start()
+	request := object("db")
+	w.done("both are granted", p.Reconcile, request)
+	mcp, err := p.MCPAccessRequest(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := faults.On(func(r operatortest.Request) bool { return r.Verb == "delete" && r.Name == mcp.Name }, operatortest.InternalError())
+	operatortest.Eventually(t, "the other one is taken away", func() error {
+		want := "delete AccessRequest " + client.ObjectKeyFromObject(mcp).String()
+		if _, err := p.ReconcileDelete(t.Context(), request); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q: %v", want, err)
+		}
+		if _, err := p.WorkloadAccessRequest(t.Context(), request); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("err = %w", errors.Join(err, errors.New("it is there")))
+		}
+		return nil
+	})
+	rule.Remove()
+	w.done("all is taken away", p.ReconcileDelete, request)
+}
+
 func TestOneClusterThatIsDeniedKeepsNoneOfTheOthers(t *testing.T) {
 	w := newWorld(t)
 	w.tenants()
@@ -490,7 +523,7 @@ func TestALocalServerTakesThePlaceOfTheAddress(t *testing.T) {
 	w.patch(secret, `{"metadata":{"annotations":{"`+v1alpha1.LocalServerAnnotation+`":"::not an address"}}}`)
 	w.patch(admin, `{"metadata":{"annotations":{"`+v1alpha1.LocalServerAnnotation+`":"::not an address"}}}`)
 	operatortest.Eventually(t, "an address that makes no sense is an error of this cluster", func() error {
-		if _, err := p.MCPCluster(t.Context(), request); err == nil || !strings.Contains(err.Error(), "server must be an https:// address") {
+		if _, err := p.MCPCluster(t.Context(), request); err == nil || !strings.Contains(err.Error(), v1alpha1.LocalServerAnnotation) || !strings.Contains(err.Error(), "server must be an https:// address") {
 			return fmt.Errorf("err = %w", errors.Join(err, errors.New("not that")))
 		}
 		return nil

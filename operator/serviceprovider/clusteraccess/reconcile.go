@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -78,12 +78,12 @@ func (c *Clusters[D]) ask(ctx context.Context, request reconcile.Request, id str
 		}
 	}
 	desired := &v1alpha1.AccessRequest{ObjectMeta: c.config.labelled(request, id, ask), Spec: ask.spec(own)}
-	ar, err := c.accessRequest(ctx, request, id)
+	ar, err := c.AccessRequest(ctx, request, id)
 	switch {
+	case apierrors.IsNotFound(err):
+		return c.config.RetryPending, c.create(ctx, desired, &v1alpha1.AccessRequest{})
 	case err != nil:
 		return 0, err
-	case ar == nil:
-		return c.config.RetryPending, c.create(ctx, desired, &v1alpha1.AccessRequest{})
 	case ar.DeletionTimestamp != nil: // it is asked for again when this one is gone
 		return c.config.RetryPending, nil
 	}
@@ -108,12 +108,12 @@ func (c *Clusters[D]) ask(ctx context.Context, request reconcile.Request, id str
 // askForCluster makes the ClusterRequest, and returns its name.
 func (c *Clusters[D]) askForCluster(ctx context.Context, request reconcile.Request, id string, ask *Ask) (string, error) {
 	desired := &v1alpha1.ClusterRequest{ObjectMeta: c.config.labelled(request, id, ask), Spec: *ask.Cluster}
-	cr, err := c.clusterRequest(ctx, request, id)
+	cr, err := c.ClusterRequest(ctx, request, id)
 	switch {
+	case apierrors.IsNotFound(err):
+		return desired.Name, c.create(ctx, desired, &v1alpha1.ClusterRequest{})
 	case err != nil:
 		return "", err
-	case cr == nil:
-		return desired.Name, c.create(ctx, desired, &v1alpha1.ClusterRequest{})
 	case !equality.Semantic.DeepEqual(cr.Spec, desired.Spec):
 		return "", fmt.Errorf("ClusterRequest %s/%s asks for another cluster: an object keeps its clusters; to move it, delete the object, or ask under another id", cr.Namespace, cr.Name)
 	}
@@ -186,24 +186,17 @@ func (c *Clusters[D]) unlabelled(ctx context.Context, request reconcile.Request)
 			continue
 		}
 		for _, there := range []client.Object{&v1alpha1.AccessRequest{}, &v1alpha1.ClusterRequest{}} {
-			key := client.ObjectKeyFromObject(&v1alpha1.AccessRequest{ObjectMeta: c.config.meta(request, a.ID)})
+			kind, key := reflect.TypeOf(there).Elem().Name(), client.ObjectKeyFromObject(&v1alpha1.AccessRequest{ObjectMeta: c.config.meta(request, a.ID)})
 			err := c.client.Get(ctx, key, there)
 			if err == nil && there.GetLabels()[OwnerLabel] == "" {
 				errs = append(errs, fmt.Errorf("%s %s has the name of one for %s and not its labels: delete it, or label it with %s",
-					kindOf(there), key, request, labels.FormatLabels(c.config.meta(request, a.ID).Labels)))
+					kind, key, request, labels.FormatLabels(c.config.meta(request, a.ID).Labels)))
 			} else if err != nil && !apierrors.IsNotFound(err) {
-				errs = append(errs, fmt.Errorf("look for the %s %s: %w", kindOf(there), key, err))
+				errs = append(errs, fmt.Errorf("look for the %s %s: %w", kind, key, err))
 			}
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func kindOf(request client.Object) string {
-	if _, ok := request.(*v1alpha1.ClusterRequest); ok {
-		return "ClusterRequest"
-	}
-	return "AccessRequest"
 }
 
 // withdraw takes away what was asked for under other ids than those wanted, as a reader finds it, and tells whether something of it is left.
@@ -213,7 +206,13 @@ func (c *Clusters[D]) withdraw(ctx context.Context, reader client.Reader, reques
 	if err := errors.Join(reader.List(ctx, access, ours...), reader.List(ctx, clusterRequests, ours...)); err != nil {
 		return false, fmt.Errorf("list what was asked for %s: %w", request, err)
 	}
-	c.releaseBut(wanted, request)
+	c.mu.Lock()
+	for _, a := range c.accesses {
+		if !slices.Contains(wanted, a.ID) {
+			c.release(use{request, a.ID})
+		}
+	}
+	c.mu.Unlock()
 	// Access goes first: a cluster that somebody else may get must not be reached any more.
 	busy := map[string]bool{}
 	var errs []error
@@ -241,22 +240,8 @@ func (c *Clusters[D]) delete(ctx context.Context, obj client.Object) error {
 	}
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	err := c.client.Delete(ctx, obj, client.Preconditions{UID: &uid, ResourceVersion: &version})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is looked at again next time
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // it is looked at again next time
 		return nil
 	}
-	return err
-}
-
-func phaseOf(ar *v1alpha1.AccessRequest) v1alpha1.Phase {
-	if ar.Status.Phase == "" {
-		return v1alpha1.PhasePending
-	}
-	return ar.Status.Phase
-}
-
-func messageOf(ar *v1alpha1.AccessRequest) string {
-	if c := apimeta.FindStatusCondition(ar.Status.Conditions, v1alpha1.ConditionGranted); c != nil && c.Message != "" {
-		return c.Message
-	}
-	return "it says no more"
+	return fmt.Errorf("delete %s %s: %w", reflect.TypeOf(obj).Elem().Name(), client.ObjectKeyFromObject(obj), err)
 }

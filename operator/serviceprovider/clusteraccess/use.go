@@ -3,12 +3,11 @@ package clusteraccess
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
@@ -22,27 +21,25 @@ func (c *Clusters[D]) tellUses(ctx context.Context) {
 	if c.config.TellUses < 0 {
 		return
 	}
-	ticker := time.NewTicker(max(c.config.TellUses/looksPerTold, time.Millisecond))
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		for _, key := range c.inUse() {
 			if err := c.tellUse(ctx, key); err != nil && ctx.Err() == nil {
 				c.config.Logger.LogCtx(ctx, "level", "warning", "message", "can't tell that access is used; it is tried again", "request", key.String(), "error", err.Error())
 			}
 		}
-	}
+	}, max(c.config.TellUses/looksPerTold, time.Millisecond))
 }
 
 // inUse are the requests whose access was handed out.
-func (c *Clusters[D]) inUse() []client.ObjectKey {
+func (c *Clusters[D]) inUse() (keys []client.ObjectKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.handed))
+	for _, used := range c.used {
+		if used.cluster != nil {
+			keys = append(keys, used.key)
+		}
+	}
+	return keys
 }
 
 // tellUse notes in a request that its access is used, unless that was noted not long ago.

@@ -21,10 +21,11 @@ import (
 
 // Cluster is a cluster, and the ways to reach it. It does not change once it is made, and is safe for concurrent use.
 type Cluster struct {
-	id      string
-	config  *rest.Config
-	client  client.Client
-	cluster cluster.Cluster
+	id       string
+	config   *rest.Config
+	client   client.Client
+	watching client.WithWatch
+	cluster  cluster.Cluster
 	// direct makes the configurations for others, nil if config will do for them.
 	direct func() *rest.Config
 }
@@ -39,7 +40,11 @@ func WithRESTConfig(direct func() *rest.Config) Option { return func(c *Cluster)
 // New returns a Cluster that is reached by a configuration, which is copied. The id names it in errors and logs, such as
 // "platform". The error says which argument is missing, or what in the configuration can't be used; no request is sent.
 func New(id string, config *rest.Config, scheme *runtime.Scheme, options ...Option) (*Cluster, error) {
-	if err := validate(id, config, scheme); err != nil {
+	var wrong faults.List
+	wrong.If(id == "", "id must be set")
+	wrong.If(config == nil, "config must be set")
+	wrong.If(scheme == nil, "scheme must be set")
+	if err := wrong.Of(fmt.Sprintf("clusters.New: cluster %q", id)); err != nil {
 		return nil, err
 	}
 	c := &Cluster{id: id, config: rest.CopyConfig(config)}
@@ -55,7 +60,7 @@ func New(id string, config *rest.Config, scheme *runtime.Scheme, options ...Opti
 	if err != nil {
 		return nil, fmt.Errorf("clusters.New: cluster %q: make the REST mapper: %w", id, err)
 	}
-	made, err := client.New(c.config, client.Options{
+	c.watching, err = client.NewWithWatch(c.config, client.Options{
 		HTTPClient: httpClient, Scheme: scheme, Mapper: mapper,
 		// The client has nothing to say, and would ask for the logger of the process.
 		Log: logr.FromSlogHandler(slog.DiscardHandler),
@@ -63,7 +68,7 @@ func New(id string, config *rest.Config, scheme *runtime.Scheme, options ...Opti
 	if err != nil {
 		return nil, fmt.Errorf("clusters.New: cluster %q: make the client: %w", id, err)
 	}
-	c.client = notfound.Checked(made)
+	c.client = notfound.Checked(c.watching)
 	c.cluster, err = cluster.New(c.config, func(o *cluster.Options) {
 		o.Scheme, o.HTTPClient = scheme, httpClient
 		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil }
@@ -82,14 +87,6 @@ func InCluster(id string, scheme *runtime.Scheme) (*Cluster, error) {
 		return nil, fmt.Errorf("clusters.InCluster: cluster %q: %w: run the program as a Pod that has a service account, or reach the cluster by a kubeconfig", id, err)
 	}
 	return New(id, config, scheme)
-}
-
-func validate(id string, config *rest.Config, scheme *runtime.Scheme) error {
-	var wrong faults.List
-	wrong.If(id == "", "id must be set")
-	wrong.If(config == nil, "config must be set")
-	wrong.If(scheme == nil, "scheme must be set")
-	return wrong.Of(fmt.Sprintf("clusters.New: cluster %q", id))
 }
 
 // ID names the cluster in errors and logs.
@@ -121,6 +118,9 @@ func (c *Cluster) Scheme() *runtime.Scheme { return c.client.Scheme() }
 
 // Client reads from and writes to the API server, without a cache.
 func (c *Cluster) Client() client.Client { return c.client }
+
+// WithWatch is Client for those who watch too, as sources do (informer.KubernetesConfig).
+func (c *Cluster) WithWatch() client.WithWatch { return c.watching }
 
 // Cluster is controller-runtime's view of the cluster, with a cache, for watches. It is the same at each call, and does
 // nothing before somebody starts it, such as the manager that it is added to (ctrl.Manager.Add).

@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Phase is how far a request is.
 //
@@ -19,6 +22,14 @@ const (
 
 // ConditionGranted is True when a request has what it asks for; its reason says why when it has not.
 const ConditionGranted = "Granted"
+
+// Granted returns ConditionGranted among the conditions of a request, the zero value while nobody has looked at it.
+func Granted(conditions []metav1.Condition) metav1.Condition {
+	if c := meta.FindStatusCondition(conditions, ConditionGranted); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
 
 // ConditionUsed of an AccessRequest is False when nobody has told for long that the access is used (UsedAnnotation). It is there while
 // there are credentials.

@@ -13,8 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
@@ -39,12 +37,13 @@ type grant struct {
 // grantOf reads a request; false for one by which nobody has access.
 func grantOf(ar *v1alpha1.AccessRequest) (grant, bool) {
 	lingers := apimeta.FindStatusCondition(ar.Status.Conditions, v1alpha1.ConditionRevoked)
-	if granting(ar).Status != metav1.ConditionTrue && lingers == nil || ar.Status.ClusterRef == nil {
+	granted := v1alpha1.Granted(ar.Status.Conditions)
+	if granted.Status != metav1.ConditionTrue && lingers == nil || ar.Status.ClusterRef == nil {
 		return grant{}, false
 	}
 	found := grant{
 		key: client.ObjectKeyFromObject(ar), provider: ar.Status.Provider, object: ar.Annotations[clusteraccess.ObjectAnnotation], cluster: ar.Status.ClusterRef.Name,
-		policy: ar.Status.Policy, used: usedAt(ar), granted: granting(ar), lingers: lingers,
+		policy: ar.Status.Policy, used: usedAt(ar), granted: granted, lingers: lingers,
 		unused: apimeta.IsStatusConditionFalse(ar.Status.Conditions, v1alpha1.ConditionUsed),
 	}
 	if lingers == nil {
@@ -58,10 +57,7 @@ func grantOf(ar *v1alpha1.AccessRequest) (grant, bool) {
 
 // usedAt is when somebody has told of a use, zero for never.
 func usedAt(ar *v1alpha1.AccessRequest) time.Time {
-	at, err := time.Parse(time.RFC3339, ar.Annotations[v1alpha1.UsedAnnotation])
-	if err != nil {
-		return time.Time{}
-	}
+	at, _ := time.Parse(time.RFC3339, ar.Annotations[v1alpha1.UsedAnnotation]) // what can't be read is never
 	return at
 }
 
@@ -103,27 +99,18 @@ func (g *granter) grants() []grant {
 	return all
 }
 
-// show has the page and explain tell of a Cluster who has access to it, and of a request what it was granted.
-func (g *granter) show(d *operator.Dependencies, requests, health *framework.Framework) {
-	d.Inspector.Draw(requests, func(_ context.Context, obj any) ([]*graph.Graph, error) {
-		ar, ok := obj.(*v1alpha1.AccessRequest)
-		if !ok {
-			return nil, nil
+// drawn has the page and explain tell of a Cluster who has access to it, and of a request what it was granted.
+func (g *granter) drawn(_ context.Context, obj any) ([]*graph.Graph, error) {
+	switch o := obj.(type) {
+	case *v1alpha1.AccessRequest:
+		if found, ok := grantOf(o); ok {
+			return []*graph.Graph{drawing(fmt.Sprintf("Access of provider %s to cluster %s", found.provider, found.cluster), []grant{found})}, nil
 		}
-		found, ok := grantOf(ar)
-		if !ok {
-			return nil, nil
-		}
-		return []*graph.Graph{drawing(fmt.Sprintf("Access of provider %s to cluster %s", found.provider, found.cluster), []grant{found})}, nil
-	})
-	d.Inspector.Draw(health, func(_ context.Context, obj any) ([]*graph.Graph, error) {
-		cluster, ok := obj.(*v1alpha1.Cluster)
-		if !ok {
-			return nil, nil
-		}
-		all := slices.DeleteFunc(g.grants(), func(found grant) bool { return found.cluster != cluster.Name })
-		return []*graph.Graph{drawing("Who has access to cluster "+cluster.Name, all)}, nil
-	})
+	case *v1alpha1.Cluster:
+		all := slices.DeleteFunc(g.grants(), func(found grant) bool { return found.cluster != o.Name })
+		return []*graph.Graph{drawing("Who has access to cluster "+o.Name, all)}, nil
+	}
+	return nil, nil
 }
 
 // drawing is a node for each access.
@@ -172,53 +159,59 @@ func (f grant) String() string {
 }
 
 // metrics tells of each access that holds. It is safe for concurrent use.
-type metrics struct {
-	*granter
-	granted, expires, used, unused, revoked *prometheus.Desc
+type metrics struct{ *granter }
+
+// metric is one number of an access.
+type metric struct {
+	*prometheus.Desc
+	value func(grant) float64
 }
 
-func newMetrics(g *granter) *metrics {
-	desc := func(name, help string) *prometheus.Desc {
-		return prometheus.NewDesc("operatorkit_access_"+name, help, []string{"provider", "namespace", "name", "cluster", "policy"}, nil)
+var accessMetrics = []metric{
+	newMetric("granted_timestamp_seconds", "Since when a provider has access to a cluster, 0 for one that should have none any more.",
+		func(f grant) float64 { return seconds(f.since) }),
+	newMetric("expiration_timestamp_seconds", "When the credentials of an access run out, unless they are renewed; 0 for one without credentials of its own.",
+		func(f grant) float64 { return seconds(f.until) }),
+	newMetric("used_timestamp_seconds", "When a provider has told that it uses an access, 0 for never.",
+		func(f grant) float64 { return seconds(f.used) }),
+	newMetric("unused", "Whether nobody has used an access for long.", func(f grant) float64 {
+		if f.unused {
+			return 1
+		}
+		return 0
+	}),
+	newMetric("revoked_timestamp_seconds", "Since when an access should have ended that still works in its cluster, 0 for one that is granted.",
+		func(f grant) float64 {
+			if f.lingers == nil {
+				return 0
+			}
+			return seconds(f.lingers.LastTransitionTime.Time)
+		}),
+}
+
+func newMetric(name, help string, value func(grant) float64) metric {
+	return metric{prometheus.NewDesc("operatorkit_access_"+name, help, []string{"provider", "namespace", "name", "cluster", "policy"}, nil), value}
+}
+
+func seconds(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
 	}
-	return &metrics{
-		granter: g,
-		granted: desc("granted_timestamp_seconds", "Since when a provider has access to a cluster, 0 for one that should have none any more."),
-		expires: desc("expiration_timestamp_seconds", "When the credentials of an access run out, unless they are renewed; 0 for one without credentials of its own."),
-		used:    desc("used_timestamp_seconds", "When a provider has told that it uses an access, 0 for never."),
-		unused:  desc("unused", "Whether nobody has used an access for long."),
-		revoked: desc("revoked_timestamp_seconds", "Since when an access should have ended that still works in its cluster, 0 for one that is granted."),
-	}
+	return float64(t.Unix())
 }
 
 // Describe implements prometheus.Collector.
-func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.granted, m.expires, m.used, m.unused, m.revoked} {
-		ch <- d
+func (metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, m := range accessMetrics {
+		ch <- m.Desc
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	seconds := func(t time.Time) float64 {
-		if t.IsZero() {
-			return 0
-		}
-		return float64(t.Unix())
-	}
-	for _, found := range m.grants() {
-		unused, revoked := 0.0, time.Time{}
-		if found.unused {
-			unused = 1
-		}
-		if found.lingers != nil {
-			revoked = found.lingers.LastTransitionTime.Time
-		}
-		for _, of := range []struct {
-			desc  *prometheus.Desc
-			value float64
-		}{{m.granted, seconds(found.since)}, {m.expires, seconds(found.until)}, {m.used, seconds(found.used)}, {m.unused, unused}, {m.revoked, seconds(revoked)}} {
-			ch <- prometheus.MustNewConstMetric(of.desc, prometheus.GaugeValue, of.value, found.provider, found.key.Namespace, found.key.Name, found.cluster, found.policy)
+func (ms metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, f := range ms.grants() {
+		for _, m := range accessMetrics {
+			ch <- prometheus.MustNewConstMetric(m.Desc, prometheus.GaugeValue, m.value(f), f.provider, f.key.Namespace, f.key.Name, f.cluster, f.policy)
 		}
 	}
 }

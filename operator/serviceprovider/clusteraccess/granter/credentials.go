@@ -280,19 +280,11 @@ func (s *secrets) write(w *work, secret *corev1.Secret, change secretState, user
 
 // credentialsIn reads what a Secret says about itself. What can't be read is zero, and so due for renewal.
 func credentialsIn(secret *corev1.Secret) *credentials {
-	read := func(annotation string) time.Time {
-		at, err := time.Parse(time.RFC3339, secret.Annotations[annotation])
-		if err != nil {
-			return time.Time{}
-		}
-		return at
-	}
-	lifetime, err := time.ParseDuration(secret.Annotations[lifetimeAnnotation])
-	if err != nil {
-		lifetime = 0
-	}
+	expiration, _ := time.Parse(time.RFC3339, secret.Annotations[expirationAnnotation])
+	renewal, _ := time.Parse(time.RFC3339, secret.Annotations[renewalAnnotation])
+	lifetime, _ := time.ParseDuration(secret.Annotations[lifetimeAnnotation])
 	return &credentials{
-		secret: secret.Name, expiration: read(expirationAnnotation), renewal: read(renewalAnnotation), lifetime: lifetime,
+		secret: secret.Name, expiration: expiration, renewal: renewal, lifetime: lifetime,
 		serviceAccount: types.UID(secret.Annotations[accountAnnotation]), oidc: secret.Annotations[signInAnnotation] == signInByOIDC,
 	}
 }

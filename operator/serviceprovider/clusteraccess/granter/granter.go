@@ -81,8 +81,9 @@ func New(d *operator.Dependencies, config Config) ([]*framework.Framework, error
 	if err != nil {
 		return nil, err
 	}
-	g.show(d, requests, health)
-	if err := d.Registry.Register(newMetrics(g)); err != nil {
+	d.Inspector.Draw(requests, g.drawn)
+	d.Inspector.Draw(health, g.drawn)
+	if err := d.Registry.Register(metrics{g}); err != nil {
 		return nil, fmt.Errorf("register the metrics of access: %w", err)
 	}
 	return []*framework.Framework{requests, health, left}, nil
@@ -131,25 +132,16 @@ func (g *granter) open(d *operator.Dependencies) error {
 	if err != nil {
 		return err
 	}
-	g.requests.Subscribe(g.release)
+	g.requests.Subscribe(func(e informer.Event) {
+		if e.Type == informer.Deleted {
+			g.uses.end(g.clusters, e.Key)
+		}
+	})
 	return nil
-}
-
-// release ends the use of a cluster by a request that is gone.
-func (g *granter) release(e informer.Event) {
-	if e.Type == informer.Deleted {
-		g.uses.end(g.clusters, e.Key)
-	}
 }
 
 // resources returns the resources of a request, in their order: what is needed in the cluster, credentials, and what is told.
 func (g *granter) resources() ([]framework.Resource, error) {
-	needed, err := framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[*v1alpha1.AccessRequest, namespaceList]{
-		Logger: g.logger, Ops: &neededNamespaces{g},
-	})
-	if err != nil {
-		return nil, err
-	}
 	rights, err := framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[*v1alpha1.AccessRequest, accessState]{
 		Logger: g.logger, Ops: &access{g},
 	})
@@ -181,7 +173,7 @@ func (g *granter) resources() ([]framework.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	resources := []framework.Resource{claim, noting(needed), noting(rights), noting(tokens), status}
+	resources := []framework.Resource{claim, noting(&neededNamespaces{g}), noting(rights), noting(tokens), status}
 	for i := range resources {
 		resources[i] = unlessForeign(resources[i])
 	}

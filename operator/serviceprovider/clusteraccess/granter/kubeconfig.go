@@ -1,12 +1,12 @@
 package granter
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -31,12 +31,17 @@ func (g *granter) endpointOf(cluster *v1alpha1.Cluster) (endpoint, error) {
 		return endpoint{}, discreet.Step(fmt.Errorf("kubeconfig in Secret %s: %w", key, err), "read how Cluster %s is reached", cluster.Name)
 	}
 	return endpoint{
-		cluster: clientcmdapi.Cluster{
-			Server: found.Server, TLSServerName: found.TLSServerName, InsecureSkipTLSVerify: found.InsecureSkipTLSVerify,
-			CertificateAuthorityData: found.CertificateAuthorityData, ProxyURL: found.ProxyURL, DisableCompression: found.DisableCompression,
-		},
-		local: secret.Annotations[v1alpha1.LocalServerAnnotation],
+		cluster: bare(found),
+		local:   secret.Annotations[v1alpha1.LocalServerAnnotation],
 	}, nil
+}
+
+// bare is how a cluster of a kubeconfig is reached.
+func bare(c *clientcmdapi.Cluster) clientcmdapi.Cluster {
+	return clientcmdapi.Cluster{
+		Server: c.Server, TLSServerName: c.TLSServerName, InsecureSkipTLSVerify: c.InsecureSkipTLSVerify,
+		CertificateAuthorityData: c.CertificateAuthorityData, ProxyURL: c.ProxyURL, DisableCompression: c.DisableCompression,
+	}
 }
 
 // managed returns the Secret with which the platform manages a cluster, and the cluster of the kubeconfig under its key.
@@ -93,8 +98,5 @@ func (e endpoint) issued(kubeconfig []byte) (token string, leads bool) {
 	if err != nil || user == nil {
 		return "", false
 	}
-	leads = cluster.Server == e.cluster.Server && cluster.TLSServerName == e.cluster.TLSServerName && cluster.ProxyURL == e.cluster.ProxyURL &&
-		cluster.InsecureSkipTLSVerify == e.cluster.InsecureSkipTLSVerify && cluster.DisableCompression == e.cluster.DisableCompression &&
-		bytes.Equal(cluster.CertificateAuthorityData, e.cluster.CertificateAuthorityData)
-	return user.Token, leads
+	return user.Token, equality.Semantic.DeepEqual(bare(cluster), e.cluster)
 }

@@ -8,33 +8,47 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
-	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
 
-// neededNamespaces is the resource that makes the namespaces of roles and service accounts. They are never deleted: others may
-// have put something there.
+// neededNamespaces is the resource that makes the namespaces of roles and service accounts. They stay as they are and are never deleted:
+// others may have put something there.
 type neededNamespaces struct{ *granter }
 
-type namespaceList []*corev1.Namespace
-
-// Name implements framework.TypedCRUDResourceOps.
+// Name implements framework.Resource.
 func (n *neededNamespaces) Name() string { return "namespaces" }
 
-// GetCurrentState implements framework.TypedCRUDResourceOps. What is there is not the granter's.
-func (n *neededNamespaces) GetCurrentState(context.Context, *v1alpha1.AccessRequest) (namespaceList, error) {
-	return nil, nil
+// EnsureCreated implements framework.Resource.
+func (n *neededNamespaces) EnsureCreated(ctx context.Context, obj any) error {
+	w := workOf(ctx)
+	lacking, err := n.lacking(ctx, obj)
+	for _, namespace := range lacking {
+		if err := w.on.Client().Create(ctx, namespace); client.IgnoreAlreadyExists(err) != nil {
+			return fmt.Errorf("create namespace %s in %s: %w", namespace.Name, w.cluster.Name, err)
+		}
+	}
+	return err
 }
 
-// GetDesiredState implements framework.TypedCRUDResourceOps. It returns those that are lacking.
-func (n *neededNamespaces) GetDesiredState(ctx context.Context, ar *v1alpha1.AccessRequest) (namespaceList, error) {
-	w := workOf(ctx)
+// EnsureDeleted implements framework.Resource.
+func (n *neededNamespaces) EnsureDeleted(context.Context, any) error { return nil }
+
+// Plan implements framework.Planner.
+func (n *neededNamespaces) Plan(ctx context.Context, _ plan.Event, obj any) (changes []plan.Change, err error) {
+	lacking, err := n.lacking(ctx, obj)
+	for _, namespace := range lacking {
+		changes = append(changes, plan.Describe(plan.Create, namespace, nil)...)
+	}
+	return changes, err
+}
+
+// lacking are the namespaces that are not there.
+func (n *neededNamespaces) lacking(ctx context.Context, obj any) (lacking []*corev1.Namespace, err error) {
+	w, ar := workOf(ctx), obj.(*v1alpha1.AccessRequest)
 	if w.on == nil || w.denied || ar.DeletionTimestamp != nil {
-		resourcecanceledcontext.SetCanceled(ctx)
 		return nil, nil
 	}
-	var lacking namespaceList
 	for _, name := range n.sortedNamespaces(ar) {
 		namespace := &metav1.PartialObjectMetadata{}
 		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -46,40 +60,4 @@ func (n *neededNamespaces) GetDesiredState(ctx context.Context, ar *v1alpha1.Acc
 		}
 	}
 	return lacking, nil
-}
-
-// NewUpdatePatch implements framework.TypedCRUDResourceOps.
-func (n *neededNamespaces) NewUpdatePatch(_ context.Context, _ *v1alpha1.AccessRequest, _, lacking namespaceList) (*framework.TypedPatch[namespaceList], error) {
-	if len(lacking) == 0 {
-		return nil, nil
-	}
-	patch := framework.NewTypedPatch[namespaceList]()
-	patch.SetCreateChange(lacking)
-	return patch, nil
-}
-
-// NewDeletePatch implements framework.TypedCRUDResourceOps.
-func (n *neededNamespaces) NewDeletePatch(context.Context, *v1alpha1.AccessRequest, namespaceList, namespaceList) (*framework.TypedPatch[namespaceList], error) {
-	return nil, nil
-}
-
-// ApplyCreateChange implements framework.TypedCRUDResourceOps.
-func (n *neededNamespaces) ApplyCreateChange(ctx context.Context, _ *v1alpha1.AccessRequest, lacking namespaceList) error {
-	w := workOf(ctx)
-	for _, namespace := range lacking {
-		if err := w.on.Client().Create(ctx, namespace.DeepCopy()); client.IgnoreAlreadyExists(err) != nil {
-			return fmt.Errorf("create namespace %s in %s: %w", namespace.Name, w.cluster.Name, err)
-		}
-	}
-	return nil
-}
-
-// ApplyUpdateChange implements framework.TypedCRUDResourceOps. Namespaces stay as they are.
-func (n *neededNamespaces) ApplyUpdateChange(context.Context, *v1alpha1.AccessRequest, namespaceList) error {
-	return nil
-}
-
-// ApplyDeleteChange implements framework.TypedCRUDResourceOps. Namespaces stay.
-func (n *neededNamespaces) ApplyDeleteChange(context.Context, *v1alpha1.AccessRequest, namespaceList) error {
-	return nil
 }

@@ -140,7 +140,7 @@ func (g *granter) tell(ctx context.Context, before, after *v1alpha1.AccessReques
 	if use != nil && use.Status == metav1.ConditionFalse && !apimeta.IsStatusConditionFalse(before.Status.Conditions, v1alpha1.ConditionUsed) {
 		framework.Recorder(ctx, g.recorder).Event(after, corev1.EventTypeWarning, use.Reason, use.Message)
 	}
-	was, is := granting(before), granting(after)
+	was, is := v1alpha1.Granted(before.Status.Conditions), v1alpha1.Granted(after.Status.Conditions)
 	if is.Reason == was.Reason && is.Status == was.Status {
 		return
 	}
@@ -149,13 +149,6 @@ func (g *granter) tell(ctx context.Context, before, after *v1alpha1.AccessReques
 		kind = corev1.EventTypeNormal
 	}
 	framework.Recorder(ctx, g.recorder).Event(after, kind, is.Reason, is.Message)
-}
-
-func granting(ar *v1alpha1.AccessRequest) metav1.Condition {
-	if c := apimeta.FindStatusCondition(ar.Status.Conditions, v1alpha1.ConditionGranted); c != nil {
-		return *c
-	}
-	return metav1.Condition{}
 }
 
 // check is the last resource: it ends the reconciliation with the error that the others noted, and says when to look again.

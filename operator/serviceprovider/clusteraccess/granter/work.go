@@ -1,13 +1,13 @@
 package granter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -236,15 +236,16 @@ func (g *granter) clusterOf(ctx context.Context, ar *v1alpha1.AccessRequest) (st
 	name := ar.Spec.RequestRef.Name
 	request := &v1alpha1.ClusterRequest{}
 	err := g.reader.Get(ctx, client.ObjectKey{Namespace: ar.Namespace, Name: name}, request)
+	says := cmp.Or(v1alpha1.Granted(request.Status.Conditions).Message, "it says no more.")
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return "", nil, fmt.Errorf("read ClusterRequest %s/%s: %w", ar.Namespace, name, err)
 	case err != nil:
 		return "", obstaclef(v1alpha1.ReasonRequestMissing, "There is no ClusterRequest %s in namespace %s.", name, ar.Namespace), nil
 	case request.Status.Phase == v1alpha1.PhaseDenied:
-		return "", obstaclef(v1alpha1.ReasonRequestDenied, "ClusterRequest %s is denied: %s", name, messageOf(request)), nil
+		return "", obstaclef(v1alpha1.ReasonRequestDenied, "ClusterRequest %s is denied: %s", name, says), nil
 	case request.Status.ClusterRef == nil:
-		return "", obstaclef(v1alpha1.ReasonRequestPending, "ClusterRequest %s has no cluster yet: %s", name, messageOf(request)), nil
+		return "", obstaclef(v1alpha1.ReasonRequestPending, "ClusterRequest %s has no cluster yet: %s", name, says), nil
 	}
 	return request.Status.ClusterRef.Name, nil, nil
 }
@@ -274,12 +275,4 @@ func noting(r framework.Resource) framework.Resource {
 		resourcecanceledcontext.SetCanceled(ctx)
 		return nil
 	})
-}
-
-// messageOf returns what a ClusterRequest says about itself.
-func messageOf(request *v1alpha1.ClusterRequest) string {
-	if c := apimeta.FindStatusCondition(request.Status.Conditions, v1alpha1.ConditionGranted); c != nil && c.Message != "" {
-		return c.Message
-	}
-	return "it says no more."
 }

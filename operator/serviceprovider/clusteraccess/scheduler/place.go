@@ -78,10 +78,7 @@ func (s *scheduler) leave(ctx context.Context, r *v1alpha1.ClusterRequest) error
 
 // set writes phase and condition.
 func set(r *v1alpha1.ClusterRequest, phase v1alpha1.Phase, reason, message string) {
-	if phase == "" {
-		phase = v1alpha1.PhasePending
-	}
-	r.Status.Phase = phase
+	r.Status.Phase = cmp.Or(phase, v1alpha1.PhasePending)
 	granted := metav1.ConditionFalse
 	if phase == v1alpha1.PhaseGranted {
 		granted = metav1.ConditionTrue
@@ -154,9 +151,8 @@ func (s *scheduler) placed(ctx context.Context, before, after *v1alpha1.ClusterR
 	if after.Status.ClusterRef != nil {
 		s.bound.remember(after)
 	}
-	was := apimeta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionGranted)
-	is := apimeta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionGranted)
-	if is == nil || was != nil && was.Reason == is.Reason {
+	was, is := v1alpha1.Granted(before.Status.Conditions), v1alpha1.Granted(after.Status.Conditions)
+	if is.Reason == was.Reason {
 		return
 	}
 	kind := corev1.EventTypeWarning

@@ -71,7 +71,7 @@ func New(d *operator.Dependencies, layout namespaces.Layout) ([]*framework.Frame
 	}
 	s.used.Owner, err = d.NewFramework(framework.Config{
 		Name: "cluster-usage", Source: claimable(s.used, s.clusters, "to count"), Resources: counting,
-		Watches: []framework.Watch{{Source: s.requests, Map: s.clusterOfRequest}, {Source: s.access, Map: s.clusterOfAccess}},
+		Watches: []framework.Watch{{Source: s.requests, Map: s.clusterOf}, {Source: s.access, Map: s.clusterOf}},
 	})
 	if err != nil {
 		return nil, err
@@ -135,18 +135,17 @@ func requestOfAccess(_ context.Context, obj any) []informer.Key {
 	return nil
 }
 
-// clusterOfRequest returns the Cluster that a ClusterRequest is bound to.
-func (s *scheduler) clusterOfRequest(_ context.Context, obj any) []informer.Key {
-	if r, ok := obj.(*v1alpha1.ClusterRequest); ok && r.Status.ClusterRef != nil {
-		return []informer.Key{{Namespace: s.layout.Clusters, Name: r.Status.ClusterRef.Name}}
+// clusterOf returns the Cluster that a ClusterRequest is bound to, or that an AccessRequest has access to.
+func (s *scheduler) clusterOf(_ context.Context, obj any) []informer.Key {
+	var ref *v1alpha1.LocalObjectReference
+	switch o := obj.(type) {
+	case *v1alpha1.ClusterRequest:
+		ref = o.Status.ClusterRef
+	case *v1alpha1.AccessRequest:
+		ref = o.Status.ClusterRef
 	}
-	return nil
-}
-
-// clusterOfAccess returns the Cluster that an AccessRequest has access to.
-func (s *scheduler) clusterOfAccess(_ context.Context, obj any) []informer.Key {
-	if ar, ok := obj.(*v1alpha1.AccessRequest); ok && ar.Status.ClusterRef != nil {
-		return []informer.Key{{Namespace: s.layout.Clusters, Name: ar.Status.ClusterRef.Name}}
+	if ref == nil {
+		return nil
 	}
-	return nil
+	return []informer.Key{{Namespace: s.layout.Clusters, Name: ref.Name}}
 }

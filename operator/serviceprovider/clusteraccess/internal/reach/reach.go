@@ -37,7 +37,8 @@ func withServer(kubeconfig []byte, server string) []byte {
 	if err != nil || config.Contexts[config.CurrentContext] == nil {
 		return kubeconfig
 	}
-	cluster := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
+	current := config.Contexts[config.CurrentContext]
+	cluster := config.Clusters[current.Cluster]
 	if cluster == nil {
 		return kubeconfig
 	}
@@ -45,6 +46,8 @@ func withServer(kubeconfig []byte, server string) []byte {
 		cluster.TLSServerName = former.Hostname()
 	}
 	cluster.Server = server
+	// It is named after the annotation, so that what is wrong with the address is blamed on that.
+	config.Clusters[v1alpha1.LocalServerAnnotation], current.Cluster = cluster, v1alpha1.LocalServerAnnotation
 	changed, err := clientcmd.Write(*config)
 	if err != nil {
 		return kubeconfig

@@ -88,6 +88,12 @@ func TestUsersCompileOnlyWhatTheyImport(t *testing.T) {
 			t.Errorf("framework and informer depend on %s", d)
 		}
 	}
+	// Spans are made by the API of OpenTelemetry; where they go is the business of the program.
+	const sdk, api = "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace"
+	deps = strings.Fields(string(list(t, "-deps", "./framework", "./informer", "./operator")))
+	if i := slices.IndexFunc(deps, func(d string) bool { return within(d, sdk) }); i >= 0 || !slices.Contains(deps, api) {
+		t.Errorf("framework, informer and operator must depend on %s and not on %s", api, sdk)
+	}
 	for _, m := range strings.Fields(string(list(t, "-m", "-f", "{{.Path}}", "all"))) {
 		if m == "k8s.io/kubernetes" {
 			t.Errorf("the module depends on %s", m)

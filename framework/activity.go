@@ -97,6 +97,9 @@ type activity struct {
 	since time.Duration
 	// reconciliation is the one that is under way, and nil between two.
 	reconciliation *reconciliation
+	// why and waited are noted where there are spans.
+	why    *waiting
+	waited time.Duration
 }
 
 // begin notes that the worker begins with an object.
@@ -120,11 +123,10 @@ func (a *activity) carryOut(r *reconciliation) {
 // errGoexit is what is wrong with code that ends its goroutine.
 var errGoexit = errors.New("it ended its goroutine by runtime.Goexit (as FailNow of a test does): return an error instead")
 
-// exited is the result of a worker whose goroutine was ended by what it was doing.
-func (a *activity) exited(key informer.Key) result {
+// broke is the result of a worker that was stopped by an error of what it was doing.
+func (a *activity) broke(key informer.Key, err error) result {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	err := errGoexit
 	if a.doing.Resource != "" {
 		err = &StepError{Resource: a.doing.Resource, Step: a.doing.Step, Err: err}
 	}
@@ -138,7 +140,7 @@ func (a *activity) exited(key informer.Key) result {
 func (a *activity) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.busy = false
+	a.busy, a.why = false, nil
 }
 
 // enter notes that the worker begins with a step, and returns the one around it.

@@ -76,7 +76,7 @@ func TestAReconciliationThatChangesNothingAllocatesLittle(t *testing.T) {
 				}
 				ctx, activity := f.activities.add(t.Context(), false)
 				got := testing.AllocsPerRun(200, func() {
-					f.queue.Add(key, queue.Fresh, Trigger{})
+					f.queue.Add(key, queue.Fresh, reason{})
 					e, why, _ := f.queue.Next(nil)
 					activity.begin(e.Key, 0)
 					f.reconcileEntry(ctx, e.Key, why, f.metrics.now())

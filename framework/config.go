@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/giantswarm/micrologger"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
@@ -142,6 +143,10 @@ type Config struct {
 	Observer Observer
 	// Registerer registers the metrics. Several frameworks may share one. Default: none.
 	Registerer prometheus.Registerer
+	// TracerProvider makes spans: of each reconciliation, of its steps, and, by the clients of operator.Dependencies, of its writes. The span
+	// is in the context of the steps; a reconciliation that another one has caused is linked to that one where this is known: by an
+	// own write, a retry, or a look that a resource asked for. Default: none, and no span costs anything.
+	TracerProvider trace.TracerProvider
 	// ShutdownTimeout is how long reconciliations may go on after the context of Run has ended, before theirs is
 	// cancelled too. Negative: it is cancelled at once. Default: DefaultShutdownTimeout (30 s).
 	ShutdownTimeout time.Duration

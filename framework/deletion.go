@@ -111,6 +111,7 @@ func (f *Framework) reconcileDeletion(ctx context.Context, key informer.Key, obj
 // finishDeletion takes the finalizer off an object whose deletion has been processed with the given result, or the object
 // out of its source.
 func (f *Framework) finishDeletion(ctx context.Context, key informer.Key, obj any, res result) result {
+	ctx = res.inSpan(ctx)
 	var err error
 	what := "remove finalizer"
 	switch {

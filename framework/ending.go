@@ -115,7 +115,7 @@ func (f *Framework) conclude(ctx context.Context, key informer.Key, res result, 
 	f.noteMatch(key, res)
 	before, _ := f.failures.Get(key)
 	d := decide(ending{res.outcome, res.err, ctx.Err() != nil, res.requeueAfter, before.conflicts})
-	next := f.schedule(key, d)
+	next := f.schedule(key, d, informer.CausedBy(res.reconciliation.span()))
 	f.metrics.count(d.count)
 	f.failures.note(key, res.err, d)
 	switch {
@@ -128,18 +128,18 @@ func (f *Framework) conclude(ctx context.Context, key informer.Key, res result, 
 	f.observe(key, res, why, next)
 }
 
-// schedule has a key looked at again as was decided, and returns when; 0 is not before the next change.
-func (f *Framework) schedule(key informer.Key, d decision) (next time.Duration) {
+// schedule has a key looked at again as was decided because of a reconciliation, and returns when; 0 is not before the next change.
+func (f *Framework) schedule(key informer.Key, d decision, cause *informer.Cause) (next time.Duration) {
 	if d.ask > 0 {
-		next = f.retries.Ask(key, d.ask)
+		next = f.retries.Ask(key, d.ask, cause)
 	}
 	switch d.again {
 	case atNextChange:
 		next = f.retries.Settle(key)
 	case afterBackoff:
-		next = f.retries.Retry(key, d.pause)
+		next = f.retries.Retry(key, d.pause, cause)
 	case afterPause:
-		next = f.retries.RetryAfter(key, d.pause)
+		next = f.retries.RetryAfter(key, d.pause, cause)
 	case atNextStart:
 	}
 	return next
@@ -155,6 +155,9 @@ func (f *Framework) tellFailure(key informer.Key, res result, d decision, next t
 	if res.reconciliation != nil {
 		fields = append(fields, res.reconciliation.logFields()...)
 		fields = append(fields, "loop", res.reconciliation.loop)
+		if id := res.reconciliation.traceID(); id != "" {
+			fields = append(fields, "trace_id", id)
+		}
 	} else {
 		fields = append(fields, "object", keyString(key))
 	}

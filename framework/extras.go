@@ -35,6 +35,9 @@ func (r *reconciliation) extras() *extras {
 	}
 	if r.in != nil {
 		x.author.Framework, x.author.Key = r.in, r.key
+		if r.isTraced() {
+			x.author.Span = recordedSpan(r.Context)
+		}
 	} else {
 		x.scopes = scopesOf(identity.From(r.Context).Identity, leftToOthers(*r.alone))
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/internal/keyed"
@@ -38,10 +39,12 @@ type Framework struct {
 	confirmed keyed.Map[seen]
 	census    census
 
-	queue         *queue.Queue[Trigger]
-	retries       *queue.Retries[Trigger]
-	tombstones    tombstones
-	metrics       *metrics
+	queue      *queue.Queue[reason]
+	retries    *queue.Retries[reason, *informer.Cause]
+	tombstones tombstones
+	metrics    *metrics
+	// tracer is nil without spans.
+	tracer        trace.Tracer
 	reporter      *reporter
 	reportedPlans reportedPlans
 	unmatched     unmatched
@@ -78,9 +81,12 @@ func New(config Config) (*Framework, error) {
 	}
 	f.live, _ = f.source.(informer.LiveReader)
 	f.identify(config.Identity())
-	f.queue = queue.New[Trigger]()
-	f.queue.KeepTriggers = config.Observer != nil
-	f.retries = queue.NewRetries(f.queue, Trigger{Cause: CauseRetry}, Trigger{Cause: CauseRequeue}, f.newBackOff)
+	if config.TracerProvider != nil {
+		f.tracer = config.TracerProvider.Tracer(tracerName)
+	}
+	f.queue = queue.New[reason]()
+	f.queue.KeepTriggers = config.Observer != nil || f.tracer != nil
+	f.retries = queue.NewRetries(f.queue, by(CauseRetry), by(CauseRequeue), f.newBackOff)
 	f.reporter = &reporter{recorder: config.Recorder, guard: f.guard, seed: maphash.MakeSeed()}
 	f.shadows = newShadows(config)
 	var err error
@@ -110,14 +116,14 @@ func (f *Framework) Enqueue(key informer.Key) {
 	if f.config.Driven {
 		return
 	}
-	f.queue.Add(key, queue.Fresh, Trigger{Cause: CauseEnqueue})
+	f.queue.Add(key, queue.Fresh, by(CauseEnqueue)(nil))
 }
 
 // EnqueueAfter reconciles an object after d, whatever comes of it until then. Of several times that were asked for, be it by
 // resources (requeuecontext), the earliest counts, and the others are dropped.
 func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) {
 	if !f.config.Driven {
-		f.retries.Ask(key, d)
+		f.retries.Ask(key, d, nil)
 	}
 }
 
@@ -312,7 +318,7 @@ func (f *Framework) work(ctx context.Context) error {
 
 // worker takes keys from the queue until that is shut down. It begins nothing once ctx has ended, and works with busyCtx.
 func (f *Framework) worker(ctx, busyCtx context.Context, activity *activity) {
-	var e *queue.Entry[Trigger]
+	var e *queue.Entry[reason]
 	defer func() {
 		activity.end()
 		if e != nil {
@@ -330,6 +336,9 @@ func (f *Framework) worker(ctx, busyCtx context.Context, activity *activity) {
 		start := f.metrics.now()
 		f.metrics.waits.Observe((start - e.Due).Seconds())
 		activity.begin(e.Key, start)
+		if f.tracer != nil {
+			activity.because(why, start-e.Due)
+		}
 		if f.shard == nil {
 			f.reconcileEntry(busyCtx, e.Key, why, start)
 		} else {

@@ -12,7 +12,7 @@ import (
 )
 
 // logMeta is what a context of a reconciliation adds to the messages of LogCtx: the pairs of the context around it, and framework,
-// event, object, loop, resource and step. They are put together when the first message asks for them. Who adds pairs to them adds them
+// event, object, loop, resource and step, and trace_id in a trace. They are put together when the first message asks for them. Who adds pairs to them adds them
 // to all messages of the context, and of those that are made of it afterwards.
 type logMeta struct {
 	meta atomic.Pointer[loggermeta.LoggerMeta]
@@ -37,6 +37,7 @@ func (l *logMeta) of(r *reconciliation, info StepInfo, around any) *loggermeta.L
 	set("object", describe(r.object, r.key))
 	set("resource", info.Resource)
 	set("step", string(info.Step))
+	set("trace_id", r.traceID())
 	if r.loop != 0 {
 		set("loop", strconv.FormatUint(r.loop, 10))
 	}

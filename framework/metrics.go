@@ -96,7 +96,8 @@ func (m *metrics) reconciled(res result, start time.Duration) time.Duration {
 	now := m.now()
 	res.reconciliation.activity.carryOut(nil)
 	res.reconciliation.recording.end(m.epoch, start, now)
-	m.seconds[res.reconciliation.event][res.outcome].Observe((now - start).Seconds())
+	res.reconciliation.endSpan(res)
+	observe(m.seconds[res.reconciliation.event][res.outcome], now-start, res.reconciliation.traceID())
 	m.lastRun.Store(int64(max(now, 1)))
 	if res.outcome == Succeeded {
 		m.lastGood.Store(int64(max(now, 1)))
@@ -131,8 +132,17 @@ func (m *metrics) eventsOf(source informer.Source) *eventCounters {
 	return counters
 }
 
+// observe notes a time, with the trace that it is of as its exemplar if there is one.
+func observe(in prometheus.Observer, took time.Duration, traceID string) {
+	if exemplars, ok := in.(prometheus.ExemplarObserver); ok && traceID != "" {
+		exemplars.ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": traceID})
+		return
+	}
+	in.Observe(took.Seconds())
+}
+
 // observe measures one step of a resource.
-func (m *metrics) observe(info StepInfo, took time.Duration, err error) {
+func (m *metrics) observe(info StepInfo, took time.Duration, err error, traceID string) {
 	found, ok := m.byStep.Load(info)
 	if !ok {
 		found, _ = m.byStep.LoadOrStore(info, &stepMetrics{
@@ -141,7 +151,7 @@ func (m *metrics) observe(info StepInfo, took time.Duration, err error) {
 		})
 	}
 	s := found.(*stepMetrics)
-	s.seconds.Observe(took.Seconds())
+	observe(s.seconds, took, traceID)
 	if err != nil {
 		s.errors.Inc()
 	}

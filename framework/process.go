@@ -310,10 +310,14 @@ func measureStep(ctx context.Context, info StepInfo, attempts *atomic.Int64, run
 	m := scope.reconciliation.in.metrics
 	activity, start := scope.reconciliation.activity, m.now()
 	outer := activity.enter(info, start)
+	ctx, span := scope.reconciliation.startStep(ctx, info)
 	err := recoveredIn(ctx, run)
 	took := m.now() - start
 	activity.enter(outer, start+took)
-	m.observe(info, took, err)
+	m.observe(info, took, err, scope.reconciliation.traceID())
+	if span != nil {
+		end(span, err)
+	}
 	err = stepError(info, err)
 	if recording := scope.reconciliation.recording; recording != nil {
 		tried := int64(1)

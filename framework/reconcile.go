@@ -29,18 +29,19 @@ type result struct {
 // wherever it is called, is an error, and so is the end of the goroutine (runtime.Goexit).
 func (f *Framework) reconcileEntry(ctx context.Context, key informer.Key, why *waiting, start time.Duration) {
 	var res result
-	returned := false
+	broke := errGoexit
 	defer func() {
 		if v := recover(); v != nil {
-			res = result{outcome: Failed, err: fmt.Errorf("reconcile %s: %w", keyString(key), newPanicError(v))}
-		} else if !returned {
-			res = activityOf(ctx).exited(key)
+			broke = newPanicError(v)
+		}
+		if broke != nil {
+			res = activityOf(ctx).broke(key, broke)
 			f.metrics.reconciled(res, start)
 		}
 		f.conclude(ctx, key, res, why)
 	}()
 	res = f.reconcile(ctx, key, why, start)
-	returned = true
+	broke = nil
 }
 
 // reconcile brings one object up to date.
@@ -175,6 +176,9 @@ func (f *Framework) newReconciliation(ctx context.Context, e event, key informer
 	r.activity.carryOut(r)
 	if f.config.Observer != nil {
 		r.recording = &recording{}
+	}
+	if f.tracer != nil {
+		ctx = f.traced(ctx, r)
 	}
 	r.init(ctx)
 	return r

@@ -49,6 +49,8 @@ type Record struct {
 	ResourceSet string `json:"resourceSet,omitempty"`
 	// Loop is the number of the reconciliation, as logs have it. It is 0 when there was no object to reconcile.
 	Loop uint64 `json:"loop,omitempty"`
+	// TraceID is by which its trace is found, in hexadecimal. It is empty when it is not traced (Config.TracerProvider), or was not sampled.
+	TraceID string `json:"traceID,omitempty"`
 	// Triggers are why the object was looked at: the first few causes. TriggerCount is how many there were.
 	Triggers     []Trigger `json:"triggers,omitempty"`
 	TriggerCount int       `json:"triggerCount,omitempty"`

@@ -202,7 +202,10 @@ func (f *Framework) observe(key informer.Key, res result, why *waiting, next tim
 		record.NextTry = time.Now().Add(next)
 	}
 	if why != nil {
-		record.Queued, record.TriggerCount, record.Triggers = f.queue.Since(why), why.Count, append(append(record.Triggers, why.First), why.More...)
+		record.Queued, record.TriggerCount, record.Triggers = f.queue.Since(why), why.Count, append(record.Triggers, why.First.Trigger)
+		for _, more := range why.More {
+			record.Triggers = append(record.Triggers, more.Trigger)
+		}
 	}
 	if err := Recovered(func() error { f.config.Observer.Observe(record); return nil }); err != nil {
 		f.panicked("tell the observer", err, "object", keyString(key))
@@ -217,6 +220,7 @@ func (f *Framework) recordOf(key informer.Key, res result) *Record {
 	}
 	record := &r.recording.record
 	record.Object, record.Event, record.Loop = objectOf(r.object, key), plan.Event(r.event.String()), r.loop
+	record.TraceID = r.traceID()
 	record.Signals, record.Triggers = signalsOf(r), r.recording.first[:0]
 	return record
 }

@@ -97,6 +97,7 @@ func TestR14WhatIsSaidOfAReconciliationQuotesNoSecretThatItRead(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					log, recorder, observer := &strings.Builder{}, &events{}, &shownRecords{}
 					logger, source := logTo(t, log), informer.NewPush("secrets")
+					provider, exporter := newTraces(t)
 					fails := func(ctx context.Context, obj any) error { return quote(ctx, logger, obj.(*corev1.Secret)) }
 					resource := framework.Resource(&resource{name: "r", created: fails})
 					if step != "" {
@@ -106,7 +107,7 @@ func TestR14WhatIsSaidOfAReconciliationQuotesNoSecretThatItRead(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					f := newFramework(t, framework.Config{Source: source, Logger: logger, Recorder: recorder, Observer: observer}, resource)
+					f := newFramework(t, framework.Config{Source: source, Logger: logger, Recorder: recorder, Observer: observer, TracerProvider: provider}, resource)
 					stop := running(t, f)
 					s := &corev1.Secret{ObjectMeta: configMap("token").ObjectMeta, Data: map[string][]byte{"password": []byte(secretValue)}}
 					put(t, source, s)
@@ -118,7 +119,7 @@ func TestR14WhatIsSaidOfAReconciliationQuotesNoSecretThatItRead(t *testing.T) {
 						t.Fatalf("it did not fail: %v, %v\n%s", err, recorder.all(), log)
 					}
 					wantNoSecret(t, map[string]string{
-						"log": log.String(), "events": strings.Join(recorder.all(), "\n"), "records": observer.b.String(), "plan": shownPlan(t, p),
+						"log": log.String(), "events": strings.Join(recorder.all(), "\n"), "records": observer.b.String(), "plan": shownPlan(t, p), "spans": fmt.Sprintf("%+v", exporter.GetSpans()),
 					})
 				})
 			})

@@ -48,7 +48,7 @@ func (f *Framework) Reshare(gained func(key informer.Key) bool) {
 	for _, key := range f.Keys() {
 		if gained(key) {
 			f.confirmed.Delete(key) // What was confirmed before another replica had it is worth nothing.
-			f.queue.Add(key, queue.Backlog, Trigger{Cause: CauseBacklog, Source: f.source.Name()})
+			f.queue.Add(key, queue.Backlog, reason{Trigger: Trigger{Cause: CauseBacklog, Source: f.source.Name()}})
 		}
 	}
 }

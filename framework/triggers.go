@@ -1,6 +1,8 @@
 package framework
 
 import (
+	"strings"
+
 	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -36,20 +38,35 @@ type Trigger struct {
 	Name      string `json:"name,omitempty"`
 }
 
+// String says it for people.
+func (t Trigger) String() string {
+	text := string(t.Cause)
+	if t.Source != "" {
+		text += " told by " + t.Source
+	}
+	if t.Name != "" {
+		text += " of " + strings.TrimPrefix(t.Namespace+"/"+t.Name, "/")
+	}
+	if t.Event != "" {
+		text += " (" + t.Event + ")"
+	}
+	return text
+}
+
 // waiting is why and since when an object waits.
-type waiting = queue.Waiting[Trigger]
+type waiting = queue.Waiting[reason]
 
 // byEvent returns where the key goes that an event of a source concerns, and why. watched is the key of the event if it is
 // one of a watched object, and empty for the primary.
-func byEvent(source string, e informer.Event, watched informer.Key) (queue.Lane, Trigger) {
+func byEvent(source string, e informer.Event, watched informer.Key) (queue.Lane, reason) {
 	t := Trigger{Cause: CauseChange, Source: source, Event: e.Type.String(), Namespace: watched.Namespace, Name: watched.Name}
 	switch {
 	case !e.Backlog:
-		return queue.Fresh, t
+		return queue.Fresh, reason{t, e.Cause()}
 	case e.Type == informer.Updated:
 		t.Cause = CauseResync
 	default:
 		t.Cause = CauseBacklog
 	}
-	return queue.Backlog, t
+	return queue.Backlog, reason{Trigger: t}
 }

@@ -3,6 +3,9 @@ package informer
 import (
 	"context"
 	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/operatorkit/operatorkit/context/ownwritescontext"
 )
@@ -13,6 +16,8 @@ type Author struct {
 	// Framework is compared and nothing else, and Key is the one that is reconciled. They must not be changed.
 	Framework any
 	Key       Key
+	// Span is that of the reconciliation, and nil if it is not recorded. It must not be changed.
+	Span *trace.SpanContext
 
 	mu     sync.Mutex
 	kept   bool
@@ -65,6 +70,50 @@ func (a *Author) pass(wake func()) {
 
 // Foreign tells that nothing in the event is a write of this process, as far as writes are known: Wake would call wake at once.
 func (e Event) Foreign() bool { return e.author == nil && len(e.open) == 0 }
+
+// Cause is the span of the reconciliation that has caused something. It is safe for concurrent use.
+type Cause struct {
+	sight sight
+	span  atomic.Pointer[trace.SpanContext]
+}
+
+// CausedBy returns a cause, which is nil without a span.
+func CausedBy(span *trace.SpanContext) *Cause {
+	if span == nil {
+		return nil
+	}
+	c := &Cause{}
+	c.span.Store(span)
+	return c
+}
+
+// Span returns the span, and nil if it is not known, or not yet. It may be called on nil.
+func (c *Cause) Span() *trace.SpanContext {
+	if c == nil {
+		return nil
+	}
+	return c.span.Load()
+}
+
+// Cause returns the reconciliation, in whatever framework, that has written what the event shows, as far as its span is recorded. While a
+// write is under way of which nobody can tell yet whether it is what the event shows, the cause is known once that has ended. It must be
+// called from within the handler of the event.
+func (e Event) Cause() *Cause {
+	if e.author != nil {
+		return CausedBy(e.author.Span)
+	}
+	var c *Cause
+	for _, w := range e.open {
+		if w.author == nil || w.author.Span == nil {
+			continue
+		}
+		if c == nil {
+			c = &Cause{sight: e.sight}
+		}
+		w.causes = append(w.causes, c)
+	}
+	return c
+}
 
 // Wake calls wake if the event is a reason to reconcile the key in the framework: not if it shows nothing but what a reconciliation of
 // that key has written there. While a write of it is under way of which nobody can tell yet whether it is what the event shows, that is

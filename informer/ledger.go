@@ -50,6 +50,7 @@ type Write struct {
 	key     Key
 	author  *Author
 	waiting []*undecided
+	causes  []*Cause
 	// ended are the objects of the key that were shown to be gone meanwhile, and told those of which that was announced.
 	ended, told []types.UID
 	// shownEnd is the version of the last end of an object of the key that was shown meanwhile, in a source that is compacted.
@@ -226,8 +227,13 @@ func (w *Write) end() *account {
 	return a
 }
 
-// decide decides of what was shown meanwhile whether it is the write, or else a reason to wake its author.
+// decide decides of what was shown meanwhile whether it is the write, or else a reason to wake its author. What it is, it has caused.
 func (w *Write) decide(own func(sight) bool) {
+	for _, c := range w.causes {
+		if own(c.sight) {
+			c.span.Store(w.author.Span)
+		}
+	}
 	for _, u := range w.waiting {
 		u.own = u.own || own(u.sight)
 		u.left--

@@ -58,6 +58,10 @@ type Config struct {
 	// tells them; the operator needs the cluster role system:auth-delegator then. It is served without TLS as before: it is for
 	// networks in which tokens are safe. Default: everybody who reaches the address may read.
 	AuthorizeMetrics bool
+	// OpenMetrics has /metrics answer in that format whoever asks for it, as Prometheus does, because exemplars come by nothing else: those of the
+	// times of reconciliations and steps are their traces. Names and labels stay, but whole bounds of histograms are written as le="1.0", not
+	// le="1", and ranks of summaries likewise: a Prometheus before version 3 takes these for other series. Default: the text format alone.
+	OpenMetrics bool
 	// Inspector is served on its own address, and shows the frameworks of which it is the observer. NewDependencies
 	// makes one. Default: none.
 	Inspector *inspector.Inspector

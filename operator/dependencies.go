@@ -8,6 +8,7 @@ import (
 	"github.com/giantswarm/micrologger"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
@@ -44,6 +45,8 @@ type DependenciesConfig struct {
 	ShutdownTimeout time.Duration
 	// PlanOnly makes frameworks plan and not reconcile. Default: false.
 	PlanOnly bool
+	// TracerProvider makes the spans of frameworks, see framework.Config.TracerProvider. Default: none.
+	TracerProvider trace.TracerProvider
 	// Fence stands before all requests of Client, Recorder and RESTConfig. It is for those who need it before there are
 	// Dependencies. Default: that of RESTConfig, if it has one, or else a new one.
 	Fence *Fence
@@ -82,6 +85,8 @@ type Dependencies struct {
 	ShutdownTimeout time.Duration
 	// PlanOnly tells that frameworks are to plan and not to reconcile.
 	PlanOnly bool
+	// TracerProvider makes the spans of frameworks. It is nil without traces.
+	TracerProvider trace.TracerProvider
 	// Fence refuses to write once this replica may have lost the lease of its leader election; without one it is open. Client,
 	// Recorder and RESTConfig are behind it, and HTTPClient puts others there. Its Check is for buckets of NATS.
 	Fence *Fence
@@ -118,6 +123,7 @@ func NewDependencies(config DependenciesConfig) (*Dependencies, error) {
 		return nil, fmt.Errorf("%w: operator.DependenciesConfig: Registry: %w", framework.ErrInvalidConfig, err)
 	}
 	metrics.measure(restConfig)
+	restConfig.Wrap(tracedAPIServer)
 	if fenceOf(restConfig) == nil {
 		restConfig.Wrap(fence.Transport)
 	}
@@ -144,7 +150,7 @@ func NewDependencies(config DependenciesConfig) (*Dependencies, error) {
 	return &Dependencies{
 		Name: config.Name, FormerNames: config.FormerNames, RESTConfig: restConfig, Client: writes.Client(notfound.CheckedWithWatch(c)), Logger: config.Logger, Registry: registry, Recorder: recorder,
 		Namespaces: config.Namespaces, Workers: config.Workers, ShutdownTimeout: config.ShutdownTimeout,
-		PlanOnly: config.PlanOnly, Fence: fence, Inspector: page, httpClient: httpClient,
+		PlanOnly: config.PlanOnly, TracerProvider: config.TracerProvider, Fence: fence, Inspector: page, httpClient: httpClient,
 	}, nil
 }
 
@@ -186,12 +192,12 @@ func (d *Dependencies) HTTPClient(base *http.Client) *http.Client {
 	if d.WrapTransport != nil {
 		fenced.Transport = d.WrapTransport(fenced.Transport)
 	}
-	fenced.Transport = d.Fence.Transport(fenced.Transport)
+	fenced.Transport = d.Fence.Transport(&tracedTransport{next: fenced.Transport})
 	return &fenced
 }
 
-// NewFramework returns a framework of the operator. Logger, Registerer, Recorder, Observer, Workers and ShutdownTimeout are those
-// of d unless config sets them; it only plans if either of them says so.
+// NewFramework returns a framework of the operator. Logger, Registerer, Recorder, Observer, TracerProvider, Workers and ShutdownTimeout are
+// those of d unless config sets them; it only plans if either of them says so.
 func (d *Dependencies) NewFramework(config framework.Config) (*framework.Framework, error) {
 	if config.Operator == "" {
 		config.Operator, config.FormerOperators = d.Name, d.FormerNames
@@ -207,6 +213,9 @@ func (d *Dependencies) NewFramework(config framework.Config) (*framework.Framewo
 	}
 	if config.Observer == nil && d.Inspector != nil {
 		config.Observer = d.Inspector
+	}
+	if config.TracerProvider == nil {
+		config.TracerProvider = d.TracerProvider
 	}
 	if config.Workers == 0 {
 		config.Workers = d.Workers

@@ -127,7 +127,7 @@ func (f *Fence) TransportTo(wrap func(cluster types.NamespacedName, next http.Ro
 		if wrap != nil {
 			next = wrap(cluster, next)
 		}
-		return f.Transport(next)
+		return f.Transport(tracedAPIServer(next))
 	}
 }
 

@@ -118,7 +118,7 @@ func (o *Operator) handler() http.Handler {
 	mux.HandleFunc("GET /readyz", o.readyz)
 	metrics := promhttp.HandlerFor(o.config.Registry, promhttp.HandlerOpts{
 		ErrorLog:      slog.NewLogLogger(logging.Slog(o.config.Logger).Handler(), slog.LevelError),
-		ErrorHandling: promhttp.ContinueOnError,
+		ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: o.config.OpenMetrics,
 	})
 	if o.authorizer != nil {
 		metrics = beyondFence(inspector.Authorized(o.authorizer, metrics, func(err error) {

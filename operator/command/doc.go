@@ -38,6 +38,9 @@
 //
 //	curl -X PUT -d debug http://127.0.0.1:6060/debug/log-level
 //
+// "run" exports OpenTelemetry traces by OTLP when OTEL_EXPORTER_OTLP_ENDPOINT, or that of traces, is set, or OTEL_TRACES_EXPORTER is otlp. It
+// reads the standard variables OTEL_* with their whole names, and refuses what can't be followed; docs/production.md tells what there is.
+//
 // Go's collector keeps to nine tenths of the memory of the container, unless GOMEMLIMIT says otherwise.
 //
 // The rights in "manifests" are made of what the operator declares: its sources, the resources that implement framework.RightsLister, its lease,

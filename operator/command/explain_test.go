@@ -79,6 +79,9 @@ func explain(t *testing.T, args ...string) (code int, stdout, stderr string) {
 }
 
 func TestExplainTellsWhatTheOperatorDidForAnObjectAndWhy(t *testing.T) {
+	collects := httptest.NewServer(&collector{})
+	t.Cleanup(collects.Close)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collects.URL)
 	instance, user, namespace := startedNursery(t)
 	address, stop := inspected(t, instance, namespace)
 	defer stop()
@@ -107,6 +110,7 @@ func TestExplainTellsWhatTheOperatorDidForAnObjectAndWhy(t *testing.T) {
 	for _, want := range []string{
 		`(?m)^Plot ` + namespace + `/one \(framework signs\): fine$`,
 		`(?m)^\d\d:\d\d:\d\d  update: success in [0-9.]+m?s$`,
+		`(?m)^  trace: [0-9a-f]{32}$`,
 		`(?m)^  because of: change told by plots.command.test.operatorkit.io as unstructured \((added|updated)\)$`,
 		`(?ms)^  signs \([0-9.]+m?s\)\n    \+ ConfigMap ` + namespace + `/one-sign\n.*^    ~ ConfigMap ` + namespace + `/one-sign$`,
 	} {

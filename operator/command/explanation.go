@@ -71,6 +71,9 @@ func (e *explanation) reconciliation(r inspector.Reconciliation) error {
 		e.line(1, "%s", r.Reason)
 	}
 	e.triggers(r.Record)
+	if r.TraceID != "" {
+		e.line(1, "trace: %s", r.TraceID)
+	}
 	for _, signal := range r.Signals {
 		e.line(1, "signal: %s", signal)
 	}
@@ -88,17 +91,7 @@ func (e *explanation) reconciliation(r inspector.Reconciliation) error {
 // triggers says why the object was looked at.
 func (e *explanation) triggers(r *framework.Record) {
 	for _, t := range r.Triggers {
-		text := string(t.Cause)
-		if t.Source != "" {
-			text += " told by " + t.Source
-		}
-		if t.Name != "" {
-			text += " of " + strings.TrimPrefix(t.Namespace+"/"+t.Name, "/")
-		}
-		if t.Event != "" {
-			text += " (" + t.Event + ")"
-		}
-		e.line(1, "because of: %s", text)
+		e.line(1, "because of: %s", t)
 	}
 	if more := r.TriggerCount - len(r.Triggers); more > 0 {
 		e.line(1, "and %d more", more)

@@ -22,7 +22,10 @@ type parts struct {
 
 // newParts makes the dependencies and the frameworks. What the flags say goes before what config says of it.
 func (p *program) newParts(ctx context.Context, stderr io.Writer, connection *connection, config operator.DependenciesConfig) (*parts, error) {
-	logger, err := p.logger(stderr)
+	logger, err := config.Logger, error(nil)
+	if logger == nil {
+		logger, err = p.logger(stderr)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -42,13 +42,27 @@ func (p *program) run(ctx context.Context, stderr io.Writer) error {
 		// For a framework 0 is its default; who gives the flag means no time.
 		shutdownTimeout = -1
 	}
+	logger, err := p.logger(stderr)
+	if err != nil {
+		return err
+	}
+	traces, err := p.startTraces(ctx, logger)
+	if err != nil {
+		return err
+	}
+	defer traces.close()
 	ctx, stop := operator.Signals(ctx)
 	defer stop()
-	parts, err := p.newParts(ctx, stderr, connection, operator.DependenciesConfig{
+	dependencies := operator.DependenciesConfig{
+		Logger:  logger,
 		Workers: p.options.workers, ShutdownTimeout: shutdownTimeout, PlanOnly: p.options.planOnly, Fence: p.options.election.Fence,
 		InspectorAddress: p.options.inspectorAddress, InspectorMemory: int(p.options.inspectorMemory.Value()),
 		InspectorCertFile: p.options.inspectorCert, InspectorKeyFile: p.options.inspectorKey,
-	})
+	}
+	if traces.provider != nil {
+		dependencies.TracerProvider = traces.provider
+	}
+	parts, err := p.newParts(ctx, stderr, connection, dependencies)
 	if err != nil {
 		return err
 	}
@@ -114,7 +128,7 @@ func (p *program) operatorConfig(ctx context.Context, parts *parts) (operator.Co
 	config := operator.Config{
 		Name: p.config.Name, FormerNames: p.config.FormerNames, Logger: parts.logger, RESTConfig: deps.RESTConfig, Registry: deps.Registry,
 		Frameworks: parts.frameworks, CRDs: p.config.CRDs, CRDMode: operator.CRDMode(p.options.crds), LeaderElection: election, ListenAddress: p.options.listenAddress,
-		AuthorizeMetrics: p.options.authorizeMetrics, Inspector: deps.Inspector,
+		AuthorizeMetrics: p.options.authorizeMetrics, OpenMetrics: deps.TracerProvider != nil, Inspector: deps.Inspector,
 		Sharding: operator.ShardingConfig{Enabled: p.options.sharding, Version: p.config.Version},
 	}
 	if p.config.Configure != nil {

@@ -168,6 +168,11 @@ func TestPagesAreServedWithoutScript(t *testing.T) {
 	has(t, w.get("objects?q=home", http.StatusOK), "1 to 1 of 1 objects", objectHref("home"))
 	has(t, w.get(objectPath("home"), http.StatusOK), "it was there at the start", "home-page", "hello", "<rect", "Plan now")
 	has(t, w.post("object", queryOf("home"), http.StatusOK), "0 to create, 0 to update, 0 to delete")
+	traced := record("home", 7)
+	traced.TraceID = "4bf92f3577b34da6a3ce929d0e0e4736"
+	w.inspector.Observe(traced)
+	has(t, w.get(objectPath("home"), http.StatusOK), "loop 7 · trace 4bf92f3577b34da6a3ce929d0e0e4736 · started")
+	has(t, w.get("api/v1/"+objectPath("home"), http.StatusOK), `"traceID":"4bf92f3577b34da6a3ce929d0e0e4736"`)
 }
 
 func objectHref(name string) string {

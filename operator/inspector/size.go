@@ -149,7 +149,7 @@ func valueSize(value any) int {
 
 // sizeOf is about how many bytes a record takes. Names that are constant, such as those of resources, are not counted.
 func sizeOf(r *framework.Record) int {
-	n := recordBytes + len(r.Error) + triggerBytes*len(r.Triggers)
+	n := recordBytes + len(r.Error) + len(r.TraceID) + triggerBytes*len(r.Triggers)
 	for _, t := range r.Triggers {
 		n += len(t.Namespace) + len(t.Name)
 	}

@@ -15,6 +15,11 @@ import (
 
 func key(name string) informer.Key { return informer.Key{Name: name} }
 
+// because tells why, and who has caused it if that is known.
+func because(why string) func(string) string {
+	return func(cause string) string { return why + cause }
+}
+
 func constant() backoff.BackOff { return backoff.NewConstantBackOff(time.Minute) }
 
 // take takes n keys and is done with each at once.
@@ -206,7 +211,7 @@ func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 func TestR3RetriesFollowTheBackOffOfTheirKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New[string]()
-		r := NewRetries(q, "retry", "asked", func() backoff.BackOff {
+		r := NewRetries(q, because("retry"), because("asked"), func() backoff.BackOff {
 			return backoff.NewExponentialBackOff(backoff.WithInitialInterval(time.Second), backoff.WithMultiplier(2),
 				backoff.WithRandomizationFactor(0), backoff.WithMaxInterval(4*time.Second), backoff.WithMaxElapsedTime(0))
 		})
@@ -214,11 +219,11 @@ func TestR3RetriesFollowTheBackOffOfTheirKey(t *testing.T) {
 		defer q.ShutDown()
 		var got []time.Duration
 		for range 4 {
-			got = append(got, r.Retry(key("a"), 0))
+			got = append(got, r.Retry(key("a"), 0, ""))
 		}
-		got = append(got, r.Retry(key("b"), 0))
+		got = append(got, r.Retry(key("b"), 0, ""))
 		r.Settle(key("a"))
-		got = append(got, r.Retry(key("a"), 0))
+		got = append(got, r.Retry(key("a"), 0, ""))
 
 		want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second, time.Second, time.Second}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -234,18 +239,18 @@ func TestR3RetriesFollowTheBackOffOfTheirKey(t *testing.T) {
 func TestAKeyThatIsForgottenIsNotLookedAtAgainAndHasANewBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New[string]()
-		r := NewRetries(q, "retry", "asked", func() backoff.BackOff { return backoff.NewExponentialBackOff(backoff.WithRandomizationFactor(0)) })
+		r := NewRetries(q, because("retry"), because("asked"), func() backoff.BackOff { return backoff.NewExponentialBackOff(backoff.WithRandomizationFactor(0)) })
 		defer r.Stop()
-		first := r.Retry(key("a"), 0)
-		r.Retry(key("a"), 0)
-		r.Ask(key("a"), time.Hour)
-		r.Ask(key("b"), time.Minute)
+		first := r.Retry(key("a"), 0, "")
+		r.Retry(key("a"), 0, "")
+		r.Ask(key("a"), time.Hour, "")
+		r.Ask(key("b"), time.Minute, "")
 		r.Forget(key("a"))
 		r.Forget(key("unknown"))
 		if got := r.Keys(); len(got) != 1 || got[0] != key("b") {
 			t.Errorf("remembered are %v, want b alone", got)
 		}
-		if got := r.Retry(key("a"), 0); got != first {
+		if got := r.Retry(key("a"), 0, ""); got != first {
 			t.Errorf("the pause is %s, want the first one, %s", got, first)
 		}
 		r.Forget(key("a"))
@@ -272,31 +277,39 @@ func looks(q *Queue[string]) (at []string) {
 
 func TestAKeyHasATimeThatWasAskedForAndOneOfItsRetryAndTheEarlierCounts(t *testing.T) {
 	for name, tc := range map[string]struct {
-		do   func(r *Retries[string])
+		do   func(r *Retries[string, string])
 		want []string
 	}{
-		"a retry alone":                    {func(r *Retries[string]) { r.Retry(key("a"), 0) }, []string{"a 1m0s"}},
-		"a retry after a time of its own":  {func(r *Retries[string]) { r.RetryAfter(key("a"), time.Second) }, []string{"a 1s"}},
-		"a retry that is not to be before": {func(r *Retries[string]) { r.Retry(key("a"), 2*time.Minute) }, []string{"a 2m0s"}},
-		"a retry that may be before":       {func(r *Retries[string]) { r.Retry(key("a"), time.Second) }, []string{"a 1m0s"}},
-		"settling drops a retry":           {func(r *Retries[string]) { r.Retry(key("a"), 0); r.Settle(key("a")) }, nil},
-		"settling drops no look asked for": {func(r *Retries[string]) { r.Ask(key("a"), time.Hour); r.Settle(key("a")) }, []string{"a 1h0m0s"}},
-		"the earliest look asked for": {func(r *Retries[string]) {
-			r.Ask(key("a"), time.Hour)
-			r.Ask(key("a"), time.Second)
-			r.Ask(key("a"), time.Minute)
+		"a retry alone":                    {func(r *Retries[string, string]) { r.Retry(key("a"), 0, "") }, []string{"a 1m0s"}},
+		"a retry after a time of its own":  {func(r *Retries[string, string]) { r.RetryAfter(key("a"), time.Second, "") }, []string{"a 1s"}},
+		"a retry that is not to be before": {func(r *Retries[string, string]) { r.Retry(key("a"), 2*time.Minute, "") }, []string{"a 2m0s"}},
+		"a retry that may be before":       {func(r *Retries[string, string]) { r.Retry(key("a"), time.Second, "") }, []string{"a 1m0s"}},
+		"settling drops a retry":           {func(r *Retries[string, string]) { r.Retry(key("a"), 0, ""); r.Settle(key("a")) }, nil},
+		"settling drops no look asked for": {func(r *Retries[string, string]) { r.Ask(key("a"), time.Hour, ""); r.Settle(key("a")) }, []string{"a 1h0m0s"}},
+		"the earliest look asked for": {func(r *Retries[string, string]) {
+			r.Ask(key("a"), time.Hour, "")
+			r.Ask(key("a"), time.Second, "")
+			r.Ask(key("a"), time.Minute, "")
 		}, []string{"a 1s"}},
-		"a retry delays no look asked for":    {func(r *Retries[string]) { r.Ask(key("a"), time.Second); r.Retry(key("a"), 0) }, []string{"a 1s", "a 1m0s"}},
-		"a look asked for delays no retry":    {func(r *Retries[string]) { r.Retry(key("a"), 0); r.Ask(key("a"), time.Hour) }, []string{"a 1m0s", "a 1h0m0s"}},
-		"settling leaves the look asked for":  {func(r *Retries[string]) { r.Retry(key("a"), 0); r.Ask(key("a"), time.Hour); r.Settle(key("a")) }, []string{"a 1h0m0s"}},
-		"both at once are one look":           {func(r *Retries[string]) { r.Retry(key("a"), 0); r.Ask(key("a"), time.Minute) }, []string{"a 1m0s"}},
-		"what is due at once comes after all": {func(r *Retries[string]) { r.Ask(key("a"), -time.Second) }, []string{"a 1ns"}},
-		"each key for itself":                 {func(r *Retries[string]) { r.Ask(key("b"), time.Second); r.Retry(key("a"), 0); r.Settle(key("b")) }, []string{"b 1s", "a 1m0s"}},
+		"a retry delays no look asked for": {func(r *Retries[string, string]) { r.Ask(key("a"), time.Second, ""); r.Retry(key("a"), 0, "") }, []string{"a 1s", "a 1m0s"}},
+		"a look asked for delays no retry": {func(r *Retries[string, string]) { r.Retry(key("a"), 0, ""); r.Ask(key("a"), time.Hour, "") }, []string{"a 1m0s", "a 1h0m0s"}},
+		"settling leaves the look asked for": {func(r *Retries[string, string]) {
+			r.Retry(key("a"), 0, "")
+			r.Ask(key("a"), time.Hour, "")
+			r.Settle(key("a"))
+		}, []string{"a 1h0m0s"}},
+		"both at once are one look":           {func(r *Retries[string, string]) { r.Retry(key("a"), 0, ""); r.Ask(key("a"), time.Minute, "") }, []string{"a 1m0s"}},
+		"what is due at once comes after all": {func(r *Retries[string, string]) { r.Ask(key("a"), -time.Second, "") }, []string{"a 1ns"}},
+		"each key for itself": {func(r *Retries[string, string]) {
+			r.Ask(key("b"), time.Second, "")
+			r.Retry(key("a"), 0, "")
+			r.Settle(key("b"))
+		}, []string{"b 1s", "a 1m0s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := New[string]()
-				r := NewRetries(q, "retry", "asked", constant)
+				r := NewRetries(q, because("retry"), because("asked"), constant)
 				defer r.Stop()
 				tc.do(r)
 				if diff := cmp.Diff(tc.want, looks(q)); diff != "" {
@@ -310,11 +323,11 @@ func TestAKeyHasATimeThatWasAskedForAndOneOfItsRetryAndTheEarlierCounts(t *testi
 func TestALookThatWasAskedForWhileTheKeyIsWorkedOnComesAfterwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New[string]()
-		r := NewRetries(q, "retry", "asked", constant)
+		r := NewRetries(q, because("retry"), because("asked"), constant)
 		defer r.Stop()
 		q.Add(key("a"), Fresh, "")
 		e, _, _ := q.Next(nil)
-		r.Ask(key("a"), time.Second)
+		r.Ask(key("a"), time.Second, "")
 		time.Sleep(time.Minute)
 		r.Settle(key("a"))
 		q.Done(e)
@@ -327,11 +340,36 @@ func TestALookThatWasAskedForWhileTheKeyIsWorkedOnComesAfterwards(t *testing.T) 
 	})
 }
 
+func TestEachLookTellsWhoHasCausedIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New[string]()
+		q.KeepTriggers = true
+		r := NewRetries(q, because("retry of "), because("asked by "), constant)
+		defer r.Stop()
+		defer q.ShutDown()
+		r.Ask(key("a"), time.Hour, "1")
+		r.Retry(key("a"), 0, "2")
+		r.Settle(key("a"))
+		r.Retry(key("a"), 0, "3")
+		r.RetryAfter(key("a"), time.Second, "4")
+		r.Ask(key("a"), 2*time.Hour, "5")
+		var got []string
+		for range 2 {
+			e, why, _ := q.Next(nil)
+			got = append(got, why.First)
+			q.Done(e)
+		}
+		if diff := cmp.Diff([]string{"retry of 4", "asked by 1"}, got); diff != "" {
+			t.Errorf("looks (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestRetriesTellTheTimeUntilTheNextLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := NewRetries(New[string](), "retry", "asked", constant)
+		r := NewRetries(New[string](), because("retry"), because("asked"), constant)
 		defer r.Stop()
-		got := []time.Duration{r.Settle(key("a")), r.Ask(key("a"), time.Hour), r.Retry(key("a"), 0), r.Ask(key("a"), time.Second), r.Settle(key("a"))}
+		got := []time.Duration{r.Settle(key("a")), r.Ask(key("a"), time.Hour, ""), r.Retry(key("a"), 0, ""), r.Ask(key("a"), time.Second, ""), r.Settle(key("a"))}
 		want := []time.Duration{0, time.Hour, time.Minute, time.Second, time.Second}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("times (-want +got):\n%s", diff)
@@ -342,9 +380,9 @@ func TestRetriesTellTheTimeUntilTheNextLook(t *testing.T) {
 func TestR4ABackOffThatEndsItsGoroutineLosesNoKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New[string]()
-		r := NewRetries(q, "retry", "asked", func() backoff.BackOff { runtime.Goexit(); return nil })
+		r := NewRetries(q, because("retry"), because("asked"), func() backoff.BackOff { runtime.Goexit(); return nil })
 		defer r.Stop()
-		go r.Retry(key("a"), 0)
+		go r.Retry(key("a"), 0, "")
 		if diff := cmp.Diff([]string{"a 5m0s"}, looks(q)); diff != "" {
 			t.Errorf("looks (-want +got):\n%s", diff)
 		}
@@ -354,10 +392,10 @@ func TestR4ABackOffThatEndsItsGoroutineLosesNoKey(t *testing.T) {
 func TestR3ABackOffThatStopsIsContinued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New[string]()
-		r := NewRetries(q, "retry", "asked", func() backoff.BackOff { return &backoff.StopBackOff{} })
+		r := NewRetries(q, because("retry"), because("asked"), func() backoff.BackOff { return &backoff.StopBackOff{} })
 		defer r.Stop()
 		defer q.ShutDown()
-		if got := r.Retry(key("a"), 0); got != MaxRetryInterval {
+		if got := r.Retry(key("a"), 0, ""); got != MaxRetryInterval {
 			t.Errorf("got a pause of %v, want %v", got, MaxRetryInterval)
 		}
 	})

@@ -19,40 +19,44 @@ const MaxRetryInterval = 5 * time.Minute
 // Retries holds, for each key that is to be looked at again without a change, when that is. There are two such times: the one that
 // somebody asked for, and that of the next try of what is not done. The earlier one counts, and each is over once the key was added
 // to the backlog of the queue for it. It is safe for concurrent use.
-type Retries[T any] struct {
+//
+// C is who has caused such a look.
+type Retries[T, C any] struct {
 	queue          *Queue[T]
-	retry, asked   T
+	retry, asked   func(cause C) T
 	backOffFactory func() backoff.BackOff
 
 	mu      sync.Mutex
 	closed  bool
-	pending map[informer.Key]*pending
+	pending map[informer.Key]*pending[C]
 	// count is len(pending), for those who only ask whether there is anything.
 	count atomic.Int64
 }
 
 // pending is the next look at one key.
-type pending struct {
+type pending[C any] struct {
 	backOff backoff.BackOff
 	// asked and retry are the two times; zero is never. The timer is for the earlier one, which is due.
 	asked, retry, due time.Time
-	timer             *time.Timer
+	// askedBy and retryBy are who has caused them.
+	askedBy, retryBy C
+	timer            *time.Timer
 }
 
-// NewRetries returns retries that add to a queue, because of a retry or because somebody asked.
-func NewRetries[T any](queue *Queue[T], retry, asked T, backOffFactory func() backoff.BackOff) *Retries[T] {
-	return &Retries[T]{queue: queue, retry: retry, asked: asked, backOffFactory: backOffFactory, pending: map[informer.Key]*pending{}}
+// NewRetries returns retries that add to a queue. The functions say why, for a retry and for a look that somebody asked for.
+func NewRetries[T, C any](queue *Queue[T], retry, asked func(cause C) T, backOffFactory func() backoff.BackOff) *Retries[T, C] {
+	return &Retries[T, C]{queue: queue, retry: retry, asked: asked, backOffFactory: backOffFactory, pending: map[informer.Key]*pending[C]{}}
 }
 
 // Retry has a key tried again after the next pause of its backoff, and after atLeast. Like the other methods, it returns the time until the next look
 // at the key; 0 is never.
-func (r *Retries[T]) Retry(key informer.Key, atLeast time.Duration) (next time.Duration) {
+func (r *Retries[T, C]) Retry(key informer.Key, atLeast time.Duration, cause C) (next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, pause := r.entry(key), MaxRetryInterval
 	// Deferred, so that a BackOff that ends its goroutine (runtime.Goexit) loses no key.
 	defer func() {
-		p.retry = time.Now().Add(max(pause, atLeast))
+		p.retry, p.retryBy = time.Now().Add(max(pause, atLeast)), cause
 		next = r.schedule(key, p)
 	}()
 	if p.backOff == nil {
@@ -65,27 +69,27 @@ func (r *Retries[T]) Retry(key informer.Key, atLeast time.Duration) (next time.D
 }
 
 // RetryAfter has a key tried again after d, and leaves its backoff as it is.
-func (r *Retries[T]) RetryAfter(key informer.Key, d time.Duration) time.Duration {
+func (r *Retries[T, C]) RetryAfter(key informer.Key, d time.Duration, cause C) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.entry(key)
-	p.retry = time.Now().Add(d)
+	p.retry, p.retryBy = time.Now().Add(d), cause
 	return r.schedule(key, p)
 }
 
 // Ask has a key looked at after d at the latest, whatever comes of it until then.
-func (r *Retries[T]) Ask(key informer.Key, d time.Duration) time.Duration {
+func (r *Retries[T, C]) Ask(key informer.Key, d time.Duration, cause C) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.entry(key)
 	if at := time.Now().Add(d); p.asked.IsZero() || at.Before(p.asked) {
-		p.asked = at
+		p.asked, p.askedBy = at, cause
 	}
 	return r.schedule(key, p)
 }
 
 // Settle resets the backoff of a key and drops its next try. What was asked for stays.
-func (r *Retries[T]) Settle(key informer.Key) time.Duration {
+func (r *Retries[T, C]) Settle(key informer.Key) time.Duration {
 	if r.count.Load() == 0 {
 		return 0
 	}
@@ -95,32 +99,32 @@ func (r *Retries[T]) Settle(key informer.Key) time.Duration {
 	if p == nil {
 		return 0
 	}
-	p.backOff, p.retry = nil, time.Time{}
+	p.backOff, p.retry, p.retryBy = nil, time.Time{}, *new(C)
 	return r.schedule(key, p)
 }
 
 // Forget drops both times of a key, and its backoff.
-func (r *Retries[T]) Forget(key informer.Key) {
+func (r *Retries[T, C]) Forget(key informer.Key) {
 	if r.count.Load() == 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.pending[key]; p != nil {
-		*p = pending{timer: p.timer, due: p.due}
+		*p = pending[C]{timer: p.timer, due: p.due}
 		r.schedule(key, p)
 	}
 }
 
 // Keys returns the keys of which something is remembered, in no particular order.
-func (r *Retries[T]) Keys() []informer.Key {
+func (r *Retries[T, C]) Keys() []informer.Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Keys(r.pending))
 }
 
 // Asked is how many keys wait for a look that was asked for.
-func (r *Retries[T]) Asked() int {
+func (r *Retries[T, C]) Asked() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	asked := 0
@@ -132,10 +136,10 @@ func (r *Retries[T]) Asked() int {
 	return asked
 }
 
-func (r *Retries[T]) entry(key informer.Key) *pending {
+func (r *Retries[T, C]) entry(key informer.Key) *pending[C] {
 	p := r.pending[key]
 	if p == nil {
-		p = &pending{}
+		p = &pending[C]{}
 		r.pending[key] = p
 		r.count.Add(1)
 	}
@@ -143,7 +147,7 @@ func (r *Retries[T]) entry(key informer.Key) *pending {
 }
 
 // schedule sets the timer for the earlier time, and forgets a key without any. It returns how long it is until then.
-func (r *Retries[T]) schedule(key informer.Key, p *pending) time.Duration {
+func (r *Retries[T, C]) schedule(key informer.Key, p *pending[C]) time.Duration {
 	due := p.asked
 	if due.IsZero() || !p.retry.IsZero() && p.retry.Before(due) {
 		due = p.retry
@@ -168,26 +172,26 @@ func (r *Retries[T]) schedule(key informer.Key, p *pending) time.Duration {
 }
 
 // enqueue adds a key for what is due.
-func (r *Retries[T]) enqueue(key informer.Key, p *pending) {
+func (r *Retries[T, C]) enqueue(key informer.Key, p *pending[C]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pending[key] != p || r.closed {
 		return
 	}
 	now := time.Now()
-	take := func(at *time.Time, why T) {
+	take := func(at *time.Time, why func(C) T, cause *C) {
 		if !at.IsZero() && !at.After(now) {
-			*at = time.Time{}
-			r.queue.Add(key, Backlog, why)
+			r.queue.Add(key, Backlog, why(*cause))
+			*at, *cause = time.Time{}, *new(C)
 		}
 	}
-	take(&p.retry, r.retry)
-	take(&p.asked, r.asked)
+	take(&p.retry, r.retry, &p.retryBy)
+	take(&p.asked, r.asked, &p.askedBy)
 	r.schedule(key, p)
 }
 
 // Stop stops all timers. None is started afterwards.
-func (r *Retries[T]) Stop() {
+func (r *Retries[T, C]) Stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true

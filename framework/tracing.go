@@ -1,0 +1,158 @@
+package framework
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// tracerName is the instrumentation scope of all spans.
+const tracerName = "github.com/operatorkit/operatorkit/framework"
+
+// traced starts the span of a reconciliation, and returns the context to go on with. What a worker does belongs to nothing around it.
+func (f *Framework) traced(ctx context.Context, r *reconciliation) context.Context {
+	o := objectOf(r.object, r.key)
+	options := []trace.SpanStartOption{trace.WithAttributes(
+		attribute.String("operatorkit.framework", f.Name()),
+		attribute.String("operatorkit.kind", o.Kind),
+		attribute.String("operatorkit.namespace", o.Namespace),
+		attribute.String("operatorkit.name", o.Name),
+		attribute.Int64("operatorkit.loop", int64(r.loop)), //nolint:gosec // it counts from 1
+	)}
+	if why, waited := r.reason(); why != nil {
+		options = append(options, trace.WithNewRoot(), trace.WithAttributes(
+			attribute.StringSlice("operatorkit.triggers", told(why)),
+			attribute.Int("operatorkit.trigger_count", why.Count),
+			attribute.Float64("operatorkit.queue_wait_seconds", waited.Seconds()),
+		))
+	}
+	ctx, _ = f.tracer.Start(ctx, r.event.String()+" "+f.Name(), options...)
+	return ctx
+}
+
+// reasons are those why a key waited, as many as are told apart.
+func reasons(why *waiting) []reason { return append([]reason{why.First}, why.More...) }
+
+// told are the triggers because of which a key waited, in words.
+func told(why *waiting) (words []string) {
+	for _, because := range reasons(why) {
+		words = append(words, because.String())
+	}
+	return words
+}
+
+// link links a span to those of the reconciliations that have caused it, as far as they are known by now.
+func link(span trace.Span, why *waiting) {
+	for _, because := range reasons(why) {
+		if cause := because.cause.Span(); cause != nil {
+			span.AddLink(trace.Link{SpanContext: *cause, Attributes: []attribute.KeyValue{attribute.String("operatorkit.trigger", because.String())}})
+		}
+	}
+}
+
+// isTraced tells whether there may be spans of the reconciliation.
+func (r *reconciliation) isTraced() bool {
+	return r != nil && r.in != nil && r.in.tracer != nil && !r.plans
+}
+
+// span refers to the span of the reconciliation.
+func (r *reconciliation) span() *trace.SpanContext {
+	if !r.isTraced() {
+		return nil
+	}
+	return r.extras().author.Span
+}
+
+// traceID is by which the trace of the reconciliation is found, and empty without one.
+func (r *reconciliation) traceID() string {
+	if span := r.span(); span != nil {
+		return span.TraceID().String()
+	}
+	return ""
+}
+
+// recordedSpan refers to the span of a context if that is recorded.
+func recordedSpan(ctx context.Context) *trace.SpanContext {
+	if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
+		return &span
+	}
+	return nil
+}
+
+// endSpan ends the span of the reconciliation with what became of it. What it was caused by may have become known only meanwhile.
+func (r *reconciliation) endSpan(res result) {
+	if !r.isTraced() {
+		return
+	}
+	span := trace.SpanFromContext(r)
+	if why, _ := r.reason(); why != nil && span.IsRecording() {
+		link(span, why)
+	}
+	span.SetAttributes(attribute.String("operatorkit.result", string(res.outcome)))
+	if res.reason != "" {
+		span.SetAttributes(attribute.String("operatorkit.reason", res.reason))
+	}
+	end(span, res.err)
+}
+
+// startStep starts the span of a step in a reconciliation whose own is recorded. Otherwise the span is nil.
+func (r *reconciliation) startStep(ctx context.Context, info StepInfo) (context.Context, trace.Span) {
+	if r.span() == nil {
+		return ctx, nil
+	}
+	return r.in.tracer.Start(ctx, info.Resource+" "+string(info.Step), trace.WithAttributes(
+		attribute.String("operatorkit.resource", info.Resource),
+		attribute.String("operatorkit.step", string(info.Step)),
+	))
+}
+
+// end ends a span. Errors are as logs have them, without the values of Secrets that are known.
+func end(span trace.Span, err error) {
+	if err != nil {
+		span.SetStatus(codes.Error, err.Error())
+	}
+	span.End()
+}
+
+// inSpan returns a context with the span of the reconciliation that ended so, for what is left to do after it.
+func (r result) inSpan(ctx context.Context) context.Context {
+	if r.reconciliation.span() == nil {
+		return ctx
+	}
+	return trace.ContextWithSpan(ctx, trace.SpanFromContext(r.reconciliation))
+}
+
+// reason is why a key waits, and the reconciliation because of which it does.
+type reason struct {
+	Trigger
+
+	cause *informer.Cause
+}
+
+// by returns a function that makes a reconciliation the reason of a trigger.
+func by(why Cause) func(*informer.Cause) reason {
+	return func(cause *informer.Cause) reason { return reason{Trigger{Cause: why}, cause} }
+}
+
+// because notes why the worker looks at a key, which waited for so long.
+func (a *activity) because(why *waiting, waited time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.why, a.waited = why, waited
+}
+
+// reason returns why the worker looks at the key, which is not known where somebody else drives the framework, be it another one.
+func (r *reconciliation) reason() (why *waiting, waited time.Duration) {
+	a := r.activity
+	if a == nil || r.in.config.Driven {
+		return nil, 0
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.why, a.waited
+}

@@ -130,6 +130,8 @@ type Config struct {
 	// that happen while the operator is down are missed. Finalizers that are there are still taken off. Objects of a
 	// source that is an informer.Remover are not taken out of it.
 	DisableFinalizer bool
+	// Rights are those that functions of the configuration need at the API server beyond what the resources declare. Default: none.
+	Rights []Right
 	// Recorder writes events on objects that fail; on those that are no Kubernetes objects if it is an AnyEventRecorder.
 	// Default: none.
 	Recorder EventRecorder

@@ -112,7 +112,7 @@ func (r *TypedCRUDResource[O, S]) FormerNames() []string {
 func (r *TypedCRUDResource[O, S]) Kinds() []string { return kindsOf(r.TypedCRUDResourceOps) }
 
 // Rights implements RightsLister.
-func (r *TypedCRUDResource[O, S]) Rights() []Right { return rightsOf(r.TypedCRUDResourceOps) }
+func (r *TypedCRUDResource[O, S]) Rights() []Right { return RightsOf(r.TypedCRUDResourceOps) }
 
 // EnsureCreated implements Resource.
 func (r *TypedCRUDResource[O, S]) EnsureCreated(ctx context.Context, obj any) error {

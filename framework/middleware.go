@@ -65,7 +65,7 @@ func (w *wrapped) FormerNames() []string { return formerNamesOf(w.Resource) }
 func (w *wrapped) Kinds() []string { return kindsOf(w.Resource) }
 
 // Rights implements RightsLister.
-func (w *wrapped) Rights() []Right { return rightsOf(w.Resource) }
+func (w *wrapped) Rights() []Right { return RightsOf(w.Resource) }
 
 func (w *wrapped) EnsureCreated(ctx context.Context, obj any) error {
 	return w.middleware(ctx, StepInfo{w.Name(), StepEnsureCreated}, func(ctx context.Context) error {

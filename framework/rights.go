@@ -12,6 +12,11 @@ type Right struct {
 	Kind schema.GroupVersionKind
 	// Subresource is a part of them, such as "status". Default: none, the objects themselves.
 	Subresource string
+	// Name is that of the only object that it is about. Default: all of the kind.
+	Name string
+	// ClusterScoped says of a kind without a source that its objects have no namespace. Default: the right is for the namespaces that the
+	// operator looks at.
+	ClusterScoped bool
 	// Verbs are those of RBAC, such as "get" and "patch".
 	Verbs []string
 }
@@ -24,7 +29,8 @@ type RightsLister interface {
 	Rights() []Right
 }
 
-func rightsOf(r any) []Right {
+// RightsOf returns the rights of a resource, or of something else, that is a RightsLister, and none of others.
+func RightsOf(r any) []Right {
 	if l, ok := r.(RightsLister); ok {
 		return l.Rights()
 	}
@@ -34,21 +40,27 @@ func rightsOf(r any) []Right {
 // readingVerbs are those that change nothing.
 var readingVerbs = []string{"get", "list", "watch"}
 
-// Rights returns the rights that the resources of the framework need. Of resource sets that are only planned, as shadows are and all are with
-// PlanOnly, these are the rights to read.
+// Rights returns the rights that the resources of the framework need, and those of its configuration. Of resource sets that are only planned, as
+// shadows are and all are with PlanOnly, these are the rights to read.
 func (f *Framework) Rights() []Right {
-	var rights []Right
+	rights := allowed(f.config.Rights, f.config.PlanOnly)
 	for _, set := range f.config.ResourceRouter.sets {
 		for _, resource := range set.resources {
-			for _, right := range rightsOf(resource) {
-				if set.shadow || f.config.PlanOnly {
-					right.Verbs = slices.DeleteFunc(slices.Clone(right.Verbs), func(verb string) bool { return !slices.Contains(readingVerbs, verb) })
-				}
-				if len(right.Verbs) > 0 {
-					rights = append(rights, right)
-				}
-			}
+			rights = append(rights, allowed(RightsOf(resource), set.shadow || f.config.PlanOnly)...)
 		}
 	}
 	return rights
+}
+
+// allowed are the rights, or those to read of them.
+func allowed(rights []Right, reading bool) (allowed []Right) {
+	for _, right := range rights {
+		if reading {
+			right.Verbs = slices.DeleteFunc(slices.Clone(right.Verbs), func(verb string) bool { return !slices.Contains(readingVerbs, verb) })
+		}
+		if len(right.Verbs) > 0 {
+			allowed = append(allowed, right)
+		}
+	}
+	return allowed
 }

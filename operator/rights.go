@@ -29,8 +29,8 @@ type Rights struct {
 // Rights returns the rights that an operator of this configuration needs, as far as it is known what it does:
 //
 //   - of a framework, to read its primaries and what it watches, to change finalizers of the primaries, and to write events on them;
-//   - of resources, what they say as framework.RightsLister. Those of objectresource, configmapresource, secretresource, statusresource and
-//     keyedresource do;
+//   - of resources, what they say as framework.RightsLister, and of the framework's configuration, Rights. The ready-made resources do, and so
+//     the frameworks of packages servicesets, statemanagers and machines; natsresource and deploymentresource need nothing of the API server;
 //   - of the operator, its definitions as CRDMode says, and its Lease, or with Sharding all Leases in its namespace.
 //
 // Each is limited to the namespaces of its source, and without a source to those of d. What AuthorizeMetrics and a page beyond loopback need is
@@ -44,7 +44,7 @@ func (d *Dependencies) Rights(config Config) Rights {
 		all = append(all, f.Sources()...)
 	}
 	for _, source := range all {
-		if k, ok := source.(*informer.Kubernetes); ok {
+		if k, ok := source.(inCluster); ok {
 			kind := k.GroupVersionKind()
 			c.sourced[kind.GroupKind()] = append(c.sourced[kind.GroupKind()], orAll(k.Namespaces())...)
 			c.add(kind, "", k.Namespaces(), "list", "watch")
@@ -71,6 +71,13 @@ func (d *Dependencies) Rights(config Config) Rights {
 	return rights
 }
 
+// inCluster is a source of objects of an API server: an informer.Kubernetes, and what embeds one.
+type inCluster interface {
+	informer.Source
+	GroupVersionKind() schema.GroupVersionKind
+	Namespaces() []string
+}
+
 // right is what a rule is about.
 type right struct{ namespace, group, resource, name string }
 
@@ -93,7 +100,7 @@ func orAll(namespaces []string) []string {
 
 // framework adds what a framework and its resources need.
 func (c *rightsCollector) framework(f *framework.Framework) {
-	primaries, onKubernetes := f.Sources()[0].(*informer.Kubernetes)
+	primaries, onKubernetes := f.Sources()[0].(inCluster)
 	if onKubernetes {
 		kind, namespaces := primaries.GroupVersionKind(), primaries.Namespaces()
 		c.add(kind, "", namespaces, "get")
@@ -111,10 +118,10 @@ func (c *rightsCollector) framework(f *framework.Framework) {
 			kind = primaries.GroupVersionKind()
 		}
 		namespaces, ok := c.sourced[kind.GroupKind()]
-		if !ok {
+		if !ok && !r.ClusterScoped {
 			namespaces = c.otherwise
 		}
-		c.add(kind, r.Subresource, namespaces, r.Verbs...)
+		c.named(r.Name, kind, r.Subresource, namespaces, r.Verbs...)
 	}
 }
 
@@ -133,12 +140,17 @@ func (c *rightsCollector) crds(mode CRDMode) {
 }
 
 func (c *rightsCollector) add(kind schema.GroupVersionKind, subresource string, namespaces []string, verbs ...string) {
+	c.named("", kind, subresource, namespaces, verbs...)
+}
+
+// named adds a right on the object of a name, or on all without one.
+func (c *rightsCollector) named(name string, kind schema.GroupVersionKind, subresource string, namespaces []string, verbs ...string) {
 	resource := c.resourceOf(kind)
 	if subresource != "" {
 		resource += "/" + subresource
 	}
 	for _, namespace := range orAll(namespaces) {
-		c.put(right{namespace: namespace, group: kind.Group, resource: resource}, verbs...)
+		c.put(right{namespace: namespace, group: kind.Group, resource: resource, name: name}, verbs...)
 	}
 }
 

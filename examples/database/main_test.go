@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"go/parser"
 	"go/scanner"
@@ -19,6 +20,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/operatorkit/operatorkit/examples/database/life"
+	"github.com/operatorkit/operatorkit/examples/database/v1alpha1"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/command"
 	"github.com/operatorkit/operatorkit/operator/command/commandtest"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
@@ -61,6 +65,22 @@ func lifeOfDatabases(t *testing.T) operatortest.Scenario {
 		return commandtest.Start(newConfig(), "--zone", server.URL)(ctx, cfg, namespace)
 	}
 	return s
+}
+
+func TestWhatThereIsIsPlanned(t *testing.T) {
+	kube := operatortest.Start(t)
+	crds, err := operator.ReadCRDs(v1alpha1.CRDs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kube.InstallCRDs(t, crds...)
+	config := newConfig()
+	config.KeepGlobalLoggers = true
+	var out bytes.Buffer
+	args := []string{"plan", "--namespace", kube.Namespace(t), "--zone", "http://127.0.0.1:1", "--kubeconfig", kube.Kubeconfig()}
+	if code := command.Execute(t.Context(), config, args, &out, &out); code != command.ExitOK || !strings.Contains(out.String(), "0 to create") {
+		t.Errorf("exit code %d: %s", code, &out)
+	}
 }
 
 // The aim of the example, and what docs/controllerruntime.md says of it and of its twin.

@@ -35,15 +35,15 @@ func TestAServiceOfThePlatformIsAsItShouldBeWhateverCrashes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test-all: the two operators that it consists of have tests of this kind, which are run in samples")
 	}
-	operatortest.BreakAtEveryWrite(t, lifeOfAService(t))
+	operatortest.BreakAtEveryWrite(t, lifeOfAService(t, ""))
 }
 
 // dashboards is a ConfigMap of the service, as it is on a cluster.
 var dashboards = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "dashboards-traffic"}}
 
 // lifeOfAService is the life of a cluster with the service dashboards, which is there, is changed, and goes with its cluster. The clusters of
-// all runs are the control plane itself.
-func lifeOfAService(t *testing.T) operatortest.Scenario {
+// all runs are the control plane itself. The provider is the default one if it is empty.
+func lifeOfAService(t *testing.T, provider string) operatortest.Scenario {
 	t.Helper()
 	life := commandtest.Scenario(t, platform.Config(&statemanagers.NativeConfig{}))
 	kubeconfig, err := os.ReadFile(operatortest.Start(t).Kubeconfig())
@@ -99,9 +99,8 @@ func lifeOfAService(t *testing.T) operatortest.Scenario {
 					return err
 				}
 				objects = append(objects, platform.Cluster(namespace, "eu", kubeconfig)...)
-				objects[len(objects)-1].(*v1alpha1.ClusterDeployment).Spec.ServiceSpec.Services = []v1alpha1.Service{
-					{Namespace: namespace, Name: "dashboards", Template: "dashboards"},
-				}
+				spec := &objects[len(objects)-1].(*v1alpha1.ClusterDeployment).Spec.ServiceSpec
+				spec.Provider.Name, spec.Services = provider, []v1alpha1.Service{{Namespace: namespace, Name: "dashboards", Template: "dashboards"}}
 				return operatortest.Create(objects...)(ctx, user, namespace)
 			},
 			Until: has("gateway_requests_total[5m]"),

@@ -81,12 +81,13 @@ func guides(t *testing.T) []string {
 	return pages
 }
 
-// What a guide shows is in a file that is compiled, or compared, by another test: the last one that it links to before it shows it. A
-// picture is of no file.
+// What a page shows is in a file that is compiled, or compared, by another test: the last one that it links to before it shows it. A
+// picture is of no file, and what a program says only has to be in one on a guide.
 func TestGuidesShowFilesAsTheyAre(t *testing.T) {
-	for _, page := range guides(t) {
+	of := guides(t)
+	for _, page := range pages(t) {
 		for _, b := range blocksOf(t, page) {
-			if b.language == "sh" || b.language == "mermaid" {
+			if b.language == "sh" || b.language == "mermaid" || b.language == "" && !slices.Contains(of, page) {
 				continue
 			}
 			if b.link == "" {
@@ -110,23 +111,26 @@ func trimmed(lines []string) string {
 	return b.String() + "\n"
 }
 
-func TestCommandsOfGuidesAreKnown(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
+// pages are all that there are, sorted, with the guides among them.
+func pages(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := append(guides(t), "README.md", "CONTRIBUTING.md")
-	for _, page := range pages {
-		all = append(all, filepath.Join("docs", filepath.Base(page)))
+	for _, file := range files {
+		all = append(all, filepath.Join("docs", filepath.Base(file)))
 	}
 	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func TestCommandsOfGuidesAreKnown(t *testing.T) {
 	commands := 0
-	for _, page := range slices.Compact(all) {
-		for _, b := range blocksOf(t, page) {
-			if b.language != "sh" {
-				continue
-			}
-			for _, words := range commandsIn(b.lines) {
+	for _, page := range pages(t) {
+		for _, line := range linesToRun(t, page) {
+			for _, words := range commandsIn([]string{line}) {
 				commands++
 				if err := known(t, words); err != nil {
 					t.Errorf("%s: %s: %v", page, strings.Join(words, " "), err)
@@ -152,12 +156,29 @@ func TestCommandsThatThereAreNotAreFound(t *testing.T) {
 	}
 }
 
+// linesToRun are the lines of the blocks of a page that are for a shell, without comments.
+func linesToRun(t *testing.T, page string) []string {
+	t.Helper()
+	var lines []string
+	for _, b := range blocksOf(t, page) {
+		if b.language != "sh" {
+			continue
+		}
+		text := strings.ReplaceAll(strings.Join(b.lines, "\n"), "\\\n", " ")
+		text = regexp.MustCompile(`(?m)(^|\s)#.*$`).ReplaceAllString(text, "")
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); line != "" {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
 // commandsIn splits lines of a shell into commands and their words. Between quotes there are no blanks.
 func commandsIn(lines []string) [][]string {
-	text := strings.ReplaceAll(strings.Join(lines, "\n"), "\\\n", " ")
-	text = regexp.MustCompile(`(?m)(^|\s)#.*$`).ReplaceAllString(text, "")
 	var commands [][]string
-	for _, line := range regexp.MustCompile(`\n|\||&&|;`).Split(text, -1) {
+	for _, line := range regexp.MustCompile(`\n|\||&&|;`).Split(strings.Join(lines, "\n"), -1) {
 		if words := strings.Fields(line); len(words) > 0 {
 			for i, word := range words {
 				words[i] = strings.Trim(word, `'"`)

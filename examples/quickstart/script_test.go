@@ -25,14 +25,14 @@ import (
 
 var update = flag.Bool("update", false, "write the expected results in testdata anew")
 
-// TestMain makes the test binary the program "quickstart" for the scripts in testdata, and the demo.
+// TestMain makes the test binary the program "quickstart" for the scripts in testdata, "operator" for the commands of the guides, where it is
+// called shop, and the demo.
 func TestMain(m *testing.M) {
 	demotest.Tell(story.New)
-	testscript.Main(leakChecked{m}, map[string]func(){
-		"quickstart": func() {
-			os.Exit(command.Execute(context.Background(), quickstart.Config, os.Args[1:], os.Stdout, os.Stderr))
-		},
-	})
+	program := func(config command.Config) func() {
+		return func() { os.Exit(command.Execute(context.Background(), config, os.Args[1:], os.Stdout, os.Stderr)) }
+	}
+	testscript.Main(leakChecked{m}, map[string]func(){"quickstart": program(quickstart.Config), "operator": program(quickstart.Shadowed("shop"))})
 }
 
 // leakChecked are tests after which no goroutine may be left.

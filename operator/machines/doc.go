@@ -52,7 +52,7 @@
 //
 // # Permissions
 //
-// In the namespaces that the operator looks at:
+// In the namespaces that the operator looks at; the frameworks declare them, so that "manifests" prints them:
 //
 //	machines, machineservices, configmaps, secrets: get, list, watch
 //	machines, machines/status, machineservices, machineservices/status: patch

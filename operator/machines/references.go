@@ -39,6 +39,11 @@ func newMetadata(d *operator.Dependencies, kind string) (*informer.Kubernetes, e
 	})
 }
 
+// readable is the right to read what is named of a kind: what it has is not in the source.
+func readable(kind string) framework.Right {
+	return framework.Right{Kind: corev1.SchemeGroupVersion.WithKind(kind), Verbs: []string{"get"}}
+}
+
 // onlyVersion leaves out annotations too, because kubectl keeps a copy of the whole object there.
 func onlyVersion(obj any) (any, error) {
 	if o, ok := obj.(*metav1.PartialObjectMetadata); ok {

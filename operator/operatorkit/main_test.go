@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -70,6 +71,48 @@ func newProject(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), "shop")
 	run(t, here, "new", dir, "--module", "example.com/shop", "--group", "shop.example.com", "--kind", "Store")
 	return dir
+}
+
+// What docs/from-kubebuilder.md says of the lines that are generated.
+func TestTheGeneratedLinesAreAsManyAsTheGuideSays(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/from-kubebuilder.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]int{}
+	for path, content := range contents(t, newProject(t)) {
+		what := sortOf(path)
+		for line := range strings.Lines(content) {
+			if strings.TrimSpace(line) != "" && what != "" {
+				lines[what]++
+				lines["all"]++
+			}
+		}
+	}
+	for what, n := range lines {
+		if row := regexp.MustCompile(`\| ` + what + ` \| \d+ \| (\d+) \|`).FindSubmatch(guide); row == nil || string(row[1]) != strconv.Itoa(n) {
+			t.Errorf("%s: there are %d lines, and the guide says %s", what, n, row)
+		}
+	}
+}
+
+// sortOf is the row of the guide that counts a file of a project.
+func sortOf(path string) string {
+	switch {
+	case path == "go.mod", path == "go.sum":
+		return ""
+	case strings.Contains(path, "zz_generated"), strings.HasPrefix(path, "api/v1alpha1/crd/"):
+		return "written anew by controller-gen"
+	case strings.HasSuffix(path, "_test.go"):
+		return "tests"
+	case strings.HasSuffix(path, ".go"):
+		return "Go, by hand from then on"
+	case strings.HasPrefix(path, "samples/"):
+		return "manifests"
+	case strings.HasSuffix(path, ".md"):
+		return "README and other text"
+	}
+	return "Makefile, Dockerfile, CI, linter and other tools"
 }
 
 // edit changes a file of a project as its author would.

@@ -66,7 +66,7 @@
 //
 // # Permissions
 //
-// All kinds of v1alpha1: get, list, watch. ClusterDeployments and MultiClusterServices: patch, and patch of their status.
+// The frameworks declare them, so that "manifests" prints them. All kinds of v1alpha1: get, list, watch. ClusterDeployments and MultiClusterServices: patch, and patch of their status.
 // ServiceTemplateChains: patch, and patch of their status.
 // ServiceSets: create, update, delete. Events: create, patch.
 //

@@ -48,6 +48,11 @@ var _ framework.Planner = (*providerClaim)(nil)
 // Name implements framework.Resource.
 func (c *providerClaim) Name() string { return claims.ResourceName }
 
+// Rights implements framework.RightsLister.
+func (c *providerClaim) Rights() []framework.Right {
+	return []framework.Right{{Kind: providerKind, Verbs: []string{"get", "patch"}}}
+}
+
 // EnsureCreated implements framework.Resource.
 func (c *providerClaim) EnsureCreated(ctx context.Context, obj any) error {
 	name := obj.(string)

@@ -30,7 +30,7 @@
 //
 // # Permissions
 //
-// On the management cluster, all for the namespaces that the operator looks at:
+// On the management cluster, all for the namespaces that the operator looks at. The frameworks declare them, so that "manifests" prints them:
 //
 //	clusterdeployments, servicesets, servicetemplates, statemanagementproviders: get, list, watch
 //	configmaps, secrets, and the kinds in Config.ValueKinds: get, list, watch
@@ -51,5 +51,6 @@
 //	serviceaccounts: impersonate, for services with a serviceAccountName, or with NativeConfig.DefaultServiceAccount. Of what such services
 //	consist of it needs get, list and watch: the rest are the rights of the accounts
 //
-// To create roles it has to have their permissions too, or the verb escalate. Other state managers say themselves what they need.
+// To create roles it has to have their permissions too, or the verb escalate. Other state managers say themselves what they need; one that is a
+// framework.RightsLister declares it.
 package statemanagers

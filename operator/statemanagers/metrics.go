@@ -107,6 +107,9 @@ type measured struct {
 	metrics  *metrics
 }
 
+// Rights implements framework.RightsLister.
+func (m *measured) Rights() []framework.Right { return framework.RightsOf(m.StateManager) }
+
 // CarryOut implements statemanager.StateManager.
 func (m *measured) CarryOut(ctx context.Context, set *statemanager.Set, operation *statemanager.Operation) error {
 	result, start := resultFailure, time.Now()

@@ -27,6 +27,17 @@ const ProvidersName = "statemanagers"
 // operator has created.
 const ProviderLabel = "services.operatorkit.io/provider"
 
+// providerKind is that of the StateManagementProviders, which are not the primaries of the framework.
+var providerKind = v1alpha1.GroupVersion.WithKind(v1alpha1.StateManagementProviderKind)
+
+// ofProviders returns rights on primaries as those on StateManagementProviders.
+func ofProviders(rights []framework.Right) []framework.Right {
+	for i := range rights {
+		rights[i].Kind = providerKind
+	}
+	return rights
+}
+
 // providers is the logic of the framework for the StateManagementProviders.
 type providers struct {
 	*sources
@@ -73,6 +84,16 @@ func newProviders(d *operator.Dependencies, s *sources, names []string, missing 
 
 // Name implements framework.TypedCRUDResourceOps.
 func (p *providers) Name() string { return "provider" }
+
+// Rights implements framework.RightsLister.
+func (p *providers) Rights() []framework.Right {
+	for _, created := range p.missing {
+		if created {
+			return []framework.Right{{Kind: providerKind, Verbs: []string{"create"}}}
+		}
+	}
+	return nil
+}
 
 // GetCurrentState implements framework.TypedCRUDResourceOps.
 func (p *providers) GetCurrentState(ctx context.Context, name string) (*v1alpha1.StateManagementProvider, error) {
@@ -161,6 +182,11 @@ type providerStatus struct {
 }
 
 var _ framework.Planner = (*providerStatus)(nil)
+
+// Rights implements framework.RightsLister.
+func (s *providerStatus) Rights() []framework.Right {
+	return ofProviders(framework.RightsOf(s.Resource))
+}
 
 // EnsureCreated implements framework.Resource.
 func (s *providerStatus) EnsureCreated(ctx context.Context, obj any) error {

@@ -132,9 +132,13 @@ func newManaged(d *operator.Dependencies, s *sources, all *metrics, manager Mana
 	for _, provider := range manager.FormerProviders {
 		formerNames = append(formerNames, frameworkOf(provider))
 	}
+	var values []framework.Right
+	for _, kind := range s.valueKinds() {
+		values = append(values, framework.Right{Kind: kind, Verbs: []string{"get"}})
+	}
 	f, err := d.NewFramework(framework.Config{
 		Name: frameworkOf(m.Provider), FormerNames: formerNames, Source: m.claims[m.Provider].Source(s.sets, s.changed.sets), ResourceRouter: router,
-		PlanReporter: statuses.NewPlanReporter(d.Client, conditionsOf), Watches: m.watches(),
+		PlanReporter: statuses.NewPlanReporter(d.Client, conditionsOf), Watches: m.watches(), Rights: values,
 	})
 	if err != nil {
 		return nil, err

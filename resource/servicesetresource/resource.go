@@ -17,6 +17,11 @@ type resource[O any] struct{ config Config[O] }
 // Name implements worklist.Ops.
 func (r *resource[O]) Name() string { return r.config.Name }
 
+// Rights implements framework.RightsLister.
+func (r *resource[O]) Rights() []framework.Right {
+	return []framework.Right{{Kind: v1alpha1.GroupVersion.WithKind(v1alpha1.ServiceSetKind), Verbs: []string{"create", "update", "delete"}}}
+}
+
 // GetDesiredState implements worklist.Ops.
 func (r *resource[O]) GetDesiredState(ctx context.Context, obj O) (State, error) {
 	operations, err := r.config.Compute(ctx, obj)

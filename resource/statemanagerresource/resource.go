@@ -18,6 +18,9 @@ type resource[O any] struct{ config Config[O] }
 // Name implements worklist.Ops.
 func (r *resource[O]) Name() string { return r.config.Name }
 
+// Rights implements framework.RightsLister: those that the state manager declares as one.
+func (r *resource[O]) Rights() []framework.Right { return framework.RightsOf(r.config.Manager) }
+
 // GetDesiredState implements worklist.Ops.
 func (r *resource[O]) GetDesiredState(ctx context.Context, obj O) (State, error) {
 	set, work, err := r.config.Compute(ctx, obj)

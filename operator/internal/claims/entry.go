@@ -68,6 +68,14 @@ var (
 	_ framework.Planner = reports{}
 )
 
+// Rights implements framework.RightsLister: of the primaries, as far as nothing else is claimed for them.
+func (r resource) Rights() []framework.Right {
+	if r.Of != nil {
+		return nil
+	}
+	return []framework.Right{{Verbs: []string{"get", "patch"}}}
+}
+
 // Name implements framework.Resource.
 func (resource) Name() string { return ResourceName }
 

@@ -10,7 +10,7 @@ import (
 
 // Ops is what the author of such a resource writes: framework.TypedCRUDResourceOps without a current state, which is empty, so that
 // what is and what is to be are read at the same time, and with one function for all parts of a patch. It may implement
-// framework.FormerNamer.
+// framework.FormerNamer and framework.RightsLister.
 type Ops[O, S any] interface {
 	// Name is that of framework.TypedCRUDResourceOps, as the following ones are.
 	Name() string
@@ -39,6 +39,9 @@ func (o ops[O, S]) FormerNames() []string {
 	}
 	return nil
 }
+
+// Rights implements framework.RightsLister, for those whose author does.
+func (o ops[O, S]) Rights() []framework.Right { return framework.RightsOf(o.Ops) }
 
 // GetCurrentState implements framework.TypedCRUDResourceOps.
 func (ops[O, S]) GetCurrentState(context.Context, O) (S, error) {

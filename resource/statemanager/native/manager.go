@@ -3,8 +3,11 @@ package native
 import (
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
@@ -30,6 +33,21 @@ func New(config Config) (*Manager, error) {
 		return nil, err
 	}
 	return &Manager{config: config, sets: map[client.ObjectKey]*memory{}, origin: config.Origin}, nil
+}
+
+// Rights implements framework.RightsLister: those on the management cluster, but for the kinds that values templates are filled with beside
+// ConfigMaps.
+func (m *Manager) Rights() []framework.Right {
+	read := []string{"get"}
+	rights := []framework.Right{
+		{Kind: corev1.SchemeGroupVersion.WithKind(statemanager.KindConfigMap), Verbs: read},
+		{Kind: corev1.SchemeGroupVersion.WithKind(statemanager.KindSecret), Verbs: read},
+	}
+	if m.config.Origin == "" {
+		namespaces := corev1.SchemeGroupVersion.WithKind("Namespace")
+		rights = append(rights, framework.Right{Kind: namespaces, Name: metav1.NamespaceSystem, ClusterScoped: true, Verbs: read})
+	}
+	return rights
 }
 
 // Name implements statemanager.Planner.

@@ -105,7 +105,9 @@ var troubles = map[string]trouble{
 		},
 		fires: []string{"OperatorkitQueueIsStuck", "OperatorkitSourceIsOutOfContact"}, // what was there from the beginning waits
 	},
-	"panics": {begins: func(_ *testing.T, p *patient) { p.panics.Store(true) }, fires: []string{"OperatorkitPanics"}},
+	"panics": {
+		begins: func(_ *testing.T, p *patient) { p.panics.Store(true) }, fires: []string{"OperatorkitObjectsFail", "OperatorkitPanics"},
+	},
 	"held": {
 		begins: func(t *testing.T, p *patient) {
 			p.patch(t, site("home", "", ""), `{"metadata":{"labels":{"`+v1alpha1.VersionLabel+`":"v9"}}}`)
@@ -231,9 +233,8 @@ type patient struct {
 	user      client.WithWatch
 	namespace string
 	faults    *operatortest.Faults
-	// panics has every other request that writes a ConfigMap panic, of which writes is the number.
+	// panics has every request that writes a ConfigMap panic.
 	panics atomic.Bool
-	writes atomic.Int64
 	// addresses are those of the metrics of the replicas.
 	addresses []string
 }
@@ -299,7 +300,7 @@ type panicking struct {
 
 // RoundTrip implements http.RoundTripper.
 func (p panicking) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/configmaps/") && p.panics.Load() && p.writes.Add(1)%2 == 1 {
+	if r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/configmaps/") && p.panics.Load() {
 		panic("a resource that panics")
 	}
 	return p.next.RoundTrip(r)

@@ -1,8 +1,6 @@
 package oncall_test
 
 import (
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -54,18 +52,5 @@ func TestAnAlertAboutAMetricThatThereIsNotIsAnError(t *testing.T) {
 	_, err := oncall.Runbooks([]oncall.Metric{{Name: "operatorkit_operator_leading"}})
 	if err == nil || !strings.Contains(err.Error(), "OperatorkitLeaseIsHardToKeep is about operatorkit_operator_lease_renewals_total") {
 		t.Errorf("got %v, want that a metric is missing", err)
-	}
-}
-
-func TestQueriesAreParsedByPrometheus(t *testing.T) {
-	if testing.Short() {
-		t.Skip("left to make test-all: it compiles the parser of Prometheus, in a module of its own")
-	}
-	_ = os.Getenv("SUITE_RUN") // What the other module reads is unknown to Go's cache of test results.
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "./...")
-	cmd.Dir = "promql"
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
 	}
 }

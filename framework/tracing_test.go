@@ -47,7 +47,7 @@ func outline(spans tracetest.SpanStubs) (lines []string) {
 			line := indent + s.Name
 			for _, a := range s.Attributes {
 				if key := strings.TrimPrefix(string(a.Key), "operatorkit."); key != "framework" && key != "resource" && key != "step" {
-					line += fmt.Sprintf(" %s=%s", key, a.Value.Emit())
+					line += fmt.Sprintf(" %s=%s", key, a.Value.String())
 				}
 			}
 			if s.Status.Description != "" {
@@ -151,7 +151,7 @@ func TestASpanIsLinkedToTheReconciliationThatHasCausedIt(t *testing.T) {
 		for i, s := range spans {
 			for _, l := range s.Links {
 				to := slices.IndexFunc(spans, func(s tracetest.SpanStub) bool { return s.SpanContext.SpanID() == l.SpanContext.SpanID() })
-				got = append(got, fmt.Sprintf("look %d by look %d: %s", i+1, to+1, l.Attributes[0].Value.Emit()))
+				got = append(got, fmt.Sprintf("look %d by look %d: %s", i+1, to+1, l.Attributes[0].Value.String()))
 			}
 		}
 		if diff := cmp.Diff([]string{"look 2 by look 1: retry", "look 4 by look 2: requeue"}, got); diff != "" || len(spans) != 5 {

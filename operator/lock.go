@@ -142,6 +142,6 @@ func (l commonLock) Update(ctx context.Context, record resourcelock.LeaderElecti
 
 // holds tells whether the replicas hold it, and has the next Update replace what it has found.
 func (l commonLock) holds(ctx context.Context) bool {
-	now, _, err := l.Interface.Get(ctx)
+	now, _, err := l.Get(ctx)
 	return err == nil && now.HolderIdentity == l.Identity()
 }

@@ -47,7 +47,7 @@ func (d *Dependencies) Rights(config Config) Rights {
 		if k, ok := source.(inCluster); ok {
 			kind := k.GroupVersionKind()
 			c.sourced[kind.GroupKind()] = append(c.sourced[kind.GroupKind()], orAll(k.Namespaces())...)
-			c.add(kind, "", k.Namespaces(), "list", "watch")
+			c.add(kind, k.Namespaces(), "list", "watch")
 		}
 	}
 	for _, f := range config.Frameworks {
@@ -103,11 +103,11 @@ func (c *rightsCollector) framework(f *framework.Framework) {
 	primaries, onKubernetes := f.Sources()[0].(inCluster)
 	if onKubernetes {
 		kind, namespaces := primaries.GroupVersionKind(), primaries.Namespaces()
-		c.add(kind, "", namespaces, "get")
+		c.add(kind, namespaces, "get")
 		if f.Finalizer() != "" && !f.PlanOnly() {
-			c.add(kind, "", namespaces, "patch")
+			c.add(kind, namespaces, "patch")
 		}
-		c.add(corev1.SchemeGroupVersion.WithKind("Event"), "", namespaces, "create", "patch")
+		c.add(corev1.SchemeGroupVersion.WithKind("Event"), namespaces, "create", "patch")
 	}
 	for _, r := range f.Rights() {
 		kind := r.Kind
@@ -139,8 +139,8 @@ func (c *rightsCollector) crds(mode CRDMode) {
 	}
 }
 
-func (c *rightsCollector) add(kind schema.GroupVersionKind, subresource string, namespaces []string, verbs ...string) {
-	c.named("", kind, subresource, namespaces, verbs...)
+func (c *rightsCollector) add(kind schema.GroupVersionKind, namespaces []string, verbs ...string) {
+	c.named("", kind, "", namespaces, verbs...)
 }
 
 // named adds a right on the object of a name, or on all without one.

@@ -92,12 +92,11 @@ func TestThePlatformHasExactlyTheRightsThatItNeeds(t *testing.T) {
 		return errors.Join(take(ctx, user, namespace), user.Delete(ctx, list(namespace)))
 	}
 	last.Until = operatortest.All(gone, func(ctx context.Context, user client.Client, namespace string) error {
-		switch err := user.Get(ctx, client.ObjectKey{Name: namespace}, &v1alpha1.MultiClusterService{}); {
-		case err == nil:
+		err := user.Get(ctx, client.ObjectKey{Name: namespace}, &v1alpha1.MultiClusterService{})
+		if err == nil {
 			return errors.New("the list is there")
-		default:
-			return client.IgnoreNotFound(err)
 		}
+		return client.IgnoreNotFound(err)
 	})
 	operatortest.Rights(t, life)
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -84,10 +83,11 @@ func (o *Operator) pageForOthers() members.Page {
 	if ip == nil {
 		return members.Page{}
 	}
-	page := members.Page{URL: "http://" + net.JoinHostPort(ip.String(), strconv.Itoa(bound.Port)), Certificate: o.config.Inspector.CertificateDigest()}
-	if page.Certificate != "" {
-		page.URL = strings.Replace(page.URL, "http", "https", 1)
+	scheme, certificate := "http", o.config.Inspector.CertificateDigest()
+	if certificate != "" {
+		scheme = "https"
 	}
+	page := members.Page{URL: scheme + "://" + net.JoinHostPort(ip.String(), strconv.Itoa(bound.Port)), Certificate: certificate}
 	if ip.IsLoopback() {
 		page.Host, _ = os.Hostname()
 	}

@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -171,14 +172,14 @@ func dress(r *http.Request, ring Ring) {
 	}
 }
 
-// fromOthers asks all other replicas the same question. unreached says of which of them there is no answer, and why.
-func fromOthers[T any](r *http.Request, ring Ring, what string, query url.Values) (answers map[string]T, unreached []string) {
+// fromOthers asks all other replicas the same question. unreached says of which of them there is no answer, and why, in order.
+func fromOthers[T any](r *http.Request, ring Ring, replicas []Replica, what string, query url.Values) (answers map[string]T, unreached []string) {
 	ctx, cancel := context.WithTimeout(r.Context(), othersTimeout)
 	defer cancel()
 	answers = map[string]T{}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
-	for _, replica := range ring.Replicas() {
+	for _, replica := range replicas {
 		if replica.Name == "" || replica.Name == ring.This() {
 			continue
 		}
@@ -194,6 +195,7 @@ func fromOthers[T any](r *http.Request, ring Ring, what string, query url.Values
 		})
 	}
 	asking.Wait()
+	slices.Sort(unreached)
 	return answers, unreached
 }
 

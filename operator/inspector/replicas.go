@@ -60,7 +60,7 @@ func (i *Inspector) overviewFor(r *http.Request) Overview {
 	if ring == nil || r.Header.Get(forwardedHeader) != "" {
 		return o
 	}
-	others, unreached := fromOthers[Overview](r, ring, "overview", nil)
+	others, unreached := fromOthers[Overview](r, ring, o.Replicas, "overview", nil)
 	for _, other := range others {
 		o.FailingCount += other.FailingCount
 		o.Failing = append(o.Failing, other.Failing...)
@@ -86,7 +86,7 @@ func (i *Inspector) listFor(r *http.Request, q query) (ObjectList, error) {
 	wanted := r.URL.Query()
 	wanted.Set("offset", "0")
 	wanted.Set("limit", strconv.Itoa(q.offset+q.limit))
-	others, unreached := fromOthers[ObjectList](r, ring, "objects", wanted)
+	others, unreached := fromOthers[ObjectList](r, ring, ring.Replicas(), "objects", wanted)
 	all := q
 	all.offset, all.limit = 0, q.offset+q.limit
 	all.has = func(key informer.Key) bool {

@@ -14,8 +14,9 @@ type Right struct {
 	Subresource string
 	// Name is that of the only object that it is about. Default: all of the kind.
 	Name string
-	// ClusterScoped says of a kind without a source that its objects have no namespace. Default: the right is for the namespaces that the
-	// operator looks at.
+	// Namespaces are those that it is for. Default: those of the sources of the kind, or without one those that the operator looks at.
+	Namespaces []string
+	// ClusterScoped says of a kind without a source that its objects have no namespace. Default: see Namespaces.
 	ClusterScoped bool
 	// Verbs are those of RBAC, such as "get" and "patch".
 	Verbs []string

@@ -81,12 +81,10 @@ func (d *Dependencies) CheckWatched(config Config) error {
 	for _, f := range config.Frameworks {
 		run = append(run, f.Sources()...)
 	}
-	d.sources.mu.Lock()
-	defer d.sources.mu.Unlock()
 	var wrong faults.List
-	for asked, source := range d.sources.made {
-		wrong.If(asked.owned && !slices.Contains(run, informer.Source(source)),
-			"no framework watches the source %q, so that changes of these objects would go unnoticed: give framework.Config.Watches what Dependencies.Own returns", source.Name())
+	for _, made := range d.sources.all() {
+		wrong.If(made.owned && !slices.Contains(run, informer.Source(made.source)),
+			"no framework watches the source %q, so that changes of these objects would go unnoticed: give framework.Config.Watches what Dependencies.Own returns", made.source.Name())
 	}
 	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return wrong.Of("operator.Config")

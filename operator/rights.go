@@ -28,7 +28,8 @@ type Rights struct {
 
 // Rights returns the rights that an operator of this configuration needs, as far as it is known what it does:
 //
-//   - of a framework, to read its primaries and what it watches, to change finalizers of the primaries, and to write events on them;
+//   - of sources, those of the frameworks and all that NewSource has made, to list and watch their objects;
+//   - of a framework, to read its primaries, to change their finalizers, and to write events on them;
 //   - of resources, what they say as framework.RightsLister, and of the framework's configuration, Rights. The ready-made resources do, and so
 //     the frameworks of packages servicesets, statemanagers and machines; natsresource and deploymentresource need nothing of the API server;
 //   - of the operator, its definitions as CRDMode says, and its Lease, or with Sharding all Leases in its namespace.
@@ -42,6 +43,9 @@ func (d *Dependencies) Rights(config Config) Rights {
 	all := slices.Clone(config.Sources)
 	for _, f := range config.Frameworks {
 		all = append(all, f.Sources()...)
+	}
+	for _, made := range d.sources.all() {
+		all = append(all, made.source)
 	}
 	for _, source := range all {
 		if k, ok := source.(inCluster); ok {
@@ -118,7 +122,10 @@ func (c *rightsCollector) framework(f *framework.Framework) {
 			kind = primaries.GroupVersionKind()
 		}
 		namespaces, ok := c.sourced[kind.GroupKind()]
-		if !ok && !r.ClusterScoped {
+		switch {
+		case len(r.Namespaces) > 0:
+			namespaces = r.Namespaces
+		case !ok && !r.ClusterScoped:
 			namespaces = c.otherwise
 		}
 		c.named(r.Name, kind, r.Subresource, namespaces, r.Verbs...)

@@ -80,23 +80,25 @@ func (d *Dependencies) NewSource(object client.Object, options ...SourceOption) 
 	for _, option := range options {
 		option(&config, &asked)
 	}
-	if asked.own {
-		config.Name = cmp.Or(asked.named, asked.name())
-		return informer.NewKubernetes(config)
-	}
 	return d.sources.of(asked, func() (*informer.Kubernetes, error) {
-		config.Name = asked.name()
-		if d.sources.has(config.Name) {
+		config.Name = cmp.Or(asked.named, asked.name())
+		if !asked.own && d.sources.has(config.Name) {
 			config.Name += " " + gvk.Version
 		}
 		return informer.NewKubernetes(config)
 	})
 }
 
-// sources are those that were made for the frameworks of an operator, by what was asked for.
+// sources are those that were made for an operator. Some are run by others, such as those of package target, and by no framework.
 type sources struct {
 	mu   sync.Mutex
-	made map[question]*informer.Kubernetes
+	made []made
+}
+
+// made is a source, and what was asked for.
+type made struct {
+	question
+	source *informer.Kubernetes
 }
 
 // question is what a source was asked for. What is empty was not.
@@ -123,32 +125,30 @@ func (q question) name() string {
 	return name
 }
 
-// has tells whether a source has that name. It is called while one is made.
+// has tells whether a source that others get too has that name. It is called while one is made.
 func (s *sources) has(name string) bool {
-	for _, source := range s.made {
-		if source.Name() == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.made, func(m made) bool { return !m.own && m.source.Name() == name })
 }
 
 // of returns the source that was made for the question, or makes it.
 func (s *sources) of(q question, build func() (*informer.Kubernetes, error)) (*informer.Kubernetes, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if source, ok := s.made[q]; ok {
-		return source, nil
+	if i := slices.IndexFunc(s.made, func(m made) bool { return !q.own && m.question == q }); i >= 0 {
+		return s.made[i].source, nil
 	}
 	source, err := build()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		s.made = append(s.made, made{q, source})
 	}
-	if s.made == nil {
-		s.made = map[question]*informer.Kubernetes{}
-	}
-	s.made[q] = source
-	return source, nil
+	return source, err
+}
+
+// all returns them all.
+func (s *sources) all() []made {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.made)
 }
 
 // formOf returns the form in which a source holds objects, and nothing for Go types.

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/examples/platform"
@@ -29,31 +28,14 @@ func TestThePlatformHasExactlyTheRightsThatItNeeds(t *testing.T) {
 	life := lifeOfAService(t, provider)
 	life.Neighbour, life.NeighbourAfter = nil, nil
 	life.Deployed = commandtest.Scenario(t, platform.Config(&statemanagers.NativeConfig{Provider: provider})).Deployed
+	life.Deployed.Conflicts = func(r operatortest.Request) bool {
+		return r.Resource == "statemanagementproviders" && r.Verb == "patch"
+	}
 	user := operatortest.NewClient(t, life.Config, life.Scheme)
 	// Roles stand in the namespace for the services of the management cluster, too.
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: servicesets.DefaultSystemNamespace}}
 	if err := user.Create(t.Context(), system); client.IgnoreAlreadyExists(err) != nil {
 		t.Fatal(err)
-	}
-	objects := life.Deployed.Objects
-	life.Deployed.Objects = func(ctx context.Context, namespace string) ([]client.Object, error) {
-		all, err := objects(ctx, namespace)
-		for _, o := range all {
-			if o.GetNamespace() == system.Name {
-				t.Cleanup(func() { _ = user.Delete(context.Background(), o) })
-			}
-		}
-		return all, err
-	}
-	// Who finds that somebody has written a provider meanwhile reads it again.
-	conflict, start, asked := operatortest.NewFaults(), life.Deployed.Start, false
-	conflict.On(func(r operatortest.Request) bool {
-		first := !asked && r.Resource == "statemanagementproviders" && r.Verb == "patch"
-		asked = asked || first
-		return first
-	}, operatortest.Conflict())
-	life.Deployed.Start = func(ctx context.Context, cfg *rest.Config, namespace string) error {
-		return start(ctx, conflict.Wrap(cfg), namespace)
 	}
 	t.Cleanup(func() {
 		_ = user.Delete(context.Background(), &v1alpha1.StateManagementProvider{ObjectMeta: metav1.ObjectMeta{Name: provider}})

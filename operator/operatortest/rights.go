@@ -23,10 +23,14 @@ import (
 // Deployed is an operator as it is deployed: with a service account and the rights that its manifests give that, and none beyond.
 type Deployed struct {
 	// Objects returns the ServiceAccount, the Roles and ClusterRoles, and their bindings, of an operator that is in a namespace and looks at that
-	// one. Other objects are passed over. What has no namespace gets a name of its own. Required.
+	// one. Other objects are passed over. What is not in that
+	// namespace gets a name of its own. Required.
 	Objects func(ctx context.Context, namespace string) ([]client.Object, error)
 	// Start runs the operator as its manifests do, such as with leader election, see Scenario.Start. Default: that of the scenario.
 	Start func(ctx context.Context, cfg *rest.Config, namespace string) error
+	// Conflicts picks writes that meet a conflict when they are made for the first time, for operators that read again then what they write.
+	// Default: none.
+	Conflicts Match
 }
 
 // Rights proves that the manifests of an operator give it exactly the rights that it needs: it goes through scenarios, each once, with the
@@ -36,7 +40,7 @@ type Deployed struct {
 //
 // What an operator does rarely is brought about: the API server streams no lists, so that it asks for them, and a write of it fails once in
 // each phase that has it, of which it tells by an event, and by counting that up the next time. So let the user change what he has created,
-// and delete it. What is needed for other mishaps only is to be part of the scenario.
+// and delete it. What is needed for conflicts only takes Deployed.Conflicts, and for other mishaps it is to be part of the scenario.
 //
 // On a control plane that this package has not started it skips t: its audit log can't be read. Rules of cluster roles that are the cluster's own, such as those of
 // system:auth-delegator, are not looked at.
@@ -134,7 +138,7 @@ type rights struct {
 	// What there is once the operator was started.
 	account     *corev1.ServiceAccount
 	granted     []granted
-	clusters    []client.Object
+	elsewhere   []client.Object
 	provocation provocation
 
 	requests []audited
@@ -153,6 +157,7 @@ func (r *rights) start(ctx context.Context, cfg *rest.Config, namespace string) 
 			return fmt.Errorf("give the operator its rights: %w", err)
 		}
 		if faults, ok := ctx.Value(faultsKey{}).(*Faults); ok {
+			faults.On(r.conflicts(), Conflict())
 			faults.On(r.provocation.matches, InternalError())
 		}
 	}
@@ -164,6 +169,18 @@ func (r *rights) start(ctx context.Context, cfg *rest.Config, namespace string) 
 	config.BearerToken, config.WrapTransport, config.QPS = token.Status.Token, cfg.WrapTransport, cfg.QPS
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return unstreamed{next} })
 	return r.deployed.Start(ctx, config, namespace)
+}
+
+// conflicts matches the writes that are to meet a conflict, each once.
+func (r *rights) conflicts() Match {
+	var met sync.Map
+	return func(q Request) bool {
+		if r.deployed.Conflicts == nil || !r.deployed.Conflicts(q) {
+			return false
+		}
+		_, again := met.LoadOrStore(q.String(), true)
+		return !again
+	}
 }
 
 // unstreamed is the way to an API server that streams no lists.
@@ -225,29 +242,32 @@ func (r *rights) grant(ctx context.Context, namespace string) error {
 		return errors.New("there is no ServiceAccount among the objects")
 	}
 	for _, o := range objects {
+		var ref *rbacv1.RoleRef
 		switch o := o.(type) {
-		case *corev1.ServiceAccount, *rbacv1.Role, *rbacv1.RoleBinding:
-		case *rbacv1.ClusterRole:
-			o.Name += "-" + namespace
+		case *corev1.ServiceAccount, *rbacv1.Role, *rbacv1.ClusterRole:
+		case *rbacv1.RoleBinding:
+			ref = &o.RoleRef
 		case *rbacv1.ClusterRoleBinding:
-			o.Name += "-" + namespace
-			if own[o.RoleRef.Name] {
-				o.RoleRef.Name += "-" + namespace
-			}
+			ref = &o.RoleRef
 		default:
 			continue
 		}
+		if o.GetNamespace() != namespace {
+			// There is one in each run.
+			o.SetName(o.GetName() + "-" + namespace)
+			r.elsewhere = append(r.elsewhere, o)
+		}
+		if ref != nil && own[roleName(ref.Kind, o.GetNamespace(), ref.Name)] && (ref.Kind == "ClusterRole" || o.GetNamespace() != namespace) {
+			ref.Name += "-" + namespace
+		}
 		if err := r.user.Create(ctx, o); err != nil {
 			return err
-		}
-		if o.GetNamespace() == "" {
-			r.clusters = append(r.clusters, o)
 		}
 	}
 	return nil
 }
 
-// read takes note of the account and of the roles that are bound, and returns the names of the cluster roles that are among the objects.
+// read takes note of the account and of the roles that are bound, and returns the names of the roles that are among the objects.
 func (r *rights) read(objects []client.Object, namespace string) map[string]bool {
 	own, bound := map[string]bool{}, map[string]bool{}
 	var roles []granted
@@ -258,7 +278,6 @@ func (r *rights) read(objects []client.Object, namespace string) map[string]bool
 		case *rbacv1.Role:
 			roles = append(roles, granted{roleName("Role", o.Namespace, o.Name), o.Rules})
 		case *rbacv1.ClusterRole:
-			own[o.Name] = true
 			roles = append(roles, granted{roleName("ClusterRole", "", o.Name), o.Rules})
 		case *rbacv1.RoleBinding:
 			bound[roleName(o.RoleRef.Kind, o.Namespace, o.RoleRef.Name)] = true
@@ -267,6 +286,7 @@ func (r *rights) read(objects []client.Object, namespace string) map[string]bool
 		}
 	}
 	for _, role := range roles {
+		own[role.name] = true
 		if bound[role.name] {
 			// Names of namespaces are other ones in each run.
 			role.name = strings.Replace(role.name, " "+namespace+"/", " ", 1)
@@ -284,10 +304,10 @@ func roleName(kind, namespace, name string) string {
 	return kind + " " + namespace + "/" + name
 }
 
-// cleanUp deletes what has no namespace that goes.
+// cleanUp deletes what does not go with the namespace of the run.
 func (r *rights) cleanUp(ctx context.Context) error {
 	var errs []error
-	for _, o := range r.clusters {
+	for _, o := range r.elsewhere {
 		errs = append(errs, client.IgnoreNotFound(r.user.Delete(ctx, o)))
 	}
 	return errors.Join(errs...)

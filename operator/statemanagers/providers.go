@@ -85,14 +85,16 @@ func newProviders(d *operator.Dependencies, s *sources, names []string, missing 
 // Name implements framework.TypedCRUDResourceOps.
 func (p *providers) Name() string { return "provider" }
 
-// Rights implements framework.RightsLister.
+// Rights implements framework.RightsLister. Events on what has no namespace are in the namespace default.
 func (p *providers) Rights() []framework.Right {
+	event := corev1.SchemeGroupVersion.WithKind("Event")
+	rights := []framework.Right{{Kind: event, Namespaces: []string{metav1.NamespaceDefault}, Verbs: []string{"create", "patch"}}}
 	for _, created := range p.missing {
 		if created {
-			return []framework.Right{{Kind: providerKind, Verbs: []string{"create"}}}
+			return append(rights, framework.Right{Kind: providerKind, Verbs: []string{"create"}})
 		}
 	}
-	return nil
+	return rights
 }
 
 // GetCurrentState implements framework.TypedCRUDResourceOps.

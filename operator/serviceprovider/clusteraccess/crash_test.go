@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
@@ -77,8 +77,8 @@ func (s story) phases(t *testing.T, on func(client.Client) client.Client) []oper
 				clusters := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.clustersOf(namespace)}}
 				cluster, secret := newCluster(t, "c", s.remote.RESTConfig(), "workload")
 				cluster.Namespace, secret.Namespace = clusters.Name, clusters.Name
-				var errs []error
-				for _, o := range []client.Object{clusters, secret, cluster, s.request(namespace), s.accessRequest(namespace)} {
+				errs := []error{client.IgnoreAlreadyExists(on(user).Create(ctx, clusters))}
+				for _, o := range []client.Object{secret, cluster, s.request(namespace), s.accessRequest(namespace)} {
 					errs = append(errs, on(user).Create(ctx, o))
 				}
 				return errors.Join(errs...)
@@ -127,6 +127,21 @@ func (s story) run(ctx context.Context, platform *rest.Config, namespace string,
 	}
 	defer deps.Close()
 	operatortest.CountReconciliations(ctx, deps.Registry)
+	frameworks, err := s.frameworks(deps, namespace, config)
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, len(frameworks))
+	for i, f := range frameworks {
+		wg.Go(func() { errs[i] = f.Run(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// frameworks are those of the operator of a namespace.
+func (s story) frameworks(deps *operator.Dependencies, namespace string, config granter.Config) ([]*framework.Framework, error) {
 	// The accounts are in the namespace that access is for, which no pattern includes.
 	named := s.policy
 	named.Permissions = append([]v1alpha1.Permission{{Namespace: config.Namespace, Rules: []rbacv1.PolicyRule{configMaps("*")}}}, named.Permissions...)
@@ -140,20 +155,10 @@ func (s story) run(ctx context.Context, platform *rest.Config, namespace string,
 	}}
 	granting, err := granter.New(deps, config)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	placing, err := scheduler.New(deps, config.Layout)
-	if err != nil {
-		return err
-	}
-	var wg sync.WaitGroup
-	frameworks := slices.Concat(granting, placing)
-	errs := make([]error, len(frameworks))
-	for i, f := range frameworks {
-		wg.Go(func() { errs[i] = f.Run(ctx) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return append(granting, placing...), err
 }
 
 // state lists what there is of a run on the platform and in the cluster, under names that are the same in every run.

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/giantswarm/micrologger"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -97,6 +98,16 @@ func (c *Config) complete() error {
 		return fmt.Errorf("%w: machines.Config: Fetcher: %w", framework.ErrInvalidConfig, err)
 	}
 	return nil
+}
+
+// Rights implements framework.RightsLister.
+func (m *Manager) Rights() []framework.Right {
+	read := []string{"get"}
+	return []framework.Right{
+		{Kind: v1alpha1.GroupVersion.WithKind(v1alpha1.MachineServiceKind), Verbs: []string{"get", "list", "create", "patch", "delete"}},
+		{Kind: corev1.SchemeGroupVersion.WithKind(statemanager.KindConfigMap), Verbs: read},
+		{Kind: corev1.SchemeGroupVersion.WithKind(statemanager.KindSecret), Verbs: read},
+	}
 }
 
 // Name implements statemanager.Planner.

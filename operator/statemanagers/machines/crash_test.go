@@ -58,11 +58,16 @@ func lifeOfASet(t *testing.T) operatortest.Scenario {
 		// All runs have one provider, which the operators of the same name have had since the first one.
 		NeighbourAfter: isHeld,
 		Normalize:      normalize, Objects: []client.Object{&v1alpha1.ServiceSet{}, &machinesv1alpha1.MachineService{}},
-		Phases: []operatortest.Phase{
-			{Name: "install", Do: begin, Until: runs("db db", "web web-1")},
-			{Name: "upgrade", Do: patchSet(`[{"op": "replace", "path": "/spec/services/1/template", "value": "web-2"}]`), Until: runs("db db", "web web-2")},
-			{Name: "delete the set", Do: operatortest.Delete(&v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}), Until: gone},
-		},
+		Phases: phasesOfASet(),
+	}
+}
+
+// phasesOfASet are what users do with a set, of the provider "machines".
+func phasesOfASet() []operatortest.Phase {
+	return []operatortest.Phase{
+		{Name: "install", Do: begin, Until: runs("db db", "web web-1")},
+		{Name: "upgrade", Do: patchSet(`[{"op": "replace", "path": "/spec/services/1/template", "value": "web-2"}]`), Until: runs("db db", "web web-2")},
+		{Name: "delete the set", Do: operatortest.Delete(&v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}), Until: gone},
 	}
 }
 

@@ -47,22 +47,27 @@ func lifeOfASet(t *testing.T) operatortest.Scenario {
 		// All runs have one provider, which the operators of the same name have had since the first one.
 		Start: w.operate("platform"), Neighbour: w.operate("second"), NeighbourAfter: isHeld, Normalize: normalize,
 		Objects: []client.Object{&v1alpha1.ServiceSet{}, &v1beta1.Profile{}, &v1beta1.SveltosCluster{}, &v1beta1.ClusterSummary{}},
-		Phases: []operatortest.Phase{
-			{Name: "install", Do: begin, Until: runs("base base-1.0.0", "files files", "web web-1.0.0")},
-			{
-				Name:  "upgrade",
-				Do:    patchSet(`[{"op": "replace", "path": "/spec/services/1/template", "value": "web-2.0.0"}]`),
-				Until: runs("base base-1.0.0", "files files", "web web-2.0.0"),
-			},
-			{
-				Name: "remove two",
-				Do: patchSet(`[{"op": "remove", "path": "/spec/services/1"}, {"op": "remove", "path": "/spec/services/1"},
-						{"op": "add", "path": "/spec/removing", "value": [{"name": "files", "namespace": "apps"},
-							{"name": "web", "namespace": "apps", "dependsOn": [{"name": "base", "namespace": "apps"}]}]}]`),
-				Until: runs("base base-1.0.0"),
-			},
-			{Name: "delete the set", Do: operatortest.Delete(&v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}), Until: gone},
+		Phases:  phasesOfASet(),
+	}
+}
+
+// phasesOfASet are what users do with a set, of the provider "sveltos".
+func phasesOfASet() []operatortest.Phase {
+	return []operatortest.Phase{
+		{Name: "install", Do: begin, Until: runs("base base-1.0.0", "files files", "web web-1.0.0")},
+		{
+			Name:  "upgrade",
+			Do:    patchSet(`[{"op": "replace", "path": "/spec/services/1/template", "value": "web-2.0.0"}]`),
+			Until: runs("base base-1.0.0", "files files", "web web-2.0.0"),
 		},
+		{
+			Name: "remove two",
+			Do: patchSet(`[{"op": "remove", "path": "/spec/services/1"}, {"op": "remove", "path": "/spec/services/1"},
+					{"op": "add", "path": "/spec/removing", "value": [{"name": "files", "namespace": "apps"},
+						{"name": "web", "namespace": "apps", "dependsOn": [{"name": "base", "namespace": "apps"}]}]}]`),
+			Until: runs("base base-1.0.0"),
+		},
+		{Name: "delete the set", Do: operatortest.Delete(&v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}), Until: gone},
 	}
 }
 

@@ -7,7 +7,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/resource/statemanager"
+	"github.com/operatorkit/operatorkit/resource/statemanager/sveltos"
 	"github.com/operatorkit/operatorkit/resource/statemanager/sveltos/v1beta1"
 )
 
@@ -42,22 +44,24 @@ func (w *world) takesNote(set *statemanager.Set) {
 	if err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(set.ServiceSet), profile); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := note(w.t.Context(), w.client, profile, set.ServiceSet.Spec.Cluster); err != nil {
+	if err := note(w.t.Context(), w.client, profile, w.namespace, set.ServiceSet.Spec.Cluster); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 // note makes the ClusterSummary of a profile on a cluster, or brings its copy of the profile up to date.
-func note(ctx context.Context, user client.Client, profile *unstructured.Unstructured, cluster string) error {
+func note(ctx context.Context, user client.Client, profile *unstructured.Unstructured, namespace, cluster string) error {
 	summary := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"clusterNamespace": profile.GetNamespace(), "clusterName": cluster, "clusterType": "Sveltos", "clusterProfileSpec": profile.Object["spec"],
+		"clusterNamespace": namespace, "clusterName": cluster, "clusterType": "Sveltos", "clusterProfileSpec": profile.Object["spec"],
 	}}}
 	summary.SetGroupVersionKind(v1beta1.ConfigGroupVersion.WithKind(v1beta1.ClusterSummaryKind))
-	summary.SetNamespace(profile.GetNamespace())
+	summary.SetNamespace(namespace)
 	summary.SetName("p--" + profile.GetName())
-	summary.SetLabels(map[string]string{
-		v1beta1.ProfileLabel: profile.GetName(), v1beta1.ClusterNameLabel: cluster, v1beta1.ClusterTypeLabel: "Sveltos",
-	})
+	label := v1beta1.ProfileLabel
+	if profile.GetKind() == v1beta1.ClusterProfileKind {
+		label = v1beta1.ClusterProfileLabel
+	}
+	summary.SetLabels(map[string]string{label: profile.GetName(), v1beta1.ClusterNameLabel: cluster, v1beta1.ClusterTypeLabel: "Sveltos"})
 	return user.Apply(ctx, client.ApplyConfigurationFromUnstructured(summary), client.FieldOwner("sveltos"), client.ForceOwnership)
 }
 
@@ -114,20 +118,32 @@ func tell(ctx context.Context, user client.Client, key client.ObjectKey, what ..
 	return user.Status().Update(ctx, summary)
 }
 
-// plays is what Sveltos does for the profiles of a namespace, at once and without fail: it takes note of them, deploys what they have,
-// and forgets those that are gone.
+// plays is what Sveltos does for the profiles of a namespace, and of sets there, at once and without fail: it takes note of them, deploys
+// what they have, and forgets those that are gone. The management cluster is "mgmt" in that namespace.
 func plays(ctx context.Context, user client.Client, namespace string) error {
-	profiles := &unstructured.UnstructuredList{}
-	profiles.SetGroupVersionKind(v1beta1.ConfigGroupVersion.WithKind(v1beta1.ProfileKind + "List"))
+	var profiles []unstructured.Unstructured
+	for _, kind := range []string{v1beta1.ProfileKind, v1beta1.ClusterProfileKind} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(v1beta1.ConfigGroupVersion.WithKind(kind + "List"))
+		if err := user.List(ctx, list); err != nil {
+			return err
+		}
+		profiles = append(profiles, slices.DeleteFunc(list.Items, func(p unstructured.Unstructured) bool {
+			return p.GetNamespace() != namespace && !strings.HasPrefix(p.GetAnnotations()[sveltos.SetAnnotation], namespace+"/")
+		})...)
+	}
 	summaries := &v1beta1.ClusterSummaryList{}
-	if err := errors.Join(user.List(ctx, profiles, client.InNamespace(namespace)), user.List(ctx, summaries, client.InNamespace(namespace))); err != nil {
+	if err := user.List(ctx, summaries, client.InNamespace(namespace)); err != nil {
 		return err
 	}
 	alive := map[string]bool{}
-	for i := range profiles.Items {
-		profile := &profiles.Items[i]
+	for i := range profiles {
+		profile, cluster := &profiles[i], profiles[i].GetName()
+		if profile.GetKind() == v1beta1.ClusterProfileKind {
+			cluster = sveltos.DefaultManagementName
+		}
 		alive["p--"+profile.GetName()] = true
-		if err := note(ctx, user, profile, profile.GetName()); err != nil {
+		if err := note(ctx, user, profile, namespace, cluster); err != nil {
 			return err
 		}
 		spec, _ := profile.Object["spec"].(map[string]any)

@@ -75,6 +75,13 @@ func (s secretState) MarshalJSON() ([]byte, error) { return []byte(`{}`), nil }
 // Name implements framework.TypedCRUDResourceOps.
 func (s *secrets) Name() string { return "credentials" }
 
+// Rights implements framework.RightsLister. By none of them the Secrets beside the Clusters can be changed.
+func (s *secrets) Rights() []framework.Right {
+	return []framework.Right{{
+		Kind: corev1.SchemeGroupVersion.WithKind("Secret"), Namespaces: s.requests.Namespaces(), Verbs: []string{"get", "create", "patch", "delete"},
+	}}
+}
+
 // GetCurrentState implements framework.TypedCRUDResourceOps.
 func (s *secrets) GetCurrentState(ctx context.Context, ar *v1alpha1.AccessRequest) (secretState, error) {
 	w := workOf(ctx)

@@ -59,6 +59,7 @@ func TestEveryRowMeasuresItsContenders(t *testing.T) {
 		"empty":                    {controllerRuntime, operatorKit},
 		"noop":                     {directly, throughQueue, doingNothing},
 		"serviceset":               {"10 services", "20 services"},
+		"servicestates":            {"10 services", "20 services"},
 		"upgradepaths":             {resolved, pathsAnew, pathsWithout},
 		"deployment":               {"10 containers", "20 containers"},
 		"coldstart with 2 workers": {bareLoop, controllerRuntime, operatorKit},

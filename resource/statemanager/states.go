@@ -22,18 +22,28 @@ type States struct {
 	set     *v1alpha1.ServiceSet
 	now     metav1.Time
 	passing []string
-	entered map[client.ObjectKey]v1alpha1.ServiceState
+	// reported is what the status says of services, also that they are gone.
+	reported map[client.ObjectKey]*v1alpha1.ServiceState
+	entered  map[client.ObjectKey]v1alpha1.ServiceState
 }
 
 // NewStates begins with the status of a set. passing are the types of conditions that stand only while there is a reason for them.
 func NewStates(set *v1alpha1.ServiceSet, now time.Time, passing ...string) *States {
-	return &States{set: set, now: metav1.NewTime(now).Rfc3339Copy(), passing: passing, entered: map[client.ObjectKey]v1alpha1.ServiceState{}}
+	s := &States{
+		set: set, now: metav1.NewTime(now).Rfc3339Copy(), passing: passing,
+		reported: make(map[client.ObjectKey]*v1alpha1.ServiceState, len(set.Status.Services)), entered: map[client.ObjectKey]v1alpha1.ServiceState{},
+	}
+	for i := range slices.Backward(set.Status.Services) {
+		state := &set.Status.Services[i]
+		s.reported[state.Key()] = state
+	}
+	return s
 }
 
 // Begin returns the state of a service before anything is known of it: what the status says, without its message and without what
 // passes.
 func (s *States) Begin(service client.ObjectKey) v1alpha1.ServiceState {
-	before := s.reported(service)
+	before := s.reported[service]
 	if before == nil || before.State == v1alpha1.ServiceStateDeleted {
 		return v1alpha1.ServiceState{Namespace: service.Namespace, Name: service.Name}
 	}
@@ -74,7 +84,7 @@ func (s *States) TellPlan(state *v1alpha1.ServiceState, condition string, change
 
 // Enter makes a state that of a service.
 func (s *States) Enter(service client.ObjectKey, state v1alpha1.ServiceState) {
-	before := s.reported(service)
+	before := s.reported[service]
 	state.LastStateTransitionTime = s.now.DeepCopy()
 	if before != nil && before.State == state.State && before.LastStateTransitionTime != nil {
 		state.LastStateTransitionTime = before.LastStateTransitionTime
@@ -103,16 +113,4 @@ func (s *States) Sorted() []v1alpha1.ServiceState {
 		return v1alpha1.CompareKeys(a.Key(), b.Key())
 	})
 	return sorted
-}
-
-// reported returns what the status says of a service, also that it is gone.
-func (s *States) reported(service client.ObjectKey) *v1alpha1.ServiceState {
-	services := s.set.Status.Services
-	i := slices.IndexFunc(services, func(state v1alpha1.ServiceState) bool {
-		return state.Key() == service
-	})
-	if i < 0 {
-		return nil
-	}
-	return &services[i]
 }

@@ -80,6 +80,14 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 	}
 	sets, err := servicesetresource.New(servicesetresource.Config[*v1alpha1.ClusterDeployment]{
 		Client: d.Client, Logger: d.Logger, Compute: c.operations,
+		Left: func(ctx context.Context, cd *v1alpha1.ClusterDeployment) (bool, error) {
+			if c.claims.Refusal(cd) != nil {
+				return false, nil
+			}
+			return s.isLeft(ctx, d.Client, func(set *v1alpha1.ServiceSet) bool {
+				return set.Namespace == cd.Namespace && set.Spec.Cluster == cd.Name
+			})
+		},
 	})
 	if err != nil {
 		return nil, err

@@ -47,6 +47,8 @@ type world struct {
 	scenario string
 	// plan makes operators that only plan.
 	plan bool
+	// lag has the API server lag for operators; nil is for none.
+	lag *operatortest.Lag
 	// system is the namespace of the services of the management cluster, the world's own by default.
 	system string
 }
@@ -112,7 +114,11 @@ func (w *world) run(run func(context.Context, *framework.Framework) error) *runn
 		w.t.Fatal(err)
 	}
 	r := &running{}
-	restConfig := w.faults.Wrap(w.kube.RESTConfig())
+	restConfig := w.kube.RESTConfig()
+	if w.lag != nil {
+		restConfig = w.lag.Wrap(restConfig)
+	}
+	restConfig = w.faults.Wrap(restConfig)
 	restConfig.Impersonate = w.as
 	r.deps, err = operator.NewDependencies(operator.DependenciesConfig{
 		Name: w.operator, FormerNames: w.former, RESTConfig: restConfig, Scheme: w.scheme, Logger: logger,

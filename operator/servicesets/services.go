@@ -201,6 +201,12 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 	}
 	sets, err := servicesetresource.New(servicesetresource.Config[*v1alpha1.MultiClusterService]{
 		Client: d.Client, Logger: d.Logger, Compute: s.operations,
+		Left: func(ctx context.Context, mcs *v1alpha1.MultiClusterService) (bool, error) {
+			if s.claims.Refusal(mcs) != nil {
+				return false, nil
+			}
+			return s.isLeft(ctx, s.live, func(set *v1alpha1.ServiceSet) bool { return set.Spec.MultiClusterService == mcs.Name })
+		},
 	})
 	if err != nil {
 		return nil, err

@@ -2,7 +2,10 @@ package servicesets
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
@@ -134,4 +137,22 @@ func (s *sources) setsThat(ctx context.Context, holds func(*v1alpha1.ServiceSet)
 		}
 	}
 	return sets, nil
+}
+
+// isLeft tells whether the API server has a ServiceSet for which a condition holds.
+func (s *sources) isLeft(ctx context.Context, live client.Reader, holds func(*v1alpha1.ServiceSet) bool) (bool, error) {
+	namespaces := s.sets.Namespaces()
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		list := &v1alpha1.ServiceSetList{}
+		if err := live.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return false, fmt.Errorf("look for what is left of ServiceSets: %w", err)
+		}
+		if slices.ContainsFunc(list.Items, func(set v1alpha1.ServiceSet) bool { return holds(&set) }) {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -32,6 +32,9 @@ type Config[O any] struct {
 	Logger micrologger.Logger
 	// Compute works out what has to be done. Required.
 	Compute Compute[O]
+	// Left tells whether the API server has a set of a primary that is being deleted, for which Compute finds none. It is asked before the
+	// primary may go: what Compute reads may lack one, which nobody could clean up then. Default: Compute is believed.
+	Left func(ctx context.Context, obj O) (bool, error)
 }
 
 // New returns the resource, or an error for which framework.IsInvalidConfig holds and which names the fields at fault.

@@ -2,6 +2,7 @@ package servicesetresource
 
 import (
 	"context"
+	"slices"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/updateallowedcontext"
@@ -41,11 +42,18 @@ func (r *resource[O]) NewUpdatePatch(ctx context.Context, _ O, _, desired State)
 
 // NewDeletePatch implements worklist.Ops. Nothing is created, and the deletion of the primary waits until
 // all sets are gone.
-func (r *resource[O]) NewDeletePatch(ctx context.Context, _ O, _, desired State) (*framework.TypedPatch[State], error) {
-	for _, o := range desired.operations {
-		if o.Err != nil || o.Operation != nil && o.Operation.Before != nil {
-			finalizerskeptcontext.SetKept(ctx)
+func (r *resource[O]) NewDeletePatch(ctx context.Context, obj O, _, desired State) (*framework.TypedPatch[State], error) {
+	left := slices.ContainsFunc(desired.operations, func(o serviceset.OwnerOperation) bool {
+		return o.Err != nil || o.Operation != nil && o.Operation.Before != nil
+	})
+	if !left && r.config.Left != nil {
+		var err error
+		if left, err = r.config.Left(ctx, obj); err != nil {
+			return nil, err
 		}
+	}
+	if left {
+		finalizerskeptcontext.SetKept(ctx)
 	}
 	_, update, remove := desired.parts()
 	return patch.Of(State.busy, State{}, update, remove), nil

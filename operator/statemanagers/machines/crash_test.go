@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,8 +47,9 @@ func lifeOfASet(t *testing.T) operatortest.Scenario {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.user.Delete(context.Background(), provider) })
-	w.runMachines(t)
-	cache := t.TempDir()
+	cache, phases := t.TempDir(), phasesOfASet()
+	beginMachines, endMachines := w.runMachines(t)
+	phases[0].Do = operatortest.All(beginMachines, phases[0].Do)
 	return operatortest.Scenario{
 		Name: "a life of a set on machines", Scheme: w.scheme, Config: w.kube.RESTConfig(), Parallel: 4, Timeout: 2 * time.Minute,
 		Start: func(ctx context.Context, config *rest.Config, namespace string) error {
@@ -58,7 +61,7 @@ func lifeOfASet(t *testing.T) operatortest.Scenario {
 		// All runs have one provider, which the operators of the same name have had since the first one.
 		NeighbourAfter: isHeld,
 		Normalize:      normalize, Objects: []client.Object{&v1alpha1.ServiceSet{}, &machinesv1alpha1.MachineService{}},
-		Phases: phasesOfASet(),
+		Phases: phases, Cleanup: endMachines,
 	}
 }
 
@@ -71,35 +74,61 @@ func phasesOfASet() []operatortest.Phase {
 	}
 }
 
-// runMachines runs the operator of MachineServices for all namespaces, until the test ends.
-func (w *world) runMachines(t *testing.T) {
+// runMachines returns what begins and ends the operator of MachineServices in the namespace of a run. It looks at no other one, where operators
+// of other tests have theirs.
+func (w *world) runMachines(t *testing.T) (begin, end operatortest.Step) {
 	t.Helper()
-	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	deps, err := operator.NewDependencies(operator.DependenciesConfig{Name: "machines", RESTConfig: w.kube.RESTConfig(), Scheme: w.scheme, Logger: logger})
-	if err != nil {
-		t.Fatal(err)
-	}
-	frameworks, err := operatormachines.New(deps, operatormachines.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := operator.New(operator.Config{Name: deps.Name, Logger: logger, RESTConfig: deps.RESTConfig, Frameworks: frameworks})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- o.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
+	var mu sync.Mutex
+	running := map[string]func() error{}
+	stop := func(namespace string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if running[namespace] == nil {
+			return nil
 		}
-		deps.Close()
+		defer delete(running, namespace)
+		return running[namespace]()
+	}
+	t.Cleanup(func() {
+		for namespace := range maps.Clone(running) {
+			if err := stop(namespace); err != nil {
+				t.Error(err)
+			}
+		}
 	})
+	begin = func(_ context.Context, _ client.Client, namespace string) error {
+		logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
+		if err != nil {
+			return err
+		}
+		deps, err := operator.NewDependencies(operator.DependenciesConfig{
+			Name: "machines", RESTConfig: w.kube.RESTConfig(), Scheme: w.scheme, Logger: logger, Namespaces: []string{namespace},
+		})
+		if err != nil {
+			return err
+		}
+		frameworks, err := operatormachines.New(deps, operatormachines.Config{})
+		if err != nil {
+			return err
+		}
+		o, err := operator.New(operator.Config{Name: deps.Name, Logger: logger, RESTConfig: deps.RESTConfig, Frameworks: frameworks})
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- o.Run(ctx) }()
+		mu.Lock()
+		defer mu.Unlock()
+		running[namespace] = func() error {
+			defer deps.Close()
+			cancel()
+			return <-ended
+		}
+		return nil
+	}
+	end = func(_ context.Context, _ client.Client, namespace string) error { return stop(namespace) }
+	return begin, end
 }
 
 // operate runs the operator of state managers, with machines only.

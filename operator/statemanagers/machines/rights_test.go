@@ -29,7 +29,7 @@ func TestMachinesOfServiceSetsHaveExactlyTheRightsThatTheyNeed(t *testing.T) {
 		t.Skip("left to make test-all: the rights of quickstart are looked at")
 	}
 	w := newWorld(t)
-	w.runMachines(t)
+	beginMachines, endMachines := w.runMachines(t)
 	cache := t.TempDir()
 	life := commandtest.Scenario(t, command.Config{
 		Name: "rights", CRDFiles: v1alpha1.CRDs, AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme, machinesv1alpha1.AddToScheme},
@@ -63,7 +63,8 @@ func TestMachinesOfServiceSetsHaveExactlyTheRightsThatTheyNeed(t *testing.T) {
 	}
 	life.Phases = slices.Insert(life.Phases, 2, back)
 	first, upgrade := &life.Phases[0], &life.Phases[1]
-	first.Do = operatortest.All(operatortest.Create(values), first.Do,
+	life.Cleanup = endMachines
+	first.Do = operatortest.All(beginMachines, operatortest.Create(values), first.Do,
 		patchSet(`[{"op": "add", "path": "/spec/services/0/valuesFrom", "value": [{"kind": "Secret", "name": "values"}]}]`))
 	upgrade.Do = operatortest.All(func(context.Context, client.Client, string) error {
 		upgraded.Store(true)

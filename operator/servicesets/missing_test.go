@@ -1,0 +1,70 @@
+package servicesets_test
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
+)
+
+// Once the owner of a ServiceSet is gone nobody can clean up what that has on clusters: an operator that does not see the set, because a list
+// lacked it, asks before it lets the owner go.
+func TestWhoHasAServiceSetThatAListLacksIsNotLetGo(t *testing.T) {
+	for kind, owner := range map[string]func(*world) client.Object{
+		"ClusterDeployment":   func(*world) client.Object { return cluster("prod", "gold", service("cert=cert-1-0-0")) },
+		"MultiClusterService": func(w *world) client.Object { return w.multi("cert", "gold", service("cert=cert-1-0-0")) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t)
+			if kind == "MultiClusterService" {
+				w.create(cluster("prod", "gold"))
+			}
+			w.create(templateOf("cert-1-0-0"))
+			o, set := owner(w), &v1alpha1.ServiceSet{}
+			w.create(o)
+			first := w.start()
+			operatortest.Eventually(t, "there is a set", func() error {
+				sets := &v1alpha1.ServiceSetList{}
+				if err := w.user.List(t.Context(), sets, client.InNamespace(w.namespace)); err != nil || len(sets.Items) != 1 {
+					return errors.Join(err, fmt.Errorf("there are %d", len(sets.Items)))
+				}
+				set = &sets.Items[0]
+				return nil
+			})
+			first.stop()
+
+			w.lag = operatortest.NewLag()
+			w.lag.Omit(func(r operatortest.Request) bool { return r.Resource == "servicesets" && r.Name == set.Name })
+			var listed atomic.Int32
+			w.faults.On(func(r operatortest.Request) bool {
+				if r.Resource == "servicesets" && r.Verb == "list" {
+					listed.Add(1)
+				}
+				return false
+			}, operatortest.InternalError())
+			if err := w.user.Delete(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			w.start()
+			there := func() bool { return w.user.Get(t.Context(), client.ObjectKeyFromObject(o), owner(w)) == nil }
+			operatortest.Eventually(t, "the API server is asked what is left", func() bool { return listed.Load() >= 2 || !there() })
+			if !there() {
+				t.Fatalf("the %s is gone, and its ServiceSet %s is there", kind, set.Name)
+			}
+			w.lag.Release()
+			operatortest.Eventually(t, "both go", func() error {
+				err := w.user.Get(t.Context(), client.ObjectKeyFromObject(set), &v1alpha1.ServiceSet{})
+				if there() || !apierrors.IsNotFound(err) {
+					return errors.Join(errors.New("the owner or its set is there"), err)
+				}
+				return nil
+			})
+		})
+	}
+}

@@ -52,7 +52,7 @@ func New(d *operator.Dependencies, layout namespaces.Layout) ([]*framework.Frame
 	}
 	s.reader = informer.NewReader(d.Client.Scheme(), s.requests, s.clusters, s.access)
 
-	placing, err := resources(d, statusresource.Config[*v1alpha1.ClusterRequest]{Set: s.place, Written: s.placed}, s.claimed, keeper(s.unreleased))
+	placing, err := resources(d, statusresource.Config[*v1alpha1.ClusterRequest]{Set: s.place, Written: s.placed}, s.claimed, keeper{s, s.unreleased})
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func New(d *operator.Dependencies, layout namespaces.Layout) ([]*framework.Frame
 	if err != nil {
 		return nil, err
 	}
-	counting, err := resources(d, statusresource.Config[*v1alpha1.Cluster]{Set: s.count}, s.used, keeper(s.unretired))
+	counting, err := resources(d, statusresource.Config[*v1alpha1.Cluster]{Set: s.count}, s.used, keeper{s, s.unretired})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statusresource"
 )
@@ -95,7 +96,10 @@ func (s *scheduler) accessThat(ctx context.Context, holds func(*v1alpha1.AccessR
 }
 
 // keeper is a resource that keeps an object while something uses it.
-type keeper func(ctx context.Context, obj any) (used bool, err error)
+type keeper struct {
+	*scheduler
+	isUsed func(ctx context.Context, obj any) (bool, error)
+}
 
 // Name implements framework.Resource.
 func (keeper) Name() string { return "users" }
@@ -103,9 +107,18 @@ func (keeper) Name() string { return "users" }
 // EnsureCreated implements framework.Resource.
 func (keeper) EnsureCreated(context.Context, any) error { return nil }
 
-// EnsureDeleted implements framework.Resource.
+// EnsureDeleted implements framework.Resource. What a source lacks may use the object too.
 func (k keeper) EnsureDeleted(ctx context.Context, obj any) error {
-	used, err := k(ctx, obj)
+	used, err := k.isUsed(ctx, obj)
+	for _, source := range []*informer.Kubernetes{k.access, k.requests} {
+		if used || err != nil {
+			break
+		}
+		err = source.ListLive(ctx, func(key informer.Key, _ any) {
+			_, known, getErr := source.Get(key)
+			used = used || !known || getErr != nil
+		})
+	}
 	if used {
 		finalizerskeptcontext.SetKept(ctx)
 	}

@@ -70,7 +70,7 @@ func Close(engines []*Engine) error {
 		group.Go(func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 			defer cancel()
-			return errors.Join(e.Continue(), e.Stop(ctx), e.slot.release())
+			return errors.Join(e.Continue(), e.shutDown(ctx), e.slot.release())
 		})
 	}
 	return group.Wait()
@@ -192,8 +192,26 @@ func (e *Engine) ready(ctx context.Context) error {
 	}
 }
 
-// Stop stops the engine and its containers: the machine is lost. What is on it stays. One that does not run is no error.
+// Stop has the machine be lost: its engine and its containers end at once, and tell nobody. What is on its disk stays. One that does not run is
+// no error.
 func (e *Engine) Stop(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cmd == nil {
+		return nil
+	}
+	_ = e.cmd.Process.Kill() // which fails for one that has ended
+	select {
+	case <-e.ended:
+		e.cmd = nil
+		return e.slot.lose()
+	case <-ctx.Done():
+		return fmt.Errorf("kill %s: %w", e.name, context.Cause(ctx))
+	}
+}
+
+// shutDown is Stop in order: containers are told to end before the engine does.
+func (e *Engine) shutDown(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.stop(ctx)

@@ -157,10 +157,7 @@ func (s *slot) release() error {
 }
 
 func (s *slot) tidy() error {
-	if err := s.endLeftover(); err != nil {
-		return err
-	}
-	if err := s.unmount(); err != nil {
+	if err := s.endAll(); err != nil {
 		return err
 	}
 	if _, err := os.Stat("/sys/class/net/" + s.bridgeName()); err == nil {
@@ -172,6 +169,60 @@ func (s *slot) tidy() error {
 		return err
 	}
 	return os.RemoveAll(s.dir)
+}
+
+// lose ends what an engine that was killed has left running, its containers among them, and takes away what is mounted and what says what runs,
+// as when a machine loses its power.
+func (s *slot) lose() error {
+	return errors.Join(s.endAll(), os.RemoveAll(s.path("exec")), os.RemoveAll(s.path("docker.pid")))
+}
+
+// endAll ends what runs on the slot, and unmounts what is mounted below it.
+func (s *slot) endAll() error {
+	if err := s.endLeftover(); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(stopTimeout); ; time.Sleep(pollPeriod) {
+		left, err := s.containers()
+		switch {
+		case err != nil:
+			return err
+		case len(left) == 0:
+			return s.unmount()
+		case time.Now().After(deadline):
+			return fmt.Errorf("the processes %v of an earlier engine do not end", left)
+		}
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// containers are the processes that mind the containers of the slot, and those that are the containers, which end with all in them.
+func (s *slot) containers() (pids []int, err error) {
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, err
+	}
+	parents := map[int]int{}
+	for _, process := range processes {
+		pid, _ := strconv.Atoi(filepath.Base(process)) // its name is a number
+		status, err := os.ReadFile(filepath.Join(process, "stat"))
+		if err != nil {
+			continue // It has ended.
+		}
+		// The name of the program, which is in brackets, may be anything.
+		fields := strings.Fields(string(status[strings.LastIndex(string(status), ")")+1:]))
+		if len(fields) > 1 && fields[0] != "Z" {
+			parents[pid], _ = strconv.Atoi(fields[1])
+		}
+	}
+	for pid, parent := range parents {
+		if s.runs(pid) || s.runs(parent) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
 }
 
 // endLeftover ends an engine, and its containerd, that an earlier program has left.

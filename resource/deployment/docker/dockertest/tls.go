@@ -122,7 +122,7 @@ func (e *Engine) ListenTLS(ctx context.Context, a *Authority, name string) (addr
 	if err := listener.Close(); err != nil {
 		return "", err
 	}
-	if err := e.Stop(ctx); err != nil {
+	if err := e.shutDown(ctx); err != nil {
 		return "", err
 	}
 	return address, e.Start(ctx, append(arguments, "--host", "tcp://"+address)...)

@@ -31,7 +31,8 @@ type Rights struct {
 //   - of sources, those of the frameworks and all that NewSource has made, to list and watch their objects;
 //   - of a framework, to read its primaries, to change their finalizers, and to write events on them;
 //   - of resources, what they say as framework.RightsLister, and of the framework's configuration, Rights. The ready-made resources do, and so
-//     the frameworks of packages servicesets, statemanagers and machines; natsresource and deploymentresource need nothing of the API server;
+//     the frameworks of packages servicesets, statemanagers (with each state manager), machines, scheduler and granter; natsresource and
+//     deploymentresource need nothing of the API server;
 //   - of the operator, its definitions as CRDMode says, and its Lease, or with Sharding all Leases in its namespace.
 //
 // Each is limited to the namespaces of its source, and without a source to those of d. What AuthorizeMetrics and a page beyond loopback need is

@@ -36,7 +36,7 @@
 //	configmaps, secrets, and the kinds in Config.ValueKinds: get, list, watch
 //	servicesets, servicesets/status, statemanagementproviders, statemanagementproviders/status: patch
 //	statemanagementproviders: create, unless Config.LeaveProviders is set
-//	events: create, patch
+//	events: create, patch; in the namespace default too, for those on StateManagementProviders
 //	namespaces: get, for kube-system only, unless NativeConfig.Origin is set: its UID stands for the management cluster in marks
 //
 // Of ConfigMaps, Secrets and ValueKinds it watches the metadata only, and reads those that a service or a ClusterDeployment names. For

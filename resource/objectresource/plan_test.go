@@ -52,6 +52,9 @@ func TestThePlanIsWhatIsDoneThen(t *testing.T) {
 			c.Adopt = rapid.Bool().Draw(rt, "adopt")
 			c.Namespaces = func(primary) []string { return []string{k.namespace} }
 		})
+		if g.bool("somebody has an object of one of the names") { // without which hardly any sequence has a refusal
+			k.create(k.data(g.prefix+"a", map[string]string{"x": "theirs"}))
+		}
 		for range planRounds() {
 			desired = g.desired()
 			for range rapid.IntRange(0, 2).Draw(rt, "edits") {

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"go/parser"
 	"go/scanner"
 	"go/token"
@@ -17,7 +16,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/client-go/rest"
 
 	"github.com/operatorkit/operatorkit/examples/database/life"
 	"github.com/operatorkit/operatorkit/examples/database/v1alpha1"
@@ -61,9 +59,7 @@ func lifeOfDatabases(t *testing.T) operatortest.Scenario {
 	t.Cleanup(server.Close)
 	s := commandtest.Scenario(t, newConfig(), "--zone", server.URL)
 	s.Objects, s.Phases, s.Parallel = life.Objects(), life.Phases(z), 4
-	s.Start = func(ctx context.Context, cfg *rest.Config, namespace string) error {
-		return commandtest.Start(newConfig(), "--zone", server.URL)(ctx, cfg, namespace)
-	}
+	s.Start = commandtest.StartEach(newConfig, "--zone", server.URL)
 	return s
 }
 

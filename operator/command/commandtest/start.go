@@ -17,6 +17,16 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
+// StartEach is Start for runs that go on at once: each has a configuration of its own.
+//
+//	s := commandtest.Scenario(t, newConfig())
+//	s.Start, s.Parallel = commandtest.StartEach(newConfig), 4
+func StartEach(newConfig func() command.Config, args ...string) func(ctx context.Context, cfg *rest.Config, namespace string) error {
+	return func(ctx context.Context, cfg *rest.Config, namespace string) error {
+		return Start(newConfig(), args...)(ctx, cfg, namespace)
+	}
+}
+
 // Start returns what runs the whole operator of a configuration, as "run" does, for a Scenario's Start or Neighbour. It looks at
 // the namespace it is given only, elects no leader, serves no addresses, and leaves the loggers alone that the process shares,
 // unless args say otherwise, which are more flags of "run". The error has the end of the operator's log.
@@ -27,17 +37,13 @@ import (
 // The scenario's control plane should have the operator's definitions already: see operatortest.Instance.InstallCRDs.
 //
 // Runs that go on at once (Parallel of a Scenario) share what the configuration refers to. One with Flags, whose variables they would share, is
-// refused then: have each run make a configuration of its own,
-//
-//	s.Start = func(ctx context.Context, cfg *rest.Config, namespace string) error {
-//		return commandtest.Start(newConfig(), args...)(ctx, cfg, namespace)
-//	}
+// refused then: StartEach is for these.
 func Start(config command.Config, args ...string) func(ctx context.Context, cfg *rest.Config, namespace string) error {
 	var running atomic.Int32
 	return func(ctx context.Context, cfg *rest.Config, namespace string) error {
 		defer running.Add(-1)
 		if running.Add(1) > 1 && config.Flags != nil {
-			return fmt.Errorf("operator %s runs twice at once, and both would set the variables of its Flags: have each run make its configuration anew (see commandtest.Start)", config.Name)
+			return fmt.Errorf("operator %s runs twice at once, and both would set the variables of its Flags: give the scenario Start: commandtest.StartEach, which makes a configuration for each run", config.Name)
 		}
 		config := config
 		config.RESTConfig, config.KeepGlobalLoggers = cfg, true

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"testing"
 
-
 	"github.com/operatorkit/operatorkit/examples/database/life"
 	"github.com/operatorkit/operatorkit/examples/database/v1alpha1"
 	"github.com/operatorkit/operatorkit/operator"

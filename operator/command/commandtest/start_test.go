@@ -102,7 +102,7 @@ func TestAConfigurationWithFlagsDoesNotRunTwiceAtOnce(t *testing.T) {
 	for range 2 {
 		go func() { ends <- start(ctx, kube.RESTConfig(), kube.Namespace(t)) }()
 	}
-	if err := <-ends; err == nil || !strings.Contains(err.Error(), "have each run make its configuration anew") {
+	if err := <-ends; err == nil || !strings.Contains(err.Error(), "commandtest.StartEach, which makes a configuration for each run") {
 		t.Errorf("the second run ends with %v", err)
 	}
 	cancel()

@@ -41,6 +41,7 @@ type deed struct {
 // past are the contents that an object had after the operator's writes.
 type past struct {
 	uid      types.UID
+	newest   int64 // the resource version after the newest of them
 	contents [][sha256.Size]byte
 }
 
@@ -95,6 +96,11 @@ func (w *witness) changed(request Request, is objectMeta, object map[string]any)
 		known = &past{uid: is.UID}
 		w.past[key] = known
 	}
+	version := is.version()
+	if version < known.newest {
+		return // One answer has overtaken another.
+	}
+	known.newest = version
 	now := contentOf(object)
 	if at := slices.Index(known.contents, now); at >= 0 && at < len(known.contents)-1 {
 		w.deeds = append(w.deeds, deed{phase: w.phase, key: key, request: request})

@@ -23,8 +23,7 @@ import (
 // Deployed is an operator as it is deployed: with a service account and the rights that its manifests give that, and none beyond.
 type Deployed struct {
 	// Objects returns the ServiceAccount, the Roles and ClusterRoles, and their bindings, of an operator that is in a namespace and looks at that
-	// one. Other objects are passed over. What is not in that
-	// namespace gets a name of its own. Required.
+	// one. Other objects are passed over. What is not in that namespace gets a name of its own. Required.
 	Objects func(ctx context.Context, namespace string) ([]client.Object, error)
 	// Start runs the operator as its manifests do, such as with leader election, see Scenario.Start. Default: that of the scenario.
 	Start func(ctx context.Context, cfg *rest.Config, namespace string) error

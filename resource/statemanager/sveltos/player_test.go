@@ -125,7 +125,7 @@ func plays(ctx context.Context, user client.Client, namespace string) error {
 	for _, kind := range []string{v1beta1.ProfileKind, v1beta1.ClusterProfileKind} {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(v1beta1.ConfigGroupVersion.WithKind(kind + "List"))
-		if err := user.List(ctx, list); err != nil {
+		if err := user.List(ctx, list, client.InNamespace(namespace)); err != nil { // ClusterProfiles have none
 			return err
 		}
 		profiles = append(profiles, slices.DeleteFunc(list.Items, func(p unstructured.Unstructured) bool {

@@ -104,6 +104,41 @@ func TestR11AListOfWhatLivesHasAllThatIsSelectedAndIsNotBelievedWhenItIsOld(t *t
 	}
 }
 
+func TestR11ASourceKnowsThatItLacksWhatAListLeftOutOrAnEventThatIsLate(t *testing.T) {
+	instance, namespace := namespaceOf(t)
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
+	changed, omitted := named(namespace, "changed"), named(namespace, "omitted")
+	create(t, c, changed)
+	create(t, c, omitted)
+	lag := operatortest.NewLag()
+	lag.Omit(func(r operatortest.Request) bool { return r.Name == omitted.Name })
+	f := follow(t, configMapConfig(t, operatortest.NewClient(t, lag.Wrap(instance.RESTConfig()), nil), namespace))
+	wants := func(want bool, when string) {
+		t.Helper()
+		if has, err := f.HasAll(t.Context()); err != nil || has != want {
+			t.Errorf("%s: it has all: %t, %v, want %t", when, has, err, want)
+		}
+	}
+	f.await(informer.Added, changed.Name)
+	wants(false, "a list left one out")
+	lag.Release()
+	wants(true, "the one that was left out has come, or comes within a second")
+
+	lag.Hold(nil)
+	label(t, c, changed, "newer")
+	wants(false, "the event of a change is held")
+	lag.Release()
+	wants(true, "the event has come")
+
+	lag.Hold(nil)
+	remove(t, c, omitted)
+	wants(true, "the event of a deletion is held, and nothing lacks")
+	lag.Mislead(newestVersion(t, c, namespace) - 1)
+	if has, err := f.HasAll(t.Context()); err == nil || has {
+		t.Errorf("it has all: %t, %v, of an old list", has, err)
+	}
+}
+
 // newestVersion returns the resource version of a list of ConfigMaps.
 func newestVersion(t *testing.T, c client.Client, namespace string) int64 {
 	t.Helper()

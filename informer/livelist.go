@@ -4,14 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // livePage is how many objects ListLive asks for at once.
 const livePage = 500
+
+// HasAll waits for events of what the source lacked, this long and looking this often.
+const (
+	eventsWithin = time.Second
+	eventsEach   = 10 * time.Millisecond
+)
 
 // errListedOld is what a server lags with, or a proxy that answers for it.
 var errListedOld = errors.New("the listing is older than an answer before it")
@@ -41,6 +50,47 @@ func (k *Kubernetes) ListLive(ctx context.Context, yield func(key Key, obj any))
 		}
 	}
 	return nil
+}
+
+// HasAll tells whether the source has everything that the other side had when it was called, and each object at least as new: what a list
+// lacked, or an event that is late, is missing. It waits a second for events. Who lets something go because no object in the source
+// uses it asks this first, and looks into the source after it.
+func (k *Kubernetes) HasAll(ctx context.Context) (bool, error) {
+	behind := map[Key]string{}
+	err := k.ListLive(ctx, func(key Key, obj any) { behind[key] = obj.(*metav1.PartialObjectMetadata).ResourceVersion })
+	if err != nil {
+		return false, err
+	}
+	err = wait.PollUntilContextTimeout(ctx, eventsEach, eventsWithin, true, func(context.Context) (bool, error) {
+		for key, version := range behind {
+			has, err := k.hasVersion(key, version)
+			if err != nil {
+				return false, err
+			}
+			if has {
+				delete(behind, key)
+			}
+		}
+		return len(behind) == 0, nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		err = nil
+	}
+	return err == nil && len(behind) == 0, err
+}
+
+// hasVersion tells whether the source has an object as it is in a version, or newer.
+func (k *Kubernetes) hasVersion(key Key, version string) (bool, error) {
+	obj, exists, err := k.Get(key)
+	if err != nil || !exists {
+		return false, err
+	}
+	has, err := meta.Accessor(obj)
+	if err != nil {
+		return false, err
+	}
+	order, err := resourceversion.CompareResourceVersion(has.GetResourceVersion(), version)
+	return order >= 0, err
 }
 
 func (k *Kubernetes) listLive(ctx context.Context, options *client.ListOptions) (*metav1.PartialObjectMetadataList, error) {

@@ -107,17 +107,18 @@ func (keeper) Name() string { return "users" }
 // EnsureCreated implements framework.Resource.
 func (keeper) EnsureCreated(context.Context, any) error { return nil }
 
-// EnsureDeleted implements framework.Resource. What a source lacks may use the object too.
+// EnsureDeleted implements framework.Resource. What a source lacks may use the object too, and may come to the source while it is looked for.
 func (k keeper) EnsureDeleted(ctx context.Context, obj any) error {
 	used, err := k.isUsed(ctx, obj)
-	for _, source := range []*informer.Kubernetes{k.access, k.requests} {
-		if used || err != nil {
-			break
+	if err == nil && !used {
+		for _, source := range []*informer.Kubernetes{k.access, k.requests} {
+			var hasAll bool
+			if hasAll, err = source.HasAll(ctx); err != nil || !hasAll {
+				finalizerskeptcontext.SetKept(ctx)
+				return err
+			}
 		}
-		err = source.ListLive(ctx, func(key informer.Key, _ any) {
-			_, known, getErr := source.Get(key)
-			used = used || !known || getErr != nil
-		})
+		used, err = k.isUsed(ctx, obj)
 	}
 	if used {
 		finalizerskeptcontext.SetKept(ctx)

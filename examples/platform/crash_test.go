@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
@@ -24,6 +25,7 @@ import (
 	"github.com/operatorkit/operatorkit/examples/platform"
 	"github.com/operatorkit/operatorkit/operator/command/commandtest"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/servicesets"
 	"github.com/operatorkit/operatorkit/operator/statemanagers"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
@@ -38,6 +40,12 @@ func TestAServiceOfThePlatformIsAsItShouldBeWhateverCrashes(t *testing.T) {
 	operatortest.BreakAtEveryWrite(t, lifeOfAService(t, ""))
 }
 
+// ours has the operators of these tests leave the MultiClusterServices of others alone, who have the control plane at the same time.
+var (
+	ourLabels = map[string]string{"tests": "platform"}
+	ours      = servicesets.Config{MultiClusterServices: labels.SelectorFromSet(ourLabels)}
+)
+
 // dashboards is a ConfigMap of the service, as it is on a cluster.
 var dashboards = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "dashboards-traffic"}}
 
@@ -45,7 +53,7 @@ var dashboards = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "dashboar
 // all runs are the control plane itself. The provider is the default one if it is empty.
 func lifeOfAService(t *testing.T, provider string) operatortest.Scenario {
 	t.Helper()
-	life := commandtest.Scenario(t, platform.Config(&statemanagers.NativeConfig{}))
+	life := commandtest.Scenario(t, platform.Config(ours, &statemanagers.NativeConfig{}))
 	kubeconfig, err := os.ReadFile(operatortest.Start(t).Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +61,7 @@ func lifeOfAService(t *testing.T, provider string) operatortest.Scenario {
 	folder := t.TempDir()
 	start := func(name string) func(ctx context.Context, cfg *rest.Config, namespace string) error {
 		return func(ctx context.Context, cfg *rest.Config, namespace string) error {
-			config := platform.Config(&statemanagers.NativeConfig{
+			config := platform.Config(ours, &statemanagers.NativeConfig{
 				Fetch: fetch.Config{Folder: folder},
 				Targets: statemanagers.Targets{MinRetry: 50 * time.Millisecond, MaxRetry: 500 * time.Millisecond, WrapTransport: func(_ target.Key, next http.RoundTripper) http.RoundTripper {
 					return cfg.WrapTransport(next) // what goes to the clusters crashes with the rest

@@ -23,23 +23,25 @@ import (
 )
 
 // Config is what the command line of the operator is made of. The configuration of the native state manager is read when
-// the operator starts, not before.
-func Config(native *statemanagers.NativeConfig) command.Config {
+// the operator starts, not before; that of service sets needs no sources.
+func Config(services servicesets.Config, native *statemanagers.NativeConfig) command.Config {
 	return command.Config{
 		Name:        "platform",
 		Short:       "Puts services onto clusters, layer by layer",
 		CRDFiles:    v1alpha1.CRDs,
 		AddToScheme: []func(*runtime.Scheme) error{v1alpha1.AddToScheme},
 		New: func(_ context.Context, d *operator.Dependencies) ([]*framework.Framework, error) {
-			sources, err := servicesets.NewSources(d, "")
+			sources, err := servicesets.NewSources(d, services.SystemNamespace)
 			if err != nil {
 				return nil, err
 			}
-			sets, err := servicesets.New(d, servicesets.Config{Sources: sources})
+			shared := services
+			shared.Sources = sources
+			sets, err := servicesets.New(d, shared)
 			if err != nil {
 				return nil, err
 			}
-			managers, err := statemanagers.New(d, statemanagers.Config{Sources: sources, Native: native})
+			managers, err := statemanagers.New(d, statemanagers.Config{SystemNamespace: services.SystemNamespace, Sources: sources, Native: native})
 			return append(sets, managers...), err
 		},
 	}

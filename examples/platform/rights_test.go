@@ -27,7 +27,7 @@ func TestThePlatformHasExactlyTheRightsThatItNeeds(t *testing.T) {
 	const provider = "rights"
 	life := lifeOfAService(t, provider)
 	life.Neighbour, life.NeighbourAfter = nil, nil
-	life.Deployed = commandtest.Scenario(t, platform.Config(&statemanagers.NativeConfig{Provider: provider})).Deployed
+	life.Deployed = commandtest.Scenario(t, platform.Config(ours, &statemanagers.NativeConfig{Provider: provider})).Deployed
 	life.Deployed.Conflicts = func(r operatortest.Request) bool {
 		return r.Resource == "statemanagementproviders" && r.Verb == "patch"
 	}
@@ -44,7 +44,7 @@ func TestThePlatformHasExactlyTheRightsThatItNeeds(t *testing.T) {
 	// Lists and chains have statuses of their own.
 	list := func(namespace string) *v1alpha1.MultiClusterService {
 		nowhere := &metav1.LabelSelector{MatchLabels: map[string]string{"rights": namespace}}
-		return &v1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Spec: v1alpha1.MultiClusterServiceSpec{ClusterSelector: nowhere}}
+		return &v1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: ourLabels}, Spec: v1alpha1.MultiClusterServiceSpec{ClusterSelector: nowhere}}
 	}
 	chain := &v1alpha1.ServiceTemplateChain{
 		ObjectMeta: metav1.ObjectMeta{Name: "one"},

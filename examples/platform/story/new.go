@@ -8,6 +8,7 @@ package story
 import (
 	"github.com/operatorkit/operatorkit/examples/internal/demo"
 	"github.com/operatorkit/operatorkit/examples/platform"
+	"github.com/operatorkit/operatorkit/operator/servicesets"
 	"github.com/operatorkit/operatorkit/operator/statemanagers"
 )
 
@@ -19,7 +20,7 @@ func New() demo.Story {
 	w := &world{native: &statemanagers.NativeConfig{}}
 	return demo.Story{
 		Name:     "platform",
-		Operator: platform.Config(w.native),
+		Operator: platform.Config(servicesets.Config{}, w.native),
 		Clusters: []string{"eu", "us"},
 		// Deployments become ready, though there are no nodes for pods.
 		Controllers: []string{"deployment-controller", "replicaset-controller"},

@@ -7,10 +7,11 @@ import (
 
 	"github.com/operatorkit/operatorkit/examples/platform"
 	"github.com/operatorkit/operatorkit/operator/command"
+	"github.com/operatorkit/operatorkit/operator/servicesets"
 	"github.com/operatorkit/operatorkit/operator/statemanagers"
 )
 
 func main() {
-	config := platform.Config(&statemanagers.NativeConfig{})
+	config := platform.Config(servicesets.Config{}, &statemanagers.NativeConfig{})
 	os.Exit(command.Execute(context.Background(), config, os.Args[1:], os.Stdout, os.Stderr))
 }

@@ -80,6 +80,39 @@ func (r *resource[O]) ownedOf(ctx context.Context, k kind, owned, namespaces []s
 	return items, nil
 }
 
+// lacked returns the objects of a primary that the API server has and a store has not, because a list left them out or their events are late,
+// as far as nothing takes them away once the primary is gone: Kubernetes does that with those that have an owner reference.
+func (r *resource[O]) lacked(ctx context.Context, obj O, own ownership, current State) ([]item, error) {
+	namespaces := r.namespaces(obj, own.owner)
+	var lacked []item
+	for _, k := range r.kinds {
+		if k.store == nil || r.collected(k, own.owner, namespaces) {
+			continue
+		}
+		items, err := r.ownedOf(ctx, kind{gvk: k.gvk}, own.labels(), namespaces)
+		if err != nil {
+			return nil, err
+		}
+		lacked = append(lacked, slices.DeleteFunc(items, func(there item) bool {
+			return slices.ContainsFunc(current.Items, func(known item) bool { return known.key == there.key })
+		})...)
+	}
+	mark(ctx, lacked...)
+	return lacked, nil
+}
+
+// collected tells whether all objects of a kind have an owner reference.
+func (r *resource[O]) collected(k kind, owner Owner, namespaces []string) bool {
+	namespaced, err := r.config.Client.IsObjectNamespaced(Key{GVK: k.gvk}.empty())
+	if err == nil && !namespaced {
+		namespaces = []string{metav1.NamespaceNone}
+	}
+	return err == nil && !slices.ContainsFunc(namespaces, func(namespace string) bool {
+		_, referred := owner.reference(namespace)
+		return !referred
+	})
+}
+
 // readConflicting replaces those objects by what the API server has of which it is known that the store is behind: asked again and
 // again with what a store says, the server would refuse it until the store has caught up.
 func (r *resource[O]) readConflicting(ctx context.Context, items []item) ([]item, error) {

@@ -55,6 +55,8 @@
 //   - Each object fails alone: one that is refused, by this package or by the API server, keeps no other from being created and
 //     updated, nor from being in the plan. The errors are joined. Nothing is deleted before they are mended.
 //   - An object that is being deleted although it is desired is waited for and created anew.
+//   - Before a primary goes, the API server is asked for those of its objects that can't have an owner reference: a store may lack one, which
+//     nobody would find any more.
 //   - An object of a kind in Config.Replace whose update the API server refuses is deleted, without its dependents, and created anew; one
 //     that could not be created stays as it is.
 //   - Values of Secrets appear in no state, change, log line or error.

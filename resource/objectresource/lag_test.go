@@ -4,14 +4,17 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 func TestR11AnObjectThatAListLacksIsNotSetBackForAnOlderPrimary(t *testing.T) {
@@ -58,5 +61,38 @@ func TestR11AnObjectThatAListLacksIsNotSetBackForAnOlderPrimary(t *testing.T) {
 	}
 	if child, exists := k.configMap("child"); !exists || child.Data["text"] != "new" {
 		t.Errorf("the object is %v, want the text of the newer primary", child.Data)
+	}
+}
+
+func TestR11AnObjectThatAListLacksDoesNotOutliveItsPrimary(t *testing.T) {
+	for name, wait := range map[string]bool{"its deletion is waited for": true, "it is not": false} {
+		t.Run(name, func(t *testing.T) {
+			k := newKit(t)
+			p := k.primary("home")
+			other := operatortest.Start(t).Namespace(t)
+			child := func(name string) *corev1.ConfigMap {
+				return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: name, Labels: map[string]string{"listed": name}}}
+			}
+			lacking := k.source(&corev1.ConfigMap{}, func(c *informer.KubernetesConfig) {
+				c.Namespaces = []string{other}
+				c.LabelSelector = labels.SelectorFromSet(labels.Set{"listed": "yes"})
+			})
+			r := k.resource(just(child("yes"), child("no")), stores(lacking), func(c *config) {
+				c.WaitForDeletion, c.Namespaces = wait, func(primary) []string { return []string{other} }
+			})
+			k.update(r, p)
+			k.until("the store has the one that is listed", func() bool { return lacking.Status().Objects == 1 })
+
+			now := metav1.Now()
+			p.DeletionTimestamp = &now
+			for k.deletionOf(r, p) {
+				time.Sleep(10 * time.Millisecond)
+			}
+			for _, name := range []string{"yes", "no"} {
+				if _, exists := read(k, child(name)); exists {
+					t.Errorf("%s is still there, and the primary may go", name)
+				}
+			}
+		})
 	}
 }

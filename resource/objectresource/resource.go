@@ -86,8 +86,24 @@ func (r *resource[O]) NewDeletePatch(ctx context.Context, obj O, current, _ Stat
 		return nil, err
 	}
 	var remove State
-	left := false
-	for _, have := range current.Items {
+	left := r.removal(ctx, own, current.Items, &remove)
+	if !left || !r.config.WaitForDeletion { // afterwards nobody looks for them any more
+		lacked, err := r.lacked(ctx, obj, own, current)
+		if err != nil {
+			return nil, err
+		}
+		left = r.removal(ctx, own, lacked, &remove) || left
+	}
+	if left && r.config.WaitForDeletion {
+		finalizerskeptcontext.SetKept(ctx)
+		requeuecontext.SetAfter(ctx, vanishing)
+	}
+	return patchOf(State{}, State{}, remove), nil
+}
+
+// removal adds what is deleted of some objects, and tells whether any of them has to go.
+func (r *resource[O]) removal(ctx context.Context, own ownership, items []item, remove *State) (left bool) {
+	for _, have := range items {
 		r.settled.forget(have.key)
 		if !own.cleansUp(ctx, have) {
 			continue
@@ -97,11 +113,7 @@ func (r *resource[O]) NewDeletePatch(ctx context.Context, obj O, current, _ Stat
 			remove.Items = append(remove.Items, deletion(have))
 		}
 	}
-	if left && r.config.WaitForDeletion {
-		finalizerskeptcontext.SetKept(ctx)
-		requeuecontext.SetAfter(ctx, vanishing)
-	}
-	return patchOf(State{}, State{}, remove), nil
+	return left
 }
 
 func deletion(have item) item {

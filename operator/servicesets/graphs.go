@@ -144,8 +144,9 @@ func (s *services) graphs(ctx context.Context, obj any) ([]*graph.Graph, error) 
 		at[clusterKey(set)] = append(at[clusterKey(set)], set)
 	}
 	g := &graph.Graph{Name: "services", Title: "Services of MultiClusterService " + mcs.Name}
-	for i := range mcs.Spec.ServiceSpec.Services {
-		g.Nodes = append(g.Nodes, overall(mcs, &mcs.Spec.ServiceSpec.Services[i], places, at, state))
+	services := mcs.Spec.ServiceSpec.Services
+	for i, on := range talliesOf(mcs, places, at) {
+		g.Nodes = append(g.Nodes, on.node(&services[i], state.fault != nil))
 	}
 	sortNodes(g)
 	graphs := []*graph.Graph{g}
@@ -196,49 +197,63 @@ func stateOfAll(mcs *v1alpha1.MultiClusterService) graph.State {
 	return graph.Waiting
 }
 
-// overall draws a service of a MultiClusterService on all clusters together, from what state managers report. sets are all of each
-// cluster.
-func overall(
-	mcs *v1alpha1.MultiClusterService, service *v1alpha1.Service, places []place, sets map[client.ObjectKey][]*v1alpha1.ServiceSet, state *serviceState,
-) graph.Node {
-	key := service.Key()
-	n := graph.Node{ID: key.String(), Label: nameOf(key), State: graph.Progressing}
-	for _, d := range service.DependsOn {
-		n.DependsOn = append(n.DependsOn, d.Key().String())
-	}
-	desired, deployed, failed, overridden := 0, 0, 0, 0
+// tally is on how many clusters a service is how.
+type tally struct{ desired, deployed, failed, overridden int }
+
+// talliesOf counts the clusters for each service of a MultiClusterService, from what state managers report. sets are all of each cluster,
+// each of which is looked at once.
+func talliesOf(mcs *v1alpha1.MultiClusterService, places []place, sets map[client.ObjectKey][]*v1alpha1.ServiceSet) []tally {
+	services := mcs.Spec.ServiceSpec.Services
+	tallies := make([]tally, len(services))
 	for i := range places {
 		if !places[i].desired {
 			continue
 		}
 		set, others := setOf(mcs, sets[client.ObjectKey{Namespace: places[i].Namespace, Name: places[i].Name}])
-		phase := phaseAt(key, service, set)
-		if phase == v1alpha1.ServiceStatePending && slices.ContainsFunc(others, func(other *v1alpha1.ServiceSet) bool { return lists(other, key) }) {
-			overridden++
-			continue
+		phases := phasesFor(services, set)
+		for j := range services {
+			tallies[j].count(phases[j], services[j].Key(), others)
 		}
-		desired++
-		switch phase {
-		case v1alpha1.ServiceStateDeployed:
-			deployed++
-		case v1alpha1.ServiceStateFailed:
-			failed++
-		}
+	}
+	return tallies
+}
+
+// count counts a cluster. others are the sets of other owners on it.
+func (t *tally) count(phase v1alpha1.ServicePhase, key client.ObjectKey, others []*v1alpha1.ServiceSet) {
+	if phase == v1alpha1.ServiceStatePending && slices.ContainsFunc(others, func(other *v1alpha1.ServiceSet) bool { return lists(other, key) }) {
+		t.overridden++
+		return
+	}
+	t.desired++
+	switch phase {
+	case v1alpha1.ServiceStateDeployed:
+		t.deployed++
+	case v1alpha1.ServiceStateFailed:
+		t.failed++
+	}
+}
+
+// node draws the service on all clusters together.
+func (t tally) node(service *v1alpha1.Service, faulty bool) graph.Node {
+	key := service.Key()
+	n := graph.Node{ID: key.String(), Label: nameOf(key), State: graph.Progressing}
+	for _, d := range service.DependsOn {
+		n.DependsOn = append(n.DependsOn, d.Key().String())
 	}
 	n.Versions = []string{label(v1alpha1.ServiceVersion{Template: service.Template, Version: service.Version})}
-	n.Message = fmt.Sprintf("deployed on %d of %s", deployed, statuses.Count(desired, "cluster"))
-	if failed > 0 {
-		n.Message += fmt.Sprintf(", failed on %d", failed)
+	n.Message = fmt.Sprintf("deployed on %d of %s", t.deployed, statuses.Count(t.desired, "cluster"))
+	if t.failed > 0 {
+		n.Message += fmt.Sprintf(", failed on %d", t.failed)
 	}
-	if overridden > 0 {
-		n.Message += fmt.Sprintf(", overridden on %d", overridden)
+	if t.overridden > 0 {
+		n.Message += fmt.Sprintf(", overridden on %d", t.overridden)
 	}
 	switch {
 	case service.Disable:
 		n.State = graph.Disabled
-	case failed > 0 || state.fault != nil:
+	case t.failed > 0 || faulty:
 		n.State = graph.Blocked
-	case deployed == desired:
+	case t.deployed == t.desired:
 		n.State = graph.Ready
 	}
 	return n
@@ -261,24 +276,31 @@ func lists(set *v1alpha1.ServiceSet, key client.ObjectKey) bool {
 	return slices.ContainsFunc(set.Spec.Services, func(e v1alpha1.ServiceWithValues) bool { return e.Key() == key })
 }
 
-// phaseAt returns the state of a service on a cluster. One that runs in another version than the desired one is Provisioning.
-func phaseAt(key client.ObjectKey, service *v1alpha1.Service, set *v1alpha1.ServiceSet) v1alpha1.ServicePhase {
-	if set == nil {
-		return v1alpha1.ServiceStatePending
+// phasesFor returns the states of services on a cluster, in their order. One that runs in another version than the desired one is
+// Provisioning.
+func phasesFor(services []v1alpha1.Service, set *v1alpha1.ServiceSet) []v1alpha1.ServicePhase {
+	phases := make([]v1alpha1.ServicePhase, len(services))
+	reported, entries := map[client.ObjectKey]v1alpha1.ServicePhase{}, map[client.ObjectKey]*v1alpha1.ServiceWithValues{}
+	if set != nil {
+		reported = phasesOf(set)
+		for i := range set.Spec.Services {
+			entries[set.Spec.Services[i].Key()] = &set.Spec.Services[i]
+		}
 	}
-	for i := range set.Spec.Services {
-		e := &set.Spec.Services[i]
-		if e.Key() != key {
+	for i := range services {
+		service := &services[i]
+		e := entries[service.Key()]
+		if e == nil {
+			phases[i] = v1alpha1.ServiceStatePending
 			continue
 		}
-		phase := phasesOf(set)[key]
+		phases[i] = reported[service.Key()]
 		other := service.Template != "" && service.Template != e.Template || service.Version != "" && service.Version != e.Version
-		if other && phase == v1alpha1.ServiceStateDeployed {
-			return v1alpha1.ServiceStateProvisioning
+		if other && phases[i] == v1alpha1.ServiceStateDeployed {
+			phases[i] = v1alpha1.ServiceStateProvisioning
 		}
-		return phase
 	}
-	return v1alpha1.ServiceStatePending
+	return phases
 }
 
 func sortNodes(g *graph.Graph) {

@@ -62,7 +62,7 @@ flaky: controlplane ## Run the tests again and again for FOR=30m beside a load, 
 	$(SUITE) -short -race '$(RACE)' -flaky $(FOR) $(if $(LOAD),-load $(LOAD)) $(PKGS)
 
 bench: controlplane ## Measure, as ratios to what others reach in the same run.
-	$(BIN)/testenv -- $(GO) run ./operator/bench
+	$(BIN)/testenv -- $(GO) run ./operator/bench $(ARGS)
 
 lint: $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION) ## Look for mistakes, and for generated files that are stale.
 	$< run --allow-parallel-runners ./...

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,8 @@ import (
 const (
 	// heapBytes is the name under which contenders report what stays on the heap.
 	heapBytes = "heap-bytes"
+	// getNanoseconds is that for what a Get takes.
+	getNanoseconds = "get-ns"
 
 	// dataKeys and valueSize make a ConfigMap of 2 KB. The keys are the same in all of them, as in the
 	// configurations of one application; the values are not.
@@ -55,8 +58,25 @@ func cachedObjects(ctx context.Context, e *environment) ([]line, error) {
 	}
 	held := func(one sample) float64 { return one.Extra[heapBytes] / float64(e.cached) }
 	what := fmt.Sprintf("cache of %d config maps of 2 KB: ", e.cached)
-	return []line{compareLine(what+"held for each", inBytes, s, held).ratioAtMost(0.5)}, nil
+	return []line{
+		compareLine(what+"held for each", inBytes, s, held).ratioAtMost(0.5),
+		compareLine(what+"Get", inMicroseconds, s, extra(getNanoseconds)).ratioAtMost(2),
+	}, nil
 }
+
+// gets reads each object once, and reports what that takes.
+func (e *environment) gets(b *testing.B, namespace string, get func(client.ObjectKey) error) error {
+	start := time.Now()
+	for i := range e.cached {
+		if err := get(client.ObjectKey{Namespace: namespace, Name: configName(i)}); err != nil {
+			return err
+		}
+	}
+	b.ReportMetric(float64(time.Since(start))/float64(e.cached), getNanoseconds)
+	return nil
+}
+
+func configName(i int) string { return "config-" + strconv.Itoa(i) }
 
 // createConfigMaps makes the objects with requests of two managers, so that their managed fields are real.
 func (e *environment) createConfigMaps(ctx context.Context, namespace string) error {
@@ -64,7 +84,7 @@ func (e *environment) createConfigMaps(ctx context.Context, namespace string) er
 		created := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: namespace,
-				Name:      "config-" + strconv.Itoa(i),
+				Name:      configName(i),
 				Labels: map[string]string{
 					"app.kubernetes.io/name":       "bench",
 					"app.kubernetes.io/instance":   "bench-" + strconv.Itoa(i),
@@ -124,9 +144,11 @@ func (e *environment) cacheWithControllerRuntime(ctx context.Context, b *testing
 		}
 		var all corev1.ConfigMapList
 		err := c.List(ctx, &all, client.UnsafeDisableDeepCopy)
-		return len(all.Items), err
+		return len(all.Items), errors.Join(err, e.gets(b, namespace, func(key client.ObjectKey) error {
+			return c.Get(ctx, key, &corev1.ConfigMap{})
+		}))
 	}
-	return e.held(ctx, b, before, c.Start, list)
+	return held(ctx, b, before, e.cached, c.Start, list)
 }
 
 func (e *environment) cacheWithOperatorKit(ctx context.Context, b *testing.B, namespace string) error {
@@ -146,20 +168,27 @@ func (e *environment) cacheWithOperatorKit(ctx context.Context, b *testing.B, na
 	}
 	list := func(ctx context.Context) (int, error) {
 		err := source.WaitForSync(ctx)
-		return source.Status().Objects, err
+		return source.Status().Objects, errors.Join(err, e.gets(b, namespace, func(key client.ObjectKey) error {
+			obj, exists, err := source.Get(key)
+			if err != nil || !exists {
+				return fmt.Errorf("read %s, which is there: %t: %w", key, exists, err)
+			}
+			obj.(*corev1.ConfigMap).DeepCopy()
+			return nil
+		}))
 	}
-	return e.held(ctx, b, before, source.Run, list)
+	return held(ctx, b, before, e.cached, source.Run, list)
 }
 
-// held runs a cache until it has listed everything, and reports what it holds then.
-func (e *environment) held(ctx context.Context, b *testing.B, before uint64, run func(context.Context) error, list func(context.Context) (int, error)) error {
+// held runs a cache until it has listed as many objects as are wanted, and reports what it holds then.
+func held(ctx context.Context, b *testing.B, before uint64, want int, run func(context.Context) error, list func(context.Context) (int, error)) error {
 	done := newCountdown(1)
 	listed := make(chan error, 1)
 	stop, err := begin(ctx, b, func(ctx context.Context) error {
 		go func() {
 			n, err := list(ctx)
-			if err == nil && n != e.cached {
-				err = fmt.Errorf("%d of %d objects are in the cache", n, e.cached)
+			if err == nil && n != want {
+				err = fmt.Errorf("%d of %d objects are in the cache", n, want)
 			}
 			listed <- err
 			done.one()

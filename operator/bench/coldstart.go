@@ -35,6 +35,8 @@ type coldStart struct {
 	workers   int
 	// inspected has operatorkit's reconciliations recorded.
 	inspected bool
+	// then is what is measured of an operator that has become quiet; nil is nothing.
+	then func(context.Context, *testing.B) error
 }
 
 // coldStarts measures how fast an operator that starts creates a child for each of its primaries: from its start,
@@ -44,14 +46,9 @@ func coldStarts(ctx context.Context, e *environment) ([]line, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.say("coldstart: create %d primaries", e.primaries)
-	work := coldStart{cluster: e.cluster, namespace: namespace, primaries: make([]*corev1.ConfigMap, e.primaries)}
-	err = inParallel(ctx, 10, e.primaries, func(ctx context.Context, i int) error {
-		work.primaries[i] = newPrimary(namespace, i)
-		return e.cluster.client.Create(ctx, work.primaries[i])
-	})
+	work, err := e.withPrimaries(ctx, namespace)
 	if err != nil {
-		return nil, fmt.Errorf("create primaries: %w", err)
+		return nil, err
 	}
 	var lines []line
 	for _, workers := range e.workers {
@@ -67,6 +64,20 @@ func coldStarts(ctx context.Context, e *environment) ([]line, error) {
 		lines = append(lines, coldStartLines(s, e.primaries, workers)...)
 	}
 	return lines, nil
+}
+
+// withPrimaries makes the primaries in a namespace.
+func (e *environment) withPrimaries(ctx context.Context, namespace string) (coldStart, error) {
+	e.say("%s: create %d primaries", namespace, e.primaries)
+	work := coldStart{cluster: e.cluster, namespace: namespace, primaries: make([]*corev1.ConfigMap, e.primaries)}
+	err := inParallel(ctx, 10, e.primaries, func(ctx context.Context, i int) error {
+		work.primaries[i] = newPrimary(namespace, i)
+		return e.cluster.client.Create(ctx, work.primaries[i])
+	})
+	if err != nil {
+		err = fmt.Errorf("create primaries: %w", err)
+	}
+	return work, err
 }
 
 func coldStartLines(s series, primaries, workers int) []line {
@@ -123,6 +134,9 @@ func (w coldStart) counted(ctx context.Context, b *testing.B, run func(context.C
 	if err == nil {
 		err = untilQuiet(ctx, count)
 		b.ReportMetric(float64(count.Load()), reconciliations)
+	}
+	if err == nil && w.then != nil {
+		err = w.then(ctx, b)
 	}
 	return errors.Join(err, stop())
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/inspector"
 )
@@ -59,14 +57,11 @@ func (e *environment) inspectedColdStart(ctx context.Context) (series, error) {
 	if err != nil {
 		return nil, err
 	}
-	work := coldStart{cluster: e.cluster, namespace: namespace, primaries: make([]*corev1.ConfigMap, e.primaries), workers: inspectorWorkers}
-	err = inParallel(ctx, inspectorWorkers, e.primaries, func(ctx context.Context, i int) error {
-		work.primaries[i] = newPrimary(namespace, i)
-		return e.cluster.client.Create(ctx, work.primaries[i])
-	})
+	work, err := e.withPrimaries(ctx, namespace)
 	if err != nil {
-		return nil, fmt.Errorf("create primaries: %w", err)
+		return nil, err
 	}
+	work.workers = inspectorWorkers
 	watched := work
 	watched.inspected = true
 	return e.compare(ctx, "inspector, cold start",

@@ -42,6 +42,8 @@ type options struct {
 	rows   *regexp.Regexp
 	rounds int
 	json   string
+	// picked is whether rows are picked, and long whether long ones are measured that are not.
+	picked, long bool
 }
 
 // command runs the command line and returns its exit code.
@@ -71,6 +73,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	pattern := flags.String("run", "", "only rows that match this regular expression: "+strings.Join(rowNames(), ", ")+" (default: all)")
+	flags.BoolVar(&o.long, "long", false, "also rows that take minutes: "+strings.Join(longRows(), ", "))
 	flags.IntVar(&o.rounds, "rounds", defaultRounds, "how often each contender is measured")
 	flags.StringVar(&o.json, "json", "", "also write the table and the figures of every round to this file")
 	if err := flags.Parse(args); err != nil {
@@ -80,6 +83,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-rounds must be at least 1, is %d", o.rounds)
 	}
 	var err error
+	o.picked = *pattern != ""
 	if o.rows, err = regexp.Compile(*pattern); err != nil {
 		return o, fmt.Errorf("-run: %w", err)
 	}
@@ -95,7 +99,7 @@ func measureRows(ctx context.Context, e *environment, o options, stdout io.Write
 
 	var lines []line
 	for _, r := range rows() {
-		if !o.rows.MatchString(r.name) {
+		if !o.rows.MatchString(r.name) || r.long && !o.long && !o.picked {
 			continue
 		}
 		of, err := r.run(ctx, e)

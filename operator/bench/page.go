@@ -41,42 +41,57 @@ func pageOfFailingObjects(ctx context.Context, e *environment) ([]line, error) {
 // failingPage searches among so many failing objects.
 func failingPage(objects int) func(context.Context, *testing.B) error {
 	return func(ctx context.Context, b *testing.B) error {
-		logger, err := operatorKitLogger()
-		if err != nil {
-			return err
-		}
-		i, err := inspector.New(inspector.Config{Name: "bench", Logger: logger, Objects: objects})
-		if err != nil {
-			return err
-		}
-		source := informer.NewPush("primaries")
-		f, err := newFramework(framework.Config{Source: source, Observer: i}, countingResource{newCountdown(1)})
-		if err != nil {
-			return err
-		}
-		i.Watch(f)
 		before := heap()
-		for n := range objects {
-			primary := newPrimary("default", n)
-			i.Observe(failedRecord(f.Name(), primary.Name))
+		i, fill, err := failingInspector(objects)
+		if err != nil {
+			return err
 		}
 		b.ReportMetric(100*float64(heap()-before)/inspector.DefaultMemory, ofBudget)
-		for n := range objects {
-			if err := source.Update(newPrimary("default", n)); err != nil {
-				return err
-			}
+		if err := fill(); err != nil {
+			return err
 		}
 		server := httptest.NewServer(i)
 		defer server.Close()
 		b.StartTimer()
 		defer b.StopTimer()
 		for range searches {
-			if err := search(ctx, server, "q=lease+object-7"); err != nil {
+			if err := search(ctx, server, failingSearch); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
+}
+
+// failingSearch finds objects by a word of their names and one of their errors, which are looked at for that.
+const failingSearch = "q=lease+object-7"
+
+// failingInspector remembers of so many objects that they fail. They exist when fill was called.
+func failingInspector(objects int) (i *inspector.Inspector, fill func() error, err error) {
+	logger, err := operatorKitLogger()
+	if err != nil {
+		return nil, nil, err
+	}
+	if i, err = inspector.New(inspector.Config{Name: "bench", Logger: logger, Objects: objects}); err != nil {
+		return nil, nil, err
+	}
+	source := informer.NewPush("primaries")
+	f, err := newFramework(framework.Config{Source: source, Observer: i}, countingResource{newCountdown(1)})
+	if err != nil {
+		return nil, nil, err
+	}
+	i.Watch(f)
+	for n := range objects {
+		i.Observe(failedRecord(f.Name(), newPrimary("default", n).Name))
+	}
+	return i, func() error {
+		for n := range objects {
+			if err := source.Update(newPrimary("default", n)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
 }
 
 func search(ctx context.Context, server *httptest.Server, query string) error {

@@ -9,27 +9,32 @@ import (
 type row struct {
 	name string
 	run  func(ctx context.Context, e *environment) ([]line, error)
+	// long tells that it takes minutes: it is measured with -long, or when it is picked.
+	long bool
 }
 
 // rows are all rows, those that need no API server first. The one that leaves a large namespace behind is the last.
 func rows() []row {
 	return []row{
-		{"empty", emptyReconciliations},
-		{"noop", noopReconciliations},
-		{"serviceset", serviceSets},
-		{"upgradepaths", upgradePaths},
-		{"deployment", deployments},
-		{"natscoldstart", natsColdStarts},
-		{"natsentries", natsEntries},
-		{"natsstream", natsStreams},
-		{"shadow", besideShadows},
-		{"inspector", inspectedReconciliations},
-		{"page", pageOfFailingObjects},
-		{"coldstart", coldStarts},
-		{"serviceprovider", providedObjects},
-		{"cache", cachedObjects},
-		{"chartremoval", chartRemovals},
-		{"statemanager", stateManagers},
+		{name: "empty", run: emptyReconciliations},
+		{name: "noop", run: noopReconciliations},
+		{name: "serviceset", run: serviceSets},
+		{name: "upgradepaths", run: upgradePaths},
+		{name: "deployment", run: deployments},
+		{name: "natscoldstart", run: natsColdStarts},
+		{name: "natsentries", run: natsEntries},
+		{name: "natsstream", run: natsStreams},
+		{name: "shadow", run: besideShadows},
+		{name: "inspector", run: inspectedReconciliations},
+		{name: "page", run: pageOfFailingObjects},
+		{name: "pagework", run: searchedAtWork},
+		{name: "coldstart", run: coldStarts},
+		{name: "serviceprovider", run: providedObjects},
+		{name: "cache", run: cachedObjects},
+		{name: "chartremoval", run: chartRemovals},
+		{name: "statemanager", run: stateManagers},
+		{name: "steady", run: steadyStates, long: true},
+		{name: "secrets", run: watchedSecrets, long: true},
 	}
 }
 
@@ -38,6 +43,17 @@ func rowNames() []string {
 	var names []string
 	for _, r := range rows() {
 		names = append(names, r.name)
+	}
+	return names
+}
+
+// longRows are the names of those that take minutes.
+func longRows() []string {
+	var names []string
+	for _, r := range rows() {
+		if r.long {
+			names = append(names, r.name)
+		}
 	}
 	return names
 }
@@ -72,6 +88,10 @@ type sizes struct {
 	provided int
 	// cached is how many objects are cached.
 	cached int
+	// steady is how primaries change that have what they should.
+	steady steady
+	// secrets is how many Secrets are watched, of which few are reconciled.
+	secrets int
 	// fleet is the clusters that services come up on.
 	fleet fleet
 	// chartObjects is how many objects the chart has that is removed.
@@ -95,6 +115,8 @@ func fullSizes() sizes {
 		failing:   50_000,
 		provided:  2_000,
 		cached:    20_000,
+		steady:    steady{rate: 500, duration: 10 * time.Second},
+		secrets:   50_000,
 		fleet:     fleet{clusters: 50, services: 20, charts: 2, objects: 1},
 
 		chartObjects: 61,
@@ -108,6 +130,16 @@ type environment struct {
 	cluster *cluster
 	// samples keeps what was measured by the name of what it was, for those who look closer than the table does.
 	samples map[string]series
+}
+
+// longRounds is how often a contender of a long row is measured at most.
+const longRounds = 3
+
+// fewRounds is the environment of a long row.
+func (e *environment) fewRounds() *environment {
+	few := *e
+	few.rounds = min(e.rounds, longRounds)
+	return &few
 }
 
 // compare measures and keeps the samples.

@@ -86,15 +86,26 @@ func (r *APIReconciler[T, C]) acquire(ctx context.Context, request ctrl.Request,
 	if err != nil && len(gone) == 0 {
 		return found, nil, fmt.Errorf("ask for access to clusters: %w", err)
 	}
+	askAgain := waits(result) && len(gone) == 0
+	found, w, err := r.have(ctx, request, gone, !askAgain)
+	if w == nil && askAgain {
+		w = &wait{reason: ReasonAccessPending, message: "waits for access to clusters"}
+	}
+	return found, w.noLaterThan(result.RequeueAfter), err
+}
+
+// have returns the clusters that an object has access to already, but for those that are gone, or what has to be waited for. Unless all are
+// granted nothing is opened.
+func (r *APIReconciler[T, C]) have(ctx context.Context, request ctrl.Request, gone letGo, open bool) (found ClusterContext, _ *wait, err error) {
 	for _, a := range r.accesses {
 		if gone.has(a.id) {
 			continue
 		}
 		secret, w, err := r.granted(ctx, request, a)
 		if err != nil || w != nil {
-			return found, w.noLaterThan(result.RequeueAfter), err
+			return found, w, err
 		}
-		if waits(result) && len(gone) == 0 {
+		if !open {
 			continue
 		}
 		c, err := a.cluster(ctx, request)
@@ -105,10 +116,6 @@ func (r *APIReconciler[T, C]) acquire(ctx context.Context, request ctrl.Request,
 			return found, nil, fmt.Errorf("get access to the %s cluster: the %T gives none, although its access request is granted", a.id, r.access)
 		}
 		a.put(&found, c, secret)
-	}
-	if waits(result) && len(gone) == 0 {
-		w := &wait{reason: ReasonAccessPending, message: "waits for access to clusters"}
-		return found, w.noLaterThan(result.RequeueAfter), nil
 	}
 	return found, nil, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -210,7 +211,7 @@ func (b *APIReconcilerBuilder[T, C]) Build() (*APIReconciler[T, C], error) {
 	if b.recorder != nil {
 		r.recorder.set(b.recorder)
 	}
-	r.changes = newSpread(b.clock, time.Duration(float64(time.Second)/b.changesPerSecond))
+	r.changes = &spread{clock: b.clock, interval: time.Duration(float64(time.Second) / b.changesPerSecond), waiting: workqueue.NewTyped[informer.Key]()}
 	b.buildAccess(r, &wrong)
 	b.buildKind(r, &wrong)
 	if r.platform != nil && !faults.IsNil(b.config) {

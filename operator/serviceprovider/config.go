@@ -57,71 +57,33 @@ func (c *configs[C]) name() string {
 	return c.kind.Kind + " " + strings.TrimPrefix(keyOf(c.given).String(), "/")
 }
 
-// read returns the config, which is the caller's, and false when there is none.
-func (c *configs[C]) read(ctx context.Context) (config C, exists bool, err error) {
+// wanted returns the config, which is the caller's, for an object, or what that has to wait for, in which the config is called so. A deletion
+// goes on without a config: with the last one that was there, or the builder's.
+func (c *configs[C]) wanted(ctx context.Context, deletion bool, called string) (config C, _ *wait, err error) {
 	if config, err = c.empty(); err != nil {
-		return config, false, err
+		return config, nil, err
 	}
-	err = c.platform.Client().Get(ctx, keyOf(c.given), config)
-	switch {
-	case apierrors.IsNotFound(err):
-		return config, false, nil
-	case err != nil:
-		return config, false, discreet.Step(fmt.Errorf("%s of cluster %q: %w", c.name(), c.platform.ID(), err), "read the %s", c.kind.Kind)
-	}
-	return config, true, nil
-}
-
-// get is read for a reconciliation.
-func (c *configs[C]) get(ctx context.Context) (config C, exists bool, err error) {
 	c.mu.Lock()
 	c.asked = true
 	c.mu.Unlock()
-	config, exists, err = c.read(ctx)
-	if err == nil && exists {
-		c.keep(config)
+	err = c.platform.Client().Get(ctx, keyOf(c.given), config)
+	switch missing := apierrors.IsNotFound(err); {
+	case missing && deletion:
+		last, seen := c.newest()
+		if !seen {
+			last = c.given
+		}
+		return copyOf(last), nil, nil
+	case missing:
+		return config, &wait{reason: ReasonConfigAbsent, message: "waits for the " + called + " in the platform cluster"}, nil
+	case err != nil:
+		return config, nil, discreet.Step(fmt.Errorf("%s of cluster %q: %w", c.name(), c.platform.ID(), err), "read the %s", c.kind.Kind)
 	}
-	return config, exists, err
-}
-
-// look is read for a plan. What a reconciliation would wait for is an error.
-func (c *configs[C]) look(ctx context.Context, deletion bool) (C, error) {
-	config, exists, err := c.read(ctx)
-	switch {
-	case err != nil || exists && (deletion || config.GetDeletionTimestamp() == nil):
-		return config, err
-	case deletion:
-		return c.remembered(), nil
-	case exists:
-		return config, fmt.Errorf("the %s in the platform cluster is being deleted", c.name())
+	c.keep(config)
+	if !deletion && config.GetDeletionTimestamp() != nil {
+		return config, &wait{reason: ReasonConfigDeleted, message: "the " + called + " in the platform cluster is being deleted"}, nil
 	}
-	return config, fmt.Errorf("waits for the %s in the platform cluster", c.name())
-}
-
-// lacking and leaving tell users what objects wait for.
-func (c *configs[C]) lacking() string {
-	return fmt.Sprintf("waits for the %s in the platform cluster", c.kind.Kind)
-}
-
-func (c *configs[C]) leaving() string {
-	return fmt.Sprintf("the %s in the platform cluster is being deleted", c.kind.Kind)
-}
-
-// known is get for a deletion, which goes on without a config: with the last one that was there, or the builder's.
-func (c *configs[C]) known(ctx context.Context) (C, error) {
-	config, exists, err := c.get(ctx)
-	if err != nil || exists {
-		return config, err
-	}
-	return c.remembered(), nil
-}
-
-// remembered is the last config that was there, or the builder's.
-func (c *configs[C]) remembered() C {
-	if last, seen := c.newest(); seen {
-		return copyOf(last)
-	}
-	return copyOf(c.given)
+	return config, nil, nil
 }
 
 // keep remembers a config.

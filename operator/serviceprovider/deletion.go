@@ -42,7 +42,7 @@ func (r *APIReconciler[T, C]) delete(ctx context.Context, o *object[T]) (ctrl.Re
 func (r *APIReconciler[T, C]) cleanUp(ctx context.Context, o *object[T], gone letGo) (ctrl.Result, error) {
 	limited, cancel := r.limited(ctx)
 	defer cancel()
-	config, err := r.configs.known(limited)
+	config, _, err := r.configs.wanted(limited, true, "")
 	if err != nil {
 		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
 	}

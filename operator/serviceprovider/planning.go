@@ -32,33 +32,17 @@ func (r *APIReconciler[T, C]) planned(ctx context.Context, obj any) (context.Con
 		reconciliationcanceledcontext.SetCanceled(ctx)
 		return ctx, err
 	}
-	config, err := r.configs.look(ctx, leaves)
-	if err != nil {
-		return nil, err
+	var found ClusterContext
+	config, w, err := r.configs.wanted(ctx, leaves, r.configs.name())
+	if err == nil && w == nil {
+		found, w, err = r.have(ctx, ctrl.Request{NamespacedName: keyOf(planned)}, nil, true)
 	}
-	found, err := r.have(ctx, ctrl.Request{NamespacedName: keyOf(planned)})
+	if err == nil && w != nil {
+		err = errors.New(w.message)
+	}
 	if err != nil {
 		return nil, err
 	}
 	status := planned.DeepCopyObject().(T)
 	return context.WithValue(withContext(ctx, config, found), objectKey{}, status), nil
-}
-
-// have returns the clusters that an object has access to already.
-func (r *APIReconciler[T, C]) have(ctx context.Context, request ctrl.Request) (found ClusterContext, err error) {
-	for _, a := range r.accesses {
-		secret, w, err := r.granted(ctx, request, a)
-		if err == nil && w != nil {
-			err = errors.New(w.message)
-		}
-		if err != nil {
-			return found, err
-		}
-		c, err := a.cluster(ctx, request)
-		if err != nil {
-			return found, fmt.Errorf("get access to the %s cluster: %w", a.id, err)
-		}
-		a.put(&found, c, secret)
-	}
-	return found, nil
 }

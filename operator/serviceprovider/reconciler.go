@@ -126,16 +126,12 @@ func changedMeanwhile(err error) (ctrl.Result, error) {
 func (r *APIReconciler[T, C]) update(ctx context.Context, o *object[T]) (ctrl.Result, error) {
 	limited, cancel := r.limited(ctx)
 	defer cancel()
-	config, exists, err := r.configs.get(limited)
+	config, w, err := r.configs.wanted(limited, false, r.configs.kind.Kind)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
-	case !exists:
-		StatusProgressing(o.obj, ReasonConfigAbsent, r.configs.lacking())
-		return ctrl.Result{}, nil
-	case config.GetDeletionTimestamp() != nil:
-		StatusProgressing(o.obj, ReasonConfigDeleted, r.configs.leaving())
-		return ctrl.Result{}, nil
+	case w != nil:
+		return r.tellWait(ctx, o, w, StatusProgressing), nil
 	}
 	if err := r.ensureFinalizers(ctx, o); errors.Is(err, errChanged) {
 		return ctrl.Result{}, err

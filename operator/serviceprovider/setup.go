@@ -75,22 +75,17 @@ func (r *APIReconciler[T, C]) watch(mgr ctrl.Manager, c controller.Controller, u
 		})
 	}
 	if secrets, ok := r.author.(SecretWatcher[C]); ok && r.secretNamespace != "" {
-		watch(r.platform, informer.KubernetesConfig{Object: &corev1.Secret{}, Namespaces: []string{r.secretNamespace}},
-			r.referenced(func(ctx context.Context, o any, config C) bool {
-				return secrets.IsReferencedSecret(ctx, o.(*corev1.Secret), config)
-			}))
+		watch(r.platform, informer.KubernetesConfig{Object: &corev1.Secret{}, Namespaces: []string{r.secretNamespace}}, referenced(r, secrets.IsReferencedSecret))
 	}
 	if configMaps, ok := r.author.(ConfigMapWatcher[C]); ok && r.configMapNamespace != "" {
-		watch(r.platform, informer.KubernetesConfig{Object: &corev1.ConfigMap{}, Namespaces: []string{r.configMapNamespace}},
-			r.referenced(func(ctx context.Context, o any, config C) bool {
-				return configMaps.IsReferencedConfigMap(ctx, o.(*corev1.ConfigMap), config)
-			}))
+		watch(r.platform, informer.KubernetesConfig{Object: &corev1.ConfigMap{}, Namespaces: []string{r.configMapNamespace}}, referenced(r, configMaps.IsReferencedConfigMap))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	r.changes.keys = objects.Keys
 	sources := []source.Source{source.Func(func(ctx context.Context, queue queue) error {
-		go r.changes.run(ctx, queue, objects.Keys)
+		go r.changes.run(ctx, queue)
 		return nil
 	})}
 	if notifier, ok := r.access.(AccessNotifier); ok {
@@ -179,14 +174,14 @@ func enqueueEdited(_ context.Context, e informer.Event, queue queue) {
 
 // referenced has all objects reconciled if a change concerns them, which the author is asked, with the newest config. What is there at the
 // start concerns none: it is known before the first reconciliation.
-func (r *APIReconciler[T, C]) referenced(ask func(ctx context.Context, o any, config C) bool) func(context.Context, informer.Event, queue) {
+func referenced[T API, C Config, O client.Object](r *APIReconciler[T, C], ask func(ctx context.Context, o O, config C) bool) func(context.Context, informer.Event, queue) {
 	return func(ctx context.Context, e informer.Event, _ queue) {
 		if e.Backlog {
 			return
 		}
 		config, _ := r.configs.newest()
 		concerns := true
-		if err := framework.Recovered(func() error { concerns = ask(ctx, e.Object, config); return nil }); err != nil {
+		if err := framework.Recovered(func() error { concerns = ask(ctx, e.Object.(O), config); return nil }); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "the provider panicked when it was asked whether it refers to an object; that counts as yes")
 		}
 		if concerns {

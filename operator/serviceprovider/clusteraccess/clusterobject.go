@@ -1,6 +1,7 @@
 package clusteraccess
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -26,10 +27,7 @@ func (c *Clusters[D]) ClusterObject(ctx context.Context, request reconcile.Reque
 	if err != nil {
 		return nil, err
 	}
-	ref := ar.Status.ClusterRef
-	if ref == nil {
-		ref = ar.Spec.ClusterRef
-	}
+	ref := cmp.Or(ar.Status.ClusterRef, ar.Spec.ClusterRef)
 	if ref == nil {
 		return nil, fmt.Errorf("there is no cluster yet for AccessRequest %s/%s, the %s one of %s: %w", ar.Namespace, ar.Name, id, request,
 			apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("clusters").GroupResource(), id))

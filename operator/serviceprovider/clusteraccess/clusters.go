@@ -282,5 +282,5 @@ func (c *Clusters[D]) find(ctx context.Context, list client.ObjectList, kind str
 
 // asked selects what was asked for an object.
 func (c *Clusters[D]) asked(request reconcile.Request) []client.ListOption {
-	return []client.ListOption{client.InNamespace(c.config.Namespace), client.MatchingLabelsSelector{Selector: c.config.selectsFor(request)}}
+	return []client.ListOption{client.InNamespace(c.config.Namespace), client.MatchingLabelsSelector{Selector: c.config.selects(ObjectLabel, request.Namespace, request.Name)}}
 }

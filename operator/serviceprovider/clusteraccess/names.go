@@ -51,11 +51,6 @@ func (c *Config) selects(label string, parts ...string) labels.Selector {
 	return labels.NewSelector().Add(*marked)
 }
 
-// selectsFor selects what was asked for an object.
-func (c *Config) selectsFor(request reconcile.Request) labels.Selector {
-	return c.selects(ObjectLabel, request.Namespace, request.Name)
-}
-
 // meta is the metadata of the requests of an access, the ClusterRequest and the AccessRequest.
 func (c *Config) meta(request reconcile.Request, id string) metav1.ObjectMeta {
 	readable := strings.ReplaceAll(c.Provider+"-"+id+"-"+request.Name, ".", "-")
@@ -75,8 +70,7 @@ func (c *Config) meta(request reconcile.Request, id string) metav1.ObjectMeta {
 // labelled is meta with the labels that users of the package have chosen.
 func (c *Config) labelled(request reconcile.Request, id string, ask *Ask) metav1.ObjectMeta {
 	meta := c.meta(request, id)
-	chosen := labels.Merge(c.Labels, ask.Labels)
-	meta.Labels = labels.Merge(chosen, meta.Labels)
+	meta.Labels = labels.Merge(labels.Merge(c.Labels, ask.Labels), meta.Labels)
 	return meta
 }
 

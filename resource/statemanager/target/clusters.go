@@ -96,6 +96,15 @@ func (c *Clusters) Release(cluster, user Key) {
 	}
 }
 
+// ReleaseAll is Release for all clusters but those that are named.
+func (c *Clusters) ReleaseAll(user Key, but ...Key) {
+	for _, cluster := range c.all() {
+		if !slices.Contains(but, cluster.key) {
+			cluster.leave(user)
+		}
+	}
+}
+
 // Run does what running Notices does. It returns nil when ctx has ended and, for the last caller, every goroutine too.
 func (c *Clusters) Run(ctx context.Context) error { return c.notices.Run(ctx) }
 

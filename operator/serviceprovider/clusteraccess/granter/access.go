@@ -8,7 +8,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/framework"
@@ -30,15 +32,12 @@ func accessKinds() []client.Object {
 }
 
 // watchedKinds are the same, for changes that somebody else makes of them.
-func watchedKinds() []target.Kind {
-	ours := labels.SelectorFromSet(granted)
-	return []target.Kind{
-		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), Selector: ours},
-		{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("Role"), Selector: ours},
-		{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), Selector: ours},
-		{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), Selector: ours},
-		{GroupVersionKind: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), Selector: ours},
+func watchedKinds() (kinds []target.Kind) {
+	for _, o := range accessKinds() {
+		gvk, _ := apiutil.GVKForObject(o, scheme.Scheme) // which knows them
+		kinds = append(kinds, target.Kind{GroupVersionKind: gvk, Selector: labels.SelectorFromSet(granted)})
 	}
+	return kinds
 }
 
 // objectsOn returns the resource of these objects in a cluster.

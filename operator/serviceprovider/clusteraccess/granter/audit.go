@@ -24,8 +24,9 @@ type grant struct {
 	// provider is who has it, object what the provider says that it is for, which may be empty.
 	provider, object string
 	cluster, policy  string
-	// since is when it was granted, until when the credentials run out, and used when somebody has told of a use, zero for never.
-	since, until, used time.Time
+	// since is when it was granted, until when the credentials run out, used when somebody has told of a use, and revoked when an access
+	// should have ended that still works; zero for never.
+	since, until, used, revoked time.Time
 	// unused tells that nobody has used it for long.
 	unused bool
 	// granted is the condition, which says what is in the way.
@@ -48,6 +49,8 @@ func grantOf(ar *v1alpha1.AccessRequest) (grant, bool) {
 	}
 	if lingers == nil {
 		found.since = found.granted.LastTransitionTime.Time
+	} else {
+		found.revoked = lingers.LastTransitionTime.Time
 	}
 	if ar.Status.ExpirationTime != nil {
 		found.until = ar.Status.ExpirationTime.Time
@@ -139,7 +142,7 @@ func (f grant) String() string {
 	text := fmt.Sprintf("provider %s has access to cluster %s since %s, by %s", f.provider, f.cluster, at(f.since), policy)
 	if f.lingers != nil {
 		text = fmt.Sprintf("provider %s still has access to cluster %s, by %s, although it should have none since %s (%s)",
-			f.provider, f.cluster, policy, at(f.lingers.LastTransitionTime.Time), f.lingers.Reason)
+			f.provider, f.cluster, policy, at(f.revoked), f.lingers.Reason)
 	}
 	if f.until.IsZero() {
 		text += "; it brings tokens of an issuer, and needs no credentials"
@@ -181,12 +184,7 @@ var accessMetrics = []metric{
 		return 0
 	}),
 	newMetric("revoked_timestamp_seconds", "Since when an access should have ended that still works in its cluster, 0 for one that is granted.",
-		func(f grant) float64 {
-			if f.lingers == nil {
-				return 0
-			}
-			return seconds(f.lingers.LastTransitionTime.Time)
-		}),
+		func(f grant) float64 { return seconds(f.revoked) }),
 }
 
 func newMetric(name, help string, value func(grant) float64) metric {

@@ -35,7 +35,6 @@ type granter struct {
 	logger   micrologger.Logger
 	recorder framework.EventRecorder
 	clusters *target.Clusters
-	uses     uses
 	// observed are the Clusters of which this granter tells whether they answer.
 	observed *claims.Claims
 
@@ -134,7 +133,7 @@ func (g *granter) open(d *operator.Dependencies) error {
 	}
 	g.requests.Subscribe(func(e informer.Event) {
 		if e.Type == informer.Deleted {
-			g.uses.end(g.clusters, e.Key)
+			g.clusters.ReleaseAll(e.Key)
 		}
 	})
 	return nil

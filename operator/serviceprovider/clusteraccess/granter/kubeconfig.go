@@ -26,14 +26,21 @@ type endpoint struct {
 // not get into an error.
 func (g *granter) endpointOf(cluster *v1alpha1.Cluster) (endpoint, error) {
 	key, entry := managedBy(cluster)
-	secret, found, err := g.managed(key, entry)
+	obj, _, err := g.kubeconfigs.Get(key)
+	secret, ok := obj.(*corev1.Secret)
+	var found *clientcmdapi.Cluster
+	switch {
+	case err != nil:
+		err = errors.New("it can't be read")
+	case !ok:
+		err = errors.New("there is none")
+	default:
+		found, _, err = read(secret.Data[entry])
+	}
 	if err != nil {
 		return endpoint{}, discreet.Step(fmt.Errorf("kubeconfig in Secret %s: %w", key, err), "read how Cluster %s is reached", cluster.Name)
 	}
-	return endpoint{
-		cluster: bare(found),
-		local:   secret.Annotations[v1alpha1.LocalServerAnnotation],
-	}, nil
+	return endpoint{cluster: bare(found), local: secret.Annotations[v1alpha1.LocalServerAnnotation]}, nil
 }
 
 // bare is how a cluster of a kubeconfig is reached.
@@ -42,20 +49,6 @@ func bare(c *clientcmdapi.Cluster) clientcmdapi.Cluster {
 		Server: c.Server, TLSServerName: c.TLSServerName, InsecureSkipTLSVerify: c.InsecureSkipTLSVerify,
 		CertificateAuthorityData: c.CertificateAuthorityData, ProxyURL: c.ProxyURL, DisableCompression: c.DisableCompression,
 	}
-}
-
-// managed returns the Secret with which the platform manages a cluster, and the cluster of the kubeconfig under its key.
-func (g *granter) managed(secret informer.Key, key string) (*corev1.Secret, *clientcmdapi.Cluster, error) {
-	obj, exists, err := g.kubeconfigs.Get(secret)
-	if err != nil {
-		return nil, nil, errors.New("it can't be read")
-	}
-	there, ok := obj.(*corev1.Secret)
-	if !exists || !ok {
-		return nil, nil, errors.New("there is none")
-	}
-	found, _, err := read(there.Data[key])
-	return there, found, err
 }
 
 // managedBy returns where the kubeconfig is by which the platform manages a Cluster.

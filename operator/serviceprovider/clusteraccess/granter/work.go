@@ -155,7 +155,7 @@ func (g *granter) prepare(ctx context.Context, w *work, ar *v1alpha1.AccessReque
 		g.identify(w, ar)
 	}
 	if ar.Status.ClusterRef == nil && (w.denied || ar.DeletionTimestamp != nil) {
-		g.uses.end(g.clusters, w.key) // Nothing was ever made in the cluster.
+		g.clusters.ReleaseAll(w.key) // Nothing was ever made in the cluster.
 		return nil
 	}
 	if w.cluster != nil {
@@ -194,7 +194,9 @@ func (o *obstacle) in(ar *v1alpha1.AccessRequest) *obstacle {
 
 // connect finds the way to the cluster.
 func (g *granter) connect(w *work, ar *v1alpha1.AccessRequest) error {
-	on, err := g.uses.begin(g.clusters, client.ObjectKeyFromObject(w.cluster), w.key)
+	cluster := client.ObjectKeyFromObject(w.cluster)
+	g.clusters.ReleaseAll(w.key, cluster)
+	on, err := g.clusters.Acquire(cluster, w.key)
 	if err != nil {
 		return err
 	}

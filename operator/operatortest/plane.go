@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -198,13 +199,15 @@ func (p *plane) startMissing(ctx context.Context) error {
 // storeTries is how often the API server is started anew because it has given up on the store.
 const storeTries = 5
 
+// storeWasLate is what an API server says last that has waited for its store in vain, be it for a connection or for an answer.
+var storeWasLate = regexp.MustCompile(`error creating storage factory: .*context deadline exceeded`)
+
 // waitForAPIServer waits until the API server is ready. It gives a store that does not answer yet twenty seconds, and ends:
 // on a machine that is busy, that may be too early.
 func (p *plane) waitForAPIServer(ctx context.Context) error {
 	for try := 1; ; try++ {
 		err := p.waitReady(ctx, p.apiServer, p.etcd, p.apiServer)
-		if err == nil || try == storeTries || p.apiServer.running() || !p.etcd.running() ||
-			!strings.Contains(p.apiServer.tail(), "error creating storage factory: context deadline exceeded") {
+		if err == nil || try == storeTries || p.apiServer.running() || !p.etcd.running() || !storeWasLate.MatchString(p.apiServer.tail()) {
 			return err
 		}
 		if err := p.apiServer.start(); err != nil {

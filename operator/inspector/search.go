@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"runtime"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -16,6 +17,9 @@ const (
 	maxFailing = 100
 	// maxSearches is how many searches go on at once. Others wait for these: each takes memory and time for every object.
 	maxSearches = 2
+	// lookedAtOnce is after how many objects a search lets others have the processor: workers who come back from an API server have work for a
+	// moment, and would wait for what a search may take in one go.
+	lookedAtOnce = 32
 )
 
 // reasonForgotten is why nothing more is told of an object that fails.
@@ -61,7 +65,11 @@ func (i *Inspector) list(ctx context.Context, q query) (ObjectList, error) {
 func (i *Inspector) search(s *statistics, q query, to []found) []found {
 	name, kind := s.framework.Name(), s.kindOf()
 	var text []byte
+	looked := 0
 	consider := func(f found) {
+		if looked++; looked%lookedAtOnce == 0 {
+			runtime.Gosched()
+		}
 		if q.state != "" && q.state != f.state {
 			return
 		}

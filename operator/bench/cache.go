@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -125,6 +126,28 @@ func randomText(size int) string {
 }
 
 func (e *environment) cacheWithControllerRuntime(ctx context.Context, b *testing.B, namespace string) error {
+	return e.heldByControllerRuntime(ctx, b, namespace, e.cached, &corev1.ConfigMap{}, &corev1.ConfigMapList{}, func(ctx context.Context, c client.Reader) error {
+		return e.gets(b, namespace, func(key client.ObjectKey) error { return c.Get(ctx, key, &corev1.ConfigMap{}) })
+	})
+}
+
+func (e *environment) cacheWithOperatorKit(ctx context.Context, b *testing.B, namespace string) error {
+	return e.heldByOperatorKit(ctx, b, namespace, e.cached, informer.KubernetesConfig{Object: &corev1.ConfigMap{}}, func(_ context.Context, source *informer.Kubernetes) error {
+		return e.gets(b, namespace, func(key client.ObjectKey) error {
+			obj, exists, err := source.Get(key)
+			if err != nil || !exists {
+				return fmt.Errorf("read %s, which is there: %t: %w", key, exists, err)
+			}
+			obj.(*corev1.ConfigMap).DeepCopy()
+			return nil
+		})
+	})
+}
+
+// heldByControllerRuntime measures what a cache holds of as many objects as are wanted in a namespace, once read has read what it wants.
+func (e *environment) heldByControllerRuntime(
+	ctx context.Context, b *testing.B, namespace string, want int, object client.Object, all client.ObjectList, read func(context.Context, client.Reader) error,
+) error {
 	before := heap()
 	c, err := cache.New(e.cluster.config, cache.Options{
 		HTTPClient:        e.cluster.http,
@@ -135,49 +158,37 @@ func (e *environment) cacheWithControllerRuntime(ctx context.Context, b *testing
 	if err != nil {
 		return err
 	}
-	list := func(ctx context.Context) (int, error) {
-		if _, err := c.GetInformer(ctx, &corev1.ConfigMap{}); err != nil {
+	return held(ctx, b, before, want, c.Start, func(ctx context.Context) (int, error) {
+		if _, err := c.GetInformer(ctx, object); err != nil {
 			return 0, err
 		}
 		if !c.WaitForCacheSync(ctx) {
 			return 0, errors.New("the cache was ended before it was synced")
 		}
-		var all corev1.ConfigMapList
-		err := c.List(ctx, &all, client.UnsafeDisableDeepCopy)
-		return len(all.Items), errors.Join(err, e.gets(b, namespace, func(key client.ObjectKey) error {
-			return c.Get(ctx, key, &corev1.ConfigMap{})
-		}))
-	}
-	return held(ctx, b, before, e.cached, c.Start, list)
+		listed := all.DeepCopyObject().(client.ObjectList) // which is not held
+		err := c.List(ctx, listed, client.UnsafeDisableDeepCopy)
+		return meta.LenList(listed), errors.Join(err, read(ctx, c))
+	})
 }
 
-func (e *environment) cacheWithOperatorKit(ctx context.Context, b *testing.B, namespace string) error {
+// heldByOperatorKit measures what a source holds of as many objects as are wanted in a namespace, once read has read what it wants.
+func (e *environment) heldByOperatorKit(
+	ctx context.Context, b *testing.B, namespace string, want int, config informer.KubernetesConfig, read func(context.Context, *informer.Kubernetes) error,
+) error {
 	logger, err := operatorKitLogger()
 	if err != nil {
 		return err
 	}
 	before := heap()
-	source, err := informer.NewKubernetes(informer.KubernetesConfig{
-		Client:     e.cluster.client,
-		Object:     &corev1.ConfigMap{},
-		Namespaces: []string{namespace},
-		Logger:     logger,
-	})
+	config.Client, config.Namespaces, config.Logger = e.cluster.client, []string{namespace}, logger
+	source, err := informer.NewKubernetes(config)
 	if err != nil {
 		return err
 	}
-	list := func(ctx context.Context) (int, error) {
+	return held(ctx, b, before, want, source.Run, func(ctx context.Context) (int, error) {
 		err := source.WaitForSync(ctx)
-		return source.Status().Objects, errors.Join(err, e.gets(b, namespace, func(key client.ObjectKey) error {
-			obj, exists, err := source.Get(key)
-			if err != nil || !exists {
-				return fmt.Errorf("read %s, which is there: %t: %w", key, exists, err)
-			}
-			obj.(*corev1.ConfigMap).DeepCopy()
-			return nil
-		}))
-	}
-	return held(ctx, b, before, e.cached, source.Run, list)
+		return source.Status().Objects, errors.Join(err, read(ctx, source))
+	})
 }
 
 // held runs a cache until it has listed as many objects as are wanted, and reports what it holds then.

@@ -42,11 +42,7 @@ type coldStart struct {
 // coldStarts measures how fast an operator that starts creates a child for each of its primaries: from its start,
 // with empty stores, to the last child's creation.
 func coldStarts(ctx context.Context, e *environment) ([]line, error) {
-	namespace, err := e.cluster.namespace(ctx, "coldstart")
-	if err != nil {
-		return nil, err
-	}
-	work, err := e.withPrimaries(ctx, namespace)
+	work, err := e.withPrimaries(ctx, "coldstart")
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +62,15 @@ func coldStarts(ctx context.Context, e *environment) ([]line, error) {
 	return lines, nil
 }
 
-// withPrimaries makes the primaries in a namespace.
-func (e *environment) withPrimaries(ctx context.Context, namespace string) (coldStart, error) {
-	e.say("%s: create %d primaries", namespace, e.primaries)
+// withPrimaries makes the primaries of a row, in a namespace of their own.
+func (e *environment) withPrimaries(ctx context.Context, row string) (coldStart, error) {
+	namespace, err := e.cluster.namespace(ctx, row)
+	if err != nil {
+		return coldStart{}, err
+	}
+	e.say("%s: create %d primaries", row, e.primaries)
 	work := coldStart{cluster: e.cluster, namespace: namespace, primaries: make([]*corev1.ConfigMap, e.primaries)}
-	err := inParallel(ctx, 10, e.primaries, func(ctx context.Context, i int) error {
+	err = inParallel(ctx, 10, e.primaries, func(ctx context.Context, i int) error {
 		work.primaries[i] = newPrimary(namespace, i)
 		return e.cluster.client.Create(ctx, work.primaries[i])
 	})

@@ -53,11 +53,7 @@ func inspectorLine(measure string, s series, figure func(sample) float64) line {
 }
 
 func (e *environment) inspectedColdStart(ctx context.Context) (series, error) {
-	namespace, err := e.cluster.namespace(ctx, "inspector")
-	if err != nil {
-		return nil, err
-	}
-	work, err := e.withPrimaries(ctx, namespace)
+	work, err := e.withPrimaries(ctx, "inspector")
 	if err != nil {
 		return nil, err
 	}

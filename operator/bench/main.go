@@ -42,8 +42,8 @@ type options struct {
 	rows   *regexp.Regexp
 	rounds int
 	json   string
-	// picked is whether rows are picked, and long whether long ones are measured that are not.
-	picked, long bool
+	// long is whether long rows are measured when none are picked.
+	long bool
 }
 
 // command runs the command line and returns its exit code.
@@ -83,7 +83,6 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("-rounds must be at least 1, is %d", o.rounds)
 	}
 	var err error
-	o.picked = *pattern != ""
 	if o.rows, err = regexp.Compile(*pattern); err != nil {
 		return o, fmt.Errorf("-run: %w", err)
 	}
@@ -99,7 +98,7 @@ func measureRows(ctx context.Context, e *environment, o options, stdout io.Write
 
 	var lines []line
 	for _, r := range rows() {
-		if !o.rows.MatchString(r.name) || r.long && !o.long && !o.picked {
+		if !o.rows.MatchString(r.name) || r.long && !o.long && o.rows.String() == "" {
 			continue
 		}
 		of, err := r.run(ctx, e)

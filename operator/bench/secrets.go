@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
@@ -66,41 +63,14 @@ func (e *environment) readSecrets(ctx context.Context, reader client.Reader, nam
 }
 
 func (e *environment) secretsWithControllerRuntime(ctx context.Context, b *testing.B, namespace string) error {
-	before := heap()
-	c, err := cache.New(e.cluster.config, cache.Options{
-		HTTPClient: e.cluster.http, Mapper: e.cluster.mapper, Scheme: scheme.Scheme,
-		DefaultNamespaces: map[string]cache.Config{namespace: {}},
-	})
-	if err != nil {
-		return err
-	}
-	return held(ctx, b, before, e.secrets, c.Start, func(ctx context.Context) (int, error) {
-		if _, err := c.GetInformer(ctx, &corev1.Secret{}); err != nil {
-			return 0, err
-		}
-		if !c.WaitForCacheSync(ctx) {
-			return 0, errors.New("the cache was ended before it was synced")
-		}
-		var all corev1.SecretList
-		err := c.List(ctx, &all, client.UnsafeDisableDeepCopy)
-		return len(all.Items), errors.Join(err, e.readSecrets(ctx, c, namespace))
+	return e.heldByControllerRuntime(ctx, b, namespace, e.secrets, &corev1.Secret{}, &corev1.SecretList{}, func(ctx context.Context, c client.Reader) error {
+		return e.readSecrets(ctx, c, namespace)
 	})
 }
 
 func (e *environment) secretsWithOperatorKit(ctx context.Context, b *testing.B, namespace string) error {
-	logger, err := operatorKitLogger()
-	if err != nil {
-		return err
-	}
-	before := heap()
-	source, err := informer.NewKubernetes(informer.KubernetesConfig{
-		Client: e.cluster.client, Object: &corev1.Secret{}, MetadataOnly: true, Namespaces: []string{namespace}, Logger: logger,
-	})
-	if err != nil {
-		return err
-	}
-	return held(ctx, b, before, e.secrets, source.Run, func(ctx context.Context) (int, error) {
-		err := source.WaitForSync(ctx)
-		return source.Status().Objects, errors.Join(err, e.readSecrets(ctx, e.cluster.client, namespace))
+	metadata := informer.KubernetesConfig{Object: &corev1.Secret{}, MetadataOnly: true}
+	return e.heldByOperatorKit(ctx, b, namespace, e.secrets, metadata, func(ctx context.Context, _ *informer.Kubernetes) error {
+		return e.readSecrets(ctx, e.cluster.client, namespace)
 	})
 }

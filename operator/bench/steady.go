@@ -31,11 +31,7 @@ const (
 // steadyStates measures the processor time that an operator takes for changes that somebody else makes of its primaries, and after which
 // there is nothing to do. Who makes the changes does so in this process: what that takes alone is taken off.
 func steadyStates(ctx context.Context, e *environment) ([]line, error) {
-	namespace, err := e.cluster.namespace(ctx, "steady")
-	if err != nil {
-		return nil, err
-	}
-	work, err := e.withPrimaries(ctx, namespace)
+	work, err := e.withPrimaries(ctx, "steady")
 	if err != nil {
 		return nil, err
 	}

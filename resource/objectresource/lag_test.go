@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,9 +84,7 @@ func TestR11AnObjectThatAListLacksDoesNotOutliveItsPrimary(t *testing.T) {
 
 			now := metav1.Now()
 			p.DeletionTimestamp = &now
-			for k.deletionOf(r, p) {
-				time.Sleep(10 * time.Millisecond)
-			}
+			k.until("the primary may go", func() bool { return !k.deletionOf(r, p) })
 			for _, name := range []string{"yes", "no"} {
 				if _, exists := read(k, child(name)); exists {
 					t.Errorf("%s is still there, and the primary may go", name)

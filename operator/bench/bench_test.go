@@ -39,7 +39,7 @@ func tiny(t *testing.T) *environment {
 	return &environment{
 		stopwatch: stopwatch{rounds: 2, progress: io.Discard},
 		sizes: sizes{
-			keys: 100, noops: 50, services: []int{10, 20}, primaries: 20, workers: []int{2, 3}, changes: 5, failing: 100, provided: 100, cached: 30, secrets: 30, steady: steady{rate: 100, duration: 200 * time.Millisecond}, entries: 40, roundTrip: time.Microsecond,
+			keys: 100, noops: 50, services: []int{10, 20}, primaries: 20, workers: []int{2, 3}, changes: 5, failing: 100, provided: 100, cached: 30, secrets: 30, sharded: sharded{primaries: 48, namespaces: 12, wait: time.Millisecond}, steady: steady{rate: 100, duration: 200 * time.Millisecond}, entries: 40, roundTrip: time.Microsecond,
 			owned:    []int{5, 20},
 			upgrades: upgrades{chains: 2, templates: 10},
 			stream:   stream{keys: 10, rate: 500, warmUp: 100 * time.Millisecond, duration: 200 * time.Millisecond},
@@ -66,6 +66,7 @@ func TestEveryRowMeasuresItsContenders(t *testing.T) {
 		"coldstart with 3 workers": {bareLoop, controllerRuntime, operatorKit},
 		"cache":                    {controllerRuntime, operatorKit},
 		"secrets":                  {controllerRuntime, operatorKit},
+		"sharding":                 {"not shared", "1 replica", "2 replicas", "4 replicas"},
 		"steady":                   {bareLoop, controllerRuntime, operatorKit},
 		"serviceprovider":          {controllerRuntime, operatorKit},
 		"natscoldstart 1µs away":   {bareLoop, operatorKit},

@@ -35,6 +35,7 @@ func rows() []row {
 		{name: "statemanager", run: stateManagers},
 		{name: "steady", run: steadyStates, long: true},
 		{name: "secrets", run: watchedSecrets, long: true},
+		{name: "sharding", run: sharedByReplicas, long: true},
 	}
 }
 
@@ -92,6 +93,8 @@ type sizes struct {
 	steady steady
 	// secrets is how many Secrets are watched, of which few are reconciled.
 	secrets int
+	// sharded is how primaries are shared by replicas.
+	sharded sharded
 	// fleet is the clusters that services come up on.
 	fleet fleet
 	// chartObjects is how many objects the chart has that is removed.
@@ -117,6 +120,7 @@ func fullSizes() sizes {
 		cached:    20_000,
 		steady:    steady{rate: 500, duration: 10 * time.Second},
 		secrets:   50_000,
+		sharded:   sharded{primaries: 20_000, namespaces: 200, wait: 20 * time.Millisecond},
 		fleet:     fleet{clusters: 50, services: 20, charts: 2, objects: 1},
 
 		chartObjects: 61,

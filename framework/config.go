@@ -67,6 +67,10 @@ type Watch struct {
 	// OwnWrites makes what a reconciliation writes to these objects a reason to reconcile its key again. It is for resources that read
 	// what a later one writes. Default: false, for sources that know of the writes (informer.Writes); others can't tell.
 	OwnWrites bool
+	// SameNamespace says that an object concerns primaries of its own namespace only. When replicas share the primaries
+	// (operator.ShardingConfig), each holds the objects in the namespaces of its primaries then, and otherwise those of all namespaces.
+	// Default: false.
+	SameNamespace bool
 }
 
 // Config configures a Framework.

@@ -111,6 +111,9 @@ func (f *Framework) Sources() []informer.Source {
 	return sources
 }
 
+// Watches returns the watches. They are the caller's.
+func (f *Framework) Watches() []Watch { return slices.Clone(f.config.Watches) }
+
 // Enqueue reconciles an object soon, as after a change of it. A key without an object is ignored. It may be called before Run, too.
 func (f *Framework) Enqueue(key informer.Key) {
 	if f.config.Driven {

@@ -15,14 +15,15 @@ import (
 type Shard interface {
 	// Owns tells whether this replica may begin to work on an object.
 	Owns(key informer.Key) bool
+	// Expects tells whether this replica is to get an object that it does not own, and knows already what happens to it.
+	Expects(key informer.Key) bool
 	// Begin begins to work on an object, until End, and tells whether that may be.
 	Begin(key informer.Key) bool
 	// End ends what Begin has begun. Nobody else begins to work on an object before.
 	End(key informer.Key)
 }
 
-// Share limits the framework to the objects that a shard has. What happens to others is passed over, but the sources hold them, plans can be
-// made of them, and watches tell of them. For the error IsInvalidConfig holds: the framework runs already, or is driven by a queue
+// Share limits the framework to the objects that a shard has. What happens to others is passed over, as far as the sources hold them. For the error IsInvalidConfig holds: the framework runs already, or is driven by a queue
 // that is not its own. operator.New calls it.
 func (f *Framework) Share(s Shard) error {
 	switch {
@@ -36,12 +37,22 @@ func (f *Framework) Share(s Shard) error {
 }
 
 // Reshare is called each time that the shard has more or less than before. What is remembered of objects that it has not any more is
-// forgotten: whoever has them starts over. The objects that are gained, and that the source holds, become backlog. It may be called at
+// forgotten: whoever has them starts over, and so is what is remembered of objects that the source holds no more. The objects that are gained, and that the source holds, become backlog. It may be called at
 // any time, also before Run and after it, and not twice at once.
 func (f *Framework) Reshare(gained func(key informer.Key) bool) {
 	for _, key := range f.remembered() {
 		if !f.shard.Owns(key) {
 			f.disown(key)
+		}
+	}
+	for _, key := range f.tombstones.gone.Keys() {
+		if gained(key) {
+			f.queue.Add(key, queue.Backlog, reason{Trigger: Trigger{Cause: CauseBacklog, Source: f.source.Name()}})
+		}
+	}
+	for _, key := range f.metrics.ages.deletion.Keys() {
+		if _, exists, err := f.source.Get(key); err != nil || !exists {
+			f.metrics.ages.deletion.Delete(key)
 		}
 	}
 	f.census.begin()
@@ -59,10 +70,13 @@ func (f *Framework) remembered() []informer.Key {
 		f.reportedPlans.Keys(), f.unmatched.Keys(), f.retries.Keys())
 }
 
-// disown forgets what is remembered of an object that is another replica's.
+// disown forgets what is remembered of an object that is another replica's. That one is gone which this replica is to get, and which
+// nothing held for whoever cleans up after it, is not forgotten.
 func (f *Framework) disown(key informer.Key) {
 	f.confirmed.Delete(key)
-	f.tombstones.gone.Delete(key)
+	if f.usesFinalizer() || !f.shard.Expects(key) {
+		f.tombstones.gone.Delete(key)
+	}
 	f.tombstones.processed.Delete(key)
 	f.failures.Delete(key)
 	f.reportedPlans.Delete(key)

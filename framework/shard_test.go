@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -19,6 +20,8 @@ type part struct {
 	mu    sync.Mutex
 	names []string
 	busy  map[string]int
+	// next are the names of objects that it is to get.
+	next []string
 }
 
 func newPart(names ...string) *part { return &part{names: names, busy: map[string]int{}} }
@@ -29,6 +32,12 @@ func (p *part) Owns(key informer.Key) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.owns(key)
+}
+
+func (p *part) Expects(key informer.Key) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Contains(p.next, key.Name)
 }
 
 func (p *part) Begin(key informer.Key) bool {
@@ -130,6 +139,34 @@ func TestWhatAShardHasLostIsForgottenAlsoWhenItsReconciliationWasUnderWay(t *tes
 	if s := f.Status(); s.Failing+s.Retrying != 0 {
 		t.Errorf("%d objects of other replicas count as failing, %d are tried again", s.Failing, s.Retrying)
 	}
+}
+
+func TestWhatIsGoneBeforeItsShardGetsItIsProcessedThen(t *testing.T) {
+	var created, deleted journal
+	record := func(in *journal) func(context.Context, any) error {
+		return func(_ context.Context, obj any) error {
+			in.add(obj.(*corev1.ConfigMap).Name)
+			return nil
+		}
+	}
+	p := newPart("own")
+	p.next = []string{"next"}
+	source := informer.NewPush("configmaps")
+	f := newFramework(t, framework.Config{Name: "shared", Source: source, DisableFinalizer: true}, &resource{name: "resource", created: record(&created), deleted: record(&deleted)})
+	if err := errors.Join(f.Share(p), source.Update(configMap("own"))); err != nil {
+		t.Fatal(err)
+	}
+	running(t, f)
+	operatortest.Eventually(t, "it works", func() bool { return slices.Contains(created.all(), "own") })
+	for _, name := range []string{"next", "other"} {
+		if err := errors.Join(source.Update(configMap(name)), source.Delete(configMap(name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	operatortest.Eventually(t, "nothing waits", func() bool { s := f.Status(); return s.Fresh+s.Backlog+s.Active == 0 })
+	p.becomes(f)
+	p.becomes(f, "next", "other")
+	operatortest.Eventually(t, "the deletion is processed", func() bool { return slices.Equal(deleted.all(), []string{"next"}) })
 }
 
 func TestTheEndOfAReconciliationIsToldAlsoWhenItsGoroutineEnds(t *testing.T) {

@@ -83,6 +83,12 @@ func follow(t *testing.T, config informer.KubernetesConfig) *follower {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return followSource(t, source)
+}
+
+// followSource is follow for a source that does not run yet.
+func followSource(t *testing.T, source *informer.Kubernetes) *follower {
+	t.Helper()
 	f := &follower{Kubernetes: source, t: t, more: make(chan struct{}, 1)}
 	source.Subscribe(func(e informer.Event) {
 		f.mu.Lock()

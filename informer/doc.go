@@ -28,6 +28,8 @@
 //   - What was written through operator.Dependencies, [Writes], or Write and Delete of a polled source is read from then on, and its
 //     event is no reason to reconcile the key again for which it was written.
 //   - No list asks for any version, and one that is older than what the source was told before is an outage, and no state.
+//   - A source of which one of several replicas holds a part (Kubernetes.Limit) forgets what leaves the part without an event, announces what
+//     joins it as backlog, and loses and repeats nothing of what stays.
 //   - What Get and List return belongs to the caller. What an Event carries is shared and must not be changed.
 //   - Handlers of one source are called one event at a time, and they must not block.
 //

@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -135,14 +136,19 @@ func (f *Feed) Replace(namespace string, items []Item) { f.ReplaceAsOf(namespace
 // ReplaceAsOf is Replace for items of which it is known when they were all there is: at that version, in the order of the versions of
 // objects. What is known to be newer stays, and of items that were all there is before something that was shown nothing is news.
 func (f *Feed) ReplaceAsOf(namespace string, items []Item, version string) {
+	f.hub.delivery.Lock()
+	defer f.hub.delivery.Unlock()
+	f.replace(namespace, items, version)
+}
+
+// replace is ReplaceAsOf for who holds delivery, and returns what is to be called when that is held no more.
+func (f *Feed) replace(namespace string, items []Item, version string) (done func()) {
 	h := f.hub
-	h.delivery.Lock()
-	defer h.delivery.Unlock()
 	backlog := !h.freshness.listed(namespace)
-	if h.reach(namespace, version) && !backlog && version != h.newest[h.part(namespace)] {
-		h.freshness.markListed(namespace)
-		return // All of it was shown before.
+	if h.reach(namespace, version) && !backlog && !h.listings.unlisted[namespace] && version != h.newest[h.part(namespace)] {
+		return h.replaced(namespace) // All of it was shown before.
 	}
+	items = slices.DeleteFunc(items, func(item Item) bool { return !h.holds(item.Key) })
 	listed := make(map[Key]struct{}, len(items))
 	for _, item := range items {
 		listed[item.Key] = struct{}{}
@@ -165,9 +171,9 @@ func (f *Feed) ReplaceAsOf(namespace string, items []Item, version string) {
 		}
 	}
 	for _, item := range items {
-		f.show(item, backlog, true)
+		f.show(item, backlog || h.listings.isBacklog(namespace, item.Key), true)
 	}
-	h.freshness.markListed(namespace)
+	return h.replaced(namespace)
 }
 
 // outlives tells whether an object is missing from a listing because it is newer.
@@ -220,8 +226,9 @@ func (f *Feed) Run(ctx context.Context, work func(ctx context.Context)) {
 func (f *Feed) show(item Item, backlog, listed bool) (changed bool) {
 	h := f.hub
 	old, exists := h.store.entries[item.Key]
-	if !listed && h.reach(item.Key.Namespace, item.Version) && h.hasEnded(item.Object) {
-		return false // It is repeated.
+	repeated := !listed && h.reach(item.Key.Namespace, item.Version) && h.hasEnded(item.Object)
+	if repeated || !h.holds(item.Key) {
+		return false
 	}
 	e := Event{Backlog: backlog, sight: sight{version: item.Version, gap: listed || h.compacted}}
 	if a := h.ledger[item.Key]; a != nil {
@@ -268,8 +275,9 @@ func (f *Feed) showGone(last Item) (changed bool) {
 	if last.Object == nil {
 		last.Object = old.object
 	}
-	if h.reach(last.Key.Namespace, last.Version) && h.hasEnded(last.Object) {
-		return false // It is repeated.
+	repeated := h.reach(last.Key.Namespace, last.Version) && h.hasEnded(last.Object)
+	if repeated || !h.holds(last.Key) {
+		return false
 	}
 	e := Event{sight: sight{version: last.Version, gone: string(uid(last.Object))}}
 	h.end(last.Object)

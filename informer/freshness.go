@@ -98,6 +98,13 @@ func (f *freshness) listed(namespace string) bool {
 	return f.parts[namespace].listed
 }
 
+// isSynced tells whether all parts were listed.
+func (f *freshness) isSynced() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.unlisted == 0
+}
+
 func (f *freshness) markListed(namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

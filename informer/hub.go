@@ -63,12 +63,17 @@ type Hub struct {
 	ledger      ledger
 	// newest is the newest version that was shown of each part, with compare.
 	newest map[string]string
+	// listings are those of the part that the Hub is limited to.
+	listings listings
 	// ended are objects that were shown to be gone, or are known to be, as many as may be shown once more by a server that repeats itself.
 	ended *lru.Cache
 
-	// mu guards store alone, and is not held while handlers run, so that they can call Get.
+	// mu guards the following alone, and is not held while handlers run, so that they can call Get. They change only while delivery is
+	// held too.
 	mu    sync.RWMutex
 	store store
+	// has tells what belongs to the part that the Hub is limited to, and is nil for everything.
+	has func(Key) bool
 
 	freshness *freshness
 	sharedRun sharedRun
@@ -154,9 +159,14 @@ func (h *Hub) WaitForSync(ctx context.Context) error {
 func (h *Hub) Get(key Key) (obj any, exists bool, err error) {
 	h.mu.RLock()
 	entry, exists := h.store.entries[key]
+	has := h.has
 	h.mu.RUnlock()
-	if !exists {
+	switch {
+	case exists:
+	case has == nil || has(key):
 		return nil, false, nil
+	default:
+		return nil, false, fmt.Errorf("get %s from source %q: %w", key, h.name, ErrElsewhere)
 	}
 	obj, err = h.copy(entry.object)
 	if err != nil {

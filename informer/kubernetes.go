@@ -47,6 +47,7 @@ type Kubernetes struct {
 	gvk     schema.GroupVersionKind
 	form    representation
 	prepare *preparation
+	limits  limits
 	// codecs decode answers to writes, and are made when the first one comes.
 	codecs func() serializer.CodecFactory
 }
@@ -101,7 +102,11 @@ func (k *Kubernetes) work(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for _, namespace := range k.namespaces() {
-		wg.Go(func() { newStream(k, namespace).run(ctx) })
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				newStream(k, namespace).run(ctx)
+			}
+		})
 	}
 	if k.config.Resync > 0 {
 		wg.Go(func() { k.resync(ctx) })

@@ -79,6 +79,7 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 	defer h.delivery.Unlock()
 	a := w.end()
 	defer h.ledger.settle(w.key, a)
+	selected = selected && h.holds(w.key)
 	now := written{base, item.Version}
 	e := Event{sight: sight{version: item.Version}}
 	if now.made() {
@@ -180,6 +181,7 @@ func (w *Write) Gone(id types.UID, shows bool) {
 	defer h.ledger.settle(w.key, a)
 	defer w.decide(func(s sight) bool { return s.gone == string(id) })
 	h.ended.Add(id, nil)
+	shows = shows && h.holds(w.key)
 
 	for _, open := range a.open {
 		open.ended = append(open.ended, id)

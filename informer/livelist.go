@@ -28,6 +28,10 @@ var errListedOld = errors.New("the listing is older than an answer before it")
 // ListLive implements [LiveLister]: it lists the metadata of what the source selects, and believes a listing only that is as new as what a
 // list of one, which is not kept for anybody, was answered with before.
 func (k *Kubernetes) ListLive(ctx context.Context, yield func(key Key, obj any)) error {
+	selector, err := k.selector()
+	if err != nil {
+		return fmt.Errorf("list %s: %w", k.Name(), err)
+	}
 	for _, namespace := range k.namespaces() {
 		now, err := k.listLive(ctx, &client.ListOptions{Namespace: namespace, Limit: 1})
 		if err != nil {
@@ -36,6 +40,7 @@ func (k *Kubernetes) ListLive(ctx context.Context, yield func(key Key, obj any))
 		options := &client.ListOptions{
 			Namespace: namespace, Limit: livePage,
 			LabelSelector: k.config.LabelSelector, FieldSelector: k.config.FieldSelector,
+			Raw: &metav1.ListOptions{ShardSelector: selector},
 		}
 		for page := now; options.Continue != "" || page == now; options.Continue = page.Continue {
 			if page, err = k.listLive(ctx, options); err != nil {
@@ -45,6 +50,9 @@ func (k *Kubernetes) ListLive(ctx context.Context, yield func(key Key, obj any))
 				return errors.Join(fmt.Errorf("list %s: %w", k.Name(), errListedOld), err)
 			}
 			for i := range page.Items {
+				if !k.Holds(page.Items[i].Namespace) {
+					continue
+				}
 				yield(client.ObjectKeyFromObject(&page.Items[i]), &page.Items[i])
 			}
 		}

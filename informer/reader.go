@@ -43,7 +43,8 @@ type Reader struct {
 
 var _ client.Reader = (*Reader)(nil)
 
-// NewReader returns a reader of what the sources hold, and adds an index by namespace to each. The scheme tells the kinds of
+// NewReader returns a reader of what the sources hold, and adds an index by namespace to each. From then on a source holds everything that it
+// selects ([Kubernetes.HoldAll]). The scheme tells the kinds of
 // typed objects. There must be one source of a kind, which should have no selectors: what they leave out does not exist for
 // the reader.
 func NewReader(scheme *runtime.Scheme, sources ...*Kubernetes) *Reader {
@@ -52,6 +53,7 @@ func NewReader(scheme *runtime.Scheme, sources ...*Kubernetes) *Reader {
 		if of := r.sources[s.gvk]; !slices.Contains(of, s) {
 			r.sources[s.gvk] = append(of, s)
 		}
+		s.HoldAll()
 		s.addIndex(namespaceIndex, namespaceOf)
 	}
 	return r

@@ -68,9 +68,18 @@ func (d *Dependencies) Own(owner client.Object, kinds ...client.Object) (*Owned,
 			return nil, err
 		}
 		owned.Stores = append(owned.Stores, source)
-		owned.Watches = append(owned.Watches, framework.Watch{Source: source, Map: objectresource.OwnerMap(gvk.GroupKind())})
+		owned.Watches = append(owned.Watches, framework.Watch{Source: source, Map: objectresource.OwnerMap(gvk.GroupKind()), SameNamespace: true})
 	}
 	return owned, nil
+}
+
+// InAllNamespaces is for objects in other namespaces than that of their primary (objectresource.Config.Namespaces): when replicas share the
+// primaries, each holds the objects of all of them. It returns o.
+func (o *Owned) InAllNamespaces() *Owned {
+	for i := range o.Watches {
+		o.Watches[i].SameNamespace = false
+	}
+	return o
 }
 
 // CheckWatched returns an error, for which framework.IsInvalidConfig holds, if a source of NewOwnedSource or Own is run by none of the

@@ -27,8 +27,12 @@ import (
 // An object goes to a replica by its namespace, and one without a namespace by its name: objects of one namespace are never of two
 // replicas. The replica that leads writes into a Lease who has which range of hashes of these, so that each has about as many objects as
 // the others; ranges move when replicas come and go, and no object is begun by its new owner before the former one has ended its last
-// reconciliation, or can't write any more (Fence). The sources are held in full by every replica: what is shared is the work, and not yet
-// the memory.
+// reconciliation, or can't write any more (Fence).
+//
+// A replica receives and holds the objects of its own namespaces only, of the primary sources and of those watches that stay in their
+// namespace (framework.Watch.SameNamespace, which Dependencies.Own says of its own): the API server leaves the others out (from Kubernetes
+// 1.36 on), or the replica drops them. Everything else is held in full by every replica: sources of other watches, sources of informer.NewReader,
+// those with HoldAll and Config.Sources, objects without a namespace, what these own, and what is not in Kubernetes.
 //
 // It takes a leader election on Kubernetes, whose times it uses. The Lease of that, under its name, keeps away replicas without sharding: all
 // replicas with it hold it together, and it runs out when the last one has gone. Further Leases have the same name with an ending:
@@ -38,8 +42,9 @@ import (
 //	website-operator-shards       who has which range
 //	website-operator-shards-3f0c…  a replica, for each of them
 //
-// Without finalizers, deletions are missed that happen while an object is on its way from one replica to another, as those are that
-// happen while the operator is down.
+// Without finalizers, a deletion that happens while an object is on its way from one replica to another is processed by the next one, by both
+// if the former one had begun, and by none if it happens before the next one has listed the object: that takes as long as a list does. Deletions
+// that happen while the operator is down are missed, as ever.
 type ShardingConfig struct {
 	// Enabled turns it on. LeaderElection must be enabled too, without a Lock, and with an Identity that no other process ever had, as the
 	// default one is. Default: off, one replica works.
@@ -81,25 +86,42 @@ type sharing struct {
 	together, leader *election
 	replica          *members.Replica
 	shard            *shard
-	pages            *cache.Expiring
+	division         *division
+	// listed has a value when the sources have listed another part of the objects.
+	listed chan struct{}
+	pages  *cache.Expiring
+
+	// following is held while the frameworks follow a table, of which owned is what they know.
+	following sync.Mutex
+	owned     []ring.Span
 
 	// seen is since when the ranges of the newest table are like that.
 	mu   sync.Mutex
 	seen map[ring.Range]time.Time
 
 	// The following belong to the goroutine of the replica, except for counts.
-	// owned is what the frameworks know of, and weighed what was told of last, when it had that many objects.
-	owned, weighed []ring.Span
-	objects        int
-	buckets        []ring.Bucket
-	counts         shardCounts
+	// weighed is what was told of last, when it had that many objects.
+	weighed []ring.Span
+	objects int
+	buckets []ring.Bucket
+	counts  shardCounts
 }
 
 // newSharing makes the frameworks share their objects. config has a leader election with a fence, and page tells where the page of this
 // replica is.
 func newSharing(config Config, httpClient *http.Client, page func() members.Page) (*sharing, error) {
 	own := config.LeaderElection.Fence
-	s := &sharing{frameworks: config.Frameworks, fence: own, logger: config.Logger.With("operator", config.Name), pages: cache.NewExpiring()}
+	s := &sharing{
+		frameworks: config.Frameworks, fence: own, logger: config.Logger.With("operator", config.Name), pages: cache.NewExpiring(),
+		listed: make(chan struct{}, 1),
+	}
+	s.division = newDivision(config, func() {
+		select {
+		case s.listed <- struct{}{}:
+		default:
+		}
+	})
+	s.division.hold(nil)
 	elections := []struct {
 		of               **election
 		ending, identity string
@@ -133,8 +155,12 @@ func newSharing(config Config, httpClient *http.Client, page func() members.Page
 	if err != nil {
 		return nil, err
 	}
-	s.shard = &shard{s.replica.Holder()}
-	s.replica.OnTable(s.follow)
+	s.shard = &shard{s.replica.Holder(), s.division}
+	s.replica.OnTable(func() {
+		s.counts.follow(s.replica.Table(), time.Now())
+		s.see(s.replica.Table(), time.Now())
+		s.follow()
+	})
 	for _, f := range config.Frameworks {
 		if err := f.Share(s.shard); err != nil {
 			return nil, fmt.Errorf("operator.Config: Sharding: %w", err)
@@ -182,6 +208,17 @@ func (s *sharing) work(ctx context.Context, o *Operator) error {
 			stop(errors.Join(leadership, framework.ErrStopNow))
 		}
 	})
+	beside.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-s.listed:
+				s.follow()
+				s.division.ask(ctx)
+			}
+		}
+	})
 	err := o.startFrameworks(ctx, failed).wait()
 	failed()
 	if errors.Is(err, framework.ErrStillRunning) {
@@ -193,13 +230,14 @@ func (s *sharing) work(ctx context.Context, o *Operator) error {
 	return errors.Join(membership, leadership, err)
 }
 
-// follow has the frameworks follow a table.
+// follow has the sources and the frameworks follow the newest table, as far as the sources have listed what it gives to this replica.
 func (s *sharing) follow() {
-	before, now := s.owned, s.replica.Holder().Owned()
+	s.following.Lock()
+	defer s.following.Unlock()
+	lost := s.division.hold(s.replica.Holder().Held())
+	before, now := s.owned, ring.Intersection(s.replica.Holder().Owned(), s.division.listed())
 	s.owned = now
-	s.counts.follow(s.replica.Table(), time.Now())
-	s.see(s.replica.Table(), time.Now())
-	if slices.Equal(before, now) {
+	if slices.Equal(before, now) && !lost {
 		return
 	}
 	gained := func(key informer.Key) bool {
@@ -209,8 +247,10 @@ func (s *sharing) follow() {
 	for _, f := range s.frameworks {
 		f.Reshare(gained)
 	}
-	s.counts.note(before, now)
-	s.logger.Log("level", "info", "message", "this replica has another part of the objects", "ranges", len(now))
+	if !slices.Equal(before, now) {
+		s.counts.note(before, now)
+		s.logger.Log("level", "info", "message", "this replica has another part of the objects", "ranges", len(now))
+	}
 }
 
 // Replicas implements inspector.Ring.
@@ -219,9 +259,15 @@ func (s *sharing) Replicas() (replicas []inspector.Replica) {
 	if len(table.Ranges) == 0 {
 		return nil
 	}
+	for i, r := range table.Ranges {
+		objects[r.Owner] += table.Objects(i)
+	}
+	objects[s.This()] = 0
 	for _, f := range s.frameworks {
 		for _, key := range f.Keys() {
-			objects[table.Find(hashOf(key)).Owner]++
+			if table.Find(hashOf(key)).Owner == s.This() {
+				objects[s.This()]++
+			}
 		}
 	}
 	for _, p := range table.Parts() {
@@ -257,6 +303,12 @@ func (s *sharing) Ranges() (ranges []inspector.RingRange) {
 		})
 	}
 	return ranges
+}
+
+// Filter implements inspector.Ring.
+func (s *sharing) Filter() inspector.Filter {
+	filter, _ := s.division.filter.Load().(inspector.Filter)
+	return filter
 }
 
 // Owner implements inspector.Ring.
@@ -297,8 +349,9 @@ func (s *sharing) Page(ctx context.Context, replica string) (inspector.Page, err
 // weighParts is in how many parts of about as many objects a range is told of.
 const weighParts = 32
 
-// weigh tells where the objects of this replica are, anew if there are others than before.
+// weigh tells where the objects of this replica are that it has listed, anew if there are others than before.
 func (s *sharing) weigh(owned []ring.Span) []ring.Bucket {
+	owned = ring.Intersection(owned, s.division.listed())
 	objects := 0
 	for _, source := range s.primaries() {
 		objects += source.Status().Objects
@@ -337,14 +390,36 @@ func (s *sharing) primaries() (sources []informer.Source) {
 	return sources
 }
 
-// shard is what this replica has of the objects.
-type shard struct{ holder *ring.Holder }
+// shard is what this replica has of the objects, and knows all about.
+type shard struct {
+	holder   *ring.Holder
+	division *division
+}
 
 // Owns implements framework.Shard.
-func (s *shard) Owns(key informer.Key) bool { return s.holder.Owns(hashOf(key)) }
+func (s *shard) Owns(key informer.Key) bool {
+	h := hashOf(key)
+	return contains(s.division.listed(), h) && s.holder.Owns(h)
+}
+
+// Expects implements framework.Shard.
+func (s *shard) Expects(key informer.Key) bool {
+	h := hashOf(key)
+	return !s.Owns(key) && contains(s.holder.Held(), h)
+}
 
 // Begin implements framework.Shard.
-func (s *shard) Begin(key informer.Key) bool { return s.holder.Begin(hashOf(key)) }
+func (s *shard) Begin(key informer.Key) bool {
+	h := hashOf(key)
+	if !s.holder.Begin(h) {
+		return false
+	}
+	if !contains(s.division.listed(), h) {
+		s.holder.End(h)
+		return false
+	}
+	return true
+}
 
 // End implements framework.Shard.
 func (s *shard) End(key informer.Key) { s.holder.End(hashOf(key)) }

@@ -49,19 +49,12 @@ func (c *shardCounts) unownedSeconds(now time.Time) float64 {
 // note takes note of what a replica had, and has now.
 func (c *shardCounts) note(before, now []ring.Span) {
 	c.ranges.Store(int64(len(now)))
-	if beyond(now, before) {
+	if !ring.Covers(before, now) {
 		c.gained.Add(1)
 	}
-	if beyond(before, now) {
+	if !ring.Covers(now, before) {
 		c.lost.Add(1)
 	}
-}
-
-// beyond tells whether the first spans have something that the others have not. Both are as Holder.Owned returns them.
-func beyond(spans, others []ring.Span) bool {
-	return slices.ContainsFunc(spans, func(s ring.Span) bool {
-		return !slices.ContainsFunc(others, func(o ring.Span) bool { return o.Contains(s.First) && o.Contains(s.Last) })
-	})
 }
 
 // register registers the metrics of a replica of an operator.

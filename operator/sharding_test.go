@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/giantswarm/micrologger"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -33,6 +34,8 @@ type crew struct {
 	*replicas
 	namespaces []string
 	round      int
+	// logger is that of the replicas.
+	logger micrologger.Logger
 
 	mu sync.Mutex
 	// last is who has reconciled a namespace last, and at work who does so now.
@@ -43,7 +46,7 @@ const crewLabel = "test.operatorkit.io/crew"
 
 func newCrew(t *testing.T, namespaces int) *crew {
 	t.Helper()
-	c := &crew{replicas: newReplicas(t), last: map[string]string{}, atWork: map[string]string{}}
+	c := &crew{replicas: newReplicas(t), logger: quiet(t), last: map[string]string{}, atWork: map[string]string{}}
 	for range namespaces {
 		namespace := c.instance.Namespace(t)
 		c.namespaces = append(c.namespaces, namespace)

@@ -186,6 +186,8 @@ func (duo) Replicas() []inspector.Replica {
 	return []inspector.Replica{{Name: "site-operator-a", This: true, Ranges: 3, Objects: 17}, {Name: "site-operator-b", Ranges: 2, Moving: 1, Objects: 4}}
 }
 
+func (duo) Filter() inspector.Filter { return inspector.FilteredByServer }
+
 func (duo) Ranges() []inspector.RingRange {
 	return []inspector.RingRange{
 		{First: "0x0", Owner: "site-operator-a", Objects: 17}, {First: "0x4", Owner: "site-operator-b", Next: "site-operator-a", Objects: 4},
@@ -208,7 +210,8 @@ func TestThePageShowsWhichReplicaHasWhatAndWhoseAnObjectIs(t *testing.T) {
 	lacks(t, w.get(objectPath("home"), http.StatusOK), "replica")
 	w.inspector.ShareBy(duo{})
 	has(t, w.get("", http.StatusOK), "site-operator-a<small>this one</small>", "site-operator-b</th>", ">17<",
-		`<path class="replica-0" d="M0.00 -80.00 `, `<path class="replica-1 moving"`, "site-operator-b, on its way to site-operator-a", `<path class="nobody"`)
+		`<path class="replica-0" d="M0.00 -80.00 `, `<path class="replica-1 moving"`, "site-operator-b, on its way to site-operator-a", `<path class="nobody"`,
+		"The API server sends to each replica the objects of its own ranges.")
 	has(t, w.get(objectPath("home"), http.StatusOK), "reconciled by the replica site-operator-b")
 	if got := read[inspector.Object](w, objectPath("home")).Owner; got != "site-operator-b" {
 		t.Errorf("the owner is %q", got)

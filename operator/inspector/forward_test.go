@@ -34,6 +34,8 @@ func (p pair) Replicas() []inspector.Replica {
 
 func (p pair) Ranges() []inspector.RingRange { return nil }
 
+func (p pair) Filter() inspector.Filter { return "" }
+
 func (p pair) Owner(key informer.Key) string {
 	if p.ofB[key.Name] {
 		return "b"

@@ -24,12 +24,24 @@ type Replica struct {
 	Objects int `json:"objects"`
 }
 
+// Filter is who keeps the objects of others from a replica.
+type Filter string
+
+const (
+	// FilteredByServer is when the API server does not send them.
+	FilteredByServer Filter = "server"
+	// FilteredByReplica is when the replica drops them.
+	FilteredByReplica Filter = "replica"
+)
+
 // Ring tells who has which objects. Its methods are safe for concurrent use.
 type Ring interface {
 	// Replicas are all of them, by name.
 	Replicas() []Replica
 	// Ranges are all ranges, in order.
 	Ranges() []RingRange
+	// Filter tells who has a replica hold its own objects only. It is empty if that is not known, or replicas hold all objects.
+	Filter() Filter
 	// Owner is the name of the replica that has an object, and empty if none has.
 	Owner(key informer.Key) string
 	// This is the name of the replica whose ring this is.

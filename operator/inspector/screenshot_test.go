@@ -181,6 +181,8 @@ func (trio) Replicas() []inspector.Replica {
 	}
 }
 
+func (r trio) Filter() inspector.Filter { return inspector.FilteredByServer }
+
 func (r trio) Ranges() (ranges []inspector.RingRange) {
 	all := r.Replicas()
 	for i, objects := range []int{31, 12, 40, 22, 36, 18, 25, 19, 17, 20} {

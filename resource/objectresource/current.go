@@ -41,6 +41,9 @@ func (r *resource[O]) GetCurrentState(ctx context.Context, obj O) (State, error)
 
 func (r *resource[O]) ownedOf(ctx context.Context, k kind, owned, namespaces []string) ([]item, error) {
 	if k.store != nil && k.store.Status().Synced {
+		if err := holdsAll(k, namespaces); err != nil {
+			return nil, err
+		}
 		items, err := storedItems(k, owned)
 		if err != nil {
 			return nil, err
@@ -78,6 +81,21 @@ func (r *resource[O]) ownedOf(ctx context.Context, k kind, owned, namespaces []s
 		}
 	}
 	return items, nil
+}
+
+// holdsAll returns an error if a store holds a part of what there may be of a primary.
+func holdsAll(k kind, namespaces []string) error {
+	part, ok := k.store.(interface{ Holds(namespace string) bool })
+	if !ok {
+		return nil
+	}
+	for _, namespace := range namespaces {
+		if !part.Holds(namespace) {
+			return fmt.Errorf("objects of kind %s may be in the namespaces %q, and replicas share the work, so that the store holds those of some namespaces only: "+
+				"give Stores and Watches what Dependencies.Own(…).InAllNamespaces() returns, or call HoldAll of the source", k.gvk.GroupKind(), namespaces)
+		}
+	}
+	return nil
 }
 
 // lacked returns the objects of a primary that the API server has and a store has not, because a list left them out or their events are late,

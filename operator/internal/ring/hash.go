@@ -3,6 +3,7 @@ package ring
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/sharding"
@@ -63,12 +64,34 @@ func (s Span) overlap(other Span) (common Span, ok bool) {
 	return common, common.First <= common.Last
 }
 
+// Intersection returns what is in spans of both lists, which are in order. So is the result.
+func Intersection(a, b []Span) (common []Span) {
+	for _, s := range a {
+		for _, other := range b {
+			if c, ok := s.overlap(other); ok {
+				common = append(common, c)
+			}
+		}
+	}
+	return common
+}
+
+// Covers tells whether everything in the spans of one list is in those of another one. Both are in order, and no two spans of one touch.
+func Covers(spans, others []Span) bool {
+	return !slices.ContainsFunc(others, func(o Span) bool {
+		return !slices.ContainsFunc(spans, func(s Span) bool { return s.Contains(o.First) && s.Contains(o.Last) })
+	})
+}
+
 // share is which part of the whole space the span is, up to 1.
 func (s Span) share() float64 { return (float64(s.Last-s.First) + 1) / (float64(MaxHash) + 1) }
 
 // Selector returns the shardSelector of a list or a watch for the objects whose field has its hash in one of the spans. Without spans it
-// is empty, which selects everything.
+// is that of the last hash, which hardly any object has.
 func Selector(field string, spans []Span) string {
+	if len(spans) == 0 {
+		spans = []Span{{MaxHash, MaxHash}}
+	}
 	requirements := make([]sharding.ShardRangeRequirement, 0, len(spans))
 	for _, s := range spans {
 		end := "0x10000000000000000"

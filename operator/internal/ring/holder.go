@@ -29,6 +29,7 @@ type Holder struct {
 	life       string
 	generation int64
 	owned      []Span
+	held       []Span
 	busy       map[Hash]int
 	closed     bool
 	// changed is called when the confirmation says more than before.
@@ -48,7 +49,7 @@ func NewHolder(member string, changed func()) *Holder {
 func (h *Holder) Apply(life string, t Table) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.life, h.generation = life, t.Generation
+	h.life, h.generation, h.held = life, t.Generation, t.Held(h.member)
 	if !h.closed {
 		h.owned = t.Owned(h.member)
 	}
@@ -66,6 +67,13 @@ func (h *Holder) Owned() []Span {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.owned)
+}
+
+// Held returns what the replica has to know the objects of, in order, see [Table.Held].
+func (h *Holder) Held() []Span {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.held)
 }
 
 // Owns tells whether the replica may begin to work on a hash.

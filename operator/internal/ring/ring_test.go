@@ -309,3 +309,45 @@ func TestPartsSayWhoHasHowMuchOfATable(t *testing.T) {
 		t.Errorf("parts (-want +got):\n%s", diff)
 	}
 }
+
+func TestAMemberHoldsWhatItOwnsGivesUpAndIsToGet(t *testing.T) {
+	table := ring.Table{Ranges: []ring.Range{
+		{Owner: "a"}, {First: 10, Owner: "a", Next: "b"}, {First: 20, Owner: "b", Next: "a"}, {First: 30, Owner: "b"}, {First: 40, Owner: "a"},
+	}}
+	for member, want := range map[string][2][]ring.Span{
+		"a": {{{First: 0, Last: 9}, {First: 40, Last: ring.MaxHash}}, {{First: 0, Last: 29}, {First: 40, Last: ring.MaxHash}}},
+		"b": {{{First: 30, Last: 39}}, {{First: 10, Last: 39}}},
+		"c": {},
+	} {
+		h := ring.NewHolder(member, nil)
+		h.Apply("life", table)
+		if diff := cmp.Diff(want, [2][]ring.Span{h.Owned(), h.Held()}); diff != "" {
+			t.Errorf("%s owns and holds\n%s", member, diff)
+		}
+	}
+}
+
+func TestSpansAreCompared(t *testing.T) {
+	low, middle, high := ring.Span{First: 0, Last: 9}, ring.Span{First: 5, Last: 25}, ring.Span{First: 20, Last: 30}
+	tests := []struct {
+		name               string
+		a, b, common       []ring.Span
+		aCoversB, bCoversA bool
+	}{
+		{"nothing and nothing", nil, nil, nil, true, true},
+		{"something and nothing", []ring.Span{low}, nil, nil, true, false},
+		{"two and one over both", []ring.Span{low, high}, []ring.Span{middle}, []ring.Span{{First: 5, Last: 9}, {First: 20, Last: 25}}, false, false},
+		{"two and one of them", []ring.Span{low, high}, []ring.Span{high}, []ring.Span{high}, true, false},
+		{"one within another one", []ring.Span{{First: 1, Last: 2}}, []ring.Span{low}, []ring.Span{{First: 1, Last: 2}}, false, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.common, ring.Intersection(tt.a, tt.b)); diff != "" {
+				t.Errorf("in common\n%s", diff)
+			}
+			if a, b := ring.Covers(tt.a, tt.b), ring.Covers(tt.b, tt.a); a != tt.aCoversB || b != tt.bCoversA {
+				t.Errorf("covers: %t and %t, want %t and %t", a, b, tt.aCoversB, tt.bCoversA)
+			}
+		})
+	}
+}

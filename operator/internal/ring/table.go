@@ -68,19 +68,30 @@ func (t Table) Find(h Hash) Range {
 
 // Owned returns what a member owns and may work in.
 func (t Table) Owned(member string) []Span {
-	var owned []Span
+	return t.spans(func(r Range) bool { return r.Owner == member && r.Next == "" })
+}
+
+// Held returns what a member has to know the objects of: what it may work in, what it gives up, because work may still go on there, and what
+// it is to get.
+func (t Table) Held(member string) []Span {
+	return t.spans(func(r Range) bool { return r.Owner == member || r.Next == member })
+}
+
+// spans joins the ranges of which holds is true.
+func (t Table) spans(holds func(Range) bool) []Span {
+	var spans []Span
 	for i, r := range t.Ranges {
-		if r.Owner != member || r.Next != "" {
+		if !holds(r) {
 			continue
 		}
 		s := t.Span(i)
-		if last := len(owned) - 1; last >= 0 && owned[last].Last+1 == s.First {
-			owned[last].Last = s.Last
+		if last := len(spans) - 1; last >= 0 && spans[last].Last+1 == s.First {
+			spans[last].Last = s.Last
 			continue
 		}
-		owned = append(owned, s)
+		spans = append(spans, s)
 	}
-	return owned
+	return spans
 }
 
 // Objects is how many objects lie in a range of the table, as far as is known.

@@ -132,8 +132,8 @@ func (d *division) done(round int) {
 		d.waiting--
 	}
 	complete := round == d.round && d.waiting == 0
-	if complete {
-		d.ready.Store(&d.held)
+	if held := d.held; complete {
+		d.ready.Store(&held)
 	}
 	d.mu.Unlock()
 	if complete {

@@ -2,12 +2,18 @@ package operator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,15 +29,33 @@ type planter struct {
 	*running
 	faults           *operatortest.Faults
 	primaries, owned *informer.Kubernetes
+	// looked are the namespaces in which it has reconciled.
+	looked *journal
+	// slow is held while lists and watches of what is owned are not answered.
+	slow *sync.RWMutex
 }
+
+// roundTripper is a function that sends requests.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // plant starts a replica. change may change what it is made of.
 func (c *crew) plant(identity string, change func(*objectresource.Config[*corev1.ConfigMap])) *planter {
 	c.t.Helper()
-	p := &planter{faults: operatortest.NewFaults()}
-	d, err := operator.NewDependencies(operator.DependenciesConfig{
-		Name: c.namespace, RESTConfig: p.faults.Wrap(c.instance.RESTConfig()), Scheme: scheme.Scheme, Logger: c.logger,
+	p := &planter{faults: operatortest.NewFaults(), looked: &journal{}, slow: &sync.RWMutex{}}
+	restConfig := p.faults.Wrap(c.instance.RESTConfig())
+	restConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodGet && strings.Contains(r.URL.Query().Get("labelSelector"), objectresource.OperatorLabel) {
+				p.slow.RLock()
+				defer p.slow.RUnlock()
+			}
+			return next.RoundTrip(r)
+		})
 	})
+	d, err := operator.NewDependencies(operator.DependenciesConfig{Name: c.namespace, RESTConfig: restConfig, Scheme: scheme.Scheme, Logger: c.logger})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -50,6 +74,7 @@ func (c *crew) plant(identity string, change func(*objectresource.Config[*corev1
 	config := objectresource.Config[*corev1.ConfigMap]{
 		Name: "plants", Client: d.Client, Logger: d.Logger, Stores: own.Stores,
 		Desired: func(_ context.Context, obj *corev1.ConfigMap) ([]client.Object, error) {
+			p.looked.add(obj.Namespace)
 			return []client.Object{configMap(obj.Namespace, "plant")}, nil
 		},
 	}
@@ -145,6 +170,48 @@ func TestEachReplicaHoldsTheObjectsOfItsNamespacesAndWhatTheyOwn(t *testing.T) {
 			t.Errorf("unneeded: %s of %s/%s, answered with %d", w.Verb, w.Namespace, w.Name, w.Status)
 		}
 	}
+}
+
+func TestNothingIsBegunInARangeBeforeAllThatBelongsToItIsListed(t *testing.T) {
+	c := newCrew(t, 10)
+	a := c.plant("a", nil)
+	c.planted()
+	b := c.plant("b", nil)
+	c.divided(a, b)
+	gained := namespacesOf(a.primaries)
+	before := len(b.looked.all()) // It has perhaps had some of them for a moment.
+	looked := func(namespace string) bool { return slices.Contains(b.looked.all()[before:], namespace) }
+	b.slow.Lock()
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	operatortest.Eventually(t, "b owns everything", func() error {
+		lease := &coordinationv1.Lease{}
+		if err := c.client.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: c.namespace + "-shards"}, lease); err != nil {
+			return err
+		}
+		if table := lease.Annotations["operatorkit.io/shards"]; strings.Contains(table, `"a"`) || !strings.Contains(table, `"owner":"b"`) {
+			return errors.New(table)
+		}
+		return nil
+	})
+	for _, namespace := range gained {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"data":{"changed":"yes"}}`))
+		if err := c.client.Patch(t.Context(), configMap(namespace, "object"), patch); err != nil {
+			t.Fatal(err)
+		}
+		operatortest.Eventually(t, "b knows of the change", func() bool {
+			obj, exists, err := b.primaries.Get(informer.Key{Namespace: namespace, Name: "object"})
+			return err == nil && exists && obj.(*corev1.ConfigMap).Data["changed"] == "yes"
+		})
+		if looked(namespace) {
+			t.Errorf("b has reconciled in namespace %s, and knows nothing of what is owned there", namespace)
+		}
+	}
+	b.slow.Unlock()
+	operatortest.Eventually(t, "b reconciles what it has got", func() bool {
+		return !slices.ContainsFunc(gained, func(namespace string) bool { return !looked(namespace) })
+	})
 }
 
 func TestAReplicaRefusesToLookForObjectsWhereItsStoreMayNotHoldThem(t *testing.T) {

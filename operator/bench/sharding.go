@@ -204,7 +204,7 @@ func (w *sharedWork) settle(ctx context.Context, each []*shardReplica, s *storm)
 			last, since = now, time.Now()
 		}
 		// Moves of ranges come after pauses of as much as a retry period.
-		return s.count.Load() >= int64(w.primaries) && held == w.primaries && least >= w.primaries/len(each)/2 && time.Since(since) >= 2*shardRetryPeriod, nil
+		return s.count.Load() >= int64(w.primaries) && held == w.primaries && least >= w.primaries/len(each)/2 && time.Since(since) >= 2*operator.DefaultRetryPeriod, nil
 	})
 }
 
@@ -230,13 +230,6 @@ func (w *sharedWork) serverProcessor(ctx context.Context) (float64, error) {
 	}
 	return 0, errors.New("the API server does not tell its processor time")
 }
-
-// The times of replicas' Leases.
-const (
-	shardLeaseDuration = 5 * time.Second
-	shardRenewDeadline = 4 * time.Second
-	shardRetryPeriod   = time.Second
-)
 
 // shardReplica is one of the replicas.
 type shardReplica struct {
@@ -291,7 +284,6 @@ func (w *sharedWork) replica(i int, shares bool, s *storm) (*shardReplica, error
 		c.Sharding = operator.ShardingConfig{Enabled: true}
 		c.LeaderElection = operator.LeaderElectionConfig{
 			Enabled: true, Namespace: w.names[0], Name: "sharded-" + s.run, Identity: "replica-" + strconv.Itoa(i),
-			LeaseDuration: shardLeaseDuration, RenewDeadline: shardRenewDeadline, RetryPeriod: shardRetryPeriod,
 		}
 	}
 	r.operator, err = operator.New(c)

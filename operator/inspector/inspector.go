@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -19,10 +20,12 @@ type Inspector struct {
 	handler http.Handler
 	// certificate is nil without TLS.
 	certificate *certificate
-	searches    chan struct{}
-	plans       chan struct{}
-	streams     chan struct{}
-	graphs      chan struct{}
+	searches    *turns
+	// searched is how many searches have begun.
+	searched atomic.Uint64
+	plans    chan struct{}
+	streams  chan struct{}
+	graphs   chan struct{}
 
 	mu       sync.RWMutex
 	watched  []*statistics
@@ -42,7 +45,7 @@ func New(config Config) (*Inspector, error) {
 	}
 	i := &Inspector{
 		config: config, memory: newMemory(config), byName: map[string]*statistics{}, drawers: map[*framework.Framework]DrawFunc{}, stopping: make(chan struct{}),
-		searches: make(chan struct{}, maxSearches), plans: make(chan struct{}, maxPlans), streams: make(chan struct{}, maxStreams),
+		searches: newTurns(), plans: make(chan struct{}, maxPlans), streams: make(chan struct{}, maxStreams),
 		graphs: make(chan struct{}, maxGraphs),
 	}
 	if config.CertFile != "" {

@@ -72,6 +72,8 @@ type history struct {
 	bytes int
 	// place is that among all histories.
 	place int
+	// seen is the last search that had the object among those that exist. It belongs to the search that goes on.
+	seen uint64
 }
 
 // entry is a reconciliation, and those like it right before in which nothing happened either. Only what describing a record

@@ -173,7 +173,7 @@ func TestWhatIsShownIsOfOneObject(t *testing.T) {
 		}
 	}
 	for range 300 {
-		list, err := i.list(t.Context(), query{limit: defaultLimit})
+		list, err := i.list(t.Context(), query{wanted: wanted{limit: defaultLimit}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package inspector
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -20,16 +19,23 @@ const (
 
 // query says which objects are asked for.
 type query struct {
+	wanted
+	// has tells of which objects by their keys; nil is all. Where wanted.of is the same, so is what it tells.
+	has func(key informer.Key) bool
+}
+
+// wanted is what can be compared of a query.
+type wanted struct {
 	framework string
 	kind      string
 	namespace string
 	name      string
-	// words are in small letters.
-	words         [][]byte
+	// words are in small letters, with a space between each two.
+	words         string
 	state         State
 	offset, limit int
-	// has tells of which objects by their keys; nil is all.
-	has func(key informer.Key) bool
+	// of says whose objects are asked for, where replicas share them.
+	of string
 }
 
 // queryOf reads what is asked for. Another replica may ask for more at once.
@@ -38,10 +44,10 @@ func queryOf(r *http.Request) (query, error) {
 	if r.Header.Get(forwardedHeader) != "" {
 		most = maxMerged
 	}
-	q := query{
+	q := query{wanted: wanted{
 		framework: values.Get("framework"), kind: values.Get("kind"), namespace: values.Get("namespace"), name: values.Get("name"),
-		words: bytes.Fields(bytes.ToLower([]byte(values.Get("q")))), state: State(values.Get("state")), limit: defaultLimit,
-	}
+		words: strings.Join(strings.Fields(strings.ToLower(values.Get("q"))), " "), state: State(values.Get("state")), limit: defaultLimit,
+	}}
 	if q.state != "" && !slices.Contains(States(), q.state) {
 		return q, fmt.Errorf("state must be one of %q, is %q", States(), q.state)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -90,7 +91,7 @@ func (i *Inspector) listFor(r *http.Request, q query) (ObjectList, error) {
 	case ring == nil:
 		return i.list(r.Context(), q)
 	case r.Header.Get(forwardedHeader) != "":
-		q.has = func(key informer.Key) bool { return ring.Owner(key) == ring.This() }
+		q.of, q.has = ring.This(), func(key informer.Key) bool { return ring.Owner(key) == ring.This() }
 		return i.list(r.Context(), q)
 	case q.offset+q.limit > maxMerged:
 		return ObjectList{}, fmt.Errorf("%w: of objects that replicas share, the first %d are listed: search for less", errTooMuch, maxMerged)
@@ -101,6 +102,7 @@ func (i *Inspector) listFor(r *http.Request, q query) (ObjectList, error) {
 	others, unreached := fromOthers[ObjectList](r, ring, ring.Replicas(), "objects", wanted)
 	all := q
 	all.offset, all.limit = 0, q.offset+q.limit
+	all.of = "those without " + strings.Join(slices.Sorted(maps.Keys(others)), ", ")
 	all.has = func(key informer.Key) bool {
 		_, told := others[ring.Owner(key)]
 		return !told
@@ -109,6 +111,7 @@ func (i *Inspector) listFor(r *http.Request, q query) (ObjectList, error) {
 	if err != nil {
 		return list, err
 	}
+	list.Objects = slices.Clone(list.Objects) // others have them, too
 	for _, other := range others {
 		list.Total += other.Total
 		list.Objects = append(list.Objects, other.Objects...)

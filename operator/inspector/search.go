@@ -1,13 +1,11 @@
 package inspector
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"runtime"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/operatorkit/operatorkit/framework"
 )
@@ -15,8 +13,6 @@ import (
 const (
 	// maxFailing is how many failing objects an overview names.
 	maxFailing = 100
-	// maxSearches is how many searches go on at once. Others wait for these: each takes memory and time for every object.
-	maxSearches = 2
 	// lookedAtOnce is after how many objects a search lets others have the processor: workers who come back from an API server have work for a
 	// moment, and would wait for what a search may take in one go.
 	lookedAtOnce = 32
@@ -33,72 +29,103 @@ type found struct {
 	last *entry
 }
 
-// list returns the objects that are asked for, by name. The error is that of ctx.
-func (i *Inspector) list(ctx context.Context, q query) (ObjectList, error) {
-	select {
-	case i.searches <- struct{}{}:
-		defer func() { <-i.searches }()
-	case <-ctx.Done():
-		return ObjectList{}, ctx.Err()
-	}
-	defer i.memory.reading()()
-	var all []found
-	for _, s := range i.frameworks() {
-		name, kind := s.framework.Name(), s.kindOf()
-		if (q.framework == "" || q.framework == name) && ofKind(q.kind, name, kind) {
-			all = i.search(s, q, all)
-		}
-	}
-	slices.SortFunc(all, func(a, b found) int {
-		return cmp.Or(strings.Compare(a.id.framework, b.id.framework), strings.Compare(a.id.key.Namespace, b.id.key.Namespace),
-			strings.Compare(a.id.key.Name, b.id.key.Name))
-	})
-	list := ObjectList{Total: len(all), Objects: []ObjectSummary{}}
-	for _, f := range all[min(q.offset, len(all)):min(q.offset+q.limit, len(all))] {
-		list.Objects = append(list.Objects, i.summary(f))
-	}
-	return list, nil
+// byName orders objects as lists do.
+func byName(a, b found) int {
+	return cmp.Or(strings.Compare(a.id.framework, b.id.framework), strings.Compare(a.id.key.Namespace, b.id.key.Namespace),
+		strings.Compare(a.id.key.Name, b.id.key.Name))
 }
 
-// search appends the objects of a framework that are asked for: those that exist and those that are remembered. It holds
-// nothing that workers need for longer than it takes to look at one object.
-func (i *Inspector) search(s *statistics, q query, to []found) []found {
-	name, kind := s.framework.Name(), s.kindOf()
-	var text []byte
-	looked := 0
-	consider := func(f found) {
-		if looked++; looked%lookedAtOnce == 0 {
-			runtime.Gosched()
+// list returns the objects that are asked for, by name. It may be the list of others who ask for the same, and is not changed. The error is
+// that of ctx, or tells that a search of others failed.
+//
+// Everybody who may look at the page may look at all of it: lists differ by what is asked for only.
+func (i *Inspector) list(ctx context.Context, q query) (ObjectList, error) {
+	return i.searches.take(ctx, q.wanted, func() ObjectList {
+		defer i.memory.reading()()
+		s := &search{query: q, run: i.searched.Add(1)}
+		for text := range strings.FieldsSeq(q.words) {
+			s.words = append(s.words, newWord(text))
 		}
-		if q.state != "" && q.state != f.state {
-			return
-		}
-		if len(q.words) > 0 {
-			text = f.appendText(text[:0], kind)
-			if slices.ContainsFunc(q.words, func(word []byte) bool { return !bytes.Contains(text, word) }) {
-				return
+		for _, of := range i.frameworks() {
+			name, kind := of.framework.Name(), of.kindOf()
+			if (q.framework == "" || q.framework == name) && ofKind(q.kind, name, kind) {
+				s.in(i, of)
 			}
 		}
-		to = append(to, f)
-	}
-	exists := map[*history]bool{}
-	for _, key := range s.framework.Keys() {
+		first := s.first()
+		list := ObjectList{Total: s.total, Objects: []ObjectSummary{}}
+		for _, f := range first[min(q.offset, len(first)):] {
+			list.Objects = append(list.Objects, i.summary(f))
+		}
+		return list
+	})
+}
+
+// search looks for what is asked for.
+type search struct {
+	query
+	words []word
+	// run numbers the searches.
+	run    uint64
+	looked int
+	// total is how many objects there are that are asked for, and best the first of them and some more, in no order. Those that come after
+	// last, if there is one, are not among the first.
+	total int
+	best  []found
+	last  *found
+}
+
+// in looks at the objects of a framework: those that exist and those that are remembered. It holds nothing that workers need for longer
+// than it takes to look at one object. What is remembered is looked at in a row, which a processor is fast at.
+func (s *search) in(i *Inspector, of *statistics) {
+	name, kind := of.framework.Name(), of.kindOf()
+	for _, key := range of.framework.Keys() {
 		id := objectID{name, key}
-		if !q.matchesID(id) {
+		if !s.matchesID(id) {
 			continue
 		}
-		h := i.memory.history(id)
-		if h != nil {
-			exists[h] = true
+		s.share()
+		if h := i.memory.history(id); h != nil {
+			h.seen = s.run
+		} else {
+			s.consider(i.look(of, id, nil, true), kind)
 		}
-		consider(i.look(s, id, h, true))
 	}
 	for _, h := range i.memory.histories() {
-		if h.id.framework == name && q.matchesID(h.id) && !exists[h] {
-			consider(i.look(s, h.id, h, false))
+		if h.id.framework == name && s.matchesID(h.id) {
+			s.share()
+			s.consider(i.look(of, h.id, h, h.seen == s.run), kind)
 		}
 	}
-	return to
+}
+
+// share lets others have the processor now and then.
+func (s *search) share() {
+	if s.looked++; s.looked%lookedAtOnce == 0 {
+		runtime.Gosched()
+	}
+}
+
+// consider counts an object if it is one that is asked for, and keeps it if it may be one of the first.
+func (s *search) consider(f found, kind string) {
+	if s.state != "" && s.state != f.state || !f.has(s.words, kind) {
+		return
+	}
+	s.total++
+	if s.last != nil && byName(*s.last, f) < 0 {
+		return
+	}
+	if s.best = append(s.best, f); len(s.best) == 2*(s.offset+s.limit) {
+		s.best = s.first()
+		last := s.best[len(s.best)-1]
+		s.last = &last
+	}
+}
+
+// first are those that are asked for until the end of the page, in order.
+func (s *search) first() []found {
+	slices.SortFunc(s.best, byName)
+	return s.best[:min(len(s.best), s.offset+s.limit)]
 }
 
 // look tells how an object is doing, of which h is what is remembered, nil for nothing. Exists tells whether it is in its source.
@@ -117,30 +144,18 @@ func (i *Inspector) look(s *statistics, id objectID, h *history, exists bool) fo
 	return f
 }
 
-// appendText appends what a list shows of an object, in small letters, in which each word of a search must be somewhere.
-func (f found) appendText(b []byte, kind string) []byte {
-	b = appendSmall(b, f.id.framework, " ", kind, " ", f.id.key.Namespace, "/", f.id.key.Name, " ")
+// has tells whether each of the words is somewhere in what a list shows of an object.
+func (f found) has(words []word, kind string) bool {
+	texts := []string{f.id.framework, kind, f.id.key.Namespace, f.id.key.Name, "", ""}
 	if f.last != nil {
-		b = appendSmall(b, f.last.reason(), " ", f.last.record.Error)
+		texts[4], texts[5] = f.last.reason(), f.last.record.Error
 	}
-	return b
-}
-
-func appendSmall(b []byte, texts ...string) []byte {
-	for _, text := range texts {
-		start, plain := len(b), true
-		b = append(b, text...)
-		for i, c := range b[start:] {
-			if 'A' <= c && c <= 'Z' {
-				b[start+i] = c + ('a' - 'A')
-			}
-			plain = plain && c < utf8.RuneSelf
+	return !slices.ContainsFunc(words, func(w word) bool {
+		if strings.Contains(w.small, "/") && w.in(f.id.key.Namespace+"/"+f.id.key.Name) {
+			return false
 		}
-		if !plain {
-			b = append(b[:start], strings.ToLower(text)...)
-		}
-	}
-	return b
+		return !slices.ContainsFunc(texts, w.in)
+	})
 }
 
 // reason says in words why an object is left alone or waits.

@@ -1,7 +1,9 @@
 package inspector
 
 import (
+	"fmt"
 	"io"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,6 +17,62 @@ import (
 
 // TestSearchNeedsNothingThatRecordingHolds has a search end while somebody records for as long as it takes.
 func TestSearchNeedsNothingThatRecordingHolds(t *testing.T) {
+	i := withSites(t, []string{"a", "b"}, []string{"a", "b", "gone"})
+
+	i.memory.mu.Lock()
+	defer i.memory.mu.Unlock()
+	found := make(chan int, 1)
+	go func() {
+		list, _ := i.list(t.Context(), query{wanted: wanted{words: "no", limit: defaultLimit}})
+		found <- list.Total
+	}()
+	select {
+	case n := <-found:
+		if n != 3 {
+			t.Errorf("%d objects are found, want 3", n)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("a search waits for those who record, and so they would for it")
+	}
+}
+
+func TestPagesOfAListAreThoseOfAllThatIsFoundInOrder(t *testing.T) {
+	var exist, fail, want []string
+	for n := range 300 {
+		// Keys are in an order of their own already.
+		name := fmt.Sprintf("site-%03d", n)
+		if n%3 > 0 {
+			exist = append(exist, name)
+		}
+		if n%2 > 0 {
+			fail = append(fail, name)
+		}
+		if n%3 > 0 || n%2 > 0 {
+			want = append(want, name)
+		}
+	}
+	slices.Reverse(fail)
+	i := withSites(t, exist, fail)
+	for _, limit := range []int{1, 7, 1000} {
+		var got []string
+		for offset := 0; offset == 0 || offset < len(want); offset += limit {
+			list, err := i.list(t.Context(), query{wanted: wanted{offset: offset, limit: limit}})
+			if err != nil || list.Total != len(want) {
+				t.Fatalf("%d objects are found and %v, want %d", list.Total, err, len(want))
+			}
+			for _, o := range list.Objects {
+				got = append(got, o.Name)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("by %d, the list is %v", limit, got)
+		}
+	}
+}
+
+// withSites returns an inspector of sites that exist, and of those that fail.
+func withSites(t *testing.T, exist, fail []string) *Inspector {
+	t.Helper()
 	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
 	if err != nil {
 		t.Fatal(err)
@@ -29,30 +87,15 @@ func TestSearchNeedsNothingThatRecordingHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	i.Watch(f)
-	for _, name := range []string{"a", "b", "gone"} {
+	for _, name := range fail {
 		i.Observe(&framework.Record{Framework: "sites", Key: informer.Key{Name: name}, Outcome: framework.Failed, Error: "no"})
 	}
-	for _, name := range []string{"a", "b"} {
+	for _, name := range exist {
 		if err := source.Update(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-
-	i.memory.mu.Lock()
-	defer i.memory.mu.Unlock()
-	found := make(chan int, 1)
-	go func() {
-		list, _ := i.list(t.Context(), query{words: [][]byte{[]byte("no")}, limit: defaultLimit})
-		found <- list.Total
-	}()
-	select {
-	case n := <-found:
-		if n != 3 {
-			t.Errorf("%d objects are found, want 3", n)
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("a search waits for those who record, and so they would for it")
-	}
+	return i
 }
 
 // idle is a resource that does nothing.

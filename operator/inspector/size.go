@@ -22,7 +22,7 @@ const (
 
 // What things take in memory beside their texts, in bytes, about.
 const (
-	historyBytes  = 230
+	historyBytes  = 238
 	recordBytes   = 530
 	resourceBytes = 150
 	stepBytes     = 80

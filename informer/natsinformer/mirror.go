@@ -1,7 +1,9 @@
 package natsinformer
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -29,6 +31,8 @@ type mirror[T Entity] struct {
 	// keys is what is known of every key in the bucket, those that have a marker alone and those that the filter refuses
 	// included.
 	keys map[string]tracked[T]
+	// written is what was written through the bucket and has not been seen yet, by keys.
+	written map[string]written[T]
 	// markers is how many of the keys have no value.
 	markers int
 	// created and bucketNumber tell the bucket from those that had its name before, and in which the same revision was
@@ -58,9 +62,17 @@ type tracked[T Entity] struct {
 	marker bool
 }
 
+// written is a value that was written, and decoded for the store.
+type written[T Entity] struct {
+	revision uint64
+	data     []byte
+	entity   T
+}
+
 func newMirror[T Entity](bucket *Bucket[T], feed *informer.Feed, config SourceConfig[T], counts *counts) *mirror[T] {
 	return &mirror[T]{
-		bucket: bucket, feed: feed, config: config, counts: counts, keys: map[string]tracked[T]{}, again: make(chan struct{}, 1), listed: make(chan struct{}),
+		bucket: bucket, feed: feed, config: config, counts: counts, keys: map[string]tracked[T]{}, written: map[string]written[T]{},
+		again: make(chan struct{}, 1), listed: make(chan struct{}),
 	}
 }
 
@@ -110,6 +122,7 @@ func (m *mirror[T]) meet(state bucketState, newest uint64) {
 	}
 	m.created, m.newest, m.seen = state.created, 0, 0
 	m.bucketNumber++
+	clear(m.written)
 	for key, known := range m.keys {
 		known.revision = 0
 		m.keys[key] = known
@@ -199,6 +212,9 @@ func (m *mirror[T]) replace(l *listing, deleted []T) {
 		}
 	}
 	m.saw(whole)
+	m.mu.Lock()
+	maps.DeleteFunc(m.written, func(_ string, w written[T]) bool { return w.revision <= whole })
+	m.mu.Unlock()
 	m.feed.ReplaceAsOf("", items, m.version(whole))
 }
 
@@ -242,9 +258,12 @@ func (m *mirror[T]) staying(markersExpire bool) int {
 // put takes note of a value, and returns it as the store is to hold it.
 func (m *mirror[T]) put(entry jetstream.KeyValueEntry) informer.Item {
 	key, known := entry.Key(), m.keys[entry.Key()]
-	entity, err := m.entity(key, entry.Revision(), entry.Value())
-	if err != nil {
-		entity = m.undecodable(known, entry, err)
+	entity, own := m.ownOf(entry)
+	if !own {
+		var err error
+		if entity, err = m.entity(key, entry.Revision(), entry.Value()); err != nil {
+			entity = m.undecodable(known, entry, err)
+		}
 	}
 	m.track(key, tracked[T]{live: true, entity: entity, revision: entry.Revision()})
 	return informer.Item{Key: informer.Key{Name: key}, Object: entity, Version: m.version(entry.Revision())}
@@ -257,6 +276,23 @@ func (m *mirror[T]) entity(key string, revision uint64, data []byte) (T, error) 
 		entity.EntityMeta().stored = &stored{data: data}
 	}
 	return entity, err
+}
+
+// wrote notes a value that was written, until it is seen: it is not decoded again then.
+func (m *mirror[T]) wrote(key string, w written[T]) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.keys[key].revision < w.revision && m.written[key].revision < w.revision {
+		m.written[key] = w
+	}
+}
+
+// ownOf returns what was decoded of a value when it was written. A server that has lost something may give its revision to another value.
+func (m *mirror[T]) ownOf(entry jetstream.KeyValueEntry) (entity T, own bool) {
+	m.mu.RLock()
+	w := m.written[entry.Key()]
+	m.mu.RUnlock()
+	return w.entity, w.revision == entry.Revision() && bytes.Equal(w.data, entry.Value())
 }
 
 // undecodable returns what the store holds for a value that can't be decoded, and logs it once.
@@ -320,6 +356,9 @@ func (m *mirror[T]) track(key string, now tracked[T]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.keys[key] = now
+	if m.written[key].revision <= now.revision {
+		delete(m.written, key)
+	}
 }
 
 // forget notes that a key is not in the bucket.

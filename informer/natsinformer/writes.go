@@ -122,6 +122,7 @@ func (w *write[T]) stored(ctx context.Context, base, revision uint64, data []byt
 		on = version{v.bucketNumber, base}.String()
 	}
 	w.Stored(informer.Item{Key: informer.Key{Name: w.key}, Object: entity, Version: v.String()}, on, true)
+	w.mirror.wrote(w.key, written[T]{revision, data, entity})
 }
 
 func (w *write[T]) ended(ctx context.Context, base, revision uint64, how removal) {

@@ -19,10 +19,12 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// The contenders of the row pagework: a page that people search while workers reconcile, and one that nobody looks at.
+// The contenders of the row pagework: a page that people search while workers reconcile, all for the same or each for something else, and
+// one that nobody looks at.
 const (
-	searched   = "searched"
-	unsearched = "not searched"
+	searchedForOne  = "searched for the same"
+	searchedForMany = "searched for different things"
+	unsearched      = "not searched"
 )
 
 // What its contenders report: how long the slowest search took, and how many objects were reconciled in a second.
@@ -43,21 +45,34 @@ const (
 // searchedAtWork measures searches of several people at once while workers reconcile: how long the slowest takes, and how much is reconciled
 // meanwhile, to what is reconciled otherwise.
 func searchedAtWork(ctx context.Context, e *environment) ([]line, error) {
-	s, err := e.compare(ctx, "pagework", contender{searched, 1, e.pageAtWork(true)}, contender{unsearched, 1, e.pageAtWork(false)})
+	searches := map[string]func(person int) string{
+		searchedForOne:  func(int) string { return failingSearch },
+		searchedForMany: func(person int) string { return fmt.Sprintf("q=lease+object-%d", person) },
+		unsearched:      nil,
+	}
+	var contenders []contender
+	for _, name := range []string{searchedForOne, searchedForMany, unsearched} {
+		contenders = append(contenders, contender{name, 1, e.pageAtWork(searches[name])})
+	}
+	s, err := e.compare(ctx, "pagework", contenders...)
 	if err != nil {
 		return nil, err
 	}
-	what := fmt.Sprintf("page, %d searches at once among %d failing objects, while workers reconcile: ", searchers, e.failing)
-	slowest := reportLine(what+"the slowest", inMicroseconds, series{operatorKit: s[searched]}, extra(slowestSearch))
-	reconciled := line{
-		Measure: what + "reconciliations, to those without", Unit: inPercent,
-		Figures: map[string]float64{operatorKit: 100 * s.ratio(searched, unsearched, extra(reconciledAt))},
+	var lines []line
+	for _, name := range []string{searchedForOne, searchedForMany} {
+		what := fmt.Sprintf("page, %d failing objects %s by %d at once, while workers reconcile: ", e.failing, name, searchers)
+		slowest := reportLine(what+"the slowest", inMicroseconds, series{operatorKit: s[name]}, extra(slowestSearch))
+		reconciled := line{
+			Measure: what + "reconciliations, to those without", Unit: inPercent,
+			Figures: map[string]float64{operatorKit: 100 * s.ratio(name, unsearched, extra(reconciledAt))},
+		}
+		lines = append(lines, slowest.atMost(float64(500*time.Millisecond)), reconciled.atLeast(95))
 	}
-	return []line{slowest.atMost(float64(500 * time.Millisecond)), reconciled.atLeast(95)}, nil
+	return lines, nil
 }
 
-// pageAtWork reconciles some objects over and over, beside many that fail and that may be searched.
-func (e *environment) pageAtWork(search bool) func(context.Context, *testing.B) error {
+// pageAtWork reconciles some objects over and over, beside many that fail and that people search for, unless queries is nil.
+func (e *environment) pageAtWork(queries func(person int) string) func(context.Context, *testing.B) error {
 	return func(ctx context.Context, b *testing.B) error {
 		page, fill, err := failingInspector(e.failing)
 		if err != nil {
@@ -84,8 +99,8 @@ func (e *environment) pageAtWork(search bool) func(context.Context, *testing.B) 
 			return errors.Join(err, stop())
 		}
 		before, start := all.reconciled.Load(), time.Now()
-		if search {
-			err = searchAtOnce(ctx, b, page)
+		if queries != nil {
+			err = searchAtOnce(ctx, b, page, queries)
 		} else {
 			time.Sleep(atWork)
 		}
@@ -95,7 +110,7 @@ func (e *environment) pageAtWork(search bool) func(context.Context, *testing.B) 
 }
 
 // searchAtOnce has people search, and reports how long the slowest search took.
-func searchAtOnce(ctx context.Context, b *testing.B, page http.Handler) error {
+func searchAtOnce(ctx context.Context, b *testing.B, page http.Handler, queries func(person int) string) error {
 	server := httptest.NewServer(page)
 	defer server.Close()
 	slowest := make([]time.Duration, searchers)
@@ -104,7 +119,7 @@ func searchAtOnce(ctx context.Context, b *testing.B, page http.Handler) error {
 		people.Go(func() error {
 			for range searchesEach {
 				start := time.Now()
-				if err := search(ctx, server, failingSearch); err != nil {
+				if err := search(ctx, server, queries(i)); err != nil {
 					return err
 				}
 				slowest[i] = max(slowest[i], time.Since(start))

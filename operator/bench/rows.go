@@ -21,6 +21,7 @@ func rows() []row {
 		{name: "serviceset", run: serviceSets},
 		{name: "upgradepaths", run: upgradePaths},
 		{name: "deployment", run: deployments},
+		{name: "staleplans", run: plansThatGoStale},
 		{name: "natscoldstart", run: natsColdStarts},
 		{name: "natsentries", run: natsEntries},
 		{name: "natsstream", run: natsStreams},
@@ -81,6 +82,8 @@ type sizes struct {
 	stream stream
 	// machines are the services on machines that are planned and updated.
 	machines machineServices
+	// plans are the services that are deployed at once.
+	plans manyPlans
 	// changes is how many objects are changed one after the other, beside a shadow.
 	changes int
 	// failing is how many objects fail that the page shows.
@@ -114,6 +117,7 @@ func fullSizes() sizes {
 		owned:     []int{4_000, 16_000},
 		stream:    stream{keys: 1_000, rate: 1_000, warmUp: 10 * time.Second, duration: time.Minute},
 		machines:  machineServices{containers: []int32{100, 1_000, 10_000}, engines: 3, replicas: 30, parallelism: []int{1, 5, 10}},
+		plans:     manyPlans{services: 200, workers: 10, machines: 10},
 		changes:   600,
 		failing:   50_000,
 		provided:  2_000,

@@ -225,13 +225,14 @@ func TestSeveralServicesAtOnceNeverTakeOneThing(t *testing.T) {
 		var fault string
 		bubble(t, func(t *testing.T) {
 			s := n.world()
-			c := &crowd{s: s, workers: 4}
-			c.deploy(t.Context(), n.specs)
+			c := crowdOn(s)
+			c.Workers = 4
+			c.Deploy(t.Context(), n.specs)
 			if len(s.violations) > 0 {
 				fault = strings.Join(s.violations, "; ")
 			}
 			// What was not placed has no place now: one more try by itself says so too.
-			for name, err := range c.errs {
+			for name, err := range c.Errors {
 				i := slices.IndexFunc(n.specs, func(spec api.ServiceSpec) bool { return spec.Name == name })
 				if _, again := deploy(t.Context(), s, n.specs[i], nil); again == nil || !errors.As(err, new(*scheduler.UnschedulableError)) {
 					fault = fmt.Sprintf("service %s was given up (%v), and then deployed (%v)", name, err, again)

@@ -1,87 +1,18 @@
 package deployment_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/operatorkit/operatorkit/resource/deployment"
+	"github.com/operatorkit/operatorkit/internal/crowd"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
-	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
 )
 
-// crowd deploys services at once, as workers do that share a queue: a plan that is stale, or finds no place because others are about to
-// take it, is made again later.
-type crowd struct {
-	s       *simulation
-	workers int
-	// plans counts the plans that were run, stale those of them that were refused.
-	mu           sync.Mutex
-	plans, stale int
-	// errs are what became of services that were not deployed, by name.
-	errs map[string]error
-}
-
-func (c *crowd) deploy(ctx context.Context, specs []api.ServiceSpec) {
-	c.errs = map[string]error{}
-	// Each service may come back as often as the others are deployed.
-	queue := make(chan api.ServiceSpec, len(specs))
-	var todo, workers sync.WaitGroup
-	for _, spec := range specs {
-		todo.Add(1)
-		queue <- spec
-	}
-	for i := range c.workers {
-		random := rand.New(rand.NewPCG(1, uint64(i)))
-		workers.Go(func() {
-			for spec := range queue {
-				if c.try(ctx, spec, time.Duration(random.IntN(50))*time.Millisecond) {
-					todo.Done()
-					continue
-				}
-				time.Sleep(500 * time.Millisecond)
-				queue <- spec
-			}
-		})
-	}
-	todo.Wait()
-	close(queue)
-	workers.Wait()
-}
-
-// try plans a service, and runs the plan some time later. It tells whether that was all.
-func (c *crowd) try(ctx context.Context, spec api.ServiceSpec, later time.Duration) bool {
-	d := deployment.NewDeployment(c.s, spec, nil)
-	plan, err := d.Plan(ctx)
-	if err == nil && plan.Empty() {
-		return true
-	}
-	if err == nil {
-		time.Sleep(later)
-		_, err = d.Run(ctx)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.plans++
-		if errors.Is(err, deployment.ErrStalePlan) {
-			c.stale++
-			return false
-		}
-	} else {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-	}
-	if u := (*scheduler.UnschedulableError)(nil); errors.As(err, &u) && waits(u) {
-		return false
-	}
-	if err != nil {
-		c.errs[spec.Name] = err
-	}
-	return err != nil
+// crowdOn deploys services as a busy operator does.
+func crowdOn(s *simulation) *crowd.Crowd {
+	return &crowd.Crowd{Client: s, Workers: 10, Later: 50 * time.Millisecond, Again: 500 * time.Millisecond}
 }
 
 // named is a service of a name.
@@ -94,21 +25,11 @@ func named(name string, replicas int32, change ...func(*api.ServiceSpec)) api.Se
 func TestPlansOfManyServicesAreHardlyEverStale(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newSimulation(10)
-		c := &crowd{s: s, workers: 10}
-		var specs []api.ServiceSpec
-		for i := range 200 {
-			change := func(*api.ServiceSpec) {}
-			if i%4 == 0 {
-				change = func(spec *api.ServiceSpec) {
-					spec.Ports = []api.PortSpec{{Mode: api.PortModeHost, PublishedPort: uint16(8000 + i/8), ContainerPort: 80}}
-				}
-			}
-			specs = append(specs, named(fmt.Sprintf("s%d", i), int32(1+i%2), change))
-		}
-		c.deploy(t.Context(), specs)
-		t.Logf("%d of %d plans were stale", c.stale, c.plans)
-		if c.stale*20 > c.plans || len(c.errs) > 0 {
-			t.Errorf("%d of %d plans were stale, more than 5 %%; not deployed: %v", c.stale, c.plans, c.errs)
+		c := crowdOn(s)
+		c.Deploy(t.Context(), crowd.Services(200, "app:v1"))
+		t.Logf("%d of %d plans were stale", c.Stale, c.Plans)
+		if c.Stale*20 > c.Plans || len(c.Errors) > 0 {
+			t.Errorf("%d of %d plans were stale, more than 5 %%; not deployed: %v", c.Stale, c.Plans, c.Errors)
 		}
 		var on []int
 		for _, m := range s.machines {
@@ -124,7 +45,7 @@ func TestServicesThatAreDeployedAtOnceDoNotTakeOneThing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newSimulation(4)
 		s.invariants = []func(*simulation) string{neverOnePortTwice, neverTwoCopiesOfAVolume}
-		c := &crowd{s: s, workers: 10}
+		c := crowdOn(s)
 		var specs []api.ServiceSpec
 		for i := range 4 {
 			specs = append(specs, named(fmt.Sprintf("port-%d", i), 1, port80))
@@ -132,9 +53,9 @@ func TestServicesThatAreDeployedAtOnceDoNotTakeOneThing(t *testing.T) {
 		for i := range 6 {
 			specs = append(specs, named(fmt.Sprintf("volume-%d", i), 1, data))
 		}
-		c.deploy(t.Context(), specs)
-		if len(s.violations) > 0 || len(c.errs) > 0 {
-			t.Errorf("violations: %v; not deployed: %v", s.violations, c.errs)
+		c.Deploy(t.Context(), specs)
+		if len(s.violations) > 0 || len(c.Errors) > 0 {
+			t.Errorf("violations: %v; not deployed: %v", s.violations, c.Errors)
 		}
 		for _, spec := range specs {
 			if len(s.of(spec.Name)) != 1 {
@@ -143,6 +64,3 @@ func TestServicesThatAreDeployedAtOnceDoNotTakeOneThing(t *testing.T) {
 		}
 	})
 }
-
-// waits tells whether there may be a place when a plan has ended.
-func waits(u *scheduler.UnschedulableError) bool { return len(u.Coming) > 0 }

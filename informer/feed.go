@@ -188,7 +188,8 @@ func (f *Feed) Announce(key Key) bool {
 	defer h.delivery.Unlock()
 	e, ok := h.store.entries[key]
 	if ok {
-		h.deliver(Event{Type: Updated, Key: key, Object: e.object, Old: e.object, Backlog: true})
+		obj := whole(e.object)
+		h.deliver(Event{Type: Updated, Key: key, Object: obj, Old: obj, Backlog: true})
 	}
 	return ok
 }
@@ -199,7 +200,8 @@ func (f *Feed) AnnounceAll() {
 	h.delivery.Lock()
 	defer h.delivery.Unlock()
 	for _, item := range h.items() {
-		h.deliver(Event{Type: Updated, Key: item.Key, Object: item.Object, Old: item.Object, Backlog: true})
+		obj := whole(item.Object)
+		h.deliver(Event{Type: Updated, Key: item.Key, Object: obj, Old: obj, Backlog: true})
 	}
 }
 
@@ -261,9 +263,9 @@ func (f *Feed) show(item Item, backlog, listed bool) (changed bool) {
 
 // announceForeign announces a change of somebody else that was overtaken by a write of our own.
 func (f *Feed) announceForeign(item Item, stored any, exists bool, s sight) {
-	e := Event{Type: Deleted, Key: item.Key, Object: item.Object, sight: s}
+	e := Event{Type: Deleted, Key: item.Key, Object: whole(item.Object), sight: s}
 	if exists {
-		e.Type, e.Object, e.Old = Updated, stored, item.Object
+		e.Type, e.Object, e.Old = Updated, whole(stored), e.Object
 	}
 	f.hub.deliver(e)
 }
@@ -311,13 +313,14 @@ func (f *Feed) put(item Item, e Event) {
 	h := f.hub
 	old, exists := h.store.entries[item.Key]
 	delete(h.kept, item.Key)
+	held := h.pack(item.Object)
 	h.mu.Lock()
-	h.store.put(item.Key, entry{object: item.Object, version: item.Version})
+	h.store.put(item.Key, entry{object: held, version: item.Version}, item.Object)
 	h.mu.Unlock()
 
 	e.Type, e.Key, e.Object = Added, item.Key, item.Object
 	if exists {
-		e.Type, e.Old = Updated, old.object
+		e.Type, e.Old = Updated, whole(old.object)
 	}
 	h.deliver(e)
 }
@@ -338,7 +341,7 @@ func (f *Feed) delete(key Key, last any, e Event) (changed bool) {
 	h.store.remove(key)
 	h.mu.Unlock()
 
-	e.Type, e.Key, e.Object = Deleted, key, last
+	e.Type, e.Key, e.Object = Deleted, key, whole(last)
 	h.deliver(e)
 	return true
 }

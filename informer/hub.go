@@ -33,6 +33,9 @@ type HubConfig struct {
 	// Last makes the last state that is announced of a stored object that is gone. end is the version of its end if the deletion is kept, and
 	// empty otherwise. Default: the stored object.
 	Last func(stored any, end string) any
+
+	// pack makes what the store holds of an object, from which whole makes the object again. Default: the object is held.
+	pack func(obj any) any
 }
 
 // Hub is what all sources have in common: a store with indexes, subscribers with replay, a Run that can be joined, and
@@ -47,6 +50,7 @@ type HubConfig struct {
 type Hub struct {
 	name string
 	copy func(obj any) (any, error)
+	pack func(obj any) any
 	// compare is nil for versions without an order.
 	compare   func(a, b string) (int, error)
 	compacted bool
@@ -94,15 +98,24 @@ func NewHub(config HubConfig) (*Hub, *Feed) {
 	if config.Last == nil {
 		config.Last = func(stored any, _ string) any { return stored }
 	}
+	if config.pack == nil {
+		config.pack = func(obj any) any { return obj }
+	}
 	if len(config.Namespaces) == 0 {
 		config.Namespaces = []string{""}
 	}
 	h := &Hub{
-		name:      config.Name,
-		copy:      config.Copy,
+		name: config.Name,
+		copy: func(held any) (any, error) {
+			if p, ok := held.(*packed); ok {
+				return p.object(), nil
+			}
+			return config.Copy(held)
+		},
+		pack:      config.pack,
 		compare:   config.Compare,
 		compacted: config.Compacted,
-		last:      config.Last,
+		last:      func(held any, end string) any { return config.Last(whole(held), end) },
 		ledger:    ledger{},
 		newest:    map[string]string{},
 		ended:     lru.New(maxEnded),
@@ -129,7 +142,7 @@ func (h *Hub) Subscribe(handler Handler) (unsubscribe func()) {
 		clear(h.kept)
 	}
 	for _, item := range h.items() {
-		handler(Event{Type: Added, Key: item.Key, Object: item.Object, Backlog: true})
+		handler(Event{Type: Added, Key: item.Key, Object: whole(item.Object), Backlog: true})
 	}
 	h.subscribers = append(h.subscribers, s)
 
@@ -221,7 +234,7 @@ func (h *Hub) Status() Status {
 	return status
 }
 
-// items returns the stored objects themselves.
+// items returns the objects as they are stored.
 func (h *Hub) items() []Item {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

@@ -26,6 +26,7 @@ type interner struct {
 	mu      sync.Mutex
 	strings map[string]string
 	maps    map[string]map[string]string
+	layouts map[string]*layout
 	yes     *bool
 	no      *bool
 }
@@ -34,6 +35,7 @@ func newInterner() *interner {
 	return &interner{
 		strings: map[string]string{},
 		maps:    map[string]map[string]string{},
+		layouts: map[string]*layout{},
 		yes:     new(true),
 		no:      new(false),
 	}

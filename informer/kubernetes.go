@@ -79,6 +79,7 @@ func NewKubernetes(config KubernetesConfig) (*Kubernetes, error) {
 		Namespaces: config.Namespaces,
 		Indexers:   k.prepare.guard(config.Indexers),
 		Compare:    resourceversion.CompareResourceVersion,
+		pack:       k.prepare.strings.pack,
 	})
 	if tracked, ok := config.Client.(trackedClient); ok {
 		tracked.writes.add(k)

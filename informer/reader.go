@@ -70,12 +70,14 @@ func (r *Reader) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	if err != nil {
 		return fmt.Errorf("get %s %s from a source: %w", kindAsked(obj), key, err)
 	}
-	stored, exists := source.stored(key)
+	held, exists := source.stored(key)
 	if !exists {
 		resource, _ := meta.UnsafeGuessKindToResource(source.gvk)
 		return apierrors.NewNotFound(resource.GroupResource(), key.Name)
 	}
-	found := reflect.ValueOf(source.present(stored, formOf(obj), is(options.UnsafeDisableDeepCopy)))
+	_, own := held.(*packed)
+	stored := whole(held).(client.Object)
+	found := reflect.ValueOf(source.present(stored, formOf(obj), own || is(options.UnsafeDisableDeepCopy)))
 	target := reflect.ValueOf(obj)
 	if found.Type() != target.Type() {
 		return fmt.Errorf("get %s %s from a source: source %q holds it as a %s, not as a %s",
@@ -115,9 +117,9 @@ func (k *Kubernetes) list(list client.ObjectList, options *client.ListOptions) e
 	form, share := formOf(list), is(options.UnsafeDisableDeepCopy)
 	found := make([]runtime.Object, 0, len(items))
 	for _, item := range items {
-		stored := item.Object.(client.Object)
+		stored := whole(item.Object).(client.Object)
 		if options.LabelSelector == nil || options.LabelSelector.Matches(labels.Set(stored.GetLabels())) {
-			found = append(found, k.present(stored, form, share))
+			found = append(found, k.present(stored, form, share || stored != item.Object))
 		}
 	}
 	return meta.SetList(list, found)
@@ -237,14 +239,14 @@ func (h *Hub) addIndex(name string, values IndexFunc) {
 	}
 	ix := &index{values: values, keys: map[string]keySet{}}
 	for key, e := range h.store.entries {
-		for _, value := range values(e.object) {
+		for _, value := range values(whole(e.object)) {
 			ix.keys[value] = ix.keys[value].with(key)
 		}
 	}
 	h.store.indexes[name] = ix
 }
 
-// itemsOf returns the stored objects of a namespace themselves, or all of them for "".
+// itemsOf returns the objects of a namespace as they are stored, or all of them for "".
 func (h *Hub) itemsOf(namespace string) []Item {
 	if namespace == "" {
 		return h.items()
@@ -255,13 +257,10 @@ func (h *Hub) itemsOf(namespace string) []Item {
 	return items
 }
 
-// stored returns a stored object itself.
-func (h *Hub) stored(key Key) (client.Object, bool) {
+// stored returns an object as it is stored.
+func (h *Hub) stored(key Key) (held any, exists bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	e, exists := h.store.entries[key]
-	if !exists {
-		return nil, false
-	}
-	return e.object.(client.Object), true
+	return e.object, exists
 }

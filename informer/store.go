@@ -11,7 +11,7 @@ import (
 // obj, and must always give the same values for the same object.
 type IndexFunc func(obj any) []string
 
-// entry is a stored object. It is never changed, only replaced.
+// entry is a stored object, perhaps packed. It is never changed, only replaced.
 type entry struct {
 	object  any
 	version string
@@ -37,11 +37,12 @@ func newStore(indexers map[string]IndexFunc) store {
 	return s
 }
 
-func (s *store) put(key Key, e entry) {
+// put stores an entry, of which obj is the whole object.
+func (s *store) put(key Key, e entry, obj any) {
 	s.remove(key)
 	s.entries[key] = e
 	for _, ix := range s.indexes {
-		for _, value := range ix.values(e.object) {
+		for _, value := range ix.values(obj) {
 			ix.keys[value] = ix.keys[value].with(key)
 		}
 	}
@@ -53,8 +54,12 @@ func (s *store) remove(key Key) {
 		return
 	}
 	delete(s.entries, key)
+	if len(s.indexes) == 0 {
+		return
+	}
+	obj := whole(old.object)
 	for _, ix := range s.indexes {
-		for _, value := range ix.values(old.object) {
+		for _, value := range ix.values(obj) {
 			keys := ix.keys[value].without(key)
 			if keys.empty() {
 				delete(ix.keys, value)
@@ -65,6 +70,7 @@ func (s *store) remove(key Key) {
 	}
 }
 
+// byIndex returns what is stored under a value of an index, as it is stored.
 func (s *store) byIndex(name, value string) ([]Item, error) {
 	ix, ok := s.indexes[name]
 	if !ok {

@@ -1,0 +1,216 @@
+package informer
+
+import (
+	"encoding/binary"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// minPacked is how many entries the maps must have that are the content of an object, such as the data of a ConfigMap, for it to be packed.
+const minPacked = 4
+
+// packed is a stored object whose content is maps of texts, such as a ConfigMap or a Secret. A map takes half as much again as its texts, and
+// each text is rounded up to a size of the allocator. Here the texts are one, and their keys are shared with other objects.
+type packed struct {
+	// rest is the object without these maps. It is not changed.
+	rest   client.Object
+	layout *layout
+	// texts are the values in the order of the layout, each after its length as a uvarint.
+	texts string
+}
+
+// layout is which maps there are in an object, and which keys they have.
+type layout struct{ maps []mapLayout }
+
+// mapLayout is the place of a map among those of its type, and its keys in order.
+type mapLayout struct {
+	place int
+	keys  []string
+}
+
+// mapsOf are the places of maps of texts in a type of objects, as paths of fields. The first metadata of them are those of the metadata.
+type mapsOf struct {
+	paths    [][]int
+	metadata int
+}
+
+// mapsOfTypes are mapsOf by reflect.Type, of which there are as many as kinds.
+var mapsOfTypes sync.Map
+
+func mapsOfType(t reflect.Type) *mapsOf {
+	if known, ok := mapsOfTypes.Load(t); ok {
+		return known.(*mapsOf)
+	}
+	found := &mapsOf{}
+	meta, ok := t.FieldByName("ObjectMeta")
+	if ok && meta.Type == reflect.TypeFor[metav1.ObjectMeta]() {
+		for _, name := range []string{"Labels", "Annotations"} {
+			field, _ := meta.Type.FieldByName(name)
+			found.paths = append(found.paths, append(slices.Clone(meta.Index), field.Index...))
+		}
+		found.metadata = len(found.paths)
+		for _, field := range reflect.VisibleFields(t) {
+			of := field.Type
+			if len(field.Index) == 1 && field.IsExported() && (of == reflect.TypeFor[map[string]string]() || of == reflect.TypeFor[map[string][]byte]()) {
+				found.paths = append(found.paths, field.Index)
+			}
+		}
+	}
+	known, _ := mapsOfTypes.LoadOrStore(t, found)
+	return known.(*mapsOf)
+}
+
+// pack returns what the store holds of an object: the object itself, unless that takes less memory otherwise. It shares what the object has,
+// so that nobody may change that from here on.
+func (in *interner) pack(obj any) any {
+	o, ok := obj.(client.Object)
+	if value := reflect.ValueOf(obj); !ok || value.Kind() != reflect.Pointer || value.Elem().Kind() != reflect.Struct {
+		return obj
+	}
+	value := reflect.ValueOf(o).Elem()
+	of := mapsOfType(value.Type())
+	entries := 0
+	for _, path := range of.paths[of.metadata:] {
+		entries += value.FieldByIndex(path).Len()
+	}
+	if entries < minPacked {
+		return obj
+	}
+	rest := reflect.New(value.Type())
+	rest.Elem().Set(value)
+	l := &layout{}
+	var texts []byte
+	for place, path := range of.paths {
+		var keys []string
+		switch m := value.FieldByIndex(path).Interface().(type) {
+		case map[string]string:
+			keys = slices.Sorted(maps.Keys(m))
+			for _, key := range keys {
+				texts = append(binary.AppendUvarint(texts, uint64(len(m[key]))), m[key]...)
+			}
+		case map[string][]byte:
+			if hasNil(m) {
+				continue // It would not come back.
+			}
+			keys = slices.Sorted(maps.Keys(m))
+			for _, key := range keys {
+				texts = append(binary.AppendUvarint(texts, uint64(len(m[key]))), m[key]...)
+			}
+		}
+		if len(keys) > 0 {
+			l.maps = append(l.maps, mapLayout{place, keys})
+			rest.Elem().FieldByIndex(path).SetZero()
+		}
+	}
+	if len(l.maps) == 0 {
+		return obj
+	}
+	return &packed{rest.Interface().(client.Object), in.shareLayout(l), string(texts)}
+}
+
+func hasNil(m map[string][]byte) bool {
+	for _, value := range m {
+		if value == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// shareLayout returns a layout that equal ones share.
+func (in *interner) shareLayout(l *layout) *layout {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	size := 0
+	for _, m := range l.maps {
+		for _, key := range m.keys {
+			size += len(key) + 1
+		}
+	}
+	var content strings.Builder
+	if size <= maxInternedContent {
+		for _, m := range l.maps {
+			content.WriteByte(byte(m.place))
+			for _, key := range m.keys {
+				content.WriteString(key)
+				content.WriteByte(0)
+			}
+			content.WriteByte(0)
+		}
+		if shared, ok := in.layouts[content.String()]; ok {
+			return shared
+		}
+	}
+	for _, m := range l.maps {
+		for i, key := range m.keys {
+			m.keys[i] = in.share(key)
+		}
+	}
+	if size <= maxInternedContent {
+		if len(in.layouts) >= maxInternedMaps {
+			in.layouts = map[string]*layout{}
+		}
+		in.layouts[content.String()] = l
+	}
+	return l
+}
+
+// GetUID returns that of the object.
+func (p *packed) GetUID() types.UID { return p.rest.GetUID() }
+
+// object returns a private copy of the object.
+func (p *packed) object() runtime.Object {
+	obj := p.rest.DeepCopyObject()
+	value := reflect.ValueOf(obj).Elem()
+	of := mapsOfType(value.Type())
+	left := p.texts
+	next := func() string {
+		size, n := uvarint(left)
+		text := left[n : n+size]
+		left = left[n+size:]
+		return text
+	}
+	for _, m := range p.layout.maps {
+		switch to := value.FieldByIndex(of.paths[m.place]).Addr().Interface().(type) {
+		case *map[string]string:
+			*to = make(map[string]string, len(m.keys))
+			for _, key := range m.keys {
+				(*to)[key] = next()
+			}
+		case *map[string][]byte:
+			*to = make(map[string][]byte, len(m.keys))
+			for _, key := range m.keys {
+				(*to)[key] = []byte(next())
+			}
+		}
+	}
+	return obj
+}
+
+// uvarint is binary.Uvarint of a text.
+func uvarint(text string) (value, n int) {
+	for shift := 0; ; shift += 7 {
+		b := text[n]
+		n++
+		value |= int(b&0x7f) << shift
+		if b < 0x80 {
+			return value, n
+		}
+	}
+}
+
+// whole returns an object of the store as those know it who are told of it. It may share what is stored.
+func whole(held any) any {
+	if p, ok := held.(*packed); ok {
+		return p.object()
+	}
+	return held
+}

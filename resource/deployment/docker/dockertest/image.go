@@ -3,6 +3,7 @@ package dockertest
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed" // the program of images
@@ -17,16 +18,19 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/docker/names"
 )
 
-// Image is an image with a program and nothing else. The program is at /app, and is the entrypoint.
+// Image is an image with a program and nothing else but what that needs. The program is the entrypoint.
 type Image struct {
-	// program returns the program. Default: that of App.
-	program func() ([]byte, error)
+	// content returns what is in it. Default: the program of App, at /app.
+	content func() ([]file, error)
+	// entrypoint is the path of the program. Default: /app.
+	entrypoint string
 	// Name is its reference, with a tag.
 	Name string
 	// Env are environment variables, as NAME=value.
@@ -38,6 +42,16 @@ type Image struct {
 	// HealthRetries is how many failures in a row make it unhealthy. Default: 3.
 	HealthRetries int
 }
+
+// file is a file of an image.
+type file struct {
+	path    string
+	mode    int64
+	content []byte
+}
+
+// appPath is where programs are that are built here.
+const appPath = "/app"
 
 // app is the program of App. It is built from here, and not by its path, so that Go's cache of test results knows of it.
 //
@@ -95,7 +109,7 @@ func (e *Engine) Load(ctx context.Context, images ...Image) error {
 }
 
 // build returns the program of App. It is no package that could be built where this one is used.
-var build = sync.OnceValues(func() ([]byte, error) {
+var build = sync.OnceValues(func() ([]file, error) {
 	dir, err := os.MkdirTemp("", "dockertest")
 	if err != nil {
 		return nil, err
@@ -109,15 +123,15 @@ var build = sync.OnceValues(func() ([]byte, error) {
 })
 
 // Names returns an image of the program for docker.Names.
-func Names(name string) Image { return Image{Name: name, program: nameserver} }
+func Names(name string) Image { return Image{Name: name, content: nameserver} }
 
 // nameserver is the program of package names, which a module that this one is part of can build.
-var nameserver = sync.OnceValues(func() ([]byte, error) {
+var nameserver = sync.OnceValues(func() ([]file, error) {
 	return compile("the server of names", "", reflect.TypeFor[names.Server]().PkgPath()+"/nameserver")
 })
 
 // compile builds a program that needs nothing else in its image, in a folder, with variables beside those of the environment.
-func compile(what, folder, target string, env ...string) ([]byte, error) {
+func compile(what, folder, target string, env ...string) ([]file, error) {
 	dir, err := os.MkdirTemp("", "dockertest")
 	if err != nil {
 		return nil, err
@@ -130,14 +144,15 @@ func compile(what, folder, target string, env ...string) ([]byte, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build %s: %w: %s", what, err, out)
 	}
-	return os.ReadFile(program) //nolint:gosec // it was built there
+	content, err := os.ReadFile(program) //nolint:gosec // it was built there
+	return []file{{path: appPath, mode: 0o755, content: content}}, err
 }
 
-func (i *Image) read() ([]byte, error) {
-	if i.program == nil {
+func (i *Image) read() ([]file, error) {
+	if i.content == nil {
 		return build()
 	}
-	return i.program()
+	return i.content()
 }
 
 // entry is an image in an archive, in the form of "docker save".
@@ -164,11 +179,11 @@ func archive(images []Image) ([]byte, error) {
 	}
 	var manifest []entry
 	for _, image := range images {
-		program, err := image.read()
+		files, err := image.read()
 		if err != nil {
 			return nil, err
 		}
-		layer, err := layerOf(program)
+		layer, err := layerOf(files)
 		if err != nil {
 			return nil, err
 		}
@@ -200,14 +215,17 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func layerOf(program []byte) ([]byte, error) {
+func layerOf(files []file) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "app", Mode: 0o755, Size: int64(len(program))}); err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(program); err != nil {
-		return nil, err
+	for _, f := range files {
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(f.path, "/"), Mode: f.mode, Size: int64(len(f.content))}
+		if err := w.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.content); err != nil {
+			return nil, err
+		}
 	}
 	return out.Bytes(), w.Close()
 }
@@ -228,7 +246,7 @@ func (i *Image) config(layer string) ([]byte, error) {
 		Type    string   `json:"type"`
 		DiffIDs []string `json:"diff_ids"`
 	}
-	p := program{Env: i.Env, Entrypoint: []string{"/app"}}
+	p := program{Env: i.Env, Entrypoint: []string{cmp.Or(i.entrypoint, appPath)}}
 	if len(i.Health) > 0 {
 		interval := i.HealthInterval
 		if interval == 0 {
@@ -238,7 +256,7 @@ func (i *Image) config(layer string) ([]byte, error) {
 		if retries == 0 {
 			retries = 3
 		}
-		p.Healthcheck = &health{Test: append([]string{"CMD", "/app"}, i.Health...), Interval: interval, Timeout: 5 * time.Second, Retries: retries}
+		p.Healthcheck = &health{Test: append([]string{"CMD", appPath}, i.Health...), Interval: interval, Timeout: 5 * time.Second, Retries: retries}
 	}
 	return json.Marshal(struct {
 		Architecture string    `json:"architecture"`

@@ -67,7 +67,9 @@ var plans = []struct {
 	{name: "nothing", machines: 2, from: []api.ServiceSpec{web("app:v1", 2)}, to: web("app:v1", 2)},
 	{name: "start-first", machines: 2, from: []api.ServiceSpec{web("app:v1", 3)}, to: web("app:v2", 3, rollback)},
 	{name: "stop-first", machines: 2, from: []api.ServiceSpec{web("app:v1", 2, port80)}, to: web("app:v2", 2, port80)},
-	{name: "attributes", machines: 1, from: []api.ServiceSpec{web("app:v1", 1)}, to: web("app:v2", 1, large)},
+	{name: "attributes", machines: 1, from: []api.ServiceSpec{web("app:v1", 1)}, to: web("app:v2", 1, large), change: func(s *simulation) {
+		s.machine("m1").Ingress = true
+	}},
 	{name: "in-place", machines: 2, from: []api.ServiceSpec{web("app:v1", 2)}, to: web("app:v1", 3, func(s *api.ServiceSpec) {
 		s.Container.Resources.Memory = quantity("512Mi")
 		s.Container.RestartPolicy = api.RestartPolicy{Name: api.RestartOnFailure, MaxRetries: 3}

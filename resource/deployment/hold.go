@@ -92,9 +92,9 @@ func (p *Plan) taking(owner api.Ownership) scheduler.Taking {
 		case *PreDeployOperation:
 			takes(o.MachineID, o.ContainerName, nil)
 		case *RunContainerOperation:
-			takes(o.MachineID, o.ContainerName, o.Spec.HostPorts())
+			takes(o.MachineID, o.ContainerName, o.Spec.Ports)
 		case *ReplaceContainerOperation:
-			takes(o.New.MachineID, o.New.ContainerName, o.New.Spec.HostPorts())
+			takes(o.New.MachineID, o.New.ContainerName, o.New.Spec.Ports)
 			for i := range o.Old {
 				takes(o.Old[i].MachineID, o.Old[i].Name, o.Old[i].Ports)
 			}

@@ -108,9 +108,19 @@ func TestValidateFindsEachFault(t *testing.T) {
 		"ports[0].hostIP":          func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{host("a", 0)} },
 		"ports[0].hostIP: Invalid": func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{host("10.0.0.0/33", 80)} },
 		"ports[0].hostname":        func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{ContainerPort: 1, Hostname: "A b"}} },
-		"ports[1]: Invalid":        func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{host("", 80), host("10.0.0.1", 80)} },
-		"placement.machines[1]":    func(s *api.ServiceSpec) { s.Placement.Machines = []string{"a", "a"} },
-		"preDeploy.command":        func(s *api.ServiceSpec) { s.PreDeploy = &api.PreDeployHook{} },
+		"ports[0].publishedPort": func(s *api.ServiceSpec) {
+			s.Ports = []api.PortSpec{{ContainerPort: 1, Protocol: api.ProtocolHTTP, PublishedPort: 443}}
+		},
+		"ports[0].path: Invalid": func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{ContainerPort: 1, Path: "/api/"}} },
+		"ports[0].path: Forbidden": func(s *api.ServiceSpec) {
+			s.Ports = []api.PortSpec{{Mode: api.PortModeHost, ContainerPort: 1, Path: "/api"}}
+		},
+		"ports[1]: Invalid value: \"/api:2/https\": conflicts with /api:1/https": func(s *api.ServiceSpec) {
+			s.Ports = []api.PortSpec{{ContainerPort: 1, Path: "/api"}, {ContainerPort: 2, Path: "/api"}}
+		},
+		"ports[1]: Invalid":     func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{host("", 80), host("10.0.0.1", 80)} },
+		"placement.machines[1]": func(s *api.ServiceSpec) { s.Placement.Machines = []string{"a", "a"} },
+		"preDeploy.command":     func(s *api.ServiceSpec) { s.PreDeploy = &api.PreDeployHook{} },
 		"preDeploy.timeout": func(s *api.ServiceSpec) {
 			s.PreDeploy = &api.PreDeployHook{Command: []string{"a"}, Timeout: &metav1.Duration{}}
 		},

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/distribution/reference"
@@ -30,6 +31,11 @@ type Machine struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// Addresses are IP addresses of the machine, of which ranges of ports choose (PortSpec.HostIP).
 	Addresses []string `json:"addresses,omitempty"`
+	// Ingress tells that it is for ports in mode ingress: a proxy runs on it, or comes with the first container that needs one, for the
+	// containers on it and those on machines with a MeshAddress.
+	Ingress bool `json:"ingress,omitempty"`
+	// MeshAddress is the IP address at which proxies of other machines reach containers on it. Default: they don't.
+	MeshAddress string `json:"meshAddress,omitempty"`
 	// State says what is known of it. Default: available.
 	State MachineState `json:"state,omitempty"`
 	// Platform is the operating system and the architecture, such as linux/arm64. It is empty as long as it is not known.
@@ -103,7 +109,7 @@ type Container struct {
 	Hook   bool           `json:"hook,omitempty"`
 	State  ContainerState `json:"state"`
 	Health Health         `json:"health,omitempty"`
-	// Ports are the ports of the machine that it holds.
+	// Ports are the ports of the machine that it holds. Of one that is about to be there they are all of its specification.
 	Ports []PortSpec `json:"ports,omitempty"`
 	// Created is when it was created.
 	Created metav1.Time `json:"created,omitzero"`
@@ -133,6 +139,21 @@ func (c *Container) HostPorts() []PortSpec {
 		return c.Ports
 	}
 	return c.Spec.HostPorts()
+}
+
+// Serves tells whether the container is of a service, and a proxy serves it in one of some locations (PortSpec.Location).
+func (c *Container) Serves(locations []string) (location string, serves bool) {
+	if c.ServiceName == "" || c.Hook || c.Failed() {
+		return "", false
+	}
+	for _, ports := range [][]PortSpec{c.Spec.Ports, c.Ports} {
+		for _, p := range ports {
+			if at := p.Location(); at != "" && slices.Contains(locations, at) {
+				return at, true
+			}
+		}
+	}
+	return "", false
 }
 
 // Volume is a volume on a machine.

@@ -12,8 +12,8 @@ import (
 type PortMode string
 
 const (
-	// PortModeIngress is through a proxy that knows the host name. Protocols: http, https. It is recorded, for a proxy that reads it: none
-	// is run here.
+	// PortModeIngress is through the proxy of a machine that is marked for it (Machine.Ingress), by the host name and the beginning of the
+	// path. Protocols: http, https.
 	PortModeIngress PortMode = "ingress"
 	// PortModeHost is at a port of the machine. Protocols: tcp, udp, sctp.
 	PortModeHost PortMode = "host"
@@ -37,15 +37,21 @@ type PortSpec struct {
 	// +kubebuilder:validation:Enum=ingress;host
 	// +optional
 	Mode PortMode `json:"mode,omitempty"`
-	// Hostname is the name under which a proxy serves it, in mode ingress. Default: the service's name in the cluster's domain.
+	// Hostname is the name under which a proxy serves it, in mode ingress. Default: the service's name in the cluster's domain. No other
+	// service of the cluster has the same name with the same path.
 	// +optional
 	Hostname string `json:"hostname,omitempty"`
+	// Path is the beginning of the paths that are served, in mode ingress: /api is that and all below it, and comes before what is served
+	// at / of the same host. The container is asked for the whole path. Default: all paths.
+	// +kubebuilder:validation:MaxLength=200
+	// +optional
+	Path string `json:"path,omitempty"`
 	// HostIP is the address of the machine, in mode host, or a range such as 10.0.0.0/8 for those of its Addresses that are in it: a
 	// machine without one is left out. Default: all addresses, as with 0.0.0.0 and ::.
 	// +optional
 	HostIP string `json:"hostIP,omitempty"`
-	// PublishedPort is the port of the machine or of the proxy. Default: in mode host one that the engine picks, else that of
-	// the protocol.
+	// PublishedPort is the port of the machine or of the proxy. Default: in mode host one that the engine picks, else that of the protocol,
+	// 80 or 443, and no other one.
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	PublishedPort uint16 `json:"publishedPort,omitempty"`
@@ -73,6 +79,30 @@ func (p *PortSpec) defaultProtocol() Protocol {
 		return ProtocolTCP
 	}
 	return ProtocolHTTPS
+}
+
+// ingressPort is the port of a proxy for a protocol.
+func (p PortSpec) ingressPort() uint16 {
+	if p.Protocol == ProtocolHTTP {
+		return 80
+	}
+	return 443
+}
+
+// Location returns the host name and the path under which a proxy serves the port, such as www.example.com/api. It is empty in mode host,
+// and before the specification is resolved if Hostname is left to the default.
+func (p PortSpec) Location() string {
+	if p.Mode == PortModeHost || p.Hostname == "" {
+		return ""
+	}
+	return p.Hostname + p.Path
+}
+
+// servedAs tells whether a proxy would serve two ports in one place.
+func (p PortSpec) servedAs(other PortSpec) bool {
+	p.setDefaults()
+	other.setDefaults()
+	return p.Mode == PortModeIngress && other.Mode == PortModeIngress && p.Protocol == other.Protocol && p.Hostname == other.Hostname && p.Path == other.Path
 }
 
 // HoldsHostPort tells whether a container with the port holds a fixed port of its machine.
@@ -127,7 +157,7 @@ func (p PortSpec) HostIPs(machine []string) []string {
 	return in
 }
 
-// String returns the port as 127.0.0.1:80:8080/tcp or www.example.com:8080/https.
+// String returns the port as 127.0.0.1:80:8080/tcp, www.example.com:8080/https or www.example.com/api:8080/https.
 func (p PortSpec) String() string {
 	p.setDefaults()
 	s := fmt.Sprintf("%d/%s", p.ContainerPort, p.Protocol)
@@ -135,8 +165,8 @@ func (p PortSpec) String() string {
 		s = strconv.Itoa(int(p.PublishedPort)) + ":" + s
 	}
 	switch {
-	case p.Mode == PortModeIngress && p.Hostname != "":
-		return p.Hostname + ":" + s
+	case p.Mode == PortModeIngress && p.Hostname+p.Path != "":
+		return p.Hostname + p.Path + ":" + s
 	case p.Mode == PortModeHost && p.HostIP != "":
 		address, bits, ranged := strings.Cut(p.HostIP, "/")
 		if p.addresses().Addr().Is6() {
@@ -155,15 +185,15 @@ func PortsConflict(a, b []PortSpec) bool {
 	return slices.ContainsFunc(a, func(p PortSpec) bool { return slices.ContainsFunc(b, p.ConflictsWith) })
 }
 
-// ParsePort reads a port as String writes it, such as 127.0.0.1:80:8080/tcp or www.example.com:8080/https: what comes before the port
-// in the container is the published one, and before that the address of the machine or the host name. The protocol says the mode;
-// without one it is that of a host name, https, or else tcp.
+// ParsePort reads a port as String writes it, such as 127.0.0.1:80:8080/tcp or www.example.com/api:8080/https: what comes before the port
+// in the container is the published one, and before that the address of the machine, or the host name with the path. The protocol says
+// the mode; without one it is that of a host name, https, or else tcp.
 func ParsePort(text string) (PortSpec, error) {
 	wrong := func(what string) (PortSpec, error) {
-		return PortSpec{}, fmt.Errorf("port %q: %s: write [ADDRESS:][PUBLISHED:]PORT[/tcp|udp|sctp] or [HOSTNAME:][PUBLISHED:]PORT[/http|https]", text, what)
+		return PortSpec{}, fmt.Errorf("port %q: %s: write [ADDRESS:][PUBLISHED:]PORT[/tcp|udp|sctp] or [HOSTNAME[/PATH]:][PUBLISHED:]PORT[/http|https]", text, what)
 	}
 	ports, protocol, spoken := text, "", false
-	// A slash before a colon is that of a range of addresses.
+	// A slash before a colon is that of a range of addresses or of a path.
 	if i := strings.LastIndex(text, "/"); i >= 0 && !strings.Contains(text[i:], ":") {
 		ports, protocol, spoken = text[:i], text[i+1:], true
 	}
@@ -217,6 +247,9 @@ func ParsePort(text string) (PortSpec, error) {
 	case p.Mode == PortModeHost:
 		p.HostIP = name
 	default:
+		if host, path, found := strings.Cut(name, "/"); found {
+			name, p.Path = host, "/"+path
+		}
 		p.Hostname = name
 	}
 	p.setDefaults()

@@ -21,6 +21,8 @@ func TestAPortIsReadFromItsShortForm(t *testing.T) {
 		"8080/http":                  {Mode: api.PortModeIngress, ContainerPort: 8080, Protocol: api.ProtocolHTTP},
 		"www.example.com:8080":       {Mode: api.PortModeIngress, Hostname: "www.example.com", ContainerPort: 8080, Protocol: api.ProtocolHTTPS},
 		"www.example.com:80:81/http": {Mode: api.PortModeIngress, Hostname: "www.example.com", PublishedPort: 80, ContainerPort: 81, Protocol: api.ProtocolHTTP},
+		"www.example.com/api:8080":   {Mode: api.PortModeIngress, Hostname: "www.example.com", Path: "/api", ContainerPort: 8080, Protocol: api.ProtocolHTTPS},
+		"/api/v1:8080/http":          {Mode: api.PortModeIngress, Path: "/api/v1", ContainerPort: 8080, Protocol: api.ProtocolHTTP},
 	} {
 		got, err := api.ParsePort(text)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {

@@ -128,6 +128,17 @@ func (s *ServiceSpec) HostPorts() []PortSpec {
 	return ports
 }
 
+// IngressPorts returns the ports that are reached through proxies.
+func (s *ServiceSpec) IngressPorts() []PortSpec {
+	var ports []PortSpec
+	for _, p := range s.Ports {
+		if p.Location() != "" {
+			ports = append(ports, p)
+		}
+	}
+	return ports
+}
+
 // MountedVolumes returns the volumes of a type that the container mounts, in the order of Volumes.
 func (s *ServiceSpec) MountedVolumes(t VolumeType) []VolumeSpec {
 	var volumes []VolumeSpec

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"path"
@@ -49,6 +50,9 @@ func (s *ServiceSpec) Validate() error {
 }
 
 // platform is an operating system and an architecture, in the words of Go.
+// urlPath is a path that is written in URLs as it is.
+var urlPath = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
+
 var platform = regexp.MustCompile(`^[a-z0-9]+/[a-z0-9]+$`)
 
 func dnsLabel(p *field.Path, name string) field.ErrorList {
@@ -219,17 +223,26 @@ func (s *ServiceSpec) validatePorts(p *field.Path) field.ErrorList {
 					errs = append(errs, field.Invalid(at.Child("hostname"), port.Hostname, fault))
 				}
 			}
+			if port.Path != "" && !urlPath.MatchString(port.Path) {
+				errs = append(errs, field.Invalid(at.Child("path"), port.Path, "must be a path such as /api, of letters, digits and the signs -._~, without / at its end"))
+			}
+			if want := port.ingressPort(); port.PublishedPort != 0 && port.PublishedPort != want {
+				errs = append(errs, field.Invalid(at.Child("publishedPort"), port.PublishedPort, fmt.Sprintf("must be %d with protocol %s; leave it out", want, port.Protocol)))
+			}
 		case PortModeHost:
 			errs = append(errs, oneOf(at.Child("protocol"), port.Protocol, ProtocolTCP, ProtocolUDP, ProtocolSCTP)...)
 			if port.Hostname != "" {
 				errs = append(errs, field.Forbidden(at.Child("hostname"), "only in mode ingress"))
+			}
+			if port.Path != "" {
+				errs = append(errs, field.Forbidden(at.Child("path"), "only in mode ingress"))
 			}
 			_, ranged := port.HostRange()
 			if _, err := netip.ParseAddr(port.HostIP); port.HostIP != "" && err != nil && !ranged {
 				errs = append(errs, field.Invalid(at.Child("hostIP"), port.HostIP, "is neither an IP address nor a range of them"))
 			}
 		}
-		if j := slices.IndexFunc(s.Ports[:i], func(o PortSpec) bool { return o.ConflictsWith(port) || o.String() == port.String() }); j >= 0 {
+		if j := slices.IndexFunc(s.Ports[:i], func(o PortSpec) bool { return o.ConflictsWith(port) || o.String() == port.String() || o.servedAs(port) }); j >= 0 {
 			errs = append(errs, field.Invalid(at, port.String(), "conflicts with "+s.Ports[j].String()))
 		}
 	}

@@ -48,6 +48,10 @@ func (b Basis) Seen() *ClusterState { return b.seen }
 // Changes says what of it is otherwise in another state, such as "container web-a1b2c on m1: running, now exited".
 func (b Basis) Changes(now *ClusterState) []string {
 	facts := b.look(now)
+	if wrong, is := facts[theService]; is && b.facts[theService] == "" {
+		// Nothing else was looked at.
+		return []string{wrong}
+	}
 	var changes []string
 	for what, was := range b.facts {
 		if is := facts[what]; is != was {
@@ -63,12 +67,15 @@ func (b Basis) Changes(now *ClusterState) []string {
 	return changes
 }
 
+// theService is the fact that nothing can be planned for the service.
+const theService = "the service"
+
 // look returns what matters of a state.
 func (b Basis) look(state *ClusterState) map[string]string {
 	facts := map[string]string{}
 	sched, err := New(state, b.spec)
 	if err != nil {
-		facts["the service"] = err.Error()
+		facts[theService] = err.Error()
 		return facts
 	}
 	var blind []string

@@ -47,6 +47,9 @@ func placed(m *Machine, spec *api.ServiceSpec, named map[string]bool) string {
 		if len(p.HostIPs(m.Addresses)) == 0 {
 			return "it has no address in " + p.HostIP
 		}
+		if p.Location() != "" && !m.Ingress && m.MeshAddress == "" {
+			return "it is not for ports in mode ingress, and has no mesh address"
+		}
 	}
 	for _, k := range sortedKeys(spec.Placement.Labels) {
 		want := spec.Placement.Labels[k]

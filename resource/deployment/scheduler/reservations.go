@@ -78,6 +78,9 @@ func (h *Reservation) conflict(taking Taking) string {
 	if service := h.taking.shared(taking); service != "" {
 		return "another plan for service " + service + " is being carried out"
 	}
+	if at := h.taking.servedAs(taking); at != "" {
+		return "another service is about to be served at " + at
+	}
 	for machineID, mine := range taking {
 		theirs := h.taking[machineID]
 		for i := range mine.Containers {

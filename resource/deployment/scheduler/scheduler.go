@@ -42,12 +42,16 @@ type candidate struct {
 	refused bool
 }
 
-// New returns a scheduler for a specification with its defaults, and a *PlacementError when it names machines that are not in the
-// cluster. Containers of the service count only after Keep.
+// New returns a scheduler for a specification with its defaults. It is a *PlacementError when that names machines that are not in the
+// cluster, ErrNoIngress when it has ports in mode ingress and no machine is for them, and a *LocationError when one of them is served in
+// the place of another service. Containers of the service count only after Keep.
 func New(state *ClusterState, spec api.ServiceSpec) (*Scheduler, error) {
 	s := &Scheduler{state: state, spec: spec, byID: map[string]*candidate{}, onePerMachine: len(spec.HostPorts()) > 0}
 	named, err := namedMachines(state, spec)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.checkIngress(); err != nil {
 		return nil, err
 	}
 	for _, m := range state.sorted() {

@@ -32,7 +32,9 @@ type Client struct {
 	closed   bool
 	machines map[string]*machine
 	// engines are the machines by the IDs of their engines.
-	engines        map[string]string
+	engines map[string]string
+	// offers are what machines have for the proxies of others, as far as it is known.
+	offers         map[offerKey]*offer
 	subscribers    map[int]func(Notice)
 	nextSubscriber int
 
@@ -55,7 +57,7 @@ func New(config Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		config: config, machines: map[string]*machine{}, engines: map[string]string{}, subscribers: map[int]func(Notice){},
+		config: config, machines: map[string]*machine{}, engines: map[string]string{}, offers: map[offerKey]*offer{}, subscribers: map[int]func(Notice){},
 	}
 	if err := c.SetMachines(config.Machines); err != nil {
 		return nil, err

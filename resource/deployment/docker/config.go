@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"time"
@@ -35,6 +36,8 @@ type Config struct {
 	Domain string
 	// Names has containers reach each other by the names of their services. Default: they are on the network of the engine, and do not.
 	Names *Names
+	// Ingress has ports in mode ingress reached, and needs Names. Default: they are not, and no machine is for them.
+	Ingress *Ingress
 	// Credentials returns what a registry asks for, such as docker.io or registry.example.com:5000. It is called for each pull
 	// and each question, at the same time by several goroutines. Default: none are needed.
 	Credentials func(ctx context.Context, registry string) (Credentials, error)
@@ -72,6 +75,12 @@ type Machine struct {
 	Labels map[string]string
 	// Addresses are IP addresses of the machine, as of api.Machine. Default: none, and no port is published on a range of addresses.
 	Addresses []string
+	// Ingress marks it for ports in mode ingress, if there is Config.Ingress. Default: it is not for them.
+	Ingress *MachineIngress
+	// MeshAddress is the IP address at which the proxies of other machines reach that of this one, such as the one in a mesh, at port 8442:
+	// they know each other by certificates that they make. Default: none, and ports in mode ingress of the containers here are reached by
+	// the proxy of this machine alone, if it has one.
+	MeshAddress string
 	// Endpoint says how its engine is reached.
 	Endpoint Endpoint
 	// Gone says that the machine won't come back, and that what was on it is not there any more. It is not connected to.
@@ -141,6 +150,12 @@ func (c *Config) validate() error {
 	if c.Names != nil && c.Names.Image == "" {
 		return errors.New("Names needs an Image")
 	}
+	if c.Ingress != nil && (c.Ingress.Image == "" || c.Names == nil) {
+		return errors.New("Ingress needs an Image, and Names")
+	}
+	if c.Ingress != nil && c.Ingress.Hold < 0 {
+		return fmt.Errorf("Ingress.Hold must not be negative, is %s", c.Ingress.Hold)
+	}
 	return nil
 }
 
@@ -168,6 +183,16 @@ func (m *Machine) validate(others []Machine) error {
 		// Placement takes either, so that one must not be the other of another machine.
 		if o.ID == m.ID || o.Name == m.Name || o.ID == m.Name || o.Name == m.ID {
 			return fmt.Errorf("machine %q has its name or ID, too", o.Name)
+		}
+	}
+	if m.Ingress != nil && m.Ingress.HostIP != "" {
+		if _, err := netip.ParseAddr(m.Ingress.HostIP); err != nil {
+			return fmt.Errorf("the address for ports in mode ingress: %w", err)
+		}
+	}
+	if m.MeshAddress != "" {
+		if _, err := netip.ParseAddr(m.MeshAddress); err != nil {
+			return fmt.Errorf("the mesh address: %w", err)
 		}
 	}
 	if m.Gone {

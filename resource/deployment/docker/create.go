@@ -89,23 +89,37 @@ func (m *machine) create(ctx context.Context, engine *moby.Client, options *api.
 	if err != nil {
 		return "", err
 	}
-	networking, joined, err := m.join(ctx, engine, host)
+	networking, joined, err := m.join(ctx, engine, spec, host)
 	if err != nil {
 		return "", err
 	}
 	defer joined()
 	create := moby.ContainerCreateOptions{Name: options.Name, Config: containerConfig(spec, labels), HostConfig: host, NetworkingConfig: networking}
-	if len(spec.Container.ConfigMounts) == 0 {
+	id, err := m.createWithConfigs(ctx, engine, options, create)
+	if err != nil {
+		return "", err
+	}
+	if err := m.announce(ctx, engine, spec); err != nil {
+		return "", errors.Join(err, removeContainer(ctx, engine, id))
+	}
+	return id, nil
+}
+
+// createWithConfigs creates a container after its configs have been written.
+func (m *machine) createWithConfigs(
+	ctx context.Context, engine *moby.Client, options *api.CreateContainerOptions, create moby.ContainerCreateOptions,
+) (string, error) {
+	if len(options.Spec.Container.ConfigMounts) == 0 {
 		return m.createAs(ctx, engine, create)
 	}
 	volume := configsVolume(options.Name)
-	labels[LabelConfigs] = volume
+	create.Config.Labels[LabelConfigs] = volume
 	defer m.fill(volume)()
 	mounts, err := m.writeConfigs(ctx, engine, volume, options)
 	if err != nil {
 		return "", err
 	}
-	host.Mounts = append(host.Mounts, mounts...)
+	create.HostConfig.Mounts = append(create.HostConfig.Mounts, mounts...)
 	id, err := m.createAs(ctx, engine, create)
 	if err != nil {
 		err = errors.Join(err, dropVolume(ctx, engine, volume))

@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long a test waits for what must come.
-const patience = 5 * time.Minute
+const patience = 15 * time.Minute
 
 // The images of the tests, which are on all engines.
 const (

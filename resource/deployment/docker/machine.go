@@ -32,6 +32,11 @@ type machine struct {
 	// naming is held by who changes where names lead, and joining counts the containers that are about to be on the network.
 	naming  sync.Mutex
 	joining atomic.Int64
+	// directing is held by who changes what the proxy serves.
+	directing sync.Mutex
+	// untold tells that marked machines don't know yet what this one has for their proxies, and unmet that no other proxy knows the
+	// authority of the one on this machine yet.
+	untold, unmet atomic.Bool
 
 	mu     sync.Mutex
 	config Machine
@@ -259,7 +264,11 @@ func (m *machine) change(ctx context.Context, f func(ctx context.Context, engine
 func (m *machine) describe() api.Machine {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := api.Machine{ID: m.config.ID, Name: m.config.Name, Labels: m.config.Labels, Addresses: m.config.Addresses, State: api.MachineAvailable, Platform: m.engine.Platform}
+	out := api.Machine{ID: m.config.ID, Name: m.config.Name, Labels: m.config.Labels, Addresses: m.config.Addresses,
+		State: api.MachineAvailable, Platform: m.engine.Platform}
+	if m.client.config.Ingress != nil {
+		out.Ingress, out.MeshAddress = m.config.Ingress != nil, m.config.MeshAddress
+	}
 	switch {
 	case m.config.Gone:
 		out.State, out.Reason = api.MachineGone, m.reason.Error()

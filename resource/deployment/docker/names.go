@@ -1,15 +1,11 @@
 package docker
 
 import (
-	"archive/tar"
-	stdbytes "bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/netip"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -47,167 +43,47 @@ const LabelNamesImage = labelPrefix + "names-image"
 // leaveTime is how long a container is not stopped yet that is not led to any more: for those who have just asked for its address.
 const leaveTime = time.Second
 
-// inherited are options of the engine's own network which only that one is given by the configuration of the engine.
-var inherited = []string{"com.docker.network.bridge.host_binding_ipv4", "com.docker.network.driver.mtu"}
-
-// shared is a network with names.
-type shared struct {
-	name string
-	// server is the address of its server.
-	server netip.Addr
-}
-
-// join makes sure that there are the network for a new container, and its server. The caller calls done when the container is there.
-func (m *machine) join(ctx context.Context, engine *moby.Client, host *container.HostConfig) (networking *network.NetworkingConfig, done func(), err error) {
+// join makes sure that there are the network for a new container, its server, and the proxy if the container needs one. The caller calls
+// done when the container is there.
+func (m *machine) join(
+	ctx context.Context, engine *moby.Client, spec *api.ServiceSpec, host *container.HostConfig,
+) (networking *network.NetworkingConfig, done func(), err error) {
 	if m.client.config.Names == nil || host.NetworkMode != "" {
 		return nil, func() {}, nil
 	}
 	m.naming.Lock()
 	defer m.naming.Unlock()
+	m.joining.Add(1)
+	done = func() { m.joining.Add(-1) }
 	at, err := m.network(ctx, engine)
 	if err == nil {
 		err = m.serve(ctx, engine, at)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("make the network for names: %w", err)
+		err = fmt.Errorf("make the network for names: %w", err)
+	} else if m.reached() && len(spec.IngressPorts()) > 0 {
+		err = m.front(ctx, engine, at)
 	}
-	m.joining.Add(1)
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
 	host.NetworkMode, host.DNS = container.NetworkMode(at.name), []netip.Addr{at.server}
-	return &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{at.name: {}}}, func() { m.joining.Add(-1) }, nil
-}
-
-// networkOf returns the name of the network of whoever ctx says.
-func (c *Client) networkOf(ctx context.Context) string {
-	own := api.OwnershipOf(ctx).Mark
-	own.Resource = ""
-	return "operatorkit-" + own.Hash("network", c.config.Cluster)
-}
-
-// network returns the network, and makes it if it is not there.
-func (m *machine) network(ctx context.Context, engine *moby.Client) (shared, error) {
-	name := m.client.networkOf(ctx)
-	there, err := engine.NetworkInspect(ctx, name, moby.NetworkInspectOptions{})
-	if errdefs.IsNotFound(err) {
-		if err = m.makeNetwork(ctx, engine, name); err == nil {
-			there, err = engine.NetworkInspect(ctx, name, moby.NetworkInspectOptions{})
-		}
-	}
-	switch {
-	case err != nil:
-		return shared{}, err
-	case !api.OwnershipOf(ctx).Shares(m.client.ownerOf(there.Network.Labels)):
-		return shared{}, fmt.Errorf("network %s is of %s: %w", name, m.client.ownerOf(there.Network.Labels), api.ErrOthers)
-	}
-	subnet, err := subnetOf(&there.Network)
-	return shared{name: name, server: last(subnet.Subnet)}, err
-}
-
-// makeNetwork makes a network. Only one whose addresses are given lets containers choose theirs, and only the engine knows which are free:
-// it picks some for a network that goes again.
-func (m *machine) makeNetwork(ctx context.Context, engine *moby.Client, name string) error {
-	labels := m.client.mark(ctx, nil)
-	labels[LabelNames] = name
-	options := map[string]string{}
-	own, err := engine.NetworkInspect(ctx, "bridge", moby.NetworkInspectOptions{})
-	if err != nil && !errdefs.IsNotFound(err) {
-		return err
-	}
-	for _, option := range inherited {
-		if value := own.Network.Options[option]; value != "" {
-			options[option] = value
-		}
-	}
-	draft := name + "-draft"
-	// It may be there from an earlier try.
-	if _, err := engine.NetworkRemove(ctx, draft, moby.NetworkRemoveOptions{}); err != nil && !errdefs.IsNotFound(err) {
-		return err
-	}
-	if _, err := engine.NetworkCreate(ctx, draft, moby.NetworkCreateOptions{Driver: "bridge", Labels: labels}); err != nil {
-		return err
-	}
-	picked, err := engine.NetworkInspect(ctx, draft, moby.NetworkInspectOptions{})
-	if err != nil {
-		return err
-	}
-	subnet, err := subnetOf(&picked.Network)
-	if _, failed := engine.NetworkRemove(ctx, draft, moby.NetworkRemoveOptions{}); err == nil {
-		err = failed
-	}
-	if err != nil {
-		return err
-	}
-	_, err = engine.NetworkCreate(ctx, name, moby.NetworkCreateOptions{
-		Driver: "bridge", Labels: labels, Options: options,
-		IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet.Subnet, Gateway: subnet.Gateway}}},
-	})
-	return err
-}
-
-// subnetOf returns the addresses of a network for IPv4.
-func subnetOf(n *network.Inspect) (network.IPAMConfig, error) {
-	for _, config := range n.IPAM.Config {
-		if config.Subnet.IsValid() && config.Subnet.Addr().Is4() {
-			return config, nil
-		}
-	}
-	return network.IPAMConfig{}, fmt.Errorf("network %s has no addresses for IPv4", n.Name)
-}
-
-// last returns the last address of a subnet that something can have. Engines give the first ones first.
-func last(subnet netip.Prefix) netip.Addr {
-	address := subnet.Masked().Addr().As4()
-	for bit := subnet.Bits(); bit < 31; bit++ {
-		address[bit/8] |= 1 << (7 - bit%8)
-	}
-	return netip.AddrFrom4(address)
+	return &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{at.name: {}}}, done, nil
 }
 
 // serve makes sure that the server of a network runs.
 func (m *machine) serve(ctx context.Context, engine *moby.Client, at shared) error {
 	config := m.client.config.Names
-	name, made := at.name+"-names", strings.Join(append([]string{config.Image}, config.Command...), " ")
-	there, err := engine.ContainerInspect(ctx, name, moby.ContainerInspectOptions{})
-	switch {
-	case errdefs.IsNotFound(err):
-	case err != nil:
-		return err
-	case there.Container.State == nil || there.Container.Config == nil:
-		return errLeftOut
-	case there.Container.State.Running && there.Container.Config.Labels[LabelNamesImage] == made:
-		return nil
-	default:
-		if err := removeContainer(ctx, engine, there.Container.ID); err != nil && !errdefs.IsNotFound(err) {
-			return err
-		}
-	}
-	if _, err := engine.ImageInspect(ctx, config.Image); errdefs.IsNotFound(err) {
-		if err := m.client.PullImage(ctx, m.spec().ID, config.Image, nil); err != nil {
-			return fmt.Errorf("pull image %s: %w", config.Image, err)
-		}
-	}
-	labels := m.client.mark(ctx, nil)
-	labels[LabelNames], labels[LabelNamesImage] = at.name, made
-	created, err := engine.ContainerCreate(ctx, moby.ContainerCreateOptions{
-		Name: name, Config: &container.Config{Image: config.Image, Cmd: config.Command, Labels: labels},
-		HostConfig: &container.HostConfig{
-			NetworkMode: container.NetworkMode(at.name), RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyUnlessStopped},
-			CapDrop: []string{"ALL"}, CapAdd: []string{"NET_BIND_SERVICE"},
-		},
-		NetworkingConfig: &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{
-			at.name: {IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: at.server}},
-		}},
-	})
-	if err != nil {
-		return fmt.Errorf("create the server of names: %w", err)
-	}
-	// It answers with what is so from the beginning on.
-	if err := m.lead(ctx, engine); err != nil {
-		return err
-	}
-	if _, err := engine.ContainerStart(ctx, created.ID, moby.ContainerStartOptions{}); err != nil {
-		return errors.Join(fmt.Errorf("start the server of names: %w", err), removeContainer(ctx, engine, created.ID))
-	}
-	return nil
+	return m.ensure(ctx, engine, aide{
+		name: at.name + "-names", what: "the server of names", image: config.Image, made: LabelNamesImage,
+		of:      strings.Join(append([]string{config.Image}, config.Command...), " "),
+		labels:  map[string]string{LabelNames: at.name},
+		config:  container.Config{Cmd: config.Command},
+		address: network.EndpointSettings{IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: at.server}},
+		// It answers with what is so from the beginning on.
+		prepare: func(string) error { return m.lead(ctx, engine) },
+	}, at)
 }
 
 // UpdateNames makes the names on a machine lead to the containers that work there now, of the services of whoever ctx says. Those who
@@ -216,30 +92,53 @@ func (c *Client) UpdateNames(ctx context.Context, machineID string) error {
 	if c.config.Names == nil {
 		return nil
 	}
-	return c.on(ctx, machineID, func(ctx context.Context, engine *moby.Client) error {
-		m, err := c.machine(machineID)
-		if err != nil {
-			return err
-		}
-		m.naming.Lock()
-		defer m.naming.Unlock()
-		list, err := m.neighbours(ctx, engine)
-		switch {
-		case err != nil || list.server == nil && list.users == 0:
-			return err
-		case list.users == 0:
-			return m.sweep(ctx, engine, list)
-		}
-		at, err := m.network(ctx, engine)
-		if err != nil {
-			return err
-		}
-		// It may have been taken away, or have another image by now.
-		if err := m.serve(ctx, engine, at); err != nil {
-			return err
-		}
-		return m.lead(ctx, engine)
-	})
+	m, err := c.machine(machineID)
+	if err != nil {
+		return err
+	}
+	err = m.do(ctx, m.settle)
+	m.spread(ctx)
+	return err
+}
+
+// settle is UpdateNames without telling other machines.
+func (m *machine) settle(ctx context.Context, engine *moby.Client) error {
+	return errors.Join(m.settleNames(ctx, engine), m.direct(ctx, engine))
+}
+
+// settleNames is settle without the configuration of the proxy.
+func (m *machine) settleNames(ctx context.Context, engine *moby.Client) error {
+	m.naming.Lock()
+	defer m.naming.Unlock()
+	found, err := m.survey(ctx, engine)
+	switch {
+	case err != nil || found.server == nil && found.proxy == nil && !m.isUsed(&found):
+		return err
+	case !m.isUsed(&found):
+		return m.sweep(ctx, engine, found)
+	}
+	at, err := m.network(ctx, engine)
+	if err != nil {
+		return err
+	}
+	// They may have been taken away, or have another image by now.
+	if err := m.serve(ctx, engine, at); err != nil {
+		return err
+	}
+	if m.needsProxy(&found) {
+		err = m.front(ctx, engine, at)
+	} else {
+		err = m.dropProxy(ctx, engine, found)
+	}
+	return errors.Join(err, m.lead(ctx, engine))
+}
+
+// isUsed tells whether somebody needs the network.
+func (m *machine) isUsed(found *neighbours) bool { return found.users > 0 || m.needsProxy(found) }
+
+// needsProxy tells whether there is something to serve for a proxy.
+func (m *machine) needsProxy(found *neighbours) bool {
+	return len(found.routes) > 0 || m.fronts() && len(found.elsewhere) > 0
 }
 
 // neighbours are what is on a network.
@@ -251,12 +150,20 @@ type neighbours struct {
 	records names.Records
 	// led are the containers that names lead to.
 	led map[string]bool
+	// proxy is nil without one, and routes are what it leads to where on this machine.
+	proxy  *container.Summary
+	routes routes
+	// own is what there is for other machines, others what these have, by their IDs, and elsewhere what that is where. They are empty on
+	// machines on which ports in mode ingress are not reached.
+	own       *offer
+	others    map[string]*offer
+	elsewhere routes
 }
 
 // neighbours returns what is on the network of whoever ctx says.
 func (m *machine) neighbours(ctx context.Context, engine *moby.Client) (neighbours, error) {
 	c, at := m.client, m.client.networkOf(ctx)
-	found := neighbours{records: names.Records{}, led: map[string]bool{}}
+	found := neighbours{records: names.Records{}, led: map[string]bool{}, routes: routes{}, elsewhere: routes{}}
 	list, err := engine.ContainerList(ctx, moby.ContainerListOptions{All: true, Filters: moby.Filters{}.Add("label", LabelCluster+"="+c.config.Cluster)})
 	if err != nil {
 		return found, err
@@ -265,6 +172,10 @@ func (m *machine) neighbours(ctx context.Context, engine *moby.Client) (neighbou
 		item := &list.Items[i]
 		if item.Labels[LabelNames] == at && item.Labels[LabelForm] == identity.Form {
 			found.server = item
+			continue
+		}
+		if item.Labels[LabelIngress] == at && item.Labels[LabelForm] == identity.Form {
+			found.proxy = item
 			continue
 		}
 		if !c.known(item.Labels) || item.NetworkSettings == nil || item.NetworkSettings.Networks[at] == nil {
@@ -276,20 +187,33 @@ func (m *machine) neighbours(ctx context.Context, engine *moby.Client) (neighbou
 		if item.Labels[LabelHook] != "" || is.Failed() {
 			continue
 		}
-		// The name of a service without a container that works is its name all the same.
-		addresses := found.records[is.ServiceName]
-		if address := item.NetworkSettings.Networks[at].IPAddress; is.Ready() && address.IsValid() && !m.isLeaving(item.ID) {
-			addresses, found.led[item.ID] = append(addresses, address), true
+		address := item.NetworkSettings.Networks[at].IPAddress
+		found.led[item.ID] = is.Ready() && address.IsValid() && !m.isLeaving(item.ID)
+		for _, name := range append(found.routes.add(m.portsOf(item), is.ServiceName), is.ServiceName) {
+			// The name of a service without a container that works is its name all the same.
+			addresses := found.records[name]
+			if found.led[item.ID] {
+				addresses = append(addresses, address)
+			}
+			slices.SortFunc(addresses, netip.Addr.Compare)
+			found.records[name] = addresses
 		}
-		slices.SortFunc(addresses, netip.Addr.Compare)
-		found.records[is.ServiceName] = addresses
 	}
 	return found, nil
 }
 
+// survey is neighbours, with what the proxy has to know of other machines.
+func (m *machine) survey(ctx context.Context, engine *moby.Client) (neighbours, error) {
+	found, err := m.neighbours(ctx, engine)
+	if err == nil && m.reached() {
+		err = m.see(ctx, engine, &found)
+	}
+	return found, err
+}
+
 // lead writes the records for the server, unless it has them. It is called with naming locked.
 func (m *machine) lead(ctx context.Context, engine *moby.Client) error {
-	found, err := m.neighbours(ctx, engine)
+	found, err := m.survey(ctx, engine)
 	if err != nil || found.server == nil {
 		return err
 	}
@@ -301,17 +225,7 @@ func (m *machine) lead(ctx context.Context, engine *moby.Client) error {
 	if err != nil {
 		return err
 	}
-	var archive stdbytes.Buffer
-	w := tar.NewWriter(&archive)
-	err = errors.Join(
-		w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path.Base(names.File), Mode: 0o444, Size: int64(len(content)), Format: tar.FormatPAX}),
-		func() error { _, err := w.Write(content); return err }(), w.Close(),
-	)
-	if err != nil {
-		return err
-	}
-	_, err = engine.CopyToContainer(ctx, found.server.ID, moby.CopyToContainerOptions{DestinationPath: path.Dir(names.File), Content: &archive})
-	if err != nil {
+	if err := writeFile(ctx, engine, found.server.ID, names.File, content); err != nil {
 		return fmt.Errorf("tell the server of names: %w", err)
 	}
 	return nil
@@ -319,23 +233,20 @@ func (m *machine) lead(ctx context.Context, engine *moby.Client) error {
 
 // recordsIn returns what a server answers with, or nil for one that was not told yet.
 func recordsIn(ctx context.Context, engine *moby.Client, server string) (names.Records, error) {
-	copied, err := engine.CopyFromContainer(ctx, server, moby.CopyFromContainerOptions{SourcePath: names.File})
-	if errdefs.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = copied.Content.Close() }()
-	archive := tar.NewReader(copied.Content)
-	if _, err := archive.Next(); err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(archive, maxConfig))
-	if err != nil {
+	text, err := readFile(ctx, engine, server, names.File)
+	if err != nil || text == nil {
 		return nil, err
 	}
 	return names.Decode(text), nil
+}
+
+// announce has the proxy know of a container that has just been made, before any that it takes the place of is stopped: a proxy that is
+// told something new waits for requests that it has begun with.
+func (m *machine) announce(ctx context.Context, engine *moby.Client, spec *api.ServiceSpec) error {
+	if !m.reached() || len(spec.IngressPorts()) == 0 {
+		return nil
+	}
+	return m.arrive(ctx, engine)
 }
 
 // arrive has names lead to a container that has come to work.
@@ -344,8 +255,11 @@ func (m *machine) arrive(ctx context.Context, engine *moby.Client) error {
 		return nil
 	}
 	m.naming.Lock()
-	defer m.naming.Unlock()
-	return m.lead(ctx, engine)
+	err := m.lead(ctx, engine)
+	m.naming.Unlock()
+	err = errors.Join(err, m.direct(ctx, engine))
+	m.spread(ctx)
+	return err
 }
 
 // leave has names not lead any more to a container that is about to be stopped, until the function that it returns is called. What keeps
@@ -361,6 +275,7 @@ func (m *machine) leave(ctx context.Context, engine *moby.Client, id string) (st
 		err = m.lead(ctx, engine)
 	}
 	m.naming.Unlock()
+	m.spread(ctx)
 	if err == nil && before.led[id] {
 		timer := time.NewTimer(leaveTime)
 		defer timer.Stop()
@@ -387,24 +302,27 @@ func (m *machine) isLeaving(id string) bool {
 	return m.leaving[id] > 0
 }
 
-// sweepNames removes the network and its server when no container of a service is on it any more, and is about to be.
+// sweepNames removes the network, its server and the proxy when no container of a service is on it any more, and is about to be. While
+// there are some the proxy forgets those that are gone.
 func (m *machine) sweepNames(ctx context.Context, engine *moby.Client) error {
 	if m.client.config.Names == nil {
 		return nil
 	}
 	m.naming.Lock()
-	defer m.naming.Unlock()
-	found, err := m.neighbours(ctx, engine)
-	if err != nil {
-		return err
+	found, err := m.survey(ctx, engine)
+	if err == nil {
+		err = m.sweep(ctx, engine, found)
 	}
-	return m.sweep(ctx, engine, found)
+	m.naming.Unlock()
+	err = errors.Join(err, m.direct(ctx, engine))
+	m.spread(ctx)
+	return err
 }
 
 // sweep is sweepNames when it is known what there is, with naming locked.
 func (m *machine) sweep(ctx context.Context, engine *moby.Client, found neighbours) error {
-	if found.users > 0 || m.joining.Load() > 0 {
-		return nil
+	if err := m.dropProxy(ctx, engine, found); err != nil || m.isUsed(&found) || m.joining.Load() > 0 {
+		return err
 	}
 	if found.server != nil {
 		if err := removeContainer(ctx, engine, found.server.ID); err != nil && !errdefs.IsNotFound(err) {

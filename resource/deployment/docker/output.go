@@ -99,35 +99,40 @@ func (c *Client) Exec(ctx context.Context, machineID, name string, command []str
 		if err != nil {
 			return err
 		}
-		created, err := engine.ExecCreate(ctx, own.ID, moby.ExecCreateOptions{
-			Cmd: command, AttachStdin: stdin != nil, AttachStdout: true, AttachStderr: true,
-		})
-		if err != nil {
-			return err
-		}
-		attached, err := engine.ExecAttach(ctx, created.ID, moby.ExecAttachOptions{})
-		if err != nil {
-			return err
-		}
-		defer attached.Close()
-		// What is read from here ends with the connection.
-		defer context.AfterFunc(ctx, attached.Close)()
-		if stdin != nil {
-			go func() {
-				// An error is one of who reads, which shows in what it writes and in how it ends.
-				_, _ = io.Copy(attached.Conn, stdin)
-				_ = attached.CloseWrite()
-			}()
-		}
-		if _, err := stdcopy.StdCopy(stdout, stderr, attached.Reader); err != nil {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return err
-		}
-		ended, err := engine.ExecInspect(ctx, created.ID, moby.ExecInspectOptions{})
-		code = ended.ExitCode
+		code, err = run(ctx, engine, own.ID, command, stdin, stdout, stderr)
 		return err
 	})
 	return code, err
+}
+
+// run is Exec for a container that is known by its ID.
+func run(ctx context.Context, engine *moby.Client, id string, command []string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
+	created, err := engine.ExecCreate(ctx, id, moby.ExecCreateOptions{
+		Cmd: command, AttachStdin: stdin != nil, AttachStdout: true, AttachStderr: true,
+	})
+	if err != nil {
+		return 0, err
+	}
+	attached, err := engine.ExecAttach(ctx, created.ID, moby.ExecAttachOptions{})
+	if err != nil {
+		return 0, err
+	}
+	defer attached.Close()
+	// What is read from here ends with the connection.
+	defer context.AfterFunc(ctx, attached.Close)()
+	if stdin != nil {
+		go func() {
+			// An error is one of who reads, which shows in what it writes and in how it ends.
+			_, _ = io.Copy(attached.Conn, stdin)
+			_ = attached.CloseWrite()
+		}()
+	}
+	if _, err := stdcopy.StdCopy(stdout, stderr, attached.Reader); err != nil {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		return 0, err
+	}
+	ended, err := engine.ExecInspect(ctx, created.ID, moby.ExecInspectOptions{})
+	return ended.ExitCode, err
 }

@@ -1,0 +1,115 @@
+package docker
+
+import (
+	"archive/tar"
+	stdbytes "bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	moby "github.com/moby/moby/client"
+)
+
+// aide is a container that the client makes on a network for the containers of services there.
+type aide struct {
+	// name is that of the container, and what says what it is.
+	name, what string
+	image      string
+	// made is the label that has what the container is made of: one that is made of something else is made anew.
+	made, of string
+	// labels are added to those that say whose it is.
+	labels map[string]string
+	// config and host are completed with what all aides have.
+	config container.Config
+	host   container.HostConfig
+	// address is that on the network.
+	address network.EndpointSettings
+	// prepare is called with the ID before it is started, and begun after that.
+	prepare, begun func(id string) error
+}
+
+// ensure makes sure that an aide runs.
+func (m *machine) ensure(ctx context.Context, engine *moby.Client, a aide, at shared) error {
+	there, err := engine.ContainerInspect(ctx, a.name, moby.ContainerInspectOptions{})
+	switch {
+	case errdefs.IsNotFound(err):
+	case err != nil:
+		return err
+	case there.Container.State == nil || there.Container.Config == nil:
+		return errLeftOut
+	case there.Container.State.Running && there.Container.Config.Labels[a.made] == a.of:
+		return nil
+	default:
+		if err := removeContainer(ctx, engine, there.Container.ID); err != nil && !errdefs.IsNotFound(err) {
+			return err
+		}
+	}
+	if _, err := engine.ImageInspect(ctx, a.image); errdefs.IsNotFound(err) {
+		if err := m.client.PullImage(ctx, m.spec().ID, a.image, nil); err != nil {
+			return fmt.Errorf("pull image %s: %w", a.image, err)
+		}
+	}
+	a.labels[a.made] = a.of
+	a.config.Image, a.config.Labels = a.image, m.client.mark(ctx, nil)
+	for name, value := range a.labels {
+		a.config.Labels[name] = value
+	}
+	a.host.NetworkMode = container.NetworkMode(at.name)
+	a.host.RestartPolicy = container.RestartPolicy{Name: container.RestartPolicyUnlessStopped}
+	a.host.CapDrop, a.host.CapAdd = []string{"ALL"}, []string{"NET_BIND_SERVICE"}
+	created, err := engine.ContainerCreate(ctx, moby.ContainerCreateOptions{
+		Name: a.name, Config: &a.config, HostConfig: &a.host,
+		NetworkingConfig: &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{at.name: &a.address}},
+	})
+	if err != nil {
+		return fmt.Errorf("create %s: %w", a.what, err)
+	}
+	if err := a.prepare(created.ID); err != nil {
+		return err
+	}
+	_, err = engine.ContainerStart(ctx, created.ID, moby.ContainerStartOptions{})
+	if err == nil && a.begun != nil {
+		err = a.begun(created.ID)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("start %s: %w", a.what, err), removeContainer(ctx, engine, created.ID))
+	}
+	return nil
+}
+
+// writeFile writes a file that everybody may read into a container. It replaces one that is there.
+func writeFile(ctx context.Context, engine *moby.Client, id, name string, content []byte) error {
+	var archive stdbytes.Buffer
+	w := tar.NewWriter(&archive)
+	err := errors.Join(
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path.Base(name), Mode: 0o444, Size: int64(len(content)), Format: tar.FormatPAX}),
+		func() error { _, err := w.Write(content); return err }(), w.Close(),
+	)
+	if err != nil {
+		return err
+	}
+	_, err = engine.CopyToContainer(ctx, id, moby.CopyToContainerOptions{DestinationPath: path.Dir(name), Content: &archive})
+	return err
+}
+
+// readFile returns a file of a container, or nil if it is not there.
+func readFile(ctx context.Context, engine *moby.Client, id, name string) ([]byte, error) {
+	copied, err := engine.CopyFromContainer(ctx, id, moby.CopyFromContainerOptions{SourcePath: name})
+	if errdefs.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = copied.Content.Close() }()
+	archive := tar.NewReader(copied.Content)
+	if _, err := archive.Next(); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(archive, maxConfig))
+}

@@ -101,7 +101,7 @@ func (c *cluster) set(machines map[string]docker.Machine, faulty map[string]api.
 		if err := c.try(next); err != nil {
 			delete(next, name)
 			_ = c.try(next)
-			c.faulty[name] = unknown(name, machines[name].Labels, err)
+			c.faulty[name] = unknown(machines[name], err)
 		}
 	}
 	for name := range had {
@@ -130,8 +130,8 @@ func (c *cluster) try(machines map[string]docker.Machine) error {
 }
 
 // unknown is a machine that can't be tried.
-func unknown(name string, labels map[string]string, reason error) api.Machine {
-	return api.Machine{ID: name, Name: name, Labels: labels, State: api.MachineUnknown, Reason: reason.Error()}
+func unknown(m docker.Machine, reason error) api.Machine {
+	return api.Machine{ID: m.ID, Name: m.Name, Labels: m.Labels, Ingress: m.Ingress != nil, MeshAddress: m.MeshAddress, State: api.MachineUnknown, Reason: reason.Error()}
 }
 
 // ListMachines implements api.MachineClient.

@@ -50,6 +50,10 @@ const (
 	// ReasonUnschedulable says that there is no machine for a container, or none to which one can be moved from a Machine that is being
 	// deleted. The message says of each machine why not.
 	ReasonUnschedulable = "Unschedulable"
+	// ReasonNoIngress says that the spec has a port in mode ingress, and that no Machine is marked for such.
+	ReasonNoIngress = "NoIngress"
+	// ReasonLocationTaken says that another service is served at a host name and path of the spec. The message says which.
+	ReasonLocationTaken = "LocationTaken"
 	// ReasonPaused says that too many containers failed, and that what was done stays.
 	ReasonPaused = "Paused"
 	// ReasonRolledBack says that too many containers failed, and that what was done was undone.

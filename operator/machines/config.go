@@ -25,6 +25,9 @@ type Config struct {
 	// Names has containers of a namespace on one machine reach each other by the names of their services. Its image may be that of the
 	// operator, with the command names of package commands. Default: they don't.
 	Names *docker.Names
+	// Ingress has ports in mode ingress reached on the Machines that are marked for it (spec.ingress), and needs Names. Default: no
+	// Machine is for them, and services with such ports are blocked.
+	Ingress *docker.Ingress
 	// RegistrySecret is the name of the Secret with the credentials for registries, of the type kubernetes.io/dockerconfigjson. It is
 	// looked for in the namespace of a service, each time that an image is pulled. Default: DefaultRegistrySecret.
 	RegistrySecret string
@@ -61,6 +64,7 @@ func (c *Config) complete() error {
 		wrong.Add("Domain %q is not a domain: %s", c.Domain, msgs[0])
 	}
 	wrong.If(c.Names != nil && c.Names.Image == "", "Names needs an Image")
+	wrong.If(c.Ingress != nil && (c.Ingress.Image == "" || c.Names == nil), "Ingress needs an Image, and Names")
 	wrong.If(c.RegistryPeriod < 0, "RegistryPeriod must not be negative, is %s", c.RegistryPeriod)
 	wrong.If(c.ConnectTimeout < 0 || c.Heartbeat < 0, "ConnectTimeout and Heartbeat must not be negative, are %s and %s", c.ConnectTimeout, c.Heartbeat)
 	return wrong.Of("machines.Config")

@@ -19,6 +19,9 @@
 //     from there.
 //   - With Config.Names containers of services on one machine reach each other by the names of the services, and only those that work: see
 //     docker.Names. Between machines that is for a network of the machines' own.
+//   - With Config.Ingress a port in mode ingress is reached by its host name and path at the Machines that are marked for it, and no
+//     request is lost in an update: see docker.Ingress. The proxy of a Machine comes with the first service that needs it, is put right
+//     when somebody has taken it away, and goes with the last one. A service that can't be served is blocked: NoIngress, LocationTaken.
 //   - While a plan is carried out, the messages of the conditions Ready and Progressing say how far it is, about once a second.
 //   - A plan that fails because a machine does not answer, or because somebody else has taken a port, a name or a volume, is made again;
 //     a version is given up for what it does itself, and only until all of its containers have worked once.

@@ -65,7 +65,7 @@ func (e *engines) connect(ctx context.Context, namespace string) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil && !m.Spec.Gone:
-			faulty[m.Name] = unknown(m.Name, m.Labels, err)
+			faulty[m.Name] = unknown(asDocker(m, endpoint), err)
 		default:
 			machines[m.Name] = asDocker(m, endpoint)
 		}
@@ -78,7 +78,11 @@ func (e *engines) connect(ctx context.Context, namespace string) error {
 
 // asDocker returns a Machine as clients of engines know it.
 func asDocker(m *v1alpha1.Machine, endpoint docker.Endpoint) docker.Machine {
-	return docker.Machine{ID: m.Name, Name: m.Name, Labels: m.Labels, Addresses: m.Spec.Addresses, Endpoint: endpoint, Gone: m.Spec.Gone}
+	out := docker.Machine{ID: m.Name, Name: m.Name, Labels: m.Labels, Addresses: m.Spec.Addresses, MeshAddress: m.Spec.MeshAddress, Endpoint: endpoint, Gone: m.Spec.Gone}
+	if m.Spec.Ingress != nil {
+		out.Ingress = &docker.MachineIngress{HostIP: m.Spec.Ingress.HostIP}
+	}
+	return out
 }
 
 // ReadMachines returns the Machines of a namespace as clients of engines know them, with what their Secrets have, for who looks at them

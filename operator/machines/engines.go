@@ -153,7 +153,7 @@ func (e *engines) cluster(namespace string) (*cluster, error) {
 		return c, nil
 	}
 	cli, err := docker.New(docker.Config{
-		Cluster: namespace, Domain: e.config.Domain, Names: e.config.Names, BeforeRequest: e.d.Fence.CheckRequest,
+		Cluster: namespace, Domain: e.config.Domain, Names: e.config.Names, Ingress: e.config.Ingress, BeforeRequest: e.d.Fence.CheckRequest,
 		Credentials:    credentials(e.d.Client, client.ObjectKey{Namespace: namespace, Name: e.config.RegistrySecret}),
 		ConnectTimeout: e.config.ConnectTimeout, Heartbeat: e.config.Heartbeat, BackOffFactory: e.config.BackOffFactory,
 	})

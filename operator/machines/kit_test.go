@@ -50,8 +50,9 @@ type world struct {
 	// operator is the name of operators, former are those that they had before.
 	operator string
 	former   []string
-	// names are the Names of operators.
-	names *docker.Names
+	// names are the Names of operators, ingress is their Ingress.
+	names   *docker.Names
+	ingress *docker.Ingress
 	// plan makes operators that only plan.
 	plan bool
 	// as is whom operators are.
@@ -117,7 +118,7 @@ func (w *world) start() (stop func()) {
 		w.t.Fatal(err)
 	}
 	frameworks, err := machines.New(deps, machines.Config{
-		Names: w.names, RegistryPeriod: time.Second, Heartbeat: time.Second, BackOffFactory: func() backoff.BackOff { return backoff.NewConstantBackOff(100 * time.Millisecond) },
+		Domain: "example.test", Names: w.names, Ingress: w.ingress, RegistryPeriod: time.Second, Heartbeat: time.Second, BackOffFactory: func() backoff.BackOff { return backoff.NewConstantBackOff(100 * time.Millisecond) },
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -187,7 +187,8 @@ func (f *serviceFramework) compute(ctx context.Context, svc *v1alpha1.MachineSer
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		if waits(err) {
+		var taken *scheduler.LocationError
+		if waits(err) || errors.As(err, &taken) {
 			c.wait(svc.Name)
 		}
 		state.err = err
@@ -291,6 +292,7 @@ func waits(err error) bool {
 func reasonOf(err error) (string, bool) {
 	var nowhere *scheduler.UnschedulableError
 	var unresolved *referenceError
+	var taken *scheduler.LocationError
 	switch {
 	case errors.As(err, &unresolved):
 		return ReasonReferencesUnresolved, true
@@ -298,6 +300,10 @@ func reasonOf(err error) (string, bool) {
 		return ReasonInvalid, true
 	case errors.As(err, &nowhere) && !waits(err):
 		return ReasonUnschedulable, true
+	case errors.Is(err, scheduler.ErrNoIngress):
+		return ReasonNoIngress, true
+	case errors.As(err, &taken):
+		return ReasonLocationTaken, true
 	}
 	return ReasonRetrying, false
 }

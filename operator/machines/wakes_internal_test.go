@@ -97,8 +97,8 @@ func TestAMachineThatGoesIsTold(t *testing.T) {
 		{"two come, which tell of themselves when they are connected to", map[string]docker.Machine{"m1": m1, "m2": m2}, nil, nil},
 		{"one goes", map[string]docker.Machine{"m1": m1}, nil, []string{"m2"}},
 		{"nothing changes", map[string]docker.Machine{"m1": m1}, nil, nil},
-		{"one can't be tried", nil, map[string]api.Machine{"m1": unknown("m1", nil, errors.New("there is no Secret"))}, []string{"m1"}},
-		{"it still can't be tried", nil, map[string]api.Machine{"m1": unknown("m1", nil, errors.New("there is no Secret"))}, nil},
+		{"one can't be tried", nil, map[string]api.Machine{"m1": unknown(docker.Machine{ID: "m1", Name: "m1"}, errors.New("there is no Secret"))}, []string{"m1"}},
+		{"it still can't be tried", nil, map[string]api.Machine{"m1": unknown(docker.Machine{ID: "m1", Name: "m1"}, errors.New("there is no Secret"))}, nil},
 		{"it goes", nil, nil, []string{"m1"}},
 	} {
 		if step.faulty == nil {

@@ -57,6 +57,15 @@ type MachineSpec struct {
 	// +listType=set
 	// +optional
 	Addresses []string `json:"addresses,omitempty"`
+	// Ingress marks the machine for ports in mode ingress: a proxy on it serves the containers on it, and those on machines with a
+	// meshAddress. Default: it is not for them.
+	// +optional
+	Ingress *MachineIngress `json:"ingress,omitempty"`
+	// MeshAddress is the IP address at which the proxies of other machines reach that of this one, such as the one in a mesh, at port 8442.
+	// Default: none, and ports in mode ingress of containers on it are reached by its own proxy alone.
+	// +kubebuilder:validation:MaxLength=45
+	// +optional
+	MeshAddress string `json:"meshAddress,omitempty"`
 	// TLS is for addresses with tcp://.
 	// +optional
 	TLS *MachineTLS `json:"tls,omitempty"`
@@ -71,6 +80,14 @@ type MachineSpec struct {
 	// Say it only when it is so: a machine that comes back all the same has its containers still.
 	// +optional
 	Gone bool `json:"gone,omitempty"`
+}
+
+// MachineIngress is how a machine is for ports in mode ingress.
+type MachineIngress struct {
+	// HostIP is the address of the machine at which its proxy has ports 80 and 443. Default: all addresses.
+	// +kubebuilder:validation:MaxLength=45
+	// +optional
+	HostIP string `json:"hostIP,omitempty"`
 }
 
 // MachineTLS is how an engine and its client know each other.

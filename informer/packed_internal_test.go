@@ -188,7 +188,7 @@ func configMapMessage(t *testing.T, n int) []byte {
 	for _, manager := range []string{"applier", "creator"} {
 		c.ManagedFields = append(c.ManagedFields, metav1.ManagedFieldsEntry{
 			Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", Time: new(metav1.Now()),
-			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: raw},
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(raw)),
 		})
 	}
 	data, err := c.Marshal()

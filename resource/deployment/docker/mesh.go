@@ -230,7 +230,7 @@ func (m *machine) spread(ctx context.Context) {
 	for queue := []*machine{m}; len(queue) > 0; queue = queue[1:] {
 		untold, unmet := queue[0].untold.Swap(false), queue[0].unmet.Swap(false)
 		for _, other := range all {
-			if other == queue[0] || !other.reached() || !other.isConnected() || !unmet && !(untold && other.fronts()) {
+			if other == queue[0] || !other.reached() || !other.isConnected() || !unmet && (!untold || !other.fronts()) {
 				continue
 			}
 			if err := other.do(ctx, other.settle); err != nil {

@@ -171,7 +171,7 @@ func (f *Feed) replace(namespace string, items []Item, version string) (done fun
 		}
 	}
 	for _, item := range items {
-		f.show(item, backlog || h.listings.isBacklog(namespace, item.Key), true)
+		f.show(item, backlog, true)
 	}
 	return h.replaced(namespace)
 }
@@ -232,6 +232,7 @@ func (f *Feed) show(item Item, backlog, listed bool) (changed bool) {
 	if repeated || !h.holds(item.Key) {
 		return false
 	}
+	backlog = backlog || h.listings.isBacklog(h.part(item.Key.Namespace), item.Key)
 	e := Event{Backlog: backlog, sight: sight{version: item.Version, gap: listed || h.compacted}}
 	if a := h.ledger[item.Key]; a != nil {
 		e.sight.before = a.before(h.life(item.Object), old.version)

@@ -77,7 +77,8 @@ func (h *Hub) keep(has func(Key) bool) {
 // holds tells whether a key belongs to the part that the Hub is limited to. The caller holds delivery.
 func (h *Hub) holds(key Key) bool { return h.has == nil || h.has(key) }
 
-// isBacklog tells whether a listing of a namespace shows a key for the first time. The caller holds delivery.
+// isBacklog tells whether a key has joined the part and was not listed since: it is shown by its listing, or by a watch of before. The caller
+// holds delivery.
 func (l *listings) isBacklog(namespace string, key Key) bool {
 	return l.unlisted[namespace] && l.shown != nil && !l.shown(key)
 }

@@ -48,7 +48,12 @@ func newCluster(ctx context.Context) (*cluster, error) {
 		}
 		return connect(config)
 	}
-	instance, err := operatortest.Run(ctx, operatortest.Config{})
+	return startCluster(ctx, operatortest.Config{})
+}
+
+// startCluster starts an API server, which close stops.
+func startCluster(ctx context.Context, config operatortest.Config) (*cluster, error) {
+	instance, err := operatortest.Run(ctx, config)
 	if err != nil {
 		return nil, err
 	}

@@ -59,15 +59,10 @@ type sharedWork struct {
 // sharedByReplicas measures what each of several replicas takes that share primaries by namespace, next to one that has them all, and how much
 // quicker they are together. They run in this process, on an API server that filters.
 func sharedByReplicas(ctx context.Context, e *environment) (lines []line, err error) {
-	instance, err := operatortest.Run(ctx, operatortest.Config{APIServerFlags: []string{"--feature-gates=ShardedListAndWatch=true"}})
+	c, err := startCluster(ctx, operatortest.Config{APIServerFlags: []string{"--feature-gates=ShardedListAndWatch=true"}})
 	if err != nil {
 		return nil, err
 	}
-	c, err := connect(instance.RESTConfig())
-	if err != nil {
-		return nil, errors.Join(err, instance.Stop(ctx))
-	}
-	c.stop = instance.Stop
 	defer func() { err = errors.Join(err, c.close(ctx)) }()
 	work := &sharedWork{sharded: e.sharded, cluster: c}
 	e.say("sharding: create %d primaries in %d namespaces", e.sharded.primaries, e.sharded.namespaces)

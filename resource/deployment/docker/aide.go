@@ -99,10 +99,16 @@ func writeFile(ctx context.Context, engine *moby.Client, id, name string, conten
 
 // readFile returns a file of a container, or nil if it is not there.
 func readFile(ctx context.Context, engine *moby.Client, id, name string) ([]byte, error) {
-	copied, err := engine.CopyFromContainer(ctx, id, moby.CopyFromContainerOptions{SourcePath: name})
+	content, err := copyOut(ctx, engine, id, name)
 	if errdefs.IsNotFound(err) {
 		return nil, nil
 	}
+	return content, err
+}
+
+// copyOut returns a file of a container.
+func copyOut(ctx context.Context, engine *moby.Client, id, name string) ([]byte, error) {
+	copied, err := engine.CopyFromContainer(ctx, id, moby.CopyFromContainerOptions{SourcePath: name})
 	if err != nil {
 		return nil, err
 	}

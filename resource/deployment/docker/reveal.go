@@ -1,10 +1,8 @@
 package docker
 
 import (
-	"archive/tar"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -148,15 +146,6 @@ func readConfig(ctx context.Context, engine *moby.Client, spec *api.ServiceSpec,
 	if mounted < 0 {
 		return "", false, nil
 	}
-	copied, err := engine.CopyFromContainer(ctx, id, moby.CopyFromContainerOptions{SourcePath: spec.Container.ConfigMounts[mounted].Path})
-	if err != nil {
-		return "", false, err
-	}
-	defer func() { _ = copied.Content.Close() }()
-	archive := tar.NewReader(copied.Content)
-	if _, err := archive.Next(); err != nil {
-		return "", false, err
-	}
-	content, err := io.ReadAll(io.LimitReader(archive, maxConfig))
+	content, err := copyOut(ctx, engine, id, spec.Container.ConfigMounts[mounted].Path)
 	return string(content), err == nil, err
 }

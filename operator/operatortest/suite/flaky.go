@@ -21,6 +21,9 @@ func findFlaky(ctx context.Context, out io.Writer, o options) error {
 	if err != nil {
 		return err
 	}
+	if err := compile(ctx, commands); err != nil {
+		return err
+	}
 	loadCtx, quiet := context.WithCancel(ctx)
 	defer quiet()
 	for range o.load {

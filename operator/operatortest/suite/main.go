@@ -4,7 +4,8 @@
 //	suite -flaky 30m [-load 2] [package ...]
 //	suite -names COMMIT
 //
-// It runs "go test" twice, first with the race detector for the packages that -race names, then without it for the others, and shows
+// It compiles what the tests import, so that they need not share the processors with compilers, and says how far that is. Then it
+// runs "go test" twice, first with the race detector for the packages that -race names, then without it for the others, and shows
 // both as one. At the end it lists the tests that took longer than -slow, and those that were skipped with what they need. With the
 // environment variable CI=true a skipped test is a failure. Tests that leave themselves to "make test-all" are only counted: their reason
 // for being skipped begins with "left to make test-all".

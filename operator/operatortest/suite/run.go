@@ -9,16 +9,22 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"gotest.tools/gotestsum/testjson"
+
+	"github.com/operatorkit/operatorkit/operator/operatortest/internal/gobuild"
 )
 
 // runVariable is another one in each run. A test that reads it is never taken from Go's cache of test results: one that looks at things
 // of which the cache can't know.
 const runVariable = "SUITE_RUN"
+
+// raceFlag has go compile and link with the race detector.
+const raceFlag = "-race"
 
 // goPackage is what "go list -json" says of a package.
 type goPackage struct {
@@ -66,8 +72,14 @@ func raced(ctx context.Context, patterns string) (map[string]bool, error) {
 	return raced, nil
 }
 
+// command is a run of "go test".
+type command struct {
+	args, packages []string
+	race           bool
+}
+
 // commands are the runs of "go test" that the options ask for.
-func commands(ctx context.Context, o options) ([][]string, error) {
+func commands(ctx context.Context, o options) ([]command, error) {
 	packages, err := list(ctx, o.packages)
 	if err != nil {
 		return nil, err
@@ -88,7 +100,7 @@ func commands(ctx context.Context, o options) ([][]string, error) {
 		race := raced[p.ImportPath]
 		groups[race] = append(groups[race], p.ImportPath)
 	}
-	var commands [][]string
+	var commands []command
 	for _, race := range []bool{true, false} {
 		if len(groups[race]) == 0 {
 			continue
@@ -96,7 +108,7 @@ func commands(ctx context.Context, o options) ([][]string, error) {
 		// The linter vets already, and nobody debugs a test's binary: linking it without tables for debuggers takes half of the time.
 		args := []string{"test", "-json", "-vet=off", "-ldflags=-s -w", "-p", strconv.Itoa(o.parallel), "-timeout", o.timeout.String()}
 		if race {
-			args = append(args, "-race")
+			args = append(args, raceFlag)
 		}
 		if o.short {
 			args = append(args, "-short")
@@ -107,7 +119,7 @@ func commands(ctx context.Context, o options) ([][]string, error) {
 		if tests != "" {
 			args = append(args, "-run", tests)
 		}
-		commands = append(commands, append(args, groups[race]...))
+		commands = append(commands, command{args, groups[race], race})
 	}
 	return commands, nil
 }
@@ -127,6 +139,9 @@ func runOnce(ctx context.Context, out io.Writer, o options) error {
 		defer func() { _ = file.Close() }()
 		events = file
 	}
+	if err := compile(ctx, commands); err != nil {
+		return err
+	}
 	done, err := execute(ctx, out, events, commands)
 	if err != nil {
 		return err
@@ -134,14 +149,39 @@ func runOnce(ctx context.Context, out io.Writer, o options) error {
 	return report(out, done, o.slow, os.Getenv("CI") == "true")
 }
 
+// compile compiles what the tests of the commands import, before the first of them begins: where tests share the processors with compilers,
+// leases and connections of tests run out.
+func compile(ctx context.Context, commands []command) error {
+	for _, c := range commands {
+		var mode []string
+		if c.race {
+			mode = []string{raceFlag}
+		}
+		// What is for one test alone is compiled with it, and programs are linked with it.
+		const imported = `{{if and (not .ForTest) (ne .Name "main")}}{{.ImportPath}}{{end}}`
+		list := exec.CommandContext(ctx, "go", slices.Concat([]string{"list", "-deps", "-test", "-f", imported}, mode, c.packages)...) //nolint:gosec // packages that the caller names
+		list.Stderr = os.Stderr
+		out, err := list.Output()
+		if err != nil {
+			return fmt.Errorf("list what the tests import: %w", err)
+		}
+		packages := strings.Fields(string(out))
+		build := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-v"}, mode, packages)...) //nolint:gosec // packages that the caller's import
+		if err := gobuild.Run(build, "what the tests import", len(packages), os.Stderr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // execute runs the commands one after the other, also when one fails, and shows how the packages fare.
-func execute(ctx context.Context, out, events io.Writer, commands [][]string) (*testjson.Execution, error) {
+func execute(ctx context.Context, out, events io.Writer, commands []command) (*testjson.Execution, error) {
 	reader, writer := io.Pipe()
 	errs := make(chan error, 1)
 	go func() {
 		var failed error
-		for _, args := range commands {
-			cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // made of the caller's packages
+		for _, c := range commands {
+			cmd := exec.CommandContext(ctx, "go", slices.Concat(c.args, c.packages)...) //nolint:gosec // made of the caller's packages
 			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", runVariable, time.Now().UnixNano()))
 			cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 			cmd.WaitDelay = time.Minute

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -113,7 +114,9 @@ type Mark struct{ Operator, Framework, Resource string }
 
 // String returns the names as they stand in errors and events.
 func (m Mark) String() string {
-	return fmt.Sprintf("resource %q of framework %q of operator %q", m.Resource, m.Framework, m.Operator)
+	text := strconv.AppendQuote([]byte("resource "), m.Resource)
+	text = strconv.AppendQuote(append(text, " of framework "...), m.Framework)
+	return string(strconv.AppendQuote(append(text, " of operator "...), m.Operator))
 }
 
 // Hash returns a value for a label by which things of this mark are found that concern the same: Form, a hyphen, and a hash of

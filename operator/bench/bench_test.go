@@ -45,6 +45,7 @@ func tiny(t *testing.T) *environment {
 			stream:   stream{keys: 10, rate: 500, warmUp: 100 * time.Millisecond, duration: 200 * time.Millisecond},
 			machines: machineServices{containers: []int32{10, 20}, engines: 1, replicas: 2, parallelism: []int{1, 2}},
 			plans:    manyPlans{services: 8, workers: 4, machines: 2},
+			graphs:   graphs{services: 2, clusters: []int{2, 4}},
 			fleet:    fleet{clusters: 4, services: 3, charts: 1, objects: 1},
 
 			chartObjects: 3,
@@ -68,6 +69,7 @@ func TestEveryRowMeasuresItsContenders(t *testing.T) {
 		"cache":                    {controllerRuntime, operatorKit},
 		"secrets":                  {controllerRuntime, operatorKit},
 		"sharding":                 {"not shared", "1 replica", "2 replicas", "4 replicas"},
+		"graphs":                   {"2 clusters", "4 clusters"},
 		"steady":                   {bareLoop, controllerRuntime, operatorKit},
 		"serviceprovider":          {controllerRuntime, operatorKit},
 		"natscoldstart 1µs away":   {bareLoop, operatorKit},

@@ -153,5 +153,9 @@ func untilQuiet(ctx context.Context, count *atomic.Int64) error {
 }
 
 func until(ctx context.Context, condition wait.ConditionWithContextFunc) error {
-	return wait.PollUntilContextTimeout(ctx, pollInterval, conditionTimeout, true, condition)
+	return untilWithin(ctx, conditionTimeout, condition)
+}
+
+func untilWithin(ctx context.Context, timeout time.Duration, condition wait.ConditionWithContextFunc) error {
+	return wait.PollUntilContextTimeout(ctx, pollInterval, timeout, true, condition)
 }

@@ -55,4 +55,6 @@
 //     where there is nothing to do. The clusters are namespaces of the one API server, each with an identity that
 //     may write nowhere else; the watches of each see the objects of all, so that services come up slower than they
 //     would on clusters of their own. They come up once, however many rounds there are.
+//   - graphs: how long it takes to draw a MultiClusterService of 20 services, counted on 250 and on 1,000 clusters. The ratio is that of
+//     1,000 clusters to 250.
 package main

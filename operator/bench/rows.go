@@ -37,6 +37,7 @@ func rows() []row {
 		{name: "steady", run: steadyStates, long: true},
 		{name: "secrets", run: watchedSecrets, long: true},
 		{name: "sharding", run: sharedByReplicas, long: true},
+		{name: "graphs", run: graphsOfClusters, long: true},
 	}
 }
 
@@ -98,6 +99,8 @@ type sizes struct {
 	secrets int
 	// sharded is how primaries are shared by replicas.
 	sharded sharded
+	// graphs are the clusters on which the services of a graph are counted.
+	graphs graphs
 	// fleet is the clusters that services come up on.
 	fleet fleet
 	// chartObjects is how many objects the chart has that is removed.
@@ -125,6 +128,7 @@ func fullSizes() sizes {
 		steady:    steady{rate: 500, duration: 10 * time.Second},
 		secrets:   50_000,
 		sharded:   sharded{primaries: 20_000, namespaces: 200, wait: 20 * time.Millisecond},
+		graphs:    graphs{services: 20, clusters: []int{250, 1_000}},
 		fleet:     fleet{clusters: 50, services: 20, charts: 2, objects: 1},
 
 		chartObjects: 61,

@@ -15,11 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/servicesets"
 	"github.com/operatorkit/operatorkit/operator/statemanagers"
@@ -129,23 +129,31 @@ func (w *fleetWorld) start(ctx context.Context, scheme *runtime.Scheme) error {
 	if err != nil {
 		return err
 	}
-	o, err := operator.New(operator.Config{
-		Name: d.Name, Logger: logger, RESTConfig: d.RESTConfig, Registry: d.Registry, Frameworks: append(frameworks, managers...),
-	})
+	stop, err := runFrameworks(ctx, d, append(frameworks, managers...)...)
 	if err != nil {
 		return err
+	}
+	w.stop = func() error {
+		provider := &v1alpha1.StateManagementProvider{ObjectMeta: metav1.ObjectMeta{Name: w.system}}
+		return errors.Join(stop(), client.IgnoreNotFound(w.client.Delete(context.WithoutCancel(ctx), provider)))
+	}
+	return nil
+}
+
+// runFrameworks runs an operator of these frameworks until stop is called.
+func runFrameworks(ctx context.Context, d *operator.Dependencies, frameworks ...*framework.Framework) (stop func() error, err error) {
+	o, err := operator.New(operator.Config{Name: d.Name, Logger: d.Logger, RESTConfig: d.RESTConfig, Registry: d.Registry, Frameworks: frameworks})
+	if err != nil {
+		return nil, err
 	}
 	running, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- o.Run(running) }()
-	w.stop = func() error {
+	return func() error {
 		cancel()
-		err := <-ended
-		d.Close()
-		provider := &v1alpha1.StateManagementProvider{ObjectMeta: metav1.ObjectMeta{Name: w.system}}
-		return errors.Join(err, client.IgnoreNotFound(w.client.Delete(context.WithoutCancel(ctx), provider)))
-	}
-	return nil
+		defer d.Close()
+		return <-ended
+	}, nil
 }
 
 // wrap puts the link of a cluster into the way of its requests.
@@ -288,7 +296,7 @@ func (w *fleetWorld) deleteClusters(ctx context.Context) error {
 	if err := w.client.DeleteAllOf(ctx, &v1alpha1.ClusterDeployment{}, client.InNamespace(w.system)); err != nil {
 		return fmt.Errorf("delete the clusters: %w", err)
 	}
-	return wait.PollUntilContextTimeout(ctx, pollInterval, fleetTimeout, true, func(ctx context.Context) (bool, error) {
+	return untilWithin(ctx, fleetTimeout, func(ctx context.Context) (bool, error) {
 		left := &metav1.PartialObjectMetadataList{}
 		left.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ClusterDeploymentKind + "List"))
 		err := w.client.List(ctx, left, client.InNamespace(w.system))

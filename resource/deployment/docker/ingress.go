@@ -73,13 +73,21 @@ const (
 	// dataFolder is where the proxy has its certificates, and rootFile that of its own authority.
 	dataFolder = "/data"
 	rootFile   = dataFolder + "/caddy/pki/authorities/local/root.crt"
-	// adminAddress is where the proxy is configured, within its container.
-	adminAddress = "127.0.0.1:2019"
+	// plainPort and securePort are what is published as 80 and 443, which stay free in its container for services that have these ports.
+	plainPort, securePort = 8440, 8441
+	// adminPort is where the proxy is configured, within its container.
+	adminPort = 2019
 	// beginTime is how long a proxy may take until it can be configured.
 	beginTime = time.Minute
 	// beginPeriod is the time between two looks whether it can.
 	beginPeriod = 100 * time.Millisecond
 )
+
+// adminAddress is adminPort, for nobody else.
+var adminAddress = fmt.Sprintf("127.0.0.1:%d", adminPort)
+
+// takenPorts are those at which no service of another machine is reached by its name: the proxy's own, and the one at which TLS is spoken.
+var takenPorts = []uint16{plainPort, securePort, meshPort, adminPort, 443}
 
 // fronts tells whether a proxy is to be on the machine for the containers that need one.
 func (m *machine) fronts() bool { return m.client.config.Ingress != nil && m.spec().Ingress != nil }
@@ -105,9 +113,9 @@ func (m *machine) front(ctx context.Context, engine *moby.Client, at shared) err
 		}},
 	}
 	exposed := network.PortSet{}
-	publish := func(number uint16, address string) error {
+	publish := func(number, as uint16, address string) error {
 		port, _ := network.PortFrom(number, network.TCP)
-		binding := network.PortBinding{HostPort: strconv.Itoa(int(number))}
+		binding := network.PortBinding{HostPort: strconv.Itoa(int(as))}
 		if address != "" {
 			ip, err := netip.ParseAddr(address)
 			if err != nil {
@@ -119,13 +127,13 @@ func (m *machine) front(ctx context.Context, engine *moby.Client, at shared) err
 		return nil
 	}
 	if spec.Ingress != nil {
-		of = append(of, "80 443", spec.Ingress.HostIP)
-		if err := errors.Join(publish(80, spec.Ingress.HostIP), publish(443, spec.Ingress.HostIP)); err != nil {
+		of = append(of, fmt.Sprintf("%d:80 %d:443", plainPort, securePort), spec.Ingress.HostIP)
+		if err := errors.Join(publish(plainPort, 80, spec.Ingress.HostIP), publish(securePort, 443, spec.Ingress.HostIP)); err != nil {
 			return err
 		}
 	}
 	if spec.MeshAddress != "" {
-		if err := publish(meshPort, spec.MeshAddress); err != nil {
+		if err := publish(meshPort, meshPort, spec.MeshAddress); err != nil {
 			return err
 		}
 	}

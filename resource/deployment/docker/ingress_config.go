@@ -81,6 +81,7 @@ func (i *Ingress) configure(found *neighbours, m Machine, resolver netip.Addr) (
 	if m.Ingress != nil {
 		servers["plain"], servers["secure"] = d.outer()
 	}
+	d.named(servers)
 	// With nobody to trust it would trust whom the system trusts.
 	if len(d.roots) > 0 && (m.MeshAddress != "" || len(found.elsewhere) > 0) {
 		servers["mesh"] = d.inner()
@@ -93,7 +94,7 @@ func (i *Ingress) configure(found *neighbours, m Machine, resolver netip.Addr) (
 				"certificates": object{"automate": []string{meshName}}, "automation": object{"policies": i.policies()},
 			},
 			// A configuration that is new waits for requests of the one before no longer than these wait for a container.
-			"http": object{"servers": servers, "grace_period": d.hold.String()},
+			"http": object{"servers": servers, "grace_period": d.hold.String(), "http_port": plainPort, "https_port": securePort},
 		},
 	})
 }
@@ -131,14 +132,32 @@ func (d *director) outer() (plain, secure object) {
 			}}})
 		}
 	}
-	server := func(port string, routes []object) object {
+	server := func(port uint16, routes []object) object {
 		return object{
-			"listen": []string{":" + port}, "routes": append(routes, nothing), "automatic_https": object{"disable_redirects": true},
+			"listen": listening(port), "routes": append(routes, nothing), "automatic_https": object{"disable_redirects": true},
 			// Only TCP is published.
 			"protocols": []string{"h1", "h2"},
 		}
 	}
-	return server("80", onPlain), server("443", onSecure)
+	return server(plainPort, onPlain), server(securePort, onSecure)
+}
+
+func listening(port uint16) []string { return []string{":" + strconv.Itoa(int(port))} }
+
+// named adds the servers for containers on this machine, which ask for services of other machines by name, one for each port of these.
+// Nothing of it is published.
+func (d *director) named(servers object) {
+	on := map[uint16][]object{}
+	for _, to := range sorted(d.found.named) {
+		on[to.port] = append(on[to.port], object{
+			"match": []object{{"host": []string{to.service}}}, "terminal": true, "handle": []object{d.beyond(map[target]bool{to: true}, to.header())},
+		})
+	}
+	for port, routes := range on {
+		servers["named "+strconv.Itoa(int(port))] = object{
+			"listen": listening(port), "routes": append(routes, nothing), "automatic_https": object{"disable": true}, "protocols": []string{"h1", "h2c"},
+		}
+	}
 }
 
 // nothing answers for places where nothing is.
@@ -147,9 +166,12 @@ var nothing = object{"handle": []object{{"handler": "static_response", "status_c
 const (
 	// meshName is in the certificates with which proxies know each other.
 	meshName = "proxy.operatorkit.internal"
-	// placeHeader tells another proxy which place is asked for.
+	// placeHeader tells another proxy which place, or which service, is asked for.
 	placeHeader = "Operatorkit-Place"
 )
+
+// header is the value of placeHeader for who asks for a service by its name. No place is like it: its protocol is none.
+func (t target) header() string { return "name " + t.name() }
 
 // header is the value of placeHeader.
 func (p place) header() string { return string(p.protocol) + " " + p.host + p.path }
@@ -157,19 +179,27 @@ func (p place) header() string { return string(p.protocol) + " " + p.host + p.pa
 // inner is the server for the proxies of other machines, and for this one. It leads to containers of this machine alone.
 func (d *director) inner() object {
 	var on []object
+	lead := func(header string, targets map[target]bool) {
+		handler := d.proxy(targets, target.name, 0)
+		handler["headers"] = object{"request": object{"delete": []string{placeHeader}}}
+		// It is a proxy that asks, which has said who asked it.
+		handler["trusted_proxies"] = []string{"0.0.0.0/0", "::/0"}
+		on = append(on, object{
+			"match": []object{{"header": object{placeHeader: []string{header}}}}, "terminal": true, "handle": []object{handler},
+		})
+	}
+	all := map[target]bool{}
 	for _, protocol := range []api.Protocol{api.ProtocolHTTP, api.ProtocolHTTPS} {
 		for _, at := range d.found.routes.sorted(protocol) {
-			handler := d.proxy(d.found.routes[at], target.name, 0)
-			handler["headers"] = object{"request": object{"delete": []string{placeHeader}}}
-			// It is a proxy that asks, which has said who asked it.
-			handler["trusted_proxies"] = []string{"0.0.0.0/0", "::/0"}
-			on = append(on, object{
-				"match": []object{{"header": object{placeHeader: []string{at.header()}}}}, "terminal": true, "handle": []object{handler},
-			})
+			lead(at.header(), d.found.routes[at])
+			maps.Copy(all, d.found.routes[at])
 		}
 	}
+	for _, to := range sorted(all) {
+		lead(to.header(), map[target]bool{to: true})
+	}
 	return object{
-		"listen": []string{":" + strconv.Itoa(meshPort)}, "routes": append(on, nothing), "protocols": []string{"h1", "h2"},
+		"listen": listening(meshPort), "routes": append(on, nothing), "protocols": []string{"h1", "h2"},
 		"automatic_https": object{"disable": true}, "strict_sni_host": false,
 		"tls_connection_policies": []object{{"client_authentication": object{"mode": "require_and_verify", "trusted_ca_certs": d.roots}}},
 	}
@@ -217,19 +247,25 @@ func (i *Ingress) policies() []object {
 func (d *director) route(at place, to map[target]bool) object {
 	handler := d.proxy(to, target.name, 0)
 	if len(d.found.elsewhere[at]) > 0 {
-		handler = d.proxy(to, target.machines, meshPort)
-		handler["headers"] = object{"request": object{"set": object{placeHeader: []string{at.header()}}}}
-		handler["transport"] = object{"protocol": "http", "tls": object{
-			"root_ca_pool": d.roots, "server_name": meshName, "client_certificate_automate": meshName,
-		}}
-		// A machine that is lost is left alone for a while.
-		handler["health_checks"] = object{"passive": object{"fail_duration": "5s"}}
+		handler = d.beyond(to, at.header())
 	}
 	match := object{"host": []string{at.host}}
 	if at.path != "" {
 		match["path"] = []string{at.path, at.path + "/*"}
 	}
 	return object{"match": []object{match}, "terminal": true, "handle": []object{handler}}
+}
+
+// beyond leads to the proxies of the machines on which targets work.
+func (d *director) beyond(to map[target]bool, header string) object {
+	handler := d.proxy(to, target.machines, meshPort)
+	handler["headers"] = object{"request": object{"set": object{placeHeader: []string{header}}}}
+	handler["transport"] = object{"protocol": "http", "tls": object{
+		"root_ca_pool": d.roots, "server_name": meshName, "client_certificate_automate": meshName,
+	}}
+	// A machine that is lost is left alone for a while.
+	handler["health_checks"] = object{"passive": object{"fail_duration": "5s"}}
+	return handler
 }
 
 // sorted returns targets in an order that is always the same.

@@ -34,9 +34,8 @@ type machine struct {
 	joining atomic.Int64
 	// directing is held by who changes what the proxy serves.
 	directing sync.Mutex
-	// untold tells that marked machines don't know yet what this one has for their proxies, and unmet that no other proxy knows the
-	// authority of the one on this machine yet.
-	untold, unmet atomic.Bool
+	// untold tells that other machines don't know yet what this one has for them.
+	untold atomic.Bool
 
 	mu     sync.Mutex
 	config Machine

@@ -1,7 +1,6 @@
 package docker
 
 import (
-	stdbytes "bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"sync"
 
 	moby "github.com/moby/moby/client"
 
@@ -99,9 +99,6 @@ func (m *machine) offers(network string, o *offer) {
 	if was == nil || !reflect.DeepEqual(was, o) {
 		m.untold.Store(true)
 	}
-	if len(o.Root) > 0 && (was == nil || !stdbytes.Equal(was.Root, o.Root)) {
-		m.unmet.Store(true)
-	}
 }
 
 // others returns what the other machines have, by their IDs.
@@ -182,6 +179,9 @@ func (m *machine) see(ctx context.Context, engine *moby.Client, found *neighbour
 				found.elsewhere[p.place()] = map[target]bool{}
 			}
 			found.elsewhere[p.place()][p.target()] = true
+			if !slices.Contains(takenPorts, p.ContainerPort) {
+				found.named[p.target()] = true
+			}
 			name := p.target().machines()
 			addresses := found.records[name]
 			if slices.Contains(o.Ready, p.target().name()) && !slices.Contains(addresses, address) {
@@ -198,11 +198,29 @@ func (m *machine) see(ctx context.Context, engine *moby.Client, found *neighbour
 			}
 		}
 	}
+	found.nameOthers(m.client.networkOf(ctx))
 	for name, addresses := range found.records {
 		slices.SortFunc(addresses, netip.Addr.Compare)
 		found.records[name] = slices.Compact(addresses)
 	}
 	return nil
+}
+
+// nameOthers leads the names of services that don't work on this machine to its proxy, if they may work on others.
+func (n *neighbours) nameOthers(network string) {
+	for to := range n.named {
+		if len(n.records[to.service]) > 0 {
+			continue
+		}
+		// Without a proxy it is a name all the same.
+		n.records[to.service] = nil
+		if n.proxy == nil || n.proxy.NetworkSettings == nil {
+			continue
+		}
+		if at := n.proxy.NetworkSettings.Networks[network]; at != nil && at.IPAddress.IsValid() {
+			n.records[to.service] = []netip.Addr{at.IPAddress}
+		}
+	}
 }
 
 // meshAddress returns the address at which the proxy of a machine answers others, if it has one.
@@ -216,9 +234,8 @@ func (c *Client) meshAddress(machineID string) netip.Addr {
 	return address
 }
 
-// spread has the proxies of other machines know of what has changed on this one, and on those that have changed for that: the marked ones,
-// and all if it is whom they trust. It is called without naming locked. Those that can't be told now are looked at by whoever hears of them
-// next.
+// spread has the proxies and the names of other machines know of what has changed on this one, and on those that have changed for that. It
+// is called without naming locked. Those that can't be told now are looked at by whoever hears of them next.
 func (m *machine) spread(ctx context.Context) {
 	if !m.reached() {
 		return
@@ -228,16 +245,22 @@ func (m *machine) spread(ctx context.Context) {
 		return
 	}
 	for queue := []*machine{m}; len(queue) > 0; queue = queue[1:] {
-		untold, unmet := queue[0].untold.Swap(false), queue[0].unmet.Swap(false)
+		if !queue[0].untold.Swap(false) {
+			continue
+		}
+		var telling sync.WaitGroup
 		for _, other := range all {
-			if other == queue[0] || !other.reached() || !other.isConnected() || !unmet && (!untold || !other.fronts()) {
+			if other == queue[0] || !other.reached() || !other.isConnected() {
 				continue
 			}
-			if err := other.do(ctx, other.settle); err != nil {
-				m.client.notify(Notice{MachineID: other.spec().ID})
-			}
+			telling.Go(func() {
+				if err := other.do(ctx, other.settle); err != nil {
+					m.client.notify(Notice{MachineID: other.spec().ID})
+				}
+			})
 			queue = append(queue, other)
 		}
+		telling.Wait()
 	}
 }
 

@@ -101,3 +101,59 @@ func TestServicesOfOtherMachinesAreServedThroughTheirProxies(t *testing.T) {
 		}
 	}
 }
+
+func TestServicesOfOtherMachinesAreReachedByTheirNames(t *testing.T) {
+	k, _ := newMeshKit(t)
+	k.mustDeploy(service("asker", image1, 1), nil)
+	found, err := k.cli.InspectService(k.ctx, "asker")
+	k.must(err)
+	asker := found.Containers[0]
+	web := served("web", image1, 1, "www.example.com:8080/https")
+	web.Placement.Machines = []string{"engine-2"}
+	k.mustDeploy(web, nil)
+	k.mustHave("web", "engine-2 "+image1+" healthy")
+	want := func(version string) {
+		t.Helper()
+		if got := k.ask(asker, "web", "/"); !strings.HasPrefix(got, "version "+version+" ") {
+			t.Errorf("by its name web says %q, want version %s", got, version)
+		}
+	}
+	want("1")
+	// What is not in mode ingress is not led to, nor is who asks for a place by the way of names.
+	if got := k.ask(asker, "asks-nobody", "/"); strings.HasPrefix(got, "version") {
+		t.Errorf("a name of no service says %q", got)
+	}
+	b := k.browse(k.engines[0])
+	b.want("http://web/", "404")
+
+	// An update, and a move to the machine of who asks and back, lose nothing.
+	ctx, cancel := context.WithCancel(k.ctx)
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for ctx.Err() == nil {
+			if got := k.ask(asker, "web", "/"); !strings.HasPrefix(got, "version ") {
+				t.Errorf("meanwhile web says %q", got)
+			}
+		}
+	})
+	web.Container.Image, web.Update.Order = image2, api.OrderStopFirst
+	k.mustDeploy(web, nil)
+	want("2")
+	for _, machine := range []string{"engine-1", "engine-2"} {
+		web.Placement.Machines = []string{machine}
+		k.mustDeploy(web, nil)
+		k.mustHave("web", machine+" "+image2+" healthy")
+		want("2")
+	}
+	cancel()
+	asking.Wait()
+
+	// Nobody needs a proxy without them.
+	web.Replicas = new(int32(0))
+	k.mustDeploy(web, nil)
+	for _, e := range k.engines[:2] {
+		if ids, volumes := k.proxies(e); len(ids)+len(volumes) > 0 {
+			t.Errorf("on %s the proxies %v and the volumes %v are left", e.Name(), ids, volumes)
+		}
+	}
+}

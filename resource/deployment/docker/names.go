@@ -61,8 +61,8 @@ func (m *machine) join(
 	}
 	if err != nil {
 		err = fmt.Errorf("make the network for names: %w", err)
-	} else if m.reached() && len(spec.IngressPorts()) > 0 {
-		err = m.front(ctx, engine, at)
+	} else {
+		err = m.frontFor(ctx, engine, spec, at)
 	}
 	if err != nil {
 		done()
@@ -70,6 +70,25 @@ func (m *machine) join(
 	}
 	host.NetworkMode, host.DNS = container.NetworkMode(at.name), []netip.Addr{at.server}
 	return &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{at.name: {}}}, done, nil
+}
+
+// frontFor makes sure that the proxy runs if a container that is about to come needs it. It is called with naming locked.
+func (m *machine) frontFor(ctx context.Context, engine *moby.Client, spec *api.ServiceSpec, at shared) error {
+	if !m.reached() {
+		return nil
+	}
+	needed := len(spec.IngressPorts()) > 0
+	if !needed {
+		found, err := m.survey(ctx, engine)
+		if err != nil {
+			return err
+		}
+		needed = len(found.named) > 0
+	}
+	if !needed {
+		return nil
+	}
+	return m.front(ctx, engine, at)
 }
 
 // serve makes sure that the server of a network runs.
@@ -138,7 +157,7 @@ func (m *machine) isUsed(found *neighbours) bool { return found.users > 0 || m.n
 
 // needsProxy tells whether there is something to serve for a proxy.
 func (m *machine) needsProxy(found *neighbours) bool {
-	return len(found.routes) > 0 || m.fronts() && len(found.elsewhere) > 0
+	return len(found.routes) > 0 || m.fronts() && len(found.elsewhere) > 0 || found.users > 0 && len(found.named) > 0
 }
 
 // neighbours are what is on a network.
@@ -153,17 +172,18 @@ type neighbours struct {
 	// proxy is nil without one, and routes are what it leads to where on this machine.
 	proxy  *container.Summary
 	routes routes
-	// own is what there is for other machines, others what these have, by their IDs, and elsewhere what that is where. They are empty on
-	// machines on which ports in mode ingress are not reached.
+	// own is what there is for other machines, others what these have, by their IDs, elsewhere what that is where, and named what of it is
+	// reached by the name of its service. They are empty on machines on which ports in mode ingress are not reached.
 	own       *offer
 	others    map[string]*offer
 	elsewhere routes
+	named     map[target]bool
 }
 
 // neighbours returns what is on the network of whoever ctx says.
 func (m *machine) neighbours(ctx context.Context, engine *moby.Client) (neighbours, error) {
 	c, at := m.client, m.client.networkOf(ctx)
-	found := neighbours{records: names.Records{}, led: map[string]bool{}, routes: routes{}, elsewhere: routes{}}
+	found := neighbours{records: names.Records{}, led: map[string]bool{}, routes: routes{}, elsewhere: routes{}, named: map[target]bool{}}
 	list, err := engine.ContainerList(ctx, moby.ContainerListOptions{All: true, Filters: moby.Filters{}.Add("label", LabelCluster+"="+c.config.Cluster)})
 	if err != nil {
 		return found, err

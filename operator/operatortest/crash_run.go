@@ -172,8 +172,10 @@ func (r *crashRun) phase(ctx context.Context, i int) (snapshot, *Failure) {
 			}
 		case stateOpen:
 		}
+		paused := time.Now()
 		select {
 		case <-time.After(firstPause):
+			l.calm.overslept(paused)
 		case <-ctx.Done():
 			return snapshot{}, nil
 		case err := <-r.operator.failed:
@@ -295,12 +297,17 @@ func when(condition bool, then verdict) verdict {
 	return stateOpen
 }
 
-// calm measures for how long nothing has changed.
+// calm measures for how long nothing has changed. Where a machine is so busy that looks come late, what an operator does is late as well: that
+// much is taken off.
 type calm struct {
 	progress progress
 	state    string
 	changed  time.Time
+	late     time.Duration // of looks since then
 }
+
+// overslept notes that a look comes after a pause, which was to be as long as firstPause.
+func (c *calm) overslept(paused time.Time) { c.late += max(0, time.Since(paused)-2*firstPause) }
 
 // since returns for how long the operator has been up and done nothing while the
 // state stayed the same. A life that has not asked the API server anything yet
@@ -308,9 +315,9 @@ type calm struct {
 // what patience allows.
 func (c *calm) since(p progress, state string) time.Duration {
 	if p != c.progress || state != c.state || !p.up || p.busy {
-		c.progress, c.state, c.changed = p, state, time.Now()
+		c.progress, c.state, c.changed, c.late = p, state, time.Now(), 0
 	}
-	quiet := time.Since(c.changed)
+	quiet := time.Since(c.changed) - c.late
 	if !p.seen {
 		quiet /= patience
 	}

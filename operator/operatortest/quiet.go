@@ -196,8 +196,10 @@ func (l *listener) secondLook(ctx context.Context, r *crashRun) ([]string, error
 		if calm.since(p, fmt.Sprint(len(now.requests), now.reconciliations)) >= r.scenario.Settle && p.lives > lives {
 			return l.changed(r, before, version), nil
 		}
+		paused := time.Now()
 		select {
 		case <-time.After(firstPause):
+			calm.overslept(paused)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case err := <-r.operator.failed:

@@ -13,9 +13,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// patience is how many times Settle an operator has to mend a state that is not the
-// expected one, counted from the last change.
-const patience = 5
+const (
+	// patience is how many times Settle an operator may be silent that has not asked the API server for anything yet.
+	patience = 5
+	// grace is how many times Settle an operator has to mend a state that is not the expected one, counted from the last change: only runs
+	// that fail take so long, and on a busy machine an operator that begins anew may be silent for seconds.
+	grace = 20
+)
 
 // crashRun is a scenario gone through once.
 type crashRun struct {
@@ -281,7 +285,7 @@ func (r *crashRun) judge(i int, state snapshot, met int, quiet time.Duration) ve
 		return when(settled, stateFinal)
 	}
 	if state.text != r.expected[i].text {
-		return when(quiet >= patience*r.scenario.Settle, stateWrong)
+		return when(quiet >= grace*r.scenario.Settle, stateWrong)
 	}
 	// The writes of a phase are waited for, so that the n-th one is the same in each
 	// run, and the one to crash at is reached even when it changes nothing.

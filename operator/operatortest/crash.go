@@ -102,7 +102,7 @@ type Scenario struct {
 	// Settle is how long nothing may be written for a state to count as final
 	// where a state is not expected (in the runs without a crash) or where the
 	// operator has just been started anew. A state that is not the expected one
-	// has five times as long to become it. The default is 500ms; an operator that
+	// has twenty times as long to become it. The default is 500ms; an operator that
 	// waits longer between its writes needs more.
 	Settle time.Duration
 

@@ -71,7 +71,7 @@ func parse(args []string) options {
 	flags.StringVar(&o.race, "race", "", "packages to run with the race detector, separated by spaces; a later !./package is not")
 	flags.Var(&o.slice, "slice", "run a part of the tests only, such as 2/4: always the same ones")
 	flags.IntVar(&o.parallel, "p", 0, "packages at once; 0 is two more than there are processors with -short, as tests of servers wait, and else one more")
-	flags.DurationVar(&o.timeout, "timeout", 30*time.Minute, "when to give up on the tests of a package")
+	flags.DurationVar(&o.timeout, "timeout", 0, "when to give up on the tests of a package; 0 is 30m with -short, and else 2h: slow machines are slow")
 	flags.BoolVar(&o.fresh, "fresh", false, "take no result from Go's cache of test results")
 	flags.DurationVar(&o.slow, "slow", 20*time.Second, "warn of tests that take longer")
 	flags.StringVar(&o.events, "events", "", "write what go test -json says to this file")
@@ -79,6 +79,12 @@ func parse(args []string) options {
 	flags.IntVar(&o.load, "load", runtime.NumCPU(), "with -flaky: how many cores to keep busy; 0 where other work does")
 	flags.StringVar(&o.names, "names", "", "compare the names of tests with those of this commit")
 	_ = flags.Parse(args) // ends the program when it can't
+	if o.timeout == 0 {
+		o.timeout = 2 * time.Hour
+		if o.short {
+			o.timeout = 30 * time.Minute
+		}
+	}
 	if o.parallel == 0 {
 		o.parallel = runtime.NumCPU() + 1
 		if o.short {

@@ -20,6 +20,18 @@ func Images() []dockertest.Image {
 	}
 }
 
+// ShopImages are those of compose.yaml: web and api in two versions, and postgres:debian, which is the PostgreSQL that is installed here.
+func ShopImages() []dockertest.Image {
+	images := []dockertest.Image{dockertest.PostgreSQL("postgres:debian")}
+	for _, version := range []string{"1", "2"} {
+		program := func(name string) dockertest.Image {
+			return dockertest.Program(name+":"+version, "github.com/operatorkit/operatorkit/examples/machines/cmd/shop", "VERSION="+version)
+		}
+		images = append(images, program("web"), dockertest.WithPSQL(program("api")))
+	}
+	return images
+}
+
 // NewMachine is the Machine of an engine.
 func NewMachine(namespace string, engine *dockertest.Engine) *v1alpha1.Machine {
 	return &v1alpha1.Machine{

@@ -45,9 +45,6 @@ func newIngressKit(t *testing.T, marked int) *kit {
 	return k
 }
 
-// meshOf is an address of an engine's machine that containers of others reach.
-func meshOf(e *dockertest.Engine) string { return strings.Replace(e.Address(), "127.", "198.", 1) }
-
 // served is a service on the first machine that is served in a place.
 func served(name, image string, replicas int32, ports ...string) api.ServiceSpec {
 	s := service(name, image, replicas)
@@ -277,7 +274,7 @@ func TestCertificatesAreAskedForByACME(t *testing.T) {
 	engine := k.engine(k.engines[0])
 	networks, err := engine.NetworkList(k.ctx, moby.NetworkListOptions{Filters: moby.Filters{}.Add("label", docker.LabelNames)})
 	k.must(err)
-	address := meshOf(k.engines[0])
+	address := k.engines[0].MeshAddress()
 	// Another Caddy is the authority.
 	data, config := t.TempDir(), filepath.Join(t.TempDir(), "acme.json")
 	k.must(os.WriteFile(config, []byte(`{"admin": {"disabled": true}, "apps": {

@@ -22,7 +22,7 @@ func newMeshKit(t *testing.T) (*kit, docker.Config) {
 		Machines: dockertest.Machines(k.engines),
 	}
 	for i, e := range k.engines[:2] {
-		config.Machines[i].MeshAddress = meshOf(e)
+		config.Machines[i].MeshAddress = e.MeshAddress()
 	}
 	config.Machines[0].Ingress = &docker.MachineIngress{}
 	k.cli = k.client(config)
@@ -55,7 +55,7 @@ func TestServicesOfOtherMachinesAreServedThroughTheirProxies(t *testing.T) {
 	b.certified("https://www.example.com/")
 	b.want("https://www.example.com/", "200 version 1 ")
 	// Nobody else is let in there.
-	if conn, err := tls.Dial("tcp", net.JoinHostPort(meshOf(k.engines[1]), "8442"), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}); err == nil {
+	if conn, err := tls.Dial("tcp", net.JoinHostPort(k.engines[1].MeshAddress(), "8442"), &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}); err == nil {
 		_ = conn.Close()
 		t.Error("a proxy lets somebody in without a certificate")
 	}

@@ -37,12 +37,13 @@ func Caddy(name string) Image {
 		if err != nil {
 			return nil, errNoCaddy
 		}
-		content, err := os.ReadFile(program) //nolint:gosec // a program of the system
-		if err != nil {
-			return nil, err
+		files, err := withLibraries(program)
+		for i := range files {
+			if files[i].path == program {
+				files[i].path = path
+			}
 		}
-		libraries, err := librariesOf(program)
-		return append(libraries, file{path: path, mode: 0o755, content: content}), err
+		return files, err
 	}}
 }
 

@@ -113,6 +113,9 @@ func (e *Engine) Host() string { return e.host }
 // Address returns the IP address of the machine, at which ports are published for which no other is given. No other engine has it.
 func (e *Engine) Address() string { return e.slot.address() }
 
+// MeshAddress returns an address of the engine's machine that containers of other engines reach.
+func (e *Engine) MeshAddress() string { return e.slot.bridgeAddress() }
+
 // Socket returns the path of the engine's socket.
 func (e *Engine) Socket() string { return filepath.Join(e.slot.dir, "docker.sock") }
 

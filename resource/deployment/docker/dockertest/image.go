@@ -108,19 +108,30 @@ func (e *Engine) Load(ctx context.Context, images ...Image) error {
 	return err
 }
 
-// build returns the program of App. It is no package that could be built where this one is used.
-var build = sync.OnceValues(func() ([]file, error) {
+// build returns the program of App.
+var build = sync.OnceValues(func() ([]file, error) { return compileSource("the program of images", app) })
+
+// compileSource builds a program of one file, which needs the standard library alone. It is no package that could be built where this one is used.
+func compileSource(what string, main []byte) ([]file, error) {
 	dir, err := os.MkdirTemp("", "dockertest")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	source := filepath.Join(dir, "main.go")
-	if err := os.WriteFile(source, app, 0o600); err != nil {
+	if err := os.WriteFile(source, main, 0o600); err != nil {
 		return nil, err
 	}
-	return compile("the program of images", dir, source, "GOFLAGS=", "GOWORK=off")
-})
+	return compile(what, dir, source, "GOFLAGS=", "GOWORK=off")
+}
+
+// Program returns an image of a program of the module in which it is called, by the import path of its main package, with a health check by its
+// argument "health". That Go's cache of test results knows of the program is the caller's to see to: let the test import what it is made of.
+func Program(name, path string, env ...string) Image {
+	return Image{Name: name, Env: env, Health: []string{"health"}, HealthRetries: 30, content: func() ([]file, error) {
+		return compile("the program "+path, "", path)
+	}}
+}
 
 // Names returns an image of the program for docker.Names.
 func Names(name string) Image { return Image{Name: name, content: nameserver} }

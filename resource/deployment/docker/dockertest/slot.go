@@ -66,6 +66,9 @@ func (s *slot) bridgeName() string { return "okit" + strconv.Itoa(s.number) }
 // address is where the ports of containers are published: one of the loopback addresses, which no other engine has.
 func (s *slot) address() string { return fmt.Sprintf("127.18.%d.1", s.number) }
 
+// bridgeAddress is that of the engine's bridge.
+func (s *slot) bridgeAddress() string { return fmt.Sprintf("198.18.%d.1", s.number) }
+
 // arguments are those of dockerd. It must not read the configuration of the engine that the machine may have.
 func (s *slot) arguments() []string {
 	return []string{
@@ -88,7 +91,7 @@ func (s *slot) bridge() error {
 	}
 	for _, arguments := range [][]string{
 		{"link", "add", "name", s.bridgeName(), "type", "bridge"},
-		{"address", "add", fmt.Sprintf("198.18.%d.1/24", s.number), "dev", s.bridgeName()},
+		{"address", "add", s.bridgeAddress() + "/24", "dev", s.bridgeName()},
 		{"link", "set", s.bridgeName(), "up"},
 	} {
 		if err := run("ip", arguments...); err != nil {

@@ -25,7 +25,7 @@ import (
 // container that is about to be stopped, and while none works, requests wait for one.
 //
 // The proxy is made with the first container that has such a port, on the network that containers have for their names, and goes with the
-// last one, with its certificates. It is configured in its container: nothing but the two ports is open.
+// last one, with its certificates. It is configured in its container: nothing but the two ports is published.
 type Ingress struct {
 	// Image has Caddy, from version 2.6 on, as the program caddy in its PATH, such as caddy:2. Required.
 	Image string

@@ -13,7 +13,7 @@ type Condition interface {
 
 const (
 	// hangLimit is when a test that waits for something gives up. It finds tests that hang and measures nothing.
-	hangLimit = 90 * time.Second
+	hangLimit = 5 * time.Minute
 	// firstPause is the pause between two looks at a condition, of which each is half as long again as the one before, up to longestPause:
 	// what takes long is not asked for all the time, which would make it take longer.
 	firstPause, longestPause = 10 * time.Millisecond, 200 * time.Millisecond
@@ -22,7 +22,7 @@ const (
 // longer is the pause after a pause.
 func longer(pause time.Duration) time.Duration { return min(pause*3/2, longestPause) }
 
-// Eventually waits until a condition holds, of which what tells in words. A test that waits for a minute and a half ends
+// Eventually waits until a condition holds, of which what tells in words. A test that waits for five minutes ends
 // as failed.
 func Eventually[C Condition](t testing.TB, what string, condition C) {
 	t.Helper()

@@ -253,9 +253,23 @@ func (s *sharing) follow() {
 	}
 }
 
+// counted returns the table with what the replicas have said in the last seconds of where their objects are, or as it is if that can't be
+// found out.
+func (s *sharing) counted() ring.Table {
+	table := s.replica.Table()
+	if known, ok := s.pages.Get(table.Generation); ok {
+		return known.(ring.Table)
+	}
+	weighed, err := s.replica.Weighed(context.Background(), table)
+	if err == nil {
+		s.pages.Set(table.Generation, weighed, pagesKnown)
+	}
+	return weighed
+}
+
 // Replicas implements inspector.Ring.
 func (s *sharing) Replicas() (replicas []inspector.Replica) {
-	table, objects := s.replica.Table(), map[string]int{}
+	table, objects := s.counted(), map[string]int{}
 	if len(table.Ranges) == 0 {
 		return nil
 	}
@@ -294,7 +308,7 @@ func (s *sharing) see(t ring.Table, now time.Time) {
 
 // Ranges implements inspector.Ring.
 func (s *sharing) Ranges() (ranges []inspector.RingRange) {
-	table := s.replica.Table()
+	table := s.counted()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, r := range table.Ranges {
@@ -323,7 +337,7 @@ func (s *sharing) Owner(key informer.Key) string {
 // This implements inspector.Ring.
 func (s *sharing) This() string { return s.leader.config.Identity }
 
-// pagesKnown is for how long it is believed where the page of a replica is.
+// pagesKnown is for how long it is believed where the page of a replica is, and how many objects it has.
 const pagesKnown = 5 * time.Second
 
 // Page implements inspector.Ring.

@@ -76,6 +76,24 @@ func (r *Replica) PageOf(ctx context.Context, member string) (Page, error) {
 	return told.Page, err
 }
 
+// Weighed returns a table with what the replicas say now of where their objects are. By itself it has what was known when it was written.
+func (r *Replica) Weighed(ctx context.Context, table ring.Table) (ring.Table, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.RequestTimeout)
+	defer cancel()
+	list, err := r.config.Leases.List(ctx, ofReplicas(r.config.Ring))
+	if err != nil {
+		return table, fmt.Errorf("list the leases of replicas: %w", err)
+	}
+	members := map[string]ring.Member{}
+	for i := range list.Items {
+		// One that can't be understood says nothing.
+		if told, err := toldBy(&list.Items[i]); err == nil {
+			members[told.Name] = told.Member
+		}
+	}
+	return table.Weighed(members), nil
+}
+
 // OnTable has f called after each table that the replica follows, in order, and before that is confirmed. It is called before Run.
 func (r *Replica) OnTable(f func()) { r.followed = append(r.followed, f) }
 

@@ -58,6 +58,13 @@ func (t Table) weights(members, gone map[string]Member) []Bucket {
 	return known
 }
 
+// Weighed returns the table with what the members say of where the objects are in what they own. One that was written before they said
+// anything is as good as any while nothing has to move.
+func (t Table) Weighed(members map[string]Member) Table {
+	t.Weights = t.weights(members, nil)
+	return t
+}
+
 // Idle returns those of the members, in order, that own no object as far as is known, although there are some. Fewer different values of
 // the field than members leave some idle.
 func (t Table) Idle(members map[string]Member) []string {

@@ -158,7 +158,7 @@ func compile(ctx context.Context, commands []command) error {
 			mode = []string{raceFlag}
 		}
 		// What is for one test alone is compiled with it, and programs are linked with it.
-		const imported = `{{if and (not .ForTest) (ne .Name "main")}}{{.ImportPath}}{{end}}`
+		const imported = `{{if and (not .ForTest) (ne .Name "main") (or .GoFiles .CgoFiles)}}{{.ImportPath}}{{end}}`
 		list := exec.CommandContext(ctx, "go", slices.Concat([]string{"list", "-deps", "-test", "-f", imported}, mode, c.packages)...) //nolint:gosec // packages that the caller names
 		list.Stderr = os.Stderr
 		out, err := list.Output()

@@ -122,7 +122,7 @@ func (w *graphWorld) create(ctx context.Context) error {
 		Spec:       v1alpha1.StateManagementProviderSpec{Selector: metav1.LabelSelector{MatchLabels: w.labels()}},
 	}
 	w.multi = &v1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{Name: w.system, Labels: w.labels()}}
-	w.multi.Spec.ClusterSelector.MatchLabels = w.labels()
+	w.multi.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: w.labels()}
 	w.multi.Spec.ServiceSpec.Provider.Name = w.system
 	for i := range w.services {
 		template := &v1alpha1.ServiceTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: w.system, Name: templateOf(i, 1)}}

@@ -49,7 +49,7 @@ func newMachines(d *operator.Dependencies, s *sources) (*framework.Framework, er
 		return nil, err
 	}
 	return d.NewFramework(framework.Config{
-		Name: machinesName, Source: s.specs.machines, ResourceRouter: r, Rights: []framework.Right{readable(secretKind)},
+		Name: machinesName, Source: s.machines, ResourceRouter: r, Rights: []framework.Right{readable(secretKind)},
 		Watches: []framework.Watch{{Source: s.engines, Map: machineOf}},
 	})
 }

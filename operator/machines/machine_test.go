@@ -1,6 +1,8 @@
 package machines_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
 // machine is the Machine of an engine, by its number.
@@ -128,4 +131,36 @@ func TestMachinesThatCanNotBeTriedAreUnknownAndSayWhy(t *testing.T) {
 	}
 	w.wantGone(far)
 	w.want(global, "Ready=True")
+}
+
+// TestAStatusThatSomebodyElseHasWrittenIsPutRight is also about who starts at a server that shows the past: what it says then is written again when
+// that server has caught up with what a former process has said.
+func TestAStatusThatSomebodyElseHasWrittenIsPutRight(t *testing.T) {
+	w := newWorld(t, 1)
+	w.start()
+	web, m := service("web", "app:1", 1), w.machine(0)
+	w.create(web)
+	w.want(web, "Ready=True")
+	wantContainers := func(want int) {
+		t.Helper()
+		operatortest.Eventually(t, "the statuses say what there is", func() error {
+			if err := errors.Join(w.user.Get(t.Context(), client.ObjectKeyFromObject(web), web), w.user.Get(t.Context(), client.ObjectKeyFromObject(m), m)); err != nil {
+				return err
+			}
+			if m.Status.LastSeen == nil || len(m.Status.LastSeen.Containers) != want || int(web.Status.Containers) != want {
+				return fmt.Errorf("the machine has the status %+v, the service %+v", m.Status, web.Status)
+			}
+			return nil
+		})
+	}
+	wantContainers(1)
+	patch := func(o client.Object, status string) {
+		t.Helper()
+		if err := w.user.Status().Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"status": `+status+`}`))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	patch(m, `{"lastSeen": null}`)
+	patch(web, `{"containers": 7}`)
+	wantContainers(1)
 }

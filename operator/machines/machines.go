@@ -39,8 +39,8 @@ type sources struct {
 	claims   *claims.Claims
 	// reports are the claims on Machines, which several operators may use: who has one writes its status.
 	reports *claims.Claims
-	// specs tell of what people write.
-	specs struct{ machines, services *statuses.Changes }
+	// endpoints are the machines as services see them: their specs and labels.
+	endpoints *statuses.Changes
 }
 
 // New returns the frameworks for Machines and for MachineServices. The scheme of the Dependencies has to know v1alpha1.AddToScheme
@@ -85,26 +85,10 @@ func newSources(d *operator.Dependencies, config Config) (*sources, error) {
 	s.reader = informer.NewReader(d.Client.Scheme(), s.machines, s.services)
 	s.claims = &claims.Claims{Client: d.Client, Kind: v1alpha1.MachineServiceKind}
 	s.reports = &claims.Claims{Client: d.Client, Kind: v1alpha1.MachineKind}
-	s.specs.machines = statuses.ChangesOf(s.machines, "specs", func(before, after client.Object) bool {
-		return statuses.SpecDiffers(before, after) || concerns(before.(*v1alpha1.Machine), after.(*v1alpha1.Machine)) ||
-			before.GetAnnotations()[claims.Annotation] != after.GetAnnotations()[claims.Annotation]
-	})
-	s.specs.services = statuses.ChangesOf(s.services, "specs", func(before, after client.Object) bool {
-		return statuses.SpecDiffers(before, after) || !sameAnnotations(before, after)
+	s.endpoints = statuses.ChangesOf(s.machines, "endpoints", func(before, after client.Object) bool {
+		return statuses.SpecDiffers(before, after) || concerns(before.(*v1alpha1.Machine), after.(*v1alpha1.Machine))
 	})
 	return s, nil
-}
-
-// sameAnnotations tells whether two states of a service have the same annotations, as far as the operator goes by them.
-func sameAnnotations(before, after client.Object) bool {
-	for _, name := range []string{
-		v1alpha1.RetryAnnotation, v1alpha1.RecreateAnnotation, framework.PlanAnnotation, framework.PausedAnnotation, framework.ClusterPausedAnnotation, claims.Annotation,
-	} {
-		if before.GetAnnotations()[name] != after.GetAnnotations()[name] {
-			return false
-		}
-	}
-	return true
 }
 
 // router returns a router with one resource set for all objects, whose resources share what compute returns.

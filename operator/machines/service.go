@@ -97,10 +97,10 @@ func newServices(d *operator.Dependencies, s *sources, config Config) (*framewor
 		}
 	})
 	services, err := d.NewFramework(framework.Config{
-		Name: servicesName, Source: s.claims.Source(s.services, s.specs.services), ResourceRouter: r, PlanReporter: f.report,
+		Name: servicesName, Source: s.claims.Source(s.services, ""), ResourceRouter: r, PlanReporter: f.report,
 		Rights: []framework.Right{readable(secretKind), readable(configMapKind)},
 		Watches: append(f.watchReferences(),
-			framework.Watch{Source: s.engines, Map: f.servicesOf}, framework.Watch{Source: s.specs.machines, Map: f.servicesBeside}),
+			framework.Watch{Source: s.engines, Map: f.servicesOf}, framework.Watch{Source: s.endpoints, Map: f.servicesBeside}),
 	})
 	if err != nil {
 		return nil, err

@@ -114,7 +114,7 @@ func newClusters(d *operator.Dependencies, config Config, s *sources, specs *spe
 		return nil, err
 	}
 	c.claims.Owner, err = d.NewFramework(framework.Config{
-		Source: c.claims.Source(s.clusters, s.clusters), ResourceRouter: router, PlanReporter: statuses.NewPlanReporter(d.Client, conditionsOfCluster),
+		Source: c.claims.Source(s.clusters, ""), ResourceRouter: router, PlanReporter: statuses.NewPlanReporter(d.Client, conditionsOfCluster),
 		Watches: []framework.Watch{
 			// A set is deleted in the look at the one that was emptied, and its status is told from what was written.
 			{Source: s.sets, Map: clusterOfSet, OwnWrites: true},

@@ -233,7 +233,7 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 		return nil, err
 	}
 	s.claims.Owner, err = d.NewFramework(framework.Config{
-		Source: s.claims.Source(src.services, src.services), ResourceRouter: router, PlanReporter: statuses.NewPlanReporter(d.Client, conditionsOfServices),
+		Source: s.claims.Source(src.services, ""), ResourceRouter: router, PlanReporter: statuses.NewPlanReporter(d.Client, conditionsOfServices),
 		Watches: []framework.Watch{
 			// As for clusters.
 			{Source: src.sets, Map: src.servicesOfSet, OwnWrites: true},

@@ -137,7 +137,7 @@ func newManaged(d *operator.Dependencies, s *sources, all *metrics, manager Mana
 		values = append(values, framework.Right{Kind: kind, Verbs: []string{"get"}})
 	}
 	f, err := d.NewFramework(framework.Config{
-		Name: frameworkOf(m.Provider), FormerNames: formerNames, Source: m.claims[m.Provider].Source(s.sets, s.changed.sets), ResourceRouter: router,
+		Name: frameworkOf(m.Provider), FormerNames: formerNames, Source: m.claims[m.Provider].Source(s.sets, "of "+m.Provider), ResourceRouter: router,
 		PlanReporter: statuses.NewPlanReporter(d.Client, conditionsOf), Watches: m.watches(), Rights: values,
 	})
 	if err != nil {

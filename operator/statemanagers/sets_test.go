@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/operatortest"
@@ -86,4 +87,24 @@ func TestAClusterThatCanNotBeReachedIsNotReady(t *testing.T) {
 	})
 	w.reach("one")
 	w.wantReady(one)
+}
+
+func TestAStatusThatSomebodyElseHasWrittenIsPutRight(t *testing.T) {
+	w := newWorld(t)
+	w.files("rules", map[string]string{"rules.yaml": mapManifest})
+	w.create(filesTemplate("rules"))
+	w.reach("one")
+	w.start()
+	one := cluster("one", w.service("rules=rules"))
+	w.create(one)
+	w.wantReady(one)
+	w.wantService("one", "rules", "Deployed")
+	set, err := w.set("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.user.Status().Patch(t.Context(), set, client.RawPatch(types.MergePatchType, []byte(`{"status": {"services": null}}`))); err != nil {
+		t.Fatal(err)
+	}
+	w.wantService("one", "rules", "Deployed")
 }

@@ -29,7 +29,7 @@ type sources struct {
 	values []valueSource
 
 	// The sources below tell only of what matters to the frameworks.
-	changed struct{ sets, neighbours, clusters, data, templates, providers *statuses.Changes }
+	changed struct{ neighbours, clusters, data, templates, providers *statuses.Changes }
 
 	reader client.Reader
 	// claims are those of the providers, by name, be it a former one. They are owned by the framework for the sets of the provider.
@@ -84,7 +84,7 @@ func newSources(d *operator.Dependencies, config Config) (*sources, error) {
 		}
 		s.values = append(s.values, valueSource{kind, source})
 	}
-	s.changed.sets, s.changed.neighbours, s.changed.clusters = specsOfSets(s.sets), neighboursOf(s.sets), clustersOf(s.clusters)
+	s.changed.neighbours, s.changed.clusters = neighboursOf(s.sets), clustersOf(s.clusters)
 	s.changed.data = dataOf(s.clusters)
 	s.changed.templates = statuses.ChangesOf(s.templates, "to carry out", statuses.SpecDiffers)
 	s.changed.providers = statuses.ChangesOf(s.providers, "to carry out", func(before, after client.Object) bool {

@@ -38,14 +38,6 @@ func (m *managed) watches() []framework.Watch {
 	return all
 }
 
-// specsOfSets tells of what others write in a ServiceSet. The status is our own: what we have written there is no news.
-func specsOfSets(source *informer.Kubernetes) *statuses.Changes {
-	return statuses.ChangesOf(source, "to carry out", func(before, after client.Object) bool {
-		return statuses.SpecDiffers(before, after) || !maps.Equal(before.GetLabels(), after.GetLabels()) ||
-			!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
-	})
-}
-
 // neighboursOf tells of what other sets of the same cluster look at in a ServiceSet: which services it has, and how they are.
 func neighboursOf(source *informer.Kubernetes) *statuses.Changes {
 	return statuses.ChangesOf(source, "beside", func(before, after client.Object) bool {

@@ -2,6 +2,7 @@ package claims
 
 import (
 	"context"
+	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,23 +14,20 @@ import (
 // ResourceName is the name of the resource.
 const ResourceName = "claim"
 
-// Source returns a source of the objects of another one, whose finalizers are put on what is claimed only. tells is that source, or one
-// that tells of some of its changes.
-func (c *Claims) Source(objects *informer.Kubernetes, tells informer.Source) informer.Source {
-	return &source{Kubernetes: objects, tells: tells, claims: c}
+// Source returns a source of the objects of another one, whose finalizers are put on what is claimed only. purpose makes its name differ
+// from that of the other one, for operators that have both. It may be empty.
+func (c *Claims) Source(objects *informer.Kubernetes, purpose string) informer.Source {
+	return &source{Kubernetes: objects, name: strings.TrimSpace(objects.Name() + " " + purpose), claims: c}
 }
 
 type source struct {
 	*informer.Kubernetes
-	tells  informer.Source
+	name   string
 	claims *Claims
 }
 
 // Name implements informer.Source.
-func (s *source) Name() string { return s.tells.Name() }
-
-// Subscribe implements informer.Source.
-func (s *source) Subscribe(h informer.Handler) (unsubscribe func()) { return s.tells.Subscribe(h) }
+func (s *source) Name() string { return s.name }
 
 // AddFinalizer implements informer.FinalizerStore. An object that is not claimed gets no finalizer, so that nobody waits for an
 // operator that does nothing for it.

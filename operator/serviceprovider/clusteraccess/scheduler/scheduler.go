@@ -11,7 +11,6 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/internal/claims"
-	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/namespaces"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statusresource"
@@ -57,7 +56,7 @@ func New(d *operator.Dependencies, layout namespaces.Layout) ([]*framework.Frame
 		return nil, err
 	}
 	s.claimed.Owner, err = d.NewFramework(framework.Config{
-		Name: "scheduler", Source: claimable(s.claimed, s.requests, "to place"), Resources: placing,
+		Name: "scheduler", Source: s.claimed.Source(s.requests, "to place"), Resources: placing,
 		// Requests are placed one after the other, so that no two of them are given the last room.
 		Workers: 1,
 		Watches: []framework.Watch{{Source: s.clusters, Map: s.waitingFor}, {Source: s.access, Map: requestOfAccess}, {Source: s.requests, Map: s.waitingBeside}},
@@ -70,18 +69,13 @@ func New(d *operator.Dependencies, layout namespaces.Layout) ([]*framework.Frame
 		return nil, err
 	}
 	s.used.Owner, err = d.NewFramework(framework.Config{
-		Name: "cluster-usage", Source: claimable(s.used, s.clusters, "to count"), Resources: counting,
+		Name: "cluster-usage", Source: s.used.Source(s.clusters, "to count"), Resources: counting,
 		Watches: []framework.Watch{{Source: s.requests, Map: s.clusterOf}, {Source: s.access, Map: s.clusterOf}},
 	})
 	if err != nil {
 		return nil, err
 	}
 	return []*framework.Framework{s.claimed.Owner, s.used.Owner}, nil
-}
-
-// claimable returns a source whose objects are claimed, under a name of its own: others look at the objects too.
-func claimable(c *claims.Claims, objects *informer.Kubernetes, name string) informer.Source {
-	return c.Source(objects, statuses.ChangesOf(objects, name, func(_, _ client.Object) bool { return true }))
 }
 
 // resources are a claim, a status, and what holds a deletion up.

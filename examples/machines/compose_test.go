@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -27,9 +26,6 @@ import (
 	"github.com/operatorkit/operatorkit/resource/deployment/docker"
 	"github.com/operatorkit/operatorkit/resource/deployment/docker/dockertest"
 )
-
-// The program of the images is built of package shop, which results of tests depend on so.
-var _ = shop.Run
 
 // street is three machines with a shop, and its customers.
 type street struct {
@@ -67,8 +63,9 @@ func newStreet(t *testing.T) *street {
 			t.Errorf("the operator has ended: %v", err)
 		}
 	})
+	images := append(example.ShopImages(), dockertest.Names("names:1"), dockertest.Caddy("caddy:1"))
 	for i, e := range s.engines {
-		s.must(e.Load(t.Context(), append(example.ShopImages(), dockertest.Names("names:1"), dockertest.Caddy("caddy:1"))...))
+		s.must(e.Load(t.Context(), images...))
 		machine := example.NewMachine(s.namespace, e)
 		machine.Spec.MeshAddress = e.MeshAddress()
 		if i == 0 {
@@ -134,20 +131,7 @@ func (s *street) patch(name, document string) {
 
 // ask has a customer look at the shop, or order something.
 func (s *street) ask(method string) (string, error) {
-	request, err := http.NewRequestWithContext(s.Context(), method, "http://www.shop.test/", http.NoBody)
-	if err != nil {
-		return "", err
-	}
-	response, err := s.customers.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = errors.New(response.Status)
-	}
-	return strings.TrimSpace(string(text)), err
+	return shop.Ask(s.Context(), s.customers, method, "http://www.shop.test/")
 }
 
 func (s *street) wantShop(method, want string) {

@@ -3,12 +3,13 @@ package machines
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/operatorkit/operatorkit/examples/machines/shop"
 )
 
 // Load asks an address again and again, and counts what becomes of it. Its methods are safe for concurrent use.
@@ -50,20 +51,7 @@ func (l *Load) Once(ctx context.Context) error {
 }
 
 func (l *Load) ask(ctx context.Context) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.address, http.NoBody)
-	if err != nil {
-		return "", err
-	}
-	response, err := l.client.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, text)
-	}
-	return strings.TrimSpace(string(text)), err
+	return shop.Ask(ctx, l.client, http.MethodGet, l.address)
 }
 
 func (l *Load) count(answer string, err error) {

@@ -22,6 +22,9 @@ const (
 	patience = time.Minute
 )
 
+// customer asks what is behind.
+var customer = &http.Client{Timeout: patience}
+
 // Run has a role until ctx ends.
 func Run(ctx context.Context, args []string) error {
 	if len(args) != 1 {
@@ -58,11 +61,8 @@ func serve(ctx context.Context, handler http.Handler) error {
 
 // health asks whether this container works.
 func health(ctx context.Context) error {
-	text, err := ask(ctx, http.MethodGet, "http://127.0.0.1"+address+"/health")
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, text)
-	}
-	return nil
+	_, err := Ask(ctx, customer, http.MethodGet, "http://127.0.0.1"+address+"/health")
+	return err
 }
 
 // web asks the API, by its name.
@@ -70,7 +70,7 @@ func web(behind string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		text, err := ask(r.Context(), r.Method, behind)
+		text, err := Ask(r.Context(), customer, r.Method, behind)
 		answer(w, fmt.Sprintf("%s, web %s", text, os.Getenv("VERSION")), err)
 	})
 	return mux
@@ -105,21 +105,20 @@ func answer(w http.ResponseWriter, text string, err error) {
 	_, _ = io.WriteString(w, text) // who has gone does not miss it
 }
 
-func ask(ctx context.Context, method, url string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+// Ask asks an address, and returns what it says without the space around it. An answer other than 200 is an error that says what was answered.
+func Ask(ctx context.Context, client *http.Client, method, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, http.NoBody)
 	if err != nil {
 		return "", err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, text)
+		err = fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(text)))
 	}
 	return strings.TrimSpace(string(text)), err
 }

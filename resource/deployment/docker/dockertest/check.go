@@ -57,14 +57,18 @@ func Require(t testing.TB, samples ...string) {
 	if testing.Short() && !slices.Contains(samples, t.Name()) {
 		t.Skip("left to make test-all: it needs real engines")
 	}
-	err := Check()
-	switch {
-	case err == nil:
-	case os.Getenv("CI") == "true":
-		t.Fatal(err)
-	default:
-		t.Skip(err)
+	if err := Check(); err != nil {
+		lack(t, err)
 	}
+}
+
+// lack skips a test that lacks something, and fails it if CI is true.
+func lack(t testing.TB, err error) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(err)
+	}
+	t.Skip(err)
 }
 
 // Start starts engines for a test, which end with it.

@@ -128,10 +128,14 @@ func compileSource(what string, main []byte) ([]file, error) {
 // Program returns an image of a program of the module in which it is called, by the import path of its main package, with a health check by its
 // argument "health". That Go's cache of test results knows of the program is the caller's to see to: let the test import what it is made of.
 func Program(name, path string, env ...string) Image {
-	return Image{Name: name, Env: env, Health: []string{"health"}, HealthRetries: 30, content: func() ([]file, error) {
+	content, _ := programsOfPackages.LoadOrStore(path, sync.OnceValues(func() ([]file, error) {
 		return compile("the program "+path, "", path)
-	}}
+	}))
+	return Image{Name: name, Env: env, Health: []string{"health"}, HealthRetries: 30, content: content.(func() ([]file, error))}
 }
+
+// programsOfPackages are those of Program, by their import paths: each is built once.
+var programsOfPackages sync.Map
 
 // Names returns an image of the program for docker.Names.
 func Names(name string) Image { return Image{Name: name, content: nameserver} }

@@ -3,11 +3,9 @@ package dockertest
 import (
 	_ "embed" // the program of the image
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -30,13 +28,8 @@ func postgresql() (folder, shared string, err error) {
 func RequirePostgreSQL(t testing.TB, samples ...string) {
 	t.Helper()
 	Require(t, samples...)
-	_, _, err := postgresql()
-	switch {
-	case err == nil:
-	case os.Getenv("CI") == "true":
-		t.Fatal(err)
-	default:
-		t.Skip(err)
+	if _, _, err := postgresql(); err != nil {
+		lack(t, err)
 	}
 }
 
@@ -53,7 +46,7 @@ var buildPostgresql = sync.OnceValues(func() ([]file, error) {
 // /var/lib/postgresql/data, and serves it at port 5432. The environment variable POSTGRES_PASSWORD is the password of the user postgres.
 // Tests call RequirePostgreSQL before.
 func PostgreSQL(name string) Image {
-	return Image{Name: name, Health: []string{"health"}, HealthRetries: 30, content: func() ([]file, error) {
+	return Image{Name: name, Health: []string{"health"}, HealthRetries: 30, content: sync.OnceValues(func() ([]file, error) {
 		program, err := buildPostgresql()
 		if err != nil {
 			return nil, err
@@ -80,13 +73,13 @@ func PostgreSQL(name string) Image {
 			{path: "/bin/sh", mode: 0o755, content: shell},
 			{path: "/etc/passwd", mode: 0o644, content: []byte("root:x:0:0::/:/bin/sh\npostgres:x:999:999::/:/bin/sh\n")},
 		}), err
-	}}
+	})}
 }
 
 // WithPSQL adds the client of PostgreSQL, psql, to an image: at /usr/bin/psql.
 func WithPSQL(image Image) Image {
 	without := image
-	image.content = func() ([]file, error) {
+	image.content = sync.OnceValues(func() ([]file, error) {
 		files, err := without.read()
 		if err != nil {
 			return nil, err
@@ -95,50 +88,8 @@ func WithPSQL(image Image) Image {
 		if err != nil {
 			return nil, err
 		}
-		path := filepath.Join(folder, "bin/psql")
-		client, err := withLibraries(path)
-		for i := range client {
-			if client[i].path == path {
-				client[i].path = "/usr/bin/psql"
-			}
-		}
-		return append(files, client...), err
-	}
-	return image
-}
-
-// withLibraries returns programs and libraries of the system, with the libraries that they need.
-func withLibraries(paths ...string) ([]file, error) {
-	var files []file
-	for _, path := range paths {
-		content, err := os.ReadFile(path) //nolint:gosec // a program of the system
-		if err != nil {
-			return nil, err
-		}
-		libraries, err := librariesOf(path)
-		if err != nil {
-			return nil, err
-		}
-		files = append(append(files, libraries...), file{path: path, mode: 0o755, content: content})
-	}
-	// What several need is there once.
-	slices.SortStableFunc(files, func(a, b file) int { return strings.Compare(a.path, b.path) })
-	return slices.CompactFunc(files, func(a, b file) bool { return a.path == b.path }), nil
-}
-
-// filesIn returns all files of a folder.
-func filesIn(folder string) ([]file, error) {
-	var files []file
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(path) //nolint:gosec // a file of the system
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // a link to what is not installed
-		}
-		files = append(files, file{path: path, mode: 0o644, content: content})
-		return err
+		client, err := programAt("/usr/bin/psql", filepath.Join(folder, "bin/psql"))
+		return slices.Concat(files, client), err
 	})
-	return files, err
+	return image
 }

@@ -158,6 +158,12 @@ func (e *Engine) spawn() error {
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(dockerd, append(e.slot.arguments(), e.extra...)...) //nolint:gosec // the program is found in the system's folders
 	cmd.Stdout, cmd.Stderr = log, log
+	// What the programs that an engine starts leave behind when they are killed goes with the rest of it.
+	temporary := e.slot.path("tmp")
+	if err := os.MkdirAll(temporary, 0o700); err != nil {
+		return err
+	}
+	cmd.Env = append(os.Environ(), "TMPDIR="+temporary)
 	endWithParent(cmd)
 	if err := cmd.Start(); err != nil {
 		return err

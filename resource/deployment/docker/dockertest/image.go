@@ -88,16 +88,16 @@ func App(name string, env map[string]string) Image {
 
 // Load puts images onto the engine. Those that are there already are replaced.
 func (e *Engine) Load(ctx context.Context, images ...Image) error {
-	archive, err := archive(images)
-	if err != nil {
-		return err
-	}
 	engine, err := e.Client()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = engine.Close() }()
-	loaded, err := engine.ImageLoad(ctx, bytes.NewReader(archive))
+	// It is sent while it is made: that of a database and others has hundreds of megabytes.
+	sent, archived := io.Pipe()
+	defer func() { _ = sent.Close() }()
+	go func() { _ = archived.CloseWithError(archive(archived, images)) }()
+	loaded, err := engine.ImageLoad(ctx, sent)
 	if err != nil {
 		return fmt.Errorf("load images onto %s: %w", e.name, err)
 	}
@@ -177,9 +177,9 @@ type entry struct {
 	Layers   []string
 }
 
-func archive(images []Image) ([]byte, error) {
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
+// archive writes images in the form of "docker save".
+func archive(out io.Writer, images []Image) error {
+	w := tar.NewWriter(out)
 	written := map[string]bool{}
 	add := func(name string, mode int64, content []byte) error {
 		if written[name] {
@@ -196,33 +196,33 @@ func archive(images []Image) ([]byte, error) {
 	for _, image := range images {
 		files, err := image.read()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		layer, err := layerOf(files)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		config, err := image.config(digest(layer))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		e := entry{Config: digest(config) + ".json", RepoTags: []string{image.Name}, Layers: []string{digest(layer) + "/layer.tar"}}
 		if err := add(e.Layers[0], 0o644, layer); err != nil {
-			return nil, err
+			return err
 		}
 		if err := add(e.Config, 0o644, config); err != nil {
-			return nil, err
+			return err
 		}
 		manifest = append(manifest, e)
 	}
 	text, err := json.Marshal(manifest)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := add("manifest.json", 0o644, text); err != nil {
-		return nil, err
+		return err
 	}
-	return out.Bytes(), w.Close()
+	return w.Close()
 }
 
 func digest(content []byte) string {

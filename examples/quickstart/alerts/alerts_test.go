@@ -1,4 +1,4 @@
-package quickstart_test
+package alerts_test
 
 import (
 	"bytes"
@@ -39,6 +39,19 @@ import (
 	"github.com/operatorkit/operatorkit/operator/oncall"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
+
+// root is the folder of the repository.
+const root = "../../.."
+
+func TestMain(m *testing.M) { operatortest.VerifyTestMain(m) }
+
+// site is a Website of a version of the operator.
+func site(name, version, text string) *v1alpha1.Website {
+	return &v1alpha1.Website{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.VersionLabel: version}},
+		Spec:       v1alpha1.WebsiteSpec{Title: "The " + name, Text: text},
+	}
+}
 
 // trouble is an operator, in a namespace of its own that is named after it in Prometheus, and what befalls it.
 type trouble struct {
@@ -184,7 +197,9 @@ func TestEachAlertFiresInItsTroubleAloneAndEachQueryHasData(t *testing.T) {
 			operatortest.Eventually(t, name+" has its sources", func() error { return admitted.synced(t) })
 		}
 		if of.begins != nil {
-			operatortest.Eventually(t, name+" has served home", func() error { return ready("home")(t.Context(), admitted.user, admitted.namespace) })
+			operatortest.Eventually(t, name+" has served home", func() error {
+				return operatortest.Ready(site("home", "", ""))(t.Context(), admitted.user, admitted.namespace)
+			})
 		}
 	}
 	p := w.startPrometheus(t, program)
@@ -396,7 +411,7 @@ func prometheusProgram(t *testing.T) string {
 	return ""
 }
 
-// hurry is how much faster the rules go: no faster than fifteen operators with the race detector can follow on two processors that others use too.
+// hurry is how much faster the rules go: no faster than fifteen operators can follow on two processors that others use too.
 const hurry = 30
 
 var (

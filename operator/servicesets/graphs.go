@@ -205,12 +205,13 @@ type tally struct{ desired, deployed, failed, overridden int }
 func talliesOf(mcs *v1alpha1.MultiClusterService, places []place, sets map[client.ObjectKey][]*v1alpha1.ServiceSet) []tally {
 	services := mcs.Spec.ServiceSpec.Services
 	tallies := make([]tally, len(services))
+	on := phaser{reported: map[client.ObjectKey]v1alpha1.ServicePhase{}, entries: map[client.ObjectKey]*v1alpha1.ServiceWithValues{}}
 	for i := range places {
 		if !places[i].desired {
 			continue
 		}
 		set, others := setOf(mcs, sets[client.ObjectKey{Namespace: places[i].Namespace, Name: places[i].Name}])
-		phases := phasesFor(services, set)
+		phases := on.of(services, set)
 		for j := range services {
 			tallies[j].count(phases[j], services[j].Key(), others)
 		}
@@ -276,31 +277,39 @@ func lists(set *v1alpha1.ServiceSet, key client.ObjectKey) bool {
 	return slices.ContainsFunc(set.Spec.Services, func(e v1alpha1.ServiceWithValues) bool { return e.Key() == key })
 }
 
-// phasesFor returns the states of services on a cluster, in their order. One that runs in another version than the desired one is
-// Provisioning.
-func phasesFor(services []v1alpha1.Service, set *v1alpha1.ServiceSet) []v1alpha1.ServicePhase {
-	phases := make([]v1alpha1.ServicePhase, len(services))
-	reported, entries := map[client.ObjectKey]v1alpha1.ServicePhase{}, map[client.ObjectKey]*v1alpha1.ServiceWithValues{}
+// phaser finds out the states of services on one cluster after another. What it holds is used again for the next one.
+type phaser struct {
+	reported map[client.ObjectKey]v1alpha1.ServicePhase
+	entries  map[client.ObjectKey]*v1alpha1.ServiceWithValues
+	phases   []v1alpha1.ServicePhase
+}
+
+// of returns the states of services on a cluster, in their order, until it is called again. One that runs in another version than the
+// desired one is Provisioning.
+func (p *phaser) of(services []v1alpha1.Service, set *v1alpha1.ServiceSet) []v1alpha1.ServicePhase {
+	clear(p.reported)
+	clear(p.entries)
 	if set != nil {
-		reported = phasesOf(set)
+		addPhases(p.reported, set)
 		for i := range set.Spec.Services {
-			entries[set.Spec.Services[i].Key()] = &set.Spec.Services[i]
+			p.entries[set.Spec.Services[i].Key()] = &set.Spec.Services[i]
 		}
 	}
+	p.phases = p.phases[:0]
 	for i := range services {
 		service := &services[i]
-		e := entries[service.Key()]
-		if e == nil {
-			phases[i] = v1alpha1.ServiceStatePending
-			continue
+		key := service.Key()
+		e, phase := p.entries[key], v1alpha1.ServiceStatePending
+		if e != nil {
+			phase = p.reported[key]
+			other := service.Template != "" && service.Template != e.Template || service.Version != "" && service.Version != e.Version
+			if other && phase == v1alpha1.ServiceStateDeployed {
+				phase = v1alpha1.ServiceStateProvisioning
+			}
 		}
-		phases[i] = reported[service.Key()]
-		other := service.Template != "" && service.Template != e.Template || service.Version != "" && service.Version != e.Version
-		if other && phases[i] == v1alpha1.ServiceStateDeployed {
-			phases[i] = v1alpha1.ServiceStateProvisioning
-		}
+		p.phases = append(p.phases, phase)
 	}
-	return phases
+	return p.phases
 }
 
 func sortNodes(g *graph.Graph) {

@@ -74,13 +74,15 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 // countStates counts services by cluster and state. A service that two ServiceSets have at the moment, because it goes from one
 // owner to another, is one service.
 func countStates(sets []*v1alpha1.ServiceSet) map[client.ObjectKey]map[v1alpha1.ServicePhase]int {
-	states := map[client.ObjectKey]map[client.ObjectKey]v1alpha1.ServicePhase{}
+	states, phases := map[client.ObjectKey]map[client.ObjectKey]v1alpha1.ServicePhase{}, map[client.ObjectKey]v1alpha1.ServicePhase{}
 	for _, set := range sets {
 		at := clusterKey(set)
+		clear(phases)
+		addPhases(phases, set)
 		if states[at] == nil {
 			states[at] = map[client.ObjectKey]v1alpha1.ServicePhase{}
 		}
-		for service, phase := range phasesOf(set) {
+		for service, phase := range phases {
 			if known := states[at][service]; known == "" || known == v1alpha1.ServiceStatePending {
 				states[at][service] = phase
 			}
@@ -96,9 +98,8 @@ func countStates(sets []*v1alpha1.ServiceSet) map[client.ObjectKey]map[v1alpha1.
 	return counts
 }
 
-// phasesOf returns the states of all services that a ServiceSet has, or takes away.
-func phasesOf(set *v1alpha1.ServiceSet) map[client.ObjectKey]v1alpha1.ServicePhase {
-	phases := map[client.ObjectKey]v1alpha1.ServicePhase{}
+// addPhases adds the states of all services that a ServiceSet has, or takes away.
+func addPhases(phases map[client.ObjectKey]v1alpha1.ServicePhase, set *v1alpha1.ServiceSet) {
 	for i := range set.Spec.Services {
 		phases[set.Spec.Services[i].Key()] = v1alpha1.ServiceStatePending
 	}
@@ -111,7 +112,6 @@ func phasesOf(set *v1alpha1.ServiceSet) map[client.ObjectKey]v1alpha1.ServicePha
 			phases[key] = set.Status.Services[i].State
 		}
 	}
-	return phases
 }
 
 // clusterKey returns the namespace and the name of the cluster of a ServiceSet, empty for the management cluster.

@@ -36,7 +36,7 @@ const (
 // copyist is an operator that makes a copy of each original, in two writes: it says that it begins, and then what it has copied.
 func copyist() command.Config {
 	return command.Config{
-		Name: "copyist",
+		Name: "copyist", Version: os.Getenv("VERSION"),
 		New: func(_ context.Context, deps *operator.Dependencies) ([]*framework.Framework, error) {
 			source, err := deps.NewSource(&corev1.ConfigMap{}, operator.WithLabels(labels.SelectorFromSet(labels.Set{originalLabel: os.Getenv("GALLERY")})))
 			if err != nil {
@@ -94,24 +94,34 @@ type gallery struct {
 	perSpace   int
 	// name is that of the labels, and the namespace of the Leases.
 	name string
+	// version is that of the copyists that are started.
+	version string
 
 	mu sync.Mutex
 	// motifs are what the originals show, and history is what was written to each copy, in the order of the API server.
 	motifs  map[client.ObjectKey]string
 	history map[client.ObjectKey][]stroke
-	// disturbed are the processes that were killed or paused.
+	// disturbed are the processes that were killed, paused or cut off.
 	disturbed map[string]bool
+	// painted is when the originals were changed last, and longest is what one has waited for its copy since somebody asked.
+	painted map[client.ObjectKey]time.Time
+	longest time.Duration
 }
 
 // stroke is a write of a copy.
-type stroke struct{ by, motif string }
+type stroke struct {
+	by, motif string
+	// gap tells that others before it may be missing: the API server was away.
+	gap bool
+}
 
-func newGallery(t *testing.T, namespaces, perSpace int) *gallery {
+func newGallery(t *testing.T, namespaces, perSpace int, options ...operatortest.Option) *gallery {
 	t.Helper()
-	instance := operatortest.Start(t)
+	instance := operatortest.Start(t, options...)
 	g := &gallery{
 		t: t, instance: instance, client: operatortest.NewClient(t, instance.RESTConfig(), nil), perSpace: perSpace, name: instance.Namespace(t),
 		motifs: map[client.ObjectKey]string{}, history: map[client.ObjectKey][]stroke{}, disturbed: map[string]bool{},
+		painted: map[client.ObjectKey]time.Time{},
 	}
 	for range namespaces {
 		g.namespaces = append(g.namespaces, instance.Namespace(t))
@@ -135,35 +145,65 @@ func newGallery(t *testing.T, namespaces, perSpace int) *gallery {
 
 // record keeps what the API server says of the copies, until the test ends.
 func (g *gallery) record() {
-	w, err := g.client.Watch(context.Background(), &corev1.ConfigMapList{}, client.MatchingLabels{copyLabel: g.name})
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for e := range w.ResultChan() {
-			made, ok := e.Object.(*corev1.ConfigMap)
-			if !ok || e.Type == watch.Deleted {
+		for ctx.Err() == nil {
+			// A server that is away is asked again, and what was written meanwhile is as its list says.
+			list := &corev1.ConfigMapList{}
+			if err := g.client.List(ctx, list, client.MatchingLabels{copyLabel: g.name}); err != nil {
+				time.Sleep(100 * time.Millisecond)
 				continue
 			}
-			g.mu.Lock()
-			key := client.ObjectKeyFromObject(made)
-			g.history[key] = append(g.history[key], stroke{made.Data["by"], made.Data["motif"]})
-			g.mu.Unlock()
+			for i := range list.Items {
+				g.stroke(&list.Items[i], true)
+			}
+			newer := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}}
+			w, err := g.client.Watch(ctx, &corev1.ConfigMapList{}, client.MatchingLabels{copyLabel: g.name}, newer)
+			if err != nil {
+				continue
+			}
+			for e := range w.ResultChan() {
+				if made, ok := e.Object.(*corev1.ConfigMap); ok && e.Type != watch.Deleted {
+					g.stroke(made, false)
+				}
+			}
 		}
 	}()
 	g.t.Cleanup(func() {
-		w.Stop()
+		cancel()
 		<-ended
 	})
+}
+
+// stroke notes how a copy is now.
+func (g *gallery) stroke(made *corev1.ConfigMap, listed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	key, next := client.ObjectKeyFromObject(made), stroke{made.Data["by"], made.Data["motif"], listed}
+	strokes := g.history[key]
+	if listed && len(strokes) > 0 && strokes[len(strokes)-1].by == next.by && strokes[len(strokes)-1].motif == next.motif {
+		return
+	}
+	g.history[key] = append(strokes, next)
+	original := originalOf(key)
+	if at, ok := g.painted[original]; ok && next.motif == g.motifs[original] {
+		g.longest = max(g.longest, time.Since(at))
+		delete(g.painted, original)
+	}
+}
+
+// originalOf returns what a copy is of.
+func originalOf(made client.ObjectKey) client.ObjectKey {
+	return client.ObjectKey{Namespace: made.Namespace, Name: strings.TrimPrefix(made.Name, "copy-of-")}
 }
 
 // start starts a copyist, which ends with the test.
 func (g *gallery) start(args ...string) *operatortest.Replica {
 	g.t.Helper()
 	return operatortest.StartReplica(g.t, operatortest.ReplicaConfig{
-		Path: "copyist", Config: g.instance.RESTConfig(), Env: []string{"GALLERY=" + g.name},
+		Path: "copyist", Config: g.instance.RESTConfig(), Env: []string{"GALLERY=" + g.name, "VERSION=" + g.version},
 		Args: append(append([]string{
 			"run", "--listen-address", "", "--inspector-address", "", "--leader-election-namespace", g.name, "--log-format", "text",
 		}, shortLease...), args...),
@@ -199,6 +239,9 @@ func (g *gallery) paint(ctx context.Context, key client.ObjectKey, motif string)
 	case err == nil:
 		g.mu.Lock()
 		g.motifs[key] = motif
+		if _, waits := g.painted[key]; !waits {
+			g.painted[key] = time.Now()
+		}
 		g.mu.Unlock()
 	case !apierrors.IsTooManyRequests(err):
 		g.t.Errorf("change %s: %v", key, err)
@@ -269,8 +312,7 @@ func (g *gallery) copied() error {
 		return fmt.Errorf("there are %d copies of %d originals", len(list.Items), len(g.motifs))
 	}
 	for _, made := range list.Items {
-		original := client.ObjectKey{Namespace: made.Namespace, Name: strings.TrimPrefix(made.Name, "copy-of-")}
-		if got, want := made.Data["motif"], g.motifs[original]; got != want {
+		if got, want := made.Data["motif"], g.motifs[originalOf(client.ObjectKeyFromObject(&made))]; got != want {
 			return fmt.Errorf("%s/%s is %q, the original %q", made.Namespace, made.Name, got, want)
 		}
 	}
@@ -278,7 +320,7 @@ func (g *gallery) copied() error {
 }
 
 // interleaved returns what two replicas did at once, by the API server's record: a copy that was begun is ended by who began it before
-// anybody else writes, unless he was killed or paused, who never goes on with it.
+// anybody else writes, unless he was killed, paused or cut off, who never goes on with it.
 func (g *gallery) interleaved() (faults []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -290,6 +332,7 @@ func (g *gallery) interleaved() (faults []string) {
 			}
 			begun := before.motif == "begun"
 			switch {
+			case s.gap:
 			case s.motif != "begun" && (!begun || before.by != s.by):
 				faults = append(faults, fmt.Sprintf("%s: %s ends what %s was at", key, s.by, before.by))
 			case s.motif == "begun" && begun && before.by != s.by && !g.disturbed[before.by]:
@@ -300,7 +343,7 @@ func (g *gallery) interleaved() (faults []string) {
 	return faults
 }
 
-// disturb notes that a process is about to be killed or paused.
+// disturb notes that a process is about to be killed, paused or cut off.
 func (g *gallery) disturb(p *operatortest.Replica) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -108,6 +108,16 @@ func (r *Replica) Wait() int {
 	return r.cmd.ProcessState.ExitCode()
 }
 
+// Ended is whether the process has ended.
+func (r *Replica) Ended() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // waits is whether the process ends within d.
 func (r *Replica) waits(d time.Duration) bool {
 	select {

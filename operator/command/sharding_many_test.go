@@ -1,0 +1,241 @@
+package command_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/operator/command"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+// fleet are copyists that share the work of a gallery, as a Deployment has them.
+type fleet struct {
+	*gallery
+	replicas []*operatortest.Replica
+}
+
+// grow starts copyists until there are so many, and waits until they share the work.
+func (f *fleet) grow(n int) {
+	f.t.Helper()
+	for len(f.replicas) < n {
+		f.replicas = append(f.replicas, f.start("--sharding"))
+	}
+	f.share(fmt.Sprintf("%d share the work", n))
+}
+
+// share waits until the copyists share the work, and tells how long a change has waited for its copy at most.
+func (f *fleet) share(what string) {
+	f.t.Helper()
+	f.sharedBy(what, f.replicas...)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.t.Logf("%s; the longest wait for a copy was %s", what, f.longest.Round(time.Millisecond))
+	f.longest = 0
+}
+
+// without takes copyists out of the fleet, which does not wait for them any more.
+func (f *fleet) without(gone ...*operatortest.Replica) {
+	f.replicas = slices.DeleteFunc(f.replicas, func(r *operatortest.Replica) bool { return slices.Contains(gone, r) })
+}
+
+// leads waits until it is known which copyist leads: it renews the Lease of that.
+func (f *fleet) leads() *operatortest.Replica {
+	f.t.Helper()
+	renewals := func(r *operatortest.Replica) (n int) {
+		for _, e := range r.Requests() {
+			if operatortest.Leases(e.Request) && e.Name == "copyist-leader" && e.Changed() {
+				n++
+			}
+		}
+		return n
+	}
+	var leader *operatortest.Replica
+	operatortest.Eventually(f.t, "one leads", func() bool {
+		before := map[*operatortest.Replica]int{}
+		for _, r := range f.replicas {
+			before[r] = renewals(r)
+		}
+		time.Sleep(time.Second)
+		i := slices.IndexFunc(f.replicas, func(r *operatortest.Replica) bool { return renewals(r) > before[r] })
+		if i < 0 {
+			return false
+		}
+		leader = f.replicas[i]
+		return true
+	})
+	return leader
+}
+
+// follower returns a copyist that does not lead.
+func (f *fleet) follower() *operatortest.Replica {
+	f.t.Helper()
+	leader := f.leads()
+	return f.replicas[slices.IndexFunc(f.replicas, func(r *operatortest.Replica) bool { return r != leader })]
+}
+
+// die kills copyists.
+func (f *fleet) die(what string, victims ...*operatortest.Replica) {
+	f.t.Helper()
+	for _, r := range victims {
+		f.disturb(r)
+		r.Signal(syscall.SIGKILL)
+	}
+	f.without(victims...)
+	f.share("the others have taken over from " + what)
+}
+
+// moved returns how often the copies that moved most went from one copyist to another since the marks.
+func (f *fleet) moved(since map[client.ObjectKey]int) (most int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for key, strokes := range f.history {
+		moves := 0
+		for i := max(1, since[key]); i < len(strokes); i++ {
+			if strokes[i].by != strokes[i-1].by {
+				moves++
+			}
+		}
+		most = max(most, moves)
+	}
+	return most
+}
+
+// TestTwoThousandObjectsThatChangeAllTheTimeAreSharedWhateverHappens has three copyists, of whom each that is lost is replaced.
+func TestTwoThousandObjectsThatChangeAllTheTimeAreSharedWhateverHappens(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it takes minutes; TestReplicasThatShareWorkAreKilledAndPaused… is its small sister")
+	}
+	f := &fleet{gallery: newGallery(t, 200, 10, operatortest.Dedicated())}
+	stop := f.change()
+	f.grow(3)
+
+	f.die("one that was killed", f.follower())
+	f.grow(3)
+
+	cut := f.follower()
+	f.disturb(cut)
+	cut.Faults().Cut()
+	f.without(cut)
+	f.share("two have taken over from one that is cut off")
+	before := len(cut.Requests())
+	cut.Faults().Restore()
+	if code := cut.Wait(); code != command.ExitFailure {
+		t.Errorf("the one that was cut off ended with %d, want %d", code, command.ExitFailure)
+	}
+	for _, e := range cut.Requests()[before:] {
+		if e.Changed() && !operatortest.Leases(e.Request) && !operatortest.Events(e.Request) {
+			t.Errorf("%s of the one that was cut off was carried out afterwards", e.Request)
+		}
+	}
+	f.grow(3)
+
+	paused := f.follower()
+	f.disturb(paused)
+	f.without(paused)
+	since := f.mark()
+	pause := paused.PausedUntil("two have taken over from one that is paused", func() error { return f.worked(since, f.replicas...) }, time.Minute)
+	for _, e := range pause.Changed {
+		t.Errorf("%s of the one that was paused was carried out after the pause", e.Request)
+	}
+	if code := paused.Wait(); code != command.ExitFailure {
+		t.Errorf("the one that was paused ended with %d, want %d", code, command.ExitFailure)
+	}
+	f.grow(3)
+
+	f.die("the leader, which was killed", f.leads())
+	f.grow(3)
+	f.die("two that were killed at once", f.leads(), f.follower())
+	f.grow(3)
+
+	// Copyists that have not heard of the API server for too long end, and are started again.
+	stop()
+	if err := f.instance.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stop = f.change()
+	operatortest.Eventually(t, "the work is shared after the API server was restarted", func() error {
+		for _, r := range slices.Clone(f.replicas) {
+			if r.Ended() {
+				t.Logf("process %d has ended meanwhile", r.Pid())
+				f.disturb(r)
+				f.without(r)
+			}
+		}
+		for len(f.replicas) < 3 {
+			f.replicas = append(f.replicas, f.start("--sharding"))
+			since = f.mark()
+		}
+		return f.worked(since, f.replicas...)
+	})
+	f.ends(stop)
+}
+
+// TestARollingUpdateAndOtherNumbersOfReplicasMoveEachObjectTwiceAtMost goes from one copyist to three, to three of another version, to ten, and back
+// to three.
+func TestARollingUpdateAndOtherNumbersOfReplicasMoveEachObjectTwiceAtMost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it has up to ten processes; package ring has the sharing out")
+	}
+	f := &fleet{gallery: newGallery(t, 100, 2)}
+	f.version = "1.0.0"
+	stop := f.change()
+	f.grow(1)
+	step := func(what string, do func()) {
+		t.Helper()
+		since := f.mark()
+		do()
+		most := f.moved(since)
+		t.Logf("%s: an object has moved %s at most", what, times(most))
+		if most > 2 {
+			t.Errorf("%s: an object has moved %s", what, times(most))
+		}
+	}
+	step("from one to three", func() { f.grow(3) })
+	step("a rolling update", func() {
+		f.version = "2.0.0"
+		for _, old := range slices.Clone(f.replicas) {
+			created := f.start("--sharding")
+			// It gets what old ones leave, and nothing before.
+			operatortest.Eventually(t, "a new one is there", func() bool {
+				return slices.ContainsFunc(created.Requests(), func(e operatortest.Exchange) bool {
+					return operatortest.Leases(e.Request) && strings.HasPrefix(e.Name, "copyist-shards-") && e.Changed()
+				})
+			})
+			f.leaves(old)
+			f.without(old)
+			f.replicas = append(f.replicas, created)
+		}
+		f.share("three new ones share the work")
+	})
+	step("from three to ten", func() { f.grow(10) })
+	step("from ten to three", func() {
+		leaving := slices.Clone(f.replicas[3:])
+		for _, r := range leaving {
+			r.Signal(syscall.SIGTERM)
+		}
+		for _, r := range leaving {
+			if code := r.Wait(); code != 0 {
+				t.Errorf("process %d ended with %d:\n%s", r.Pid(), code, r.Log())
+			}
+		}
+		f.without(leaving...)
+		f.share("three share the work of ten")
+	})
+	f.ends(stop)
+}
+
+func times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}

@@ -86,6 +86,20 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// newWorldWithRules returns a world whose operators run, and a cluster that has its only service, the rules.
+func newWorldWithRules(t *testing.T) (*world, *v1alpha1.ClusterDeployment) {
+	t.Helper()
+	w := newWorld(t)
+	w.files("rules", map[string]string{"rules.yaml": mapManifest})
+	w.create(filesTemplate("rules"))
+	w.reach("one")
+	w.start()
+	one := cluster("one", w.service("rules=rules"))
+	w.create(one)
+	w.wantReady(one)
+	return w, one
+}
+
 // configOf is a configuration for one namespace.
 func configOf(t testing.TB, namespace string, east *operatortest.Faults) statemanagers.Config {
 	return statemanagers.Config{SystemNamespace: namespace, Native: &statemanagers.NativeConfig{

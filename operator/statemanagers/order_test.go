@@ -76,14 +76,7 @@ func TestAFailureHoldsBackOnlyWhatDependsOnIt(t *testing.T) {
 }
 
 func TestAClusterThatIsGoneIsLetGoOf(t *testing.T) {
-	w := newWorld(t)
-	w.files("rules", map[string]string{"rules.yaml": mapManifest})
-	w.create(filesTemplate("rules"))
-	w.reach("one")
-	w.start()
-	one := cluster("one", w.service("rules=rules"))
-	w.create(one)
-	w.wantReady(one)
+	w, one := newWorldWithRules(t)
 
 	w.east.Cut()
 	if err := w.user.Delete(t.Context(), one); err != nil {

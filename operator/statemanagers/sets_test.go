@@ -47,14 +47,7 @@ func TestServicesComeUpChangeAndGo(t *testing.T) {
 }
 
 func TestAClusterThatCanNotBeReachedIsNotReady(t *testing.T) {
-	w := newWorld(t)
-	w.files("rules", map[string]string{"rules.yaml": mapManifest})
-	w.create(filesTemplate("rules"))
-	w.reach("one")
-	w.start()
-	one := cluster("one", w.service("rules=rules"))
-	w.create(one)
-	w.wantReady(one)
+	w, one := newWorldWithRules(t)
 
 	secret := kubeconfigSecret(t, "one", w.kube.RESTConfig(), "")
 	secret.Namespace = w.namespace
@@ -90,14 +83,7 @@ func TestAClusterThatCanNotBeReachedIsNotReady(t *testing.T) {
 }
 
 func TestAStatusThatSomebodyElseHasWrittenIsPutRight(t *testing.T) {
-	w := newWorld(t)
-	w.files("rules", map[string]string{"rules.yaml": mapManifest})
-	w.create(filesTemplate("rules"))
-	w.reach("one")
-	w.start()
-	one := cluster("one", w.service("rules=rules"))
-	w.create(one)
-	w.wantReady(one)
+	w, _ := newWorldWithRules(t)
 	w.wantService("one", "rules", "Deployed")
 	set, err := w.set("one")
 	if err != nil {

@@ -103,7 +103,7 @@ type gallery struct {
 	history map[client.ObjectKey][]stroke
 	// disturbed are the processes that were killed, paused or cut off.
 	disturbed map[string]bool
-	// painted is when the originals were changed last, and longest is what one has waited for its copy since somebody asked.
+	// painted is since when originals wait for a copy of what they show, and longest is what one has waited since it was told last.
 	painted map[client.ObjectKey]time.Time
 	longest time.Duration
 }
@@ -350,12 +350,16 @@ func (g *gallery) disturb(p *operatortest.Replica) {
 	g.disturbed[strconv.Itoa(p.Pid())] = true
 }
 
-// leaves has a process end, and waits until it has.
-func (g *gallery) leaves(p *operatortest.Replica) {
+// leaves has processes end at the same time, and waits until they have.
+func (g *gallery) leaves(processes ...*operatortest.Replica) {
 	g.t.Helper()
-	p.Signal(syscall.SIGTERM)
-	if code := p.Wait(); code != 0 {
-		g.t.Errorf("process %d ended with %d:\n%s", p.Pid(), code, p.Log())
+	for _, p := range processes {
+		p.Signal(syscall.SIGTERM)
+	}
+	for _, p := range processes {
+		if code := p.Wait(); code != 0 {
+			g.t.Errorf("process %d ended with %d:\n%s", p.Pid(), code, p.Log())
+		}
 	}
 }
 

@@ -42,6 +42,10 @@ type Framework struct {
 	queue      *queue.Queue[reason]
 	retries    *queue.Retries[reason, *informer.Cause]
 	tombstones tombstones
+	// finishing are keys of which nothing but deletions is processed, because another replica is to get them.
+	finishing keyed.Map[bool]
+	// subscribed is closed when the source tells of what happens.
+	subscribed chan struct{}
 	metrics    *metrics
 	// tracer is nil without spans.
 	tracer        trace.Tracer
@@ -70,7 +74,7 @@ func New(config Config) (*Framework, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	f := &Framework{config: config, source: config.Source}
+	f := &Framework{config: config, source: config.Source, subscribed: make(chan struct{})}
 	if f.source == nil {
 		f.push = informer.NewPush(config.Name)
 		f.source = f.push
@@ -179,6 +183,7 @@ func (f *Framework) runSources(ctx context.Context) error {
 		defer close(subscribed)
 		run(f.source, func() error {
 			unsubscribe = f.source.Subscribe(f.counted(f.source, f.handlePrimary)) // what is there already becomes the backlog
+			close(f.subscribed)
 			return nil
 		})
 	})

@@ -15,11 +15,14 @@ import (
 type Shard interface {
 	// Owns tells whether this replica may begin to work on an object.
 	Owns(key informer.Key) bool
-	// Expects tells whether this replica is to get an object that it does not own, and knows already what happens to it.
+	// Expects tells whether this replica is to get an object that it does not own, or gives it up, and knows what happens to it.
 	Expects(key informer.Key) bool
 	// Begin begins to work on an object, until End, and tells whether that may be.
 	Begin(key informer.Key) bool
-	// End ends what Begin has begun. Nobody else begins to work on an object before.
+	// Resume begins to work on an object that this replica gives up, until End, and tells whether that may be. It is for deletions of which
+	// who gets the object next can't know.
+	Resume(key informer.Key) bool
+	// End ends what Begin or Resume has begun. Nobody else begins to work on an object before.
 	End(key informer.Key)
 }
 
@@ -33,6 +36,9 @@ func (f *Framework) Share(s Shard) error {
 		return fmt.Errorf("%w: framework %q is driven by a queue that is not its own, and can't be shared by replicas", ErrInvalidConfig, f.Name())
 	}
 	f.shard = s
+	if f.HandsOver() {
+		f.tombstones.done = &doneDeletions{}
+	}
 	return nil
 }
 
@@ -70,14 +76,14 @@ func (f *Framework) remembered() []informer.Key {
 		f.reportedPlans.Keys(), f.unmatched.Keys(), f.retries.Keys())
 }
 
-// disown forgets what is remembered of an object that is another replica's. That one is gone which this replica is to get, and which
-// nothing held for whoever cleans up after it, is not forgotten.
+// disown forgets what is remembered of an object that is another replica's. That one is gone which this replica is to get, or gives up, and
+// which nothing held for whoever cleans up after it, is not forgotten, nor that its deletion was processed.
 func (f *Framework) disown(key informer.Key) {
 	f.confirmed.Delete(key)
 	if f.usesFinalizer() || !f.shard.Expects(key) {
 		f.tombstones.gone.Delete(key)
+		f.tombstones.processed.Delete(key)
 	}
-	f.tombstones.processed.Delete(key)
 	f.failures.Delete(key)
 	f.reportedPlans.Delete(key)
 	f.unmatched.Delete(key)
@@ -89,13 +95,13 @@ func (f *Framework) disown(key informer.Key) {
 
 // reconcileShared is reconcileEntry for an object of which it is not known whether it is this replica's.
 func (f *Framework) reconcileShared(ctx context.Context, key informer.Key, why *waiting, start time.Duration) {
-	if !f.shard.Begin(key) {
+	if !f.shard.Begin(key) && !(f.isFinishing(key) && f.shard.Resume(key)) {
 		f.disown(key)
 		return
 	}
 	// Also when the goroutine ends (runtime.Goexit).
 	defer func() {
-		if !f.shard.Owns(key) {
+		if !f.shard.Owns(key) && !f.isFinishing(key) {
 			f.disown(key)
 		}
 		f.shard.End(key)

@@ -22,6 +22,8 @@ type part struct {
 	busy  map[string]int
 	// next are the names of objects that it is to get.
 	next []string
+	// given are the names of objects that it gives up.
+	given []string
 }
 
 func newPart(names ...string) *part { return &part{names: names, busy: map[string]int{}} }
@@ -47,6 +49,17 @@ func (p *part) Begin(key informer.Key) bool {
 		p.busy[key.Name]++
 	}
 	return p.owns(key)
+}
+
+// Resume implements framework.Shard for what it gives up.
+func (p *part) Resume(key informer.Key) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	resumed := slices.Contains(p.given, key.Name)
+	if resumed {
+		p.busy[key.Name]++
+	}
+	return resumed
 }
 
 func (p *part) End(key informer.Key) {

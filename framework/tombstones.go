@@ -15,11 +15,14 @@ type tombstones struct {
 	// processed holds the objects whose deletion has been processed while they still exist, because somebody else's
 	// finalizer holds them or because the event of their end has not arrived yet.
 	processed keyed.Map[types.UID]
+	// done are the last deletions that were processed, if another replica may have to know them.
+	done *doneDeletions
 }
 
 // add remembers the last known state of an object that is gone, and reports whether there is anything left to do.
 func (t *tombstones) add(key informer.Key, obj any) bool {
 	if processed, ok := t.processed.Delete(key); ok && processed == uidOf(obj) {
+		t.done.add(key, processed)
 		_, left := t.gone.Get(key)
 		return left
 	}
@@ -39,6 +42,7 @@ func (t *tombstones) first(key informer.Key) (any, bool) {
 // drop forgets the object that has been gone longest, which is last.
 func (t *tombstones) drop(key informer.Key, last any) {
 	t.gone.Update(key, func(gone []any, _ bool) ([]any, bool) { return gone[min(1, len(gone)):], len(gone) > 1 })
+	t.done.add(key, uidOf(last))
 	if t.isProcessed(key, last) {
 		t.processed.Delete(key)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/giantswarm/micrologger"
@@ -87,6 +88,11 @@ type sharing struct {
 	replica          *members.Replica
 	shard            *shard
 	division         *division
+	handover         *handover
+	// subscribed is set once all frameworks are told of what happens.
+	subscribed atomic.Bool
+	// patience is for how long this replica waits, when it is told to end, until others have what it had.
+	patience time.Duration
 	// listed has a value when the sources have listed another part of the objects.
 	listed chan struct{}
 	pages  *cache.Expiring
@@ -140,6 +146,8 @@ func newSharing(config Config, httpClient *http.Client, page func() members.Page
 		*e.of = newElection(c, config.Logger)
 	}
 	s.together.keeps = true
+	s.patience = config.LeaderElection.LeaseDuration
+	s.handover = newHandover(config.Frameworks, s.logger, s.patience, s.follow)
 	own.require(s.together.fence)
 	leases, err := newLeases(config.RESTConfig, httpClient)
 	if err != nil {
@@ -150,16 +158,19 @@ func newSharing(config Config, httpClient *http.Client, page func() members.Page
 		Leases: leases.Leases(election.Namespace), Ring: election.Name + shardsEnding, Member: election.Identity,
 		Capacity: config.Sharding.Capacity, Version: config.Sharding.Version, Page: page,
 		LeaseDuration: election.LeaseDuration, RetryPeriod: election.RetryPeriod, RequestTimeout: s.leader.lock.timeout,
-		Leads: s.leads, Renewed: own.renewed, Weigh: s.weigh, Logger: config.Logger,
+		Leads: s.leads, Renewed: own.renewed, Weigh: s.weigh, Listed: s.knows, Noted: s.handover.noted, Works: func() bool { return own.Check() == nil },
+		Logger: config.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
+	s.handover.holder = s.replica.Holder()
 	s.shard = &shard{s.replica.Holder(), s.division}
 	s.replica.OnTable(func() {
 		s.counts.follow(s.replica.Table(), time.Now())
 		s.see(s.replica.Table(), time.Now())
 		s.follow()
+		s.handover.heard(s.replica.Table(), s.This(), time.Now())
 	})
 	for _, f := range config.Frameworks {
 		if err := f.Share(s.shard); err != nil {
@@ -169,21 +180,34 @@ func newSharing(config Config, httpClient *http.Client, page func() members.Page
 	return s, nil
 }
 
+// knows tells in which spans this replica knows all objects, and hears of what happens to them.
+func (s *sharing) knows() []ring.Span {
+	if !s.subscribed.Load() {
+		return nil
+	}
+	return s.division.listed()
+}
+
 // leads tells whether this replica leads, for certain.
 func (s *sharing) leads() bool { return s.leader.fence.Check() == nil }
 
-// work is a member of the replicas until ctx ends or something fails. It runs the frameworks of the operator, and while this replica leads,
-// the runnables.
+// work is a member of the replicas until ctx ends or something fails, and then until others have what it had. It runs the frameworks of
+// the operator, and while this replica leads, the runnables.
 func (s *sharing) work(ctx context.Context, o *Operator) error {
-	ctx, stop := context.WithCancelCause(ctx)
+	staying, end := context.WithCancel(ctx)
+	defer end()
+	working, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
-	failed := func() { stop(nil) }
 	leaving, leave := context.WithCancel(withoutFence(context.WithoutCancel(ctx)))
 	defer leave()
 	var membership, leadership error
 	var beside sync.WaitGroup
 	beside.Go(func() {
-		err := s.replica.Run(withoutFence(ctx), leaving)
+		err := s.replica.Run(withoutFence(staying), s.patience)
+		if err == nil {
+			stop(context.Cause(ctx))
+			err = s.replica.Leave(leaving)
+		}
 		if err != nil {
 			s.fence.lose()
 			membership = fmt.Errorf("%w: %w", ErrLeaseLost, err)
@@ -193,9 +217,9 @@ func (s *sharing) work(ctx context.Context, o *Operator) error {
 		s.fence.close()
 	})
 	beside.Go(func() {
-		leadership = s.leader.lead(ctx, func(ctx context.Context) error {
+		leadership = s.leader.lead(working, func(ctx context.Context) error {
 			s.fence.require(s.leader.fence)
-			runnables := o.startRunnables(ctx, failed)
+			runnables := o.startRunnables(ctx, end)
 			<-ctx.Done()
 			err := runnables.waitFor(o.config.ShutdownTimeout)
 			if !errors.Is(err, framework.ErrStillRunning) {
@@ -208,19 +232,32 @@ func (s *sharing) work(ctx context.Context, o *Operator) error {
 			stop(errors.Join(leadership, framework.ErrStopNow))
 		}
 	})
+	beside.Go(func() { s.handover.run(working) })
 	beside.Go(func() {
 		for {
 			select {
-			case <-ctx.Done():
+			case <-working.Done():
 				return
 			case <-s.listed:
 				s.follow()
-				s.division.ask(ctx)
+				s.replica.Wake()
+				s.division.ask(working)
 			}
 		}
 	})
-	err := o.startFrameworks(ctx, failed).wait()
-	failed()
+	beside.Go(func() {
+		for _, f := range s.frameworks {
+			select {
+			case <-working.Done():
+				return
+			case <-f.Subscribed():
+			}
+		}
+		s.subscribed.Store(true)
+		s.replica.Wake()
+	})
+	err := o.startFrameworks(working, end).wait()
+	end()
 	if errors.Is(err, framework.ErrStillRunning) {
 		// What works on must not write, and keeps its objects until the lease of this replica has ended.
 		s.fence.lose()
@@ -421,6 +458,9 @@ func (s *shard) Expects(key informer.Key) bool {
 	h := hashOf(key)
 	return !s.Owns(key) && contains(s.holder.Held(), h)
 }
+
+// Resume implements framework.Shard.
+func (s *shard) Resume(key informer.Key) bool { return s.holder.Resume(hashOf(key)) }
 
 // Begin implements framework.Shard.
 func (s *shard) Begin(key informer.Key) bool {

@@ -41,6 +41,12 @@ type Config struct {
 	Renewed func(start time.Time)
 	// Weigh tells where the objects are in what the replica owns, as far as it has listed them, in order.
 	Weigh func(owned []ring.Span) []ring.Bucket
+	// Listed tells what the replica knows all objects of, in order.
+	Listed func() []ring.Span
+	// Noted is called before a table is followed in which former owners have left something for this replica, perhaps more than once.
+	Noted func(notes []ring.Note)
+	// Works tells whether the replica can work at all. One that can't has nothing that others could take from it.
+	Works func() bool
 	// Logger is told of what changes, and of what fails.
 	Logger micrologger.Logger
 }
@@ -55,7 +61,8 @@ func (c *Config) validate() error {
 	wrong.If(c.RetryPeriod <= 0 || c.RetryPeriod >= c.LeaseDuration, "RetryPeriod must be more than nothing and less than LeaseDuration (%s), is %s",
 		c.LeaseDuration, c.RetryPeriod)
 	wrong.If(c.RequestTimeout <= 0, "RequestTimeout must be more than nothing, is %s", c.RequestTimeout)
-	wrong.If(c.Leads == nil || c.Renewed == nil || c.Weigh == nil || c.Logger == nil, "Leads, Renewed, Weigh and Logger must not be nil")
+	wrong.If(c.Leads == nil || c.Renewed == nil || c.Weigh == nil || c.Listed == nil || c.Noted == nil || c.Works == nil || c.Logger == nil,
+		"Leads, Renewed, Weigh, Listed, Noted, Works and Logger must not be nil")
 	if err := wrong.Of("members.Config"); err != nil {
 		return fmt.Errorf("share the work of replicas: %w", err)
 	}

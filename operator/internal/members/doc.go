@@ -14,7 +14,7 @@
 //     that was seen. That is the end of the replica: it never makes another one, and Run returns what wraps ErrLost.
 //   - Several leaders at once do no harm, nor one that was paused: what they write is refused unless it follows from the table that is there,
 //     and what they know of replicas was read after that.
-//   - A replica that stops gives its work up, ends it, and deletes its Lease: others own it from then on, and nobody waits.
+//   - A replica that is to stop works on until others have what it had, as far as there are any. Then it ends its work, and deletes its Lease.
 //   - Somebody who deletes the table ends all work that it allowed, once every replica has seen that; then it is shared out anew.
 //   - Every decision is made on what a quorum answers. Watches only wake.
 //

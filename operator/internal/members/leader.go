@@ -92,17 +92,15 @@ func (r *Replica) writeTable(ctx context.Context, former *coordinationv1.Lease, 
 
 // look returns the replicas that there are, and those whose Leases it has taken away.
 func (r *Replica) look(ctx context.Context) (members, gone map[string]ring.Member, err error) {
-	listing, cancel := context.WithTimeout(ctx, r.config.RequestTimeout)
-	defer cancel()
-	list, err := r.config.Leases.List(listing, ofReplicas(r.config.Ring))
+	leases, err := r.list(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("list the leases of replicas: %w", err)
+		return nil, nil, err
 	}
 	now := time.Now()
 	members, gone = map[string]ring.Member{}, map[string]ring.Member{}
 	sights := map[types.UID]sight{}
-	for i := range list.Items {
-		lease := &list.Items[i]
+	for i := range leases {
+		lease := &leases[i]
 		told, err := toldBy(lease)
 		if err != nil {
 			// It counts as a replica that confirms nothing.

@@ -103,8 +103,11 @@ type member struct {
 	err    error
 	faults *operatortest.Faults
 
+	listsNothing atomic.Bool
+
 	mu    sync.Mutex
 	since time.Time
+	notes []string
 }
 
 func (m *member) renewed(start time.Time) {
@@ -118,6 +121,30 @@ func (m *member) open() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return time.Since(m.since) < validity
+}
+
+// listed is all of it, but while the member lists nothing.
+func (m *member) listed() []ring.Span {
+	if m.listsNothing.Load() {
+		return nil
+	}
+	return []ring.Span{{Last: ring.MaxHash}}
+}
+
+func (m *member) noted(notes []ring.Note) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, n := range notes {
+		m.notes = append(m.notes, n.Done...)
+	}
+}
+
+// giveUp gives up what the table says, and leaves its name.
+func (m *member) giveUp() {
+	for _, move := range m.Holder().Leaving() {
+		m.Holder().GiveUp(move)
+		m.Holder().Give(move, []string{"by " + m.name})
+	}
 }
 
 // start runs a replica that leads, or not.
@@ -136,16 +163,19 @@ func (c *cluster) startBehind(faults *operatortest.Faults, name string, leads bo
 	m.Replica, err = members.New(members.Config{
 		Leases: c.connect(m.faults.Wrap(c.instance.RESTConfig())), Ring: "test-shards", Member: name,
 		LeaseDuration: leaseDuration, RetryPeriod: retryPeriod, RequestTimeout: time.Second,
-		Leads: func() bool { return leads }, Renewed: m.renewed, Weigh: c.weigh, Logger: logger,
+		Leads: func() bool { return leads }, Renewed: m.renewed, Weigh: c.weigh, Listed: m.listed, Noted: m.noted, Works: m.open, Logger: logger,
 	})
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	m.OnTable(m.giveUp)
 	ctx, cancel := context.WithCancel(context.Background())
 	m.cancel = cancel
 	go func() {
 		defer close(m.ended)
-		m.err = m.Run(ctx, context.Background())
+		if m.err = m.Run(ctx, time.Minute); m.err == nil {
+			m.err = m.Leave(context.Background())
+		}
 	}()
 	working, stop := context.WithCancel(context.Background())
 	var workers sync.WaitGroup
@@ -533,7 +563,7 @@ func crashAt(t *testing.T, write int, fault operatortest.Fault) bool {
 
 func TestEachFaultOfAConfigIsNamed(t *testing.T) {
 	_, err := members.New(members.Config{Capacity: -1})
-	for _, field := range []string{"Leases", "Ring", "Member", "Capacity", "LeaseDuration", "RetryPeriod", "RequestTimeout", "Leads, Renewed, Weigh and Logger"} {
+	for _, field := range []string{"Leases", "Ring", "Member", "Capacity", "LeaseDuration", "RetryPeriod", "RequestTimeout", "Leads, Renewed, Weigh, Listed, Noted, Works and Logger"} {
 		if err == nil || !strings.Contains(err.Error(), field+" must") {
 			t.Errorf("%v: %s is not named", err, field)
 		}

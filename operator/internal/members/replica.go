@@ -35,6 +35,8 @@ type Replica struct {
 	sights map[types.UID]sight
 	// idle are the replicas without objects that a leader has told of.
 	idle []string
+	// leaving is set once the replica is about to end.
+	leaving bool
 
 	// followed are called after each table.
 	followed []func()
@@ -78,21 +80,22 @@ func (r *Replica) PageOf(ctx context.Context, member string) (Page, error) {
 
 // Weighed returns a table with what the replicas say now of where their objects are. By itself it has what was known when it was written.
 func (r *Replica) Weighed(ctx context.Context, table ring.Table) (ring.Table, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.config.RequestTimeout)
-	defer cancel()
-	list, err := r.config.Leases.List(ctx, ofReplicas(r.config.Ring))
+	leases, err := r.list(ctx)
 	if err != nil {
-		return table, fmt.Errorf("list the leases of replicas: %w", err)
+		return table, err
 	}
 	members := map[string]ring.Member{}
-	for i := range list.Items {
+	for i := range leases {
 		// One that can't be understood says nothing.
-		if told, err := toldBy(&list.Items[i]); err == nil {
+		if told, err := toldBy(&leases[i]); err == nil {
 			members[told.Name] = told.Member
 		}
 	}
 	return table.Weighed(members), nil
 }
+
+// Wake has what the replica can confirm told at once.
+func (r *Replica) Wake() { r.wake() }
 
 // OnTable has f called after each table that the replica follows, in order, and before that is confirmed. It is called before Run.
 func (r *Replica) OnTable(f func()) { r.followed = append(r.followed, f) }
@@ -105,10 +108,11 @@ func (r *Replica) wake() {
 	}
 }
 
-// Run is a member of the ring until ctx ends, and then gives its work up, waits until that has ended or leaving does, and goes. It
-// returns nil then, and otherwise an error that wraps ErrLost. What else fails is tried again for ever.
-func (r *Replica) Run(ctx, leaving context.Context) error {
-	watching, stopWatching := context.WithCancel(ctx)
+// Run is a member of the ring until ctx ends, and has then others take over what it has, while it works on: it returns when it has nothing
+// any more, when nobody is there who could take it, when Config.Works says that it can't work, or after so much patience. It returns nil then,
+// and Leave is to be called, and otherwise an error that wraps ErrLost. What else fails is tried again for ever.
+func (r *Replica) Run(ctx context.Context, patience time.Duration) error {
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	var watches sync.WaitGroup
 	defer watches.Wait()
 	defer stopWatching()
@@ -120,7 +124,44 @@ func (r *Replica) Run(ctx, leaving context.Context) error {
 		}
 		r.pause(ctx)
 	}
-	return r.leave(leaving)
+	r.leaving = true
+	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	for r.hasHeirs(waiting) {
+		if err := r.round(waiting); err != nil {
+			return err
+		}
+		r.pause(waiting)
+	}
+	return nil
+}
+
+// hasHeirs tells whether the replica has something, and there are others to take it.
+func (r *Replica) hasHeirs(ctx context.Context) bool {
+	if !r.config.Works() || len(r.holder.Held()) == 0 || ctx.Err() != nil {
+		return false
+	}
+	members, err := r.list(ctx)
+	if err != nil {
+		return true
+	}
+	for i := range members {
+		if told, err := toldBy(&members[i]); err == nil && told.Name != r.config.Member && !told.Leaving {
+			return true
+		}
+	}
+	return false
+}
+
+// list returns the Leases of the replicas.
+func (r *Replica) list(ctx context.Context) ([]coordinationv1.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.RequestTimeout)
+	defer cancel()
+	list, err := r.config.Leases.List(ctx, ofReplicas(r.config.Ring))
+	if err != nil {
+		return nil, fmt.Errorf("list the leases of replicas: %w", err)
+	}
+	return list.Items, nil
 }
 
 // pause waits for the next round.
@@ -159,8 +200,9 @@ func (r *Replica) round(ctx context.Context) error {
 // publish writes the Lease if what it says has changed, or when it is time to renew it.
 func (r *Replica) publish(ctx context.Context) error {
 	told := Told{Name: r.config.Member, Page: r.config.Page(), Member: ring.Member{
-		Capacity: r.config.Capacity, Version: r.config.Version, Joined: r.joined, Confirmed: r.holder.Confirmation(),
+		Capacity: r.config.Capacity, Version: r.config.Version, Joined: r.joined, Leaving: r.leaving, Confirmed: r.holder.Confirmation(),
 	}}
+	told.Confirmed.Listed = ring.Intersection(r.holder.Awaited(), r.config.Listed())
 	due := time.Since(r.renewed) >= r.config.RetryPeriod-minRound
 	before := Told{}
 	if r.lease != nil {
@@ -264,6 +306,7 @@ func (r *Replica) follow(ctx context.Context) error {
 		return fmt.Errorf("lease %s is of resource version %s, and %s was seen before: the API server lags", lease.Name, lease.ResourceVersion, r.seen)
 	}
 	r.seen = lease.ResourceVersion
+	r.config.Noted(t.NotesTo(r.config.Member))
 	r.holder.Apply(string(lease.UID), t)
 	r.mu.Lock()
 	r.table = t
@@ -285,9 +328,9 @@ func (r *Replica) readTable(ctx context.Context) (*coordinationv1.Lease, ring.Ta
 	return lease, t, err
 }
 
-// leave gives up what the replica works on, goes on renewing until that has ended, and then deletes the Lease. One of a replica that
-// still works when ctx ends runs out.
-func (r *Replica) leave(ctx context.Context) error {
+// Leave gives up what the replica works on, goes on renewing until that has ended, and then deletes the Lease. One of a replica that
+// still works when ctx ends runs out. An error wraps ErrLost. It is called after Run.
+func (r *Replica) Leave(ctx context.Context) error {
 	r.holder.Close()
 	for !r.holder.Idle() {
 		if ctx.Err() != nil {

@@ -53,5 +53,5 @@ func says(lease *coordinationv1.Lease) string {
 	if err != nil {
 		return lease.Annotations[TableAnnotation]
 	}
-	return fmt.Sprint(told.Confirmed)
+	return fmt.Sprint(told.Leaving, told.Confirmed)
 }

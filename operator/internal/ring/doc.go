@@ -7,10 +7,15 @@
 //
 //	                     leader                                     replica A                    replica B
 //	table 7: A owns it   Step: B is to have it
-//	table 8: from A to B ------------------------------------------> begins nothing in it
+//	table 8: from A to B ---------------------------------------------------------------------> lists it
+//	                     <------------------ "listed" ----------------------------------------- (in its lease)
+//	table 9: B knows it  ------------------------------------------> begins nothing more in it
 //	                                                                 its last work in it ends
-//	                     <------------------ "confirmed 8" --------- (in its lease)
-//	table 9: B owns it   ---------------------------------------------------------------------> begins
+//	                     <------------------ "given, and done" ----- (in its lease)
+//	table 10: B owns it, and what A has done --------------------------------------------------> begins
+//
+// A has worked in it until B knew what is there, so that B sees whatever happens from then on, and what A has done meanwhile is told.
+// A member that is about to end gives away all that it has like that.
 //
 // # What is promised
 //

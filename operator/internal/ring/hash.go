@@ -83,6 +83,12 @@ func Covers(spans, others []Span) bool {
 	})
 }
 
+// Overlaps tells whether two spans have something in common.
+func (s Span) Overlaps(other Span) bool {
+	_, ok := s.overlap(other)
+	return ok
+}
+
 // share is which part of the whole space the span is, up to 1.
 func (s Span) share() float64 { return (float64(s.Last-s.First) + 1) / (float64(MaxHash) + 1) }
 

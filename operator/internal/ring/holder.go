@@ -14,11 +14,40 @@ type Confirmation struct {
 	Generation int64 `json:"generation"`
 	// Busy are the hashes in which work goes on that was begun before, in order.
 	Busy []Hash `json:"busy,omitempty"`
+	// Listed is what the replica is to get and knows the objects of, in order.
+	Listed []Span `json:"listed,omitempty"`
+	// Given is what the replica has given up.
+	Given []Given `json:"given,omitempty"`
 }
 
-// released tells whether the replica has ended its work in a span that it was told to give up by the table of that generation.
-func (c Confirmation) released(life string, generation int64, span Span) bool {
-	return c.Life == life && c.Generation >= generation && !slices.ContainsFunc(c.Busy, span.Contains)
+// Move is a span that its owner is to give up since a generation.
+type Move struct {
+	Span  `json:",inline"`
+	Since int64 `json:"since"`
+}
+
+// Given is a span that its owner has given up. It works on nothing there unless a later table leaves the span to it.
+type Given struct {
+	Move `json:",inline"`
+	// Done is what the owner has done of which the next one can't know.
+	Done []string `json:"done,omitempty"`
+}
+
+// follows tells whether the replica follows the table of a generation, or a later one.
+func (c Confirmation) follows(life string, generation int64) bool {
+	return c.Life == life && c.Generation >= generation
+}
+
+// given tells whether the replica has given a span up that it was told to give up by the table of that generation, and what it has done.
+func (c Confirmation) given(life string, generation int64, span Span) (done []string, given bool) {
+	if c.Life != life || slices.ContainsFunc(c.Busy, span.Contains) {
+		return nil, false
+	}
+	i := slices.IndexFunc(c.Given, func(g Given) bool { return g.Since == generation && Covers([]Span{g.Span}, []Span{span}) })
+	if i < 0 {
+		return nil, false
+	}
+	return c.Given[i].Done, true
 }
 
 // Holder is the side of one replica: what it may work on. It is safe for concurrent use.
@@ -28,12 +57,19 @@ type Holder struct {
 	mu         sync.Mutex
 	life       string
 	generation int64
+	table      Table
 	owned      []Span
-	held       []Span
 	busy       map[Hash]int
 	closed     bool
+	// given is what was given up by the table, and told is true of what is confirmed.
+	given []gift
 	// changed is called when the confirmation says more than before.
 	changed func()
+}
+
+type gift struct {
+	Given
+	told bool
 }
 
 // NewHolder returns the holder of a member, which owns nothing. changed is called, without a lock, when work has ended on which a
@@ -49,17 +85,61 @@ func NewHolder(member string, changed func()) *Holder {
 func (h *Holder) Apply(life string, t Table) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.life, h.generation, h.held = life, t.Generation, t.Held(h.member)
-	if !h.closed {
-		h.owned = t.Owned(h.member)
+	leaving := t.Leaving(h.member)
+	h.given = slices.DeleteFunc(h.given, func(g gift) bool {
+		return h.life != life || !slices.ContainsFunc(leaving, func(m Move) bool { return m.Since == g.Since && m.Overlaps(g.Span) })
+	})
+	h.life, h.generation, h.table = life, t.Generation, t
+	h.own()
+}
+
+// own finds what is owned: all that the table says but what was given up.
+func (h *Holder) own() {
+	if h.closed {
+		h.owned = nil
+		return
 	}
+	h.owned = h.table.spans(func(r Range, s Span) bool { return r.Owner == h.member && !(r.Known && h.gave(Move{s, r.Since})) })
+}
+
+// gave tells whether something has been given up.
+func (h *Holder) gave(m Move) bool {
+	return slices.ContainsFunc(h.given, func(g gift) bool { return g.Since == m.Since && Covers([]Span{g.Span}, []Span{m.Span}) })
+}
+
+// Leaving returns what the replica is to give up, and has not.
+func (h *Holder) Leaving() []Move {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.DeleteFunc(h.table.Leaving(h.member), h.gave)
+}
+
+// GiveUp gives something up: nothing more is begun in it.
+func (h *Holder) GiveUp(m Move) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.given = append(h.given, gift{Given: Given{Move: m}})
+	h.own()
+}
+
+// Give confirms that something was given up, with what was done in it. As long as work goes on there, it is not passed on all the same.
+func (h *Holder) Give(m Move, done []string) {
+	h.mu.Lock()
+	for i := range h.given {
+		if h.given[i].Move == m {
+			h.given[i].Done, h.given[i].told = done, true
+		}
+	}
+	h.mu.Unlock()
+	h.changed()
 }
 
 // Close gives everything up for good.
 func (h *Holder) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.closed, h.owned = true, nil
+	h.closed = true
+	h.own()
 }
 
 // Owned returns what the replica may begin to work in, in order.
@@ -73,7 +153,14 @@ func (h *Holder) Owned() []Span {
 func (h *Holder) Held() []Span {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.held)
+	return h.table.Held(h.member)
+}
+
+// Awaited returns what the replica is to get, in order, see [Table.Awaited].
+func (h *Holder) Awaited() []Span {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.table.Awaited(h.member)
 }
 
 // Owns tells whether the replica may begin to work on a hash.
@@ -112,14 +199,34 @@ func (h *Holder) End(hash Hash) {
 	}
 }
 
-// Idle tells whether no work goes on.
-func (h *Holder) Idle() bool {
+// Resume begins to work on a hash that has been given up and not confirmed to be, until End, and tells whether that may be: it is for what
+// the next owner can't know of.
+func (h *Holder) Resume(hash Hash) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.busy) == 0
+	open := !h.closed && slices.ContainsFunc(h.given, func(g gift) bool { return !g.told && g.Contains(hash) })
+	if open {
+		h.busy[hash]++
+	}
+	return open
 }
 
-// Confirmation returns what the replica can confirm.
+// Idle tells whether no work goes on.
+func (h *Holder) Idle() bool { return h.IdleIn(Span{0, MaxHash}) }
+
+// IdleIn tells whether no work goes on in a span.
+func (h *Holder) IdleIn(span Span) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for hash := range h.busy {
+		if span.Contains(hash) {
+			return false
+		}
+	}
+	return true
+}
+
+// Confirmation returns what the replica can confirm, without what it has listed.
 func (h *Holder) Confirmation() Confirmation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -130,5 +237,10 @@ func (h *Holder) Confirmation() Confirmation {
 		}
 	}
 	slices.Sort(c.Busy)
+	for _, g := range h.given {
+		if g.told {
+			c.Given = append(c.Given, g.Given)
+		}
+	}
 	return c
 }

@@ -39,24 +39,29 @@ func TestNoTwoReplicasWorkOnOneHashAndEachGetsAnOwnerWhateverFails(t *testing.T)
 			h.add()
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"":        func(t *rapid.T) { h.check(t) },
-			"join":    h.join,
-			"hear":    h.hear,
-			"publish": h.publish,
-			"begin":   h.begin,
-			"end":     h.end,
-			"crash":   h.crash,
-			"pause":   h.pause,
-			"resume":  h.resume,
-			"leave":   h.leave,
-			"expire":  h.expire,
-			"look":    h.look,
-			"list":    h.list,
-			"lie":     h.lie,
-			"decide":  h.decide,
-			"sweep":   h.sweep,
-			"round":   h.round,
-			"delete":  h.deleteTable,
+			"":            func(t *rapid.T) { h.check(t) },
+			"join":        h.join,
+			"hear":        h.hear,
+			"publish":     h.publish,
+			"begin":       h.begin,
+			"end":         h.end,
+			"crash":       h.crash,
+			"pause":       h.pause,
+			"resume":      h.resume,
+			"leave":       h.leave,
+			"about":       h.aboutToLeave,
+			"list up":     h.listAwaited,
+			"give up":     h.giveUp,
+			"resume work": h.resumeWork,
+			"give":        h.give,
+			"expire":      h.expire,
+			"look":        h.look,
+			"list":        h.list,
+			"lie":         h.lie,
+			"decide":      h.decide,
+			"sweep":       h.sweep,
+			"round":       h.round,
+			"delete":      h.deleteTable,
 		})
 		h.recover(t)
 	})
@@ -96,6 +101,12 @@ type process struct {
 	dead bool
 	// work is what goes on.
 	work []ring.Hash
+	// leaving is whether it is about to end.
+	leaving bool
+	// listed is what it knows the objects of, of what it was to get by then.
+	listed []ring.Span
+	// moves are what it has given up and not confirmed.
+	moves []ring.Move
 }
 
 // view is what a leader has read, perhaps long ago, and not written yet.
@@ -159,10 +170,44 @@ func (h *history) add() {
 }
 
 func (h *history) tell(p *process) ring.Member {
+	confirmed := p.holder.Confirmation()
+	confirmed.Listed = ring.Intersection(p.holder.Awaited(), p.listed)
 	return ring.Member{
-		Capacity: 1 + int(p.joined)%2, Version: fmt.Sprint(p.joined / 3), Joined: p.joined,
-		Confirmed: p.holder.Confirmation(), Weights: weights(places, p.holder.Owned()),
+		Capacity: 1 + int(p.joined)%2, Version: fmt.Sprint(p.joined / 3), Joined: p.joined, Leaving: p.leaving,
+		Confirmed: confirmed, Weights: weights(places, p.holder.Owned()),
 	}
+}
+
+// aboutToLeave is a process that is told to end.
+func (h *history) aboutToLeave(t *rapid.T) { h.any(t, alive).leaving = true }
+
+// listAwaited is a process that has listed what it is to get.
+func (h *history) listAwaited(t *rapid.T) {
+	p := h.any(t, alive)
+	p.listed = p.holder.Awaited()
+}
+
+// giveUp is a process that begins to give up what it is told to.
+func (h *history) giveUp(t *rapid.T) {
+	p := h.any(t, func(p *process) bool { return !p.dead && len(p.holder.Leaving()) > 0 })
+	m := p.holder.Leaving()[0]
+	p.holder.GiveUp(m)
+	p.moves = append(p.moves, m)
+}
+
+// resumeWork is a process that works once more in what it has given up.
+func (h *history) resumeWork(t *rapid.T) {
+	p := h.any(t, func(p *process) bool { return !p.dead && !p.closed && len(p.moves) > 0 })
+	if place := rapid.SampledFrom(places).Draw(t, "place"); p.holder.Resume(place) {
+		p.work = append(p.work, place)
+	}
+}
+
+// give is a process that says what it has given up, perhaps while it works there.
+func (h *history) give(t *rapid.T) {
+	p := h.any(t, func(p *process) bool { return !p.dead && len(p.moves) > 0 })
+	p.holder.Give(p.moves[0], []string{"done"})
+	p.moves = p.moves[1:]
 }
 
 // hear shows a process a later table than it has seen, which need not be the newest.
@@ -276,6 +321,15 @@ func (h *history) sweep(t *rapid.T) {
 	for _, p := range h.processes {
 		if !p.dead && p.leased {
 			h.show(p, len(h.shown)-1)
+			p.listed = p.holder.Awaited()
+			for _, m := range p.holder.Leaving() {
+				p.holder.GiveUp(m)
+				p.moves = append(p.moves, m)
+			}
+			for _, m := range p.moves {
+				p.holder.Give(m, nil)
+			}
+			p.moves = nil
 			p.told, p.closed = h.tell(p), false
 		}
 	}

@@ -52,8 +52,9 @@ func matches(t *rapid.T, field string, span ring.Span, obj *corev1.ConfigMap) bo
 func TestTableIsReadAsItWasWritten(t *testing.T) {
 	want := ring.Table{
 		Generation: 3, Barrier: []string{"b"},
-		Ranges:  []ring.Range{{Owner: "a", Epoch: 2, Since: 1}, {First: ring.MaxHash - 1, Owner: "a", Next: "b", Epoch: 1, Since: 3}},
+		Ranges:  []ring.Range{{Owner: "a", Epoch: 2, Since: 1}, {First: ring.MaxHash - 1, Owner: "a", Next: "b", Known: true, Epoch: 1, Since: 3}},
 		Weights: []ring.Bucket{{Span: ring.Span{First: 1 << 63, Last: ring.MaxHash}, Objects: 7}},
+		Notes:   []ring.Note{{Span: ring.Span{First: 1, Last: 2}, To: "b", Since: 3, Done: []string{"something"}}},
 	}
 	text, err := json.Marshal(want)
 	if err != nil {
@@ -208,22 +209,29 @@ func TestATableIsWeighedByWhatItsMembersSaySinceItWasWritten(t *testing.T) {
 }
 
 func TestARangePassesOnByAConfirmationOfItsOwnMoveOnly(t *testing.T) {
-	table := ring.Table{Generation: 5, Ranges: []ring.Range{{Owner: "a", Next: "b", Epoch: 1, Since: 5}}}
+	table := ring.Table{Generation: 5, Ranges: []ring.Range{{Owner: "a", Next: "b", Known: true, Epoch: 1, Since: 5}}}
+	of := func(life string, since int64, busy ...ring.Hash) ring.Confirmation {
+		given := ring.Given{Move: ring.Move{Span: ring.Span{Last: ring.MaxHash}, Since: since}, Done: []string{"done"}}
+		return ring.Confirmation{Life: life, Generation: 9, Busy: busy, Given: []ring.Given{given}}
+	}
 	for _, tt := range []struct {
 		name      string
 		confirmed ring.Confirmation
 		want      string
 	}{
-		{"of this table", ring.Confirmation{Life: "new", Generation: 5}, "b"},
-		{"of a later one", ring.Confirmation{Life: "new", Generation: 6}, "b"},
-		{"of an earlier one", ring.Confirmation{Life: "new", Generation: 4}, "a"},
-		{"of one that was deleted", ring.Confirmation{Life: "old", Generation: 9}, "a"},
-		{"with work that goes on", ring.Confirmation{Life: "new", Generation: 5, Busy: []ring.Hash{7}}, "a"},
+		{"of this move", of("new", 5), "b"},
+		{"of an earlier one", of("new", 4), "a"},
+		{"of a table that was deleted", of("old", 5), "a"},
+		{"with work that goes on", of("new", 5, 7), "a"},
+		{"of the table alone", ring.Confirmation{Life: "new", Generation: 5}, "a"},
 		{"of nothing", ring.Confirmation{}, "a"},
 	} {
 		next, _ := table.Step("new", map[string]ring.Member{"a": {Confirmed: tt.confirmed}, "b": {}}, nil)
 		if got := next.Find(7).Owner; got != tt.want {
 			t.Errorf("a confirmation %s: %s owns the range", tt.name, got)
+		}
+		if notes := next.NotesTo("b"); tt.want == "b" != (len(notes) == 1 && notes[0].Done[0] == "done") {
+			t.Errorf("a confirmation %s: b is told %+v", tt.name, notes)
 		}
 	}
 }
@@ -328,15 +336,16 @@ func TestPartsSayWhoHasHowMuchOfATable(t *testing.T) {
 
 func TestAMemberHoldsWhatItOwnsGivesUpAndIsToGet(t *testing.T) {
 	table := ring.Table{Ranges: []ring.Range{
-		{Owner: "a"}, {First: 10, Owner: "a", Next: "b"}, {First: 20, Owner: "b", Next: "a"}, {First: 30, Owner: "b"}, {First: 40, Owner: "a"},
+		{Owner: "a"}, {First: 10, Owner: "a", Next: "b", Known: true}, {First: 20, Owner: "b", Next: "a"}, {First: 30, Owner: "b"}, {First: 40, Owner: "a"},
 	}}
 	for member, want := range map[string][2][]ring.Span{
 		"a": {{{First: 0, Last: 9}, {First: 40, Last: ring.MaxHash}}, {{First: 0, Last: 29}, {First: 40, Last: ring.MaxHash}}},
-		"b": {{{First: 30, Last: 39}}, {{First: 10, Last: 39}}},
+		"b": {{{First: 20, Last: 39}}, {{First: 10, Last: 39}}},
 		"c": {},
 	} {
 		h := ring.NewHolder(member, nil)
 		h.Apply("life", table)
+		giveUp(h)
 		if diff := cmp.Diff(want, [2][]ring.Span{h.Owned(), h.Held()}); diff != "" {
 			t.Errorf("%s owns and holds\n%s", member, diff)
 		}

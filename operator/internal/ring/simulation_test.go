@@ -19,6 +19,7 @@ const (
 	retryPeriod   = 2 * time.Second
 	latency       = 20 * time.Millisecond
 	workTakes     = 200 * time.Millisecond
+	listingTakes  = 500 * time.Millisecond
 )
 
 // maxAnnotations is how many bytes the annotations of an object can have.
@@ -199,16 +200,28 @@ func (s *simulation) decide() {
 	}
 }
 
-// hear has a replica follow a table. When it loses something, it says so once its work there has ended.
+// hear has a replica follow a table. When it is to give something up, it says so once its work there has ended,
+// and when it is to get something, once it has listed that.
 func (s *simulation) hear(name string, t ring.Table) {
 	if s.dead[name] {
 		return
 	}
 	holder := s.world.members[name].holder
-	before := holder.Owned()
+	awaited := holder.Awaited()
 	holder.Apply("life", t)
-	if !slices.Equal(before, holder.Owned()) || len(t.Barrier) > 0 {
-		s.after(workTakes, func() { s.renew(name) })
+	if moves := holder.Leaving(); len(moves) > 0 {
+		for _, m := range moves {
+			holder.GiveUp(m)
+		}
+		s.after(workTakes, func() {
+			for _, m := range moves {
+				holder.Give(m, nil)
+			}
+			s.renew(name)
+		})
+	}
+	if !slices.Equal(awaited, holder.Awaited()) || len(t.Barrier) > 0 {
+		s.after(listingTakes, func() { s.renew(name) })
 	}
 }
 

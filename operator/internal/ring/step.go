@@ -12,6 +12,8 @@ type Member struct {
 	// Version is that of its program, and Joined when it came, by which the newest version is found.
 	Version string `json:"version,omitempty"`
 	Joined  int64  `json:"joined"`
+	// Leaving is set when it is about to end: it gets nothing, and others get what it has, if there are any.
+	Leaving bool `json:"leaving,omitempty"`
 	// Confirmed is up to where it follows the table.
 	Confirmed Confirmation `json:"confirmed"`
 	// Weights are where its objects are, in the spans that it owns and has listed, in order.
@@ -34,8 +36,8 @@ func (t Table) Step(life string, members, gone map[string]Member) (Table, bool) 
 			next.Barrier = append(next.Barrier, name)
 		}
 	}
-	next.Ranges = t.settled(life, members, next.Generation)
-	next.Ranges = next.shared(members)
+	next.settle(t, life, members, gone)
+	next.Ranges = next.shared(staying(members))
 	next.Weights = coarse(next.Weights, maxBuckets)
 	if next.equal(t) {
 		return t, false
@@ -70,6 +72,7 @@ func (t Table) Weighed(members map[string]Member) Table {
 func (t Table) Idle(members map[string]Member) []string {
 	objects, total := map[string]int{}, 0
 	weights := t.weights(members, nil)
+	members = staying(members)
 	for i, r := range t.Ranges {
 		for _, b := range within(weights, t.Span(i)) {
 			objects[r.heir()] += b.Objects
@@ -79,26 +82,60 @@ func (t Table) Idle(members map[string]Member) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(members)), func(m string) bool { return total == 0 || objects[m] > 0 })
 }
 
-// settled carries out what has come true: owners that are gone own nothing, and what was released goes on. Who was to get something and
-// is gone leaves it to its owner, the only one that may have worked in it.
-func (t Table) settled(life string, members map[string]Member, generation int64) []Range {
-	ranges := slices.Clone(t.Ranges)
-	for i := range ranges {
-		r := &ranges[i]
-		if _, alive := members[r.Next]; !alive {
-			r.Next = ""
-		}
-		owner, alive := members[r.Owner]
-		if r.Owner != "" && !alive || r.Next != "" && owner.Confirmed.released(life, r.Since, t.Span(i)) {
-			r.pass(r.Next, generation)
+// staying are the members that are not about to end.
+func staying(members map[string]Member) map[string]Member {
+	stay := maps.Clone(members)
+	maps.DeleteFunc(stay, func(_ string, m Member) bool { return m.Leaving })
+	return stay
+}
+
+// settle has the table follow from a former one by what has come true: owners that are gone own nothing, and what was given up goes on. Who
+// was to get something and is gone, or about to go, leaves it to its owner, the only one that may have worked in it.
+func (t *Table) settle(former Table, life string, members, gone map[string]Member) {
+	t.Ranges = slices.Clone(former.Ranges)
+	for _, n := range former.Notes {
+		if m, alive := members[n.To]; alive && !m.Confirmed.follows(life, n.Since) {
+			t.Notes = append(t.Notes, n)
 		}
 	}
-	return ranges
+	for i := range t.Ranges {
+		r, span := &t.Ranges[i], former.Span(i)
+		next, alive := members[r.Next]
+		if !alive || next.Leaving {
+			r.stay()
+		}
+		owner, alive := members[r.Owner]
+		switch {
+		case r.Owner == "":
+		case !alive:
+			done, _ := gone[r.Owner].Confirmed.given(life, r.Since, span)
+			t.passOn(i, span, done)
+		case r.Known:
+			if done, given := owner.Confirmed.given(life, r.Since, span); given {
+				t.passOn(i, span, done)
+			}
+		case r.Next != "" && next.Confirmed.follows(life, r.Since) && Covers(next.Confirmed.Listed, []Span{span}):
+			r.Known, r.Since = true, t.Generation
+		}
+	}
+}
+
+// passOn gives a range, of which the span is that, to who is next, or to nobody, with what its owner has done.
+func (t *Table) passOn(i int, span Span, done []string) {
+	r, room := &t.Ranges[i], maxNotes
+	for _, n := range t.Notes {
+		room -= len(n.Done)
+	}
+	if done = done[:min(len(done), room)]; r.Next != "" && len(done) > 0 {
+		t.Notes = append(t.Notes, Note{Span: span, To: r.Next, Since: t.Generation, Done: done})
+	}
+	r.pass(r.Next, t.Generation)
 }
 
 // pass gives a range in which nobody works to a new owner, or to nobody.
 func (r *Range) pass(owner string, generation int64) {
-	r.Owner, r.Next, r.Since = owner, "", generation
+	r.Owner, r.Since = owner, generation
+	r.stay()
 	if owner != "" {
 		r.Epoch++
 	}
@@ -117,8 +154,10 @@ func (t Table) shared(members map[string]Member) []Range {
 		case p.owner == r.heir():
 		case r.Owner == "":
 			r.pass(p.owner, t.Generation)
+		case p.owner == r.Owner:
+			r.stay()
 		default:
-			r.Next, r.Since = p.owner, t.Generation
+			r.Next, r.Known, r.Since = p.owner, false, t.Generation
 		}
 		ranges = append(ranges, r)
 	}

@@ -19,15 +19,32 @@ type Table struct {
 	Ranges []Range `json:"ranges"`
 	// Weights are what is known of where the objects are, in order and without overlaps.
 	Weights []Bucket `json:"weights,omitempty"`
+	// Notes are what former owners have left for the next ones, until these follow a table with them.
+	Notes []Note `json:"notes,omitempty"`
 }
+
+// Note is what the former owner of a span has left for the next one.
+type Note struct {
+	Span `json:",inline"`
+	To   string `json:"to"`
+	// Since is the generation in which the span has passed on.
+	Since int64 `json:"since"`
+	// Done is what the former owner has done of which the next one could not know.
+	Done []string `json:"done"`
+}
+
+// maxNotes is how much there may be in the notes of a table. What is beyond that is left out: it is done twice.
+const maxNotes = 1000
 
 // Range is a part of the space, up to the next range.
 type Range struct {
 	First Hash `json:"first"`
-	// Owner is the member that owns it, or the only one that may still work in it when Next is set. It is empty when nobody does.
+	// Owner is the member that owns it, the only one that may work in it. It is empty when nobody does.
 	Owner string `json:"owner,omitempty"`
-	// Next is who gets it once Owner has confirmed that its work in it has ended.
+	// Next is who gets it once Owner has given it up.
 	Next string `json:"next,omitempty"`
+	// Known is set once Next knows the objects in it. From then on Owner is to give it up.
+	Known bool `json:"known,omitempty"`
 	// Epoch counts the owners.
 	Epoch int64 `json:"epoch"`
 	// Since is the generation from which on it has been like this.
@@ -41,6 +58,9 @@ func (r Range) heir() string {
 	}
 	return r.Owner
 }
+
+// stay leaves the range to its owner.
+func (r *Range) stay() { r.Next, r.Known = "", false }
 
 // Validate returns an error if the ranges of a table are not those of the whole space, in order.
 func (t Table) Validate() error {
@@ -66,25 +86,44 @@ func (t Table) Find(h Hash) Range {
 	return t.Ranges[sort.Search(len(t.Ranges), func(i int) bool { return t.Ranges[i].First > h })-1]
 }
 
-// Owned returns what a member owns and may work in.
-func (t Table) Owned(member string) []Span {
-	return t.spans(func(r Range) bool { return r.Owner == member && r.Next == "" })
+// Held returns what a member has to know the objects of: what it owns, also while it gives it up, and what it is to get.
+func (t Table) Held(member string) []Span {
+	return t.spans(func(r Range, _ Span) bool { return r.Owner == member || r.Next == member })
 }
 
-// Held returns what a member has to know the objects of: what it may work in, what it gives up, because work may still go on there, and what
-// it is to get.
-func (t Table) Held(member string) []Span {
-	return t.spans(func(r Range) bool { return r.Owner == member || r.Next == member })
+// Awaited returns what a member is to get.
+func (t Table) Awaited(member string) []Span {
+	return t.spans(func(r Range, _ Span) bool { return r.Next == member })
+}
+
+// Leaving returns what a member is to give up now.
+func (t Table) Leaving(member string) (moves []Move) {
+	for i, r := range t.Ranges {
+		if r.Owner == member && r.Known {
+			moves = append(moves, Move{t.Span(i), r.Since})
+		}
+	}
+	return moves
+}
+
+// NotesTo returns what was left for a member.
+func (t Table) NotesTo(member string) (notes []Note) {
+	for _, n := range t.Notes {
+		if n.To == member {
+			notes = append(notes, n)
+		}
+	}
+	return notes
 }
 
 // spans joins the ranges of which holds is true.
-func (t Table) spans(holds func(Range) bool) []Span {
+func (t Table) spans(holds func(Range, Span) bool) []Span {
 	var spans []Span
 	for i, r := range t.Ranges {
-		if !holds(r) {
+		s := t.Span(i)
+		if !holds(r, s) {
 			continue
 		}
-		s := t.Span(i)
 		if last := len(spans) - 1; last >= 0 && spans[last].Last+1 == s.First {
 			spans[last].Last = s.Last
 			continue
@@ -116,7 +155,7 @@ func (t Table) Moving() int {
 // Part is what a member has of the space, or nobody, without a name.
 type Part struct {
 	Member string
-	// Ranges are how many it owns, and Moving how many of these it is about to give up.
+	// Ranges are how many it owns, and Moving how many of these others are to get.
 	Ranges, Moving int
 }
 
@@ -140,7 +179,7 @@ func merged(ranges []Range) []Range {
 	var out []Range
 	for _, r := range ranges {
 		last := len(out) - 1
-		if last >= 0 && out[last].Owner == r.Owner && out[last].Next == r.Next && (r.Next == "" || out[last].Since == r.Since) {
+		if last >= 0 && out[last].Owner == r.Owner && out[last].Next == r.Next && (r.Next == "" || out[last].Since == r.Since && out[last].Known == r.Known) {
 			out[last].Epoch = max(out[last].Epoch, r.Epoch)
 			out[last].Since = max(out[last].Since, r.Since)
 			continue
@@ -150,7 +189,7 @@ func merged(ranges []Range) []Range {
 	return out
 }
 
-// equal tells whether two tables say the same of who owns what, whatever their generations and weights are.
+// equal tells whether two tables say the same of who owns what, whatever their generations, weights and notes are.
 func (t Table) equal(other Table) bool {
 	return slices.Equal(t.Ranges, other.Ranges) && slices.Equal(t.Barrier, other.Barrier)
 }

@@ -13,6 +13,7 @@ type replica struct {
 	holder  *ring.Holder
 	version string
 	size    int
+	leaving bool
 	joined  int64
 }
 
@@ -47,7 +48,7 @@ func (w *world) leave(name string) { delete(w.members, name) }
 func (w *world) settle() {
 	for range 1000 {
 		for _, r := range w.members {
-			r.holder.Apply("life", w.table)
+			r.hear("life", w.table)
 		}
 		next, changed := w.table.Step("life", w.told(), nil)
 		if !changed {
@@ -66,10 +67,30 @@ func (w *world) told() map[string]ring.Member {
 	return told
 }
 
+// hear follows a table, and gives up at once what that says.
+func (r *replica) hear(life string, t ring.Table) {
+	r.holder.Apply(life, t)
+	giveUp(r.holder)
+}
+
+func giveUp(h *ring.Holder) {
+	for _, m := range h.Leaving() {
+		h.GiveUp(m)
+		h.Give(m, nil)
+	}
+}
+
+// confirmation is that of a replica that has listed what it is to get.
+func confirmation(h *ring.Holder) ring.Confirmation {
+	c := h.Confirmation()
+	c.Listed = h.Awaited()
+	return c
+}
+
 // member is what the replica says of itself.
 func (r *replica) member(hashes []ring.Hash) ring.Member {
 	return ring.Member{
-		Capacity: r.size, Version: r.version, Joined: r.joined, Confirmed: r.holder.Confirmation(), Weights: weights(hashes, r.holder.Owned()),
+		Capacity: r.size, Version: r.version, Joined: r.joined, Leaving: r.leaving, Confirmed: confirmation(r.holder), Weights: weights(hashes, r.holder.Owned()),
 	}
 }
 

@@ -1,0 +1,165 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	apiwait "k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/operatorkit/operatorkit/framework/internal/queue"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// What a deletion without a finalizer needs to be processed once when the object goes from one replica to another: the former owner works
+// on until the next one sees what happens, processes what happened before (CatchUp, FinishDeletions), and leaves word of what it has
+// processed that the next one saw too (ProcessedDeletions, PassOverDeletions).
+
+// maxDone is how many deletions are remembered that were processed.
+const maxDone = 1000
+
+// handoverPeriod is how often it is looked whether something has come true that a hand-over waits for.
+const handoverPeriod = 10 * time.Millisecond
+
+// Deletion names an object of which the deletion was processed.
+type Deletion struct {
+	Key informer.Key
+	UID types.UID
+}
+
+// doneDeletions are the last deletions that were processed. One that is nil remembers nothing.
+type doneDeletions struct {
+	mu   sync.Mutex
+	last []doneDeletion
+}
+
+type doneDeletion struct {
+	Deletion
+	at time.Time
+}
+
+func (d *doneDeletions) add(key informer.Key, uid types.UID) {
+	if d == nil || uid == "" {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.last) == maxDone {
+		d.last = append(d.last[:0], d.last[maxDone/2:]...)
+	}
+	d.last = append(d.last, doneDeletion{Deletion{key, uid}, time.Now()})
+}
+
+// since calls yield with what was processed since a time, the last one first.
+func (d *doneDeletions) since(start time.Time, yield func(Deletion)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, one := range slices.Backward(d.last) {
+		if one.at.Before(start) {
+			return
+		}
+		yield(one.Deletion)
+	}
+}
+
+// HandsOver tells whether deletions have to be handed over to who gets the objects next: a framework with finalizers loses none.
+func (f *Framework) HandsOver() bool { return !f.usesFinalizer() }
+
+// Subscribed is closed once the framework is told of what happens to its primary objects.
+func (f *Framework) Subscribed() <-chan struct{} { return f.subscribed }
+
+// CatchUp waits until the source has shown the end of every one of these objects that is not there any more.
+func (f *Framework) CatchUp(ctx context.Context, of func(key informer.Key) bool) error {
+	lister, ok := f.live.(informer.LiveLister)
+	if !ok {
+		return nil
+	}
+	there := map[types.UID]bool{}
+	err := lister.ListLive(ctx, func(key informer.Key, obj any) {
+		if of(key) {
+			there[uidOf(obj)] = true
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("framework %q: %w", f.Name(), err)
+	}
+	left := slices.DeleteFunc(f.Keys(), func(key informer.Key) bool { return !of(key) })
+	err = apiwait.PollUntilContextCancel(ctx, handoverPeriod, true, func(context.Context) (bool, error) {
+		left = slices.DeleteFunc(left, func(key informer.Key) bool {
+			obj, exists, err := f.source.Get(key)
+			return err != nil || !exists || there[uidOf(obj)]
+		})
+		return len(left) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("framework %q: the source does not show the end of %d objects: %w", f.Name(), len(left), err)
+	}
+	return nil
+}
+
+// FinishDeletions has those deletions of these objects processed that the source has shown, although the objects are not to be begun any
+// more, and nothing else. It returns when that is done, or with an error when ctx ends.
+func (f *Framework) FinishDeletions(ctx context.Context, of func(key informer.Key) bool) error {
+	left := slices.DeleteFunc(f.tombstones.gone.Keys(), func(key informer.Key) bool { return !of(key) })
+	if len(left) == 0 {
+		return nil
+	}
+	for _, key := range left {
+		f.finishing.Set(key, true)
+		defer f.finishing.Delete(key)
+		f.queue.Add(key, queue.Backlog, reason{Trigger: Trigger{Cause: CauseBacklog, Source: f.source.Name()}})
+	}
+	err := apiwait.PollUntilContextCancel(ctx, handoverPeriod, true, func(context.Context) (bool, error) {
+		left = slices.DeleteFunc(left, func(key informer.Key) bool {
+			_, waits := f.tombstones.gone.Get(key)
+			return !waits
+		})
+		return len(left) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("framework %q: %d deletions are not processed: %w", f.Name(), len(left), err)
+	}
+	return nil
+}
+
+// isFinishing tells whether of this key only deletions are processed.
+func (f *Framework) isFinishing(key informer.Key) bool {
+	_, finishing := f.finishing.Get(key)
+	return finishing
+}
+
+// ProcessedDeletions are those of these objects that were processed and that may be processed once more by who gets the objects next: of
+// objects that still exist, and of those that have gone since a time. Of the latter the last ones are remembered.
+func (f *Framework) ProcessedDeletions(of func(key informer.Key) bool, since time.Time) (done []Deletion) {
+	for _, key := range f.tombstones.processed.Keys() {
+		if uid, ok := f.tombstones.processed.Get(key); ok && of(key) {
+			done = append(done, Deletion{key, uid})
+		}
+	}
+	f.tombstones.done.since(since, func(d Deletion) {
+		if of(d.Key) {
+			done = append(done, d)
+		}
+	})
+	return done
+}
+
+// PassOverDeletions has deletions passed over that somebody else has processed, be it that they have been shown or not.
+func (f *Framework) PassOverDeletions(done []Deletion) {
+	for _, d := range done {
+		// Also if its end is shown just now, it is found in one place or in the other.
+		if obj, exists, err := f.source.Get(d.Key); err == nil && exists && uidOf(obj) == d.UID {
+			f.tombstones.markProcessed(d.Key, obj)
+		}
+		f.tombstones.gone.Update(d.Key, func(gone []any, known bool) ([]any, bool) {
+			left := slices.DeleteFunc(slices.Clone(gone), func(last any) bool { return uidOf(last) == d.UID })
+			if len(left) < len(gone) {
+				f.tombstones.processed.Delete(d.Key)
+			}
+			return left, len(left) > 0
+		})
+	}
+}

@@ -1,0 +1,400 @@
+package operator_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+)
+
+// undertakers are replicas that share ConfigMaps without finalizers, and count how often the deletion of each was processed.
+type undertakers struct {
+	*replicas
+	namespaces []string
+
+	mu sync.Mutex
+	// known are the objects that a replica has reconciled, and tried those of which the first deletion has failed.
+	known map[types.UID]string
+	tried map[types.UID]bool
+	// processed says who has processed the deletion of an object, in order.
+	processed map[types.UID][]string
+	// failing is set while all deletions fail.
+	failing bool
+}
+
+func newUndertakers(t *testing.T, namespaces int) *undertakers {
+	t.Helper()
+	u := &undertakers{replicas: newReplicas(t), known: map[types.UID]string{}, tried: map[types.UID]bool{}, processed: map[types.UID][]string{}}
+	for range namespaces {
+		u.namespaces = append(u.namespaces, u.instance.Namespace(t))
+	}
+	return u
+}
+
+// join starts a replica that reads ConfigMaps by a connection.
+func (u *undertakers) join(identity string, config *rest.Config) *running {
+	u.t.Helper()
+	source, err := informer.NewKubernetes(informer.KubernetesConfig{
+		Client: operatortest.NewClient(u.t, config, nil), Object: &corev1.ConfigMap{}, Logger: quiet(u.t),
+		LabelSelector: labels.SelectorFromSet(labels.Set{crewLabel: u.namespace}),
+	})
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	f, err := framework.New(framework.Config{
+		Name: "config maps", Source: source, Logger: quiet(u.t), Resources: []framework.Resource{&undertaker{u, identity}}, DisableFinalizer: true,
+	})
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return run(u.t, newOperator(u.t, operator.Config{
+		RESTConfig: u.instance.RESTConfig(), Frameworks: []*framework.Framework{f}, LeaderElection: u.election(identity, nil),
+		Sharding: operator.ShardingConfig{Enabled: true},
+	}))
+}
+
+type undertaker struct {
+	*undertakers
+	identity string
+}
+
+func (u *undertaker) Name() string { return "undertaker" }
+
+func (u *undertaker) EnsureCreated(_ context.Context, obj any) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.known[obj.(client.Object).GetUID()] = u.identity
+	return nil
+}
+
+var errNotNow = errors.New("not now")
+
+// EnsureDeleted fails once for every third object.
+func (u *undertaker) EnsureDeleted(_ context.Context, obj any) error {
+	time.Sleep(time.Millisecond)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	o := obj.(client.Object)
+	if u.failing || !u.tried[o.GetUID()] && len(u.tried)%3 == 0 {
+		u.tried[o.GetUID()] = true
+		return errNotNow
+	}
+	u.tried[o.GetUID()] = true
+	u.processed[o.GetUID()] = append(u.processed[o.GetUID()], u.identity)
+	return nil
+}
+
+func (u *undertakers) fail(failing bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.failing = failing
+}
+
+// make makes an object, and waits until a replica knows it.
+func (u *undertakers) make(namespace, name string, finalizers ...string) (uid types.UID) {
+	u.t.Helper()
+	object := configMap(namespace, name)
+	object.Labels, object.Finalizers = map[string]string{crewLabel: u.namespace}, finalizers
+	if err := u.client.Create(u.t.Context(), object); err != nil {
+		u.t.Fatal(err)
+	}
+	operatortest.Eventually(u.t, name+" is reconciled", func() bool { return u.knownBy(object.UID) != "" })
+	return object.UID
+}
+
+// knownBy tells who has reconciled an object last.
+func (u *undertakers) knownBy(uid types.UID) string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.known[uid]
+}
+
+func (u *undertakers) remove(namespace, name string) {
+	u.t.Helper()
+	if err := u.client.Delete(u.t.Context(), configMap(namespace, name)); err != nil {
+		u.t.Fatal(err)
+	}
+}
+
+func (u *undertakers) by(uid types.UID) []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.processed[uid])
+}
+
+// oneEach makes an object in each namespace, and returns their UIDs by namespace.
+func (u *undertakers) oneEach(finalizers ...string) map[string]types.UID {
+	u.t.Helper()
+	uids := map[string]types.UID{}
+	for _, namespace := range u.namespaces {
+		uids[namespace] = u.make(namespace, "object", finalizers...)
+	}
+	return uids
+}
+
+// shares waits until a replica has reconciled some of the objects, which others had before, and returns their namespaces.
+func (u *undertakers) shares(identity string, uids map[string]types.UID) (namespaces []string) {
+	u.t.Helper()
+	operatortest.Eventually(u.t, identity+" has a part", func() bool {
+		namespaces = slices.DeleteFunc(slices.Clone(u.namespaces), func(n string) bool { return u.knownBy(uids[n]) != identity })
+		return len(namespaces) > 0
+	})
+	return namespaces
+}
+
+func TestDeletionsWithoutFinalizersAreProcessedOnceWhileReplicasComeAndGo(t *testing.T) {
+	u := newUndertakers(t, 12)
+	a := u.join("a", u.instance.RESTConfig())
+	uids := u.oneEach()
+	u.shares("a", uids)
+
+	// Objects come and go all the time, and each lives for a while.
+	var removed []types.UID
+	ctx, cancel := context.WithCancel(context.Background())
+	var churn sync.WaitGroup
+	for _, namespace := range u.namespaces {
+		churn.Go(func() {
+			alive := map[string]types.UID{}
+			for i := 0; ctx.Err() == nil || len(alive) > 0; i++ {
+				if ctx.Err() == nil {
+					name := fmt.Sprint("short-", i)
+					alive[name] = u.make(namespace, name)
+				}
+				if name := fmt.Sprint("short-", i-3); alive[name] != "" {
+					u.remove(namespace, name)
+					u.mu.Lock()
+					removed = append(removed, alive[name])
+					u.mu.Unlock()
+					delete(alive, name)
+				}
+			}
+		})
+	}
+	end := sync.OnceFunc(func() {
+		cancel()
+		churn.Wait()
+	})
+	t.Cleanup(end)
+
+	b := u.join("b", u.instance.RESTConfig())
+	u.shares("b", uids)
+	c := u.join("c", u.instance.RESTConfig())
+	u.shares("c", uids)
+	leaves := func(r *running) {
+		if err := r.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	leaves(b)
+	d := u.join("d", u.instance.RESTConfig())
+	u.shares("d", uids)
+	leaves(a) // It leads.
+	leaves(d)
+	b = u.join("e", u.instance.RESTConfig())
+	u.shares("e", uids)
+	end()
+	operatortest.Eventually(t, "all deletions are processed", func() error {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		for _, uid := range removed {
+			if len(u.processed[uid]) == 0 {
+				return fmt.Errorf("that of one of %d objects is not, which %s has reconciled last", len(removed), u.known[uid])
+			}
+		}
+		return nil
+	})
+	leaves(c)
+	leaves(b)
+	whoses := map[string]int{}
+	for _, uid := range removed {
+		if by := u.by(uid); len(by) > 1 {
+			t.Errorf("the deletion of an object was processed by %q", by)
+		} else {
+			whoses[by[0]]++
+		}
+	}
+	t.Logf("%d deletions were processed by %v", len(removed), whoses)
+	if replicas := slices.Sorted(maps.Keys(whoses)); len(replicas) < 4 {
+		t.Errorf("only %q have processed deletions", replicas)
+	}
+}
+
+// isConfigMap matches what sources read.
+func isConfigMap(r operatortest.Request) bool { return r.Resource == "configmaps" }
+
+func TestADeletionThatTheFormerOwnerSeesLateIsProcessedByItBeforeTheNextOneWhichNeverSawTheObject(t *testing.T) {
+	u := newUndertakers(t, 8)
+	lag := operatortest.NewLag()
+	u.join("a", lag.Wrap(u.instance.RESTConfig()))
+	uids := u.oneEach()
+	doomed := map[string]types.UID{}
+	for _, namespace := range u.namespaces {
+		doomed[namespace] = u.make(namespace, "doomed")
+	}
+	lag.Hold(isConfigMap)
+	for _, namespace := range u.namespaces {
+		u.remove(namespace, "doomed")
+	}
+	u.join("b", u.instance.RESTConfig())
+	operatortest.Eventually(t, "b is to get something that it knows", func() bool { return u.moves("b") })
+	for _, uid := range uids {
+		if by := u.knownBy(uid); by != "a" {
+			t.Errorf("%s has reconciled an object before a has seen what is gone", by)
+		}
+	}
+	lag.Release()
+	moved := u.shares("b", uids)
+	for _, namespace := range moved {
+		if by := u.by(doomed[namespace]); !slices.Equal(by, []string{"a"}) {
+			t.Errorf("the deletion of an object in a namespace of b was processed by %q", by)
+		}
+	}
+	operatortest.Eventually(t, "all deletions are processed", func() bool {
+		for _, uid := range doomed {
+			if len(u.by(uid)) != 1 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// moves tells whether a replica is to get something that it knows.
+func (u *undertakers) moves(to string) bool {
+	u.t.Helper()
+	lease := &coordinationv1.Lease{}
+	if err := u.client.Get(u.t.Context(), client.ObjectKey{Namespace: u.namespace, Name: "test-shards"}, lease); err != nil {
+		u.t.Fatal(err)
+	}
+	var table struct {
+		Ranges []struct {
+			Next  string
+			Known bool
+		}
+	}
+	if err := json.Unmarshal([]byte(lease.Annotations["operatorkit.io/shards"]), &table); err != nil {
+		u.t.Fatal(err)
+	}
+	for _, r := range table.Ranges {
+		if r.Next == to && r.Known {
+			return true
+		}
+	}
+	return false
+}
+
+// once waits until each deletion is processed, and looks whether it was once.
+func (u *undertakers) once(uids map[string]types.UID) {
+	u.t.Helper()
+	operatortest.Eventually(u.t, "all deletions are processed", func() bool {
+		for _, uid := range uids {
+			if len(u.by(uid)) == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	for namespace, uid := range uids {
+		if by := u.by(uid); len(by) != 1 {
+			u.t.Errorf("the deletion of an object in namespace %s was processed by %q", namespace, by)
+		}
+	}
+}
+
+func TestADeletionThatTheNextOwnerSeesLateIsNotProcessedOnceMore(t *testing.T) {
+	u := newUndertakers(t, 8)
+	lagOfA, lagOfB := operatortest.NewLag(), operatortest.NewLag()
+	a := u.join("a", lagOfA.Wrap(u.instance.RESTConfig()))
+	uids, early, late := u.oneEach(), map[string]types.UID{}, map[string]types.UID{}
+	for _, namespace := range u.namespaces {
+		early[namespace], late[namespace] = u.make(namespace, "early"), u.make(namespace, "late")
+	}
+	lagOfA.Hold(isConfigMap)
+	for _, namespace := range u.namespaces {
+		u.remove(namespace, "early")
+	}
+	lagOfB.Hold(isConfigMap)
+	b := u.join("b", lagOfB.Wrap(u.instance.RESTConfig()))
+	operatortest.Eventually(t, "b is to get something that it knows", func() bool { return u.moves("b") })
+	// Now b has listed these, and a works on.
+	for _, namespace := range u.namespaces {
+		u.remove(namespace, "late")
+	}
+	lagOfA.Release()
+	u.shares("b", uids)
+	lagOfB.Release()
+	u.once(early)
+	u.once(late)
+	for _, r := range []*running{a, b} {
+		if err := r.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	u.once(late)
+}
+
+func TestTheDeletionOfAnObjectThatSomebodyElseHoldsIsProcessedOnceAlsoWhenItGoesToAnotherReplica(t *testing.T) {
+	const finalizer = "test.operatorkit.io/held"
+	u := newUndertakers(t, 8)
+	a := u.join("a", u.instance.RESTConfig())
+	uids, held := u.oneEach(), map[string]types.UID{}
+	for _, namespace := range u.namespaces {
+		held[namespace] = u.make(namespace, "held", finalizer)
+		u.remove(namespace, "held")
+	}
+	u.once(held)
+	b := u.join("b", u.instance.RESTConfig())
+	u.shares("b", uids)
+	if err := a.stop(); err != nil {
+		t.Error(err)
+	}
+	operatortest.Eventually(t, "b has all", func() bool {
+		return !slices.ContainsFunc(u.namespaces, func(n string) bool { return u.knownBy(uids[n]) != "b" })
+	})
+	for _, namespace := range u.namespaces {
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
+		if err := u.client.Patch(t.Context(), configMap(namespace, "held"), patch); err != nil {
+			t.Fatal(err)
+		}
+		u.make(namespace, "later")
+	}
+	if err := b.stop(); err != nil {
+		t.Error(err)
+	}
+	u.once(held)
+}
+
+func TestADeletionThatFailsIsTriedByTheFormerOwnerBeforeTheNextOneGetsTheObjects(t *testing.T) {
+	u := newUndertakers(t, 8)
+	u.join("a", u.instance.RESTConfig())
+	uids, doomed := u.oneEach(), map[string]types.UID{}
+	for _, namespace := range u.namespaces {
+		doomed[namespace] = u.make(namespace, "doomed")
+	}
+	u.fail(true)
+	for _, namespace := range u.namespaces {
+		u.remove(namespace, "doomed")
+	}
+	u.join("b", u.instance.RESTConfig())
+	operatortest.Eventually(t, "b is to get something that it knows", func() bool { return u.moves("b") })
+	u.fail(false)
+	u.shares("b", uids)
+	u.once(doomed)
+}

@@ -42,7 +42,7 @@ type Framework struct {
 	queue      *queue.Queue[reason]
 	retries    *queue.Retries[reason, *informer.Cause]
 	tombstones tombstones
-	// finishing are keys of which nothing but deletions is processed, because another replica is to get them.
+	// finishing are keys of which deletions are still processed, although another replica is about to get them.
 	finishing keyed.Map[bool]
 	// subscribed is closed when the source tells of what happens.
 	subscribed chan struct{}

@@ -101,7 +101,7 @@ func (f *Framework) CatchUp(ctx context.Context, of func(key informer.Key) bool)
 }
 
 // FinishDeletions has those deletions of these objects processed that the source has shown, although the objects are not to be begun any
-// more, and nothing else. It returns when that is done, or with an error when ctx ends.
+// more. It returns when that is done, or with an error when ctx ends.
 func (f *Framework) FinishDeletions(ctx context.Context, of func(key informer.Key) bool) error {
 	left := slices.DeleteFunc(f.tombstones.gone.Keys(), func(key informer.Key) bool { return !of(key) })
 	if len(left) == 0 {
@@ -125,7 +125,7 @@ func (f *Framework) FinishDeletions(ctx context.Context, of func(key informer.Ke
 	return nil
 }
 
-// isFinishing tells whether of this key only deletions are processed.
+// isFinishing tells whether a deletion of this key is still to be processed.
 func (f *Framework) isFinishing(key informer.Key) bool {
 	_, finishing := f.finishing.Get(key)
 	return finishing

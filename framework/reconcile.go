@@ -47,7 +47,7 @@ func (f *Framework) reconcileEntry(ctx context.Context, key informer.Key, why *w
 // reconcile brings one object up to date.
 func (f *Framework) reconcile(ctx context.Context, key informer.Key, why *waiting, start time.Duration) result {
 	res, start := f.reconcileTombstones(ctx, key, why, start)
-	if res.err == nil && res.outcome != Waiting && !f.isFinishing(key) {
+	if res.err == nil && res.outcome != Waiting {
 		if res.reconciliation != nil {
 			f.observe(key, res, why, 0)
 		}

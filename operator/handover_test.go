@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,7 +31,8 @@ type undertakers struct {
 	namespaces []string
 
 	mu sync.Mutex
-	// known are the objects that a replica has reconciled, and tried those of which the first deletion has failed.
+	// shown is what objects said when they were reconciled last, known who did it, and tried are those of which the first deletion has failed.
+	shown map[types.UID]string
 	known map[types.UID]string
 	tried map[types.UID]bool
 	// processed says who has processed the deletion of an object, in order.
@@ -41,14 +43,14 @@ type undertakers struct {
 
 func newUndertakers(t *testing.T, namespaces int) *undertakers {
 	t.Helper()
-	u := &undertakers{replicas: newReplicas(t), known: map[types.UID]string{}, tried: map[types.UID]bool{}, processed: map[types.UID][]string{}}
+	u := &undertakers{replicas: newReplicas(t), shown: map[types.UID]string{}, known: map[types.UID]string{}, tried: map[types.UID]bool{}, processed: map[types.UID][]string{}}
 	for range namespaces {
 		u.namespaces = append(u.namespaces, u.instance.Namespace(t))
 	}
 	return u
 }
 
-// join starts a replica that reads ConfigMaps by a connection.
+// join starts a replica with a connection.
 func (u *undertakers) join(identity string, config *rest.Config) *running {
 	u.t.Helper()
 	source, err := informer.NewKubernetes(informer.KubernetesConfig{
@@ -65,7 +67,7 @@ func (u *undertakers) join(identity string, config *rest.Config) *running {
 		u.t.Fatal(err)
 	}
 	return run(u.t, newOperator(u.t, operator.Config{
-		RESTConfig: u.instance.RESTConfig(), Frameworks: []*framework.Framework{f}, LeaderElection: u.election(identity, nil),
+		RESTConfig: config, Frameworks: []*framework.Framework{f}, LeaderElection: u.election(identity, nil),
 		Sharding: operator.ShardingConfig{Enabled: true},
 	}))
 }
@@ -80,7 +82,8 @@ func (u *undertaker) Name() string { return "undertaker" }
 func (u *undertaker) EnsureCreated(_ context.Context, obj any) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.known[obj.(client.Object).GetUID()] = u.identity
+	object := obj.(*corev1.ConfigMap)
+	u.shown[object.UID], u.known[object.UID] = object.Data["says"], u.identity
 	return nil
 }
 
@@ -207,7 +210,7 @@ func TestDeletionsWithoutFinalizersAreProcessedOnceWhileReplicasComeAndGo(t *tes
 	u.shares("d", uids)
 	leaves(a) // It leads.
 	leaves(d)
-	b = u.join("e", u.instance.RESTConfig())
+	e := u.join("e", u.instance.RESTConfig())
 	u.shares("e", uids)
 	end()
 	operatortest.Eventually(t, "all deletions are processed", func() error {
@@ -221,7 +224,7 @@ func TestDeletionsWithoutFinalizersAreProcessedOnceWhileReplicasComeAndGo(t *tes
 		return nil
 	})
 	leaves(c)
-	leaves(b)
+	leaves(e)
 	whoses := map[string]int{}
 	for _, uid := range removed {
 		if by := u.by(uid); len(by) > 1 {
@@ -253,7 +256,7 @@ func TestADeletionThatTheFormerOwnerSeesLateIsProcessedByItBeforeTheNextOneWhich
 		u.remove(namespace, "doomed")
 	}
 	u.join("b", u.instance.RESTConfig())
-	operatortest.Eventually(t, "b is to get something that it knows", func() bool { return u.moves("b") })
+	operatortest.Eventually(t, "b is to get something that it knows", func() bool { return u.moves("b", true) })
 	for _, uid := range uids {
 		if by := u.knownBy(uid); by != "a" {
 			t.Errorf("%s has reconciled an object before a has seen what is gone", by)
@@ -276,8 +279,8 @@ func TestADeletionThatTheFormerOwnerSeesLateIsProcessedByItBeforeTheNextOneWhich
 	})
 }
 
-// moves tells whether a replica is to get something that it knows.
-func (u *undertakers) moves(to string) bool {
+// moves tells whether a replica is to get something that it knows, or not yet.
+func (u *undertakers) moves(to string, known bool) bool {
 	u.t.Helper()
 	lease := &coordinationv1.Lease{}
 	if err := u.client.Get(u.t.Context(), client.ObjectKey{Namespace: u.namespace, Name: "test-shards"}, lease); err != nil {
@@ -293,7 +296,7 @@ func (u *undertakers) moves(to string) bool {
 		u.t.Fatal(err)
 	}
 	for _, r := range table.Ranges {
-		if r.Next == to && r.Known {
+		if r.Next == to && r.Known == known {
 			return true
 		}
 	}
@@ -332,7 +335,7 @@ func TestADeletionThatTheNextOwnerSeesLateIsNotProcessedOnceMore(t *testing.T) {
 	}
 	lagOfB.Hold(isConfigMap)
 	b := u.join("b", lagOfB.Wrap(u.instance.RESTConfig()))
-	operatortest.Eventually(t, "b is to get something that it knows", func() bool { return u.moves("b") })
+	operatortest.Eventually(t, "b is to get something that it knows", func() bool { return u.moves("b", true) })
 	// Now b has listed these, and a works on.
 	for _, namespace := range u.namespaces {
 		u.remove(namespace, "late")
@@ -348,6 +351,38 @@ func TestADeletionThatTheNextOwnerSeesLateIsNotProcessedOnceMore(t *testing.T) {
 		}
 	}
 	u.once(late)
+	for _, uid := range late {
+		if by := u.by(uid); by[0] == "a" && u.knownBy(uid) != "a" {
+			t.Error("an object was reconciled whose deletion the former owner had processed")
+		}
+	}
+}
+
+func TestAReplicaWorksInWhatAnotherOneIsToGetUntilThatHasListedIt(t *testing.T) {
+	u := newUndertakers(t, 8)
+	u.join("a", u.instance.RESTConfig())
+	uids, doomed := u.oneEach(), map[string]types.UID{}
+	for _, namespace := range u.namespaces {
+		doomed[namespace] = u.make(namespace, "doomed")
+	}
+	faults, release := operatortest.NewFaults(), make(chan struct{})
+	var member atomic.Bool
+	lists := faults.On(func(r operatortest.Request) bool {
+		if r.Resource == "leases" && r.Verb == "create" {
+			member.Store(true) // Before, it has nothing, and lists that.
+		}
+		return member.Load() && isConfigMap(r) && (r.Verb == "list" || r.Verb == "watch")
+	}, operatortest.DelayUntil(release))
+	u.join("b", faults.Wrap(u.instance.RESTConfig()))
+	operatortest.Eventually(t, "b begins to list", func() bool { return lists.Hits() > 0 && u.moves("b", false) })
+	for _, namespace := range u.namespaces {
+		u.make(namespace, "made-while-b-lists")
+		u.remove(namespace, "doomed")
+	}
+	u.once(doomed)
+	close(release)
+	u.shares("b", uids)
+	u.once(doomed)
 }
 
 func TestTheDeletionOfAnObjectThatSomebodyElseHoldsIsProcessedOnceAlsoWhenItGoesToAnotherReplica(t *testing.T) {
@@ -393,8 +428,70 @@ func TestADeletionThatFailsIsTriedByTheFormerOwnerBeforeTheNextOneGetsTheObjects
 		u.remove(namespace, "doomed")
 	}
 	u.join("b", u.instance.RESTConfig())
-	operatortest.Eventually(t, "b is to get something that it knows", func() bool { return u.moves("b") })
+	operatortest.Eventually(t, "b is to get something that it knows", func() bool { return u.moves("b", true) })
 	u.fail(false)
 	u.shares("b", uids)
 	u.once(doomed)
+}
+
+func TestWhatChangesWhileAReplicaGivesItUpIsReconciledByItWhenNobodyTakesIt(t *testing.T) {
+	u := newUndertakers(t, 8)
+	u.join("a", u.instance.RESTConfig())
+	uids := u.oneEach()
+	for _, namespace := range u.namespaces {
+		u.make(namespace, "doomed")
+	}
+	u.fail(true) // As long as these fail, what a has given up is not b's.
+	for _, namespace := range u.namespaces {
+		u.remove(namespace, "doomed")
+	}
+	b := u.join("b", u.instance.RESTConfig())
+	operatortest.Eventually(t, "b is to get something that it knows", func() bool { return u.moves("b", true) })
+	// What a has not given up it reconciles until it has.
+	for round := 0; ; round++ {
+		if round == 200 {
+			t.Fatal("a gives up nothing")
+		}
+		says := fmt.Sprint("round ", round)
+		u.change(says)
+		if !u.says(says) {
+			break
+		}
+	}
+	u.change("last")
+	if err := b.stop(); err != nil {
+		t.Error(err)
+	}
+	u.fail(false)
+	operatortest.Eventually(t, "a has reconciled all", func() bool { return u.says("last") })
+	for _, uid := range uids {
+		if by := u.knownBy(uid); by != "a" {
+			t.Errorf("%s has reconciled an object", by)
+		}
+	}
+}
+
+// change has the object in each namespace say something.
+func (u *undertakers) change(says string) {
+	u.t.Helper()
+	for _, namespace := range u.namespaces {
+		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"says":%q}}`, says))
+		if err := u.client.Patch(u.t.Context(), configMap(namespace, "object"), patch); err != nil {
+			u.t.Fatal(err)
+		}
+	}
+	time.Sleep(50 * time.Millisecond) // time for who reconciles
+}
+
+// says tells whether that was reconciled in each namespace.
+func (u *undertakers) says(text string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	said := 0
+	for _, s := range u.shown {
+		if s == text {
+			said++
+		}
+	}
+	return said == len(u.namespaces)
 }

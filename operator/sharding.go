@@ -43,9 +43,9 @@ import (
 //	website-operator-shards       who has which range
 //	website-operator-shards-3f0c…  a replica, for each of them
 //
-// Without finalizers, a deletion that happens while an object is on its way from one replica to another is processed by the next one, by both
-// if the former one had begun, and by none if it happens before the next one has listed the object: that takes as long as a list does. Deletions
-// that happen while the operator is down are missed, as ever.
+// A replica works in what another one is to get until that has listed it, and so does one that is told to end, for LeaseDuration at most. Without
+// finalizers, a deletion that happens meanwhile is processed once. Those that happen while the operator is down, or while nobody has taken over from
+// a replica that was killed or cut off, are missed, as ever.
 type ShardingConfig struct {
 	// Enabled turns it on. LeaderElection must be enabled too, without a Lock, and with an Identity that no other process ever had, as the
 	// default one is. Default: off, one replica works.

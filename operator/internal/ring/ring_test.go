@@ -376,3 +376,114 @@ func TestSpansAreCompared(t *testing.T) {
 		})
 	}
 }
+
+func TestAMemberThatIsAboutToEndGivesEverythingAwayAndGetsNothing(t *testing.T) {
+	w := newWorld(1000)
+	a, b := w.join("a", "v1", 1), w.join("b", "v1", 1)
+	w.settle()
+	// The last one that is left keeps what it has: nobody else is there.
+	a.leaving, b.leaving = true, true
+	before := w.owners()
+	w.settle()
+	if moved := w.moved(before); moved > 0 {
+		t.Errorf("%d objects moved among members that are all about to end", moved)
+	}
+	b.leaving = false
+	w.settle()
+	if share := w.share("b"); share != 1 {
+		t.Errorf("who stays has %.2f of the objects", share)
+	}
+	w.join("c", "v1", 1)
+	w.settle()
+	if share := w.share("a"); share > 0 {
+		t.Errorf("who is about to end has got %.2f of the objects", share)
+	}
+}
+
+func TestARangeStaysWithItsOwnerWhenWhoIsToGetItIsAboutToEnd(t *testing.T) {
+	table := ring.Table{Generation: 5, Ranges: []ring.Range{{Owner: "a", Next: "b", Known: true, Epoch: 1, Since: 5}}}
+	next, changed := table.Step("life", map[string]ring.Member{"a": {}, "b": {Leaving: true}}, nil)
+	if r := next.Find(7); !changed || r.Owner != "a" || r.Next != "" || r.Known {
+		t.Errorf("the range is %+v", r)
+	}
+}
+
+func TestWhoIsToGetARangeHasListedItBeforeItsOwnerGivesItUp(t *testing.T) {
+	all := []ring.Span{{Last: ring.MaxHash}}
+	table := ring.Table{Generation: 5, Ranges: []ring.Range{{Owner: "a", Next: "b", Epoch: 1, Since: 5}}}
+	for _, tt := range []struct {
+		name      string
+		confirmed ring.Confirmation
+		want      bool
+	}{
+		{"all", ring.Confirmation{Life: "new", Generation: 5, Listed: all}, true},
+		{"two parts of it", ring.Confirmation{Life: "new", Generation: 5, Listed: []ring.Span{{Last: 4}, {First: 6, Last: ring.MaxHash}}}, false},
+		{"all, by an earlier table", ring.Confirmation{Life: "new", Generation: 4, Listed: all}, false},
+		{"all, by a table that was deleted", ring.Confirmation{Life: "old", Generation: 9, Listed: all}, false},
+		{"nothing", ring.Confirmation{Life: "new", Generation: 5}, false},
+	} {
+		next, changed := table.Step("new", map[string]ring.Member{"a": {}, "b": {Confirmed: tt.confirmed}}, nil)
+		if r := next.Find(7); r.Known != tt.want || changed != tt.want || tt.want && r.Since != 6 {
+			t.Errorf("b has listed %s: the range is %+v", tt.name, r)
+		}
+	}
+}
+
+func TestWhatAFormerOwnerHasDoneIsKeptUntilTheNextOneFollowsTheTable(t *testing.T) {
+	table := ring.Table{Generation: 6, Ranges: []ring.Range{{Owner: "b", Epoch: 2, Since: 6}}, Notes: []ring.Note{
+		{Span: ring.Span{Last: ring.MaxHash}, To: "b", Since: 6, Done: []string{"done"}}, {Span: ring.Span{Last: ring.MaxHash}, To: "gone", Since: 6, Done: []string{"done"}},
+	}}
+	for generation, want := range map[int64]int{5: 1, 6: 0, 7: 0} {
+		members := map[string]ring.Member{"b": {Confirmed: ring.Confirmation{Life: "life", Generation: generation}}, "c": {}}
+		next, changed := table.Step("life", members, nil)
+		if !changed || len(next.Notes) != want {
+			t.Errorf("b follows table %d: the notes are %+v", generation, next.Notes)
+		}
+	}
+}
+
+func TestNotesOfATableAreLimited(t *testing.T) {
+	done := make([]string, 700)
+	given := func(first, last ring.Hash) ring.Given {
+		return ring.Given{Move: ring.Move{Span: ring.Span{First: first, Last: last}, Since: 5}, Done: done}
+	}
+	table := ring.Table{Generation: 5, Ranges: []ring.Range{
+		{Owner: "a", Next: "b", Known: true, Since: 5}, {First: 10, Owner: "c", Next: "b", Known: true, Since: 5},
+	}}
+	next, _ := table.Step("life", map[string]ring.Member{
+		"a": {Confirmed: ring.Confirmation{Life: "life", Generation: 5, Given: []ring.Given{given(0, 9)}}},
+		"b": {},
+		"c": {Confirmed: ring.Confirmation{Life: "life", Generation: 5, Given: []ring.Given{given(10, ring.MaxHash)}}},
+	}, nil)
+	told := 0
+	for _, n := range next.NotesTo("b") {
+		told += len(n.Done)
+	}
+	if told != 1000 || next.Find(0).Owner != "b" || next.Find(10).Owner != "b" {
+		t.Errorf("%d are told, and the ranges are %+v", told, next.Ranges)
+	}
+}
+
+func TestAHolderWorksInWhatItIsToGiveUpUntilItDoesAndAgainWhenItIsLeftToIt(t *testing.T) {
+	h := ring.NewHolder("a", nil)
+	table := ring.Table{Generation: 5, Ranges: []ring.Range{{Owner: "a", Next: "b", Known: true, Since: 5}}}
+	h.Apply("life", table)
+	moves := h.Leaving()
+	if !h.Owns(7) || len(moves) != 1 || h.Resume(7) {
+		t.Fatalf("it owns %v, and is to give up %v", h.Owned(), moves)
+	}
+	h.GiveUp(moves[0])
+	if h.Begin(7) || !h.Resume(7) || len(h.Leaving()) > 0 || len(h.Confirmation().Given) > 0 {
+		t.Errorf("it owns %v, is to give up %v and confirms %+v", h.Owned(), h.Leaving(), h.Confirmation())
+	}
+	h.Give(moves[0], []string{"done"})
+	if h.Resume(7) || h.IdleIn(moves[0].Span) || len(h.Confirmation().Given) != 1 {
+		t.Errorf("it resumes what it has given up, or confirms %+v", h.Confirmation())
+	}
+	table.Generation = 6
+	table.Ranges[0] = ring.Range{Owner: "a", Since: 5}
+	h.Apply("life", table)
+	if !h.Owns(7) || len(h.Confirmation().Given) > 0 {
+		t.Errorf("it owns %v and confirms %+v", h.Owned(), h.Confirmation())
+	}
+}

@@ -22,6 +22,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/ring"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -37,13 +38,19 @@ type undertakers struct {
 	tried map[types.UID]bool
 	// processed says who has processed the deletion of an object, in order.
 	processed map[types.UID][]string
-	// failing is set while all deletions fail.
-	failing bool
+	// failing is set while all deletions fail, and begun and going are closed when the deletion of an object that is called slow has begun, and
+	// may go on.
+	failing      bool
+	begun, going chan struct{}
+	begin        func()
 }
 
 func newUndertakers(t *testing.T, namespaces int) *undertakers {
 	t.Helper()
-	u := &undertakers{replicas: newReplicas(t), shown: map[types.UID]string{}, known: map[types.UID]string{}, tried: map[types.UID]bool{}, processed: map[types.UID][]string{}}
+	u := &undertakers{replicas: newReplicas(t), shown: map[types.UID]string{}, known: map[types.UID]string{}, tried: map[types.UID]bool{},
+		processed: map[types.UID][]string{}, begun: make(chan struct{}), going: make(chan struct{}),
+	}
+	u.begin = sync.OnceFunc(func() { close(u.begun) })
 	for range namespaces {
 		u.namespaces = append(u.namespaces, u.instance.Namespace(t))
 	}
@@ -91,11 +98,16 @@ var errNotNow = errors.New("not now")
 
 // EnsureDeleted fails once for every third object.
 func (u *undertaker) EnsureDeleted(_ context.Context, obj any) error {
+	o := obj.(client.Object)
+	slow := o.GetName() == "slow"
+	if slow {
+		u.begin()
+		<-u.going
+	}
 	time.Sleep(time.Millisecond)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	o := obj.(client.Object)
-	if u.failing || !u.tried[o.GetUID()] && len(u.tried)%3 == 0 {
+	if u.failing || !slow && !u.tried[o.GetUID()] && len(u.tried)%3 == 0 {
 		u.tried[o.GetUID()] = true
 		return errNotNow
 	}
@@ -279,28 +291,23 @@ func TestADeletionThatTheFormerOwnerSeesLateIsProcessedByItBeforeTheNextOneWhich
 	})
 }
 
-// moves tells whether a replica is to get something that it knows, or not yet.
-func (u *undertakers) moves(to string, known bool) bool {
+// table says who has what.
+func (u *undertakers) table() (t ring.Table) {
 	u.t.Helper()
 	lease := &coordinationv1.Lease{}
 	if err := u.client.Get(u.t.Context(), client.ObjectKey{Namespace: u.namespace, Name: "test-shards"}, lease); err != nil {
 		u.t.Fatal(err)
 	}
-	var table struct {
-		Ranges []struct {
-			Next  string
-			Known bool
-		}
-	}
-	if err := json.Unmarshal([]byte(lease.Annotations["operatorkit.io/shards"]), &table); err != nil {
+	if err := json.Unmarshal([]byte(lease.Annotations["operatorkit.io/shards"]), &t); err != nil {
 		u.t.Fatal(err)
 	}
-	for _, r := range table.Ranges {
-		if r.Next == to && r.Known == known {
-			return true
-		}
-	}
-	return false
+	return t
+}
+
+// moves tells whether a replica is to get something that it knows, or not yet.
+func (u *undertakers) moves(to string, known bool) bool {
+	u.t.Helper()
+	return slices.ContainsFunc(u.table().Ranges, func(r ring.Range) bool { return r.Next == to && r.Known == known })
 }
 
 // once waits until each deletion is processed, and looks whether it was once.
@@ -414,6 +421,33 @@ func TestTheDeletionOfAnObjectThatSomebodyElseHoldsIsProcessedOnceAlsoWhenItGoes
 		t.Error(err)
 	}
 	u.once(held)
+}
+
+func TestADeletionThatIsUnderWayWhenTheObjectsAreGivenUpIsNotProcessedOnceMore(t *testing.T) {
+	const finalizer = "test.operatorkit.io/held"
+	u := newUndertakers(t, 1)
+	a := u.join("a", u.instance.RESTConfig())
+	uids, namespace := u.oneEach(), u.namespaces[0]
+	slow := map[string]types.UID{namespace: u.make(namespace, "slow", finalizer)}
+	u.remove(namespace, "slow")
+	<-u.begun
+	b := u.join("b", u.instance.RESTConfig())
+	operatortest.Eventually(t, "b is a replica", func() bool { return u.replicaLeases() == 2 })
+	a.cancel()
+	operatortest.Eventually(t, "b is to get the object too, which it knows", func() bool {
+		r := u.table().Find(ring.HashOf(namespace))
+		return r.Next == "b" && r.Known
+	})
+	time.Sleep(100 * time.Millisecond) // a gives it up
+	close(u.going)
+	if err := a.wait(); err != nil {
+		t.Error(err)
+	}
+	operatortest.Eventually(t, "b has all", func() bool { return u.knownBy(uids[namespace]) == "b" })
+	if err := b.stop(); err != nil {
+		t.Error(err)
+	}
+	u.once(slow)
 }
 
 func TestADeletionThatFailsIsTriedByTheFormerOwnerBeforeTheNextOneGetsTheObjects(t *testing.T) {

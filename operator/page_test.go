@@ -152,6 +152,30 @@ func TestInspectorBeyondLoopbackWithoutACertificateIsAnErrorBeforeAnythingElse(t
 	}
 }
 
+// token returns one of a new service account that may get what is at some paths.
+func token(t *testing.T, c client.Client, namespace, name string, paths ...string) string {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + name}}
+	if len(paths) > 0 {
+		role.Rules = []rbacv1.PolicyRule{{NonResourceURLs: paths, Verbs: []string{"get"}}}
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
+	}
+	for _, obj := range []client.Object{account, role, binding} {
+		if err := c.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	request := &authenticationv1.TokenRequest{}
+	if err := c.SubResource("token").Create(t.Context(), account, request); err != nil {
+		t.Fatal(err)
+	}
+	return request.Status.Token
+}
+
 func TestMetricsAskForAuthorization(t *testing.T) {
 	server := operatortest.Start(t)
 	namespace := server.Namespace(t)
@@ -159,32 +183,7 @@ func TestMetricsAskForAuthorization(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// token returns one of a new service account.
-	token := func(name string) string {
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		if err := c.Create(t.Context(), account); err != nil {
-			t.Fatal(err)
-		}
-		request := &authenticationv1.TokenRequest{}
-		if err := c.SubResource("token").Create(t.Context(), account, request); err != nil {
-			t.Fatal(err)
-		}
-		return request.Status.Token
-	}
-	scraper, nobody := token("scraper"), token("nobody")
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: namespace + "-scraper"},
-		Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "scraper"}},
-	}
-	for _, obj := range []client.Object{role, binding} {
-		if err := c.Create(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scraper, nobody := token(t, c, namespace, "scraper", "/metrics"), token(t, c, namespace, "nobody")
 	o, err := operator.New(operator.Config{
 		Name: "test", Logger: quiet(t), RESTConfig: server.RESTConfig(), ListenAddress: "127.0.0.1:0", AuthorizeMetrics: true,
 		Frameworks: []*framework.Framework{newFramework(t, "websites", pushed(t, "websites"), nil)},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -166,11 +167,11 @@ func (c *crew) reconciled(namespaces []string) bool {
 }
 
 // replicaLeases are the Leases of replicas that there are.
-func (c *crew) replicaLeases() int {
-	c.t.Helper()
+func (r *replicas) replicaLeases() int {
+	r.t.Helper()
 	list := &coordinationv1.LeaseList{}
-	if err := c.client.List(c.t.Context(), list, client.InNamespace(c.namespace)); err != nil {
-		c.t.Fatal(err)
+	if err := r.client.List(r.t.Context(), list, client.InNamespace(r.namespace)); err != nil {
+		r.t.Fatal(err)
 	}
 	return len(slices.DeleteFunc(list.Items, func(l coordinationv1.Lease) bool { return !strings.HasPrefix(l.Name, "test-shards-") }))
 }
@@ -370,7 +371,7 @@ func TestEachReplicaTellsWhoHasWhichObjectAndWhatWasDoneWithIt(t *testing.T) {
 			for _, namespace := range c.namespaces {
 				var object inspector.Object
 				path := fmt.Sprintf("object?framework=configmaps&namespace=%s&name=object", namespace)
-				if err := ask(o, path, &object); err != nil {
+				if err := ask(plain, "http", o, path, "", &object); err != nil {
 					return err
 				}
 				if want := c.by(namespace); object.Owner != want {
@@ -381,11 +382,11 @@ func TestEachReplicaTellsWhoHasWhichObjectAndWhatWasDoneWithIt(t *testing.T) {
 				}
 			}
 			var overview inspector.Overview
-			if err := ask(o, "overview", &overview); err != nil {
+			if err := ask(plain, "http", o, "overview", "", &overview); err != nil {
 				return err
 			}
 			var list inspector.ObjectList
-			if err := ask(o, "objects?state=fine", &list); err != nil {
+			if err := ask(plain, "http", o, "objects?state=fine", "", &list); err != nil {
 				return err
 			}
 			if list.Total != len(c.namespaces) || len(list.Unreached) > 0 {
@@ -423,14 +424,69 @@ func (c *crew) by(namespace string) string {
 	return c.last[namespace]
 }
 
-// ask reads from the page of a replica.
-func ask(o *operator.Operator, path string, into any) error {
-	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + o.InspectorAddr().String() + "/inspector/api/v1/" + path)
+// plain is who asks a page on loopback.
+var plain = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// ask reads from the page of a replica, with a token if there is one.
+func ask(asker *http.Client, scheme string, o *operator.Operator, path, token string, into any) error {
+	port := o.InspectorAddr().(*net.TCPAddr).Port
+	request, err := http.NewRequest(http.MethodGet, fmt.Sprintf("%s://127.0.0.1:%d%sapi/v1/%s", scheme, port, inspector.Path, path), http.NoBody)
+	if err != nil {
+		return err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := asker.Do(request)
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s is answered %s", path, answer.Status)
+	}
 	return json.NewDecoder(answer.Body).Decode(into)
+}
+
+func TestPagesByTLSAskEachOtherWithTheTokenOfWhoAsksAndForNobodyElse(t *testing.T) {
+	c := newCrew(t, 6)
+	certFile, keyFile, asker := certificate(t)
+	var pages []*operator.Operator
+	for _, identity := range []string{"a", "b"} {
+		page, err := inspector.New(inspector.Config{
+			Name: "test", Address: ":0", CertFile: certFile, KeyFile: keyFile, RESTConfig: c.instance.RESTConfig(), Logger: quiet(t),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := newOperator(t, c.inspected(identity, page))
+		run(t, o)
+		pages = append(pages, o)
+	}
+	c.sharedBy("a", "b")
+	looker, nobody := token(t, c.client, c.namespace, "looker", inspector.Path+"*"), token(t, c.client, c.namespace, "nobody")
+	for _, o := range pages {
+		for _, namespace := range c.namespaces {
+			path := fmt.Sprintf("object?framework=configmaps&namespace=%s&name=object", namespace)
+			operatortest.Eventually(t, "its page tells of every object", func() error {
+				var object inspector.Object
+				if err := ask(asker, "https", o, path, looker, &object); err != nil {
+					return err
+				}
+				if want := c.by(namespace); object.Owner != want || len(object.Reconciliations) == 0 || object.Unreached != "" {
+					return fmt.Errorf("%s, which is %q's, is said to be %q's, with %d reconciliations: %s",
+						namespace, want, object.Owner, len(object.Reconciliations), object.Unreached)
+				}
+				return nil
+			})
+			for token, want := range map[string]string{nobody: "403 Forbidden", "": "401 Unauthorized"} {
+				err := ask(asker, "https", o, path, token, &inspector.Object{})
+				if err == nil || !strings.HasSuffix(err.Error(), want) {
+					t.Errorf("with a token %.5q: want %s, got %v", token, want, err)
+				}
+			}
+		}
+	}
 }
 
 func TestALeaderThatStopsEndsTheReconciliationsUnderWayAndMayWriteForThem(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -180,6 +181,72 @@ func TestWhatIsGoneBeforeItsShardGetsItIsProcessedThen(t *testing.T) {
 	p.becomes(f)
 	p.becomes(f, "next", "other")
 	operatortest.Eventually(t, "the deletion is processed", func() bool { return slices.Equal(deleted.all(), []string{"next"}) })
+}
+
+func TestDeletionsAreFinishedToldAndPassedOver(t *testing.T) {
+	var deleted journal
+	fails := make(chan bool, 1)
+	p := newPart("own", "other")
+	source := informer.NewPush("configmaps")
+	f := newFramework(t, framework.Config{Name: "shared", Source: source, DisableFinalizer: true}, &resource{name: "resource", deleted: func(_ context.Context, obj any) error {
+		select {
+		case <-fails:
+			return errBoom
+		default:
+			deleted.add(obj.(*corev1.ConfigMap).Name)
+			return nil
+		}
+	}})
+	own, other := configMap("own"), configMap("other")
+	own.UID, other.UID = "uid of own", "uid of other"
+	if err := errors.Join(f.Share(p), source.Update(own), source.Update(other)); err != nil {
+		t.Fatal(err)
+	}
+	if !f.HandsOver() {
+		t.Error("without finalizers there is nothing to hand over")
+	}
+	running(t, f)
+	<-f.Subscribed()
+	all := func(informer.Key) bool { return true }
+	if err := errors.Join(f.CatchUp(t.Context(), all), f.FinishDeletions(t.Context(), all)); err != nil {
+		t.Error(err)
+	}
+	// What is given up while its deletion is tried again.
+	fails <- true
+	if err := source.Delete(own); err != nil {
+		t.Fatal(err)
+	}
+	operatortest.Eventually(t, "it has failed", func() bool { _, fails := f.FailingSince(keyOf("own")); return fails })
+	p.mu.Lock()
+	p.next, p.given = []string{"own", "other"}, []string{"own", "other"}
+	p.mu.Unlock()
+	p.becomes(f)
+	if err := f.FinishDeletions(t.Context(), all); err != nil {
+		t.Error(err)
+	}
+	want := []framework.Deletion{{Key: keyOf("own"), UID: "uid of own"}}
+	if got := f.ProcessedDeletions(all, time.Now().Add(-time.Hour)); !slices.Equal(got, want) || !slices.Equal(deleted.all(), []string{"own"}) {
+		t.Errorf("deletions of %q were processed, and %v are told", deleted.all(), got)
+	}
+	none := func(informer.Key) bool { return false }
+	if got := append(f.ProcessedDeletions(none, time.Time{}), f.ProcessedDeletions(all, time.Now().Add(time.Hour))...); len(got) > 0 {
+		t.Errorf("%v are told of others, and of later", got)
+	}
+	// What somebody else has processed, and whose end is shown later.
+	f.PassOverDeletions([]framework.Deletion{{Key: keyOf("other"), UID: "uid of other"}})
+	if err := source.Delete(other); err != nil {
+		t.Fatal(err)
+	}
+	p.becomes(f, "own", "other")
+	operatortest.Eventually(t, "nothing waits", func() bool { s := f.Status(); return s.Fresh+s.Backlog+s.Active == 0 })
+	if got := deleted.all(); !slices.Equal(got, []string{"own"}) {
+		t.Errorf("deletions of %q were processed", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.FinishDeletions(ctx, all); err != nil {
+		t.Errorf("nothing is left, and %v", err)
+	}
 }
 
 func TestTheEndOfAReconciliationIsToldAlsoWhenItsGoroutineEnds(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 const (
 	// maxFailing is how many failing objects an overview names.
 	maxFailing = 100
-	// lookedAtOnce is after how many objects a search lets others have the processor: workers who come back from an API server have work for a
-	// moment, and would wait for what a search may take in one go.
-	lookedAtOnce = 32
+	// lookedAtOnce is after how many looks at objects searches let others have the processor: workers who come back from an API server have work
+	// for a moment, and would wait for what a search may take in one go. Often is worse than seldom: each time costs them, too.
+	lookedAtOnce = 200
 )
 
 // reasonForgotten is why nothing more is told of an object that fails.
@@ -40,34 +40,96 @@ func byName(a, b found) int {
 //
 // Everybody who may look at the page may look at all of it: lists differ by what is asked for only.
 func (i *Inspector) list(ctx context.Context, q query) (ObjectList, error) {
-	return i.searches.take(ctx, q.wanted, func() ObjectList {
+	return i.searches.take(ctx, q, func(all []query) []ObjectList {
 		defer i.memory.reading()()
-		s := &search{query: q, run: i.searched.Add(1)}
-		for text := range strings.FieldsSeq(q.words) {
-			s.words = append(s.words, newWord(text))
+		p := pass{run: i.searched.Add(1)}
+		for _, q := range all {
+			p.searches = append(p.searches, newSearch(q))
 		}
 		for _, of := range i.frameworks() {
-			name, kind := of.framework.Name(), of.kindOf()
-			if (q.framework == "" || q.framework == name) && ofKind(q.kind, name, kind) {
-				s.in(i, of)
+			p.through(i, of)
+		}
+		lists := make([]ObjectList, len(all))
+		for n, s := range p.searches {
+			first := s.first()
+			lists[n] = ObjectList{Total: s.total, Objects: []ObjectSummary{}}
+			for _, f := range first[min(s.offset, len(first)):] {
+				lists[n].Objects = append(lists[n].Objects, i.summary(f))
 			}
 		}
-		first := s.first()
-		list := ObjectList{Total: s.total, Objects: []ObjectSummary{}}
-		for _, f := range first[min(q.offset, len(first)):] {
-			list.Objects = append(list.Objects, i.summary(f))
-		}
-		return list
+		return lists
 	})
+}
+
+// pass goes through all objects for one search or for several.
+type pass struct {
+	searches []*search
+	// run numbers the passes.
+	run uint64
+	// looked is how often an object was looked at since others had the processor.
+	looked int
+}
+
+// through looks at the objects of a framework: those that exist and those that are remembered. It holds nothing that workers need for longer
+// than it takes to look at one object. What is remembered is looked at in a row, which a processor is fast at.
+func (p *pass) through(i *Inspector, of *statistics) {
+	name, kind := of.framework.Name(), of.kindOf()
+	var searches []*search
+	for _, s := range p.searches {
+		if s.begin(name, kind) {
+			searches = append(searches, s)
+		}
+	}
+	if len(searches) == 0 {
+		return
+	}
+	for _, key := range of.framework.Keys() {
+		id := objectID{name, key}
+		if !slices.ContainsFunc(searches, func(s *search) bool { return s.matchesID(id) }) {
+			continue
+		}
+		p.share(1)
+		if h := i.memory.history(id); h != nil {
+			h.seen = p.run
+		} else {
+			p.consider(searches, i.look(of, id, nil, true))
+		}
+	}
+	for _, h := range i.memory.histories() {
+		if h.id.framework == name {
+			p.consider(searches, i.look(of, h.id, h, h.seen == p.run))
+		}
+	}
+}
+
+// consider has searches consider an object.
+func (p *pass) consider(searches []*search, f found) {
+	reason, failure := "", ""
+	if f.last != nil {
+		reason, failure = f.last.reason(), f.last.record.Error
+	}
+	for _, s := range searches {
+		if s.matchesID(f.id) {
+			s.consider(f, reason, failure)
+		}
+	}
+	p.share(len(searches))
+}
+
+// share lets others have the processor now and then, when so many more looks were taken.
+func (p *pass) share(looks int) {
+	if p.looked += looks; p.looked >= lookedAtOnce {
+		p.looked = 0
+		runtime.Gosched()
+	}
 }
 
 // search looks for what is asked for.
 type search struct {
 	query
 	words []word
-	// run numbers the searches.
-	run    uint64
-	looked int
+	// left are those of the words that have to be in what differs among the objects of a framework.
+	left []word
 	// total is how many objects there are that are asked for, and best the first of them and some more, in no order. Those that come after
 	// last, if there is one, are not among the first.
 	total int
@@ -75,40 +137,24 @@ type search struct {
 	last  *found
 }
 
-// in looks at the objects of a framework: those that exist and those that are remembered. It holds nothing that workers need for longer
-// than it takes to look at one object. What is remembered is looked at in a row, which a processor is fast at.
-func (s *search) in(i *Inspector, of *statistics) {
-	name, kind := of.framework.Name(), of.kindOf()
-	for _, key := range of.framework.Keys() {
-		id := objectID{name, key}
-		if !s.matchesID(id) {
-			continue
-		}
-		s.share()
-		if h := i.memory.history(id); h != nil {
-			h.seen = s.run
-		} else {
-			s.consider(i.look(of, id, nil, true), kind)
-		}
+func newSearch(q query) *search {
+	s := &search{query: q}
+	for text := range strings.FieldsSeq(q.wanted.words) {
+		s.words = append(s.words, newWord(text))
 	}
-	for _, h := range i.memory.histories() {
-		if h.id.framework == name && s.matchesID(h.id) {
-			s.share()
-			s.consider(i.look(of, h.id, h, h.seen == s.run), kind)
-		}
-	}
+	return s
 }
 
-// share lets others have the processor now and then.
-func (s *search) share() {
-	if s.looked++; s.looked%lookedAtOnce == 0 {
-		runtime.Gosched()
-	}
+// begin begins with the objects of a framework, and tells whether some of them may be asked for.
+func (s *search) begin(name, kind string) bool {
+	s.left = slices.DeleteFunc(slices.Clone(s.words), func(w word) bool { return w.in(name) || w.in(kind) })
+	return (s.framework == "" || s.framework == name) && ofKind(s.kind, name, kind)
 }
 
-// consider counts an object if it is one that is asked for, and keeps it if it may be one of the first.
-func (s *search) consider(f found, kind string) {
-	if s.state != "" && s.state != f.state || !f.has(s.words, kind) {
+// consider counts an object if it is one that is asked for, and keeps it if it may be one of the first. Reason and failure are what a list
+// shows of it beside its name.
+func (s *search) consider(f found, reason, failure string) {
+	if s.state != "" && s.state != f.state || !f.has(s.left, reason, failure) {
 		return
 	}
 	s.total++
@@ -145,16 +191,11 @@ func (i *Inspector) look(s *statistics, id objectID, h *history, exists bool) fo
 }
 
 // has tells whether each of the words is somewhere in what a list shows of an object.
-func (f found) has(words []word, kind string) bool {
-	texts := []string{f.id.framework, kind, f.id.key.Namespace, f.id.key.Name, "", ""}
-	if f.last != nil {
-		texts[4], texts[5] = f.last.reason(), f.last.record.Error
-	}
+func (f found) has(words []word, reason, failure string) bool {
+	key := f.id.key
 	return !slices.ContainsFunc(words, func(w word) bool {
-		if strings.Contains(w.small, "/") && w.in(f.id.key.Namespace+"/"+f.id.key.Name) {
-			return false
-		}
-		return !slices.ContainsFunc(texts, w.in)
+		return !w.in(key.Name) && !w.in(failure) && !w.in(key.Namespace) && !w.in(reason) &&
+			!(strings.Contains(w.small, "/") && w.in(key.Namespace+"/"+key.Name))
 	})
 }
 

@@ -9,11 +9,14 @@ import (
 // errSearchFailed is for those who waited for a search of others that ended with a panic.
 var errSearchFailed = errors.New("the search failed")
 
-// turns lets one search go on at a time: each takes time for every object, and several that share the processors take longer each, and leave
-// none to workers. Those who wait for the same list share one search, which begins after the last of them has asked: live pages ask again
-// at the same moment. It is safe for concurrent use.
+// maxTogether is how many searches go through the objects together at most.
+const maxTogether = 32
+
+// turns lets one go through all objects at a time: each takes time for every object, and several that share the processors take longer each,
+// and leave none to workers. Those who wait meanwhile are searched for together, and those who wait for the same list share one search, which
+// begins after the last of them has asked: live pages ask again at the same moment. It is safe for concurrent use.
 type turns struct {
-	// busy is full while a search goes on.
+	// busy is full while searches go on.
 	busy chan struct{}
 
 	mu      sync.Mutex
@@ -22,6 +25,7 @@ type turns struct {
 
 // turn is a search that somebody waits for.
 type turn struct {
+	query query
 	// asking is how many wait for it to begin. It is guarded by the lock of turns.
 	asking int
 	// done is closed when list and err are there.
@@ -34,70 +38,83 @@ func newTurns() *turns {
 	return &turns{busy: make(chan struct{}, 1), waiting: map[wanted]*turn{}}
 }
 
-// take returns what search finds, which one of those calls who wait for the same. The list is that of all of them, and is not changed. The
-// error is that of ctx, or errSearchFailed.
-func (t *turns) take(ctx context.Context, w wanted, search func() ObjectList) (ObjectList, error) {
-	one := t.ask(w)
-	select {
-	case t.busy <- struct{}{}:
-		if t.begin(w, one) {
-			defer t.end()
-			one.run(search)
-			return one.list, nil
+// take returns what search finds for a query, which one of those calls who wait, with the queries of all of them: it answers each in its place.
+// The list is that of all who ask for the same, and is not changed. The error is that of ctx, or errSearchFailed.
+func (t *turns) take(ctx context.Context, q query, search func(all []query) []ObjectList) (ObjectList, error) {
+	one := t.ask(q)
+	for {
+		select {
+		case t.busy <- struct{}{}:
+			t.run(one, search)
+		case <-one.done:
+			return one.list, one.err
+		case <-ctx.Done():
+			t.leave(one)
+			return ObjectList{}, ctx.Err()
 		}
-		t.end()
-	case <-one.done:
-	case <-ctx.Done():
-		t.leave(w, one)
-		return ObjectList{}, ctx.Err()
-	}
-	select {
-	case <-one.done:
-		return one.list, one.err
-	case <-ctx.Done():
-		return ObjectList{}, ctx.Err()
 	}
 }
 
 // ask returns the search for which the caller waits with those who ask for the same.
-func (t *turns) ask(w wanted) *turn {
+func (t *turns) ask(q query) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	one := t.waiting[w]
+	one := t.waiting[q.wanted]
 	if one == nil {
-		one = &turn{done: make(chan struct{})}
-		t.waiting[w] = one
+		one = &turn{query: q, done: make(chan struct{})}
+		t.waiting[q.wanted] = one
 	}
 	one.asking++
 	return one
 }
 
 // leave is called by who waits no longer for a search.
-func (t *turns) leave(w wanted, one *turn) {
+func (t *turns) leave(one *turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if one.asking--; one.asking == 0 && t.waiting[w] == one {
-		delete(t.waiting, w)
+	if one.asking--; one.asking == 0 && t.waiting[one.query.wanted] == one {
+		delete(t.waiting, one.query.wanted)
 	}
 }
 
-// begin tells whether the search is the caller's to do. Who asks from now on waits for another one.
-func (t *turns) begin(w wanted, one *turn) bool {
+// begin returns a search and others that wait. Who asks from now on waits for others.
+func (t *turns) begin(one *turn) []*turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.waiting[w] != one {
+	delete(t.waiting, one.query.wanted)
+	together := []*turn{one}
+	for w, other := range t.waiting {
+		if len(together) == maxTogether {
+			break
+		}
+		delete(t.waiting, w)
+		together = append(together, other)
+	}
+	return together
+}
+
+// run does a search, unless it is done, together with others, and tells those who wait for them. The caller has the turn, and has it no more.
+func (t *turns) run(one *turn, search func(all []query) []ObjectList) {
+	defer func() { <-t.busy }()
+	if one.isDone() {
+		return
+	}
+	together := t.begin(one)
+	queries := make([]query, len(together))
+	for n, one := range together {
+		queries[n], one.err = one.query, errSearchFailed
+		defer close(one.done)
+	}
+	for n, list := range search(queries) {
+		together[n].list, together[n].err = list, nil
+	}
+}
+
+func (one *turn) isDone() bool {
+	select {
+	case <-one.done:
+		return true
+	default:
 		return false
 	}
-	delete(t.waiting, w)
-	return true
-}
-
-// end has the next search begin.
-func (t *turns) end() { <-t.busy }
-
-func (one *turn) run(search func() ObjectList) {
-	one.err = errSearchFailed
-	defer close(one.done)
-	one.list = search()
-	one.err = nil
 }

@@ -49,6 +49,8 @@ type cluster struct {
 	instance  *operatortest.Instance
 	namespace string
 	leases    coordinationv1client.LeaseInterface
+	// patience is how long replicas wait for others that could take what they have.
+	patience time.Duration
 	// few is set while all objects are at one place.
 	few atomic.Bool
 
@@ -63,7 +65,7 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	instance := operatortest.Start(t)
-	c := &cluster{t: t, instance: instance, namespace: instance.Namespace(t), workers: map[ring.Hash]string{}, worked: map[string]int{}}
+	c := &cluster{t: t, instance: instance, namespace: instance.Namespace(t), patience: time.Hour, workers: map[ring.Hash]string{}, worked: map[string]int{}}
 	c.leases = c.connect(instance.RESTConfig())
 	return c
 }
@@ -173,7 +175,7 @@ func (c *cluster) startBehind(faults *operatortest.Faults, name string, leads bo
 	m.cancel = cancel
 	go func() {
 		defer close(m.ended)
-		if m.err = m.Run(ctx, time.Minute); m.err == nil {
+		if m.err = m.Run(ctx, c.patience); m.err == nil {
 			m.err = m.Leave(context.Background())
 		}
 	}()
@@ -409,6 +411,66 @@ func (m *member) renewsAgain() {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			return m.since.After(since)
+		})
+	}
+}
+
+func TestAReplicaThatStopsWorksOnUntilOthersHaveListedWhatTheyGet(t *testing.T) {
+	c := newCluster(t)
+	a := c.start("a", true)
+	operatortest.Eventually(t, "a owns all", func() error { return c.shared(a) })
+	b := c.start("b", true)
+	b.listsNothing.Store(true)
+	operatortest.Eventually(t, "b is there", func() bool { return c.replicas() == 2 })
+	a.cancel()
+	operatortest.Eventually(t, "a is about to leave", func() bool { return b.Table().Moving() > 0 })
+	a.renewsAgain()
+	if err := c.shared(a); err != nil {
+		t.Errorf("a does not work on while nobody can take over: %v", err)
+	}
+	b.listsNothing.Store(false)
+	operatortest.Eventually(t, "b owns all", func() error { return c.shared(b) })
+	if err := a.wait(); err != nil {
+		t.Error(err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !slices.Contains(b.notes, "by a") {
+		t.Errorf("what a has left did not reach b: %q", b.notes)
+	}
+}
+
+func TestAReplicaThatStopsWaitsForNobodyIn(t *testing.T) {
+	for name, test := range map[string]struct {
+		patience time.Duration
+		others   int
+		disturb  func(a *member, others []*member)
+	}{
+		"a ring of its own": {time.Hour, 0, func(*member, []*member) {}},
+		"a ring that ends":  {time.Hour, 1, func(_ *member, others []*member) { others[0].cancel() }},
+		"a ring that it can't reach": {time.Hour, 1, func(a *member, _ []*member) {
+			a.faults.Cut()
+			operatortest.Eventually(t, "its fence is closed", func() bool { return !a.open() })
+		}},
+		"a ring in which nobody takes over for too long": {time.Second, 1, func(*member, []*member) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			c.patience = test.patience
+			a := c.start("a", true)
+			operatortest.Eventually(t, "a owns all", func() error { return c.shared(a) })
+			var others []*member
+			for range test.others {
+				b := c.start("b", false)
+				b.listsNothing.Store(true)
+				others = append(others, b)
+			}
+			operatortest.Eventually(t, "all are there", func() bool { return c.replicas() == 1+test.others })
+			test.disturb(a, others)
+			a.cancel()
+			if err := a.wait(); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }

@@ -32,18 +32,19 @@ func TestWhatAReplicaGetsAndGivesUpIsCounted(t *testing.T) {
 	}
 }
 
-func TestTimeWithoutAnOwnerIsCountedAlsoWhileARangeMoves(t *testing.T) {
+func TestTimeWithoutAnOwnerIsCountedAlsoWhileARangeIsGivenUp(t *testing.T) {
 	start := time.Now()
 	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 	table := func(ranges ...ring.Range) ring.Table { return ring.Table{Ranges: ranges} }
 	var c shardCounts
 	c.follow(table(ring.Range{Owner: "a"}), at(0))
 	c.follow(table(ring.Range{Owner: "a"}, ring.Range{First: 10}), at(10))
-	c.follow(table(ring.Range{Owner: "a"}, ring.Range{First: 10, Owner: "a", Next: "b"}), at(11))
+	c.follow(table(ring.Range{Owner: "a"}, ring.Range{First: 10, Owner: "a", Next: "b", Known: true}), at(11))
 	if got := c.unownedSeconds(at(12)); got != 2 {
 		t.Errorf("%v s while it lasts, want 2", got)
 	}
 	c.follow(table(ring.Range{Owner: "a"}, ring.Range{First: 10, Owner: "b"}), at(14))
+	c.follow(table(ring.Range{Owner: "a", Next: "b"}, ring.Range{First: 10, Owner: "b"}), at(20))
 	if got := c.unownedSeconds(at(100)); got != 4 {
 		t.Errorf("%v s, want 4", got)
 	}

@@ -30,7 +30,7 @@ func (c *shardCounts) follow(t ring.Table, now time.Time) {
 		c.unowned += now.Sub(c.since)
 	}
 	c.since = time.Time{}
-	if len(t.Ranges) == 0 || slices.ContainsFunc(t.Ranges, func(r ring.Range) bool { return r.Owner == "" || r.Next != "" }) {
+	if len(t.Ranges) == 0 || slices.ContainsFunc(t.Ranges, func(r ring.Range) bool { return r.Owner == "" || r.Known }) {
 		c.since = now
 	}
 }

@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/command"
+	"github.com/operatorkit/operatorkit/operator/internal/ring"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -101,6 +104,31 @@ func (f *fleet) moved(since map[client.ObjectKey]int) (most int) {
 	return most
 }
 
+// settled waits until the table has stayed as it is for as long as replicas take to tell what they have, and nothing moves: what moves then, moves
+// for what happens then.
+func (f *fleet) settled() {
+	f.t.Helper()
+	var last ring.Table
+	since := time.Now()
+	operatortest.Eventually(f.t, "nothing moves any more", func() error {
+		lease := &coordinationv1.Lease{}
+		if err := f.client.Get(f.t.Context(), client.ObjectKey{Namespace: f.name, Name: "copyist-shards"}, lease); err != nil {
+			return err
+		}
+		var table ring.Table
+		if err := json.Unmarshal([]byte(lease.Annotations["operatorkit.io/shards"]), &table); err != nil {
+			return err
+		}
+		if table.Generation != last.Generation {
+			last, since = table, time.Now()
+		}
+		if stays := time.Since(since); table.Moving() > 0 || stays < 3*time.Second {
+			return fmt.Errorf("%d ranges move, and generation %d is there since %s", table.Moving(), table.Generation, stays)
+		}
+		return nil
+	})
+}
+
 // TestTwoThousandObjectsThatChangeAllTheTimeAreSharedWhateverHappens has three copyists, of whom each that is lost is replaced.
 func TestTwoThousandObjectsThatChangeAllTheTimeAreSharedWhateverHappens(t *testing.T) {
 	if testing.Short() {
@@ -183,6 +211,7 @@ func TestARollingUpdateAndOtherNumbersOfReplicasMoveEachObjectTwiceAtMost(t *tes
 	f.grow(1)
 	step := func(what string, do func()) {
 		t.Helper()
+		f.settled()
 		since := f.mark()
 		do()
 		most := f.moved(since)

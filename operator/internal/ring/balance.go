@@ -33,13 +33,15 @@ type balance struct {
 	load, due map[string]float64
 	// heirs are the members that may get something.
 	heirs map[string]bool
+	// leaving is set while there are others that are about to end.
+	leaving bool
 }
 
-// balanced returns the pieces of the space with who is to own them. There are members.
-func balanced(t Table, members map[string]Member) []piece {
+// balanced returns the pieces of the space with who is to own them. There are members; leaving tells of others that are about to end.
+func balanced(t Table, members map[string]Member, leaving bool) []piece {
 	b := &balance{
 		pieces: t.pieces(len(members)), names: slices.Sorted(maps.Keys(members)),
-		load: map[string]float64{}, due: map[string]float64{}, heirs: newest(members),
+		load: map[string]float64{}, due: map[string]float64{}, heirs: newest(members), leaving: leaving,
 	}
 	total, capacity := 0.0, 0
 	for i := range b.pieces {
@@ -156,8 +158,7 @@ func (b *balance) even() {
 	for _, name := range b.names {
 		donors[name] = true
 	}
-	rollout := len(b.names) > count(b.heirs)
-	if rollout {
+	if b.leaving || len(b.names) > count(b.heirs) {
 		// What the newest ones have has moved before: it stays.
 		for name, heir := range b.heirs {
 			donors[name] = !heir

@@ -311,6 +311,7 @@ func TestARollingUpdateMovesEachObjectTwiceAtMost(t *testing.T) {
 		}
 		for i := range replicas {
 			count(func() { w.join(fmt.Sprint("new", i), "v2", 1) })
+			count(func() { w.members[fmt.Sprint("old", i)].leaving = true })
 			count(func() { w.leave(fmt.Sprint("old", i)) })
 		}
 		for h, n := range moves {
@@ -485,5 +486,52 @@ func TestAHolderWorksInWhatItIsToGiveUpUntilItDoesAndAgainWhenItIsLeftToIt(t *te
 	h.Apply("life", table)
 	if !h.Owns(7) || len(h.Confirmation().Given) > 0 {
 		t.Errorf("it owns %v and confirms %+v", h.Owned(), h.Confirmation())
+	}
+}
+
+// In a rolling update nobody waits until everything has moved: the next replica comes when the one before has gone.
+func TestARollingUpdateThatWaitsForNothingMovesEachObjectTwiceAtMost(t *testing.T) {
+	for _, replicas := range []int{1, 2, 3, 5, 10} {
+		for steps := range 8 {
+			w := &world{members: map[string]*replica{}}
+			for i := range 100 {
+				h := ring.HashOf(fmt.Sprint("tenant-", i))
+				w.hashes = append(w.hashes, h, h)
+			}
+			slices.Sort(w.hashes)
+			for i := range replicas {
+				w.join(fmt.Sprint("old", i), "v1", 1)
+			}
+			w.settle()
+			moves := map[ring.Hash]int{}
+			step := func() {
+				before := w.owners()
+				w.step()
+				for h, owner := range w.owners() {
+					if owner != before[h] {
+						moves[h]++
+					}
+				}
+			}
+			for i := range replicas {
+				old := fmt.Sprint("old", i)
+				w.join(fmt.Sprint("new", i), "v2", 1)
+				for range steps {
+					step()
+				}
+				w.members[old].leaving = true
+				for step(); w.share(old) > 0; step() {
+				}
+				w.leave(old)
+			}
+			for range 100 {
+				step()
+			}
+			for h, n := range moves {
+				if n > 2 {
+					t.Fatalf("%d replicas, %d steps: object %s moved %d times", replicas, steps, h, n)
+				}
+			}
+		}
 	}
 }

@@ -37,7 +37,7 @@ func (t Table) Step(life string, members, gone map[string]Member) (Table, bool) 
 		}
 	}
 	next.settle(t, life, members, gone)
-	next.Ranges = next.shared(staying(members))
+	next.Ranges = next.shared(staying(members), len(staying(members)) < len(members))
 	next.Weights = coarse(next.Weights, maxBuckets)
 	if next.equal(t) {
 		return t, false
@@ -141,13 +141,13 @@ func (r *Range) pass(owner string, generation int64) {
 	}
 }
 
-// shared gives the ranges of a table to members.
-func (t Table) shared(members map[string]Member) []Range {
+// shared gives the ranges of a table to members. leaving tells of others that are about to end.
+func (t Table) shared(members map[string]Member, leaving bool) []Range {
 	if len(t.Barrier) > 0 || len(members) == 0 {
 		return t.Ranges
 	}
 	var ranges []Range
-	for _, p := range balanced(t, members) {
+	for _, p := range balanced(t, members, leaving) {
 		r := t.Ranges[p.of]
 		r.First = p.First
 		switch {

@@ -47,16 +47,23 @@ func (w *world) leave(name string) { delete(w.members, name) }
 // settle goes on until nothing changes any more.
 func (w *world) settle() {
 	for range 1000 {
-		for _, r := range w.members {
-			r.hear("life", w.table)
-		}
-		next, changed := w.table.Step("life", w.told(), nil)
-		if !changed {
+		if !w.step() {
 			return
 		}
-		w.table = next
 	}
 	panic("the table changes for ever")
+}
+
+// step has everybody hear of the table, and the leader write the next one, and tells whether that says anything else.
+func (w *world) step() bool {
+	for _, r := range w.members {
+		r.hear("life", w.table)
+	}
+	next, changed := w.table.Step("life", w.told(), nil)
+	if changed {
+		w.table = next
+	}
+	return changed
 }
 
 func (w *world) told() map[string]ring.Member {

@@ -95,7 +95,7 @@ func (f *Framework) disown(key informer.Key) {
 
 // reconcileShared is reconcileEntry for an object of which it is not known whether it is this replica's.
 func (f *Framework) reconcileShared(ctx context.Context, key informer.Key, why *waiting, start time.Duration) {
-	if !f.shard.Begin(key) && !(f.isFinishing(key) && f.shard.Resume(key)) {
+	if !f.shard.Begin(key) && (!f.isFinishing(key) || !f.shard.Resume(key)) {
 		f.disown(key)
 		return
 	}

@@ -139,7 +139,7 @@ type search struct {
 
 func newSearch(q query) *search {
 	s := &search{query: q}
-	for text := range strings.FieldsSeq(q.wanted.words) {
+	for text := range strings.FieldsSeq(q.words) {
 		s.words = append(s.words, newWord(text))
 	}
 	return s
@@ -195,7 +195,7 @@ func (f found) has(words []word, reason, failure string) bool {
 	key := f.id.key
 	return !slices.ContainsFunc(words, func(w word) bool {
 		return !w.in(key.Name) && !w.in(failure) && !w.in(key.Namespace) && !w.in(reason) &&
-			!(strings.Contains(w.small, "/") && w.in(key.Namespace+"/"+key.Name))
+			(!strings.Contains(w.small, "/") || !w.in(key.Namespace+"/"+key.Name))
 	})
 }
 

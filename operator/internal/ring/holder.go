@@ -99,7 +99,7 @@ func (h *Holder) own() {
 		h.owned = nil
 		return
 	}
-	h.owned = h.table.spans(func(r Range, s Span) bool { return r.Owner == h.member && !(r.Known && h.gave(Move{s, r.Since})) })
+	h.owned = h.table.spans(func(r Range, s Span) bool { return r.Owner == h.member && (!r.Known || !h.gave(Move{s, r.Since})) })
 }
 
 // gave tells whether something has been given up.

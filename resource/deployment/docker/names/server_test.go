@@ -19,15 +19,8 @@ func start(t *testing.T, text, next string) (address, file string) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	packets, connections := listen(t)
 	address = packets.LocalAddr().String()
-	connections, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- (&names.Server{File: file, Next: next}).Serve(ctx, packets, connections) }()
@@ -38,6 +31,23 @@ func start(t *testing.T, text, next string) (address, file string) {
 		}
 	})
 	return address, file
+}
+
+// listen takes a port for packets and for connections. One that is free for the one may be taken for the other.
+func listen(t *testing.T) (packets net.PacketConn, connections net.Listener) {
+	t.Helper()
+	for range 100 {
+		connections, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if packets, err = net.ListenPacket("udp", connections.Addr().String()); err == nil {
+			return packets, connections
+		}
+		connections.Close()
+	}
+	t.Fatal("no port is free for both")
+	return nil, nil
 }
 
 // lookUp asks a server for the addresses of a name.

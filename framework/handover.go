@@ -154,7 +154,7 @@ func (f *Framework) PassOverDeletions(done []Deletion) {
 		if obj, exists, err := f.source.Get(d.Key); err == nil && exists && uidOf(obj) == d.UID {
 			f.tombstones.markProcessed(d.Key, obj)
 		}
-		f.tombstones.gone.Update(d.Key, func(gone []any, known bool) ([]any, bool) {
+		f.tombstones.gone.Update(d.Key, func(gone []any, _ bool) ([]any, bool) {
 			left := slices.DeleteFunc(slices.Clone(gone), func(last any) bool { return uidOf(last) == d.UID })
 			if len(left) < len(gone) {
 				f.tombstones.processed.Delete(d.Key)

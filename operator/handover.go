@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,11 +53,7 @@ func newHandover(frameworks []*framework.Framework, logger micrologger.Logger, p
 
 // heard takes note of a table.
 func (h *handover) heard(t ring.Table, member string, now time.Time) {
-	gives := false
-	for _, r := range t.Ranges {
-		gives = gives || r.Owner == member && r.Next != ""
-	}
-	if !gives {
+	if !slices.ContainsFunc(t.Ranges, func(r ring.Range) bool { return r.Owner == member && r.Next != "" }) {
 		h.calm.Store(&now)
 	}
 	select {

@@ -155,11 +155,11 @@ func (u *undertakers) by(uid types.UID) []string {
 }
 
 // oneEach makes an object in each namespace, and returns their UIDs by namespace.
-func (u *undertakers) oneEach(finalizers ...string) map[string]types.UID {
+func (u *undertakers) oneEach() map[string]types.UID {
 	u.t.Helper()
 	uids := map[string]types.UID{}
 	for _, namespace := range u.namespaces {
-		uids[namespace] = u.make(namespace, "object", finalizers...)
+		uids[namespace] = u.make(namespace, "object")
 	}
 	return uids
 }

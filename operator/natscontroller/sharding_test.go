@@ -29,7 +29,6 @@ type gatekeepers struct {
 
 type keep struct {
 	by       string
-	uid      types.UID
 	revision uint64
 }
 
@@ -44,7 +43,7 @@ func (g *gatekeeper) EnsureCreated(_ context.Context, obj any) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	gateway := obj.(*Gateway)
-	g.keeps[gateway.Name] = keep{g.identity, gateway.GetUID(), gateway.Revision()}
+	g.keeps[gateway.Name] = keep{g.identity, gateway.Revision()}
 	return nil
 }
 

@@ -40,7 +40,7 @@ func (d *dictionary) put(word string) {
 // scrub returns a text with Redacted in place of the words, in whatever form they are there.
 func (d *dictionary) scrub(text string) string {
 	var hidden []bool
-	for _, v := range viewsOf(text) {
+	views(text, func(v view) {
 		d.find(v, text, func(start, end int) {
 			if hidden == nil {
 				hidden = make([]bool, len(text))
@@ -50,7 +50,7 @@ func (d *dictionary) scrub(text string) string {
 				hidden[i] = true
 			}
 		})
-	}
+	})
 	if hidden == nil {
 		return text
 	}

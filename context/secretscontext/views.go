@@ -10,7 +10,7 @@ import (
 type view struct {
 	text []byte
 	// from and to say from which bytes of the text itself each byte comes; nil for the text itself.
-	from, to []int
+	from, to []int32
 }
 
 // place is where in the text itself the bytes from start to end come from.
@@ -18,37 +18,53 @@ func (v view) place(start, end int) (from, to int) {
 	if v.from == nil {
 		return start, end
 	}
-	return v.from[start], v.to[end-1]
+	return int(v.from[start]), int(v.to[end-1])
 }
 
 // put appends a byte that stands in bytes from start to end of source.
 func (v *view) put(source view, b byte, start, end int) {
 	from, to := source.place(start, end)
-	v.text, v.from, v.to = append(v.text, b), append(v.from, from), append(v.to, to)
+	v.text, v.from, v.to = append(v.text, b), append(v.from, int32(from)), append(v.to, int32(to))
 }
 
-// viewsOf returns all ways in which a text can be read. A quotation may have been quoted once more.
-func viewsOf(text string) []view {
-	plain := view{text: []byte(text)}
-	views := []view{plain}
-	for v, ok := unquoted(plain); ok && len(views) < 4; v, ok = unquoted(v) {
-		views = append(views, v)
+// empty makes room for that many bytes.
+func (v *view) empty(size int) {
+	if cap(v.text) < size {
+		*v = view{make([]byte, 0, size), make([]int32, 0, size), make([]int32, 0, size)}
 	}
-	for _, v := range views {
+	v.text, v.from, v.to = v.text[:0], v.from[:0], v.to[:0]
+}
+
+// reading goes through the views of one text, and has memory for two of them beside that from which they are made: a view takes nine times
+// the text that it shows, and there may be a hundred.
+type reading struct {
+	url, code view
+	found     func(view)
+}
+
+// views calls found with all ways in which a text can be read, one after the other. A view is gone when found returns. A quotation may have
+// been quoted once more.
+func views(text string, found func(view)) {
+	r := reading{found: found}
+	v, ok := view{text: []byte(text)}, true
+	for n := 0; ok && n < 4; n++ {
+		r.all(v)
 		if bytes.IndexByte(v.text, '%') >= 0 {
-			views = append(views, unescapedURL(v, '+'))
+			r.all(r.unescapedURL(v, '+'))
 		}
 		if bytes.IndexByte(v.text, '+') >= 0 {
-			views = append(views, unescapedURL(v, ' '))
+			r.all(r.unescapedURL(v, ' '))
 		}
+		v, ok = unquoted(v)
 	}
-	all := views
-	for _, v := range views {
-		all = append(all, lists(v)...)
-		all = append(all, runs(v, isHex, 2*MinLength, hexAt)...)
-		all = append(all, runs(v, isBase64, (4*MinLength+2)/3, base64At)...)
-	}
-	return all
+}
+
+// all finds a view and the codes in it.
+func (r *reading) all(v view) {
+	r.found(v)
+	r.lists(v)
+	r.runs(v, isHex, 2*MinLength, hexAt)
+	r.runs(v, isBase64, (4*MinLength+2)/3, base64At)
 }
 
 // unquoted reads the escapes of Go and JSON.
@@ -57,6 +73,7 @@ func unquoted(source view) (view, bool) {
 		return view{}, false
 	}
 	var v view
+	v.empty(len(source.text))
 	text := string(source.text)
 	for i := 0; i < len(text); {
 		if text[i] != '\\' || i+1 == len(text) {
@@ -89,8 +106,9 @@ func unquoted(source view) (view, bool) {
 }
 
 // unescapedURL reads the escapes of URLs, in which a plus is one only in paths.
-func unescapedURL(source view, plus byte) view {
-	var v view
+func (r *reading) unescapedURL(source view, plus byte) view {
+	v := &r.url
+	v.empty(len(source.text))
 	for i := 0; i < len(source.text); i++ {
 		if source.text[i] == '%' && i+2 < len(source.text) && isHex(source.text[i+1]) && isHex(source.text[i+2]) {
 			v.put(source, 16*hexValue(source.text[i+1])+hexValue(source.text[i+2]), i, i+3)
@@ -103,31 +121,31 @@ func unescapedURL(source view, plus byte) view {
 		}
 		v.put(source, source.text[i], i, i+1)
 	}
-	return v
+	return *v
 }
 
-// lists reads lists of bytes, such as [104 117] and 0x68, 0x75.
-func lists(source view) []view {
-	var all []view
-	var v view
+// lists finds lists of bytes, such as [104 117] and 0x68, 0x75.
+func (r *reading) lists(source view) {
+	v := &r.code
+	v.empty(0)
 	flush := func() {
 		if len(v.text) >= MinLength {
-			all = append(all, v)
+			r.found(*v)
 		}
-		v = view{}
+		v.empty(0)
 	}
 	for i := 0; i < len(source.text); {
 		end := i
 		for end < len(source.text) && (isHex(source.text[end]) || source.text[end] == 'x') {
 			end++
 		}
-		n, err := strconv.ParseUint(string(source.text[i:min(end, i+5)]), 0, 8)
-		if end == i || end-i > 4 || err != nil {
+		b, ok := listed(source.text[i:end])
+		if !ok {
 			flush()
 			i = max(end, i+1)
 			continue
 		}
-		v.put(source, byte(n), i, end)
+		v.put(source, b, i, end)
 		i = end
 		if i < len(source.text) && source.text[i] == ',' {
 			i++
@@ -137,12 +155,29 @@ func lists(source view) []view {
 		}
 	}
 	flush()
-	return all
 }
 
-// runs reads the sequences of at least that many letters of an alphabet, beginning at each place at which a code may begin.
-func runs(source view, belongs func(byte) bool, least int, decode func(source view, start, end int) view) []view {
-	var all []view
+// listed returns the byte for which a number stands.
+func listed(number []byte) (b byte, ok bool) {
+	digits, base := number, 10
+	if rest, ok := bytes.CutPrefix(number, []byte("0x")); ok {
+		digits, base = rest, 16
+	}
+	if len(digits) == 0 || len(digits) > 3 {
+		return 0, false
+	}
+	n := 0
+	for _, c := range digits {
+		if !isHex(c) || base == 10 && c > '9' {
+			return 0, false
+		}
+		n = n*base + int(hexValue(c))
+	}
+	return byte(n), n <= 0xff
+}
+
+// runs finds the sequences of at least that many letters of an alphabet, beginning at each place at which a code may begin.
+func (r *reading) runs(source view, belongs func(byte) bool, least int, decode func(into *view, source view, start, end int)) {
 	for i := 0; i < len(source.text); i++ {
 		start := i
 		for i < len(source.text) && belongs(source.text[i]) {
@@ -150,25 +185,23 @@ func runs(source view, belongs func(byte) bool, least int, decode func(source vi
 		}
 		for shift := range 4 {
 			if i-start-shift >= least {
-				all = append(all, decode(source, start+shift, i))
+				r.code.empty(i - start)
+				decode(&r.code, source, start+shift, i)
+				r.found(r.code)
 			}
 		}
 	}
-	return all
 }
 
 // hexAt reads hexadecimal.
-func hexAt(source view, start, end int) view {
-	var v view
+func hexAt(v *view, source view, start, end int) {
 	for i := start; i+1 < end; i += 2 {
 		v.put(source, 16*hexValue(source.text[i])+hexValue(source.text[i+1]), i, i+2)
 	}
-	return v
 }
 
 // base64At reads base64, standard or for URLs, up to its padding.
-func base64At(source view, start, end int) view {
-	var v view
+func base64At(v *view, source view, start, end int) {
 	for i := start; i+1 < end; i++ {
 		a, b := base64Value(source.text[i]), base64Value(source.text[i+1])
 		switch (i - start) % 4 {
@@ -180,7 +213,6 @@ func base64At(source view, start, end int) view {
 			v.put(source, a<<6|b, i, i+2)
 		}
 	}
-	return v
 }
 
 func isHex(c byte) bool {

@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/giantswarm/micrologger"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -46,51 +47,61 @@ func Logger(ctx context.Context, logger micrologger.Logger) micrologger.Logger {
 	if s == nil {
 		return logger
 	}
-	return &scrubbingLogger{next: logger.WithIncreasedCallerDepth(), secrets: s.reconciliation.extras().secrets}
+	return &scrubbingLogger{base: logger.WithIncreasedCallerDepth(), secrets: s.reconciliation.extras().secrets}
 }
 
 // scrubbingLogger leaves secret values out of what it passes on.
 type scrubbingLogger struct {
-	next    micrologger.Logger
+	base    micrologger.Logger
 	secrets *secretscontext.Vocabulary
+	// with are the pairs of With. What is secret of them may become known after it.
+	with []any
+}
+
+// next returns where to write a message.
+func (l *scrubbingLogger) next() micrologger.Logger {
+	if len(l.with) == 0 {
+		return l.base
+	}
+	return l.base.With(l.secrets.ScrubPairs(l.with)...)
 }
 
 // Debug implements micrologger.Logger.
 func (l *scrubbingLogger) Debug(ctx context.Context, message string) {
-	l.next.Debug(ctx, l.secrets.Scrub(message))
+	l.next().Debug(ctx, l.secrets.Scrub(message))
 }
 
 // Debugf implements micrologger.Logger.
 func (l *scrubbingLogger) Debugf(ctx context.Context, format string, params ...any) {
-	l.next.Debug(ctx, l.secrets.Scrub(fmt.Sprintf(format, params...)))
+	l.next().Debug(ctx, l.secrets.Scrub(fmt.Sprintf(format, params...)))
 }
 
 // Error implements micrologger.Logger.
 func (l *scrubbingLogger) Error(ctx context.Context, err error, message string) {
-	l.next.Error(ctx, l.secrets.Shown(err), l.secrets.Scrub(message))
+	l.next().Error(ctx, l.secrets.Shown(err), l.secrets.Scrub(message))
 }
 
 // Errorf implements micrologger.Logger.
 func (l *scrubbingLogger) Errorf(ctx context.Context, err error, format string, params ...any) {
-	l.next.Error(ctx, l.secrets.Shown(err), l.secrets.Scrub(fmt.Sprintf(format, params...)))
+	l.next().Error(ctx, l.secrets.Shown(err), l.secrets.Scrub(fmt.Sprintf(format, params...)))
 }
 
 // Log implements micrologger.Logger.
-func (l *scrubbingLogger) Log(keyVals ...any) { l.next.Log(l.secrets.ScrubPairs(keyVals)...) }
+func (l *scrubbingLogger) Log(keyVals ...any) { l.next().Log(l.secrets.ScrubPairs(keyVals)...) }
 
 // LogCtx implements micrologger.Logger.
 func (l *scrubbingLogger) LogCtx(ctx context.Context, keyVals ...any) {
-	l.next.LogCtx(ctx, l.secrets.ScrubPairs(keyVals)...)
+	l.next().LogCtx(ctx, l.secrets.ScrubPairs(keyVals)...)
 }
 
 // With implements micrologger.Logger.
 func (l *scrubbingLogger) With(keyVals ...any) micrologger.Logger {
-	return &scrubbingLogger{next: l.next.With(l.secrets.ScrubPairs(keyVals)...), secrets: l.secrets}
+	return &scrubbingLogger{l.base, l.secrets, append(slices.Clip(l.with), keyVals...)}
 }
 
 // WithIncreasedCallerDepth implements micrologger.Logger.
 func (l *scrubbingLogger) WithIncreasedCallerDepth() micrologger.Logger {
-	return &scrubbingLogger{next: l.next.WithIncreasedCallerDepth(), secrets: l.secrets}
+	return &scrubbingLogger{l.base.WithIncreasedCallerDepth(), l.secrets, l.with}
 }
 
 // Recorder returns recorder without the secret values that are known in the reconciliation (package secretscontext): they are not in the

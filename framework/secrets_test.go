@@ -83,6 +83,8 @@ var quotations = map[string]func(ctx context.Context, logger micrologger.Logger,
 		logger.Log("level", "info", "message", "use "+secretValue, "secret", s, "data", s.Data, "error", errors.New(secretValue))
 		logger.LogCtx(ctx, "level", "info", "message", secretValue)
 		logger.With("password", secretValue).WithIncreasedCallerDepth().Debug(ctx, secretValue)
+		pointed := secretValue
+		logger.Log("level", "info", "message", "pointers", "password", &pointed, "config", struct{ Password *string }{&pointed})
 		logger.Debugf(ctx, "use %s", s.Data["password"])
 		logger.Error(ctx, fmt.Errorf("use: %w", errors.New(secretValue)), secretValue)
 		logger.Errorf(ctx, errors.New(secretValue), "use %s", s.Data["password"])

@@ -21,8 +21,9 @@
 // A value of at least [MinLength] bytes is found anywhere in a text: as it is, quoted (as by %q and JSON), in URLs, in hexadecimal,
 // in base64 (standard and for URLs, padded or not, and in the middle of a longer one), and as the list of its bytes, which is how fmt
 // writes a []byte. So are its parts: the strings of a JSON value, the lines of a text, what follows "name:" or "name=" in a line, and the
-// password of a URL. Where a text was cut, which is where it has a "…", the beginning of a value is found. What a kubeconfig is called by (name, cluster, user, server and the like) is no such part. A value that is a
-// part of the name or the namespace of the object that is reconciled is not secret.
+// password of a URL. Where a text was cut, which is where it has a "…", the beginning of a value is found. What a kubeconfig is called by (name, cluster, user, server and the like) is no such part.
+// A value that is a part of the name or the namespace of the object that is reconciled is not secret. What is logged as a pair is looked
+// at as its text and as its JSON, which has what pointers lead to; so are the pairs of With, when the line is written.
 //
 // # What is not
 //

@@ -133,12 +133,34 @@ func (v *Vocabulary) ScrubPairs(keyVals []any) []any {
 	pairs := make([]any, len(keyVals))
 	for i, value := range keyVals {
 		pairs[i] = value
-		text := fmt.Sprintf("%+v", value)
-		if scrubbed := v.Scrub(text); scrubbed != text {
-			pairs[i] = scrubbed
+		for _, text := range shown(value) {
+			if scrubbed := v.Scrub(text); scrubbed != text {
+				pairs[i] = scrubbed
+				break
+			}
 		}
 	}
 	return pairs
+}
+
+// shown returns what a log may write of a value: its text, and its JSON, which has also what pointers lead to.
+func shown(value any) []string {
+	texts := []string{fmt.Sprintf("%+v", value)}
+	switch value.(type) {
+	case nil, string, []byte, error, bool, int, int32, int64, uint, uint32, uint64, float32, float64:
+		return texts
+	}
+	if text, ok := jsonOf(value); ok {
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// jsonOf returns a value as JSON, if there is such a thing. A method of its type may panic.
+func jsonOf(value any) (text string, ok bool) {
+	defer func() { _ = recover() }()
+	b, err := json.Marshal(value)
+	return string(b), err == nil
 }
 
 type vocabularyKey struct{}

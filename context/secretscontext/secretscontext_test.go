@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -222,12 +223,49 @@ func TestAnErrorStaysWhatItIs(t *testing.T) {
 func TestWhatIsLoggedIsScrubbedWhateverItsType(t *testing.T) {
 	ctx := secretscontext.NewContext(t.Context())
 	secretscontext.AddAll(ctx, map[string]any{"open": "x", "inner": []any{"correct-horse"}})
-	pairs := []any{"a", "correct-horse", "b", []byte("correct-horse"), "c", map[string]string{"k": "correct-horse"}, "d", 7, "e", errors.New("correct-horse")}
+	value := "correct-horse"
+	pairs := []any{
+		"a", "correct-horse", "b", []byte("correct-horse"), "c", map[string]string{"k": "correct-horse"}, "d", 7, "e", errors.New("correct-horse"),
+		"f", &value, "g", struct{ P *string }{&value}, "h", map[string]*string{"k": &value}, "i", inJSON{}, "j", broken{}, "k", []func(){nil},
+	}
 	got := secretscontext.From(ctx).ScrubPairs(pairs)
 	wantHidden(t, fmt.Sprintf("%v %+v", got, got), "correct-horse")
+	for _, value := range got[:len(got)-3] {
+		if err, isError := value.(error); isError {
+			value = err.Error()
+		}
+		wantHidden(t, jsonOf(value), "correct-horse")
+	}
 	if got[7] != 7 || pairs[1] != "correct-horse" {
 		t.Errorf("what has no value in it, or the slice given, was changed: %v, %v", got, pairs)
 	}
+}
+
+// inJSON shows in JSON what its text leaves out.
+type inJSON struct{}
+
+func (inJSON) String() string               { return "harmless" }
+func (inJSON) MarshalJSON() ([]byte, error) { return []byte(`{"password":"correct-horse"}`), nil }
+
+// broken panics when it is made JSON of.
+type broken struct{}
+
+func (broken) MarshalJSON() ([]byte, error) { panic("broken") }
+
+// What others write is scrubbed too, such as a text of half a megabyte that can be read in a hundred ways.
+func TestALongTextTakesLittleMemory(t *testing.T) {
+	ctx := secretscontext.NewContext(t.Context())
+	secretscontext.Add(ctx, "correct-horse")
+	long := strings.Repeat("0123456789abcdef", 1<<15) + `\q%41+` + hex.EncodeToString([]byte("correct-horse"))
+	secretscontext.Scrub(ctx, "the dictionary is made")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	scrubbed := secretscontext.Scrub(ctx, long)
+	runtime.ReadMemStats(&after)
+	if took := (after.TotalAlloc - before.TotalAlloc) / uint64(len(long)); took > 100 {
+		t.Errorf("it takes %d bytes for each of the text", took)
+	}
+	wantHidden(t, scrubbed, "correct-horse")
 }
 
 func TestWithoutValuesNothingIsDone(t *testing.T) {

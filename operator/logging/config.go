@@ -66,7 +66,7 @@ func New(config Config) (micrologger.Logger, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &filtered{next, &atomic.Int32{}, unknown, &sampler{}}
+	f := &filtered{next: next, base: next, threshold: &atomic.Int32{}, preset: unknown, sampler: &sampler{}}
 	f.threshold.Store(int32(threshold))
 	return f, nil
 }

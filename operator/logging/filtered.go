@@ -3,6 +3,7 @@ package logging
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/giantswarm/micrologger"
@@ -25,6 +26,9 @@ const (
 // repeated too fast only some. What is too long it cuts.
 type filtered struct {
 	next micrologger.Logger
+	// base is next without the pairs of With, which may have in them what a context knows to be secret.
+	base micrologger.Logger
+	with []any
 	// threshold is the least severity, of this logger and of all that derive from it.
 	threshold *atomic.Int32
 	// preset is the severity that With gave to all messages, or unknown.
@@ -35,73 +39,82 @@ type filtered struct {
 func (f *filtered) passes(s severity) bool { return s >= severity(f.threshold.Load()) }
 
 // to returns where to write a message, and nil if it is not to be written.
-func (f *filtered) to(s severity, text string) micrologger.Logger {
+func (f *filtered) to(ctx context.Context, s severity, text string) micrologger.Logger {
 	if !f.passes(s) {
 		return nil
 	}
-	if text == "" {
-		return f.next
+	left, ok := 0, true
+	if text != "" {
+		left, ok = f.sampler.take(s, text)
 	}
-	left, ok := f.sampler.take(s, text)
-	switch {
-	case !ok:
+	if !ok {
 		return nil
-	case left > 0:
-		return f.next.With(keyLeft, left)
 	}
-	return f.next
+	next := f.next
+	if secrets := secretscontext.From(ctx); len(f.with) > 0 && !secrets.Empty() {
+		next = f.base.With(shortPairs(secrets.ScrubPairs(f.with))...)
+	}
+	if left > 0 {
+		return next.With(keyLeft, left)
+	}
+	return next
 }
 
 // Debug implements micrologger.Logger.
 func (f *filtered) Debug(ctx context.Context, message string) {
-	if to := f.to(debug, message); to != nil {
+	if to := f.to(ctx, debug, message); to != nil {
 		to.Debug(ctx, short(secretscontext.Scrub(ctx, message)))
 	}
 }
 
 // Debugf implements micrologger.Logger. Messages of one format are the same, whatever their parameters.
 func (f *filtered) Debugf(ctx context.Context, format string, params ...any) {
-	if to := f.to(debug, format); to != nil {
+	if to := f.to(ctx, debug, format); to != nil {
 		to.Debug(ctx, short(secretscontext.Scrub(ctx, fmt.Sprintf(format, params...))))
 	}
 }
 
 // Error implements micrologger.Logger.
 func (f *filtered) Error(ctx context.Context, err error, message string) {
-	if to := f.to(failure, message); to != nil {
+	if to := f.to(ctx, failure, message); to != nil {
 		to.Error(ctx, shortError(secretscontext.From(ctx).Shown(err)), short(secretscontext.Scrub(ctx, message)))
 	}
 }
 
 // Errorf implements micrologger.Logger. Messages of one format are the same, whatever their parameters.
 func (f *filtered) Errorf(ctx context.Context, err error, format string, params ...any) {
-	if to := f.to(failure, format); to != nil {
+	if to := f.to(ctx, failure, format); to != nil {
 		to.Error(ctx, shortError(secretscontext.From(ctx).Shown(err)), short(secretscontext.Scrub(ctx, fmt.Sprintf(format, params...))))
 	}
 }
 
 // Log implements micrologger.Logger.
 func (f *filtered) Log(keyVals ...any) {
-	if to := f.to(presetOr(f.preset, keyVals), textOf(keyVals)); to != nil {
+	if to := f.to(context.Background(), presetOr(f.preset, keyVals), textOf(keyVals)); to != nil {
 		to.Log(shortPairs(keyVals)...)
 	}
 }
 
 // LogCtx implements micrologger.Logger.
 func (f *filtered) LogCtx(ctx context.Context, keyVals ...any) {
-	if to := f.to(presetOr(f.preset, keyVals), textOf(keyVals)); to != nil {
+	if to := f.to(ctx, presetOr(f.preset, keyVals), textOf(keyVals)); to != nil {
 		to.LogCtx(ctx, shortPairs(secretscontext.From(ctx).ScrubPairs(keyVals))...)
 	}
 }
 
 // With implements micrologger.Logger.
 func (f *filtered) With(keyVals ...any) micrologger.Logger {
-	return &filtered{f.next.With(shortPairs(keyVals)...), f.threshold, presetOr(f.preset, keyVals), f.sampler}
+	derived := *f
+	derived.next, derived.preset = f.next.With(shortPairs(keyVals)...), presetOr(f.preset, keyVals)
+	derived.with = append(slices.Clip(f.with), keyVals...)
+	return &derived
 }
 
 // WithIncreasedCallerDepth implements micrologger.Logger.
 func (f *filtered) WithIncreasedCallerDepth() micrologger.Logger {
-	return &filtered{f.next.WithIncreasedCallerDepth(), f.threshold, f.preset, f.sampler}
+	derived := *f
+	derived.next, derived.base = f.next.WithIncreasedCallerDepth(), f.base.WithIncreasedCallerDepth()
+	return &derived
 }
 
 // enabled tells whether a logger writes messages of a severity; a foreign one is taken to write all.

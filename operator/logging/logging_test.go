@@ -68,7 +68,13 @@ func TestR14NoSecretOfTheContextIsLogged(t *testing.T) {
 		logger.Error(ctx, fmt.Errorf("use: %w", errors.New(value)), value)
 		logger.Errorf(ctx, errors.New(value), "use %s", value)
 		logger.LogCtx(ctx, "level", "info", "message", value, "error", errors.New(value), "data", map[string][]byte{"password": []byte(value)})
-		if shown := b.String(); strings.Contains(shown, value) || strings.Contains(shown, "aHVudGVyMi1hbmQtbW9yZ") || strings.Count(shown, "(sensitive)") < 5 {
+		pointed := value
+		logger.LogCtx(ctx, "level", "info", "message", "pointers", "token", &pointed, "config", struct{ Password *string }{&pointed})
+		derived := logger.With("dsn", value, "open", "kept")
+		derived.WithIncreasedCallerDepth().With("more", 1).Debug(ctx, "derived")
+		derived.LogCtx(ctx, "level", "info", "message", "derived too")
+		if shown := b.String(); strings.Contains(shown, value) || strings.Contains(shown, "aHVudGVyMi1hbmQtbW9yZ") ||
+			strings.Count(shown, "(sensitive)") < 9 || strings.Count(shown, "kept") != 2 {
 			t.Errorf("%s: it is in the log, or messages are missing:\n%s", format, shown)
 		}
 	}

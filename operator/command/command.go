@@ -88,6 +88,8 @@ type program struct {
 	options options
 	// taken are flags of the operator's own whose names a command has already.
 	taken []string
+	// readVariables are the environment variables by which flags were set.
+	readVariables []string
 }
 
 // ExitError ends a command with the exit code of a program that it has run elsewhere. That has said what there is to say.

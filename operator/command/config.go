@@ -69,7 +69,8 @@ type Config struct {
 	// Commands are further commands, which are the operator's own. An *ExitError of one is its exit code. Default: none.
 	Commands func(program *Program) []*cobra.Command
 	// Flags adds flags that are the operator's own to the commands that make the frameworks: "run", "plan" and "apply". It is
-	// called for each of these. They have environment variables too. Default: none.
+	// called for each of these. They have environment variables too. "manifests" gives to the operator in its Pods what was given to it: a
+	// pflag.Value of your own must take in Set what its String returns. Default: none.
 	Flags func(flags *pflag.FlagSet)
 }
 

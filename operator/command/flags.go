@@ -181,6 +181,7 @@ func (p *program) readEnvironment(cmd *cobra.Command) error {
 		if setErr := flags.Set(f.Name, value); setErr != nil {
 			err = &usageError{fmt.Errorf("environment variable %s: %w", variable, setErr)}
 		}
+		p.readVariables = append(p.readVariables, variable)
 	})
 	return err
 }

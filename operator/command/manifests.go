@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -43,8 +44,8 @@ func (p *program) manifestsCommand() *cobra.Command {
 		Use:   "manifests",
 		Short: "Print what deploys the operator, with exactly the rights that it needs",
 		Long: "Print what deploys the operator, as YAML, or write it into a folder: for kustomize, or as a Helm chart. It sends no request.\n\n" +
-			"The flags of \"run\" are those of the operator in its Pods. There it elects a leader, serves health and metrics on " + podListenAddress + ",\n" +
-			"and waits for its definitions (--crds=check), unless they say otherwise.\n\n" +
+			"The flags of \"run\", given or by an environment variable, are those of the operator in its Pods. There it elects a leader, serves\n" +
+			"health and metrics on " + podListenAddress + ", and waits for its definitions (--crds=check), unless they say otherwise.\n\n" +
 			"The rights are made of what the operator declares: its sources, its resources, its lease, its events. They are Roles in the\n" +
 			"namespaces of --namespace, or a ClusterRole without. With --namespace the definitions are not looked at (--crds=off), so that\n" +
 			"nothing is needed beyond these namespaces. Everything is accepted under the Pod Security level \"restricted\".\n\n" +
@@ -64,6 +65,7 @@ func (p *program) manifestsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			p.tellVariables(cmd)
 			return d.write(cmd.OutOrStdout(), o)
 		},
 	}
@@ -124,13 +126,41 @@ func runArguments(flags *pflag.FlagSet) []string {
 		if _, own := f.Annotations[withoutVariableAnnotation]; own {
 			return
 		}
-		value := f.Value.String()
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			value = strings.Join(list.GetSlice(), ",")
+		for _, value := range valuesOf(f.Value) {
+			args = append(args, "--"+f.Name+"="+value)
 		}
-		args = append(args, "--"+f.Name+"="+value)
 	})
 	return args
+}
+
+// valuesOf returns what a flag is to be given, one after the other, to have the value.
+func valuesOf(v pflag.Value) []string {
+	list, isList := v.(pflag.SliceValue)
+	switch {
+	case v.Type() == "stringArray" && isList:
+		return list.GetSlice()
+	case isList:
+		return []string{commaSeparated(list.GetSlice())}
+	case strings.HasPrefix(v.Type(), "stringTo"):
+		return []string{strings.TrimSuffix(strings.TrimPrefix(v.String(), "["), "]")}
+	}
+	return []string{v.String()}
+}
+
+// tellVariables says which values are in the manifests because the environment has them: they may be meant for this place only.
+func (p *program) tellVariables(cmd *cobra.Command) {
+	for _, variable := range p.readVariables {
+		fmt.Fprintf(cmd.ErrOrStderr(), "the value of $%s becomes an argument of the operator: unset it if it is not meant for its Pods\n", variable)
+	}
+}
+
+// commaSeparated is how flags take several values, of which one may have a comma in it.
+func commaSeparated(values []string) string {
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	_ = w.Write(values) // into memory
+	w.Flush()
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // deployment is what there is to know of the operator in its Pods.

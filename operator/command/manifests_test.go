@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 	chartutil "helm.sh/helm/v4/pkg/chart/common"
 	commonutil "helm.sh/helm/v4/pkg/chart/common/util"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
@@ -24,6 +25,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -250,6 +252,60 @@ func rendered(t *testing.T, folder string) []string {
 		streams = append(streams, string(crd.File.Data))
 	}
 	return streams
+}
+
+func TestTheOperatorInItsPodsHasTheFlagsThatWereGiven(t *testing.T) {
+	type values struct {
+		Headers, Hosts []string
+		Tags           map[string]string
+		Shares         map[string]int
+		Ports          []int
+		Token          string
+	}
+	define := func(v *values) func(*pflag.FlagSet) {
+		return func(flags *pflag.FlagSet) {
+			flags.StringArrayVar(&v.Headers, "header", nil, "")
+			flags.StringSliceVar(&v.Hosts, "host", nil, "")
+			flags.StringToStringVar(&v.Tags, "tag", nil, "")
+			flags.StringToIntVar(&v.Shares, "share", nil, "")
+			flags.IntSliceVar(&v.Ports, "port", nil, "")
+			flags.StringVar(&v.Token, "token", "", "")
+		}
+	}
+	t.Setenv("GARDENER_TOKEN", "from here")
+	config := gardener()
+	config.EnvPrefix, config.KeepGlobalLoggers, config.Flags = "GARDENER", true, define(&values{})
+	var stdout, stderr bytes.Buffer
+	args := []string{
+		"manifests", "--header=a,b", "--header=c", `--host="d,e",f`, "--tag=g=h", "--tag=i=[j]", "--share=k=1", "--port=80,81",
+	}
+	if code := command.Execute(t.Context(), config, args, &stdout, &stderr); code != command.ExitOK {
+		t.Fatal(stderr.String())
+	}
+	if !strings.Contains(stderr.String(), "the value of $GARDENER_TOKEN becomes an argument of the operator") {
+		t.Errorf("it is not said that the environment is in what is printed: %s", stderr.String())
+	}
+	var deployed appsv1.Deployment
+	for name, object := range documents(t, stdout.String()) {
+		if strings.HasPrefix(name, "Deployment ") {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.(map[string]any), &deployed); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var got values
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	define(&got)(flags)
+	if err := flags.Parse(deployed.Spec.Template.Spec.Containers[0].Args); err != nil {
+		t.Fatal(err)
+	}
+	want := values{
+		[]string{"a,b", "c"}, []string{"d,e", "f"}, map[string]string{"g": "h", "i": "[j]"}, map[string]int{"k": 1}, []int{80, 81}, "from here",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 func TestWhatManifestsCannotBeMadeOfIsSaid(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -30,6 +31,7 @@ type shelves struct {
 
 	deletesByList bool // deletes what no shelf of its list wants
 	writesByList  bool // writes what its list says
+	rules         bool // has a Role for each shelf, which it deletes when no shelf of its list wants it
 	asks          bool // looks again and again
 	idles         bool // reconciles again and again, and asks nothing
 	reconciled    prometheus.Counter
@@ -101,6 +103,9 @@ func (s *shelves) reconcile(ctx context.Context) error {
 		if err := s.fill(ctx, shelf.Name, shelf.Data["text"]); err != nil {
 			return err
 		}
+		if err := s.rule(ctx, shelf.Name); err != nil {
+			return err
+		}
 	}
 	pages, err := s.pages.List(labels.Everything())
 	if err != nil {
@@ -148,11 +153,29 @@ func (s *shelves) fill(ctx context.Context, shelf, text string) error {
 	return err
 }
 
+// rule makes the Role of a shelf, with rules.
+func (s *shelves) rule(ctx context.Context, shelf string) error {
+	if !s.rules {
+		return nil
+	}
+	if _, err := s.client.CoreV1().ConfigMaps(s.namespace).Get(ctx, shelf, metav1.GetOptions{}); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "page-of-" + shelf}}
+	_, err := s.client.RbacV1().Roles(s.namespace).Create(ctx, role, metav1.CreateOptions{})
+	return client.IgnoreAlreadyExists(err)
+}
+
 // drop deletes the page of a shelf that is gone.
 func (s *shelves) drop(ctx context.Context, shelf string) error {
 	_, err := s.shelves.ConfigMaps(s.namespace).Get(shelf)
 	if err == nil {
 		return nil
+	}
+	if s.rules {
+		if err := s.client.RbacV1().Roles(s.namespace).Delete(ctx, "page-of-"+shelf, metav1.DeleteOptions{}); client.IgnoreNotFound(err) != nil {
+			return err
+		}
 	}
 	if !s.deletesByList {
 		if _, err := s.client.CoreV1().ConfigMaps(s.namespace).Get(ctx, shelf, metav1.GetOptions{}); !apierrors.IsNotFound(err) {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -34,6 +36,13 @@ func TestOperatorsThatBelieveOldListsAreCaught(t *testing.T) {
 			reason: "the operator deleted what has to stay: DELETE secrets",
 		},
 		{
+			name:   "deletes what a list has no owner of, of a kind with a group",
+			change: func(s *shelves) { s.rules = true },
+			mishap: operatortest.RestartMissing,
+			want:   []string{"restart with an object missing from a list after write"},
+			reason: "the operator deleted what has to stay: DELETE roles",
+		},
+		{
 			name:   "writes what a list says",
 			change: func(s *shelves) { s.writesByList = true },
 			mishap: operatortest.RestartBehind,
@@ -43,7 +52,9 @@ func TestOperatorsThatBelieveOldListsAreCaught(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			report, failures := sweepOf(t, shelfScenario(test.change), operatortest.Lags)
+			scenario := shelfScenario(test.change)
+			scenario.Objects = append(scenario.Objects, &rbacv1.Role{})
+			report, failures := sweepOf(t, scenario, operatortest.Lags)
 			all := strings.Join(failures, "\n")
 			for _, want := range test.want {
 				if !strings.Contains(all, want) {

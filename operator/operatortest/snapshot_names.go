@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // names replaces the names that differ from run to run by ones that do not: those of
@@ -80,8 +81,11 @@ func (n names) name(name string) string {
 }
 
 func (n names) title(object *unstructured.Unstructured) string {
-	return object.GroupVersionKind().GroupKind().String() + " " + n.replacer.Replace(object.GetName())
+	return titleOf(object.GroupVersionKind().GroupKind(), n.replacer.Replace(object.GetName()))
 }
+
+// titleOf is by what an object of a name that is the same in every run is known in all of them.
+func titleOf(kind schema.GroupKind, name string) string { return kind.String() + " " + name }
 
 var (
 	uuidPattern = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)

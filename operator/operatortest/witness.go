@@ -143,7 +143,8 @@ func (w *witness) seen() []deed {
 }
 
 // wrong returns the deeds that runs without a mishap do not have: deletions of what is there at the end of the phase all the same, and what set
-// objects back that are never set back else.
+// objects back that are never set back else. Of objects whose names the API server generates no deletion is wrong: that one too many was
+// made, of those that are there alike, and taken away again is what operators are to do.
 func wrong(deeds, calm []deed, expected []snapshot, mapper meta.RESTMapper) []deed {
 	return slices.DeleteFunc(deeds, func(d deed) bool {
 		if !d.deletion {
@@ -156,7 +157,7 @@ func wrong(deeds, calm []deed, expected []snapshot, mapper meta.RESTMapper) []de
 		if err != nil || d.phase >= len(expected) {
 			return true
 		}
-		_, stays := expected[d.phase].objects[kind.Kind+" "+d.key.name]
+		_, stays := expected[d.phase].objects[titleOf(kind.GroupKind(), d.key.name)]
 		return !stays
 	})
 }

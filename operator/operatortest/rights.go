@@ -35,7 +35,7 @@ type Deployed struct {
 // Rights proves that the manifests of an operator give it exactly the rights that it needs: it goes through scenarios, each once, with the
 // operator as [Scenario.Deployed] has it, and with the token of its service account. It fails t when a scenario does not come to its end,
 // and names each request that was refused, and each rule, by verb and resource, that no request has used in any of them, as the audit log of
-// the API server tells.
+// the API server tells. A rule for all namespaces is used by requests only that have no role in their namespace which is enough.
 //
 // What an operator does rarely is brought about: the API server streams no lists, so that it asks for them, and a write of it fails once in
 // each phase that has it, of which it tells by an event, and by counting that up the next time. So let the user change what he has created,
@@ -147,6 +147,19 @@ type rights struct {
 type granted struct {
 	name  string
 	rules []rbacv1.PolicyRule
+	// where are the namespaces in which it is bound; nil is everywhere.
+	where []string
+}
+
+// gives tells whether the role, which is not bound everywhere, gives the right to a request by one of its verbs.
+func (g granted) gives(a audited, verb string) bool {
+	return a.ObjectRef != nil && slices.Contains(g.where, a.ObjectRef.Namespace) && slices.ContainsFunc(g.rules, func(rule rbacv1.PolicyRule) bool {
+		return slices.ContainsFunc(rule.APIGroups, func(group string) bool {
+			return slices.ContainsFunc(rule.Resources, func(resource string) bool {
+				return (slices.Contains(rule.Verbs, verb) || slices.Contains(rule.Verbs, rbacv1.VerbAll)) && a.uses(group, resource, verb, rule.ResourceNames)
+			})
+		})
+	})
 }
 
 // start gives the operator its rights, and has it start with them.
@@ -268,29 +281,33 @@ func (r *rights) grant(ctx context.Context, namespace string) error {
 
 // read takes note of the account and of the roles that are bound, and returns the names of the roles that are among the objects.
 func (r *rights) read(objects []client.Object, namespace string) map[string]bool {
-	own, bound := map[string]bool{}, map[string]bool{}
+	own, everywhere, bound := map[string]bool{}, map[string]bool{}, map[string][]string{}
 	var roles []granted
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *corev1.ServiceAccount:
 			r.account = o
 		case *rbacv1.Role:
-			roles = append(roles, granted{roleName("Role", o.Namespace, o.Name), o.Rules})
+			roles = append(roles, granted{name: roleName("Role", o.Namespace, o.Name), rules: o.Rules})
 		case *rbacv1.ClusterRole:
-			roles = append(roles, granted{roleName("ClusterRole", "", o.Name), o.Rules})
+			roles = append(roles, granted{name: roleName("ClusterRole", "", o.Name), rules: o.Rules})
 		case *rbacv1.RoleBinding:
-			bound[roleName(o.RoleRef.Kind, o.Namespace, o.RoleRef.Name)] = true
+			name := roleName(o.RoleRef.Kind, o.Namespace, o.RoleRef.Name)
+			bound[name] = append(bound[name], o.Namespace)
 		case *rbacv1.ClusterRoleBinding:
-			bound[roleName(o.RoleRef.Kind, "", o.RoleRef.Name)] = true
+			everywhere[roleName(o.RoleRef.Kind, "", o.RoleRef.Name)] = true
 		}
 	}
 	for _, role := range roles {
 		own[role.name] = true
-		if bound[role.name] {
-			// Names of namespaces are other ones in each run.
-			role.name = strings.Replace(role.name, " "+namespace+"/", " ", 1)
-			r.granted = append(r.granted, role)
+		if role.where = bound[role.name]; everywhere[role.name] {
+			role.where = nil
+		} else if role.where == nil {
+			continue
 		}
+		// Names of namespaces are other ones in each run.
+		role.name = strings.Replace(role.name, " "+namespace+"/", " ", 1)
+		r.granted = append(r.granted, role)
 	}
 	return own
 }
@@ -359,7 +376,7 @@ func (r *rights) unused() []string {
 	var unused []string
 	for _, g := range r.granted {
 		for _, rule := range g.rules {
-			for _, missing := range unusedOf(rule, r.requests) {
+			for _, missing := range unusedOf(rule, func(verb string) []audited { return r.needing(g, verb) }) {
 				unused = append(unused, missing+" of "+g.name)
 			}
 		}
@@ -367,12 +384,31 @@ func (r *rights) unused() []string {
 	return unused
 }
 
-// unusedOf returns the rights of a rule that no request has used. A rule with names is used when it is for one of them.
-func unusedOf(rule rbacv1.PolicyRule, requests []audited) []string {
+// needing returns the requests for which it may take a role to give the right by a verb. For a role that is bound everywhere they are those
+// to which no role gives it that is bound in their namespace. Roles in several namespaces are for the same requests there: what is done in
+// one of them is enough.
+func (r *rights) needing(role granted, verb string) []audited {
+	if role.where != nil {
+		return r.requests
+	}
+	narrower := func(a audited) bool {
+		return slices.ContainsFunc(r.granted, func(g granted) bool {
+			return g.where != nil && !slices.ContainsFunc(a.verbs(), func(used string) bool {
+				return (verb == used || verb == rbacv1.VerbAll) && !g.gives(a, used)
+			})
+		})
+	}
+	return slices.DeleteFunc(slices.Clone(r.requests), narrower)
+}
+
+// unusedOf returns the rights of a rule that no request has used, of those that need one by a verb. A rule with names is used when it is
+// for one of them.
+func unusedOf(rule rbacv1.PolicyRule, needing func(verb string) []audited) []string {
 	var unused []string
-	for _, group := range rule.APIGroups {
-		for _, resource := range rule.Resources {
-			for _, verb := range rule.Verbs {
+	for _, verb := range rule.Verbs {
+		requests := needing(verb)
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
 				if !slices.ContainsFunc(requests, func(a audited) bool { return a.uses(group, resource, verb, rule.ResourceNames) }) {
 					unused = append(unused, verb+" "+strings.TrimSuffix(resource+"."+group, "."))
 				}

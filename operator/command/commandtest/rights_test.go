@@ -55,6 +55,17 @@ func TestR19ARuleThatNothingUsesIsNamed(t *testing.T) {
 	}
 }
 
+func TestR19ARightForAllNamespacesThatARoleIsEnoughForIsNamed(t *testing.T) {
+	t.Parallel()
+	r := &failing{TB: t}
+	config := greeter(false)
+	config.ClusterRules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create"}}}
+	operatortest.Rights(r, guestsThatComeBack(t, config, "create", "patch"))
+	if want := "never used: create configmaps of ClusterRole greeter"; r.errors != want {
+		t.Errorf("want only %q, got: %s", want, r.errors)
+	}
+}
+
 func TestR19ARequestThatIsRefusedIsNamed(t *testing.T) {
 	t.Parallel()
 	r := &failing{TB: t}

@@ -37,6 +37,18 @@ var Alerts = []Alert{
 			"add. A Lease that nobody renews runs out by itself after its duration.",
 	},
 	{
+		Name: "OperatorkitIsNotThere", Severity: Critical, For: 5 * time.Minute,
+		Query: `count by (namespace, operator) (last_over_time(operatorkit_operator_leading[6h])) ` +
+			`unless count by (namespace, operator) (operatorkit_operator_leading) or absent(operatorkit_operator_leading)`,
+		Summary: "No replica of the operator {{ or $labels.operator $labels.job }} is there.",
+		Means: "Objects are not reconciled: changes have no effect, deletions don't complete. What is there stays as it is. All other alerts " +
+			"are silent, because they are about what replicas say.",
+		Look: "The Deployment and its Pods: an image that can't be pulled, a flag that is refused, a quota that is used up, replicas set to 0; " +
+			"then the ServiceMonitor, and the network policies between Prometheus and the Pods.",
+		Mend: "Mend the Deployment, or go back to the version before. If the operator was taken away on purpose, take the rule away with it: " +
+			"it ends by itself after six hours where it is for all operators.",
+	},
+	{
 		Name: "OperatorkitLeaseIsHardToKeep", Severity: Warning, For: 5 * time.Minute,
 		Query:   `increase(operatorkit_operator_lease_renewals_total{result="failure"}[10m]) > 3`,
 		Summary: "The leader of the operator {{ $labels.operator }} fails to renew its lease again and again.",

@@ -70,6 +70,7 @@ var troubles = map[string]trouble{
 	"healthy":      {replicas: 2, args: []string{"--leader-elect", "--kube-api-qps=1000"}, begins: nothing},
 	"shared":       {replicas: 2, args: []string{"--sharding"}, begins: nothing},
 	"nobody-works": {args: []string{"--leader-elect"}, before: leaseOfSomebody, fires: []string{"OperatorkitNobodyWorks"}},
+	"gone":         {begins: func(_ *testing.T, p *patient) { p.end() }, fires: []string{"OperatorkitIsNotThere"}},
 	"lease": {
 		args: []string{"--leader-elect", "--leader-election-retry-period=200ms"},
 		begins: func(_ *testing.T, p *patient) {
@@ -250,8 +251,16 @@ type patient struct {
 	faults    *operatortest.Faults
 	// panics has every request that writes a ConfigMap panic.
 	panics atomic.Bool
-	// addresses are those of the metrics of the replicas.
+	// addresses are those of the metrics of the replicas, and ends end these.
 	addresses []string
+	ends      []func()
+}
+
+// end ends all replicas.
+func (p *patient) end() {
+	for _, end := range p.ends {
+		end()
+	}
 }
 
 func (p *patient) named(o client.Object) client.Object {
@@ -360,11 +369,12 @@ func (w *ward) admit(t *testing.T, name string, of trouble) {
 				t.Errorf("the operator of %s has ended: %v", name, err)
 			}
 		}()
-		t.Cleanup(func() {
+		p.ends = append(p.ends, func() {
 			cancel()
 			<-ended
 		})
 	}
+	t.Cleanup(p.end)
 }
 
 func freeAddress(t *testing.T) string {

@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"encoding/binary"
 	"maps"
 	"slices"
 	"strings"
@@ -113,10 +114,15 @@ func contentOf(m map[string]string) (string, bool) {
 	}
 	content := make([]byte, 0, size)
 	for _, key := range slices.Sorted(maps.Keys(m)) {
-		content = append(append(content, key...), 0)
-		content = append(append(content, m[key]...), 0)
+		content = appendText(appendText(content, key), m[key])
 	}
 	return string(content), true
+}
+
+// appendText appends a text after its length as a uvarint. There is no character that could stand between texts instead: those that users
+// give may have any, also NUL.
+func appendText[T string | []byte](to []byte, text T) []byte {
+	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
 }
 
 func (in *interner) shareBool(b *bool) *bool {

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,7 +93,7 @@ func (in *interner) pack(obj any) any {
 		case map[string]string:
 			keys = slices.Sorted(maps.Keys(m))
 			for _, key := range keys {
-				texts = append(binary.AppendUvarint(texts, uint64(len(m[key]))), m[key]...)
+				texts = appendText(texts, m[key])
 			}
 		case map[string][]byte:
 			if hasNil(m) {
@@ -102,7 +101,7 @@ func (in *interner) pack(obj any) any {
 			}
 			keys = slices.Sorted(maps.Keys(m))
 			for _, key := range keys {
-				texts = append(binary.AppendUvarint(texts, uint64(len(m[key]))), m[key]...)
+				texts = appendText(texts, m[key])
 			}
 		}
 		if len(keys) > 0 {
@@ -135,17 +134,15 @@ func (in *interner) shareLayout(l *layout) *layout {
 			size += len(key) + 1
 		}
 	}
-	var content strings.Builder
+	var content []byte
 	if size <= maxInternedContent {
 		for _, m := range l.maps {
-			content.WriteByte(byte(m.place))
+			content = binary.AppendUvarint(append(content, byte(m.place)), uint64(len(m.keys)))
 			for _, key := range m.keys {
-				content.WriteString(key)
-				content.WriteByte(0)
+				content = appendText(content, key)
 			}
-			content.WriteByte(0)
 		}
-		if shared, ok := in.layouts[content.String()]; ok {
+		if shared, ok := in.layouts[string(content)]; ok {
 			return shared
 		}
 	}
@@ -158,7 +155,7 @@ func (in *interner) shareLayout(l *layout) *layout {
 		if len(in.layouts) >= maxInternedMaps {
 			in.layouts = map[string]*layout{}
 		}
-		in.layouts[content.String()] = l
+		in.layouts[string(content)] = l
 	}
 	return l
 }

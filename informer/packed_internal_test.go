@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -106,6 +109,56 @@ func TestObjectsWithTheSameKeysShareThem(t *testing.T) {
 	if n := len(in.layouts); n > maxInternedMaps {
 		t.Errorf("%d sets of keys are kept, want at most %d", n, maxInternedMaps)
 	}
+}
+
+func TestMapsThatDifferAreNotShared(t *testing.T) {
+	for _, texts := range [][2]map[string]string{
+		{{"a": "x\x00b\x00y"}, {"a": "x", "b": "y"}},
+		{{"a": "", "\x00": ""}, {"a": "\x00\x00"}},
+		{{"a": "\x01b"}, {"a\x01": "b"}},
+	} {
+		in := newInterner()
+		for _, m := range texts {
+			if diff := cmp.Diff(m, in.shareMap(maps.Clone(m))); diff != "" {
+				t.Errorf("of %q (-want +got):\n%s", texts, diff)
+			}
+		}
+	}
+	keys := func(keys ...string) map[string]string {
+		m := map[string]string{}
+		for _, key := range keys {
+			m[key] = "v"
+		}
+		return m
+	}
+	for _, data := range [][2]map[string]string{
+		{keys("a\x00b", "c", "d", "e"), keys("a", "b", "c", "d", "e")},
+		{keys("a\x00\x02b", "c", "d", "e"), keys("a", "\x02b", "c", "d", "e")},
+	} {
+		in := newInterner()
+		for _, m := range data {
+			c := &corev1.ConfigMap{Data: m}
+			if diff := cmp.Diff(c.DeepCopy(), whole(in.pack(c))); diff != "" {
+				t.Errorf("of the keys %q (-want +got):\n%s", data, diff)
+			}
+		}
+	}
+
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOfN(rapid.SampledFrom([]rune{0, 1, 'a', 'b'}), 0, 3, -1)
+		texts := rapid.MapOfN(text, text, 0, 5)
+		in := newInterner()
+		for range 20 {
+			m := texts.Draw(t, "texts")
+			if shared := in.shareMap(maps.Clone(m)); !maps.Equal(m, shared) {
+				t.Fatalf("%q became %q", m, shared)
+			}
+			c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Labels: m}, Data: texts.Draw(t, "data")}
+			if got := whole(in.pack(c.DeepCopy())); !reflect.DeepEqual(c, got) {
+				t.Fatalf("(-want +got):\n%s", cmp.Diff(c, got))
+			}
+		}
+	})
 }
 
 func TestASourceOfPackedObjectsShowsWholeOnes(t *testing.T) {

@@ -50,7 +50,7 @@ type owner struct {
 	kind, key, by string
 }
 
-// index is the value of OwnerIndex. None of its parts can hold a NUL.
+// index is the value of OwnerIndex. An entry of somebody else can have the same, with a NUL in a part: who finds one looks at its parts.
 func (o owner) index() string { return o.kind + "\x00" + o.key + "\x00" + o.by }
 
 // ownership is the owner that a resource is in a reconciliation, and what it takes over.

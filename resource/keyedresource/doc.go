@@ -48,6 +48,7 @@
 //   - The journal is written with the UID and the resource version of the primary that was read: it is a conflict
 //     (apierrors.IsConflict) if somebody else has written that, and everything is computed anew. A journal takes one more request in
 //     each reconciliation, and one in each that makes or deletes things. An annotation has room for some thousand keys.
+//   - What was made for a primary that is gone is deleted by the last known state of its journal, and nothing is put for it.
 //
 // A resource is safe for concurrent use for different primaries. Things that Current, Get and Desired return are not changed.
 package keyedresource

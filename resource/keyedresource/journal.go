@@ -28,6 +28,8 @@ const JournalPrefix = "operatorkit.io/journal-"
 type journal struct {
 	client  client.Client
 	primary *metav1.PartialObjectMetadata
+	// gone says why nothing can be put for the primary any more, if it is not there.
+	gone error
 	// pages are those of the resource's marks: the present one, and then those of former names.
 	pages []page
 }
@@ -46,7 +48,7 @@ type pageText struct {
 func (p page) annotation() string { return JournalPrefix + p.mark.Hash() }
 
 // readJournal reads the journal of a primary, without one nil. It asks the API server, because a copy may not know what was noted
-// last. What is gone already has that of its last known state.
+// last. What is gone already has that of its last known state, also if another object has its name by now.
 func (r *resource[O, T]) readJournal(ctx context.Context, obj O, own ownership) (*journal, error) {
 	if r.config.Journal == nil {
 		return nil, nil
@@ -59,32 +61,58 @@ func (r *resource[O, T]) readJournal(ctx context.Context, obj O, own ownership) 
 	if err != nil {
 		return nil, framework.Permanent(fmt.Errorf("find the kind of the primary: %w: register its type in the client's scheme", err))
 	}
-	primary := &metav1.PartialObjectMetadata{}
-	primary.SetGroupVersionKind(gvk)
-	err = r.config.Journal.Get(ctx, client.ObjectKeyFromObject(given), primary)
+	j := &journal{client: r.config.Journal, primary: &metav1.PartialObjectMetadata{}}
+	j.primary.SetGroupVersionKind(gvk)
+	err = j.client.Get(ctx, client.ObjectKeyFromObject(given), j.primary)
 	switch {
-	case apierrors.IsNotFound(err) && deleting(obj):
-		primary.Annotations = given.GetAnnotations()
+	case apierrors.IsNotFound(err):
+		j.outlive(given, gvk, err)
 	case err != nil:
 		return nil, fmt.Errorf("read the journal of the primary: %w", err)
-	case given.GetUID() != "" && given.GetUID() != primary.UID:
+	case given.GetUID() != "" && given.GetUID() != j.primary.UID:
 		resource := schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}
-		return nil, apierrors.NewConflict(resource, given.GetName(), errors.New("it was replaced by another object of its name"))
+		j.outlive(given, gvk, apierrors.NewConflict(resource, given.GetName(), errors.New("it was replaced by another object of its name")))
 	}
-	j := &journal{client: r.config.Journal, primary: primary}
 	for _, mark := range own.marks {
-		p := page{mark, sets.New[string]()}
-		if text := primary.Annotations[p.annotation()]; text != "" {
-			var read pageText
-			if err := json.Unmarshal([]byte(text), &read); err != nil {
-				return nil, framework.Permanent(fmt.Errorf("read the journal in the annotation %s of the primary: %w: mend it, "+
-					"or delete it and what %s has made", p.annotation(), err, mark))
-			}
-			p.keys.Insert(read.Keys...)
+		if err := j.read(mark); err != nil {
+			return nil, err
 		}
-		j.pages = append(j.pages, p)
 	}
 	return j, nil
+}
+
+// outlive makes the journal that of a primary that is not there any more: what was known of it last. It can be deleted by, and not be
+// written.
+func (j *journal) outlive(last client.Object, gvk schema.GroupVersionKind, why error) {
+	j.gone = fmt.Errorf("read the journal of the primary: %w", why)
+	j.primary = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: last.GetNamespace(), Name: last.GetName(), UID: last.GetUID(), ResourceVersion: last.GetResourceVersion(),
+		Annotations: last.GetAnnotations(),
+	}}
+	j.primary.SetGroupVersionKind(gvk)
+}
+
+// read reads the page of a mark.
+func (j *journal) read(mark identity.Mark) error {
+	p := page{mark, sets.New[string]()}
+	if text := j.primary.Annotations[p.annotation()]; text != "" {
+		var read pageText
+		if err := json.Unmarshal([]byte(text), &read); err != nil {
+			return framework.Permanent(fmt.Errorf("read the journal in the annotation %s of the primary: %w: mend it, "+
+				"or delete it and what %s has made", p.annotation(), err, mark))
+		}
+		p.keys.Insert(read.Keys...)
+	}
+	j.pages = append(j.pages, p)
+	return nil
+}
+
+// standing returns an error if the primary is gone, for which nothing can be put then.
+func (j *journal) standing() error {
+	if j == nil {
+		return nil
+	}
+	return j.gone
 }
 
 // keys returns all keys in their order.

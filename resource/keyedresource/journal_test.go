@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
@@ -57,12 +56,8 @@ func newJournalKit(t *testing.T, data ...string) *journalKit {
 // journal is what stands in the journals of the primary.
 func (k *journalKit) journal() string {
 	k.t.Helper()
-	live := &corev1.ConfigMap{}
-	if err := k.client.Get(k.t.Context(), client.ObjectKeyFromObject(k.primary), live); err != nil {
-		k.t.Fatal(err)
-	}
 	var all []string
-	for name, value := range live.Annotations {
+	for name, value := range k.live().Annotations {
 		if strings.HasPrefix(name, keyedresource.JournalPrefix) {
 			all = append(all, value)
 		}
@@ -70,8 +65,32 @@ func (k *journalKit) journal() string {
 	return strings.Join(all, " ")
 }
 
-func journalOf(keys string) string {
+// journalOf is the journal of the primary with these keys.
+func (k *journalKit) journalOf(keys string) string {
 	return `{"of":"resource \"records\" of framework \"f\" of operator \"o\"","keys":[` + keys + `]}`
+}
+
+// live is the primary as it is on the API server.
+func (k *journalKit) live() primary {
+	k.t.Helper()
+	live := &corev1.ConfigMap{}
+	if err := k.client.Get(k.t.Context(), client.ObjectKeyFromObject(k.primary), live); err != nil {
+		k.t.Fatal(err)
+	}
+	return live
+}
+
+// restore makes the primary anew, with the annotations of a backup.
+func (k *journalKit) restore(backup primary, data ...string) {
+	k.t.Helper()
+	if err := client.IgnoreNotFound(k.client.Delete(k.t.Context(), k.primary.DeepCopy())); err != nil {
+		k.t.Fatal(err)
+	}
+	k.primary = newPrimary(backup.Name, data...)
+	k.primary.Namespace, k.primary.Annotations = backup.Namespace, backup.Annotations
+	if err := k.client.Create(k.t.Context(), k.primary); err != nil {
+		k.t.Fatal(err)
+	}
 }
 
 func TestAKeyIsInTheJournalFromBeforeItsThingIsPutUntilItIsGone(t *testing.T) {
@@ -87,7 +106,7 @@ func TestAKeyIsInTheJournalFromBeforeItsThingIsPutUntilItIsGone(t *testing.T) {
 	if err := update(ctx, k.primary, r); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(journalOf(`"a"`), before); diff != "" {
+	if diff := cmp.Diff(k.journalOf(`"a"`), before); diff != "" {
 		t.Errorf("the journal before the thing was put (-want +got):\n%s", diff)
 	}
 	writes := len(k.faults.Writes())
@@ -98,7 +117,7 @@ func TestAKeyIsInTheJournalFromBeforeItsThingIsPutUntilItIsGone(t *testing.T) {
 	if err := update(ctx, k.primary, r); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(journalOf(`"b"`), k.journal()); diff != "" || z.hosts() != "b=2" {
+	if diff := cmp.Diff(k.journalOf(`"b"`), k.journal()); diff != "" || z.hosts() != "b=2" {
 		t.Errorf("%s; the journal (-want +got):\n%s", z.hosts(), diff)
 	}
 	k.primary.Data = nil
@@ -137,7 +156,7 @@ func TestR16AThingThatIsNotInTheJournalIsRefused(t *testing.T) {
 		t.Fatalf("got %v, %s and the journal %s; want a refusal", err, z.hosts(), k.journal())
 	}
 	r := newResource(t, z, &bytes.Buffer{}, blind(k.client, z), func(c *config) { c.Adopt = true })
-	if err := update(ctx, k.primary, r); err != nil || z.hosts() != "a=1" || k.journal() != journalOf(`"a"`) {
+	if err := update(ctx, k.primary, r); err != nil || z.hosts() != "a=1" || k.journal() != k.journalOf(`"a"`) {
 		t.Errorf("got %v, %s and the journal %s; want it adopted", err, z.hosts(), k.journal())
 	}
 }
@@ -150,7 +169,7 @@ func TestAThingThatIsAdoptedAsItIsGoesWhenNobodyWantsItAnyMore(t *testing.T) {
 	if got := planned(t, ctx, k.primary, r); len(got) != 1 || !strings.Contains(got[0], "taken over as it is") {
 		t.Errorf("the plan is %q", got)
 	}
-	if err := update(ctx, k.primary, r); err != nil || z.hosts() != "a=1" || k.journal() != journalOf(`"a"`) {
+	if err := update(ctx, k.primary, r); err != nil || z.hosts() != "a=1" || k.journal() != k.journalOf(`"a"`) {
 		t.Errorf("got %v, %s and the journal %s; want it adopted", err, z.hosts(), k.journal())
 	}
 	if got := planned(t, ctx, k.primary, r); len(got) != 0 {
@@ -222,7 +241,7 @@ func TestR16TheJournalOfAFormerNameIsTakenOver(t *testing.T) {
 	if err := update(ctx, k.primary, renamed); err != nil {
 		t.Fatal(err)
 	}
-	if want := strings.ReplaceAll(journalOf(`"a"`), "records", "renamed"); k.journal() != want || z.hosts() != "a=1" {
+	if want := strings.ReplaceAll(k.journalOf(`"a"`), "records", "renamed"); k.journal() != want || z.hosts() != "a=1" {
 		t.Errorf("got %s and the journal %s, want %s", z.hosts(), k.journal(), want)
 	}
 }
@@ -241,17 +260,35 @@ func TestAPrimaryThatIsGoneAlreadyHasItsLastJournal(t *testing.T) {
 	if err := update(ctx, k.primary, r); err != nil {
 		t.Fatal(err)
 	}
-	last := &corev1.ConfigMap{}
-	if err := k.client.Get(t.Context(), client.ObjectKeyFromObject(k.primary), last); err != nil {
-		t.Fatal(err)
-	}
+	last := k.live()
 	if err := k.client.Delete(t.Context(), k.primary); err != nil {
 		t.Fatal(err)
 	}
-	now := metav1.Now()
-	last.DeletionTimestamp = &now
+	if err := update(ctx, last, r); !apierrors.IsNotFound(err) {
+		t.Errorf("got %v, want nothing to be put for what is gone", err)
+	}
 	if err := framework.ProcessDelete(ctx, last, plain([]*resource{r})); err != nil || z.hosts() != "" {
 		t.Errorf("got %v and %s", err, z.hosts())
+	}
+}
+
+func TestR5AJournalOfAGonePrimaryDoesNotWaitForItsSuccessor(t *testing.T) {
+	k := newJournalKit(t, "a", "1")
+	z, ctx := newZone(), as(t, "o", "f")
+	r := newResource(t, z, &bytes.Buffer{}, blind(k.client, z))
+	if err := update(ctx, k.primary, r); err != nil {
+		t.Fatal(err)
+	}
+	last := k.live()
+	k.restore(newPrimaryLike(k.primary), "b", "2")
+	if err := update(ctx, last, r); !apierrors.IsConflict(err) || z.hosts() != "a=1" {
+		t.Errorf("got %v and %s, want nothing to be put for what is gone", err, z.hosts())
+	}
+	if err := framework.ProcessDelete(ctx, last, plain([]*resource{r})); err != nil || z.hosts() != "" {
+		t.Errorf("got %v and %s, want what it had to be gone", err, z.hosts())
+	}
+	if err := update(ctx, k.primary, r); err != nil || z.hosts() != "b=2" || k.journal() != k.journalOf(`"b"`) {
+		t.Errorf("got %v, %s and the journal %s, want the successor to have its own", err, z.hosts(), k.journal())
 	}
 }
 
@@ -271,13 +308,13 @@ func TestWhatTakesItsTimeToGoIsWaitedFor(t *testing.T) {
 	}
 	k.primary.Data = map[string]string{"b": "1"}
 	waiting := requeuecontext.NewContext(ctx)
-	if err := update(waiting, k.primary, r); err != nil || !going["a"] || k.journal() != journalOf(`"a","b"`) {
+	if err := update(waiting, k.primary, r); err != nil || !going["a"] || k.journal() != k.journalOf(`"a","b"`) {
 		t.Errorf("got %v and the journal %s, want a to be in it until it is gone", err, k.journal())
 	}
 	if _, asked := requeuecontext.After(waiting); !asked {
 		t.Error("nobody looks whether it is gone")
 	}
-	if err := errors.Join(z.delete("a"), update(ctx, k.primary, r)); err != nil || k.journal() != journalOf(`"b"`) {
+	if err := errors.Join(z.delete("a"), update(ctx, k.primary, r)); err != nil || k.journal() != k.journalOf(`"b"`) {
 		t.Errorf("got %v and the journal %s, want b to be left in it", err, k.journal())
 	}
 	keeping := finalizerskeptcontext.NewContext(ctx)

@@ -151,6 +151,9 @@ func (r *resource[O, T]) NewUpdatePatch(ctx context.Context, obj O, current, des
 	if desired.Terminating {
 		return nil, nil
 	}
+	if err := current.journal.standing(); err != nil {
+		return nil, err
+	}
 	ctx, own, err := r.ownership(ctx, obj)
 	if err != nil {
 		return nil, err

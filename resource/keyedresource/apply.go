@@ -29,7 +29,7 @@ func (r *resource[O, T]) put(ctx context.Context, obj O, change State[T], done s
 	if err != nil {
 		return err
 	}
-	names := make([]string, 0, len(change.Items))
+	names := slices.Clone(change.bequest)
 	for _, it := range change.Items {
 		names = append(names, it.key.Name)
 	}

@@ -60,7 +60,8 @@ type Config[O, T any] struct {
 	Get func(ctx context.Context, obj O, key string) (thing T, found bool, err error)
 	// Journal writes the keys of all things into an annotation of the primary before they are put, and takes them from it when they
 	// are gone: for systems of which one can't ask what belongs to a primary. It must reach the API server and not a cache, and needs
-	// the verbs get and patch for the primaries. Default: none is written.
+	// the verbs get and patch for the primaries. A journal is no proof: use it for primaries whose writers are trusted with the things,
+	// because who writes the key of another's thing into the annotation has that changed or deleted. Default: none is written.
 	Journal client.Client
 
 	// Keep copies what the system or others maintain, such as a version or a status, from a thing as it is to what it should be. It

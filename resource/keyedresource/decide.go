@@ -39,7 +39,7 @@ func (r *resource[O, T]) decide(ctx context.Context, obj O, own ownership, d dec
 		return r.changed(ctx, d.want, plan.Create, nil), nil
 	}
 	c := d.have.claim
-	if !c.own && (!c.free || !r.config.Adopt) {
+	if !c.own && !c.inherited && (!c.free || !r.config.Adopt) {
 		return item[T]{}, &RefusedError{Thing: d.want.key, Reason: c.reason, Adoptable: c.free}
 	}
 	d.want.claim = c

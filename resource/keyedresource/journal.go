@@ -19,7 +19,7 @@ import (
 )
 
 // JournalPrefix is what the name of the annotation begins with in which a journal stands; a hash of the operator, the framework and
-// the resource follows. Its value is a JSON object: "of" names these, and "keys" are the keys.
+// the resource follows. Its value is a JSON object: "of" names these, "for" and "uid" are the primary, and "keys" are the keys.
 const JournalPrefix = "operatorkit.io/journal-"
 
 // journal is what stands in the annotations of a primary about the things that may be there for it: their keys, by the mark of the
@@ -32,6 +32,11 @@ type journal struct {
 	gone error
 	// pages are those of the resource's marks: the present one, and then those of former names.
 	pages []page
+	// inherited are the keys that an object of the same name had that lived before, as after a restore. What is desired of them is
+	// taken over. The rest is left alone: it may be another's by now, or still be that of the object that was backed up, elsewhere.
+	inherited sets.Set[string]
+	// copied is the primary whose journal this one carries, if it is a copy of that.
+	copied string
 }
 
 // page is what stands in one annotation.
@@ -41,8 +46,11 @@ type page struct {
 }
 
 type pageText struct {
-	Of   string   `json:"of"`
-	Keys []string `json:"keys"`
+	Of string `json:"of"`
+	// For is the name of the primary, with its namespace, and UID that of its life. Pages of earlier versions have neither.
+	For  string    `json:"for,omitempty"`
+	UID  types.UID `json:"uid,omitempty"`
+	Keys []string  `json:"keys"`
 }
 
 func (p page) annotation() string { return JournalPrefix + p.mark.Hash() }
@@ -61,7 +69,7 @@ func (r *resource[O, T]) readJournal(ctx context.Context, obj O, own ownership) 
 	if err != nil {
 		return nil, framework.Permanent(fmt.Errorf("find the kind of the primary: %w: register its type in the client's scheme", err))
 	}
-	j := &journal{client: r.config.Journal, primary: &metav1.PartialObjectMetadata{}}
+	j := &journal{client: r.config.Journal, primary: &metav1.PartialObjectMetadata{}, inherited: sets.New[string]()}
 	j.primary.SetGroupVersionKind(gvk)
 	err = j.client.Get(ctx, client.ObjectKeyFromObject(given), j.primary)
 	switch {
@@ -74,7 +82,7 @@ func (r *resource[O, T]) readJournal(ctx context.Context, obj O, own ownership) 
 		j.outlive(given, gvk, apierrors.NewConflict(resource, given.GetName(), errors.New("it was replaced by another object of its name")))
 	}
 	for _, mark := range own.marks {
-		if err := j.read(mark); err != nil {
+		if err := j.read(mark, r.config.Mark != nil); err != nil {
 			return nil, err
 		}
 	}
@@ -92,8 +100,9 @@ func (j *journal) outlive(last client.Object, gvk schema.GroupVersionKind, why e
 	j.primary.SetGroupVersionKind(gvk)
 }
 
-// read reads the page of a mark.
-func (j *journal) read(mark identity.Mark) error {
+// read reads the page of a mark. One that was copied from another primary says nothing of this one. Where things hold marks, these say
+// whose they are, and the page of an earlier life is as good as one's own.
+func (j *journal) read(mark identity.Mark, marked bool) error {
 	p := page{mark, sets.New[string]()}
 	if text := j.primary.Annotations[p.annotation()]; text != "" {
 		var read pageText
@@ -101,10 +110,25 @@ func (j *journal) read(mark identity.Mark) error {
 			return framework.Permanent(fmt.Errorf("read the journal in the annotation %s of the primary: %w: mend it, "+
 				"or delete it and what %s has made", p.annotation(), err, mark))
 		}
-		p.keys.Insert(read.Keys...)
+		switch {
+		case read.For != "" && read.For != j.name():
+			j.copied = read.For
+		case read.UID != "" && j.primary.UID != "" && read.UID != j.primary.UID && !marked:
+			j.inherited.Insert(read.Keys...)
+		default:
+			p.keys.Insert(read.Keys...)
+		}
 	}
 	j.pages = append(j.pages, p)
 	return nil
+}
+
+// name is the name of the primary, with its namespace.
+func (j *journal) name() string {
+	if j.primary.Namespace == "" {
+		return j.primary.Name
+	}
+	return j.primary.Namespace + "/" + j.primary.Name
 }
 
 // standing returns an error if the primary is gone, for which nothing can be put then.
@@ -113,6 +137,30 @@ func (j *journal) standing() error {
 		return nil
 	}
 	return j.gone
+}
+
+// bequest returns the inherited keys that are desired, in their order.
+func (j *journal) bequest(desired func(key string) bool) (keys []string) {
+	if j == nil {
+		return nil
+	}
+	for _, key := range sets.List(j.inherited) {
+		if desired(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// lacks is the claim on a thing that exists and whose key is not in the journal.
+func (j *journal) lacks(key string) claim {
+	switch {
+	case j.inherited.Has(key):
+		return claim{free: true, inherited: true}
+	case j.copied != "":
+		return claim{free: true, reason: "it exists already, and the journal of the primary is a copy of that of " + j.copied}
+	}
+	return claim{free: true, reason: "it exists already, and is not in the journal of the primary"}
 }
 
 // keys returns all keys in their order.
@@ -176,7 +224,7 @@ func (j *journal) write(ctx context.Context, change func(at int, p page)) error 
 		case p.keys.Len() == 0:
 			annotations[p.annotation()] = nil
 		default:
-			text, err := json.Marshal(pageText{Of: p.mark.String(), Keys: sets.List(p.keys)})
+			text, err := json.Marshal(pageText{p.mark.String(), j.name(), j.primary.UID, sets.List(p.keys)})
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -67,7 +68,8 @@ func (k *journalKit) journal() string {
 
 // journalOf is the journal of the primary with these keys.
 func (k *journalKit) journalOf(keys string) string {
-	return `{"of":"resource \"records\" of framework \"f\" of operator \"o\"","keys":[` + keys + `]}`
+	return fmt.Sprintf(`{"of":"resource \"records\" of framework \"f\" of operator \"o\"","for":"%s/%s","uid":"%s","keys":[%s]}`,
+		k.primary.Namespace, k.primary.Name, k.primary.UID, keys)
 }
 
 // live is the primary as it is on the API server.
@@ -289,6 +291,93 @@ func TestR5AJournalOfAGonePrimaryDoesNotWaitForItsSuccessor(t *testing.T) {
 	}
 	if err := update(ctx, k.primary, r); err != nil || z.hosts() != "b=2" || k.journal() != k.journalOf(`"b"`) {
 		t.Errorf("got %v, %s and the journal %s, want the successor to have its own", err, z.hosts(), k.journal())
+	}
+}
+
+func TestR16TheJournalInACopyOfThePrimaryClaimsNothing(t *testing.T) {
+	k := newJournalKit(t, "a", "1")
+	z, ctx := newZone(), as(t, "o", "f")
+	r := newResource(t, z, &bytes.Buffer{}, blind(k.client, z))
+	if err := update(ctx, k.primary, r); err != nil {
+		t.Fatal(err)
+	}
+	duplicate := &journalKit{t: t, client: k.client, faults: k.faults, primary: newPrimary("copy")}
+	duplicate.primary.Namespace, duplicate.primary.Annotations = k.primary.Namespace, k.live().Annotations
+	if err := k.client.Create(t.Context(), duplicate.primary); err != nil {
+		t.Fatal(err)
+	}
+	if err := update(ctx, duplicate.primary, r); err != nil || z.hosts() != "a=1" {
+		t.Errorf("got %v and %s, want the thing of the other primary to stay", err, z.hosts())
+	}
+	duplicate.primary.Data = map[string]string{"a": "2"}
+	err := update(ctx, duplicate.primary, r)
+	var refused *keyedresource.RefusedError
+	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "a copy of that of "+k.primary.Namespace+"/home") || z.hosts() != "a=1" {
+		t.Errorf("got %v and %s, want a refusal", err, z.hosts())
+	}
+	duplicate.primary.Data = map[string]string{"b": "2"}
+	if err := update(ctx, duplicate.primary, r); err != nil || z.hosts() != "a=1 b=2" || duplicate.journal() != duplicate.journalOf(`"b"`) {
+		t.Errorf("got %v, %s and the journal %s, want one of its own", err, z.hosts(), duplicate.journal())
+	}
+	if err := framework.ProcessDelete(ctx, duplicate.live(), plain([]*resource{r})); err != nil || z.hosts() != "a=1" {
+		t.Errorf("got %v and %s, want its own things alone to be deleted", err, z.hosts())
+	}
+}
+
+func TestR16ARestoredPrimaryTakesOverWhatItWantsAndDeletesNothingElseOfItsJournal(t *testing.T) {
+	k := newJournalKit(t, "a", "1", "b", "1", "c", "1")
+	z, ctx := newZone(), as(t, "o", "f")
+	r := newResource(t, z, &bytes.Buffer{}, blind(k.client, z))
+	if err := update(ctx, k.primary, r); err != nil {
+		t.Fatal(err)
+	}
+	k.restore(k.live(), "0", "new", "a", "1", "b", "2")
+	z.refuse["0"] = errors.New("not now")
+	if err := update(ctx, k.primary, r); err == nil || k.journal() != k.journalOf(`"0","a","b"`) {
+		t.Errorf("got %v and the journal %s, want nothing of it to be lost when it is first written", err, k.journal())
+	}
+	delete(z.refuse, "0")
+	if err := update(ctx, k.primary, r); err != nil || z.hosts() != "0=new a=1 b=2 c=1" || k.journal() != k.journalOf(`"0","a","b"`) {
+		t.Errorf("got %v, %s and the journal %s, want what is desired to be taken over", err, z.hosts(), k.journal())
+	}
+	if err := framework.ProcessDelete(ctx, k.live(), plain([]*resource{r})); err != nil || z.hosts() != "c=1" {
+		t.Errorf("got %v and %s, want what it took over to be deleted with it", err, z.hosts())
+	}
+}
+
+func TestTheMarksOfThingsSayWhoseTheyAreAfterARestoreToo(t *testing.T) {
+	k := newJournalKit(t, "a", "1", "b", "1")
+	z, ctx := newZone(), as(t, "o", "f")
+	r := newResource(t, z, &bytes.Buffer{}, blind(k.client, z), func(c *config) {
+		c.Mark, c.Desired = func(r record) string { return r.Owner }, wanted
+	})
+	if err := update(ctx, k.primary, r); err != nil {
+		t.Fatal(err)
+	}
+	k.restore(k.live(), "a", "1")
+	if err := update(ctx, k.primary, r); err != nil || z.hosts() != "a=1" {
+		t.Errorf("got %v and %s, want what is not desired to be deleted", err, z.hosts())
+	}
+}
+
+// Earlier versions did not say in a journal whose it is.
+func TestAJournalThatNamesNoPrimaryIsThatOfTheOneThatCarriesIt(t *testing.T) {
+	k := newJournalKit(t, "a", "1")
+	z, ctx := newZone(), as(t, "o", "f")
+	r := newResource(t, z, &bytes.Buffer{}, blind(k.client, z))
+	if err := update(ctx, k.primary, r); err != nil {
+		t.Fatal(err)
+	}
+	before := k.live()
+	for name, text := range before.Annotations {
+		before.Annotations[name] = strings.ReplaceAll(strings.ReplaceAll(text, `"for"`, `"was"`), `"uid"`, `"had"`)
+	}
+	if err := k.client.Update(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	k.primary.Data = map[string]string{"b": "2"}
+	if err := update(ctx, k.primary, r); err != nil || z.hosts() != "b=2" || k.journal() != k.journalOf(`"b"`) {
+		t.Errorf("got %v, %s and the journal %s", err, z.hosts(), k.journal())
 	}
 }
 

@@ -84,16 +84,18 @@ type claim struct {
 	// own is true for one that the resource made for the primary, and former the mark of a former name under which it did.
 	own    bool
 	former identity.Mark
-	// reason says why it is not, and free whether it is nobody's.
-	reason string
-	free   bool
+	// reason says why it is not, and free whether it is nobody's. An inherited one was that of an earlier life of the primary, and is
+	// taken over.
+	reason    string
+	free      bool
+	inherited bool
 }
 
 // claimOn tells whose a thing is: by its mark, or by the journal if there are no marks, or else by whether Current returned it.
 func (r *resource[O, T]) claimOn(own ownership, j *journal, it item[T], listed bool) claim {
 	switch {
 	case r.config.Mark == nil && r.config.Journal != nil && !j.has(it.key.Name):
-		return claim{free: true, reason: "it exists already, and is not in the journal of the primary"}
+		return j.lacks(it.key.Name)
 	case r.config.Mark == nil && r.config.Journal != nil:
 		return claim{own: true, former: j.former(it.key.Name)}
 	case r.config.Mark == nil && !listed:

@@ -167,11 +167,13 @@ func (r *resource[O, T]) NewUpdatePatch(ctx context.Context, obj O, current, des
 		func(have item[T]) (item[T], bool) { return deletion(have), !othersDelete(ctx, own, have) })
 	r.await(ctx, remove)
 	wanted := desired.ByKey()
-	for _, key := range current.stale {
-		if _, stays := wanted[r.key(key)]; !stays {
-			remove.stale = append(remove.stale, key)
-		}
+	stays := func(key string) bool {
+		_, found := wanted[r.key(key)]
+		return found
 	}
+	remove.stale = slices.DeleteFunc(slices.Clone(current.stale), stays)
+	create.bequest = current.journal.bequest(stays)
+	update.bequest = create.bequest
 	return patchOf(create, update, remove), faults.Err()
 }
 

@@ -15,8 +15,8 @@ type State[T any] struct {
 	others map[Key]item[T]
 	// journal is that of the primary; nil without one.
 	journal *journal
-	// stale are the keys to be taken from the journal.
-	stale []string
+	// stale are the keys to be taken from the journal, and bequest those of an earlier life to be noted with what is put.
+	stale, bequest []string
 }
 
 // Changes implements plan.Changer. It is empty for the current and the desired state.

@@ -335,6 +335,59 @@ func TestEntriesThatVanishWithoutATraceAreDeleted(t *testing.T) {
 	}
 }
 
+// withDeletions makes the bucket anew so that single messages can be deleted, which the client library forbids in what it makes. Messages
+// with a lifetime of their own go in the same way.
+func (b *bed) withDeletions() jetstream.Stream {
+	b.t.Helper()
+	stream, err := b.js.Stream(b.t.Context(), "KV_gateways")
+	b.must(err)
+	config := stream.CachedInfo().Config
+	config.DenyDelete = false
+	b.must(b.js.DeleteStream(b.t.Context(), config.Name))
+	stream, err = b.js.CreateStream(b.t.Context(), config)
+	b.must(err)
+	return stream
+}
+
+func TestAValueWhoseSuccessorVanishedWithoutATraceIsShownAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		// later are the keys that are created after the value that vanishes.
+		later []string
+		want  []string
+	}{
+		"the newest of all messages": {want: []string{"updated x a"}},
+		// What a server has forgotten may be more: all entries are looked at again.
+		"one before others": {later: []string{"y"}, want: []string{"updated x a", "updated y"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, jetstream.KeyValueConfig{History: 2})
+			stream := b.withDeletions()
+			stop := b.run()
+			b.sync()
+			b.put("x", `{"hosts":["a"]}`)
+			b.put("x", `{"hosts":["b"]}`)
+			shown := []string{"added x a", "updated x b"}
+			for _, key := range test.later {
+				b.put(key, "{}")
+				shown = append(shown, "added "+key)
+			}
+			b.events.await(t, shown...)
+			b.must(stream.DeleteMsg(t.Context(), b.get("x").Revision()))
+			if got := text(b.get("x")); got != "x a" {
+				t.Errorf("the bucket has %q", got)
+			}
+
+			// It is listed again as after Relist, or after an outage.
+			stop()
+			b.run()
+			b.events.awaitSorted(t, test.want...)
+			b.update(b.get("x"), "c")
+			b.create("z")
+			b.events.await(t, "updated x c", "added z")
+		})
+	}
+}
+
 func TestASourceOfWhatIsNoPrimaryForgetsWhatIsDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
 		tell func(*natsinformer.Source[*Gateway])

@@ -47,7 +47,8 @@
 //     revision or a later one. While it has not, it is asked again, for BucketConfig.CatchUpTimeout at most; then there is an error,
 //     with [ErrBehind] in its chain, never an old state and never "not found".
 //   - The watch of a Source may come from a server that is behind. Its listing counts when it has reached the newest entry that the leader
-//     had, and is thrown away if it has an entry in an older state than was seen. A change comes when that server has it.
+//     had, and is thrown away for up to BucketConfig.CatchUpTimeout if it has an entry in an older state than was seen and has not come as
+//     far as that. A change comes when that server has it.
 //   - Open the bucket itself, not a mirror of it: a mirror is as far behind as its connection, and nobody can tell how far.
 //
 // Who reads a bucket by the client library, and decides by what was read that nothing is to be done, may decide by a state that is older than
@@ -85,6 +86,7 @@
 // its own, which stays for ever unless the bucket has a LimitMarkerTTL. That is worth having: markers that have expired cost nothing. Of
 // entries that vanish without a trace meanwhile (direct deletions in the stream), no more can go unnoticed until the next Relist than there are
 // markers which have not expired.
+// Where the newest message of a key vanishes and leaves one before it, the older value is shown again at the next Relist.
 //
 // The last states of what was deleted are held in memory as long as the markers are there. A source of secondaries does without that: see
 // [Source.ForgetDeleted], which package natscontroller calls for them.

@@ -197,11 +197,13 @@ func (m message) olderThan(seen shown, state bucketState) bool {
 	case !state.created.IsZero() && !state.created.Equal(seen.created):
 		// It is another bucket, which the source has not taken notice of yet.
 		return false
-	case m.revision > 0:
+	case m.revision > 0 && state.replicated:
 		return true
+	case m.revision == 0 && !seen.live:
+		return false
 	}
-	// There is nothing. A value that was seen is gone without a marker, if the server had it once.
-	return seen.live && state.lastSeq < seen.revision
+	// There is nothing, or an older value. What was seen is gone without a trace, if the server had it once.
+	return state.lastSeq < seen.revision
 }
 
 // wait waits, unless ctx ends before.

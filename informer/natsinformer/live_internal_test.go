@@ -263,6 +263,21 @@ func TestR11AListingOlderThanWhatWasSeenIsThrownAway(t *testing.T) {
 			t.Errorf("revision %d: %t, want %t", revision, got, want)
 		}
 	}
+	l := newListing(9)
+	l.add(entry{key: "x", revision: 4})
+	if !m.doubts(l, true, time.Hour) {
+		t.Error("a listing that has not come as far as what was seen is believed")
+	}
+	if m.doubts(l, true, 0) {
+		t.Error("what is lost is waited for for ever")
+	}
+	if m.doubts(l, false, time.Hour) {
+		t.Error("what is lost where there are no replicas is waited for")
+	}
+	l.add(entry{key: "y", revision: 6})
+	if m.doubts(l, true, time.Hour) {
+		t.Error("what is missing from a listing that has come further is waited for")
+	}
 	behind := bucketState{lastSeq: 7, replicated: true}
 	if err := m.follows(behind, 8, time.Hour); !errors.Is(err, ErrBehind) {
 		t.Errorf("a leader that is behind: %v", err)

@@ -49,6 +49,8 @@ type mirror[T Entity] struct {
 	seen uint64
 	// behindSince is when the servers began to know less than that, and zero while they don't.
 	behindSince time.Time
+	// doubtedSince is when listings began not to have reached what was seen of a key, and zero while they have.
+	doubtedSince time.Time
 }
 
 // tracked is what is known of a key.
@@ -129,14 +131,28 @@ func (m *mirror[T]) meet(state bucketState, newest uint64) {
 	}
 }
 
-// isNewerThan tells whether a listing is older than what has been seen.
+// isNewerThan tells whether more has been seen of a key than a listing has, which has not come as far as that. One that has come further
+// lacks it because it has vanished.
 func (m *mirror[T]) isNewerThan(l *listing) bool {
 	for key, entry := range l.newest {
-		if entry.Revision() < m.keys[key].revision {
+		if seen := m.keys[key].revision; entry.Revision() < seen && l.reached < seen {
 			return true
 		}
 	}
 	return false
+}
+
+// doubts tells whether a listing may be older than what has been seen, although the leader says that there is no more. One that was elected
+// a moment ago catches up; what is still missing after the patience, or where there are no replicas, has vanished.
+func (m *mirror[T]) doubts(l *listing, replicated bool, patience time.Duration) bool {
+	if !replicated || !m.isNewerThan(l) {
+		m.doubtedSince = time.Time{}
+		return false
+	}
+	if m.doubtedSince.IsZero() {
+		m.doubtedSince = time.Now()
+	}
+	return time.Since(m.doubtedSince) <= patience
 }
 
 // shown implements follower.
@@ -218,10 +234,13 @@ func (m *mirror[T]) replace(l *listing, deleted []T) {
 	m.feed.ReplaceAsOf("", items, m.version(whole))
 }
 
-// lost tells whether a listing that is all there was up to a revision has an entry in an older state than it was written: a server has
-// forgotten what it had acknowledged.
+// lost tells whether a listing that is all there was up to a revision has an entry in an older state than it was seen or written: a server
+// has forgotten what it had acknowledged, or the newest message of a key has gone without a trace and has left one before it.
 func (m *mirror[T]) lost(l *listing, whole uint64) bool {
 	for key, entry := range l.newest {
+		if entry.Revision() < m.keys[key].revision {
+			return true
+		}
 		if v, _ := m.newestOf(key); v.bucketNumber == m.bucketNumber && entry.Revision() < v.revision && v.revision <= whole {
 			return true
 		}

@@ -167,7 +167,7 @@ func (s *session[T]) receive(ctx context.Context, entry jetstream.KeyValueEntry,
 	if complete, err := s.opened.covers(ctx, s.listing); err != nil || !complete {
 		return err
 	}
-	if mirror.isNewerThan(s.listing) {
+	if mirror.doubts(s.listing, s.before.replicated, bucket.config.CatchUpTimeout) {
 		return fmt.Errorf("list bucket %s: %w", bucket.Name(), ErrBehind)
 	}
 	if err := bucket.verify(ctx, s.kv, s.before, s.listing); err != nil {

@@ -40,7 +40,7 @@ func (g Garbage) String() string {
 // name a primary of it which does not exist. It removes nothing. What does not say who made it is left alone.
 // What a source tells is asked for again where it is kept: the secondary has to be there still and to name the same
 // primary, and the primary must not be there. Secondaries that are being deleted already, and those of primaries whose
-// deletion is being processed, are left out, and so are, with a message, those that name what can't be a key. It is an error when the primaries, or the secondaries, are not known for
+// deletion is being processed, are left out, and so are, with a message, those that have or name what can't be a key. It is an error when the primaries, or the secondaries, are not known for
 // certain: not synced, out of contact, a bucket that is not there.
 func (c *ControllerRuntime[T]) PlanGarbage(ctx context.Context) ([]Garbage, error) {
 	if err := inContact(c.primary); err != nil {
@@ -87,6 +87,11 @@ func (c *ControllerRuntime[T]) examine(ctx context.Context, s Secondary, obj any
 		// Nobody knows whose it is, and the others must not wait for it.
 		c.log("warning", "secondary is left alone: the owner that it names can't be the key of an entry",
 			"source", s.source.Name(), "object", m.GetName(), "owner", owner)
+		return nil, nil
+	}
+	if s.bucket != nil && !natsinformer.IsKey(m.GetName()) {
+		// It was put there past the client library, by which it can't be read or removed.
+		c.log("warning", "secondary is left alone: its name can't be the key of an entry", "source", s.source.Name(), "object", m.GetName(), "owner", owner)
 		return nil, nil
 	}
 	exists, err := c.primaryExists(ctx, owner)

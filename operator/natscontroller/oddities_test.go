@@ -59,6 +59,29 @@ func TestOneOddOwnerDoesNotStopTheSearchForGarbage(t *testing.T) {
 	}
 }
 
+func TestOneOddKeyDoesNotStopTheSearchForGarbage(t *testing.T) {
+	w := newWorld(t)
+	w.createRoute("orphan", kind, "gone")
+	kv, err := w.js.KeyValue(t.Context(), "routes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphan, err := kv.Get(t.Context(), "orphan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.js.Publish(t.Context(), "$KV.routes.a:b", orphan.Value()); err != nil {
+		t.Fatal(err)
+	}
+	config := w.config()
+	config.Garbage.Interval = searchesOften
+	run(t, w.controller(config).Start)
+	operatortest.Eventually(t, "the orphan is collected", w.hasRoutes("a:b"))
+	if !w.log.contains("its name can't be the key of an entry") {
+		t.Error("nobody was told of the odd one")
+	}
+}
+
 // contextual has SyncHandlerContext.
 type contextual struct {
 	*classic

@@ -93,6 +93,23 @@ func TestR11AnAnswerOlderThanWhatWasShownIsAnErrorAndNoAnswer(t *testing.T) {
 	}
 }
 
+// Another server may have been asked for the state than for the answer where there are several.
+func TestR11AnOlderValueIsBelievedWhereTheOnlyServerHadTheNewerOne(t *testing.T) {
+	for _, test := range []struct {
+		lastSeq    uint64
+		replicated bool
+		older      bool
+	}{
+		{lastSeq: 7, older: true}, {lastSeq: 8}, {lastSeq: 7, replicated: true, older: true}, {lastSeq: 8, replicated: true, older: true},
+	} {
+		created := time.Now()
+		state := bucketState{created: created, lastSeq: test.lastSeq, replicated: test.replicated}
+		if got := (message{revision: 5, value: true}).olderThan(shown{8, true, created}, state); got != test.older {
+			t.Errorf("at %d, replicated %t: %t, want %t", test.lastSeq, test.replicated, got, test.older)
+		}
+	}
+}
+
 func isNil(err error) bool    { return err == nil }
 func isBehind(err error) bool { return errors.Is(err, ErrBehind) && !apierrors.IsNotFound(err) }
 

@@ -30,6 +30,9 @@ func (f *Framework) reconcileTombstones(ctx context.Context, key informer.Key, w
 			return res, start
 		}
 		f.tombstones.drop(key, last)
+		if !res.lives {
+			f.tombstones.done.add(key, uidOf(last))
+		}
 		f.forget(key, seenOf(last))
 	}
 }
@@ -84,7 +87,7 @@ func (f *Framework) reconcileMissing(ctx context.Context, key informer.Key, now 
 			return result{outcome: Failed, err: fmt.Errorf("look for missing %s: %w", describe(now, key), err)}
 		}
 		if stored, exists, _ := f.source.Get(key); selected && exists && uidOf(stored) == uidOf(now) {
-			return result{outcome: Ignored, reason: reasonBack}
+			return result{outcome: Ignored, reason: reasonBack, lives: true}
 		}
 		if selected && !beingDeleted(now) {
 			return result{outcome: Waiting, reason: reasonMissing}
@@ -92,16 +95,16 @@ func (f *Framework) reconcileMissing(ctx context.Context, key informer.Key, now 
 	}
 	if f.onlyPlanned(now) {
 		f.reportedPlans.Delete(key)
-		return result{outcome: Ignored, reason: reasonUnselected}
+		return result{outcome: Ignored, reason: reasonUnselected, lives: true}
 	}
 	if beingDeleted(now) {
 		return f.reconcileDeletion(ctx, key, now)
 	}
 	if !f.hasFinalizer(now) {
-		return result{outcome: Ignored, reason: reasonUnselected}
+		return result{outcome: Ignored, reason: reasonUnselected, lives: true}
 	}
 	if err := f.removeFinalizer(ctx, now); err != nil {
 		return result{outcome: Failed, err: fmt.Errorf("remove finalizer of unselected %s: %w", describe(now, key), err)}
 	}
-	return result{outcome: Succeeded, reason: reasonUnselected}
+	return result{outcome: Succeeded, reason: reasonUnselected, lives: true}
 }

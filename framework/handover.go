@@ -132,7 +132,8 @@ func (f *Framework) isFinishing(key informer.Key) bool {
 }
 
 // ProcessedDeletions are those of these objects that were processed and that may be processed once more by who gets the objects next: of
-// objects that still exist, and of those that have gone since a time. Of the latter the last ones are remembered.
+// objects that still exist, and of those that have gone since a time. Of the latter the last ones are remembered, and one that is there again
+// is not told of.
 func (f *Framework) ProcessedDeletions(of func(key informer.Key) bool, since time.Time) (done []Deletion) {
 	for _, key := range f.tombstones.processed.Keys() {
 		if uid, ok := f.tombstones.processed.Get(key); ok && of(key) {
@@ -140,11 +141,17 @@ func (f *Framework) ProcessedDeletions(of func(key informer.Key) bool, since tim
 		}
 	}
 	f.tombstones.done.since(since, func(d Deletion) {
-		if of(d.Key) {
+		if of(d.Key) && !f.holdsAlive(d) {
 			done = append(done, d)
 		}
 	})
 	return done
+}
+
+// holdsAlive tells whether the source holds an object, and nobody deletes it.
+func (f *Framework) holdsAlive(d Deletion) bool {
+	obj, exists, err := f.source.Get(d.Key)
+	return err == nil && exists && uidOf(obj) == d.UID && !beingDeleted(obj)
 }
 
 // PassOverDeletions has deletions passed over that somebody else has processed, be it that they have been shown or not.

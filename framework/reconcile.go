@@ -18,7 +18,9 @@ type result struct {
 	outcome        Outcome
 	// reason says why there was nothing to reconcile.
 	reason string
-	err    error
+	// lives is true of an object that is there, and whose deletion is still to come, although it was looked at because it seemed to be gone.
+	lives bool
+	err   error
 	// newer is the object as it is now, when the reconciliation was of an older state, and begins anew.
 	newer any
 	// requeueAfter is when to look at the key again; zero means at its next change.

@@ -42,7 +42,6 @@ func (t *tombstones) first(key informer.Key) (any, bool) {
 // drop forgets the object that has been gone longest, which is last.
 func (t *tombstones) drop(key informer.Key, last any) {
 	t.gone.Update(key, func(gone []any, _ bool) ([]any, bool) { return gone[min(1, len(gone)):], len(gone) > 1 })
-	t.done.add(key, uidOf(last))
 	if t.isProcessed(key, last) {
 		t.processed.Delete(key)
 	}

@@ -529,3 +529,34 @@ func (u *undertakers) says(text string) bool {
 	}
 	return said == len(u.namespaces)
 }
+
+func TestAnObjectThatWasNotSelectedForAWhileIsReconciledAndDeletedByWhoGetsItNext(t *testing.T) {
+	u := newUndertakers(t, 8)
+	u.join("a", u.instance.RESTConfig())
+	uids, wanderers := u.oneEach(), map[string]types.UID{}
+	for _, namespace := range u.namespaces {
+		wanderers[namespace] = u.make(namespace, "wanderer")
+	}
+	for _, namespace := range u.namespaces {
+		u.label(namespace, "wanderer", "null")
+		u.make(namespace, "later") // By now a has looked for the one that it lacks.
+		u.label(namespace, "wanderer", fmt.Sprintf("%q", u.namespace))
+	}
+	u.join("b", u.instance.RESTConfig())
+	for _, namespace := range u.shares("b", uids) {
+		operatortest.Eventually(t, "b has reconciled it", func() bool { return u.knownBy(wanderers[namespace]) == "b" })
+	}
+	for _, namespace := range u.namespaces {
+		u.remove(namespace, "wanderer")
+	}
+	u.once(wanderers)
+}
+
+// label sets the label by which objects are selected, in JSON.
+func (u *undertakers) label(namespace, name, value string) {
+	u.t.Helper()
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, crewLabel, value))
+	if err := u.client.Patch(u.t.Context(), configMap(namespace, name), patch); err != nil {
+		u.t.Fatal(err)
+	}
+}

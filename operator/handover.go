@@ -17,9 +17,6 @@ import (
 	"github.com/operatorkit/operatorkit/operator/internal/ring"
 )
 
-// maxHandedOver is how many deletions a replica tells of at once that it has processed: they stand in a Lease.
-const maxHandedOver = 500
-
 // idlePeriod is how often it is looked whether the work has ended in what is given up.
 const idlePeriod = 5 * time.Millisecond
 
@@ -98,7 +95,6 @@ func (h *handover) finish(ctx, patience context.Context, moves []ring.Move) {
 	of := within(moves)
 	h.each("a deletion is left to who gets the object next", func(f *framework.Framework) error { return f.FinishDeletions(patience, of) })
 	since := h.calm.Load().Add(-h.patience)
-	room := maxHandedOver
 	for _, m := range moves {
 		var done []string
 		if len(h.frameworks) > 0 {
@@ -109,9 +105,7 @@ func (h *handover) finish(ctx, patience context.Context, moves []ring.Move) {
 		}
 		for _, f := range h.frameworks {
 			for _, d := range f.ProcessedDeletions(within([]ring.Move{m}), since) {
-				if room--; room >= 0 {
-					done = append(done, handedOver(f.Name(), d))
-				}
+				done = append(done, handedOver(f.Name(), d))
 			}
 		}
 		h.holder.Give(m, done)

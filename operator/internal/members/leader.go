@@ -83,10 +83,10 @@ func (r *Replica) writeTable(ctx context.Context, former *coordinationv1.Lease, 
 	} else {
 		_, err = r.config.Leases.Update(ctx, lease, metav1.UpdateOptions{})
 	}
-	r.wake()
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("write the table of lease %s: %w", r.config.Ring, err)
 	}
+	r.wake()
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
@@ -51,6 +52,8 @@ type cluster struct {
 	leases    coordinationv1client.LeaseInterface
 	// patience is how long replicas wait for others that could take what they have.
 	patience time.Duration
+	// retry is the pause between two renewals.
+	retry time.Duration
 	// few is set while all objects are at one place.
 	few atomic.Bool
 
@@ -65,7 +68,9 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	instance := operatortest.Start(t)
-	c := &cluster{t: t, instance: instance, namespace: instance.Namespace(t), patience: time.Hour, workers: map[ring.Hash]string{}, worked: map[string]int{}}
+	c := &cluster{
+		t: t, instance: instance, namespace: instance.Namespace(t), patience: time.Hour, retry: retryPeriod, workers: map[ring.Hash]string{}, worked: map[string]int{},
+	}
 	c.leases = c.connect(instance.RESTConfig())
 	return c
 }
@@ -164,7 +169,7 @@ func (c *cluster) startBehind(faults *operatortest.Faults, name string, leads bo
 	}
 	m.Replica, err = members.New(members.Config{
 		Leases: c.connect(m.faults.Wrap(c.instance.RESTConfig())), Ring: "test-shards", Member: name,
-		LeaseDuration: leaseDuration, RetryPeriod: retryPeriod, RequestTimeout: time.Second,
+		LeaseDuration: leaseDuration, RetryPeriod: c.retry, RequestTimeout: time.Second,
 		Leads: func() bool { return leads }, Renewed: m.renewed, Weigh: c.weigh, Listed: m.listed, Noted: m.noted, Works: m.open, Logger: logger,
 	})
 	if err != nil {
@@ -579,6 +584,31 @@ func (c *cluster) table() *coordinationv1.Lease {
 
 // TestALeaderThatCrashesAtAnyOfItsWritesLeavesNoPartWithoutAnOwner cuts the first of three replicas off for good, at one of its writes after
 // the other, before and after that was carried out.
+func TestATableThatTheServerRefusesIsWrittenAgainAtTheNextRenewalOnly(t *testing.T) {
+	c := newCluster(t)
+	c.retry = time.Second
+	a := c.start("a", true)
+	operatortest.Eventually(t, "a owns all", func() error { return c.shared(a) })
+	var renewals atomic.Int64
+	isTable := func(r operatortest.Request) bool {
+		if r.Verb == "update" && r.Name != "test-shards" {
+			renewals.Add(1)
+		}
+		return r.Verb == "update" && r.Name == "test-shards"
+	}
+	refused := a.faults.On(isTable, operatortest.Answer(apierrors.NewInvalid(coordinationv1.SchemeGroupVersion.WithKind("Lease").GroupKind(), "test-shards", nil)))
+	b := c.start("b", false)
+	operatortest.Eventually(t, "a table is refused", func() bool { return refused.Hits() > 0 })
+	before, hits := renewals.Load(), refused.Hits()
+	operatortest.Eventually(t, "a has renewed its lease thrice", func() bool { return renewals.Load() >= before+3 })
+	// What b says wakes a now and then too.
+	if again, times := refused.Hits()-hits, int(renewals.Load()-before); again > 3*times+3 {
+		t.Errorf("the table was written %d times during %d renewals", again, times)
+	}
+	refused.Remove()
+	operatortest.Eventually(t, "two share", func() error { return c.shared(a, b) })
+}
+
 func TestALeaderThatCrashesAtAnyOfItsWritesLeavesNoPartWithoutAnOwner(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left to make test-all: leases run out again and again")

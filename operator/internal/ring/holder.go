@@ -122,12 +122,17 @@ func (h *Holder) GiveUp(m Move) {
 	h.own()
 }
 
-// Give confirms that something was given up, with what was done in it. As long as work goes on there, it is not passed on all the same.
+// Give confirms that something was given up, with what was done in it, the first of which is told if there is no room for all. As long as work
+// goes on there, it is not passed on all the same.
 func (h *Holder) Give(m Move, done []string) {
 	h.mu.Lock()
+	room := maxGiven
+	for _, g := range h.given {
+		room -= size(g.Done)
+	}
 	for i := range h.given {
 		if h.given[i].Move == m {
-			h.given[i].Done, h.given[i].told = done, true
+			h.given[i].Done, h.given[i].told = fitting(done, room), true
 		}
 	}
 	h.mu.Unlock()

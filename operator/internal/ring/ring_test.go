@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -443,8 +444,21 @@ func TestWhatAFormerOwnerHasDoneIsKeptUntilTheNextOneFollowsTheTable(t *testing.
 	}
 }
 
+// longTexts say of many things that they were done, as much of each as there can be to say.
+func longTexts() []string { return slices.Repeat([]string{strings.Repeat("x", 380)}, 700) }
+
+// jsonOf is how many bytes a value takes.
+func jsonOf(t *testing.T, value any) int {
+	t.Helper()
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(encoded)
+}
+
 func TestNotesOfATableAreLimited(t *testing.T) {
-	done := make([]string, 700)
+	done := longTexts()
 	given := func(first, last ring.Hash) ring.Given {
 		return ring.Given{Move: ring.Move{Span: ring.Span{First: first, Last: last}, Since: 5}, Done: done}
 	}
@@ -460,8 +474,33 @@ func TestNotesOfATableAreLimited(t *testing.T) {
 	for _, n := range next.NotesTo("b") {
 		told += len(n.Done)
 	}
-	if told != 1000 || next.Find(0).Owner != "b" || next.Find(10).Owner != "b" {
+	if told < 100 || next.Find(0).Owner != "b" || next.Find(10).Owner != "b" {
 		t.Errorf("%d are told, and the ranges are %+v", told, next.Ranges)
+	}
+	if bytes := jsonOf(t, next); bytes > annotations/2 {
+		t.Errorf("the table takes %d bytes", bytes)
+	}
+}
+
+// annotations is how many bytes those of an object may have.
+const annotations = 256 << 10
+
+func TestWhatAReplicaTellsToHaveDoneIsLimited(t *testing.T) {
+	h := ring.NewHolder("a", nil)
+	h.Apply("life", ring.Table{Generation: 5, Ranges: []ring.Range{
+		{Owner: "a", Next: "b", Known: true, Since: 5}, {First: 10, Owner: "a", Next: "c", Known: true, Since: 5}, {First: 20, Owner: "a", Next: "b", Known: true, Since: 5},
+	}})
+	short := []string{"short"}
+	for i, done := range [][]string{short, longTexts(), longTexts()} {
+		move := h.Leaving()[0]
+		h.GiveUp(move)
+		h.Give(move, done)
+		if given := h.Confirmation().Given; len(given) != i+1 || i < 2 && len(given[i].Done) == 0 {
+			t.Errorf("it confirms %+v", given)
+		}
+	}
+	if bytes := jsonOf(t, h.Confirmation()); bytes > annotations/4 {
+		t.Errorf("what it confirms takes %d bytes", bytes)
 	}
 }
 

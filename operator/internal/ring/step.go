@@ -122,12 +122,11 @@ func (t *Table) settle(former Table, life string, members, gone map[string]Membe
 
 // passOn gives a range, of which the span is that, to who is next, or to nobody, with what its owner has done.
 func (t *Table) passOn(i int, span Span, done []string) {
-	r, room := &t.Ranges[i], maxNotes
-	for _, n := range t.Notes {
-		room -= len(n.Done)
-	}
-	if done = done[:min(len(done), room)]; r.Next != "" && len(done) > 0 {
-		t.Notes = append(t.Notes, Note{Span: span, To: r.Next, Since: t.Generation, Done: done})
+	r := &t.Ranges[i]
+	note := Note{Span: span, To: r.Next, Since: t.Generation}
+	note.Done = fitting(done, maxNotes-size(t.Notes)-size(note))
+	if r.Next != "" && len(note.Done) > 0 {
+		t.Notes = append(t.Notes, note)
 	}
 	r.pass(r.Next, t.Generation)
 }

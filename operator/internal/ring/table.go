@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,8 +34,28 @@ type Note struct {
 	Done []string `json:"done"`
 }
 
-// maxNotes is how much there may be in the notes of a table. What is beyond that is left out: it is done twice.
-const maxNotes = 1000
+// How many bytes may tell of what was done, as JSON: in what a replica confirms, and in the notes of a table. The annotations of a Lease have
+// room for 256 KiB, and hold more than that. What does not fit is left out: it is done twice.
+const (
+	maxGiven = 32 << 10
+	maxNotes = 64 << 10
+)
+
+// fitting returns what there is room for of what was done, in bytes, the first of it.
+func fitting(done []string, room int) []string {
+	for i := range done {
+		if room -= size(done[i]) + 1; room < 0 {
+			return done[:i]
+		}
+	}
+	return done
+}
+
+// size is how many bytes a value takes as JSON.
+func size(value any) int {
+	encoded, _ := json.Marshal(value) // texts and numbers
+	return len(encoded)
+}
 
 // Range is a part of the space, up to the next range.
 type Range struct {

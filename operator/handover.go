@@ -73,51 +73,48 @@ func (h *handover) run(ctx context.Context) {
 		if len(moves) == 0 {
 			continue
 		}
-		patience, cancel := context.WithTimeout(ctx, h.patience)
-		of := within(moves)
 		// While this replica still works there.
-		h.each("a deletion may be missed, because it is not known whether the source has shown all of them", func(f *framework.Framework) error {
-			return f.CatchUp(patience, of)
-		})
+		h.each(ctx, "a deletion may be missed, because it is not known whether the source has shown all of them", moves, (*framework.Framework).CatchUp)
 		for _, m := range moves {
 			h.holder.GiveUp(m)
 		}
 		h.follow()
-		finishing.Go(func() {
-			defer cancel()
-			h.finish(ctx, patience, moves)
-		})
+		for _, m := range moves {
+			finishing.Go(func() { h.finish(ctx, m) })
+		}
 	}
 }
 
-// finish ends the work in what was given up, and says so.
-func (h *handover) finish(ctx, patience context.Context, moves []ring.Move) {
-	of := within(moves)
-	h.each("a deletion is left to who gets the object next", func(f *framework.Framework) error { return f.FinishDeletions(patience, of) })
+// finish ends the work in what was given up, and says so. It waits for nothing that goes on elsewhere.
+func (h *handover) finish(ctx context.Context, m ring.Move) {
+	h.each(ctx, "a deletion is left to who gets the object next", []ring.Move{m}, (*framework.Framework).FinishDeletions)
 	since := h.calm.Load().Add(-h.patience)
-	for _, m := range moves {
-		var done []string
-		if len(h.frameworks) > 0 {
-			idle := func(context.Context) (bool, error) { return h.holder.IdleIn(m.Span), nil }
-			if err := wait.PollUntilContextCancel(ctx, idlePeriod, true, idle); err != nil {
-				return
-			}
+	if len(h.frameworks) > 0 {
+		idle := func(context.Context) (bool, error) { return h.holder.IdleIn(m.Span), nil }
+		if err := wait.PollUntilContextCancel(ctx, idlePeriod, true, idle); err != nil {
+			return
 		}
-		for _, f := range h.frameworks {
-			for _, d := range f.ProcessedDeletions(within([]ring.Move{m}), since) {
-				done = append(done, handedOver(f.Name(), d))
-			}
-		}
-		h.holder.Give(m, done)
 	}
+	var done []string
+	for _, f := range h.frameworks {
+		for _, d := range f.ProcessedDeletions(within([]ring.Move{m}), since) {
+			done = append(done, handedOver(f.Name(), d))
+		}
+	}
+	h.holder.Give(m, done)
 }
 
-// each does something with all frameworks at once, and logs what fails.
-func (h *handover) each(message string, do func(f *framework.Framework) error) {
+// each waits for something in all frameworks at once, as long as there is patience, and logs what fails.
+func (h *handover) each(
+	ctx context.Context, message string, moves []ring.Move, await func(f *framework.Framework, ctx context.Context, of func(informer.Key) bool) error,
+) {
+	ctx, cancel := context.WithTimeout(ctx, h.patience)
+	defer cancel()
+	of := within(moves)
 	var all sync.WaitGroup
 	for _, f := range h.frameworks {
 		all.Go(func() {
-			if err := do(f); err != nil {
+			if err := await(f, ctx, of); err != nil {
 				h.logger.Log("level", "warning", "message", message, "error", err.Error())
 			}
 		})

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -23,6 +24,9 @@ const maxDone = 1000
 
 // handoverPeriod is how often it is looked whether something has come true that a hand-over waits for.
 const handoverPeriod = 10 * time.Millisecond
+
+// listPeriod is after which time a list that failed is tried again.
+const listPeriod = 250 * time.Millisecond
 
 // Deletion names an object of which the deletion was processed.
 type Deletion struct {
@@ -71,26 +75,22 @@ func (f *Framework) HandsOver() bool { return !f.usesFinalizer() }
 // Subscribed is closed once the framework is told of what happens to its primary objects.
 func (f *Framework) Subscribed() <-chan struct{} { return f.subscribed }
 
-// CatchUp waits until the source has shown the end of every one of these objects that is not there any more.
+// CatchUp waits until the source has shown the end of every one of these objects that is not there any more. It returns when that is so, or with
+// an error when ctx ends.
 func (f *Framework) CatchUp(ctx context.Context, of func(key informer.Key) bool) error {
 	lister, ok := f.live.(informer.LiveLister)
 	if !ok {
 		return nil
 	}
-	there := map[types.UID]bool{}
-	err := lister.ListLive(ctx, func(key informer.Key, obj any) {
-		if of(key) {
-			there[uidOf(obj)] = true
-		}
-	})
+	there, err := f.listUntil(ctx, lister, of)
 	if err != nil {
 		return fmt.Errorf("framework %q: %w", f.Name(), err)
 	}
 	left := slices.DeleteFunc(f.Keys(), func(key informer.Key) bool { return !of(key) })
-	err = apiwait.PollUntilContextCancel(ctx, handoverPeriod, true, func(context.Context) (bool, error) {
+	err = apiwait.PollUntilContextCancel(ctx, handoverPeriod, true, func(ctx context.Context) (bool, error) {
 		left = slices.DeleteFunc(left, func(key informer.Key) bool {
 			obj, exists, err := f.source.Get(key)
-			return err != nil || !exists || there[uidOf(obj)]
+			return err != nil || !exists || f.isThere(ctx, there, key, obj)
 		})
 		return len(left) == 0, nil
 	})
@@ -98,6 +98,38 @@ func (f *Framework) CatchUp(ctx context.Context, of func(key informer.Key) bool)
 		return fmt.Errorf("framework %q: the source does not show the end of %d objects: %w", f.Name(), len(left), err)
 	}
 	return nil
+}
+
+// listUntil lists these objects where they are stored, and tries again what fails until ctx ends.
+func (f *Framework) listUntil(ctx context.Context, lister informer.LiveLister, of func(key informer.Key) bool) (there map[types.UID]bool, err error) {
+	there = map[types.UID]bool{}
+	ended := apiwait.PollUntilContextCancel(ctx, listPeriod, true, func(ctx context.Context) (bool, error) {
+		err = lister.ListLive(ctx, func(key informer.Key, obj any) {
+			if of(key) {
+				there[uidOf(obj)] = true
+			}
+		})
+		return err == nil, nil
+	})
+	if ended != nil {
+		return nil, fmt.Errorf("list what is there: %w", errors.Join(ended, err))
+	}
+	return there, nil
+}
+
+// isThere tells whether an object that the source holds is there, and notes what it finds out. A list lacks what was made after it was begun:
+// each object that it lacks is asked for once.
+func (f *Framework) isThere(ctx context.Context, there map[types.UID]bool, key informer.Key, obj any) bool {
+	uid := uidOf(obj)
+	if is, known := there[uid]; known {
+		return is
+	}
+	now, exists, err := f.live.GetLive(ctx, key)
+	if err != nil {
+		return false // It is asked for again.
+	}
+	there[uid] = exists && uidOf(now) == uid
+	return there[uid]
 }
 
 // FinishDeletions has those deletions of these objects processed that the source has shown, although the objects are not to be begun any

@@ -2,7 +2,6 @@ package operator_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -289,19 +287,6 @@ func TestADeletionThatTheFormerOwnerSeesLateIsProcessedByItBeforeTheNextOneWhich
 		}
 		return true
 	})
-}
-
-// table says who has what.
-func (u *undertakers) table() (t ring.Table) {
-	u.t.Helper()
-	lease := &coordinationv1.Lease{}
-	if err := u.client.Get(u.t.Context(), client.ObjectKey{Namespace: u.namespace, Name: "test-shards"}, lease); err != nil {
-		u.t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(lease.Annotations["operatorkit.io/shards"]), &t); err != nil {
-		u.t.Fatal(err)
-	}
-	return t
 }
 
 // moves tells whether a replica is to get something that it knows, or not yet.

@@ -43,9 +43,9 @@ import (
 //	website-operator-shards       who has which range
 //	website-operator-shards-3f0c…  a replica, for each of them
 //
-// A replica works in what another one is to get until that has listed it, and so does one that is told to end, for LeaseDuration at most. Without
-// finalizers, a deletion that happens meanwhile is processed once. Those that happen while the operator is down, or while nobody has taken over from
-// a replica that was killed or cut off, are missed, as ever.
+// A replica works in what another one is to get until that has listed it and the sources of all its frameworks are synced, and so does one that is
+// told to end, for LeaseDuration at most. Without finalizers, a deletion that happens meanwhile is processed once. Those that happen while the
+// operator is down, or while nobody has taken over from a replica that was killed or cut off, are missed, as ever.
 type ShardingConfig struct {
 	// Enabled turns it on. LeaderElection must be enabled too, without a Lock, and with an Identity that no other process ever had, as the
 	// default one is. Default: off, one replica works.
@@ -89,8 +89,8 @@ type sharing struct {
 	shard            *shard
 	division         *division
 	handover         *handover
-	// subscribed is set once all frameworks are told of what happens.
-	subscribed atomic.Bool
+	// ready is set once all frameworks are told of what happens to their objects, and have all that they need to work.
+	ready atomic.Bool
 	// patience is for how long this replica waits, when it is told to end, until others have what it had.
 	patience time.Duration
 	// listed has a value when the sources have listed another part of the objects.
@@ -180,9 +180,10 @@ func newSharing(config Config, httpClient *http.Client, page func() members.Page
 	return s, nil
 }
 
-// knows tells in which spans this replica knows all objects, and hears of what happens to them.
+// knows tells in which spans this replica knows all objects, hears of what happens to them, and can work. It is what others give up for it: what
+// nobody has it gets also while a framework waits for a source.
 func (s *sharing) knows() []ring.Span {
-	if !s.subscribed.Load() {
+	if !s.ready.Load() {
 		return nil
 	}
 	return s.division.listed()
@@ -252,8 +253,11 @@ func (s *sharing) work(ctx context.Context, o *Operator) error {
 				return
 			case <-f.Subscribed():
 			}
+			if !synced(working, f) {
+				return
+			}
 		}
-		s.subscribed.Store(true)
+		s.ready.Store(true)
 		s.replica.Wake()
 	})
 	err := o.startFrameworks(working, end).wait()

@@ -27,6 +27,7 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/inspector"
+	"github.com/operatorkit/operatorkit/operator/internal/ring"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -164,6 +165,19 @@ func (c *crew) reconciled(namespaces []string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !slices.ContainsFunc(namespaces, func(namespace string) bool { return c.last[namespace] == "" })
+}
+
+// table says who has what.
+func (r *replicas) table() (t ring.Table) {
+	r.t.Helper()
+	lease := &coordinationv1.Lease{}
+	if err := r.client.Get(r.t.Context(), client.ObjectKey{Namespace: r.namespace, Name: "test-shards"}, lease); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(lease.Annotations["operatorkit.io/shards"]), &t); err != nil {
+		r.t.Fatal(err)
+	}
+	return t
 }
 
 // replicaLeases are the Leases of replicas that there are.

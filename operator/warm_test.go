@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
+	"github.com/operatorkit/operatorkit/operator/internal/ring"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -130,6 +132,34 @@ func TestR17AReplicaNoneOfWhoseFrameworksCanSyncDoesNotLead(t *testing.T) {
 	close(source.warm)
 	operatortest.Eventually(t, "it leads", func() bool { return work.contains("leading") })
 	if err := running.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAReplicaGetsNothingFromAnotherOneBeforeAllItsFrameworksAreSynced(t *testing.T) {
+	c := newCrew(t, 6)
+	c.join("a")
+	c.sharedBy("a")
+	source := newCold(t, "cold")
+	other, err := framework.New(framework.Config{
+		Name: "other", Source: pushed(t, "other"), Logger: quiet(t), Resources: []framework.Resource{&resource{}}, DisableFinalizer: true,
+		Watches: []framework.Watch{{Source: source, Map: func(context.Context, any) []informer.Key { return nil }}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := c.config("b")
+	config.Frameworks, config.SyncTimeout = append(config.Frameworks, other), 50*time.Millisecond
+	b := run(t, newOperator(t, config))
+	operatortest.Eventually(t, "b is to get something", func() bool {
+		return slices.ContainsFunc(c.table().Ranges, func(r ring.Range) bool { return r.Next == "b" })
+	})
+	for range 20 {
+		c.sharedBy("a") // What b has listed meanwhile is not given up.
+	}
+	close(source.warm)
+	c.sharedBy("a", "b")
+	if err := b.stop(); err != nil {
 		t.Error(err)
 	}
 }

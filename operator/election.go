@@ -108,7 +108,9 @@ func (c *LeaderElectionConfig) validate(wrong *faults.List) {
 		wrong.Add("LeaderElection.Name %q can't be that of a Lease: %s", c.Name, strings.Join(msgs, ", "))
 	}
 	wrong.If(c.Lock != nil && c.Namespace+c.Name+c.Identity != "", "LeaderElection.Namespace, Name and Identity must be empty when Lock is set, which has its own")
-	wrong.If(c.LeaseDuration < time.Second, "LeaderElection.LeaseDuration must be a second at least, is %s", c.LeaseDuration)
+	// A Lease says how long it lasts in seconds: others would take over before this replica's fence has closed.
+	wrong.If(c.LeaseDuration < time.Second || c.LeaseDuration%time.Second != 0,
+		"LeaderElection.LeaseDuration must be in whole seconds, one at least, is %s", c.LeaseDuration)
 	wrong.If(c.RenewDeadline >= c.LeaseDuration, "LeaderElection.RenewDeadline must be less than LeaseDuration (%s), is %s", c.LeaseDuration, c.RenewDeadline)
 	if limit := time.Duration(leaderelection.JitterFactor * float64(c.RetryPeriod)); c.RetryPeriod <= 0 || limit >= c.RenewDeadline {
 		wrong.Add("LeaderElection.RetryPeriod times %g must be less than RenewDeadline (%s), is %s",

@@ -131,6 +131,19 @@ func TestR17AFenceThatIsNotThatOfTheConnectionIsRefused(t *testing.T) {
 	}
 }
 
+func TestR17ALeaseDurationWithAFractionOfASecondIsRefused(t *testing.T) {
+	_, err := operator.New(operator.Config{
+		Name: "test", Logger: quiet(t), RESTConfig: operatortest.Start(t).RESTConfig(), Frameworks: []*framework.Framework{newFramework(t, "f", pushed(t, "objects"), nil)},
+		LeaderElection: operator.LeaderElectionConfig{
+			Enabled: true, Namespace: "default", LeaseDuration: 1900 * time.Millisecond, RenewDeadline: 1500 * time.Millisecond, RetryPeriod: 100 * time.Millisecond,
+		},
+	})
+	want := "LeaderElection.LeaseDuration must be in whole seconds, one at least, is 1.9s"
+	if !framework.IsInvalidConfig(err) || !strings.Contains(err.Error(), want) {
+		t.Errorf("want an error with %q, got %v", want, err)
+	}
+}
+
 func TestR17ALeaderThatSeesThatItsLeaseIsGoneEndsItsWorkAtOnce(t *testing.T) {
 	tests := []struct {
 		name string

@@ -57,7 +57,7 @@ func TestBadConfigurationNamesEveryFault(t *testing.T) {
 		{"times of the election", func(c *operator.Config) {
 			c.RESTConfig = &rest.Config{}
 			c.LeaderElection = operator.LeaderElectionConfig{Enabled: true, LeaseDuration: time.Millisecond, RenewDeadline: time.Second, RetryPeriod: time.Second}
-		}, "LeaderElection.Namespace must not be empty; LeaderElection.LeaseDuration must be a second at least, is 1ms; " +
+		}, "LeaderElection.Namespace must not be empty; LeaderElection.LeaseDuration must be in whole seconds, one at least, is 1ms; " +
 			"LeaderElection.RenewDeadline must be less than LeaseDuration (1ms), is 1s; " +
 			"LeaderElection.RetryPeriod times 1.2 must be less than RenewDeadline (1s), is 1s"},
 		{"name of the lease", func(c *operator.Config) {

@@ -57,7 +57,8 @@ func (c *Config) validate() error {
 	wrong.If(c.Ring == "", "Ring must not be empty")
 	wrong.If(c.Member == "", "Member must not be empty")
 	wrong.If(c.Capacity < 0, "Capacity must not be negative, is %d", c.Capacity)
-	wrong.If(c.LeaseDuration < time.Second, "LeaseDuration must be a second at least, is %s", c.LeaseDuration)
+	wrong.If(c.LeaseDuration < time.Second || c.LeaseDuration%time.Second != 0,
+		"LeaseDuration must be in whole seconds, one at least, is %s", c.LeaseDuration)
 	wrong.If(c.RetryPeriod <= 0 || c.RetryPeriod >= c.LeaseDuration, "RetryPeriod must be more than nothing and less than LeaseDuration (%s), is %s",
 		c.LeaseDuration, c.RetryPeriod)
 	wrong.If(c.RequestTimeout <= 0, "RequestTimeout must be more than nothing, is %s", c.RequestTimeout)

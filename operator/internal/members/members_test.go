@@ -660,4 +660,8 @@ func TestEachFaultOfAConfigIsNamed(t *testing.T) {
 			t.Errorf("%v: %s is not named", err, field)
 		}
 	}
+	_, err = members.New(members.Config{LeaseDuration: 1900 * time.Millisecond})
+	if want := "LeaseDuration must be in whole seconds, one at least, is 1.9s"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("want an error with %q, got %v", want, err)
+	}
 }

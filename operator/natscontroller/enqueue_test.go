@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/natscontroller"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
@@ -106,4 +107,38 @@ func TestKeyWithoutAnEntryIsHandledAgainForWhatHappensMeanwhileAndNotForEachCall
 	if n := c.calls.count("sync gone"); n != 3 {
 		t.Errorf("SyncHandler was called %d times, want 3", n)
 	}
+}
+
+func TestAKeyThatGotItsEntryBeforeItsTurnIsHandledOnceItHasNoneAgain(t *testing.T) {
+	w := newWorld(t)
+	config := w.config()
+	config.Secondaries, config.Workers = nil, 1
+	c := newClassic(w, config)
+	started, release := make(chan struct{}), make(chan struct{})
+	c.fail = func(key string) error {
+		if key == "busy" {
+			started <- struct{}{}
+			<-release
+		}
+		return nil
+	}
+	run(t, c.Start)
+	handled := func() bool { return c.calls.contains("sync late") }
+	for range 3 {
+		c.EnqueueKey("busy", natscontroller.OperationPut)
+		<-started
+		c.EnqueueKey("late", natscontroller.OperationPut)
+		w.createGateway("late")
+		c.calls.take()
+		release <- struct{}{}
+		operatortest.Eventually(t, "the entry is handled", handled)
+		w.deleteGateway("late")
+		operatortest.Eventually(t, "the entry is gone", func() bool {
+			_, exists, _ := config.Primary.Get(informer.Key{Name: "late"})
+			return !exists && len(w.keys("gateways")) == 0
+		})
+	}
+	c.calls.take()
+	c.EnqueueKey("late", natscontroller.OperationPut)
+	operatortest.Eventually(t, "the key is handled", handled)
 }

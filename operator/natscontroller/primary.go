@@ -31,7 +31,7 @@ type primary[T natsinformer.Entity] struct {
 	early map[string]struct{}
 	// asked are the keys that are to be looked at later, with when that is.
 	asked map[string]time.Time
-	// absent counts the announcements of keys without an entry that are not processed.
+	// absent counts the announcements of keys without an entry that are not processed, since they had one.
 	absent map[string]int
 	// gone are the keys whose deletion was announced and is not processed.
 	gone map[string]struct{}
@@ -136,7 +136,7 @@ func (p *primary[T]) Remove(ctx context.Context, obj any) error {
 	if o, ok := obj.(absent); ok {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.absent[o.key]--; p.absent[o.key] == 0 {
+		if p.absent[o.key]--; p.absent[o.key] <= 0 {
 			delete(p.absent, o.key)
 		}
 		return nil
@@ -163,10 +163,12 @@ func (p *primary[T]) Remove(ctx context.Context, obj any) error {
 }
 
 // note remembers a deletion until it has been processed, or the key has an entry again. One that nothing processes is not remembered.
+// Announcements of a key that gets an entry are dropped and not processed: they count no more.
 func (p *primary[T]) note(e informer.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := e.Key.Name
+	delete(p.absent, key)
 	if e.Type != informer.Deleted {
 		delete(p.gone, key)
 		return

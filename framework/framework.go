@@ -42,8 +42,8 @@ type Framework struct {
 	queue      *queue.Queue[reason]
 	retries    *queue.Retries[reason, *informer.Cause]
 	tombstones tombstones
-	// finishing are keys of which deletions are still processed, although another replica is about to get them.
-	finishing keyed.Map[bool]
+	// finishing are keys of which deletions are still processed, although another replica is about to get them, with how many wait for that.
+	finishing keyed.Map[int]
 	// subscribed is closed when the source tells of what happens.
 	subscribed chan struct{}
 	metrics    *metrics

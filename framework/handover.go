@@ -140,8 +140,8 @@ func (f *Framework) FinishDeletions(ctx context.Context, of func(key informer.Ke
 		return nil
 	}
 	for _, key := range left {
-		f.finishing.Set(key, true)
-		defer f.finishing.Delete(key)
+		f.finishing.Update(key, func(waiting int, _ bool) (int, bool) { return waiting + 1, true })
+		defer f.finishing.Update(key, func(waiting int, _ bool) (int, bool) { return waiting - 1, waiting > 1 })
 		f.queue.Add(key, queue.Backlog, reason{Trigger: Trigger{Cause: CauseBacklog, Source: f.source.Name()}})
 	}
 	err := apiwait.PollUntilContextCancel(ctx, handoverPeriod, true, func(context.Context) (bool, error) {

@@ -3,7 +3,10 @@ package framework_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +15,74 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
+
+func TestADeletionIsFinishedAlsoWhenAnotherOneWhoWaitedForItHasGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failing atomic.Bool
+		failing.Store(true)
+		p, source := newPart("a"), informer.NewPush("configmaps")
+		f := newFramework(t, framework.Config{Name: "shared", Source: source, DisableFinalizer: true, BackOffFactory: everyMinute}, &resource{
+			name: "resource", deleted: func(context.Context, any) error {
+				if failing.Load() {
+					return errBoom
+				}
+				return nil
+			},
+		})
+		if err := f.Share(p); err != nil {
+			t.Fatal(err)
+		}
+		stop := running(t, f)
+		put(t, source, configMap("a"))
+		synctest.Wait()
+		remove(t, source, configMap("a"))
+		synctest.Wait()
+		p.mu.Lock()
+		p.next, p.given = []string{"a"}, []string{"a"}
+		p.mu.Unlock()
+		p.becomes(f)
+		finish := func(patience time.Duration) <-chan error {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ended := make(chan error, 1)
+			go func() {
+				defer cancel()
+				ended <- f.FinishDeletions(ctx, everything)
+			}()
+			return ended
+		}
+		first, second := finish(time.Minute), finish(time.Hour)
+		if err := <-first; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it fails all the time, and: %v", err)
+		}
+		failing.Store(false)
+		if err := <-second; err != nil {
+			t.Error(err)
+		}
+		stop()
+	})
+}
+
+func TestADeletionIsNotToldOfAnObjectThatIsThereAgain(t *testing.T) {
+	p := newPart("a", "b")
+	f, source := sharedFramework(t, p, nil, "a", "b")
+	running(t, f)
+	<-f.Subscribed()
+	for _, name := range []string{"a", "b"} {
+		remove(t, source, configMap(name))
+	}
+	told := func() (names []string) {
+		for _, d := range f.ProcessedDeletions(everything, time.Time{}) {
+			names = append(names, d.Key.Name)
+		}
+		slices.Sort(names)
+		return names
+	}
+	operatortest.Eventually(t, "both are told", func() bool { return slices.Equal(told(), []string{"a", "b"}) })
+	put(t, source, configMap("a"))
+	if got := told(); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("%q are told", got)
+	}
+}
 
 // listing is a source whose lists of what is there end as a test says.
 type listing struct {

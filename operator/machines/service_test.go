@@ -197,18 +197,18 @@ func TestEveryFaultOfASpecIsInTheCondition(t *testing.T) {
 	w.start()
 	web := service("web", "app:1", 1)
 	web.Spec.Container.VolumeMounts = []api.VolumeMount{{Volume: "none", Path: "data"}}
-	web.Spec.Container.StopGracePeriod = &metav1.Duration{Duration: -1}
+	web.Spec.Container.HealthCheck = &api.HealthCheck{Interval: metav1.Duration{Duration: time.Microsecond}}
 	w.create(web)
 	w.want(web, "Blocked=True Invalid: ")
 	message := web.Status.Conditions[0].Message
-	for _, want := range []string{"container.volumeMounts[0].volume", "container.volumeMounts[0].path", "container.stopGracePeriod"} {
+	for _, want := range []string{"container.volumeMounts[0].volume", "container.volumeMounts[0].path", "container.healthCheck.interval"} {
 		if !strings.Contains(message, want) {
 			t.Errorf("the message lacks %s: %s", want, message)
 		}
 	}
 
 	change(w, web, func(s *v1alpha1.MachineService) {
-		s.Spec.Container.VolumeMounts, s.Spec.Container.StopGracePeriod = nil, nil
+		s.Spec.Container.VolumeMounts, s.Spec.Container.HealthCheck = nil, nil
 		s.Spec.Container.Image = "app:none"
 	})
 	w.want(web, "Blocked=True Unschedulable: ")

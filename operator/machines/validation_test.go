@@ -1,11 +1,14 @@
 package machines_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,7 +17,9 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
-func TestTheServerRefusesWhatOneObjectShowsToBeWrong(t *testing.T) {
+// serverWithCRDs returns a client of a server that has the definitions, and a namespace of its own.
+func serverWithCRDs(t *testing.T) (c client.Client, namespace string) {
+	t.Helper()
 	kube := operatortest.Start(t)
 	crds, err := operator.ReadCRDs(v1alpha1.CRDs)
 	if err != nil {
@@ -25,8 +30,11 @@ func TestTheServerRefusesWhatOneObjectShowsToBeWrong(t *testing.T) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	c := operatortest.NewClient(t, kube.RESTConfig(), scheme)
-	namespace := kube.Namespace(t)
+	return operatortest.NewClient(t, kube.RESTConfig(), scheme), kube.Namespace(t)
+}
+
+func TestTheServerRefusesWhatOneObjectShowsToBeWrong(t *testing.T) {
+	c, namespace := serverWithCRDs(t)
 	machine := func(spec v1alpha1.MachineSpec) client.Object { return &v1alpha1.Machine{Spec: spec} }
 	with := func(change func(*v1alpha1.MachineService)) client.Object {
 		s := service("", "app:1", 1)
@@ -89,5 +97,81 @@ func TestTheServerRefusesWhatOneObjectShowsToBeWrong(t *testing.T) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+// A list of objects can't be read when one of them can't: one such service would stop the operator for all others.
+func TestTheServerRefusesWhatCanNotBeRead(t *testing.T) {
+	c, namespace := serverWithCRDs(t)
+	for _, test := range []struct {
+		path           string
+		refused, taken []any
+	}{
+		{"container.stopGracePeriod", []any{"30", "1 minute", "-1s", "25h"}, []any{"0s", "24h"}},
+		{"container.healthCheck.interval", []any{"30", "1d", "-1s"}, []any{"1m30s", "48h"}},
+		{"container.healthCheck.timeout", []any{"30"}, []any{"30s"}},
+		{"container.healthCheck.startPeriod", []any{"30"}, []any{"30s"}},
+		{"container.healthCheck.startInterval", []any{"30"}, []any{"30s"}},
+		{"update.delay", []any{"30", "1 minute", "1d", "", "9999999h", "25h", int64(30)}, []any{"0s", "1h0m0s"}},
+		{"update.monitor", []any{"30", "25h"}, []any{"0s"}},
+		{"update.healthTimeout", []any{"30", "25h", "0s"}, []any{"1ms"}},
+		{"preDeploy.timeout", []any{"30", "25h", "0s"}, []any{"24h"}},
+		{"strategy.hold", []any{"30", "25h", "-1s"}, []any{"24h"}},
+		{"strategy.steps.pause", []any{"30", "25h", "-1s"}, []any{"24h"}},
+		{"container.resources.cpu", []any{"1e99999999999999999999", "1e1.5", "-1"}, []any{"500m", int64(2)}},
+		{"container.resources.memory", []any{"1e99999999999999999999", "1e2147483647", "1e-2147483000"}, []any{"1.5Gi", "1e9", int64(1 << 30)}},
+		{"container.resources.memoryReservation", []any{"1e99999999999999999999"}, []any{"1Gi"}},
+		{"container.resources.shmSize", []any{"1e99999999999999999999"}, []any{"64Mi"}},
+		{"volumes.size", []any{"1e99999999999999999999"}, []any{"64Mi"}},
+		{"ports.publishedPort", []any{int64(-1), int64(65536)}, []any{int64(0), int64(8080)}},
+		{"replicas", []any{int64(-1), int64(1 << 32)}, []any{int64(10_000)}},
+	} {
+		t.Run(test.path, func(t *testing.T) {
+			create := func(value any) error {
+				spec := map[string]any{"container": map[string]any{"image": "app:1"}}
+				// The rest of what has to be there beside some fields.
+				beside := map[string]map[string]any{
+					"preDeploy": {"command": []any{"migrate"}}, "strategy": {"type": "blue-green"}, "steps": {"percent": int64(10)},
+					"volumes": {"name": "cache", "type": "tmpfs"}, "ports": {"containerPort": int64(80), "mode": "host"},
+				}
+				in, names := spec, strings.Split(test.path, ".")
+				for _, name := range names[:len(names)-1] {
+					next, ok := in[name].(map[string]any)
+					if !ok {
+						next = maps.Clone(beside[name])
+					}
+					if next == nil {
+						next = map[string]any{}
+					}
+					if in[name] = next; name == "steps" || name == "volumes" || name == "ports" {
+						in[name] = []any{next}
+					}
+					if name == "steps" {
+						in["type"] = "canary"
+					}
+					in = next
+				}
+				in[names[len(names)-1]] = value
+				u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+				u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("MachineService"))
+				u.SetNamespace(namespace)
+				u.SetGenerateName("test-")
+				return c.Create(t.Context(), u)
+			}
+			last := test.path[strings.LastIndex(test.path, ".")+1:]
+			for _, value := range test.refused {
+				if err := create(value); err == nil || !strings.Contains(err.Error(), last) || !apierrors.IsInvalid(err) {
+					t.Errorf("%v: got %v, want that it is refused", value, err)
+				}
+			}
+			for _, value := range test.taken {
+				if err := create(value); err != nil {
+					t.Errorf("%v: %v", value, err)
+				}
+			}
+		})
+	}
+	if err := c.List(t.Context(), &v1alpha1.MachineServiceList{}, client.InNamespace(namespace)); err != nil {
+		t.Errorf("what the server took can't be read: %v", err)
 	}
 }

@@ -47,6 +47,9 @@ type DatabaseSpec struct {
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 	// Storage is how much each replica may keep. That of replicas which are there already stays as it is.
+	//
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^\+?([0-9]{1,19}(\.[0-9]{0,9})?|\.[0-9]{1,9})([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$`
 	Storage resource.Quantity `json:"storage"`
 	// Password is the name of a Secret, of which the key "password" is that of the administrator.
 	//

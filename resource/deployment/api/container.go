@@ -112,6 +112,7 @@ type ContainerSpec struct {
 	// +optional
 	StopSignal string `json:"stopSignal,omitempty"`
 	// StopGracePeriod is how long the container may take to stop before it is killed; 0s is no time. Default: 10s.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="write a time such as 30s or 1h30m, from 0s to 24h"
 	// +optional
 	StopGracePeriod *metav1.Duration `json:"stopGracePeriod,omitempty"`
 	// RestartPolicy says when the engine starts the container again. Default: unless-stopped.
@@ -128,15 +129,19 @@ type HealthCheck struct {
 	// +optional
 	Test []string `json:"test,omitempty"`
 	// Interval is the time between two checks. Default: 30s.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="write a time such as 30s or 1h30m, of 0s or more"
 	// +optional
 	Interval metav1.Duration `json:"interval,omitzero"`
 	// Timeout is how long a check may take. Default: 30s.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="write a time such as 30s or 1h30m, of 0s or more"
 	// +optional
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 	// StartPeriod is how long failures don't count after the start. Default: 0s.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="write a time such as 30s or 1h30m, of 0s or more"
 	// +optional
 	StartPeriod metav1.Duration `json:"startPeriod,omitzero"`
 	// StartInterval is the time between two checks in the start period. Default: 5s.
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="write a time such as 30s or 1h30m, of 0s or more"
 	// +optional
 	StartInterval metav1.Duration `json:"startInterval,omitzero"`
 	// Retries is how many failures in a row make the container unhealthy. Default: 3.
@@ -180,15 +185,22 @@ type ConfigMount struct {
 	Mode int32 `json:"mode,omitempty"`
 }
 
-// Resources limits what a container uses. CPU, Memory and MemoryReservation change in place, without another container.
+// Resources limits what a container uses. CPU, Memory and MemoryReservation change in place, without another container. Quantities have a
+// bounded number of digits: 1e2000000000 would take gigabytes when it is compared or printed.
 type Resources struct {
 	// CPU is the number of CPUs, such as 500m. Default: no limit.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^\+?([0-9]{1,19}(\.[0-9]{0,9})?|\.[0-9]{1,9})([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$`
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 	// Memory is the most memory, such as 512Mi. Default: no limit.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^\+?([0-9]{1,19}(\.[0-9]{0,9})?|\.[0-9]{1,9})([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$`
 	// +optional
 	Memory *resource.Quantity `json:"memory,omitempty"`
 	// MemoryReservation is the memory to which the container shrinks when the machine is short of it. Default: none.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^\+?([0-9]{1,19}(\.[0-9]{0,9})?|\.[0-9]{1,9})([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$`
 	// +optional
 	MemoryReservation *resource.Quantity `json:"memoryReservation,omitempty"`
 	// Devices are devices of the machine.
@@ -201,6 +213,8 @@ type Resources struct {
 	// +optional
 	Ulimits map[string]Ulimit `json:"ulimits,omitempty"`
 	// ShmSize is the size of /dev/shm. Default: that of the engine.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^\+?([0-9]{1,19}(\.[0-9]{0,9})?|\.[0-9]{1,9})([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$`
 	// +optional
 	ShmSize *resource.Quantity `json:"shmSize,omitempty"`
 	// PidsLimit is the most processes and threads. Default: no limit.

@@ -52,6 +52,7 @@ type PortSpec struct {
 	HostIP string `json:"hostIP,omitempty"`
 	// PublishedPort is the port of the machine or of the proxy. Default: in mode host one that the engine picks, else that of the protocol,
 	// 80 or 443, and no other one.
+	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	PublishedPort uint16 `json:"publishedPort,omitempty"`

@@ -60,6 +60,8 @@ type VolumeSpec struct {
 	// +optional
 	Propagation Propagation `json:"propagation,omitempty"`
 	// Size is the most that it can hold. Default: no limit. Only with type tmpfs.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^\+?([0-9]{1,19}(\.[0-9]{0,9})?|\.[0-9]{1,9})([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$`
 	// +optional
 	Size *resource.Quantity `json:"size,omitempty"`
 }

@@ -472,6 +472,7 @@ type ServiceHelmOptions struct {
 	// Timeout limits each operation.
 	//
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="write a time such as 30s or 1h30m, of 0s or more"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 	// Atomic takes back an operation that failed.
 	//

@@ -124,7 +124,7 @@ func TestTheServerRefusesWhatCanNotBeRead(t *testing.T) {
 		{"container.resources.shmSize", []any{"1e99999999999999999999"}, []any{"64Mi"}},
 		{"volumes.size", []any{"1e99999999999999999999"}, []any{"64Mi"}},
 		{"ports.publishedPort", []any{int64(-1), int64(65536)}, []any{int64(0), int64(8080)}},
-		{"replicas", []any{int64(-1), int64(1 << 32)}, []any{int64(10_000)}},
+		{"replicas", []any{int64(-1), int64(10_001), int64(1 << 32)}, []any{int64(10_000)}},
 	} {
 		t.Run(test.path, func(t *testing.T) {
 			create := func(value any) error {

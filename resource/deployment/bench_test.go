@@ -65,17 +65,32 @@ func BenchmarkPlan(b *testing.B) {
 // TestPlanningAllocatesInProportion holds that ten times the containers take not much more than ten times the memory allocations, which
 // is what n log n allows, unlike their square.
 func TestPlanningAllocatesInProportion(t *testing.T) {
-	allocations := func(containers int) float64 {
-		state, spec := fleet(containers)
-		spec.Container.Image = "app:v2"
-		return testing.AllocsPerRun(1, func() {
-			if _, err := (&deployment.RollingStrategy{State: state}).Plan(t.Context(), nil, nil, spec); err != nil {
-				t.Fatal(err)
+	for name, cluster := range map[string]func(containers int) (*scheduler.ClusterState, api.ServiceSpec){
+		"ten on each machine": func(containers int) (*scheduler.ClusterState, api.ServiceSpec) {
+			state, spec := fleet(containers)
+			spec.Container.Image = "app:v2"
+			return state, spec
+		},
+		"all on one machine": func(containers int) (*scheduler.ClusterState, api.ServiceSpec) {
+			state, spec := fleet(10)
+			spec.Name, spec.Replicas = "new", new(int32(containers))
+			return state, spec
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			allocations := func(containers int) float64 {
+				state, spec := cluster(containers)
+				return testing.AllocsPerRun(1, func() {
+					plan, err := (&deployment.RollingStrategy{State: state}).Plan(t.Context(), nil, nil, spec)
+					if err != nil || plan.Empty() {
+						t.Fatal(plan.Empty(), err)
+					}
+				})
+			}
+			small, large := allocations(200), allocations(2000)
+			if ratio := large / small; ratio > 15 {
+				t.Errorf("10 times the containers take %.1f times the allocations", ratio)
 			}
 		})
-	}
-	small, large := allocations(200), allocations(2000)
-	if ratio := large / small; ratio > 15 {
-		t.Errorf("10 times the containers take %.1f times the allocations", ratio)
 	}
 }

@@ -81,11 +81,20 @@ func orIDs(r NameResolver) NameResolver {
 type namer struct {
 	owner api.Owner
 	taken map[string]bool
+	// numbers are the ones that are to be tried next, by machine and image: those before are taken.
+	numbers map[[2]string]int
+}
+
+func newNamer(owner api.Owner) namer {
+	return namer{owner: owner, taken: map[string]bool{}, numbers: map[[2]string]int{}}
 }
 
 // next returns a name for a container on a machine.
 func (n *namer) next(machineID, image string) string {
-	for i := 0; ; i++ {
+	at := [2]string{machineID, image}
+	for {
+		i := n.numbers[at]
+		n.numbers[at]++
 		name := n.owner.Service + "-" + suffix(n.owner.Mark().Hash(n.owner.Service, machineID, image, strconv.Itoa(i)))
 		if !n.taken[name] {
 			n.taken[name] = true

@@ -88,7 +88,7 @@ func newPlanner(ctx context.Context, cli scheduler.Client, state *scheduler.Clus
 	}
 	p := &planner{
 		state: state, spec: spec, sched: sched, attributes: attributesOf(spec),
-		namer: namer{owner: state.Owner.Owner(spec.Name), taken: map[string]bool{}},
+		namer: newNamer(state.Owner.Owner(spec.Name)),
 	}
 	if svc != nil {
 		p.serviceID = svc.ID

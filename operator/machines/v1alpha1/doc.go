@@ -53,6 +53,10 @@
 // A plan that fails because a machine does not answer, or because somebody else has taken a port of it, says nothing about the version,
 // and is made again.
 //
+// A plan that waits, for a pause, a hold, a hook or a container, has one of the workers of the operator meanwhile. That each of these
+// takes 24 hours at most does not keep a few services from holding up all others: the operator needs more workers than services that may
+// wait at once.
+//
 // Another value of the annotation [RecreateAnnotation] has all containers made anew, as an update does it.
 //
 // +kubebuilder:object:generate=true

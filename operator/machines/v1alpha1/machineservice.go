@@ -77,7 +77,7 @@ type Strategy struct {
 	// +kubebuilder:validation:Enum=rolling;blue-green;canary
 	// +optional
 	Type StrategyType `json:"type,omitempty"`
-	// Hold is, for blue-green, how long both versions run before the old one is removed. Default: not at all.
+	// Hold is, for blue-green, how long both versions run before the old one is removed, 24h at most. Default: not at all.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="write a time such as 30s or 1h30m, from 0s to 24h"
 	// +optional
 	Hold *metav1.Duration `json:"hold,omitempty"`
@@ -94,7 +94,7 @@ type CanaryStep struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	Percent int `json:"percent"`
-	// Pause is how long they are watched before the next step. Default: 0s.
+	// Pause is how long they are watched before the next step, 24h at most. Default: 0s.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="write a time such as 30s or 1h30m, from 0s to 24h"
 	// +optional
 	Pause metav1.Duration `json:"pause,omitzero"`

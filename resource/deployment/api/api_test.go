@@ -25,14 +25,15 @@ func host(ip string, published uint16) api.PortSpec {
 
 func TestValidateFindsEachFault(t *testing.T) {
 	for path, change := range map[string]func(*api.ServiceSpec){
-		"name":                      func(s *api.ServiceSpec) { s.Name = "Web_1" },
-		"mode":                      func(s *api.ServiceSpec) { s.Mode = "some" },
-		"replicas: Invalid":         func(s *api.ServiceSpec) { s.Replicas = new(int32(-1)) },
-		"replicas: Forbidden":       func(s *api.ServiceSpec) { s.Mode, s.Replicas = api.ServiceModeGlobal, new(int32(1)) },
-		"container.image: Required": func(s *api.ServiceSpec) { s.Container.Image = "" },
-		"container.image: Invalid":  func(s *api.ServiceSpec) { s.Container.Image = "App:v1" },
-		"container.pullPolicy":      func(s *api.ServiceSpec) { s.Container.PullPolicy = "sometimes" },
-		"container.env":             func(s *api.ServiceSpec) { s.Container.Env = map[string]string{"1=": ""} },
+		"name":                           func(s *api.ServiceSpec) { s.Name = "Web_1" },
+		"mode":                           func(s *api.ServiceSpec) { s.Mode = "some" },
+		"replicas: Invalid":              func(s *api.ServiceSpec) { s.Replicas = new(int32(-1)) },
+		"replicas: Invalid value: 10001": func(s *api.ServiceSpec) { s.Replicas = new(int32(api.MaxReplicas + 1)) },
+		"replicas: Forbidden":            func(s *api.ServiceSpec) { s.Mode, s.Replicas = api.ServiceModeGlobal, new(int32(1)) },
+		"container.image: Required":      func(s *api.ServiceSpec) { s.Container.Image = "" },
+		"container.image: Invalid":       func(s *api.ServiceSpec) { s.Container.Image = "App:v1" },
+		"container.pullPolicy":           func(s *api.ServiceSpec) { s.Container.PullPolicy = "sometimes" },
+		"container.env":                  func(s *api.ServiceSpec) { s.Container.Env = map[string]string{"1=": ""} },
 		"container.secretEnv: Duplicate": func(s *api.ServiceSpec) {
 			s.Container.Env, s.Container.SecretEnv = map[string]string{"A": ""}, map[string]api.Hidden{"A": ""}
 		},
@@ -42,6 +43,15 @@ func TestValidateFindsEachFault(t *testing.T) {
 		},
 		"container.healthCheck.disable": func(s *api.ServiceSpec) { s.Container.HealthCheck = &api.HealthCheck{Disable: true, Retries: 1} },
 		"container.resources.cpu":       func(s *api.ServiceSpec) { s.Container.Resources.CPU = new(resource.MustParse("0")) },
+		"container.resources.cpu: Invalid value: \"10e9\": is more than engines": func(s *api.ServiceSpec) { s.Container.Resources.CPU = new(resource.MustParse("10e9")) },
+		"container.resources.memory: Invalid value: \"1e2147483647\"":            func(s *api.ServiceSpec) { s.Container.Resources.Memory = new(resource.MustParse("1e2147483647")) },
+		"container.resources.memoryReservation: Invalid": func(s *api.ServiceSpec) {
+			s.Container.Resources.Memory, s.Container.Resources.MemoryReservation = new(resource.MustParse("1Mi")), new(resource.MustParse("1e2147483647"))
+		},
+		"container.resources.shmSize": func(s *api.ServiceSpec) { s.Container.Resources.ShmSize = new(resource.MustParse("1e19")) },
+		"volumes[0].size": func(s *api.ServiceSpec) {
+			s.Volumes = []api.VolumeSpec{{Name: "aa", Type: api.VolumeTypeTmpfs, Size: new(resource.MustParse("1e2147483647"))}}
+		},
 		"container.resources.memoryReser": func(s *api.ServiceSpec) {
 			s.Container.Resources.Memory, s.Container.Resources.MemoryReservation = new(resource.MustParse("1Mi")), new(resource.MustParse("2Mi"))
 		},
@@ -124,12 +134,25 @@ func TestValidateFindsEachFault(t *testing.T) {
 		"preDeploy.timeout": func(s *api.ServiceSpec) {
 			s.PreDeploy = &api.PreDeployHook{Command: []string{"a"}, Timeout: &metav1.Duration{}}
 		},
-		"update.parallelism":       func(s *api.ServiceSpec) { s.Update.Parallelism = -1 },
-		"update.order: Unsupp":     func(s *api.ServiceSpec) { s.Update.Order = "none-first" },
-		"update.order: Forbidden":  func(s *api.ServiceSpec) { s.Update.Order, s.Ports = api.OrderStartFirst, []api.PortSpec{host("", 80)} },
-		"update.maxFailurePercent": func(s *api.ServiceSpec) { s.Update.MaxFailurePercent = 101 },
-		"update.failureAction":     func(s *api.ServiceSpec) { s.Update.FailureAction = "panic" },
-		"update.healthTimeout":     func(s *api.ServiceSpec) { s.Update.HealthTimeout = &metav1.Duration{} },
+		"update.parallelism":                              func(s *api.ServiceSpec) { s.Update.Parallelism = -1 },
+		"update.order: Unsupp":                            func(s *api.ServiceSpec) { s.Update.Order = "none-first" },
+		"update.order: Forbidden":                         func(s *api.ServiceSpec) { s.Update.Order, s.Ports = api.OrderStartFirst, []api.PortSpec{host("", 80)} },
+		"update.maxFailurePercent":                        func(s *api.ServiceSpec) { s.Update.MaxFailurePercent = 101 },
+		"update.failureAction":                            func(s *api.ServiceSpec) { s.Update.FailureAction = "panic" },
+		"update.delay: Invalid":                           func(s *api.ServiceSpec) { s.Update.Delay.Duration = api.MaxWait + 1 },
+		"update.monitor: Invalid":                         func(s *api.ServiceSpec) { s.Update.Monitor = &metav1.Duration{Duration: api.MaxWait + 1} },
+		"update.healthTimeout: Invalid value: \"24h":      func(s *api.ServiceSpec) { s.Update.HealthTimeout = &metav1.Duration{Duration: api.MaxWait + 1} },
+		"container.stopGracePeriod: Invalid value: \"24h": func(s *api.ServiceSpec) { s.Container.StopGracePeriod = &metav1.Duration{Duration: api.MaxWait + 1} },
+		"preDeploy.timeout: Invalid value: \"24h": func(s *api.ServiceSpec) {
+			s.PreDeploy = &api.PreDeployHook{Command: []string{"a"}, Timeout: &metav1.Duration{Duration: api.MaxWait + 1}}
+		},
+		"ports: Too many":                  func(s *api.ServiceSpec) { s.Ports = make([]api.PortSpec, api.MaxItems+1) },
+		"volumes: Too many":                func(s *api.ServiceSpec) { s.Volumes = make([]api.VolumeSpec, api.MaxItems+1) },
+		"configs: Too many":                func(s *api.ServiceSpec) { s.Configs = make([]api.ConfigSpec, api.MaxItems+1) },
+		"container.volumeMounts: Too many": func(s *api.ServiceSpec) { s.Container.VolumeMounts = make([]api.VolumeMount, api.MaxItems+1) },
+		"container.configMounts: Too many": func(s *api.ServiceSpec) { s.Container.ConfigMounts = make([]api.ConfigMount, api.MaxItems+1) },
+		"placement.machines: Too many":     func(s *api.ServiceSpec) { s.Placement.Machines = make([]string, api.MaxItems+1) },
+		"update.healthTimeout":             func(s *api.ServiceSpec) { s.Update.HealthTimeout = &metav1.Duration{} },
 	} {
 		spec := valid()
 		if err := spec.Validate(); err != nil {
@@ -138,6 +161,21 @@ func TestValidateFindsEachFault(t *testing.T) {
 		change(&spec)
 		if err := spec.Validate(); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v", path, err)
+		}
+	}
+}
+
+func TestValidateTakesAllThatEnginesCanCount(t *testing.T) {
+	spec := valid()
+	spec.Replicas = new(int32(api.MaxReplicas))
+	spec.Update.Delay.Duration = api.MaxWait
+	for i := range api.MaxItems {
+		spec.Ports = append(spec.Ports, host("", uint16(1000+i)))
+	}
+	for _, most := range []string{"1", "1m", "8Ei", "9223372036854775807"} {
+		spec.Container.Resources.Memory = new(resource.MustParse(most))
+		if err := spec.Validate(); err != nil {
+			t.Errorf("%s: %v", most, err)
 		}
 	}
 }

@@ -75,9 +75,11 @@ type ContainerSpec struct {
 	// +optional
 	HealthCheck *HealthCheck `json:"healthCheck,omitempty"`
 	// VolumeMounts are volumes in the file system of the container.
+	// +kubebuilder:validation:MaxItems=1000
 	// +optional
 	VolumeMounts []VolumeMount `json:"volumeMounts,omitempty"`
 	// ConfigMounts are configs in the file system of the container.
+	// +kubebuilder:validation:MaxItems=1000
 	// +optional
 	ConfigMounts []ConfigMount `json:"configMounts,omitempty"`
 	// Resources limits what the container uses.
@@ -111,7 +113,7 @@ type ContainerSpec struct {
 	// StopSignal is the signal that asks the container to stop. Default: that of the image, else SIGTERM.
 	// +optional
 	StopSignal string `json:"stopSignal,omitempty"`
-	// StopGracePeriod is how long the container may take to stop before it is killed; 0s is no time. Default: 10s.
+	// StopGracePeriod is how long the container may take to stop before it is killed, 24h at most; 0s is no time. Default: 10s.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="write a time such as 30s or 1h30m, from 0s to 24h"
 	// +optional
 	StopGracePeriod *metav1.Duration `json:"stopGracePeriod,omitempty"`

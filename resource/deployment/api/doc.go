@@ -16,6 +16,7 @@
 //
 //   - Values are data: nothing here talks to a machine. Methods don't change their receiver, [ServiceSpec.SetDefaults] excepted.
 //   - [Hidden] texts print as "(hidden)" with every verb of fmt. They are in JSON, because records of what runs need them.
+//   - What is valid is bounded: [MaxReplicas], [MaxItems], [MaxWait], and quantities that engines can count.
 //   - The interfaces are idempotent: what is already as asked for is no error, what is not there is [ErrNotFound].
 //
 // +kubebuilder:object:generate=true

@@ -3,6 +3,7 @@ package api
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 )
@@ -17,6 +18,16 @@ const (
 	ServiceModeGlobal ServiceMode = "global"
 )
 
+// The limits of a specification: what goes over all containers, or compares all things of a kind with each other, takes longer with each.
+const (
+	// MaxReplicas is how many containers a replicated service has at most.
+	MaxReplicas = 10_000
+	// MaxItems is how many ports, volumes, configs, mounts, and machines that it names a service has at most, of each.
+	MaxItems = 1000
+	// MaxWait is how long a container, a pause and a pre-deploy hook are waited for at most: plans wait meanwhile.
+	MaxWait = 24 * time.Hour
+)
+
 // ServiceSpec says what a service should be: containers of one kind on some machines.
 type ServiceSpec struct {
 	// Name identifies the service in the cluster. It is a DNS label: up to 63 lower-case letters, digits and hyphens. Default: a
@@ -27,19 +38,23 @@ type ServiceSpec struct {
 	// +kubebuilder:validation:Enum=replicated;global
 	// +optional
 	Mode ServiceMode `json:"mode,omitempty"`
-	// Replicas is the number of containers of a replicated service; 0 is none. Default: 1.
+	// Replicas is the number of containers of a replicated service, of MaxReplicas at most; 0 is none. Default: 1.
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Container says what each container is.
 	Container ContainerSpec `json:"container"`
 	// Ports are the ports at which the service is reached from outside.
+	// +kubebuilder:validation:MaxItems=1000
 	// +optional
 	Ports []PortSpec `json:"ports,omitempty"`
 	// Volumes are what containers can mount.
+	// +kubebuilder:validation:MaxItems=1000
 	// +optional
 	Volumes []VolumeSpec `json:"volumes,omitempty"`
 	// Configs are texts that containers can mount as files.
+	// +kubebuilder:validation:MaxItems=1000
 	// +optional
 	Configs []ConfigSpec `json:"configs,omitempty"`
 	// Placement limits the machines.
@@ -56,6 +71,7 @@ type ServiceSpec struct {
 // Placement limits the machines on which containers of a service may be.
 type Placement struct {
 	// Machines are names or IDs of machines. One that is not in the cluster is an error. Default: all.
+	// +kubebuilder:validation:MaxItems=1000
 	// +optional
 	Machines []string `json:"machines,omitempty"`
 	// Platform is the operating system and the architecture that a machine must have, such as linux/arm64: for images that there are for

@@ -50,15 +50,16 @@ type UpdateConfig struct {
 	// +kubebuilder:validation:Enum=start-first;stop-first
 	// +optional
 	Order UpdateOrder `json:"order,omitempty"`
-	// Delay is the pause between containers, or groups of Parallelism. Default: 0s.
+	// Delay is the pause between containers, or groups of Parallelism, 24h at most. Default: 0s.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="write a time such as 30s or 1h30m, from 0s to 24h"
 	// +optional
 	Delay metav1.Duration `json:"delay,omitzero"`
-	// Monitor is how long a container without a health check must have been running to count as working. Default: 5s.
+	// Monitor is how long a container without a health check must have been running to count as working, 24h at most. Default:
+	// 5s.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="write a time such as 30s or 1h30m, from 0s to 24h"
 	// +optional
 	Monitor *metav1.Duration `json:"monitor,omitempty"`
-	// HealthTimeout is how long a container with a health check may take to become healthy. Default: 5m.
+	// HealthTimeout is how long a container with a health check may take to become healthy, 24h at most. Default: 5m.
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('24h')",message="write a time such as 30s or 1h30m, of more than 0s, and of 24h at most"
 	// +optional
 	HealthTimeout *metav1.Duration `json:"healthTimeout,omitempty"`
@@ -112,7 +113,7 @@ type PreDeployHook struct {
 	// meanwhile, and what the hook has written stays when it fails. Not with mode global. Default: none is mounted.
 	// +optional
 	Volumes bool `json:"volumes,omitempty"`
-	// Timeout is how long it may take. Default: 5m.
+	// Timeout is how long it may take, 24h at most. Default: 5m.
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('24h')",message="write a time such as 30s or 1h30m, of more than 0s, and of 24h at most"
 	// +optional
 	Timeout *metav1.Duration `json:"timeout,omitempty"`

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"path"
 	"regexp"
@@ -17,8 +18,12 @@ import (
 )
 
 // Validate returns every fault of a specification at once, each with the path of its field. What is not set is no fault where there
-// is a default, the name included.
+// is a default, the name included. While there is too much of something, only that is told.
 func (s *ServiceSpec) Validate() error {
+	if errs := s.validateCounts(); len(errs) > 0 {
+		// The rest compares all of a kind with each other.
+		return errs.ToAggregate()
+	}
 	var errs field.ErrorList
 	if s.Name != "" {
 		errs = append(errs, dnsLabel(field.NewPath("name"), s.Name)...)
@@ -29,6 +34,9 @@ func (s *ServiceSpec) Validate() error {
 			errs = append(errs, field.Forbidden(field.NewPath("replicas"), "a global service has one container on each machine"))
 		}
 		errs = append(errs, notNegative(field.NewPath("replicas"), int64(*s.Replicas))...)
+		if *s.Replicas > MaxReplicas {
+			errs = append(errs, field.Invalid(field.NewPath("replicas"), *s.Replicas, fmt.Sprintf("must be %d at most", MaxReplicas)))
+		}
 	}
 	errs = append(errs, s.Container.validate(field.NewPath("container"))...)
 	errs = append(errs, s.validatePorts(field.NewPath("ports"))...)
@@ -49,10 +57,29 @@ func (s *ServiceSpec) Validate() error {
 	return errs.ToAggregate()
 }
 
-// platform is an operating system and an architecture, in the words of Go.
+// validateCounts finds lists that are too long.
+func (s *ServiceSpec) validateCounts() field.ErrorList {
+	var errs field.ErrorList
+	container := field.NewPath("container")
+	for _, list := range []struct {
+		p      *field.Path
+		length int
+	}{
+		{field.NewPath("ports"), len(s.Ports)}, {field.NewPath("volumes"), len(s.Volumes)}, {field.NewPath("configs"), len(s.Configs)},
+		{container.Child("volumeMounts"), len(s.Container.VolumeMounts)}, {container.Child("configMounts"), len(s.Container.ConfigMounts)},
+		{field.NewPath("placement", "machines"), len(s.Placement.Machines)},
+	} {
+		if list.length > MaxItems {
+			errs = append(errs, field.TooMany(list.p, list.length, MaxItems))
+		}
+	}
+	return errs
+}
+
 // urlPath is a path that is written in URLs as it is.
 var urlPath = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
 
+// platform is an operating system and an architecture, in the words of Go.
 var platform = regexp.MustCompile(`^[a-z0-9]+/[a-z0-9]+$`)
 
 func dnsLabel(p *field.Path, name string) field.ErrorList {
@@ -77,16 +104,45 @@ func notNegative(p *field.Path, value int64) field.ErrorList {
 	return nil
 }
 
-func notNegativeDuration(p *field.Path, value *metav1.Duration) field.ErrorList {
-	if value != nil && value.Duration < 0 {
+// wait is for times for which a plan waits.
+func wait(p *field.Path, value *metav1.Duration) field.ErrorList {
+	switch {
+	case value == nil:
+		return nil
+	case value.Duration < 0:
 		return field.ErrorList{field.Invalid(p, value.Duration.String(), "must not be negative")}
+	case value.Duration > MaxWait:
+		return field.ErrorList{field.Invalid(p, value.Duration.String(), "must be "+MaxWait.String()+" at most")}
 	}
 	return nil
 }
 
-func positiveQuantity(p *field.Path, value *resource.Quantity) field.ErrorList {
-	if value != nil && value.Sign() <= 0 {
-		return field.ErrorList{field.Invalid(p, value.String(), "must be more than 0; leave it out for no limit")}
+// positiveWait is for times of which none is too little.
+func positiveWait(p *field.Path, value *metav1.Duration) field.ErrorList {
+	if value != nil && value.Duration <= 0 {
+		return field.ErrorList{field.Invalid(p, value.Duration.String(), "must be more than 0")}
+	}
+	return wait(p, value)
+}
+
+// maxExponent is far beyond what there is of anything.
+const maxExponent = 99
+
+// positiveQuantity is for what engines count in a unit, in 64 bits.
+func positiveQuantity(p *field.Path, value *resource.Quantity, unit resource.Scale) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	q := value.DeepCopy()
+	// A number that is compared, rounded or printed is written out: 1e2000000000 takes gigabytes. Its exponent is known without that.
+	if exponent := -int64(q.AsDec().Scale()); exponent < -maxExponent || exponent > maxExponent {
+		return field.ErrorList{field.Invalid(p, fmt.Sprintf("%de%d", q.AsDec().UnscaledBig(), exponent), "its exponent must be from -99 to 99")}
+	}
+	if q.Sign() <= 0 {
+		return field.ErrorList{field.Invalid(p, q.String(), "must be more than 0; leave it out for no limit")}
+	}
+	if q.Cmp(*resource.NewScaledQuantity(math.MaxInt64, unit)) > 0 {
+		return field.ErrorList{field.Invalid(p, q.String(), "is more than engines can count; leave it out for no limit")}
 	}
 	return nil
 }
@@ -137,7 +193,7 @@ func (c *ContainerSpec) validate(p *field.Path) field.ErrorList {
 	if c.LogDriver != nil && c.LogDriver.Name == "" {
 		errs = append(errs, field.Required(p.Child("logDriver", "name"), ""))
 	}
-	errs = append(errs, notNegativeDuration(p.Child("stopGracePeriod"), c.StopGracePeriod)...)
+	errs = append(errs, wait(p.Child("stopGracePeriod"), c.StopGracePeriod)...)
 	r := p.Child("restartPolicy")
 	errs = append(errs, oneOf(r.Child("name"), c.RestartPolicy.Name, RestartUnlessStopped, RestartOnFailure, RestartNo)...)
 	errs = append(errs, notNegative(r.Child("maxRetries"), int64(c.RestartPolicy.MaxRetries))...)
@@ -168,11 +224,11 @@ func (h *HealthCheck) validate(p *field.Path) field.ErrorList {
 }
 
 func (r *Resources) validate(p *field.Path) field.ErrorList {
-	errs := positiveQuantity(p.Child("cpu"), r.CPU)
-	errs = append(errs, positiveQuantity(p.Child("memory"), r.Memory)...)
-	errs = append(errs, positiveQuantity(p.Child("memoryReservation"), r.MemoryReservation)...)
-	errs = append(errs, positiveQuantity(p.Child("shmSize"), r.ShmSize)...)
-	if r.Memory != nil && r.MemoryReservation != nil && r.MemoryReservation.Cmp(*r.Memory) > 0 {
+	errs := positiveQuantity(p.Child("cpu"), r.CPU, resource.Nano)
+	errs = append(errs, positiveQuantity(p.Child("memory"), r.Memory, 0)...)
+	errs = append(errs, positiveQuantity(p.Child("memoryReservation"), r.MemoryReservation, 0)...)
+	errs = append(errs, positiveQuantity(p.Child("shmSize"), r.ShmSize, 0)...)
+	if len(errs) == 0 && r.Memory != nil && r.MemoryReservation != nil && r.MemoryReservation.Cmp(*r.Memory) > 0 {
 		errs = append(errs, field.Invalid(p.Child("memoryReservation"), r.MemoryReservation.String(), "is more than memory"))
 	}
 	errs = append(errs, notNegative(p.Child("pidsLimit"), r.PidsLimit)...)
@@ -205,9 +261,11 @@ func (r *Resources) validate(p *field.Path) field.ErrorList {
 
 func (s *ServiceSpec) validatePorts(p *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	texts := make([]string, len(s.Ports))
 	for i, port := range s.Ports {
 		at := p.Index(i)
 		port.setDefaults()
+		texts[i] = port.String()
 		errs = append(errs, oneOf(at.Child("mode"), port.Mode, PortModeIngress, PortModeHost)...)
 		if port.ContainerPort == 0 {
 			errs = append(errs, field.Required(at.Child("containerPort"), ""))
@@ -242,8 +300,11 @@ func (s *ServiceSpec) validatePorts(p *field.Path) field.ErrorList {
 				errs = append(errs, field.Invalid(at.Child("hostIP"), port.HostIP, "is neither an IP address nor a range of them"))
 			}
 		}
-		if j := slices.IndexFunc(s.Ports[:i], func(o PortSpec) bool { return o.ConflictsWith(port) || o.String() == port.String() || o.servedAs(port) }); j >= 0 {
-			errs = append(errs, field.Invalid(at, port.String(), "conflicts with "+s.Ports[j].String()))
+		for j, o := range s.Ports[:i] {
+			if texts[j] == texts[i] || o.ConflictsWith(port) || o.servedAs(port) {
+				errs = append(errs, field.Invalid(at, texts[i], "conflicts with "+texts[j]))
+				break
+			}
 		}
 	}
 	return errs
@@ -308,21 +369,16 @@ func (h *PreDeployHook) validate(p *field.Path, s *ServiceSpec) field.ErrorList 
 			errs = append(errs, field.Duplicate(p.Child("env"), name))
 		}
 	}
-	if h.Timeout != nil && h.Timeout.Duration <= 0 {
-		errs = append(errs, field.Invalid(p.Child("timeout"), h.Timeout.Duration.String(), "must be more than 0"))
-	}
-	return errs
+	return append(errs, positiveWait(p.Child("timeout"), h.Timeout)...)
 }
 
 func (s *ServiceSpec) validateUpdate(p *field.Path) field.ErrorList {
 	u := &s.Update
 	errs := notNegative(p.Child("parallelism"), int64(u.Parallelism))
 	errs = append(errs, oneOf(p.Child("order"), u.Order, OrderStartFirst, OrderStopFirst)...)
-	errs = append(errs, notNegativeDuration(p.Child("delay"), &u.Delay)...)
-	errs = append(errs, notNegativeDuration(p.Child("monitor"), u.Monitor)...)
-	if u.HealthTimeout != nil && u.HealthTimeout.Duration <= 0 {
-		errs = append(errs, field.Invalid(p.Child("healthTimeout"), u.HealthTimeout.Duration.String(), "must be more than 0"))
-	}
+	errs = append(errs, wait(p.Child("delay"), &u.Delay)...)
+	errs = append(errs, wait(p.Child("monitor"), u.Monitor)...)
+	errs = append(errs, positiveWait(p.Child("healthTimeout"), u.HealthTimeout)...)
 	if u.MaxFailurePercent < 0 || u.MaxFailurePercent > 100 {
 		errs = append(errs, field.Invalid(p.Child("maxFailurePercent"), u.MaxFailurePercent, "must be from 0 to 100"))
 	}

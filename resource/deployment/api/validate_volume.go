@@ -80,7 +80,7 @@ func (v *VolumeSpec) validate(p *field.Path) field.ErrorList {
 	case VolumeTypeBind:
 		errs = append(errs, absolute(p.Child("hostPath"), v.HostPath)...)
 	case VolumeTypeTmpfs:
-		errs = append(errs, positiveQuantity(p.Child("size"), v.Size)...)
+		errs = append(errs, positiveQuantity(p.Child("size"), v.Size, 0)...)
 	}
 	return errs
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,36 @@ func TestVersionsThatFailAreGivenUpUntilTheyAreAskedForAgain(t *testing.T) {
 	change(w, web, func(s *v1alpha1.MachineService) { s.Spec.Container.Image = "app:2" })
 	w.want(web, "Ready=True")
 	w.wantContainers("web", "app:2 running", "app:2 running")
+}
+
+func TestVersionsAreGivenUpAlsoAfterARestartThatBeginsWithAnError(t *testing.T) {
+	w := newWorld(t, 1)
+	stop := w.start()
+	web := service("web", "app:bad", 1)
+	w.create(web)
+	w.want(web, "Blocked=True Paused: ")
+	ids := func() (ids []string) {
+		for _, c := range w.inventory(w.engines[0]).Containers {
+			ids = append(ids, c.ID)
+		}
+		return ids
+	}
+	tried := ids()
+	stop()
+
+	if err := w.engines[0].Hang(); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.want(w.machine(0), "Ready=Unknown Unreachable: ")
+	w.want(web, "Blocked=True Unschedulable: ")
+	if err := w.engines[0].Continue(); err != nil {
+		t.Fatal(err)
+	}
+	w.want(web, "Blocked=True Paused: ")
+	if now := ids(); len(tried) == 0 || !slices.Equal(now, tried) {
+		t.Errorf("the containers are %v, want %v: it was tried again", now, tried)
+	}
 }
 
 // neverReady is a service whose containers never become healthy by themselves, and are waited for.

@@ -37,7 +37,11 @@ func (f *serviceFramework) setStatus(ctx context.Context, svc *v1alpha1.MachineS
 		return nil
 	}
 	status := &svc.Status
-	status.ObservedGeneration, status.GivenUp = svc.Generation, state.givenUp
+	status.ObservedGeneration = svc.Generation
+	// While the version can't be worked out, nobody knows whether it is the one that was given up: that stays for when it can.
+	if state.err == nil || status.GivenUp != nil && status.GivenUp.Generation != svc.Generation {
+		status.GivenUp = state.givenUp
+	}
 	status.Conditions = f.planned.Keep(svc, status.Conditions)
 	if statuses.Find(status.Conditions, ConditionPlanned).Type == "" {
 		status.Plan = nil

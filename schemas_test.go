@@ -26,6 +26,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator"
 	machines "github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	clusters "github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	services "github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
@@ -197,10 +198,16 @@ func (w *schemaWalk) text(path string, s *apiextensionsv1.JSONSchemaProps, typ r
 		if w.refusal(path, s, text) == nil {
 			w.t.Errorf("%s: the schema takes %.20q: bound its digits as other fields of the type %v do", path, text, typ)
 		}
+		if api.IsQuantity(text) {
+			w.t.Errorf("api.IsQuantity takes %.20q", text)
+		}
 	}
 	taken := 0
 	for _, text := range readable[typ] {
 		err := w.refusal(path, s, text)
+		if typ == reflect.TypeFor[resource.Quantity]() && !api.IsQuantity(text) {
+			w.t.Errorf("api.IsQuantity refuses %q", text)
+		}
 		if err == nil {
 			taken++
 		} else if typ != reflect.TypeFor[metav1.Duration]() {

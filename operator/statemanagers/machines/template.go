@@ -16,6 +16,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	machinesv1alpha1 "github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
@@ -118,6 +119,9 @@ func (w *wanted) fromSecret() bool {
 
 // check finds what is wrong before anything is written: fields that there are not, and faults of the specification.
 func (w *wanted) check(object *unstructured.Unstructured) error {
+	if err := checkQuantities(object.Object); err != nil {
+		return err
+	}
 	encoded, err := json.Marshal(object.Object)
 	if err != nil {
 		return err
@@ -138,6 +142,28 @@ func (w *wanted) check(object *unstructured.Unstructured) error {
 		return fmt.Errorf("spec: %w", err)
 	}
 	return nil
+}
+
+// checkQuantities refuses quantities that would take hours to be read.
+func checkQuantities(object map[string]any) error {
+	resources, _, _ := unstructured.NestedFieldNoCopy(object, "spec", "container", "resources")
+	limits, _ := resources.(map[string]any)
+	volumes, _, _ := unstructured.NestedFieldNoCopy(object, "spec", "volumes")
+	list, _ := volumes.([]any)
+	var errs []error
+	check := func(path string, value any) {
+		if text, ok := value.(string); ok && !api.IsQuantity(text) {
+			errs = append(errs, fmt.Errorf("%s: %.60q is no quantity: write a number with a unit, such as 500m or 1.5Gi", path, text))
+		}
+	}
+	for _, name := range []string{"cpu", "memory", "memoryReservation", "shmSize"} {
+		check("spec.container.resources."+name, limits[name])
+	}
+	for i, volume := range list {
+		fields, _ := volume.(map[string]any)
+		check(fmt.Sprintf("spec.volumes[%d].size", i), fields["size"])
+	}
+	return errors.Join(errs...)
 }
 
 // mark adds what tells whose it is.

@@ -125,6 +125,13 @@ func positiveWait(p *field.Path, value *metav1.Duration) field.ErrorList {
 	return wait(p, value)
 }
 
+// quantity is what the definitions take, too.
+var quantity = regexp.MustCompile(`^\+?([0-9]{1,19}(\.[0-9]{0,9})?|\.[0-9]{1,9})([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$`)
+
+// IsQuantity tells whether a text is a quantity with a bounded number of digits. A text that is none may take hours to be read as one, such
+// as 1e-2000000000: look at it before it is decoded, unless a server has done so.
+func IsQuantity(text string) bool { return quantity.MatchString(text) }
+
 // maxExponent is far beyond what there is of anything.
 const maxExponent = 99
 

@@ -181,7 +181,7 @@ func (f *serviceFramework) compute(ctx context.Context, svc *v1alpha1.MachineSer
 		if service.Spec.Container.PullPolicy == api.PullAlways {
 			state.version.Image = service.Spec.Container.Image
 		}
-		state.work, err = planOf(ctx, service)
+		state.work, err = planOf(ctx, service, &svc.Spec.Strategy)
 	}
 	if err != nil {
 		if ctx.Err() != nil {
@@ -233,8 +233,8 @@ func (f *serviceFramework) knowsAllMachines(ctx context.Context, c *cluster, nam
 }
 
 // planOf returns what there is to do. A fault of the specification is permanent: its next change is waited for.
-func planOf(ctx context.Context, service deploymentresource.Service) (*deploymentresource.Work, error) {
-	if err := service.Spec.Validate(); err != nil {
+func planOf(ctx context.Context, service deploymentresource.Service, strategy *v1alpha1.Strategy) (*deploymentresource.Work, error) {
+	if err := errors.Join(service.Spec.Validate(), checkStrategy(strategy)); err != nil {
 		return nil, framework.Permanent(err)
 	}
 	work, err := deploymentresource.Plan(ctx, service)
@@ -243,25 +243,6 @@ func planOf(ctx context.Context, service deploymentresource.Service) (*deploymen
 		err = framework.Permanent(err)
 	}
 	return work, err
-}
-
-// strategyOf returns the strategy that a service asks for.
-func strategyOf(s *v1alpha1.Strategy) deployment.Strategy {
-	switch s.Type {
-	case v1alpha1.StrategyBlueGreen:
-		strategy := &deployment.BlueGreenStrategy{}
-		if s.Hold != nil {
-			strategy.Hold = s.Hold.Duration
-		}
-		return strategy
-	case v1alpha1.StrategyCanary:
-		strategy := &deployment.CanaryStrategy{}
-		for _, step := range s.Steps {
-			strategy.Steps = append(strategy.Steps, deployment.CanaryStep{Percent: step.Percent, Pause: step.Pause.Duration})
-		}
-		return strategy
-	}
-	return &deployment.RollingStrategy{}
 }
 
 // work returns what the resource of containers has to do.

@@ -229,10 +229,11 @@ func TestEveryFaultOfASpecIsInTheCondition(t *testing.T) {
 	web := service("web", "app:1", 1)
 	web.Spec.Container.VolumeMounts = []api.VolumeMount{{Volume: "none", Path: "data"}}
 	web.Spec.Container.HealthCheck = &api.HealthCheck{Interval: metav1.Duration{Duration: time.Microsecond}}
+	web.Spec.Strategy = v1alpha1.Strategy{Type: v1alpha1.StrategyCanary, Steps: []v1alpha1.CanaryStep{{Percent: 20}, {Percent: 10}}}
 	w.create(web)
 	w.want(web, "Blocked=True Invalid: ")
 	message := web.Status.Conditions[0].Message
-	for _, want := range []string{"container.volumeMounts[0].volume", "container.volumeMounts[0].path", "container.healthCheck.interval"} {
+	for _, want := range []string{"container.volumeMounts[0].volume", "container.volumeMounts[0].path", "container.healthCheck.interval", "strategy.steps[1].percent"} {
 		if !strings.Contains(message, want) {
 			t.Errorf("the message lacks %s: %s", want, message)
 		}
@@ -240,6 +241,7 @@ func TestEveryFaultOfASpecIsInTheCondition(t *testing.T) {
 
 	change(w, web, func(s *v1alpha1.MachineService) {
 		s.Spec.Container.VolumeMounts, s.Spec.Container.HealthCheck = nil, nil
+		s.Spec.Strategy = v1alpha1.Strategy{}
 		s.Spec.Container.Image = "app:none"
 	})
 	w.want(web, "Blocked=True Unschedulable: ")

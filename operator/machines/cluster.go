@@ -120,6 +120,14 @@ func (c *cluster) set(machines map[string]docker.Machine, faulty map[string]api.
 	return slices.Compact(changed)
 }
 
+// endpoint returns how the client reaches a machine, if it has it and tries to.
+func (c *cluster) endpoint(name string) (docker.Endpoint, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	m, ok := c.machines[name]
+	return m.Endpoint, ok && !m.Gone
+}
+
 // try gives the client other machines, if it takes them.
 func (c *cluster) try(machines map[string]docker.Machine) error {
 	if err := c.SetMachines(slices.Collect(maps.Values(machines))); err != nil {

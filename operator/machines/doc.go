@@ -9,7 +9,8 @@
 //
 //   - What happens on an engine reconciles the services that it concerns; nothing is polled. A machine that does not answer is tried
 //     again by itself, and when it is back the services are looked at that have something there, or are not as they should be.
-//   - A machine of which the Secret is missing, or whose address can't be read, is unknown, not absent.
+//   - A machine of which the Secret is missing, or whose address can't be read, is unknown, not absent. While the API server does not
+//     give out its Secret, a machine that is connected to stays so.
 //   - Of Secrets and ConfigMaps only names and versions are kept. What is in those that Machines and services name is read each time that
 //     it is needed, and told nowhere.
 //   - With the pull policy always the tag of an image is followed: the registry is asked each time that the service is looked at, and

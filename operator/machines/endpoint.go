@@ -2,6 +2,7 @@ package machines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -52,15 +53,23 @@ func (e *engines) named(secret informer.Key) bool {
 	})
 }
 
-// connect makes the machines of a namespace those to which there are connections. It is called by one goroutine.
+// connect makes the machines of a namespace those to which there are connections. A Secret that can't be read now says nothing about its
+// machine: one that was connected to at the same address stays so, and the error says to try again. It is called by one goroutine.
 func (e *engines) connect(ctx context.Context, namespace string) error {
 	c, err := e.cluster(namespace)
 	if err != nil {
 		return err
 	}
 	machines, faulty := map[string]docker.Machine{}, map[string]api.Machine{}
+	var unread []error
 	for _, m := range e.machinesIn(namespace) {
 		endpoint, err := endpointOf(ctx, e.d.Client, m)
+		if failed := (*unreadError)(nil); errors.As(err, &failed) && !m.Spec.Gone {
+			unread = append(unread, fmt.Errorf("machine %s: %w", m.Name, err))
+			if had, ok := c.endpoint(m.Name); ok && had.Host == endpoint.Host {
+				endpoint, err = had, nil
+			}
+		}
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -73,7 +82,7 @@ func (e *engines) connect(ctx context.Context, namespace string) error {
 	for _, name := range c.set(machines, faulty) {
 		e.tell(informer.Key{Namespace: namespace, Name: name}, "")
 	}
-	return nil
+	return errors.Join(unread...)
 }
 
 // asDocker returns a Machine as clients of engines know it.
@@ -110,7 +119,19 @@ func ReadMachines(ctx context.Context, reader client.Reader, namespace string) (
 var fields = strings.NewReplacer("TLS.CA", v1alpha1.CAKey, "TLS.Cert", v1alpha1.CertificateKey, "TLS.Key", v1alpha1.PrivateKeyKey,
 	"SSH.KnownHosts", v1alpha1.SSHKnownHostsKey, "SSH.Key", v1alpha1.SSHPrivateKeyKey)
 
-// endpointOf returns how a machine is reached.
+// unreadError is that a Secret could not be read, which may be there and have what it should.
+type unreadError struct {
+	secret string
+	err    error
+}
+
+// Error says which one, and why.
+func (e *unreadError) Error() string { return fmt.Sprintf("read Secret %s: %s", e.secret, e.err) }
+
+// Unwrap returns why.
+func (e *unreadError) Unwrap() error { return e.err }
+
+// endpointOf returns how a machine is reached. With an error there is the host alone; an unreadError ends by itself.
 func endpointOf(ctx context.Context, reader client.Reader, m *v1alpha1.Machine) (docker.Endpoint, error) {
 	endpoint := docker.Endpoint{Host: m.Spec.Address}
 	name, keys := secretOf(m)
@@ -123,7 +144,7 @@ func endpointOf(ctx context.Context, reader client.Reader, m *v1alpha1.Machine) 
 		return endpoint, fmt.Errorf("there is no Secret %s; make it in namespace %s, with %s", name, m.Namespace, strings.Join(keys, ", "))
 	}
 	if err != nil {
-		return endpoint, fmt.Errorf("read Secret %s: %w", name, err)
+		return endpoint, &unreadError{name, err}
 	}
 	missing := slices.DeleteFunc(keys, func(key string) bool { return len(secret.Data[key]) > 0 })
 	if len(missing) > 0 {

@@ -117,7 +117,7 @@ func (e *engines) next(ctx context.Context, queue workqueue.TypedRateLimitingInt
 	}
 	defer queue.Done(namespace)
 	if err := e.connect(ctx, namespace); err != nil && ctx.Err() == nil {
-		e.d.Logger.LogCtx(ctx, "level", "warning", "message", "the machines of a namespace can't be connected to", "namespace", namespace, "error", err.Error())
+		e.d.Logger.LogCtx(ctx, "level", "warning", "message", "not all machines of a namespace can be connected to", "namespace", namespace, "error", err.Error())
 		queue.AddRateLimited(namespace)
 		return true
 	}

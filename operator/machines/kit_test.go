@@ -57,6 +57,8 @@ type world struct {
 	plan bool
 	// as is whom operators are.
 	as rest.ImpersonationConfig
+	// faults are between operators and the server, if there are some.
+	faults *operatortest.Faults
 	// lag is what the server lags by for operators, if it does.
 	lag *operatortest.Lag
 	// log is what operators log. It is for reading when none runs.
@@ -107,6 +109,9 @@ func (w *world) start() (stop func()) {
 	}
 	restConfig := w.kube.RESTConfig()
 	restConfig.Impersonate = w.as
+	if w.faults != nil {
+		restConfig = w.faults.Wrap(restConfig)
+	}
 	if w.lag != nil {
 		restConfig = w.lag.Wrap(restConfig)
 	}

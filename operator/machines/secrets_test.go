@@ -155,6 +155,69 @@ func TestMachinesAreReachedBySSHWithWhatTheirSecretHas(t *testing.T) {
 	w.wantRotated(m, "engine-ssh", foreign, right, with(right, v1alpha1.SSHKnownHostsKey, more))
 }
 
+func TestAMachineWhoseSecretCouldNotBeReadOnceIsTriedAgain(t *testing.T) {
+	w := newWorld(t, 0)
+	w.engines = pool.Take(t, 2)
+	server := dockertest.StartSSH(t)
+	byName := strings.Replace(server.Address(), "127.0.0.1", "localhost", 1)
+	data := map[string][]byte{
+		v1alpha1.SSHPrivateKeyKey: []byte(server.UserKey()),
+		v1alpha1.SSHKnownHostsKey: append(server.KnownHosts(server.Address()), server.KnownHosts(byName)...),
+	}
+	far := func(e *dockertest.Engine) *v1alpha1.Machine {
+		w.keep(e.Name()+"-ssh", data)
+		m := machineOf(e)
+		m.Spec.Address, m.Spec.SSH = server.Host(dockertest.SSHUser, e), &v1alpha1.MachineSSH{SecretName: e.Name() + "-ssh"}
+		return m
+	}
+	first, second := far(w.engines[0]), far(w.engines[1])
+	w.faults = operatortest.NewFaults()
+	unread := func(m *v1alpha1.Machine) *operatortest.Rule {
+		secret := m.Spec.SSH.SecretName
+		return w.faults.On(func(r operatortest.Request) bool {
+			return r.Verb == "get" && r.Resource == "secrets" && r.Name == secret
+		}, operatortest.InternalError())
+	}
+	w.start()
+	w.create(first)
+	w.want(first, "Ready=True Connected: engine ")
+	history, err := w.user.Watch(t.Context(), &v1alpha1.MachineList{}, client.InNamespace(w.namespace), client.MatchingFields{"metadata.name": first.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer history.Stop()
+
+	// It is read again together with that of a machine that comes.
+	again, once := unread(first).Times(1), unread(second).Times(1)
+	w.create(second)
+	w.want(second, "Ready=True Connected: engine ")
+	if again.Hits() != 1 || once.Hits() != 1 {
+		t.Errorf("%d and %d times a Secret could not be read, not once each", again.Hits(), once.Hits())
+	}
+	change(w, first, func(m *v1alpha1.Machine) { metav1.SetMetaDataAnnotation(&m.ObjectMeta, "seen", "all") })
+	for e := range history.ResultChan() {
+		m, ok := e.Object.(*v1alpha1.Machine)
+		if !ok {
+			t.Fatalf("the history of %s ends with %v", first.Name, e.Object)
+		}
+		if c := meta.FindStatusCondition(m.Status.Conditions, "Ready"); c.Status != metav1.ConditionTrue {
+			t.Errorf("a machine that is connected to became %s: %s", c.Reason, c.Message)
+		}
+		if m.Annotations["seen"] != "" {
+			break
+		}
+	}
+
+	// What is known of another address is nothing.
+	rule := unread(first)
+	change(w, first, func(m *v1alpha1.Machine) {
+		m.Spec.Address = strings.Replace(m.Spec.Address, server.Address(), byName, 1)
+	})
+	w.want(first, "Ready=Unknown Unreachable: read Secret "+first.Spec.SSH.SecretName+": ")
+	rule.Remove()
+	w.want(first, "Ready=True Connected: engine ")
+}
+
 // wantRotated deploys a service by way of the Secret of a Machine once it has what is right, and again after it had not for some time.
 func (w *world) wantRotated(m *v1alpha1.Machine, secret string, wrong, right, another map[string][]byte) {
 	w.t.Helper()

@@ -23,7 +23,14 @@ func refOf(machineID string, c *api.Container) ContainerRef {
 	return ContainerRef{ID: c.ID, Name: c.Name, MachineID: machineID, GracePeriod: c.Spec.Container.GracePeriod(), Ports: c.HostPorts()}
 }
 
+// stop stops it. What it has begun it waits for when ctx ends, as the engine goes on all the same: who looked at the container meanwhile
+// would take it for one that works.
 func (r *ContainerRef) stop(ctx context.Context, cli Client) error {
+	if ctx.Err() != nil {
+		return on(ctx, r.MachineID, "stop container "+r.Name, context.Cause(ctx))
+	}
+	ctx, cancel := cleanup(ctx, r.GracePeriod)
+	defer cancel()
 	return on(ctx, r.MachineID, "stop container "+r.Name, gone(cli.StopContainer(ctx, r.MachineID, r.ID, r.GracePeriod)))
 }
 

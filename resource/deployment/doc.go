@@ -47,7 +47,8 @@
 //     is created from an image that is on the machine; when anything fails after that, the old one is started again.
 //   - A pre-deploy hook runs after all that were left behind have ended, on whichever machine they are, and not while one may run on a
 //     machine that can't be seen. Whose a container is its labels say, never its name: what is another's is neither stopped nor removed.
-//   - Old containers stop in the time that their own specification gives them.
+//   - Old containers stop in the time that their own specification gives them. A plan that is cancelled meanwhile ends when they have
+//     stopped, because engines don't take it back.
 //   - Cleaning up has a context of its own, so that it happens when the one of Run is cancelled.
 //   - A plan that is cancelled, fails or is cut off by a crash leaves a state from which the next plan goes on.
 //   - A container or hook that does not work is kept, stopped, for its log until the next attempt (api.Container.Failed); its last lines

@@ -31,6 +31,9 @@ type OldContainer struct {
 	Restore bool
 	// Wait is how it is waited for when it is started again. Nil is not at all, for one that did not work before.
 	Wait *api.WaitOptions
+
+	// stopping tells that it may be about to end, because it is not known what became of stopping it.
+	stopping bool
 }
 
 // Execute implements Operation.
@@ -69,9 +72,12 @@ func (o *ReplaceContainerOperation) stopFirst(ctx context.Context, cli Client) e
 
 func (o *ReplaceContainerOperation) stopOld(ctx context.Context, cli Client) error {
 	for i := range o.Old {
-		if err := o.Old[i].stop(ctx, cli); err != nil {
+		old := &o.Old[i]
+		old.stopping = ctx.Err() == nil
+		if err := old.stop(ctx, cli); err != nil {
 			return err
 		}
+		old.stopping = false
 	}
 	return nil
 }
@@ -118,8 +124,13 @@ func (o *ReplaceContainerOperation) restore(ctx context.Context, cli Client) err
 	return errors.Join(errs...)
 }
 
+// restore has it run again. One that may be about to end is waited for first: starting it would do nothing, and it would end later.
 func (r *OldContainer) restore(ctx context.Context, cli Client) error {
-	err := persist(ctx, func() error { return r.start(ctx, cli) }, api.ErrNotFound)
+	var err error
+	if r.stopping {
+		err = persist(ctx, func() error { return r.stop(ctx, cli) })
+	}
+	err = errors.Join(err, persist(ctx, func() error { return r.start(ctx, cli) }, api.ErrNotFound))
 	if err != nil || r.Wait == nil {
 		return err
 	}
@@ -132,6 +143,7 @@ func (r *OldContainer) restore(ctx context.Context, cli Client) error {
 func (o *ReplaceContainerOperation) revertTime() time.Duration {
 	t := o.New.Spec.Container.GracePeriod()
 	for _, old := range o.Old {
+		t += old.GracePeriod
 		if old.Wait != nil {
 			t += old.Wait.HealthTimeout + old.Wait.Monitor
 		}

@@ -24,6 +24,8 @@ type simulation struct {
 	domain   string
 	// digests are the images in the registry.
 	digests map[string]string
+	// drain is how long containers take to stop.
+	drain time.Duration
 	// next numbers containers.
 	next int
 	// calls counts the calls; faults says what becomes of some of them.
@@ -72,6 +74,8 @@ type simulatedMachine struct {
 type simulatedContainer struct {
 	api.Container
 	started time.Time
+	// ends is when it will have stopped, once it was told to.
+	ends time.Time
 }
 
 var (
@@ -164,6 +168,9 @@ func bad(image string) bool { return strings.Contains(image, "bad") }
 
 // settle lets time do its work.
 func (c *simulatedContainer) settle() {
+	if c.Active() && !c.ends.IsZero() && !time.Now().Before(c.ends) {
+		c.State, c.Health, c.ends = api.ContainerExited, api.HealthNone, time.Time{}
+	}
 	if c.State != api.ContainerRunning || time.Since(c.started) < healthAfter {
 		return
 	}
@@ -237,12 +244,33 @@ func (s *simulation) StartContainer(ctx context.Context, machineID, container st
 	})
 }
 
+// StopContainer goes on when nobody waits for it any more, as engines do.
 func (s *simulation) StopContainer(ctx context.Context, machineID, container string, grace time.Duration) error {
-	return s.change(ctx, machineID, fmt.Sprintf("stop (%s)", grace), container, func(_ *simulatedMachine, c *simulatedContainer) {
-		if c.Active() {
-			c.State, c.Health = api.ContainerExited, api.HealthNone
+	active := false
+	err := s.change(ctx, machineID, fmt.Sprintf("stop (%s)", grace), container, func(_ *simulatedMachine, c *simulatedContainer) {
+		if active = c.Active(); active && c.ends.IsZero() {
+			c.ends = time.Now().Add(s.drain)
 		}
+		c.settle()
 	})
+	if err != nil || !active || s.drain == 0 {
+		return err
+	}
+	select {
+	case <-time.After(s.drain):
+		s.look()
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// look checks the invariants now.
+func (s *simulation) look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	s.check()
 }
 
 func (s *simulation) RemoveContainer(ctx context.Context, machineID, container string) error {

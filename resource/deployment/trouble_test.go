@@ -209,6 +209,60 @@ func TestCleaningUpOutlivesTheContext(t *testing.T) {
 	})
 }
 
+func TestAPlanThatIsEndedWhileAContainerStopsLosesNone(t *testing.T) {
+	for name, change := range map[string]func(*api.ServiceSpec){"start-first": checked, "stop-first": port80} {
+		for cut := time.Second; cut < 20*time.Second; cut += time.Second {
+			bubble(t, func(t *testing.T) {
+				s, reach := drained(t, name, change)
+				ctx, cancel := context.WithTimeout(t.Context(), cut)
+				defer cancel()
+				_, err := deploy(ctx, s, web("app:v2", 1, change), nil)
+				wantRunning(t, s, fmt.Sprintf("%s, the context ends after %s (%v)", name, cut, err))
+				mustDeploy(t, s, reach)
+				wantRunning(t, s, fmt.Sprintf("%s, the context ends after %s, and the next plan has ended", name, cut))
+			})
+		}
+	}
+}
+
+func TestAContainerWhoseStopIsNotAnsweredIsNotTakenForOneThatWorks(t *testing.T) {
+	for name, change := range map[string]func(*api.ServiceSpec){"start-first": checked, "stop-first": port80} {
+		for call := 1; call < 25; call++ {
+			for _, f := range []fault{lost, unanswered} {
+				bubble(t, func(t *testing.T) {
+					s, _ := drained(t, name, change)
+					failOn(s, call, f)
+					_, err := deploy(t.Context(), s, web("app:v2", 1, change), nil)
+					wantRunning(t, s, fmt.Sprintf("%s, call %d fails (%v)", name, call, err))
+				})
+			}
+		}
+	}
+}
+
+// drained has a service whose containers take ten seconds to stop. Start-first, one of them works at any time. It returns the specification,
+// too.
+func drained(t *testing.T, order string, change func(*api.ServiceSpec)) (*simulation, api.ServiceSpec) {
+	t.Helper()
+	s, spec := newSimulation(1), web("app:v1", 1, change)
+	mustDeploy(t, s, spec)
+	s.drain = 10 * time.Second
+	if order == "start-first" {
+		s.invariants = []func(*simulation) string{neverFewerThan("web", 1, (*simulation).working)}
+	}
+	return s, spec
+}
+
+// wantRunning wants something of the service web to run once all has stopped that is about to.
+func wantRunning(t *testing.T, s *simulation, when string) {
+	t.Helper()
+	time.Sleep(s.drain)
+	s.look()
+	if len(s.violations) > 0 || s.working("web") == 0 {
+		t.Errorf("%s: there is %v; %s", when, s.of("web"), strings.Join(s.violations, "; "))
+	}
+}
+
 func TestWhatChangesInPlaceIsChangedInPlace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newSimulation(1)

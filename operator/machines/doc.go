@@ -40,7 +40,7 @@
 //   - Machines may be used by several operators. The same annotation names the one that writes a Machine's status: what the others
 //     see of its engine is in their logs, and a Machine that is deleted waits for the containers of each.
 //   - Containers carry the name of the operator (ServicesOf). Those of other operators are left alone, and don't keep a Machine. Those
-//     of a renamed operator are taken over and not restarted.
+//     of a renamed operator are taken over and not restarted, and go on with the network and the proxy that they have.
 //   - Requests to engines are behind the fence of the operator. Pulls are not undone by it: an engine that was asked goes on.
 //   - With Dependencies.PlanOnly nothing changes on machines; the status of each service says line by line what would.
 //

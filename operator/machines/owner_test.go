@@ -2,11 +2,13 @@ package machines_test
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	moby "github.com/moby/moby/client"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,6 +16,8 @@ import (
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/operator/operatortest/frameworktest"
+	"github.com/operatorkit/operatorkit/resource/deployment/docker"
+	"github.com/operatorkit/operatorkit/resource/deployment/docker/dockertest"
 )
 
 // of returns the containers of an operator on all engines: "ID image state".
@@ -143,6 +147,94 @@ func TestR16ContainersOfARenamedOperatorGoOn(t *testing.T) {
 	}
 	w.wantGone(web)
 	w.wantContainers("web", "", "")
+}
+
+func TestR16NamesAndProxiesOfARenamedOperatorGoOn(t *testing.T) {
+	dockertest.RequireCaddy(t)
+	w := newWorld(t, 1)
+	if err := w.engines[0].Load(t.Context(), dockertest.Caddy("caddy:1")); err != nil {
+		t.Fatal(err)
+	}
+	w.names, w.ingress = &docker.Names{Image: "names:1"}, &docker.Ingress{Image: "caddy:1", Internal: true}
+	change(w, w.machine(0), func(m *v1alpha1.Machine) { m.Spec.Ingress = &v1alpha1.MachineIngress{} })
+	stop := w.start()
+	web, backend := servedAt("web", "app:1", ""), service("backend", "app:1", 1)
+	backend.Spec.Ports = nil
+	w.create(web, backend)
+	w.want(web, "Ready=True Deployed")
+	w.want(backend, "Ready=True Deployed")
+	w.wantServed(w.engines[0], "http://web.example.test/", "version 1 ")
+	former := w.shared()
+	stop()
+
+	// What is made anew is on the network that is there, beside what is not, and served by the same proxy.
+	w.operator, w.former = "fleet", []string{"machines"}
+	w.start()
+	change(w, web, func(s *v1alpha1.MachineService) { s.Spec.Container.Image = "app:2" })
+	w.want(web, "Ready=True Deployed")
+	w.wantServed(w.engines[0], "http://web.example.test/", "version 2 ")
+	w.wantServed(w.engines[0], "http://web.example.test/fetch?url="+url.QueryEscape("http://backend:8080/"), "version 1 ")
+	if diff := cmp.Diff(former, w.shared()); diff != "" || len(former) != 4 {
+		t.Errorf("what containers share is not what it was, of %q:\n%s", former, diff)
+	}
+
+	// It goes with the last container, and the next one has the present name.
+	for _, s := range []*v1alpha1.MachineService{web, backend} {
+		if err := w.user.Delete(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		w.wantGone(s)
+	}
+	operatortest.Eventually(t, "nothing is left that containers share", func() error {
+		if left := w.shared(); len(left) > 0 {
+			return fmt.Errorf("there is %q", left)
+		}
+		return nil
+	})
+	web = servedAt("web", "app:1", "")
+	w.create(web)
+	w.want(web, "Ready=True Deployed")
+	w.wantServed(w.engines[0], "http://web.example.test/", "version 1 ")
+	for _, name := range w.shared() {
+		if slices.Contains(former, name) {
+			t.Errorf("there is %s again, of a former name", name)
+		}
+	}
+}
+
+// shared returns what the containers on the first engine share: networks, servers of names, proxies and their volumes, each with its ID.
+func (w *world) shared() []string {
+	w.t.Helper()
+	engine, err := w.engines[0].Client()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = engine.Close() }()
+	var all []string
+	networks, err := engine.NetworkList(w.t.Context(), moby.NetworkListOptions{Filters: moby.Filters{}.Add("label", docker.LabelNames)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, n := range networks.Items {
+		all = append(all, n.Name+" "+n.ID)
+	}
+	for _, label := range []string{docker.LabelNames, docker.LabelIngress} {
+		containers, err := engine.ContainerList(w.t.Context(), moby.ContainerListOptions{All: true, Filters: moby.Filters{}.Add("label", label)})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for _, c := range containers.Items {
+			all = append(all, c.Names[0]+" "+c.ID)
+		}
+	}
+	volumes, err := engine.VolumeList(w.t.Context(), moby.VolumeListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, v := range volumes.Items {
+		all = append(all, v.Name)
+	}
+	return all
 }
 
 func TestR16OneOfTwoOperatorsWritesTheStatusOfAMachineAndBothUseIt(t *testing.T) {

@@ -34,7 +34,8 @@
 //
 // What is another's is seen, because it holds names, ports and volumes, and is never started, stopped, changed or removed: that is
 // api.ErrOthers, and says whose it is. What carries a former name is one's own. Labels of a container can't be changed, so that it keeps
-// that name for as long as it lives. Volumes belong to a framework as a whole; those without labels may be used by everybody.
+// that name for as long as it lives, and so does the network that containers share (Names). Volumes belong to a framework as a whole; those
+// without labels may be used by everybody.
 //
 // Everything is done to the ID of a container that was seen, never to a name, which another one may have by then.
 //

@@ -168,7 +168,7 @@ func (m *machine) dropProxy(ctx context.Context, engine *moby.Client, found neig
 	if err := removeContainer(ctx, engine, found.proxy.ID); err != nil && !errdefs.IsNotFound(err) {
 		return err
 	}
-	_, err := engine.VolumeRemove(ctx, ingressVolume(m.client.networkOf(ctx)), moby.VolumeRemoveOptions{})
+	_, err := engine.VolumeRemove(ctx, ingressVolume(found.network), moby.VolumeRemoveOptions{})
 	if errdefs.IsNotFound(err) {
 		return nil
 	}
@@ -257,10 +257,17 @@ func (m *machine) load(ctx context.Context, engine *moby.Client, id, file string
 // IngressRoot returns the certificate, in PEM, of the authority that the proxy of a machine is itself: of whoever ctx says. It is
 // api.ErrNotFound where no proxy has made a certificate.
 func (c *Client) IngressRoot(ctx context.Context, machineID string) ([]byte, error) {
+	m, err := c.machine(machineID)
+	if err != nil {
+		return nil, err
+	}
 	var root []byte
-	err := c.on(ctx, machineID, func(ctx context.Context, engine *moby.Client) error {
-		var err error
-		root, err = readFile(ctx, engine, c.networkOf(ctx)+"-ingress", rootFile)
+	err = m.do(ctx, func(ctx context.Context, engine *moby.Client) error {
+		network, err := m.networkName(ctx, engine)
+		if err != nil {
+			return err
+		}
+		root, err = readFile(ctx, engine, network+"-ingress", rootFile)
 		if err == nil && root == nil {
 			err = fmt.Errorf("the root of the proxy: %w", api.ErrNotFound)
 		}

@@ -66,7 +66,7 @@ func (m *machine) offerOf(ctx context.Context, engine *moby.Client, found *neigh
 		return o, nil
 	}
 	o.Proxy = found.proxy.ID
-	if known := m.client.offered(m.client.networkOf(ctx), m.spec().ID); known != nil && known.Proxy == o.Proxy {
+	if known := m.client.offered(ctx, m.spec().ID); known != nil && known.Proxy == o.Proxy {
 		o.Root = known.Root
 	}
 	var err error
@@ -80,18 +80,22 @@ func (p offeredPort) place() place   { return place{p.Protocol, p.Host, p.Path} 
 func (p offeredPort) target() target { return target{p.Service, p.ContainerPort} }
 
 // offered returns what is known of a machine, or nil.
-func (c *Client) offered(network, machineID string) *offer {
+func (c *Client) offered(ctx context.Context, machineID string) *offer {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.offers[offerKey{network, machineID}]
+	return c.offers[c.offerKey(ctx, machineID)]
 }
 
-// offerKey is a machine on a network.
+// offerKey is a machine, and whose what it offers is, which the name of networks says that these make: on a machine it may be another one.
 type offerKey struct{ network, machineID string }
 
+func (c *Client) offerKey(ctx context.Context, machineID string) offerKey {
+	return offerKey{c.networksOf(ctx)[0], machineID}
+}
+
 // offers remembers what the machine has for others, and that these are to be told if that is new.
-func (m *machine) offers(network string, o *offer) {
-	c, key := m.client, offerKey{network, m.spec().ID}
+func (m *machine) offers(ctx context.Context, o *offer) {
+	c, key := m.client, m.client.offerKey(ctx, m.spec().ID)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := c.offers[key]
@@ -107,14 +111,14 @@ func (m *machine) others(ctx context.Context, engine *moby.Client, proxy string)
 	if err != nil {
 		return nil, err
 	}
-	network, out := m.client.networkOf(ctx), map[string]*offer{}
+	out := map[string]*offer{}
 	var remembered map[string]*offer
 	for _, other := range all {
 		id := other.spec().ID
 		if other == m || !other.reached() || other.spec().Gone {
 			continue
 		}
-		known := m.client.offered(network, id)
+		known := m.client.offered(ctx, id)
 		if known == nil && other.isConnected() {
 			err := other.do(ctx, func(ctx context.Context, engine *moby.Client) error {
 				found, err := other.neighbours(ctx, engine)
@@ -125,7 +129,7 @@ func (m *machine) others(ctx context.Context, engine *moby.Client, proxy string)
 				if err != nil {
 					return err
 				}
-				other.offers(network, seen)
+				other.offers(ctx, seen)
 				known = seen
 				return nil
 			})
@@ -164,7 +168,7 @@ func (m *machine) see(ctx context.Context, engine *moby.Client, found *neighbour
 	if err != nil {
 		return err
 	}
-	m.offers(m.client.networkOf(ctx), own)
+	m.offers(ctx, own)
 	if found.others, err = m.others(ctx, engine, own.Proxy); err != nil {
 		return err
 	}
@@ -198,7 +202,7 @@ func (m *machine) see(ctx context.Context, engine *moby.Client, found *neighbour
 			}
 		}
 	}
-	found.nameOthers(m.client.networkOf(ctx))
+	found.nameOthers()
 	for name, addresses := range found.records {
 		slices.SortFunc(addresses, netip.Addr.Compare)
 		found.records[name] = slices.Compact(addresses)
@@ -207,7 +211,7 @@ func (m *machine) see(ctx context.Context, engine *moby.Client, found *neighbour
 }
 
 // nameOthers leads the names of services that don't work on this machine to its proxy, if they may work on others.
-func (n *neighbours) nameOthers(network string) {
+func (n *neighbours) nameOthers() {
 	for to := range n.named {
 		if len(n.records[to.service]) > 0 {
 			continue
@@ -217,7 +221,7 @@ func (n *neighbours) nameOthers(network string) {
 		if n.proxy == nil || n.proxy.NetworkSettings == nil {
 			continue
 		}
-		if at := n.proxy.NetworkSettings.Networks[network]; at != nil && at.IPAddress.IsValid() {
+		if at := n.proxy.NetworkSettings.Networks[n.network]; at != nil && at.IPAddress.IsValid() {
 			n.records[to.service] = []netip.Addr{at.IPAddress}
 		}
 	}

@@ -24,9 +24,9 @@ import (
 // services: http://api:8080. A name leads to those containers of the service on the machine that work, and an update leaves no gap: a
 // container that works is led to before the one whose place it takes is not, and none is stopped that is led to.
 //
-// The network is made with the first container and goes with the last one. On it is a small DNS server, which this client makes and
-// tells what to answer (package names). Pre-deploy hooks are on the network too; nobody is led to them. Containers that were made before
-// there were Names are not on it: they are once they are made anew.
+// The network is made with the first container and goes with the last one, also when its owner has another name by then. On it is a small
+// DNS server, which this client makes and tells what to answer (package names). Pre-deploy hooks are on the network too; nobody is led to
+// them. Containers that were made before there were Names are not on it: they are once they are made anew.
 type Names struct {
 	// Image has the program of package names. Required.
 	Image string
@@ -162,6 +162,8 @@ func (m *machine) needsProxy(found *neighbours) bool {
 
 // neighbours are what is on a network.
 type neighbours struct {
+	// network is its name.
+	network string
 	// server is nil without one.
 	server *container.Summary
 	// users is how many containers of services there are, and records say where names lead.
@@ -182,8 +184,12 @@ type neighbours struct {
 
 // neighbours returns what is on the network of whoever ctx says.
 func (m *machine) neighbours(ctx context.Context, engine *moby.Client) (neighbours, error) {
-	c, at := m.client, m.client.networkOf(ctx)
-	found := neighbours{records: names.Records{}, led: map[string]bool{}, routes: routes{}, elsewhere: routes{}, named: map[target]bool{}}
+	c := m.client
+	at, err := m.networkName(ctx, engine)
+	if err != nil {
+		return neighbours{}, err
+	}
+	found := neighbours{network: at, records: names.Records{}, led: map[string]bool{}, routes: routes{}, elsewhere: routes{}, named: map[target]bool{}}
 	list, err := engine.ContainerList(ctx, moby.ContainerListOptions{All: true, Filters: moby.Filters{}.Add("label", LabelCluster+"="+c.config.Cluster)})
 	if err != nil {
 		return found, err
@@ -349,7 +355,7 @@ func (m *machine) sweep(ctx context.Context, engine *moby.Client, found neighbou
 			return err
 		}
 	}
-	_, err := engine.NetworkRemove(ctx, m.client.networkOf(ctx), moby.NetworkRemoveOptions{})
+	_, err := engine.NetworkRemove(ctx, found.network, moby.NetworkRemoveOptions{})
 	if errdefs.IsNotFound(err) {
 		return nil
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/network"
 	moby "github.com/moby/moby/client"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
 
@@ -22,16 +24,44 @@ type shared struct {
 	server netip.Addr
 }
 
-// networkOf returns the name of the network of whoever ctx says.
-func (c *Client) networkOf(ctx context.Context) string {
-	own := api.OwnershipOf(ctx).Mark
-	own.Resource = ""
-	return "operatorkit-" + own.Hash("network", c.config.Cluster)
+// networksOf returns the name of the networks that whoever ctx says makes, and then those of the networks that it made under former names.
+func (c *Client) networksOf(ctx context.Context) []string {
+	var names []string
+	own := api.OwnershipOf(ctx)
+	for _, mark := range append([]identity.Mark{own.Mark}, own.Former...) {
+		mark.Resource = ""
+		if name := "operatorkit-" + mark.Hash("network", c.config.Cluster); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// networkName returns the name of the network on the machine of whoever ctx says, also if it is not there yet. One that was made under a
+// former name is used for as long as it is there: what is on it goes on.
+func (m *machine) networkName(ctx context.Context, engine *moby.Client) (string, error) {
+	names := m.client.networksOf(ctx)
+	if len(names) == 1 {
+		return names[0], nil
+	}
+	list, err := engine.NetworkList(ctx, moby.NetworkListOptions{Filters: moby.Filters{}.Add("label", LabelNames)})
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		if slices.ContainsFunc(list.Items, func(n network.Summary) bool { return n.Name == name }) {
+			return name, nil
+		}
+	}
+	return names[0], nil
 }
 
 // network returns the network, and makes it if it is not there.
 func (m *machine) network(ctx context.Context, engine *moby.Client) (shared, error) {
-	name := m.client.networkOf(ctx)
+	name, err := m.networkName(ctx, engine)
+	if err != nil {
+		return shared{}, err
+	}
 	there, err := engine.NetworkInspect(ctx, name, moby.NetworkInspectOptions{})
 	if errdefs.IsNotFound(err) {
 		if err = m.makeNetwork(ctx, engine, name); err == nil {

@@ -43,6 +43,26 @@ func (w *world) wantServed(e *dockertest.Engine, url, want string) {
 	})
 }
 
+func TestVersionsAreNotGivenUpBecauseSomebodyElseHasThePortsOfTheProxy(t *testing.T) {
+	dockertest.RequireCaddy(t)
+	w := newWorld(t, 1)
+	if err := w.engines[0].Load(t.Context(), dockertest.Caddy("caddy:1")); err != nil {
+		t.Fatal(err)
+	}
+	w.names, w.ingress = &docker.Names{Image: "names:1"}, &docker.Ingress{Image: "caddy:1", Internal: true}
+	change(w, w.machine(0), func(m *v1alpha1.Machine) { m.Spec.Ingress = &v1alpha1.MachineIngress{} })
+	held := listen(t, w.engines[0], 80)
+	w.start()
+	web := servedAt("web", "app:1", "")
+	w.create(web)
+	w.wantHolding(web, "Ready=False Retrying: ", "start the proxy for ports in mode ingress: a port of the machine is taken: ")
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.want(web, "Ready=True Deployed")
+	w.wantServed(w.engines[0], "http://web.example.test/", "version 1 ")
+}
+
 func TestServicesAreServedByTheProxyOfAMarkedMachineAndWaitForOneAndForTheirPlace(t *testing.T) {
 	dockertest.RequireCaddy(t)
 	w := newWorld(t, 1)

@@ -46,7 +46,7 @@ type WaitOptions struct {
 type ContainerClient interface {
 	// CreateContainer creates a container and does not start it. It does not pull. It returns the ID, or ErrExists if there is one
 	// with the name, which can be seen. It does not leave what it has begun when ctx ends: no container comes after it has returned,
-	// unless the machine does not answer any more.
+	// unless the machine does not answer any more. ErrPortTaken is that somebody holds a port which something needs that comes with it.
 	CreateContainer(ctx context.Context, machineID string, options CreateContainerOptions) (string, error)
 	// StartContainer starts a container. One that runs is no error. A port that somebody holds is ErrPortTaken.
 	StartContainer(ctx context.Context, machineID, container string) error

@@ -72,7 +72,7 @@ func (m *machine) ensure(ctx context.Context, engine *moby.Client, a aide, at sh
 	if err := a.prepare(created.ID); err != nil {
 		return err
 	}
-	_, err = engine.ContainerStart(ctx, created.ID, moby.ContainerStartOptions{})
+	err = startByID(ctx, engine, created.ID)
 	if err == nil && a.begun != nil {
 		err = a.begun(created.ID)
 	}

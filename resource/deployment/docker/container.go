@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -54,20 +53,20 @@ func (c *Client) StartContainer(ctx context.Context, machineID, name string) err
 		if err != nil {
 			return err
 		}
-		_, err = engine.ContainerStart(ctx, own.ID, moby.ContainerStartOptions{})
-		if err != nil && portTaken(err) {
-			err = fmt.Errorf("%w: %w", api.ErrPortTaken, err)
-		}
-		return hide(ctx, err, secretsIn(own)...)
+		return hide(ctx, startByID(ctx, engine, own.ID), secretsIn(own)...)
 	})
 }
 
-// portTaken tells whether an engine can't start a container because somebody holds a port. It says so in words alone: the first is about
-// a container of its own, the others are about other programs.
-func portTaken(err error) bool {
-	return slices.ContainsFunc([]string{"port is already allocated", "address already in use", "ports are not available"}, func(words string) bool {
-		return strings.Contains(err.Error(), words)
-	})
+// startByID starts a container, whosever it is. A port that somebody holds is api.ErrPortTaken, which engines say in words alone: the first
+// are about a container of their own, the others about other programs.
+func startByID(ctx context.Context, engine *moby.Client, id string) error {
+	_, err := engine.ContainerStart(ctx, id, moby.ContainerStartOptions{})
+	for _, words := range []string{"port is already allocated", "address already in use", "ports are not available"} {
+		if err != nil && strings.Contains(err.Error(), words) {
+			return fmt.Errorf("%w: %w", api.ErrPortTaken, err)
+		}
+	}
+	return err
 }
 
 // resume lets a container of ours go on if it is paused, because engines start and stop only those that are not, and returns it.

@@ -162,16 +162,13 @@ func (c *Client) apply(ctx context.Context, w *wanted, s *standing, why string) 
 	if c.config.ReadOnly {
 		return fmt.Errorf("%w: %s; somebody has to apply it who may", ErrOutdated, why)
 	}
-	history := historyForm + " " + w.digest
+	history, err := s.historyWith(w, c.config.Force)
+	if err != nil {
+		return err
+	}
 	applied := w.content.DeepCopy()
 	if s != nil {
 		applied.SetResourceVersion(s.content.GetResourceVersion())
-		if !c.config.Force {
-			var err error
-			if history, err = s.historyWith(w); err != nil {
-				return err
-			}
-		}
 	}
 	annotations := applied.GetAnnotations()
 	if annotations == nil {
@@ -179,7 +176,7 @@ func (c *Client) apply(ctx context.Context, w *wanted, s *standing, why string) 
 	}
 	annotations[HistoryAnnotation] = history
 	applied.SetAnnotations(annotations)
-	err := c.config.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
+	err = c.config.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied),
 		client.FieldOwner(c.config.FieldManager), client.ForceOwnership)
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w: %s; somebody has to apply it who may: %w", ErrOutdated, why, err)

@@ -72,6 +72,35 @@ func TestAnOlderVersionNeverPutsItsDefinitionBack(t *testing.T) {
 	}
 }
 
+// That is how definitions are applied before a new version is rolled out, while replicas of the one before may start again.
+func TestWhatWasAppliedByForceIsNewerThanWhatStoodThere(t *testing.T) {
+	crds, c, _ := newClients(t, 0)
+	oldest, older, newer := definition(t, "color", "size"), definition(t, "color", "shape"), definition(t, "color", "material")
+	cleanUp(t, c, older)
+	ensure(t, crds, oldest)
+	ensure(t, crds, older)
+	force := clientOf(t, crdclient.Config{Force: true}, "")
+	ensure(t, force, newer)
+	for _, starts := range []*crdclient.Client{crds, clientOf(t, crdclient.Config{ReadOnly: true}, "")} {
+		ensure(t, starts, older)
+		ensure(t, starts, oldest)
+	}
+	if got := fields(t, c, newer); got != "color material" {
+		t.Errorf("an older version has made it %s", got)
+	}
+
+	// What is put back by force is newer than what it was newer than before.
+	ensure(t, force, older)
+	ensure(t, crds, oldest)
+	if got := fields(t, c, older); got != "color shape" {
+		t.Errorf("the oldest version has made it %s", got)
+	}
+	ensure(t, crds, newer)
+	if got := fields(t, c, newer); got != "color material" {
+		t.Errorf("the newest version has left it as %s", got)
+	}
+}
+
 func TestADefinitionOfSomebodyElseIsLeftAsLongAsItSaysAllThatIsWanted(t *testing.T) {
 	crds, c, _ := newClients(t, 0)
 	theirs := definition(t, "color", "size")

@@ -103,8 +103,9 @@ func (s *standing) unserved(w *wanted) string {
 	return ""
 }
 
-// historyWith returns the history once the wanted definition is applied to what stands, of which there may be nothing.
-func (s *standing) historyWith(w *wanted) (string, error) {
+// historyWith returns the history once the wanted definition is applied to what stands, of which there may be nothing. What is put back by
+// force has the history that it had: who came after it may come again, and who came before it is as old as ever.
+func (s *standing) historyWith(w *wanted, force bool) (string, error) {
 	var digests []string
 	if s != nil {
 		was, err := digestOf(&s.crd)
@@ -112,6 +113,9 @@ func (s *standing) historyWith(w *wanted) (string, error) {
 			return "", err
 		}
 		digests = append(slices.Clone(s.history), was)
+	}
+	if at := slices.Index(digests, w.digest); force && at >= 0 {
+		digests = digests[:at]
 	}
 	digests = append(digests, w.digest)
 	slices.Reverse(digests)

@@ -54,11 +54,17 @@ func TestWhatFollowsFromTheEndOfAReconciliation(t *testing.T) {
 		"the fourth conflict in a row":    {ending{outcome: Failed, err: conflict(), conflicts: 3}, decision{again: afterBackoff, conflicts: 4, count: counts{conflicts: true}}},
 		"the fifth conflict in a row":     {ending{outcome: Failed, err: conflict(), conflicts: 4}, decision{again: afterBackoff, tell: true, conflicts: 5, count: counts{conflicts: true}}},
 		"conflicts only":                  {ending{outcome: Failed, err: errors.Join(conflict(), conflict())}, silent},
+		"conflicts in a partial error":    {ending{outcome: Failed, err: &StepError{Err: Partial(conflict(), conflict())}}, silent},
+		"one beside another partial one":  {ending{outcome: Failed, err: Partial(conflict(), boom)}, told},
 		"a conflict beside an error":      {ending{outcome: Failed, err: errors.Join(conflict(), boom)}, told},
 		"a field that somebody holds":     {ending{outcome: Failed, err: heldField()}, told},
 		"a permanent and a passing error": {ending{outcome: Failed, err: errors.Join(Permanent(boom), boom)}, told},
 		"a server that is to be left alone": {
 			ending{outcome: Failed, err: errors.Join(boom, fmt.Errorf("list: %w", apierrors.NewTooManyRequests("later", 7)))},
+			decision{again: afterBackoff, pause: 7 * time.Second, tell: true, count: failed},
+		},
+		"a partial error of a server that is to be left alone": {
+			ending{outcome: Failed, err: Partial(boom, apierrors.NewTooManyRequests("later", 7))},
 			decision{again: afterBackoff, pause: 7 * time.Second, tell: true, count: failed},
 		},
 		"a server that is to be left alone for days": {
@@ -97,6 +103,8 @@ func TestJoinedErrorsArePermanentIfAllOfThemAre(t *testing.T) {
 		"wrapped when it was joined":        {fmt.Errorf("x: %w", errors.Join(no, boom)), false},
 		"joined deeper down":                {errors.Join(no, fmt.Errorf("x: %w", errors.Join(no, boom))), false},
 		"a join that was marked as a whole": {Permanent(errors.Join(no, boom)), true},
+		"partial, with a passing one":       {Partial(no, boom), false},
+		"partial, permanent ones only":      {Partial(no, no), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := IsPermanent(tc.err); got != tc.want {
@@ -123,6 +131,7 @@ func TestAdviceSaysHowToMendWhatAnAPIServerRefused(t *testing.T) {
 			`bind a Role in namespace "x", or a ClusterRole, to "jane" with the rule {apiGroups: [""], resources: ["pods/status"], verbs: ["patch"]}`},
 		"a quota":                     {forbidden(`pods "a" is forbidden: exceeded quota: q`), ""},
 		"twice the same":              {errors.Join(list, list), mayList},
+		"of some things of many":      {Partial(errors.New("boom"), fmt.Errorf("step: %w", list)), mayList},
 		"a field that somebody holds": {heldField(), `data.a is held by "kubectl" using v1: leave the field to that manager, have it give it up, or take it over with client.ForceOwnership`},
 		"an object that has changed":  {conflict(), ""},
 		"any other error":             {errors.New("boom"), ""},

@@ -47,6 +47,8 @@ var several = reflect.TypeOf(fmt.Errorf("%w %w", errors.ErrUnsupported, errors.E
 // unwrap returns what an error wraps directly, and whether these are errors that happened beside each other.
 func unwrap(err error) (below []error, joined bool) {
 	switch e := err.(type) { //nolint:errorlint // this is the way down
+	case *partialError:
+		return e.errs, true
 	case interface{ Unwrap() []error }:
 		return e.Unwrap(), reflect.TypeOf(err) != several
 	case interface{ Unwrap() error }:

@@ -189,7 +189,7 @@ func (r *reconciliation) plan(ctx context.Context, place int, p planner, obj any
 	case errors.Is(err, ErrOpaque):
 		return plan.Resource{Name: p.name, Opaque: true}
 	case IsPartial(err):
-		result.Error = err.Error()
+		r.failure, result.Error = err, err.Error()
 	case err != nil:
 		r.failure = err
 		result.Changes, result.Notes, result.Error = nil, nil, err.Error()

@@ -19,6 +19,9 @@ var (
 	// ErrDeletionUnfinished: what the plan says was done, but the deletion of the object waits for something: a resource
 	// cancelled it, keeps the finalizer, or is not allowed to delete.
 	ErrDeletionUnfinished = errors.New("the deletion is not finished")
+	// ErrUpdateUnfinished: a part of what the plan says was done. Then a resource cancelled the reconciliation, of which a plan knows nothing
+	// when that is while it applies.
+	ErrUpdateUnfinished = errors.New("a resource has cancelled the reconciliation, and what comes after it was not done")
 )
 
 // CheckPlan tells whether the next reconciliation would do exactly what a plan of this framework says. If it would not,
@@ -76,6 +79,9 @@ func (f *Framework) complete(saved *plan.Plan) error {
 // goes with one that depends on what an earlier resource has done; plan again then, and apply the rest. A Concluder is not
 // compared again: it writes what has come about.
 //
+// When a resource cancels the reconciliation although its plan does not say so, the error has ErrUpdateUnfinished in its chain, or in a
+// deletion ErrDeletionUnfinished: plan again then too, and apply the rest.
+//
 // A plan that is ignored because the object is left alone does nothing. Plans that failed, or have resources that can't
 // tell what they would do, are refused with ErrPlanIncomplete.
 //
@@ -104,6 +110,8 @@ func (f *Framework) ApplyPlan(ctx context.Context, saved *plan.Plan) error {
 		return fmt.Errorf("apply plan of %s: %w: %s", saved.Object, ErrPlanChanged, res.reason)
 	case res.outcome == Waiting:
 		return fmt.Errorf("apply plan of %s: %w", saved.Object, ErrDeletionUnfinished)
+	case res.outcome == Canceled && saved.Outcome != plan.Canceled:
+		return fmt.Errorf("apply plan of %s: %w: plan again, and apply the rest", saved.Object, ErrUpdateUnfinished)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
+	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -302,6 +303,29 @@ func TestPlanOfAStoppedResourceCanBeApplied(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]string{"y": "2"}, w.all()); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPlanOfWhichAPartWasDoneIsNotSaidToBeApplied(t *testing.T) {
+	w := &world{}
+	waits := framework.WrapSteps(setting(t, &settingOps{world: w, name: "x"}), func(ctx context.Context, info framework.StepInfo, next func(context.Context) error) error {
+		if info.Step == framework.StepApplyCreateChange {
+			reconciliationcanceledcontext.SetCanceled(ctx)
+		}
+		return next(ctx)
+	})
+	s := newSaving(t, configMap("a", "x", "1", "y", "2"), waits, setting(t, &settingOps{world: w, name: "y"}))
+	if err := s.ApplyPlan(t.Context(), s.saved(t)); !errors.Is(err, framework.ErrUpdateUnfinished) {
+		t.Errorf("error %v", err)
+	}
+	if diff := cmp.Diff(map[string]string{"x": "1"}, w.all()); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+	if err := s.ApplyPlan(t.Context(), s.saved(t)); err != nil {
+		t.Errorf("planned anew: %v", err)
+	}
+	if diff := cmp.Diff(map[string]string{"x": "1", "y": "2"}, w.all()); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
 }

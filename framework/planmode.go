@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -115,10 +116,18 @@ func (r *reportedPlans) count() (objects plan.Counts, nothing int) {
 	return objects, nothing
 }
 
-// fingerprint is the same for plans that say the same, for whatever version of the object.
+// fingerprint is the same for plans that say the same, for whatever versions of the object and of what changes.
 func fingerprint(p *plan.Plan) [sha256.Size]byte {
 	same := *p
 	same.Object.Version = ""
+	same.Resources = slices.Clone(p.Resources)
+	for i := range same.Resources {
+		of := &same.Resources[i]
+		of.Changes = slices.Clone(of.Changes)
+		for j := range of.Changes {
+			of.Changes[j].Object.Version = ""
+		}
+	}
 	data, err := json.Marshal(same)
 	if err != nil {
 		// Values of plans are JSON values. What an author's own Planner puts there may not be one.

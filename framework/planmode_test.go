@@ -51,7 +51,7 @@ func (r *dataTeller) Plan(_ context.Context, event plan.Event, obj any) ([]plan.
 	}
 	for _, action := range []plan.Action{plan.Create, plan.Update, plan.Delete} {
 		if name := data[string(action)]; name != "" {
-			changes = append(changes, plan.Change{Action: action, Object: plan.Object{Kind: "Page", Name: name},
+			changes = append(changes, plan.Change{Action: action, Object: plan.Object{Kind: "Page", Name: name, Version: data["seen"]},
 				Fields: []plan.FieldChange{{Path: "spec.text", Old: "a secret thing", New: "another"}}})
 		}
 	}
@@ -84,6 +84,7 @@ func TestObjectsThatAreOnlyPlannedForAreToldOfAndLeftAlone(t *testing.T) {
 				step(object("idle"))
 				step(object("a", "create", "x", "update", "y"))
 				step(object("a", "create", "x", "update", "y", "unrelated", "change"))
+				step(object("a", "create", "x", "update", "y", "seen", "2"))
 				step(object("a", "update", "y"))
 				step(object("a"))
 				ends := object("a")
@@ -215,6 +216,7 @@ func TestPlanReporterIsToldOnceForEachDifferentPlanUntilItSucceeds(t *testing.T)
 		put(t, source, configMap("a", "create", "x"))
 		time.Sleep(10 * time.Minute)
 		put(t, source, configMap("a", "create", "x", "other", "value"))
+		put(t, source, configMap("a", "create", "x", "seen", "2"))
 		put(t, source, configMap("a", "update", "x"))
 		synctest.Wait()
 

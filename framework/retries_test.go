@@ -246,23 +246,28 @@ func TestPlanModeTriesAgainWhatItWouldReconcile(t *testing.T) {
 		err  error
 		want int
 	}{
-		"a permanent error": {fmt.Errorf("no use: %w", framework.Permanent(errBoom)), 1},
-		"a passing error":   {errBoom, 11},
+		"a permanent error":                        {fmt.Errorf("no use: %w", framework.Permanent(errBoom)), 1},
+		"a passing error":                          {errBoom, 11},
+		"a permanent error of some things of many": {framework.Partial(framework.Permanent(errBoom)), 1},
+		"a passing error of some things of many":   {framework.Partial(errBoom), 11},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				source, tries := informer.NewPush("objects"), 0
+				source, tries, recorder := informer.NewPush("objects"), 0, &events{}
 				crud, err := framework.NewCRUDResource(framework.CRUDResourceConfig{Logger: quiet(t), Ops: &failingOps{func() error { tries++; return tc.err }}})
 				if err != nil {
 					t.Fatal(err)
 				}
-				f := newFramework(t, framework.Config{Source: source, PlanOnly: true, BackOffFactory: everyMinute}, crud)
+				f := newFramework(t, framework.Config{Source: source, PlanOnly: true, BackOffFactory: everyMinute, Recorder: recorder}, crud)
 				defer running(t, f)()
 				put(t, source, configMap("a"))
 				time.Sleep(10*time.Minute + time.Second)
 				synctest.Wait()
 				if tries != tc.want {
 					t.Errorf("planned %d times, want %d", tries, tc.want)
+				}
+				if told := strings.Join(recorder.all(), "\n"); !strings.Contains(told, errBoom.Error()) {
+					t.Errorf("the events don't say why: %s", told)
 				}
 			})
 		})

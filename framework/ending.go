@@ -73,7 +73,7 @@ func decide(e ending) decision {
 	switch {
 	case IsPermanent(e.err):
 		d.again, d.pause, d.count.retries = atNextChange, 0, false
-	case every(e.err, isConflict):
+	case IsConflict(e.err):
 		d.conflicts = e.conflicts + 1
 		d.tell = d.conflicts >= toldConflicts
 		d.count = counts{conflicts: true}
@@ -96,6 +96,10 @@ func suggestedPause(err error) (pause time.Duration) {
 	}
 	return min(pause, maxSuggestedPause)
 }
+
+// IsConflict tells whether an error of a reconciliation is nothing but conflicts, after which it is tried again at once and nobody is told
+// before the fifth in a row: an object, or several, had changed since they were read. Another manager that holds a field is none.
+func IsConflict(err error) bool { return every(err, isConflict) }
 
 // isConflict tells whether an error says that an object has changed meanwhile. That another manager holds a field is none that the
 // next try mends.

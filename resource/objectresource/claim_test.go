@@ -276,11 +276,16 @@ func TestAnObjectThatTheServerRefusesStopsNoOther(t *testing.T) {
 	p := k.primary("home")
 	k.update(k.resource(just(k.data("changed", nil))), p)
 	invalid := k.data("invalid", map[string]string{"not a key!": ""})
-	r := k.resource(just(invalid, k.data("new", nil), k.data("changed", map[string]string{"x": "1"})))
+	// Of a list that has one thing twice the server says with neither a reason nor a code of its own that it can't be applied.
+	twice := &corev1.Service{ObjectMeta: k.data("twice", nil).ObjectMeta}
+	twice.Spec.Ports = []corev1.ServicePort{{Name: "web", Port: 80}, {Name: "also", Port: 80}}
+	r := k.resource(just(invalid, twice, k.data("new", nil), k.data("changed", map[string]string{"x": "1"})))
 
 	err := framework.ProcessUpdate(t.Context(), p, []framework.Resource{r})
-	if err == nil || !strings.Contains(err.Error(), "create ConfigMap "+k.namespace+"/invalid") {
-		t.Errorf("got %v, want the error of the object", err)
+	for _, name := range []string{"ConfigMap " + k.namespace + "/invalid", "Service " + k.namespace + "/twice"} {
+		if err == nil || !strings.Contains(err.Error(), "create "+name) {
+			t.Errorf("got %v, want the error of %s", err, name)
+		}
 	}
 	if _, there := k.configMap("new"); !there {
 		t.Error("what was not refused was not created")

@@ -111,7 +111,7 @@ func content(o client.Object, gvk schema.GroupVersionKind) (*unstructured.Unstru
 		}
 	}
 	if _, ok := o.(*unstructured.Unstructured); !ok {
-		dropNulls(fields)
+		dropNulls(reflect.ValueOf(o), fields)
 	}
 	delete(fields, "status")
 	if metadata, ok := fields["metadata"].(map[string]any); ok {
@@ -162,6 +162,17 @@ func (o ownership) markOnto(u *unstructured.Unstructured) {
 
 	if ref, ok := o.owner.reference(u.GetNamespace()); ok {
 		refs, _, _ := unstructured.NestedSlice(u.Object, "metadata", "ownerReferences")
+		// The author may have set it, too.
+		refs = slices.DeleteFunc(refs, func(other any) bool {
+			given, _ := other.(map[string]any)
+			if given["uid"] != ref["uid"] {
+				return false
+			}
+			if block, ok := given["blockOwnerDeletion"]; ok {
+				ref["blockOwnerDeletion"] = block
+			}
+			return true
+		})
 		_ = unstructured.SetNestedSlice(u.Object, append(refs, ref), "metadata", "ownerReferences")
 	}
 
@@ -206,22 +217,4 @@ func normalizeSecret(fields map[string]any) error {
 		fields["data"] = data
 	}
 	return nil
-}
-
-// dropNulls removes what a Go type writes for a nil without omitempty: applied as null it would take fields away.
-func dropNulls(value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		for name, field := range v {
-			if field == nil {
-				delete(v, name)
-				continue
-			}
-			dropNulls(field)
-		}
-	case []any:
-		for _, element := range v {
-			dropNulls(element)
-		}
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
@@ -93,6 +94,22 @@ func TestEveryObjectSaysWhoseItIs(t *testing.T) {
 	if len(keys) != 1 || keys[0] != client.ObjectKeyFromObject(p) {
 		t.Errorf("mapped to %v, want the primary", keys)
 	}
+}
+
+func TestAnAuthorMaySetTheControllerReferenceToo(t *testing.T) {
+	k := newKit(t)
+	p := k.primary("home")
+	desired := k.data("a", nil)
+	if err := controllerutil.SetControllerReference(p, desired, k.user.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	r := k.resource(just(desired))
+	k.update(r, p)
+	a, _ := k.configMap("a")
+	if len(a.OwnerReferences) != 1 || !metav1.IsControlledBy(a, p) || !*a.OwnerReferences[0].BlockOwnerDeletion {
+		t.Errorf("owner references are %v, want the one that the author gave", a.OwnerReferences)
+	}
+	k.wantQuiet(r, p)
 }
 
 func TestFieldsNoLongerDesiredAreRemovedFromTheObject(t *testing.T) {

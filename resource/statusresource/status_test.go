@@ -95,6 +95,21 @@ func TestAConflictIsNoNews(t *testing.T) {
 	}
 }
 
+// What somebody else holds stays so until somebody does something about it.
+func TestAFieldThatAnotherManagerHoldsIsTold(t *testing.T) {
+	k := newKit(t)
+	p := k.page("home", pageSpec{})
+	held := apierrors.NewApplyConflict([]metav1.StatusCause{{
+		Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "kubectl" using v1`, Field: ".data.a",
+	}}, `Apply failed with 1 conflict: conflict with "kubectl" using v1: .data.a`)
+	if _, err := k.update(t.Context(), p, &failing{held}, k.status()); err == nil {
+		t.Error("there is no error")
+	}
+	if k.faults.Count() == 0 {
+		t.Error("the status does not tell of it")
+	}
+}
+
 // failing is a resource with this error.
 type failing struct{ err error }
 

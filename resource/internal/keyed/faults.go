@@ -2,7 +2,9 @@ package keyed
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,8 +42,25 @@ func (f *Faults) concernsOne(err error) bool {
 		return true
 	}
 	switch apierrors.ReasonForError(err) {
-	case metav1.StatusReasonUnknown, metav1.StatusReasonUnauthorized, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout,
+	case metav1.StatusReasonUnknown:
+		return isRefusal(err)
+	case metav1.StatusReasonUnauthorized, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout,
 		metav1.StatusReasonTooManyRequests, metav1.StatusReasonServiceUnavailable:
+		return false
+	}
+	return true
+}
+
+// isRefusal tells whether an answer without a reason is about what was asked, such as that of a webhook that says no with a message alone,
+// or of an apply that does not go with the schema; and not that nobody has answered.
+func isRefusal(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch answer.Status().Code {
+	case 0, http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return false
 	}
 	return true

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -94,6 +95,9 @@ func TestOnlyWhatConcernsOneThingLetsTheOthersGoOn(t *testing.T) {
 		"an answer about the thing":       {apierrors.NewForbidden(things, "a", errors.New("no")), false},
 		"a conflict":                      {apierrors.NewConflict(things, "a", errors.New("old")), false},
 		"a fault of the server's webhook": {apierrors.NewInternalError(errors.New("webhook")), false},
+		"an answer without a reason":      {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 400, Message: "no"}}, false},
+		"a fault without a reason":        {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "no"}}, false},
+		"no server, without a reason":     {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 503, Message: "no"}}, true},
 		"too many requests":               {apierrors.NewTooManyRequests("later", 1), true},
 		"nobody knows us":                 {apierrors.NewUnauthorized("who?"), true},
 		"nobody answers":                  {errors.New("connection refused"), true},

@@ -15,6 +15,7 @@ import (
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
+	"github.com/operatorkit/operatorkit/resource/statemanager/window"
 )
 
 // firstAnswer is how long a computation waits for the first answer of a cluster. After that a notice tells.
@@ -42,6 +43,8 @@ type computation struct {
 	answers bool
 	// conflict is the first service with an object that somebody else manages, if the work ends there.
 	conflict *client.ObjectKey
+	// windows are what the change windows of the set say, as far as it was asked.
+	windows map[window.What]verdict
 }
 
 // Compute implements statemanager.Planner.
@@ -53,7 +56,7 @@ func (m *Manager) Compute(ctx context.Context, set *statemanager.Set) (*stateman
 	}
 	c := &computation{
 		manager: m, set: set, memory: memory, cluster: cluster, order: statemanager.NewOrder(set),
-		now: m.config.Clock.Now(),
+		now: m.config.Clock.Now(), windows: map[window.What]verdict{},
 	}
 	if err := c.own(ctx); err != nil {
 		return nil, err

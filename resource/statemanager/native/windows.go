@@ -16,16 +16,14 @@ func (c *computation) waitForWindow(state *v1alpha1.ServiceState, operation *sta
 	if len(operation.Changes) == 0 || len(c.set.ServiceSet.Spec.ChangeWindows) == 0 {
 		return false
 	}
-	windows, err := window.Of(c.set.ServiceSet.Spec.ChangeWindows)
+	closed, err := c.closed(what)
 	switch {
 	case err != nil && what == window.Removals:
 		return false
 	case err != nil:
 		operation.Changes, operation.Payload, operation.Err = nil, nil, err
 		return true
-	}
-	closed := windows.Closed(c.now, what)
-	if closed == nil {
+	case closed == nil:
 		return false
 	}
 	if !closed.Until.IsZero() {
@@ -36,4 +34,23 @@ func (c *computation) waitForWindow(state *v1alpha1.ServiceState, operation *sta
 	operation.Changes, operation.Payload = nil, nil
 	operation.Notes = append(operation.Notes, fmt.Sprintf("service %s %s", operation.Service, message))
 	return true
+}
+
+// verdict is what the windows of a set say.
+type verdict struct {
+	closed *window.Closed
+	err    error
+}
+
+// closed tells why something may not be done now, or that the windows can't be read. All services of the set share the answer.
+func (c *computation) closed(what window.What) (*window.Closed, error) {
+	is, known := c.windows[what]
+	if !known {
+		windows, err := window.Of(c.set.ServiceSet.Spec.ChangeWindows)
+		if is.err = err; err == nil {
+			is.closed = windows.Closed(c.now, what)
+		}
+		c.windows[what] = is
+	}
+	return is.closed, is.err
 }

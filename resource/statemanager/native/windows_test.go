@@ -122,19 +122,26 @@ func TestWhatIsTakenAwayWaitsOnlyForWindowsThatSaySo(t *testing.T) {
 }
 
 func TestWindowsThatCanNotBeReadHoldChangesUpAndNoRemovals(t *testing.T) {
-	window := nightly()
-	window.TimeZone = "Europe/Bonn"
-	w, charts, _ := inWindows(t, window)
-	w.settle("a", "web Failed")
-	says(t, w.stateOf("a", "web").FailureMessage, `changeWindows[0].timeZone: there is no time zone "Europe/Bonn"`)
-	w.change("a", func(s *v1alpha1.ServiceSet) { s.Spec.ChangeWindows[0].TimeZone = "" })
-	w.waits("web Pending", "until Wed, 03 Jun 2026 22:00 UTC")
-	w.change("a", func(s *v1alpha1.ServiceSet) { s.Spec.ChangeWindows = nil })
-	w.settle("a", "web Deployed")
-	w.change("a", func(s *v1alpha1.ServiceSet) { s.Spec.ChangeWindows = []v1alpha1.ChangeWindow{window} })
-	if err := w.client.Delete(t.Context(), w.get("a")); err != nil {
-		t.Fatal(err)
+	place, step := nightly(), nightly()
+	place.TimeZone, step.Schedule = "Europe/Bonn", "1/9223372036854775807 * * * *"
+	for why, window := range map[string]v1alpha1.ChangeWindow{
+		`changeWindows[0].timeZone: there is no time zone "Europe/Bonn"`: place,
+		`the step "9223372036854775807" is beyond the 60 values`:         step,
+	} {
+		t.Run(window.Schedule, func(t *testing.T) {
+			w, charts, _ := inWindows(t, window)
+			w.settle("a", "web Failed")
+			says(t, w.stateOf("a", "web").FailureMessage, why)
+			w.change("a", func(s *v1alpha1.ServiceSet) { s.Spec.ChangeWindows[0] = nightly() })
+			w.waits("web Pending", "until Wed, 03 Jun 2026 22:00 UTC")
+			w.change("a", func(s *v1alpha1.ServiceSet) { s.Spec.ChangeWindows = nil })
+			w.settle("a", "web Deployed")
+			w.change("a", func(s *v1alpha1.ServiceSet) { s.Spec.ChangeWindows = []v1alpha1.ChangeWindow{window} })
+			if err := w.client.Delete(t.Context(), w.get("a")); err != nil {
+				t.Fatal(err)
+			}
+			w.settle("a", "")
+			expect(t, charts, "create web", "delete web")
+		})
 	}
-	w.settle("a", "")
-	expect(t, charts, "create web", "delete web")
 }

@@ -11,8 +11,9 @@
 // # Schedules
 //
 // A schedule has five fields, as in crontab: minute, hour, day of the month, month and day of the week. A field is *, a number, a range, or a
-// list of these with commas between, each with a step: "0 22 * * 1-5", "*/15 0-6 1,15 * *". Months and days of the week have names too
-// (JAN, MON); 0 and 7 are Sunday. Where both days are given, one of them is enough. A window opens at each time of its schedule, by the
-// clocks of its time zone, and stays open for its duration. A time that the clocks leave out, when summer begins, is an hour later, and one
-// that they show twice is the first of both. Time zones are known without files of the machine.
+// list of these with commas between, each with a step: "0 22 * * 1-5", "*/15 0-6 1,15 * *". A step is not beyond the number of values that
+// there are: "*/90 * * * *" is refused. Months and days of the week have names too (JAN, MON); 0 and 7 are Sunday. Where both days are given,
+// one of them is enough. A window opens at each time of its schedule, by the clocks of its time zone, and stays open for its duration. A time
+// that the clocks leave out, when summer begins, is an hour later, and one that they show twice is the first of both. Time zones are known
+// without files of the machine.
 package window

@@ -10,7 +10,9 @@ import (
 
 // schedule is the times at which a window opens, in the clocks of a place.
 type schedule struct {
-	minutes, hours, days, months, weekdays uint64
+	// times are those of a day, in minutes, in order.
+	times                  []int
+	days, months, weekdays uint64
 	// anyDay and anyWeekday tell that the field is a star: the other one decides then.
 	anyDay, anyWeekday bool
 	place              *time.Location
@@ -38,13 +40,19 @@ func scheduleOf(text string, place *time.Location) (*schedule, error) {
 		return nil, fmt.Errorf("%q has %d fields: it needs a minute, an hour, a day of the month, a month and a day of the week", text, len(given))
 	}
 	s := &schedule{place: place}
-	for i, into := range []*uint64{&s.minutes, &s.hours, &s.days, &s.months, &s.weekdays} {
+	var minutes, hours uint64
+	for i, into := range []*uint64{&minutes, &hours, &s.days, &s.months, &s.weekdays} {
 		var err error
 		if *into, err = fields[i].read(given[i]); err != nil {
 			return nil, fmt.Errorf("%q: the %s %q: %w", text, fields[i].name, given[i], err)
 		}
 	}
-	if s.weekdays&(1<<7) != 0 {
+	for time := range 24 * 60 {
+		if has(hours, time/60) && has(minutes, time%60) {
+			s.times = append(s.times, time)
+		}
+	}
+	if has(s.weekdays, 7) {
 		s.weekdays |= 1
 	}
 	s.anyDay, s.anyWeekday = strings.HasPrefix(given[2], "*"), strings.HasPrefix(given[4], "*")
@@ -75,6 +83,9 @@ func (f field) read(text string) (bits uint64, err error) {
 			if step, err = strconv.Atoi(stepText); err != nil || step < 1 {
 				return 0, fmt.Errorf("the step %q is no positive number", stepText)
 			}
+			if values := f.most - f.least + 1; step > values {
+				return 0, fmt.Errorf("the step %q is beyond the %d values that there are", stepText, values)
+			}
 		}
 		if from > to {
 			return 0, fmt.Errorf("the range %q goes backwards", values)
@@ -100,75 +111,4 @@ func (f field) value(text string) (int, error) {
 		return 0, fmt.Errorf("%d is not between %d and %d", v, f.least, f.most)
 	}
 	return v, nil
-}
-
-func has(bits uint64, v int) bool { return bits&(1<<v) != 0 }
-
-// onDay tells whether the window opens on a day.
-func (s *schedule) onDay(day time.Time) bool {
-	if !has(s.months, int(day.Month())) {
-		return false
-	}
-	byDay, byWeekday := has(s.days, day.Day()), has(s.weekdays, int(day.Weekday()))
-	if s.anyDay || s.anyWeekday {
-		return byDay && byWeekday
-	}
-	return byDay || byWeekday
-}
-
-// farthest is how many days ahead a time is looked for: over the leap day that a century leaves out.
-const farthest = 366 * 9
-
-// next returns the first time after another one at which the window opens; zero is never.
-func (s *schedule) next(after time.Time) time.Time {
-	local := after.In(s.place)
-	for day := range farthest {
-		// The day before too: its last hours may be an hour later.
-		noon := time.Date(local.Year(), local.Month(), local.Day()+day-1, 12, 0, 0, 0, s.place)
-		if !s.onDay(noon) {
-			continue
-		}
-		for hour := range 24 {
-			if !has(s.hours, hour) {
-				continue
-			}
-			for minute := range 60 {
-				if !has(s.minutes, minute) {
-					continue
-				}
-				if at := time.Date(noon.Year(), noon.Month(), noon.Day(), hour, minute, 0, 0, s.place); at.After(after) {
-					return at
-				}
-			}
-		}
-	}
-	return time.Time{}
-}
-
-// openAt tells whether a window with a duration is open at a time, and until when.
-func (s *schedule) openAt(at time.Time, duration time.Duration) (until time.Time, open bool) {
-	local := at.In(s.place)
-	for day := range int(duration/(24*time.Hour)) + 3 {
-		noon := time.Date(local.Year(), local.Month(), local.Day()-day, 12, 0, 0, 0, s.place)
-		if !s.onDay(noon) {
-			continue
-		}
-		var last time.Time
-		for hour := range 24 {
-			if !has(s.hours, hour) {
-				continue
-			}
-			for minute := range 60 {
-				if start := time.Date(noon.Year(), noon.Month(), noon.Day(), hour, minute, 0, 0, s.place); has(s.minutes, minute) &&
-					!start.After(at) && start.After(last) {
-					last = start
-				}
-			}
-		}
-		if !last.IsZero() {
-			until = last.Add(duration)
-			return until, until.After(at)
-		}
-	}
-	return time.Time{}, false
 }

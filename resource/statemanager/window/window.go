@@ -43,7 +43,7 @@ func Of(given []v1alpha1.ChangeWindow) (*Windows, error) {
 		if err != nil {
 			return nil, wrong("schedule", err)
 		}
-		if read.next(time.Unix(0, 0)).IsZero() {
+		if read.next(time.Unix(0, 0), new(effort)).IsZero() {
 			return nil, wrong("schedule", fmt.Errorf("%q is never", each.Schedule))
 		}
 		if d := each.Duration.Duration; d < time.Minute || d > longest {
@@ -57,8 +57,8 @@ func Of(given []v1alpha1.ChangeWindow) (*Windows, error) {
 // longest is the longest duration of a window.
 const longest = 31 * 24 * time.Hour
 
-// most is at how many openings and closings it is looked for a time at which all windows let changes be made.
-const most = 5000
+// most is how much effort is made to find a time at which all windows let changes be made: days of schedules that are looked at.
+const most = 100_000
 
 // Closed is why nothing may be changed now.
 type Closed struct {
@@ -66,69 +66,88 @@ type Closed struct {
 	Reason string
 	// Until is when it may be changed at the earliest; zero is not within a year.
 	Until time.Time
+	// further tells that nobody has looked for a time behind Until.
+	further bool
 }
 
 // String says it as people read it.
 func (c *Closed) String() string {
-	if c.Until.IsZero() {
+	switch {
+	case c.Until.IsZero():
 		return c.Reason + ", and not within a year"
+	case c.further:
+		return fmt.Sprintf("%s, and not before %s", c.Reason, c.Until.Format("Mon, 02 Jan 2006"))
 	}
 	return fmt.Sprintf("%s, until %s", c.Reason, c.Until.Format("Mon, 02 Jan 2006 15:04 MST"))
 }
 
-// Closed tells why something may not be done at a time; nil is that it may.
+// Closed tells why something may not be done at a time; nil is that it may. Where windows open and close so often that it would take long to
+// find out when it may be done, Until is as far as it is known that it may not.
 func (w *Windows) Closed(now time.Time, what What) *Closed {
-	closed, next := w.at(now, what)
-	if closed == nil {
-		return nil
-	}
-	for range most {
-		if next.IsZero() || next.After(now.AddDate(1, 0, 0)) {
-			break
-		}
-		until := next
-		var again *Closed
-		if again, next = w.at(until, what); again == nil {
-			closed.Until = until
-			break
-		}
-	}
-	return closed
+	return w.closed(now, what, new(effort))
 }
 
-// at tells why something may not be done at a time, and when the next window opens or closes.
-func (w *Windows) at(now time.Time, what What) (closed *Closed, next time.Time) {
-	sooner := func(at time.Time) {
-		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
+func (w *Windows) closed(now time.Time, what What, spent *effort) *Closed {
+	var closed *Closed
+	opens := make([]time.Time, len(w.all))
+	for at := now; ; {
+		why, until := w.at(at, what, opens, spent)
+		switch {
+		case why == "" && closed != nil:
+			closed.Until = at
+			return closed
+		case why == "":
+			return nil
+		case closed == nil:
+			closed = &Closed{Reason: why}
 		}
+		if until.IsZero() || until.After(now.AddDate(1, 0, 0)) {
+			return closed
+		}
+		if *spent >= most {
+			closed.Until, closed.further = until, true
+			return closed
+		}
+		at = until
 	}
-	var allows, allowed bool
-	var denied string
-	for _, each := range w.all {
-		if what == Removals && !each.given.Removals {
-			continue
-		}
-		until, open := each.openAt(now, each.duration)
-		if open {
-			sooner(until)
-		}
-		sooner(each.next(now))
-		if each.given.Kind == v1alpha1.ChangeWindowDeny {
-			if open && denied == "" {
-				denied = fmt.Sprintf("a window denies changes (%s)", each)
+}
+
+// at tells why something may not be done at a time, and until when that holds at least; empty is that it may. opens has when windows open
+// next, as far as that is known.
+func (w *Windows) at(now time.Time, what What, opens []time.Time, spent *effort) (why string, until time.Time) {
+	var allows []int
+	for i, each := range w.all {
+		switch {
+		case what == Removals && !each.given.Removals:
+		case each.given.Kind != v1alpha1.ChangeWindowDeny:
+			allows = append(allows, i)
+		default:
+			end, open := each.openAt(now, each.duration, spent)
+			if open && why == "" {
+				why = fmt.Sprintf("a window denies changes (%s)", each)
 			}
-			continue
+			if open && end.After(until) {
+				until = end
+			}
 		}
-		allows, allowed = true, allowed || open
 	}
-	switch {
-	case denied != "":
-		return &Closed{Reason: denied}, next
-	case allows && !allowed:
-		return &Closed{Reason: "no window for changes is open"}, next
+	if why != "" || len(allows) == 0 {
+		return why, until
 	}
-	return nil, next
+	for _, i := range allows {
+		if _, open := w.all[i].openAt(now, w.all[i].duration, spent); open {
+			return "", time.Time{}
+		}
+	}
+	for _, i := range allows {
+		if !opens[i].After(now) {
+			opens[i] = w.all[i].next(now, spent)
+		}
+		if next := opens[i]; !next.IsZero() && (until.IsZero() || next.Before(until)) {
+			until = next
+		}
+	}
+	return "no window for changes is open", until
 }
 
 // String names the window.

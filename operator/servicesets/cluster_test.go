@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
@@ -91,6 +92,47 @@ func TestAClusterGoesOnWhenWhatItLackedAppears(t *testing.T) {
 	w.templates("b-1-0-0")
 	w.report(w.setName(cd, nil), v1alpha1.ServiceStateDeployed, "b")
 	w.wants(cd, "Ready=True")
+}
+
+func TestAProviderThatIsNamedLaterIsRefusedAloud(t *testing.T) {
+	w := newWorld(t)
+	w.templates("a-1-0-0")
+	other := &v1alpha1.StateManagementProvider{
+		ObjectMeta: metav1.ObjectMeta{Name: "other-" + w.namespace},
+		Spec:       v1alpha1.StateManagementProviderSpec{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"by": "other"}}},
+	}
+	w.create(other)
+	defer func() {
+		if err := w.user.Delete(t.Context(), other); err != nil {
+			t.Error(err)
+		}
+	}()
+	rename := func(cd *v1alpha1.ClusterDeployment) { cd.Spec.ServiceSpec.Provider.Name = other.Name }
+
+	// One whose provider was named when its set was carried out by native already.
+	past := cluster("past", "gold", service("a=a-1-0-0"))
+	rename(past)
+	w.create(past)
+	set := &v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: w.setName(past, nil).Name}, Spec: v1alpha1.ServiceSetSpec{
+		Cluster: past.Name, Provider: v1alpha1.StateManagementProviderConfig{Name: v1alpha1.DefaultStateManagementProvider},
+	}}
+	if err := controllerutil.SetControllerReference(past, set, w.scheme); err != nil {
+		t.Fatal(err)
+	}
+	w.create(set)
+	w.start()
+	says := fmt.Sprintf(`Invalid: it is carried out by provider "native", and can't go to %q: set the provider's name back, or delete the ServiceSet`, other.Name)
+	w.wants(past, "Blocked=True "+says, "Ready=False "+says)
+	change(w, past, func(cd *v1alpha1.ClusterDeployment) { cd.Spec.ServiceSpec.Provider.Name = "" })
+	w.wants(past, "Blocked=False", "Progressing=True InFlight: a 1.0.0 is on its way")
+
+	now := cluster("now", "gold", service("a=a-1-0-0"))
+	w.create(now)
+	w.wants(now, "Progressing=True InFlight")
+	rename(now)
+	if err := w.user.Update(t.Context(), now); err == nil || !strings.Contains(err.Error(), "the provider's name can't change") {
+		t.Errorf("a provider was named later: %v", err)
+	}
 }
 
 func TestAClusterIsGoneOnlyAfterItsServiceSets(t *testing.T) {

@@ -57,7 +57,7 @@ func (b *Builder) WithServicesToRemove(servicesToRemove []v1alpha1.ServiceRemova
 // owner references of others stay. The labels that the provider selects by replace those of the last time.
 //
 // It fails without a ServiceSet or an owner, without a selector that asks for a label, because no provider would find the set, if the
-// selector can't be fulfilled, and if the ServiceSet is that of another cluster or owner.
+// selector can't be fulfilled, and if the ServiceSet is that of another cluster or owner, or is carried out by another provider.
 func (b *Builder) Build() (*v1alpha1.ServiceSet, error) {
 	if b.ServiceSet == nil {
 		return nil, errors.New("build a ServiceSet: there is none: give one with a name and a namespace")
@@ -197,6 +197,10 @@ func (b *Builder) setProvider(set *v1alpha1.ServiceSet) error {
 	provider, err := StateManagementProviderConfigFromServiceSpec(*spec)
 	if err != nil {
 		return err
+	}
+	if had := set.Spec.Provider.Name; had != "" && had != provider.Name {
+		return fmt.Errorf("it is carried out by provider %q, and can't go to %q: set the provider's name back, or delete the ServiceSet, "+
+			"whose services are taken away then and come back by the other provider", had, provider.Name)
 	}
 	provider.SelfManagement = b.ClusterDeployment == nil
 	set.Spec.Provider, set.Spec.ChangeWindows = provider, spec.ChangeWindows

@@ -98,6 +98,11 @@ func TestASetThatCanNotBeBuiltIsAnErrorThatSaysWhy(t *testing.T) {
 			"build ServiceSet ns/x: it is controlled by ClusterDeployment prod, not by ClusterDeployment prod: delete it, or wait until it is gone",
 		},
 		{
+			"a set that another provider carries out",
+			serviceset.NewBuilder(cd, set(func(s *v1alpha1.ServiceSet) { s.Spec.Provider.Name = "sveltos" }), &metav1.LabelSelector{MatchLabels: map[string]string{"a": "x"}}),
+			`build ServiceSet ns/x: it is carried out by provider "sveltos", and can't go to "native": set the provider's name back, or delete the ServiceSet`,
+		},
+		{
 			"a selector that contradicts itself",
 			serviceset.NewBuilder(cd, set(asItIs), &metav1.LabelSelector{
 				MatchLabels:      map[string]string{"a": "x"},

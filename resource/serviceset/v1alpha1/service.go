@@ -6,8 +6,6 @@ import (
 )
 
 // ServiceSpec is the services that an owner wants on a cluster, and how they get there.
-//
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.provider) || !has(oldSelf.provider.name) || oldSelf.provider.name.size() == 0 || has(self.provider) && has(self.provider.name) && self.provider.name == oldSelf.provider.name",message="the provider's name can't change once it is set: delete this object and create another one"
 type ServiceSpec struct {
 	// Provider is the state manager that carries the services out.
 	//
@@ -111,7 +109,9 @@ const DefaultPriority = 100
 
 // StateManagementProviderConfig names a state manager and configures it.
 type StateManagementProviderConfig struct {
-	// Name is the name of a StateManagementProvider. The default is the provider "native".
+	// Name is the name of a StateManagementProvider. The default is the provider "native". It can't change, because
+	// another one does not know what this one has put on the cluster. While the condition Blocked says that it does not exist, or that the
+	// ServiceSet can't be made, it may.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=253

@@ -53,7 +53,7 @@ type ServiceSet struct {
 // +kubebuilder:validation:XValidation:rule="has(self.cluster) || has(self.multiClusterService)",message="a service set belongs to a cluster, to a multiClusterService, or to both: set one"
 // +kubebuilder:validation:XValidation:rule="has(self.cluster) == has(oldSelf.cluster) && (!has(self.cluster) || self.cluster == oldSelf.cluster)",message="the cluster can't change: its services would be left behind there",fieldPath=".cluster"
 // +kubebuilder:validation:XValidation:rule="has(self.multiClusterService) == has(oldSelf.multiClusterService) && (!has(self.multiClusterService) || self.multiClusterService == oldSelf.multiClusterService)",message="the owner can't change: delete the service set instead",fieldPath=".multiClusterService"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.provider.name) || has(self.provider.name) && self.provider.name == oldSelf.provider.name",message="the provider's name can't change once it is set: another provider does not know what this one has put on the cluster",fieldPath=".provider.name"
+// +kubebuilder:validation:XValidation:rule="(has(self.provider.name) && self.provider.name.size() > 0 ? self.provider.name : 'native') == (has(oldSelf.provider.name) && oldSelf.provider.name.size() > 0 ? oldSelf.provider.name : 'native')",message="the provider's name can't change once it is set: another provider does not know what this one has put on the cluster",fieldPath=".provider.name"
 type ServiceSetSpec struct {
 	// Cluster is the name of the ClusterDeployment, in the namespace of the ServiceSet. Without one, the services go to the
 	// management cluster.

@@ -259,7 +259,19 @@ func TestWhatMustNotChangeCanNotChange(t *testing.T) {
 			`spec: {serviceSpec: {provider: {name: native}}}`, `spec: {serviceSpec: {provider: {name: sveltos}}}`,
 			"the provider's name can't change once it is set: delete this object and create another one"},
 		{"the provider of a cluster goes away", v1alpha1.ClusterDeploymentKind,
-			`spec: {serviceSpec: {provider: {name: native}}}`, `spec: {serviceSpec: {provider: {config: {a: 1}}}}`,
+			`spec: {serviceSpec: {provider: {name: sveltos}}}`, `spec: {serviceSpec: {provider: {config: {a: 1}}}}`,
+			"the provider's name can't change once it is set"},
+		{"the provider of a cluster that names none", v1alpha1.ClusterDeploymentKind,
+			`spec: {serviceSpec: {services: []}}`, `spec: {serviceSpec: {provider: {name: sveltos}}}`,
+			"create another one (without a name, it is native)"},
+		{"the provider of a cluster whose name for it is empty", v1alpha1.ClusterDeploymentKind,
+			`spec: {serviceSpec: {provider: {name: ""}}}`, `spec: {serviceSpec: {provider: {name: sveltos}}}`,
+			"the provider's name can't change once it is set"},
+		{"the provider of services that name none", v1alpha1.MultiClusterServiceKind,
+			`spec: {clusterSelector: {}}`, `spec: {clusterSelector: {}, serviceSpec: {provider: {name: sveltos}}}`,
+			"the provider's name can't change once it is set"},
+		{"the provider of a set that names none", v1alpha1.ServiceSetKind,
+			`spec: {cluster: a, provider: {}}`, `spec: {cluster: a, provider: {name: sveltos}}`,
 			"the provider's name can't change once it is set"},
 		{"a template", v1alpha1.ServiceTemplateKind,
 			`spec: {helm: {repository: "oci://r", chart: a, version: 1.0.0}}`, `spec: {helm: {repository: "oci://r", chart: a, version: 1.0.1}}`,
@@ -267,8 +279,10 @@ func TestWhatMustNotChangeCanNotChange(t *testing.T) {
 
 		{"but the provider's config may", v1alpha1.ClusterDeploymentKind,
 			`spec: {serviceSpec: {provider: {name: native, config: {a: 1}}}}`, `spec: {serviceSpec: {provider: {name: native, config: {a: 2}}}}`, ""},
-		{"and a provider may be set later", v1alpha1.ClusterDeploymentKind,
+		{"and the one that it is anyway may be named later", v1alpha1.ClusterDeploymentKind,
 			`spec: {serviceSpec: {services: []}}`, `spec: {serviceSpec: {provider: {name: native}}}`, ""},
+		{"and be left out", v1alpha1.ClusterDeploymentKind,
+			`spec: {serviceSpec: {provider: {name: native}}}`, `spec: {serviceSpec: {provider: {config: {a: 1}}}}`, ""},
 		{"and a chain may grow and shrink", v1alpha1.ServiceTemplateChainKind,
 			`spec: {supportedTemplates: [{name: a-1}]}`, `spec: {supportedTemplates: [{name: a-2}, {name: a-3}]}`, ""},
 	}
@@ -289,5 +303,37 @@ func TestWhatMustNotChangeCanNotChange(t *testing.T) {
 				t.Errorf("the change was not refused as it should be:\ngot:  %v\nwant: …%s…", err, tt.want)
 			}
 		})
+	}
+}
+
+func TestAProviderThatCarriesNothingOutMayChange(t *testing.T) {
+	c, namespace := start(t)
+	for kind, spec := range map[string]string{
+		v1alpha1.ClusterDeploymentKind:   `{serviceSpec: {provider: {name: sveltos}}}`,
+		v1alpha1.MultiClusterServiceKind: `{clusterSelector: {}, serviceSpec: {provider: {name: sveltos}}}`,
+	} {
+		o := object(t, kind, namespace, "spec: "+spec)
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		for _, is := range []struct {
+			status, reason string
+			mayChange      bool
+		}{
+			{"False", v1alpha1.ReasonNotBlocked, false}, {"True", v1alpha1.ReasonFailed, false},
+			{"True", v1alpha1.ReasonInvalid, true}, {"True", v1alpha1.ReasonProviderMissing, true},
+		} {
+			status := object(t, kind, namespace, fmt.Sprintf(
+				`status: {conditions: [{type: Blocked, status: %q, reason: %s, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`, is.status, is.reason))
+			status.SetName(o.GetName())
+			if err := c.Status().Patch(t.Context(), status, client.Merge); err != nil {
+				t.Fatal(err)
+			}
+			back := object(t, kind, namespace, `spec: {serviceSpec: {provider: {name: native}}}`)
+			back.SetName(o.GetName())
+			if err := c.Patch(t.Context(), back, client.Merge, client.DryRunAll); (err == nil) != is.mayChange {
+				t.Errorf("%s with Blocked=%s %s: %v", kind, is.status, is.reason, err)
+			}
+		}
 	}
 }

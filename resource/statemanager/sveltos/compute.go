@@ -15,7 +15,7 @@ import (
 	"github.com/operatorkit/operatorkit/resource/statemanager/templating"
 )
 
-// leftover is after how long to look again at a ClusterSummary whose profile is gone.
+// leftover is after how long to look again at a ClusterSummary whose profile is gone, and at that of another set.
 const leftover = 10 * time.Second
 
 // situation is all about a set at one moment.
@@ -53,8 +53,8 @@ func (m *Manager) Compute(ctx context.Context, set *statemanager.Set) (*stateman
 	})
 	work.Services = m.states(s)
 	work.Left = s.profile != nil || s.summary != nil
-	if s.profile == nil && s.summary != nil {
-		// Nobody tells whose summary it was.
+	if s.profile == nil && s.summary != nil || len(s.takers) > 0 {
+		// Nobody tells whose summary it was, nor that Sveltos has taken note of what another set takes over.
 		work.Requeue = leftover
 	}
 	if statemanager.LetGo(set) {

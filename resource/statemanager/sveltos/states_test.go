@@ -220,7 +220,7 @@ func TestASuspendedProfileIsPaused(t *testing.T) {
 			t.Errorf("once suspended there is %+v, %v to do", work, err)
 		}
 		w.reconcile(w.set)
-		w.settle(w.set)
+		work := w.settle(w.set)
 		p = w.profile(w.set)
 		if _, still := p.Annotations[v1beta1.PausedAnnotation]; still || p.Spec.HelmCharts[0].ChartVersion != "1.1.0" {
 			t.Errorf("resumed, the profile is %+v", p)
@@ -229,6 +229,9 @@ func TestASuspendedProfileIsPaused(t *testing.T) {
 }
 
 // Sveltos reports the same hash as before then, because it sees the same as before.
+		if work.Requeue <= 0 {
+			t.Error("nobody looks again whether Sveltos knows")
+		}
 func TestWhatIsTakenBackBeforeSveltosHasWorkedOnItGoes(t *testing.T) {
 	type states = map[string]v1alpha1.ServicePhase
 	for name, noted := range map[string]bool{"it has not looked": false, "it has looked": true} {

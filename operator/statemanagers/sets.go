@@ -71,7 +71,7 @@ func (m *managed) compute(ctx context.Context, set *v1alpha1.ServiceSet) (*setSt
 
 // about gathers what a set is about.
 func (m *managed) about(ctx context.Context, set *v1alpha1.ServiceSet) (*statemanager.Set, error) {
-	about := &statemanager.Set{ServiceSet: set, ValueKinds: m.valueKinds()}
+	about := &statemanager.Set{ServiceSet: set, ValueKinds: m.valueKinds(), Providers: m.names()}
 	var err error
 	if about.Config, err = statemanager.ConfigOf(set); err != nil {
 		return nil, err

@@ -1,7 +1,9 @@
 package statemanager
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,11 +49,19 @@ type Set struct {
 	Templates map[string]*v1alpha1.ServiceTemplate
 	// ValueKinds are the kinds, beside v1 ConfigMap, whose objects values templates may be filled with.
 	ValueKinds []schema.GroupVersionKind
-	// Config is the configuration in ServiceSet.Spec.Provider.
+	// Providers are the names of the provider whose sets the state manager carries out, former ones too.
+	Providers []string
+	// Config is the configuration in ServiceSet.Spec.Provider: what can be read of it, while the set is being deleted.
 	Config Config
 }
 
 // Work is what has to be done for a set, and how its services are before it is done.
+// SharesProvider tells whether the same state manager carries another set out, be it under a former name of the provider.
+func (s *Set) SharesProvider(other *v1alpha1.ServiceSet) bool {
+	name := other.Spec.Provider.Name
+	return name == s.ServiceSet.Spec.Provider.Name || slices.Contains(s.Providers, cmp.Or(name, v1alpha1.DefaultStateManagementProvider))
+}
+
 type Work struct {
 	// Operations are in the order in which they are carried out. One that fails does not keep the others from theirs.
 	Operations []Operation

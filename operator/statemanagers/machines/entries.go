@@ -226,7 +226,7 @@ func (c *computation) holder(key client.ObjectKey, have *placed) *v1alpha1.Servi
 
 // wantsToo tells whether another set of the same provider lists a service that is to be there.
 func (c *computation) wantsToo(other *v1alpha1.ServiceSet, key client.ObjectKey) bool {
-	if other.Spec.Provider.Name != c.set.ServiceSet.Spec.Provider.Name || !c.order.Lists(other, key) {
+	if !c.set.SharesProvider(other) || !c.order.Lists(other, key) {
 		return false
 	}
 	return slices.ContainsFunc(other.Spec.Services, func(e v1alpha1.ServiceWithValues) bool {

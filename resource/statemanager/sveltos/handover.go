@@ -17,7 +17,7 @@ func (m *Manager) findTakers(ctx context.Context, s *situation) error {
 			continue
 		}
 		for _, other := range s.set.Others {
-			if !s.order.Lists(other, p.key()) || other.Spec.Provider.Name != s.set.ServiceSet.Spec.Provider.Name {
+			if !s.order.Lists(other, p.key()) || !s.set.SharesProvider(other) {
 				continue
 			}
 			known, err := m.knows(ctx, other, p.key())

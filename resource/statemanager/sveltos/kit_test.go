@@ -132,6 +132,7 @@ func (w *world) newSet(name, cluster string) *statemanager.Set {
 		},
 		Config:    statemanager.Config{Priority: v1alpha1.DefaultPriority, SyncMode: v1alpha1.SyncModeContinuous},
 		Templates: map[string]*v1alpha1.ServiceTemplate{},
+		Providers: []string{"sveltos", "sveltos-old"},
 	}
 	if cluster != "" {
 		set.Cluster = w.cluster

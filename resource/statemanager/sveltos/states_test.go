@@ -174,7 +174,7 @@ func TestAServiceGoesFromOneSetToAnotherWithoutAGap(t *testing.T) {
 		type states = map[string]v1alpha1.ServicePhase
 		other := w.newSet("prod.0123456789abcdef", "prod")
 		w.set.Others, other.Others = []*v1alpha1.ServiceSet{other.ServiceSet}, []*v1alpha1.ServiceSet{w.set.ServiceSet}
-		other.ServiceSet.Spec.Provider = w.set.ServiceSet.Spec.Provider
+		other.ServiceSet.Spec.Provider.Name = provider
 		chart(w.set, "web", "1.0.0")
 		w.deployed(w.set, "1", "web")
 		drop(w.set, "web")
@@ -201,6 +201,16 @@ func TestAServiceGoesFromOneSetToAnotherWithoutAGap(t *testing.T) {
 func TestASuspendedProfileIsPaused(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		chart(w.set, "web", "1.0.0")
+	handOver(t, "sveltos")
+}
+
+func TestAServiceGoesFromTheFormerNameOfTheProviderToTheNewOneWithoutAGap(t *testing.T) {
+	handOver(t, "sveltos-old")
+}
+
+// handOver hands a service over to a set with a name of the provider.
+func handOver(t *testing.T, provider string) {
+	t.Helper()
 		w.settle(w.set)
 		chart(w.set, "web", "1.1.0")
 		work, err := w.manager.Suspend(t.Context(), w.set)

@@ -103,3 +103,54 @@ func TestDriftIsPutRightOrReported(t *testing.T) {
 	})
 	w.wantText("once", "is", "theirs")
 }
+
+func TestAConfigThatCanNotBeReadIsToldAndDoesNotKeepASet(t *testing.T) {
+	w, one := newWorldWithRules(t)
+	change(w, one, func(cd *v1alpha1.ClusterDeployment) {
+		cd.Spec.ServiceSpec.Provider.Config = &apiextensionsv1.JSON{Raw: []byte(`{"syncMode": "continuous"}`)}
+	})
+	const says = `Invalid: spec.provider.config.syncMode is "continuous": it is OneTime`
+	w.wantSet("one", "Ready=False "+says)
+	operatortest.Eventually(t, "the cluster says so", func() error {
+		if err := w.user.Get(t.Context(), client.ObjectKeyFromObject(one), one); err != nil {
+			return err
+		}
+		return conditionIs(one.Status.Conditions, "Ready=False "+says)
+	})
+	w.wantText("rules", "allow", "some")
+	if err := w.user.Delete(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	w.wantGone(one)
+	w.wantText("rules", "allow", "")
+}
+
+func TestNothingIsTakenAwayWhileNobodyKnowsWithWhoseRights(t *testing.T) {
+	w, one := newWorldWithRules(t)
+	change(w, one, func(cd *v1alpha1.ClusterDeployment) {
+		cd.Spec.ServiceSpec.Provider.Config = &apiextensionsv1.JSON{Raw: []byte(`{"serviceAccountName": 1}`)}
+	})
+	const says = "Ready=False Invalid: spec.provider.config.serviceAccountName can't be read"
+	w.wantSet("one", says)
+	if err := w.user.Delete(t.Context(), one); err != nil {
+		t.Fatal(err)
+	}
+	operatortest.Eventually(t, "it is told while the set is being deleted", func() error {
+		set, err := w.set("one")
+		if err == nil && set.DeletionTimestamp == nil {
+			err = errors.New("it is not being deleted")
+		}
+		if err != nil {
+			return err
+		}
+		return conditionIs(set.Status.Conditions, says)
+	})
+	w.wantText("rules", "allow", "some")
+	set, err := w.set("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(w, set, func(set *v1alpha1.ServiceSet) { set.Spec.Provider.Config = nil })
+	w.wantGone(one)
+	w.wantText("rules", "allow", "")
+}

@@ -2,6 +2,7 @@ package statemanagers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,41 +42,64 @@ type setState struct {
 // frameworkOf returns the name of the framework for the sets of a provider. It is a part of the finalizer and of all marks.
 func frameworkOf(provider string) string { return "statemanager-" + provider }
 
-// compute works out what has to be done for a set.
+// compute works out what has to be done for a set. What a person has to mend is why nothing is done: the status tells it, and nothing else
+// wakes the set.
 func (m *managed) compute(ctx context.Context, set *v1alpha1.ServiceSet) (*setState, error) {
 	is, err := m.standing(ctx, providerOf(set))
 	if err != nil {
 		return nil, err
 	}
 	state := &setState{hold: is.holdOf(set), foreign: is.provider != nil && m.claims[m.Provider].Refusal(is.provider) != nil}
-	suspender, suspends := m.StateManager.(statemanager.Suspender)
+	_, suspends := m.StateManager.(statemanager.Suspender)
 	if state.hold != nil && (!suspends || state.hold.reason != ReasonSuspended) {
 		return state, nil
 	}
-	if state.set, err = m.about(ctx, set); err != nil {
+	about, work, err := m.workOut(ctx, set, state.hold != nil)
+	switch {
+	case framework.IsPermanent(err):
+		state.hold = &hold{v1alpha1.ReasonInvalid, err.Error()}
+	case err != nil:
 		return nil, err
-	}
-	if state.hold != nil {
-		state.work, err = suspender.Suspend(ctx, state.set)
-	} else {
-		state.work, err = m.StateManager.Compute(ctx, state.set)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if state.work == nil {
-		return nil, fmt.Errorf("state manager %s returned no work for ServiceSet %s", m.StateManager.Name(), client.ObjectKeyFromObject(set))
+	default:
+		state.set, state.work = about, work
 	}
 	return state, nil
+}
+
+// workOut asks the state manager what has to be done for a set.
+func (m *managed) workOut(ctx context.Context, set *v1alpha1.ServiceSet, suspended bool) (*statemanager.Set, *statemanager.Work, error) {
+	about, err := m.about(ctx, set)
+	if err != nil {
+		return nil, nil, err
+	}
+	ask := m.StateManager.Compute
+	if suspended {
+		ask = m.StateManager.(statemanager.Suspender).Suspend
+	} else if err := configured(about); err != nil {
+		return nil, nil, err
+	}
+	work, err := ask(ctx, about)
+	if err == nil && work == nil {
+		err = fmt.Errorf("state manager %s returned no work for ServiceSet %s", m.StateManager.Name(), client.ObjectKeyFromObject(set))
+	}
+	return about, work, err
+}
+
+// configured tells what is wrong with the configuration of a set. What is taken away with a set does not wait until that is mended, as long as
+// it is known with whose rights it goes.
+func configured(about *statemanager.Set) error {
+	_, err := statemanager.ConfigOf(about.ServiceSet)
+	if about.ServiceSet.DeletionTimestamp != nil && !errors.Is(err, statemanager.ErrAccountUnknown) {
+		return nil
+	}
+	return err
 }
 
 // about gathers what a set is about.
 func (m *managed) about(ctx context.Context, set *v1alpha1.ServiceSet) (*statemanager.Set, error) {
 	about := &statemanager.Set{ServiceSet: set, ValueKinds: m.valueKinds(), Providers: m.names()}
 	var err error
-	if about.Config, err = statemanager.ConfigOf(set); err != nil {
-		return nil, err
-	}
+	about.Config, _ = statemanager.ConfigOf(set) // What is wrong with it is told where that matters.
 	if about.Cluster, err = m.cluster(ctx, set); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,9 @@
 package statemanager
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -41,27 +43,38 @@ func (c Config) Replaces(kind schema.GroupKind) bool {
 	return slices.ContainsFunc(c.ReplaceKinds, func(name string) bool { return name == kind.Kind || name == kind.String() })
 }
 
+// ErrAccountUnknown is the error, for errors.Is, of a configuration whose serviceAccountName can't be read: nothing may be done for the set
+// then, because nobody knows with whose rights.
+var ErrAccountUnknown = errors.New("spec.provider.config.serviceAccountName can't be read, and without it nothing is done, with more rights than it gives: " +
+	"mend it, in the ServiceSet too if that is being deleted")
+
 // ConfigOf reads the configuration of a set. Fields that it does not know are ignored. The error is permanent and says which
-// field is wrong.
+// field is wrong; the others are in what is returned all the same, for a set that is to go.
 func ConfigOf(set *v1alpha1.ServiceSet) (Config, error) {
 	config := Config{Priority: v1alpha1.DefaultPriority, SyncMode: v1alpha1.SyncModeContinuous}
 	given := set.Spec.Provider.Config
 	if given == nil {
 		return config, nil
 	}
-	if err := json.Unmarshal(given.Raw, &config); err != nil {
-		return Config{}, framework.Permanent(fmt.Errorf("spec.provider.config can't be read: %w", err))
-	}
-	if name := config.ServiceAccountName; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return Config{}, framework.Permanent(fmt.Errorf("spec.provider.config.serviceAccountName is %q, which is no name of a service account", name))
+	// What is of another type is left out, and the rest is read.
+	err := json.Unmarshal(given.Raw, &config)
+	if err != nil {
+		err = fmt.Errorf("spec.provider.config can't be read: %w", err)
+		if json.Unmarshal(given.Raw, &struct{ ServiceAccountName string }{}) != nil {
+			err = fmt.Errorf("%w (%w)", ErrAccountUnknown, err)
+		}
+	} else if name := config.ServiceAccountName; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+		err = fmt.Errorf("spec.provider.config.serviceAccountName is %q, which is no name of a service account", name)
 	}
 	switch config.SyncMode {
-	case v1alpha1.SyncModeOneTime, v1alpha1.SyncModeContinuous, v1alpha1.SyncModeContinuousWithDriftDetection, v1alpha1.SyncModeDryRun:
-		return config, nil
-	case "":
-		config.SyncMode = v1alpha1.SyncModeContinuous
-		return config, nil
+	case v1alpha1.SyncModeOneTime, v1alpha1.SyncModeContinuous, v1alpha1.SyncModeContinuousWithDriftDetection, v1alpha1.SyncModeDryRun, "":
+	default:
+		err = cmp.Or(err, fmt.Errorf("spec.provider.config.syncMode is %q: it is OneTime, Continuous, ContinuousWithDriftDetection or DryRun", config.SyncMode))
+		config.SyncMode = ""
 	}
-	return Config{}, framework.Permanent(fmt.Errorf(
-		"spec.provider.config.syncMode is %q: it is OneTime, Continuous, ContinuousWithDriftDetection or DryRun", config.SyncMode))
+	config.SyncMode = cmp.Or(config.SyncMode, v1alpha1.SyncModeContinuous)
+	if err != nil {
+		return config, framework.Permanent(err)
+	}
+	return config, nil
 }

@@ -19,7 +19,8 @@ type Planner interface {
 	// Name is the name of the state manager, in logs, plans and metrics. It is constant.
 	Name() string
 	// Compute reads what is and works out what should be. What is wrong with one service is in its Operation and its state;
-	// the error is for what concerns the whole set. The set is not changed.
+	// the error is for what concerns the whole set: one for which framework.IsPermanent holds is told in its status, and ends when the set,
+	// or what it is made from, changes. The set is not changed.
 	Compute(ctx context.Context, set *Set) (*Work, error)
 }
 
@@ -55,13 +56,13 @@ type Set struct {
 	Config Config
 }
 
-// Work is what has to be done for a set, and how its services are before it is done.
 // SharesProvider tells whether the same state manager carries another set out, be it under a former name of the provider.
 func (s *Set) SharesProvider(other *v1alpha1.ServiceSet) bool {
 	name := other.Spec.Provider.Name
 	return name == s.ServiceSet.Spec.Provider.Name || slices.Contains(s.Providers, cmp.Or(name, v1alpha1.DefaultStateManagementProvider))
 }
 
+// Work is what has to be done for a set, and how its services are before it is done.
 type Work struct {
 	// Operations are in the order in which they are carried out. One that fails does not keep the others from theirs.
 	Operations []Operation

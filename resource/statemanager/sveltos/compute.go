@@ -93,7 +93,7 @@ func (m *Manager) situation(ctx context.Context, set *statemanager.Set) (*situat
 		}
 		s.profile, s.has = profile, placedIn(profile)
 	}
-	if s.summary, err = m.summaryOf(ctx, set.ServiceSet); err != nil {
+	if s.summary, err = m.summaryOf(ctx, set.ServiceSet, s.profile); err != nil {
 		return nil, err
 	}
 	for _, state := range set.ServiceSet.Status.Services {

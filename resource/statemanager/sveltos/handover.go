@@ -42,7 +42,7 @@ func (m *Manager) knows(ctx context.Context, set *v1alpha1.ServiceSet, key clien
 	if service == nil {
 		return false, nil
 	}
-	summary, err := m.summaryOf(ctx, set)
+	summary, err := m.summaryOf(ctx, set, profile)
 	if err != nil || summary == nil || !copied(service.entry, &summary.Spec.ClusterProfileSpec) {
 		return false, err
 	}

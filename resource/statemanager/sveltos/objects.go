@@ -30,11 +30,13 @@ func (m *Manager) read(ctx context.Context, key client.ObjectKey, into client.Ob
 	return true, err
 }
 
-// summaryOf returns the ClusterSummary of a set's profile on its cluster, or nil.
-func (m *Manager) summaryOf(ctx context.Context, set *v1alpha1.ServiceSet) (*v1beta1.ClusterSummary, error) {
+// summaryOf returns the ClusterSummary of a set's profile on its cluster, or nil. Where the set says in no way that can be read which cluster
+// that is, the profile does; and without one, there is a summary on no other cluster. profile may be nil.
+func (m *Manager) summaryOf(ctx context.Context, set *v1alpha1.ServiceSet, profile client.Object) (*v1beta1.ClusterSummary, error) {
 	ref, _, err := m.clusterRef(set)
-	if err != nil {
-		return nil, err
+	known := err == nil
+	if !known && profile != nil && len(specOf(profile).ClusterRefs) > 0 {
+		ref, known = specOf(profile).ClusterRefs[0], true
 	}
 	label := v1beta1.ProfileLabel
 	if set.Spec.Cluster == "" {
@@ -46,7 +48,7 @@ func (m *Manager) summaryOf(ctx context.Context, set *v1alpha1.ServiceSet) (*v1b
 		return nil, fmt.Errorf("list the ClusterSummaries of profile %s: %w", profileKey(set), err)
 	}
 	for i := range list.Items {
-		if s := &list.Items[i]; s.Spec.ClusterNamespace == ref.Namespace && s.Spec.ClusterName == ref.Name {
+		if s := &list.Items[i]; !known || s.Spec.ClusterNamespace == ref.Namespace && s.Spec.ClusterName == ref.Name {
 			return s, nil
 		}
 	}
@@ -57,7 +59,12 @@ func (m *Manager) summaryOf(ctx context.Context, set *v1alpha1.ServiceSet) (*v1b
 func (m *Manager) desired(ctx context.Context, s *situation) (client.Object, error) {
 	set := s.set.ServiceSet
 	spec, err := m.frame(s.set)
-	if err != nil {
+	switch {
+	case err != nil && set.DeletionTimestamp != nil && s.profile != nil:
+		// What is taken away is taken from where it was put.
+		spec = *specOf(s.profile).DeepCopy()
+		spec.HelmCharts, spec.KustomizationRefs, spec.PolicyRefs = nil, nil, nil
+	case err != nil:
 		return nil, err
 	}
 	for _, p := range s.wants {

@@ -5,9 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/sveltos/v1beta1"
@@ -169,7 +171,46 @@ func TestASetGoesServiceByService(t *testing.T) {
 	})
 }
 
+func TestASetGoesAlthoughItsClusterCanNotBeRead(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		chart(w.set, "base", "1.0.0")
+		chart(w.set, "web", "1.0.0", "base")
+		w.deployed(w.set, "1", "base", "web")
+		for _, raw := range []string{`{"clusterRef": "prod"}`, `{"clusterRef": {"kind": "Cluster"}}`} {
+			w.set.ServiceSet.Spec.Provider.Config = &apiextensionsv1.JSON{Raw: []byte(raw)}
+			if _, err := w.manager.Compute(t.Context(), w.set); !framework.IsPermanent(err) || !strings.Contains(err.Error(), "spec.provider.config.clusterRef") {
+				t.Errorf("the error is %v", err)
+			}
+		}
+		w.set.ServiceSet.DeletionTimestamp = &metav1.Time{}
+		w.settle(w.set)
+		spec := w.profile(w.set).Spec
+		if charts := spec.HelmCharts; len(charts) != 1 || charts[0].ReleaseName != "base" || len(spec.ClusterRefs) != 1 || spec.ClusterRefs[0].Name != "prod" {
+			t.Fatalf("the profile is %+v", spec)
+		}
+		w.takesNote(w.set)
+		w.reports(w.set, feature("Helm", "Provisioned", "2", ""), release("base", "Managing", ""))
+		if work := w.settle(w.set); w.profile(w.set) != nil || !work.Left {
+			t.Fatalf("the profile is there: %v; something is left: %v", w.profile(w.set) != nil, work.Left)
+		}
+		w.withdraws(w.set)
+		if work := w.settle(w.set); work.Left || len(work.Services) > 0 {
+			t.Errorf("there is left: %+v", work)
+		}
+	})
+}
+
 func TestAServiceGoesFromOneSetToAnotherWithoutAGap(t *testing.T) {
+	handOver(t, "sveltos")
+}
+
+func TestAServiceGoesFromTheFormerNameOfTheProviderToTheNewOneWithoutAGap(t *testing.T) {
+	handOver(t, "sveltos-old")
+}
+
+// handOver hands a service over to a set with a name of the provider.
+func handOver(t *testing.T, provider string) {
+	t.Helper()
 	onBoth(t, func(t *testing.T, w *world) {
 		type states = map[string]v1alpha1.ServicePhase
 		other := w.newSet("prod.0123456789abcdef", "prod")
@@ -184,9 +225,12 @@ func TestAServiceGoesFromOneSetToAnotherWithoutAGap(t *testing.T) {
 			t.Fatal("it was dropped before the other set had it")
 		}
 		w.settle(other)
-		w.settle(w.set)
+		work := w.settle(w.set)
 		if len(w.profile(w.set).Spec.HelmCharts) != 1 {
 			t.Fatal("it was dropped before Sveltos knew that the other set has it")
+		}
+		if work.Requeue <= 0 {
+			t.Error("nobody looks again whether Sveltos knows")
 		}
 		w.takesNote(other)
 		w.reports(other, feature("Helm", "Failed", "1", "conflict"), release("web", "Conflict", "managed by prod"))
@@ -201,16 +245,6 @@ func TestAServiceGoesFromOneSetToAnotherWithoutAGap(t *testing.T) {
 func TestASuspendedProfileIsPaused(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		chart(w.set, "web", "1.0.0")
-	handOver(t, "sveltos")
-}
-
-func TestAServiceGoesFromTheFormerNameOfTheProviderToTheNewOneWithoutAGap(t *testing.T) {
-	handOver(t, "sveltos-old")
-}
-
-// handOver hands a service over to a set with a name of the provider.
-func handOver(t *testing.T, provider string) {
-	t.Helper()
 		w.settle(w.set)
 		chart(w.set, "web", "1.1.0")
 		work, err := w.manager.Suspend(t.Context(), w.set)
@@ -230,7 +264,7 @@ func handOver(t *testing.T, provider string) {
 			t.Errorf("once suspended there is %+v, %v to do", work, err)
 		}
 		w.reconcile(w.set)
-		work := w.settle(w.set)
+		w.settle(w.set)
 		p = w.profile(w.set)
 		if _, still := p.Annotations[v1beta1.PausedAnnotation]; still || p.Spec.HelmCharts[0].ChartVersion != "1.1.0" {
 			t.Errorf("resumed, the profile is %+v", p)
@@ -239,9 +273,6 @@ func handOver(t *testing.T, provider string) {
 }
 
 // Sveltos reports the same hash as before then, because it sees the same as before.
-		if work.Requeue <= 0 {
-			t.Error("nobody looks again whether Sveltos knows")
-		}
 func TestWhatIsTakenBackBeforeSveltosHasWorkedOnItGoes(t *testing.T) {
 	type states = map[string]v1alpha1.ServicePhase
 	for name, noted := range map[string]bool{"it has not looked": false, "it has looked": true} {

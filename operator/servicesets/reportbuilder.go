@@ -1,6 +1,7 @@
 package servicesets
 
 import (
+	"cmp"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,9 +105,9 @@ func (b *reportBuilder) addDecision(d *serviceset.Decision) {
 		if entry == nil {
 			s.message = "is disabled and not installed"
 		}
-		s.ready = entry != nil && s.state.State == v1alpha1.ServiceStateDeployed
+		s.ready = entry != nil && s.state.State == entry.Done()
 	case v1alpha1.ReasonDeployed:
-		s.message, s.ready = label(d.To)+" is deployed", true
+		s.message, s.ready = cmp.Or(d.Message, label(d.To)+" is deployed"), true
 	}
 	if (s.ready || s.reason == v1alpha1.ReasonFailed || s.reason == v1alpha1.ReasonStepFailed) && entry != nil && !b.operation.Observed(entry) {
 		s.reason, s.message = v1alpha1.ReasonInFlight, label(d.To)+" is on its way"
@@ -160,7 +161,7 @@ func (b *reportBuilder) addUnresolved(f *fault) {
 		s.versions[2] = v1alpha1.ServiceVersion{Template: service.Template, Version: service.Version}
 		if entry := b.entered[key]; entry != nil {
 			s.versions[1] = v1alpha1.ServiceVersion{Template: entry.Template, Version: entry.Version}
-			s.ready = s.state.State == v1alpha1.ServiceStateDeployed && s.state.Template == entry.Template && s.state.Version == entry.Version &&
+			s.ready = s.state.State == entry.Done() && s.state.Template == entry.Template && s.state.Version == entry.Version &&
 				(service.Template == "" || service.Template == entry.Template) && (service.Version == "" || service.Version == entry.Version)
 		}
 		b.add(s)

@@ -46,6 +46,32 @@ func TestServicesComeUpChangeAndGo(t *testing.T) {
 	w.wantText("rules", "allow", "")
 }
 
+func TestAServiceThatIsUninstalledIsReady(t *testing.T) {
+	w := newWorld(t)
+	w.create(pageTemplate(w.charts, "1.0.0"), pageTemplate(w.charts, "2.0.0"))
+	w.reach("one")
+	w.start()
+	one := cluster("one", w.service("shop=page-1.0.0"), w.service("more=page-1.0.0", "shop"))
+	w.create(one)
+	w.wantReady(one)
+	change(w, one, func(cd *v1alpha1.ClusterDeployment) {
+		cd.Spec.ServiceSpec.Services[0].HelmAction = v1alpha1.HelmActionUninstall
+		cd.Spec.ServiceSpec.Services[1].Template = "page-2.0.0"
+	})
+	w.wantText("shop", "version", "")
+	w.wantText("more", "version", "2.0.0")
+	w.wantReady(one)
+	w.wantService("one", "shop", "Deleted page-1.0.0")
+	w.wantSet("one", "Ready=True Deployed")
+
+	change(w, one, func(cd *v1alpha1.ClusterDeployment) { cd.Spec.ServiceSpec.Services[0].Template = "page-2.0.0" })
+	w.wantService("one", "shop", "Deleted page-2.0.0")
+	w.wantReady(one)
+	change(w, one, func(cd *v1alpha1.ClusterDeployment) { cd.Spec.ServiceSpec.Services[0].HelmAction = "" })
+	w.wantText("shop", "version", "2.0.0")
+	w.wantReady(one)
+}
+
 func TestAClusterThatCanNotBeReachedIsNotReady(t *testing.T) {
 	w, one := newWorldWithRules(t)
 

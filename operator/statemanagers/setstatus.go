@@ -111,10 +111,7 @@ func desiredOf(set *v1alpha1.ServiceSet) map[client.ObjectKey]*v1alpha1.ServiceW
 
 // isDeployed tells whether a service is as the set lists it.
 func isDeployed(s *v1alpha1.ServiceState, entry *v1alpha1.ServiceWithValues) bool {
-	if entry.HelmAction == v1alpha1.HelmActionUninstall {
-		return s.State == v1alpha1.ServiceStateDeleted
-	}
-	return s.State == v1alpha1.ServiceStateDeployed && (s.Template == "" || s.Template == entry.Template)
+	return s.State == entry.Done() && (s.Template == "" || s.Template == entry.Template)
 }
 
 // judge adds what a service says. entry is nil for one that is to go.

@@ -173,15 +173,15 @@ func (c *cluster) settle() {
 	}
 }
 
-// arrived tells whether a service runs in the version and with the values that are wanted. Of one that is disabled, those are the
-// ones which are stored. What a ServiceSet has that is being deleted does not run for long.
+// arrived tells whether a service runs in the version and with the values that are wanted, or is gone if it is to be uninstalled. Of one that is
+// disabled, those are the ones which are stored. What a ServiceSet has that is being deleted does not run for long.
 func (n *node) arrived() bool {
 	if n.fault != nil || n.stored == nil || n.holder.isLeaving() || !n.observed() {
 		return false
 	}
 	at := versionOf(n.stored)
-	if !isDeployed(at, n.state) || n.service.Disable {
-		return isDeployed(at, n.state)
+	if done := isDone(at, n.stored, n.state); !done || n.service.Disable {
+		return done
 	}
 	wanted := entry(n.service, n.goal, nil)
 	return equalServiceVersions(at, n.goal) && sameValues(n.stored, &wanted)

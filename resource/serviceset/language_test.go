@@ -15,8 +15,8 @@ import (
 
 // The tests say services, states and chains in a small language, a service a line:
 //
-//	desired  b: b-2.0.0 chain=b after=a,ns/c values=x disable version=2.0
-//	stored   b: b-1.0.0@1.0.0 to=b-3.0.0@3.0.0 after=a values=x
+//	desired  b: b-2.0.0 chain=b after=a,ns/c values=x disable uninstall version=2.0
+//	stored   b: b-1.0.0@1.0.0 to=b-3.0.0@3.0.0 after=a values=x uninstall
 //	states   b: Deployed b-1.0.0@1.0.0 last=b-1.0.0@1.0.0 message=why
 //	chains   b: b-1.0.0>b-2.0.0>b-3.0.0 b-1.0.0>b-3.0.0
 //
@@ -138,6 +138,8 @@ func desired(t testing.TB, text string) []v1alpha1.Service {
 				s.Values = value
 			case "disable":
 				s.Disable = true
+			case "uninstall":
+				s.HelmAction = v1alpha1.HelmActionUninstall
 			default:
 				s.Template = word
 			}
@@ -195,6 +197,8 @@ func storedService(key client.ObjectKey, words []string) v1alpha1.ServiceWithVal
 			s.DependsOn = dependsOn(value)
 		case "values":
 			s.Values = value
+		case "uninstall":
+			s.HelmAction = v1alpha1.HelmActionUninstall
 		default:
 			v := version(word)
 			s.Template, s.Version = v.Template, v.Version
@@ -271,6 +275,9 @@ func said(services []v1alpha1.ServiceWithValues) string {
 		}
 		if s.Values != "" {
 			b.WriteString(" values=" + s.Values)
+		}
+		if s.HelmAction == v1alpha1.HelmActionUninstall {
+			b.WriteString(" uninstall")
 		}
 		b.WriteByte('\n')
 	}

@@ -104,6 +104,9 @@ func (p *position) arrived(goal v1alpha1.ServiceVersion, d *Decision) (v1alpha1.
 		d.Message = fmt.Sprintf("%s failed%s", label(goal), p.failure())
 	default:
 		d.Reason = v1alpha1.ReasonDeployed
+		if p.state.State == v1alpha1.ServiceStateDeleted {
+			d.Message = label(goal) + " is uninstalled"
+		}
 	}
 	return entry(p.desired, goal, nil), *d
 }
@@ -136,11 +139,13 @@ func (p *position) from() v1alpha1.ServiceVersion {
 
 // settled tells whether the state manager is done with a version, well or not.
 func (p *position) settled(at v1alpha1.ServiceVersion) bool {
-	return !p.unseen && isSettled(at, p.state)
+	return !p.unseen && isSettled(at, p.stored, p.state)
 }
 
-func isSettled(at v1alpha1.ServiceVersion, state *v1alpha1.ServiceState) bool {
-	if state == nil || state.State != v1alpha1.ServiceStateDeployed && state.State != v1alpha1.ServiceStateFailed {
+// isSettled tells whether the state of an entry says that the state manager is done with a version. stored is nil for a service that has no
+// entry any more.
+func isSettled(at v1alpha1.ServiceVersion, stored *v1alpha1.ServiceWithValues, state *v1alpha1.ServiceState) bool {
+	if state == nil || state.State != stored.Done() && state.State != v1alpha1.ServiceStateFailed {
 		return false
 	}
 	reported := v1alpha1.ServiceVersion{Template: state.Template, Version: state.Version}
@@ -150,9 +155,9 @@ func isSettled(at v1alpha1.ServiceVersion, state *v1alpha1.ServiceState) bool {
 	return equalServiceVersions(at, reported)
 }
 
-// isDeployed tells whether a version runs.
-func isDeployed(at v1alpha1.ServiceVersion, state *v1alpha1.ServiceState) bool {
-	return isSettled(at, state) && state.State == v1alpha1.ServiceStateDeployed
+// isDone tells whether a version runs, or is gone where that is what its entry asks for.
+func isDone(at v1alpha1.ServiceVersion, stored *v1alpha1.ServiceWithValues, state *v1alpha1.ServiceState) bool {
+	return isSettled(at, stored, state) && state.State == stored.Done()
 }
 
 func (p *position) failed() bool { return p.state.State == v1alpha1.ServiceStateFailed }

@@ -102,6 +102,33 @@ func TestAServiceTakesOneStepAtATime(t *testing.T) {
 			why:  "Stepping: a 1.0.0 → 1.0.0+b",
 		},
 		{
+			name:  "one that is uninstalled as it should be is done, and what depends on it goes on",
+			world: world{desired: "a: a-1.0.0 uninstall\nb: b-1.0.0 after=a", stored: "a: a-1.0.0@1.0.0 uninstall", states: "a: Deleted a-1.0.0@1.0.0"},
+			want:  "a: a-1.0.0@1.0.0 uninstall\nb: b-1.0.0@1.0.0 after=a",
+			why:   "Deployed: a 1.0.0 is uninstalled\nStepping: b is installed in version 1.0.0",
+		},
+		{
+			name:  "one that is not uninstalled yet is not",
+			world: world{desired: "a: a-1.0.0 uninstall\nb: b-1.0.0 after=a", stored: "a: a-1.0.0@1.0.0 uninstall", states: "a: Deployed a-1.0.0@1.0.0"},
+			want:  "a: a-1.0.0@1.0.0 uninstall",
+			why:   "InFlight: a 1.0.0 is on its way\nWaitingForDependencies: b waits for a",
+		},
+		{
+			name:  "one that is gone and should not be is not",
+			world: world{desired: "a: a-1.0.0", stored: "a: a-1.0.0@1.0.0", states: "a: Deleted a-1.0.0@1.0.0"},
+			want:  "a: a-1.0.0@1.0.0",
+			why:   "InFlight: a 1.0.0 is on its way",
+		},
+		{
+			name: "one that is uninstalled takes another version",
+			world: world{
+				desired: "a: a-3.0.0 chain=a uninstall", chains: "a: a-1.0.0>a-2.0.0>a-3.0.0",
+				stored: "a: a-1.0.0@1.0.0 uninstall", states: "a: Deleted a-1.0.0@1.0.0",
+			},
+			want: "a: a-2.0.0@2.0.0 to=a-3.0.0@3.0.0 uninstall",
+			why:  "Stepping: a 1.0.0 → 2.0.0 (step 1 of 2 to 3.0.0)",
+		},
+		{
 			name: "a service that is put back before it was gone goes on from where it is",
 			world: world{
 				desired: "a: a-3.0.0 chain=a", chains: "a: a-1.0.0>a-2.0.0>a-3.0.0",

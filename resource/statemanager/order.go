@@ -100,22 +100,22 @@ func (o *Order) reach(service client.ObjectKey) map[client.ObjectKey]bool {
 }
 
 // Waits returns the services that a service depends on and that are not Deployed in the template and version that their set
-// lists, in the order of the entry. own are the states of the services of the set itself, as they are now.
+// lists, in the order of the entry. What is gone counts as Deployed where its set lists it as one to uninstall. own are the states of the services of the set itself, as they are now.
 func (o *Order) Waits(entry *v1alpha1.ServiceWithValues, own map[client.ObjectKey]v1alpha1.ServiceState) []client.ObjectKey {
 	var missing []client.ObjectKey
 	for _, key := range keysOf(entry.DependsOn) {
-		if !o.deployed(key, own) {
+		if !o.asListed(key, own) {
 			missing = append(missing, key)
 		}
 	}
 	return missing
 }
 
-func (o *Order) deployed(key client.ObjectKey, own map[client.ObjectKey]v1alpha1.ServiceState) bool {
-	if state, ok := own[key]; ok && deployedAs(o.own.entries[key], &state) {
+func (o *Order) asListed(key client.ObjectKey, own map[client.ObjectKey]v1alpha1.ServiceState) bool {
+	if state, ok := own[key]; ok && isAsListed(o.own.entries[key], &state) {
 		return true
 	}
-	return slices.ContainsFunc(o.others, func(other *side) bool { return other.deployed(key) })
+	return slices.ContainsFunc(o.others, func(other *side) bool { return other.asListed(key) })
 }
 
 // Sorted returns the services of the set, each after those of the set that it depends on, and otherwise by key. Circles are cut

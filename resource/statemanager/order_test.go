@@ -93,6 +93,31 @@ func TestServicesWaitForWhatTheyDependOn(t *testing.T) {
 	}
 }
 
+func TestWhatIsUninstalledAsItIsListedIsNotWaitedFor(t *testing.T) {
+	uninstalls := func(b builder, name string) builder {
+		b = b.lists(name)
+		b.Spec.Services[len(b.Spec.Services)-1].HelmAction = v1alpha1.HelmActionUninstall
+		return b
+	}
+	set := newSet("a").lists("web", "off", "still", "theirs", "gone")
+	for _, name := range []string{"off", "still"} {
+		set = uninstalls(set, name)
+	}
+	own := map[client.ObjectKey]v1alpha1.ServiceState{
+		key("off"):   {Name: "off", Template: "off-2", Version: "2", State: v1alpha1.ServiceStateDeleted},
+		key("still"): {Name: "still", Template: "still-2", Version: "2", State: deployed},
+	}
+	other := uninstalls(newSet("b"), "theirs").has("theirs", v1alpha1.ServiceStateDeleted, "2").lists("gone").has("gone", v1alpha1.ServiceStateDeleted, "2")
+	order := orderOf(set, other)
+	if got, want := names(order.Waits(&set.Spec.Services[0], own)), "still gone"; got != want {
+		t.Errorf("web waits for %q, want %q", got, want)
+	}
+	// What is handed over to a set that uninstalls it is nowhere Deployed.
+	if order.Deployed(other.ServiceSet, key("theirs")) {
+		t.Error("what is uninstalled counts as taken over")
+	}
+}
+
 func TestServicesAreSortedByWhatTheyDependOn(t *testing.T) {
 	set := newSet("a").lists("app", "web", "db").lists("web", "db").lists("x").lists("db", "elsewhere")
 	var sorted []string

@@ -13,11 +13,14 @@ type side struct {
 	entries map[client.ObjectKey]*v1alpha1.ServiceWithValues
 	// states are what its status says of services that are not gone.
 	states map[client.ObjectKey]*v1alpha1.ServiceState
+	// reported are states with those of services that are gone.
+	reported map[client.ObjectKey]*v1alpha1.ServiceState
 }
 
 func newSide(set *v1alpha1.ServiceSet) *side {
 	s := &side{
 		set: set, entries: map[client.ObjectKey]*v1alpha1.ServiceWithValues{}, states: map[client.ObjectKey]*v1alpha1.ServiceState{},
+		reported: map[client.ObjectKey]*v1alpha1.ServiceState{},
 	}
 	for i := range set.Spec.Services {
 		if e := &set.Spec.Services[i]; set.DeletionTimestamp == nil {
@@ -25,7 +28,9 @@ func newSide(set *v1alpha1.ServiceSet) *side {
 		}
 	}
 	for i := range set.Status.Services {
-		if state := &set.Status.Services[i]; state.State != v1alpha1.ServiceStateDeleted {
+		state := &set.Status.Services[i]
+		s.reported[state.Key()] = state
+		if state.State != v1alpha1.ServiceStateDeleted {
 			s.states[state.Key()] = state
 		}
 	}
@@ -49,15 +54,23 @@ func (s *side) leaving(f func(service client.ObjectKey, dependsOn []client.Objec
 
 // deployed tells whether the status says that a service is Deployed as the set lists it.
 func (s *side) deployed(service client.ObjectKey) bool {
-	return deployedAs(s.entries[service], s.states[service])
+	state := s.states[service]
+	return state != nil && state.State == v1alpha1.ServiceStateDeployed && isAbout(state, s.entries[service])
 }
 
-// deployedAs tells whether a state is about what an entry says, and Deployed. What a state does not tell counts as the entry's.
-func deployedAs(entry *v1alpha1.ServiceWithValues, state *v1alpha1.ServiceState) bool {
-	if entry == nil || state == nil || state.State != v1alpha1.ServiceStateDeployed {
-		return false
-	}
-	if state.Template != "" && state.Template != entry.Template {
+// asListed tells whether the status says that a service is as the set lists it.
+func (s *side) asListed(service client.ObjectKey) bool {
+	return isAsListed(s.entries[service], s.reported[service])
+}
+
+// isAsListed tells whether a state is about what an entry says, and done: Deployed, or Deleted where that is what the entry asks for.
+func isAsListed(entry *v1alpha1.ServiceWithValues, state *v1alpha1.ServiceState) bool {
+	return state != nil && isAbout(state, entry) && state.State == entry.Done()
+}
+
+// isAbout tells whether a state is about what an entry says. What a state does not tell counts as the entry's.
+func isAbout(state *v1alpha1.ServiceState, entry *v1alpha1.ServiceWithValues) bool {
+	if entry == nil || state.Template != "" && state.Template != entry.Template {
 		return false
 	}
 	return state.Version == "" || entry.Version == "" || state.Version == entry.Version

@@ -195,7 +195,8 @@ type Service struct {
 	//
 	// +optional
 	HelmOptions *ServiceHelmOptions `json:"helmOptions,omitempty"`
-	// HelmAction is what is done with a Helm chart: Install (the default) or Uninstall.
+	// HelmAction is what is done with a Helm chart: Install (the default) or Uninstall. A service that is uninstalled as it should be counts as
+	// Deployed, also for those that depend on it.
 	//
 	// +optional
 	HelmAction HelmAction `json:"helmAction,omitempty"`

@@ -23,6 +23,15 @@ const (
 	ServiceStateDeleted ServicePhase = "Deleted"
 )
 
+// Done returns the state of a service that is as the entry asks for: Deployed, or Deleted where it is to be uninstalled. That of no entry is
+// Deployed.
+func (s *ServiceWithValues) Done() ServicePhase {
+	if s != nil && s.HelmAction == HelmActionUninstall {
+		return ServiceStateDeleted
+	}
+	return ServiceStateDeployed
+}
+
 // ServiceType is what a service is made of.
 //
 // +kubebuilder:validation:Enum=Helm;Kustomize;Resource

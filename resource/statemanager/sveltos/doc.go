@@ -38,7 +38,8 @@
 //     a targetPath. What is optional is so for Sveltos too.
 //   - Digests are not verified, so templates that pin one are refused. So are services with ignoreDifferences: Sveltos' driftExclusions are
 //     those of a whole profile, and take fields out of what is created too. So are those with adopt, maxAttempts,
-//     serviceAccountName, patches or healthCheckExprs, and all services of a set with changeWindows.
+//     serviceAccountName, patches or healthCheckExprs, those that are no chart with helmAction Uninstall, and all services of a set with
+//     changeWindows.
 //   - Kustomizations and manifests are not told apart by Sveltos: if one fails, all of them that are not known to be Deployed
 //     count as failed. Charts are told apart.
 //   - What a person changes on the cluster is Sveltos' to see and to put right.

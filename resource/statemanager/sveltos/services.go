@@ -33,6 +33,11 @@ func (e entry) feature() v1beta1.FeatureID {
 	return v1beta1.FeatureResources
 }
 
+// uninstalls tells whether the entry has Sveltos take a release away.
+func (e entry) uninstalls() bool {
+	return e.chart != nil && e.chart.HelmChartAction == string(v1alpha1.HelmActionUninstall)
+}
+
 // serviceType is what a service with the entry is made of.
 func (e entry) serviceType() v1alpha1.ServiceType {
 	switch e.feature() {
@@ -89,6 +94,10 @@ func expressed(set *statemanager.Set, service *v1alpha1.ServiceWithValues) (entr
 	if len(service.IgnoreDifferences) > 0 {
 		return entry{}, framework.Permanent(errors.New(
 			"ignoreDifferences can't be said to Sveltos for one service: leave it out, or use the provider native"))
+	}
+	if service.HelmAction == v1alpha1.HelmActionUninstall && template.Spec.Helm == nil {
+		return entry{}, framework.Permanent(errors.New(
+			"helmAction Uninstall can be said to Sveltos for charts only: take the service out of the list, or use the provider native"))
 	}
 	for i, from := range service.ValuesFrom {
 		if from.Key != "" {

@@ -26,6 +26,9 @@ func (m *Manager) states(s *situation) []v1alpha1.ServiceState {
 		if s.order.Entry(p.key()) != nil {
 			phase, message = s.phase(p)
 		}
+		if phase == v1alpha1.ServiceStateDeployed && p.entry.uninstalls() {
+			phase = v1alpha1.ServiceStateDeleted
+		}
 		s.enter(states, p, phase, message)
 	}
 	for key, err := range s.errs {
@@ -59,13 +62,16 @@ func (s *situation) enter(states *statemanager.States, p placed, phase v1alpha1.
 	if p.Feature != "" {
 		state.Type = p.entry.serviceType()
 	}
-	if err := s.errs[p.key()]; err != nil && phase == v1alpha1.ServiceStateDeployed {
+	if err := s.errs[p.key()]; err != nil && (phase == v1alpha1.ServiceStateDeployed || phase == v1alpha1.ServiceStateDeleted) {
 		// What runs is the entry from before.
 		state.State, state.FailureMessage = v1alpha1.ServiceStateFailed, shortened(err.Error())
 		r := s.recordOf(p.key())
 		state.Template, state.Version = r.Template, r.Version
 	}
-	if state.State == v1alpha1.ServiceStateDeployed {
+	switch state.State {
+	case v1alpha1.ServiceStateDeleted:
+		state.LastDeployed = nil
+	case v1alpha1.ServiceStateDeployed:
 		state.LastDeployed = &v1alpha1.LastDeployed{
 			ServiceVersion: v1alpha1.ServiceVersion{Template: p.Template, Version: p.Version}, Fingerprint: p.Fingerprint,
 		}
@@ -112,6 +118,8 @@ func (s *situation) phase(p placed) (v1alpha1.ServicePhase, string) {
 func (s *situation) releasePhase(p placed) (phase v1alpha1.ServicePhase, message string, certain bool) {
 	release := releaseOf(s.summary, p.key())
 	switch {
+	case release == nil && p.entry.uninstalls():
+		return "", "", false
 	case release == nil:
 		return v1alpha1.ServiceStateProvisioning, "", true
 	case release.Status == v1beta1.ReleaseConflict:

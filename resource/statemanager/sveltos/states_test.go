@@ -100,6 +100,33 @@ func TestWhatWasDeployedStaysSoWhileOthersWorkOrFail(t *testing.T) {
 	})
 }
 
+func TestAChartThatIsUninstalledIsDeleted(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		type states = map[string]v1alpha1.ServicePhase
+		chart(w.set, "web", "1.0.0")
+		w.deployed(w.set, "1", "web")
+		chart(w.set, "web", "1.0.0").HelmAction = v1alpha1.HelmActionUninstall
+		w.settle(w.set)
+		w.expect(w.set, "before Sveltos has seen it", states{"web": "Provisioning"})
+		w.takesNote(w.set)
+		w.reports(w.set, feature("Helm", "Provisioning", "2", ""), release("web", "Managing", ""))
+		w.expect(w.set, "while it is uninstalled", states{"web": "Provisioning"})
+		for _, listed := range [][]says{{release("web", "Managing", "")}, nil} {
+			w.reports(w.set, append(listed, feature("Helm", "Provisioned", "2", ""))...)
+			work := w.expect(w.set, "when it is gone", states{"web": "Deleted"})
+			if s := work.Services[0]; s.LastDeployed != nil || s.Template != "web-1.0.0" || s.Version != "1.0.0" {
+				t.Errorf("the state is %+v", s)
+			}
+		}
+		chart(w.set, "web", "1.0.0")
+		w.deployed(w.set, "3", "web")
+		w.expect(w.set, "when it is back", states{"web": "Deployed"})
+
+		files(w.set, "base").HelmAction = v1alpha1.HelmActionUninstall
+		w.expect(w.set, "with files", states{"web": "Deployed", "base": "Failed"})
+	})
+}
+
 func TestNothingIsDeployedBeforeSveltosHasTakenNote(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		type states = map[string]v1alpha1.ServicePhase

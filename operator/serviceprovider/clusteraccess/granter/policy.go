@@ -49,9 +49,17 @@ func (e *ExceededError) Error() string {
 	return "the policy of the platform does not allow " + strings.Join(e.Excesses, "; ") + ": ask for less, or have the policy changed"
 }
 
+// maxCombinations is how many rights the rules of a request may stand for, each of which is looked for in the policy: a few kilobytes of lists can
+// stand for billions.
+const maxCombinations = 50_000
+
 // Check returns nil if the policy allows all that a request asks for, and an *ExceededError otherwise. Patterns don't include the reserved
-// namespaces.
+// namespaces. A request whose rules stand for more than 50,000 rights, which are the combinations of group, resource, verb and name, is more
+// than any policy allows.
 func (p Policy) Check(spec *v1alpha1.AccessRequestSpec, reserved ...string) error {
+	if excess := uncountable(spec.Permissions); excess != "" {
+		return &ExceededError{Excesses: []string{excess}}
+	}
 	excesses := p.identityExcesses(spec.OIDC)
 	for i, permission := range spec.Permissions {
 		allowed := p.rulesIn(permission.Namespace, reserved)
@@ -80,6 +88,36 @@ func (p Policy) Check(spec *v1alpha1.AccessRequestSpec, reserved ...string) erro
 		return &ExceededError{Excesses: excesses}
 	}
 	return nil
+}
+
+// uncountable names the rule with which a request stands for too many rights, and is empty if there is none.
+func uncountable(permissions []v1alpha1.Permission) string {
+	all := 0
+	for i, permission := range permissions {
+		for j, rule := range permission.Rules {
+			names := max(1, len(rule.ResourceNames))
+			all += product(len(rule.APIGroups), len(rule.Resources), len(rule.Verbs), names) + product(len(rule.NonResourceURLs), len(rule.Verbs))
+			for _, right := range escalations {
+				if right.in(rule) {
+					all += names
+				}
+			}
+			if all > maxCombinations {
+				return fmt.Sprintf("spec.permissions[%d].rules[%d] (with it the rules stand for more than %d combinations of group, resource, verb and name)",
+					i, j, maxCombinations)
+			}
+		}
+	}
+	return ""
+}
+
+// product multiplies up to what is too much, and so never overflows.
+func product(factors ...int) int {
+	n := 1
+	for _, factor := range factors {
+		n = min(n*factor, maxCombinations+1)
+	}
+	return n
 }
 
 // rulesIn returns the rules that may be granted in a namespace, or in the whole cluster for "".
@@ -127,7 +165,7 @@ const maxDescribed = 4
 // describe names what is not allowed, as "delete secrets, get deployments.apps".
 func describe(rules []rbacv1.PolicyRule) string {
 	var parts []string
-	for _, r := range rules {
+	for _, r := range rules[:min(len(rules), maxDescribed)] {
 		object := strings.Join(r.NonResourceURLs, ",")
 		if object == "" {
 			object = strings.Join(r.Resources, ",")
@@ -140,8 +178,8 @@ func describe(rules []rbacv1.PolicyRule) string {
 		}
 		parts = append(parts, strings.Join(r.Verbs, ",")+" "+object)
 	}
-	if more := len(parts) - maxDescribed; more > 0 {
-		parts = append(parts[:maxDescribed], fmt.Sprintf("%d more", more))
+	if more := len(rules) - maxDescribed; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(parts, ", ")
 }

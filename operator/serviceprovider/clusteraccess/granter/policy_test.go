@@ -1,6 +1,9 @@
 package granter_test
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -57,5 +60,47 @@ func TestNoWildcardIncludesARightByWhichOneGetsOthers(t *testing.T) {
 		if err := everything.Check(&v1alpha1.AccessRequestSpec{Permissions: []v1alpha1.Permission{{Rules: []rbacv1.PolicyRule{harmless}}}}); err != nil {
 			t.Errorf("%v: %v", harmless, err)
 		}
+	}
+}
+
+// TestRulesWithTooManyCombinationsAreDeniedUnexpanded: expanded, the rules of these requests would need more memory than any machine has.
+func TestRulesWithTooManyCombinationsAreDeniedUnexpanded(t *testing.T) {
+	names := func(n int) (names []string) {
+		for i := range n {
+			names = append(names, fmt.Sprint("x", i))
+		}
+		return names
+	}
+	many := names(2000)
+	everything := granter.Policy{Permissions: []v1alpha1.Permission{{Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}, {NonResourceURLs: []string{"*"}, Verbs: []string{"*"}},
+	}}}}
+	for name, test := range map[string]struct {
+		rules []rbacv1.PolicyRule
+		names string
+	}{
+		"of resources": {[]rbacv1.PolicyRule{{APIGroups: many, Resources: many, Verbs: many}}, "rules[0]"},
+		"of names": {[]rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}, {APIGroups: many, Resources: many, Verbs: many, ResourceNames: many},
+		}, "rules[1]"},
+		"of names with what wildcards include": {[]rbacv1.PolicyRule{
+			{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}, ResourceNames: names(20_000)},
+		}, "rules[0]"},
+		"of addresses": {[]rbacv1.PolicyRule{{NonResourceURLs: many, Verbs: many}}, "rules[0]"},
+		"together": {[]rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: names(200), Verbs: names(200)}, {APIGroups: []string{""}, Resources: names(200), Verbs: names(200)},
+		}, "rules[1]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := everything.Check(&v1alpha1.AccessRequestSpec{Permissions: []v1alpha1.Permission{{Rules: test.rules}}})
+			var exceeded *granter.ExceededError
+			if !errors.As(err, &exceeded) || !strings.Contains(err.Error(), "spec.permissions[0]."+test.names+" (with it") {
+				t.Errorf("err = %v, want one that names %s", err, test.names)
+			}
+		})
+	}
+	countable := &v1alpha1.AccessRequestSpec{Permissions: []v1alpha1.Permission{{Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: names(200), Verbs: names(200)}}}}}
+	if err := everything.Check(countable); err != nil {
+		t.Errorf("what the policy allows, and can be counted, is denied: %v", err)
 	}
 }

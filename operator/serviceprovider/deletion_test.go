@@ -172,6 +172,28 @@ func TestDeletionOfAnObjectThatIsNotHeldIsNobodysBusiness(t *testing.T) {
 	w.patch(onboarding, w.named("db"), `{"metadata":{"finalizers":null}}`)
 }
 
+// TestAnObjectThatNeverGotAccessCanBeDeleted: nothing was done for it in a cluster, so there is nothing that Delete would have to undo.
+func TestAnObjectThatNeverGotAccessCanBeDeleted(t *testing.T) {
+	w := newWorld(t)
+	w.configure(ProviderConfigSpec{})
+	w.access.ungranted = true
+	r, request := w.build(), w.order("db", 3)
+	for range 3 {
+		if result, err := r.Reconcile(t.Context(), request); err != nil || result.RequeueAfter == 0 {
+			t.Fatalf("result %v, error %v; want to wait for the access", result, err)
+		}
+	}
+	w.tells("db", "Progressing/False/AccessPending")
+	if diff := cmp.Diff([]string{accessFinalizer}, w.get("db").Finalizers); diff != "" {
+		t.Errorf("finalizers (-want +got):\n%s", diff)
+	}
+	w.delete("db")
+	settle(t, r, request)
+	if w.has(onboarding, w.named("db")) || w.accessOf(request, mcp) != nil || len(w.author.all()) != 0 {
+		t.Errorf("the object or its access is left, or the author was called: %q", w.author.all())
+	}
+}
+
 func TestClusterThatIsGoneForGoodIsLetGo(t *testing.T) {
 	w, r, request := ready(t)
 	w.access.through = w.throughFaults

@@ -25,8 +25,8 @@
 //     namespace is none of those that are served (APIReconcilerBuilder.NamespacePredicate), is left alone; "reconcile" is dropped from the annotation.
 //  2. The config is read. Without one, or while it is being deleted, the object is Progressing, and nothing is retried: its
 //     arrival reconciles all objects.
-//  3. The object gets two finalizers, one for the work and one for the access. Both are made of the name of the operator and the kind
-//     (APIReconcilerBuilder.Operator); those of former names go in the same write.
+//  3. The object gets a finalizer for the access, and after step 4 another one for the work. Both are made of the name of the operator and
+//     the kind (APIReconcilerBuilder.Operator); those of former names go in the same write.
 //  4. Access to the clusters is asked for. While it is not granted the object is Progressing, with the reason why, and is looked
 //     at again when the access provider says so, or, if that is an [AccessNotifier], tells of a change.
 //  5. CreateOrUpdate is called, with a copy of the config and with a [ClusterContext].
@@ -34,8 +34,8 @@
 //  7. The object is looked at again after the author's RequeueAfter, else after the config's PollInterval.
 //
 // In a deletion, Delete is called until it succeeds, also without a config; then the finalizer for the work goes; then the
-// access is taken away; then the other finalizer goes. While access is already going Delete is not called. A cluster that is
-// gone for good is let go by [LetGoAnnotation].
+// access is taken away; then the other finalizer goes. While access is already going Delete is not called, nor for an object that was never
+// given access to its clusters: CreateOrUpdate was not called for it either. A cluster that is gone for good is let go by [LetGoAnnotation].
 //
 // # Promises
 //

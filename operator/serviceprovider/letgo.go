@@ -22,7 +22,7 @@ import (
 // "workload" and the ids of additional ones. Nothing is cleaned up there, and their access requests are abandoned. An event says so.
 //
 // Those who may annotate objects could keep their workloads by it, for nobody. So it counts for a cluster that does not answer, or to which
-// there is no access any more: it is denied, being taken away, or abandoned by the platform (clustersv1alpha1.AbandonAnnotation on the
+// there is no access: it was never given, is denied, being taken away, or abandoned by the platform (clustersv1alpha1.AbandonAnnotation on the
 // AccessRequest). Credentials that the cluster refuses are no such proof, because whoever rules there can bring that about, and they are
 // made anew. Of any other cluster an event says that it is cleaned up.
 //
@@ -96,7 +96,8 @@ func (r *APIReconciler[T, C]) isLost(ctx context.Context, request ctrl.Request, 
 			return nil, true, nil
 		case err != nil:
 			return nil, false, discreet.Step(err, "read the access request for the %s cluster", a.id)
-		case asked.DeletionTimestamp != nil, asked.Status.Phase == clustersv1alpha1.PhaseDenied, clustersv1alpha1.IsAbandoned(asked):
+		case asked.DeletionTimestamp != nil, asked.Status.Phase == clustersv1alpha1.PhaseDenied, clustersv1alpha1.IsAbandoned(asked),
+			neverGranted(asked):
 			return asked, true, nil
 		}
 	}
@@ -111,6 +112,11 @@ func (r *APIReconciler[T, C]) isLost(ctx context.Context, request ctrl.Request, 
 		return asked, true, nil
 	}
 	return asked, false, discreet.Step(err, "look whether the %s cluster answers", a.id)
+}
+
+// neverGranted tells whether nothing was ever made in a cluster for a request: the one that access is granted to stays in its status.
+func neverGranted(ar *clustersv1alpha1.AccessRequest) bool {
+	return ar.Status.Phase == clustersv1alpha1.PhasePending && ar.Status.ClusterRef == nil && ar.Status.SecretRef == nil
 }
 
 // silent tells whether an error says that a cluster does not answer. One that refuses our credentials does, and that we don't run says

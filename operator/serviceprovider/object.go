@@ -110,16 +110,13 @@ func (r *APIReconciler[T, C]) patchMetadata(ctx context.Context, o *object[T], m
 	return nil
 }
 
-// ensureFinalizers puts the finalizers on an object, in the place of former ones, and claims its status if nobody else has.
-func (r *APIReconciler[T, C]) ensureFinalizers(ctx context.Context, o *object[T]) error {
+// ensureFinalizer puts a finalizer on an object, the first of those given, in the place of the former ones, which are the others, and claims
+// its status if nobody else has. The status says when it can't.
+func (r *APIReconciler[T, C]) ensureFinalizer(ctx context.Context, o *object[T], finalizers []string) error {
 	before := o.raw.GetFinalizers()
-	list := slices.DeleteFunc(slices.Clone(before), func(f string) bool {
-		return slices.Contains(r.finalizers.work[1:], f) || slices.Contains(r.finalizers.access[1:], f)
-	})
-	for _, f := range []string{r.finalizers.work[0], r.finalizers.access[0]} {
-		if !slices.Contains(list, f) {
-			list = append(list, f)
-		}
+	list := slices.DeleteFunc(slices.Clone(before), func(f string) bool { return slices.Contains(finalizers[1:], f) })
+	if !slices.Contains(list, finalizers[0]) {
+		list = append(list, finalizers[0])
 	}
 	metadata := map[string]any{}
 	if !slices.Equal(list, before) {
@@ -131,8 +128,10 @@ func (r *APIReconciler[T, C]) ensureFinalizers(ctx context.Context, o *object[T]
 	if len(metadata) == 0 {
 		return nil
 	}
-	if err := r.patchMetadata(ctx, o, metadata); err != nil {
-		return fmt.Errorf("add finalizers: %w", err)
+	if err := r.patchMetadata(ctx, o, metadata); errors.Is(err, errChanged) {
+		return err
+	} else if err != nil {
+		return r.failed(o, fmt.Errorf("add finalizers: %w", err), ClusterContext{})
 	}
 	return nil
 }

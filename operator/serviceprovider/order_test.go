@@ -30,7 +30,7 @@ func TestOrderIsCarriedOutInTheMCPAndTold(t *testing.T) {
 		t.Error("the object should be in the MCP and nowhere else")
 	}
 	p := w.get("db")
-	if diff := cmp.Diff([]string{workFinalizer, accessFinalizer}, p.Finalizers); diff != "" {
+	if diff := cmp.Diff([]string{accessFinalizer, workFinalizer}, p.Finalizers); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
 	if p.Endpoint != "db.example.com" {

@@ -133,10 +133,8 @@ func (r *APIReconciler[T, C]) update(ctx context.Context, o *object[T]) (ctrl.Re
 	case w != nil:
 		return r.tellWait(ctx, o, w, StatusProgressing), nil
 	}
-	if err := r.ensureFinalizers(ctx, o); errors.Is(err, errChanged) {
+	if err := r.ensureFinalizer(ctx, o, r.finalizers.access); err != nil {
 		return ctrl.Result{}, err
-	} else if err != nil {
-		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
 	}
 	found, w, err := r.acquire(askingContext(ctx, config, o.obj), o.request, nil)
 	if err != nil {
@@ -144,6 +142,10 @@ func (r *APIReconciler[T, C]) update(ctx context.Context, o *object[T]) (ctrl.Re
 	}
 	if w != nil {
 		return r.tellWait(ctx, o, w, StatusProgressing), nil
+	}
+	// Without access there is no work, and nothing that a deletion would have to undo.
+	if err := r.ensureFinalizer(ctx, o, r.finalizers.work); err != nil {
+		return ctrl.Result{}, err
 	}
 	poll := config.PollInterval()
 	result, told, err := r.call(ctx, o, "CreateOrUpdate", func(ctx context.Context, obj T) (ctrl.Result, error) {

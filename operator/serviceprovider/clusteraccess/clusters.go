@@ -3,6 +3,7 @@ package clusteraccess
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -202,7 +203,7 @@ func (c *Clusters[D]) subscribe(ctx context.Context, add func(reconcile.Request)
 }
 
 // Cluster returns the cluster of an object. It is granted or Fixed, and answered last time it was asked; otherwise the error says why
-// not. The clients of what is returned stay good for as long as the object has access, whatever happens to the credentials. All
+// not. For a cluster that does not answer that is a target.UnreachableError, also when the credentials could not be renewed meanwhile. The clients of what is returned stay good for as long as the object has access, whatever happens to the credentials. All
 // objects get the same one of a Fixed cluster.
 func (c *Clusters[D]) Cluster(ctx context.Context, request reconcile.Request, id string) (*clusters.Cluster, error) {
 	if f := c.fixed[id]; f != nil {
@@ -212,10 +213,24 @@ func (c *Clusters[D]) Cluster(ctx context.Context, request reconcile.Request, id
 	if err != nil {
 		return nil, err
 	}
-	if ar.Status.Phase != v1alpha1.PhaseGranted || ar.Status.SecretRef == nil || ar.DeletionTimestamp != nil {
-		return nil, fmt.Errorf("access to the %s cluster of %s is not granted: AccessRequest %s/%s is %s: %s",
-			id, request, ar.Namespace, ar.Name, cmp.Or(ar.Status.Phase, v1alpha1.PhasePending), cmp.Or(v1alpha1.Granted(ar.Status.Conditions).Message, "it says no more"))
+	phase := cmp.Or(ar.Status.Phase, v1alpha1.PhasePending)
+	issued := ar.Status.SecretRef != nil && ar.DeletionTimestamp == nil
+	if phase == v1alpha1.PhaseGranted && issued {
+		return c.reach(request, id, ar)
 	}
+	err = fmt.Errorf("access to the %s cluster of %s is not granted: AccessRequest %s/%s is %s: %s",
+		id, request, ar.Namespace, ar.Name, phase, cmp.Or(v1alpha1.Granted(ar.Status.Conditions).Message, "it says no more"))
+	if phase == v1alpha1.PhasePending && issued {
+		// A cluster that is gone for good gives no new credentials: whether it answers is told by the old ones.
+		if _, reachErr := c.reach(request, id, ar); errors.Is(reachErr, target.ErrUnreachable) {
+			err = fmt.Errorf("%w; with the credentials that were issued before: %w", err, reachErr)
+		}
+	}
+	return nil, err
+}
+
+// reach returns the cluster of an object, by the credentials that were issued for a request.
+func (c *Clusters[D]) reach(request reconcile.Request, id string, ar *v1alpha1.AccessRequest) (*clusters.Cluster, error) {
 	key := client.ObjectKeyFromObject(ar)
 	c.mu.Lock()
 	defer c.mu.Unlock()

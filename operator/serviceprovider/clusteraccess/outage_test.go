@@ -15,7 +15,9 @@ import (
 
 	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
+	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 )
 
 // nowhere is a server that does not answer.
@@ -82,6 +84,58 @@ func TestGoodCredentialsStayGrantedWhileTheClusterDoesNotAnswer(t *testing.T) {
 	w.clock.SetTime(ar.Status.ExpirationTime.Time)
 	w.look(ar)
 	w.wants(ar, v1alpha1.PhasePending, v1alpha1.ReasonClusterUnreachable)
+}
+
+// TestAClusterThatIsGoneForGoodIsToldToNotAnswerWhenItsCredentialsHaveRunOut: so that nobody waits for it for ever. One that refuses them answers.
+func TestAClusterThatIsGoneForGoodIsToldToNotAnswerWhenItsCredentialsHaveRunOut(t *testing.T) {
+	w := newWorld(t)
+	w.tenants()
+	p := w.newProvider(func(c *clusteraccess.ProviderConfig) { c.Workload = nil })
+	w.start()
+	request := object("db")
+	w.done("access is granted", p.Reconcile, request)
+	ar, err := p.MCPAccessRequest(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.moveCluster("mcp-of-tenant", nowhere(w))
+	w.wants(ar, v1alpha1.PhaseGranted, v1alpha1.ReasonClusterUnreachable)
+	secret, config := w.credentials(ar)
+	become := func(host, token string) {
+		t.Helper()
+		config.Host, config.BearerToken = host, token
+		secret.Data[v1alpha1.KubeconfigKey] = kubeconfigOf(t, config)
+		if err := w.user.Update(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tells := func(what string, states ...target.State) {
+		t.Helper()
+		operatortest.Eventually(t, what, func() error {
+			_, err := p.MCPCluster(t.Context(), request)
+			if err == nil || !strings.Contains(err.Error(), "is not granted: AccessRequest "+client.ObjectKeyFromObject(ar).String()+" is Pending: Cluster mcp-of-tenant can't be reached") {
+				return fmt.Errorf("it does not tell what the request waits for: %w", err)
+			}
+			var told *target.UnreachableError
+			if errors.As(err, &told) != (len(states) > 0) || told != nil && told.State != states[0] {
+				return fmt.Errorf("it does not tell whether the cluster answers: %w", err)
+			}
+			return nil
+		})
+	}
+	host := config.Host
+	w.clock.SetTime(ar.Status.ExpirationTime.Time)
+	w.look(ar)
+	w.wants(ar, v1alpha1.PhasePending, v1alpha1.ReasonClusterUnreachable)
+	tells("one that answers is not granted, and no more")
+	become("https://127.0.0.1:1", config.BearerToken)
+	tells("it is told that the cluster does not answer", target.Unreachable)
+	become(host, "run-out")
+	tells("it is told that the cluster refuses the credentials", target.CredentialRefused)
+	w.moveCluster("mcp-of-tenant", w.remote.RESTConfig())
+	w.done("access is granted again", p.Reconcile, request)
+	operatortest.Eventually(t, "the cluster is reached again", func() error { _, err := p.MCPCluster(t.Context(), request); return err })
+	w.done("access is taken away", p.ReconcileDelete, request)
 }
 
 // grantedOutOfReach grants access to a cluster that does not answer any more then. What was granted works where it answers.

@@ -416,6 +416,31 @@ func TestOfAPolicyWithAFaultNothingFollows(t *testing.T) {
 	w.wants(good, v1alpha1.PhaseGranted, v1alpha1.ReasonPolicyInvalid)
 	w.works(config)
 
+	renewal := good.Status.RenewalTime.DeepCopy()
+	w.clock.SetTime(renewal.Time)
+	w.look(good)
+	settles(w, good, "the credentials are renewed", func(ar *v1alpha1.AccessRequest) error {
+		if !ar.Status.RenewalTime.After(renewal.Time) {
+			return fmt.Errorf("the status is %+v", ar.Status)
+		}
+		return nil
+	})
+	_, renewed := w.credentials(w.wants(good, v1alpha1.PhaseGranted, v1alpha1.ReasonPolicyInvalid))
+	if renewed.BearerToken == config.BearerToken {
+		t.Error("the token is the old one")
+	}
+	w.works(renewed)
+	w.moveCluster("c", nowhere(w))
+	settles(w, good, "the status tells that the cluster is in the way too", func(ar *v1alpha1.AccessRequest) error {
+		if !strings.Contains(message(ar), "Cluster c can't be reached") {
+			return errors.New(message(ar))
+		}
+		return nil
+	})
+	w.runOut(good)
+	w.wants(good, v1alpha1.PhasePending, v1alpha1.ReasonPolicyInvalid)
+	w.moveCluster("c", w.remote.RESTConfig())
+
 	policy.Store(&w.policy)
 	w.look(late)
 	w.look(good)

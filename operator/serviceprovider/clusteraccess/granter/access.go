@@ -130,7 +130,7 @@ func (a *access) Name() string { return accessName }
 // GetCurrentState implements framework.TypedCRUDResourceOps.
 func (a *access) GetCurrentState(ctx context.Context, ar *v1alpha1.AccessRequest) (accessState, error) {
 	w := workOf(ctx)
-	if w.objects == nil || w.err != nil {
+	if w.objects == nil || w.err != nil || w.fault != nil {
 		resourcecanceledcontext.SetCanceled(ctx)
 		return accessState{}, nil
 	}

@@ -37,7 +37,8 @@ type Config struct {
 	// Policy returns the most that may be granted to a request for a cluster. Who asks is told by the namespace of the request, which is a
 	// provider's, and by nothing else in it: labels, annotations and names are the asker's own. It is asked in every reconciliation, must be
 	// quick, and must not change its arguments. What it no longer allows is taken away, at the latest after CheckInterval. Of one
-	// that Validate finds a fault with nothing follows: what was granted stays, nothing more is granted, and an error tells the fault.
+	// that Validate finds a fault with nothing follows: what was granted stays, and its credentials are renewed, nothing more is granted, and an
+	// error tells the fault.
 	// Required.
 	Policy func(cluster *v1alpha1.Cluster, request *v1alpha1.AccessRequest) Policy
 	// ReservedNamespaces are namespaces in clusters that no pattern of a policy includes, beside the granter's own, "kube-system", and

@@ -215,10 +215,11 @@ func (s *secrets) ApplyUpdateChange(ctx context.Context, ar *v1alpha1.AccessRequ
 	})
 }
 
-// put fills a Secret and writes it. That the service account was deleted a moment ago is no error: the next reconciliation makes it anew.
+// put fills a Secret and writes it. That the service account was deleted a moment ago is no error: the next reconciliation makes it anew,
+// unless the policy has a fault.
 func (s *secrets) put(ctx context.Context, ar *v1alpha1.AccessRequest, change secretState, secret *corev1.Secret, write func(*corev1.Secret) error) error {
 	w := workOf(ctx)
-	if err := s.fill(ctx, ar, secret, change); apierrors.IsNotFound(err) {
+	if err := s.fill(ctx, ar, secret, change); apierrors.IsNotFound(err) && w.fault == nil {
 		w.obstacle = obstaclef(v1alpha1.ReasonAccountGone, "The service account %s was deleted, and is made anew.", w.name)
 		return nil
 	} else if err != nil {

@@ -46,7 +46,7 @@ func (n *neededNamespaces) Plan(ctx context.Context, _ plan.Event, obj any) (cha
 // lacking are the namespaces that are not there.
 func (n *neededNamespaces) lacking(ctx context.Context, obj any) (lacking []*corev1.Namespace, err error) {
 	w, ar := workOf(ctx), obj.(*v1alpha1.AccessRequest)
-	if w.on == nil || w.denied || ar.DeletionTimestamp != nil {
+	if w.on == nil || w.denied || w.fault != nil || ar.DeletionTimestamp != nil {
 		return nil, nil
 	}
 	for _, name := range n.sortedNamespaces(ar) {

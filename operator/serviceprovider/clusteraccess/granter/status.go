@@ -3,6 +3,7 @@ package granter
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -89,7 +90,7 @@ func (g *granter) status(ctx context.Context, ar *v1alpha1.AccessRequest, _ *sta
 	case w.denied:
 		s.Phase = v1alpha1.PhaseDenied
 	case valid && s.ObservedGeneration > 0:
-		s.Phase, condition.Status = v1alpha1.PhaseGranted, metav1.ConditionTrue
+		s.Phase, condition.Status, w.granted = v1alpha1.PhaseGranted, metav1.ConditionTrue, true
 	default:
 		s.Phase = v1alpha1.PhasePending
 	}
@@ -160,22 +161,32 @@ func (c *check) Name() string { return "check" }
 // EnsureCreated implements framework.Resource.
 func (c *check) EnsureCreated(ctx context.Context, _ any) error {
 	w := workOf(ctx)
-	if err := cmp.Or(w.foreign, w.fault); err != nil {
-		return err
+	if w.foreign != nil {
+		return w.foreign
 	}
-	if w.obstacle != nil && w.obstacle.reason == v1alpha1.ReasonAccountGone {
+	c.lookAgain(ctx, w)
+	if w.fault != nil && w.err != nil { // which may have to be tried again
+		return errors.Join(w.fault, w.err)
+	}
+	return cmp.Or(w.fault, w.err)
+}
+
+// lookAgain says when to look again although nothing changes.
+func (c *check) lookAgain(ctx context.Context, w *work) {
+	now := c.config.Clock.Now()
+	switch {
+	case w.obstacle != nil && w.obstacle.reason == v1alpha1.ReasonAccountGone:
 		requeuecontext.SetAfter(ctx, time.Second)
-		return w.err
+	case w.credentials == nil:
+	case w.on != nil && w.err == nil:
+		next := jitter(c.config.CheckInterval)
+		if due := w.credentials.renewal.Sub(now); due < next && !w.credentials.oidc {
+			next = max(due, time.Second)
+		}
+		requeuecontext.SetAfter(ctx, next)
+	case w.granted && !w.credentials.oidc: // they can't be renewed now: the status says so when they have run out
+		requeuecontext.SetAfter(ctx, max(w.credentials.expiration.Sub(now), time.Second))
 	}
-	if w.err != nil || w.credentials == nil || w.on == nil {
-		return w.err
-	}
-	next := jitter(c.config.CheckInterval)
-	if due := w.credentials.renewal.Sub(c.config.Clock.Now()); due < next && !w.credentials.oidc {
-		next = max(due, time.Second)
-	}
-	requeuecontext.SetAfter(ctx, next)
-	return nil
 }
 
 // EnsureDeleted implements framework.Resource. While the cluster can't be asked to forget the access, the request stays.

@@ -44,8 +44,10 @@ type work struct {
 	claimed *v1alpha1.AccessRequest
 	// foreign is who else grants the request; nil if nobody does. Nothing is done then.
 	foreign error
-	// fault is what is wrong with the policy, which is none of the requester's business.
+	// fault is what is wrong with the policy, which is none of the requester's business. Rights stay as they are then.
 	fault error
+	// granted tells that the status says that access is granted.
+	granted bool
 	// err is the first error of a resource.
 	err error
 }
@@ -146,7 +148,10 @@ func (g *granter) prepare(ctx context.Context, w *work, ar *v1alpha1.AccessReque
 		if err := policy.Validate(); err != nil {
 			w.fault = framework.Permanent(err)
 			w.obstacle = obstaclef(v1alpha1.ReasonPolicyInvalid, "The policy of the platform has a fault, of which those are told who run it: what was granted stays meanwhile.")
-			return nil
+			if ar.Status.Phase != v1alpha1.PhaseGranted || ar.Status.ObservedGeneration != ar.Generation {
+				return nil
+			}
+			break // its credentials are renewed
 		}
 		if err := policy.Check(&ar.Spec, g.reserved(ar)...); err != nil {
 			w.obstacle, w.denied = obstaclef(v1alpha1.ReasonExceedsPolicy, "%s", sentence(err.Error())), true
@@ -206,7 +211,7 @@ func (g *granter) connect(w *work, ar *v1alpha1.AccessRequest) error {
 		}
 		// Its condition Ready says more, to the platform.
 		unreachable := obstaclef(v1alpha1.ReasonClusterUnreachable, "Cluster %s can't be reached.", w.cluster.Name).in(ar)
-		if w.denied {
+		if w.obstacle != nil {
 			w.obstacle.message += " " + unreachable.message
 		} else {
 			w.obstacle = unreachable

@@ -57,6 +57,28 @@ func TestAccessThatIsDeniedIsToldWithItsReason(t *testing.T) {
 	}
 }
 
+// TestAccessOfOtherNamespacesIsNoReasonToReconcile: their objects are another version's, which has the same access requests.
+func TestAccessOfOtherNamespacesIsNoReasonToReconcile(t *testing.T) {
+	w := newWorld(t)
+	w.configure(ProviderConfigSpec{})
+	served, canary, request := w.build(), w.build(func(b *builder) { b.Namespaces("elsewhere") }), w.order("db", 3)
+	settle(t, canary, request)
+	if p := w.get("db"); len(p.Finalizers) > 0 || told(p) != "//" || len(w.author.all()) > 0 || w.accessOf(request, mcp) != nil {
+		t.Errorf("an object elsewhere has the finalizers %q, says %s, access was asked for, or the author was called: %q", p.Finalizers, told(p), w.author.all())
+	}
+	settle(t, served, request)
+	w.patch(onboarding, w.named("db"), `{"metadata":{"finalizers":null}}`)
+	w.delete("db")
+	settle(t, canary, request)
+	if w.accessOf(request, mcp) == nil {
+		t.Error("the access of an object elsewhere was taken away")
+	}
+	settle(t, served, request)
+	if w.accessOf(request, mcp) != nil {
+		t.Error("access is left")
+	}
+}
+
 func TestAccessThatFailsIsAnErrorAndTold(t *testing.T) {
 	w := newWorld(t)
 	w.configure(ProviderConfigSpec{})

@@ -103,7 +103,8 @@ func (b *APIReconcilerBuilder[T, C]) AdditionalClusters(ids ...string) *APIRecon
 	return b
 }
 
-// Namespaces restricts the objects that are watched to those of some namespaces of the onboarding cluster. Default: all.
+// Namespaces restricts the objects that are watched and served to those of some namespaces of the onboarding cluster. An object in another
+// one is left alone, also when it was served before and is being deleted. Default: all.
 func (b *APIReconcilerBuilder[T, C]) Namespaces(namespaces ...string) *APIReconcilerBuilder[T, C] {
 	b.made.namespaces = slices.Clone(namespaces)
 	return b

@@ -3,7 +3,6 @@ package serviceprovider
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -114,9 +113,6 @@ func (r *APIReconciler[T, C]) withdraw(ctx context.Context, o *object[T]) (ctrl.
 // orphaned takes away the access of an object that is gone although something may be granted for it still: somebody has taken its finalizers
 // off. Nothing can be cleaned up in the clusters any more.
 func (r *APIReconciler[T, C]) orphaned(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	if len(r.namespaces) > 0 && !slices.Contains(r.namespaces, request.Namespace) {
-		return ctrl.Result{}, nil
-	}
 	ctx, cancel := r.limited(ctx)
 	defer cancel()
 	result, err := r.access.ReconcileDelete(ctx, request)

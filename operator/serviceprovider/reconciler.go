@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -73,6 +74,9 @@ func (r *APIReconciler[T, C]) Reconcile(ctx context.Context, req ctrl.Request) (
 }
 
 func (r *APIReconciler[T, C]) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if len(r.namespaces) > 0 && !slices.Contains(r.namespaces, req.Namespace) {
+		return ctrl.Result{}, nil // its access has changed, which is watched for all namespaces
+	}
 	o, err := r.fetch(ctx, req)
 	if apierrors.IsNotFound(err) {
 		return r.orphaned(ctx, req)

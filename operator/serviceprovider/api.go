@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -139,6 +140,15 @@ type FixedAccessProvider interface {
 	// FixedCluster tells whether the cluster of that id (MCP, Workload or another) is not asked for, and in which Secret of the platform
 	// cluster its kubeconfig is, if it is in one. It is called when the APIReconciler is built.
 	FixedCluster(id string) (secret client.ObjectKey, isFixed bool)
+}
+
+// KindAccessProvider is implemented by ClusterAccessProviders that ask for access for the objects of one kind, so that several APIs of one
+// service provider leave each other's access alone. Each API has a provider of its own then.
+type KindAccessProvider interface {
+	ClusterAccessProvider
+	// ServeKind says of which kind the objects are. It is called when the APIReconciler is built, which fails with the error if they are of
+	// another kind already.
+	ServeKind(kind schema.GroupKind) error
 }
 
 // AccessNotifier is implemented by ClusterAccessProviders that notice when access is granted, denied or gone. Without it, access is

@@ -64,7 +64,8 @@ func (b *APIReconcilerBuilder[T, C]) OnboardingCluster(c *clusters.Cluster) *API
 	return b
 }
 
-// ClusterAccessReconciler sets what asks for access to the clusters of an object. Required.
+// ClusterAccessReconciler sets what asks for access to the clusters of an object. Each API has one of its own, if that is a KindAccessProvider,
+// as those of package clusteraccess are. Required.
 func (b *APIReconcilerBuilder[T, C]) ClusterAccessReconciler(car ClusterAccessProvider) *APIReconcilerBuilder[T, C] {
 	b.made.access = car
 	return b
@@ -274,6 +275,11 @@ func (b *APIReconcilerBuilder[T, C]) buildKind(r *APIReconciler[T, C], wrong *fa
 	if r.kind, err = apiutil.GVKForObject(empty, r.onboarding.Scheme()); err != nil {
 		wrong.Add("EmptyObjectProvider: %v", err)
 		return
+	}
+	if kinds, ok := r.access.(KindAccessProvider); ok && !faults.IsNil(r.access) {
+		if err := kinds.ServeKind(r.kind.GroupKind()); err != nil {
+			wrong.Add("ClusterAccessReconciler: %w", err)
+		}
 	}
 	r.identity = identity.Identity{
 		Operator: cmp.Or(b.operator, identity.Program()), Framework: r.kind.GroupKind().String(), FormerOperators: b.formerOperators,

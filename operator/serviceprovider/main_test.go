@@ -55,7 +55,7 @@ var (
 	planes = map[string]*plane{}
 
 	startPlanes = sync.OnceValue(func() error {
-		scheme.AddKnownTypes(servicesGroup, &Postgres{}, &PostgresList{}, &ProviderConfig{}, &ProviderConfigList{})
+		scheme.AddKnownTypes(servicesGroup, &Postgres{}, &PostgresList{}, &Backup{}, &ProviderConfig{}, &ProviderConfigList{})
 		metav1.AddToGroupVersion(scheme, servicesGroup)
 		if err := errors.Join(clientgoscheme.AddToScheme(scheme), clustersv1alpha1.AddToScheme(scheme)); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +37,8 @@ type Clusters[D any] struct {
 	targets          *target.Clusters
 	// fixed are the clusters that are not asked for, by id.
 	fixed map[string]*fixed
+	// kind is that of the objects, nil if it is not known.
+	kind atomic.Pointer[string]
 
 	mu   sync.Mutex
 	used map[use]*used
@@ -182,7 +185,9 @@ func (c changes) WaitForSync(ctx context.Context) error { return c.known(ctx) }
 func (c *Clusters[D]) subscribe(ctx context.Context, add func(reconcile.Request)) {
 	changed := func(e informer.Event) {
 		if obj, ok := e.Object.(client.Object); ok {
-			if request, ok := requestOf(obj); ok {
+			// One that tells no kind yet may be for an object of another kind. It is told soon, if there is an object.
+			served := c.kindServed()
+			if request, ok := requestOf(obj); ok && (served == "" || obj.GetAnnotations()[KindAnnotation] == served) {
 				add(request)
 			}
 		}
@@ -279,7 +284,7 @@ func (c *Clusters[D]) find(ctx context.Context, list client.ObjectList, kind str
 	err = c.reader.List(ctx, list, c.asked(request)...)
 	if err == nil {
 		err = meta.EachListItem(list, func(item runtime.Object) error {
-			if o, ok := item.(client.Object); ok && found == nil && o.GetLabels()[AccessLabel] == id {
+			if o, ok := item.(client.Object); ok && found == nil && o.GetLabels()[AccessLabel] == id && c.serves(o) {
 				found = o
 			}
 			return nil
@@ -287,7 +292,7 @@ func (c *Clusters[D]) find(ctx context.Context, list client.ObjectList, kind str
 	}
 	if err == nil && found == nil {
 		resources, _ := meta.UnsafeGuessKindToResource(v1alpha1.GroupVersion.WithKind(kind))
-		err = apierrors.NewNotFound(resources.GroupResource(), c.config.meta(request, id).Name)
+		err = apierrors.NewNotFound(resources.GroupResource(), c.config.meta(request, id, c.kindServed()).Name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the %s for the %s cluster of %s: %w", kind, id, request, err)

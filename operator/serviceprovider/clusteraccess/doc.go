@@ -46,7 +46,8 @@
 //   - Everything asked for is found again by its labels, and taken away by ReconcileDelete: the access first, then the
 //     ClusterRequests. Nothing is kept in memory only.
 //   - Its labels say which operator and provider it is of: those of others are left alone, and one in the way is an error that names
-//     whose it is. What has a former name is taken over as it is, with its name and its credentials.
+//     whose it is. What has a former name is taken over as it is, with its name and its credentials. An annotation says for which kind of
+//     objects it is, if that is known (Clusters.ServeKind), so that several APIs of one provider leave each other's access alone.
 //   - Changes and deletions name the version that they are for. A manager of controller-runtime has no fence: its process ends with its
 //     lease. An operator.Operator lends its own: the manager is one of its Runnables and elects no leader itself, Config.Platform is
 //     made of the RESTConfig of the Dependencies, and Config.WrapTransport is their Fence.TransportTo(nil).

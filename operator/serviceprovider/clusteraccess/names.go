@@ -22,6 +22,8 @@ const (
 	ObjectLabel = "clusters.operatorkit.io/object"
 	// ObjectAnnotation names that object: namespace/name.
 	ObjectAnnotation = "clusters.operatorkit.io/object"
+	// KindAnnotation names its kind and group, if the kind is known: see Clusters.ServeKind.
+	KindAnnotation = "clusters.operatorkit.io/kind"
 	// AccessLabel is the id of the access.
 	AccessLabel = "clusters.operatorkit.io/access"
 )
@@ -51,25 +53,30 @@ func (c *Config) selects(label string, parts ...string) labels.Selector {
 	return labels.NewSelector().Add(*marked)
 }
 
-// meta is the metadata of the requests of an access, the ClusterRequest and the AccessRequest.
-func (c *Config) meta(request reconcile.Request, id string) metav1.ObjectMeta {
+// meta is the metadata of the requests of an access, the ClusterRequest and the AccessRequest. kind is that of the object, empty if it is not
+// known.
+func (c *Config) meta(request reconcile.Request, id, kind string) metav1.ObjectMeta {
 	readable := strings.ReplaceAll(c.Provider+"-"+id+"-"+request.Name, ".", "-")
 	if len(readable) > maxReadable {
 		readable = readable[:maxReadable]
 	}
 	own := c.marks()[0]
+	parts, annotations := []string{id, request.Namespace, request.Name}, map[string]string{OwnerAnnotation: own.String(), ObjectAnnotation: request.String()}
+	if kind != "" {
+		parts, annotations[KindAnnotation] = append(parts, kind), kind
+	}
 	return metav1.ObjectMeta{
-		Namespace: c.Namespace, Name: strings.TrimRight(readable, "-") + "-" + own.Hash(id, request.Namespace, request.Name),
+		Namespace: c.Namespace, Name: strings.TrimRight(readable, "-") + "-" + own.Hash(parts...),
 		Labels: map[string]string{
 			OwnerLabel: own.Hash(), ObjectLabel: own.Hash(request.Namespace, request.Name), AccessLabel: id,
 		},
-		Annotations: map[string]string{OwnerAnnotation: own.String(), ObjectAnnotation: request.String()},
+		Annotations: annotations,
 	}
 }
 
 // labelled is meta with the labels that users of the package have chosen.
-func (c *Config) labelled(request reconcile.Request, id string, ask *Ask) metav1.ObjectMeta {
-	meta := c.meta(request, id)
+func (c *Config) labelled(request reconcile.Request, id, kind string, ask *Ask) metav1.ObjectMeta {
+	meta := c.meta(request, id, kind)
 	meta.Labels = labels.Merge(labels.Merge(c.Labels, ask.Labels), meta.Labels)
 	return meta
 }

@@ -65,7 +65,8 @@ type TypedProviderConfig[D any] struct {
 type Provider = TypedProvider[struct{}]
 
 // TypedProvider gets access to the MCP and the workload cluster of an object, and to additional ones. It is a
-// serviceprovider.ClusterAccessProvider, an AdditionalAccessProvider and a FixedAccessProvider.
+// serviceprovider.ClusterAccessProvider, an AdditionalAccessProvider, a FixedAccessProvider and a KindAccessProvider: each API has one of its
+// own.
 type TypedProvider[D any] struct {
 	*Clusters[D]
 	data func(ctx context.Context, request reconcile.Request) (D, error)

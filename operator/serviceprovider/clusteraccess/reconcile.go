@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -77,7 +78,7 @@ func (c *Clusters[D]) ask(ctx context.Context, request reconcile.Request, id str
 			return 0, err
 		}
 	}
-	desired := &v1alpha1.AccessRequest{ObjectMeta: c.config.labelled(request, id, ask), Spec: ask.spec(own)}
+	desired := &v1alpha1.AccessRequest{ObjectMeta: c.config.labelled(request, id, c.kindServed(), ask), Spec: ask.spec(own)}
 	ar, err := c.AccessRequest(ctx, request, id)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -107,7 +108,7 @@ func (c *Clusters[D]) ask(ctx context.Context, request reconcile.Request, id str
 
 // askForCluster makes the ClusterRequest, and returns its name.
 func (c *Clusters[D]) askForCluster(ctx context.Context, request reconcile.Request, id string, ask *Ask) (string, error) {
-	desired := &v1alpha1.ClusterRequest{ObjectMeta: c.config.labelled(request, id, ask), Spec: *ask.Cluster}
+	desired := &v1alpha1.ClusterRequest{ObjectMeta: c.config.labelled(request, id, c.kindServed(), ask), Spec: *ask.Cluster}
 	cr, err := c.ClusterRequest(ctx, request, id)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -129,7 +130,7 @@ func (c *Clusters[D]) create(ctx context.Context, desired, there client.Object) 
 	if err := c.client.Get(ctx, client.ObjectKeyFromObject(desired), there); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if c.config.selects(OwnerLabel).Matches(labels.Set(there.GetLabels())) {
+	if c.config.selects(OwnerLabel).Matches(labels.Set(there.GetLabels())) && c.serves(there) {
 		return nil
 	}
 	return framework.Permanent(fmt.Errorf("%s is there already, of %s, and not of %s: delete it",
@@ -141,7 +142,8 @@ func (c *Clusters[D]) create(ctx context.Context, desired, there client.Object) 
 func (c *Clusters[D]) update(ctx context.Context, before, changed, desired client.Object, asks bool) error {
 	taken := before.GetLabels()[OwnerLabel] != desired.GetLabels()[OwnerLabel]
 	labelled := labels.SelectorFromSet(desired.GetLabels()).Matches(labels.Set(before.GetLabels()))
-	if !taken && !asks && labelled {
+	kind := desired.GetAnnotations()[KindAnnotation]
+	if !taken && !asks && labelled && (kind == "" || before.GetAnnotations()[KindAnnotation] == kind) {
 		return nil
 	}
 	marked, annotated := maps.Clone(before.GetLabels()), maps.Clone(before.GetAnnotations())
@@ -185,18 +187,28 @@ func (c *Clusters[D]) unlabelled(ctx context.Context, request reconcile.Request)
 		if a.Fixed != nil {
 			continue
 		}
-		for _, there := range []client.Object{&v1alpha1.AccessRequest{}, &v1alpha1.ClusterRequest{}} {
-			kind, key := reflect.TypeOf(there).Elem().Name(), client.ObjectKeyFromObject(&v1alpha1.AccessRequest{ObjectMeta: c.config.meta(request, a.ID)})
-			err := c.client.Get(ctx, key, there)
-			if err == nil && there.GetLabels()[OwnerLabel] == "" {
-				errs = append(errs, fmt.Errorf("%s %s has the name of one for %s and not its labels: delete it, or label it with %s",
-					kind, key, request, labels.FormatLabels(c.config.meta(request, a.ID).Labels)))
-			} else if err != nil && !apierrors.IsNotFound(err) {
-				errs = append(errs, fmt.Errorf("look for the %s %s: %w", kind, key, err))
-			}
+		// What was asked for before the kind was known has another name.
+		for _, named := range slices.Compact([]string{"", c.kindServed()}) {
+			meta := c.config.meta(request, a.ID, named)
+			errs = append(errs, c.labelsLost(ctx, request, meta, &v1alpha1.AccessRequest{}), c.labelsLost(ctx, request, meta, &v1alpha1.ClusterRequest{}))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// labelsLost returns an error if there is a request of that name without a label that says whose it is, and nothing else says that it is for
+// an object of another kind.
+func (c *Clusters[D]) labelsLost(ctx context.Context, request reconcile.Request, meta metav1.ObjectMeta, there client.Object) error {
+	kind, key := reflect.TypeOf(there).Elem().Name(), client.ObjectKey{Namespace: meta.Namespace, Name: meta.Name}
+	err := c.client.Get(ctx, key, there)
+	switch {
+	case err == nil && there.GetLabels()[OwnerLabel] == "" && c.serves(there):
+		return fmt.Errorf("%s %s has the name of one for %s and not its labels: delete it, or label it with %s",
+			kind, key, request, labels.FormatLabels(meta.Labels))
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("look for the %s %s: %w", kind, key, err)
+	}
+	return nil
 }
 
 // withdraw takes away what was asked for under other ids than those wanted, as a reader finds it, and tells whether something of it is left.
@@ -218,14 +230,14 @@ func (c *Clusters[D]) withdraw(ctx context.Context, reader client.Reader, reques
 	var errs []error
 	for i := range access.Items {
 		ar := &access.Items[i]
-		if id := ar.Labels[AccessLabel]; !slices.Contains(wanted, id) {
+		if id := ar.Labels[AccessLabel]; !slices.Contains(wanted, id) && c.serves(ar) {
 			busy[id] = true
 			errs = append(errs, c.delete(ctx, ar))
 		}
 	}
 	for i := range clusterRequests.Items {
 		cr := &clusterRequests.Items[i]
-		if id := cr.Labels[AccessLabel]; !slices.Contains(wanted, id) && !busy[id] {
+		if id := cr.Labels[AccessLabel]; !slices.Contains(wanted, id) && c.serves(cr) && !busy[id] {
 			busy[id] = true
 			errs = append(errs, c.delete(ctx, cr))
 		}

@@ -60,7 +60,8 @@ type Config struct {
 	// Logger is told when a cluster stops or begins to answer. Required.
 	Logger micrologger.Logger
 	// OIDCToken returns a token of an issuer, for clusters that were asked for by Ask.OIDC. It is called for each request, from several
-	// goroutines, and keeps the token while it is valid: see TokenFile. Default: such clusters can't be reached.
+	// goroutines, and keeps the token while it is valid: see TokenFile. All clusters of an issuer are sent the same token: one that is taken
+	// over can use it in the others, with all that was granted to the same identity there. Default: such clusters can't be reached.
 	OIDCToken func(ctx context.Context, issuer string) (string, error)
 	// LocalServers is for development: see the package's documentation. Default: false.
 	LocalServers bool
@@ -102,7 +103,8 @@ type Ask struct {
 	RoleRefs      []v1alpha1.RoleReference
 	TokenLifetime time.Duration
 	// OIDC is who gets the access, in place of a service account: usually the service provider itself, as an issuer knows it. It needs
-	// Config.OIDCToken. Default: a service account, whose tokens are issued and renewed.
+	// Config.OIDCToken, whose tokens are good in every cluster of the issuer: not for clusters that don't trust each other, such as MCPs in
+	// which tenants rule. Default: a service account, whose tokens are issued and renewed, and are good in this cluster only.
 	OIDC *v1alpha1.OIDCIdentity
 	// Labels are put on the requests, beside Config.Labels, over which they win. Default: none.
 	Labels map[string]string

@@ -30,10 +30,11 @@
 //		"home":       {Cluster: home},                                                        // home, err := clusters.InCluster("home", scheme)
 //	},
 //
-// A provider that an OIDC issuer knows, for example by the service account token of its own Pod, can use that token in place of issued ones:
+// A provider that an OIDC issuer knows, for example by the service account token of its own Pod, can use that token in place of issued ones,
+// in clusters that trust each other: it is sent to all of them alike (Config.OIDCToken).
 //
 //	Config: clusteraccess.Config{OIDCToken: clusteraccess.TokenFile("/var/run/secrets/tokens/clusters"), …},
-//	MCP: func(request reconcile.Request) (*clusteraccess.Ask, error) {
+//	Workload: func(request reconcile.Request) (*clusteraccess.Ask, error) {
 //		return &clusteraccess.Ask{OIDC: &v1alpha1.OIDCIdentity{Issuer: issuer, Username: "postgres-provider"}, …}, nil
 //	},
 //

@@ -208,8 +208,9 @@ func (c *Clusters[D]) subscribe(ctx context.Context, add func(reconcile.Request)
 }
 
 // Cluster returns the cluster of an object. It is granted or Fixed, and answered last time it was asked; otherwise the error says why
-// not. For a cluster that does not answer that is a target.UnreachableError, also when the credentials could not be renewed meanwhile. The clients of what is returned stay good for as long as the object has access, whatever happens to the credentials. All
-// objects get the same one of a Fixed cluster.
+// not. For a cluster that does not answer that is a target.UnreachableError, also when the credentials could not be renewed meanwhile. The
+// clients of what is returned stay good for as long as the object has access, whatever happens to the credentials. All objects get the same
+// one of a Fixed cluster.
 func (c *Clusters[D]) Cluster(ctx context.Context, request reconcile.Request, id string) (*clusters.Cluster, error) {
 	if f := c.fixed[id]; f != nil {
 		return f.cluster(request, &c.config)

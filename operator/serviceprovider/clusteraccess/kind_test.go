@@ -100,14 +100,25 @@ func TestWhatWasAskedForBeforeTheKindWasKnownIsTakenOver(t *testing.T) {
 	w.done("access is granted by an older version", older.Reconcile, request)
 	ar, cr := w.requestsFor(older, request)
 	newer := w.serving(postgreses)
-	operatortest.Eventually(t, "the kind is told", func() error {
-		_, err := newer.Reconcile(t.Context(), request)
-		taken, cluster := w.requestsFor(newer, request)
-		if err == nil && (taken.Annotations[clusteraccess.KindAnnotation] != "Postgres.services.example.com" || cluster.Annotations[clusteraccess.KindAnnotation] != "Postgres.services.example.com") {
-			err = errors.New("it is not")
-		}
-		return err
+	told := func(what string) {
+		t.Helper()
+		operatortest.Eventually(t, what, func() error {
+			_, err := newer.Reconcile(t.Context(), request)
+			taken, cluster := w.requestsFor(newer, request)
+			kind := postgreses.String()
+			if err == nil && (taken.Annotations[clusteraccess.KindAnnotation] != kind || cluster.Annotations[clusteraccess.KindAnnotation] != kind) {
+				err = errors.New("it is not")
+			}
+			return err
+		})
+	}
+	told("the kind is told")
+	w.patch(ar, `{"metadata":{"annotations":null}}`)
+	operatortest.Eventually(t, "the provider knows that somebody has taken the annotations off", func() bool {
+		known, _ := w.requestsFor(newer, request)
+		return len(known.Annotations) == 0
 	})
+	told("the kind is told again")
 	taken, cluster := w.requestsFor(newer, request)
 	if diff := cmp.Diff([]any{ar.UID, cr.UID, ar.Spec}, []any{taken.UID, cluster.UID, taken.Spec}); diff != "" {
 		t.Errorf("the requests (-before +after):\n%s", diff)

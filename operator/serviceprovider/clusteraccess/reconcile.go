@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -146,11 +145,8 @@ func (c *Clusters[D]) update(ctx context.Context, before, changed, desired clien
 	if !taken && !asks && labelled && (kind == "" || before.GetAnnotations()[KindAnnotation] == kind) {
 		return nil
 	}
-	marked, annotated := maps.Clone(before.GetLabels()), maps.Clone(before.GetAnnotations())
-	maps.Copy(marked, desired.GetLabels())
-	maps.Copy(annotated, desired.GetAnnotations())
-	changed.SetLabels(marked)
-	changed.SetAnnotations(annotated)
+	changed.SetLabels(labels.Merge(before.GetLabels(), desired.GetLabels()))
+	changed.SetAnnotations(labels.Merge(before.GetAnnotations(), desired.GetAnnotations())) // which somebody may have taken off
 	err := c.client.Patch(ctx, changed, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // what is known is old
 		return nil

@@ -71,7 +71,7 @@ func (c *Carrier) render(ctx context.Context, service *carrier.Service) ([]manif
 
 	confidential := source != nil && source.LocalSource != nil && source.LocalSource.Kind == "Secret"
 	values := newValues(service.Values, service.Secret)
-	manifests, err := c.finish(documents, values, confidential)
+	manifests, err := c.finish(documents, values, budget, confidential)
 	if err != nil {
 		return nil, framework.Permanent(fmt.Errorf("template %s: %w", service.Template.Name, err))
 	}
@@ -79,11 +79,11 @@ func (c *Carrier) render(ctx context.Context, service *carrier.Service) ([]manif
 }
 
 // finish replaces the references in documents and makes objects of them.
-func (c *Carrier) finish(documents []document, values values, confidential bool) ([]manifest, error) {
+func (c *Carrier) finish(documents []document, values values, budget *budget, confidential bool) ([]manifest, error) {
 	var manifests []manifest
 	from := map[carrier.Identity]string{}
 	for _, d := range documents {
-		d, secret, err := values.replace(d)
+		d, secret, err := values.replace(d, budget)
 		if err != nil {
 			return nil, err
 		}

@@ -281,6 +281,40 @@ func TestHostileFilesAreRefused(t *testing.T) {
 	}
 }
 
+func TestReferencesThatWouldGrowAreRefused(t *testing.T) {
+	k := newKitWith(t, manifest.Config{Limits: manifest.Limits{Bytes: 1 << 20, Nodes: 10_000}})
+	long := values("{v: " + strings.Repeat("x", 64<<10) + "}")
+	tree := values("{v: {list: [" + strings.TrimSuffix(strings.Repeat("1,", 1000), ",") + "]}}")
+	keys := values("{v: {" + strings.Repeat("k", 1000) + ": 1, " + strings.Repeat("l", 1000) + ": 1}}")
+	many := func(field string) files {
+		return files{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: " + field + "\n"}
+	}
+	objects := files{}
+	for i := range 100 {
+		objects[fmt.Sprintf("%d.yaml", i)] = configMap(fmt.Sprintf("a%d", i), "${v}")
+	}
+	list := func(reference string) string { return "[" + strings.Repeat("'"+reference+"',", 1000) + "]" }
+	for name, row := range map[string]struct {
+		files files
+		given option
+		want  string
+	}{
+		"within a text":     {many("{text: '" + strings.Repeat("${v}", 1000) + "'}"), long, "${v}: it has more than 1048576 bytes"},
+		"alone in fields":   {many(list("${v}")), long, "${v}: it has more than 1048576 bytes"},
+		"as a text":         {many(list("${v:string}")), long, "${v}: it has more than 1048576 bytes"},
+		"a tree":            {many(list("${v}")), tree, "${v}: it has more than 10000 values"},
+		"a tree with a key": {many(list("${v}")), keys, "${v}: it has more than 1048576 bytes"},
+		"in many objects":   {objects, long, "${v}: it has more than 1048576 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := k.carrier.Compute(t.Context(), k.cluster, k.cluster.client, k.service(row.files, row.given))
+			if !framework.IsPermanent(err) || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("the error is %v, want %q", err, row.want)
+			}
+		})
+	}
+}
+
 func TestKustomizationsThatWouldGrowAreRefused(t *testing.T) {
 	k := newKit(t)
 	err := k.refused(k.service(files{

@@ -28,12 +28,12 @@ type values struct {
 func newValues(tree, secret map[string]any) values { return values{tree: tree, secret: secret} }
 
 // replace returns a document with the values in place of its references, and whether a secret value went into it. The
-// document is not changed.
-func (v values) replace(d document) (document, bool, error) {
+// document is not changed. What is put in counts in the budget.
+func (v values) replace(d document, budget *budget) (document, bool, error) {
 	if len(v.tree) == 0 || textOf(d.value, "metadata", "annotations", SubstituteAnnotation) == disabled {
 		return d, false, nil
 	}
-	r := replacement{values: v}
+	r := replacement{values: v, budget: budget}
 	value, err := r.in(d.value, "")
 	if err != nil {
 		return d, false, fmt.Errorf("%s: %w", d, err)
@@ -44,6 +44,7 @@ func (v values) replace(d document) (document, bool, error) {
 // replacement is the work on one document.
 type replacement struct {
 	values values
+	budget *budget
 	secret bool
 }
 
@@ -140,6 +141,10 @@ func (r *replacement) value(inside, path string) (any, error) {
 				return nil, fmt.Errorf("the value %s comes from a Secret, and would be shown here: take it from elsewhere", name)
 			}
 			r.secret = true
+		}
+		// A few files may refer to a large value very often.
+		if err := r.budget.takeValue(value); err != nil {
+			return nil, fmt.Errorf("${%s}: %w", name, err)
 		}
 		value = runtime.DeepCopyJSONValue(number(value))
 	case hasDefault:

@@ -57,6 +57,39 @@ func (b *budget) takeNodes(node *yaml.Node) error {
 	return nil
 }
 
+// takeValue counts a value that is put in place of a reference, and all that is in it.
+func (b *budget) takeValue(value any) error {
+	if b.nodes++; b.nodes > b.limits.Nodes {
+		return fmt.Errorf("it has more than %d values with what its references stand for: split the service", b.limits.Nodes)
+	}
+	grow := func(text string) error {
+		if b.bytes += len(text); b.bytes > b.limits.Bytes {
+			return fmt.Errorf("it has more than %d bytes with what its references stand for: split the service", b.limits.Bytes)
+		}
+		return nil
+	}
+	switch v := value.(type) {
+	case string:
+		return grow(v)
+	case []any:
+		for _, inner := range v {
+			if err := b.takeValue(inner); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for name, inner := range v {
+			if err := grow(name); err != nil {
+				return err
+			}
+			if err := b.takeValue(inner); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 type counter struct {
 	seen map[*yaml.Node]int
 	most int

@@ -9,11 +9,16 @@ import (
 	"sync"
 	"testing"
 
+	"helm.sh/helm/v4/pkg/release/common"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/operatortest"
@@ -149,6 +154,65 @@ func TestNoServiceIsWithoutTheDefaultServiceAccount(t *testing.T) {
 	w.config.DefaultServiceAccount = "not a name"
 	if _, err := native.New(w.config); err == nil || !strings.Contains(err.Error(), "DefaultServiceAccount") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// forge creates a Helm release as the service account "deployer", with the mark of the set and a hook that makes its author an administrator.
+func (w *world) forge(name, mark string) {
+	w.t.Helper()
+	config := rest.CopyConfig(eastern(w.t).RESTConfig())
+	config.Impersonate.UserName = "system:serviceaccount:" + w.namespace + ":deployer"
+	set, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	forged := &release.Release{
+		Name: name, Namespace: w.namespace, Version: 1, Info: &release.Info{Status: common.StatusDeployed},
+		Labels: map[string]string{carrier.OwnerLabel: mark, carrier.ServiceLabel: name, carrier.ServiceNamespaceLabel: w.namespace},
+		Hooks: []*release.Hook{{
+			Name: name, Kind: "ClusterRoleBinding", Path: "app/templates/hook.yaml", Events: []release.HookEvent{release.HookPreDelete},
+			Manifest: "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: " + w.namespace + "-" + name + "}\n" +
+				"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n" +
+				"subjects: [{kind: ServiceAccount, namespace: " + w.namespace + ", name: deployer}]\n",
+		}},
+	}
+	if err := driver.NewSecrets(set.CoreV1().Secrets(w.namespace)).Create("sh.helm.release.v1."+name+".v1", forged); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestAForgedReleaseRunsNothing(t *testing.T) {
+	w := newPlatform(t)
+	w.useEast()
+	w.tenant()
+	w.charts(map[string][]byte{"app-1.0.0.tgz": chartOf(t, "app", "1.0.0", nil)})
+	service := w.service("app", "app-1.0.0")
+	service.ServiceAccountName = "deployer"
+	w.set("a", "east", service)
+	w.settle("a", "app Deployed")
+	page := &corev1.ConfigMap{}
+	if err := w.east.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "app-page"}, page); err != nil {
+		t.Fatal(err)
+	}
+	w.requests.drain()
+	for name, begin := range map[string]func(){
+		"at-once":                      func() {},
+		"after-the-status-was-written": func() { w.tellOnly("a"); w.restart() },
+	} {
+		w.forge(name, page.Labels[carrier.OwnerLabel])
+		w.restart()
+		begin()
+		w.settle("a", "app Deployed")
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "sh.helm.release.v1." + name + ".v1"}}
+		if err := w.east.Get(t.Context(), client.ObjectKeyFromObject(secret), secret); !apierrors.IsNotFound(err) {
+			t.Errorf("%s: the forged release is there still: %v", name, err)
+		}
+	}
+	says(t, w.all.String(), "the hooks of the Helm release "+w.namespace+"/at-once are not run")
+	for _, sent := range w.requests.drain() {
+		if strings.Contains(sent, "clusterrolebindings") && !strings.HasPrefix(sent, http.MethodGet) {
+			t.Errorf("there was %s", sent)
+		}
 	}
 }
 

@@ -101,7 +101,9 @@
 // only those to list and watch what state managers have put there. The account needs, beside those for what it puts there, the rights to get,
 // list, create, update, patch and delete Secrets in the namespace of the service, where releases and inventories are. Without the right to get
 // that namespace it is taken to be there. A service is taken away with the rights of the account that it had, so that the account has to be there
-// until then. Who may write to the cluster by other means may change there what he likes: the marks on his objects, too.
+// until then. Who may write to the cluster by other means may change there what he likes: the marks on his objects, too. So a release that only
+// its marks say is the set's, neither the set nor its status, is taken away without its hooks: it may be forged, and its hooks would be run with
+// the rights of the kubeconfig.
 //
 // # Clusters that can't be reached
 //

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,8 +40,20 @@ func (c *computation) leaving() []client.ObjectKey {
 // removal is a service that is to be taken away.
 func (c *computation) removal(key client.ObjectKey) *resolved {
 	return &resolved{Service: &carrier.Service{
-		Key: key, Owner: c.owner, Former: c.former, Config: c.set.Config, Account: c.manager.accountOf(c.set, key),
+		Key: key, Owner: c.owner, Former: c.former, Config: c.set.Config, Account: c.manager.accountOf(c.set, key), Unknown: c.unknown(key),
 	}}
+}
+
+// unknown tells whether only marks on the cluster say that a service is the set's. What a status says of a service that the set has listed
+// has its template, also while it is being taken away; of one that was only found, it has none.
+func (c *computation) unknown(key client.ObjectKey) bool {
+	spec := &c.set.ServiceSet.Spec
+	if slices.ContainsFunc(spec.Services, func(s v1alpha1.ServiceWithValues) bool { return s.Key() == key }) ||
+		slices.ContainsFunc(spec.Removing, func(r v1alpha1.ServiceRemoval) bool { return r.Key() == key }) {
+		return false
+	}
+	state := c.order.State(key)
+	return state == nil || state.State == v1alpha1.ServiceStateDeleted || state.Template == ""
 }
 
 // compute has a carrier work out what has to be done.

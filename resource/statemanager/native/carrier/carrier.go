@@ -53,6 +53,9 @@ type Service struct {
 	FormerFingerprint string
 	// Account is the service account as which the cluster is asked, with the rights of a tenant; nil is the user of its kubeconfig.
 	Account *client.ObjectKey
+	// Unknown tells that only marks on the cluster say that the service is the owner's, and neither the set nor its status. Who may write
+	// Secrets there can forge them: the service is taken away, and nothing that it brings along is run for that.
+	Unknown bool
 	// HealthCheck tells how objects are of which the entry says it by expressions. Nil is none.
 	HealthCheck HealthCheck
 	// Config is that of the set.

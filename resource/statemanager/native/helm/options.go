@@ -27,7 +27,7 @@ func (c *Carrier) optionsOf(service *carrier.Service) options {
 	o := options{
 		wait: or(given.Wait, true), waitForJobs: or(given.WaitForJobs, false), atomic: or(given.Atomic, false),
 		createNamespace: or(given.CreateNamespace, true), skipCRDs: or(given.SkipCRDs, false),
-		disableHooks: or(given.DisableHooks, false), ignoreUnknownFields: or(given.DisableOpenAPIValidation, false),
+		disableHooks: or(given.DisableHooks, false) || service.Unknown, ignoreUnknownFields: or(given.DisableOpenAPIValidation, false),
 		skipSchema: or(given.SkipSchemaValidation, false), replace: or(given.Replace, false),
 		timeout: c.config.Timeout, description: given.Description,
 	}

@@ -65,8 +65,11 @@ func (j *job) removal(ctx context.Context, revisions records) (*carrier.Result, 
 	if err != nil {
 		return nil, err
 	}
-	if !j.options.disableHooks {
+	switch {
+	case !j.options.disableHooks:
 		result.Notes = append(result.Notes, left.notes...)
+	case j.service.Unknown && len(left.notes) > 0:
+		result.Notes = append(result.Notes, fmt.Sprintf("the hooks of the Helm release %s are not run, because only the cluster says whose it is", j.service.Key))
 	}
 	p, going := &planner{job: j}, ""
 	for _, u := range left.objects {

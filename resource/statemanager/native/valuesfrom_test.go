@@ -131,12 +131,13 @@ func TestOptionalValuesAreLeftOutUntilTheyAreThere(t *testing.T) {
 	title("hello")
 	w.configMap("extra", map[string]string{"values.yaml": "title: more\n"})
 	title("more")
-	w.secret("login", map[string]string{"title": "secret"})
-	title("secret")
+	w.secret("login", map[string]string{"title": "tell-nobody-title"})
+	title("tell-nobody-title")
 	if err := w.client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "login"}}); err != nil {
 		t.Fatal(err)
 	}
 	title("more")
+	w.neverTold("tell-nobody-title")
 
 	// An object without the entry is no object that is not there.
 	w.configMap("extra", map[string]string{"other.yaml": "title: other\n"})

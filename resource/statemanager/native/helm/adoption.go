@@ -47,7 +47,7 @@ func (j *job) adoption(ctx context.Context, revisions records) (*carrier.Result,
 	if err != nil {
 		return nil, err
 	}
-	j.hider.Add(found.Config, j.service.Secret)
+	j.hide(revisions, found)
 	rendering, err := j.render(ctx, latest.revision, latest.revision == 1)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (j *job) adoption(ctx context.Context, revisions records) (*carrier.Result,
 	todo.annotations[healthyAnnotation] = "true"
 	note := "it is taken over as it is: it is what the service wants"
 	if other := differing(found, rendering, recorded); len(other) > 0 {
-		for _, name := range []string{fingerprintAnnotation, templateAnnotation, versionAnnotation} {
+		for _, name := range []string{fingerprintAnnotation, templateAnnotation, versionAnnotation, secretAnnotation} {
 			delete(todo.annotations, name)
 		}
 		note = "it is taken over as it is, and upgraded then, because the service wants something else: " + strings.Join(other, ", ")

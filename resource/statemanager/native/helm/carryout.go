@@ -81,6 +81,7 @@ func (j *job) annotations(r *rendering) map[string]string {
 		ownerNameAnnotation: j.service.Owner.Namespace + "/" + j.service.Owner.Name, ownerUIDAnnotation: string(j.service.Owner.UID),
 		carrier.OwnerAnnotation: j.service.Owner.String(), templateAnnotation: j.service.Entry.Template, versionAnnotation: version,
 		fingerprintAnnotation: carrier.Seal(j.service.Fingerprint), kindsAnnotation: formatKinds(kindsOf(r.objects)),
+		secretAnnotation: formatMarks(j.service.Secret),
 	}
 	if j.options.disableHooks {
 		annotations[hooksAnnotation] = "disabled"
@@ -271,6 +272,7 @@ func (j *job) takeBack(ctx context.Context, todo *takeBack) error {
 	rollback.Version, rollback.MaxHistory, rollback.ServerSideApply = todo.to.revision, j.Carrier.config.History, "true"
 	recorded, err := recorder.recorded(rollback.Run(j.service.Key.Name))
 	if err == nil {
+		j.hide(todo.revisions, recorded)
 		o := &operation{kubeClient: kubeClient, store: store, release: recorded, earlier: todo.revisions, stale: todo.stale}
 		err = o.run()
 	}

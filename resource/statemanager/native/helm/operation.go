@@ -273,7 +273,7 @@ func (j *job) planRest(ctx context.Context, revisions records, outcome hookOutco
 	if todo.release, err = store.get(j.service.Key.Name, latest.revision); err != nil {
 		return err
 	}
-	j.hider.Add(todo.release.Config, j.service.Secret)
+	j.hide(revisions, todo.release)
 	result.Payload = todo
 	end := common.StatusDeployed
 	switch {

@@ -34,6 +34,8 @@ const (
 	// timeoutAnnotation and hooksAnnotation are what an uninstallation needs of the options.
 	timeoutAnnotation = "services.operatorkit.io/timeout"
 	hooksAnnotation   = "services.operatorkit.io/hooks"
+	// secretAnnotation says which of the values come from Secrets.
+	secretAnnotation = "services.operatorkit.io/secret-values"
 	// refusedAnnotation has the seal of what was taken back, refusalAnnotation why.
 	refusedAnnotation = "services.operatorkit.io/refused"
 	refusalAnnotation = "services.operatorkit.io/refusal"

@@ -116,25 +116,28 @@ func (j *job) planRenewal(ctx context.Context, revisions records, result *carrie
 type past struct {
 	last    *release.Release
 	objects []*unstructured.Unstructured
+	// secret marks the values that come from Secrets, or did.
+	secret map[string]any
 }
 
 // past reads the revisions from the last one that was deployed on: what they have put there may be there still.
 func (j *job) past(revisions records) (past, error) {
+	p := past{secret: j.service.Secret}
 	latest := revisions.latest()
 	if latest == nil || latest.status == common.StatusUninstalled {
-		return past{}, nil
+		return p, nil
 	}
 	store, err := newStore(j.access, j.service.Key.Namespace, nil)
 	if err != nil {
 		return past{}, err
 	}
-	var p past
+	var releases []*release.Release
 	for _, r := range slices.Backward(revisions) {
 		found, err := store.get(j.service.Key.Name, r.revision)
 		if err != nil {
 			return past{}, err
 		}
-		j.hider.Add(found.Config, j.service.Secret)
+		releases = append(releases, found)
 		objects, err := j.placed(found.Manifest, nil, true)
 		if err != nil {
 			return past{}, err
@@ -147,6 +150,7 @@ func (j *job) past(revisions records) (past, error) {
 			break
 		}
 	}
+	p.secret = j.hide(revisions, releases...)
 	return p, nil
 }
 
@@ -197,7 +201,7 @@ func (j *job) planRelease(revisions records, past past, rendering *rendering) pl
 		}
 	}
 	fields := plan.Diff(before, after)
-	fields = append(fields, valueChanges(j.hider, values, j.service.Values, j.service.Secret)...)
+	fields = append(fields, valueChanges(j.hider, values, j.service.Values, past.secret)...)
 	description := "upgrade"
 	if installs(revisions) {
 		description = "install"

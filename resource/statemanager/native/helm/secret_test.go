@@ -5,6 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/helm"
@@ -64,4 +69,51 @@ data: {a: {{ .Values.db.password | b64enc | quote }}, url: {{ printf "http://u:%
 	hides(t, "the error", k.failure(k.service(failing, withPassword), "no: (sensitive)").Error())
 	schema := chart.with("values.schema.json", `{"properties":{"db":{"properties":{"password":{"enum":["a"],"pattern":"^[0-9]+$"},"host":{"type":"integer"}}}}}`)
 	hides(t, "the error of a schema", k.failure(k.service(schema, withPassword), "/db/host").Error())
+}
+
+func TestValuesThatCameFromASecretStayHiddenWhenItIsGone(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	k := newKit(t, helm.Config{Clock: clock})
+	plain := values(map[string]any{"text": "plain"})
+	k.settle(k.service(pageChart("1.0.0"), withPassword, takenBack(time.Hour)))
+	bad := k.service(pageChart("2.0.0").with("templates/server.yaml", serverTemplate), plain, takenBack(time.Hour))
+	said := text(k.compute(bad).Changes)
+	hides(t, "the plan", said)
+	for _, part := range []string{"values.text: (sensitive", "values.db.password: (sensitive", "data.text: (sensitive", `values.db.host: "db"`} {
+		if !strings.Contains(said, part) {
+			t.Errorf("the plan does not say %q:\n%s", part, said)
+		}
+	}
+	k.settle(bad)
+	clock.SetTime(time.Now().Add(2 * time.Hour))
+	back := k.compute(bad)
+	if said = text(back.Changes); !strings.Contains(said, "roll back to revision 1") || !strings.Contains(said, "data.text") {
+		t.Errorf("it is not taken back: %s", said)
+	}
+	hides(t, "the plan to take it back", said)
+	k.settle(bad)
+	k.edit("web-page", `{"data":{"text":"changed"}}`)
+	if said = text(k.compute(bad).Drift); !strings.Contains(said, "data.text") {
+		t.Errorf("there is no drift: %s", said)
+	}
+	hides(t, "the drift of what was taken back", said)
+
+	hides(t, "the plan of what comes next", text(k.compute(k.service(pageChart("3.0.0"), plain)).Changes))
+}
+
+func TestARevisionThatDoesNotSayWhatCameFromASecretHidesWhatIsGone(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	k.settle(k.service(pageChart("1.0.0"), withPassword))
+	next := k.service(pageChart("1.1.0"))
+	for _, marks := range []string{"null", `"all"`, `"true"`, `"[]"`} {
+		patch := `{"metadata":{"annotations":{"services.operatorkit.io/secret-values":` + marks + `}}}`
+		if err := k.user.Patch(t.Context(), k.revision("1"), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			t.Fatal(err)
+		}
+		said := text(k.compute(next).Changes)
+		hides(t, "the plan with the marks "+marks, said)
+		if !strings.Contains(said, "values.text") {
+			t.Errorf("the plan does not say that the text goes:\n%s", said)
+		}
+	}
 }

@@ -143,6 +143,7 @@ func (j *job) planTakeBack(ctx context.Context, revisions records, result *carri
 	if err != nil {
 		return err
 	}
+	j.hide(revisions, latest)
 	p := &planner{job: j}
 	var current, back []*unstructured.Unstructured
 	if todo.to != nil {
@@ -150,6 +151,7 @@ func (j *job) planTakeBack(ctx context.Context, revisions records, result *carri
 		if err != nil {
 			return err
 		}
+		j.hide(revisions, good)
 		if current, err = j.placed(latest.Manifest, nil, true); err != nil {
 			return err
 		}
@@ -266,6 +268,18 @@ func (j *job) look(ctx context.Context, r *record) (*view, error) {
 			}
 		}
 		seen.conditions = append(seen.conditions, j.conditionOf(desired, live))
+	}
+	if len(seen.drift) > 0 && !j.service.Put(r.annotations[fingerprintAnnotation]) {
+		// It was made from other values, which drift may show.
+		store, err := newStore(j.access, j.service.Key.Namespace, nil)
+		if err != nil {
+			return nil, err
+		}
+		made, err := store.get(j.service.Key.Name, r.revision)
+		if err != nil {
+			return nil, err
+		}
+		j.hide(records{*r}, made)
 	}
 	return seen, nil
 }

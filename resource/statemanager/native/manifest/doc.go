@@ -82,5 +82,6 @@
 // # Secrets
 //
 // Values of Secrets, objects that a secret value went into, and objects from files in a Secret are shown by the names of their
-// fields only, and the words of an API server about them are left out of errors. The inventory is a Secret.
+// fields only, and the words of an API server about them are left out of errors. An object that a secret value went into stays
+// hidden until a version without it is on the cluster completely. The inventory is a Secret.
 package manifest

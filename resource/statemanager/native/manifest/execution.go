@@ -63,6 +63,9 @@ func (c *Carrier) begin(ctx context.Context, cluster carrier.Cluster, service *c
 	var secret *corev1.Secret
 	var manifests []byte
 	objects := slices.Clone(todo.objects)
+	for i := range objects {
+		objects[i].Sensitive = objects[i].Sensitive || todo.sensitive[objects[i].identity()]
+	}
 	if todo.have != nil {
 		secret, manifests = todo.have.secret, todo.have.secret.Data[manifestsKey]
 		for _, object := range todo.have.objects {

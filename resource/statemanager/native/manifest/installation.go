@@ -83,8 +83,9 @@ type installation struct {
 	manifests []manifest
 	packed    []byte
 	record    record
-	// objects are those of the service, and before those that were in the inventory.
-	objects []objectReference
+	// objects are those of the service, and sensitive those of which the cluster may have values that must not be shown.
+	objects   []objectReference
+	sensitive map[carrier.Identity]bool
 	// begin tells that the inventory has to be written before the objects are.
 	begin bool
 	// adopts tells that objects of others are taken over as they are. All else is done then.
@@ -148,7 +149,7 @@ func (c *Carrier) install(
 			"waits for the kind %s of %s: the cluster has no such kind", missing[0].Kind, missing[0].GroupVersion())}
 		return nil
 	}
-	todo := &installation{manifests: manifests, record: r, have: have}
+	todo := &installation{manifests: manifests, record: r, have: have, sensitive: have.sensitive()}
 	if todo.packed, err = pack(manifests); err != nil {
 		return framework.Permanent(err)
 	}
@@ -163,8 +164,10 @@ func (c *Carrier) install(
 	var faults []error
 	var adopted []step
 	for _, m := range manifests {
-		todo.objects = append(todo.objects, referTo(m.Object))
-		s, wait, err := c.planObject(ctx, cluster, service, m, before)
+		object := referTo(m.Object)
+		object.Sensitive = m.Sensitive
+		todo.objects = append(todo.objects, object)
+		s, wait, err := c.planObject(ctx, cluster, service, m, before, todo.sensitive[object.identity()])
 		switch {
 		case err != nil:
 			faults = append(faults, err)
@@ -311,9 +314,9 @@ func fieldsBefore(have *inventory) (map[carrier.Identity]manifest, error) {
 }
 
 // planObject returns the step for an object, one without an action where there is nothing to do, and what has to be waited
-// for, or comes after a step that adopts.
+// for, or comes after a step that adopts. Sensitive tells that the object may have values which must not be shown.
 func (c *Carrier) planObject(
-	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, m manifest, before map[carrier.Identity]manifest,
+	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, m manifest, before map[carrier.Identity]manifest, sensitive bool,
 ) (s step, wait string, err error) {
 	s = step{object: referTo(m.Object), manifest: m}
 	have, err := get(ctx, cluster.Client(), s.object)
@@ -324,6 +327,8 @@ func (c *Carrier) planObject(
 		s.action, s.fields = plan.Create, m.created()
 		return s, "", nil
 	}
+	m.Sensitive = m.Sensitive || sensitive
+	s.manifest = m
 	if have.GetDeletionTimestamp() != nil {
 		return step{}, fmt.Sprintf("%s is being deleted: it is waited for, and made anew%s", s.object, holders(have)), nil
 	}

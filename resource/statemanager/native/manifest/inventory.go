@@ -109,6 +109,29 @@ func (i *inventory) has(object objectReference) bool {
 	return slices.ContainsFunc(i.objects, func(r objectReference) bool { return r.identity() == object.identity() })
 }
 
+// sensitive are the objects of which the cluster may have values that must not be shown: those that were put there last, and those that were
+// only begun. Where that can't be read, it is all of them.
+func (i *inventory) sensitive() map[carrier.Identity]bool {
+	if i == nil {
+		return nil
+	}
+	var last []manifest
+	var err error
+	if len(i.secret.Data[manifestsKey]) > 0 {
+		last, err = i.manifests()
+	}
+	sensitive := map[carrier.Identity]bool{}
+	for _, object := range i.objects {
+		sensitive[object.identity()] = object.Sensitive || err != nil
+	}
+	for _, m := range last {
+		if m.Sensitive {
+			sensitive[carrier.IdentityOf(m.Object)] = true
+		}
+	}
+	return sensitive
+}
+
 // found is what is told of the inventory.
 func (i *inventory) found(service *carrier.Service) *carrier.Found {
 	if i == nil {

@@ -23,6 +23,8 @@ type objectReference struct {
 	Kind       string `json:"kind"`
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
+	// Sensitive is true where no value of the object may be shown, or of what it was before.
+	Sensitive bool `json:"sensitive,omitempty"`
 }
 
 func referTo(object client.Object) objectReference {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/manifest"
@@ -129,6 +130,47 @@ func TestSecretValuesAreNotShown(t *testing.T) {
 	s = k.service(files{"a.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {x: " + password + "}\n"})
 	if result := k.compute(s); strings.Contains(fmt.Sprintf("%+v", result.Changes), password) || result.Changes[0].Fields[0].Path != "data.x" {
 		t.Errorf("a Secret is in the plan: %+v", result.Changes)
+	}
+}
+
+func TestWhatWasSecretStaysHiddenWhenItIsTakenOut(t *testing.T) {
+	const password = "s3cr3t-p4ssw0rd"
+	given := []option{values("{password: " + password + "}"), secretValues("{password: true}")}
+	for name, begin := range map[string]func(k *kit, secret, plain *carrier.Service, breaks func(*carrier.Service, string)){
+		"after all was put there": func(k *kit, secret, _ *carrier.Service, _ func(*carrier.Service, string)) { k.settle(secret) },
+		"after it was begun":      func(_ *kit, secret, _ *carrier.Service, breaks func(*carrier.Service, string)) { breaks(secret, "b") },
+		"after it was begun in place of something else": func(k *kit, secret, _ *carrier.Service, breaks func(*carrier.Service, string)) {
+			k.settle(k.service(files{"a.yaml": configMap("a", "first")}))
+			breaks(secret, "b")
+		},
+		"after taking it out was begun": func(_ *kit, secret, plain *carrier.Service, breaks func(*carrier.Service, string)) {
+			breaks(secret, "b")
+			breaks(plain, "a")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKit(t)
+			secret := k.service(files{"a.yaml": configMap("a", "${password}"), "b.yaml": configMap("b", "1")}, given...)
+			plain := k.service(files{"a.yaml": configMap("a", "plain"), "b.yaml": configMap("b", "2")})
+			begin(k, secret, plain, func(s *carrier.Service, at string) {
+				k.faults.On(func(r operatortest.Request) bool { return r.Name == at && !r.DryRun && r.Method == http.MethodPatch }, operatortest.InternalError()).Times(1)
+				if err := k.carrier.CarryOut(t.Context(), k.cluster, s, k.compute(s)); err == nil {
+					t.Fatal("it can be carried out")
+				}
+			})
+			if got := k.configMap("a").Data["text"]; got != password {
+				t.Fatalf("the cluster has %q", got)
+			}
+			changes := k.compute(plain).Changes
+			if said := fmt.Sprintf("%+v", changes); strings.Contains(said, password) || !strings.Contains(said, "data.text") {
+				t.Errorf("the plan is %s", said)
+			}
+			k.settle(plain)
+			next := k.service(files{"a.yaml": configMap("a", "next"), "b.yaml": configMap("b", "2")})
+			if got := fields(k.compute(next).Changes[0])["data.text"]; got != "next" {
+				t.Errorf("what is not secret any more should be shown: it is %v", got)
+			}
+		})
 	}
 }
 

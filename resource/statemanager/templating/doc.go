@@ -38,5 +38,6 @@
 // Those of Go's text/template, and those of sprig as Helm's charts have them, but for what reads the environment, the time or the
 // network, or makes something up: a plan says what is going to be applied. keys and values return what they do in the order of the
 // keys. From Helm there are toYaml, fromYaml and required; errors of the first two are errors. A rendering ends with an error after
-// [MaxSteps] rounds of its loops and calls of its templates, and after [MaxSize] bytes.
+// [MaxSteps] rounds of its loops and calls of its templates, and after [MaxSize] bytes, which is also as long as a text may be that a function
+// makes. A list or a map may have 16 MiB with all that is in it, and what functions make in one rendering 256 MiB.
 package templating

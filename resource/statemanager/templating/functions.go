@@ -21,7 +21,7 @@ var unrepeatable = []string{
 	"genCA", "genCAWithKey", "genPrivateKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey",
 }
 
-// functions are those of templates.
+// functions are those of templates, for one rendering.
 func functions() template.FuncMap {
 	all := sprig.HermeticTxtFuncMap()
 	for _, name := range unrepeatable {
@@ -30,7 +30,7 @@ func functions() template.FuncMap {
 	maps.Copy(all, template.FuncMap{
 		"fromYaml": fromYAML, "index": index, "keys": keys, "required": required, "toYaml": toYAML, "values": values,
 	})
-	return all
+	return Bounds{Text: MaxSize, Value: maxValue, Total: maxMade}.Functions(all)
 }
 
 // index is that of text/template, but for a key that a map does not have: it is an error.

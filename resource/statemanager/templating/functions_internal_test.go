@@ -11,17 +11,17 @@ import (
 const known = `abbrev abbrevboth add add1 add1f addf adler32sum all any append atoi b32dec b32enc b64dec b64enc base biggest buildCustomCert
 camelcase cat ceil chunk clean coalesce compact concat contains
 decryptAES deepCopy deepEqual default dict dig dir div divf duration
-empty ext fail first float64 floor fromJson fromYaml get has hasKey hasPrefix hasSuffix hello
-indent index initial initials int int64 isAbs join kebabcase keys kindIs kindOf last list lower
+empty ext fail first float64 floor fromJson fromYaml get has hasKey hasPrefix hasSuffix hello html
+indent index initial initials int int64 isAbs join js kebabcase keys kindIs kindOf last list lower
 max maxf merge mergeOverwrite min minf mod mul mulf
 mustAppend mustChunk mustCompact mustDeepCopy mustFirst mustFromJson mustHas mustInitial mustLast mustMerge mustMergeOverwrite mustPrepend mustPush
 mustRegexFind mustRegexFindAll mustRegexMatch mustRegexReplaceAll mustRegexReplaceAllLiteral mustRegexSplit mustRest mustReverse mustSlice
 mustToJson mustToPrettyJson mustToRawJson mustUniq mustWithout
-nindent nospace omit osBase osClean osDir osExt osIsAbs pick pluck plural prepend push quote
+nindent nospace omit osBase osClean osDir osExt osIsAbs pick pluck plural prepend print printf println push quote
 regexFind regexFindAll regexMatch regexQuoteMeta regexReplaceAll regexReplaceAllLiteral regexSplit repeat replace required rest reverse round
 semver semverCompare seq set sha1sum sha256sum sha512sum slice snakecase sortAlpha split splitList splitn squote sub subf substr swapcase
 ternary title toDecimal toJson toPrettyJson toRawJson toString toStrings toYaml trim trimAll trimPrefix trimSuffix trimall trunc tuple
-typeIs typeIsLike typeOf uniq unset until untilStep untitle upper urlJoin urlParse values without wrap wrapWith`
+typeIs typeIsLike typeOf uniq unset until untilStep untitle upper urlJoin urlParse urlquery values without wrap wrapWith`
 
 // TestNoFunctionReadsTheEnvironmentTheTimeOrRandomness fails when an update of sprig brings a function that nobody has looked at.
 func TestNoFunctionReadsTheEnvironmentTheTimeOrRandomness(t *testing.T) {

@@ -12,8 +12,12 @@ import (
 const (
 	// MaxSteps is how many rounds of loops, and calls of templates, there may be.
 	MaxSteps = 100_000
-	// MaxSize is how long the values may be, in bytes.
+	// MaxSize is how long the values may be, and each text that a function makes, in bytes.
 	MaxSize = 1 << 20
+
+	// maxValue is how large a list or a map may be, and maxMade is how much functions may make together, in bytes.
+	maxValue = 16 << 20
+	maxMade  = 256 << 20
 )
 
 // render renders a template.

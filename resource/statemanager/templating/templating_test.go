@@ -132,9 +132,52 @@ func TestATemplateThatDoesNotEndIsRefused(t *testing.T) {
 		`{{ range 1000 }}{{ range 1000 }}{{ if true }}{{ end }}{{ end }}{{ end }}`:            "through its loops",
 		`{{ define "x" }}{{ template "x" . }}{{ template "x" . }}{{ end }}{{ template "x" }}`: "",
 		`{{ range 2000 }}{{ repeat 1000 "x" }}{{ end }}`:                                      "more than 1048576 bytes",
+
+		`{{ $x := repeat 2000000 "x" }}`:                                                            "a text of more than 1048576 bytes",
+		`{{ $x := repeat 100000000000 "x" }}`:                                                       "more than 16777216 bytes",
+		`{{ $x := indent 100000000000 "x" }}`:                                                       "more than 16777216 bytes",
+		`{{ $x := nindent 100000000000 "x" }}`:                                                      "more than 16777216 bytes",
+		`{{ $x := until 2000000 }}`:                                                                 "more than 16777216 bytes",
+		`{{ $x := until -10000000000 }}`:                                                            "more than 16777216 bytes",
+		`{{ $x := untilStep 0 10000000000 1 }}`:                                                     "more than 16777216 bytes",
+		`{{ $x := untilStep 9223372036854775800 9223372036854775807 5 }}`:                           "more than 16777216 bytes",
+		`{{ $x := seq 10000000000 }}`:                                                               "more than 16777216 bytes",
+		`{{ $x := seq 0 10000000000 }}`:                                                             "more than 16777216 bytes",
+		`{{ $x := seq 0 1 10000000000 }}`:                                                           "more than 16777216 bytes",
+		`{{ $x := repeat 1000000 "x" }}{{ $x = replace "x" $x $x }}`:                                "more than 16777216 bytes",
+		`{{ $x := repeat 1000000 "x" }}{{ $x = regexReplaceAll "x" $x $x }}`:                        "more than 16777216 bytes",
+		`{{ $x := repeat 100000 "x" }}{{ $x = regexReplaceAll "(x+)" $x (repeat 10000 "${1}") }}`:   "more than 16777216 bytes",
+		`{{ $x := repeat 1000000 "x" }}{{ $x = mustRegexReplaceAllLiteral "" $x $x }}`:              "more than 16777216 bytes",
+		`{{ $x := repeat 1000000 "x" }}{{ $x = wrapWith 1 $x $x }}`:                                 "more than 16777216 bytes",
+		`{{ $x := repeat 1000000 "x" }}{{ $x = join $x (until 1000000) }}`:                          "more than 16777216 bytes",
+		`{{ $x := repeat 1000000 "x" }}{{ $x = printf (repeat 100000 "%[1]s") $x }}`:                "more than 16777216 bytes",
+		`{{ $x := printf (repeat 100000 "%999999d") 1 }}`:                                           "more than 16777216 bytes",
+		`{{ $x := printf (repeat 100000 "%[1]*d") 999999 }}`:                                        "more than 16777216 bytes",
+		`{{ $x := "x" }}{{ range 22 }}{{ $x = printf "%s%s" $x $x }}{{ end }}`:                      "a text of more than 1048576 bytes",
+		`{{ $x := "x" }}{{ range 22 }}{{ $x = print $x $x }}{{ end }}`:                              "a text of more than 1048576 bytes",
+		`{{ $x := "x" }}{{ range 22 }}{{ $x = cat $x $x }}{{ end }}`:                                "a text of more than 1048576 bytes",
+		`{{ $x := list 1 }}{{ range 50 }}{{ $x = list $x $x }}{{ end }}{{ $x }}`:                    "a list or a map of more than 16777216 bytes",
+		`{{ $x := dict "a" 1 }}{{ range 50 }}{{ $x = dict "a" $x "b" $x }}{{ end }}{{ toJson $x }}`: "a list or a map of more than 16777216 bytes",
+		`{{ $x := dict }}{{ $y := set $x "x" (list $x) }}{{ $x }}`:                                  "is it a part of itself?",
+		`{{ $x := dict }}{{ $y := merge $x (dict "x" $x) }}{{ $x }}`:                                "is it a part of itself?",
+		`{{ $l := list }}{{ range 1000 }}{{ $l = append $l (repeat 1000000 "x") }}{{ end }}`:        "more than",
 	} {
 		if _, err := values(setOf(nil), text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: the error is %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestFunctionsMakeWhatTheyMadeWithinTheBounds(t *testing.T) {
+	for text, want := range map[string]string{
+		`{{ repeat 3 "ab" }} {{ indent 2 "a\nb" }} {{ until 3 }} {{ untilStep 3 0 -1 }} {{ seq 2 5 }}`:                         "ababab   a\n  b [0 1 2] [3 2 1] 2 3 4 5",
+		`{{ replace "a" "b" "aa" }} {{ regexReplaceAll "a(x*)b" "-ab-axxb-" "${1}W" }} {{ wrapWith 2 "|" "abcd" }}`:            "bb -W-xxW- ab|cd",
+		`{{ printf "%5d|%-3s|%q" 42 "a" "b" }} {{ print 1 "a" }} {{ html "<" }} {{ list 1 "a" nil | join "-" }}`:               `   42|a  |"b" 1a &lt; 1-a`,
+		`{{ dict "a" (list 1 2) | toJson }} {{ default "x" "" }} {{ ternary 1 2 true }} {{ merge (dict "a" 1) (dict "b" 2) }}`: `{"a":[1,2]} x 1 map[a:1 b:2]`,
+		`{{ $l := list }}{{ range 1000 }}{{ $l = append $l (repeat 100 "x") }}{{ end }}{{ len $l }}`:                           "1000",
+	} {
+		if got, err := values(setOf(nil), text); err != nil || got != want {
+			t.Errorf("%s: it makes %q, want %q, %v", text, got, want, err)
 		}
 	}
 }

@@ -174,6 +174,11 @@ func (c *computation) list(ctx context.Context) error {
 			return fmt.Errorf("list what the cluster has of ServiceSet %s: %w", ownKey(c.set), err)
 		}
 		for _, found := range all {
+			if found.Unreadable != nil && c.unknown(found.Key) {
+				// It may be forged. What the set knows of fails on its own.
+				c.work.Notes = append(c.work.Notes, fmt.Sprintf("service %s, which the cluster names, is left as it is: %v", found.Key, found.Unreadable))
+				continue
+			}
 			c.found[found.Key] = append(c.found[found.Key], found)
 		}
 	}

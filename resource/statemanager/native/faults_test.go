@@ -3,6 +3,7 @@ package native_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,8 @@ import (
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/manifest"
 )
 
 const hookText = `apiVersion: batch/v1
@@ -235,4 +238,51 @@ func TestANamespaceThatIsTerminating(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settle("a", "app Deployed, files Deployed")
+}
+
+func TestAnInventoryThatCanNotBeReadIsTheTroubleOfItsServiceAlone(t *testing.T) {
+	w := newPlatform(t)
+	w.useEast()
+	w.manifests("one", configMapText("one", "1"))
+	w.manifests("two", configMapText("two", "1"))
+	w.set("a", "east", w.service("one", "one"), w.service("two", "two"))
+	w.settle("a", "one Deployed, two Deployed")
+	inventory := &corev1.Secret{}
+	if err := w.east.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: manifest.InventoryPrefix + "two"}, inventory); err != nil {
+		t.Fatal(err)
+	}
+	forged := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "forged", Labels: maps.Clone(inventory.Labels)}}
+	forged.Labels[carrier.ServiceLabel] = "forged"
+	if err := w.east.Create(t.Context(), forged); err != nil {
+		t.Fatal(err)
+	}
+	inventory.Annotations = nil
+	if err := w.east.Update(t.Context(), inventory); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	w.configMap("one", map[string]string{"all.yaml": configMapText("one", "2")})
+	work, err := w.compute("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	says(t, strings.Join(work.Notes, "\n"), "service "+w.namespace+"/forged, which the cluster names, is left as it is", "Secret "+w.namespace+"/forged")
+	w.settle("a", "one Deployed, two Deployed")
+	if got := w.onEast("one").Data["text"]; got != "2" {
+		t.Errorf("the text is %q", got)
+	}
+	says(t, w.condition("a", "two", native.ConditionResolved).Message, "Secret "+w.namespace+"/"+inventory.Name, "delete the Secret")
+
+	// As it says. What nobody can read does not keep the set from going.
+	if err := w.east.Delete(t.Context(), inventory); err != nil {
+		t.Fatal(err)
+	}
+	w.settle("a", "one Deployed, two Deployed")
+	if err := w.client.Delete(t.Context(), w.get("a")); err != nil {
+		t.Fatal(err)
+	}
+	w.settle("a", "")
+	if work := w.mustStep("a"); work.Left {
+		t.Error("the set does not go")
+	}
 }

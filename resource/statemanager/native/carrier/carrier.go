@@ -108,6 +108,8 @@ type Found struct {
 	Type v1alpha1.ServiceType
 	// Kinds are the kinds of its objects, which are worth watching.
 	Kinds []schema.GroupVersionKind
+	// Unreadable is why List can't read what the cluster has, of which only the Key and the Type are known then. Compute says so too.
+	Unreadable error
 }
 
 // Health is how the objects of a service are.

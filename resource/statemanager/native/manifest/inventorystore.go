@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
@@ -102,11 +103,12 @@ func list(ctx context.Context, cluster carrier.Cluster, owner carrier.Owner, for
 	var services []carrier.Found
 	for i := range found.Items {
 		secret := &found.Items[i]
+		key := client.ObjectKey{Namespace: secret.Namespace, Name: secret.Labels[carrier.ServiceLabel]}
 		r, err := readRecord(secret)
 		if err != nil {
-			return nil, err
+			services = append(services, carrier.Found{Key: key, Type: v1alpha1.ServiceTypeResource, Unreadable: err})
+			continue
 		}
-		key := client.ObjectKey{Namespace: secret.Namespace, Name: secret.Labels[carrier.ServiceLabel]}
 		services = append(services, *foundOf(key, &r, owner.Keeper))
 	}
 	return services, nil

@@ -1,12 +1,15 @@
 package manifest_test
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
@@ -117,10 +120,19 @@ func TestListFindsServicesOfOwner(t *testing.T) {
 	k.settle(web)
 	k.settle(other)
 	k.settle(k.service(files{"c.yaml": configMap("c", "1")}, named("third")))
+	unreadable := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "list-" + k.namespace, Labels: map[string]string{
+		manifest.InventoryLabel: "manifest", carrier.OwnerLabel: web.Owner.ID(), carrier.ServiceLabel: "lost",
+	}}}
+	k.create(unreadable)
+	t.Cleanup(func() { _ = k.user.Delete(context.Background(), unreadable) })
 	found, err := k.carrier.List(t.Context(), k.cluster, web.Owner)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(found) != 3 || found[0].Key != keyOf("default", "lost") || found[0].Unreadable == nil || !strings.Contains(found[0].Unreadable.Error(), "Secret default/list-") {
+		t.Fatalf("found %+v", found)
+	}
+	found = found[1:]
 	want := []carrier.Found{*k.compute(other).Found, *k.compute(web).Found}
 	for i := range want {
 		want[i].Fingerprint = "" // of which a list knows the seal only

@@ -22,7 +22,8 @@ type Config struct {
 	Timeout time.Duration
 	// RenderTimeout bounds how long the templates of a chart may take. Default: 30 seconds.
 	RenderTimeout time.Duration
-	// Renderings is how many charts are rendered at once at most, those that never end included. Default: 8.
+	// Renderings is how many charts are rendered at once at most, those that never end included, and half of them from one namespace of the
+	// management cluster. Default: 8.
 	Renderings int
 	// History is how many revisions of a release are kept. Default: 10, as Helm has it.
 	History int
@@ -36,7 +37,7 @@ type Config struct {
 // Carrier is a carrier.Carrier for templates with a Helm chart. It is safe for concurrent use for different services.
 type Carrier struct {
 	config     Config
-	renderings chan struct{}
+	renderings *places
 	// revisions are small, and each has the key of what it shares with others.
 	revisions *bytelru.Cache[revisionKey, *revision]
 	contents  *bytelru.Cache[contentKey, *content]
@@ -78,7 +79,7 @@ func New(config Config) (*Carrier, error) {
 		return nil, err
 	}
 	return &Carrier{
-		config: config, renderings: make(chan struct{}, config.Renderings),
+		config: config, renderings: newPlaces(config.Renderings),
 		revisions: bytelru.New[revisionKey, *revision](config.Remembered / 8),
 		contents:  bytelru.New[contentKey, *content](config.Remembered - config.Remembered/8),
 	}, nil

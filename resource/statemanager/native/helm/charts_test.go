@@ -107,6 +107,16 @@ func TestATemplateThatLoopsIsRefusedAndTheirNumberIsBounded(t *testing.T) {
 	})
 }
 
+func TestATemplateThatLoopsTakesOnePlaceHoweverOftenItIsLookedAt(t *testing.T) {
+	k := newKit(t, helm.Config{RenderTimeout: time.Second, Renderings: 4}) // two of them for the namespace
+	// It ends some time, so that the test leaves nothing behind.
+	loop := chartOf("loop", "1.0.0", files{"a.yaml": `{{ range until 10000 }}{{ range until 10000 }}{{ end }}{{ end }}`})
+	for range 3 {
+		k.fails(k.service(loop), "did not end within 1s")
+	}
+	k.compute(k.service(pageChart("1.0.0")))
+}
+
 func TestATemplateThatFailsSaysWhereAndWhy(t *testing.T) {
 	k := newKit(t, helm.Config{})
 	k.fails(k.service(chartOf("bad", "1.0.0", files{"a.yaml": `{{ required "a host is needed" .Values.host }}`})), "bad/templates/a.yaml", "a host is needed")

@@ -87,7 +87,8 @@
 // # What templates can do
 //
 // Rendering has a deadline (Config.RenderTimeout). Go can't end a template that loops: it is left alone, its chart is refused
-// with a permanent error, and Config.Renderings bounds how many there can be. `lookup` reads from the cluster with the rights of
+// with a permanent error, and not rendered again before it ends. Config.Renderings bounds how many there can be, and one namespace of the
+// management cluster has half of them at most. `lookup` reads from the cluster with the rights of
 // its kubeconfig, or of the service account of the service; there are no lookups of names, no files and no environment.
 //
 // # Secrets

@@ -74,7 +74,7 @@ func (j *job) render(ctx context.Context, revision int, install bool) (*renderin
 	if err := j.readDefinitions(r); err != nil {
 		return nil, err
 	}
-	err = j.bounded(ctx, func() error {
+	err = j.bounded(ctx, func(ctx context.Context) error {
 		return r.execute(ctx, j, chartcommon.ReleaseOptions{
 			Name: j.service.Key.Name, Namespace: j.service.Key.Namespace, Revision: revision, IsInstall: install, IsUpgrade: !install,
 		})
@@ -182,35 +182,59 @@ func (r *rendering) literal() *chart.Chart {
 	return c
 }
 
-// bounded runs f until its end or the deadline of renderings. After the deadline f is left alone, and keeps its place.
-func (j *job) bounded(ctx context.Context, f func() error) error {
+// bounded runs f until its end or the deadline of renderings. After the deadline f is left alone, and keeps its place: the same chart with the
+// same values is not rendered a second time until it has ended.
+func (j *job) bounded(ctx context.Context, f func(context.Context) error) error {
+	fingerprint := j.service.Fingerprint
+	if j.renderings.isEndless(fingerprint) {
+		return j.endless()
+	}
 	ctx, cancel := context.WithTimeout(ctx, j.Carrier.config.RenderTimeout)
 	defer cancel()
-	select {
-	case j.renderings <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("wait for other charts that are being rendered: %w", context.Cause(ctx))
+	giveBack, err := j.renderings.take(ctx, j.service.Owner.Namespace)
+	if err != nil {
+		return fmt.Errorf("wait for other charts that are being rendered: %w", err)
 	}
-	done := make(chan error, 1)
+	// Whoever comes first, the end of f or the deadline, makes over to the other what is left to do.
+	done, over := make(chan error), make(chan bool, 1)
 	go func() {
-		defer func() { <-j.renderings }()
-		defer func() {
-			if r := recover(); r != nil {
-				done <- framework.Permanent(errors.New("the chart can't be rendered: a template panicked"))
+		defer giveBack()
+		err := rendered(ctx, f)
+		select {
+		case done <- err:
+		case late := <-over:
+			if late {
+				j.renderings.ended(fingerprint)
 			}
-		}()
-		done <- f()
+		}
 	}()
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return framework.Permanent(fmt.Errorf("the templates of the chart did not end within %s: look for a loop in them",
-				j.Carrier.config.RenderTimeout))
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			over <- false
+			return ctx.Err()
 		}
-		return ctx.Err()
+		j.renderings.late(fingerprint)
+		over <- true
+		return j.endless()
 	}
+}
+
+// rendered runs f. A panic is an error.
+func rendered(ctx context.Context, f func(context.Context) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = framework.Permanent(errors.New("the chart can't be rendered: a template panicked"))
+		}
+	}()
+	return f(ctx)
+}
+
+// endless is the error for a chart that is not rendered in time.
+func (j *job) endless() error {
+	return framework.Permanent(fmt.Errorf("the templates of the chart did not end within %s: look for a loop in them", j.Carrier.config.RenderTimeout))
 }
 
 // capabilities asks the cluster what it can do.

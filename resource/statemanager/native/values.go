@@ -8,6 +8,8 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/strvals"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/operatorkit/operatorkit/resource/internal/yamlsize"
 )
 
 // values are what valuesFrom and values say together.
@@ -17,8 +19,14 @@ type values struct {
 	secret map[string]any
 }
 
+// largestValues is how large values may be with the aliases of their YAML as what they stand for, in bytes.
+const largestValues = 16 << 20
+
 // readValues reads YAML the way Helm reads a file with values.
 func readValues(text string) (map[string]any, error) {
+	if _, err := yamlsize.Of([]byte(text), largestValues); err != nil {
+		return nil, err
+	}
 	return loader.LoadValues(strings.NewReader(text))
 }
 

@@ -145,3 +145,15 @@ func TestOptionalValuesAreLeftOutUntilTheyAreThere(t *testing.T) {
 	w.settle("a", "app Failed")
 	says(t, w.stateOf("a", "app").FailureMessage, `entry "values.yaml" of ConfigMap `+w.namespace+"/extra", "does not exist")
 }
+
+func TestValuesWhoseAliasesMakeThemLargeAreRefused(t *testing.T) {
+	w := newPlatform(t)
+	w.useEast()
+	w.charts(map[string][]byte{"app-1.0.0.tgz": chartOf(t, "app", "1.0.0", nil)})
+	w.configMap("large", map[string]string{"values.yaml": "a: &a " + strings.Repeat("x", 100_000) + "\nb: [" + strings.Repeat("*a,", 1000) + "]\n"})
+	app := w.service("app", "app-1.0.0")
+	app.ValuesFrom = []v1alpha1.ValuesFrom{{Kind: "ConfigMap", Name: "large"}}
+	w.set("a", "east", app)
+	w.settle("a", "app Failed")
+	says(t, w.stateOf("a", "app").FailureMessage, "ConfigMap "+w.namespace+"/large", "more than 16777216 bytes, with aliases as what they stand for")
+}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/Masterminds/sprig/v3"
 	"sigs.k8s.io/yaml"
+
+	"github.com/operatorkit/operatorkit/resource/internal/yamlsize"
 )
 
 // unrepeatable are functions of sprig that are left out beside those that sprig itself calls not hermetic: they read the time or the time
@@ -81,6 +83,9 @@ func toYAML(value any) (string, error) {
 }
 
 func fromYAML(text string) (map[string]any, error) {
+	if _, err := yamlsize.Of([]byte(text), maxValue); err != nil {
+		return nil, err
+	}
 	value := map[string]any{}
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 		return nil, fmt.Errorf("it is no YAML map: %w", err)

@@ -12,6 +12,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/resource/internal/yamlsize"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
@@ -83,6 +84,9 @@ func (u *unpacking) chart(content []byte) ([]*archive.BufferedFile, error) {
 			if u.nodes -= nodes(f.data); u.nodes < 0 {
 				return nil, tooLarge("Limits.Unpacked", "shorten its values.yaml", "%s has too many values", name)
 			}
+			if _, err := yamlsize.Of(f.data, largestParsed); err != nil {
+				return nil, permanent(ErrTooLarge, "shorten it", "%s is too large: %v", name, err)
+			}
 		}
 		if !isDependency(name) {
 			all = append(all, &archive.BufferedFile{Name: name, ModTime: f.time, Data: bytes.TrimPrefix(f.data, utf8Mark)})
@@ -103,6 +107,9 @@ func (u *unpacking) chart(content []byte) ([]*archive.BufferedFile, error) {
 	}
 	return all, nil
 }
+
+// largestParsed is how large a file that Helm parses may be with the aliases of its YAML as what they stand for, in bytes.
+const largestParsed = 16 << 20
 
 // within says in which archive of an archive something is wrong.
 func within(name string, err error) error {

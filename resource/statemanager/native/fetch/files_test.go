@@ -233,6 +233,11 @@ func TestValuesOfAChartAreBounded(t *testing.T) {
 		archive := pack(t, entry{name: "app/Chart.yaml", data: "name: app"}, entry{name: name, data: "x: [" + many + "a]"})
 		_, err := fetch.UnpackChart(archive, fetch.Config{Limits: fetch.Limits{Unpacked: 256 << 10}})
 		fails(t, err, fetch.ErrTooLarge, true, strings.TrimPrefix(name, "app/")+" has too many values")
+
+		aliases := "a: &a " + strings.Repeat("x", 100<<10) + "\nb: [" + strings.Repeat("*a,", 1000) + "]\n"
+		archive = pack(t, entry{name: "app/Chart.yaml", data: "name: app"}, entry{name: name, data: aliases})
+		_, err = fetch.UnpackChart(archive, fetch.Config{})
+		fails(t, err, fetch.ErrTooLarge, true, strings.TrimPrefix(name, "app/")+" is too large", "with aliases as what they stand for")
 	}
 }
 

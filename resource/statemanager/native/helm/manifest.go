@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/internal/yamlsize"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
@@ -48,8 +49,14 @@ func parseManifest(manifest io.Reader) ([]*unstructured.Unstructured, error) {
 	}
 }
 
+// largestDocument is how large an object may be with the aliases of its YAML as what they stand for, in bytes: larger than any API server takes.
+const largestDocument = 16 << 20
+
 func parseDocument(document []byte) ([]*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
+	if _, err := yamlsize.Of(document, largestDocument); err != nil {
+		return nil, fmt.Errorf("what the chart renders is too large: %w", err)
+	}
 	content, err := yaml.YAMLToJSON(document)
 	if err != nil {
 		return nil, fmt.Errorf("what the chart renders is no YAML: %w", err)

@@ -26,8 +26,8 @@ type Config struct {
 
 // Limits bound what is rendered. A zero is the default, and a negative value is an error.
 type Limits struct {
-	// Bytes is how large all files of a service may be together, with the values that are put in place of their references; a file that is
-	// used twice counts twice. Default: 16 MiB.
+	// Bytes is how large all files of a service may be together, with the values that are put in place of their references, and as much again
+	// for documents with aliases, as what those stand for; a file that is used twice counts twice. Default: 16 MiB.
 	Bytes int
 	// Nodes is how many values the YAML of a service may have, with aliases and references as what they stand for. Default: 1000000.
 	Nodes int

@@ -100,8 +100,8 @@ func refuse(k *types.Kustomization) error {
 		}
 	}
 	for _, patch := range slices.Concat(k.Patches, k.PatchesJson6902) { //nolint:staticcheck // Old kustomizations have it.
-		if copies(patch.Patch) {
-			return errCopies
+		if err := unbounded(patch.Patch); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -220,8 +220,8 @@ func (g *gathering) file(name, folder string, isYAML bool) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("it names the file %q, which does not exist", name)
 	}
-	if err == nil && isYAML && copies(string(data)) {
-		err = errCopies
+	if err == nil && isYAML {
+		err = unbounded(string(data))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", target, err)

@@ -15,21 +15,24 @@ import (
 // errCopies refuses what would let a few lines grow without a bound.
 var errCopies = errors.New("a patch has the operation copy, with which it could grow without a bound: add what it copies instead")
 
-// copies tells whether a text is a JSON patch with an operation that copies.
-func copies(patch string) bool {
-	values, err := parse([]byte(patch), &budget{limits: Limits{Nodes: 1 << 20}})
+// unbounded returns an error for a text that is a JSON patch with an operation that copies, or has aliases that make it large.
+func unbounded(patch string) error {
+	values, err := parse([]byte(patch), &budget{limits: Limits{Nodes: 1 << 20, Bytes: 16 << 20}})
+	if errors.Is(err, errAliases) {
+		return fmt.Errorf("a patch: %w", err)
+	}
 	if err != nil {
-		return false // It is kustomize's to say what is wrong with it.
+		return nil //nolint:nilerr // It is kustomize's to say what is wrong with it.
 	}
 	for _, value := range values {
 		operations, _ := value.([]any)
 		for _, operation := range operations {
 			if textOf(operation, "op") == "copy" {
-				return true
+				return errCopies
 			}
 		}
 	}
-	return false
+	return nil
 }
 
 // most is how many fields the replacements of a kustomization may set.

@@ -9,6 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/json"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/operatorkit/operatorkit/resource/internal/yamlsize"
 )
 
 // deepest is how deep YAML may be nested: deeper than any object, and far from what a stack bears.
@@ -18,6 +20,7 @@ const deepest = 200
 type budget struct {
 	limits         Limits
 	bytes          int
+	aliased        int
 	nodes          int
 	objects        int
 	kustomizations int
@@ -41,6 +44,19 @@ func (b *budget) takeKustomization() error {
 	if b.kustomizations++; b.kustomizations > b.limits.Kustomizations {
 		return fmt.Errorf("its kustomization goes through more than %d folders", b.limits.Kustomizations)
 	}
+	return nil
+}
+
+// errAliases is for YAML that a few aliases make large.
+var errAliases = errors.New("its YAML is too large")
+
+// takeAliases counts how many bytes a document has with its aliases as what they stand for.
+func (b *budget) takeAliases(document []byte) error {
+	n, err := yamlsize.Of(document, b.limits.Bytes-b.aliased)
+	if err != nil {
+		return fmt.Errorf("%w: it has more than %d bytes, with aliases as what they stand for", errAliases, b.limits.Bytes)
+	}
+	b.aliased += n
 	return nil
 }
 
@@ -144,7 +160,14 @@ func parse(data []byte, budget *budget) ([]any, error) {
 		if err := budget.takeNodes(&node); err != nil {
 			return nil, err
 		}
-		value, err := valueOf(&node)
+		text, err := yaml.Marshal(&node)
+		if err != nil {
+			return nil, fmt.Errorf("it is no YAML: %w", err)
+		}
+		if err := budget.takeAliases(text); err != nil {
+			return nil, err
+		}
+		value, err := valueOf(text)
 		if err != nil {
 			return nil, fmt.Errorf("it is no YAML: %w", err)
 		}
@@ -155,11 +178,7 @@ func parse(data []byte, budget *budget) ([]any, error) {
 }
 
 // valueOf makes a JSON value of a document, by the rules of YAML that kubectl has.
-func valueOf(node *yaml.Node) (any, error) {
-	text, err := yaml.Marshal(node)
-	if err != nil {
-		return nil, err
-	}
+func valueOf(text []byte) (any, error) {
 	encoded, err := sigsyaml.YAMLToJSONStrict(text)
 	if err != nil {
 		return nil, err

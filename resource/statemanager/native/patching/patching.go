@@ -20,6 +20,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/resource/internal/yamlsize"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
@@ -112,6 +113,9 @@ func documentsOf(text string) (documents [][]byte, err error) {
 		document, err := reader.Read()
 		if errors.Is(err, io.EOF) {
 			return documents, nil
+		}
+		if _, tooLarge := yamlsize.Of(document, largest); tooLarge != nil {
+			return nil, tooLarge
 		}
 		if err == nil {
 			document, err = yaml.YAMLToJSONStrict(document)

@@ -1,0 +1,55 @@
+// Package yamlsize tells how large YAML is with aliases as what they stand for. A parser shares a text that is named a hundred thousand
+// times; whoever writes it as JSON afterwards, as sigs.k8s.io/yaml does, has it in memory as often:
+//
+//	if _, err := yamlsize.Of(text, 16<<20); err != nil { … }
+//	err := yaml.Unmarshal(text, &value)
+package yamlsize
+
+import (
+	"bytes"
+	"fmt"
+
+	"go.yaml.in/yaml/v2"
+)
+
+// perValue is about how many bytes a value takes in JSON beside those of a text.
+const perValue = 4
+
+// Of returns how many bytes the documents of a text with aliases have, zero for one without, and an error for more than most. What can't be
+// read has none: its reader says so.
+func Of(text []byte, most int) (int, error) {
+	if !bytes.ContainsRune(text, '&') || !bytes.ContainsRune(text, '*') {
+		return 0, nil
+	}
+	left := most
+	// The parser of sigs.k8s.io/yaml refuses documents with more than some million values itself.
+	for documents := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		var value any
+		if err := documents.Decode(&value); err != nil {
+			return most - left, nil //nolint:nilerr // It is the end, or its reader says what is wrong.
+		}
+		if left = weigh(value, left); left < 0 {
+			return 0, fmt.Errorf("it has more than %d bytes, with aliases as what they stand for", most)
+		}
+	}
+}
+
+// weigh returns what is left after a value.
+func weigh(value any, left int) int {
+	left -= perValue
+	switch v := value.(type) {
+	case string:
+		left -= len(v)
+	case []any:
+		for i := 0; i < len(v) && left >= 0; i++ {
+			left = weigh(v[i], left)
+		}
+	case map[any]any:
+		for key, inner := range v {
+			if left = weigh(inner, weigh(key, left)); left < 0 {
+				break
+			}
+		}
+	}
+	return left
+}

@@ -3,11 +3,13 @@ package fetch
 import (
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 )
 
 // Git reads commits of repositories. It is called by many goroutines.
@@ -58,7 +60,8 @@ func (f *Fetcher) commit(ctx context.Context, w wanted, address *url.URL, from G
 	login := originOf(&plain)
 	client, done := f.client(w.credentials, login)
 	defer done()
-	client.Transport = &loggingIn{credentials: w.credentials, origin: login, next: client.Transport}
+	session := &loggingIn{credentials: w.credentials, origin: login, next: client.Transport, most: f.limits.Download + furtherAnswer}
+	client.Transport = session
 	from.URL, from.Client, from.Limits = plain.String(), client, f.limits
 	from.Known = strings.TrimPrefix(old.Digest, gitDigest)
 
@@ -69,6 +72,9 @@ func (f *Fetcher) commit(ctx context.Context, w wanted, address *url.URL, from G
 	defer file.discard()
 	zipped := gzip.NewWriter(&limited{to: file, left: f.limits.Download, err: f.archiveLimit().exceeded(-1)})
 	commit, err := f.git.Tree(ctx, from, zipped)
+	if session.exceeded.Load() {
+		err = f.archiveLimit().exceeded(-1)
+	}
 	if err != nil {
 		return record{}, err
 	}
@@ -88,11 +94,18 @@ func (f *Fetcher) commit(ctx context.Context, w wanted, address *url.URL, from G
 	return record{Digest: gitDigest + commit, Blob: blob}, nil
 }
 
-// loggingIn adds a login to requests of one origin.
+// furtherAnswer is how much a server may say in an answer beside what is fetched, in bytes: what it has.
+const furtherAnswer = 1 << 20
+
+// loggingIn adds a login to requests of one origin, and bounds what is sent: a Git has in memory what a server tells of its references, and of
+// its errors.
 type loggingIn struct {
 	credentials Credentials
 	origin      origin
 	next        http.RoundTripper
+	// most is how many bytes an answer may have, and exceeded tells that one had more.
+	most     int64
+	exceeded atomic.Bool
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -101,7 +114,31 @@ func (l *loggingIn) RoundTrip(req *http.Request) (*http.Response, error) {
 		req = req.Clone(req.Context())
 		l.credentials.authorize(req)
 	}
-	return l.next.RoundTrip(req)
+	answer, err := l.next.RoundTrip(req)
+	if err == nil {
+		answer.Body = &boundedBody{ReadCloser: answer.Body, left: l.most, exceeded: &l.exceeded}
+	}
+	return answer, err
+}
+
+// errTooLong ends an answer that is longer than it may be.
+var errTooLong = errors.New("the answer is too long")
+
+// boundedBody is the body of an answer, which ends with an error after what is left.
+type boundedBody struct {
+	io.ReadCloser
+	left     int64
+	exceeded *atomic.Bool
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		b.exceeded.Store(true)
+		return 0, errTooLong
+	}
+	return n, err
 }
 
 // limited writes no more than what is left.

@@ -270,3 +270,29 @@ func TestWhatIsWrongWithARepositoryIsSaid(t *testing.T) {
 		t.Errorf("without Git: %v", err)
 	}
 }
+
+func TestWhatAServerSaysIsBounded(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		line := func(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/refs/"):
+			w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+			_, _ = io.WriteString(w, line("# service=git-upload-pack\n")+"0000"+line(strings.Repeat("1", 40)+" refs/heads/first\x00ofs-delta\n"))
+			for i := range 50_000 {
+				_, _ = io.WriteString(w, line(fmt.Sprintf("%040d refs/heads/b%d\n", i, i)))
+			}
+			_, _ = io.WriteString(w, "0000")
+		default:
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, strings.Repeat("sorry ", 500_000))
+		}
+	}))
+	t.Cleanup(server.Close)
+	for _, path := range []string{"/refs/app.git", "/error/app.git"} {
+		from := v1alpha1.Artifact{URL: "git+" + server.URL + path, Ref: "refs/heads/main"}
+		_, err := newFetcher(t, fetch.Config{Limits: fetch.Limits{Download: 1 << 10}}).Files(t.Context(), from, fetch.Credentials{})
+		if !errors.Is(err, fetch.ErrTooLarge) || !strings.Contains(err.Error(), "Limits.Download") {
+			t.Errorf("%s: the error is %v", path, err)
+		}
+	}
+}

@@ -19,6 +19,8 @@ type Bounds struct {
 	Text, Value int
 	// Total is how much all of them may make together.
 	Total int
+	// Ended is asked before each call whether the rendering has to end, and why. Nil is never.
+	Ended func() error
 }
 
 // Functions returns the functions, and those of text/template that print, with the bounds: they end with an error where they would make more,
@@ -83,6 +85,11 @@ func (m *meter) bound(name string, f any) any {
 }
 
 func (m *meter) call(name string, function reflect.Value, arguments []reflect.Value) (reflect.Value, error) {
+	if m.bounds.Ended != nil {
+		if err := m.bounds.Ended(); err != nil {
+			return reflect.Value{}, err
+		}
+	}
 	// What a list or a map makes is within a few times its size, because it was weighed when it was made.
 	if grows, ok := growth[name]; ok && grows(arguments) > float64(m.bounds.Value) {
 		return reflect.Value{}, fmt.Errorf("it makes more than %d bytes: make it smaller", m.bounds.Value)

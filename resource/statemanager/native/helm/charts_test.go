@@ -93,7 +93,7 @@ func (k *kit) server() *unstructured.Unstructured {
 func TestATemplateThatLoopsIsRefusedAndTheirNumberIsBounded(t *testing.T) {
 	k := newKit(t, helm.Config{RenderTimeout: time.Second, Renderings: 1})
 	// It ends some time, so that the test leaves nothing behind.
-	loop := chartOf("loop", "1.0.0", files{"a.yaml": `{{ range until 6000 }}{{ range until 6000 }}{{ end }}{{ end }}`})
+	loop := chartOf("loop", "1.0.0", files{"a.yaml": `{{ $l := until 6000 }}{{ range $l }}{{ range $l }}{{ end }}{{ end }}`})
 	err := k.failure(k.service(loop), "did not end within 1s")
 	if !framework.IsPermanent(err) {
 		t.Errorf("it is tried again: %v", err)
@@ -107,10 +107,34 @@ func TestATemplateThatLoopsIsRefusedAndTheirNumberIsBounded(t *testing.T) {
 	})
 }
 
+func TestATemplateThatMakesTooMuchIsRefused(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	for text, want := range map[string]string{
+		`{{ $x := repeat 20000000 "x" }}`:                                      "a text of more than 16777216 bytes",
+		`{{ $x := repeat 100000000000 "x" }}`:                                  "more than 67108864 bytes",
+		`{{ $x := until 10000000000 }}`:                                        "more than 67108864 bytes",
+		`{{ $x := "x" }}{{ range 26 }}{{ $x = printf "%s%s" $x $x }}{{ end }}`: "a text of more than 16777216 bytes",
+		`{{ $x := dict }}{{ $y := set $x "x" $x }}{{ $x }}`:                    "is it a part of itself?",
+		`{{ $x := list 1 }}{{ range 40 }}{{ $x = list $x $x }}{{ end }}`:       "a list or a map of more than 67108864 bytes",
+	} {
+		k.fails(k.service(chartOf("much", "1.0.0", files{"a.yaml": text})), want)
+	}
+}
+
+func TestATemplateThatCallsFunctionsInALoopEnds(t *testing.T) {
+	k := newKit(t, helm.Config{RenderTimeout: time.Second, Renderings: 1})
+	loop := chartOf("loop", "1.0.0", files{"a.yaml": `{{ range 1000000000000 }}{{ $x := lower "X" }}{{ end }}`})
+	k.fails(k.service(loop), "did not end within 1s")
+	operatortest.Eventually(t, "another chart gets the place", func() error {
+		_, err := k.carrier.Compute(t.Context(), k.cluster, k.cluster.client, k.service(pageChart("1.0.0")))
+		return err
+	})
+}
+
 func TestATemplateThatLoopsTakesOnePlaceHoweverOftenItIsLookedAt(t *testing.T) {
 	k := newKit(t, helm.Config{RenderTimeout: time.Second, Renderings: 4}) // two of them for the namespace
 	// It ends some time, so that the test leaves nothing behind.
-	loop := chartOf("loop", "1.0.0", files{"a.yaml": `{{ range until 10000 }}{{ range until 10000 }}{{ end }}{{ end }}`})
+	loop := chartOf("loop", "1.0.0", files{"a.yaml": `{{ $l := until 10000 }}{{ range $l }}{{ range $l }}{{ end }}{{ end }}`})
 	for range 3 {
 		k.fails(k.service(loop), "did not end within 1s")
 	}

@@ -102,7 +102,9 @@ func (r *rendering) execute(ctx context.Context, j *job, release chartcommon.Rel
 	if err != nil {
 		return err
 	}
-	files, err := engine.New(config).RenderWithContext(ctx, r.chart, toRender)
+	helm := engine.New(config)
+	helm.CustomTemplateFuncs = functions(ctx)
+	files, err := helm.RenderWithContext(ctx, r.chart, toRender)
 	if err != nil {
 		return fmt.Errorf("render the chart: %w", err)
 	}

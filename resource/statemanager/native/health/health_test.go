@@ -113,3 +113,27 @@ func TestWhatAnExpressionCostsIsBounded(t *testing.T) {
 		t.Errorf("it is %+v", got)
 	}
 }
+
+func TestAnExpressionThatMakesTooMuchIsNotAnswered(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	object := objectOf(t, "{apiVersion: example.com/v1, kind: Shop, metadata: {name: shop}, data: {x: "+long+", list: [a"+strings.Repeat(", a", 1000)+"], number: 3}}")
+	for expression, want := range map[string]string{
+		`data.x.replace('x', data.x) == ''`:                   "can't be answered: it makes a text of more than 4194304 bytes",
+		`data.x.replace('x', data.x, 1000) == ''`:             "can't be answered: it makes a text of more than 4194304 bytes",
+		`data.x.replace('', data.x) == ''`:                    "can't be answered: it makes a text of more than 4194304 bytes",
+		`data.list.join(data.x) == ''`:                        "can't be answered: it makes a text of more than 4194304 bytes",
+		`'aab'.replace('a', 'c') == 'ccb'`:                    "is true",
+		`'aab'.replace('a', 'c', 1) == 'cab'`:                 "is true",
+		`['a', 'b'].join('-') == 'a-b' && [].join('-') == ''`: "is true",
+		`['a', 'b'].join() == 'ab'`:                           "is true",
+		`[data.number].join('-') == ''`:                       "can't be answered: no such overload",
+	} {
+		compiled, err := health.New().Compile([]v1alpha1.HealthCheckExpr{{APIVersion: "example.com/v1", Kind: "Shop", Current: expression}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := compiled(object); !strings.Contains(got.Message, want) {
+			t.Errorf("%s: it is %s: %s", expression, got.Status, got.Message)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package health
+
+import (
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// largest is how long a text may be that an expression makes, in bytes.
+const largest = 4 << 20
+
+// bounded are the functions of CEL that make much of little, with a bound: CEL counts what a call costs when all of it is in memory.
+func bounded() cel.EnvOption {
+	return func(environment *cel.Env) (*cel.Env, error) {
+		for _, option := range []cel.EnvOption{
+			cel.Function("replace",
+				cel.MemberOverload("string_replace_string_string", []*cel.Type{cel.StringType, cel.StringType, cel.StringType}, cel.StringType,
+					cel.FunctionBinding(func(args ...ref.Val) ref.Val { return replace(append(args, types.Int(-1))) })),
+				cel.MemberOverload("string_replace_string_string_int",
+					[]*cel.Type{cel.StringType, cel.StringType, cel.StringType, cel.IntType}, cel.StringType,
+					cel.FunctionBinding(func(args ...ref.Val) ref.Val { return replace(args) }))),
+			cel.Function("join",
+				cel.MemberOverload("list_join_string", []*cel.Type{cel.ListType(cel.StringType), cel.StringType}, cel.StringType,
+					cel.BinaryBinding(join))),
+		} {
+			var err error
+			if environment, err = option(environment); err != nil {
+				return nil, err
+			}
+		}
+		return environment, nil
+	}
+}
+
+func tooLong() ref.Val { return types.NewErr("it makes a text of more than %d bytes", largest) }
+
+func replace(args []ref.Val) ref.Val {
+	text, old, by, most := string(args[0].(types.String)), string(args[1].(types.String)), string(args[2].(types.String)), int(args[3].(types.Int))
+	times := strings.Count(text, old)
+	if most >= 0 {
+		times = min(times, most)
+	}
+	if float64(len(text))+float64(times)*float64(len(by)) > largest {
+		return tooLong()
+	}
+	return types.String(strings.Replace(text, old, by, most))
+}
+
+func join(list, separator ref.Val) ref.Val {
+	elements, between := list.(traits.Lister), string(separator.(types.String))
+	var text strings.Builder
+	for i := types.Int(0); i < elements.Size().(types.Int); i++ {
+		element, ok := elements.Get(i).(types.String)
+		if !ok {
+			return types.NewErr("join: invalid input: %v", elements.Get(i))
+		}
+		if i > 0 {
+			text.WriteString(between)
+		}
+		if text.Len()+len(element)+len(between) > largest {
+			return tooLong()
+		}
+		text.WriteString(string(element))
+	}
+	return types.String(text.String())
+}

@@ -3,8 +3,53 @@ package helm
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
+
+func TestWhatIsRenderedAfterItsDeadlineTakesOnePlaceHoweverOftenItIsLookedAt(t *testing.T) {
+	c, err := New(Config{RenderTimeout: 100 * time.Millisecond, Renderings: 4}) // two of them for a namespace
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &job{Carrier: c, service: &carrier.Service{Fingerprint: "loop", Owner: carrier.Owner{Namespace: "one"}}}
+	release := make(chan struct{})
+	for range 5 {
+		err := j.bounded(t.Context(), func(context.Context) error { <-release; return nil })
+		if !framework.IsPermanent(err) || !strings.Contains(err.Error(), "did not end within 100ms") {
+			t.Fatalf("the error is %v", err)
+		}
+	}
+	if n := len(c.renderings.all); n != 1 {
+		t.Errorf("it has %d places", n)
+	}
+	close(release)
+	operatortest.Eventually(t, "it is rendered again when it has ended", func() error {
+		if c.renderings.isEndless("loop") || len(c.renderings.all) > 0 {
+			return fmt.Errorf("it goes on")
+		}
+		return nil
+	})
+	c.config.RenderTimeout = time.Hour
+	if err := j.bounded(t.Context(), func(context.Context) error { return nil }); err != nil {
+		t.Error(err)
+	}
+
+	// What was given up by its caller is no loop.
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := j.bounded(ctx, func(ctx context.Context) error { cancel(); <-ctx.Done(); return ctx.Err() }); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+	if c.renderings.isEndless("loop") {
+		t.Error("it is taken for a loop")
+	}
+}
 
 func TestOneNamespaceHasHalfOfThePlacesAtMost(t *testing.T) {
 	none := errors.New("nobody waits")

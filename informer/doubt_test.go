@@ -7,9 +7,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -113,6 +116,104 @@ func TestR11AnAnswerThatSomebodyElseMayHaveMadeWakes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A deletion that is a dry run says so in what it sends, and not where other dry runs do.
+func TestR11ADryRunChangesNothing(t *testing.T) {
+	server := newRealServer(t)
+	namespace := server.instance.Namespace(t)
+	source := follow(t, informer.KubernetesConfig{
+		Client: server.reader, Object: &policyv1.PodDisruptionBudget{}, Namespaces: []string{namespace}, Logger: server.logger,
+	})
+	for name, finalizers := range map[string][]string{"free": nil, "held": {"test.operatorkit.io/held"}} {
+		obj := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: finalizers}}
+		if err := server.user.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+		shown := func(version string) error {
+			stored, exists, err := source.Get(client.ObjectKeyFromObject(obj))
+			if err == nil && (!exists || stored.(client.Object).GetResourceVersion() != version || stored.(client.Object).GetDeletionTimestamp() != nil) {
+				err = fmt.Errorf("the source has %v, want version %s", stored, version)
+			}
+			return err
+		}
+		operatortest.Eventually(t, name+" is shown", func() error { return shown(obj.ResourceVersion) })
+		untyped := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		untyped.SetGroupVersionKind(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"))
+		for _, removed := range []client.Object{obj.DeepCopy(), untyped} {
+			if err := server.operator.Delete(t.Context(), removed, client.DryRunAll); err != nil {
+				t.Fatal(err)
+			}
+			if err := shown(obj.ResourceVersion); err != nil {
+				t.Errorf("%s, after a dry run of its deletion: %v", name, err)
+			}
+		}
+		if err := server.apply(t.Context(), server.user, obj, 1); err != nil {
+			t.Fatal(err)
+		}
+		operatortest.Eventually(t, name+" is shown as it was changed", func() error { return shown(obj.ResourceVersion) })
+	}
+}
+
+// What the API server selects by fields that only it knows is asked for once the object is written, when somebody may have changed it.
+func TestR11WhatLeavesAFieldSelectorBehindAWriteWakes(t *testing.T) {
+	server := newRealServer(t)
+	namespace := server.instance.Namespace(t)
+	source := follow(t, informer.KubernetesConfig{
+		Client: server.reader, Object: &corev1.Event{}, Namespaces: []string{namespace}, Logger: server.logger,
+		FieldSelector: fields.OneTermEqualSelector("type", corev1.EventTypeWarning),
+	})
+	obj := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}, Type: corev1.EventTypeWarning,
+		InvolvedObject: corev1.ObjectReference{Namespace: namespace, Name: "a"},
+	}
+	if err := server.user.Create(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+	operatortest.Eventually(t, "it is shown", func() error {
+		if _, exists, err := source.Get(client.ObjectKeyFromObject(obj)); err != nil || !exists {
+			return errors.Join(err, errors.New("it is not there"))
+		}
+		return nil
+	})
+	author := &informer.Author{Framework: "f", Key: informer.Key{Name: "primary"}}
+	var woken atomic.Int64
+	source.Subscribe(func(e informer.Event) { e.Wake("f", author.Key, func() { woken.Add(1) }) })
+	woken.Store(0)
+	server.lag.Hold(nil)
+	defer server.lag.Release()
+
+	ticket, written := newTicket(), make(chan error, 1)
+	own := obj.DeepCopy()
+	own.Message = "own"
+	go func() {
+		written <- server.operator.Update(context.WithValue(ticket.in(t.Context()), informer.AuthorKey, author), own)
+	}()
+	<-ticket.arrived
+	theirs := &corev1.Event{}
+	if err := server.user.Get(t.Context(), client.ObjectKeyFromObject(obj), theirs); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Type = corev1.EventTypeNormal
+	if err := server.user.Update(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	ticket.release <- nil
+	// The watch goes on only when the answer is being dealt with, or has been.
+	select {
+	case err := <-written:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(time.Second):
+	}
+	server.lag.Release()
+	operatortest.Eventually(t, "who wrote is woken for what somebody else has changed", func() error {
+		if _, exists, err := source.Get(client.ObjectKeyFromObject(obj)); err != nil || exists || woken.Load() == 0 {
+			return errors.Join(err, fmt.Errorf("it was woken %d times; it is stored: %t", woken.Load(), exists))
+		}
+		return nil
+	})
 }
 
 func removal(locked bool) func(context.Context, client.Client, *policyv1.PodDisruptionBudget) error {

@@ -291,7 +291,8 @@ func (f *Feed) showGone(last Item) (changed bool) {
 		case known:
 			return false
 		case foreign:
-			if !exists || !sameObject(old.object, last.Object) {
+			// It had left the selection, and a write of ours, which is stored, has found it there again.
+			if !exists || !sameObject(old.object, last.Object) || !h.newer(last.Version, old.version) {
 				f.announceForeign(last, old.object, exists, e.sight)
 				return true
 			}

@@ -369,3 +369,42 @@ func TestR11AKeptWriteWakesItsAuthor(t *testing.T) {
 		})
 	}
 }
+
+// An object leaves the selection, and a write of ours, which has found it so, brings it back before the source has shown that.
+func TestR11AnObjectThatIsBroughtBackIntoTheSelectionByAWriteStays(t *testing.T) {
+	for name, base := range map[string]string{"in the version that had left": "6", "in no version": ""} {
+		t.Run(name, func(t *testing.T) {
+			hub, feed := informer.NewHub(informer.HubConfig{Name: "test", Compare: resourceversion.CompareResourceVersion})
+			feed.Replace("", nil)
+			author, wakes := &informer.Author{Framework: "f", Key: informer.Key{Name: "primary"}}, 0
+			hub.Subscribe(func(e informer.Event) { e.Wake("f", author.Key, func() { wakes++ }) })
+			of := informer.Key{Namespace: "default", Name: "a"}
+			at := func(version string) informer.Item {
+				obj := &corev1.ConfigMap{}
+				obj.Namespace, obj.Name, obj.UID, obj.ResourceVersion = of.Namespace, of.Name, "a", version
+				return informer.Item{Key: of, Object: obj, Version: version}
+			}
+			wants := func(when string) {
+				t.Helper()
+				obj, exists, err := hub.Get(of)
+				if err != nil || !exists || obj.(*corev1.ConfigMap).ResourceVersion != "7" {
+					t.Errorf("%s the source has %v, %v", when, obj, err)
+				}
+			}
+			feed.Set(at("5"))
+			wakes = 0
+			feed.Begin(of, author).Stored(at("7"), base, true)
+			wants("once it was written")
+			feed.Remove(at("6"))
+			wants("once it is shown that it had left")
+			feed.Set(at("7"))
+			wants("once the write is shown")
+			if wakes == 0 {
+				t.Error("who wrote was not woken for what somebody else had changed")
+			}
+			if hub.Accounts() > 0 {
+				t.Errorf("%d accounts are left", hub.Accounts())
+			}
+		})
+	}
+}

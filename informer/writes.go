@@ -118,7 +118,7 @@ func (t *writesTransport) CloseIdleConnections() { utilnet.CloseIdleConnectionsF
 // RoundTrip implements http.RoundTripper.
 func (t *writesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	written, ok := targetOf(r)
-	if !ok {
+	if !ok || isDryRun(r) {
 		return t.next.RoundTrip(r)
 	}
 	sources := t.writes.of(written.resource, written.key.Namespace)
@@ -182,9 +182,6 @@ func targetOf(r *http.Request) (target, bool) {
 	default:
 		return target{}, false
 	}
-	if r.URL.Query().Has("dryRun") {
-		return target{}, false
-	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	var found target
 	at := -1
@@ -220,6 +217,14 @@ func targetOf(r *http.Request) (target, bool) {
 	return found, true
 }
 
+// isDryRun tells whether a request changes nothing. Deletions say so in what is sent.
+func isDryRun(r *http.Request) bool {
+	if r.URL.Query().Has("dryRun") {
+		return true
+	}
+	return r.Method == http.MethodDelete && len(deleteOptions(sent(r)).DryRun) > 0
+}
+
 // readName reads the name of an object that is created from what is sent.
 func (t *target) readName(r *http.Request) {
 	if sent := sentMeta(r); sent != nil {
@@ -243,17 +248,27 @@ func baseOf(r *http.Request, response *http.Response) string {
 	return ""
 }
 
+// deleteOptions returns what is sent with a deletion, of which there may be nothing.
+func deleteOptions(content []byte) *metav1.DeleteOptions {
+	options := &metav1.DeleteOptions{}
+	if json.Unmarshal(content, options) == nil {
+		return options
+	}
+	if obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(content, nil, nil); err == nil {
+		if options, ok := obj.(*metav1.DeleteOptions); ok {
+			return options
+		}
+	}
+	return &metav1.DeleteOptions{}
+}
+
 // requiredVersion returns the version that a deletion has as its precondition, or nothing.
 func requiredVersion(content []byte) string {
-	options := &metav1.DeleteOptions{}
-	if json.Unmarshal(content, options) != nil {
-		obj, _, _ := scheme.Codecs.UniversalDeserializer().Decode(content, nil, nil)
-		options, _ = obj.(*metav1.DeleteOptions)
-	}
-	if options == nil || options.Preconditions == nil || options.Preconditions.ResourceVersion == nil {
+	required := deleteOptions(content).Preconditions
+	if required == nil || required.ResourceVersion == nil {
 		return ""
 	}
-	return *options.Preconditions.ResourceVersion
+	return *required.ResourceVersion
 }
 
 // patchedVersion returns the version that a JSON patch tests, or else changed if it can't have been accepted without changing something.
@@ -415,10 +430,27 @@ func (k *Kubernetes) selectsWritten(ctx context.Context, o client.Object) (bool,
 	own := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
 	for _, requirement := range k.config.FieldSelector.Requirements() {
 		if _, known := own[requirement.Field]; !known {
-			return k.SelectsLive(ctx, o)
+			return k.selectsLiveAsWritten(ctx, o)
 		}
 	}
 	return k.config.FieldSelector.Matches(own) && k.Selects(o), nil
+}
+
+// selectsLiveAsWritten asks whether the source selects an object, and is an error if somebody has changed it since it was written, of whom
+// the answer may be.
+func (k *Kubernetes) selectsLiveAsWritten(ctx context.Context, o client.Object) (bool, error) {
+	selected, err := k.SelectsLive(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	live, err := k.getLive(ctx, client.ObjectKeyFromObject(o))
+	switch {
+	case err != nil:
+		return false, err
+	case live.GetUID() != o.GetUID() || live.GetResourceVersion() != o.GetResourceVersion():
+		return false, errors.New("it has changed since")
+	}
+	return selected, nil
 }
 
 // await waits until the watch shows what was written, or something else that came later.

@@ -106,11 +106,7 @@ func (c *converter) convert(name string, in types.ServiceConfig) (*v1alpha1.Mach
 	c.deploy()
 	c.rest()
 	c.lacking()
-	spec := c.svc.Spec.DeepCopy().ServiceSpec
-	// What is in Secrets is a config as well, as far as its mounts go.
-	for _, from := range c.svc.Spec.ConfigsFrom {
-		spec.Configs = append(spec.Configs, configOf(from.Name))
-	}
+	spec := c.svc.Spec.DeepCopy()
 	spec.Name = c.svc.Name
 	if err := spec.Validate(); err != nil {
 		c.errs = append(c.errs, err)

@@ -124,9 +124,6 @@ func (c *converter) memory() {
 	}
 }
 
-// configOf is a config whose content is elsewhere.
-func configOf(name string) api.ConfigSpec { return api.ConfigSpec{Name: name} }
-
 // files converts configs and secrets: the contents of the former are in the service, those of the latter in Secrets.
 func (c *converter) files() {
 	configs, secrets := c.in.Configs, c.in.Secrets

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
@@ -56,6 +58,17 @@ type MachineServiceSpec struct {
 	// Strategy makes the plans. Default: rolling.
 	// +optional
 	Strategy Strategy `json:"strategy,omitzero"`
+}
+
+// Validate is that of the service itself, for which what is in Secrets and ConfigMaps is a config as well: container.configMounts may name
+// it. What these objects have is not looked at.
+func (s *MachineServiceSpec) Validate() error {
+	service := s.ServiceSpec
+	service.Configs = slices.Clone(service.Configs)
+	for _, from := range s.ConfigsFrom {
+		service.Configs = append(service.Configs, api.ConfigSpec{Name: from.Name})
+	}
+	return service.Validate()
 }
 
 // StrategyType names a strategy.

@@ -50,6 +50,18 @@ func TestValuesAreMergedOverTheSpecOfTheManifest(t *testing.T) {
 	}
 }
 
+func TestConfigsOfSecretsCanBeMounted(t *testing.T) {
+	w := newWorld(t)
+	w.create(files("web", manifest("web:1", "  configsFrom: [{name: tls, secretKeyRef: {name: web-tls, key: tls.crt}}]")))
+	w.templates(w.set, "web")
+	list(w.set, "web=web").Values = "container: {configMounts: [{config: tls, path: /etc/tls.crt}]}"
+	w.settle(w.set)
+	got := w.service("web")
+	if got == nil || len(got.Spec.ConfigsFrom) != 1 || len(got.Spec.Configs) != 0 || len(got.Spec.Container.ConfigMounts) != 1 {
+		t.Errorf("the MachineService is %+v", got)
+	}
+}
+
 func TestWhatCantBeAMachineServiceIsAnErrorThatSaysWhy(t *testing.T) {
 	w := newWorld(t)
 	deployment := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
@@ -75,6 +87,9 @@ func TestWhatCantBeAMachineServiceIsAnErrorThatSaysWhy(t *testing.T) {
 		"faults":           {manifest: manifest("a"), values: "replicas: -1\ncontainer: {image: A}", want: []string{"replicas: Invalid value: -1", "container.image"}},
 		"a huge exponent": {manifest: manifest("a"), values: "container: {resources: {memory: '1e-1000000'}}\nvolumes: [{name: aa, type: tmpfs, size: '1e2147483647'}]",
 			want: []string{`spec.container.resources.memory: "1e-1000000" is no quantity`, `spec.volumes[0].size: "1e2147483647" is no quantity`}},
+		"no such config": {manifest: manifest("a", "  configsFrom: [{name: tls, secretKeyRef: {name: a, key: b}}]"),
+			values: "container: {configMounts: [{config: tls, path: /a}, {config: other, path: /b}]}",
+			want:   []string{`spec: container.configMounts[1].config: Not found: "other"`}},
 		"a name":            {manifest: manifest("a", "  name: other"), want: []string{`spec.name is "other"`}},
 		"what server finds": {manifest: manifest("a", "  strategy: {steps: [{percent: 10}]}"), want: []string{"steps are for canary only"}},
 		"no values":         {manifest: manifest("a"), values: "- 1", want: []string{"values of service apps/web are no YAML map"}},

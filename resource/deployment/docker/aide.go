@@ -33,7 +33,8 @@ type aide struct {
 	prepare, begun func(id string) error
 }
 
-// ensure makes sure that an aide runs.
+// ensure makes sure that an aide runs. One that is made of something else runs until the image of the next one is on the machine: that may
+// take its time, and fails while the registry does not answer.
 func (m *machine) ensure(ctx context.Context, engine *moby.Client, a aide, at shared) error {
 	there, err := engine.ContainerInspect(ctx, a.name, moby.ContainerInspectOptions{})
 	switch {
@@ -44,14 +45,13 @@ func (m *machine) ensure(ctx context.Context, engine *moby.Client, a aide, at sh
 		return errLeftOut
 	case there.Container.State.Running && there.Container.Config.Labels[a.made] == a.of:
 		return nil
-	default:
+	}
+	if err := m.need(ctx, engine, a.image); err != nil {
+		return err
+	}
+	if there.Container.ID != "" {
 		if err := removeContainer(ctx, engine, there.Container.ID); err != nil && !errdefs.IsNotFound(err) {
 			return err
-		}
-	}
-	if _, err := engine.ImageInspect(ctx, a.image); errdefs.IsNotFound(err) {
-		if err := m.client.PullImage(ctx, m.spec().ID, a.image, nil); err != nil {
-			return fmt.Errorf("pull image %s: %w", a.image, err)
 		}
 	}
 	a.labels[a.made] = a.of
@@ -78,6 +78,18 @@ func (m *machine) ensure(ctx context.Context, engine *moby.Client, a aide, at sh
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("start %s: %w", a.what, err), removeContainer(ctx, engine, created.ID))
+	}
+	return nil
+}
+
+// need pulls an image unless it is there.
+func (m *machine) need(ctx context.Context, engine *moby.Client, image string) error {
+	_, err := engine.ImageInspect(ctx, image)
+	if !errdefs.IsNotFound(err) {
+		return err
+	}
+	if err := m.client.PullImage(ctx, m.spec().ID, image, nil); err != nil {
+		return fmt.Errorf("pull image %s: %w", image, err)
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ import (
 // The proxy is made with the first container that has such a port, on the network that containers have for their names, and goes with the
 // last one, with its certificates. It is configured in its container: nothing but the two ports is published.
 type Ingress struct {
-	// Image has Caddy, from version 2.6 on, as the program caddy in its PATH, such as caddy:2. Required.
+	// Image has Caddy, from version 2.6 on, as the program caddy in its PATH, such as caddy:2. A proxy of another image runs until
+	// this one is on the machine. Required.
 	Image string
 	// Hold is how long a request waits while no container works that could answer it. Default: DefaultHold.
 	Hold time.Duration

@@ -28,7 +28,7 @@ import (
 // DNS server, which this client makes and tells what to answer (package names). Pre-deploy hooks are on the network too; nobody is led to
 // them. Containers that were made before there were Names are not on it: they are once they are made anew.
 type Names struct {
-	// Image has the program of package names. Required.
+	// Image has the program of package names. A server of another image runs until this one is on the machine. Required.
 	Image string
 	// Command are the arguments of its entrypoint. Default: those of the image.
 	Command []string
@@ -140,14 +140,12 @@ func (m *machine) settleNames(ctx context.Context, engine *moby.Client) error {
 	if err != nil {
 		return err
 	}
-	// They may have been taken away, or have another image by now.
-	if err := m.serve(ctx, engine, at); err != nil {
-		return err
-	}
+	// They may have been taken away, or have another image by now. Where that can't be had the ones before go on, and are told what is so.
+	err = m.serve(ctx, engine, at)
 	if m.needsProxy(&found) {
-		err = m.front(ctx, engine, at)
+		err = errors.Join(err, m.front(ctx, engine, at))
 	} else {
-		err = m.dropProxy(ctx, engine, found)
+		err = errors.Join(err, m.dropProxy(ctx, engine, found))
 	}
 	return errors.Join(err, m.lead(ctx, engine))
 }

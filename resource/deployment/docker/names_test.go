@@ -155,6 +155,20 @@ func TestAServerOfNamesThatIsGoneComesBackAndGoesWithTheLastContainer(t *testing
 	}
 }
 
+func TestAServerOfNamesStaysUntilTheImageOfTheNextOneIsThere(t *testing.T) {
+	k, asker := newNamesKit(t)
+	k.must(k.cli.StartContainer(k.ctx, "engine-1", k.create("api-1", service("api", image1, 1))))
+	// Nobody answers there.
+	next := k.client(docker.Config{Cluster: "names", Machines: dockertest.Machines(k.engines), Names: &docker.Names{Image: "127.0.0.1:1/names:2"}})
+	k.until("api-1 works", func() bool { c := k.inspect("api-1"); return c.Ready() })
+	if err := next.UpdateNames(k.ctx, "engine-1"); err == nil || !strings.Contains(err.Error(), "pull image 127.0.0.1:1/names:2: ") {
+		t.Errorf("err = %v, want that the image can't be pulled", err)
+	}
+	if got := k.ask(asker, "api", "/"); !strings.HasPrefix(got, "version") {
+		t.Errorf("api says %q", got)
+	}
+}
+
 func TestAServiceOfAnotherClusterHasNoName(t *testing.T) {
 	k, asker := newNamesKit(t)
 	k.mustDeploy(service("api", image1, 1), nil)

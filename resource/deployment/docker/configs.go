@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -46,10 +47,11 @@ func (m *machine) fill(volume string) func() {
 	}
 }
 
-func (m *machine) isFilling(volume string) bool {
+// beingFilled returns the volumes that are marked now.
+func (m *machine) beingFilled() map[string]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.filling[volume]
+	return maps.Clone(m.filling)
 }
 
 // writeConfigs makes a volume with the configs of a container that is about to be created, and returns what to mount. Engines write
@@ -137,7 +139,8 @@ func (m *machine) sweepConfigs(ctx context.Context, engine *moby.Client) error {
 	if err != nil {
 		return fmt.Errorf("list the volumes of configs: %w", err)
 	}
-	// After the volumes: each is there before its container.
+	// After the volumes, the marks, and after those the containers: each volume is marked before it is there, until its container is.
+	filling := m.beingFilled()
 	containers, err := engine.ContainerList(ctx, moby.ContainerListOptions{All: true, Filters: moby.Filters{}.Add("label", LabelConfigs)})
 	if err != nil {
 		return fmt.Errorf("list the containers with configs: %w", err)
@@ -153,7 +156,7 @@ func (m *machine) sweepConfigs(ctx context.Context, engine *moby.Client) error {
 	ours := api.OwnershipOf(ctx)
 	var errs []error
 	for _, v := range list.Items {
-		if v.Labels[LabelForm] != identity.Form || !ours.Owns(m.client.ownerOf(v.Labels)) || used[v.Name] || m.isFilling(v.Name) {
+		if v.Labels[LabelForm] != identity.Form || !ours.Owns(m.client.ownerOf(v.Labels)) || used[v.Name] || filling[v.Name] {
 			continue
 		}
 		if writer := writers[v.Name]; writer != "" {

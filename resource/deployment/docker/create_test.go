@@ -3,6 +3,7 @@ package docker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	moby "github.com/moby/moby/client"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/deployment/docker"
@@ -78,6 +81,54 @@ func TestWhatIsBeingCreatedIsKnownOfAlsoWhenTheContextHasEnded(t *testing.T) {
 	options.Name = "web-2"
 	if _, err := cli.CreateContainer(ctx, "engine-1", options); !errors.Is(err, context.Canceled) {
 		t.Errorf("create after the end of the context: %v", err)
+	}
+}
+
+func TestConfigsOfAContainerThatComesDuringARemovalStay(t *testing.T) {
+	k := newKit(t)
+	s := spec(image1, 1)
+	s.Configs = []api.ConfigSpec{{Name: "settings", Content: "colour: blue"}}
+	s.Container.ConfigMounts = []api.ConfigMount{{Config: "settings", Path: "/etc/settings"}}
+	k.create("web-1", s)
+	// Among those that a removal sweeps, that of the container that comes is hardly the first one.
+	engine := k.engine(k.engines[0])
+	left, err := engine.VolumeList(k.ctx, moby.VolumeListOptions{Filters: moby.Filters{}.Add("label", docker.LabelConfigsOf)})
+	k.must(err)
+	for i := range 20 {
+		_, err := engine.VolumeCreate(k.ctx, moby.VolumeCreateOptions{Name: fmt.Sprintf("left-%d", i), Labels: left.Items[0].Labels})
+		k.must(err)
+	}
+
+	asked, goOn, created := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	var id string
+	swept := sync.OnceFunc(func() {
+		close(goOn)
+		if err := <-created; err != nil {
+			t.Error(err)
+		}
+	})
+	k.cli = k.client(docker.Config{Machines: dockertest.Machines(k.engines), BeforeRequest: func(r *http.Request) error {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/containers/create") && r.URL.Query().Get("name") == "web-2":
+			close(asked)
+			<-goOn
+		case strings.Contains(r.URL.Path, "/volumes/") && r.Method == http.MethodDelete:
+			swept()
+		}
+		return nil
+	}})
+	go func() {
+		var err error
+		id, err = k.cli.CreateContainer(k.ctx, "engine-1", api.CreateContainerOptions{Name: "web-2", ServiceID: "id-of-web", Spec: s})
+		created <- err
+	}()
+	<-asked
+	k.must(k.cli.RemoveContainer(k.ctx, "engine-1", "web-1"))
+	swept()
+	k.must(k.cli.StartContainer(k.ctx, "engine-1", id))
+	k.must(k.cli.WaitContainerReady(k.ctx, "engine-1", id, s.Update.Wait()))
+	if got := k.get(k.inspect("web-2"), "/file?path=/etc/settings"); got != "colour: blue" {
+		t.Errorf("the config is %q", got)
 	}
 }
 

@@ -80,6 +80,8 @@ func TestServicesAreServedByTheProxyOfAMarkedMachineAndWaitForOneAndForTheirPlac
 	change(w, machine, func(m *v1alpha1.Machine) { m.Spec.Ingress = &v1alpha1.MachineIngress{} })
 	w.want(web, "Ready=True Deployed")
 	w.wantServed(w.engines[0], "http://web.example.test/", "version 1 ")
+	w.takeAway(w.engines[0], docker.LabelIngress)
+	w.wantServed(w.engines[0], "http://web.example.test/", "version 1 ")
 
 	second := servedAt("second", "app:2", "web.example.test")
 	w.create(second)

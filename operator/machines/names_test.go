@@ -14,7 +14,25 @@ import (
 
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/deployment/docker"
+	"github.com/operatorkit/operatorkit/resource/deployment/docker/dockertest"
 )
+
+// takeAway removes the one container of an engine that has a label.
+func (w *world) takeAway(e *dockertest.Engine, label string) {
+	w.t.Helper()
+	engine, err := e.Client()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = engine.Close() }()
+	found, err := engine.ContainerList(w.t.Context(), moby.ContainerListOptions{Filters: moby.Filters{}.Add("label", label)})
+	if err != nil || len(found.Items) != 1 {
+		w.t.Fatalf("%d containers have label %s, want 1: %v", len(found.Items), label, err)
+	}
+	if _, err := engine.ContainerRemove(w.t.Context(), found.Items[0].ID, moby.ContainerRemoveOptions{Force: true}); err != nil {
+		w.t.Fatal(err)
+	}
+}
 
 func TestServicesReachEachOtherByNameAlsoWhenTheServerOfNamesWasTakenAway(t *testing.T) {
 	w := newWorld(t, 1)
@@ -43,17 +61,6 @@ func TestServicesReachEachOtherByNameAlsoWhenTheServerOfNamesWasTakenAway(t *tes
 		return err
 	}
 	operatortest.Eventually(t, "web reaches backend by its name", ask)
-	engine, err := w.engines[0].Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = engine.Close() }()
-	servers, err := engine.ContainerList(t.Context(), moby.ContainerListOptions{Filters: moby.Filters{}.Add("label", docker.LabelNames)})
-	if err != nil || len(servers.Items) != 1 {
-		t.Fatalf("%d servers of names, want 1: %v", len(servers.Items), err)
-	}
-	if _, err := engine.ContainerRemove(t.Context(), servers.Items[0].ID, moby.ContainerRemoveOptions{Force: true}); err != nil {
-		t.Fatal(err)
-	}
+	w.takeAway(w.engines[0], docker.LabelNames)
 	operatortest.Eventually(t, "web reaches backend again", ask)
 }

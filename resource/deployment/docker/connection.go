@@ -211,7 +211,8 @@ func (m *machine) happened(message events.Message) {
 		m.forget(message.Actor.ID)
 	}
 	m.waiters.wake(message.Actor.ID)
-	if gone := message.Action == events.ActionDie || message.Action == events.ActionDestroy; gone && attributes[LabelNames] != "" {
+	aide := attributes[LabelNames] != "" || attributes[LabelIngress] != ""
+	if gone := message.Action == events.ActionDie || message.Action == events.ActionDestroy; gone && aide {
 		m.client.notify(Notice{MachineID: id})
 	}
 	if service := attributes[LabelService]; service != "" && attributes[LabelCluster] == m.client.config.Cluster {

@@ -92,3 +92,27 @@ func TestWhatCantBeAServiceIsAnError(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsNoTextIsAnError(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	store := file("store.p12", "\xff\xfe")
+	file("web.env", "TOKEN=\xff\n")
+	for text, want := range map[string]string{
+		"services: {web: {image: app, configs: [store]}}\nconfigs: {store: {file: store.p12}}": "services.web: configs.store: " + store +
+			" is no text, and would not arrive as it is: make a ConfigMap of it (kubectl create configmap NAME --from-file=store=FILE)",
+		"services: {web: {image: app, configs: [c]}}\nconfigs: {c: {content: !!binary /w==}}": "services.web: configs.c: its content is no text",
+		"services: {web: {image: app, env_file: web.env}}":                                    "services.web: environment.TOKEN: its value is no text",
+	} {
+		source := compose.Source{Files: []string{file("compose.yaml", text)}, ProjectName: "p"}
+		if _, _, err := converted(t, source); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}

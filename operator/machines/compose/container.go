@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/compose-spec/compose-go/v2/types"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -139,6 +140,10 @@ func (c *converter) environment() {
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		if in[name] == nil {
 			c.remark("environment."+name, "it is not set here, and is left out")
+			continue
+		}
+		if !utf8.ValidString(*in[name]) {
+			c.fail("environment."+name, "its value is no text, and would not arrive as it is")
 			continue
 		}
 		if c.svc.Spec.Container.Env == nil {

@@ -17,7 +17,8 @@
 //
 //   - What has no counterpart is left out and named in a remark, by its path in the file. Nothing else is left out, but for what only
 //     says something to readers and other programs (expose, attach, extensions other than those below).
-//   - Every service that comes out is valid (api.ServiceSpec.Validate).
+//   - Every service that comes out is valid (v1alpha1.MachineServiceSpec.Validate).
+//   - Contents of configs and values of variables arrive as they are. One that is no text (UTF-8) can't, and is an error.
 //   - Contents of secrets are not read. A service names the Secret that it wants, and a remark says how to make it.
 //   - The same files and variables give the same services and remarks, in the same order.
 //

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
@@ -139,6 +140,11 @@ func (c *converter) files() {
 			content, err := contentOf(config)
 			if err != nil {
 				c.fail("configs."+ref.Source, "%w", err)
+				continue
+			}
+			if !utf8.ValidString(content) {
+				c.fail("configs."+ref.Source, "%s is no text, and would not arrive as it is: make a ConfigMap of it (kubectl create configmap "+
+					"NAME --from-file=%s=FILE), and let the config be external", cmp.Or(config.File, "its content"), ref.Source)
 				continue
 			}
 			c.svc.Spec.Configs = append(c.svc.Spec.Configs, api.ConfigSpec{Name: name, Content: api.Hidden(content)})

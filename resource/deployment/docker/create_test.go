@@ -22,8 +22,8 @@ import (
 	"github.com/operatorkit/operatorkit/resource/deployment/docker/dockertest"
 )
 
-// inFrontOf returns a socket that leads to an engine, and tells of each request before it goes on.
-func (k *kit) inFrontOf(e *dockertest.Engine, request func(*http.Request)) string {
+// inFrontOf returns a socket that leads to an engine, and tells of each request before it goes on, and of each answer if that is asked for.
+func (k *kit) inFrontOf(e *dockertest.Engine, request func(*http.Request), answer ...func(*http.Request)) string {
 	k.Helper()
 	folder, err := os.MkdirTemp("", "front") // sockets need a short path
 	k.must(err)
@@ -36,6 +36,12 @@ func (k *kit) inFrontOf(e *dockertest.Engine, request func(*http.Request)) strin
 		return d.DialContext(ctx, "unix", e.Socket())
 	}}
 	proxy.Transport, proxy.FlushInterval = transport, -1
+	proxy.ModifyResponse = func(r *http.Response) error {
+		for _, tell := range answer {
+			tell(r.Request)
+		}
+		return nil
+	}
 	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		request(r)

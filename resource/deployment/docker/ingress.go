@@ -163,7 +163,7 @@ func ingressVolume(network string) string { return network + "-ingress" }
 
 // dropProxy removes the proxy, with its certificates, if nobody needs it, and is about to. It is called with naming locked.
 func (m *machine) dropProxy(ctx context.Context, engine *moby.Client, found neighbours) error {
-	if found.proxy == nil || m.needsProxy(&found) || m.joining.Load() > 0 {
+	if found.proxy == nil || m.needsProxy(&found) || found.coming {
 		return nil
 	}
 	if err := removeContainer(ctx, engine, found.proxy.ID); err != nil && !errdefs.IsNotFound(err) {

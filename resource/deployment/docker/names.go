@@ -164,6 +164,8 @@ type neighbours struct {
 	network string
 	// server is nil without one.
 	server *container.Summary
+	// coming tells that containers were about to come before it was looked: they may be there by now, and not be among those that are.
+	coming bool
 	// users is how many containers of services there are, and records say where names lead.
 	users   int
 	records names.Records
@@ -187,7 +189,10 @@ func (m *machine) neighbours(ctx context.Context, engine *moby.Client) (neighbou
 	if err != nil {
 		return neighbours{}, err
 	}
-	found := neighbours{network: at, records: names.Records{}, led: map[string]bool{}, routes: routes{}, elsewhere: routes{}, named: map[target]bool{}}
+	found := neighbours{
+		network: at, coming: m.joining.Load() > 0, records: names.Records{}, led: map[string]bool{}, routes: routes{}, elsewhere: routes{},
+		named: map[target]bool{},
+	}
 	list, err := engine.ContainerList(ctx, moby.ContainerListOptions{All: true, Filters: moby.Filters{}.Add("label", LabelCluster+"="+c.config.Cluster)})
 	if err != nil {
 		return found, err
@@ -345,7 +350,7 @@ func (m *machine) sweepNames(ctx context.Context, engine *moby.Client) error {
 
 // sweep is sweepNames when it is known what there is, with naming locked.
 func (m *machine) sweep(ctx context.Context, engine *moby.Client, found neighbours) error {
-	if err := m.dropProxy(ctx, engine, found); err != nil || m.isUsed(&found) || m.joining.Load() > 0 {
+	if err := m.dropProxy(ctx, engine, found); err != nil || m.isUsed(&found) || found.coming {
 		return err
 	}
 	if found.server != nil {

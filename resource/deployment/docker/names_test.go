@@ -2,9 +2,11 @@ package docker_test
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	moby "github.com/moby/moby/client"
@@ -179,5 +181,51 @@ func TestAServiceOfAnotherClusterHasNoName(t *testing.T) {
 	k.cli = mine
 	if got := k.ask(asker, "secret", "/"); strings.HasPrefix(got, "version") {
 		t.Errorf("a service of another cluster says %q", got)
+	}
+}
+
+func TestTheNetworkStaysForAContainerThatComesDuringARemoval(t *testing.T) {
+	k := newKit(t)
+	asked, goOn, created := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	var removing atomic.Bool
+	var id string
+	listed := sync.OnceFunc(func() {
+		close(goOn)
+		if err := <-created; err != nil {
+			t.Error(err)
+		}
+	})
+	socket := k.inFrontOf(k.engines[0], func(r *http.Request) {
+		if r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/containers/") {
+			removing.Store(true)
+		}
+		if strings.HasSuffix(r.URL.Path, "/containers/create") && r.URL.Query().Get("name") == "web-2" {
+			close(asked)
+			<-goOn
+		}
+	}, func(r *http.Request) {
+		// The list is one without the container that is there when it arrives.
+		filters := r.URL.Query().Get("filters")
+		if removing.Load() && strings.HasSuffix(r.URL.Path, "/containers/json") && strings.Contains(filters, docker.LabelCluster) {
+			listed()
+		}
+	})
+	k.cli = k.client(docker.Config{
+		Cluster: "names", Names: &docker.Names{Image: imageNames}, Machines: []docker.Machine{{ID: "engine-1", Endpoint: docker.Endpoint{Host: socket}}},
+	})
+	s := service("web", image1, 1)
+	k.create("web-1", s)
+	go func() {
+		var err error
+		id, err = k.cli.CreateContainer(k.ctx, "engine-1", api.CreateContainerOptions{Name: "web-2", ServiceID: "id-of-web", Spec: s})
+		created <- err
+	}()
+	<-asked
+	k.must(k.cli.RemoveContainer(k.ctx, "engine-1", "web-1"))
+	listed()
+	k.must(k.cli.StartContainer(k.ctx, "engine-1", id))
+	k.must(k.cli.WaitContainerReady(k.ctx, "engine-1", id, s.Update.Wait()))
+	if got := k.ask(k.inspect("web-2"), "web", "/"); !strings.HasPrefix(got, "version 1 ") {
+		t.Errorf("web says %q", got)
 	}
 }

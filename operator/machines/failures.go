@@ -54,11 +54,11 @@ func (f *failures) note(ctx context.Context, svc *v1alpha1.MachineService, v v1a
 }
 
 // givenUpWhy returns the reason why a version is given up, or nothing if it is tried again. A machine that does not answer says nothing
-// about a version, and neither does a port, a name or a volume that somebody else has taken.
+// about a version, and neither does one that lacks what its containers share, or a port, a name or a volume that somebody else has taken.
 func givenUpWhy(err error) string {
 	var hook *deployment.HookError
 	switch {
-	case errors.Is(err, docker.ErrUnreachable):
+	case errors.Is(err, docker.ErrUnreachable), errors.Is(err, api.ErrUnprepared):
 		return ""
 	case errors.Is(err, api.ErrPortTaken), errors.Is(err, api.ErrExists), errors.Is(err, api.ErrOthers):
 		// Somebody else was faster. The next plan goes out of the way.

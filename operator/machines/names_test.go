@@ -64,3 +64,18 @@ func TestServicesReachEachOtherByNameAlsoWhenTheServerOfNamesWasTakenAway(t *tes
 	w.takeAway(w.engines[0], docker.LabelNames)
 	operatortest.Eventually(t, "web reaches backend again", ask)
 }
+
+func TestVersionsAreNotGivenUpBecauseTheImageOfTheServerOfNamesCantBePulled(t *testing.T) {
+	w := newWorld(t, 1)
+	// Nobody answers there, and no engine has it from an earlier test.
+	image := "127.0.0.1:1/names:" + w.namespace
+	w.names = &docker.Names{Image: image}
+	w.start()
+	web := service("web", "app:1", 1)
+	w.create(web)
+	w.wantHolding(web, "Ready=False Retrying: ", "make the network for names: pull image "+image+": ")
+	if err := w.engines[0].Load(t.Context(), dockertest.Names(image)); err != nil {
+		t.Fatal(err)
+	}
+	w.want(web, "Ready=True Deployed")
+}

@@ -16,6 +16,9 @@ var (
 	ErrOthers = errors.New("it is not ours")
 	// ErrPortTaken is a container that can't start because somebody holds a port of the machine that it needs.
 	ErrPortTaken = errors.New("a port of the machine is taken")
+	// ErrUnprepared is a machine that has not what containers share there, such as their network, and could not get it. It says nothing
+	// about the container that was to come.
+	ErrUnprepared = errors.New("the machine has not what its containers share")
 	// ErrUnhealthy is a container that does not work: its health check failed, or it has ended.
 	ErrUnhealthy = errors.New("the container does not work")
 )
@@ -46,7 +49,8 @@ type WaitOptions struct {
 type ContainerClient interface {
 	// CreateContainer creates a container and does not start it. It does not pull. It returns the ID, or ErrExists if there is one
 	// with the name, which can be seen. It does not leave what it has begun when ctx ends: no container comes after it has returned,
-	// unless the machine does not answer any more. ErrPortTaken is that somebody holds a port which something needs that comes with it.
+	// unless the machine does not answer any more. ErrPortTaken is that somebody holds a port which something needs that comes with it,
+	// and ErrUnprepared that something of that kind could not be had at all.
 	CreateContainer(ctx context.Context, machineID string, options CreateContainerOptions) (string, error)
 	// StartContainer starts a container. One that runs is no error. A port that somebody holds is ErrPortTaken.
 	StartContainer(ctx context.Context, machineID, container string) error

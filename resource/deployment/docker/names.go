@@ -44,7 +44,7 @@ const LabelNamesImage = labelPrefix + "names-image"
 const leaveTime = time.Second
 
 // join makes sure that there are the network for a new container, its server, and the proxy if the container needs one. The caller calls
-// done when the container is there.
+// done when the container is there. What fails is api.ErrUnprepared.
 func (m *machine) join(
 	ctx context.Context, engine *moby.Client, spec *api.ServiceSpec, host *container.HostConfig,
 ) (networking *network.NetworkingConfig, done func(), err error) {
@@ -66,7 +66,7 @@ func (m *machine) join(
 	}
 	if err != nil {
 		done()
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%w: %w", api.ErrUnprepared, err)
 	}
 	host.NetworkMode, host.DNS = container.NetworkMode(at.name), []netip.Addr{at.server}
 	return &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{at.name: {}}}, done, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
+	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -129,6 +130,52 @@ func TestR8DeletionThatIsHeldBackIsTriedAgain(t *testing.T) {
 
 				if got := tries.Load(); got != 3 {
 					t.Errorf("%d tries, want 3: two that were held back and one that was not", got)
+				}
+			})
+		})
+	}
+}
+
+func TestR8SignalsThatInitCtxCarriesHoldBackADeletionToo(t *testing.T) {
+	for name, test := range map[string]struct {
+		carry func(context.Context) context.Context
+		hold  func(context.Context)
+		want  []time.Duration // of the tries
+	}{
+		"reconciliation canceled": {reconciliationcanceledcontext.NewContext, reconciliationcanceledcontext.SetCanceled,
+			[]time.Duration{0, time.Minute, 2 * time.Minute}},
+		"finalizers kept": {finalizerskeptcontext.NewContext, finalizerskeptcontext.SetKept, []time.Duration{0, time.Minute, 2 * time.Minute}},
+		"finalizers kept, and a look asked for": {requeuecontext.NewContext, func(ctx context.Context) {
+			finalizerskeptcontext.SetKept(ctx)
+			requeuecontext.SetAfter(ctx, time.Second)
+		}, []time.Duration{0, time.Second, 2 * time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, start := informer.NewPush("objects"), time.Now()
+				var tries []time.Duration
+				letGo := 0
+				f := newFramework(t, framework.Config{
+					Source:    &holding{source, func(obj *corev1.ConfigMap) error { letGo = len(tries); return source.Delete(obj) }},
+					Finalizer: "example.com/f", BackOffFactory: everyMinute,
+					InitCtx: func(ctx context.Context, _ any) (context.Context, error) { return test.carry(ctx), nil },
+				}, &resource{name: "r", deleted: func(ctx context.Context, _ any) error {
+					if tries = append(tries, time.Since(start)); len(tries) < 3 {
+						test.hold(ctx)
+					}
+					return nil
+				}})
+				defer running(t, f)()
+				obj := deleting("a")
+				obj.Finalizers = []string{"example.com/f"}
+				put(t, source, obj)
+				time.Sleep(24 * time.Hour)
+
+				if diff := cmp.Diff(test.want, tries); diff != "" {
+					t.Errorf("tries, of which two were held back and one was not (-want +got):\n%s", diff)
+				}
+				if letGo != len(test.want) {
+					t.Errorf("the finalizer was taken off after try %d, want %d", letGo, len(test.want))
 				}
 			})
 		})

@@ -8,7 +8,6 @@ import (
 	"github.com/giantswarm/micrologger"
 
 	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
-	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/context/secretscontext"
@@ -50,16 +49,20 @@ func runWithoutFramework(ctx context.Context, e event, obj any, resources []Reso
 	}
 	r := newAlone(ctx, e, obj, resources)
 	err := advised(runResources(r, r, informer.Copy(obj), resources))
-	if reconciliationcanceledcontext.IsCanceled(r) {
-		reconciliationcanceledcontext.SetCanceled(ctx)
-	}
-	if finalizerskeptcontext.IsKept(r) {
-		finalizerskeptcontext.SetKept(ctx)
-	}
-	if after, ok := signal.Requeue(r); ok {
-		signal.SetRequeue(ctx, after)
-	}
+	handOn(r, ctx)
 	return err
+}
+
+// handOn sets those signals of a reconciliation in one context that are set in another one, a child of it that may carry its own.
+func handOn(from, to context.Context) {
+	for _, s := range []signal.Signal{signal.ReconciliationCanceled, signal.FinalizersKept, signal.UpdateNecessary} {
+		if set, _ := signal.Lookup(from, s); set {
+			signal.Set(to, s)
+		}
+	}
+	if after, ok := signal.Requeue(from); ok {
+		signal.SetRequeue(to, after)
+	}
 }
 
 // runResources runs the resources in order, and after an error those that conclude. ctx is r or a child of it. The object is given

@@ -136,6 +136,7 @@ func (f *Framework) runResourceSet(r *reconciliation, set *ResourceSet, obj any)
 		return r, result{reconciliation: r, outcome: Failed, err: r.errorf("%w", err)}
 	}
 	err = runResources(ctx, r, obj, set.resources)
+	handOn(ctx, r) // Those that InitCtx carries itself are those of the reconciliation all the same.
 	res := result{reconciliation: r, outcome: Succeeded}
 	res.requeueAfter, _ = requeuecontext.After(r)
 	switch {

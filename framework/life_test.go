@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -162,11 +163,13 @@ func TestR11TheObjectIsAskedForBeforeTheFirstUpdateAndInEachReconciliationThatDe
 	}
 }
 
-// aheadWithFinalizers is ahead with finalizers.
+// aheadWithFinalizers is ahead with finalizers, which the object that is kept gets.
 type aheadWithFinalizers struct{ *ahead }
 
-func (h aheadWithFinalizers) AddFinalizer(_ context.Context, obj any, finalizer string) (any, error) {
-	held := obj.(*corev1.ConfigMap).DeepCopy()
+func (h aheadWithFinalizers) AddFinalizer(_ context.Context, _ any, finalizer string) (any, error) {
+	h.mu.Lock()
+	held := h.now.DeepCopy()
+	h.mu.Unlock()
 	held.Finalizers = append(held.Finalizers, finalizer)
 	version, err := strconv.Atoi(held.ResourceVersion)
 	held.ResourceVersion = strconv.Itoa(version + 1)
@@ -213,6 +216,61 @@ func TestR11AnObjectThatHadTheFinalizerIsAskedForBeforeTheFirstCreation(t *testi
 				}
 				if got, want := len(applied.all()), 3*len(test.parts); got != want {
 					t.Errorf("%d parts were applied, want %d: %v", got, want, applied.all())
+				}
+			})
+		})
+	}
+}
+
+func TestR11AnObjectThatIsPausedWhenItGetsItsFinalizerIsLeftAlone(t *testing.T) {
+	const former = "example.com/former"
+	annotated := func(annotation string) *corev1.ConfigMap {
+		obj := inState("life", "11")
+		obj.Annotations = map[string]string{annotation: "true"}
+		return obj
+	}
+	with := func(obj *corev1.ConfigMap, finalizers ...string) *corev1.ConfigMap {
+		obj.Finalizers = finalizers
+		return obj
+	}
+	for name, test := range map[string]struct {
+		stored, live *corev1.ConfigMap
+		want         []string
+		planned      int
+	}{
+		"as it was seen": {inState("life", "10"), inState("life", "10"), []string{"created for 11"}, 0},
+		"paused":         {inState("life", "10"), annotated(framework.PausedAnnotation), nil, 0},
+		"only planned":   {inState("life", "10"), annotated(framework.PlanAnnotation), nil, 1},
+		"paused when it has lost a former finalizer": {
+			with(inState("life", "10"), finalizer, former), with(annotated(framework.PausedAnnotation), finalizer), nil, 0,
+		},
+		"deleted when it has lost a former finalizer": {
+			with(inState("life", "10"), finalizer, former), with(dying(inState("life", "11")), finalizer), []string{"deleted for 11"}, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, calls, planned := aheadWithFinalizers{newAhead()}, &journal{}, 0
+				noting := func(did string) func(context.Context, any) error {
+					return func(_ context.Context, obj any) error {
+						calls.add(did + " for " + obj.(*corev1.ConfigMap).ResourceVersion)
+						return nil
+					}
+				}
+				f := newFramework(t, framework.Config{
+					Source: source, Finalizer: finalizer, FormerFinalizers: []string{former}, BackOffFactory: everyMinute,
+					PlanReporter: func(context.Context, any, *plan.Plan) error { planned++; return nil },
+				}, &resource{name: "r", created: noting("created"), deleted: noting("deleted")})
+				defer running(t, f)()
+				source.keep(test.live)
+				put(t, source.Push, test.stored)
+				time.Sleep(time.Hour)
+
+				if diff := cmp.Diff(test.want, calls.all()); diff != "" {
+					t.Errorf("calls (-want +got):\n%s", diff)
+				}
+				if planned != test.planned {
+					t.Errorf("%d plans, want %d", planned, test.planned)
 				}
 			})
 		})

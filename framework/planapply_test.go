@@ -403,6 +403,19 @@ func TestIgnoredObjectIsLeftAloneByItsPlan(t *testing.T) {
 	}
 }
 
+func TestAPlanIsAppliedAlsoWhereOnlyPlansAreAskedFor(t *testing.T) {
+	obj := configMap("a", "x", "1")
+	obj.Annotations = map[string]string{framework.PlanAnnotation: "true"}
+	w := &world{}
+	s := newSaving(t, obj, setting(t, &settingOps{world: w, name: "x"}))
+	if err := s.ApplyPlan(t.Context(), s.saved(t)); err != nil || !s.held(t) {
+		t.Errorf("error %v, held %t", err, s.held(t))
+	}
+	if diff := cmp.Diff(map[string]string{"x": "1"}, w.all()); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+}
+
 func TestFrameworkThatRunsAppliesNoPlan(t *testing.T) {
 	w := &world{}
 	s := newSaving(t, configMap("a", "x", "1"), setting(t, &settingOps{world: w, name: "x"}))

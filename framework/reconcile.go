@@ -107,6 +107,11 @@ func (f *Framework) update(ctx context.Context, key informer.Key, obj any) resul
 			return result{reconciliation: r, outcome: Failed, err: r.errorf("add finalizer: %w", err)}
 		}
 		r.wrote(obj)
+		if paused(obj) || beingDeleted(obj) || r.approval == nil && f.onlyPlanned(obj) {
+			// Somebody has asked for that meanwhile. The finalizer stays: it may be of another process, which has made things for the object
+			// that the source does not show yet.
+			return result{reconciliation: r, outcome: Ignored, reason: reasonOutdated, newer: obj}
+		}
 		// It may be newer than what was seen: the set is that of the object it is run with.
 		set, err = f.resourceSet(r, obj)
 		if IsNoResourceSet(err) && !held {

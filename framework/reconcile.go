@@ -101,9 +101,9 @@ func (f *Framework) update(ctx context.Context, key informer.Key, obj any) resul
 		held := f.hasFinalizer(obj)
 		obj, err = f.ensureFinalizer(r, key, obj)
 		switch {
-		case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-			return result{reconciliation: r, outcome: Ignored, reason: "it changed before it got its finalizer"}
-		case err != nil:
+		case apierrors.IsNotFound(err):
+			return result{reconciliation: r, outcome: Ignored, reason: "it has gone before it got its finalizer"}
+		case err != nil: // Also a conflict: who answers with one need not have changed the object, and no event may come.
 			return result{reconciliation: r, outcome: Failed, err: r.errorf("add finalizer: %w", err)}
 		}
 		r.wrote(obj)

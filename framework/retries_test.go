@@ -241,6 +241,45 @@ func TestConflictsAreToldFromTheFifthInARowOn(t *testing.T) {
 	})
 }
 
+// refusing is a source that is asked for an error before it puts a finalizer on.
+type refusing struct {
+	*holding
+	refuse func() error
+}
+
+func (r *refusing) AddFinalizer(ctx context.Context, obj any, finalizer string) (any, error) {
+	if err := r.refuse(); err != nil {
+		return nil, fmt.Errorf("add finalizer %s: %w", finalizer, err)
+	}
+	return r.holding.AddFinalizer(ctx, obj, finalizer)
+}
+
+func TestAConflictAboutTheFinalizerIsTriedAgainAndNotTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, conflicts, ran := &strings.Builder{}, 2, 0
+		source := &refusing{holding: &holding{Push: informer.NewPush("objects")}}
+		source.refuse = func() error {
+			if conflicts--; conflicts >= 0 {
+				return conflict()
+			}
+			return nil
+		}
+		f := newFramework(t, framework.Config{Source: source, Finalizer: finalizer, BackOffFactory: everyMinute, Logger: logTo(t, log)},
+			&resource{name: "r", created: func(context.Context, any) error { ran++; return nil }})
+		stop := running(t, f)
+		put(t, source.Push, configMap("a"))
+		time.Sleep(time.Hour)
+		stop()
+
+		if ran == 0 {
+			t.Error("the resource has not run after an hour")
+		}
+		if strings.Contains(log.String(), "failed") {
+			t.Errorf("two conflicts are told:\n%s", log)
+		}
+	})
+}
+
 func TestPlanModeTriesAgainWhatItWouldReconcile(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error

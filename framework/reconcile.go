@@ -72,9 +72,31 @@ func (f *Framework) reconcileStored(ctx context.Context, key informer.Key) resul
 		return f.reconcileAhead(ctx, key)
 	}
 	if !beingDeleted(obj) && f.tombstones.isProcessed(key, obj) {
-		return result{outcome: Ignored, reason: reasonProcessed} // Its end is late.
+		return f.reconcileRevived(ctx, key, obj)
 	}
 	return f.reconcileObject(ctx, key, obj)
+}
+
+// reconcileRevived reconciles an object whose deletion has been processed, and that the source shows as if nobody deleted it. Mostly its
+// end is late, and there is nothing to do. But the deletion may have been taken back, or another object have the name where nothing
+// tells lives apart.
+func (f *Framework) reconcileRevived(ctx context.Context, key informer.Key, obj any) result {
+	ended := result{outcome: Ignored, reason: reasonProcessed}
+	if f.live == nil {
+		return ended
+	}
+	now, exists, err := f.live.GetLive(ctx, key)
+	if err == nil && exists && seenOf(now).isOlder(seenOf(obj)) {
+		err = errOlderAnswer
+	}
+	switch {
+	case err != nil:
+		return result{outcome: Failed, err: fmt.Errorf("look whether the deletion of %s was taken back: %w", describe(obj, key), err)}
+	case !exists, !seenOf(obj).sameLife(seenOf(now)), beingDeleted(now):
+		return ended
+	}
+	f.tombstones.processed.Delete(key)
+	return f.reconcileLive(ctx, key, now)
 }
 
 // reconcileObject reconciles an object that is there.

@@ -134,6 +134,55 @@ func TestR5LettingGoIsRetriedWithoutProcessingTheDeletionAgain(t *testing.T) {
 	}
 }
 
+func TestADeletionThatIsTakenBackIsReconciledAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		life string
+		// live is what is kept when the source shows version 12, which nobody deletes.
+		live *corev1.ConfigMap
+		want []string
+	}{
+		"taken back":                         {"life", inState("life", "12"), []string{"created 12", "deleted 14"}},
+		"taken back, and changed":            {"life", inState("life", "13"), []string{"created 13", "deleted 14"}},
+		"made anew, where there are no UIDs": {"", inState("", "12"), []string{"created 12", "deleted 14"}},
+		"its end is late":                    {"life", nil, nil},
+		"its end is late, without UIDs":      {"", nil, nil},
+		"it is still being deleted":          {"life", dying(inState("life", "13")), nil},
+		"there is another one already":       {"life", inState("next", "13"), nil},
+		"an older answer":                    {"life", inState("life", "10"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source, calls := newAhead(), &journal{}
+				noting := func(did string) func(context.Context, any) error {
+					return func(_ context.Context, obj any) error {
+						calls.add(did + " " + obj.(*corev1.ConfigMap).ResourceVersion)
+						return nil
+					}
+				}
+				f := newFramework(t, framework.Config{Source: source, BackOffFactory: everyMinute},
+					&resource{name: "r", created: noting("created"), deleted: noting("deleted")})
+				defer running(t, f)()
+				show := func(stored, live *corev1.ConfigMap) {
+					source.keep(live)
+					put(t, source.Push, stored.DeepCopy())
+					time.Sleep(5 * time.Minute)
+				}
+				for _, obj := range []*corev1.ConfigMap{inState(test.life, "10"), dying(inState(test.life, "11"))} {
+					show(obj, obj)
+				}
+				show(inState(test.life, "12"), test.live)
+				if last := dying(inState(test.life, "14")); test.want != nil {
+					show(last, last)
+				}
+
+				if diff := cmp.Diff(append([]string{"created 10", "deleted 11"}, test.want...), calls.all()); diff != "" {
+					t.Errorf("calls (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 // unreadable is a source whose objects can't be read.
 type unreadable struct{ *informer.Push }
 

@@ -47,7 +47,7 @@ func (t *tombstones) drop(key informer.Key, last any) {
 	}
 }
 
-// markProcessed remembers that the deletion of an object has been processed, until the object is gone.
+// markProcessed remembers that the deletion of an object has been processed, until the object is gone, or the deletion is taken back.
 func (t *tombstones) markProcessed(key informer.Key, obj any) { t.processed.Set(key, uidOf(obj)) }
 
 // isProcessed tells whether the deletion of exactly this object has been processed.

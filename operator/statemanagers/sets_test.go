@@ -3,6 +3,7 @@ package statemanagers_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -105,6 +106,52 @@ func TestAClusterThatCanNotBeReachedIsNotReady(t *testing.T) {
 		return set.Generation > 1 && set.Status.ObservedGeneration < set.Generation
 	})
 	w.reach("one")
+	w.wantReady(one)
+}
+
+func TestR18WhatWasNotRolledOutIsNotReadyBeforeTheClusterHasAnsweredOrNot(t *testing.T) {
+	w := newWorld(t)
+	w.files("rules", map[string]string{"rules.yaml": mapManifest})
+	w.create(filesTemplate("rules"))
+	w.reach("one")
+	w.config.Native.Targets.ConnectTimeout = time.Hour
+	r := w.start()
+	one := cluster("one", w.service("rules=rules"))
+	w.create(one)
+	w.wantReady(one)
+	r.stop()
+
+	// When the operators start anew, the cluster says what APIs it has, and swallows all other requests.
+	silence := w.east.On(func(r operatortest.Request) bool { return r.Resource != "" || r.Path == "/version" }, operatortest.TimeOut())
+	w.start()
+	w.wantSet("one", "Reachable=Unknown Connecting")
+	if err := w.user.Get(t.Context(), client.ObjectKeyFromObject(one), one); err != nil {
+		t.Fatal(err)
+	}
+	if err := conditionIs(one.Status.Conditions, "Ready=True"); err != nil {
+		t.Errorf("what was seen before the operators ended: %v", err)
+	}
+	change(w, one, func(cd *v1alpha1.ClusterDeployment) {
+		cd.Spec.ServiceSpec.Services[0].HelmOptions = &v1alpha1.ServiceHelmOptions{Description: "new"}
+	})
+	w.wantSet("one", "Ready=False InFlight: waits until its cluster answers")
+	set, err := w.set("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conditionIs(set.Status.Conditions, "Reachable=Unknown Connecting"); err != nil || set.Status.ObservedGeneration == set.Generation {
+		t.Errorf("generation %d, status of %d: %v", set.Generation, set.Status.ObservedGeneration, err)
+	}
+	operatortest.Eventually(t, "the cluster is not ready", func() error {
+		if err := w.user.Get(t.Context(), client.ObjectKeyFromObject(one), one); err != nil {
+			return err
+		}
+		return conditionIs(one.Status.Conditions, "Ready=False InFlight")
+	})
+	silence.Remove()
+	w.east.Cut()
+	w.wantSet("one", "Ready=False Unreachable: the cluster can't be reached")
+	w.east.Restore()
 	w.wantReady(one)
 }
 

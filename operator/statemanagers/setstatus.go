@@ -46,7 +46,7 @@ func (m *managed) setStatus(ctx context.Context, set *v1alpha1.ServiceSet) error
 		return nil
 	}
 	meta.RemoveStatusCondition(&status.Conditions, ConditionSuspended)
-	if !unreachable(state) {
+	if !state.work.Stale {
 		status.ObservedGeneration = set.Generation
 	}
 	v := verdictOf(set, state)
@@ -54,7 +54,7 @@ func (m *managed) setStatus(ctx context.Context, set *v1alpha1.ServiceSet) error
 	return nil
 }
 
-// unreachable tells whether the states are those of before, because the cluster can't be reached.
+// unreachable tells whether it is known that the cluster can't be reached.
 func unreachable(state *setState) bool {
 	return statuses.Find(state.work.Conditions, target.ConditionReachable).Status == metav1.ConditionFalse
 }
@@ -85,7 +85,11 @@ func verdictOf(set *v1alpha1.ServiceSet, state *setState) *statuses.Verdict {
 		v.Waiting = append(v.Waiting, state.work.Notes...)
 		return v
 	}
-	v.Ready = deployed == len(set.Spec.Services) && !v.Blocked
+	unseen := state.work.Stale && set.Status.ObservedGeneration != set.Generation
+	if unseen && !v.Blocked {
+		v.Progress(v1alpha1.ReasonInFlight, "waits until its cluster answers: what has changed since was not rolled out")
+	}
+	v.Ready = deployed == len(set.Spec.Services) && !unseen && !v.Blocked
 	switch n := len(set.Spec.Services); n {
 	case 0:
 		v.AllWell = "no services are desired"

@@ -73,6 +73,9 @@ type Work struct {
 	Conditions []metav1.Condition
 	// Notes are sentences about the whole set, such as what the deletion waits for, or that a cluster was let go of.
 	Notes []string
+	// Stale tells that Services are as they were told before, because the cluster can't be looked at now: the generation of the set counts as
+	// observed only if it was before.
+	Stale bool
 	// Left tells, while the set is being deleted, that something of it is still there: the set waits for it.
 	Left bool
 	// Requeue is after how long to look again without a change, such as at the end of a time-out; zero is never.

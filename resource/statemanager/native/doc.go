@@ -107,7 +107,8 @@
 //
 // # Clusters that can't be reached
 //
-// The states stay as they are, the condition Reachable tells why, and a notice comes when the cluster is back. A set that is
+// The states stay as they are, the condition Reachable tells why, and a notice comes when the cluster is back. So it is while a cluster
+// has not answered yet, after a start or with another kubeconfig. What has changed in the set meanwhile does not count as seen. A set that is
 // being deleted waits; [statemanager.LetGoAnnotation] ends that. So it is while the kubeconfig lacks the rights to look at the
 // cluster, with [ReasonForbidden], and the set is tried again.
 //

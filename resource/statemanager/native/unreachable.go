@@ -16,6 +16,7 @@ const untilReached = "waits until the cluster can be reached"
 // unreachable tells how the services are while their cluster can't be reached, or not be looked at: as they were, and what they wait
 // for. What is being taken away is let go of if somebody has said so.
 func (c *computation) unreachable(until string) {
+	c.work.Stale = true
 	deleting := c.set.ServiceSet.DeletionTimestamp != nil
 	letGo := statemanager.LetGo(c.set)
 	left := 0

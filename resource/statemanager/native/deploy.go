@@ -180,7 +180,7 @@ func (c *computation) otherType(ctx context.Context, service *resolved) (first b
 		case c.ends(ctx, err):
 			return true, err
 		case err != nil:
-			c.failed(service, nil, fmt.Errorf("take away what it was made of before: %w", err))
+			c.stuck(service, fmt.Errorf("take away what it was made of before: %w", err))
 			return true, nil
 		}
 		if result.Found == nil && len(result.Changes) == 0 {
@@ -194,6 +194,18 @@ func (c *computation) otherType(ctx context.Context, service *resolved) (first b
 		return true, nil
 	}
 	return false, nil
+}
+
+// stuck tells of a service that what it was made of before can't be looked at. The state keeps the type of that, which nothing else
+// remembers.
+func (c *computation) stuck(service *resolved, err error) {
+	state := c.begin(service.Key)
+	same := c.isThere(service, state.LastDeployed, nil) && !errors.Is(err, carrier.ErrConflict)
+	if !same {
+		state.Template, state.Version = service.Entry.Template, service.Entry.Version
+	}
+	c.conflicts(service.Key, err)
+	c.hold(service.Key, state, same, err)
 }
 
 // typesOf returns what a service is made of on the cluster, as far as it is known.

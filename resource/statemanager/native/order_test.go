@@ -191,6 +191,35 @@ func TestAnotherTypeIsTakenAwayFirst(t *testing.T) {
 	}
 }
 
+func TestAnotherTypeIsTakenAwayFirstAlsoAfterItCouldNotBeLookedAt(t *testing.T) {
+	w, charts, manifests := decisions(t)
+	w.set("a", "east", w.service("db", "chart-1"))
+	w.settle("a", "db Deployed")
+	charts.will(func(r *recorder) { r.refuses["db"] = errors.New("no answer in time") })
+	w.change("a", func(s *v1alpha1.ServiceSet) { s.Spec.Services[0].Template = "files" })
+	if _, err := w.step("a"); err == nil {
+		t.Error("the error is not told")
+	}
+	state := w.stateOf("a", "db")
+	if state.Type != v1alpha1.ServiceTypeHelm || state.State != v1alpha1.ServiceStateFailed || state.Template != "files" {
+		t.Errorf("the state is %+v", state)
+	}
+	says(t, state.FailureMessage, "take away what it was made of before", "no answer in time")
+	expect(t, charts, "create db")
+
+	charts.will(func(r *recorder) { delete(r.refuses, "db") })
+	w.mustStep("a")
+	expect(t, charts, "delete db")
+	expect(t, manifests)
+	w.settle("a", "db Deployed")
+	w.quiet("a")
+	expect(t, charts)
+	expect(t, manifests, "create db")
+	if got := w.stateOf("a", "db").Type; got != v1alpha1.ServiceTypeResource {
+		t.Errorf("type: %s", got)
+	}
+}
+
 func TestAFailureIsTheServicesOwn(t *testing.T) {
 	w, charts, _ := decisions(t)
 	w.set("a", "east", w.service("bad", "chart-1"), w.service("web", "chart-1", "bad"), w.service("x", "chart-1"))

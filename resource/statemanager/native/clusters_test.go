@@ -12,10 +12,12 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
@@ -267,6 +269,68 @@ func TestAClusterThatIsGoneForGoodIsLetGo(t *testing.T) {
 		}
 		says(t, strings.Join(work.Notes, "\n"), "let go", "stays there")
 		w.onEast("one")
+	}
+}
+
+func TestAClusterThatMayBeThereIsNotLetGo(t *testing.T) {
+	w := newPlatform(t)
+	w.useEast()
+	w.manifests("files", configMapText("one", "1"))
+	w.set("a", "east", w.service("one", "files"))
+	w.settle("a", "one Deployed")
+	w.change("a", func(s *v1alpha1.ServiceSet) { s.Annotations = map[string]string{statemanager.LetGoAnnotation: "true"} })
+	if err := w.client.Delete(t.Context(), w.get("a")); err != nil {
+		t.Fatal(err)
+	}
+	isKept := func(work *statemanager.Work) {
+		t.Helper()
+		if !work.Left || !work.Stale || len(work.Services) != 1 {
+			t.Errorf("work: %+v", work)
+		}
+		notes := strings.Join(work.Notes, "\n")
+		says(t, notes, "1 services are still on the cluster")
+		if strings.Contains(notes, "let go") || strings.Contains(notes, statemanager.LetGoAnnotation) {
+			t.Errorf("notes: %s", notes)
+		}
+	}
+
+	// With another kubeconfig, the cluster says what APIs it has, and nothing else for now.
+	quiet := make(chan struct{})
+	w.requests.mu.Lock()
+	w.requests.before = func(_ target.Key, r *http.Request) {
+		if r.URL.Path == "/version" || strings.HasPrefix(r.URL.Path, "/api/v1/namespaces") {
+			select {
+			case <-quiet:
+			case <-r.Context().Done():
+			}
+		}
+	}
+	w.requests.mu.Unlock()
+	w.rotate("east", w.account("robot"))
+	w.await("east", target.Connecting)
+	w.restart()
+	isKept(w.mustStep("a"))
+	close(quiet)
+	w.await("east", target.Connected)
+
+	// It answers, and does not let us look.
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-robot"}}
+	if err := w.east.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	_, work := w.reachable("a", native.ReasonForbidden)
+	isKept(work)
+
+	w.grant("robot")
+	operatortest.Eventually(t, "its services are taken away", func() error {
+		work, err := w.step("a")
+		if err == nil && work.Left {
+			err = fmt.Errorf("there is: %+v", work.Services)
+		}
+		return err
+	})
+	if err := w.east.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: "one"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+		t.Errorf("it is still there: %v", err)
 	}
 }
 

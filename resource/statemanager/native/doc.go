@@ -109,8 +109,9 @@
 //
 // The states stay as they are, the condition Reachable tells why, and a notice comes when the cluster is back. So it is while a cluster
 // has not answered yet, after a start or with another kubeconfig. What has changed in the set meanwhile does not count as seen. A set that is
-// being deleted waits; [statemanager.LetGoAnnotation] ends that. So it is while the kubeconfig lacks the rights to look at the
-// cluster, with [ReasonForbidden], and the set is tried again.
+// being deleted waits; [statemanager.LetGoAnnotation] ends that once it is known that the cluster can't be reached. While the kubeconfig lacks
+// the rights to look at the cluster, with [ReasonForbidden], it is the same, the set is tried again, and nothing is let go of, because the
+// cluster is there: grant the rights, or delete the Secret with the kubeconfig, without which the cluster can't be reached.
 //
 // # Conditions of a service
 //

@@ -13,12 +13,19 @@ import (
 // untilReached is what services wait for whose cluster does not answer.
 const untilReached = "waits until the cluster can be reached"
 
+// isAway tells whether nothing can be sent to the cluster. One that has not answered yet may be there all the same, and one that refuses a
+// request is: what is on it is not let go of.
+func (c *computation) isAway() bool {
+	reachable := c.work.Conditions[0]
+	return reachable.Status == metav1.ConditionFalse && reachable.Reason != ReasonForbidden
+}
+
 // unreachable tells how the services are while their cluster can't be reached, or not be looked at: as they were, and what they wait
-// for. What is being taken away is let go of if somebody has said so.
+// for. What is being taken away from a cluster that is away is let go of if somebody has said so.
 func (c *computation) unreachable(until string) {
 	c.work.Stale = true
 	deleting := c.set.ServiceSet.DeletionTimestamp != nil
-	letGo := statemanager.LetGo(c.set)
+	letGo := statemanager.LetGo(c.set) && c.isAway()
 	left := 0
 	for i := range c.set.ServiceSet.Status.Services {
 		key := c.set.ServiceSet.Status.Services[i].Key()
@@ -48,9 +55,15 @@ func (c *computation) unreachable(until string) {
 		c.tell(&state, ConditionWaiting, metav1.ConditionTrue, ReasonUnreachable, until)
 		c.enter(key, state)
 	}
-	if deleting && left > 0 {
-		c.work.Notes = append(c.work.Notes, fmt.Sprintf(
-			"%d services are still on the cluster, which can't be reached: %s. If it is gone for good, set the annotation %s: \"true\" on the ServiceSet or its ClusterDeployment",
-			left, strings.TrimSuffix(statemanager.FirstLine(c.work.Conditions[0].Message), "."), statemanager.LetGoAnnotation))
+	if !deleting || left == 0 {
+		return
 	}
+	message := strings.TrimSuffix(statemanager.FirstLine(c.work.Conditions[0].Message), ".")
+	if !c.isAway() {
+		c.work.Notes = append(c.work.Notes, fmt.Sprintf("%d services are still on the cluster: %s", left, message))
+		return
+	}
+	c.work.Notes = append(c.work.Notes, fmt.Sprintf(
+		"%d services are still on the cluster, which can't be reached: %s. If it is gone for good, set the annotation %s: \"true\" on the ServiceSet or its ClusterDeployment",
+		left, message, statemanager.LetGoAnnotation))
 }

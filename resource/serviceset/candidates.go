@@ -103,19 +103,15 @@ func (at site) services(ctx context.Context, c client.Reader) ([]*v1alpha1.Multi
 
 // sets returns the ServiceSets of the site by the names of their MultiClusterServices, and those of which there is another one.
 func (at site) sets(ctx context.Context, c client.Reader) (map[string]*v1alpha1.ServiceSet, []candidate, error) {
-	label, cluster := client.MatchingLabels{v1alpha1.ManagementLabel: "true"}, ""
-	if at.cd != nil {
-		label, cluster = client.MatchingLabels{v1alpha1.ClusterLabel: at.cd.Name}, at.cd.Name
-	}
 	list := &v1alpha1.ServiceSetList{}
-	if err := c.List(ctx, list, client.InNamespace(at.namespace()), label, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.List(ctx, list, client.InNamespace(at.namespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("list the ServiceSets of namespace %s: %w", at.namespace(), err)
 	}
-	sets := make(map[string]*v1alpha1.ServiceSet, len(list.Items))
+	sets := map[string]*v1alpha1.ServiceSet{}
 	var doubles []candidate
 	for i := range list.Items {
 		set := &list.Items[i]
-		if set.Spec.Cluster != cluster {
+		if !at.has(set) {
 			continue
 		}
 		name := set.Spec.MultiClusterService
@@ -129,6 +125,19 @@ func (at site) sets(ctx context.Context, c client.Reader) (map[string]*v1alpha1.
 		}
 	}
 	return sets, doubles, nil
+}
+
+// has tells whether a set of the namespace is one of the site. One that has lost its labels is known by its name, because its owner may be
+// leaving, or gone, and nothing else would ever take it away. What has neither is somebody else's.
+func (at site) has(set *v1alpha1.ServiceSet) bool {
+	label, value, cluster := v1alpha1.ManagementLabel, "true", ""
+	if at.cd != nil {
+		label, value, cluster = v1alpha1.ClusterLabel, at.cd.Name, at.cd.Name
+	}
+	if set.Spec.Cluster != cluster {
+		return false
+	}
+	return set.Labels[label] == value || at.key(set.Spec.MultiClusterService) == client.ObjectKeyFromObject(set)
 }
 
 // doubleOf is a candidate for a set of which there is another one. It says what runs, and nobody writes it.
@@ -175,7 +184,7 @@ func (at site) selectedBy(mcs *v1alpha1.MultiClusterService) (bool, error) {
 	return selector.Matches(labels.Set(at.cd.Labels)), nil
 }
 
-// locate finds the set of a candidate. One that has lost its labels is found by its name.
+// locate finds where the set of a candidate is, or should be, and what is there. Somebody may have asked for another name than that of key.
 func (o *candidate) locate(ctx context.Context, c client.Reader, at site) error {
 	if o.Set != nil {
 		o.key, o.there = client.ObjectKeyFromObject(o.Set), o.Set

@@ -98,6 +98,15 @@ func TestEachOwnerOfAClusterHasAnOperation(t *testing.T) {
 			},
 			"mcs gone management-283bb9deef02e684 update: removing [c]\nmcs base NAME create: [a: a-1.0.0@1.0.0]",
 		},
+		{
+			"a set of the management cluster that has lost its labels goes as well",
+			func(s *scene) {
+				gone := s.multi("gone", 100, "c: c-1.0.0")
+				s.set(gone, "c: c-1.0.0@1.0.0", "", "c: Deployed").Labels = nil
+				s.remove(gone)
+			},
+			"mcs gone management-283bb9deef02e684 update: removing [c]",
+		},
 	})
 }
 
@@ -151,6 +160,16 @@ func TestAnOwnerThatWantsNothingAnyMoreIsWithdrawn(t *testing.T) {
 				how + ": and is deleted",
 				left("", "a:", ""),
 				"mcs base NAME delete:",
+			},
+			{
+				how + ": also from a set that has lost its labels",
+				func(s *scene) {
+					s.cluster("")
+					mcs := s.multi("base", 100, "a: a-1.0.0")
+					s.set(mcs, "a: a-1.0.0@1.0.0", "", "a: Deployed").Labels = nil
+					leave(s, mcs)
+				},
+				"mcs base NAME update: removing [a]",
 			},
 			{
 				how + ": an empty set is deleted at once",
@@ -223,6 +242,24 @@ func TestAllSetsOfAClusterThatIsBeingDeletedAreDeleted(t *testing.T) {
 			mcs base NAME delete:
 			mcs other prod.d9298a10d1b07358 none:
 			cd prod prod delete:`,
+		},
+		{
+			"also those that have lost their labels",
+			func(s *scene) {
+				deleting(s.cluster("a: a-1.0.0"))
+				s.set(nil, "a: a-1.0.0@1.0.0", "", "a: Deployed").Labels = nil
+				s.set(s.multi("base", 100, "c: c-1.0.0"), "c: c-1.0.0@1.0.0", "", "c: Deployed").Labels = map[string]string{v1alpha1.ClusterLabel: "other"}
+			},
+			"mcs base NAME delete:\ncd prod prod delete:",
+		},
+		{
+			"but none that has neither its labels nor its name",
+			func(s *scene) {
+				deleting(s.cluster("a: a-1.0.0"))
+				other := s.set(nil, "a: a-1.0.0@1.0.0", "", "a: Deployed")
+				other.Name, other.Labels = "other", nil
+			},
+			"",
 		},
 		{
 			"and no other one is made",

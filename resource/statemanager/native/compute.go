@@ -88,17 +88,11 @@ func (c *computation) beginStates() {
 	c.states = c.known.Entered()
 }
 
-// awaitAnswer tells whether a cluster can be reached. One that was not asked before is given a moment.
+// awaitAnswer tells whether a cluster can be reached. One that has not answered yet is given a moment.
 func awaitAnswer(ctx context.Context, cluster *target.Cluster) bool {
-	if cluster.Err() != nil || cluster.Health().State != target.Connecting {
-		return cluster.Err() == nil
-	}
 	waiting, cancel := context.WithTimeout(ctx, firstAnswer)
 	defer cancel()
-	if _, err := cluster.Identity(waiting); err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
-		return true
-	}
-	return cluster.Err() == nil && cluster.Health().State != target.Connecting
+	return cluster.AwaitAnswer(waiting) == nil
 }
 
 // interrupted returns what is known of a set whose cluster has stopped to answer meanwhile, or does not let us look: its states

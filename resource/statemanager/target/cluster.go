@@ -170,6 +170,24 @@ func (c *Cluster) Err() error {
 	return c.errLocked()
 }
 
+// AwaitAnswer waits while the cluster is Connecting, until its first probe has ended, and returns Err then. When ctx ends before, it returns
+// the error of ctx. It sends nothing.
+func (c *Cluster) AwaitAnswer(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		state, changed, err := c.health.state, c.changed, c.errLocked()
+		c.mu.Unlock()
+		if err != nil || state != Connecting {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 func (c *Cluster) errLocked() error {
 	switch {
 	case c.closed != nil:

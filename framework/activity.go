@@ -18,8 +18,9 @@ type Activity struct {
 	// Resource and Step are what is under way, and empty between two steps.
 	Resource string
 	Step     Step
-	// For is how long that has been under way.
-	For time.Duration
+	// For is how long that has been under way, and Stuck how long of it without a wait on purpose (see BeginWait): since it began, or
+	// since the last such wait ended, or had to.
+	For, Stuck time.Duration
 	// Shadow is true for a comparison with shadows.
 	Shadow bool
 }
@@ -95,6 +96,9 @@ type activity struct {
 	busy  bool
 	doing Activity
 	since time.Duration
+	// waits are how many waits on purpose there are, until is when the last of them is to end, and resumed when one ended last.
+	waits          int
+	until, resumed time.Duration
 	// reconciliation is the one that is under way, and nil between two.
 	reconciliation *reconciliation
 	// why and waited are noted where there are spans.
@@ -159,9 +163,42 @@ func (a *activity) enter(info StepInfo, now time.Duration) (outer StepInfo) {
 func (a *activity) read(now time.Duration) (Activity, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	doing := a.doing
-	doing.For = now - a.since
+	doing, free := a.doing, max(a.since, a.resumed)
+	if a.waits > 0 {
+		free = max(free, min(now, a.until))
+	}
+	doing.For, doing.Stuck = now-a.since, now-free
 	return doing, a.busy
+}
+
+// BeginWait says that the step of ctx waits on purpose from here on, for that long at most, until end is called: such as while a new version
+// is watched. A worker that does so is not stuck (Activity.Stuck), for which an operator's /healthz would have it started anew. A step may wait
+// for several things at once. Outside of a step that a Framework runs, it does nothing.
+func BeginWait(ctx context.Context, limit time.Duration) (end func()) {
+	s, worker := scopeOf(ctx), activityOf(ctx)
+	if s == nil || worker == nil || s.reconciliation.in == nil {
+		return func() {}
+	}
+	now := s.reconciliation.in.metrics.now
+	worker.wait(now() + limit)
+	return func() { worker.resume(now()) }
+}
+
+func (a *activity) wait(until time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waits++
+	a.until = max(a.until, until)
+}
+
+func (a *activity) resume(now time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waits--
+	if a.waits == 0 {
+		a.until = 0
+	}
+	a.resumed = now
 }
 
 // stillRunning is the error of a Run that returns without what it started.

@@ -91,6 +91,39 @@ func TestR17RunReturnsAnErrorThatNamesWhatIgnoresTheEndOfItsContext(t *testing.T
 	}
 }
 
+func TestAStepThatWaitsOnPurposeIsNotStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := informer.NewPush("objects")
+		f := newFramework(t, framework.Config{Source: source}, &resource{name: "r", created: func(ctx context.Context, _ any) error {
+			time.Sleep(time.Minute)
+			short, long := framework.BeginWait(ctx, time.Hour), framework.BeginWait(ctx, 3*time.Hour)
+			time.Sleep(30 * time.Minute)
+			short()
+			time.Sleep(3 * time.Hour)
+			long()
+			time.Sleep(time.Hour)
+			return nil
+		}})
+		defer running(t, f)()
+		put(t, source, configMap("a"))
+		synctest.Wait()
+		for _, tc := range []struct{ sleep, stuck time.Duration }{
+			{30 * time.Second, 30 * time.Second},
+			{time.Minute, 0},
+			{2 * time.Hour, 0},
+			{time.Hour, 30 * time.Second}, // It waits for longer than it said.
+			{50 * time.Minute, 20*time.Minute + 30*time.Second},
+		} {
+			time.Sleep(tc.sleep)
+			if got := f.Activities(); len(got) != 1 || got[0].Stuck != tc.stuck {
+				t.Errorf("after %s more it does %v, want stuck for %s", tc.sleep, got, tc.stuck)
+			}
+		}
+		time.Sleep(time.Hour)
+		framework.BeginWait(t.Context(), time.Hour)()
+	})
+}
+
 func TestActivitiesTellWhatTheWorkersAreDoing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, release := informer.NewPush("objects"), make(chan struct{})
@@ -102,7 +135,7 @@ func TestActivitiesTellWhatTheWorkersAreDoing(t *testing.T) {
 		put(t, source, configMap("a"))
 		synctest.Wait()
 		time.Sleep(time.Second)
-		want := []framework.Activity{{Key: keyOf("a"), Resource: "r", Step: framework.StepEnsureCreated, For: time.Second}}
+		want := []framework.Activity{{Key: keyOf("a"), Resource: "r", Step: framework.StepEnsureCreated, For: time.Second, Stuck: time.Second}}
 		if diff := cmp.Diff(want, f.Activities()); diff != "" {
 			t.Error(diff)
 		}

@@ -71,8 +71,8 @@ type Config struct {
 	// named in the log, and hold up only the frameworks that need them; a replica does not ask before one framework has
 	// all of its sources. Default: DefaultSyncTimeout (1 min).
 	SyncTimeout time.Duration
-	// StepTimeout is how long a worker of a framework may be in one step of a resource before /healthz fails. Default:
-	// DefaultStepTimeout (1 h).
+	// StepTimeout is how long a worker of a framework may be in one step of a resource before /healthz fails. What a step waits for on
+	// purpose (framework.BeginWait) does not count. Default: DefaultStepTimeout (1 h).
 	StepTimeout time.Duration
 	// ContactTimeout is how long a source may be out of contact before /readyz fails. Default: DefaultContactTimeout (5 min).
 	ContactTimeout time.Duration

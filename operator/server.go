@@ -137,7 +137,7 @@ func beyondFence(next http.Handler) http.Handler {
 }
 
 // healthz answers 503 when the process had better be started anew: the lease is lost, something ignores the end of its context, or
-// a worker is in one step for longer than StepTimeout.
+// a worker is in one step for longer than StepTimeout without waiting on purpose.
 func (o *Operator) healthz(w http.ResponseWriter, _ *http.Request) {
 	var faults string
 	if o.election != nil && o.config.LeaderElection.Fence.isLost() {
@@ -148,7 +148,7 @@ func (o *Operator) healthz(w http.ResponseWriter, _ *http.Request) {
 	}
 	for _, f := range o.config.Frameworks {
 		for _, a := range f.Activities() {
-			if !a.Shadow && a.For > o.config.StepTimeout {
+			if !a.Shadow && a.Stuck > o.config.StepTimeout {
 				faults += fmt.Sprintf("framework %q: %s, which is longer than %s\n", f.Name(), a, o.config.StepTimeout)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
 
@@ -23,6 +24,12 @@ func refOf(machineID string, c *api.Container) ContainerRef {
 	return ContainerRef{ID: c.ID, Name: c.Name, MachineID: machineID, GracePeriod: c.Spec.Container.GracePeriod(), Ports: c.HostPorts()}
 }
 
+// untilReady waits until a container works, which may take as long as its specification says.
+func untilReady(ctx context.Context, cli Client, machineID, container string, wait api.WaitOptions) error {
+	defer framework.BeginWait(ctx, max(wait.Monitor, wait.HealthTimeout))()
+	return cli.WaitContainerReady(ctx, machineID, container, wait)
+}
+
 // stop stops it. What it has begun it waits for when ctx ends, as the engine goes on all the same: who looked at the container meanwhile
 // would take it for one that works.
 func (r *ContainerRef) stop(ctx context.Context, cli Client) error {
@@ -31,6 +38,7 @@ func (r *ContainerRef) stop(ctx context.Context, cli Client) error {
 	}
 	ctx, cancel := cleanup(ctx, r.GracePeriod)
 	defer cancel()
+	defer framework.BeginWait(ctx, r.GracePeriod)()
 	return on(ctx, r.MachineID, "stop container "+r.Name, gone(cli.StopContainer(ctx, r.MachineID, r.ID, r.GracePeriod)))
 }
 

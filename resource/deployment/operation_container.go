@@ -29,7 +29,7 @@ func (o *StartContainerOperation) machine() string { return o.MachineID }
 func (o *StartContainerOperation) apply(ctx context.Context, cli Client) error {
 	err := o.Container.start(ctx, cli)
 	if err == nil {
-		err = cli.WaitContainerReady(ctx, o.MachineID, o.Container.ID, o.Wait)
+		err = untilReady(ctx, cli, o.MachineID, o.Container.ID, o.Wait)
 		err = on(ctx, o.MachineID, "wait for container "+o.Container.Name, withLines(ctx, cli, o.MachineID, o.Container.ID, err))
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
 
@@ -127,6 +128,7 @@ func (o *PreDeployOperation) run(ctx context.Context, cli Client) error {
 	timeout, cutOff := o.Spec.PreDeploy.TimeoutOrDefault(), ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the pre-deploy hook takes longer than %s: %w", timeout, context.DeadlineExceeded))
 	defer cancel()
+	defer framework.BeginWait(ctx, timeout)()
 	var err error
 	o.id, err = cli.CreateContainer(ctx, o.MachineID, api.CreateContainerOptions{
 		Name: o.ContainerName, ServiceID: o.ServiceID, Spec: *spec, Hook: true,

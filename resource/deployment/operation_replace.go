@@ -135,7 +135,7 @@ func (r *OldContainer) restore(ctx context.Context, cli Client) error {
 		return err
 	}
 	return on(ctx, r.MachineID, "wait for container "+r.Name, persist(ctx, func() error {
-		return cli.WaitContainerReady(ctx, r.MachineID, r.ID, *r.Wait)
+		return untilReady(ctx, cli, r.MachineID, r.ID, *r.Wait)
 	}, api.ErrNotFound, api.ErrUnhealthy))
 }
 

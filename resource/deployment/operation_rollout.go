@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
 
@@ -209,6 +210,7 @@ func (r *rollout) commit() error {
 
 // sleep tells whether the time has passed before the context ended.
 func sleep(ctx context.Context, d time.Duration) bool {
+	defer framework.BeginWait(ctx, d)()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

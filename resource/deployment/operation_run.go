@@ -93,7 +93,7 @@ func (o *RunContainerOperation) start(ctx context.Context, cli Client) error {
 	if err := heed(cli, o.MachineID, o.Spec.HostPorts(), cli.StartContainer(ctx, o.MachineID, o.id)); err != nil {
 		return on(ctx, o.MachineID, "start container "+o.ContainerName, err)
 	}
-	err := cli.WaitContainerReady(ctx, o.MachineID, o.id, o.Spec.Update.Wait())
+	err := untilReady(ctx, cli, o.MachineID, o.id, o.Spec.Update.Wait())
 	o.failed = errors.Is(err, api.ErrUnhealthy)
 	return on(ctx, o.MachineID, "wait for container "+o.ContainerName, withLines(ctx, cli, o.MachineID, o.id, err))
 }

@@ -66,6 +66,8 @@ func TestAPlanThatHoldsIsNotStuck(t *testing.T) {
 			t.Errorf("the worker still does %v", got)
 		}
 		cancel()
-		<-ended
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	})
 }

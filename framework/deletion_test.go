@@ -170,6 +170,7 @@ func TestR8SignalsThatInitCtxCarriesHoldBackADeletionToo(t *testing.T) {
 				obj.Finalizers = []string{"example.com/f"}
 				put(t, source, obj)
 				time.Sleep(24 * time.Hour)
+				synctest.Wait()
 
 				if diff := cmp.Diff(test.want, tries); diff != "" {
 					t.Errorf("tries, of which two were held back and one was not (-want +got):\n%s", diff)

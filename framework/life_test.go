@@ -265,6 +265,7 @@ func TestR11AnObjectThatIsPausedWhenItGetsItsFinalizerIsLeftAlone(t *testing.T) 
 				source.keep(test.live)
 				put(t, source.Push, test.stored)
 				time.Sleep(time.Hour)
+				synctest.Wait()
 
 				if diff := cmp.Diff(test.want, calls.all()); diff != "" {
 					t.Errorf("calls (-want +got):\n%s", diff)

@@ -443,6 +443,9 @@ func (k *Kubernetes) selectsLiveAsWritten(ctx context.Context, o client.Object) 
 	if err != nil {
 		return false, err
 	}
+	if _, held := k.versionOf(client.ObjectKeyFromObject(o)); !held && !selected {
+		return false, nil // There is nothing to put right, and the watch may never show it.
+	}
 	live, err := k.getLive(ctx, client.ObjectKeyFromObject(o))
 	switch {
 	case err != nil:

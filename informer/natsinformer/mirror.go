@@ -51,6 +51,8 @@ type mirror[T Entity] struct {
 	behindSince time.Time
 	// doubtedSince is when listings began not to have reached what was seen of a key, and zero while they have.
 	doubtedSince time.Time
+	// doubted is when one was doubted last: what was long before is another doubt.
+	doubted time.Time
 }
 
 // tracked is what is known of a key.
@@ -142,6 +144,9 @@ func (m *mirror[T]) isNewerThan(l *listing) bool {
 	return false
 }
 
+// anotherDoubt is after which time without a listing one that is doubted is so anew: they follow each other within seconds.
+const anotherDoubt = time.Minute
+
 // doubts tells whether a listing may be older than what has been seen, although the leader says that there is no more. One that was elected
 // a moment ago catches up; what is still missing after the patience, or where there are no replicas, has vanished.
 func (m *mirror[T]) doubts(l *listing, replicated bool, patience time.Duration) bool {
@@ -149,10 +154,12 @@ func (m *mirror[T]) doubts(l *listing, replicated bool, patience time.Duration) 
 		m.doubtedSince = time.Time{}
 		return false
 	}
-	if m.doubtedSince.IsZero() {
-		m.doubtedSince = time.Now()
+	now := time.Now()
+	if m.doubtedSince.IsZero() || now.Sub(m.doubted) > anotherDoubt {
+		m.doubtedSince = now
 	}
-	return time.Since(m.doubtedSince) <= patience
+	m.doubted = now
+	return now.Sub(m.doubtedSince) <= patience
 }
 
 // shown implements follower.

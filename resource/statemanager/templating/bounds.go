@@ -19,6 +19,9 @@ type Bounds struct {
 	Text, Value int
 	// Total is how much all of them may make together.
 	Total int
+	// Context tells of a map or list that is what all templates are given. It counts as nothing, because templates put it into what they give
+	// to others, also where it leads to these themselves. Nil is never.
+	Context func(value any) bool
 	// Ended is asked before each call whether the rendering has to end, and why. Nil is never.
 	Ended func() error
 }
@@ -138,6 +141,9 @@ func (m *meter) weigh(value any, left *int, depth int) error {
 		return errors.New("its functions go through too many values: make it smaller")
 	}
 	*left -= perValue
+	if m.bounds.Context != nil && m.bounds.Context(value) {
+		return nil
+	}
 	switch v := value.(type) {
 	case string:
 		*left -= len(v)

@@ -94,8 +94,9 @@ func (f *Fetcher) commit(ctx context.Context, w wanted, address *url.URL, from G
 	return record{Digest: gitDigest + commit, Blob: blob}, nil
 }
 
-// furtherAnswer is how much a server may say in an answer beside what is fetched, in bytes: what it has.
-const furtherAnswer = 1 << 20
+// furtherAnswer is how much a server may say in an answer beside what is fetched, in bytes: the references that it has, of which there may be
+// some hundred thousand.
+const furtherAnswer = 64 << 20
 
 // loggingIn adds a login to requests of one origin, and bounds what is sent: a Git has in memory what a server tells of its references, and of
 // its errors.

@@ -120,6 +120,30 @@ func TestATemplateThatMakesTooMuchIsRefused(t *testing.T) {
 	}
 }
 
+// Charts do so where they call templates of a library, in a loop over a part of their values.
+func TestATemplateMayPutItsContextIntoItsValues(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	const template = `{{ define "line" }}{{ .name }}-of-{{ .root.Release.Name }}{{ end -}}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: web-extra}
+data:
+{{- $all := list }}
+{{- range .Values.parts }}
+  {{- $_ := set . "root" $ }}
+  {{- range 300 }}{{ $all = append $all (dict "context" $) }}{{ end }}
+  {{ .name }}: {{ include "line" . }}
+{{- end }}
+  contexts: "{{ len $all }}"
+`
+	chart := chartOf("parts", "1.0.0", files{"a.yaml": template})
+	service := k.service(chart, func(s *carrier.Service) {
+		s.Values = map[string]any{"parts": []any{map[string]any{"name": "first"}, map[string]any{"name": "second"}}}
+	})
+	_, _ = k.done(service, k.compute(service))
+	equal(t, "what is there", k.configMap("web-extra").Data, map[string]string{"first": "first-of-web", "second": "second-of-web", "contexts": "600"})
+}
+
 func TestATemplateThatFailsSaysWhereAndWhy(t *testing.T) {
 	k := newKit(t, helm.Config{})
 	k.fails(k.service(chartOf("bad", "1.0.0", files{"a.yaml": `{{ required "a host is needed" .Values.host }}`})), "bad/templates/a.yaml", "a host is needed")

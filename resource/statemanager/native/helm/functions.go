@@ -5,6 +5,7 @@ import (
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
+	chartcommon "helm.sh/helm/v4/pkg/chart/common"
 
 	"github.com/operatorkit/operatorkit/resource/statemanager/templating"
 )
@@ -26,6 +27,23 @@ func functions(ctx context.Context) template.FuncMap {
 	for _, name := range helmsOwn {
 		delete(all, name)
 	}
-	bounds := templating.Bounds{Text: largestText, Value: largestValue, Total: mostMade, Ended: ctx.Err}
+	bounds := templating.Bounds{Text: largestText, Value: largestValue, Total: mostMade, Context: isContext, Ended: ctx.Err}
 	return bounds.Functions(all)
+}
+
+// isContext tells of what is $ in templates. Charts hand it on as dict "context" $, and put it into their own values as set . "root" $.
+func isContext(value any) bool {
+	var content map[string]any
+	switch v := value.(type) {
+	case map[string]any:
+		content = v
+	case chartcommon.Values:
+		content = v
+	}
+	for _, key := range []string{"Capabilities", "Chart", "Release", "Values"} {
+		if _, ok := content[key]; !ok {
+			return false
+		}
+	}
+	return true
 }

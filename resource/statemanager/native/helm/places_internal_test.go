@@ -14,7 +14,7 @@ import (
 )
 
 func TestWhatIsRenderedAfterItsDeadlineTakesOnePlaceHoweverOftenItIsLookedAt(t *testing.T) {
-	c, err := New(Config{RenderTimeout: 100 * time.Millisecond, Renderings: 4}) // two of them for a namespace
+	c, err := New(Config{RenderTimeout: time.Second, Renderings: 4}) // two of them for a namespace
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func TestWhatIsRenderedAfterItsDeadlineTakesOnePlaceHoweverOftenItIsLookedAt(t *
 	release := make(chan struct{})
 	for range 5 {
 		err := j.bounded(t.Context(), func(context.Context) error { <-release; return nil })
-		if !framework.IsPermanent(err) || !strings.Contains(err.Error(), "did not end within 100ms") {
+		if !framework.IsPermanent(err) || !strings.Contains(err.Error(), "did not end within 1s") {
 			t.Fatalf("the error is %v", err)
 		}
 	}

@@ -278,13 +278,13 @@ func TestWhatAServerSaysIsBounded(t *testing.T) {
 		case strings.HasPrefix(r.URL.Path, "/refs/"):
 			w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
 			_, _ = io.WriteString(w, line("# service=git-upload-pack\n")+"0000"+line(strings.Repeat("1", 40)+" refs/heads/first\x00ofs-delta\n"))
-			for i := range 50_000 {
-				_, _ = io.WriteString(w, line(fmt.Sprintf("%040d refs/heads/b%d\n", i, i)))
+			for i := range 40_000 {
+				_, _ = io.WriteString(w, line(fmt.Sprintf("%040d refs/heads/%d-%s\n", i, i, strings.Repeat("b", 2000))))
 			}
 			_, _ = io.WriteString(w, "0000")
 		default:
 			w.WriteHeader(http.StatusInternalServerError)
-			_, _ = io.WriteString(w, strings.Repeat("sorry ", 500_000))
+			_, _ = io.WriteString(w, strings.Repeat("sorry ", 15_000_000))
 		}
 	}))
 	t.Cleanup(server.Close)

@@ -43,6 +43,8 @@ type journal struct {
 type page struct {
 	mark identity.Mark
 	keys sets.Set[string]
+	// signed tells that it says of which primary, and of which life of that, it is.
+	signed bool
 }
 
 type pageText struct {
@@ -103,7 +105,7 @@ func (j *journal) outlive(last client.Object, gvk schema.GroupVersionKind, why e
 // read reads the page of a mark. One that was copied from another primary says nothing of this one. Where things hold marks, these say
 // whose they are, and the page of an earlier life is as good as one's own.
 func (j *journal) read(mark identity.Mark, marked bool) error {
-	p := page{mark, sets.New[string]()}
+	p := page{mark: mark, keys: sets.New[string]()}
 	if text := j.primary.Annotations[p.annotation()]; text != "" {
 		var read pageText
 		if err := json.Unmarshal([]byte(text), &read); err != nil {
@@ -117,6 +119,7 @@ func (j *journal) read(mark identity.Mark, marked bool) error {
 			j.inherited.Insert(read.Keys...)
 		default:
 			p.keys.Insert(read.Keys...)
+			p.signed = read.For == j.name() && read.UID == j.primary.UID
 		}
 	}
 	j.pages = append(j.pages, p)
@@ -208,7 +211,12 @@ func (j *journal) remove(ctx context.Context, keys []string) error {
 	return j.write(ctx, func(_ int, p page) { p.keys.Delete(keys...) })
 }
 
-// write writes the pages that change.
+// unsigned tells whether there are keys of which it is not written whose they are: in a copy they would pass for those of the copy.
+func (j *journal) unsigned() bool {
+	return j != nil && slices.ContainsFunc(j.pages, func(p page) bool { return p.keys.Len() > 0 && !p.signed })
+}
+
+// write writes the pages that change, and those that are not signed.
 func (j *journal) write(ctx context.Context, change func(at int, p page)) error {
 	if j == nil {
 		return nil
@@ -216,11 +224,11 @@ func (j *journal) write(ctx context.Context, change func(at int, p page)) error 
 	annotations := map[string]any{}
 	pages := make([]page, 0, len(j.pages))
 	for at, before := range j.pages {
-		p := page{before.mark, before.keys.Clone()}
+		p := page{before.mark, before.keys.Clone(), true}
 		change(at, p)
 		pages = append(pages, p)
 		switch {
-		case p.keys.Equal(before.keys):
+		case p.keys.Equal(before.keys) && (before.signed || p.keys.Len() == 0):
 		case p.keys.Len() == 0:
 			annotations[p.annotation()] = nil
 		default:

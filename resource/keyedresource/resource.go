@@ -172,7 +172,7 @@ func (r *resource[O, T]) NewUpdatePatch(ctx context.Context, obj O, current, des
 		return found
 	}
 	remove.stale = slices.DeleteFunc(slices.Clone(current.stale), stays)
-	create.bequest = current.journal.bequest(stays)
+	create.bequest, create.unsigned = current.journal.bequest(stays), current.journal.unsigned()
 	update.bequest = create.bequest
 	return patchOf(create, update, remove), faults.Err()
 }
@@ -221,5 +221,5 @@ func deletion[T any](have item[T]) item[T] {
 // patchOf returns the patch with these parts.
 func patchOf[T any](create, update, remove State[T]) *framework.TypedPatch[State[T]] {
 	remove.State = remove.Reversed()
-	return patch.Of(func(s State[T]) bool { return !s.Empty() || len(s.stale) > 0 }, create, update, remove)
+	return patch.Of(func(s State[T]) bool { return !s.Empty() || len(s.stale) > 0 || s.unsigned }, create, update, remove)
 }

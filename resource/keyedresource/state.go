@@ -17,6 +17,9 @@ type State[T any] struct {
 	journal *journal
 	// stale are the keys to be taken from the journal, and bequest those of an earlier life to be noted with what is put.
 	stale, bequest []string
+	// unsigned tells that the journal is written also if its keys stay, so that it says whose it is. It is one of the creations, which wait
+	// for nothing, neither for what is refused nor until updates are allowed.
+	unsigned bool
 }
 
 // Changes implements plan.Changer. It is empty for the current and the desired state.

@@ -89,7 +89,7 @@ func (o *candidate) operation(ctx context.Context, c client.Reader, at site, clu
 	case o.fault != nil:
 		return nil, o.fault
 	case len(o.Services) == 0:
-		return o.withdraw(cluster)
+		return o.withdraw(ctx, c, at, cluster)
 	}
 	provider, err := readProvider(ctx, c, at.spec(o.mcs))
 	if err != nil {
@@ -112,7 +112,7 @@ func (o *candidate) operation(ctx context.Context, c client.Reader, at site, clu
 }
 
 // withdraw takes away what an owner has that does not want anything any more, and at last the set.
-func (o *candidate) withdraw(cluster *cluster) (*Operation, error) {
+func (o *candidate) withdraw(ctx context.Context, c client.Reader, at site, cluster *cluster) (*Operation, error) {
 	r, err := cluster.resolver(&o.Owner)
 	if err != nil {
 		return nil, fmt.Errorf("withdraw the services of %s: %w", &o.Owner, err)
@@ -125,9 +125,27 @@ func (o *candidate) withdraw(cluster *cluster) (*Operation, error) {
 	}
 	after := *o.Set
 	after.Spec.Services, after.Spec.Removing = r.Services, r.Removing
-	withdrawn := after.DeepCopy()
+	withdrawn, err := at.relabel(ctx, c, after.DeepCopy())
+	if err != nil {
+		return nil, fmt.Errorf("withdraw the services of %s: %w", &o.Owner, err)
+	}
 	stamp(o.Set, withdrawn)
 	return replace(o.Set, withdrawn, r.Resolution), nil
+}
+
+// relabel returns a set with the labels by which its provider finds it, which somebody may have taken off: without them nobody takes away
+// what is in it. Without a provider, or with a selector that no labels fulfil, the set is returned as it is.
+func (at site) relabel(ctx context.Context, c client.Reader, set *v1alpha1.ServiceSet) (*v1alpha1.ServiceSet, error) {
+	of := v1alpha1.ServiceSpec{Provider: v1alpha1.StateManagementProviderConfig{Name: set.Spec.Provider.Name}}
+	provider, err := readProvider(ctx, c, &of)
+	if err != nil {
+		return set, client.IgnoreNotFound(err)
+	}
+	labelled := set.DeepCopy()
+	if NewBuilder(at.cd, set, &provider.Spec.Selector).setLabels(labelled) != nil {
+		return set, nil
+	}
+	return labelled, nil
 }
 
 // remove deletes the set.

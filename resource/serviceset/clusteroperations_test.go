@@ -198,6 +198,42 @@ func TestAnOwnerThatWantsNothingAnyMoreIsWithdrawn(t *testing.T) {
 	})
 }
 
+// TestASetThatIsWithdrawnIsOneOfItsProvider: without its labels the provider would leave alone what is to be taken away.
+func TestASetThatIsWithdrawnIsOneOfItsProvider(t *testing.T) {
+	withdrawn := func(relabel func(s *scene, set *v1alpha1.ServiceSet)) (before, after *v1alpha1.ServiceSet) {
+		t.Helper()
+		s := newScene(t)
+		s.cluster("")
+		mcs := s.multi("base", 100, "a: a-1.0.0")
+		set := s.set(mcs, "a: a-1.0.0@1.0.0", "", "a: Deployed")
+		before = set.DeepCopy()
+		relabel(s, set)
+		deleting(mcs)
+		operations := s.compute()
+		if len(operations) != 1 || operations[0].Err != nil || len(operations[0].Operation.ServiceSet.Spec.Removing) != 1 {
+			t.Fatalf("the operations are %s", saidOperations(operations))
+		}
+		return before, operations[0].Operation.ServiceSet
+	}
+	provider := func(s *scene) *v1alpha1.StateManagementProvider {
+		return s.objects[0].(*v1alpha1.StateManagementProvider)
+	}
+	takeOff := func(_ *scene, set *v1alpha1.ServiceSet) { set.Labels, set.Annotations = nil, nil }
+	before, after := withdrawn(takeOff)
+	if diff := cmp.Diff([]map[string]string{before.Labels, before.Annotations}, []map[string]string{after.Labels, after.Annotations}); diff != "" {
+		t.Errorf("the labels and annotations (-want +got):\n%s", diff)
+	}
+	for name, hinder := range map[string]func(s *scene){
+		"its provider is gone":                    func(s *scene) { s.remove(provider(s)) },
+		"the selector of its provider is invalid": func(s *scene) { provider(s).Spec.Selector.MatchLabels = map[string]string{"-": "x"} },
+	} {
+		_, after := withdrawn(func(s *scene, set *v1alpha1.ServiceSet) { takeOff(s, set); hinder(s) })
+		if len(after.Labels)+len(after.Annotations) > 0 {
+			t.Errorf("%s: it has the labels %v and the annotations %v", name, after.Labels, after.Annotations)
+		}
+	}
+}
+
 func TestAServiceOfAnOwnerThatLeavesGoesToTheNextOneWithoutAGap(t *testing.T) {
 	step := func(left, next string) func(s *scene) {
 		return func(s *scene) {

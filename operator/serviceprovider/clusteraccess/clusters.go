@@ -280,12 +280,14 @@ func (c *Clusters[D]) ClusterRequest(ctx context.Context, request reconcile.Requ
 	return cr, err
 }
 
-// find lists what was asked for an object, and returns what is for the cluster.
+// find lists what was asked for an object, and returns what is for the cluster. What tells no kind comes after what tells that of the
+// objects: it may be for an object of another kind, and have lost its annotation.
 func (c *Clusters[D]) find(ctx context.Context, list client.ObjectList, kind string, request reconcile.Request, id string) (found client.Object, err error) {
 	err = c.reader.List(ctx, list, c.asked(request)...)
 	if err == nil {
 		err = meta.EachListItem(list, func(item runtime.Object) error {
-			if o, ok := item.(client.Object); ok && found == nil && o.GetLabels()[AccessLabel] == id && c.serves(o) {
+			o, ok := item.(client.Object)
+			if ok && o.GetLabels()[AccessLabel] == id && c.serves(o) && (found == nil || c.tellsKind(o) && !c.tellsKind(found)) {
 				found = o
 			}
 			return nil

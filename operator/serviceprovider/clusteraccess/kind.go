@@ -30,8 +30,12 @@ func (c *Clusters[D]) kindServed() string {
 	return ""
 }
 
+// tellsKind tells whether a request says that it is for an object of the kind that is served, or of none while that is not known.
+func (c *Clusters[D]) tellsKind(request client.Object) bool {
+	return request.GetAnnotations()[KindAnnotation] == c.kindServed()
+}
+
 // serves tells whether a request is for an object of this kind, as far as that is known.
 func (c *Clusters[D]) serves(request client.Object) bool {
-	kind, served := request.GetAnnotations()[KindAnnotation], c.kindServed()
-	return kind == "" || served == "" || kind == served
+	return c.tellsKind(request) || request.GetAnnotations()[KindAnnotation] == "" || c.kindServed() == ""
 }

@@ -3,6 +3,7 @@ package clusteraccess_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -89,6 +90,45 @@ func TestR16APIsOfOneProviderLeaveEachOthersAccessAlone(t *testing.T) {
 	w.done("access is taken away from the Postgres", databases.ReconcileDelete, request)
 	w.done("access is taken away from the other Backup", copies.ReconcileDelete, other)
 	w.wantNothingLeft()
+}
+
+// TestR16WhatTellsNoKindComesAfterWhatTellsOnesOwn: somebody has taken off the annotations of the access of an object of another kind.
+func TestR16WhatTellsNoKindComesAfterWhatTellsOnesOwn(t *testing.T) {
+	w := newWorld(t)
+	w.tenants()
+	databases, copies, request := w.serving(postgreses), w.serving(backups), object("db")
+	w.start()
+	w.done("access is granted for a Postgres", databases.Reconcile, request)
+	w.done("access is granted for a Backup", copies.Reconcile, request)
+	database, databaseCluster := w.requestsFor(databases, request)
+	backup, backupCluster := w.requestsFor(copies, request)
+	for _, tt := range []struct {
+		kind                 schema.GroupKind
+		own, other           *v1alpha1.AccessRequest
+		cluster, lostCluster *v1alpha1.ClusterRequest
+		lost                 *clusteraccess.Provider
+	}{
+		{postgreses, database, backup, databaseCluster, backupCluster, copies}, // one of the two comes first in a list
+		{backups, backup, database, backupCluster, databaseCluster, databases},
+	} {
+		for _, o := range []client.Object{tt.other.DeepCopy(), tt.lostCluster.DeepCopy()} {
+			w.patch(o, `{"metadata":{"annotations":null}}`)
+		}
+		ar, cr := w.requestsFor(w.serving(tt.kind), request)
+		if ar.UID != tt.own.UID || cr.UID != tt.cluster.UID {
+			t.Errorf("a %s gets the access of another kind: %s and %s", tt.kind.Kind, ar.Name, cr.Name)
+		}
+		operatortest.Eventually(t, "the other one tells its kind again", func() error {
+			_, err := tt.lost.Reconcile(t.Context(), request)
+			for _, o := range []client.Object{tt.other.DeepCopy(), tt.lostCluster.DeepCopy()} {
+				err = errors.Join(err, w.user.Get(t.Context(), client.ObjectKeyFromObject(o), o))
+				if o.GetAnnotations()[clusteraccess.KindAnnotation] == "" {
+					err = errors.Join(err, fmt.Errorf("%T %s does not", o, o.GetName()))
+				}
+			}
+			return err
+		})
+	}
 }
 
 // TestWhatWasAskedForBeforeTheKindWasKnownIsTakenOver: an older version did not say it.

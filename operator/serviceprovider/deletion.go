@@ -19,7 +19,8 @@ func (r *APIReconciler[T, C]) delete(ctx context.Context, o *object[T]) (ctrl.Re
 		return ctrl.Result{}, nil
 	}
 	gone, err := r.letGo(ctx, o)
-	if err != nil {
+	// Without work nothing is to be cleaned up, whatever is lost, and a cluster whose access is being taken away counts as lost next time.
+	if err != nil && working {
 		return ctrl.Result{}, r.failed(o, err, ClusterContext{})
 	}
 	if w := r.left(gone); working && w != nil {

@@ -47,6 +47,31 @@ func TestAnObjectOfAnOlderVersionThatNeverGotAccessCanLetGo(t *testing.T) {
 	}
 }
 
+// TestAnObjectWithoutWorkIsNotHeldUpByWhatItLetsGo: there is nothing to be cleaned up, whether the cluster answers or not.
+func TestAnObjectWithoutWorkIsNotHeldUpByWhatItLetsGo(t *testing.T) {
+	w := newWorld(t)
+	w.configure(ProviderConfigSpec{})
+	w.access.ungranted = true
+	r, request := w.build(), w.order("db", 3)
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	// It was accepted for a cluster, and the credentials can't be read.
+	asked := w.accessOf(request, mcp)
+	before := asked.DeepCopy()
+	asked.Status.Phase, asked.Status.ClusterRef = clustersv1alpha1.PhasePending, &clustersv1alpha1.LocalObjectReference{Name: mcp}
+	asked.Status.SecretRef = &clustersv1alpha1.LocalObjectReference{Name: "missing"}
+	if err := planes[platform].user.Status().Patch(t.Context(), asked, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	w.annotate("db", `"`+serviceprovider.LetGoAnnotation+`":"mcp"`)
+	w.delete("db")
+	settle(t, r, request)
+	if w.has(onboarding, w.named("db")) || w.accessOf(request, mcp) != nil || len(w.author.all()) != 0 {
+		t.Errorf("the object or its access is left, or the author was called: %q", w.author.all())
+	}
+}
+
 // TestAClusterThatIsGoneForGoodIsLetGoWhenItsCredentialsHaveRunOut: nobody could renew them, and so the access is not granted any more.
 func TestAClusterThatIsGoneForGoodIsLetGoWhenItsCredentialsHaveRunOut(t *testing.T) {
 	w := newWorld(t)

@@ -11,7 +11,8 @@ import (
 
 // ServeKind says of which kind the objects are, before anything is asked for them. From then on requests for objects of other kinds are left
 // alone, and have names of their own, although they carry the same marks: a service provider can have several APIs, each with Clusters of
-// its own. What was asked for before the kind was known is taken over as it is. A serviceprovider.APIReconciler calls it when it is built;
+// its own. What was asked for before the kind was known is taken over as it is; of an object that went while nothing ran it stays, until
+// somebody deletes it, because it may be for an object of another kind. A serviceprovider.APIReconciler calls ServeKind when it is built;
 // who has controllers of other sorts for several kinds calls it too. The error is one for which framework.IsInvalidConfig holds: the
 // objects are of another kind already.
 func (c *Clusters[D]) ServeKind(kind schema.GroupKind) error {

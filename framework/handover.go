@@ -25,7 +25,7 @@ const maxDone = 1000
 // handoverPeriod is how often it is looked whether something has come true that a hand-over waits for.
 const handoverPeriod = 10 * time.Millisecond
 
-// listPeriod is after which time a list that failed is tried again.
+// listPeriod is after which time a list, or another question that failed, is tried again.
 const listPeriod = 250 * time.Millisecond
 
 // Deletion names an object of which the deletion was processed.
@@ -78,11 +78,16 @@ func (f *Framework) Subscribed() <-chan struct{} { return f.subscribed }
 // CatchUp waits until the source has shown the end of every one of these objects that is not there any more. It returns when that is so, or with
 // an error when ctx ends.
 func (f *Framework) CatchUp(ctx context.Context, of func(key informer.Key) bool) error {
-	lister, ok := f.live.(informer.LiveLister)
-	if !ok {
+	if source, ok := f.source.(informer.CatchUpper); ok {
+		if err := untilDone(ctx, source.CatchUp); err != nil {
+			return fmt.Errorf("framework %q: catch up: %w", f.Name(), err)
+		}
 		return nil
 	}
-	there, err := f.listUntil(ctx, lister, of)
+	if f.live == nil {
+		return nil
+	}
+	there, err := f.listUntil(ctx, of)
 	if err != nil {
 		return fmt.Errorf("framework %q: %w", f.Name(), err)
 	}
@@ -100,36 +105,52 @@ func (f *Framework) CatchUp(ctx context.Context, of func(key informer.Key) bool)
 	return nil
 }
 
-// listUntil lists these objects where they are stored, and tries again what fails until ctx ends.
-func (f *Framework) listUntil(ctx context.Context, lister informer.LiveLister, of func(key informer.Key) bool) (there map[types.UID]bool, err error) {
-	there = map[types.UID]bool{}
-	ended := apiwait.PollUntilContextCancel(ctx, listPeriod, true, func(ctx context.Context) (bool, error) {
-		err = lister.ListLive(ctx, func(key informer.Key, obj any) {
+// listUntil lists these objects where they are stored, if they can be at once, and tries again what fails until ctx ends.
+func (f *Framework) listUntil(ctx context.Context, of func(key informer.Key) bool) (there map[Deletion]bool, err error) {
+	there = map[Deletion]bool{}
+	lister, ok := f.live.(informer.LiveLister)
+	if !ok {
+		return there, nil
+	}
+	err = untilDone(ctx, func(ctx context.Context) error {
+		return lister.ListLive(ctx, func(key informer.Key, obj any) {
 			if of(key) {
-				there[uidOf(obj)] = true
+				there[Deletion{key, uidOf(obj)}] = true
 			}
 		})
-		return err == nil, nil
 	})
-	if ended != nil {
-		return nil, fmt.Errorf("list what is there: %w", errors.Join(ended, err))
+	if err != nil {
+		return nil, fmt.Errorf("list what is there: %w", err)
 	}
 	return there, nil
 }
 
+// untilDone tries something again until it succeeds, or ctx ends.
+func untilDone(ctx context.Context, try func(ctx context.Context) error) error {
+	var err error
+	ended := apiwait.PollUntilContextCancel(ctx, listPeriod, true, func(ctx context.Context) (bool, error) {
+		err = try(ctx)
+		return err == nil, nil
+	})
+	if ended != nil {
+		return errors.Join(ended, err)
+	}
+	return nil
+}
+
 // isThere tells whether an object that the source holds is there, and notes what it finds out. A list lacks what was made after it was begun:
-// each object that it lacks is asked for once.
-func (f *Framework) isThere(ctx context.Context, there map[types.UID]bool, key informer.Key, obj any) bool {
-	uid := uidOf(obj)
-	if is, known := there[uid]; known {
+// each object that it lacks is asked for once, and all are where there is no list.
+func (f *Framework) isThere(ctx context.Context, there map[Deletion]bool, key informer.Key, obj any) bool {
+	one := Deletion{key, uidOf(obj)}
+	if is, known := there[one]; known {
 		return is
 	}
 	now, exists, err := f.live.GetLive(ctx, key)
 	if err != nil {
 		return false // It is asked for again.
 	}
-	there[uid] = exists && uidOf(now) == uid
-	return there[uid]
+	there[one] = exists && uidOf(now) == one.UID
+	return there[one]
 }
 
 // FinishDeletions has those deletions of these objects processed that the source has shown, although the objects are not to be begun any

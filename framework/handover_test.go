@@ -152,3 +152,57 @@ func TestCatchingUpIsTriedAgain(t *testing.T) {
 		t.Errorf("want an error that says why, got %v", err)
 	}
 }
+
+func TestCatchingUpAsksForEachObjectWhereNothingListsThemAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newAhead()
+		f := newFramework(t, framework.Config{Source: source, DisableFinalizer: true}, &resource{name: "r"})
+		stop := running(t, f)
+		source.keep(inState("life", "1"))
+		put(t, source.Push, inState("life", "1"))
+		synctest.Wait()
+		source.asks()
+		if err := f.CatchUp(aMinute(t), everything); err != nil || source.asks() != 1 {
+			t.Errorf("what is there is not shown, or asked for more than once: %v", err)
+		}
+		source.keep(inState("next", "2"))
+		if err := f.CatchUp(aMinute(t), everything); !errors.Is(err, context.DeadlineExceeded) || source.asks() != 1 {
+			t.Errorf("the end of an object is not shown, and: %v", err)
+		}
+		if err := f.CatchUp(aMinute(t), func(informer.Key) bool { return false }); err != nil {
+			t.Errorf("that of others is waited for: %v", err)
+		}
+		remove(t, source.Push, inState("life", "1"))
+		if err := f.CatchUp(aMinute(t), everything); err != nil {
+			t.Error(err)
+		}
+		stop()
+	})
+}
+
+// knowing is a source that finds out whether it has shown everything, when it has been asked often enough.
+type knowing struct {
+	*informer.Push
+	asked, enough int
+}
+
+func (k *knowing) CatchUp(context.Context) error {
+	if k.asked++; k.asked < k.enough {
+		return errBoom
+	}
+	return nil
+}
+
+func TestCatchingUpIsLeftToASourceThatKnowsWhatItHasShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &knowing{Push: informer.NewPush("objects"), enough: 3}
+		f := newFramework(t, framework.Config{Source: source, DisableFinalizer: true}, &resource{name: "r"})
+		if err := f.CatchUp(aMinute(t), everything); err != nil || source.asked != 3 {
+			t.Errorf("asked %d times: %v", source.asked, err)
+		}
+		source.enough = 1e9
+		if err := f.CatchUp(aMinute(t), everything); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errBoom) {
+			t.Errorf("want an error that says why, got %v", err)
+		}
+	})
+}

@@ -149,6 +149,13 @@ type LiveLister interface {
 	ListLive(ctx context.Context, yield func(key Key, obj any)) error
 }
 
+// CatchUpper is implemented by sources that find out with a question or two whether they have shown what has happened.
+type CatchUpper interface {
+	// CatchUp returns nil once the source has shown everything that had happened on the other side when it was called. An error says that
+	// the other side can't be asked, or that ctx has ended. It is for a source that runs.
+	CatchUp(ctx context.Context) error
+}
+
 // LiveSelector is implemented by a LiveReader whose store may lack what GetLive finds: because a selector leaves it out, or because a
 // list did not have it. What it still selects is waited for; without it, what the store lacks counts as left out.
 type LiveSelector interface {

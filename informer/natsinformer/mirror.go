@@ -41,6 +41,8 @@ type mirror[T Entity] struct {
 	bucketNumber int
 	// newest is the highest revision that was seen or written.
 	newest uint64
+	// announced is the sequence up to which all that was seen is announced.
+	announced uint64
 	// begun is how many sessions have begun, and complete the last one of which the listing is. Then listed is closed, and made anew.
 	begun, complete int
 	listed          chan struct{}
@@ -124,7 +126,7 @@ func (m *mirror[T]) meet(state bucketState, newest uint64) {
 	if m.created.Equal(state.created) && state.lastSeq >= newest {
 		return
 	}
-	m.created, m.newest, m.seen = state.created, 0, 0
+	m.created, m.newest, m.announced, m.seen = state.created, 0, 0, 0
 	m.bucketNumber++
 	clear(m.written)
 	for key, known := range m.keys {
@@ -183,8 +185,14 @@ func (m *mirror[T]) newestOf(key string) (v version, exists bool) {
 
 // apply applies one change.
 func (m *mirror[T]) apply(entry jetstream.KeyValueEntry) {
-	key := entry.Key()
 	m.saw(entry.Revision())
+	m.announce(entry)
+	m.hasAnnounced()
+}
+
+// announce tells of one change.
+func (m *mirror[T]) announce(entry jetstream.KeyValueEntry) {
+	key := entry.Key()
 	if !m.config.Filter(key) {
 		m.track(key, refused[T](entry))
 		return
@@ -239,6 +247,7 @@ func (m *mirror[T]) replace(l *listing, deleted []T) {
 	maps.DeleteFunc(m.written, func(_ string, w written[T]) bool { return w.revision <= whole })
 	m.mu.Unlock()
 	m.feed.ReplaceAsOf("", items, m.version(whole))
+	m.hasAnnounced()
 }
 
 // lost tells whether a listing that is all there was up to a revision has an entry in an older state than it was seen or written: a server
@@ -261,6 +270,20 @@ func (m *mirror[T]) saw(revision uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.newest = max(m.newest, revision)
+}
+
+// hasAnnounced notes that all that was seen is announced.
+func (m *mirror[T]) hasAnnounced() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.announced = m.seen
+}
+
+// covers tells whether everything is announced that a bucket had in a state.
+func (m *mirror[T]) covers(state bucketState) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.created.Equal(state.created) && m.announced >= state.lastSeq
 }
 
 // version returns that of a revision of the bucket as it was met.

@@ -1,10 +1,12 @@
 package natsinformer_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -391,5 +393,46 @@ func TestSourceConfigIsValidated(t *testing.T) {
 	named, err := natsinformer.NewSource(config{Bucket: bucket, Logger: logger, Name: "n", Registerer: registry})
 	if err != nil || named.Name() != "n" {
 		t.Errorf("name %q, error %v", named.Name(), err)
+	}
+}
+
+func TestCatchingUpWaitsUntilWhatHasHappenedIsAnnounced(t *testing.T) {
+	b := newBed(t, jetstream.KeyValueConfig{History: 2}, func(c *natsinformer.SourceConfig[*Gateway]) {
+		c.Filter = func(key string) bool { return key != "refused" }
+	})
+	var told atomic.Bool
+	lag := make(chan struct{})
+	b.source.Subscribe(func(e informer.Event) {
+		if e.Type == informer.Deleted {
+			<-lag
+			told.Store(true)
+		}
+	})
+	catchUp := func(patience time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		return b.source.CatchUp(ctx)
+	}
+	b.create("x")
+	b.run()
+	b.sync()
+	b.put("refused", "{}")
+	b.must(catchUp(time.Minute))
+	b.must(b.kv.Delete(t.Context(), "x"))
+	if err := catchUp(100 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a deletion is not announced, and: %v", err)
+	}
+	close(lag)
+	b.must(catchUp(time.Minute))
+	if !told.Load() {
+		t.Error("it was not waited for the deletion")
+	}
+
+	b.must(b.js.DeleteKeyValue(t.Context(), "gateways"))
+	b.kv = natsserver.NewBucket(t, b.js, jetstream.KeyValueConfig{Bucket: "gateways"})
+	b.put("y", "{}")
+	b.must(catchUp(time.Minute))
+	if _, exists, err := b.source.Lookup("y"); !exists || err != nil {
+		t.Errorf("the entry of a bucket that was made anew is not shown: %v", err)
 	}
 }

@@ -18,13 +18,14 @@ type Source[T any] struct {
 	feed   *informer.Feed
 	config Config[T]
 	writes writes
-	// listing has room for the one List that is under way.
-	listing chan struct{}
+	// listing has room for the one List that is under way, and refreshing for the one of which the result goes to the store.
+	listing, refreshing chan struct{}
 }
 
 var (
 	_ informer.LiveReader   = (*Source[any])(nil)
 	_ informer.LiveSelector = (*Source[any])(nil)
+	_ informer.CatchUpper   = (*Source[any])(nil)
 )
 
 // New returns a source that does nothing until Run is called. The error names each faulty field and wraps
@@ -33,7 +34,7 @@ func New[T any](config Config[T]) (*Source[T], error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	s := &Source[T]{config: config, writes: newWrites(), listing: make(chan struct{}, 1)}
+	s := &Source[T]{config: config, writes: newWrites(), listing: make(chan struct{}, 1), refreshing: make(chan struct{}, 1)}
 	s.Hub, s.feed = informer.NewHub(informer.HubConfig{
 		Name: config.Name,
 		Copy: func(obj any) (any, error) { return config.Copy(obj.(T)), nil },
@@ -83,6 +84,12 @@ func (s *Source[T]) refresh(ctx context.Context) (err error) {
 			err = fmt.Errorf("list %s: %s\n%s", s.Name(), informer.DescribePanic(r), debug.Stack())
 		}
 	}()
+	select {
+	case s.refreshing <- struct{}{}:
+		defer func() { <-s.refreshing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	s.writes.listBegins()
 	values, err := s.list(ctx)
 	if err != nil {
@@ -168,6 +175,9 @@ func (s *Source[T]) get(ctx context.Context, key informer.Key) (value T, exists 
 	defer cancel()
 	return s.config.Get(ctx, key)
 }
+
+// CatchUp implements [informer.CatchUpper]: it lists once more than the interval says.
+func (s *Source[T]) CatchUp(ctx context.Context) error { return s.refresh(ctx) }
 
 // SelectsLive implements [informer.LiveSelector]: what is there is selected.
 func (s *Source[T]) SelectsLive(context.Context, any) (bool, error) { return true, nil }

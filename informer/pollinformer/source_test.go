@@ -329,3 +329,22 @@ func TestR11AThingIsAskedForWhereItIs(t *testing.T) {
 		})
 	}
 }
+
+func TestCatchingUpListsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{machines: map[informer.Key]machine{key("a"): {Size: 1}}}
+		source, next := poll(t, c, nil)
+		next()
+		c.remove("a")
+		if err := source.CatchUp(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, exists, _ := source.Get(key("a")); exists {
+			t.Error("it has not listed")
+		}
+		c.failWith(func(context.Context) error { return errors.New("no answer") })
+		if err := source.CatchUp(t.Context()); err == nil {
+			t.Error("a list that failed is no error")
+		}
+	})
+}

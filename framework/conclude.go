@@ -39,6 +39,9 @@ type Conclusion struct {
 	Err error
 	// Deleting tells that the object is being deleted.
 	Deleting bool
+	// Lasting tells that a conflict in which this reconciliation ends is one that people are told of (see IsConflict): as many came before
+	// it, in a row. It is false outside of a framework.
+	Lasting bool
 }
 
 // ConclusionOf returns how the reconciliation of ctx has gone up to the resource that asks. In a plan, and outside of a
@@ -50,6 +53,10 @@ func ConclusionOf(ctx context.Context) Conclusion {
 	}
 	r := s.reconciliation
 	c := Conclusion{Outcome: Succeeded, Err: r.failure, Deleting: r.event == deleteEvent}
+	if r.in != nil {
+		before, _ := r.in.failures.Get(r.key)
+		c.Lasting = before.conflicts+1 >= toldConflicts
+	}
 	switch {
 	case c.Err != nil:
 		c.Outcome = Failed

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -58,7 +60,7 @@ func TestAConcluderRunsLastAndKnowsHowTheReconciliationWent(t *testing.T) {
 	}{
 		"success":          {before: []framework.Resource{keep}, want: []string{"success false <nil>"}},
 		"an error":         {before: []framework.Resource{failing("first", errBoom), skip}, want: []string{"error false update " + fmt.Sprintf(boom, "ensure created")}},
-		"a panic":          {before: []framework.Resource{panics, skip}, want: []string{"error false update " + strings.TrimSuffix(fmt.Sprintf(boom, "ensure created: panic"), "boom") + "value of type string in " + here + "TestAConcluderRunsLastAndKnowsHowTheReconciliationWent.func4 (conclude_test.go:53)"}},
+		"a panic":          {before: []framework.Resource{panics, skip}, want: []string{"error false update " + strings.TrimSuffix(fmt.Sprintf(boom, "ensure created: panic"), "boom") + "value of type string in " + here + "TestAConcluderRunsLastAndKnowsHowTheReconciliationWent.func4 (conclude_test.go:55)"}},
 		"a deletion":       {before: []framework.Resource{skip}, deleted: true, want: []string{"success true <nil>"}},
 		"one that waits":   {before: []framework.Resource{keep}, deleted: true, want: []string{"waiting true <nil>"}},
 		"one that fails":   {before: []framework.Resource{failing("first", errBoom)}, deleted: true, want: []string{"error true delete " + fmt.Sprintf(boom, "ensure deleted")}},
@@ -167,4 +169,32 @@ func TestResourcesStandBeforeThoseThatConclude(t *testing.T) {
 	if !framework.IsInvalidConfig(err) || !strings.Contains(err.Error(), `"pages" must stand before "conclusion"`) {
 		t.Errorf("got %v", err)
 	}
+}
+
+func TestAConcluderIsToldOfAConflictThatLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, lasting := informer.NewPush("objects"), &journal{}
+		last := &concluding{resource: resource{name: "conclusion", created: func(ctx context.Context, _ any) error {
+			lasting.add(fmt.Sprint(framework.ConclusionOf(ctx).Lasting))
+			return nil
+		}}}
+		conflicts := 6
+		first := &resource{name: "first", created: func(context.Context, any) error {
+			if conflicts--; conflicts >= 0 {
+				return conflict()
+			}
+			return nil
+		}}
+		f := newFramework(t, framework.Config{Source: source, BackOffFactory: everyMinute}, first, last)
+		defer running(t, f)()
+		put(t, source, configMap("a"))
+		time.Sleep(time.Hour)
+		put(t, source, configMap("a", "again", "yes"))
+		synctest.Wait()
+		// The one that succeeds would have been a conflict that lasts, and the one after it the first of others.
+		want := []string{"false", "false", "false", "false", "true", "true", "true", "false"}
+		if diff := cmp.Diff(want, lasting.all()); diff != "" {
+			t.Errorf("lasting (-want +got):\n%s", diff)
+		}
+	})
 }

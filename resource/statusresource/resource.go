@@ -74,7 +74,7 @@ func (r *resource[O]) desired(ctx context.Context, current O) (state[O], error) 
 
 // over tells that there is nothing to tell: the object goes, or the reconciliation is tried again at once.
 func (s *state[O]) over() bool {
-	return s.report.Deleting && s.report.Outcome == framework.Succeeded || framework.IsConflict(s.report.Err)
+	return s.report.Deleting && s.report.Outcome == framework.Succeeded || framework.IsConflict(s.report.Err) && !s.report.Lasting
 }
 
 // NewUpdatePatch implements framework.TypedCRUDResourceOps.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,6 +93,55 @@ func TestAConflictIsNoNews(t *testing.T) {
 	}
 	if k.faults.Count() > 0 {
 		t.Errorf("it wrote %v", k.faults.Writes())
+	}
+}
+
+// refused fails with conflicts, until it is told to end.
+type refused struct {
+	ended atomic.Bool
+	tries atomic.Int64
+	// told is after which try the status has told of it first.
+	told atomic.Int64
+}
+
+func (*refused) Name() string { return "refused" }
+
+func (r *refused) EnsureCreated(_ context.Context, obj any) error {
+	if len(obj.(*page).Status.Conditions) > 0 {
+		r.told.CompareAndSwap(0, r.tries.Load())
+	}
+	if r.ended.Load() {
+		return nil
+	}
+	r.tries.Add(1)
+	return apierrors.NewConflict(version.WithResource("pages").GroupResource(), "home", errors.New("changed"))
+}
+
+func (*refused) EnsureDeleted(context.Context, any) error { return nil }
+
+func TestAConflictThatLastsIsTold(t *testing.T) {
+	k := newKit(t)
+	p, work := k.page("home", pageSpec{}), &refused{}
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() {
+		stopped <- run(ctx, t, k.server.RESTConfig(), k.namespace, "operator", func(c client.Client) []framework.Resource {
+			return []framework.Resource{work, newStatus(t, c, k.logger)}
+		})
+	}()
+	is := func(want string) {
+		t.Helper()
+		operatortest.Eventually(t, want, func() bool { return strings.HasPrefix(strings.Join(lines(k.read(p)), "\n"), want) })
+	}
+	is(`Ready=False Retrying: resource "refused": ensure created: `)
+	work.ended.Store(true)
+	is("Ready=True Reconciled")
+	cancel()
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	if after := work.told.Load(); after < 5 {
+		t.Errorf("the conflict is told after %d tries", after)
 	}
 }
 

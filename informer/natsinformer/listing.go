@@ -34,10 +34,12 @@ type listing struct {
 	// target is the last sequence of the stream before the watch began. Under a constant stream of changes there is always
 	// another message to come; one that is newer than this shows that all older ones have been delivered.
 	target uint64
+	// begun is when it was begun.
+	begun time.Time
 }
 
 func newListing(target uint64) *listing {
-	return &listing{newest: map[string]jetstream.KeyValueEntry{}, target: target}
+	return &listing{newest: map[string]jetstream.KeyValueEntry{}, target: target, begun: time.Now()}
 }
 
 // add takes what the watch has delivered and tells whether the listing has all that the server had which delivers it. That may be

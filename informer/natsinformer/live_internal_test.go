@@ -310,3 +310,22 @@ func TestR11AListingOlderThanWhatWasSeenIsThrownAway(t *testing.T) {
 		}
 	}
 }
+
+func TestR11ADoubtEndsAlsoWhereAListingTakesMinutes(t *testing.T) {
+	doubted := time.Now().Add(-2 * anotherDoubt)
+	for name, test := range map[string]struct {
+		begun time.Time
+		want  bool
+	}{
+		"a listing that began right after the doubt": {doubted.Add(time.Second), false},
+		"one that began long after it":               {time.Now(), true},
+	} {
+		m := &mirror[*thing]{keys: map[string]tracked[*thing]{"x": {revision: 5}}, seen: 8, doubted: doubted, doubtedSince: doubted}
+		l := newListing(9)
+		l.begun = test.begun
+		l.add(entry{key: "x", revision: 4})
+		if got := m.doubts(l, true, time.Second); got != test.want {
+			t.Errorf("%s is doubted: %t, want %t", name, got, test.want)
+		}
+	}
+}

@@ -146,7 +146,7 @@ func (m *mirror[T]) isNewerThan(l *listing) bool {
 	return false
 }
 
-// anotherDoubt is after which time without a listing one that is doubted is so anew: they follow each other within seconds.
+// anotherDoubt is after which time without a listing one that is doubted is so anew: the next one begins within seconds, however long it takes.
 const anotherDoubt = time.Minute
 
 // doubts tells whether a listing may be older than what has been seen, although the leader says that there is no more. One that was elected
@@ -157,7 +157,7 @@ func (m *mirror[T]) doubts(l *listing, replicated bool, patience time.Duration) 
 		return false
 	}
 	now := time.Now()
-	if m.doubtedSince.IsZero() || now.Sub(m.doubted) > anotherDoubt {
+	if m.doubtedSince.IsZero() || l.begun.Sub(m.doubted) > anotherDoubt {
 		m.doubtedSince = now
 	}
 	m.doubted = now

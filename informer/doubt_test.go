@@ -118,6 +118,35 @@ func TestR11AnAnswerThatSomebodyElseMayHaveMadeWakes(t *testing.T) {
 	}
 }
 
+func TestR11EachSourceOfAKindReadsWhatIsWrittenInItsOwnForm(t *testing.T) {
+	server := newRealServer(t)
+	config := informer.KubernetesConfig{
+		Client: server.reader, Object: &policyv1.PodDisruptionBudget{}, Namespaces: []string{server.instance.Namespace(t)}, Logger: server.logger,
+	}
+	trimming := config
+	trimming.Transform = func(obj any) (any, error) {
+		delete(obj.(client.Object).GetLabels(), "large")
+		return obj, nil
+	}
+	metadata := config
+	metadata.MetadataOnly = true
+	sources := []*follower{follow(t, trimming), follow(t, config), follow(t, metadata), follow(t, trimming)}
+	server.lag.Hold(nil)
+	defer server.lag.Release()
+	obj := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{
+		Namespace: config.Namespaces[0], GenerateName: "x-", Labels: map[string]string{"large": "1", "small": "1"},
+	}}
+	if err := server.operator.Create(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{1, 2, 2, 1} {
+		stored, exists, err := sources[i].Get(client.ObjectKeyFromObject(obj))
+		if err != nil || !exists || len(stored.(client.Object).GetLabels()) != want {
+			t.Errorf("source %d has %v, %v, want %d labels", i, stored, err, want)
+		}
+	}
+}
+
 // A deletion that is a dry run says so in what it sends, and not where other dry runs do.
 func TestR11ADryRunChangesNothing(t *testing.T) {
 	server := newRealServer(t)

@@ -137,8 +137,9 @@ func (t *writesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	response, answer, err := t.answer(r)
 	base := ""
+	var answers []runtime.Object
 	if answer != nil {
-		base = baseOf(r, response)
+		base, answers = baseOf(r, response), decoded(sources, answer)
 	}
 	for i, k := range sources {
 		write := begun[i]
@@ -148,12 +149,29 @@ func (t *writesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			write.Unknown()
 		default:
 			if write == nil {
-				write = k.feed.Begin(k.keyOf(answer), author)
+				write = k.feed.Begin(keyOf(answers[i]), author)
 			}
-			k.wrote(r.Context(), write, r.Method, answer, base, t.wait)
+			k.wrote(r.Context(), write, r.Method, answers[i], base, t.wait)
 		}
 	}
 	return response, err
+}
+
+// decoded returns for each source what an API server has answered, or nil if it can't be decoded. What sources decode alike is decoded once;
+// each gets an object of its own.
+func decoded(sources []*Kubernetes, answer []byte) []runtime.Object {
+	objs := make([]runtime.Object, len(sources))
+	for i, k := range sources {
+		alike := slices.IndexFunc(sources[:i], k.decodesLike)
+		if alike >= 0 && objs[alike] != nil {
+			objs[i] = objs[alike].DeepCopyObject()
+			continue
+		}
+		if obj, err := k.decode(answer); err == nil {
+			objs[i] = obj
+		}
+	}
+	return objs
 }
 
 // answer sends a request, and reads the answer unless that is a refusal.
@@ -292,6 +310,9 @@ func patchedVersion(content []byte) (base string) {
 	return base
 }
 
+// protobufPrefix is what Kubernetes begins protobuf with, before a runtime.Unknown. All kinds have their metadata as the first field.
+var protobufPrefix = []byte("k8s\x00")
+
 // sentMeta returns the metadata of the object that is sent, or nil if there is none.
 func sentMeta(r *http.Request) *metav1.ObjectMeta {
 	content := sent(r)
@@ -300,6 +321,13 @@ func sentMeta(r *http.Request) *metav1.ObjectMeta {
 	}
 	var partial metav1.PartialObjectMetadata
 	if json.Unmarshal(content, &partial) == nil {
+		return &partial.ObjectMeta
+	}
+	if encoded, ok := bytes.CutPrefix(content, protobufPrefix); ok {
+		var unknown runtime.Unknown
+		if unknown.Unmarshal(encoded) != nil || partial.Unmarshal(unknown.Raw) != nil {
+			return nil
+		}
 		return &partial.ObjectMeta
 	}
 	if obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(content, nil, nil); err == nil {
@@ -320,9 +348,9 @@ func (k *Kubernetes) looksAt(namespace string) bool {
 	return len(k.config.Namespaces) == 0 || slices.Contains(k.config.Namespaces, namespace)
 }
 
-// wrote ends a write with the answer to it, or when the watch has shown it, for which it waits that long.
-func (k *Kubernetes) wrote(ctx context.Context, w *Write, method string, answer []byte, base string, limit time.Duration) {
-	obj, err := k.decode(answer)
+// wrote ends a write with the answer to it, which is nil if it can't be decoded, or when the watch has shown it, for which it waits that long.
+// The answer belongs to the source afterwards.
+func (k *Kubernetes) wrote(ctx context.Context, w *Write, method string, obj runtime.Object, base string, limit time.Duration) {
 	var status *metav1.Status
 	if s, ok := obj.(*metav1.Status); ok {
 		status = s
@@ -332,7 +360,7 @@ func (k *Kubernetes) wrote(ctx context.Context, w *Write, method string, answer 
 	case status != nil && method == http.MethodDelete && status.Details != nil && status.Details.UID != "":
 		w.Gone(status.Details.UID, k.showsAll())
 		return
-	case err != nil || !ok || client.ObjectKeyFromObject(o) != w.key:
+	case !ok || client.ObjectKeyFromObject(o) != w.key:
 		w.Unknown()
 		return
 	case k.isGone(method, o):
@@ -362,13 +390,16 @@ func (k *Kubernetes) wrote(ctx context.Context, w *Write, method string, answer 
 }
 
 // keyOf returns the key of an object that was created and named by the API server.
-func (k *Kubernetes) keyOf(answer []byte) Key {
-	if o, err := k.decode(answer); err == nil {
-		if named, ok := o.(client.Object); ok {
-			return client.ObjectKeyFromObject(named)
-		}
+func keyOf(answer runtime.Object) Key {
+	if named, ok := answer.(client.Object); ok {
+		return client.ObjectKeyFromObject(named)
 	}
 	return Key{}
+}
+
+// decodesLike tells whether another source gets the same of every answer.
+func (k *Kubernetes) decodesLike(other *Kubernetes) bool {
+	return (k.form == typed) == (other.form == typed) && k.config.Client.Scheme() == other.config.Client.Scheme()
 }
 
 // decode returns what an API server has answered.

@@ -24,9 +24,10 @@ type Config struct {
 	// StopOnConflict ends the work at the first object that somebody else manages. Default: such an object is an error of its
 	// service only.
 	StopOnConflict bool `json:"stopOnConflict,omitempty"`
-	// ContinueOnError goes on with the other services when one fails, for state managers that do so only when asked.
+	// ContinueOnError goes on with the other services when one fails, with the state manager sveltos. The others always do.
 	ContinueOnError bool `json:"continueOnError,omitempty"`
-	// Reload restarts workloads whose ConfigMaps or Secrets change.
+	// Reload restarts workloads whose mounted ConfigMaps or Secrets change. Only the state manager sveltos does that; the others leave
+	// workloads as they are.
 	Reload bool `json:"reload,omitempty"`
 	// ReplaceKinds are the kinds, as Job or Job.batch, of which objects are deleted and created anew where an API server refuses to change
 	// them, as `helm upgrade --force-replace` and Flux's force do it. Default: none; such a change fails until the service changes.

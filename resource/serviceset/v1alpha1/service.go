@@ -37,7 +37,7 @@ type ServiceSpec struct {
 	//
 	// +optional
 	StopOnConflict bool `json:"stopOnConflict,omitempty"`
-	// ContinueOnError goes on with the other services when one fails.
+	// ContinueOnError goes on with the other services when one fails, with the state manager sveltos. The others always do.
 	//
 	// +optional
 	ContinueOnError bool `json:"continueOnError,omitempty"`
@@ -48,7 +48,8 @@ type ServiceSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	ChangeWindows []ChangeWindow `json:"changeWindows,omitempty"`
-	// Reload restarts workloads whose mounted ConfigMaps or Secrets change.
+	// Reload restarts workloads whose mounted ConfigMaps or Secrets change. Only the state manager sveltos does that; the others leave
+	// workloads as they are.
 	//
 	// +optional
 	Reload bool `json:"reload,omitempty"`
@@ -191,7 +192,7 @@ type Service struct {
 	//
 	// +optional
 	Disable bool `json:"disable,omitempty"`
-	// HelmOptions are options for a template that is a Helm chart.
+	// HelmOptions are options for a template that is a Helm chart. The defaults that they name are those of the state manager native.
 	//
 	// +optional
 	HelmOptions *ServiceHelmOptions `json:"helmOptions,omitempty"`
@@ -460,50 +461,52 @@ const (
 	HelmActionUninstall HelmAction = "Uninstall"
 )
 
-// ServiceHelmOptions are options of Helm. What is not set is left to the state manager.
+// ServiceHelmOptions are options of Helm. What is not set is left to the state manager: the defaults here are those of native.
 type ServiceHelmOptions struct {
-	// Wait waits until the objects of the release are ready.
+	// Wait waits until the objects of the release are ready. Default: true.
 	//
 	// +optional
 	Wait *bool `json:"wait,omitempty"`
-	// WaitForJobs waits until the jobs of the release are complete.
+	// WaitForJobs waits until the jobs of the release are complete. Default: false.
 	//
 	// +optional
 	WaitForJobs *bool `json:"waitForJobs,omitempty"`
-	// Timeout limits each operation.
+	// Timeout limits each hook, and the time until the objects have to be healthy. Default: that of the state manager (native: 5m).
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="write a time such as 30s or 1h30m, of 0s or more"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
-	// Atomic takes back an operation that failed.
+	// Atomic takes back an operation that failed. Default: false.
 	//
 	// +optional
 	Atomic *bool `json:"atomic,omitempty"`
-	// CreateNamespace creates the namespace of the release.
+	// CreateNamespace creates the namespace of the release. Default: true. The namespace stays when the service goes.
 	//
 	// +optional
 	CreateNamespace *bool `json:"createNamespace,omitempty"`
-	// SkipCRDs leaves out the custom resource definitions of the chart.
+	// SkipCRDs leaves out the custom resource definitions of the chart. Default: false.
 	//
 	// +optional
 	SkipCRDs *bool `json:"skipCRDs,omitempty"`
-	// DisableHooks runs no hooks.
+	// DisableHooks runs no hooks. Default: false.
 	//
 	// +optional
 	DisableHooks *bool `json:"disableHooks,omitempty"`
-	// DisableOpenAPIValidation does not check the objects against the cluster's schemas.
+	// DisableOpenAPIValidation does not check the objects against the cluster's schemas. With native it asks API servers not to be strict
+	// about fields, and a field that a kind does not have stays an error. Default: false.
 	//
 	// +optional
 	DisableOpenAPIValidation *bool `json:"disableOpenAPIValidation,omitempty"`
-	// SkipSchemaValidation does not check the values against the chart's schema.
+	// SkipSchemaValidation does not check the values against the chart's schema. Default: false.
 	//
 	// +optional
 	SkipSchemaValidation *bool `json:"skipSchemaValidation,omitempty"`
-	// DependencyUpdate fetches the charts that the chart depends on.
+	// DependencyUpdate fetches the charts that the chart depends on, with sveltos. With native it has no effect: a chart contains what it
+	// depends on.
 	//
 	// +optional
 	DependencyUpdate *bool `json:"dependencyUpdate,omitempty"`
-	// Replace takes the name of a release that was deleted.
+	// Replace takes the name of somebody else's release that is uninstalled. Default: false.
 	//
 	// +optional
 	Replace *bool `json:"replace,omitempty"`

@@ -87,8 +87,10 @@
 //   - [Framework.Plan] changes nothing: by its type, the planning code can't reach a function that applies. A resource
 //     that is not a CRUD resource can be planned if it is a [Planner].
 //   - A plan is of the object as the source has it. It is not read where it is kept; before a plan is applied it is.
-//   - [Framework.ApplyPlan] does what a plan says or nothing. It compares the whole plan before it does anything, and each
-//     resource once more when its turn comes; what a CRUD resource applies is the patch that was compared.
+//   - [Framework.ApplyPlan] does what a plan says and nothing else. It compares the whole plan before it does anything: if it is not the
+//     same, nothing is done. Each resource is compared once more when its turn comes, and what a CRUD resource applies is the patch that
+//     was compared. One that differs by then ([ErrPlanChanged]) or cancels the reconciliation ([ErrUpdateUnfinished],
+//     [ErrDeletionUnfinished]) ends it, and what earlier ones did stays: plan again, and apply the rest.
 //   - With Config.PlanOnly, or for an object with the annotation [PlanAnnotation], the framework plans in place of
 //     reconciling: an event, metrics and Config.PlanReporter tell what would change, each different plan once. Nothing
 //     else is written; the object gets no finalizer and keeps those it has, also in its deletion.

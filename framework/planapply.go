@@ -109,7 +109,8 @@ func (f *Framework) ApplyPlan(ctx context.Context, saved *plan.Plan) error {
 	case res.outcome == Ignored:
 		return fmt.Errorf("apply plan of %s: %w: %s", saved.Object, ErrPlanChanged, res.reason)
 	case res.outcome == Waiting:
-		return fmt.Errorf("apply plan of %s: %w", saved.Object, ErrDeletionUnfinished)
+		return fmt.Errorf("apply plan of %s: %w: plan again when what it waits for is gone, and apply the rest",
+			saved.Object, ErrDeletionUnfinished)
 	case res.outcome == Canceled && saved.Outcome != plan.Canceled:
 		return fmt.Errorf("apply plan of %s: %w: plan again, and apply the rest", saved.Object, ErrUpdateUnfinished)
 	}
@@ -166,7 +167,8 @@ func (a *approval) allows(s *scope, changes []plan.Change) error {
 		approved.Resources = []plan.Resource{{Name: r.Name, Changes: r.Changes}}
 	}
 	if diff := plan.Difference(approved, now); diff != "" {
-		return Permanent(fmt.Errorf("%w; this resource has changed nothing, earlier ones are done:\n%s", ErrPlanChanged, diff))
+		return Permanent(fmt.Errorf("%w; this resource has changed nothing, earlier ones are done: plan again, and apply the rest:\n%s",
+			ErrPlanChanged, diff))
 	}
 	return nil
 }

@@ -173,7 +173,8 @@ func (a *activity) read(now time.Duration) (Activity, bool) {
 
 // BeginWait says that the step of ctx waits on purpose from here on, for that long at most, until end is called: such as while a new version
 // is watched. A worker that does so is not stuck (Activity.Stuck), for which an operator's /healthz would have it started anew. A step may wait
-// for several things at once. Outside of a step that a Framework runs, it does nothing.
+// for several things at once; each end is of its own wait, and does nothing when it is called again. Outside of a step that a Framework runs,
+// BeginWait does nothing.
 func BeginWait(ctx context.Context, limit time.Duration) (end func()) {
 	s, worker := scopeOf(ctx), activityOf(ctx)
 	if s == nil || worker == nil || s.reconciliation.in == nil {
@@ -181,7 +182,7 @@ func BeginWait(ctx context.Context, limit time.Duration) (end func()) {
 	}
 	now := s.reconciliation.in.metrics.now
 	worker.wait(now() + limit)
-	return func() { worker.resume(now()) }
+	return sync.OnceFunc(func() { worker.resume(now()) })
 }
 
 func (a *activity) wait(until time.Duration) {

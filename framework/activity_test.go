@@ -99,6 +99,7 @@ func TestAStepThatWaitsOnPurposeIsNotStuck(t *testing.T) {
 			short, long := framework.BeginWait(ctx, time.Hour), framework.BeginWait(ctx, 3*time.Hour)
 			time.Sleep(30 * time.Minute)
 			short()
+			short() // It ends its own wait, and only once.
 			time.Sleep(3 * time.Hour)
 			long()
 			time.Sleep(time.Hour)

@@ -16,7 +16,8 @@ import (
 	"github.com/operatorkit/operatorkit/operator/inspector"
 )
 
-// The defaults of a Config. DefaultStepTimeout is longer than any time-out of what operatorkit ships.
+// The defaults of a Config. DefaultStepTimeout is longer than any time-out of what operatorkit ships, but for those of plans for machines,
+// which wait on purpose (framework.BeginWait).
 const (
 	DefaultSyncTimeout     = time.Minute
 	DefaultStepTimeout     = time.Hour

@@ -44,8 +44,8 @@
 //     lease is not released but runs out, /healthz fails, and the gauge operatorkit_operator_leading is 0.
 //   - A lease that is lost stops the frameworks, cancels their reconciliations at once, and ends Run with [ErrLeaseLost].
 //     It is not released then: it may be somebody else's.
-//   - /healthz fails when a worker is in one step for longer than Config.StepTimeout, /readyz until the sources are synced and
-//     when one is out of contact for longer than Config.ContactTimeout.
+//   - /healthz fails when a worker is in one step for longer than Config.StepTimeout, without what it waits for on purpose
+//     (framework.BeginWait), /readyz until the sources are synced and when one is out of contact for longer than Config.ContactTimeout.
 //   - The listeners let nobody keep them busy: headers, bodies, and the times for sending, reading and idling are limited; plans, graphs
 //     and streams of the inspector have limits of their own. Beyond loopback the inspector is served by TLS, or New of package inspector
 //     refuses it. Health and metrics are plain; Config.AuthorizeMetrics has the API server say who may read the metrics.

@@ -29,7 +29,7 @@ func Of(text []byte, most int) (int, error) {
 			return most - left, nil //nolint:nilerr // It is the end, or its reader says what is wrong.
 		}
 		if left = weigh(value, left); left < 0 {
-			return 0, fmt.Errorf("it has more than %d bytes, with aliases as what they stand for", most)
+			return 0, fmt.Errorf("it has more than %d bytes, with aliases as what they stand for: use fewer aliases, or make it smaller", most)
 		}
 	}
 }

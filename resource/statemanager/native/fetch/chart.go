@@ -85,7 +85,8 @@ func (u *unpacking) chart(content []byte) ([]*archive.BufferedFile, error) {
 				return nil, tooLarge("Limits.Unpacked", "shorten its values.yaml", "%s has too many values", name)
 			}
 			if _, err := yamlsize.Of(f.data, largestParsed); err != nil {
-				return nil, permanent(ErrTooLarge, "shorten it", "%s is too large: %v", name, err)
+				return nil, permanent(ErrTooLarge, "use fewer aliases, or shorten it",
+					"%s is too large: it has more than %d bytes, with aliases as what they stand for", name, largestParsed)
 			}
 		}
 		if !isDependency(name) {

@@ -237,7 +237,8 @@ func TestValuesOfAChartAreBounded(t *testing.T) {
 		aliases := "a: &a " + strings.Repeat("x", 100<<10) + "\nb: [" + strings.Repeat("*a,", 1000) + "]\n"
 		archive = pack(t, entry{name: "app/Chart.yaml", data: "name: app"}, entry{name: name, data: aliases})
 		_, err = fetch.UnpackChart(archive, fetch.Config{})
-		fails(t, err, fetch.ErrTooLarge, true, strings.TrimPrefix(name, "app/")+" is too large", "with aliases as what they stand for")
+		fails(t, err, fetch.ErrTooLarge, true, strings.TrimPrefix(name, "app/")+" is too large",
+			"with aliases as what they stand for: use fewer aliases, or shorten it")
 	}
 }
 

@@ -35,7 +35,9 @@ func bounded() cel.EnvOption {
 	}
 }
 
-func tooLong() ref.Val { return types.NewErr("it makes a text of more than %d bytes", largest) }
+func tooLong() ref.Val {
+	return types.NewErr("it makes a text of more than %d bytes: compare shorter texts", largest)
+}
 
 func replace(args []ref.Val) ref.Val {
 	text, old, by, most := string(args[0].(types.String)), string(args[1].(types.String)), string(args[2].(types.String)), int(args[3].(types.Int))

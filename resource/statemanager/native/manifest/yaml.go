@@ -54,7 +54,8 @@ var errAliases = errors.New("its YAML is too large")
 func (b *budget) takeAliases(document []byte) error {
 	n, err := yamlsize.Of(document, b.limits.Bytes-b.aliased)
 	if err != nil {
-		return fmt.Errorf("%w: it has more than %d bytes, with aliases as what they stand for", errAliases, b.limits.Bytes)
+		return fmt.Errorf("%w: it has more than %d bytes, with aliases as what they stand for: use fewer aliases, or split the service",
+			errAliases, b.limits.Bytes)
 	}
 	b.aliased += n
 	return nil
@@ -68,7 +69,8 @@ func (b *budget) takeNodes(node *yaml.Node) error {
 		return err
 	}
 	if b.nodes += n; b.nodes > b.limits.Nodes {
-		return fmt.Errorf("its YAML has more than %d values, with aliases as what they stand for", b.limits.Nodes)
+		return fmt.Errorf("its YAML has more than %d values, with aliases as what they stand for: use fewer aliases, or split the service",
+			b.limits.Nodes)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (p *patch) read(given v1alpha1.Patch) (err error) {
 	}
 	for _, document := range documents {
 		if p.size += len(document); p.size > largest {
-			return fmt.Errorf("it has more than %d bytes, with aliases as what they stand for", largest)
+			return fmt.Errorf("it has more than %d bytes, with aliases as what they stand for: make it smaller", largest)
 		}
 		switch document[0] {
 		case '[':

@@ -67,7 +67,7 @@ type Work struct {
 	// Operations are in the order in which they are carried out. One that fails does not keep the others from theirs.
 	Operations []Operation
 	// Services are the states for the status of the set: as they are now, Provisioning or Deleting for what Operations is going
-	// to change. A service that is gone is left out.
+	// to change. A service that is gone is left out, unless the set lists it as one to uninstall: then its state is Deleted.
 	Services []v1alpha1.ServiceState
 	// Conditions are those of the whole set beside Ready, such as target.ConditionReachable.
 	Conditions []metav1.Condition

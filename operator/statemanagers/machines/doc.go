@@ -24,8 +24,9 @@
 //	kind: MachineService                                      replicas: 3              replicas: 3
 //	spec: {replicas: 1, container: {image: "web:1"}}          container: {init: true}  container: {image: "web:1", init: true}
 //
-// Helm charts, kustomizations, and other kinds are errors, and so are the fields adopt, maxAttempts, serviceAccountName, patches, healthCheckExprs and ignoreDifferences of a service. So
-// are fields that a MachineService does not have, and all other faults of its spec, before anything is written.
+// Helm charts, kustomizations, and other kinds are errors, and so are the fields adopt, maxAttempts, serviceAccountName, patches,
+// healthCheckExprs and ignoreDifferences of a service, and changeWindows of a set. So are fields that a MachineService does not have, and
+// all other faults of its spec, before anything is written.
 //
 // # Promises
 //

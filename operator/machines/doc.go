@@ -19,7 +19,8 @@
 //   - A specification, or an object that it names, that changes while its plan is carried out ends that plan, and the next one goes on
 //     from there.
 //   - With Config.Names containers of services on one machine reach each other by the names of the services, and only those that work: see
-//     docker.Names. Between machines that is for a network of the machines' own.
+//     docker.Names. With Config.Ingress and mesh addresses, ports in mode ingress are reached by these names on other machines too; for
+//     all else there is a network of the machines' own.
 //   - With Config.Ingress a port in mode ingress is reached by its host name and path at the Machines that are marked for it, and no
 //     request is lost in an update: see docker.Ingress. The proxy of a Machine comes with the first service that needs it, is put right
 //     when somebody has taken it away, and goes with the last one. A service that can't be served is blocked: NoIngress, LocationTaken.

@@ -50,8 +50,8 @@
 // When more containers fail than update.maxFailurePercent allows, update.failureAction is taken, and the version is not tried
 // again by itself: the condition Blocked says why. It is tried again when the spec, a Secret or a ConfigMap that it names,
 // or the annotation [RetryAnnotation] changes.
-// A plan that fails because a machine does not answer, or because somebody else has taken a port of it, says nothing about the version,
-// and is made again.
+// A plan that fails because a machine does not answer, because it can't get what its containers share, or because somebody else has taken a
+// port, a name or a volume, says nothing about the version, and is made again.
 //
 // A plan that waits, for a pause, a hold, a hook or a container, has one of the workers of the operator meanwhile. That each of these
 // takes 24 hours at most does not keep a few services from holding up all others: the operator needs more workers than services that may

@@ -21,11 +21,13 @@ import (
 )
 
 // Ingress has ports in mode ingress reached on the machines that are marked for it (Machine.Ingress): a proxy on each, Caddy, at ports 80
-// and 443, leads by host name and path to the containers on that machine that work. An update loses no request: nobody is led to a
-// container that is about to be stopped, and while none works, requests wait for one.
+// and 443, leads by host name and path to the containers that work on that machine, and on those with a Machine.MeshAddress, which have a
+// proxy too. An update loses no request: nobody is led to a container that is about to be stopped, and while none works, requests wait for
+// one.
 //
 // The proxy is made with the first container that has such a port, on the network that containers have for their names, and goes with the
-// last one, with its certificates. It is configured in its container: nothing but the two ports is published.
+// last one, with its certificates. It is configured in its container: nothing is published but the two ports on machines that are marked,
+// and port 8442 at Machine.MeshAddress, for other proxies.
 type Ingress struct {
 	// Image has Caddy, from version 2.6 on, as the program caddy in its PATH, such as caddy:2. A proxy of another image runs until
 	// this one is on the machine. Required.
@@ -41,7 +43,7 @@ type Ingress struct {
 
 // ACME is an authority that certificates are asked of (RFC 8555).
 type ACME struct {
-	// Directory is its URL. Default: those of Let's Encrypt and ZeroSSL, one after the other.
+	// Directory is its URL. Default: Caddy's own.
 	Directory string
 	// Email is told to it, for messages about certificates. Default: none is.
 	Email string

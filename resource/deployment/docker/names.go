@@ -22,7 +22,8 @@ import (
 
 // Names are a network on each machine that the containers of a cluster share, on which they reach each other by the names of their
 // services: http://api:8080. A name leads to those containers of the service on the machine that work, and an update leaves no gap: a
-// container that works is led to before the one whose place it takes is not, and none is stopped that is led to.
+// container that works is led to before the one whose place it takes is not, and none is stopped that is led to. Where none works, ports in
+// mode ingress of the service on other machines are reached by the name, through the proxies (Ingress, Machine.MeshAddress).
 //
 // The network is made with the first container and goes with the last one, also when its owner has another name by then. On it is a small
 // DNS server, which this client makes and tells what to answer (package names). Pre-deploy hooks are on the network too; nobody is led to

@@ -45,8 +45,8 @@ var Alerts = []Alert{
 			"are silent, because they are about what replicas say.",
 		Look: "The Deployment and its Pods: an image that can't be pulled, a flag that is refused, a quota that is used up, replicas set to 0; " +
 			"then the ServiceMonitor, and the network policies between Prometheus and the Pods.",
-		Mend: "Mend the Deployment, or go back to the version before. If the operator was taken away on purpose, take the rule away with it: " +
-			"it ends by itself after six hours where it is for all operators.",
+		Mend: "Mend the Deployment, or go back to the version before. If the operator was taken away on purpose, take its rule away with it. " +
+			"A rule for all operators ends by itself after six hours, as long as there is another operator.",
 	},
 	{
 		Name: "OperatorkitLeaseIsHardToKeep", Severity: Warning, For: 5 * time.Minute,

@@ -53,7 +53,9 @@ func Runbooks(metrics []Metric) ([]byte, error) {
 	}
 	var b strings.Builder
 	b.WriteString("# Runbooks\n\n<!-- Written by make generate, from operator/oncall. -->\n\n" +
-		"Each alert of [alerts.yaml](alerts.yaml), and below the metrics that there are, which [dashboard.json](dashboard.json) shows.\n" +
+		"Each alert of [alerts.yaml](alerts.yaml), and below the metrics of every operator, which [dashboard.json](dashboard.json) shows.\n" +
+		"Beside these there is operatorkit_framework_info, 1 while a framework runs; packages such as machines, servicesets, statemanagers,\n" +
+		"granter and target list theirs in their doc.go.\n" +
 		"`manifests --monitoring` of every operator prints the rules for the Prometheus Operator.\n")
 	for _, a := range Alerts {
 		for _, name := range Named(a.Query) {

@@ -28,6 +28,11 @@
 // What the first one has put on clusters keeps its marks (see package native): the other one refuses it by name, unless it has the name
 // of the first one as a former name. While the first one runs it takes the provider again.
 //
+// # Metrics
+//
+// All names begin with operatorkit_statemanagers_ and carry the label provider: sets, services (by state), drifted_services,
+// operations_total (by result) and operation_duration_seconds.
+//
 // # Permissions
 //
 // On the management cluster, all for the namespaces that the operator looks at. The frameworks declare them, so that "manifests" prints them:

@@ -21,8 +21,10 @@
 //
 // A reconciliation goes through these steps, and ends at the first that has something to wait for:
 //
-//  1. The object is read from the API server. One that is gone, that is paused, whose [OperationAnnotation] says "ignore", or whose
-//     namespace is none of those that are served (APIReconcilerBuilder.NamespacePredicate), is left alone; "reconcile" is dropped from the annotation.
+//  1. The object is read from the API server. One that is gone, that is paused, whose [OperationAnnotation] says "ignore", or which is in none
+//     of the namespaces that are served, is left alone. A deletion is finished all the same where the namespace is left out by
+//     APIReconcilerBuilder.NamespacePredicate, and not where it is left out by Namespaces: serve a namespace until its objects are gone.
+//     "reconcile" is dropped from the annotation.
 //  2. The config is read. Without one, or while it is being deleted, the object is Progressing, and nothing is retried: its
 //     arrival reconciles all objects.
 //  3. The object gets a finalizer for the access, and after step 4 another one for the work. Both are made of the name of the operator and

@@ -46,7 +46,8 @@ type AccessRequestSpec struct {
 	//
 	// +optional
 	RequestRef *LocalObjectReference `json:"requestRef,omitempty"`
-	// Permissions are what is asked for. They may be changed; the credentials stay the same.
+	// Permissions are what is asked for: 50,000 combinations of group, resource, verb and name at most, in all. They may be changed; the
+	// credentials stay the same.
 	//
 	// +optional
 	// +listType=atomic

@@ -30,9 +30,10 @@
 // # Promises
 //
 //   - Who asks follows from the namespace of a request. In one that is no provider's it is denied, whatever the policy says.
-//   - What exceeds the policy is denied, with the rule that does, and nothing of the request is granted. What the policy does
+//   - What exceeds the policy is denied, with the rule that does, and nothing of the request is granted. So are rules that stand for more
+//     than 50,000 rights (combinations of group, resource, verb and name), whatever the policy says. What the policy does
 //     not allow any more is taken away; while its cluster can't be reached the condition says that it still works there. Of a policy with
-//     a fault nothing follows.
+//     a fault nothing follows: what was granted stays and is renewed, and nothing more is granted.
 //   - Credentials are replaced after 70 to 80 % of their life, and at once when the cluster does not accept them any more: the
 //     service account was deleted, the cluster was built anew, its keys were changed. While there is something in the way, a
 //     request with credentials that are still good stays Granted, and its condition says what is in the way.

@@ -60,8 +60,8 @@
 //     tell; several are an error.
 //   - What is yours is yours alone: the finalizer, and the marks of what resources make, carry the names of operator and framework
 //     (package identity). Two frameworks of one identity don't run on one source.
-//   - Resources run in the order given, after an error only those that tell of it ([Concluder]); within a CRUD resource create goes
-//     before update, and update before delete.
+//   - Resources run in the order given, in deletions from the last to the first with ResourceSetConfig.DeleteBackwards; after an error only
+//     those that tell of it ([Concluder]); within a CRUD resource create goes before update, and update before delete.
 //   - Signals (package context/...) act within their resource or reconciliation and are looked at before every step.
 //   - Every resource gets a copy of the object, which it may change.
 //   - A change made now goes before the backlog of a start or a resync; one of sixteen turns is kept for the backlog.

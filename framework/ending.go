@@ -97,8 +97,8 @@ func suggestedPause(err error) (pause time.Duration) {
 	return min(pause, maxSuggestedPause)
 }
 
-// IsConflict tells whether an error of a reconciliation is nothing but conflicts, after which it is tried again at once and nobody is told
-// before the fifth in a row: an object, or several, had changed since they were read. Another manager that holds a field is none.
+// IsConflict tells whether an error of a reconciliation is nothing but conflicts, after which it is tried again after its backoff, and nobody
+// is told before the fifth in a row: an object, or several, had changed since they were read. Another manager that holds a field is none.
 func IsConflict(err error) bool { return every(err, isConflict) }
 
 // isConflict tells whether an error says that an object has changed meanwhile. That another manager holds a field is none that the

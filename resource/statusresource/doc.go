@@ -39,8 +39,9 @@
 //	a deletion that waits                    False    True           -          Deleting
 //
 // A condition without an entry is not there, which stands for False. status.observedGeneration, and that of each condition, is the
-// generation that was reconciled. A conflict is no news: the reconciliation is tried again at once, and then told. From the fifth in a row
-// on conflicts are told. A cancelled reconciliation, one that fails before its first resource, and the end of a deletion are not told either.
+// generation that was reconciled. A conflict is no news: the reconciliation is tried again after its backoff, and what comes of that is told.
+// From the fifth in a row on conflicts are told here, in the log, and by an event. A cancelled reconciliation, one that fails before its first
+// resource, and the end of a deletion are not told either.
 //
 // # Promises
 //

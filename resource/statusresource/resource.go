@@ -72,7 +72,7 @@ func (r *resource[O]) desired(ctx context.Context, current O) (state[O], error) 
 	return should, nil
 }
 
-// over tells that there is nothing to tell: the object goes, or the reconciliation is tried again at once.
+// over tells that there is nothing to tell: the object goes, or something has changed meanwhile, and what comes of the next try is told.
 func (s *state[O]) over() bool {
 	return s.report.Deleting && s.report.Outcome == framework.Succeeded || framework.IsConflict(s.report.Err) && !s.report.Lasting
 }

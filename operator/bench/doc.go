@@ -27,6 +27,7 @@
 //   - deployment: how long it takes to plan the update of 100, 1,000 and 10,000 containers on machines, and to update 30 containers
 //     on three Docker engines, one, five and ten at once. The ratio is that of the many to the fewest. Without Docker, the update is
 //     left out, and the table says so.
+//   - staleplans: how many plans are stale when they are run.
 //   - natscoldstart: how fast an operator creates an entry in a NATS bucket for each of 10,000 entries of another one, to a
 //     bare loop that reads them and does the same writes from as many goroutines, without looking at what it wrote. The
 //     server is in this process, with its store on disk, and takes its part of the processors. Once it answers a millisecond
@@ -43,6 +44,7 @@
 //     where there is nothing else to do. The ratio is that to operatorkit without an inspector.
 //   - page: how long the page takes to search among 50,000 failing objects, and how much of its budget of memory what it remembers
 //     of them takes. The ratio is that of 50,000 objects to 5,000.
+//   - pagework: the slowest of many searches of the page at once, and the reconciliations meanwhile.
 //   - coldstart: how fast an operator creates a child for each of its primaries, as percentage of a bare loop of as many
 //     goroutines that creates the same children.
 //   - serviceprovider: how much memory an object of a service provider takes, which keeps the metadata of its objects, to a
@@ -55,6 +57,7 @@
 //     where there is nothing to do. The clusters are namespaces of the one API server, each with an identity that
 //     may write nowhere else; the watches of each see the objects of all, so that services come up slower than they
 //     would on clusters of their own. They come up once, however many rounds there are.
+//   - steady, secrets, sharding: see docs/performance.md. Only with -long, or where -run picks them.
 //   - graphs: how long it takes to draw a MultiClusterService of 20 services, counted on 250 and on 1,000 clusters. The ratio is that of
-//     1,000 clusters to 250.
+//     1,000 clusters to 250. Only with -long, or where -run picks it.
 package main

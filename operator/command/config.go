@@ -68,9 +68,9 @@ type Config struct {
 	KeepGlobalLoggers bool
 	// Commands are further commands, which are the operator's own. An *ExitError of one is its exit code. Default: none.
 	Commands func(program *Program) []*cobra.Command
-	// Flags adds flags that are the operator's own to the commands that make the frameworks: "run", "plan" and "apply". It is
-	// called for each of these. They have environment variables too. "manifests" gives to the operator in its Pods what was given to it: a
-	// pflag.Value of your own must take in Set what its String returns. Default: none.
+	// Flags adds flags that are the operator's own to the commands that make the frameworks: "run", "plan", "apply" and "manifests". It is
+	// called for each of these, so it must not rely on being called once. They have environment variables too. "manifests" gives to the
+	// operator in its Pods what was given to it: a pflag.Value of your own must take in Set what its String returns. Default: none.
 	Flags func(flags *pflag.FlagSet)
 }
 

@@ -54,7 +54,8 @@
 // The package commandtest, below package command, starts a whole operator for a scenario
 // from its command.Config, in a line.
 //
-// [Rights] goes through scenarios with the rights that the manifests of an operator give it, and names each that is lacking, and each that is not used.
+// [Rights] goes through scenarios with the rights that the manifests of an operator give it, and names each that is lacking, not used, or
+// wider than a role in one namespace.
 //
 // [StartReplica] runs an operator as a process of its own, and keeps a record of its
 // requests. [Replica.PausedUntil] stops it for longer than its lease, and tells what it

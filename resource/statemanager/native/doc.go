@@ -13,7 +13,8 @@
 //
 // All that a service names is in the namespace of its ServiceSet on the management cluster: the template, the ConfigMaps and Secrets
 // with values, and those with files and credentials. Values are merged in this order, later ones win: the chart's own, those of
-// valuesFrom in their order, values. Maps are merged, anything else is replaced, and null takes a value of the chart away.
+// valuesFrom in their order, values. Maps are merged, anything else is replaced, and null takes a value of the chart away. YAML with aliases
+// counts as what these stand for: 16 MiB at most for each text.
 // An entry of valuesFrom with a targetPath is a single value, which replaces what is there. One that is optional is left out while its
 // object does not exist; when it comes, the service is rolled out anew. Flux' valuesKey is key here.
 // The values of a service with a valuesTemplate are rendered before (package templating): they may be made of the cluster's labels.

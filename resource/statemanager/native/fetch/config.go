@@ -30,7 +30,8 @@ type Config struct {
 
 // Limits bound what is read from others. A zero is the default, and a negative value is an error.
 type Limits struct {
-	// Download is the largest archive that is fetched, in bytes as it comes over the wire. The default is 16 MiB.
+	// Download is the largest archive that is fetched, in bytes as it comes over the wire. An answer of a server of Git may have 64 MiB more,
+	// for its references. The default is 16 MiB.
 	Download int64
 	// Index is the largest index.yaml of a chart repository, in bytes. Reading one takes about ten times as much memory, and
 	// at most two are read at a time. It may have a value for every eight bytes of the limit. The default is 16 MiB.

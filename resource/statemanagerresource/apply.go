@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -30,7 +27,7 @@ func (r *resource[O]) Apply(ctx context.Context, obj O, change State) error {
 		case err == nil:
 			requeuecontext.SetAfter(ctx, 0)
 			r.log(ctx, o)
-		case stale(err):
+		case framework.IsConflict(err):
 			conflicts = append(conflicts, fmt.Errorf("%s: %w", subject(o), err))
 		default:
 			faults = append(faults, fmt.Errorf("%s: %w", subject(o), err))
@@ -40,12 +37,6 @@ func (r *resource[O]) Apply(ctx context.Context, obj O, change State) error {
 		return errors.Join(conflicts...)
 	}
 	return worklist.Failures(errors.Join(append(faults, conflicts...)...))
-}
-
-// stale tells whether an error only says that something has changed meanwhile. That somebody else manages a field is a conflict
-// too, which the next try does not mend.
-func stale(err error) bool {
-	return apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
 
 // log says what was done for a service, by kinds of changes, and none of the values.

@@ -56,6 +56,7 @@ func TestAFailureDoesNotKeepTheOthersFromTheirs(t *testing.T) {
 		"one is outdated":                  {answers: map[string]error{"b": outdated("b")}, conflict: true, want: []string{"service apps/b: "}},
 		"all are outdated":                 {answers: map[string]error{"a": outdated("a"), "b": outdated("b"), "c": outdated("c")}, conflict: true, want: []string{"apps/a", "apps/b", "apps/c"}},
 		"one fails and one is outdated":    {answers: map[string]error{"a": outdated("a"), "b": refused}, want: []string{"service apps/a: ", "service apps/b: hook"}},
+		"one is outdated and fails too":    {answers: map[string]error{"b": errors.Join(outdated("b"), refused)}, want: []string{"service apps/b: ", "hook"}},
 		"a field is somebody else's":       {answers: map[string]error{"b": owned()}, want: []string{"service apps/b: ", `"kubectl"`}},
 		"one will never do":                {answers: map[string]error{"b": framework.Permanent(refused)}, want: []string{"service apps/b: hook"}},
 		"all will never do":                {answers: map[string]error{"a": framework.Permanent(refused), "b": framework.Permanent(refused), "c": framework.Permanent(refused)}, want: []string{"apps/a", "apps/b", "apps/c"}},

@@ -6,10 +6,14 @@
 package yamlsize
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
+	"io"
+	"strings"
 
 	"go.yaml.in/yaml/v2"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
 // perValue is about how many bytes a value takes in JSON beside those of a text.
@@ -21,17 +25,42 @@ func Of(text []byte, most int) (int, error) {
 	if !bytes.ContainsRune(text, '&') || !bytes.ContainsRune(text, '*') {
 		return 0, nil
 	}
-	left := most
+	// Readers of YAML part a text in two ways, and one goes on where the other has come to what it can't read: each counts for itself.
+	left := min(ofStream(text, most), ofLines(text, most))
+	if left < 0 {
+		return 0, fmt.Errorf("it has more than %d bytes, with aliases as what they stand for: use fewer aliases, or make it smaller", most)
+	}
+	return most - left, nil
+}
+
+// ofStream returns what is left after the documents that a parser finds in a text.
+func ofStream(text []byte, left int) int {
 	// The parser of sigs.k8s.io/yaml refuses documents with more than some million values itself.
-	for documents := yaml.NewDecoder(bytes.NewReader(text)); ; {
+	for documents := yaml.NewDecoder(bytes.NewReader(text)); left >= 0; {
 		var value any
-		if err := documents.Decode(&value); err != nil {
-			return most - left, nil //nolint:nilerr // It is the end, or its reader says what is wrong.
+		if documents.Decode(&value) != nil {
+			break // It is the end, or its reader says what is wrong.
 		}
-		if left = weigh(value, left); left < 0 {
-			return 0, fmt.Errorf("it has more than %d bytes, with aliases as what they stand for: use fewer aliases, or make it smaller", most)
+		left = weigh(value, left)
+	}
+	return left
+}
+
+// ofLines returns what is left after the documents between lines of ---, as Helm and the patches of kubectl read them.
+func ofLines(text []byte, left int) int {
+	// The reader of lines would lose the end of one that is not ended.
+	whole := io.MultiReader(bytes.NewReader(text), strings.NewReader("\n"))
+	for documents := utilyaml.NewYAMLReader(bufio.NewReader(whole)); left >= 0; {
+		document, err := documents.Read()
+		if err != nil {
+			break
+		}
+		var value any
+		if yaml.Unmarshal(document, &value) == nil {
+			left = weigh(value, left)
 		}
 	}
+	return left
 }
 
 // weigh returns what is left after a value.

@@ -22,6 +22,8 @@ func TestAliasesCountAsWhatTheyStandFor(t *testing.T) {
 		"merged into maps":      {"a: &a {x: " + long + "}\nb: [" + strings.Repeat("{<<: *a},", 1000) + "]", true},
 		"as keys":               {"a: &a " + long[:1000] + "\nb: [" + strings.Repeat("{*a : 1},", 2000) + "]", true},
 		"in another document":   {"a: 1\n---\na: &a " + long + "\nb: [" + strings.Repeat("*a,", 1000) + "]", true},
+		"in a stream":           {"a: 1\n--- &a " + long + "\n---  # more\n" + "a: &a " + long + "\nb: [" + strings.Repeat("*a,", 1000) + "]", true},
+		"behind an unread part": {"a: 1\n...\nx\n---\na: &a " + long + "\nb: [" + strings.Repeat("*a,", 1000) + "]", true},
 		"what can't be read":    {"a: [*b, &", false},
 		"nothing but the signs": {"a: 'x && y * z'", false},
 	} {

@@ -1,16 +1,22 @@
 package health
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/functions"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// largest is how long a text may be that an expression makes, in bytes.
-const largest = 4 << 20
+const (
+	// largest is how long a text may be that an expression makes, in bytes.
+	largest = 4 << 20
+	// perElement is what an element of a list or a map counts beside its text, in bytes.
+	perElement = 8
+)
 
 // bounded are the functions of CEL that make much of little, with a bound: CEL counts what a call costs when all of it is in memory.
 func bounded() cel.EnvOption {
@@ -23,8 +29,11 @@ func bounded() cel.EnvOption {
 					[]*cel.Type{cel.StringType, cel.StringType, cel.StringType, cel.IntType}, cel.StringType,
 					cel.FunctionBinding(func(args ...ref.Val) ref.Val { return replace(args) }))),
 			cel.Function("join",
+				cel.MemberOverload("list_join", []*cel.Type{cel.ListType(cel.StringType)}, cel.StringType,
+					cel.UnaryBinding(func(list ref.Val) ref.Val { return join(list, types.String("")) })),
 				cel.MemberOverload("list_join_string", []*cel.Type{cel.ListType(cel.StringType), cel.StringType}, cel.StringType,
 					cel.BinaryBinding(join))),
+			format,
 		} {
 			var err error
 			if environment, err = option(environment); err != nil {
@@ -37,6 +46,59 @@ func bounded() cel.EnvOption {
 
 func tooLong() ref.Val {
 	return types.NewErr("it makes a text of more than %d bytes: compare shorter texts", largest)
+}
+
+// format is the one of ext.Strings, for what is within the bound.
+func format(environment *cel.Env) (*cel.Env, error) {
+	original, err := originals(environment, "format")
+	if err != nil {
+		return nil, err
+	}
+	return cel.Function("format",
+		cel.MemberOverload(stringFormat, []*cel.Type{cel.StringType, cel.ListType(cel.DynType)}, cel.StringType,
+			cel.FunctionBinding(func(args ...ref.Val) ref.Val {
+				if length(args[1], largest) < 0 {
+					return tooLong()
+				}
+				return original[stringFormat].Function(args...)
+			})))(environment)
+}
+
+// stringFormat is the overload of format.
+const stringFormat = "string_format"
+
+// originals returns what a function does without a bound, by its overloads.
+func originals(environment *cel.Env, name string) (map[string]*functions.Overload, error) {
+	bindings, err := environment.Functions()[name].Bindings()
+	if err != nil {
+		return nil, fmt.Errorf("bound the function %s: %w", name, err)
+	}
+	of := map[string]*functions.Overload{}
+	for _, binding := range bindings {
+		of[binding.Operator] = binding
+	}
+	return of, nil
+}
+
+// length returns what is left after a value with all that is in it.
+func length(value ref.Val, left int) int {
+	left -= perElement
+	switch v := value.(type) {
+	case types.String:
+		left -= len(v)
+	case types.Bytes:
+		left -= len(v)
+	case traits.Mapper:
+		for keys := v.Iterator(); left >= 0 && keys.HasNext() == types.True; {
+			key := keys.Next()
+			left = length(v.Get(key), length(key, left))
+		}
+	case traits.Lister:
+		for elements := v.Iterator(); left >= 0 && elements.HasNext() == types.True; {
+			left = length(elements.Next(), left)
+		}
+	}
+	return left
 }
 
 func replace(args []ref.Val) ref.Val {

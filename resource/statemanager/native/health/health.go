@@ -38,7 +38,7 @@ var _ carrier.HealthChecks = (*Checks)(nil)
 // New returns Checks.
 func New() *Checks {
 	return &Checks{compiled: lru.New(remembered), environment: sync.OnceValues(func() (*cel.Env, error) {
-		options := []cel.EnvOption{ext.Strings(), bounded(), ext.Lists(), ext.Sets(), cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true)}
+		options := []cel.EnvOption{ext.Strings(), ext.Lists(), bounded(), ext.Sets(), cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true)}
 		for _, field := range fields {
 			options = append(options, cel.Variable(field, cel.DynType))
 		}

@@ -118,15 +118,19 @@ func TestAnExpressionThatMakesTooMuchIsNotAnswered(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	object := objectOf(t, "{apiVersion: example.com/v1, kind: Shop, metadata: {name: shop}, data: {x: "+long+", list: [a"+strings.Repeat(", a", 1000)+"], number: 3}}")
 	for expression, want := range map[string]string{
-		`data.x.replace('x', data.x) == ''`:                   "can't be answered: it makes a text of more than 4194304 bytes: compare shorter texts",
-		`data.x.replace('x', data.x, 1000) == ''`:             "can't be answered: it makes a text of more than 4194304 bytes: compare shorter texts",
-		`data.x.replace('', data.x) == ''`:                    "can't be answered: it makes a text of more than 4194304 bytes: compare shorter texts",
-		`data.list.join(data.x) == ''`:                        "can't be answered: it makes a text of more than 4194304 bytes: compare shorter texts",
-		`'aab'.replace('a', 'c') == 'ccb'`:                    "is true",
-		`'aab'.replace('a', 'c', 1) == 'cab'`:                 "is true",
-		`['a', 'b'].join('-') == 'a-b' && [].join('-') == ''`: "is true",
-		`['a', 'b'].join() == 'ab'`:                           "is true",
-		`[data.number].join('-') == ''`:                       "can't be answered: no such overload",
+		`data.x.replace('x', data.x) == ''`:                           "can't be answered: it makes a text of more than 4194304 bytes: compare shorter texts",
+		`data.x.replace('x', data.x, 1000) == ''`:                     "can't be answered: it makes a text of more than 4194304 bytes: compare shorter texts",
+		`data.x.replace('', data.x) == ''`:                            "can't be answered: it makes a text of more than 4194304 bytes: compare shorter texts",
+		`data.list.join(data.x) == ''`:                                "can't be answered: it makes a text of more than 4194304 bytes: compare shorter texts",
+		`data.list.map(i, data.x).join() == ''`:                       "can't be answered: it makes a text of more than 4194304 bytes: compare shorter texts",
+		`'%s'.format([data.list.map(i, data.x)]) == ''`:               "can't be answered: it makes a text of more than 4194304 bytes: compare shorter texts",
+		`'%s'.format([{'a': data.list.map(i, {'b': data.x})}]) == ''`: "can't be answered: it makes a text of more than 4194304 bytes: compare shorter texts",
+		`'%s-%d'.format(['a', 1]) == 'a-1'`:                           "is true",
+		`'aab'.replace('a', 'c') == 'ccb'`:                            "is true",
+		`'aab'.replace('a', 'c', 1) == 'cab'`:                         "is true",
+		`['a', 'b'].join('-') == 'a-b' && [].join('-') == ''`:         "is true",
+		`['a', 'b'].join() == 'ab'`:                                   "is true",
+		`[data.number].join('-') == ''`:                               "can't be answered: no such overload",
 	} {
 		compiled, err := health.New().Compile([]v1alpha1.HealthCheckExpr{{APIVersion: "example.com/v1", Kind: "Shop", Current: expression}})
 		if err != nil {

@@ -2,17 +2,21 @@ package health
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/decls"
 	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
 )
 
 const (
-	// largest is how long a text may be that an expression makes, in bytes.
+	// largest is how large a text or a list may be that a function makes, in bytes.
 	largest = 4 << 20
 	// perElement is what an element of a list or a map counts beside its text, in bytes.
 	perElement = 8
@@ -33,7 +37,7 @@ func bounded() cel.EnvOption {
 					cel.UnaryBinding(func(list ref.Val) ref.Val { return join(list, types.String("")) })),
 				cel.MemberOverload("list_join_string", []*cel.Type{cel.ListType(cel.StringType), cel.StringType}, cel.StringType,
 					cel.BinaryBinding(join))),
-			format,
+			format, flatten,
 		} {
 			var err error
 			if environment, err = option(environment); err != nil {
@@ -47,6 +51,8 @@ func bounded() cel.EnvOption {
 func tooLong() ref.Val {
 	return types.NewErr("it makes a text of more than %d bytes: compare shorter texts", largest)
 }
+
+func tooMany() ref.Val { return types.NewErr("it makes a list of more than %d bytes", largest) }
 
 // format is the one of ext.Strings, for what is within the bound.
 func format(environment *cel.Env) (*cel.Env, error) {
@@ -64,8 +70,35 @@ func format(environment *cel.Env) (*cel.Env, error) {
 			})))(environment)
 }
 
-// stringFormat is the overload of format.
-const stringFormat = "string_format"
+// flatten is the one of ext.Lists, for what is within the bound: lists in lists may be the same ones.
+func flatten(environment *cel.Env) (*cel.Env, error) {
+	original, err := originals(environment, "flatten")
+	if err != nil {
+		return nil, err
+	}
+	flat := cel.ListType(cel.TypeParamType("T"))
+	return cel.Function("flatten", decls.DisableTypeGuards(true), // as ext.Lists has it
+		cel.MemberOverload(listFlatten, []*cel.Type{cel.ListType(flat)}, flat, cel.UnaryBinding(func(list ref.Val) ref.Val {
+			if length(list, largest) < 0 {
+				return tooMany()
+			}
+			return original[listFlatten].Unary(list)
+		})),
+		cel.MemberOverload(listFlattenInt, []*cel.Type{cel.ListType(cel.DynType), cel.IntType}, cel.ListType(cel.DynType),
+			cel.BinaryBinding(func(list, depth ref.Val) ref.Val {
+				if length(list, largest) < 0 {
+					return tooMany()
+				}
+				return original[listFlattenInt].Binary(list, depth)
+			})))(environment)
+}
+
+// Overloads of functions, by their names in CEL.
+const (
+	stringFormat   = "string_format"
+	listFlatten    = "list_flatten"
+	listFlattenInt = "list_flatten_int"
+)
 
 // originals returns what a function does without a bound, by its overloads.
 func originals(environment *cel.Env, name string) (map[string]*functions.Overload, error) {
@@ -99,6 +132,62 @@ func length(value ref.Val, left int) int {
 		}
 	}
 	return left
+}
+
+// sum is a + whose lists are within the bound. A list that others are put together to takes no memory, but what goes through it would not end.
+type sum struct{ interpreter.InterpretableCall }
+
+// sums is a decorator of programs.
+func sums(part interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	if call, ok := part.(interpreter.InterpretableCall); ok && call.Function() == operators.Add {
+		return &sum{call}, nil
+	}
+	return part, nil
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (s *sum) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	result := s.InterpretableCall.Exec(frame)
+	if list, ok := result.(traits.Lister); ok && list.Size().(types.Int) > largest/perElement {
+		return tooMany()
+	}
+	return result
+}
+
+// costs counts by their sizes what functions are given and make that CEL takes to cost as little as a sum of two numbers: those of which it
+// doesn't know the types when it compiles an expression, and some others.
+type costs struct{}
+
+// CallCost implements interpreter.ActualCostEstimator.
+func (costs) CallCost(_, overload string, args []ref.Val, result ref.Val) *uint64 {
+	if overload != "" && overload != stringFormat {
+		return nil
+	}
+	return sizes(args, result)
+}
+
+// sizes is an interpreter.FunctionTracker.
+func sizes(args []ref.Val, result ref.Val) *uint64 {
+	const perUnit = 10 // characters, as CEL has it; an element is a unit
+	cost := uint64(1)
+	for _, value := range append(slices.Clone(args), result) {
+		if sized, ok := value.(traits.Sizer); ok {
+			size := uint64(sized.Size().(types.Int))
+			if _, isList := value.(traits.Lister); !isList {
+				size /= perUnit
+			}
+			cost += size
+		}
+	}
+	return &cost
+}
+
+// bounds are those for programs.
+func bounds() []cel.ProgramOption {
+	return []cel.ProgramOption{
+		cel.CostLimit(Cost), cel.CostTracking(costs{}), cel.CustomDecoratorV2(sums),
+		cel.CostTrackerOptions(interpreter.OverloadCostTracker(listFlatten, sizes), interpreter.OverloadCostTracker(listFlattenInt, sizes)),
+	}
 }
 
 func replace(args []ref.Val) ref.Val {

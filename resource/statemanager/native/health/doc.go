@@ -18,6 +18,6 @@
 // object, because a field is missing or of another type, counts as unknown: the service waits until its time-out, and says which
 // expression it is.
 //
-// Expressions are bounded: in their length by the API, in what they cost by [Cost], and a text that replace, join or format makes has 4 MiB at
-// most.
+// Expressions are bounded: in their length by the API, and in what they cost by [Cost], where texts and lists cost by their size. A text that
+// replace, join or format makes has 4 MiB at most, and so has a list that flatten or + makes.
 package health

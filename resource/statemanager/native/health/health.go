@@ -113,7 +113,7 @@ func (c *Checks) program(text string) (cel.Program, error) {
 	if is := ast.OutputType(); !is.IsExactType(cel.BoolType) && !is.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("it is of the type %s: it has to be true or false", is)
 	}
-	program, err := environment.Program(ast, cel.CostLimit(Cost))
+	program, err := environment.Program(ast, bounds()...)
 	if err != nil {
 		return nil, fmt.Errorf("it is no expression: %w", err)
 	}

@@ -20,7 +20,7 @@ import (
 type Config struct {
 	// Timeout is for services that set none: of each hook, and until all objects have to be healthy. Default: 5 minutes.
 	Timeout time.Duration
-	// RenderTimeout bounds how long the templates of a chart may take. Default: 30 seconds.
+	// RenderTimeout bounds how long the templates of a chart may take, and how long they wait for others before that. Default: 30 seconds.
 	RenderTimeout time.Duration
 	// Renderings is how many charts are rendered at once at most, those that never end included, and half of them from one namespace of the
 	// management cluster. Default: 8.

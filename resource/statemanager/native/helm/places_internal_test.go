@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -49,6 +50,28 @@ func TestWhatIsRenderedAfterItsDeadlineTakesOnePlaceHoweverOftenItIsLookedAt(t *
 	if c.renderings.isEndless("loop") {
 		t.Error("it is taken for a loop")
 	}
+}
+
+func TestWaitingForAPlaceIsNoPartOfARendering(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New(Config{RenderTimeout: 2 * time.Second, Renderings: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := &job{Carrier: c, service: &carrier.Service{Fingerprint: "good", Owner: carrier.Owner{Namespace: "one"}}}
+		giveBack, err := c.renderings.take(t.Context(), "other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rendering := func(context.Context) error { time.Sleep(time.Second); return nil }
+		if err := j.bounded(t.Context(), rendering); !errors.Is(err, context.DeadlineExceeded) || framework.IsPermanent(err) {
+			t.Errorf("without a place the error is %v", err)
+		}
+		time.AfterFunc(1500*time.Millisecond, giveBack)
+		if err := j.bounded(t.Context(), rendering); err != nil {
+			t.Errorf("it is not rendered after it has waited: %v", err)
+		}
+	})
 }
 
 func TestOneNamespaceHasHalfOfThePlacesAtMost(t *testing.T) {

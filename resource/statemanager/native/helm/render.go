@@ -184,19 +184,23 @@ func (r *rendering) literal() *chart.Chart {
 	return c
 }
 
-// bounded runs f until its end or the deadline of renderings. After the deadline f is left alone, and keeps its place: the same chart with the
+// bounded waits for a place, and runs f until its end or the deadline of renderings. After the deadline f is left alone, and keeps its place: the same chart with the
 // same values is not rendered a second time until it has ended.
 func (j *job) bounded(ctx context.Context, f func(context.Context) error) error {
 	fingerprint := j.service.Fingerprint
 	if j.renderings.isEndless(fingerprint) {
 		return j.endless()
 	}
-	ctx, cancel := context.WithTimeout(ctx, j.Carrier.config.RenderTimeout)
-	defer cancel()
-	giveBack, err := j.renderings.take(ctx, j.service.Owner.Namespace)
+	timeout := j.Carrier.config.RenderTimeout
+	// Waiting has a deadline of its own: a chart is not to blame for those before it.
+	waiting, stop := context.WithTimeout(ctx, timeout)
+	giveBack, err := j.renderings.take(waiting, j.service.Owner.Namespace)
+	stop()
 	if err != nil {
 		return fmt.Errorf("wait for other charts that are being rendered: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	// Whoever comes first, the end of f or the deadline, makes over to the other what is left to do.
 	done, over := make(chan error), make(chan bool, 1)
 	go func() {

@@ -97,6 +97,7 @@
 // # Secrets
 //
 // Values from Secrets are in no change, note or error, neither in clear nor in base64. A revision has an annotation that says at which paths
-// its values were secret, so that they stay hidden when the service does not take them from a Secret any more. Of a revision without it, such as
-// one that somebody made by hand, what the service does not have any more is hidden. Helm's log goes nowhere.
+// its values were secret, so that they stay hidden when the service does not take them from a Secret any more. One that a former version made
+// gets it as long as the service has the same values. Of a revision without it, such as one that somebody made by hand, what the service does not
+// have any more is hidden. Helm's log goes nowhere.
 package helm

@@ -20,7 +20,7 @@ type Bounds struct {
 	// Total is how much all of them may make together.
 	Total int
 	// Context tells of a map or list that is what all templates are given. It counts as nothing, because templates put it into what they give
-	// to others, also where it leads to these themselves. Nil is never.
+	// to others, also where it leads to these themselves, but for functions that go through all that they are given. Nil is never.
 	Context func(value any) bool
 	// Ended is asked before each call whether the rendering has to end, and why. Nil is never.
 	Ended func() error
@@ -29,7 +29,10 @@ type Bounds struct {
 // Functions returns the functions, and those of text/template that print, with the bounds: they end with an error where they would make more,
 // and where a map would be part of itself. They are for one rendering.
 func (b Bounds) Functions(all template.FuncMap) template.FuncMap {
-	m := &meter{bounds: b}
+	return (&meter{bounds: b}).functions(all)
+}
+
+func (m *meter) functions(all template.FuncMap) template.FuncMap {
 	bounded := template.FuncMap{}
 	for name, f := range printing {
 		bounded[name] = m.bound(name, f)
@@ -52,6 +55,25 @@ var printing = template.FuncMap{
 // passing are the functions that return what they are given, or a part of it.
 var passing = []string{"coalesce", "default", "dig", "first", "get", "index", "last", "mustFirst", "mustLast", "required", "ternary"}
 
+// walking are the functions that go through all that they are given, some of them for the text of an error only. They are given what has grown
+// since it was weighed: set puts something into a map that is in others already, as often as it is in them.
+var walking = []string{
+	"cat", "deepCopy", "html", "join", "js", "mustDeepCopy", "print", "printf", "println", "quote", "sortAlpha", "squote", "toString", "toStrings",
+	"urlquery",
+	"mustToJson", "mustToPrettyJson", "mustToRawJson", "mustToToml", "mustToYaml", "toJson", "toPrettyJson", "toRawJson", "toToml", "toYaml",
+	"toYamlPretty",
+	"add", "add1", "add1f", "addf", "biggest", "ceil", "div", "divf", "float64", "floor", "int", "int64", "max", "maxf", "min", "minf", "mod", "mul",
+	"mulf", "mustSlice", "round", "slice", "sub", "subf", "toDecimal",
+	"genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey",
+}
+
+// merging are those that go through what several maps have in common.
+var merging = []string{"merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite"}
+
+// silent are those of walking that return nothing for what is a part of itself: charts put into their values what all templates are given, and make
+// a checksum of them.
+var silent = []string{"toJson", "toPrettyJson", "toYaml"}
+
 const (
 	// perValue is about how many bytes an element of a list or a map takes, beside those of a text.
 	perValue = 16
@@ -67,6 +89,8 @@ const (
 type meter struct {
 	bounds     Bounds
 	made, seen int
+	// within are the maps in which there is what is weighed.
+	within []uintptr
 }
 
 // bound returns a function with the bounds.
@@ -93,7 +117,18 @@ func (m *meter) call(name string, function reflect.Value, arguments []reflect.Va
 			return reflect.Value{}, err
 		}
 	}
-	// What a list or a map makes is within a few times its size, because it was weighed when it was made.
+	if weigh := m.weighing(name); weigh != nil {
+		for _, argument := range arguments {
+			err := weigh(argument.Interface())
+			if errors.Is(err, errItself) && slices.Contains(silent, name) {
+				return reflect.ValueOf(""), nil
+			}
+			if err != nil {
+				return reflect.Value{}, err
+			}
+		}
+	}
+	// What a list or a map makes is within a few times its size, which was weighed.
 	if grows, ok := growth[name]; ok && grows(arguments) > float64(m.bounds.Value) {
 		return reflect.Value{}, fmt.Errorf("it makes more than %d bytes: make it smaller", m.bounds.Value)
 	}
@@ -118,8 +153,7 @@ func (m *meter) take(made any) error {
 		}
 		m.made += len(text)
 	} else {
-		left := m.bounds.Value
-		if err := m.weigh(made, &left, 0); err != nil {
+		if err := m.value(made); err != nil {
 			return err
 		}
 		if v := reflect.ValueOf(made); v.Kind() == reflect.Slice || v.Kind() == reflect.Map {
@@ -132,10 +166,38 @@ func (m *meter) take(made any) error {
 	return nil
 }
 
+// weighing returns how what a function is given is weighed before it is called, if it is.
+func (m *meter) weighing(name string) func(value any) error {
+	switch {
+	case slices.Contains(walking, name):
+		return m.whole
+	case slices.Contains(merging, name):
+		return m.value
+	}
+	return nil
+}
+
+// whole weighs a value that is to be gone through, in which what all templates are given counts as well.
+func (m *meter) whole(value any) error {
+	anew := &meter{bounds: Bounds{Value: m.bounds.Value}, seen: m.seen}
+	err := anew.value(value)
+	m.seen = anew.seen
+	return err
+}
+
+// value weighs a value.
+func (m *meter) value(value any) error {
+	left := m.bounds.Value
+	return m.weigh(value, &left, 0)
+}
+
+// errItself is for what has no end.
+var errItself = errors.New("it makes a value that is a part of itself")
+
 // weigh takes how large a value is from what is left, as if nothing in it were there twice.
 func (m *meter) weigh(value any, left *int, depth int) error {
 	if depth > deepest {
-		return fmt.Errorf("it makes a value that is nested deeper than %d: is it a part of itself?", deepest)
+		return fmt.Errorf("it makes a value that is nested deeper than %d", deepest)
 	}
 	if m.seen++; m.seen > maxSeen {
 		return errors.New("its functions go through too many values: make it smaller")
@@ -143,6 +205,13 @@ func (m *meter) weigh(value any, left *int, depth int) error {
 	*left -= perValue
 	if m.bounds.Context != nil && m.bounds.Context(value) {
 		return nil
+	}
+	if v := reflect.ValueOf(value); v.Kind() == reflect.Map && v.Len() > 0 {
+		if slices.Contains(m.within, v.Pointer()) {
+			return errItself
+		}
+		m.within = append(m.within, v.Pointer())
+		defer func() { m.within = m.within[:len(m.within)-1] }()
 	}
 	switch v := value.(type) {
 	case string:

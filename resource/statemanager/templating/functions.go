@@ -23,16 +23,17 @@ var unrepeatable = []string{
 	"genCA", "genCAWithKey", "genPrivateKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey",
 }
 
-// functions are those of templates, for one rendering.
-func functions() template.FuncMap {
-	all := sprig.HermeticTxtFuncMap()
+// functions are those of templates, for one rendering, and the one through which goes what they print.
+func functions() (all template.FuncMap, printed any) {
+	all = sprig.HermeticTxtFuncMap()
 	for _, name := range unrepeatable {
 		delete(all, name)
 	}
 	maps.Copy(all, template.FuncMap{
 		"fromYaml": fromYAML, "index": index, "keys": keys, "required": required, "toYaml": toYAML, "values": values,
 	})
-	return Bounds{Text: MaxSize, Value: maxValue, Total: maxMade}.Functions(all)
+	m := &meter{bounds: Bounds{Text: MaxSize, Value: maxValue, Total: maxMade}}
+	return m.functions(all), func(value any) (any, error) { return value, m.whole(value) }
 }
 
 // index is that of text/template, but for a key that a map does not have: it is an error.
@@ -52,7 +53,7 @@ func index(item any, keys ...any) (any, error) {
 			}
 			item = of.Index(int(by.Int())).Interface()
 		default:
-			return nil, fmt.Errorf("%T has nothing at %v", item, key)
+			return nil, fmt.Errorf("%T has nothing at a %T", item, key)
 		}
 	}
 	return item, nil

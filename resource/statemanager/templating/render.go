@@ -29,20 +29,23 @@ func render(text string, data any) (string, error) {
 		}
 		return "", nil
 	}
-	parsed, err := template.New("values").Option("missingkey=error").Funcs(functions()).Parse(text)
+	all, printed := functions()
+	parsed, err := template.New("values").Option("missingkey=error").Funcs(all).Parse(text)
 	if err != nil {
 		return "", fmt.Errorf("it can't be read: %w", err)
 	}
-	counted, err := template.New("step").Funcs(template.FuncMap{"step": step}).Parse("{{ step }}")
+	own := template.FuncMap{"printed": printed, "step": step}
+	counted, err := template.New("step").Funcs(own).Parse("{{ step }}{{ printed }}")
 	if err != nil {
 		return "", err
 	}
-	// Only what was parsed before could have named it.
-	parsed.Funcs(template.FuncMap{"step": step})
+	b := bounder{step: counted.Root.Nodes[0], printed: counted.Root.Nodes[1].(*parse.ActionNode).Pipe.Cmds[0]}
+	// Only what was parsed before could have named them.
+	parsed.Funcs(own)
 	for _, each := range parsed.Templates() {
 		if each.Tree != nil {
-			count(each.Root, counted.Root.Nodes[0])
-			begin(each.Root, counted.Root.Nodes[0])
+			b.bound(each.Root)
+			b.begin(each.Root)
 		}
 	}
 	out := &bounded{}
@@ -59,30 +62,40 @@ func render(text string, data any) (string, error) {
 // noValue is what text/template prints for null.
 const noValue = "<no value>"
 
-// count has each round of the loops in a list begin with a step.
-func count(list *parse.ListNode, step parse.Node) {
+// bounder puts into templates what ends them.
+type bounder struct {
+	step    parse.Node
+	printed *parse.CommandNode
+}
+
+// bound has each round of the loops in a list begin with a step, and what is printed go through a function.
+func (b *bounder) bound(list *parse.ListNode) {
 	if list == nil {
 		return
 	}
 	for _, node := range list.Nodes {
 		switch node := node.(type) {
+		case *parse.ActionNode:
+			if len(node.Pipe.Decl) == 0 {
+				node.Pipe.Cmds = append(node.Pipe.Cmds, b.printed)
+			}
 		case *parse.IfNode:
-			count(node.List, step)
-			count(node.ElseList, step)
+			b.bound(node.List)
+			b.bound(node.ElseList)
 		case *parse.WithNode:
-			count(node.List, step)
-			count(node.ElseList, step)
+			b.bound(node.List)
+			b.bound(node.ElseList)
 		case *parse.RangeNode:
-			count(node.List, step)
-			count(node.ElseList, step)
-			begin(node.List, step)
+			b.bound(node.List)
+			b.bound(node.ElseList)
+			b.begin(node.List)
 		}
 	}
 }
 
 // begin has a list begin with a step.
-func begin(list *parse.ListNode, step parse.Node) {
-	list.Nodes = append([]parse.Node{step}, list.Nodes...)
+func (b *bounder) begin(list *parse.ListNode) {
+	list.Nodes = append([]parse.Node{b.step}, list.Nodes...)
 }
 
 // bounded is what a template writes to.

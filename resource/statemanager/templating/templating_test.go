@@ -159,12 +159,24 @@ func TestATemplateThatDoesNotEndIsRefused(t *testing.T) {
 		`{{ $x := "x" }}{{ range 22 }}{{ $x = cat $x $x }}{{ end }}`:                                   "a text of more than 1048576 bytes",
 		`{{ $x := list 1 }}{{ range 50 }}{{ $x = list $x $x }}{{ end }}{{ $x }}`:                       "a list or a map of more than 16777216 bytes",
 		`{{ $x := dict "a" 1 }}{{ range 50 }}{{ $x = dict "a" $x "b" $x }}{{ end }}{{ toJson $x }}`:    "a list or a map of more than 16777216 bytes",
-		`{{ $x := dict }}{{ $y := set $x "x" (list $x) }}{{ $x }}`:                                     "is it a part of itself?",
-		`{{ $x := dict }}{{ $y := merge $x (dict "x" $x) }}{{ $x }}`:                                   "is it a part of itself?",
+		`{{ $x := dict }}{{ $y := set $x "x" (list $x) }}{{ $x }}`:                                     "a part of itself",
+		`{{ $x := dict }}{{ $y := merge $x (dict "x" $x) }}{{ $x }}`:                                   "a part of itself",
 		`{{ $l := list }}{{ range 1000 }}{{ $l = append $l (repeat 1000000 "x") }}{{ end }}`:           "more than",
 	} {
 		if _, err := values(setOf(nil), text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: the error is %v, want %q", text, err, want)
+		}
+	}
+	// A map grows when something is put into one that is in it.
+	const grown = `{{ $r := dict }}{{ $a := $r }}{{ range 22 }}{{ $b := dict }}{{ $_ := set $a "x" $b }}{{ $_ := set $a "y" $b }}{{ $a = $b }}{{ end }}`
+	for _, text := range []string{
+		strings.Repeat(`{{ range 22 }}{{ $b := dict }}{{ $_ := set $a "x" $b }}{{ $_ := set $a "y" $b }}{{ $a = $b }}{{ end }}`, 2) + `{{ $x := merge $r $r }}`,
+		`{{ $r }}`, `{{ if true }}{{ with $r }}{{ range list 1 }}{{ $r }}{{ end }}{{ end }}{{ end }}`, `{{ define "x" }}{{ . }}{{ end }}{{ template "x" $r }}`,
+		`{{ $x := toJson $r }}`, `{{ $x := toYaml $r }}`, `{{ $x := toString $r }}`, `{{ $x := print $r }}`, `{{ $x := printf "%v" $r }}`,
+		`{{ $x := int $r }}`, `{{ $x := deepCopy $r }}`, `{{ $x := list $r | join "," }}`, `{{ $x := quote 1 $r }}`,
+	} {
+		if _, err := values(setOf(nil), grown+text); err == nil || !strings.Contains(err.Error(), "a list or a map of more than 16777216 bytes") {
+			t.Errorf("%s: the error is %v", text, err)
 		}
 	}
 }
@@ -176,6 +188,8 @@ func TestFunctionsMakeWhatTheyMadeWithinTheBounds(t *testing.T) {
 		`{{ printf "%5d|%-3s|%q" 42 "a" "b" }} {{ print 1 "a" }} {{ html "<" }} {{ list 1 "a" nil | join "-" }}`:               `   42|a  |"b" 1a &lt; 1-a`,
 		`{{ dict "a" (list 1 2) | toJson }} {{ default "x" "" }} {{ ternary 1 2 true }} {{ merge (dict "a" 1) (dict "b" 2) }}`: `{"a":[1,2]} x 1 map[a:1 b:2]`,
 		`{{ $l := list }}{{ range 1000 }}{{ $l = append $l (repeat 100 "x") }}{{ end }}{{ len $l }}`:                           "1000",
+		`{{ 1 }} {{ "a" }} {{ true }} {{ list "a" | first }} {{ $x := 2 }}{{ $x = 3 }}{{ $x }} {{ dict "a" (list 1) }}`:        "1 a true a 3 map[a:[1]]",
+		`{{ $d := dict "a" 1 }}{{ $e := dict "x" $d "y" $d }}{{ $_ := set $d "b" 2 }}{{ toJson $e }}`:                          `{"x":{"a":1,"b":2},"y":{"a":1,"b":2}}`,
 	} {
 		if got, err := values(setOf(nil), text); err != nil || got != want {
 			t.Errorf("%s: it makes %q, want %q, %v", text, got, want, err)

@@ -108,13 +108,28 @@ func TestATemplateThatLoopsIsRefusedAndEndsWhenItCallsAFunction(t *testing.T) {
 
 func TestATemplateThatMakesTooMuchIsRefused(t *testing.T) {
 	k := newKit(t, helm.Config{})
+	// A map grows when something is put into one that is in it.
+	const grown = `{{ $r := dict }}{{ $a := $r }}{{ range 40 }}{{ $b := dict }}{{ $_ := set $a "x" $b }}{{ $_ := set $a "y" $b }}{{ $a = $b }}{{ end }}`
 	for text, want := range map[string]string{
-		`{{ $x := repeat 20000000 "x" }}`:                                      "a text of more than 16777216 bytes",
-		`{{ $x := repeat 100000000000 "x" }}`:                                  "more than 67108864 bytes",
-		`{{ $x := until 10000000000 }}`:                                        "more than 67108864 bytes",
-		`{{ $x := "x" }}{{ range 26 }}{{ $x = printf "%s%s" $x $x }}{{ end }}`: "a text of more than 16777216 bytes",
-		`{{ $x := dict }}{{ $y := set $x "x" $x }}{{ $x }}`:                    "a part of itself",
-		`{{ $x := list 1 }}{{ range 40 }}{{ $x = list $x $x }}{{ end }}`:       "a list or a map of more than 67108864 bytes",
+		`{{ $x := repeat 20000000 "x" }}`:                                                                        "a text of more than 16777216 bytes",
+		`{{ $x := repeat 100000000000 "x" }}`:                                                                    "more than 67108864 bytes",
+		`{{ $x := until 10000000000 }}`:                                                                          "more than 67108864 bytes",
+		`{{ $x := "x" }}{{ range 26 }}{{ $x = printf "%s%s" $x $x }}{{ end }}`:                                   "a text of more than 16777216 bytes",
+		`{{ $x := dict }}{{ $y := set $x "x" $x }}{{ $x }}`:                                                      "a part of itself",
+		`{{ $x := list 1 }}{{ range 40 }}{{ $x = list $x $x }}{{ end }}`:                                         "a list or a map of more than 67108864 bytes",
+		`{{ $x := randBytes 100000000 }}`:                                                                        "more than 67108864 bytes",
+		`{{ $x := randAlphaNum 100000000 }}`:                                                                     "more than 67108864 bytes",
+		`{{ fail (fromYaml (print "a: &a " (repeat 100000 "x") "\nb: [" (repeat 1000 "*a,") "]")).Error }}`:      "more than 67108864 bytes, with aliases",
+		`{{ fail (fromYamlArray (print "- &a " (repeat 100000 "x") "\n- [" (repeat 1000 "*a,") "]") | first) }}`: "more than 67108864 bytes, with aliases",
+		grown + `{{ $x := toYaml $r }}`:                                                                          "a list or a map of more than 67108864 bytes",
+		grown + `{{ $x := toJson $r }}`:                                                                          "a list or a map of more than 67108864 bytes",
+		grown + `{{ $x := toToml $r }}`:                                                                          "a list or a map of more than 67108864 bytes",
+		grown + `{{ $x := toYamlPretty $r }}`:                                                                    "a list or a map of more than 67108864 bytes",
+		grown + `{{ $x := print $r }}`:                                                                           "a list or a map of more than 67108864 bytes",
+		`{{ $_ := set .Values "root" $ }}{{ $x := print .Values }}`:      "a part of itself",
+		`{{ $_ := set .Values "root" $ }}{{ $x := deepCopy .Values }}`:   "a part of itself",
+		`{{ $_ := set .Values "root" $ }}{{ $x := toToml .Values }}`:     "a part of itself",
+		`{{ $_ := set .Values "root" $ }}{{ $x := mustToYaml .Values }}`: "a part of itself",
 	} {
 		k.fails(k.service(chartOf("much", "1.0.0", files{"a.yaml": text})), want)
 	}

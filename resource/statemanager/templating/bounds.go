@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"reflect"
 	"regexp"
@@ -19,8 +20,9 @@ type Bounds struct {
 	Text, Value int
 	// Total is how much all of them may make together.
 	Total int
-	// Context tells of a map or list that is what all templates are given. It counts as nothing, because templates put it into what they give
-	// to others, also where it leads to these themselves, but for functions that go through all that they are given. Nil is never.
+	// Context tells of a map with texts as keys that is what all templates are given. Templates put it into what they give to others, also where
+	// it leads to these themselves: there it counts as nothing and is printed as nothing, but for functions that go through all that they are
+	// given. Nil is never.
 	Context func(value any) bool
 	// Ended is asked before each call whether the rendering has to end, and why. Nil is never.
 	Ended func() error
@@ -42,6 +44,9 @@ func (m *meter) functions(all template.FuncMap) template.FuncMap {
 		if !slices.Contains(passing, name) {
 			bounded[name] = m.bound(name, f)
 		}
+	}
+	if m.bounds.Context != nil {
+		bounded["dig"] = dig
 	}
 	return bounded
 }
@@ -117,6 +122,9 @@ func (m *meter) call(name string, function reflect.Value, arguments []reflect.Va
 			return reflect.Value{}, err
 		}
 	}
+	if slices.Contains(storing, name) {
+		m.share(arguments)
+	}
 	if weigh := m.weighing(name); weigh != nil {
 		for _, argument := range arguments {
 			err := weigh(argument.Interface())
@@ -166,6 +174,68 @@ func (m *meter) take(made any) error {
 	return nil
 }
 
+// shared is what all templates are given, where it is in a list or a map. fmt has no end where it prints what is a part of itself.
+type shared map[string]any
+
+// Format implements fmt.Formatter.
+func (shared) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, "map[...]") }
+
+// dig is the one of sprig, which goes through maps of one type only.
+func dig(arguments ...any) (any, error) {
+	last := len(arguments) - 1
+	if last < 2 {
+		return nil, errors.New("dig needs at least three arguments")
+	}
+	value := arguments[last]
+	for _, key := range arguments[:last-1] {
+		if is, ok := value.(shared); ok {
+			value = map[string]any(is)
+		}
+		fields, isMap := value.(map[string]any)
+		name, isText := key.(string)
+		if !isMap || !isText {
+			return nil, fmt.Errorf("dig finds nothing in a %T by a %T", value, key)
+		}
+		var there bool
+		if value, there = fields[name]; !there {
+			return arguments[last-1], nil
+		}
+	}
+	return value, nil
+}
+
+// storing are the functions that put what they are given into a list or a map.
+var storing = []string{"append", "dict", "list", "mustAppend", "mustPrepend", "mustPush", "prepend", "push", "set", "tuple"}
+
+// share has what all templates are given be shared.
+func (m *meter) share(arguments []reflect.Value) {
+	if m.bounds.Context == nil {
+		return
+	}
+	for i, argument := range arguments {
+		switch {
+		case argument.Kind() == reflect.Slice && argument.Type().Elem().Kind() == reflect.Interface: // those of a variadic function
+			given := make([]reflect.Value, argument.Len())
+			for j := range given {
+				given[j] = argument.Index(j)
+			}
+			m.share(given)
+			arguments[i] = reflect.Append(reflect.MakeSlice(argument.Type(), 0, len(given)), given...)
+		case argument.Kind() == reflect.Interface && m.bounds.Context(argument.Interface()):
+			arguments[i] = argument.Elem().Convert(reflect.TypeFor[shared]())
+		}
+	}
+}
+
+// isShared tells of what counts as nothing.
+func (m *meter) isShared(value any, depth int) bool {
+	if m.bounds.Context == nil {
+		return false
+	}
+	_, is := value.(shared)
+	return is || depth == 0 && m.bounds.Context(value)
+}
+
 // weighing returns how what a function is given is weighed before it is called, if it is.
 func (m *meter) weighing(name string) func(value any) error {
 	switch {
@@ -203,7 +273,7 @@ func (m *meter) weigh(value any, left *int, depth int) error {
 		return errors.New("its functions go through too many values: make it smaller")
 	}
 	*left -= perValue
-	if m.bounds.Context != nil && m.bounds.Context(value) {
+	if m.isShared(value, depth) {
 		return nil
 	}
 	if v := reflect.ValueOf(value); v.Kind() == reflect.Map && v.Len() > 0 {

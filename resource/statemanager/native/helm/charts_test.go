@@ -126,6 +126,7 @@ func TestATemplateThatMakesTooMuchIsRefused(t *testing.T) {
 		grown + `{{ $x := toToml $r }}`:                                                                          "a list or a map of more than 67108864 bytes",
 		grown + `{{ $x := toYamlPretty $r }}`:                                                                    "a list or a map of more than 67108864 bytes",
 		grown + `{{ $x := print $r }}`:                                                                           "a list or a map of more than 67108864 bytes",
+		`{{ $x := list 1 }}{{ range 23 }}{{ $x = fromJson (toJson (dict "x" (dict "Capabilities" 1 "Chart" 1 "Release" 1 "Values" (list $x $x)))) }}{{ end }}`: "more than",
 		`{{ $_ := set .Values "root" $ }}{{ $x := print .Values }}`:      "a part of itself",
 		`{{ $_ := set .Values "root" $ }}{{ $x := deepCopy .Values }}`:   "a part of itself",
 		`{{ $_ := set .Values "root" $ }}{{ $x := toToml .Values }}`:     "a part of itself",
@@ -157,6 +158,39 @@ data:
 	})
 	_, _ = k.done(service, k.compute(service))
 	equal(t, "what is there", k.configMap("web-extra").Data, map[string]string{"first": "first-of-web", "second": "second-of-web", "contexts": "600"})
+}
+
+// What prints it would have no end, and take the whole process with it.
+func TestAContextInValuesCanBePrinted(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	const template = `{{ define "name" }}{{ .Release.Name }}{{ end -}}
+{{ $_ := set .Values "root" $ -}}
+{{ $root := .Values.root -}}
+{{ $_ = set $root "More" (dict "own" "more") -}}
+# {{ .Values }}
+# {{ dict "context" $ "forged" (dict "Capabilities" 1 "Chart" 1 "Release" 1 "Values" 1) }}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: web-extra}
+data:
+  include: {{ include "name" $root }}
+  tpl: {{ tpl "{{ .Release.Name }}" $root }}
+  index: {{ index $root "Release" "Name" }}
+  get: {{ (get $root "Release").Name }}
+  kind: {{ kindOf $root }} {{ kindIs "map" $root }}
+  set: {{ .More.own }}
+  dig: {{ dig "root" "Release" "Name" "none" (dict "root" (merge (dict) $)) }} {{ dig "Release" "None" "none" $root }}
+  keys: {{ keys $root | has "Values" | quote }}
+  merged: {{ (merge (dict "root" (dict "own" "merged")) (dict "root" $root)).root.own }}
+  silent: {{ toYaml .Values | quote }}
+  encoded: {{ toJson (dict "a" (dict "Capabilities" 1 "Chart" 1 "Release" 1 "Values" 1)) | quote }}
+`
+	service := k.service(chartOf("parts", "1.0.0", files{"a.yaml": template}))
+	_, _ = k.done(service, k.compute(service))
+	equal(t, "what is there", k.configMap("web-extra").Data, map[string]string{
+		"include": "web", "tpl": "web", "index": "web", "get": "web", "kind": "map true", "set": "more", "dig": "web none", "keys": "true", "merged": "merged", "silent": "",
+		"encoded": `{"a":{"Capabilities":1,"Chart":1,"Release":1,"Values":1}}`,
+	})
 }
 
 func TestATemplateThatFailsSaysWhereAndWhy(t *testing.T) {

@@ -136,6 +136,20 @@ func TestATemplateThatMakesTooMuchIsRefused(t *testing.T) {
 	}
 }
 
+func TestDocumentsThatAreLargeTogetherAreRefused(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	document := "x: &a " + strings.Repeat("x", 100_000) + "\ny: [" + strings.Repeat("*a,", 120) + "]\n"
+	all := strings.Repeat("--- \n"+document+"---\n"+document, 3)
+	for name, chart := range map[string]files{
+		"templates/a.yaml": chartOf("much", "1.0.0", files{"a.yaml": all}),
+		"crds/":            chartOf("much", "1.0.0", nil).with("crds/a.yaml", all),
+	} {
+		if err := k.failure(k.service(chart), name, "have more than 67108864 bytes, with aliases"); !framework.IsPermanent(err) {
+			t.Errorf("it is tried again: %v", err)
+		}
+	}
+}
+
 // Charts do so where they call templates of a library, in a loop over a part of their values.
 func TestATemplateMayPutItsContextIntoItsValues(t *testing.T) {
 	k := newKit(t, helm.Config{})

@@ -88,7 +88,8 @@
 //
 // What their functions make has bounds: 16 MiB for a text, 64 MiB for a list or a map with all that is in it, which can't be a part of
 // itself but by way of $, and 512 MiB for a rendering. Where $ is in a list or a map, it is printed as map[...]; toYaml and toJson of what leads to
-// itself by it are empty, as Helm has them. What loops write is bounded by the deadline only.
+// itself by it are empty, as Helm has them. What loops write is bounded by the deadline only. The documents that a chart renders, and those of its
+// crds/, may have 64 MiB with the aliases of their YAML as what they stand for.
 //
 // Rendering has a deadline (Config.RenderTimeout). Go can't end a template that loops without calling a function: it is left alone, its chart
 // is refused with a permanent error, and not rendered again before it ends. Config.Renderings bounds how many there can be, and one namespace

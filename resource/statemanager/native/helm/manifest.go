@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -47,6 +49,26 @@ func parseManifest(manifest io.Reader) ([]*unstructured.Unstructured, error) {
 		}
 		objects = append(objects, parsed...)
 	}
+}
+
+// largestManifest is how large all documents with aliases may be together, which are in memory at once, in bytes.
+const largestManifest = 64 << 20
+
+var errTooLarge = fmt.Errorf("its documents have more than %d bytes, with aliases as what they stand for", largestManifest)
+
+// weigh returns an error for files that come to too much, before Helm reads them.
+func weigh(files map[string]string) error {
+	left := largestManifest
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		for _, document := range releaseutil.SplitManifests(files[name]) {
+			n, err := yamlsize.Of([]byte(document), left)
+			if err != nil {
+				return fmt.Errorf("what the chart renders, up to %s: %w", name, errTooLarge)
+			}
+			left -= n
+		}
+	}
+	return nil
 }
 
 // largestDocument is how large an object may be with the aliases of its YAML as what they stand for, in bytes: larger than any API server takes.

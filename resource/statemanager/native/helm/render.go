@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/resource/internal/yamlsize"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
@@ -109,6 +110,9 @@ func (r *rendering) execute(ctx context.Context, j *job, release chartcommon.Rel
 		return fmt.Errorf("render the chart: %w", err)
 	}
 	r.files, r.notes = files, takeNotes(r.chart, files)
+	if err := weigh(files); err != nil {
+		return framework.Permanent(err)
+	}
 	if err := r.patch(ctx, j); err != nil {
 		return err
 	}
@@ -161,7 +165,13 @@ func (j *job) readDefinitions(r *rendering) error {
 	if j.options.skipCRDs {
 		return nil
 	}
+	left := largestManifest
 	for _, file := range r.chart.CRDObjects() {
+		n, err := yamlsize.Of(file.File.Data, left)
+		if err != nil {
+			return framework.Permanent(fmt.Errorf("crds/ of the chart: %w", errTooLarge))
+		}
+		left -= n
 		objects, err := parseManifest(bytes.NewReader(file.File.Data))
 		if err != nil {
 			return framework.Permanent(fmt.Errorf("%s: %w", file.Filename, err))

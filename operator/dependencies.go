@@ -29,7 +29,8 @@ type DependenciesConfig struct {
 	// FormerNames are names that the operator had before, see Config.FormerNames. Default: none.
 	FormerNames []string
 	// RESTConfig tells the API server. It is not changed; without a limit on its rate of requests (QPS), Dependencies
-	// has none either, because the API server limits its clients itself. A limit is one for all clients together. Required.
+	// has none either, because the API server limits its clients itself. A limit is one for all clients together; questions about who may
+	// look at the page or at the metrics have one of their own. Required.
 	RESTConfig *rest.Config
 	// Scheme knows the types of all objects. Required.
 	Scheme *runtime.Scheme

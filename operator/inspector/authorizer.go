@@ -78,7 +78,8 @@ func authorize(a Authorizer, r *http.Request, verb string) (status int, err erro
 // KubernetesAuthorizerConfig configures a KubernetesAuthorizer.
 type KubernetesAuthorizerConfig struct {
 	// RESTConfig tells the API server. Its user must be allowed to create TokenReviews and SubjectAccessReviews, as the
-	// cluster role system:auth-delegator is. It is not changed. Required.
+	// cluster role system:auth-delegator is. Its limit on the rate of requests does not count here: anybody can have questions asked, and
+	// would use up what others have of it. It is not changed. Required.
 	RESTConfig *rest.Config
 	// TTL is how long an answer of the API server is believed, so that a permission that was taken away is used that much
 	// longer at most, and one that was given is noticed that much later. Default: 10 seconds.
@@ -110,6 +111,12 @@ const (
 	defaultTTL  = 10 * time.Second
 )
 
+// The rate of reviews of tokens, and that of reviews of accesses. They are limited, because whoever can reach the page has the API server asked.
+const (
+	questionsPerSecond = 100
+	questionsAtOnce    = 200
+)
+
 // NewKubernetesAuthorizer returns an authorizer, or an error for which framework.IsInvalidConfig holds. It sends no request.
 func NewKubernetesAuthorizer(config KubernetesAuthorizerConfig) (*KubernetesAuthorizer, error) {
 	if config.RESTConfig == nil {
@@ -117,9 +124,8 @@ func NewKubernetesAuthorizer(config KubernetesAuthorizerConfig) (*KubernetesAuth
 	}
 	orDefault(&config.TTL, defaultTTL)
 	restConfig := rest.CopyConfig(config.RESTConfig)
-	if restConfig.QPS == 0 {
-		restConfig.QPS = -1
-	}
+	// Each of the two clients makes a limiter of its own of it: strangers don't delay questions about what known users may do.
+	restConfig.QPS, restConfig.Burst, restConfig.RateLimiter = questionsPerSecond, questionsAtOnce, nil
 	httpClient, err := rest.HTTPClientFor(restConfig)
 	if err != nil {
 		return nil, fmt.Errorf("%w: inspector.KubernetesAuthorizerConfig: RESTConfig: %w", framework.ErrInvalidConfig, err)

@@ -1,8 +1,11 @@
 package inspector_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"path"
 	"sync"
 	"sync/atomic"
@@ -15,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/operatorkit/operatorkit/operator/inspector"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
@@ -222,5 +226,33 @@ func TestAPIServerThatCannotBeAskedLetsNobodyIn(t *testing.T) {
 	w := start(t, inspector.Config{Address: ":0", RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"}, CertFile: certFile, KeyFile: keyFile}, []*corev1.ConfigMap{site("home")})
 	if got := w.ask(http.MethodGet, "", "Bearer token"); got != http.StatusInternalServerError {
 		t.Errorf("the answer is %d, want 500", got)
+	}
+}
+
+func TestStrangersTakeNothingOfTheRateOfTheOperator(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "status": {"authenticated": false}}`)
+	}))
+	defer server.Close()
+	const oneAtAll, burst = 0.001, 1
+	ofOperator := flowcontrol.NewTokenBucketRateLimiter(oneAtAll, burst)
+	authorizer, err := inspector.NewKubernetesAuthorizer(inspector.KubernetesAuthorizerConfig{
+		RESTConfig: &rest.Config{Host: server.URL, QPS: oneAtAll, Burst: burst, RateLimiter: ofOperator},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer authorizer.Close()
+	for n := range 2 {
+		r := httptest.NewRequest(http.MethodGet, inspector.Path, nil)
+		r.Header.Set("Authorization", fmt.Sprintf("Bearer stranger-%d", n))
+		if err := authorizer.Authorize(r, inspector.VerbGet); !errors.Is(err, inspector.ErrUnauthenticated) {
+			t.Errorf("stranger %d: want ErrUnauthenticated, got %v", n, err)
+		}
+	}
+	if !ofOperator.TryAccept() {
+		t.Error("the operator has to wait for what strangers have asked")
 	}
 }

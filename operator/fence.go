@@ -109,8 +109,9 @@ func (f *Fence) age() time.Duration {
 }
 
 // Transport returns a transport that refuses to begin requests while the fence is closed. A replica that does not lead yet may
-// read: by GET, HEAD and OPTIONS, and by dry runs (dryRun=All) and questions (reviews, tokens) of Kubernetes. One that may have lost
-// its lease may not even that. Dependencies.RESTConfig has it already; it fits the Wrap of another rest.Config:
+// read: by GET, HEAD and OPTIONS, unless these open a connection (exec, WebSockets), and by dry runs (dryRun=All) and questions (reviews,
+// tokens) of Kubernetes. One that may have lost its lease may not even that. Dependencies.RESTConfig has it already; it fits the Wrap of
+// another rest.Config:
 //
 //	config.Wrap(fence.Transport)
 //

@@ -7,14 +7,25 @@ import (
 	"strings"
 )
 
-// Writes tells whether a request may change something. Those that read do not, nor do dry runs of Kubernetes and its questions. What runs
-// in a Pod, such as by exec, may.
+// Writes tells whether a request may change something. Those that read do not, nor do dry runs of Kubernetes and its questions. What opens
+// a connection may, such as exec in a Pod: over WebSockets it is a GET, and nobody knows what is sent then. Other requests by GET to Pods,
+// Services and nodes through the API server (proxy) count as reading, as elsewhere.
 func Writes(r *http.Request) bool {
+	target := TargetOf(r.URL.Path)
+	if target.connects() || switches(r.Header) {
+		return true
+	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return false
 	}
-	return !IsDryRun(r) && !TargetOf(r.URL.Path).IsQuestion()
+	return !IsDryRun(r) && !target.IsQuestion()
+}
+
+// switches tells whether a request asks for another protocol than HTTP. Clients of Kubernetes set Upgrade behind the transports that look at a
+// request, and the protocols of WebSockets before them.
+func switches(h http.Header) bool {
+	return h.Get("Upgrade") != "" || h.Get("Sec-WebSocket-Protocol") != ""
 }
 
 // IsDryRun tells whether the query of a request asks the API server to store nothing. Deletions may say so in their body.
@@ -35,6 +46,11 @@ func (t Target) IsQuestion() bool {
 		return t.Resource == "serviceaccounts" && t.Subresource == "token"
 	}
 	return false
+}
+
+// connects tells whether a connection into a Pod is opened there.
+func (t Target) connects() bool {
+	return t.Group == "" && t.Resource == "pods" && slices.Contains([]string{"exec", "attach", "portforward"}, t.Subresource)
 }
 
 // TargetOf reads /api/{version}/… and /apis/{group}/{version}/…, behind whatever path the server's own URL has, and then

@@ -59,10 +59,12 @@ func (f *Fence) Check() error { return f.check(false) }
 // CheckRequest returns nil if Transport would let a request pass, and otherwise its error. It is for clients that have no transport of
 // their own, but ask before each request.
 func (f *Fence) CheckRequest(r *http.Request) error {
-	if r.Context().Value(unfenced{}) != nil {
+	reads := !requests.Writes(r)
+	switch may, _ := r.Context().Value(beyondKey{}).(beyond); {
+	case may == mayWrite, may == mayRead && reads:
 		return nil
 	}
-	return f.check(!requests.Writes(r))
+	return f.check(reads)
 }
 
 // check is Check for something that writes, or only reads. Reading is refused to nobody but a leader that may have lost its
@@ -237,9 +239,27 @@ func (t *fencedTransport) WrappedRoundTripper() http.RoundTripper { return t.nex
 // CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
 func (t *fencedTransport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.next) }
 
-// unfenced is the key of contexts in which every replica may write: campaigning, ensuring definitions.
-type unfenced struct{}
+// beyond is what every replica may do in a context, whether or not it leads.
+type beyond int
+
+const (
+	// mayRead is for what is asked by those who look at a replica.
+	mayRead beyond = iota + 1
+	// mayWrite is for campaigning and for ensuring definitions.
+	mayWrite
+)
+
+// beyondKey is that of beyond in contexts.
+type beyondKey struct{}
 
 func withoutFence(ctx context.Context) context.Context {
-	return context.WithValue(ctx, unfenced{}, true)
+	return context.WithValue(ctx, beyondKey{}, mayWrite)
+}
+
+// beyondFence lets a handler ask the API server whose a token is, also on a replica that may have lost its lease, of which the metrics and the
+// page tell. It reads only: what the plans write that somebody asks for is held back.
+func beyondFence(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), beyondKey{}, mayRead)))
+	})
 }

@@ -3,6 +3,7 @@ package operator
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,34 @@ func TestR17RequestsToEveryClusterAreBehindTheFence(t *testing.T) {
 		transport := fence.TransportTo(wrap)(types.NamespacedName{Name: "east"}, next)
 		if _, err := transport.RoundTrip(request); !errors.Is(err, ErrLeaseLost) || len(next.requests) > 0 {
 			t.Errorf("%s: want ErrLeaseLost and no request, got %v and %v", name, err, next.requests)
+		}
+	}
+}
+
+func TestR17WhatThePageAsksForIsBehindTheFenceWhereItWrites(t *testing.T) {
+	for name, lost := range map[string]bool{"does not lead yet": false, "has lost the lease": true} {
+		fence := NewFence()
+		fence.bind(time.Minute, true)
+		if lost {
+			fence.lose()
+		}
+		for request, writes := range map[string]bool{
+			"POST /apis/authentication.k8s.io/v1/tokenreviews": false,
+			"GET /api/v1/namespaces/shop/pods":                 false,
+			"POST /api/v1/namespaces/shop/configmaps":          true,
+			"POST /containers/create":                          true,
+		} {
+			method, path, _ := strings.Cut(request, " ")
+			page := beyondFence(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				sent, err := http.NewRequestWithContext(r.Context(), method, "http://localhost"+path, http.NoBody)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := fence.CheckRequest(sent); writes != errors.Is(err, ErrLeaseLost) {
+					t.Errorf("a replica that %s: %s of the page: %v", name, request, err)
+				}
+			}))
+			page.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/inspector/object", http.NoBody))
 		}
 	}
 }

@@ -129,13 +129,6 @@ func (o *Operator) handler() http.Handler {
 	return mux
 }
 
-// beyondFence lets a handler ask the API server whose a token is, also on a replica that may have lost its lease, whose metrics tell that.
-func beyondFence(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(withoutFence(r.Context())))
-	})
-}
-
 // healthz answers 503 when the process had better be started anew: the lease is lost, something ignores the end of its context, or
 // a worker is in one step for longer than StepTimeout without waiting on purpose.
 func (o *Operator) healthz(w http.ResponseWriter, _ *http.Request) {

@@ -17,6 +17,9 @@ const (
 	maxLimit     = 1000
 )
 
+// maxWords is how many words may be searched for: each is looked for in every object, and others wait meanwhile.
+const maxWords = 32
+
 // query says which objects are asked for.
 type query struct {
 	wanted
@@ -44,10 +47,14 @@ func queryOf(r *http.Request) (query, error) {
 	if r.Header.Get(forwardedHeader) != "" {
 		most = maxMerged
 	}
+	words := strings.Fields(strings.ToLower(values.Get("q")))
 	q := query{wanted: wanted{
 		framework: values.Get("framework"), kind: values.Get("kind"), namespace: values.Get("namespace"), name: values.Get("name"),
-		words: strings.Join(strings.Fields(strings.ToLower(values.Get("q"))), " "), state: State(values.Get("state")), limit: defaultLimit,
+		words: strings.Join(words, " "), state: State(values.Get("state")), limit: defaultLimit,
 	}}
+	if len(words) > maxWords {
+		return q, fmt.Errorf("q must have %d words at most, has %d", maxWords, len(words))
+	}
 	if q.state != "" && !slices.Contains(States(), q.state) {
 		return q, fmt.Errorf("state must be one of %q, is %q", States(), q.state)
 	}

@@ -116,6 +116,18 @@ func TestOneSearchGoesOnAtATimeAndDelaysNoOtherPage(t *testing.T) {
 	}
 }
 
+func TestOfTooManyWordsNoneIsSearchedFor(t *testing.T) {
+	w := start(t, inspector.Config{}, []*corev1.ConfigMap{site("home")})
+	for words, status := range map[int]int{32: http.StatusOK, 33: http.StatusBadRequest} {
+		query := "objects?q=" + strings.Repeat("home+", words)
+		page, list := w.get(query, status), w.get("api/v1/"+query, status)
+		if status == http.StatusBadRequest {
+			has(t, page, "q must have 32 words at most, has 33")
+			has(t, list, "q must have 32 words at most, has 33")
+		}
+	}
+}
+
 // slowKeys is a source whose keys are listed when that is allowed.
 type slowKeys struct {
 	informer.Source

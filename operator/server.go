@@ -95,7 +95,7 @@ func newHTTPServer(handler http.Handler, tlsConfig *tls.Config, logger micrologg
 	}
 }
 
-// close ends serving and returns why it ended earlier, if it did.
+// close ends serving and returns why it ended earlier, if it did. Those who are still being answered after closeTimeout are cut off.
 func (s *server) close() error {
 	if s.http == nil {
 		return nil
@@ -103,7 +103,10 @@ func (s *server) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	err := s.http.Shutdown(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		err = s.http.Close()
+	case err != nil:
 		err = errors.Join(err, s.http.Close())
 	}
 	if err = errors.Join(<-s.ended, err); err != nil {

@@ -178,6 +178,35 @@ func TestStreamOutlivesTheTimeOutsOfItsServer(t *testing.T) {
 	})
 }
 
+func TestWhoIsStillBeingAnsweredMakesAStopNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := make(chan struct{})
+		slow := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			close(began)
+			<-r.Context().Done()
+		})
+		listener := &pipes{make(chan net.Conn)}
+		s := &server{what: "answers", http: newHTTPServer(slow, nil, quietly(t)), ended: make(chan error, 1)}
+		go func() {
+			_ = s.http.Serve(listener)
+			s.ended <- nil
+		}()
+		conn := listener.dial()
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		<-began
+		stopped := time.Now()
+		if err := s.close(); err != nil {
+			t.Errorf("the server is stopped: %v", err)
+		}
+		if took := time.Since(stopped); took < closeTimeout || took > closeTimeout+time.Second {
+			t.Errorf("who is being answered has %s, want %s", took, closeTimeout)
+		}
+	})
+}
+
 func TestPlanMayTakeLongerThanItsServerGivesOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := informer.NewPush("sites")

@@ -113,7 +113,7 @@ func (d *deployment) workload() client.Object {
 		Selector: &metav1.LabelSelector{MatchLabels: d.labels()},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: d.labels()}, Spec: corev1.PodSpec{
 			ServiceAccountName:            d.name,
-			TerminationGracePeriodSeconds: new(int64((o.shutdownTimeout + framework.DefaultCancelTimeout + endingTime) / time.Second)),
+			TerminationGracePeriodSeconds: new(int64(d.gracePeriod() / time.Second)),
 			SecurityContext: &corev1.PodSecurityContext{
 				RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
@@ -131,6 +131,17 @@ func (d *deployment) workload() client.Object {
 		w.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: pagePort, VolumeSource: certificate}}
 	}
 	return w
+}
+
+// gracePeriod is how long a Pod may take to end.
+func (d *deployment) gracePeriod() time.Duration {
+	o := d.program.options
+	period := o.shutdownTimeout + framework.DefaultCancelTimeout + endingTime
+	if o.sharding {
+		// It works on until others have what it had, see operator.ShardingConfig.
+		period += o.election.LeaseDuration
+	}
+	return period
 }
 
 // spread keeps Pods apart where that is possible.

@@ -159,6 +159,16 @@ func TestManifestsInSomeNamespacesHaveRightsInTheseOnly(t *testing.T) {
 	}
 }
 
+func TestPodsThatShareTheWorkHaveTimeToHandItOver(t *testing.T) {
+	period := func(args ...string) int64 {
+		objects := manifestsOf(t, append(args, "--leader-election-lease-duration=40s")...)
+		return *the[*appsv1.Deployment](t, objects).Spec.Template.Spec.TerminationGracePeriodSeconds
+	}
+	if alone, sharing := period(), period("--sharding"); sharing != alone+40 {
+		t.Errorf("a Pod has %d s to end, and one that shares the work %d s: want 40 s more, the duration of a lease", alone, sharing)
+	}
+}
+
 // documents are those of YAML streams, by kind, namespace and name, without fields that have no content.
 func documents(t *testing.T, streams ...string) map[string]any {
 	t.Helper()

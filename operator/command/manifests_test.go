@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
@@ -166,6 +167,42 @@ func TestPodsThatShareTheWorkHaveTimeToHandItOver(t *testing.T) {
 	}
 	if alone, sharing := period(), period("--sharding"); sharing != alone+40 {
 		t.Errorf("a Pod has %d s to end, and one that shares the work %d s: want 40 s more, the duration of a lease", alone, sharing)
+	}
+}
+
+func TestManifestsOfWhatOnlyPlansCallKindsAsTheirDefinitionsDo(t *testing.T) {
+	config := gardener()
+	irregular := strings.NewReplacer("gardens", "gardenia", "Garden", "Gardenium").Replace(gardenCRD)
+	config.CRDFiles = fstest.MapFS{"irregular.yaml": {Data: []byte(irregular)}}
+	newFrameworks := config.New
+	config.New = func(ctx context.Context, deps *operator.Dependencies) ([]*framework.Framework, error) {
+		_, err := deps.NewSource(&metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{
+			APIVersion: "command.test.operatorkit.io/v1", Kind: "Gardenium",
+		}})
+		if err != nil {
+			return nil, err
+		}
+		return newFrameworks(ctx, deps)
+	}
+	rightsOf := func(args ...string) map[string][]string {
+		objects, err := commandtest.Manifests(t.Context(), config, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rights := map[string][]string{}
+		for _, rule := range the[*rbacv1.ClusterRole](t, objects).Rules {
+			for _, resource := range rule.Resources {
+				rights[resource] = append(rights[resource], rule.Verbs...)
+			}
+		}
+		return rights
+	}
+	rights := rightsOf("--plan")
+	if diff := cmp.Diff([]string{"list", "watch"}, rights["gardenia"]); diff != "" {
+		t.Errorf("rights on the kind (-want +got), among all %v:\n%s", rights, diff)
+	}
+	if verbs := rights["customresourcedefinitions"]; len(verbs) > 0 {
+		t.Errorf("it may %v its definitions, at which it does not look", verbs)
 	}
 }
 

@@ -146,7 +146,8 @@ func (p *program) operatorConfig(ctx context.Context, parts *parts) (operator.Co
 		if err := planOnly(config.Frameworks); err != nil {
 			return operator.Config{}, err
 		}
-		config.CRDs = nil
+		// They still say what kinds are called.
+		config.CRDMode = operator.IgnoreCRDs
 	}
 	return config, nil
 }

@@ -178,6 +178,51 @@ func TestStreamOutlivesTheTimeOutsOfItsServer(t *testing.T) {
 	})
 }
 
+func TestStreamOverHTTP2OutlivesItsSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logger := quietly(t)
+		i, err := inspector.New(inspector.Config{Name: "o", Logger: logger})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var http2 http.Protocols
+		http2.SetUnencryptedHTTP2(true)
+		listener := &pipes{make(chan net.Conn)}
+		server := newHTTPServer(i, nil, logger)
+		server.Protocols = &http2
+		go func() { _ = server.Serve(listener) }()
+		dial := func(context.Context, string, string) (net.Conn, error) { return listener.dial(), nil }
+		transport := &http.Transport{Protocols: &http2, DialContext: dial}
+		defer func() {
+			transport.CloseIdleConnections()
+			_ = server.Close()
+			time.Sleep(time.Minute)
+		}()
+
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/inspector/events", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := transport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		lines := 0
+		for s := bufio.NewScanner(answer.Body); s.Scan(); {
+			if s.Text() == ": nothing new" {
+				lines++
+			}
+		}
+		// One in 15 seconds, as looks of half a second tell.
+		if answer.ProtoMajor != 2 || lines < 35 {
+			t.Errorf("in ten minutes %d messages came over %s", lines, answer.Proto)
+		}
+	})
+}
+
 func TestWhoIsStillBeingAnsweredMakesAStopNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := make(chan struct{})

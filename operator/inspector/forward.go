@@ -112,6 +112,9 @@ func (i *Inspector) forward(w http.ResponseWriter, r *http.Request, ring Ring, o
 		return err
 	}
 	takeLonger(w, r, i.config.PlanTimeout)
+	if r.URL.Path == Path+"events" {
+		w = messages{w}
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	go func() {

@@ -5,10 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -128,6 +131,42 @@ func TestAQuestionIsPassedOnOnceAlsoIfTheOtherReplicaSaysThatTheFirstHasTheObjec
 	a.inspector.ShareBy(pair{this: "a", ofB: map[string]bool{"home": true}, other: inspector.Page{URL: b.url}})
 	has(t, a.get(objectPath("home"), http.StatusOK), "made-by-b", "reconciled by the replica a")
 }
+
+func TestEachMessageThatIsPassedOnHasATimeOutOfItsOwn(t *testing.T) {
+	a, _ := twoReplicas(t, "home")
+	w := &timed{ResponseWriter: httptest.NewRecorder(), wrote: make(chan time.Duration, 100)}
+	r := withLocalAddr(a.request(http.MethodGet, "events?"+queryOf("home").Encode(), nil), &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	var passing sync.WaitGroup
+	passing.Go(func() { a.inspector.ServeHTTP(w, r.WithContext(ctx)) })
+	if left := <-w.wrote; left <= 15*time.Second || left > 30*time.Second {
+		t.Errorf("when the first message is written, the answer has %s left: want more than until the next one, and no minute", left)
+	}
+	cancel()
+	passing.Wait()
+}
+
+// timed tells of each write how long all of it may still take.
+type timed struct {
+	http.ResponseWriter
+	deadline time.Time
+	wrote    chan time.Duration
+}
+
+func (w *timed) SetReadDeadline(time.Time) error { return nil }
+
+func (w *timed) SetWriteDeadline(deadline time.Time) error {
+	w.deadline = deadline
+	return nil
+}
+
+func (w *timed) Write(p []byte) (int, error) {
+	w.wrote <- time.Until(w.deadline)
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *timed) FlushError() error { return nil }
 
 func digest(certificate []byte) string {
 	sum := sha256.Sum256(certificate)

@@ -13,7 +13,7 @@ const (
 	lookPeriod = 500 * time.Millisecond
 	// keepAlive is how long a stream is silent at most.
 	keepAlive = 15 * time.Second
-	// sendTimeout is how long a client may take for one message.
+	// sendTimeout is how long a client may take for one message, beyond the time until the next one.
 	sendTimeout = 10 * time.Second
 )
 
@@ -29,10 +29,9 @@ func (i *Inspector) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	version := i.versionFor(r)
 	w.Header().Set("Content-Type", "text/event-stream")
+	w = messages{w}
 	control := http.NewResponseController(w)
 	send := func(format string, args ...any) bool {
-		// The time-outs of the server are for all of an answer. Where there are no deadlines, none is in the way.
-		_ = control.SetWriteDeadline(time.Now().Add(sendTimeout))
 		_, err := fmt.Fprintf(w, format, args...)
 		return err == nil && control.Flush() == nil
 	}
@@ -66,6 +65,20 @@ func (i *Inspector) stream(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 }
+
+// messages writes those of a stream, each with a time-out of its own: those of the server are for all of an answer. It ends after the next
+// message, because over HTTP/2 a deadline that passes ends an answer while nothing is written, too.
+type messages struct{ http.ResponseWriter }
+
+// Write implements http.ResponseWriter.
+func (m messages) Write(p []byte) (int, error) {
+	// Where there are no deadlines, none is in the way.
+	_ = http.NewResponseController(m.ResponseWriter).SetWriteDeadline(time.Now().Add(keepAlive + sendTimeout))
+	return m.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (m messages) Unwrap() http.ResponseWriter { return m.ResponseWriter }
 
 // versionFor returns a function whose result changes with what the page shows that the request is for.
 func (i *Inspector) versionFor(r *http.Request) func() string {

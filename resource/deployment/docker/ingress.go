@@ -73,7 +73,7 @@ const (
 	nextIngressFile = "/operatorkit-ingress-next.json"
 	// rootsFile has ACME.Roots.
 	rootsFile = "/operatorkit-acme.pem"
-	// dataFolder is where the proxy has its certificates, and rootFile that of its own authority.
+	// dataFolder is where the proxy has its certificates, which is a volume, and rootFile that of its own authority.
 	dataFolder = "/data"
 	rootFile   = dataFolder + "/caddy/pki/authorities/local/root.crt"
 	// plainPort and securePort are what is published as 80 and 443, which stay free in its container for services that have these ports.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	moby "github.com/moby/moby/client"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/deployment/docker"
@@ -100,6 +103,36 @@ func TestServicesOfOtherMachinesAreServedThroughTheirProxies(t *testing.T) {
 			t.Errorf("on %s the proxies %v and the volumes %v are left", e.Name(), ids, volumes)
 		}
 	}
+}
+
+func TestAProxyThatIsMadeAnewKnowsOfMachinesThatCantBeSeen(t *testing.T) {
+	k, config := newMeshKit(t)
+	web := served("web", image1, 1, "www.example.com:8080/http")
+	web.Placement.Machines = []string{"engine-2"}
+	k.mustDeploy(web, nil)
+	b := k.browse(k.engines[0])
+	b.want("http://www.example.com/", "200 version 1 ")
+	was, volumes := k.proxies(k.engines[0])
+	if len(was) != 1 || len(volumes) != 1 {
+		t.Fatalf("there are the proxies %v and the volumes %v, want one of each", was, volumes)
+	}
+
+	k.must(k.engines[1].Hang())
+	k.must(k.cli.Close())
+	k.cli = k.client(docker.Config{
+		Cluster: config.Cluster, Names: config.Names, Ingress: config.Ingress, Machines: config.Machines,
+	})
+	_, err := k.engine(k.engines[0]).ContainerKill(k.ctx, was[0], moby.ContainerKillOptions{Signal: "KILL"})
+	k.must(err)
+	for range 2 {
+		k.must(k.cli.UpdateNames(k.ctx, "engine-1"))
+		b.want("http://www.example.com/", "200 version 1 ")
+	}
+	is, left := k.proxies(k.engines[0])
+	if len(is) != 1 || is[0] == was[0] || !slices.Equal(left, volumes) {
+		t.Errorf("there are the proxies %v and the volumes %v, want a new one with %v", is, left, volumes)
+	}
+	k.must(k.engines[1].Continue())
 }
 
 func TestServicesOfOtherMachinesAreReachedByTheirNames(t *testing.T) {

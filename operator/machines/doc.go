@@ -27,7 +27,8 @@
 //   - While a plan is carried out, the messages of the conditions Ready and Progressing say how far it is, about once a second.
 //   - A plan that fails because a machine does not answer, because it can't get what its containers share (the image of the server of
 //     names, say), or because somebody else has taken a port, a name or a volume, is made again; a version is given up for what it does
-//     itself, and only until all of its containers have worked once.
+//     itself, and only until all of its containers have worked once. The same plan waits for a pause, which grows to five minutes, while
+//     a machine lacks what its containers share.
 //   - Services that come at once don't take one thing: what a plan takes that is being carried out is taken for the others. One that has
 //     no machine for that alone is looked at again when a plan ends.
 //   - A machine that can't be seen holds up only what may be on it. What was on it is in the status of the Machine, and where plans have

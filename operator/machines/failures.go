@@ -3,7 +3,10 @@ package machines
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,10 +30,21 @@ type failure struct {
 	// givenUp is set if it is not tried again.
 	givenUp *v1alpha1.GivenUp
 	message string
+	// attempt is what is not done again until again, after a pause. It is empty if nothing keeps it from being done at once.
+	attempt string
+	version v1alpha1.Version
+	pause   time.Duration
+	again   time.Time
 }
 
+// minPause and maxPause are the first and the longest pause before a plan that failed on a machine which lacks what its containers share.
+const (
+	minPause = time.Second
+	maxPause = 5 * time.Minute
+)
+
 // note remembers what became of a plan. It is told in other reconciliations, which may not know what is secret in it.
-func (f *failures) note(ctx context.Context, svc *v1alpha1.MachineService, v v1alpha1.Version, err error) {
+func (f *failures) note(ctx context.Context, svc *v1alpha1.MachineService, v v1alpha1.Version, p *deployment.Plan, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.of == nil {
@@ -44,13 +58,42 @@ func (f *failures) note(ctx context.Context, svc *v1alpha1.MachineService, v v1a
 		// Nothing went wrong.
 		return
 	}
-	message := cut.Text(secretscontext.Scrub(ctx, err.Error()), statuses.MaxMessage)
-	f.of[svc.UID] = failure{message: message}
+	before, now := f.of[svc.UID], failure{message: cut.Text(secretscontext.Scrub(ctx, err.Error()), statuses.MaxMessage)}
 	if reason := givenUpWhy(err); reason != "" && svc.DeletionTimestamp == nil {
-		f.of[svc.UID] = failure{message: message, givenUp: &v1alpha1.GivenUp{
-			Version: v, Retry: svc.Annotations[v1alpha1.RetryAnnotation], Reason: reason, Message: message,
-		}}
+		now.givenUp = &v1alpha1.GivenUp{Version: v, Retry: svc.Annotations[v1alpha1.RetryAnnotation], Reason: reason, Message: now.message}
 	}
+	if errors.Is(err, api.ErrUnprepared) {
+		// What was done on other machines, and undone, wakes the service at once, whatever its backoff.
+		now.attempt, now.version, now.pause = attemptOf(svc, v, p), v, minPause
+		if before.version == v {
+			now.pause = min(max(2*before.pause, minPause), maxPause)
+		}
+		now.again = time.Now().Add(now.pause)
+	}
+	f.of[svc.UID] = now
+}
+
+// attemptOf stands for what a plan does, for what its user asks for now. IDs are not part of it: those of containers that are made and put
+// away are other ones each time.
+func attemptOf(svc *v1alpha1.MachineService, v v1alpha1.Version, p *deployment.Plan) string {
+	var b strings.Builder
+	_, _ = fmt.Fprintln(&b, v, svc.Annotations[v1alpha1.RetryAnnotation], svc.Annotations[v1alpha1.RecreateAnnotation])
+	for _, leaf := range p.Describe().Leaves() {
+		_, _ = fmt.Fprintln(&b, leaf.Operation, leaf.MachineID, leaf.ContainerName, leaf.Image, leaf.Volume)
+	}
+	return b.String()
+}
+
+// wait returns how long a plan is not carried out yet, because it is the one that failed. One that does something else, such as bringing
+// back a container that has ended since, does not wait.
+func (f *failures) wait(svc *v1alpha1.MachineService, v v1alpha1.Version, p *deployment.Plan) time.Duration {
+	f.mu.Lock()
+	last := f.of[svc.UID]
+	f.mu.Unlock()
+	if last.attempt == "" || last.attempt != attemptOf(svc, v, p) {
+		return 0
+	}
+	return max(0, time.Until(last.again))
 }
 
 // givenUpWhy returns the reason why a version is given up, or nothing if it is tried again. A machine that does not answer says nothing

@@ -8,11 +8,15 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/moby/moby/api/types/events"
 	moby "github.com/moby/moby/client"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/deployment/docker"
 	"github.com/operatorkit/operatorkit/resource/deployment/docker/dockertest"
 )
@@ -75,6 +79,66 @@ func TestVersionsAreNotGivenUpBecauseTheImageOfTheServerOfNamesCantBePulled(t *t
 	w.create(web)
 	w.wantHolding(web, "Ready=False Retrying: ", "make the network for names: pull image "+image+": ")
 	if err := w.engines[0].Load(t.Context(), dockertest.Names(image)); err != nil {
+		t.Fatal(err)
+	}
+	w.want(web, "Ready=True Deployed")
+}
+
+// pauses are the times between the removal of a container of a service on an engine and the creation of the next one, from now on.
+func (w *world) pauses(e *dockertest.Engine, service string) func(n int) []time.Duration {
+	w.t.Helper()
+	engine, err := e.Client()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = engine.Close() })
+	info, err := engine.Info(w.t.Context(), moby.InfoOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	found := engine.Events(w.t.Context(), moby.EventsListOptions{
+		Since: info.Info.SystemTime, Filters: moby.Filters{}.Add("event", "create", "destroy").Add("label", docker.LabelService+"="+service),
+	})
+	return func(n int) (pauses []time.Duration) {
+		w.t.Helper()
+		var removed int64
+		for len(pauses) < n {
+			select {
+			case message := <-found.Messages:
+				switch {
+				case message.Action == events.ActionDestroy:
+					removed = message.TimeNano
+				case removed != 0:
+					pauses = append(pauses, time.Duration(message.TimeNano-removed))
+				}
+			case err := <-found.Err:
+				w.t.Fatal(err)
+			}
+		}
+		return pauses
+	}
+}
+
+func TestWhatIsUndoneForWantOfTheServerOfNamesIsNotDoneAgainWithoutAPause(t *testing.T) {
+	w := newWorld(t, 2)
+	// The first engine has it, and the other one can't get it.
+	image := "127.0.0.1:1/names:" + w.namespace
+	if err := w.engines[0].Load(t.Context(), dockertest.Names(image)); err != nil {
+		t.Fatal(err)
+	}
+	w.names = &docker.Names{Image: image}
+	pauses := w.pauses(w.engines[0], "web")
+	w.start()
+	web := service("web", "app:1", 0)
+	web.Spec.Mode, web.Spec.Replicas, web.Spec.Strategy.Type = api.ServiceModeGlobal, nil, v1alpha1.StrategyBlueGreen
+	w.create(web)
+	for i, pause := range pauses(3) {
+		if want := time.Second << i; pause < want {
+			t.Errorf("the container that was put away on the first engine was made again after %s, want %s", pause, want)
+		}
+	}
+	w.wantHolding(web, "Ready=False Retrying: ", "make the network for names: pull image "+image+": ")
+	if err := w.engines[1].Load(t.Context(), dockertest.Names(image)); err != nil {
 		t.Fatal(err)
 	}
 	w.want(web, "Ready=True Deployed")

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
@@ -197,6 +198,11 @@ func (f *serviceFramework) compute(ctx context.Context, svc *v1alpha1.MachineSer
 	if state.givenUp = f.failures.givenUp(svc, state.version); state.givenUp != nil && !state.work.Plan.Empty() {
 		state.work.Hold = fmt.Sprintf("given up (%s); it is tried again when the spec, what it names, or the annotation %s changes",
 			state.givenUp.Reason, v1alpha1.RetryAnnotation)
+		return state, nil
+	}
+	if wait := f.failures.wait(svc, state.version, &state.work.Plan); wait > 0 && !state.work.Plan.Empty() {
+		requeuecontext.SetAfter(ctx, wait)
+		state.work.Hold = "a machine lacks what its containers share; it is tried again after a pause"
 	}
 	return state, nil
 }
@@ -255,12 +261,12 @@ func (f *serviceFramework) work(ctx context.Context, _ *v1alpha1.MachineService)
 }
 
 // done remembers what became of a plan.
-func (f *serviceFramework) done(ctx context.Context, svc *v1alpha1.MachineService, _ *deploymentresource.Work, err error) {
+func (f *serviceFramework) done(ctx context.Context, svc *v1alpha1.MachineService, work *deploymentresource.Work, err error) {
 	state, computed := f.memo.Get(ctx)
 	if computed != nil {
 		return
 	}
-	f.failures.note(ctx, svc, state.version, err)
+	f.failures.note(ctx, svc, state.version, &work.Plan, err)
 }
 
 // waits tells whether there is no machine because of plans that are being carried out: what they take may become free again.

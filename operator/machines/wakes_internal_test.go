@@ -114,7 +114,7 @@ func TestWhatSomebodyElseHasTakenIsNoFaultOfAVersion(t *testing.T) {
 	svc, version, f := &v1alpha1.MachineService{}, v1alpha1.Version{}, failures{}
 	for _, taken := range []error{api.ErrPortTaken, api.ErrExists, api.ErrOthers} {
 		for _, end := range []error{deployment.ErrPaused, deployment.ErrRolledBack} {
-			f.note(t.Context(), svc, version, errors.Join(end, fmt.Errorf("start container web-1: %w", taken)))
+			f.note(t.Context(), svc, version, &deployment.Plan{}, errors.Join(end, fmt.Errorf("start container web-1: %w", taken)))
 			if given := f.givenUp(svc, version); given != nil {
 				t.Errorf("%v: it was given up: %v", taken, given)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/operatorkit/operatorkit/internal/outlive"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
 )
@@ -58,13 +59,13 @@ func perform(ctx context.Context, cli Client, s step) error {
 	})
 }
 
-// CleanupTimeout is how long cleaning up after an operation may take, beyond the time that containers have for stopping. The
-// cancellation of the operation does not shorten it.
+// CleanupTimeout is how long cleaning up after an operation goes on when the context of the operation has ended, beyond the time that
+// containers have for stopping. Until then it may take longer: on its machine it may have to wait for others.
 const CleanupTimeout = time.Minute
 
 // cleanup returns a context for cleaning up.
 func cleanup(ctx context.Context, more time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), CleanupTimeout+more)
+	return outlive.Context(ctx, CleanupTimeout+more)
 }
 
 // cleanupRetries is how often a step of cleaning up is tried again, which is worth more than one of going forward: nothing comes

@@ -225,6 +225,17 @@ func TestAPlanThatIsEndedWhileAContainerStopsLosesNone(t *testing.T) {
 	}
 }
 
+func TestAStopThatTakesLongerThanItShouldIsWaitedFor(t *testing.T) {
+	for name, change := range map[string]func(*api.ServiceSpec){"start-first": checked, "stop-first": port80} {
+		bubble(t, func(t *testing.T) {
+			s, _ := drained(t, name, change)
+			s.drain = 10 * time.Minute
+			mustDeploy(t, s, web("app:v2", 1, change))
+			wantRunning(t, s, name)
+		})
+	}
+}
+
 func TestAContainerWhoseStopIsNotAnsweredIsNotTakenForOneThatWorks(t *testing.T) {
 	for name, change := range map[string]func(*api.ServiceSpec){"start-first": checked, "stop-first": port80} {
 		for call := 1; call < 25; call++ {

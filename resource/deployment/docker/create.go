@@ -19,6 +19,7 @@ import (
 	moby "github.com/moby/moby/client"
 	"github.com/moby/moby/client/pkg/versions"
 
+	"github.com/operatorkit/operatorkit/internal/outlive"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
 
@@ -42,7 +43,7 @@ func (c *Client) CreateContainer(ctx context.Context, machineID string, options 
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	ctx, cancel := outlive(ctx, createTimeout)
+	ctx, cancel := outlive.Context(ctx, createTimeout)
 	defer cancel()
 	options.Spec = options.Spec.Clone()
 	options.Spec.SetDefaults()
@@ -52,24 +53,6 @@ func (c *Client) CreateContainer(ctx context.Context, machineID string, options 
 		return hide(ctx, err, secretsOf(&options.Spec)...)
 	})
 	return id, err
-}
-
-// outlive returns a context that ends some time after another one.
-func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.NewTimer(by)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			cancel(context.Cause(ctx))
-		case <-longer.Done():
-		}
-	})
-	return longer, func() {
-		stop()
-		cancel(nil)
-	}
 }
 
 func (m *machine) create(ctx context.Context, engine *moby.Client, options *api.CreateContainerOptions) (string, error) {

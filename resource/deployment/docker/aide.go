@@ -33,8 +33,19 @@ type aide struct {
 	prepare, begun func(id string) error
 }
 
+// errKept is an aide of which the next one can't be made, for want of its image.
+var errKept = errors.New("the one before runs on")
+
+// unlessKept is for who can do with the aide before.
+func unlessKept(err error) error {
+	if errors.Is(err, errKept) {
+		return nil
+	}
+	return err
+}
+
 // ensure makes sure that an aide runs. One that is made of something else runs until the image of the next one is on the machine: that may
-// take its time, and fails while the registry does not answer.
+// take its time, and fails with errKept while the registry does not answer.
 func (m *machine) ensure(ctx context.Context, engine *moby.Client, a aide, at shared) error {
 	there, err := engine.ContainerInspect(ctx, a.name, moby.ContainerInspectOptions{})
 	switch {
@@ -47,6 +58,9 @@ func (m *machine) ensure(ctx context.Context, engine *moby.Client, a aide, at sh
 		return nil
 	}
 	if err := m.need(ctx, engine, a.image); err != nil {
+		if state := there.Container.State; state != nil && state.Running {
+			err = fmt.Errorf("%w: %w", errKept, err)
+		}
 		return err
 	}
 	if there.Container.ID != "" {

@@ -58,12 +58,12 @@ func (m *machine) join(
 	done = func() { m.joining.Add(-1) }
 	at, err := m.network(ctx, engine)
 	if err == nil {
-		err = m.serve(ctx, engine, at)
+		err = unlessKept(m.serve(ctx, engine, at))
 	}
 	if err != nil {
 		err = fmt.Errorf("make the network for names: %w", err)
 	} else {
-		err = m.frontFor(ctx, engine, spec, at)
+		err = unlessKept(m.frontFor(ctx, engine, spec, at))
 	}
 	if err != nil {
 		done()

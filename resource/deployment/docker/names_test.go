@@ -169,6 +169,12 @@ func TestAServerOfNamesStaysUntilTheImageOfTheNextOneIsThere(t *testing.T) {
 	if got := k.ask(asker, "api", "/"); !strings.HasPrefix(got, "version") {
 		t.Errorf("api says %q", got)
 	}
+	// It serves those that come, too.
+	k.cli = next
+	k.mustDeploy(service("late", image2, 1), nil)
+	if got := k.ask(asker, "late", "/"); !strings.HasPrefix(got, "version 2 ") {
+		t.Errorf("late says %q", got)
+	}
 }
 
 func TestAServiceOfAnotherClusterHasNoName(t *testing.T) {

@@ -66,7 +66,7 @@ type ContainerClient interface {
 	// InspectContainer returns a container.
 	InspectContainer(ctx context.Context, machineID, container string) (Container, error)
 	// WaitContainerReady waits until a container works: it is healthy, or without a health check has been running for the time
-	// given. ErrUnhealthy says that it does not, or not in time.
+	// given. ErrUnhealthy says that it does not, or not in time, and ErrUnprepared that what leads to it could not be told of it.
 	WaitContainerReady(ctx context.Context, machineID, container string, options WaitOptions) error
 	// WaitContainerExit waits until a container has ended, and returns its exit code.
 	WaitContainerExit(ctx context.Context, machineID, container string) (int, error)

@@ -308,3 +308,25 @@ func TestCertificatesAreAskedForByACME(t *testing.T) {
 	b.certified("https://www.example.com/")
 	b.want("https://www.example.com/", "200 version 1 ")
 }
+
+func TestAProxyThatEndsWhileItIsToldSaysNothingOfTheContainer(t *testing.T) {
+	k := newIngressKit(t, 1)
+	k.mustDeploy(served("web", image1, 1, "www.example.com:8080/http"), nil)
+	ids, _ := k.proxies(k.engines[0])
+	engine := k.engine(k.engines[0])
+	socket := k.inFrontOf(k.engines[0], func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/containers/"+ids[0]+"/exec") {
+			// It may have ended in an earlier try.
+			_, _ = engine.ContainerKill(k.ctx, ids[0], moby.ContainerKillOptions{Signal: "KILL"})
+		}
+	})
+	k.cli = k.client(docker.Config{
+		Cluster: "ingress", Names: &docker.Names{Image: imageNames}, Ingress: &docker.Ingress{Image: imageCaddy, Internal: true, Hold: patience},
+		Machines: []docker.Machine{{ID: "engine-1", Endpoint: docker.Endpoint{Host: socket}, Ingress: &docker.MachineIngress{}}},
+	})
+	late := served("late", image2, 1, "late.example.com:8080/http")
+	_, err := k.cli.CreateContainer(k.ctx, "engine-1", api.CreateContainerOptions{Name: "late-1", ServiceID: "id-of-late", Spec: late})
+	if !errors.Is(err, api.ErrUnprepared) {
+		t.Errorf("err = %v, want %v", err, api.ErrUnprepared)
+	}
+}

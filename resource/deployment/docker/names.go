@@ -279,7 +279,7 @@ func (m *machine) announce(ctx context.Context, engine *moby.Client, spec *api.S
 	return m.arrive(ctx, engine)
 }
 
-// arrive has names lead to a container that has come to work.
+// arrive has names lead to a container that has come to work. What fails is api.ErrUnprepared.
 func (m *machine) arrive(ctx context.Context, engine *moby.Client) error {
 	if m.client.config.Names == nil {
 		return nil
@@ -289,7 +289,10 @@ func (m *machine) arrive(ctx context.Context, engine *moby.Client) error {
 	m.naming.Unlock()
 	err = errors.Join(err, m.direct(ctx, engine))
 	m.spread(ctx)
-	return err
+	if err != nil {
+		return fmt.Errorf("%w: %w", api.ErrUnprepared, err)
+	}
+	return nil
 }
 
 // leave has names not lead any more to a container that is about to be stopped, until the function that it returns is called. What keeps

@@ -134,8 +134,9 @@ func TestARevisionOfAFormerVersionLearnsWhatCameFromASecret(t *testing.T) {
 	if changes := k.compute(service).Changes; len(changes) > 0 {
 		t.Errorf("it does not come to rest:\n%s", text(changes))
 	}
-	said := text(k.compute(k.service(pageChart("1.0.0"), values(map[string]any{"text": "plain"}))).Changes)
-	hides(t, "the plan with a value of the service in the place of the secret one", said)
+	plain := values(map[string]any{"text": "plain", "db": map[string]any{"password": "plain", "pin": int64(1), "host": "db"}})
+	said := text(k.compute(k.service(pageChart("1.0.0"), plain)).Changes)
+	hides(t, "the plan with values of the service in the place of the secret ones", said)
 	if !strings.Contains(said, "values.text") {
 		t.Errorf("the plan does not say that the text changes:\n%s", said)
 	}

@@ -83,6 +83,7 @@ func (m *machine) ensure(ctx context.Context, engine *moby.Client, a aide, at sh
 	if err != nil {
 		return fmt.Errorf("create %s: %w", a.what, err)
 	}
+	m.try(created.ID)
 	if err := a.prepare(created.ID); err != nil {
 		return err
 	}
@@ -93,7 +94,40 @@ func (m *machine) ensure(ctx context.Context, engine *moby.Client, a aide, at sh
 	if err != nil {
 		return errors.Join(fmt.Errorf("start %s: %w", a.what, err), removeContainer(ctx, engine, created.ID))
 	}
+	m.tried(created.ID)
 	return nil
+}
+
+// try begins the trial of an aide, until tried: what becomes of it knows who makes it. Whoever else was told would have it made again at
+// once, for as long as it does not work.
+func (m *machine) try(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.trials[id] = false
+}
+
+func (m *machine) tried(id string) {
+	m.mu.Lock()
+	ended := m.trials[id]
+	delete(m.trials, id)
+	m.mu.Unlock()
+	if ended {
+		m.client.notify(Notice{MachineID: m.spec().ID})
+	}
+}
+
+// onTrial tells whether an aide that has ended, or is gone, is on trial.
+func (m *machine) onTrial(id string, gone bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, on := m.trials[id]
+	switch {
+	case on && gone:
+		delete(m.trials, id)
+	case on:
+		m.trials[id] = true
+	}
+	return on
 }
 
 // need pulls an image unless it is there.

@@ -199,7 +199,10 @@ func (m *machine) happened(message events.Message) {
 	m.tick()
 	if message.Type != events.ContainerEventType {
 		m.changes.Add(1)
-		if _, configs := attributes[LabelConfigsOf]; !configs {
+		_, configs := attributes[LabelConfigsOf]
+		// Engines tell of the creation of a volume for each container that is made with it, also if it is there.
+		certificates := message.Type == events.VolumeEventType && isIngressVolume(message.Actor.ID)
+		if !configs && !certificates {
 			m.client.notify(Notice{MachineID: id})
 		}
 		return
@@ -211,8 +214,8 @@ func (m *machine) happened(message events.Message) {
 		m.forget(message.Actor.ID)
 	}
 	m.waiters.wake(message.Actor.ID)
-	aide := attributes[LabelNames] != "" || attributes[LabelIngress] != ""
-	if gone := message.Action == events.ActionDie || message.Action == events.ActionDestroy; gone && aide {
+	aide, gone := attributes[LabelNames] != "" || attributes[LabelIngress] != "", message.Action == events.ActionDestroy
+	if aide && (gone || message.Action == events.ActionDie) && !m.onTrial(message.Actor.ID, gone) {
 		m.client.notify(Notice{MachineID: id})
 	}
 	if service := attributes[LabelService]; service != "" && attributes[LabelCluster] == m.client.config.Cluster {

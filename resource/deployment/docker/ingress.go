@@ -17,6 +17,7 @@ import (
 	"github.com/moby/moby/api/types/network"
 	moby "github.com/moby/moby/client"
 
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
 
@@ -141,7 +142,7 @@ func (m *machine) front(ctx context.Context, engine *moby.Client, at shared) err
 		}
 	}
 	return m.ensure(ctx, engine, aide{
-		name: at.name + "-ingress", what: "the proxy for ports in mode ingress", image: config.Image, made: LabelIngressMade,
+		name: at.name + ingressSuffix, what: "the proxy for ports in mode ingress", image: config.Image, made: LabelIngressMade,
 		of: strings.Join(of, " "), labels: map[string]string{LabelIngress: at.name},
 		config: container.Config{
 			Entrypoint: []string{"caddy"}, Cmd: []string{"run", "--config", ingressFile}, ExposedPorts: exposed,
@@ -161,7 +162,15 @@ func (m *machine) front(ctx context.Context, engine *moby.Client, at shared) err
 	}, at)
 }
 
-func ingressVolume(network string) string { return network + "-ingress" }
+func ingressVolume(network string) string { return network + ingressSuffix }
+
+// isIngressVolume tells whether a volume is ingressVolume of a network of ours.
+func isIngressVolume(name string) bool {
+	return strings.HasPrefix(name, "operatorkit-"+identity.Form+"-") && strings.HasSuffix(name, ingressSuffix)
+}
+
+// ingressSuffix is what the names of a proxy and its volume have after that of their network.
+const ingressSuffix = "-ingress"
 
 // dropProxy removes the proxy, with its certificates, if nobody needs it, and is about to. It is called with naming locked.
 func (m *machine) dropProxy(ctx context.Context, engine *moby.Client, found neighbours) error {
@@ -270,7 +279,7 @@ func (c *Client) IngressRoot(ctx context.Context, machineID string) ([]byte, err
 		if err != nil {
 			return err
 		}
-		root, err = readFile(ctx, engine, network+"-ingress", rootFile)
+		root, err = readFile(ctx, engine, network+ingressSuffix, rootFile)
 		if err == nil && root == nil {
 			err = fmt.Errorf("the root of the proxy: %w", api.ErrNotFound)
 		}

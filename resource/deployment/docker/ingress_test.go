@@ -330,3 +330,41 @@ func TestAProxyThatEndsWhileItIsToldSaysNothingOfTheContainer(t *testing.T) {
 		t.Errorf("err = %v, want %v", err, api.ErrUnprepared)
 	}
 }
+
+func TestAProxyThatCantBeStartedWakesNobody(t *testing.T) {
+	k := newIngressKit(t, 1)
+	held, err := net.Listen("tcp", net.JoinHostPort(k.engines[0].Address(), "80"))
+	k.must(err)
+	defer func() { _ = held.Close() }()
+	notices := make(chan docker.Notice, 1000)
+	defer k.cli.Subscribe(func(n docker.Notice) { notices <- n })()
+	// until returns what is told until a container of a service that is new is told of.
+	until := func(marker string) (told []docker.Notice) {
+		k.create(marker+"-1", service(marker, image1, 1))
+		for {
+			select {
+			case n := <-notices:
+				if n.Service == marker {
+					return told
+				}
+				told = append(told, n)
+			case <-k.ctx.Done():
+				t.Fatalf("nobody was told of %s", marker)
+			}
+		}
+	}
+	web := served("web", image1, 1, "www.example.com:8080/http")
+	fails := func() {
+		_, err := k.cli.CreateContainer(k.ctx, "engine-1", api.CreateContainerOptions{Name: "web-1", ServiceID: "id-of-web", Spec: web})
+		if !errors.Is(err, api.ErrPortTaken) {
+			t.Fatalf("err = %v, want %v", err, api.ErrPortTaken)
+		}
+	}
+	until("first")
+	for range 2 {
+		fails()
+	}
+	if told := until("second"); len(told) > 0 {
+		t.Errorf("of proxies that can't be started was told %v", told)
+	}
+}

@@ -51,6 +51,8 @@ type machine struct {
 	filling map[string]bool
 	// leaving are containers that are about to be stopped, and how often.
 	leaving map[string]int
+	// trials are the aides that are being made, by ID, and whether they have ended since.
+	trials map[string]bool
 	// details are containers as they were inspected, by ID: what a list says of them is newer, and the rest changes by updates alone.
 	details map[string]*api.Container
 }
@@ -150,7 +152,7 @@ func (m *machine) run(ctx context.Context) {
 func (m *machine) up(conn *connection) {
 	m.tick()
 	m.mu.Lock()
-	m.conn, m.reason, m.engine, m.details = conn, nil, conn.info, map[string]*api.Container{}
+	m.conn, m.reason, m.engine, m.details, m.trials = conn, nil, conn.info, map[string]*api.Container{}, map[string]bool{}
 	m.decide()
 	id := m.config.ID
 	m.mu.Unlock()

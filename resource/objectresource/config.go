@@ -52,7 +52,7 @@ type Config[O any] struct {
 	Desired func(ctx context.Context, obj O) ([]client.Object, error)
 	// Kinds are the kinds of all objects that Desired returns or returned in earlier versions, as typed or unstructured
 	// objects of which only the kind is looked at. Objects of other kinds would never be found again, and are refused.
-	// Required, unless Stores names them all.
+	// A kind may stand there in several versions. Required, unless Stores names them all.
 	Kinds []client.Object
 	// Stores hold the objects of some kinds, whose current state is read from there. The other kinds are listed through
 	// the client, once in every reconciliation. Default: none.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,6 +101,13 @@ func TestWhatCannotBeDesired(t *testing.T) {
 	t.Run("the same object twice", func(t *testing.T) {
 		_, err := k.tryPlan(k.resource(just(k.data("a", nil), k.data("a", nil))), k.meta("home"))
 		if err == nil || !strings.Contains(err.Error(), "desired object 1: ConfigMap "+k.namespace+"/a is there twice") {
+			t.Errorf("got %v, want an error that names the object", err)
+		}
+	})
+	t.Run("the same object in two versions", func(t *testing.T) {
+		_, err := k.tryPlan(k.resource(just(k.scaler(autoscalingv1.SchemeGroupVersion), k.scaler(autoscalingv2.SchemeGroupVersion)),
+			kinds(&autoscalingv1.HorizontalPodAutoscaler{}, &autoscalingv2.HorizontalPodAutoscaler{})), k.meta("home"))
+		if err == nil || !strings.Contains(err.Error(), "desired object 1: HorizontalPodAutoscaler.autoscaling "+k.namespace+"/web is there twice") {
 			t.Errorf("got %v, want an error that names the object", err)
 		}
 	})

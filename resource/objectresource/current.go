@@ -112,7 +112,7 @@ func (r *resource[O]) lacked(ctx context.Context, obj O, own ownership, current 
 			return nil, err
 		}
 		lacked = append(lacked, slices.DeleteFunc(items, func(there item) bool {
-			return slices.ContainsFunc(current.Items, func(known item) bool { return known.key == there.key })
+			return slices.ContainsFunc(current.Items, func(known item) bool { return known.key.unversioned() == there.key.unversioned() })
 		})...)
 	}
 	mark(ctx, lacked...)

@@ -32,6 +32,12 @@ func (k Key) place() string {
 	return k.Namespace + "/" + k.Name
 }
 
+// unversioned is the same for all versions in which an object is served.
+func (k Key) unversioned() Key {
+	k.GVK.Version = ""
+	return k
+}
+
 // object is the key as it stands in a plan.
 func (k Key) object() plan.Object {
 	return plan.Object{APIVersion: k.GVK.GroupVersion().String(), Kind: k.GVK.Kind, Namespace: k.Namespace, Name: k.Name}

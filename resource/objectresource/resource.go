@@ -3,6 +3,7 @@ package objectresource
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,6 +68,7 @@ func (r *resource[O]) NewUpdatePatch(ctx context.Context, obj O, current, desire
 		return nil, err
 	}
 
+	current.Items = once(current.Items, desired.Items)
 	faults := newFaults(desired.Faults...)
 	create, update, remove := keyed.Sort(ctx, current.State, desired.State, faults,
 		func(have item, found bool, want item) (item, error) { return r.decide(ctx, own, have, found, want) },
@@ -103,7 +105,7 @@ func (r *resource[O]) NewDeletePatch(ctx context.Context, obj O, current, _ Stat
 
 // removal adds what is deleted of some objects, and tells whether any of them has to go.
 func (r *resource[O]) removal(ctx context.Context, own ownership, items []item, remove *State) (left bool) {
-	for _, have := range items {
+	for _, have := range once(items, nil) {
 		r.settled.forget(have.key)
 		if !own.cleansUp(ctx, have) {
 			continue
@@ -114,6 +116,18 @@ func (r *resource[O]) removal(ctx context.Context, own ownership, items []item, 
 		}
 	}
 	return left
+}
+
+// once returns each object once, although Kinds and Stores may name its kind in several versions, in each of which the API server has it: in the
+// version in which it is desired, or else in the first.
+func once(items, desired []item) []item {
+	chosen := make(map[Key]Key, len(items))
+	for _, it := range slices.Concat(desired, items) {
+		if _, ok := chosen[it.key.unversioned()]; !ok {
+			chosen[it.key.unversioned()] = it.key
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(items), func(it item) bool { return chosen[it.key.unversioned()] != it.key })
 }
 
 func deletion(have item) item {

@@ -20,18 +20,18 @@ func newSettled() *settled { return &settled{entries: map[Key]serverside.Pair{}}
 func (s *settled) is(key Key, pair serverside.Pair) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known, ok := s.entries[key]
+	known, ok := s.entries[key.unversioned()]
 	return ok && known == pair
 }
 
 func (s *settled) remember(key Key, pair serverside.Pair) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.entries[key] = pair
+	s.entries[key.unversioned()] = pair
 }
 
 func (s *settled) forget(key Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.entries, key)
+	delete(s.entries, key.unversioned())
 }

@@ -8,11 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	quantity "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -48,6 +51,54 @@ func TestObjectsAreCreatedUpdatedAndDeletedAsPlanned(t *testing.T) {
 	b, _ := k.configMap("b")
 	if diff := cmp.Diff(map[string]string{"x": "2", "y.txt": "3"}, b.Data); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// scaler is an object of a kind that is served in several versions.
+func (k *kit) scaler(version schema.GroupVersion) client.Object {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"maxReplicas": int64(3), "scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+	}}}
+	u.SetGroupVersionKind(version.WithKind("HorizontalPodAutoscaler"))
+	u.SetNamespace(k.namespace)
+	u.SetName("web")
+	return u
+}
+
+func TestAnObjectWhoseKindIsNamedInTwoVersionsStays(t *testing.T) {
+	former, present := &autoscalingv1.HorizontalPodAutoscaler{}, &autoscalingv2.HorizontalPodAutoscaler{}
+	for name, deleting := range map[string]bool{"until it is no longer desired": false, "until its primary goes": true} {
+		t.Run(name, func(t *testing.T) {
+			k := newKit(t)
+			p := k.primary("home")
+			k.update(k.resource(just(k.scaler(autoscalingv1.SchemeGroupVersion)), kinds(former)), p)
+			before, exists := read(k, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: k.meta("web").ObjectMeta})
+			if !exists {
+				t.Fatal("it is not there")
+			}
+
+			r := k.resource(just(k.scaler(autoscalingv2.SchemeGroupVersion)), kinds(former, present))
+			k.update(r, p)
+			k.wantQuiet(r, p)
+			if after, _ := read(k, before.DeepCopy()); after.UID != before.UID || after.DeletionTimestamp != nil {
+				t.Errorf("it was made anew: it has the UID %q, and had %q", after.UID, before.UID)
+			}
+
+			writes := len(k.faults.Writes())
+			if deleting {
+				k.deletionOf(r, p)
+			} else {
+				none := k.resource(just(), kinds(former, present))
+				k.wantPlan(none, p, "delete HorizontalPodAutoscaler web")
+				k.update(none, p)
+			}
+			if _, exists := read(k, before.DeepCopy()); exists {
+				t.Error("it is still there")
+			}
+			if got := k.faults.Writes()[writes:]; len(got) != 1 {
+				t.Errorf("it was deleted by %v, want one write", got)
+			}
+		})
 	}
 }
 

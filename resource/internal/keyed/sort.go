@@ -9,15 +9,15 @@ import (
 	"github.com/operatorkit/operatorkit/framework/plan"
 )
 
-// Desired makes a desired state of n things, each of which one returns, or what is wrong with it. Of things with the same key none is
-// in it: nobody can tell which one is meant.
+// Desired makes a desired state of n things, each of which one returns, or what is wrong with it. Of things whose keys are
+// written the same, which may differ in the version of their kind, none is in it: nobody can tell which one is meant.
 func Desired[K Key, I Item[K]](noun string, n int, one func(i int) (I, error)) State[K, I] {
 	s := State[K, I]{Items: make([]I, 0, n)}
-	count := make(map[K]int, n)
+	count := make(map[string]int, n)
 	for i := range n {
 		it, err := one(i)
 		if err == nil {
-			if count[it.Key()]++; count[it.Key()] > 1 {
+			if count[it.Key().String()]++; count[it.Key().String()] > 1 {
 				err = fmt.Errorf("%s is there twice", it.Key())
 			}
 		}
@@ -27,7 +27,7 @@ func Desired[K Key, I Item[K]](noun string, n int, one func(i int) (I, error)) S
 		}
 		s.Items = append(s.Items, it)
 	}
-	s.Items = slices.DeleteFunc(s.Items, func(it I) bool { return count[it.Key()] > 1 })
+	s.Items = slices.DeleteFunc(s.Items, func(it I) bool { return count[it.Key().String()] > 1 })
 	return s
 }
 

@@ -44,6 +44,7 @@ type ResourceSetConfig struct {
 // ResourceSet is the ordered list of resources for one version of an object. It does not change once it is made.
 type ResourceSet struct {
 	setPlanner
+	config    ResourceSetConfig
 	shadow    bool
 	resources []Resource
 	// backwards is the set for deletions, if that is another one.
@@ -65,6 +66,8 @@ type setPlanner struct {
 
 // NewResourceSet returns a resource set, or an error for which IsInvalidConfig holds and which lists every fault.
 func NewResourceSet(c ResourceSetConfig) (*ResourceSet, error) {
+	c.Resources = slices.Clone(c.Resources)
+	given := c
 	var wrong faults.List
 	wrong.If(c.Shadow && c.Name == "", "Name must not be empty for a shadow")
 	switch {
@@ -98,13 +101,21 @@ func NewResourceSet(c ResourceSetConfig) (*ResourceSet, error) {
 	}
 	set := &ResourceSet{
 		setPlanner: setPlanner{name: c.Name, handles: c.Handles, rest: c.HandlesRest, initCtx: c.InitCtx, planners: plannersOf(c.Resources), left: leftToOthers(c.Resources)},
+		config:     given,
 		shadow:     c.Shadow,
-		resources:  slices.Clone(c.Resources),
+		resources:  c.Resources,
 	}
 	if c.DeleteBackwards {
 		set.turn()
 	}
 	return set, nil
+}
+
+// Config returns the configuration that the set was made of, for another one like it. The slice of the resources is the caller's.
+func (r *ResourceSet) Config() ResourceSetConfig {
+	c := r.config
+	c.Resources = r.Resources()
+	return c
 }
 
 // Name returns the name from the configuration.

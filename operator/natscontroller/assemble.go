@@ -2,6 +2,7 @@ package natscontroller
 
 import (
 	"context"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
@@ -96,28 +97,26 @@ func (c *ControllerRuntime[T]) handleSecondary(_ context.Context, obj any) []inf
 	return nil
 }
 
-// router puts SyncHandler behind the resources of each set, and into a set of its own for keys without an entry.
+// router puts SyncHandler into each set, and into one of its own for keys without an entry.
 func (c *ControllerRuntime[T]) router() (*framework.ResourceRouter, error) {
-	sync := syncResource[T]{c}
 	absentSet, err := framework.NewResourceSet(framework.ResourceSetConfig{
-		Handles: framework.HandlesType[absent], Resources: []framework.Resource{sync},
+		Handles: framework.HandlesType[absent], Resources: c.withSync(nil),
 	})
 	if err != nil {
 		return nil, err
 	}
 	sets := []*framework.ResourceSet{absentSet}
-	configs := []framework.ResourceSetConfig{{Handles: framework.HandlesType[T], Resources: append(c.config.Resources[:len(c.config.Resources):len(c.config.Resources)], sync)}}
+	configs := []framework.ResourceSetConfig{{Handles: framework.HandlesType[T], Resources: c.withSync(c.config.Resources)}}
 	if len(c.config.ResourceSets) > 0 {
 		configs = nil
 	}
 	for _, s := range c.config.ResourceSets {
-		configs = append(configs, framework.ResourceSetConfig{
-			Name:      s.Name(),
-			Shadow:    s.Shadow(),
-			Handles:   func(obj any) bool { return framework.HandlesType[T](obj) && s.Handles(obj) },
-			InitCtx:   s.InitCtx,
-			Resources: append(s.Resources(), sync),
-		})
+		config := s.Config()
+		if !config.HandlesRest {
+			config.Handles = func(obj any) bool { return framework.HandlesType[T](obj) && s.Handles(obj) }
+		}
+		config.Resources = c.withSync(config.Resources)
+		configs = append(configs, config)
 	}
 	for _, config := range configs {
 		set, err := framework.NewResourceSet(c.withRefusals(config))
@@ -127,4 +126,16 @@ func (c *ControllerRuntime[T]) router() (*framework.ResourceRouter, error) {
 		sets = append(sets, set)
 	}
 	return framework.NewResourceRouter(framework.ResourceRouterConfig{Logger: c.config.Logger, ResourceSets: sets})
+}
+
+// withSync puts SyncHandler behind some resources, and before those that conclude.
+func (c *ControllerRuntime[T]) withSync(resources []framework.Resource) []framework.Resource {
+	work := slices.IndexFunc(resources, func(r framework.Resource) bool {
+		concluder, ok := r.(framework.Concluder)
+		return ok && concluder.Concludes()
+	})
+	if work < 0 {
+		work = len(resources)
+	}
+	return slices.Insert(slices.Clone(resources), work, framework.Resource(syncResource[T]{c}))
 }

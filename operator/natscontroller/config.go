@@ -46,10 +46,10 @@ type Config[T natsinformer.Entity] struct {
 	Tertiaries []framework.Watch
 	// Externals are what is polled of other systems (pollinformer), with the primaries that a change concerns. Default: none.
 	Externals []framework.Watch
-	// Resources reconcile each primary, in this order, before SyncHandler does. Default: none.
+	// Resources reconcile each primary, in this order, before SyncHandler does; those that conclude come after it. Default: none.
 	Resources []framework.Resource
-	// ResourceSets are for primaries that differ in how they are reconciled; SyncHandler comes after each of them. Not
-	// together with Resources.
+	// ResourceSets are for primaries that differ in how they are reconciled; SyncHandler comes after the resources of each, as with
+	// Resources. Not together with those.
 	ResourceSets []*framework.ResourceSet
 	// Workers is how many primaries are reconciled at the same time. Default: framework.DefaultWorkers.
 	Workers int

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -192,6 +193,72 @@ func TestSyncHandlerComesAfterTheResourcesOfEachSet(t *testing.T) {
 	}
 }
 
+func TestResourceSetsKeepWhatTheySayOfTheRestAndOfDeletions(t *testing.T) {
+	w := newWorld(t)
+	var calls journal
+	sets := []framework.ResourceSetConfig{
+		{Name: "v2", Handles: framework.HandlesLabel("version", "v2"), DeleteBackwards: true},
+		{Name: "rest", HandlesRest: true},
+	}
+	config := w.config()
+	for _, c := range sets {
+		c.Resources = []framework.Resource{
+			&noting{name: c.Name + " first", calls: &calls}, &noting{name: c.Name + " last", calls: &calls},
+			&concluding{noting{name: c.Name + " concludes", calls: &calls}},
+		}
+		set, err := framework.NewResourceSet(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.ResourceSets = append(config.ResourceSets, set)
+	}
+	c := w.controller(config)
+	c.SetCustomController(&telling{c, &calls})
+	run(t, c.Start)
+	for name, tc := range map[string]struct{ version, made, deleted string }{
+		"new": {
+			"v2", "v2 first new, v2 last new, sync new, v2 concludes new",
+			"sync new, deleted v2 last new, deleted v2 first new, deleted v2 concludes new",
+		},
+		"old": {
+			"v1", "rest first old, rest last old, sync old, rest concludes old",
+			"deleted rest first old, deleted rest last old, sync old, deleted rest concludes old",
+		},
+	} {
+		gateway := &Gateway{Meta: natsinformer.Meta{Name: name, Labels: map[string]string{"version": tc.version}}}
+		if err := w.gateways.Create(t.Context(), gateway); err != nil {
+			t.Fatal(err)
+		}
+		operatortest.Eventually(t, name+" is reconciled", func() bool { return calls.contains("concludes " + name) })
+		if got := strings.Join(calls.take(), ", "); got != tc.made {
+			t.Errorf("%s was reconciled by: %s\nwant: %s", name, got, tc.made)
+		}
+		w.deleteGateway(name)
+		operatortest.Eventually(t, name+" is deleted", func() bool { return calls.contains("concludes " + name) })
+		if got := strings.Join(calls.take(), ", "); got != tc.deleted {
+			t.Errorf("%s was deleted by: %s\nwant: %s", name, got, tc.deleted)
+		}
+	}
+}
+
+// telling is a controller that does nothing but tell.
+type telling struct {
+	*controllerRuntime
+
+	calls *journal
+}
+
+func (c *telling) SyncHandler(key string) error {
+	c.calls.add("sync " + key)
+	return nil
+}
+
+// concluding is noting at the end of a reconciliation.
+type concluding struct{ noting }
+
+// Concludes implements framework.Concluder.
+func (concluding) Concludes() bool { return true }
+
 // noting is a resource that does nothing but tell.
 type noting struct {
 	name  string
@@ -205,7 +272,10 @@ func (n *noting) EnsureCreated(_ context.Context, obj any) error {
 	return nil
 }
 
-func (n *noting) EnsureDeleted(context.Context, any) error { return nil }
+func (n *noting) EnsureDeleted(_ context.Context, obj any) error {
+	n.calls.add("deleted " + n.name + " " + obj.(*Gateway).Name)
+	return nil
+}
 
 func TestChangesOfTertiariesAndExternalsReconcileThePrimariesThatTheyConcern(t *testing.T) {
 	w := newWorld(t)

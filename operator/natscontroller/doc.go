@@ -58,9 +58,9 @@
 // # Deletion
 //
 // What happens when the entry of a primary is deleted, or its deletion is asked for, is up to package natsinformer: the
-// resources' EnsureDeleted and then SyncHandler are called, and the entry or what is left of it is removed when they have
-// succeeded. Deletions that nobody was there to see and of which the bucket keeps no trace leave secondaries behind. These
-// are what GarbageSecondaries is for: it removes secondaries that this controller made and whose primary is not there.
+// resources' EnsureDeleted and then SyncHandler are called, or with DeleteBackwards SyncHandler and then they, and the entry or
+// what is left of it is removed when they have succeeded. Deletions that nobody was there to see and of which the bucket keeps no
+// trace leave secondaries behind. These are what GarbageSecondaries is for: it removes secondaries that this controller made and whose primary is not there.
 //
 //   - Both are asked for where they are kept, not in a store that may be late. As long as a source is not in contact, or a
 //     bucket is not there, nothing is removed.

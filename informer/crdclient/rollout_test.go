@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cenkalti/backoff/v4"
@@ -37,11 +40,18 @@ func clientOf(t *testing.T, config crdclient.Config, user string, rules ...rbacv
 	if len(rules) > 0 {
 		instance.Permit(t, user, rules...)
 	}
+	config.Client = operatortest.NewClient(t, rest, runtime.NewScheme())
+	return newClient(t, config)
+}
+
+// newClient returns a client under test whose log is that of the test.
+func newClient(t *testing.T, config crdclient.Config) *crdclient.Client {
+	t.Helper()
 	logger, err := micrologger.New(micrologger.Config{IOWriter: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Client, config.Logger = operatortest.NewClient(t, rest, runtime.NewScheme()), logger
+	config.Logger = logger
 	crds, err := crdclient.New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +80,46 @@ func TestAnOlderVersionNeverPutsItsDefinitionBack(t *testing.T) {
 	if got := fields(t, c, newer); got != "color material" {
 		t.Errorf("the newer version has left it as %s", got)
 	}
+}
+
+func TestAnOlderVersionDoesNotTakeA404ForNoDefinition(t *testing.T) {
+	crds, c, _ := newClients(t, 0)
+	older, newer := definition(t, "color", "size"), definition(t, "color", "material")
+	cleanUp(t, c, newer)
+	ensure(t, crds, older)
+	ensure(t, crds, newer)
+	was := live(t, c, newer).ResourceVersion
+
+	config := operatortest.Start(t).RESTConfig()
+	p := &proxy{path: "/customresourcedefinitions/" + newer.Name}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		p.next = next
+		return p
+	})
+	ensure(t, newClient(t, crdclient.Config{Client: operatortest.NewClient(t, config, runtime.NewScheme())}), older)
+	if !p.answered.Load() {
+		t.Error("nobody asked the proxy for the definition")
+	}
+	if got := fields(t, c, newer); got != "color material" || live(t, c, newer).ResourceVersion != was {
+		t.Errorf("the older version has changed the definition: it has %s", got)
+	}
+}
+
+// proxy answers the first time that it is asked for a path by itself, as one does that has lost its way.
+type proxy struct {
+	next     http.RoundTripper
+	path     string
+	answered atomic.Bool
+}
+
+func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, p.path) || p.answered.Swap(true) {
+		return p.next.RoundTrip(r)
+	}
+	return &http.Response{
+		Status: "404 Not Found", StatusCode: http.StatusNotFound, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"text/plain"}}, Body: io.NopCloser(strings.NewReader("404 page not found")),
+	}, nil
 }
 
 // That is how definitions are applied before a new version is rolled out, while replicas of the one before may start again.

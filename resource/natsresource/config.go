@@ -20,7 +20,7 @@ type Source interface {
 	Get(key informer.Key) (obj any, exists bool, err error)
 	// ByIndex returns private copies of the entities that the index files under value.
 	ByIndex(index, value string) ([]any, error)
-	// Status tells whether the source is synced. Nothing is computed before it is.
+	// Status tells whether the source is synced, before which nothing is computed, and in contact, without which no deletion is.
 	Status() informer.Status
 }
 

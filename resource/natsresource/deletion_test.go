@@ -2,13 +2,18 @@ package natsresource_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/resource/natsresource"
 )
 
 // delete reconciles the deletion of a primary on a source that has caught up, and tells whether it has to be looked at
@@ -124,4 +129,36 @@ func TestADesiredEntryThatNobodyLetsGoIsMadeAnew(t *testing.T) {
 	if k.get("a").UID == before || k.get("a").DeletionTimestamp != nil {
 		t.Errorf("got %+v, want a new entry", k.get("a").Meta)
 	}
+}
+
+// behind is a source that has lost contact before it saw what was written last.
+type behind struct{ natsresource.Source }
+
+func (behind) ByIndex(string, string) ([]any, error) { return nil, nil }
+
+func (b behind) Status() informer.Status {
+	status := b.Source.Status()
+	status.LastError = nats.ErrDisconnected
+	return status
+}
+
+func TestR5ADeletionWaitsForASourceThatMayLackEntries(t *testing.T) {
+	k := newKit(t)
+	r := k.resource(just(newRoute("a", "1")))
+	k.update(r, home())
+	now := metav1.Now()
+	g := home()
+	g.DeletionTimestamp = &now
+	out := k.resource(nil, func(c *config) { c.Source = behind{k.source} })
+	err := framework.ProcessDelete(t.Context(), g, []framework.Resource{out})
+	if !errors.Is(err, nats.ErrDisconnected) || !strings.Contains(err.Error(), "out of contact") || framework.IsPermanent(err) {
+		t.Errorf("got %v, want an error that is tried again and says that the source is out of contact", err)
+	}
+	k.wantHosts("a=1")
+
+	// Once it is back, it has all.
+	if k.delete(r) {
+		t.Error("the primary waits for nothing")
+	}
+	k.wantHosts()
 }

@@ -45,6 +45,7 @@
 //   - The resource sees its own writes, which the source has when they return (R11), and they are no reason to reconcile the primary again.
 //   - With finalizers, or Config.RequestDeletion, an entry is not purged but asked to go, and the deletion of the primary
 //     waits for it. What is desired again meanwhile is made anew once it is gone.
+//   - While the source is out of contact, the deletion of a primary is not finished: an entry may be there that it has not seen.
 //   - Values of sensitive entries appear in no state, change, log line or error.
 //
 // A resource is safe for concurrent use for different primaries. What Desired returns is not changed.

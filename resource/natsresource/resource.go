@@ -59,8 +59,12 @@ func newFaults(errs ...error) *keyed.Faults {
 	}, errs...)
 }
 
-// NewDeletePatch implements framework.TypedCRUDResourceOps.
+// NewDeletePatch implements framework.TypedCRUDResourceOps. While the source is out of contact, it is an error: an entry may have been
+// created that the source has not seen, such as by a write that got no answer, and once the primary is gone nobody looks for it any more.
 func (r *resource[O, T]) NewDeletePatch(ctx context.Context, _ O, current, _ State[T]) (*framework.TypedPatch[State[T]], error) {
+	if err := r.config.Source.Status().LastError; err != nil {
+		return nil, fmt.Errorf("source %s is out of contact, and may lack entries of the primary: %w", r.config.Source.Name(), err)
+	}
 	var remove State[T]
 	for _, have := range current.Items {
 		if othersDelete(ctx, have) {

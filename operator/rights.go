@@ -9,13 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/plural"
 )
 
 // Rights are those that an operator needs at its API server.
@@ -176,8 +176,7 @@ func (c *rightsCollector) resourceOf(kind schema.GroupVersionKind) string {
 			return crd.Spec.Names.Plural
 		}
 	}
-	plural, _ := meta.UnsafeGuessKindToResource(kind)
-	return plural.Resource
+	return plural.Of(kind).Resource
 }
 
 // verbOrder is how people write verbs; others come after.

@@ -9,14 +9,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/informer/crdclient"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -144,6 +149,67 @@ func TestR11EachSourceOfAKindReadsWhatIsWrittenInItsOwnForm(t *testing.T) {
 		if err != nil || !exists || len(stored.(client.Object).GetLabels()) != want {
 			t.Errorf("source %d has %v, %v, want %d labels", i, stored, err, want)
 		}
+	}
+}
+
+// Sources may be made before the definitions of their kinds are applied, when nobody knows yet that shelves are of the kind Shelf.
+func TestR11AWriteOfAKindThatWasDefinedLaterIsReadAtOnce(t *testing.T) {
+	server := newRealServer(t)
+	kind := schema.GroupVersionKind{Group: "later.example.com", Version: "v1", Kind: "Shelf"}
+	shelf := func(name string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(kind)
+		u.SetName(name)
+		return u
+	}
+	source, err := informer.NewKubernetes(informer.KubernetesConfig{Client: server.reader, Object: shelf(""), Logger: server.logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	define(t, server, kind, "shelves")
+	followSource(t, source)
+
+	server.lag.Hold(nil)
+	defer server.lag.Release()
+	a := shelf("a")
+	if err := server.operator.Create(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	if stored, exists, err := source.Get(informer.Key{Name: "a"}); err != nil || !exists || stored.(client.Object).GetUID() != a.GetUID() {
+		t.Errorf("once it was written, the source has %v, %v", stored, err)
+	}
+}
+
+// define applies the definition of a kind without namespaces, and takes it back at the end.
+func define(t *testing.T, server *realServer, kind schema.GroupVersionKind, plural string) {
+	t.Helper()
+	crds, err := crdclient.New(crdclient.Config{Client: server.user, Logger: server.logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + kind.Group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: kind.Group, Scope: apiextensionsv1.ClusterScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{
+				Plural: plural, Singular: strings.ToLower(kind.Kind), Kind: kind.Kind, ListKind: kind.Kind + "List",
+			},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: kind.Version, Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
+			}},
+		},
+	}
+	untyped := &unstructured.Unstructured{}
+	untyped.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	untyped.SetName(crd.Name)
+	t.Cleanup(func() {
+		if err := client.IgnoreNotFound(server.user.Delete(context.WithoutCancel(t.Context()), untyped)); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := crds.EnsureCreated(t.Context(), crd, backoff.NewConstantBackOff(10*time.Millisecond)); err != nil {
+		t.Fatal(err)
 	}
 }
 

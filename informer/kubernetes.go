@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,6 +49,8 @@ type Kubernetes struct {
 	form    representation
 	prepare *preparation
 	limits  limits
+	// tracked is true once the writes to the kind are known by its name.
+	tracked atomic.Bool
 	// codecs decode answers to writes, and are made when the first one comes.
 	codecs func() serializer.CodecFactory
 }
@@ -81,10 +84,15 @@ func NewKubernetes(config KubernetesConfig) (*Kubernetes, error) {
 		Compare:    resourceversion.CompareResourceVersion,
 		pack:       k.prepare.strings.pack,
 	})
-	if tracked, ok := config.Client.(trackedClient); ok {
-		tracked.writes.add(k)
-	}
+	k.trackWrites()
 	return k, nil
+}
+
+// trackWrites has the client tell the source of writes, until the name is known by which it knows them.
+func (k *Kubernetes) trackWrites() {
+	if tracked, ok := k.config.Client.(trackedClient); ok && !k.tracked.Load() && tracked.writes.add(k) {
+		k.tracked.Store(true)
+	}
 }
 
 // GroupVersionKind returns the kind of the objects.

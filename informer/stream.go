@@ -120,6 +120,7 @@ func (s *stream) list(ctx context.Context, options metav1.ListOptions) (runtime.
 	if err := s.accept(list.GetResourceVersion()); err != nil {
 		return nil, s.failed(ctx, fmt.Errorf("list %s: %w", s.k.Name(), err))
 	}
+	s.k.trackWrites()
 	s.contact()
 	return list, nil
 }
@@ -136,6 +137,7 @@ func (s *stream) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	}
 	w, err := s.k.config.Client.Watch(ctx, list, o)
 	if err == nil {
+		s.k.trackWrites()
 		s.contact()
 		return drainedWatch{watch.Filter(narrowing(w, shrunk), func(e watch.Event) (watch.Event, bool) { return s.usable(ctx, e) })}, nil
 	}

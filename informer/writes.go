@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/internal/plural"
 )
 
 // DefaultWait is the default of [Writes].Wait.
@@ -68,17 +70,23 @@ type trackedClient struct {
 	writes *Writes
 }
 
-func (w *Writes) add(k *Kubernetes) {
-	resource, _ := meta.UnsafeGuessKindToResource(k.gvk)
+// add files a source under the resource that its kind has by now, and tells whether that is known: before the kind is defined, it is a
+// guess.
+func (w *Writes) add(k *Kubernetes) (known bool) {
+	resource := plural.Of(k.gvk)
 	if mapping, err := k.config.Client.RESTMapper().RESTMapping(k.gvk.GroupKind(), k.gvk.Version); err == nil {
-		resource = mapping.Resource
+		resource, known = mapping.Resource, true
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.sources == nil {
 		w.sources = map[schema.GroupResource][]*Kubernetes{}
 	}
+	for former, sources := range w.sources {
+		w.sources[former] = slices.DeleteFunc(sources, func(other *Kubernetes) bool { return other == k })
+	}
 	w.sources[resource.GroupResource()] = append(w.sources[resource.GroupResource()], k)
+	return known
 }
 
 // of returns the running sources that may hold an object.

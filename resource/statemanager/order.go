@@ -41,15 +41,20 @@ func (o *Order) Entry(service client.ObjectKey) *v1alpha1.ServiceWithValues {
 // State returns what the status of the set says of a service; nil when it says nothing, or that the service is gone.
 func (o *Order) State(service client.ObjectKey) *v1alpha1.ServiceState { return o.own.states[service] }
 
-// Heir returns another set of the cluster that lists a service; nil when there is none. A service that has one is not taken
-// away: it is handed over.
+// Heir returns another set of the cluster that lists a service as one that is to be there; nil when there is none. A service that has
+// one is not taken away: it is handed over. A set that lists it as one to uninstall would never have it.
 func (o *Order) Heir(service client.ObjectKey) *v1alpha1.ServiceSet {
 	for _, other := range o.others {
-		if other.entries[service] != nil {
+		if other.wants(service) {
 			return other.set
 		}
 	}
 	return nil
+}
+
+// Wants tells whether another set of the cluster lists a service as one that is to be there.
+func (o *Order) Wants(other *v1alpha1.ServiceSet, service client.ObjectKey) bool {
+	return slices.ContainsFunc(o.others, func(s *side) bool { return s.set == other && s.wants(service) })
 }
 
 // Lists tells whether another set of the cluster lists a service.

@@ -44,6 +44,12 @@ func (b builder) lists(name string, dependsOn ...string) builder {
 	return b
 }
 
+func (b builder) uninstalls(name string) builder {
+	b = b.lists(name)
+	b.Spec.Services[len(b.Spec.Services)-1].HelmAction = v1alpha1.HelmActionUninstall
+	return b
+}
+
 func (b builder) removes(name string, dependsOn ...string) builder {
 	b.Spec.Removing = append(b.Spec.Removing, v1alpha1.ServiceRemoval{Name: name, DependsOn: on(dependsOn...)})
 	return b
@@ -94,20 +100,15 @@ func TestServicesWaitForWhatTheyDependOn(t *testing.T) {
 }
 
 func TestWhatIsUninstalledAsItIsListedIsNotWaitedFor(t *testing.T) {
-	uninstalls := func(b builder, name string) builder {
-		b = b.lists(name)
-		b.Spec.Services[len(b.Spec.Services)-1].HelmAction = v1alpha1.HelmActionUninstall
-		return b
-	}
 	set := newSet("a").lists("web", "off", "still", "theirs", "gone")
 	for _, name := range []string{"off", "still"} {
-		set = uninstalls(set, name)
+		set = set.uninstalls(name)
 	}
 	own := map[client.ObjectKey]v1alpha1.ServiceState{
 		key("off"):   {Name: "off", Template: "off-2", Version: "2", State: v1alpha1.ServiceStateDeleted},
 		key("still"): {Name: "still", Template: "still-2", Version: "2", State: deployed},
 	}
-	other := uninstalls(newSet("b"), "theirs").has("theirs", v1alpha1.ServiceStateDeleted, "2").lists("gone").has("gone", v1alpha1.ServiceStateDeleted, "2")
+	other := newSet("b").uninstalls("theirs").has("theirs", v1alpha1.ServiceStateDeleted, "2").lists("gone").has("gone", v1alpha1.ServiceStateDeleted, "2")
 	order := orderOf(set, other)
 	if got, want := names(order.Waits(&set.Spec.Services[0], own)), "still gone"; got != want {
 		t.Errorf("web waits for %q, want %q", got, want)
@@ -155,6 +156,10 @@ func TestServicesGoAfterWhatDependsOnThem(t *testing.T) {
 		"what is handed over does not count": {
 			set:    newSet("a").removes("db").has("db", deployed, "1").removes("web", "db").has("web", deployed, "1"),
 			others: []builder{newSet("b").lists("web", "db")}, of: "db",
+		},
+		"what another set uninstalls counts": {
+			set:    newSet("a").removes("db").has("db", deployed, "1").removes("web", "db").has("web", deployed, "1"),
+			others: []builder{newSet("b").uninstalls("web")}, of: "db", want: "web",
 		},
 		"a circle waits for nothing in it": {
 			set: newSet("a").removes("db", "web").has("db", deployed, "1").removes("web", "db").has("web", deployed, "1"), of: "db",

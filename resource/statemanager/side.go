@@ -52,6 +52,12 @@ func (s *side) leaving(f func(service client.ObjectKey, dependsOn []client.Objec
 	}
 }
 
+// wants tells whether the set lists a service as one that is to be there.
+func (s *side) wants(service client.ObjectKey) bool {
+	entry := s.entries[service]
+	return entry != nil && entry.Done() == v1alpha1.ServiceStateDeployed
+}
+
 // deployed tells whether the status says that a service is Deployed as the set lists it.
 func (s *side) deployed(service client.ObjectKey) bool {
 	state := s.states[service]

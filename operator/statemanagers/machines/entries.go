@@ -3,7 +3,6 @@ package machines
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -226,12 +225,7 @@ func (c *computation) holder(key client.ObjectKey, have *placed) *v1alpha1.Servi
 
 // wantsToo tells whether another set of the same provider lists a service that is to be there.
 func (c *computation) wantsToo(other *v1alpha1.ServiceSet, key client.ObjectKey) bool {
-	if !c.set.SharesProvider(other) || !c.order.Lists(other, key) {
-		return false
-	}
-	return slices.ContainsFunc(other.Spec.Services, func(e v1alpha1.ServiceWithValues) bool {
-		return e.Key() == key && e.HelmAction != v1alpha1.HelmActionUninstall
-	})
+	return c.set.SharesProvider(other) && c.order.Wants(other, key)
 }
 
 // leftTo enters a service that another set has: nothing is done for it, and its state is how it is there.

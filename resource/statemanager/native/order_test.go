@@ -2,6 +2,7 @@ package native_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -160,6 +161,52 @@ func TestAServiceThatNobodyTakesOverGoes(t *testing.T) {
 	w.settle("new", "")
 	w.settle("old", "")
 	expect(t, charts, "create db", "delete db")
+}
+
+func TestAServiceThatItsHeirUninstallsGoes(t *testing.T) {
+	w, charts, _ := decisions(t)
+	w.set("old", "east", w.service("db", "chart-1"))
+	w.settle("old", "db Deployed")
+	off := w.service("db", "chart-1")
+	off.HelmAction, off.ServiceAccountName = v1alpha1.HelmActionUninstall, "deployer"
+	w.set("new", "east", off)
+	w.settle("new", "db Deleted")
+	w.change("old", func(s *v1alpha1.ServiceSet) { s.Spec.Services = nil })
+	w.settle("old", "")
+	w.settle("new", "db Deleted")
+	w.quiet("new")
+	expect(t, charts, "create db", "delete db")
+}
+
+// TestAServiceGoesWithTheRightsOfTheSetThatUninstallsIt holds that nothing goes with more rights than those who want it gone ask for.
+func TestAServiceGoesWithTheRightsOfTheSetThatUninstallsIt(t *testing.T) {
+	w, charts, _ := decisions(t)
+	w.set("old", "east", w.service("db", "chart-1"))
+	w.settle("old", "db Deployed")
+	for _, inEntry := range []bool{true, false} {
+		off := w.service("db", "chart-1")
+		off.HelmAction = v1alpha1.HelmActionUninstall
+		if inEntry {
+			off.ServiceAccountName = "deployer"
+		}
+		name := fmt.Sprintf("new-%v", inEntry)
+		w.set(name, "east", off)
+		if !inEntry {
+			w.change(name, func(s *v1alpha1.ServiceSet) {
+				s.Spec.Provider.Config = &apiextensionsv1.JSON{Raw: []byte(`{"serviceAccountName": "deployer"}`)}
+			})
+		}
+		w.change("old", func(s *v1alpha1.ServiceSet) { s.Spec.Services = nil })
+		if _, err := w.compute("old"); err != nil {
+			t.Fatal(err)
+		}
+		if account := charts.asked(w.namespace, "db").Account; account == nil || account.Name != "deployer" {
+			t.Errorf("it would be taken away as %v", account)
+		}
+		if err := w.client.Delete(t.Context(), w.get(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestWhatWasLostFromTheStatusIsTakenAway(t *testing.T) {

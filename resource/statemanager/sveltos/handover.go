@@ -10,14 +10,14 @@ import (
 )
 
 // findTakers looks for sets that are to take services of the profile over. Sveltos takes a service from the cluster when the
-// profile drops it, unless it knows that another profile asks for it.
+// profile drops it, unless it knows that another profile asks for it. A set that uninstalls a service has nothing to take over.
 func (m *Manager) findTakers(ctx context.Context, s *situation) error {
 	for _, p := range s.has {
 		if s.order.Entry(p.key()) != nil {
 			continue
 		}
 		for _, other := range s.set.Others {
-			if !s.order.Lists(other, p.key()) || !s.set.SharesProvider(other) {
+			if !s.order.Wants(other, p.key()) || !s.set.SharesProvider(other) {
 				continue
 			}
 			known, err := m.knows(ctx, other, p.key())

@@ -299,6 +299,20 @@ func TestASuspendedProfileIsPaused(t *testing.T) {
 	})
 }
 
+func TestAServiceThatAnotherSetUninstallsGoes(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		other := w.newSet("prod.0123456789abcdef", "prod")
+		w.set.Others, other.Others = []*v1alpha1.ServiceSet{other.ServiceSet}, []*v1alpha1.ServiceSet{w.set.ServiceSet}
+		chart(w.set, "web", "1.0.0")
+		w.deployed(w.set, "1", "web")
+		chart(other, "web", "1.0.0").HelmAction = v1alpha1.HelmActionUninstall
+		drop(w.set, "web")
+		if work := w.settle(w.set); work.Requeue > 0 || len(w.profile(w.set).Spec.HelmCharts) != 0 {
+			t.Errorf("it waits for a set that never has it: %+v", work)
+		}
+	})
+}
+
 // Sveltos reports the same hash as before then, because it sees the same as before.
 func TestWhatIsTakenBackBeforeSveltosHasWorkedOnItGoes(t *testing.T) {
 	type states = map[string]v1alpha1.ServicePhase

@@ -31,6 +31,12 @@ type write struct {
 
 // operations works out what has to be written.
 func (m *Manager) operations(ctx context.Context, s *situation, work *statemanager.Work) error {
+	if s.profile != nil && paused(s.profile) {
+		// Sveltos leaves a profile that is paused alone, also when that is deleted. All else comes in the next reconciliation: this write
+		// makes another version of the profile.
+		work.Operations = append(work.Operations, pauseOperation(s.profile, false))
+		return nil
+	}
 	deleting := s.set.ServiceSet.DeletionTimestamp != nil
 	switch {
 	case s.profile != nil && !s.profile.GetDeletionTimestamp().IsZero():
@@ -49,11 +55,6 @@ func (m *Manager) operations(ctx context.Context, s *situation, work *statemanag
 	keeper, _ := m.keepers(ctx)
 	if owner := ownerOf(keeper, s.set.ServiceSet); s.profile != nil && s.profile.GetLabels()[carrier.OwnerLabel] != owner.ID() {
 		work.Operations = append(work.Operations, adoptOperation(s.profile, owner))
-		return nil
-	}
-	if s.profile != nil && paused(s.profile) {
-		// All else comes in the next reconciliation: this write makes another version of the profile.
-		work.Operations = append(work.Operations, pauseOperation(s.profile, false))
 		return nil
 	}
 	if !deleting {

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/resource/statemanager"
@@ -61,6 +62,8 @@ func note(ctx context.Context, user client.Client, profile *unstructured.Unstruc
 	if profile.GetKind() == v1beta1.ClusterProfileKind {
 		label = v1beta1.ClusterProfileLabel
 	}
+	// Sveltos tells its summaries which of them are paused.
+	summary.SetAnnotations(map[string]string{v1beta1.PausedAnnotation: "false"})
 	summary.SetLabels(map[string]string{label: profile.GetName(), v1beta1.ClusterNameLabel: cluster, v1beta1.ClusterTypeLabel: "Sveltos"})
 	return user.Apply(ctx, client.ApplyConfigurationFromUnstructured(summary), client.FieldOwner("sveltos"), client.ForceOwnership)
 }
@@ -119,7 +122,7 @@ func tell(ctx context.Context, user client.Client, key client.ObjectKey, what ..
 }
 
 // plays is what Sveltos does for the profiles of a namespace, and of sets there, at once and without fail: it takes note of them, deploys
-// what they have, and forgets those that are gone. The management cluster is "mgmt" in that namespace.
+// what they have, and forgets those that are gone. Those that are paused it leaves alone, also when they are gone. The management cluster is "mgmt" in that namespace.
 func plays(ctx context.Context, user client.Client, namespace string) error {
 	var profiles []unstructured.Unstructured
 	for _, kind := range []string{v1beta1.ProfileKind, v1beta1.ClusterProfileKind} {
@@ -143,6 +146,14 @@ func plays(ctx context.Context, user client.Client, namespace string) error {
 			cluster = sveltos.DefaultManagementName
 		}
 		alive["p--"+profile.GetName()] = true
+		if profile.GetAnnotations()[v1beta1.PausedAnnotation] == "true" {
+			paused := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1beta1.PausedAnnotation+`":"true"}}}`))
+			summary := &v1beta1.ClusterSummary{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p--" + profile.GetName()}}
+			if err := user.Patch(ctx, summary, paused); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+			continue
+		}
 		if err := note(ctx, user, profile, namespace, cluster); err != nil {
 			return err
 		}
@@ -161,7 +172,7 @@ func plays(ctx context.Context, user client.Client, namespace string) error {
 		}
 	}
 	for i := range summaries.Items {
-		if s := &summaries.Items[i]; !alive[s.Name] {
+		if s := &summaries.Items[i]; !alive[s.Name] && s.Annotations[v1beta1.PausedAnnotation] != "true" {
 			if err := user.Delete(ctx, s); client.IgnoreNotFound(err) != nil {
 				return err
 			}

@@ -299,6 +299,34 @@ func TestASuspendedProfileIsPaused(t *testing.T) {
 	})
 }
 
+func TestASetThatWasSuspendedGoes(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		chart(w.set, "web", "1.0.0")
+		w.settle(w.set)
+		play := func() {
+			t.Helper()
+			if err := plays(t.Context(), w.client, w.namespace); err != nil {
+				t.Fatal(err)
+			}
+		}
+		play()
+		work, err := w.manager.Suspend(t.Context(), w.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.carryOut(w.set, work)
+		play()
+		w.set.ServiceSet.DeletionTimestamp = &metav1.Time{}
+		for range 5 {
+			work = w.reconcile(w.set)
+			play()
+		}
+		if work.Left || w.profile(w.set) != nil {
+			t.Errorf("there is left: %+v", work)
+		}
+	})
+}
+
 func TestAServiceThatAnotherSetUninstallsGoes(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		other := w.newSet("prod.0123456789abcdef", "prod")

@@ -24,8 +24,8 @@
 //	suspend of the provider          the annotation profile.projectsveltos.io/paused
 //
 // A set with a cluster becomes a Profile in its own namespace, with the cluster as its clusterRef: the SveltosCluster with the
-// name of the ClusterDeployment, which is made from the kubeconfig of the ClusterDeployment when there is none. A set without
-// one becomes a ClusterProfile for the SveltosCluster mgmt in the namespace mgmt, which is what Sveltos calls the
+// name of the ClusterDeployment, which is made from the kubeconfig of the ClusterDeployment when there is none, and follows that. A set
+// without one becomes a ClusterProfile for the SveltosCluster mgmt in the namespace mgmt, which is what Sveltos calls the
 // management cluster. spec.provider.config may name another cluster, such as one of Cluster API:
 //
 //	config: {clusterRef: {apiVersion: cluster.x-k8s.io/v1beta1, kind: Cluster, name: prod}}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,6 +13,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/internal/serverside"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 	"github.com/operatorkit/operatorkit/resource/statemanager/sveltos/v1beta1"
@@ -65,25 +67,52 @@ func (m *Manager) operations(ctx context.Context, s *situation, work *statemanag
 	return m.profileOperation(ctx, s, work)
 }
 
-// clusterOperation makes the SveltosCluster when there is none. One that is there is left as it is: a person may have made it.
+// clusterOperation makes the SveltosCluster when there is none, and has the one that was made for the ClusterDeployment name the kubeconfig
+// that this one names. Another one is left as it is: a person may have made it.
 func (m *Manager) clusterOperation(ctx context.Context, s *situation, work *statemanager.Work) error {
 	cluster, err := m.cluster(s.set)
 	if err != nil || cluster == nil {
 		return err
 	}
-	found, err := m.read(ctx, client.ObjectKeyFromObject(cluster), &v1beta1.SveltosCluster{})
-	if err != nil || found {
+	live := &v1beta1.SveltosCluster{}
+	found, err := m.read(ctx, client.ObjectKeyFromObject(cluster), live)
+	if err != nil || found && (live.Spec == cluster.Spec || !madeFor(live, s.set.Cluster)) {
 		return err
 	}
 	cluster.SetGroupVersionKind(v1beta1.LibGroupVersion.WithKind(v1beta1.SveltosClusterKind))
-	u, err := applied(cluster, nil)
+	var before client.Object
+	if found {
+		before = live
+	}
+	u, err := applied(cluster, before)
 	if err != nil {
 		return err
 	}
-	work.Operations = append(work.Operations, statemanager.Operation{
-		Changes: plan.Describe(plan.Create, u.DeepCopy(), nil), Payload: write{apply: u},
-	})
+	changes := plan.Describe(plan.Create, u.DeepCopy(), nil)
+	if found {
+		changes = []plan.Change{{Action: plan.Update, Object: planObject(live), Fields: kubeconfigChanges(live.Spec, cluster.Spec)}}
+	}
+	work.Operations = append(work.Operations, statemanager.Operation{Changes: changes, Payload: write{apply: u}})
 	return nil
+}
+
+// madeFor tells whether a SveltosCluster was made for a ClusterDeployment.
+func madeFor(cluster *v1beta1.SveltosCluster, cd *v1alpha1.ClusterDeployment) bool {
+	return cluster.Labels[v1alpha1.ClusterLabel] == cd.Name &&
+		slices.ContainsFunc(cluster.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == cd.UID })
+}
+
+// kubeconfigChanges are the fields that another kubeconfig changes.
+func kubeconfigChanges(before, after v1beta1.SveltosClusterSpec) (fields []plan.FieldChange) {
+	for _, field := range []plan.FieldChange{
+		{Path: "spec.kubeconfigName", Old: before.KubeconfigName, New: after.KubeconfigName},
+		{Path: "spec.kubeconfigKeyName", Old: before.KubeconfigKeyName, New: after.KubeconfigKeyName},
+	} {
+		if field.Old != field.New {
+			fields = append(fields, field)
+		}
+	}
+	return fields
 }
 
 // profileOperation creates the profile, or updates it where a dry run says that it would change.

@@ -124,6 +124,45 @@ func TestASetBecomesAProfile(t *testing.T) {
 	})
 }
 
+func TestAnotherKubeconfigReachesSveltos(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		chart(w.set, "web", "1.0.0")
+		w.settle(w.set)
+		names := func(secret, key string) *v1beta1.SveltosCluster {
+			t.Helper()
+			cluster := &v1beta1.SveltosCluster{}
+			if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(w.cluster), cluster); err != nil {
+				t.Fatal(err)
+			}
+			if cluster.Spec.KubeconfigName != secret || cluster.Spec.KubeconfigKeyName != key {
+				t.Errorf("the cluster is reached by %+v, want %s %s", cluster.Spec, secret, key)
+			}
+			return cluster
+		}
+		names("prod-kubeconfig", "value")
+		w.cluster.Spec.Kubeconfig.SecretName = "moved"
+		work := w.reconcile(w.set)
+		if changes(work) != 1 {
+			t.Fatalf("what is planned is %+v", work)
+		}
+		fields := work.Operations[0].Changes[0].Fields
+		if len(fields) != 1 || fields[0].Path != "spec.kubeconfigName" || fields[0].Old != "prod-kubeconfig" || fields[0].New != "moved" {
+			t.Errorf("what is planned is %+v", fields)
+		}
+		w.settle(w.set)
+		cluster := names("moved", "value")
+
+		// Without the label it is nobody's of ours.
+		cluster.Labels = nil
+		if err := w.client.Update(t.Context(), cluster); err != nil {
+			t.Fatal(err)
+		}
+		w.cluster.Spec.Kubeconfig.Key = "config"
+		w.settle(w.set)
+		names("moved", "value")
+	})
+}
+
 func TestASetOfTheManagementClusterBecomesAClusterProfile(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		set := w.newSet("m", "")

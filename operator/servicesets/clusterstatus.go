@@ -141,12 +141,15 @@ func (c *clusters) setStatus(ctx context.Context, cd *v1alpha1.ClusterDeployment
 
 // deletionOf says what the deletion of a cluster waits for.
 func deletionOf(reports []*report) statuses.Verdict {
+	v := statuses.Verdict{}
 	var left []string
 	for _, r := range reports {
 		left = append(left, r.key.Name)
+		if r.fault != nil {
+			v.Block(r.fault.reason, r.fault.message)
+		}
 	}
 	slices.Sort(left)
-	v := statuses.Verdict{}
 	v.Progress(v1alpha1.ReasonDeleting, "waits until its service sets are gone: "+strings.Join(left, ", "))
 	return v
 }

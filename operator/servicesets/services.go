@@ -131,7 +131,7 @@ func (s *services) computeManagement(ctx context.Context, mcs *v1alpha1.MultiClu
 		return err
 	}
 	for i, r := range newReports(operations) {
-		if r.owner.Key.Name == mcs.Name {
+		if r.owner.Kind == v1alpha1.MultiClusterServiceKind && r.owner.Key.Name == mcs.Name {
 			state.management = r
 			state.operations = append(state.operations, operations[i])
 		}

@@ -209,13 +209,17 @@ func (g *group) String() string {
 
 // deletionFrom says what the deletion of a MultiClusterService waits for.
 func deletionFrom(state *serviceState) statuses.Verdict {
+	v := statuses.Verdict{}
 	var left []string
 	for i := range state.operations {
-		set := state.operations[i].Operation.ServiceSet
-		left = append(left, clusterName(set.Namespace, set.Spec.Cluster))
+		o := &state.operations[i]
+		left = append(left, clusterName(o.Key.Namespace, o.Owner.Set.Spec.Cluster))
+		if o.Err != nil {
+			f := faultOf(o.Err)
+			v.Block(f.reason, f.message)
+		}
 	}
 	slices.Sort(left)
-	v := statuses.Verdict{}
 	message := "waits until its service sets are gone from " + strings.Join(left, ", ")
 	if len(state.dependents) > 0 {
 		message += "; those of MultiClusterService " + strings.Join(state.dependents, ", ") + " go first there, because of dependsOn"

@@ -1,12 +1,16 @@
 package servicesets
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/resource/serviceset"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
@@ -72,6 +76,38 @@ func TestConditionsOfAMultiClusterService(t *testing.T) {
 	}
 	if stale.Desired != 1 || stale.Deployed != 1 {
 		t.Errorf("a disabled service counts: %+v", stale)
+	}
+}
+
+func TestADeletionThatASetHoldsUpSaysWhy(t *testing.T) {
+	set := func(namespace, cluster string) *v1alpha1.ServiceSet {
+		set := &v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "base"}}
+		set.Spec.Cluster, set.Spec.MultiClusterService = cluster, "base"
+		return set
+	}
+	mcs := &v1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{Name: "base"}}
+	system, east := set("system", ""), set("ns", "east")
+	operations := []serviceset.OwnerOperation{
+		{Owner: serviceset.MultiClusterServiceOwner(mcs, system), Key: client.ObjectKeyFromObject(system), Err: errors.New("it is controlled by Tenant x")},
+		{Owner: serviceset.MultiClusterServiceOwner(mcs, east), Key: client.ObjectKeyFromObject(east), Operation: &serviceset.Operation{
+			Operation: v1alpha1.ServiceSetOperationNone, ServiceSet: east, Before: east,
+		}},
+	}
+	v := deletionFrom(&serviceState{operations: operations})
+	waits := "waits until its service sets are gone from ns/east, the management cluster"
+	want := []string{
+		"Ready=False Invalid it is controlled by Tenant x; " + waits, "Progressing=True Deleting " + waits, "Blocked=True Invalid it is controlled by Tenant x",
+	}
+	if diff := cmp.Diff(want, told(v.Conditions(1))); diff != "" {
+		t.Errorf("the conditions differ (-want +got):\n%s", diff)
+	}
+	v = deletionOf(newReports(operations))
+	waits = "waits until its service sets are gone: base, base"
+	want = []string{
+		"Ready=False Invalid it is controlled by Tenant x; " + waits, "Progressing=True Deleting " + waits, "Blocked=True Invalid it is controlled by Tenant x",
+	}
+	if diff := cmp.Diff(want, told(v.Conditions(1))); diff != "" {
+		t.Errorf("the conditions of a cluster differ (-want +got):\n%s", diff)
 	}
 }
 

@@ -156,6 +156,44 @@ func TestAClusterIsGoneOnlyAfterItsServiceSets(t *testing.T) {
 	w.wants(mcs, "Ready=True Deployed: no cluster is selected")
 }
 
+func TestADeletionThatWaitsForSomebodyElsesSetSaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.templates("a-1-0-0", "m-1-0-0")
+	w.system = w.kube.Namespace(t)
+	w.start()
+	cd, mcs := cluster("prod", "gold", service("a=a-1-0-0")), w.multi("base", "gold", service("m=m-1-0-0"))
+	w.create(cd, mcs)
+	w.wants(cd, "Progressing=True InFlight: a 1.0.0 is on its way")
+	w.wants(mcs, "Progressing=True InFlight: m 1.0.0 is on its way")
+	set := func(name, namespace, cluster, mcs string) *v1alpha1.ServiceSet {
+		s := &v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1alpha1.ServiceSetSpec{
+			Cluster: cluster, MultiClusterService: mcs, Provider: v1alpha1.StateManagementProviderConfig{Name: v1alpha1.DefaultStateManagementProvider},
+		}}
+		w.create(s)
+		return s
+	}
+	own := set("own", w.namespace, cd.Name, "")
+	set("elsewhere", w.namespace, "", mcs.Name)
+	system := set("own", w.system, "", mcs.Name)
+	if err := w.user.Delete(t.Context(), cd); err != nil {
+		t.Fatal(err)
+	}
+	w.wants(cd, "Ready=False Deleting: waits until its service sets are gone: own")
+	if err := w.user.Delete(t.Context(), own); err != nil {
+		t.Fatal(err)
+	}
+	w.wantGone(cd)
+
+	if err := w.user.Delete(t.Context(), mcs); err != nil {
+		t.Fatal(err)
+	}
+	w.wants(mcs, "Ready=False Deleting: waits until its service sets are gone from the management cluster")
+	if err := w.user.Delete(t.Context(), system); err != nil {
+		t.Fatal(err)
+	}
+	w.wantGone(mcs)
+}
+
 func TestServicesThatGoAndStayAreListed(t *testing.T) {
 	w := newWorld(t)
 	w.templates("a-1-0-0", "b-1-0-0", "c-1-0-0")

@@ -50,8 +50,38 @@ func (c *clusters) compute(ctx context.Context, cd *v1alpha1.ClusterDeployment) 
 	if err != nil {
 		return nil, err
 	}
+	if cd.DeletionTimestamp != nil {
+		if err := c.addOthers(cd, state); err != nil {
+			return nil, err
+		}
+	}
 	state.reports = newReports(state.operations)
 	return state, nil
+}
+
+// addOthers adds the ServiceSets of a cluster that were made by somebody else: its deletion waits for them too, and the status says so.
+func (c *clusters) addOthers(cd *v1alpha1.ClusterDeployment, state *clusterState) error {
+	found, err := c.sets.ByIndex(ByCluster, ClusterIndex(cd.Namespace, cd.Name))
+	if err != nil {
+		return err
+	}
+	for _, obj := range found {
+		set := obj.(*v1alpha1.ServiceSet)
+		key := client.ObjectKeyFromObject(set)
+		if isAbout(state.operations, key) {
+			continue
+		}
+		state.operations = append(state.operations, serviceset.OwnerOperation{
+			Owner: serviceset.Owner{Kind: v1alpha1.ServiceSetKind, Key: key, Set: set}, Key: key,
+			Operation: &serviceset.Operation{Operation: v1alpha1.ServiceSetOperationNone, ServiceSet: set, Before: set},
+		})
+	}
+	return nil
+}
+
+// isAbout tells whether one of the operations is about a ServiceSet.
+func isAbout(operations []serviceset.OwnerOperation, set client.ObjectKey) bool {
+	return slices.ContainsFunc(operations, func(o serviceset.OwnerOperation) bool { return o.Key == set })
 }
 
 // operations returns what the resource of ServiceSets has to do.

@@ -139,11 +139,11 @@ func (s *services) computeManagement(ctx context.Context, mcs *v1alpha1.MultiClu
 	return nil
 }
 
-// computeElsewhere finds the ServiceSets on other clusters that concern this framework: all of a MultiClusterService that is
-// being deleted, which waits for them; and those whose cluster is gone without having been cleaned up, which it deletes.
+// computeElsewhere finds the other ServiceSets that concern this framework: all of a MultiClusterService that is being deleted, which
+// waits for them; and those whose cluster is gone without having been cleaned up, which it deletes.
 func (s *services) computeElsewhere(ctx context.Context, mcs *v1alpha1.MultiClusterService, state *serviceState) error {
 	sets, err := s.setsThat(ctx, func(set *v1alpha1.ServiceSet) bool {
-		return set.Spec.MultiClusterService == mcs.Name && set.Spec.Cluster != ""
+		return s.has(mcs, set) && !isAbout(state.operations, client.ObjectKeyFromObject(set))
 	})
 	if err != nil {
 		return err
@@ -166,9 +166,18 @@ func (s *services) computeElsewhere(ctx context.Context, mcs *v1alpha1.MultiClus
 	return nil
 }
 
+// has tells whether a ServiceSet is one of a MultiClusterService. Those of the management cluster are in the system namespace: one elsewhere is
+// somebody else's, whatever it says.
+func (s *services) has(mcs *v1alpha1.MultiClusterService, set *v1alpha1.ServiceSet) bool {
+	return set.Spec.MultiClusterService == mcs.Name && (set.Spec.Cluster != "" || set.Namespace == s.config.SystemNamespace)
+}
+
 // orphaned tells whether the cluster of a ServiceSet does not exist. The source may be behind the one of ServiceSets, and
 // what is deleted by mistake is gone: so the API server is asked too.
 func (s *services) orphaned(ctx context.Context, set *v1alpha1.ServiceSet) (bool, error) {
+	if set.Spec.Cluster == "" {
+		return false, nil
+	}
 	key := client.ObjectKey{Namespace: set.Namespace, Name: set.Spec.Cluster}
 	if _, err := s.cluster(ctx, key); err == nil {
 		return false, nil
@@ -205,7 +214,7 @@ func newServices(d *operator.Dependencies, config Config, src *sources, specs *s
 			if s.claims.Refusal(mcs) != nil {
 				return false, nil
 			}
-			return s.isLeft(ctx, s.live, func(set *v1alpha1.ServiceSet) bool { return set.Spec.MultiClusterService == mcs.Name })
+			return s.isLeft(ctx, s.live, func(set *v1alpha1.ServiceSet) bool { return s.has(mcs, set) })
 		},
 	})
 	if err != nil {

@@ -220,7 +220,7 @@ func deletionFrom(state *serviceState) statuses.Verdict {
 		}
 	}
 	slices.Sort(left)
-	message := "waits until its service sets are gone from " + strings.Join(left, ", ")
+	message := "waits until its service sets are gone from " + strings.Join(slices.Compact(left), ", ")
 	if len(state.dependents) > 0 {
 		message += "; those of MultiClusterService " + strings.Join(state.dependents, ", ") + " go first there, because of dependsOn"
 	}

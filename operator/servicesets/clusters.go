@@ -23,6 +23,8 @@ type clusters struct {
 	claims  *claims.Claims
 	planned statuses.Planned
 	memo    statuses.Memo[*clusterState]
+	// live reads past the sources.
+	live client.Reader
 }
 
 // clusterState is all about the services of a cluster, at one moment.
@@ -51,9 +53,12 @@ func (c *clusters) compute(ctx context.Context, cd *v1alpha1.ClusterDeployment) 
 		return nil, err
 	}
 	if cd.DeletionTimestamp != nil {
-		if err := c.addOthers(cd, state); err != nil {
-			return nil, err
-		}
+		err = c.addOthers(cd, state)
+	} else {
+		err = c.confirm(ctx, services, state.operations)
+	}
+	if err != nil {
+		return nil, err
 	}
 	state.reports = newReports(state.operations)
 	return state, nil
@@ -105,7 +110,7 @@ func (c *clusters) own(ctx context.Context, cd *v1alpha1.ClusterDeployment) ([]s
 // newClusters makes the framework.
 func newClusters(d *operator.Dependencies, config Config, s *sources, specs *specs) (*framework.Framework, error) {
 	c := &clusters{
-		sources: s, config: config, planned: statuses.Planned{All: d.PlanOnly},
+		sources: s, config: config, planned: statuses.Planned{All: d.PlanOnly}, live: d.Client,
 		claims: &claims.Claims{Client: d.Client, Kind: v1alpha1.ClusterDeploymentKind},
 	}
 	sets, err := servicesetresource.New(servicesetresource.Config[*v1alpha1.ClusterDeployment]{

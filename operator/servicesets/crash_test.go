@@ -79,8 +79,6 @@ func isClaimed(ctx context.Context, user client.Client, namespace string) error 
 func TestALifeOfServicesEndsAsItShouldWhenTheServerLags(t *testing.T) {
 	life := lifeOfServices()
 	life.Sample = true // a run takes as long as one with a crash, and there are twice as many
-	// The services of a MultiClusterService that the newest list lacks are taken off its clusters: the list is the only word about it.
-	life.Without = []operatortest.Mishap{operatortest.RestartMissing}
 	operatortest.LagAtEveryWrite(t, asRun(t, life))
 }
 

@@ -42,8 +42,9 @@
 //     circle. With Config.MultiClusterServices, the ones of other operators do not exist.
 //   - A ClusterDeployment that is deleted is gone after its ServiceSets, a MultiClusterService after its ServiceSets on all
 //     clusters. Meanwhile the condition Ready says which ones are left. What a MultiClusterService does not want on a cluster
-//     any more, because it is deleted or does not select the cluster, goes in the order of dependencies. ServiceSets of
-//     a MultiClusterService whose ClusterDeployment was removed by force are deleted.
+//     any more, because it is deleted or does not select the cluster, goes in the order of dependencies. The API server is asked
+//     before, so that nothing goes because a list lacked whose it is. ServiceSets of a MultiClusterService whose ClusterDeployment
+//     was removed by force are deleted.
 //   - Events tell once when something becomes blocked, when what blocks it changes, and when all is ready; a restart tells
 //     nothing again.
 //   - With Dependencies.PlanOnly, or the annotation framework.PlanAnnotation, the condition Planned says how much would be done.

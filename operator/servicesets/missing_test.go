@@ -68,3 +68,61 @@ func TestWhoHasAServiceSetThatAListLacksIsNotLetGo(t *testing.T) {
 		})
 	}
 }
+
+// TestR11WhatAMultiClusterServiceHasThatAListLacksStays holds that a service is not uninstalled because the operator does not see whose it
+// is, and that it goes once that one is gone.
+func TestR11WhatAMultiClusterServiceHasThatAListLacksStays(t *testing.T) {
+	w := newWorld(t)
+	w.templates("cert-1-0-0", "dns-1-0-0")
+	cd, mcs := cluster("prod", "gold"), w.multi("base", "gold", service("cert=cert-1-0-0"))
+	w.create(cd, mcs)
+	first := w.start()
+	key := w.setName(cd, mcs)
+	w.report(key, v1alpha1.ServiceStateDeployed, "cert")
+	w.wants(mcs, "Ready=True")
+	first.stop()
+
+	w.lag = operatortest.NewLag()
+	w.lag.Omit(func(r operatortest.Request) bool { return r.Resource == "multiclusterservices" && r.Name == mcs.Name })
+	var asked atomic.Int32
+	w.faults.On(func(r operatortest.Request) bool {
+		if r.Resource == "multiclusterservices" && r.Verb == "get" && r.Name == mcs.Name {
+			asked.Add(1)
+		}
+		return false
+	}, operatortest.InternalError())
+	w.start()
+	set := &v1alpha1.ServiceSet{}
+	operatortest.Eventually(t, "the API server is asked whose the services are", func() error {
+		if err := w.user.Get(t.Context(), key, set); err != nil {
+			return err
+		}
+		if len(set.Spec.Services) == 1 && asked.Load() < 2 {
+			return fmt.Errorf("it was asked %d times", asked.Load())
+		}
+		return nil
+	})
+	if len(set.Spec.Services) != 1 || len(set.Spec.Removing) > 0 {
+		t.Fatalf("the service is taken away: %+v", set.Spec)
+	}
+	w.lag.Release()
+	change(w, mcs, func(mcs *v1alpha1.MultiClusterService) {
+		mcs.Spec.ServiceSpec.Services = append(mcs.Spec.ServiceSpec.Services, service("dns=dns-1-0-0"))
+	})
+	w.report(key, v1alpha1.ServiceStateDeployed, "cert", "dns")
+	w.wants(mcs, "Ready=True")
+	if err := w.user.Delete(t.Context(), mcs); err != nil {
+		t.Fatal(err)
+	}
+	operatortest.Eventually(t, "its services are taken away", func() error {
+		if err := w.user.Get(t.Context(), key, set); err != nil {
+			return err
+		}
+		if len(set.Spec.Services) > 0 || len(set.Spec.Removing) != 2 {
+			return fmt.Errorf("there are %+v", set.Spec)
+		}
+		return nil
+	})
+	w.takeAway(key)
+	w.wantGone(mcs)
+}

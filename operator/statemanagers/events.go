@@ -3,7 +3,6 @@ package statemanagers
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,15 +70,16 @@ func (m *managed) tellGone(ctx context.Context, was, is map[client.ObjectKey]*v1
 	if err != nil || state.set == nil {
 		return
 	}
+	order := statemanager.NewOrder(state.set)
 	for _, key := range keysOf(was) {
 		if is[key] != nil || was[key].State == v1alpha1.ServiceStatePending {
 			continue
 		}
 		reachable := statuses.Find(state.work.Conditions, target.ConditionReachable)
-		heir := slices.IndexFunc(state.set.Others, func(other *v1alpha1.ServiceSet) bool { return desiredOf(other)[key] != nil })
+		heir := order.Heir(key)
 		switch {
-		case heir >= 0:
-			record(corev1.EventTypeNormal, EventHandedOver, "service %s goes on in ServiceSet %s", key, state.set.Others[heir].Name)
+		case heir != nil:
+			record(corev1.EventTypeNormal, EventHandedOver, "service %s goes on in ServiceSet %s", key, heir.Name)
 		case reachable.Status == metav1.ConditionFalse && statemanager.LetGo(state.set):
 			record(corev1.EventTypeWarning, EventLetGo, "service %s is let go of: what is on the cluster stays there, should it come back", key)
 		default:

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/statemanagers"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
@@ -96,4 +97,33 @@ func TestAClusterThatIsGoneIsLetGoOf(t *testing.T) {
 	w.wantGone(one)
 	w.wantGone(&v1alpha1.ServiceSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "one"}})
 	w.wantText("rules", "allow", "some")
+}
+
+func TestAServiceThatAnotherSetUninstallsIsGone(t *testing.T) {
+	w := newWorld(t)
+	provider := w.ownProvider()
+	if err := w.user.Create(t.Context(), provider.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	w.files("rules", map[string]string{"rules.yaml": mapManifest})
+	w.create(filesTemplate("rules"), cluster("one"))
+	w.reach("one")
+	w.start()
+	labels := map[string]string{"team": "shop"}
+	own := w.ownSet(provider.Name, labels, "rules=rules")
+	w.create(own)
+	w.wantSet("own", "Ready=True Deployed")
+	off := w.ownSet(provider.Name, labels, "rules=rules")
+	off.Name, off.Spec.Services[0].HelmAction = "off", v1alpha1.HelmActionUninstall
+	w.create(off)
+	w.wantService("off", "rules", "Deleted")
+	w.wantText("rules", "allow", "some")
+
+	change(w, own, func(s *v1alpha1.ServiceSet) { s.Spec.Services = nil })
+	w.wantText("rules", "allow", "")
+	w.wantEvent(own, statemanagers.EventRemoved)
+	if err := w.user.Delete(t.Context(), own); err != nil {
+		t.Fatal(err)
+	}
+	w.wantGone(own)
 }

@@ -26,8 +26,8 @@ const maxProvider = 40
 
 // Config configures the frameworks. There has to be one state manager at least.
 type Config struct {
-	// SystemNamespace is where the ServiceSets of the management cluster are: that of servicesets.Config. Default:
-	// servicesets.DefaultSystemNamespace.
+	// SystemNamespace is where the ServiceSets of the management cluster are: that of servicesets.Config. In other namespaces those
+	// without a cluster are held, see ReasonMisplaced. Default: servicesets.DefaultSystemNamespace.
 	SystemNamespace string
 	// Sources are shared with the operator of package servicesets. Default: its own, made by servicesets.NewSources.
 	Sources *servicesets.Sources

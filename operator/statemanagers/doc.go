@@ -44,6 +44,9 @@
 //	events: create, patch; in the namespace default too, for those on StateManagementProviders
 //	namespaces: get, for kube-system only, unless NativeConfig.Origin is set: its UID stands for the management cluster in marks
 //
+// ServiceSets without a cluster are carried out in Config.SystemNamespace only: with the operator's rights they go to the management
+// cluster, and elsewhere they may be somebody's who lacks these. One in another namespace is Suspended, for the reason Misplaced.
+//
 // Of ConfigMaps, Secrets and ValueKinds it watches the metadata only, and reads those that a service or a ClusterDeployment names. For
 // sets that go to the management cluster itself, it needs there what a kubeconfig needs elsewhere.
 //

@@ -166,6 +166,50 @@ func TestNothingIsDoneWhileAProviderIsSuspended(t *testing.T) {
 	w.wantProvider(provider, "Ready=True Running")
 }
 
+// TestR19OnlyTheSystemNamespaceHasSetsOfTheManagementCluster holds that who may write ServiceSets elsewhere does not get the operator's rights
+// on the management cluster, and that what an earlier version has carried out can be deleted.
+func TestR19OnlyTheSystemNamespaceHasSetsOfTheManagementCluster(t *testing.T) {
+	w := newWorld(t)
+	provider := w.ownProvider()
+	if err := w.user.Create(t.Context(), provider.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	w.files("rules", map[string]string{"rules.yaml": mapManifest})
+	w.create(filesTemplate("rules"))
+	r := w.start()
+	labels := map[string]string{"team": "shop"}
+	before := w.ownSet(provider.Name, labels, "rules=rules")
+	before.Spec.Cluster, before.Spec.MultiClusterService = "", "base"
+	w.create(before)
+	w.wantText("rules", "allow", "some")
+	w.wantSet("own", "Ready=True Deployed")
+	r.stop()
+
+	w.config.SystemNamespace = w.kube.Namespace(t)
+	after := w.ownSet(provider.Name, labels, "more=rules")
+	after.Name, after.Spec.Cluster, after.Spec.MultiClusterService = "more", "", "base"
+	w.create(after)
+	r = w.start()
+	held := "Suspended=True " + statemanagers.ReasonMisplaced +
+		": the set names no cluster, and those of the management cluster are in the namespace " + w.config.SystemNamespace
+	w.wantSet("own", held)
+	w.wantSet("more", held)
+	w.wantSet("more", "Ready=False "+statemanagers.ReasonMisplaced)
+	w.wantText("rules", "allow", "some")
+	set, err := w.set("more")
+	if err != nil || len(set.Status.Services) > 0 {
+		t.Errorf("it was carried out: %+v, %v", set.Status, err)
+	}
+	for _, set := range []*v1alpha1.ServiceSet{after, before} {
+		if err := w.user.Delete(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		w.wantGone(set)
+	}
+	w.wantText("rules", "allow", "")
+	r.stop()
+}
+
 // standstill is a state manager whose objects go on working by themselves. It notes what is carried out.
 type standstill struct {
 	mu   sync.Mutex

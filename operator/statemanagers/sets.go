@@ -1,6 +1,7 @@
 package statemanagers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,8 +50,13 @@ func (m *managed) compute(ctx context.Context, set *v1alpha1.ServiceSet) (*setSt
 	if err != nil {
 		return nil, err
 	}
-	state := &setState{hold: is.holdOf(set), foreign: is.provider != nil && m.claims[m.Provider].Refusal(is.provider) != nil}
+	state := &setState{hold: cmp.Or(is.holdOf(set), m.misplaced(set)), foreign: is.provider != nil && m.claims[m.Provider].Refusal(is.provider) != nil}
 	_, suspends := m.StateManager.(statemanager.Suspender)
+	if m.isMisplaced(set) && len(set.Status.Services) == 0 && state.hold == nil {
+		// It is being deleted, and was never carried out: what looks like its services on the management cluster may be forged.
+		state.work = &statemanager.Work{}
+		return state, nil
+	}
 	if state.hold != nil && (!suspends || state.hold.reason != ReasonSuspended) {
 		return state, nil
 	}

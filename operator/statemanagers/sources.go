@@ -32,6 +32,8 @@ type sources struct {
 	changed struct{ neighbours, clusters, data, templates, providers *statuses.Changes }
 
 	reader client.Reader
+	// system is the namespace of the sets of the management cluster.
+	system string
 	// claims are those of the providers, by name, be it a former one. They are owned by the framework for the sets of the provider.
 	claims map[string]*claims.Claims
 }
@@ -58,7 +60,9 @@ func newSources(d *operator.Dependencies, config Config) (*sources, error) {
 			return nil, err
 		}
 	}
-	s := &sources{clusters: shared.Clusters, sets: shared.Sets, templates: shared.Templates, providers: shared.Providers}
+	s := &sources{
+		clusters: shared.Clusters, sets: shared.Sets, templates: shared.Templates, providers: shared.Providers, system: config.SystemNamespace,
+	}
 	var namespaces []string
 	if len(d.Namespaces) > 0 {
 		namespaces = append([]string{config.SystemNamespace}, d.Namespaces...)

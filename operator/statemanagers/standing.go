@@ -20,6 +20,8 @@ const (
 	ReasonSuspended = v1alpha1.ReasonProviderSuspended
 	// ReasonNotSelected says that the labels of the ServiceSet are not those by which the provider selects.
 	ReasonNotSelected = "NotSelected"
+	// ReasonMisplaced says that the ServiceSet is for the management cluster, and not in the system namespace.
+	ReasonMisplaced = "Misplaced"
 )
 
 // ReasonRunning is the reason of the condition Ready of a StateManagementProvider that is True.
@@ -72,6 +74,21 @@ func (is *standing) holdOf(set *v1alpha1.ServiceSet) *hold {
 		return &hold{ReasonNotSelected, fmt.Sprintf("the labels of the set are not those by which StateManagementProvider %s selects: %s", is.provider.Name, is.selector)}
 	}
 	return nil
+}
+
+// isMisplaced tells whether a set is for the management cluster from another namespace than the system namespace. What is there is carried
+// out with the operator's rights, which who may write ServiceSets elsewhere must not get.
+func (s *sources) isMisplaced(set *v1alpha1.ServiceSet) bool {
+	return set.Spec.Cluster == "" && set.Namespace != s.system
+}
+
+// misplaced returns why nothing is done for a set that is misplaced. One that was carried out before can be deleted.
+func (s *sources) misplaced(set *v1alpha1.ServiceSet) *hold {
+	if !s.isMisplaced(set) || set.DeletionTimestamp != nil {
+		return nil
+	}
+	return &hold{ReasonMisplaced, fmt.Sprintf("the set names no cluster, and those of the management cluster are in the namespace %s: "+
+		"create one with spec.cluster, or create it there", s.system)}
 }
 
 // handles tells whether a set is one of a provider. One that has the finalizer stays so.

@@ -24,7 +24,7 @@ func TestTheTimeBeginsWhenTheOtherContextEnds(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if got := context.Cause(longer); got != why {
+		if got := context.Cause(longer); !errors.Is(got, why) {
 			t.Errorf("its cause is %v, want %v", got, why)
 		}
 	})

@@ -50,7 +50,7 @@ run: controlplane ## Run an example on real control planes; Ctrl-C ends everythi
 test: controlplane ## Test every promise, with samples of what takes long: minutes.
 	$(SUITE) -short -race '$(RACE)' $(PKGS)
 
-test-all: controlplane ## Test everything: every crash point, every case, all with -race. SLICE=2/4 runs a quarter.
+test-all: controlplane $(BIN)/controller-gen-$(CONTROLLER_GEN_VERSION) ## Test everything: every crash point, every case, all with -race. SLICE=2/4 runs a quarter.
 	$(SUITE) -race '$(RACE_ALL)' -slice '$(SLICE)' $(PKGS)
 
 test-charts: controlplane ## Compare what becomes of charts of yours with Helm, before you migrate: CHARTS=DIR.

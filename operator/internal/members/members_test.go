@@ -56,6 +56,8 @@ type cluster struct {
 	retry time.Duration
 	// few is set while all objects are at one place.
 	few atomic.Bool
+	// listsNothing is set while replicas are started that list nothing at first.
+	listsNothing bool
 
 	mu sync.Mutex
 	// log is what the replicas have logged.
@@ -163,6 +165,7 @@ func (c *cluster) start(name string, leads bool) *member {
 func (c *cluster) startBehind(faults *operatortest.Faults, name string, leads bool) *member {
 	c.t.Helper()
 	m := &member{c: c, name: name, ended: make(chan struct{}), faults: faults}
+	m.listsNothing.Store(c.listsNothing)
 	logger, err := logging.New(logging.Config{Writer: c, Format: logging.FormatText})
 	if err != nil {
 		c.t.Fatal(err)
@@ -424,8 +427,8 @@ func TestAReplicaThatStopsWorksOnUntilOthersHaveListedWhatTheyGet(t *testing.T) 
 	c := newCluster(t)
 	a := c.start("a", true)
 	operatortest.Eventually(t, "a owns all", func() error { return c.shared(a) })
+	c.listsNothing = true
 	b := c.start("b", true)
-	b.listsNothing.Store(true)
 	operatortest.Eventually(t, "b is there", func() bool { return c.replicas() == 2 })
 	a.cancel()
 	operatortest.Eventually(t, "a is about to leave", func() bool { return b.Table().Moving() > 0 })
@@ -464,11 +467,10 @@ func TestAReplicaThatStopsWaitsForNobodyIn(t *testing.T) {
 			c.patience = test.patience
 			a := c.start("a", true)
 			operatortest.Eventually(t, "a owns all", func() error { return c.shared(a) })
+			c.listsNothing = true
 			var others []*member
 			for range test.others {
-				b := c.start("b", false)
-				b.listsNothing.Store(true)
-				others = append(others, b)
+				others = append(others, c.start("b", false))
 			}
 			operatortest.Eventually(t, "all are there", func() bool { return c.replicas() == 1+test.others })
 			test.disturb(a, others)

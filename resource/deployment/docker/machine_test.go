@@ -239,7 +239,7 @@ func TestAContainerIsSeenToHaveEndedAtTheLatestWithTheLastNotice(t *testing.T) {
 			return inventory.Containers[at].State
 		}
 		k.until(name+" runs", func() bool { return state() == api.ContainerRunning })
-		_, err := k.engine(k.engines[0]).ContainerKill(k.ctx, name, moby.ContainerKillOptions{Signal: "TERM"})
+		_, err := k.engine(k.engines[0]).ContainerKill(k.ctx, name, moby.ContainerKillOptions{Signal: "KILL"}) // its program may not heed others yet
 		k.must(err)
 		k.until(name+" has ended", func() bool { return state() == api.ContainerExited })
 	}

@@ -75,8 +75,8 @@ func (f *Framework) HandsOver() bool { return !f.usesFinalizer() }
 // Subscribed is closed once the framework is told of what happens to its primary objects.
 func (f *Framework) Subscribed() <-chan struct{} { return f.subscribed }
 
-// CatchUp waits until the source has shown the end of every one of these objects that is not there any more. It returns when that is so, or with
-// an error when ctx ends.
+// CatchUp waits until the source has shown the framework the end of every one of these objects that is not there any more. It returns when that is
+// so, or with an error when ctx ends.
 func (f *Framework) CatchUp(ctx context.Context, of func(key informer.Key) bool) error {
 	if source, ok := f.source.(informer.CatchUpper); ok {
 		if err := untilDone(ctx, source.CatchUp); err != nil {
@@ -102,7 +102,15 @@ func (f *Framework) CatchUp(ctx context.Context, of func(key informer.Key) bool)
 	if err != nil {
 		return fmt.Errorf("framework %q: the source does not show the end of %d objects: %w", f.Name(), len(left), err)
 	}
+	f.settle()
 	return nil
+}
+
+// settle waits until the framework is told of what the store of its source does not have any more.
+func (f *Framework) settle() {
+	if source, ok := f.source.(informer.Settler); ok {
+		source.Settle()
+	}
 }
 
 // listUntil lists these objects where they are stored, if they can be at once, and tries again what fails until ctx ends.
@@ -209,11 +217,14 @@ func (f *Framework) holdsAlive(d Deletion) bool {
 
 // PassOverDeletions has deletions passed over that somebody else has processed, be it that they have been shown or not.
 func (f *Framework) PassOverDeletions(done []Deletion) {
+	// Also if its end is shown just now, it is found in one place or in the other.
 	for _, d := range done {
-		// Also if its end is shown just now, it is found in one place or in the other.
 		if obj, exists, err := f.source.Get(d.Key); err == nil && exists && uidOf(obj) == d.UID {
 			f.tombstones.markProcessed(d.Key, obj)
 		}
+	}
+	f.settle()
+	for _, d := range done {
 		f.tombstones.gone.Update(d.Key, func(gone []any, _ bool) ([]any, bool) {
 			left := slices.DeleteFunc(slices.Clone(gone), func(last any) bool { return uidOf(last) == d.UID })
 			if len(left) < len(gone) {

@@ -180,6 +180,44 @@ func TestCatchingUpAsksForEachObjectWhereNothingListsThemAtOnce(t *testing.T) {
 	})
 }
 
+func TestTheFrameworkIsToldOfWhatTheStoreLacksBeforeItHasCaughtUpAndPassesOver(t *testing.T) {
+	for name, do := range map[string]func(f *framework.Framework) error{
+		"catch up": func(f *framework.Framework) error { return f.CatchUp(t.Context(), everything) },
+		"pass over": func(f *framework.Framework) error {
+			f.PassOverDeletions([]framework.Deletion{{}})
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) { testTold(t, do) })
+	}
+}
+
+func testTold(t *testing.T, do func(f *framework.Framework) error) {
+	t.Helper()
+	source := newAhead()
+	begun, going := make(chan struct{}), make(chan struct{})
+	defer source.Subscribe(func(e informer.Event) { // It is told before the framework.
+		if e.Type == informer.Deleted {
+			close(begun)
+			<-going
+		}
+	})()
+	f := newFramework(t, framework.Config{Source: source, DisableFinalizer: true}, &resource{name: "r"})
+	defer running(t, f)()
+	put(t, source.Push, inState("life", "1"))
+	<-f.Subscribed()
+	go remove(t, source.Push, inState("life", "1"))
+	<-begun
+	var told atomic.Bool
+	time.AfterFunc(100*time.Millisecond, func() {
+		told.Store(true)
+		close(going)
+	})
+	if err := do(f); err != nil || !told.Load() {
+		t.Errorf("it was done before the framework was told of the end of an object: %v", err)
+	}
+}
+
 // knowing is a source that finds out whether it has shown everything, when it has been asked often enough.
 type knowing struct {
 	*informer.Push

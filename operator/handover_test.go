@@ -178,7 +178,7 @@ func TestDeletionsWithoutFinalizersAreProcessedOnceWhileReplicasComeAndGo(t *tes
 	uids := u.oneEach()
 	u.shares("a", uids)
 
-	// Objects come and go all the time, and each lives for a while.
+	// Objects come and go all the time, and each lives for a while. There are not more of them than can be told of in a hand-over.
 	var removed []types.UID
 	ctx, cancel := context.WithCancel(context.Background())
 	var churn sync.WaitGroup
@@ -189,6 +189,7 @@ func TestDeletionsWithoutFinalizersAreProcessedOnceWhileReplicasComeAndGo(t *tes
 				if ctx.Err() == nil {
 					name := fmt.Sprint("short-", i)
 					alive[name] = u.make(namespace, name)
+					time.Sleep(100 * time.Millisecond)
 				}
 				if name := fmt.Sprint("short-", i-3); alive[name] != "" {
 					u.remove(namespace, name)

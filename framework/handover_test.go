@@ -55,6 +55,7 @@ func TestADeletionIsFinishedAlsoWhenAnotherOneWhoWaitedForItHasGivenUp(t *testin
 			t.Errorf("it fails all the time, and: %v", err)
 		}
 		failing.Store(false)
+		p.becomes(f) // Something else is passed on meanwhile.
 		if err := <-second; err != nil {
 			t.Error(err)
 		}
@@ -206,7 +207,11 @@ func testTold(t *testing.T, do func(f *framework.Framework) error) {
 	defer running(t, f)()
 	put(t, source.Push, inState("life", "1"))
 	<-f.Subscribed()
-	go remove(t, source.Push, inState("life", "1"))
+	go func() {
+		if err := source.Delete(inState("life", "1")); err != nil {
+			t.Error(err)
+		}
+	}()
 	<-begun
 	var told atomic.Bool
 	time.AfterFunc(100*time.Millisecond, func() {

@@ -47,7 +47,7 @@ func (f *Framework) Share(s Shard) error {
 // any time, also before Run and after it, and not twice at once.
 func (f *Framework) Reshare(gained func(key informer.Key) bool) {
 	for _, key := range f.remembered() {
-		if !f.shard.Owns(key) {
+		if !f.shard.Owns(key) && !f.isFinishing(key) {
 			f.disown(key)
 		}
 	}

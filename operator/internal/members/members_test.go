@@ -113,6 +113,8 @@ type member struct {
 	faults *operatortest.Faults
 
 	listsNothing atomic.Bool
+	// over is set when the test is: nobody need take over then.
+	over atomic.Bool
 
 	mu    sync.Mutex
 	since time.Time
@@ -131,6 +133,8 @@ func (m *member) open() bool {
 	defer m.mu.Unlock()
 	return time.Since(m.since) < validity
 }
+
+func (m *member) works() bool { return m.open() && !m.over.Load() }
 
 // listed is all of it, but while the member lists nothing.
 func (m *member) listed() []ring.Span {
@@ -173,7 +177,7 @@ func (c *cluster) startBehind(faults *operatortest.Faults, name string, leads bo
 	m.Replica, err = members.New(members.Config{
 		Leases: c.connect(m.faults.Wrap(c.instance.RESTConfig())), Ring: "test-shards", Member: name,
 		LeaseDuration: leaseDuration, RetryPeriod: c.retry, RequestTimeout: time.Second,
-		Leads: func() bool { return leads }, Renewed: m.renewed, Weigh: c.weigh, Listed: m.listed, Noted: m.noted, Works: m.open, Logger: logger,
+		Leads: func() bool { return leads }, Renewed: m.renewed, Weigh: c.weigh, Listed: m.listed, Noted: m.noted, Works: m.works, Logger: logger,
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -195,6 +199,7 @@ func (c *cluster) startBehind(faults *operatortest.Faults, name string, leads bo
 	c.t.Cleanup(func() {
 		stop()
 		workers.Wait()
+		m.over.Store(true)
 		cancel()
 		<-m.ended
 	})
@@ -472,7 +477,9 @@ func TestAReplicaThatStopsWaitsForNobodyIn(t *testing.T) {
 			for range test.others {
 				others = append(others, c.start("b", false))
 			}
-			operatortest.Eventually(t, "all are there", func() bool { return c.replicas() == 1+test.others })
+			operatortest.Eventually(t, "all are there and are to get something", func() bool {
+				return c.replicas() == 1+test.others && !slices.ContainsFunc(others, func(m *member) bool { return len(m.Holder().Held()) == 0 })
+			})
 			test.disturb(a, others)
 			a.cancel()
 			if err := a.wait(); err != nil {

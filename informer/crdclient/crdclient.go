@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/internal/absent"
 	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
@@ -156,10 +157,6 @@ func (c *Client) ensure(ctx context.Context, w *wanted) error {
 	return served(&s.crd)
 }
 
-// absentVersion is a resource version that no stored object has: the first write of an etcd gives 2. Applied with it, a definition is
-// created if there is none, and a conflict if there is one: a proxy may have said that there is none, or another replica been first.
-const absentVersion = "1"
-
 // apply applies the wanted definition to what stands, of which there may be nothing, and says why it has to be. One that has changed since,
 // or is there after all, is looked at again.
 func (c *Client) apply(ctx context.Context, w *wanted, s *standing, why string) error {
@@ -171,7 +168,8 @@ func (c *Client) apply(ctx context.Context, w *wanted, s *standing, why string) 
 		return err
 	}
 	applied := w.content.DeepCopy()
-	applied.SetResourceVersion(absentVersion)
+	// A proxy may have said that there is none, or another replica been first.
+	applied.SetResourceVersion(absent.Version)
 	if s != nil {
 		applied.SetResourceVersion(s.content.GetResourceVersion())
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/absent"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 )
@@ -22,7 +23,7 @@ func (r *resource[O]) ApplyCreateChange(ctx context.Context, obj O, change State
 	}
 	return keyed.Each(ctx, change.State, newFaults(), func(it item) error {
 		u := it.content.DeepCopy()
-		u.SetResourceVersion(serverside.AbsentVersion)
+		u.SetResourceVersion(absent.Version)
 		err := r.writeAs(ctx, r.manager(own), u)
 		if apierrors.IsConflict(err) {
 			err = r.overwrite(ctx, own, it, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
-	"github.com/operatorkit/operatorkit/resource/internal/serverside"
+	"github.com/operatorkit/operatorkit/internal/absent"
 )
 
 // An object whose update the API server refuses is replaced in two writes: it is deleted, and created anew. It begins anew after each of
@@ -26,7 +26,7 @@ func (r *resource[O]) replacement(ctx context.Context, own ownership, u *unstruc
 	hash := sha256.Sum256([]byte(want.key.String()))
 	anew := want.content.DeepCopy()
 	anew.SetName("replacement-" + hex.EncodeToString(hash[:8]))
-	anew.SetResourceVersion(serverside.AbsentVersion)
+	anew.SetResourceVersion(absent.Version)
 	if err := r.writeAs(ctx, r.manager(own), anew, client.DryRunAll); err != nil {
 		return item{}, refusal
 	}
@@ -46,7 +46,7 @@ func (r *resource[O]) replace(ctx context.Context, own ownership, it item) error
 	}
 	u := it.content.DeepCopy()
 	u.SetUID("")
-	u.SetResourceVersion(serverside.AbsentVersion)
+	u.SetResourceVersion(absent.Version)
 	err := r.writeAs(ctx, r.manager(own), u)
 	if apierrors.IsConflict(err) {
 		requeuecontext.SetAfter(ctx, vanishing)

@@ -16,15 +16,12 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/internal/absent"
 	machinesv1alpha1 "github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
-
-// absentVersion is a resource version that no stored object has: the first write of an etcd gives 2. Applied with it, an object is
-// created if there is none, and a conflict if there is one.
-const absentVersion = "1"
 
 // write is the payload of an operation: exactly one of apply, remove, pause and resume is set.
 type write struct {
@@ -94,7 +91,7 @@ func (w *wanted) object(namespace string, have *placed) *unstructured.Unstructur
 	u.SetName(w.Key.Name)
 	u.SetLabels(w.labels)
 	u.SetAnnotations(w.annotations)
-	u.SetResourceVersion(absentVersion)
+	u.SetResourceVersion(absent.Version)
 	if have != nil {
 		u.SetUID(have.GetUID())
 		u.SetResourceVersion(have.GetResourceVersion())
@@ -243,7 +240,7 @@ const attempts = 5
 // only: that changes about every second while containers are replaced.
 func (m *Manager) whileSame(ctx context.Context, p *placed, write func(version string) error) error {
 	if p == nil {
-		return write(absentVersion)
+		return write(absent.Version)
 	}
 	err := write(p.GetResourceVersion())
 	for range attempts {

@@ -12,10 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// AbsentVersion is a resource version that no stored object has: the first write of an etcd gives 2. Applied with it, an object is
-// created if there is none, and a conflict if there is one.
-const AbsentVersion = "1"
-
 // Apply applies u, which becomes what the server made of it. Another UID than that of the stored object is a conflict.
 func Apply(ctx context.Context, c client.Client, u *unstructured.Unstructured, options ...client.ApplyOption) error {
 	gvk, name := u.GroupVersionKind(), u.GetName()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
-	"github.com/operatorkit/operatorkit/resource/internal/serverside"
+	"github.com/operatorkit/operatorkit/internal/absent"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
@@ -156,7 +156,7 @@ func applied(desired, live client.Object) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: content}
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
 	delete(u.Object, "status")
-	u.SetResourceVersion(serverside.AbsentVersion)
+	u.SetResourceVersion(absent.Version)
 	if live != nil {
 		u.SetUID(live.GetUID())
 		u.SetResourceVersion(live.GetResourceVersion())

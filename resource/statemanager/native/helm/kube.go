@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/resource/internal/serverside"
+	"github.com/operatorkit/operatorkit/internal/absent"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
@@ -116,7 +116,7 @@ func (j *job) put(ctx context.Context, u *unstructured.Unstructured) error {
 		applied := u.DeepCopy()
 		switch {
 		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-			applied.SetResourceVersion(serverside.AbsentVersion)
+			applied.SetResourceVersion(absent.Version)
 		case err != nil:
 			return fmt.Errorf("read %s: %w", describe(u), err)
 		default:
@@ -129,7 +129,7 @@ func (j *job) put(ctx context.Context, u *unstructured.Unstructured) error {
 		err = j.applyObject(ctx, applied)
 		if carrier.Immutable(err) && j.replaces(u) {
 			applied = u.DeepCopy()
-			applied.SetResourceVersion(serverside.AbsentVersion)
+			applied.SetResourceVersion(absent.Version)
 			if err = carrier.Replace(ctx, j.client, live, func() error { return j.applyObject(ctx, applied) }); err != nil {
 				err = fmt.Errorf("replace %s: %w", describe(u), err)
 			}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
-	"github.com/operatorkit/operatorkit/resource/internal/serverside"
+	"github.com/operatorkit/operatorkit/internal/absent"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
@@ -86,7 +86,7 @@ func write(ctx context.Context, cluster carrier.Cluster, service *carrier.Servic
 		return takeAway(ctx, cluster, service, s)
 	}
 	object := s.manifest.Object.DeepCopy()
-	object.SetResourceVersion(serverside.AbsentVersion)
+	object.SetResourceVersion(absent.Version)
 	if s.replace {
 		seen := object.DeepCopy()
 		seen.SetUID(s.uid)

@@ -63,7 +63,7 @@ func get(ctx context.Context, reader client.Reader, r objectReference) (*unstruc
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(r.gvk())
 	err := reader.Get(ctx, r.key(), object)
-	if absent(err) {
+	if isAbsent(err) {
 		return nil, nil //nolint:nilnil // That there is none is an answer.
 	}
 	if err != nil {
@@ -88,13 +88,13 @@ func getMetadata(ctx context.Context, cluster carrier.Cluster, r objectReference
 			return object, nil
 		}
 	}
-	if absent(err) {
+	if isAbsent(err) {
 		return nil, nil //nolint:nilnil // That there is none is an answer.
 	}
 	return nil, fmt.Errorf("read %s: %w", r, err)
 }
 
-func absent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+func isAbsent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
 
 func isSecret(object client.Object) bool {
 	gvk := object.GetObjectKind().GroupVersionKind()

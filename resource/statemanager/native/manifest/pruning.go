@@ -142,7 +142,7 @@ func (c *Carrier) othersOf(ctx context.Context, cluster carrier.Cluster, service
 	found.SetGroupVersionKind(schema.GroupVersionKind{Group: kind.Group, Version: storedVersion(crd), Kind: kind.Kind + "List"})
 	for {
 		err := cluster.Client().List(ctx, found, client.Limit(pageSize), client.Continue(found.Continue))
-		if absent(err) {
+		if isAbsent(err) {
 			return "", nil
 		}
 		if err != nil {

@@ -159,7 +159,7 @@ func takeAway(ctx context.Context, cluster carrier.Cluster, service *carrier.Ser
 		doing = "let go"
 		err = cluster.Client().Patch(ctx, object, undressed(s), client.FieldOwner(service.Owner.FieldManager()))
 	}
-	if err != nil && !absent(err) {
+	if err != nil && !isAbsent(err) {
 		return fmt.Errorf("%s %s: %w", doing, s.object, err)
 	}
 	return nil

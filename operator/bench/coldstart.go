@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -18,6 +20,8 @@ const (
 	reconciliations = "reconciliations"
 	// throughput is the name of a contender's speed as percentage of the bare loop's.
 	throughput = "throughput"
+	// watchingLoop is the contender that knows the primaries as an operator does: it lists them, and watches them and the children.
+	watchingLoop = "bare loop that watches"
 
 	// quiet is how long nothing has to happen before the reconciliations are counted.
 	quiet = 500 * time.Millisecond
@@ -51,6 +55,7 @@ func coldStarts(ctx context.Context, e *environment) ([]line, error) {
 		work.workers = workers
 		s, err := e.compare(ctx, fmt.Sprintf("coldstart with %d workers", workers),
 			contender{bareLoop, e.primaries, work.cleared(work.withBareLoop)},
+			contender{watchingLoop, e.primaries, work.cleared(work.withWatchingLoop)},
 			contender{controllerRuntime, e.primaries, work.cleared(work.withControllerRuntime)},
 			contender{operatorKit, e.primaries, work.cleared(work.withOperatorKit)},
 		)
@@ -89,8 +94,15 @@ func coldStartLines(s series, primaries, workers int) []line {
 		speeds.Figures[name] = 100 * s.ratio(bareLoop, name, nanoseconds)
 	}
 	times.Ratio = s.ratio(operatorKit, controllerRuntime, nanoseconds)
+	watching := line{
+		Measure: fmt.Sprintf("cold start of %d primaries, %d workers: %s, to a bare loop that lists and watches", primaries, workers, throughput),
+		Unit:    inPercent, Figures: map[string]float64{},
+	}
+	for _, name := range names {
+		watching.Figures[name] = 100 * s.ratio(watchingLoop, name, nanoseconds)
+	}
 	counts := compareLine(fmt.Sprintf("cold start of %d primaries, %d workers: %s", primaries, workers, reconciliations), counted, s, extra(reconciliations))
-	return []line{times, speeds.atLeast(97), counts.atMost(float64(primaries))}
+	return []line{times, speeds.atLeast(97), watching, counts.atMost(float64(primaries))}
 }
 
 // cleared lets run begin and end without children.
@@ -125,6 +137,54 @@ func (w coldStart) withBareLoop(ctx context.Context, b *testing.B) error {
 		}
 		return err
 	}, done)
+}
+
+// withWatchingLoop is what is left of that to whoever has to hear of the primaries and of what was written.
+func (w coldStart) withWatchingLoop(ctx context.Context, b *testing.B) error {
+	done := newCountdown(len(w.primaries))
+	create := creator(w.client, done)
+	return timed(ctx, b, func(ctx context.Context) error {
+		_, stopChildren, err := w.listAndWatch(ctx, roleChild)
+		if err != nil {
+			return err
+		}
+		defer stopChildren()
+		primaries, stopPrimaries, err := w.listAndWatch(ctx, rolePrimary)
+		if err != nil {
+			return err
+		}
+		defer stopPrimaries()
+		err = inParallel(ctx, w.workers, len(primaries), func(ctx context.Context, i int) error {
+			return create(ctx, desiredChild(&primaries[i], "-child"))
+		})
+		if err == nil {
+			<-ctx.Done()
+		}
+		return err
+	}, done)
+}
+
+// listAndWatch lists the objects of a role, and receives what becomes of them until it is stopped.
+func (w coldStart) listAndWatch(ctx context.Context, role string) (listed []corev1.ConfigMap, stop func(), err error) {
+	var list corev1.ConfigMapList
+	selected := []client.ListOption{client.InNamespace(w.namespace), client.MatchingLabels{roleLabel: role}}
+	if err := w.client.List(ctx, &list, selected...); err != nil {
+		return nil, nil, fmt.Errorf("list what is a %s: %w", role, err)
+	}
+	from := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion}}
+	watching, err := w.client.Watch(ctx, &corev1.ConfigMapList{}, append(selected, from)...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("watch what is a %s: %w", role, err)
+	}
+	var received sync.WaitGroup
+	received.Go(func() {
+		for range watching.ResultChan() {
+		}
+	})
+	return list.Items, func() {
+		watching.Stop()
+		received.Wait()
+	}, nil
 }
 
 // counted measures an operator until all children are there, and then waits for it to become quiet in order to report

@@ -22,6 +22,7 @@ func TestOfSeveralGivenPathsTheOneWithTheSmallestFirstStepIsTaken(t *testing.T) 
 		{"down", "a-4.0.0", "a-1.0.0", []string{"a-1.0.0", "a-2.0.0>a-1.0.0", "a-3.0.0>a-1.0.0"}, "a-3.0.0"},
 		{"not back where there is a way up", "a-2.0.0", "a-4.0.0", []string{"a-1.0.0>a-4.0.0", "a-3.0.0>a-4.0.0"}, "a-3.0.0"},
 		{"over the goal", "a-1.0.0", "a-3.0.0", []string{"a-3.0.0>a-4.0.0", "a-2.0.0>a-3.0.0>a-4.0.0"}, "a-2.0.0"},
+		{"not one that goes on from a path to something else", "b-2.0.0", "a-2.0.0", []string{"f-2.0.0", "f-2.0.0>c-1.0.0", "c-1.0.0>a-2.0.0"}, "c-1.0.0"},
 		{"among equals the shortest", "a-1.0.0", "a-4.0.0", []string{"a-2.0.0>a-3.0.0>a-4.0.0", "a-2.0.0>a-4.0.0", "a-9.0.0>a-4.0.0"}, "a-2.0.0"},
 		{"without versions the shortest", "one", "four", []string{"two>three>four", "three>four"}, "three"},
 		{"then the first by name", "one", "four", []string{"two>four", "three>four"}, "three"},

@@ -14,7 +14,8 @@ import (
 // counts.
 //
 // The paths are those from the templates in the ServiceSet (see [ServicesUpgradePaths]), in any order: a service with a templateChain
-// takes no other way, and of several the one with the smallest first step. filteredServices have their versions resolved. serviceSet may be nil. Nothing is changed.
+// takes no other way than those that end at the template that is desired, or, if none does, that lead over it, and of several the one with the
+// smallest first step. filteredServices have their versions resolved. serviceSet may be nil. Nothing is changed.
 func ServicesToDeploy(
 	upgradePaths []v1alpha1.ServiceUpgradePaths, filteredServices []v1alpha1.Service, serviceSet *v1alpha1.ServiceSet,
 ) []v1alpha1.ServiceWithValues {
@@ -68,21 +69,36 @@ func newListedPaths(paths []v1alpha1.ServiceUpgradePaths) listedPaths {
 // installable implements ways. Paths say nothing about templates that nothing leads to.
 func (listedPaths) installable(*v1alpha1.Service, v1alpha1.ServiceVersion) *fault { return nil }
 
-// way implements ways: it is the one along a chain that has the steps of all paths and no other.
-func (l listedPaths) way(s *v1alpha1.Service, from, goal v1alpha1.ServiceVersion) (v1alpha1.AvailableUpgrade, int, *fault) {
-	spec := &v1alpha1.ServiceTemplateChainSpec{}
+// to returns the paths from one template that end at another one, or all from there if none does.
+func (l listedPaths) to(s *v1alpha1.Service, from, goal string) []v1alpha1.UpgradePath {
+	var all, ending []v1alpha1.UpgradePath
 	for _, paths := range l[s.Key()] {
-		if paths.Template != from.Template {
+		if paths.Template != from {
 			continue
 		}
 		for _, path := range paths.AvailableUpgrades {
-			at := from.Template
-			for _, next := range path.Versions {
-				spec.SupportedTemplates = append(spec.SupportedTemplates, v1alpha1.SupportedTemplate{
-					Name: at, AvailableUpgrades: []v1alpha1.AvailableUpgrade{next},
-				})
-				at = next.Name
+			all = append(all, path)
+			if n := len(path.Versions); n > 0 && path.Versions[n-1].Name == goal {
+				ending = append(ending, path)
 			}
+		}
+	}
+	if len(ending) > 0 {
+		return ending
+	}
+	return all
+}
+
+// way implements ways: it is the one along a chain that has the steps of these paths and no other.
+func (l listedPaths) way(s *v1alpha1.Service, from, goal v1alpha1.ServiceVersion) (v1alpha1.AvailableUpgrade, int, *fault) {
+	spec := &v1alpha1.ServiceTemplateChainSpec{}
+	for _, path := range l.to(s, from.Template, goal.Template) {
+		at := from.Template
+		for _, next := range path.Versions {
+			spec.SupportedTemplates = append(spec.SupportedTemplates, v1alpha1.SupportedTemplate{
+				Name: at, AvailableUpgrades: []v1alpha1.AvailableUpgrade{next},
+			})
+			at = next.Name
 		}
 	}
 	known := templates{}

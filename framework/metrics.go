@@ -96,8 +96,8 @@ func (m *metrics) reconciled(res result, start time.Duration) time.Duration {
 	now := m.now()
 	res.reconciliation.activity.carryOut(nil)
 	res.reconciliation.recording.end(m.epoch, start, now)
-	res.reconciliation.endSpan(res)
 	observe(m.seconds[res.reconciliation.event][res.outcome], now-start, res.reconciliation.traceID())
+	res.reconciliation.endSpan(res)
 	m.lastRun.Store(int64(max(now, 1)))
 	if res.outcome == Succeeded {
 		m.lastGood.Store(int64(max(now, 1)))

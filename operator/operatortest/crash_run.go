@@ -211,7 +211,9 @@ func (r *crashRun) lookWhenDue(ctx context.Context, i int, l *looks) verdict {
 	}
 	l.progress = r.progress()
 	met := len(r.operator.mishaps())
+	began := time.Now()
 	l.state, l.missing = r.look(ctx, r.scenario.Phases[i])
+	l.calm.overslept(began) // an API server that takes its time with us does so with the operator
 	l.quiet = l.calm.since(r.progress(), l.state.text)
 	l.pause = min(2*l.pause, r.scenario.Settle/2)
 	if l.quiet < firstPause {

@@ -125,7 +125,7 @@ func TestBrokenOperatorsAreCaughtAtTheWriteThatBreaksThem(t *testing.T) {
 			scenario: func() operatortest.Scenario {
 				scenario := upTo(1, siteScenario(func(s *sites) { s.hasty = true }))
 				scenario.Phases[0].Until = isRegistered("hello")
-				scenario.Timeout = 20 * time.Second // a good run takes less, also on a busy machine
+				scenario.Timeout = 40 * time.Second // a good run takes less, also on a busy machine
 				return scenario
 			}(),
 			want: []string{
@@ -134,7 +134,7 @@ func TestBrokenOperatorsAreCaughtAtTheWriteThatBreaksThem(t *testing.T) {
 				"crash after write 3: POST configmaps registration-of-shop: create",
 				"crash before write 4: POST secrets page-of-shop: create",
 			},
-			reason: `did not converge within 20s: configmaps "registration-of-shop" not found`,
+			reason: `did not converge within 40s: configmaps "registration-of-shop" not found`,
 			diff:   "Secret page-of-shop",
 		},
 		{

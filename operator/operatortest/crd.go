@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
@@ -21,7 +20,7 @@ import (
 )
 
 // establishTimeout is when to give up on a definition that is not served.
-const establishTimeout = time.Minute
+const establishTimeout = hangLimit
 
 // InstallCRDs creates the definitions, or updates the ones that are there, and
 // returns when their objects can be listed in every served version and found by

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +17,7 @@ const (
 	// namePrefixLength leaves room for the random end of a generated name.
 	namePrefixLength = 40
 	// cleanupTimeout ends a clean-up whose server does not answer.
-	cleanupTimeout = 30 * time.Second
+	cleanupTimeout = hangLimit
 	// abandon marks the namespace of a test that has ended. The control plane that Start starts takes the finalizers off what is left in it;
 	// another cluster doesn't know it.
 	abandon = `{"metadata":{"annotations":{"operatortest.operatorkit.io/abandoned":"true"}}}`

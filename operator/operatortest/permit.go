@@ -3,6 +3,8 @@ package operatortest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -33,20 +35,36 @@ func (i *Instance) Permit(t testing.TB, user string, rules ...rbacv1.PolicyRule)
 	if err != nil {
 		t.Fatalf("operatortest: give permissions to %s: %v", user, err)
 	}
-	last := rules[len(rules)-1]
-	Eventually(t, "the API server knows the permissions of "+user, func() error {
-		return i.withClient(func(c kubernetes.Interface) error {
-			review, err := c.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
-				Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Verb: last.Verbs[0], Group: last.APIGroups[0], Resource: last.Resources[0],
-				}},
-			}, metav1.CreateOptions{})
-			if err == nil && !review.Status.Allowed {
-				err = errors.New("they are denied still: " + review.Status.Reason)
-			}
-			return err
-		})
-	})
+	EventuallyAllowed(t, NewClient(t, i.RESTConfig(), nil), authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: resourceOf(rules[len(rules)-1])})
+}
+
+// EventuallyAllowed waits until the API server lets somebody make a request: it hears of roles and their bindings a moment after they were
+// made, and refuses until then what they allow.
+func EventuallyAllowed(t testing.TB, c client.Client, request authorizationv1.SubjectAccessReviewSpec) {
+	t.Helper()
+	Eventually(t, "the API server knows what "+request.User+" may do", func() error { return allowed(t.Context(), c, request) })
+}
+
+// allowed returns an error that says why the API server does not let somebody make a request.
+func allowed(ctx context.Context, c client.Client, request authorizationv1.SubjectAccessReviewSpec) error {
+	review := &authorizationv1.SubjectAccessReview{Spec: request}
+	if err := c.Create(ctx, review); err != nil {
+		return err
+	}
+	if !review.Status.Allowed {
+		return fmt.Errorf("%s is denied %+v %+v: %s", request.User, request.ResourceAttributes, request.NonResourceAttributes, review.Status.Reason)
+	}
+	return nil
+}
+
+// resourceOf is a request that a rule allows in all namespaces.
+func resourceOf(rule rbacv1.PolicyRule) *authorizationv1.ResourceAttributes {
+	attributes := &authorizationv1.ResourceAttributes{Verb: rule.Verbs[0], Group: rule.APIGroups[0]}
+	attributes.Resource, attributes.Subresource, _ = strings.Cut(rule.Resources[0], "/")
+	if len(rule.ResourceNames) > 0 {
+		attributes.Name = rule.ResourceNames[0]
+	}
+	return attributes
 }
 
 // withdraw takes permissions away again.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +28,6 @@ func TestNothingOfTheLookWhetherAnOperatorIsQuietIsThereInTheNextPhase(t *testin
 		}
 		return client.IgnoreNotFound(err)
 	}})
-	s.Timeout = 10 * time.Second
 	operatortest.Quiet(t, s)
 }
 

@@ -9,7 +9,7 @@ import (
 
 const (
 	// startLimit is when to give up on a part that neither ends nor serves.
-	startLimit = 2 * time.Minute
+	startLimit = hangLimit
 	// progressPeriod is the time between two lines of progress.
 	progressPeriod = 3 * time.Second
 )

@@ -99,10 +99,10 @@ func (r *Replica) Signal(signal syscall.Signal) {
 func (r *Replica) Requests() []Exchange { return r.record.list() }
 
 // Wait waits until the process has ended, and returns its exit code, which is -1 when a signal ended it. It fails the test when that
-// takes longer than a minute.
+// takes longer than five minutes.
 func (r *Replica) Wait() int {
 	r.t.Helper()
-	if !r.waits(time.Minute) {
+	if !r.waits(hangLimit) {
 		r.t.Fatalf("operatortest: process %d does not end; its log is:\n%s", r.Pid(), r.Log())
 	}
 	return r.cmd.ProcessState.ExitCode()

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -168,6 +170,7 @@ func (r *rights) start(ctx context.Context, cfg *rest.Config, namespace string) 
 		if err := r.grant(ctx, namespace); err != nil {
 			return fmt.Errorf("give the operator its rights: %w", err)
 		}
+		r.awaitKnown(ctx)
 		if faults, ok := ctx.Value(faultsKey{}).(*Faults); ok {
 			faults.On(r.conflicts(), Conflict())
 			faults.On(r.provocation.matches, InternalError())
@@ -277,6 +280,31 @@ func (r *rights) grant(ctx context.Context, namespace string) error {
 		}
 	}
 	return nil
+}
+
+// awaitKnown waits until the API server knows the rights: it hears of them a moment after they were given, and what it refuses until then
+// does not lack. A right that it does not come to know within a minute is told of by the run.
+func (r *rights) awaitKnown(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for _, role := range r.granted {
+		where := role.where
+		if where == nil {
+			where = []string{metav1.NamespaceAll}
+		}
+		for _, rule := range role.rules {
+			if len(rule.Resources) == 0 {
+				continue
+			}
+			attributes := resourceOf(rule)
+			for _, attributes.Namespace = range where {
+				request := authorizationv1.SubjectAccessReviewSpec{User: r.username(), ResourceAttributes: attributes}
+				for allowed(ctx, r.user, request) != nil && ctx.Err() == nil {
+					time.Sleep(pollPeriod)
+				}
+			}
+		}
+	}
 }
 
 // read takes note of the account and of the roles that are bound, and returns the names of the roles that are among the objects.

@@ -146,7 +146,7 @@ func (p *Process) awaitReady(t testing.TB) {
 // untilReady returns when the JetStream of a server answers.
 func untilReady(ctx context.Context, url string) error {
 	var err error
-	for deadline := time.Now().Add(readyPatience); time.Now().Before(deadline) && ctx.Err() == nil; {
+	for deadline := time.Now().Add(readyPatience); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(readyPeriod) {
 		var conn *nats.Conn
 		if conn, err = nats.Connect(url, nats.Timeout(time.Second), nats.RetryOnFailedConnect(false)); err == nil {
 			err = answers(ctx, conn)

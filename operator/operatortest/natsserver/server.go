@@ -13,7 +13,7 @@ import (
 
 const (
 	// readyPatience is how long a server may take to accept connections. Recovering a large store takes a while.
-	readyPatience = 30 * time.Second
+	readyPatience = 5 * time.Minute
 	readyPeriod   = 50 * time.Millisecond
 	// startTries is how often another port is tried when somebody else has taken the one that was free.
 	startTries = 20

@@ -188,7 +188,7 @@ func TestDeletionsAreFinishedToldAndPassedOver(t *testing.T) {
 	fails := make(chan bool, 1)
 	p := newPart("own", "other")
 	source := informer.NewPush("configmaps")
-	f := newFramework(t, framework.Config{Name: "shared", Source: source, DisableFinalizer: true}, &resource{name: "resource", deleted: func(_ context.Context, obj any) error {
+	f := newFramework(t, framework.Config{Name: "shared", Source: source, DisableFinalizer: true, BackOffFactory: everyMinute}, &resource{name: "resource", deleted: func(_ context.Context, obj any) error {
 		select {
 		case <-fails:
 			return errBoom

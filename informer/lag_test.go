@@ -115,6 +115,10 @@ func TestR11ASourceKnowsThatItLacksWhatAListLeftOutOrAnEventThatIsLate(t *testin
 	f := follow(t, configMapConfig(t, operatortest.NewClient(t, lag.Wrap(instance.RESTConfig()), nil), namespace))
 	wants := func(want bool, when string) {
 		t.Helper()
+		if want { // what is on its way is waited for, for a second
+			operatortest.Eventually(t, when, func() bool { has, err := f.HasAll(t.Context()); return err == nil && has })
+			return
+		}
 		if has, err := f.HasAll(t.Context()); err != nil || has != want {
 			t.Errorf("%s: it has all: %t, %v, want %t", when, has, err, want)
 		}

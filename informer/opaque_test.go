@@ -131,7 +131,7 @@ func (w *opaqueWorld) has(key informer.Key) string {
 }
 
 func TestR11AWriteWhoseVersionIsNoNumberWaitsForTheWatch(t *testing.T) {
-	w, namespace := newOpaqueWorld(t, &informer.Writes{})
+	w, namespace := newOpaqueWorld(t, &informer.Writes{Wait: time.Minute})
 	key := informer.Key{Namespace: namespace, Name: "x"}
 	before := named(namespace, "x")
 	create(t, w.user, before)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -67,6 +68,7 @@ func (u *undertakers) join(identity string, config *rest.Config) *running {
 	}
 	f, err := framework.New(framework.Config{
 		Name: "config maps", Source: source, Logger: quiet(u.t), Resources: []framework.Resource{&undertaker{u, identity}}, DisableFinalizer: true,
+		BackOffFactory: func() backoff.BackOff { return backoff.NewConstantBackOff(100 * time.Millisecond) },
 	})
 	if err != nil {
 		u.t.Fatal(err)

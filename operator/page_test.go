@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -168,6 +169,12 @@ func token(t *testing.T, c client.Client, namespace, name string, paths ...strin
 		if err := c.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for _, path := range paths {
+		operatortest.EventuallyAllowed(t, c, authorizationv1.SubjectAccessReviewSpec{
+			User:                  "system:serviceaccount:" + namespace + ":" + name,
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"},
+		})
 	}
 	request := &authenticationv1.TokenRequest{}
 	if err := c.SubResource("token").Create(t.Context(), account, request); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/giantswarm/micrologger"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -352,6 +353,11 @@ func TestTheRightsOfAnOperatorWithShardingAreEnoughForItsLeases(t *testing.T) {
 	config.Logger = logTo(t, log)
 	config.RESTConfig = c.instance.RESTConfig()
 	config.RESTConfig.Impersonate.UserName = c.namespace
+	operatortest.EventuallyAllowed(t, c.client, authorizationv1.SubjectAccessReviewSpec{
+		User: c.namespace, ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: c.namespace, Verb: "list", Group: coordinationv1.GroupName, Resource: "leases",
+		},
+	})
 	a := run(t, newOperator(t, config))
 	c.sharedBy("a")
 	if err := a.stop(); err != nil {

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -42,6 +44,21 @@ func kubeconfigOf(t *testing.T, kube *operatortest.Instance, user client.Client,
 		if o, ok := o.(*corev1.ServiceAccount); ok {
 			account = o
 		}
+	}
+	for _, o := range objects {
+		role, ok := o.(*rbacv1.Role)
+		if !ok {
+			continue
+		}
+		last := role.Rules[len(role.Rules)-1]
+		resource, subresource, _ := strings.Cut(last.Resources[0], "/")
+		attributes := &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: last.Verbs[0], Group: last.APIGroups[0], Resource: resource, Subresource: subresource}
+		if len(last.ResourceNames) > 0 {
+			attributes.Name = last.ResourceNames[0]
+		}
+		operatortest.EventuallyAllowed(t, user, authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:" + namespace + ":" + account.Name, ResourceAttributes: attributes,
+		})
 	}
 	token := &authenticationv1.TokenRequest{}
 	if err := user.SubResource("token").Create(t.Context(), account, token); err != nil {

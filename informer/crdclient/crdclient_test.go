@@ -135,9 +135,7 @@ func TestDefinitionIsUpdatedInPlaceAndKeepsItsObjects(t *testing.T) {
 		"apiVersion": crd.Spec.Group + "/v1", "kind": "Shelf",
 		"metadata": map[string]any{"name": "one"}, "color": "red",
 	}}
-	if err := c.Create(t.Context(), shelf); err != nil {
-		t.Fatal(err)
-	}
+	operatortest.Eventually(t, "the kind is found, and an object of it made", func() error { return c.Create(t.Context(), shelf) })
 	uid := live(t, c, crd).UID
 
 	changed := definition(t, "color", "material")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,6 +86,10 @@ func (c *cluster) allow(account string, verbs ...string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	operatortest.EventuallyAllowed(c.t, operatortest.NewClient(c.t, c.config, nil), authorizationv1.SubjectAccessReviewSpec{
+		User:                  "system:serviceaccount:" + c.namespace + ":" + account,
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/inspector", Verb: verbs[0]},
+	})
 }
 
 // ask returns the status of the answer to a request with a token.

@@ -123,23 +123,23 @@ func TestGraphsThatAreNotThereAreToldSo(t *testing.T) {
 
 func TestPageShowsGraphsWithoutScript(t *testing.T) {
 	w := startDrawing(t, parts, site("home", "database", "blocked"), site("bare", "draw", "nothing"))
-	page := w.get(objectPath("home"), http.StatusOK)
+	page := w.get(drawnPath("home"), http.StatusOK)
 	has(t, page, "Parts of home", `<svg xmlns="http://www.w3.org/2000/svg" class="graph"`, `class="node blocked"`, `id="row-graph-node-front"`, "shop is not there",
 		"regions &amp; zones</a>", "graph=regions&#43;%26&#43;zones", "format=mermaid")
 	lacks(t, page, "europe")
-	page = w.get(objectPath("home")+"&graph=regions+%26+zones", http.StatusOK)
+	page = w.get(drawnPath("home")+"&graph=regions+%26+zones", http.StatusOK)
 	has(t, page, "europe", `class="node ready"`)
 	lacks(t, page, "Parts of home")
-	lacks(t, w.get(objectPath("bare"), http.StatusOK), "graphs-title")
-	lacks(t, w.get(objectPath("home"), http.StatusOK), "style=")
+	lacks(t, w.get(drawnPath("bare"), http.StatusOK), "graphs-title")
+	lacks(t, w.get(drawnPath("home"), http.StatusOK), "style=")
 	has(t, w.get("assets/style.css", http.StatusOK), "--panel:", ".graph .card")
 }
 
 func TestPageShowsWhyThereIsNoGraph(t *testing.T) {
 	w := startDrawing(t, parts, site("home"), site("broken", "draw", failsKey), site("panics", "draw", "panic"))
-	has(t, w.get(objectPath("broken"), http.StatusOK), "draw the graphs of Site default/broken: the paper is wet", "Last reconciliations")
-	has(t, w.get(objectPath("panics"), http.StatusOK), "panic: value of type string in github.com/operatorkit/operatorkit/operator/inspector_test.parts (graphs_test.go:55)", "Last reconciliations")
-	has(t, w.get(objectPath("home")+"&graph=roots", http.StatusOK), "there is no graph &#34;roots&#34;", ">parts</a>")
+	has(t, w.get(drawnPath("broken"), http.StatusOK), "draw the graphs of Site default/broken: the paper is wet", "Last reconciliations")
+	has(t, w.get(drawnPath("panics"), http.StatusOK), "panic: value of type string in github.com/operatorkit/operatorkit/operator/inspector_test.parts (graphs_test.go:55)", "Last reconciliations")
+	has(t, w.get(drawnPath("home")+"&graph=roots", http.StatusOK), "there is no graph &#34;roots&#34;", ">parts</a>")
 }
 
 func TestSlowGraphDelaysNoOtherPage(t *testing.T) {
@@ -194,7 +194,7 @@ func TestGraphThatIsTooLargeIsOfferedInOtherFormats(t *testing.T) {
 		return []*graph.Graph{g}, nil
 	}, site("many"), site("dense"))
 	for name, says := range map[string]string{"many": "The graph has 501 nodes and 0 dependencies", "dense": "The graph has 80 nodes and 6\u202f320 dependencies"} {
-		page := w.get(objectPath(name), http.StatusOK)
+		page := w.get(drawnPath(name), http.StatusOK)
 		has(t, page, says, "format=dot")
 		lacks(t, page, `class="node`)
 		has(t, w.get("api/v1/"+graphsPath(name, "format", "dot"), http.StatusOK), `"n79"`)
@@ -209,16 +209,16 @@ func TestLegendTellsWhatIsThere(t *testing.T) {
 		}
 		return []*graph.Graph{g}, nil
 	}, site("plain"), site("cyclic"))
-	page := w.get(objectPath("plain"), http.StatusOK)
+	page := w.get(drawnPath("plain"), http.StatusOK)
 	has(t, page, `class="state graph-ready"`, `class="state graph-blocked"`)
 	lacks(t, page, "graph-waiting", "holds up what it leads to", "closes a cycle")
-	has(t, w.get(objectPath("cyclic"), http.StatusOK), "closes a cycle of dependencies")
+	has(t, w.get(drawnPath("cyclic"), http.StatusOK), "closes a cycle of dependencies")
 }
 
 func TestHostileGraphIsText(t *testing.T) {
 	const script = `"><img src=x onerror="window.pwned=1"><script>window.pwned=1</script></svg><svg onload=window.pwned=1>`
 	w := startDrawing(t, hostileGraph(script), site("home"))
-	page := w.get(objectPath("home"), http.StatusOK)
+	page := w.get(drawnPath("home"), http.StatusOK)
 	lacks(t, page, "<img src=x", "<script>window", "<svg onload")
 	has(t, page, "&lt;script&gt;")
 }

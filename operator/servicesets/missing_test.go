@@ -77,16 +77,16 @@ func TestR11WhatAMultiClusterServiceHasThatAListLacksStays(t *testing.T) {
 	cd, mcs := cluster("prod", "gold"), w.multi("base", "gold", service("cert=cert-1-0-0"))
 	w.create(cd, mcs)
 	first := w.start()
-	key := w.setName(cd, mcs)
+	key, multi := w.setName(cd, mcs), mcs.Name
 	w.report(key, v1alpha1.ServiceStateDeployed, "cert")
 	w.wants(mcs, "Ready=True")
 	first.stop()
 
 	w.lag = operatortest.NewLag()
-	w.lag.Omit(func(r operatortest.Request) bool { return r.Resource == "multiclusterservices" && r.Name == mcs.Name })
+	w.lag.Omit(func(r operatortest.Request) bool { return r.Resource == "multiclusterservices" && r.Name == multi })
 	var asked atomic.Int32
 	w.faults.On(func(r operatortest.Request) bool {
-		if r.Resource == "multiclusterservices" && r.Verb == "get" && r.Name == mcs.Name {
+		if r.Resource == "multiclusterservices" && r.Verb == "get" && r.Name == multi {
 			asked.Add(1)
 		}
 		return false

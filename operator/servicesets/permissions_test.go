@@ -2,7 +2,6 @@ package servicesets_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"testing"
 
@@ -53,17 +52,8 @@ func TestThePermissionsThatAreDocumentedAreEnough(t *testing.T) {
 		}
 	})
 	w.as = rest.ImpersonationConfig{UserName: name}
-	operatortest.Eventually(t, "the API server knows the permissions", func() error {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: name, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: w.namespace, Verb: "create", Resource: "events"},
-		}}
-		if err := w.user.Create(t.Context(), review); err != nil {
-			return err
-		}
-		if !review.Status.Allowed {
-			return errors.New(review.Status.Reason)
-		}
-		return nil
+	operatortest.EventuallyAllowed(t, w.user, authorizationv1.SubjectAccessReviewSpec{
+		User: name, ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: w.namespace, Verb: "create", Resource: "events"},
 	})
 	w.start()
 	one, mcs := cluster("one", "gold", service("a=a-1-0-0", "b")), w.multi("base", "gold", service("m=m-1-0-0"))

@@ -44,7 +44,7 @@ var scenarioCommands = map[string]func(*testscript.TestScript, bool, []string){
 
 // eventually waits until something holds. The limit finds scripts that hang, and measures nothing.
 func eventually(ts *testscript.TestScript, condition func(ctx context.Context) error) {
-	const limit, pause = 90 * time.Second, 50 * time.Millisecond
+	const limit, pause = 5 * time.Minute, 50 * time.Millisecond
 	missing := errors.New("there was no time to look")
 	err := wait.PollUntilContextTimeout(scenarioOf(ts).ctx, pause, limit, true, func(ctx context.Context) (bool, error) {
 		err := condition(ctx)

@@ -134,6 +134,7 @@ func TestAConflictThatLastsIsTold(t *testing.T) {
 		operatortest.Eventually(t, want, func() bool { return strings.HasPrefix(strings.Join(lines(k.read(p)), "\n"), want) })
 	}
 	is(`Ready=False Retrying: resource "refused": ensure created: `)
+	operatortest.Eventually(t, "who is refused is shown that too", func() bool { return work.told.Load() > 0 })
 	work.ended.Store(true)
 	is("Ready=True Reconciled")
 	cancel()

@@ -29,8 +29,8 @@ func TestMain(m *testing.M) { operatortest.VerifyTestMain(m) }
 
 // The times of the leases in tests.
 const (
-	leaseDuration = 6 * time.Second
-	validity      = 5 * time.Second
+	leaseDuration = 10 * time.Second
+	validity      = 8 * time.Second
 	retryPeriod   = 100 * time.Millisecond
 )
 
@@ -176,7 +176,7 @@ func (c *cluster) startBehind(faults *operatortest.Faults, name string, leads bo
 	}
 	m.Replica, err = members.New(members.Config{
 		Leases: c.connect(m.faults.Wrap(c.instance.RESTConfig())), Ring: "test-shards", Member: name,
-		LeaseDuration: leaseDuration, RetryPeriod: c.retry, RequestTimeout: time.Second,
+		LeaseDuration: leaseDuration, RetryPeriod: c.retry, RequestTimeout: 3 * time.Second,
 		Leads: func() bool { return leads }, Renewed: m.renewed, Weigh: c.weigh, Listed: m.listed, Noted: m.noted, Works: m.works, Logger: logger,
 	})
 	if err != nil {
@@ -185,10 +185,11 @@ func (c *cluster) startBehind(faults *operatortest.Faults, name string, leads bo
 	m.OnTable(m.giveUp)
 	ctx, cancel := context.WithCancel(context.Background())
 	m.cancel = cancel
+	leaving, leave := context.WithCancel(context.Background())
 	go func() {
 		defer close(m.ended)
 		if m.err = m.Run(ctx, c.patience); m.err == nil {
-			m.err = m.Leave(context.Background())
+			m.err = m.Leave(leaving)
 		}
 	}()
 	working, stop := context.WithCancel(context.Background())
@@ -201,6 +202,7 @@ func (c *cluster) startBehind(faults *operatortest.Faults, name string, leads bo
 		workers.Wait()
 		m.over.Store(true)
 		cancel()
+		leave() // what a test that has failed has begun does not end
 		<-m.ended
 	})
 	return m

@@ -168,9 +168,7 @@ func TestAccessThatNobodyUsesIsTold(t *testing.T) {
 	p := w.newProvider(func(c *clusteraccess.ProviderConfig) { c.Workload, c.TellUses = nil, 12*time.Second })
 	request := object("db")
 	mine, _ := w.asked(p, request)
-	if _, err := p.MCPCluster(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
+	w.mcp(p, request)
 	settles(w, mine, "the provider tells that it uses its access", func(ar *v1alpha1.AccessRequest) error {
 		if _, err := time.Parse(time.RFC3339, ar.Annotations[v1alpha1.UsedAnnotation]); err != nil {
 			return err

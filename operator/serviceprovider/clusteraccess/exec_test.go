@@ -195,10 +195,7 @@ func TestARESTConfigExecutesAndForwardsPorts(t *testing.T) {
 	w.start()
 	request := object("db")
 	ar, before := w.asked(p, request)
-	c, err := p.MCPCluster(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := w.mcp(p, request)
 	config := c.RESTConfig()
 	options := &corev1.PodExecOptions{Container: "db", Command: []string{"shout"}, Stdin: true, Stdout: true}
 	everything := func() error {

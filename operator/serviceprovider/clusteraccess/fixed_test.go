@@ -215,6 +215,12 @@ func eventual[V any](t *testing.T, what string, get func() (V, error)) (value V)
 	return value
 }
 
+// mcp waits until an object reaches its MCP: the credentials come by another watch than that access is granted.
+func (w *world) mcp(p *clusteraccess.Provider, request reconcile.Request) *clusters.Cluster {
+	w.t.Helper()
+	return eventual(w.t, "the MCP is reached", func() (*clusters.Cluster, error) { return p.MCPCluster(w.t.Context(), request) })
+}
+
 func TestAFixedClusterMayBeOneThatIsThereAlready(t *testing.T) {
 	w := newWorld(t)
 	w.tenants()
@@ -289,20 +295,20 @@ func TestAFixedClusterSaysWhatIsWrongWithItsKubeconfig(t *testing.T) {
 
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
+	defer time.AfterFunc(5*time.Minute, queue.ShutDown).Stop() // so that it does not wait for ever
 	if err := p.Changes().Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
 	put(string(kubeconfigOf(t, w.administrator("first"))))
 	for { // it is told when it is mended
-		told, _ := queue.Get()
+		told, shutdown := queue.Get()
 		queue.Done(told)
-		if told != request {
+		if shutdown || told != request {
 			t.Fatalf("told of %v", told)
 		}
 		if c, err := p.MCPCluster(t.Context(), request); err == nil {
-			if _, err := whoAmI(t.Context(), c.Client()); err == nil {
-				break
-			}
+			operatortest.Eventually(t, "it answers", func() error { _, err := whoAmI(t.Context(), c.Client()); return err })
+			break
 		}
 	}
 }

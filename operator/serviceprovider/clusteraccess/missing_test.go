@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -33,6 +34,8 @@ func TestAClusterIsNotLetGoWhileAListLacksARequestForIt(t *testing.T) {
 func TestAClusterIsNotLetGoWhenARequestForItComesWhileItIsLookedFor(t *testing.T) {
 	w, cluster, ar, lag := aClusterInUse(t)
 	asked, goOn := make(chan struct{}, 1), make(chan struct{})
+	release := sync.OnceFunc(func() { close(goOn) })
+	defer release() // before the end of the operator is waited for
 	w.runningWith(lag.Wrap(w.kube.RESTConfig()), func() {
 		select {
 		case asked <- struct{}{}:
@@ -45,7 +48,7 @@ func TestAClusterIsNotLetGoWhenARequestForItComesWhileItIsLookedFor(t *testing.T
 	operatortest.Eventually(t, "the request comes to the sources", func() bool {
 		return w.frameworks["granter"].Sources()[0].Status().Objects == 1
 	})
-	close(goOn)
+	release()
 	w.goesAfter(cluster, ar)
 }
 

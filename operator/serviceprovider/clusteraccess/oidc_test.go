@@ -206,10 +206,7 @@ func TestAProviderSignsInByOIDCInPlaceOfIssuedTokens(t *testing.T) {
 		}
 	}
 
-	c, err := p.MCPCluster(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := w.mcp(p, request)
 	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "made"}}
 	operatortest.Eventually(t, "the rights are in force", func() error {
 		err := c.Client().Create(t.Context(), made.DeepCopy())

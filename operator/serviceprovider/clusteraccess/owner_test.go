@@ -357,9 +357,10 @@ func TestR16OneOfTwoOperatorsHasAClusterAndARequestAndTheOtherSaysWhose(t *testi
 	}
 
 	// The first one has gone for good: its claims are taken off by hand.
-	w.patch(cluster, `{"metadata":{"annotations":null}}`)
+	w.patch(cluster, `{"metadata":{"annotations":{"usage.operatorkit.io/claimed-by":null}}}`)
 	w.patch(first, `{"metadata":{"annotations":null}}`)
 	w.placed(theirs, v1alpha1.PhaseGranted, v1alpha1.ReasonGranted, "c")
+	w.patch(cluster, `{"metadata":{"annotations":{"health.operatorkit.io/claimed-by":null}}}`) // no sooner: the second one sees no Secrets, and says that it is not ready
 	settles(w, cluster, "the second one says how it is", func(c *v1alpha1.Cluster) error {
 		if apimeta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady) || c.Status.Requests != 2 {
 			return fmt.Errorf("the status is %+v", c.Status)

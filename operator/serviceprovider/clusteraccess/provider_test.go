@@ -112,10 +112,7 @@ func TestAnObjectGetsItsMCPAndAWorkloadCluster(t *testing.T) {
 		if ar.Status.ClusterRef.Name != get.of {
 			t.Errorf("the %s cluster is %s, want %s", id, ar.Status.ClusterRef.Name, get.of)
 		}
-		c, err := get.cluster(ctx, request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := eventual(t, "the "+id+" cluster is reached", func() (*clusters.Cluster, error) { return get.cluster(ctx, request) })
 		operatortest.Eventually(t, "the rights are in force", func() error {
 			return c.Client().Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: get.namespace, Name: "x"}})
 		})
@@ -178,10 +175,7 @@ func TestClientsFollowRenewedCredentialsWithoutAFailedRequest(t *testing.T) {
 	w.start()
 	request := object("db")
 	w.done("access is granted", p.Reconcile, request)
-	c, err := p.MCPCluster(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := w.mcp(p, request)
 	list := func() error {
 		return c.Client().List(t.Context(), &corev1.ConfigMapList{}, client.InNamespace(namespace))
 	}
@@ -443,9 +437,7 @@ func TestAClusterThatDoesNotAnswerFailsRequestsAtOnceAndTellsWhenItIsBack(t *tes
 	stop := w.start()
 	request := object("db")
 	w.done("access is granted", p.Reconcile, request)
-	if _, err := p.MCPCluster(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
+	w.mcp(p, request)
 	stop() // else the granter would put it right
 	ar, err := p.MCPAccessRequest(t.Context(), request)
 	if err != nil {
@@ -467,6 +459,7 @@ func TestAClusterThatDoesNotAnswerFailsRequestsAtOnceAndTellsWhenItIsBack(t *tes
 	})
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
+	defer time.AfterFunc(5*time.Minute, queue.ShutDown).Stop() // so that it does not wait for ever
 	if err := p.Changes().Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
@@ -475,8 +468,11 @@ func TestAClusterThatDoesNotAnswerFailsRequestsAtOnceAndTellsWhenItIsBack(t *tes
 		t.Fatal(err)
 	}
 	for {
-		told, _ := queue.Get()
+		told, shutdown := queue.Get()
 		queue.Done(told)
+		if shutdown {
+			t.Fatal("nobody tells that it is back")
+		}
 		if _, err := p.MCPCluster(t.Context(), request); err == nil {
 			break
 		}
@@ -506,10 +502,7 @@ func TestALocalServerTakesThePlaceOfTheAddress(t *testing.T) {
 	if issued.Host != inside.Host {
 		t.Errorf("the kubeconfig leads to %s, want %s, for those on the platform's network", issued.Host, inside.Host)
 	}
-	c, err := p.MCPCluster(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := w.mcp(p, request)
 	if err := c.Client().List(t.Context(), &corev1.SecretList{}); !apierrors.IsForbidden(err) {
 		t.Errorf("err = %v, want 403 from the cluster", err)
 	}
@@ -520,8 +513,9 @@ func TestALocalServerTakesThePlaceOfTheAddress(t *testing.T) {
 		return nil
 	})
 
-	w.patch(secret, `{"metadata":{"annotations":{"`+v1alpha1.LocalServerAnnotation+`":"::not an address"}}}`)
 	w.patch(admin, `{"metadata":{"annotations":{"`+v1alpha1.LocalServerAnnotation+`":"::not an address"}}}`)
+	w.wants(ar, v1alpha1.PhaseGranted, v1alpha1.ReasonClusterUnreachable) // else the granter would put right what comes now
+	w.patch(secret, `{"metadata":{"annotations":{"`+v1alpha1.LocalServerAnnotation+`":"::not an address"}}}`)
 	operatortest.Eventually(t, "an address that makes no sense is an error of this cluster", func() error {
 		if _, err := p.MCPCluster(t.Context(), request); err == nil || !strings.Contains(err.Error(), v1alpha1.LocalServerAnnotation) || !strings.Contains(err.Error(), "server must be an https:// address") {
 			return fmt.Errorf("err = %w", errors.Join(err, errors.New("not that")))

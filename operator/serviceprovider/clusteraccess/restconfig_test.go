@@ -92,10 +92,7 @@ func TestWhatOthersMakeOfARESTConfigWorksAndGoesOnAfterARenewal(t *testing.T) {
 	w.start()
 	request := object("db")
 	ar, before := w.asked(p, request)
-	c, err := p.MCPCluster(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := w.mcp(p, request)
 	config := c.RESTConfig()
 	if config.Host != w.remote.RESTConfig().Host || len(config.CAData) == 0 {
 		t.Errorf("the configuration leads to %q with a CA of %d bytes, want %s, with its CA", config.Host, len(config.CAData), w.remote.RESTConfig().Host)

@@ -17,6 +17,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/operator/operatortest/frameworktest"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/granter"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/namespaces"
@@ -211,7 +212,7 @@ func TestAProviderCanNotAbandonAClusterThatAnswers(t *testing.T) {
 
 	// On the Cluster it is the platform's word.
 	w.patch(cluster, `{"metadata":{"annotations":{"`+v1alpha1.AbandonAnnotation+`":"true"}}}`)
-	settles(w, cluster, "the annotation is there", func(*v1alpha1.Cluster) error { return nil })
+	frameworktest.Look(t, w.frameworks["cluster-health"], cluster) // whose source the granter reads
 	if err := w.user.Delete(t.Context(), last); err != nil {
 		t.Fatal(err)
 	}

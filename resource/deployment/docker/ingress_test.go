@@ -333,6 +333,8 @@ func TestAProxyThatEndsWhileItIsToldSaysNothingOfTheContainer(t *testing.T) {
 
 func TestAProxyThatCantBeStartedWakesNobody(t *testing.T) {
 	k := newIngressKit(t, 1)
+	_, err := k.cli.ListMachines(k.ctx) // machines that are connected to later are told of
+	k.must(err)
 	held, err := net.Listen("tcp", net.JoinHostPort(k.engines[0].Address(), "80"))
 	k.must(err)
 	defer func() { _ = held.Close() }()

@@ -7,14 +7,26 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
 
 func TestLargeObjectsAreWithinTheServersBudgetForRules(t *testing.T) {
 	c, namespace := start(t)
+	create := func(o client.Object) {
+		t.Helper()
+		operatortest.Eventually(t, o.GetName()+" is created", func() bool {
+			err := c.Create(t.Context(), o)
+			if err != nil && !apierrors.IsTimeout(err) && !apierrors.IsAlreadyExists(err) { // a busy API server takes its time
+				t.Fatal(err)
+			}
+			return !apierrors.IsTimeout(err)
+		})
+	}
 	cd := &v1alpha1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Name: "large", Namespace: namespace}}
 	for i := range 1000 {
 		s := v1alpha1.Service{Name: fmt.Sprintf("service-with-quite-a-long-name-%04d", i), Template: "some-template-1-0-0"}
@@ -23,9 +35,7 @@ func TestLargeObjectsAreWithinTheServersBudgetForRules(t *testing.T) {
 		}
 		cd.Spec.ServiceSpec.Services = append(cd.Spec.ServiceSpec.Services, s)
 	}
-	if err := c.Create(t.Context(), cd); err != nil {
-		t.Fatal(err)
-	}
+	create(cd)
 
 	chain := &v1alpha1.ServiceTemplateChain{ObjectMeta: metav1.ObjectMeta{Name: "large", Namespace: namespace}}
 	name := func(i int) string { return fmt.Sprintf("%s-%03d", strings.Repeat("long", 20), i) }
@@ -36,9 +46,7 @@ func TestLargeObjectsAreWithinTheServersBudgetForRules(t *testing.T) {
 		}
 		chain.Spec.SupportedTemplates = append(chain.Spec.SupportedTemplates, supported)
 	}
-	if err := c.Create(t.Context(), chain); err != nil {
-		t.Fatal(err)
-	}
+	create(chain)
 }
 
 func TestEmptyFieldsGetTheirDefaults(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -201,6 +202,17 @@ func TestAKubeconfigLosesItsRightsAndGetsThemBack(t *testing.T) {
 	if err := w.east.Delete(t.Context(), binding); err != nil {
 		t.Fatal(err)
 	}
+	operatortest.Eventually(t, "the API server knows that the rights are gone", func() error {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "system:serviceaccount:" + w.namespace + ":robot",
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: w.namespace, Verb: "create", Resource: "configmaps"},
+		}}
+		err := w.east.Create(t.Context(), review)
+		if err == nil && review.Status.Allowed {
+			err = errors.New(review.Status.Reason)
+		}
+		return err
+	})
 	w.change("a", func(s *v1alpha1.ServiceSet) { s.Spec.Services = append(s.Spec.Services, w.service("two", "more")) })
 	w.settle("a", "one Deployed, two Failed")
 	says(t, w.stateOf("a", "two").FailureMessage, "system:serviceaccount:"+w.namespace+":robot", "cannot", "forbidden")

@@ -99,7 +99,7 @@ func TestATemplateThatLoopsIsRefusedAndEndsWhenItCallsAFunction(t *testing.T) {
 	}
 	operatortest.Eventually(t, "another chart gets its turn when the loop has ended", func() error {
 		_, err := k.carrier.Compute(t.Context(), k.cluster, k.cluster.client, k.service(pageChart("1.0.0")))
-		if framework.IsPermanent(err) {
+		if framework.IsPermanent(err) && !strings.Contains(err.Error(), "did not end within 1s") { // which is short for any chart
 			t.Fatal(err)
 		}
 		return err
@@ -107,7 +107,7 @@ func TestATemplateThatLoopsIsRefusedAndEndsWhenItCallsAFunction(t *testing.T) {
 }
 
 func TestATemplateThatMakesTooMuchIsRefused(t *testing.T) {
-	k := newKit(t, helm.Config{})
+	k := newKit(t, helm.Config{RenderTimeout: 10 * time.Minute}) // one of them makes and reads 32 MB of JSON before it is refused
 	// A map grows when something is put into one that is in it.
 	const grown = `{{ $r := dict }}{{ $a := $r }}{{ range 40 }}{{ $b := dict }}{{ $_ := set $a "x" $b }}{{ $_ := set $a "y" $b }}{{ $a = $b }}{{ end }}`
 	for text, want := range map[string]string{

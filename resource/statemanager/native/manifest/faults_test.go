@@ -18,12 +18,16 @@ import (
 )
 
 func TestADefinitionWhoseNamesAreTakenIsToldBeforeItsObjects(t *testing.T) {
-	k := newKitWith(t, manifest.Config{DefinitionTimeout: 8 * time.Second})
+	k := newKit(t)
 	k.settle(k.service(files{"a.yaml": k.widgets()}, named("first")))
+	var err error
+	if k.carrier, err = manifest.New(manifest.Config{DefinitionTimeout: 8 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
 	// Another plural for the same kind.
 	gadgets := strings.NewReplacer("widgets", "gadgets", "singular: widget", "singular: gadget").Replace(k.widgets())
 	s := k.service(files{"a.yaml": gadgets, "b.yaml": configMap("b", "1")})
-	err := k.carrier.CarryOut(t.Context(), k.cluster, s, k.compute(s))
+	err = k.carrier.CarryOut(t.Context(), k.cluster, s, k.compute(s))
 	if err == nil || framework.IsPermanent(err) || !strings.Contains(err.Error(), "gadgets."+k.namespace+".example.com of a.yaml is not established") {
 		t.Errorf("the error is %v", err)
 	}

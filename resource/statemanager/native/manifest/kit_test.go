@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +43,7 @@ type kit struct {
 
 func newKit(t *testing.T) *kit {
 	t.Helper()
-	return newKitWith(t, manifest.Config{})
+	return newKitWith(t, manifest.Config{DefinitionTimeout: 5 * time.Minute}) // a busy API server takes its time
 }
 
 func newKitWith(t *testing.T, config manifest.Config) *kit {

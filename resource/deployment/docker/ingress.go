@@ -4,6 +4,7 @@ import (
 	stdbytes "bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -279,11 +280,20 @@ func (c *Client) IngressRoot(ctx context.Context, machineID string) ([]byte, err
 		if err != nil {
 			return err
 		}
-		root, err = readFile(ctx, engine, network+ingressSuffix, rootFile)
+		root, err = readRoot(ctx, engine, network+ingressSuffix)
 		if err == nil && root == nil {
 			err = fmt.Errorf("the root of the proxy: %w", api.ErrNotFound)
 		}
 		return err
 	})
+	return root, err
+}
+
+// readRoot returns the certificate of the authority that a proxy is itself, or nil as long as that is not written whole.
+func readRoot(ctx context.Context, engine *moby.Client, proxy string) ([]byte, error) {
+	root, err := readFile(ctx, engine, proxy, rootFile)
+	if whole, _ := pem.Decode(root); whole == nil {
+		return nil, err
+	}
 	return root, err
 }

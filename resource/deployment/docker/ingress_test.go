@@ -20,6 +20,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	moby "github.com/moby/moby/client"
 
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/deployment/docker"
 	"github.com/operatorkit/operatorkit/resource/deployment/docker/dockertest"
@@ -69,8 +70,11 @@ type browser struct {
 // browse returns one that asks a machine, whose certificates it trusts.
 func (k *kit) browse(e *dockertest.Engine) browser {
 	k.Helper()
-	root, err := k.cli.IngressRoot(k.ctx, e.Name())
-	k.must(err)
+	var root []byte
+	operatortest.Eventually(k.T, "the proxy has made its root", func() (err error) {
+		root, err = k.cli.IngressRoot(k.ctx, e.Name())
+		return err
+	})
 	return k.browseAt(e.Address(), root)
 }
 
@@ -311,6 +315,19 @@ func TestCertificatesAreAskedForByACME(t *testing.T) {
 	b := k.browseAt(address, root)
 	b.certified("https://www.example.com/")
 	b.want("https://www.example.com/", "200 version 1 ")
+}
+
+func TestARootOfAProxyThatIsHalfWrittenIsNone(t *testing.T) {
+	k := newIngressKit(t, 1)
+	k.mustDeploy(served("web", image1, 1, "www.example.com:8080/http"), nil)
+	k.browse(k.engines[0])
+	root, err := k.cli.IngressRoot(k.ctx, "engine-1")
+	k.must(err)
+	ids, _ := k.proxies(k.engines[0])
+	k.must(docker.WriteFile(k.ctx, k.engine(k.engines[0]), ids[0], docker.RootFile, root[:len(root)/2]))
+	if root, err := k.cli.IngressRoot(k.ctx, "engine-1"); !errors.Is(err, api.ErrNotFound) {
+		t.Errorf("the root is %q, %v", root, err)
+	}
 }
 
 func TestAProxyThatEndsWhileItIsToldSaysNothingOfTheContainer(t *testing.T) {

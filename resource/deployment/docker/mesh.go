@@ -73,7 +73,7 @@ func (m *machine) offerOf(ctx context.Context, engine *moby.Client, found *neigh
 	}
 	var err error
 	if o.Root == nil {
-		o.Root, err = readFile(ctx, engine, o.Proxy, rootFile)
+		o.Root, err = readRoot(ctx, engine, o.Proxy)
 	}
 	return o, err
 }

@@ -246,7 +246,7 @@ func (m *machine) load(ctx context.Context, engine *moby.Client, id, file string
 	defer ticker.Stop()
 	for {
 		var output stdbytes.Buffer
-		code, err := run(ctx, engine, id, []string{"caddy", "reload", "--config", file, "--address", adminAddress}, nil, &output, &output)
+		code, err := run(ctx, engine, id, reload(file, adminAddress), nil, &output, &output)
 		switch {
 		case err != nil:
 			return err
@@ -254,7 +254,7 @@ func (m *machine) load(ctx context.Context, engine *moby.Client, id, file string
 			return nil
 		}
 		err = errors.New(strings.TrimSpace(output.String()))
-		if !strings.Contains(err.Error(), "connection refused") {
+		if !unanswered(err.Error()) {
 			return fmt.Errorf("configure the proxy for ports in mode ingress: %w", err)
 		}
 		select {
@@ -266,6 +266,15 @@ func (m *machine) load(ctx context.Context, engine *moby.Client, id, file string
 		}
 	}
 }
+
+// reload is the command that has a proxy take a configuration.
+func reload(file, address string) []string {
+	return []string{"caddy", "reload", "--config", file, "--address", address}
+}
+
+// unanswered tells whether that failed because the proxy did not answer, from what the command wrote. A proxy that has just begun with a
+// configuration hangs up on who was about to hand over the next one; to hand over one that it has taken all the same does no harm.
+func unanswered(output string) bool { return strings.Contains(output, "performing request: ") }
 
 // IngressRoot returns the certificate, in PEM, of the authority that the proxy of a machine is itself: of whoever ctx says. It is
 // api.ErrNotFound where no proxy has made a certificate.

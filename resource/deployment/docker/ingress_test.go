@@ -1,6 +1,7 @@
 package docker_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -11,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -218,6 +220,55 @@ func TestNoRequestThroughAProxyIsLostInAnUpdate(t *testing.T) {
 		})
 	}
 	b.want("http://more.example.com/", "200 version 2 ")
+}
+
+// TestAProxyThatHangsUpIsToldAgain tries the command by which a proxy is told what to serve with ones that do not answer, and with one that
+// does.
+func TestAProxyThatHangsUpIsToldAgain(t *testing.T) {
+	dockertest.RequireCaddy(t)
+	file := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		// serve does with a connection what the proxy does. Without it there is none.
+		serve func(*net.TCPConn)
+		want  bool
+	}{
+		"not there":    {want: true},
+		"it hangs up":  {func(conn *net.TCPConn) { _ = conn.SetLinger(0) }, true},
+		"it has ended": {func(conn *net.TCPConn) { _, _ = http.ReadRequest(bufio.NewReader(conn)) }, true},
+		"it refuses it": {func(conn *net.TCPConn) {
+			_, _ = http.ReadRequest(bufio.NewReader(conn))
+			_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\nno")
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer listener.Close()
+			if test.serve == nil {
+				_ = listener.Close()
+			}
+			go func() {
+				for {
+					conn, err := listener.Accept()
+					if err != nil {
+						return
+					}
+					test.serve(conn.(*net.TCPConn))
+					_ = conn.Close()
+				}
+			}()
+			command := docker.Reload(file, listener.Addr().String())
+			output, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()
+			if err == nil || docker.Unanswered(string(output)) != test.want {
+				t.Errorf("told again: %v, want %v, after %v: %s", !test.want, test.want, err, output)
+			}
+		})
+	}
 }
 
 // proxies are those on an engine, and what they have.

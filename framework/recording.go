@@ -39,15 +39,59 @@ const (
 )
 
 // recording is a Record while the reconciliation goes on. All methods may be called on nil, and do nothing then. Times are
-// since the epoch of the framework's metrics until it ends.
+// since the epoch of the framework's metrics until it ends. It is used again for another reconciliation once its record was released.
 type recording struct {
 	// mu is for authors who run steps in goroutines of their own, even some that outlive the reconciliation.
-	mu     sync.Mutex
-	ended  bool
+	mu sync.Mutex
+	// of is the reconciliation that goes on, and nil once it has ended.
+	of     *reconciliation
 	record Record
-	// lone and first are where its resources and triggers are while there is one.
-	lone  [1]ResourceRecord
-	first [1]Trigger
+	// resources is room for those of the record: lone, while there is no more than one. First is where its triggers are, likewise.
+	resources []ResourceRecord
+	lone      [1]ResourceRecord
+	first     [1]Trigger
+}
+
+// recordings are those whose records were released.
+var recordings = sync.Pool{New: func() any {
+	r := &recording{}
+	r.record.recording, r.resources = r, r.lone[:]
+	return r
+}}
+
+func newRecording(of *reconciliation) *recording {
+	r := recordings.Get().(*recording)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.of = of
+	return r
+}
+
+// maxSpareSteps is for how many steps of a resource room is kept when a record is released.
+const maxSpareSteps = 8
+
+// Release gives back a record that its observer received and has not kept, so that its memory is used for another one. Nobody may use the
+// record afterwards, nor what is in it, texts apart. An observer need not release records, and must not if anybody else may hold one.
+func (r *Record) Release() {
+	to := r.recording
+	if to == nil {
+		return
+	}
+	for i := range to.resources {
+		of := &to.resources[i]
+		spare := of.Steps
+		if spare == nil {
+			spare = of.spare
+		}
+		if cap(spare) > maxSpareSteps {
+			spare = nil
+		}
+		clear(spare)
+		*of = ResourceRecord{spare: spare[:0]}
+	}
+	to.first[0] = Trigger{}
+	*r = Record{recording: to}
+	recordings.Put(to)
 }
 
 // begin notes the resources that are to run.
@@ -56,12 +100,14 @@ func (r *recording) begin(set *ResourceSet) {
 		return
 	}
 	r.record.ResourceSet = set.name
-	r.record.Resources = r.lone[:]
-	if n := len(set.resources); n != len(r.lone) {
-		r.record.Resources = make([]ResourceRecord, n)
+	n := len(set.resources)
+	if len(r.resources) < n {
+		r.resources = make([]ResourceRecord, n)
 	}
+	r.record.Resources = r.resources[:n:n]
 	for i, p := range set.planners {
-		r.record.Resources[i] = ResourceRecord{Name: p.name, Skipped: reasonNotReached}
+		of := &r.record.Resources[i]
+		*of = ResourceRecord{Name: p.name, Skipped: reasonNotReached, spare: of.spare}
 	}
 }
 
@@ -81,7 +127,7 @@ func (r *recording) planned(p *plan.Plan) {
 // lock returns what is recorded of a resource, which is the caller's until unlock. It is nil when it is too late.
 func (r *recording) lock(s *scope) *ResourceRecord {
 	r.mu.Lock()
-	if r.ended || int(s.place) >= len(r.record.Resources) {
+	if r.of != s.reconciliation || int(s.place) >= len(r.record.Resources) {
 		return nil
 	}
 	return &r.record.Resources[s.place]
@@ -146,7 +192,10 @@ func (r *recording) step(s *scope, info StepInfo, start, took time.Duration, att
 		return
 	}
 	if of.Steps == nil {
-		of.Steps = make([]StepRecord, 0, 3) // those of a CRUD resource that finds nothing to change
+		of.Steps, of.spare = of.spare, nil
+		if of.Steps == nil {
+			of.Steps = make([]StepRecord, 0, 3) // those of a CRUD resource that finds nothing to change
+		}
 	}
 	step := StepRecord{Step: info.Step, Start: start, Duration: took, Failed: err != nil}
 	if info.Resource != s.resource {
@@ -165,7 +214,7 @@ func (r *recording) end(epoch time.Time, start, now time.Duration) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ended = true
+	r.of = nil
 	r.record.Started, r.record.Duration = epoch.Add(start), now-start
 	for i := range r.record.Resources {
 		of := &r.record.Resources[i]

@@ -89,6 +89,8 @@ type entry struct {
 	described bool
 	// quiet tells that nothing happened: all was as it should be.
 	quiet bool
+	// shown tells that somebody was given the record, who may keep it.
+	shown bool
 	// repeats is how many reconciliations before this one it stands for, the first of which began at first.
 	repeats int
 	first   time.Time
@@ -203,22 +205,27 @@ func (m *memory) reading() (done func()) {
 	return func() { m.readers.Add(-1) }
 }
 
-// reuse keeps a history and its last entry for the next ones, of an object that can't be looked up any more, unless somebody has done so.
+// reuse keeps a history and its entries for the next ones, of an object that can't be looked up any more, unless somebody has done so.
 func (m *memory) reuse(h *history) {
-	e := h.last.Load()
+	for _, e := range h.entries {
+		m.reuseEntry(e)
+	}
 	if m.readers.Load() == 0 {
 		*h = history{}
 		m.spare = h
 	}
-	m.reuseEntry(e)
 }
 
 // reuseEntry is reuse for an entry that is in its history no more. Nil is none.
 func (m *memory) reuseEntry(e *entry) {
-	if e != nil && m.readers.Load() == 0 {
-		*e = entry{}
-		m.spareEntry = e
+	if e == nil || m.readers.Load() > 0 {
+		return
 	}
+	if !e.shown {
+		e.record.Release()
+	}
+	*e = entry{}
+	m.spareEntry = e
 }
 
 // lookUp returns the history of an object, or nil. It is called with mu or index held.
@@ -270,10 +277,13 @@ func (m *memory) forget(h *history) {
 	m.all = m.all[:last]
 }
 
-// entries returns the last reconciliations of an object.
-func (m *memory) entries(h *history) []*entry {
+// show returns the last reconciliations of an object. Their records may be kept.
+func (m *memory) show(h *history) []*entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for _, e := range h.entries {
+		e.shown = true
+	}
 	return slices.Clone(h.entries)
 }
 

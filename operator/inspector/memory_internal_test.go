@@ -1,6 +1,8 @@
 package inspector
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -8,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/giantswarm/micrologger"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -130,6 +135,78 @@ func TestWhatSomebodyReadsIsNotUsedAgain(t *testing.T) {
 	if m.all[0] != last {
 		t.Error("what nobody reads any more is not used again")
 	}
+}
+
+// TestARecordThatIsGivenOutIsNotUsedAgain reads an object, and looks at what was read after its reconciliations were forgotten and others
+// were recorded, some of them in their place.
+func TestARecordThatIsGivenOutIsNotUsedAgain(t *testing.T) {
+	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := New(Config{Name: "o", Logger: logger, Objects: 2, RecordsPerObject: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, ended := informer.NewPush("sites"), make(chan struct{})
+	f, err := framework.New(framework.Config{
+		Name: "sites", Source: source, Logger: logger, Resources: []framework.Resource{idle{}}, DisableFinalizer: true,
+		Observer: telling{i, ended},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.Watch(f)
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := f.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	defer running.Wait()
+	defer stop()
+	reconcile := func(n int) {
+		t.Helper()
+		err := source.Update(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("object-", n%5), ResourceVersion: fmt.Sprint(n)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+	}
+	var read, was []string
+	var objects []Object
+	tell := func(o Object) string {
+		text, err := json.Marshal(o.Reconciliations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for n := range 200 {
+		reconcile(n)
+		if n%3 == 0 {
+			o, _ := i.find(t.Context(), objectID{"sites", informer.Key{Name: fmt.Sprint("object-", n%5)}})
+			objects, was = append(objects, o), append(was, tell(o))
+		}
+	}
+	for _, o := range objects {
+		read = append(read, tell(o))
+	}
+	if diff := cmp.Diff(was, read); diff != "" {
+		t.Errorf("what was read is another one later (-then +now):\n%s", diff)
+	}
+}
+
+// telling is an Inspector that tells when a record is in it.
+type telling struct {
+	*Inspector
+	ended chan<- struct{}
+}
+
+func (o telling) Observe(r *framework.Record) {
+	o.Inspector.Observe(r)
+	o.ended <- struct{}{}
 }
 
 // TestWhatIsShownIsOfOneObject reads all that there is to read while each record has another object forgotten. With the race detector it

@@ -267,7 +267,7 @@ func (i *Inspector) find(ctx context.Context, id objectID) (Object, bool) {
 	if h == nil {
 		return o, exists
 	}
-	entries := i.memory.entries(h)
+	entries := i.memory.show(h)
 	o.Object = *entries[len(entries)-1].object
 	for _, e := range slices.Backward(entries) {
 		i.memory.describe(h, e)

@@ -205,13 +205,13 @@ type tally struct{ desired, deployed, failed, overridden int }
 func talliesOf(mcs *v1alpha1.MultiClusterService, places []place, sets map[client.ObjectKey][]*v1alpha1.ServiceSet) []tally {
 	services := mcs.Spec.ServiceSpec.Services
 	tallies := make([]tally, len(services))
-	on := phaser{reported: map[client.ObjectKey]v1alpha1.ServicePhase{}, entries: map[client.ObjectKey]*v1alpha1.ServiceWithValues{}}
+	on := newPhaser(services)
 	for i := range places {
 		if !places[i].desired {
 			continue
 		}
 		set, others := setOf(mcs, sets[client.ObjectKey{Namespace: places[i].Namespace, Name: places[i].Name}])
-		phases := on.of(services, set)
+		phases := on.of(set)
 		for j := range services {
 			tallies[j].count(phases[j], services[j].Key(), others)
 		}
@@ -279,14 +279,32 @@ func lists(set *v1alpha1.ServiceSet, key client.ObjectKey) bool {
 
 // phaser finds out the states of services on one cluster after another. What it holds is used again for the next one.
 type phaser struct {
+	services []v1alpha1.Service
+	// sorted are the places of the services in the order of their keys, in which sets have them.
+	sorted   []int
 	reported map[client.ObjectKey]v1alpha1.ServicePhase
 	entries  map[client.ObjectKey]*v1alpha1.ServiceWithValues
 	phases   []v1alpha1.ServicePhase
 }
 
-// of returns the states of services on a cluster, in their order, until it is called again. One that runs in another version than the
+func newPhaser(services []v1alpha1.Service) *phaser {
+	p := &phaser{
+		services: services, phases: make([]v1alpha1.ServicePhase, len(services)),
+		reported: map[client.ObjectKey]v1alpha1.ServicePhase{}, entries: map[client.ObjectKey]*v1alpha1.ServiceWithValues{},
+	}
+	for i := range services {
+		p.sorted = append(p.sorted, i)
+	}
+	slices.SortFunc(p.sorted, func(i, j int) int { return v1alpha1.CompareKeys(services[i].Key(), services[j].Key()) })
+	return p
+}
+
+// of returns the states of the services on a cluster, in their order, until it is called again. One that runs in another version than the
 // desired one is Provisioning.
-func (p *phaser) of(services []v1alpha1.Service, set *v1alpha1.ServiceSet) []v1alpha1.ServicePhase {
+func (p *phaser) of(set *v1alpha1.ServiceSet) []v1alpha1.ServicePhase {
+	if set != nil && p.inOrder(set) {
+		return p.phases
+	}
 	clear(p.reported)
 	clear(p.entries)
 	if set != nil {
@@ -295,21 +313,41 @@ func (p *phaser) of(services []v1alpha1.Service, set *v1alpha1.ServiceSet) []v1a
 			p.entries[set.Spec.Services[i].Key()] = &set.Spec.Services[i]
 		}
 	}
-	p.phases = p.phases[:0]
-	for i := range services {
-		service := &services[i]
-		key := service.Key()
-		e, phase := p.entries[key], v1alpha1.ServiceStatePending
-		if e != nil {
-			phase = p.reported[key]
-			other := service.Template != "" && service.Template != e.Template || service.Version != "" && service.Version != e.Version
-			if other && phase == v1alpha1.ServiceStateDeployed {
-				phase = v1alpha1.ServiceStateProvisioning
-			}
-		}
-		p.phases = append(p.phases, phase)
+	for i := range p.services {
+		key := p.services[i].Key()
+		p.phases[i] = phaseOf(&p.services[i], p.entries[key], p.reported[key])
 	}
 	return p.phases
+}
+
+// inOrder finds out the states without looking anything up, and tells whether it could: the set lists and reports services in the order of
+// their keys, and no others, as sets mostly do.
+func (p *phaser) inOrder(set *v1alpha1.ServiceSet) bool {
+	entries, states := set.Spec.Services, set.Status.Services
+	for _, i := range p.sorted {
+		var entry *v1alpha1.ServiceWithValues
+		key, reported := p.services[i].Key(), v1alpha1.ServiceStatePending
+		if len(entries) > 0 && entries[0].Key() == key {
+			entry, entries = &entries[0], entries[1:]
+		}
+		if len(states) > 0 && states[0].Key() == key {
+			reported, states = states[0].State, states[1:]
+		}
+		p.phases[i] = phaseOf(&p.services[i], entry, reported)
+	}
+	return len(entries)+len(states)+len(set.Spec.Removing) == 0
+}
+
+// phaseOf is the state of a service on a cluster whose set has that entry of it, nil for none, and reports it so.
+func phaseOf(service *v1alpha1.Service, entry *v1alpha1.ServiceWithValues, reported v1alpha1.ServicePhase) v1alpha1.ServicePhase {
+	if entry == nil {
+		return v1alpha1.ServiceStatePending
+	}
+	other := service.Template != "" && service.Template != entry.Template || service.Version != "" && service.Version != entry.Version
+	if other && reported == v1alpha1.ServiceStateDeployed {
+		return v1alpha1.ServiceStateProvisioning
+	}
+	return reported
 }
 
 func sortNodes(g *graph.Graph) {

@@ -491,7 +491,6 @@ func (r *releasing) Observe(record *framework.Record) {
 func TestNothingOfAReleasedRecordIsInALaterOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source, observer := informer.NewPush("objects"), &releasing{}
-		watched := informer.NewPush("watched")
 		late := planned(t, &describedOps{name: "late", applied: &journal{}})
 		named := func(name string) func(any) bool {
 			return func(obj any) bool { return obj.(*corev1.ConfigMap).Name == name }
@@ -521,7 +520,6 @@ func TestNothingOfAReleasedRecordIsInALaterOne(t *testing.T) {
 		}
 		f := newFramework(t, framework.Config{
 			Source: source, Observer: observer, BackOffFactory: everyMinute, ResourceRouter: routerOf(t, rich, poor), Workers: 1,
-			Watches: []framework.Watch{{Source: watched, Map: func(context.Context, any) []informer.Key { return []informer.Key{keyOf("rich")} }}},
 		})
 		defer running(t, f)()
 		synctest.Wait()

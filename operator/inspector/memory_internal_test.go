@@ -140,23 +140,9 @@ func TestWhatSomebodyReadsIsNotUsedAgain(t *testing.T) {
 // TestARecordThatIsGivenOutIsNotUsedAgain reads an object, and looks at what was read after its reconciliations were forgotten and others
 // were recorded, some of them in their place.
 func TestARecordThatIsGivenOutIsNotUsedAgain(t *testing.T) {
-	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	i, err := New(Config{Name: "o", Logger: logger, Objects: 2, RecordsPerObject: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
 	source, ended := informer.NewPush("sites"), make(chan struct{})
-	f, err := framework.New(framework.Config{
-		Name: "sites", Source: source, Logger: logger, Resources: []framework.Resource{idle{}}, DisableFinalizer: true,
-		Observer: telling{i, ended},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	i.Watch(f)
+	i := newInspector(t, Config{Objects: 2, RecordsPerObject: 2})
+	f := watching(t, i, framework.Config{Source: source, DisableFinalizer: true, Observer: telling{i, ended}})
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -198,6 +184,37 @@ func TestARecordThatIsGivenOutIsNotUsedAgain(t *testing.T) {
 	}
 }
 
+func quiet(t *testing.T) micrologger.Logger {
+	t.Helper()
+	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return logger
+}
+
+func newInspector(t *testing.T, config Config) *Inspector {
+	t.Helper()
+	config.Name, config.Logger = "o", quiet(t)
+	i, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// watching is a framework with nothing to do that an inspector watches.
+func watching(t *testing.T, i *Inspector, config framework.Config) *framework.Framework {
+	t.Helper()
+	config.Name, config.Logger, config.Resources = "sites", quiet(t), []framework.Resource{idle{}}
+	f, err := framework.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.Watch(f)
+	return f
+}
+
 // telling is an Inspector that tells when a record is in it.
 type telling struct {
 	*Inspector
@@ -212,19 +229,8 @@ func (o telling) Observe(r *framework.Record) {
 // TestWhatIsShownIsOfOneObject reads all that there is to read while each record has another object forgotten. With the race detector it
 // shows more.
 func TestWhatIsShownIsOfOneObject(t *testing.T) {
-	logger, err := micrologger.New(micrologger.Config{IOWriter: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	i, err := New(Config{Name: "o", Logger: logger, Objects: 20, RecordsPerObject: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := framework.New(framework.Config{Name: "sites", Source: informer.NewPush("sites"), Logger: logger, Observer: i, Resources: []framework.Resource{idle{}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	i.Watch(f)
+	i := newInspector(t, Config{Objects: 20, RecordsPerObject: 2})
+	watching(t, i, framework.Config{Source: informer.NewPush("sites"), Observer: i})
 	stop := make(chan struct{})
 	var recording sync.WaitGroup
 	recording.Go(func() {

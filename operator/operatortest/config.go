@@ -35,8 +35,8 @@ type Config struct {
 
 	// DataDir keeps the store, the certificates, the kubeconfig and the logs. A
 	// folder that an earlier instance left behind is used again: the objects
-	// are there, and the CAs stay the same. Default: a temporary folder, which
-	// Stop removes.
+	// are there, and the CAs stay the same. One whose API server was never
+	// ready is begun anew. Default: a temporary folder, which Stop removes.
 	DataDir string
 
 	// Progress receives a line every few seconds while something takes long,

@@ -31,6 +31,7 @@ type plane struct {
 	ports      func(n int) ([]int, error)
 	dataDir    string
 	temporary  bool // the folder goes when the plane stops
+	begun      bool // the folder's API server has never been ready
 	kubeconfig string
 
 	mu          sync.Mutex // everything below
@@ -76,7 +77,7 @@ func startPlaneOnPorts(ctx context.Context, config Config, startedBy starter, po
 	if err := p.prepareDataDir(); err != nil {
 		return nil, err
 	}
-	certs, err := makeCertificates(filepath.Join(p.dataDir, "certificates"))
+	certs, err := makeCertificates(p.certificatesDir())
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +117,46 @@ func (p *plane) prepareDataDir() error {
 		return fmt.Errorf("data folder %s is in use by another control plane: stop that one, or set another Config.DataDir", p.dataDir)
 	}
 	p.lock = lock
+	return p.begin()
+}
+
+// begin finds out whether the data folder's control plane has ever served. A program that ends while it starts one leaves a folder that may
+// be good for nothing: certificates that are half written, or an etcd that was killed when it had made its log and not written into it who
+// its members are, and that would wait for a leader for ever. Such a folder is begun anew.
+func (p *plane) begin() error {
+	if p.begun = exists(p.begunFile()); p.begun {
+		if err := os.RemoveAll(p.certificatesDir()); err != nil {
+			return fmt.Errorf("remove the certificates of a control plane that has never served: %w", err)
+		}
+		return nil
+	}
+	if exists(p.storeDir()) {
+		return nil
+	}
+	p.begun = true
+	if err := os.WriteFile(p.begunFile(), nil, 0o600); err != nil {
+		return fmt.Errorf("note that the control plane has not served: %w", err)
+	}
 	return nil
 }
+
+// served notes that the data folder is to be kept as it is.
+func (p *plane) served() error {
+	if !p.begun {
+		return nil
+	}
+	if err := os.Remove(p.begunFile()); err != nil {
+		return fmt.Errorf("note that the control plane has served: %w", err)
+	}
+	p.begun = false
+	return nil
+}
+
+func (p *plane) storeDir() string        { return filepath.Join(p.dataDir, "etcd") }
+func (p *plane) certificatesDir() string { return filepath.Join(p.dataDir, "certificates") }
+
+// begunFile is there from the first start in a data folder until its API server has been ready.
+func (p *plane) begunFile() string { return filepath.Join(p.dataDir, "operatortest-begun") }
 
 // startOnNewPorts defines the processes and starts them. The error is errNoPort
 // when another process was faster to take a port.
@@ -138,11 +177,16 @@ func (p *plane) startOnNewPorts(ctx context.Context, binary string, certs *certi
 	if err := writeKubeconfig(controllersKubeconfig, host, p.dataDir, certs.serving.certPEM, certs.controllers); err != nil {
 		return err
 	}
-	p.etcd = p.process(binary, "etcd", etcdArgs(etcdURL, filepath.Join(p.dataDir, "etcd"), certs, p.config))
+	p.etcd = p.process(binary, "etcd", etcdArgs(etcdURL, p.storeDir(), certs, p.config))
 	p.apiServer = p.process(binary, "kube-apiserver", apiServerArgs(ports[1], etcdURL, p.dataDir, certs, p.config))
 	p.apiServer.readyURL = host + "/readyz"
 	p.controllers = p.process(binary, "kube-controller-manager", controllersArgs(ports[2], controllersKubeconfig, certs, p.config))
 	p.controllers.readyURL = localURL(ports[2]) + "/healthz"
+	if p.begun { // before, or on ports one of which was taken
+		if err := os.RemoveAll(p.storeDir()); err != nil {
+			return fmt.Errorf("remove a store that has never served: %w", err)
+		}
+	}
 	err = p.startMissing(ctx)
 	for _, part := range p.parts() {
 		if err != nil && strings.Contains(part.tail(), "address already in use") {
@@ -190,6 +234,9 @@ func (p *plane) startMissing(ctx context.Context) error {
 	if err := p.waitForAPIServer(ctx); err != nil {
 		return err
 	}
+	if err := p.served(); err != nil {
+		return err
+	}
 	if err := p.controllers.start(); err != nil {
 		return err
 	}
@@ -207,8 +254,11 @@ var storeWasLate = regexp.MustCompile(`error creating storage factory: .*context
 func (p *plane) waitForAPIServer(ctx context.Context) error {
 	for try := 1; ; try++ {
 		err := p.waitReady(ctx, p.apiServer, p.etcd, p.apiServer)
-		if err == nil || try == storeTries || p.apiServer.running() || !p.etcd.running() || !storeWasLate.MatchString(p.apiServer.tail()) {
+		if err == nil || p.apiServer.running() || !p.etcd.running() || !storeWasLate.MatchString(p.apiServer.tail()) {
 			return err
+		}
+		if try == storeTries {
+			return fmt.Errorf("%w\nThe log of its store is %s and ends with:\n%s", err, p.etcd.logFile, p.etcd.tail())
 		}
 		if err := p.apiServer.start(); err != nil {
 			return err

@@ -2,6 +2,7 @@ package operatortest_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -168,5 +169,79 @@ func TestARunThatIsCancelledLeavesNothing(t *testing.T) {
 	}
 	if left := processesOf(t, dataDir); len(left) != 0 {
 		t.Errorf("processes left: %v", left)
+	}
+}
+
+// TestAControlPlaneThatNeverServedIsBegunAnew is about a program that ended when etcd had made its log and had not written into it who its
+// members are, and about one that ended while it wrote certificates. It takes milliseconds to get further, so what was written since is
+// taken away again.
+func TestAControlPlaneThatNeverServedIsBegunAnew(t *testing.T) {
+	t.Parallel()
+	config := operatortest.Config{DataDir: filepath.Join(t.TempDir(), "data")}
+	without := config
+	without.APIServerFlags = []string{"--etcd-servers=https://127.0.0.1:1"} // it waits for that one
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := operatortest.Run(ctx, without)
+		failed <- err
+	}()
+	var log string
+	operatortest.Eventually(t, "etcd has written its members into its log", func() bool {
+		logs, err := filepath.Glob(filepath.Join(config.DataDir, "etcd", "member", "wal", "*.wal"))
+		if err != nil || len(logs) == 0 {
+			return false
+		}
+		log = logs[0]
+		return membersIn(log) > 0
+	})
+	cancel()
+	if err := <-failed; !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v, want %v", err, context.Canceled)
+	}
+	end, err := os.Stat(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(config.DataDir, "etcd", "member", "snap", "db")); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int64{membersIn(log), end.Size()} {
+		if err := os.Truncate(log, size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Truncate(filepath.Join(config.DataDir, "certificates", "tokens.csv"), 0); err != nil {
+		t.Fatal(err)
+	}
+
+	kube, err := operatortest.Run(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = kube.Stop(context.Background()) }()
+	createConfigMap(t, newClient(t, kube.RESTConfig()), "default", "settings")
+}
+
+// membersIn returns where the first entry begins in a log of etcd, and 0 when there is none. Each record has its length before it, whose
+// highest byte says how many zeros follow it, and begins with its kind.
+func membersIn(log string) int64 {
+	const kindField, entry, state = 1 << 3, 2, 3
+	file, err := os.Open(log)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = file.Close() }()
+	for at := int64(0); ; {
+		var head [10]byte
+		if _, err := file.ReadAt(head[:], at); err != nil || head[8] != kindField {
+			return 0
+		}
+		if head[9] == entry || head[9] == state {
+			return at
+		}
+		length := binary.LittleEndian.Uint64(head[:8])
+		at += 8 + int64(length&(1<<56-1)) + int64(length>>56&7) //nolint:gosec // a log is smaller than that
 	}
 }

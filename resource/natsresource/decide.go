@@ -39,6 +39,7 @@ func (r *resource[O, T]) decide(ctx context.Context, p ownership, have item[T], 
 			requeuecontext.SetAfter(ctx, vanishing)
 			return item[T]{}, nil
 		}
+		requeuecontext.SetAfter(ctx, 0) // It is made anew once it is gone, and own writes wake nobody.
 		return deletion(have), nil
 	}
 	return r.updating(have, want)

@@ -123,7 +123,15 @@ func TestADesiredEntryThatNobodyLetsGoIsMadeAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.wantPlan(r, home(), "delete a")
-	k.update(r, home())
+	k.catchUp()
+	ctx := requeuecontext.NewContext(k.context())
+	if err := framework.ProcessUpdate(ctx, home(), []framework.Resource{r}); err != nil {
+		t.Fatal(err)
+	}
+	// Nobody else changes anything that could wake the primary.
+	if _, again := requeuecontext.After(ctx); !again {
+		t.Error("no other look is asked for")
+	}
 	k.update(r, home())
 	k.wantHosts("a=1")
 	if k.get("a").UID == before || k.get("a").DeletionTimestamp != nil {

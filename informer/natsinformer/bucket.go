@@ -101,22 +101,21 @@ func (b *Bucket[T]) Get(ctx context.Context, key string) (T, error) {
 // not set, and its revision.
 func (b *Bucket[T]) Create(ctx context.Context, entity T) error {
 	entity.EntityMeta().stamp(uuid.NewUUID(), time.Now())
-	return b.write(ctx, "create", entity, 0, func(kv jetstream.KeyValue, key string, data []byte) (uint64, error) {
-		return kv.Create(ctx, key, data)
-	})
+	return b.write(ctx, "create", entity, 0)
 }
 
 // Update stores an entity in place of the one that was read: the entry must still have its revision. It sets the new one.
+// The last known state of an entity that is gone is not one to be stored.
 func (b *Bucket[T]) Update(ctx context.Context, entity T) error {
+	if entity.EntityMeta().gone {
+		return b.failed("update", entity.GetName(), jetstream.ErrKeyNotFound)
+	}
 	if entity.EntityMeta().revision == 0 {
 		return fmt.Errorf("update %s in bucket %s: the entity has no revision: get it from the bucket first, or create it",
 			entity.GetName(), b.config.Name)
 	}
 	entity.EntityMeta().stamp(uuid.NewUUID(), time.Now())
-	base := entity.EntityMeta().revision
-	return b.write(ctx, "update", entity, base, func(kv jetstream.KeyValue, key string, data []byte) (uint64, error) {
-		return kv.Update(ctx, key, data, base)
-	})
+	return b.write(ctx, "update", entity, entity.EntityMeta().revision)
 }
 
 // RequestDeletion asks for the deletion of an entity by setting its DeletionTimestamp. Whoever reconciles the bucket's
@@ -152,10 +151,10 @@ func (b *Bucket[T]) Purge(ctx context.Context, entity T) error {
 	return b.remove(ctx, byPurge, entity)
 }
 
-// write encodes an entity, has it stored in place of the revision base, and sets its revision.
-func (b *Bucket[T]) write(ctx context.Context, verb string, entity T, base uint64, store func(kv jetstream.KeyValue, key string, data []byte) (uint64, error)) error {
+// write encodes an entity, has it stored in place of the revision base, or where there is none if that is 0, and sets its revision.
+func (b *Bucket[T]) write(ctx context.Context, verb string, entity T, base uint64) error {
 	key := entity.GetName()
-	bucket, err := b.openToWrite(ctx, verb, key)
+	bucket, err := b.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -164,16 +163,52 @@ func (b *Bucket[T]) write(ctx context.Context, verb string, entity T, base uint6
 		return fmt.Errorf("%s %s in bucket %s: encode: %w", verb, key, b.config.Name, err)
 	}
 	begun := b.begin(ctx, key)
-	revision, err := store(bucket.kv, key, data)
+	revision, err := b.put(ctx, bucket, key, data, base)
 	if err != nil {
 		unknown(begun)
 		return b.failed(verb, key, err)
 	}
-	entity.EntityMeta().revision, entity.EntityMeta().copier = revision, b.copier
+	meta := entity.EntityMeta()
+	meta.revision, meta.gone, meta.copier = revision, false, b.copier
 	for _, p := range begun {
 		p.stored(ctx, base, revision, data)
 	}
 	return nil
+}
+
+// put stores a value in place of the revision base, or where there is no value if that is 0. It returns the value's revision.
+func (b *Bucket[T]) put(ctx context.Context, bucket *opened, key string, data []byte, base uint64) (uint64, error) {
+	if err := b.allowed(); err != nil {
+		return 0, err
+	}
+	revision, err := bucket.kv.Update(ctx, key, data, base)
+	if base > 0 || !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return revision, err
+	}
+	msg, err := bucket.newest(ctx, bucket.subjects+key)
+	switch {
+	case err != nil:
+		return 0, err
+	case msg.value:
+		return 0, jetstream.ErrKeyExists
+	}
+	// It is a marker, and may be one that the next leader has put there.
+	if err := b.allowed(); err != nil {
+		return 0, err
+	}
+	revision, err = bucket.kv.Update(ctx, key, data, msg.revision)
+	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return 0, jetstream.ErrKeyExists // Somebody was faster.
+	}
+	return revision, err
+}
+
+// allowed asks the fence. That is done right before each request that writes: what comes before it may take longer than a lease.
+func (b *Bucket[T]) allowed() error {
+	if b.config.Fence == nil {
+		return nil
+	}
+	return b.config.Fence()
 }
 
 // remove removes an entity, for which a key that has no value is as good.
@@ -201,9 +236,12 @@ func (b *Bucket[T]) remove(ctx context.Context, how removal, entity T) error {
 
 // removeRevision puts a marker in the place of the newest message of a key, which must have that revision, and returns the one of the marker.
 func (b *Bucket[T]) removeRevision(ctx context.Context, how removal, key string, revision uint64) (marker uint64, err error) {
-	bucket, err := b.openToWrite(ctx, how.verb, key)
+	bucket, err := b.open(ctx)
 	if err != nil {
 		return 0, err
+	}
+	if err := b.allowed(); err != nil {
+		return 0, b.failed(how.verb, key, err)
 	}
 	marker, err = bucket.mark(ctx, how, key, revision)
 	if err == nil {
@@ -220,16 +258,6 @@ func unknown(begun []pending) {
 	for _, p := range begun {
 		p.Unknown()
 	}
-}
-
-// openToWrite opens the bucket unless the fence is closed.
-func (b *Bucket[T]) openToWrite(ctx context.Context, verb, key string) (*opened, error) {
-	if b.config.Fence != nil {
-		if err := b.config.Fence(); err != nil {
-			return nil, fmt.Errorf("%s %s in bucket %s: %w", verb, key, b.config.Name, err)
-		}
-	}
-	return b.open(ctx)
 }
 
 func (b *Bucket[T]) open(ctx context.Context) (*opened, error) {

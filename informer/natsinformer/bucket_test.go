@@ -192,6 +192,32 @@ func TestFenceRefusesWritesAndNoReads(t *testing.T) {
 	}
 }
 
+// An entry that was purged has a marker, of which a creation hears from the server: it may be one of the next leader.
+func TestTheFenceIsAskedBeforeEachRequestThatWrites(t *testing.T) {
+	ctx := t.Context()
+	b := newBed(t, jetstream.KeyValueConfig{})
+	b.must(b.bucket.Purge(ctx, b.create("x")))
+	closed, asked := errors.New("closed"), 0
+	fenced, err := natsinformer.NewBucket(natsinformer.BucketConfig[*Gateway]{JetStream: b.js, Name: "gateways", Fence: func() error {
+		if asked++; asked > 1 {
+			return closed
+		}
+		return nil
+	}})
+	b.must(err)
+	if err := fenced.Create(ctx, gateway("x")); !errors.Is(err, closed) {
+		t.Errorf("got %v, want %v", err, closed)
+	}
+	if left := b.bucketHolds(); len(left) > 0 {
+		t.Errorf("the bucket holds %q", left)
+	}
+	asked = 0
+	b.must(fenced.Create(ctx, gateway("y")))
+	if asked != 1 {
+		t.Errorf("the fence was asked %d times, want once", asked)
+	}
+}
+
 func TestListNamesWhatCanNotBeDecodedAndReturnsTheRest(t *testing.T) {
 	b := newBed(t, jetstream.KeyValueConfig{History: 3})
 	b.create("b")

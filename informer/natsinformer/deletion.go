@@ -86,15 +86,16 @@ func (b *Bucket[T]) marker(ctx context.Context, key string) (uint64, error) {
 	return msg.revision, nil
 }
 
-// deletedBefore returns the last values of the entries that the first listing shows as deleted: that was while nobody was
-// watching, and nobody may have processed it. A bucket without history does not know them, and a purge leaves none.
+// deletedBefore returns the last values of the entries that the listing shows as deleted and that the store has never had: that was while
+// nobody was watching, and nobody may have processed it. A bucket without history does not know them, and a purge leaves none.
 func (s *session[T]) deletedBefore(ctx context.Context) ([]T, error) {
-	if s.source.Status().Synced || s.before.history <= 1 || !s.source.mirror.keeps() {
+	mirror := s.source.mirror
+	if s.before.history <= 1 || !mirror.keeps() {
 		return nil, nil
 	}
 	var keys []string
 	for key, entry := range s.listing.newest {
-		if entry.Operation() == jetstream.KeyValueDelete && s.source.config.Filter(key) && IsKey(key) {
+		if entry.Operation() == jetstream.KeyValueDelete && mirror.lacks(entry) && s.source.config.Filter(key) && IsKey(key) {
 			keys = append(keys, key)
 		}
 	}
@@ -120,9 +121,15 @@ func (s *session[T]) deletedBefore(ctx context.Context) ([]T, error) {
 			// It was created again meanwhile, which the watch tells.
 			continue
 		}
-		deleted = append(deleted, s.source.mirror.deleted(value, marker))
+		deleted = append(deleted, mirror.deleted(value, marker))
 	}
 	return deleted, nil
+}
+
+// lacks tells whether the value that a marker has taken the place of may never have been seen.
+func (m *mirror[T]) lacks(marker jetstream.KeyValueEntry) bool {
+	known, tracked := m.keys[marker.Key()]
+	return !tracked || !known.live && known.revision != marker.Revision()
 }
 
 // deleted returns the entity of a value that was deleted.

@@ -271,6 +271,30 @@ func TestRemoveOfAPlainlyDeletedEntryLeavesNothingToAnnounce(t *testing.T) {
 	}
 }
 
+func TestTheLastStateOfAnEntryThatIsGoneIsNotStored(t *testing.T) {
+	ctx := t.Context()
+	b := newBed(t, jetstream.KeyValueConfig{History: 2})
+	b.create("x", "a")
+	b.run()
+	b.sync()
+	deleted := lastDeleted(t, b)
+	b.must(b.kv.Delete(ctx, "x"))
+	gone := informer.Copy(<-deleted).(*Gateway)
+	if err := b.bucket.Update(ctx, gone); !apierrors.IsNotFound(err) {
+		t.Errorf("got %v, want that there is none", err)
+	}
+	if left := b.bucketHolds(); len(left) > 0 {
+		t.Errorf("the bucket holds %q", left)
+	}
+	// Made anew it is as any other.
+	b.must(b.bucket.Create(ctx, gone))
+	b.must(b.source.Remove(ctx, gone))
+	b.update(gone, "b")
+	if diff := cmp.Diff([]string{"x b"}, b.bucketHolds()); diff != "" {
+		t.Errorf("the bucket holds (-want +got):\n%s", diff)
+	}
+}
+
 func TestRemoveOfAnythingElseIsAnError(t *testing.T) {
 	b := newBed(t, jetstream.KeyValueConfig{})
 	if err := b.source.Remove(t.Context(), "x"); err == nil {

@@ -80,7 +80,7 @@
 //
 // RequestDeletion sets a timestamp in the entry. The framework processes the deletion and has [Source.Remove] purge the
 // entry, unless there are finalizers of others in its metadata. A plain deletion leaves a marker in the bucket and, with
-// History, the last value beside it: a source that starts later announces it as Deleted, and it repeats to new
+// History, the last value beside it: a source that starts later, or was out of contact, announces it as Deleted, and repeats to new
 // subscribers every deletion whose marker is there still. Remove purges marker and history, so that this ends once the
 // deletion was processed; a purge by anybody, or a new entry of that key, ends it too. A purge leaves nothing but a marker of
 // its own, which stays for ever unless the bucket has a LimitMarkerTTL. That is worth having: markers that have expired cost nothing. Of

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -290,6 +293,7 @@ func TestWhatHappenedDuringAnOutageIsFoundOut(t *testing.T) {
 			b.must(b.bucket.Purge(ctx, entities["purged"]))
 			b.must(b.bucket.Purge(ctx, entities["reborn"]))
 			b.create("reborn", "again")
+			b.must(b.bucket.Delete(ctx, b.create("brief")))
 			b.create("new")
 			if now := b.source.Status(); now.LastError == nil || now.LastContact != before {
 				t.Errorf("status during the outage: %+v", now)
@@ -299,10 +303,48 @@ func TestWhatHappenedDuringAnOutageIsFoundOut(t *testing.T) {
 			b.awaitFresh(before)
 			b.awaitStored("changed a", "kept", "new", "overflown 9", "reborn again")
 			b.events.drop("updated overflown", "updated overflown 9")
-			b.events.awaitSorted(t, "added new", "added reborn again", "deleted deleted", "deleted purged", "deleted reborn",
+			b.events.drop("added brief", "")
+			b.events.awaitSorted(t, "added new", "added reborn again", "deleted brief", "deleted deleted", "deleted purged", "deleted reborn",
 				"deleted untraceable", "updated changed a", "updated overflown 9")
 		})
 	}
+}
+
+// A disk is put back that was taken away a while ago. The client is connected to another server of the cluster, and notices nothing.
+func TestAServerThatForgetsWhatItHasShownIsListedAnew(t *testing.T) {
+	cluster := natsserver.StartCluster(t)
+	_, direct := cluster.Connect(t)
+	natsserver.NewBucket(t, direct, jetstream.KeyValueConfig{Bucket: "gateways"})
+	keeper := cluster.Leader(t, direct, "gateways")
+	members := cluster.Members()
+	_, js := members[(slices.Index(members, keeper)+1)%len(members)].Connect(t)
+	b := newSource(t, js)
+	x := b.create("x")
+	disk, copied := filepath.Join(keeper.Dir(), "jetstream", "$G", "streams", "KV_gateways"), filepath.Join(t.TempDir(), "copied")
+	keeper.Kill()
+	b.must(os.CopyFS(copied, os.DirFS(disk)))
+	keeper.Start(t)
+	b.run()
+	b.sync()
+	for i := range 5 {
+		b.update(x, fmt.Sprint(i))
+	}
+	b.awaitStored("x 4")
+
+	keeper.Kill()
+	b.must(errors.Join(os.RemoveAll(disk), os.CopyFS(disk, os.DirFS(copied))))
+	keeper.Start(t)
+	operatortest.Eventually(t, "there is another x", func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		kv, err := js.KeyValue(ctx, "gateways")
+		if err != nil {
+			return err
+		}
+		_, err = kv.PutString(ctx, "x", `{"hosts":["anew"]}`)
+		return err
+	})
+	b.awaitStored("x anew")
 }
 
 // A consumer that the server has given up is not missed by the client while the connection holds. The source finds out.

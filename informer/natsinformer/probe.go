@@ -60,6 +60,8 @@ func (s *session[T]) judge(a answer) error {
 		return nil
 	case !a.state.created.Equal(s.before.created) || a.state.lastSeq < s.before.lastSeq:
 		return s.startOver("the bucket was made anew")
+	case a.state.lastSeq < a.question.seen:
+		return s.startOver("the server knows less than it has shown")
 	}
 	last := s.probe.last
 	s.probe.last = &a

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
@@ -24,6 +25,7 @@ type witness struct {
 	t     *testing.T
 	mu    sync.Mutex
 	known map[string]*Gateway
+	gone  map[types.UID]bool
 	seen  int
 }
 
@@ -48,10 +50,15 @@ func (w *witness) handle(e informer.Event) {
 		}
 		w.known[e.Key.Name] = now
 	case informer.Deleted:
-		if !known || now.UID != old.UID || now == old {
+		// What came and was deleted while nobody was watching is announced although nobody has seen it.
+		if known && (now.UID != old.UID || now == old) {
 			w.t.Errorf("%s was deleted as %v, known was %v", e.Key.Name, now, old)
 		}
+		if now.UID != "" && w.gone[now.UID] {
+			w.t.Errorf("%s was deleted twice as %v", e.Key.Name, now)
+		}
 		delete(w.known, e.Key.Name)
+		w.gone[now.UID] = true
 	}
 }
 
@@ -163,10 +170,9 @@ func TestAfterAnyChangesAndOutagesTheStoreIsTheBucket(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	m := &monkey{linked: newLinked(t, jetstream.KeyValueConfig{History: 3}), random: rand.New(rand.NewPCG(seed, 0))}
-	w := &witness{t: t, known: map[string]*Gateway{}}
+	w := &witness{t: t, known: map[string]*Gateway{}, gone: map[types.UID]bool{}}
 	m.source.Subscribe(w.handle)
 	m.run()
-	// What is deleted before the first listing is announced although nobody has seen it.
 	m.sync()
 
 	for m.step = range 4000 {

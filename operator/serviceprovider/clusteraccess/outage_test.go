@@ -1,21 +1,28 @@
 package clusteraccess_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/inspector/graph"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess"
+	"github.com/operatorkit/operatorkit/operator/serviceprovider/clusteraccess/granter"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 )
@@ -318,4 +325,66 @@ func TestADeletionFinishesWhenItsClusterIsBack(t *testing.T) {
 	w.moveCluster("c", w.remote.RESTConfig())
 	w.wantGone(ar)
 	w.wantNothingLeft()
+}
+
+// reviewed remembers the tokens that each server was asked about, in whatever requests.
+type reviewed struct {
+	http.RoundTripper
+
+	mu   *sync.Mutex
+	asks map[string][]byte // by the server's address
+}
+
+func (r reviewed) RoundTrip(request *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(request.URL.Path, "/tokenreviews") {
+		body, err := io.ReadAll(request.Body)
+		if err != nil {
+			return nil, err
+		}
+		request = request.Clone(request.Context())
+		request.Body = io.NopCloser(bytes.NewReader(body))
+		r.mu.Lock()
+		r.asks[request.URL.Host] = append(r.asks[request.URL.Host], body...)
+		r.mu.Unlock()
+	}
+	return r.RoundTripper.RoundTrip(request)
+}
+
+func TestATokenIsNotShownToAnotherServer(t *testing.T) {
+	w := newWorld(t)
+	mu, asks := &sync.Mutex{}, map[string][]byte{}
+	w.change = func(c *granter.Config) {
+		c.WrapTransport = func(_ informer.Key, next http.RoundTripper) http.RoundTripper { return reviewed{next, mu, asks} }
+	}
+	w.addCluster("c", "workload")
+	ar := newAccess("a", "c", v1alpha1.Permission{Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}},
+	}})
+	w.create(ar)
+	w.start()
+	w.granted(ar)
+	_, before := w.credentials(ar)
+
+	another := w.kube.RESTConfig()
+	w.moveCluster("c", another)
+	operatortest.Eventually(t, "the credentials are those of the other server", func() error {
+		if _, now := w.credentials(ar); now.Host != another.Host {
+			return fmt.Errorf("they lead to %s", now.Host)
+		}
+		return nil
+	})
+	// They are looked at once more, so that questions are seen.
+	w.patch(ar, `{"metadata":{"labels":{"looked":"at"}}}`)
+	address := strings.TrimPrefix(another.Host, "https://")
+	operatortest.Eventually(t, "the other server is asked about its own token", func() bool {
+		_, now := w.credentials(ar)
+		mu.Lock()
+		defer mu.Unlock()
+		return bytes.Contains(asks[address], []byte(now.BearerToken))
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if bytes.Contains(asks[address], []byte(before.BearerToken)) {
+		t.Error("the other server was shown a token that is good elsewhere")
+	}
 }

@@ -106,7 +106,8 @@ func (s *secrets) GetCurrentState(ctx context.Context, ar *v1alpha1.AccessReques
 	}
 	token, leads := endpoint.issued(secret.Data[v1alpha1.KubeconfigKey])
 	state.leads = leads && secret.Annotations[v1alpha1.LocalServerAnnotation] == endpoint.local
-	if w.credentials.oidc {
+	if !state.leads || w.credentials.oidc {
+		// A token of the server that the cluster was reached at before is nothing for the one that it is reached at now.
 		return state, nil
 	}
 	state.accepted, err = accepts(ctx, w.on, s.account(w), token)

@@ -57,6 +57,12 @@ func Require(t testing.TB, samples ...string) {
 	if testing.Short() && !slices.Contains(samples, t.Name()) {
 		t.Skip("left to make test-all: it needs real engines")
 	}
+	need(t)
+}
+
+// need skips a test where engines can't be started, and fails it if CI is true.
+func need(t testing.TB) {
+	t.Helper()
 	if err := Check(); err != nil {
 		lack(t, err)
 	}
@@ -71,10 +77,10 @@ func lack(t testing.TB, err error) {
 	t.Skip(err)
 }
 
-// Start starts engines for a test, which end with it.
+// Start starts engines for a test, which end with it. Tests call Require before, so that -short skips them.
 func Start(t testing.TB, n int) []*Engine {
 	t.Helper()
-	Require(t)
+	need(t)
 	engines, err := Run(t.Context(), n)
 	if err != nil {
 		t.Fatal(err)

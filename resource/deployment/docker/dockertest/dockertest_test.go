@@ -52,6 +52,7 @@ func TestWhatAnEngineHasIsItsOwnAndGoesWithIt(t *testing.T) {
 }
 
 func TestEnginesOfAPoolAreStartedOnceAndLentWithNothingOnThem(t *testing.T) {
+	dockertest.Require(t)
 	const image = "example.com/app:1"
 	pool := dockertest.Pool{Images: []dockertest.Image{dockertest.App(image, nil)}}
 	t.Cleanup(func() {
@@ -110,6 +111,7 @@ func TestEnginesOfAPoolAreStartedOnceAndLentWithNothingOnThem(t *testing.T) {
 }
 
 func TestAllPortsAreFreeOnEachMachine(t *testing.T) {
+	dockertest.Require(t)
 	engines := dockertest.Start(t, 2)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -31,10 +31,11 @@ type Pool struct {
 }
 
 // Take lends engines to a test until it ends. They are called engine-1 and so on, and have nothing on them but images, also those that
-// tests before have put there. The test may stop them and let them hang, but not give them further arguments.
+// tests before have put there. The test may stop them and let them hang, but not give them further arguments. Tests call Require before, so
+// that -short skips them.
 func (p *Pool) Take(t testing.TB, n int) []*Engine {
 	t.Helper()
-	Require(t)
+	need(t)
 	engines, err := p.take(t.Context(), n)
 	if err != nil {
 		t.Fatal(err)

@@ -240,13 +240,14 @@ func (s *slot) endLeftover() error {
 		}
 		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 		if err != nil {
-			return err
+			continue // It was killed between making the file and writing it.
 		}
 		for deadline := time.Now().Add(stopTimeout); s.runs(pid); time.Sleep(pollPeriod) {
 			if time.Now().After(deadline) {
 				return fmt.Errorf("process %d of an earlier engine does not end", pid)
 			}
 			_ = syscall.Kill(pid, syscall.SIGTERM)
+			_ = syscall.Kill(pid, syscall.SIGCONT) // A test may have paused it.
 		}
 	}
 	return nil

@@ -59,6 +59,7 @@ func TestNoProcessOutlivesAParentThatIsKilled(t *testing.T) {
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = parent.Process.Kill() })
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
 	if err != nil {
 		t.Fatalf("the helper said nothing: %v", err)

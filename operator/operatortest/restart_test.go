@@ -179,7 +179,8 @@ func TestAControlPlaneThatNeverServedIsBegunAnew(t *testing.T) {
 	t.Parallel()
 	config := operatortest.Config{DataDir: filepath.Join(t.TempDir(), "data")}
 	without := config
-	without.APIServerFlags = []string{"--etcd-servers=https://127.0.0.1:1"} // it waits for that one
+	// It trusts another authority than that of its store, and waits for one that it trusts.
+	without.APIServerFlags = []string{"--etcd-cafile=" + filepath.Join(config.DataDir, "certificates", "serving-ca.crt")}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	failed := make(chan error, 1)

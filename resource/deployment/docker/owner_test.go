@@ -200,6 +200,29 @@ func TestR16WhatIsAnothersIsRefusedAndNamed(t *testing.T) {
 	a.mustDeploy(volume, nil)
 }
 
+func TestR16AVolumeThatAnotherMakesMeanwhileIsNotTakenForOnesOwn(t *testing.T) {
+	k := newKit(t)
+	a, b := k.as(identity.Identity{Operator: "a", Framework: "services"}), k.as(identity.Identity{Operator: "b", Framework: "services"})
+	data := api.VolumeSpec{Name: "data"}
+	var theirs error
+	a.cli = a.client(docker.Config{Machines: dockertest.Machines(k.engines), BeforeRequest: func(r *http.Request) error {
+		if strings.HasSuffix(r.URL.Path, "/volumes/create") {
+			theirs = b.cli.CreateVolume(b.ctx, "engine-1", data)
+		}
+		return nil
+	}})
+	err := a.cli.CreateVolume(a.ctx, "engine-1", data)
+	k.must(theirs)
+	if !errors.Is(err, api.ErrOthers) || !strings.Contains(err.Error(), `operator "b"`) {
+		t.Errorf("err = %v, want that it is b's", err)
+	}
+	// One of the same framework may come meanwhile.
+	data.Name = "shared"
+	b = k.as(identity.Identity{Operator: "a", Framework: "services"})
+	k.must(a.cli.CreateVolume(a.ctx, "engine-1", data))
+	k.must(theirs)
+}
+
 // usurped is a client to whose container something happens while it waits for it.
 type usurped struct {
 	*docker.Client

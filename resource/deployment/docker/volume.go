@@ -51,8 +51,12 @@ func (c *Client) CreateVolume(ctx context.Context, machineID string, spec api.Vo
 		if spec.Driver != nil {
 			options.DriverOpts = spec.Driver.Options
 		}
-		_, err = engine.VolumeCreate(ctx, options)
-		return err
+		// Engines return one that has come meanwhile, whosever it is, as if they had made it.
+		made, err := engine.VolumeCreate(ctx, options)
+		if err != nil {
+			return err
+		}
+		return usable(ctx, spec, volumeOf(&made.Volume, c.ownerOf(made.Volume.Labels)))
 	})
 }
 

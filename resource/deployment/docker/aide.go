@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	moby "github.com/moby/moby/client"
+
+	"github.com/operatorkit/operatorkit/framework/identity"
 )
 
 // aide is a container that the client makes on a network for the containers of services there.
@@ -31,6 +34,11 @@ type aide struct {
 	address network.EndpointSettings
 	// prepare is called with the ID before it is started, and begun after that.
 	prepare, begun func(id string) error
+}
+
+// isAide tells whether a container is an aide on a network, by its name as well: its image may have the label too.
+func isAide(item *container.Summary, label, network, suffix string) bool {
+	return item.Labels[label] == network && item.Labels[LabelForm] == identity.Form && slices.Contains(item.Names, "/"+network+suffix)
 }
 
 // errKept is an aide of which the next one can't be made, for want of its image.
@@ -69,7 +77,7 @@ func (m *machine) ensure(ctx context.Context, engine *moby.Client, a aide, at sh
 		}
 	}
 	a.labels[a.made] = a.of
-	a.config.Image, a.config.Labels = a.image, m.client.mark(ctx, nil)
+	a.config.Image, a.config.Labels = a.image, m.client.markContainer(ctx, nil)
 	for name, value := range a.labels {
 		a.config.Labels[name] = value
 	}

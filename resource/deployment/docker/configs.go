@@ -62,7 +62,7 @@ func (m *machine) writeConfigs(ctx context.Context, engine *moby.Client, volume 
 	if err != nil {
 		return nil, err
 	}
-	labels := m.client.mark(ctx, nil)
+	labels := m.client.markContainer(ctx, nil)
 	labels[LabelConfigsOf], labels[LabelConfigs] = options.Name, volume
 	made, err := engine.VolumeCreate(ctx, moby.VolumeCreateOptions{Name: volume, Driver: api.DefaultVolumeDriver, Labels: labels})
 	if err != nil {

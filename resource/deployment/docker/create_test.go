@@ -92,9 +92,7 @@ func TestWhatIsBeingCreatedIsKnownOfAlsoWhenTheContextHasEnded(t *testing.T) {
 
 func TestConfigsOfAContainerThatComesDuringARemovalStay(t *testing.T) {
 	k := newKit(t)
-	s := spec(image1, 1)
-	s.Configs = []api.ConfigSpec{{Name: "settings", Content: "colour: blue"}}
-	s.Container.ConfigMounts = []api.ConfigMount{{Config: "settings", Path: "/etc/settings"}}
+	s := configured(spec(image1, 1))
 	k.create("web-1", s)
 	// Among those that a removal sweeps, that of the container that comes is hardly the first one.
 	engine := k.engine(k.engines[0])
@@ -136,6 +134,13 @@ func TestConfigsOfAContainerThatComesDuringARemovalStay(t *testing.T) {
 	if got := k.get(k.inspect("web-2"), "/file?path=/etc/settings"); got != "colour: blue" {
 		t.Errorf("the config is %q", got)
 	}
+}
+
+// configured is a service with a config.
+func configured(s api.ServiceSpec) api.ServiceSpec {
+	s.Configs = []api.ConfigSpec{{Name: "settings", Content: "colour: blue"}}
+	s.Container.ConfigMounts = []api.ConfigMount{{Config: "settings", Path: "/etc/settings"}}
+	return s
 }
 
 func TestAContainerThatExistsAlreadyCanBeSeen(t *testing.T) {

@@ -30,7 +30,7 @@
 // Labels are the record of what is whose: a container says of which operator, framework and resource it is (api.OwnershipOf the context
 // that it was made with), of which service, and the specification that it was made from (see LabelForm and the others). What is secret in
 // it is replaced by fingerprints (api.Fingerprint), which are enough to see whether it has changed. Containers with another
-// Config.Cluster, and of another form, are those of others.
+// Config.Cluster, and of another form, are those of others. Labels that a container has from its image say none of this.
 //
 // What is another's is seen, because it holds names, ports and volumes, and is never started, stopped, changed or removed: that is
 // api.ErrOthers, and says whose it is. What carries a former name is one's own. Labels of a container can't be changed, so that it keeps

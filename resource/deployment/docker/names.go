@@ -15,7 +15,6 @@ import (
 	"github.com/moby/moby/api/types/network"
 	moby "github.com/moby/moby/client"
 
-	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/deployment/docker/names"
 )
@@ -40,6 +39,9 @@ const LabelNames = labelPrefix + "names"
 
 // LabelNamesImage is on such servers, and has the image and the command that they are made of.
 const LabelNamesImage = labelPrefix + "names-image"
+
+// namesSuffix is what the name of such a server has after that of its network.
+const namesSuffix = "-names"
 
 // leaveTime is how long a container is not stopped yet that is not led to any more: for those who have just asked for its address.
 const leaveTime = time.Second
@@ -96,7 +98,7 @@ func (m *machine) frontFor(ctx context.Context, engine *moby.Client, spec *api.S
 func (m *machine) serve(ctx context.Context, engine *moby.Client, at shared) error {
 	config := m.client.config.Names
 	return m.ensure(ctx, engine, aide{
-		name: at.name + "-names", what: "the server of names", image: config.Image, made: LabelNamesImage,
+		name: at.name + namesSuffix, what: "the server of names", image: config.Image, made: LabelNamesImage,
 		of:      strings.Join(append([]string{config.Image}, config.Command...), " "),
 		labels:  map[string]string{LabelNames: at.name},
 		config:  container.Config{Cmd: config.Command},
@@ -200,11 +202,11 @@ func (m *machine) neighbours(ctx context.Context, engine *moby.Client) (neighbou
 	}
 	for i := range list.Items {
 		item := &list.Items[i]
-		if item.Labels[LabelNames] == at && item.Labels[LabelForm] == identity.Form {
+		if isAide(item, LabelNames, at, namesSuffix) {
 			found.server = item
 			continue
 		}
-		if item.Labels[LabelIngress] == at && item.Labels[LabelForm] == identity.Form {
+		if isAide(item, LabelIngress, at, ingressSuffix) {
 			found.proxy = item
 			continue
 		}

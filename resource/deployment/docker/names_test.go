@@ -177,6 +177,33 @@ func TestAServerOfNamesStaysUntilTheImageOfTheNextOneIsThere(t *testing.T) {
 	}
 }
 
+func TestR16LabelsOfAnImageDoNotMakeAServerOfNamesOrAProxyOfAContainer(t *testing.T) {
+	k, asker := newNamesKit(t)
+	engine := k.engine(k.engines[0])
+	networks, err := engine.NetworkList(k.ctx, moby.NetworkListOptions{Filters: moby.Filters{}.Add("label", docker.LabelNames)})
+	k.must(err)
+	network := networks.Items[0].Name
+	for name, label := range map[string]string{"names": docker.LabelNames, "ingress": docker.LabelIngress} {
+		s := service(name, k.labelled(image1, map[string]string{label: network}), 1)
+		k.mustDeploy(s, nil)
+		// The container is older than the server then.
+		_, err := engine.ContainerRemove(k.ctx, network+"-names", moby.ContainerRemoveOptions{Force: true})
+		k.must(err)
+		k.must(k.cli.UpdateNames(k.ctx, "engine-1"))
+		k.mustBeDone(s, nil)
+		if got := k.ask(asker, name, "/"); !strings.HasPrefix(got, "version 1 ") {
+			t.Errorf("%s says %q", name, got)
+		}
+	}
+}
+
+func TestR16AServerOfNamesIsOfNoServiceWhateverItsImageSays(t *testing.T) {
+	k := newKit(t)
+	image := k.labelled(imageNames, map[string]string{docker.LabelService: "web", docker.LabelServiceID: "id-of-web"})
+	k.cli = k.client(docker.Config{Machines: dockertest.Machines(k.engines), Names: &docker.Names{Image: image}})
+	k.mustDeploy(service("web", image1, 1), nil)
+}
+
 func TestAServiceOfAnotherClusterHasNoName(t *testing.T) {
 	k, asker := newNamesKit(t)
 	k.mustDeploy(service("api", image1, 1), nil)

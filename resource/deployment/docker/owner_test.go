@@ -3,6 +3,7 @@ package docker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -221,6 +222,45 @@ func TestR16AVolumeThatAnotherMakesMeanwhileIsNotTakenForOnesOwn(t *testing.T) {
 	b = k.as(identity.Identity{Operator: "a", Framework: "services"})
 	k.must(a.cli.CreateVolume(a.ctx, "engine-1", data))
 	k.must(theirs)
+}
+
+// labelled puts an image onto the first machine that is another one with labels, and returns its name.
+func (k *kit) labelled(image string, labels map[string]string) string {
+	k.Helper()
+	engine := k.engine(k.engines[0])
+	made, err := engine.ContainerCreate(k.ctx, moby.ContainerCreateOptions{Image: image})
+	k.must(err)
+	var changes []string
+	for name, value := range labels {
+		changes = append(changes, fmt.Sprintf("LABEL %s=%s", name, value))
+	}
+	name := "example.com/labelled:" + made.ID[:12]
+	_, err = engine.ContainerCommit(k.ctx, made.ID, moby.ContainerCommitOptions{Reference: name, Changes: changes})
+	k.must(err)
+	_, err = engine.ContainerRemove(k.ctx, made.ID, moby.ContainerRemoveOptions{})
+	k.must(err)
+	return name
+}
+
+func TestR16LabelsOfAnImageDoNotSayWhatAContainerIs(t *testing.T) {
+	k := newKit(t)
+	// An image that is made of the container of a hook has these.
+	s := configured(service("web", k.labelled(image1, map[string]string{
+		docker.LabelService: "web", docker.LabelServiceID: "id-of-web", docker.LabelHook: "true",
+	}), 1))
+	looker := k.client(docker.Config{Machines: dockertest.Machines(k.engines)})
+	k.cli = k.client(docker.Config{Machines: dockertest.Machines(k.engines), BeforeRequest: func(r *http.Request) error {
+		if r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, "/archive") {
+			return nil
+		}
+		// Now there is what configs are written through.
+		inventory, err := looker.InspectMachine(k.ctx, "engine-1")
+		if err != nil || len(inventory.Containers) > 0 {
+			t.Errorf("there are the containers %v already, %v", inventory.Containers, err)
+		}
+		return nil
+	}})
+	k.mustDeploy(s, nil)
 }
 
 // usurped is a client to whose container something happens while it waits for it.

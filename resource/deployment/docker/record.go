@@ -12,7 +12,7 @@ import (
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
 
-// The labels that say what is whose. No specification can set any that begins as they do.
+// The labels that say what is whose. No specification can set any that begins as they do, and none that an image has counts.
 const (
 	// LabelForm has the form of the other labels, identity.Form. What has another one is of another version of this library.
 	LabelForm = labelPrefix + "form"
@@ -48,6 +48,16 @@ func (c *Client) mark(ctx context.Context, labels map[string]string) map[string]
 	return marked
 }
 
+// markContainer is mark for a container: an engine adds to its labels those of its image that it has not itself. What does not apply to it
+// is empty, which is to those who read it as if it was not there.
+func (c *Client) markContainer(ctx context.Context, labels map[string]string) map[string]string {
+	marked := c.mark(ctx, labels)
+	for _, name := range []string{LabelService, LabelServiceID, LabelSpec, LabelHook, LabelConfigs, LabelConfigsOf} {
+		marked[name] = ""
+	}
+	return marked
+}
+
 // ownerOf reads whose something is.
 func (c *Client) ownerOf(labels map[string]string) api.Owner {
 	owner := api.Owner{
@@ -66,7 +76,7 @@ func (c *Client) labels(ctx context.Context, options *api.CreateContainerOptions
 	if err != nil {
 		return nil, fmt.Errorf("record the specification: %w", err)
 	}
-	labels := c.mark(ctx, options.Spec.Container.Labels)
+	labels := c.markContainer(ctx, options.Spec.Container.Labels)
 	labels[LabelService] = options.Spec.Name
 	labels[LabelServiceID] = options.ServiceID
 	labels[LabelSpec] = string(record)

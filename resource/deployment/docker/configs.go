@@ -139,6 +139,9 @@ func (m *machine) sweepConfigs(ctx context.Context, engine *moby.Client) error {
 	if err != nil {
 		return fmt.Errorf("list the volumes of configs: %w", err)
 	}
+	if len(list.Items) == 0 {
+		return nil
+	}
 	// After the volumes, the marks, and after those the containers: each volume is marked before it is there, until its container is.
 	filling := m.beingFilled()
 	containers, err := engine.ContainerList(ctx, moby.ContainerListOptions{All: true, Filters: moby.Filters{}.Add("label", LabelConfigs)})

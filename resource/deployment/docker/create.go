@@ -83,7 +83,7 @@ func (m *machine) create(ctx context.Context, engine *moby.Client, options *api.
 		return "", err
 	}
 	if err := m.announce(ctx, engine, spec); err != nil {
-		return "", errors.Join(err, removeContainer(ctx, engine, id))
+		return "", errors.Join(err, removeContainer(ctx, engine, id), m.sweepConfigs(ctx, engine))
 	}
 	return id, nil
 }

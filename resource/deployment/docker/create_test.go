@@ -143,6 +143,38 @@ func configured(s api.ServiceSpec) api.ServiceSpec {
 	return s
 }
 
+// configs returns the volumes with configs on the first machine.
+func (k *kit) configs() (names []string) {
+	k.Helper()
+	found, err := k.engine(k.engines[0]).VolumeList(k.ctx, moby.VolumeListOptions{Filters: moby.Filters{}.Add("label", docker.LabelConfigsOf)})
+	k.must(err)
+	for _, v := range found.Items {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
+func TestConfigsGoAlsoWhenTheRemovalOfTheirContainerIsCutOff(t *testing.T) {
+	k := newKit(t)
+	id := k.create("web-1", configured(spec(image1, 1)))
+	socket := k.inFrontOf(k.engines[0], func(*http.Request) {}, func(r *http.Request) {
+		if r.Method == http.MethodDelete {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	cut := k.client(docker.Config{Machines: []docker.Machine{{ID: "engine-1", Endpoint: docker.Endpoint{Host: socket}}}})
+	if err := cut.RemoveContainer(k.ctx, "engine-1", id); err == nil {
+		t.Fatal("nobody has heard of the removal, and it has not failed")
+	}
+	if left := k.configs(); len(left) != 1 {
+		t.Fatalf("there are the configs %v, want one", left)
+	}
+	k.must(k.cli.UpdateNames(k.ctx, "engine-1"))
+	if left := k.configs(); len(left) > 0 {
+		t.Errorf("the configs %v are left", left)
+	}
+}
+
 func TestAContainerThatExistsAlreadyCanBeSeen(t *testing.T) {
 	k := newKit(t)
 	options := api.CreateContainerOptions{Name: "web-1", ServiceID: "id-of-web", Spec: spec(image1, 1)}

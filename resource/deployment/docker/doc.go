@@ -40,7 +40,8 @@
 // Everything is done to the ID of a container that was seen, never to a name, which another one may have by then.
 //
 // Configs are read-only files from a volume of the container's own, which is filled before the container is created and removed
-// with it: no container is ever there without its configs. Each has another name, also for containers of one name.
+// with it: no container is ever there without its configs. Each has another name, also for containers of one name. What is left when that
+// is cut off goes with the next removal, or with UpdateNames.
 //
 // Waiting for a container is waiting for its engine's events; nothing is polled.
 package docker

@@ -396,10 +396,13 @@ func TestAProxyThatEndsWhileItIsToldSaysNothingOfTheContainer(t *testing.T) {
 		Cluster: "ingress", Names: &docker.Names{Image: imageNames}, Ingress: &docker.Ingress{Image: imageCaddy, Internal: true, Hold: patience},
 		Machines: []docker.Machine{{ID: "engine-1", Endpoint: docker.Endpoint{Host: socket}, Ingress: &docker.MachineIngress{}}},
 	})
-	late := served("late", image2, 1, "late.example.com:8080/http")
+	late := configured(served("late", image2, 1, "late.example.com:8080/http"))
 	_, err := k.cli.CreateContainer(k.ctx, "engine-1", api.CreateContainerOptions{Name: "late-1", ServiceID: "id-of-late", Spec: late})
 	if !errors.Is(err, api.ErrUnprepared) {
 		t.Errorf("err = %v, want %v", err, api.ErrUnprepared)
+	}
+	if left := k.configs(); len(left) > 0 {
+		t.Errorf("the configs %v are left", left)
 	}
 }
 

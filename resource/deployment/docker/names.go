@@ -108,17 +108,19 @@ func (m *machine) serve(ctx context.Context, engine *moby.Client, at shared) err
 	}, at)
 }
 
-// UpdateNames makes the names on a machine lead to the containers that work there now, of the services of whoever ctx says. Those who
-// change containers by this client need not call it: it is for what happens by itself.
+// UpdateNames makes the names on a machine lead to the containers that work there now, of the services of whoever ctx says, and removes
+// configs of which there is no container any more, also without Names. Those who change containers by this client need not call it: it is
+// for what happens by itself, and for what was cut off.
 func (c *Client) UpdateNames(ctx context.Context, machineID string) error {
-	if c.config.Names == nil {
-		return nil
-	}
 	m, err := c.machine(machineID)
 	if err != nil {
 		return err
 	}
-	err = m.do(ctx, m.settle)
+	err = m.do(ctx, m.sweepConfigs)
+	if c.config.Names == nil {
+		return err
+	}
+	err = errors.Join(err, m.do(ctx, m.settle))
 	m.spread(ctx)
 	return err
 }

@@ -97,17 +97,29 @@ func (m *machine) createWithConfigs(
 	}
 	volume := configsVolume(options.Name)
 	create.Config.Labels[LabelConfigs] = volume
-	defer m.fill(volume)()
+	filled := m.fill(volume)
 	mounts, err := m.writeConfigs(ctx, engine, volume, options)
 	if err != nil {
+		filled()
 		return "", err
 	}
 	create.HostConfig.Mounts = append(create.HostConfig.Mounts, mounts...)
 	id, err := m.createAs(ctx, engine, create)
+	if err != nil && !declined(err) {
+		// The container may come yet, and without its configs it could never start. They are swept later if it does not.
+		time.AfterFunc(createTimeout, filled)
+		return "", err
+	}
+	filled()
 	if err != nil {
 		err = errors.Join(err, dropVolume(ctx, engine, volume))
 	}
 	return id, err
+}
+
+// declined tells whether an engine has answered that it does not create a container. Of other failures nobody knows what it goes on with.
+func declined(err error) bool {
+	return errors.Is(err, api.ErrExists) || errdefs.IsInvalidArgument(err) || errdefs.IsNotFound(err) || errdefs.IsConflict(err) || errdefs.IsInternal(err)
 }
 
 // nameTaken returns api.ErrExists, with whose it is, if there is a container of a name.

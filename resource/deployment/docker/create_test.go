@@ -1,9 +1,11 @@
 package docker_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -173,6 +175,56 @@ func TestConfigsGoAlsoWhenTheRemovalOfTheirContainerIsCutOff(t *testing.T) {
 	if left := k.configs(); len(left) > 0 {
 		t.Errorf("the configs %v are left", left)
 	}
+}
+
+func TestAContainerThatComesAfterNothingWasHeardOfItHasItsConfigs(t *testing.T) {
+	k := newKit(t)
+	// The engine has the request, and goes on with it later.
+	var target string
+	var body []byte
+	socket := k.inFrontOf(k.engines[0], func(r *http.Request) {
+		if r.URL.Query().Get("name") != "web-1" {
+			return
+		}
+		target = r.URL.RequestURI()
+		body, _ = io.ReadAll(r.Body)
+		panic(http.ErrAbortHandler)
+	})
+	cut := k.client(docker.Config{Machines: []docker.Machine{{ID: "engine-1", Endpoint: docker.Endpoint{Host: socket}}}})
+	s := configured(spec(image1, 1))
+	if _, err := cut.CreateContainer(k.ctx, "engine-1", api.CreateContainerOptions{Name: "web-1", ServiceID: "id-of-web", Spec: s}); err == nil {
+		t.Fatal("nothing was heard of the container, and its creation has not failed")
+	}
+	k.must(cut.UpdateNames(k.ctx, "engine-1"))
+	k.must(k.post(k.engines[0], target, body))
+	k.must(k.cli.StartContainer(k.ctx, "engine-1", "web-1"))
+	k.must(k.cli.WaitContainerReady(k.ctx, "engine-1", "web-1", s.Update.Wait()))
+	if got := k.get(k.inspect("web-1"), "/file?path=/etc/settings"); got != "colour: blue" {
+		t.Errorf("the config is %q", got)
+	}
+}
+
+// post asks an engine, as a client has before.
+func (k *kit) post(e *dockertest.Engine, target string, body []byte) error {
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", e.Socket())
+	}}
+	request, err := http.NewRequestWithContext(k.ctx, http.MethodPost, "http://engine"+target, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusCreated {
+		said, _ := io.ReadAll(response.Body)
+		return fmt.Errorf("%s: %s", response.Status, said)
+	}
+	return nil
 }
 
 func TestAContainerThatExistsAlreadyCanBeSeen(t *testing.T) {

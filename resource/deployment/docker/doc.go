@@ -41,7 +41,7 @@
 //
 // Configs are read-only files from a volume of the container's own, which is filled before the container is created and removed
 // with it: no container is ever there without its configs. Each has another name, also for containers of one name. What is left when that
-// is cut off goes with the next removal, or with UpdateNames.
+// is cut off goes with the next removal, or with UpdateNames: a minute later if the container may come yet.
 //
 // Waiting for a container is waiting for its engine's events; nothing is polled.
 package docker

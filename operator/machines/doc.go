@@ -57,6 +57,8 @@
 //	operatorkit_machines_operations_total{kind, result}                         operations of plans: success, failure or undone
 //	operatorkit_machines_operation_duration_seconds{kind}                       and how long they take
 //
+// The labels namespace and service hold names of objects: there are three series for a MachineService.
+//
 // # Permissions
 //
 // In the namespaces that the operator looks at; the frameworks declare them, so that "manifests" prints them:

@@ -59,8 +59,8 @@
 //     "explain -o words" have of each Cluster and of each request, and by metrics: operatorkit_access_granted_timestamp_seconds,
 //     operatorkit_access_expiration_timestamp_seconds, operatorkit_access_used_timestamp_seconds (0 for never),
 //     operatorkit_access_unused (0 or 1) and operatorkit_access_revoked_timestamp_seconds (0 for what is granted; otherwise since when it should
-//     have ended), with the labels provider, namespace, name, cluster and policy. Access that nobody has used for long has the condition Used
-//     with the status False, and an event.
+//     have ended), with the labels provider, namespace, name, cluster and policy, which hold names of objects. Access that nobody has used for long
+//     has the condition Used with the status False, and an event.
 //   - A plan makes no token. No token gets into a log, an event, an error or a plan.
 //   - A cluster that does not answer delays only the requests for it: see package target, by which clusters are reached.
 //

@@ -83,8 +83,8 @@ func (o *Owned) InAllNamespaces() *Owned {
 }
 
 // CheckWatched returns an error, for which framework.IsInvalidConfig holds, if a source of NewOwnedSource or Own is run by none of the
-// frameworks and is not among the other sources of the configuration: then nobody would notice changes of these objects. The command "run"
-// calls it.
+// frameworks and is not among the other sources of the configuration: then nobody would notice changes of these objects. The commands
+// that make the frameworks call it.
 func (d *Dependencies) CheckWatched(config Config) error {
 	run := slices.Clone(config.Sources)
 	for _, f := range config.Frameworks {

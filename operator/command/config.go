@@ -48,7 +48,8 @@ type Config struct {
 	// effect. Default: off, and the defaults of operator.LeaderElectionConfig.
 	LeaderElection operator.LeaderElectionConfig
 	// Configure adds to what "run" gives to operator.New: Runnables, Sources, time-outs. It is called once after New, when the flags
-	// are in config already; what it changes of those wins over them. An error ends the command. Default: none.
+	// are in config already; what it changes of those wins over them. "plan", "apply" and "manifests" call it too: the first two run
+	// its Sources, and none of them its Runnables. An error ends the command. Default: none.
 	Configure func(ctx context.Context, deps *operator.Dependencies, config *operator.Config) error
 	// Rules are rights that the operator needs in the namespaces that it looks at, beyond those that "manifests" knows of by itself, see
 	// operator.Dependencies.Rights. Default: none.

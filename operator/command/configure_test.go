@@ -3,6 +3,7 @@ package command_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +23,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/command"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/resource/objectresource"
 )
 
 // idle is an operator that has nothing to reconcile, with an election of its own.
@@ -139,6 +143,133 @@ func TestConfigureAddsRunnablesAndSources(t *testing.T) {
 	}
 	if want := "leading lease=" + namespace + "/easel identity=me"; !strings.Contains(stderr.String(), want) {
 		t.Errorf("the log lacks %q:\n%s", want, stderr)
+	}
+}
+
+// settingsOf returns the settings of a namespace, or nil when there are none.
+type settingsOf func(ctx context.Context, namespace string) (*corev1.ConfigMap, error)
+
+// settingsByReader reads what the source holds as a client does.
+func settingsByReader(deps *operator.Dependencies, source *informer.Kubernetes) settingsOf {
+	reader := informer.NewReader(deps.Client.Scheme(), source)
+	return func(ctx context.Context, namespace string) (*corev1.ConfigMap, error) {
+		found := &corev1.ConfigMap{}
+		err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "house"}, found)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return found, err
+	}
+}
+
+// settingsBySource asks the source itself.
+func settingsBySource(_ *operator.Dependencies, source *informer.Kubernetes) settingsOf {
+	return func(_ context.Context, namespace string) (*corev1.ConfigMap, error) {
+		found, exists, err := source.Get(informer.Key{Namespace: namespace, Name: "house"})
+		if err != nil || !exists {
+			return nil, err
+		}
+		return found.(*corev1.ConfigMap), nil
+	}
+}
+
+// host is an operator that writes a letter for each guest, as the settings say, and none without settings. Configure adds their source.
+func host(read func(*operator.Dependencies, *informer.Kubernetes) settingsOf) command.Config {
+	labelled := func(label string) operator.SourceOption {
+		return operator.WithLabels(labels.SelectorFromSet(labels.Set{label: "yes"}))
+	}
+	var source *informer.Kubernetes
+	return command.Config{
+		Name: "host", KeepGlobalLoggers: true,
+		New: func(_ context.Context, deps *operator.Dependencies) ([]*framework.Framework, error) {
+			guests, err := deps.NewSource(&corev1.ServiceAccount{}, labelled("guest"))
+			if err != nil {
+				return nil, err
+			}
+			if source, err = deps.NewSource(&corev1.ConfigMap{}, labelled("settings")); err != nil {
+				return nil, err
+			}
+			settings := read(deps, source)
+			letters, err := objectresource.NewTyped(objectresource.TypedConfig[*corev1.ServiceAccount, *corev1.ConfigMap]{
+				Name: "letters", Client: deps.Client, Logger: deps.Logger,
+				Desired: func(ctx context.Context, guest *corev1.ServiceAccount) ([]*corev1.ConfigMap, error) {
+					found, err := settings(ctx, guest.Namespace)
+					if err != nil || found == nil {
+						return nil, err
+					}
+					return []*corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Name: guest.Name + "-letter"}, Data: found.Data}}, nil
+				},
+			})
+			if err != nil {
+				return nil, err
+			}
+			f, err := deps.NewFramework(framework.Config{Name: "guests", Source: guests, DisableFinalizer: true, Resources: []framework.Resource{letters}})
+			return []*framework.Framework{f}, err
+		},
+		Configure: func(_ context.Context, _ *operator.Dependencies, config *operator.Config) error {
+			config.Sources = append(config.Sources, source)
+			return nil
+		},
+	}
+}
+
+func TestPlanAndApplyReadTheSourcesThatConfigureAdds(t *testing.T) {
+	instance := operatortest.Start(t)
+	user := operatortest.NewClient(t, instance.RESTConfig(), nil)
+	for name, read := range map[string]func(*operator.Dependencies, *informer.Kubernetes) settingsOf{
+		"by a reader": settingsByReader, "by the source": settingsBySource,
+	} {
+		t.Run(name, func(t *testing.T) {
+			namespace, config := instance.Namespace(t), host(read)
+			settings := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "house", Labels: map[string]string{"settings": "yes"}},
+				Data:       map[string]string{"text": "hello"},
+			}
+			guest := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ann", Labels: map[string]string{"guest": "yes"}}}
+			for _, o := range []client.Object{settings, guest} {
+				if err := user.Create(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			says := func(text string) error {
+				letter := &corev1.ConfigMap{}
+				err := user.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "ann-letter"}, letter)
+				if err == nil && letter.Data["text"] != text {
+					err = fmt.Errorf("the letter says %q", letter.Data["text"])
+				}
+				return err
+			}
+			do := func(ctx context.Context, args ...string) string {
+				var stdout, stderr bytes.Buffer
+				args = append(args, "--kubeconfig", instance.Kubeconfig(), "--namespace", namespace)
+				if code := command.Execute(ctx, config, args, &stdout, &stderr); code != command.ExitOK {
+					t.Errorf("%v: exit code %d\n%s%s", args, code, &stdout, &stderr)
+				}
+				return stdout.String()
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan string, 1)
+			go func() { ended <- do(ctx, "run", "--listen-address", "", "--inspector-address", "") }()
+			operatortest.Eventually(t, "the letter is written", func() error { return says("hello") })
+			cancel()
+			<-ended
+
+			file := filepath.Join(t.TempDir(), "plan")
+			if text := do(t.Context(), "plan", "--out", file); !strings.Contains(text, "0 to create, 0 to update, 0 to delete") {
+				t.Fatalf("there is more to do after the operator has done all:\n%s", text)
+			}
+			settings.Data["text"] = "welcome"
+			if err := user.Update(t.Context(), settings); err != nil {
+				t.Fatal(err)
+			}
+			if text := do(t.Context(), "plan", "--out", file); !strings.Contains(text, "0 to create, 1 to update, 0 to delete") {
+				t.Errorf("the settings have changed, and the plan is:\n%s", text)
+			}
+			do(t.Context(), "apply", file)
+			if err := says("welcome"); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -61,7 +61,7 @@
 //   - Results go to stdout; logs and errors go to stderr.
 //   - "plan" sends the API server no request that writes, whatever the frameworks do: the connection refuses it. "apply"
 //     changes nothing unless every plan of the file is the same as when it was saved. Both read the sources of the
-//     frameworks; objects that are pushed to a framework without a source are not known to them.
+//     frameworks, and those that Config.Configure adds; objects that are pushed to a framework without a source are not known to them.
 //   - "explain" sends the inspector the token of --token, or that of the kubeconfig, the latter by https and to a server with a
 //     certificate that it trusts only.
 //   - The exit code is 0 for success, 1 for a failure, and 64 (EX_USAGE of sysexits.h) for a command line that can't be

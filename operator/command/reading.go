@@ -42,7 +42,13 @@ func (p *program) read(ctx context.Context, cmd *cobra.Command, o readOptions, c
 	if err != nil {
 		return nil, err
 	}
-	r := &reading{parts: parts, program: p, sources: startSources(ctx, parts.frameworks)}
+	config, err := p.operatorConfig(ctx, parts)
+	if err != nil {
+		parts.close()
+		return nil, err
+	}
+	parts.frameworks = config.Frameworks
+	r := &reading{parts: parts, program: p, sources: startSources(ctx, config)}
 	if err := r.sources.wait(ctx, o.timeout, p.config.Name); err != nil {
 		r.close()
 		return nil, err

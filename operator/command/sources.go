@@ -13,12 +13,13 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/operator"
 )
 
 // lookPeriod is the pause between two looks at a source that is not synced yet.
 const lookPeriod = 20 * time.Millisecond
 
-// runningSources are the sources of frameworks that are read and not reconciled.
+// runningSources are the sources of an operator that is read and does not run.
 type runningSources struct {
 	sources []informer.Source
 	cancel  context.CancelFunc
@@ -27,24 +28,26 @@ type runningSources struct {
 	failed  map[string]error
 }
 
-// startSources runs the sources of the frameworks, each once, until stop.
-func startSources(ctx context.Context, frameworks []*framework.Framework) *runningSources {
+// startSources runs the sources that an operator of this configuration has, each once, until stop.
+func startSources(ctx context.Context, config operator.Config) *runningSources {
+	all := slices.Clone(config.Sources)
+	for _, f := range config.Frameworks {
+		all = append(all, f.Sources()...)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := &runningSources{cancel: cancel, failed: map[string]error{}}
-	for _, f := range frameworks {
-		for _, source := range f.Sources() {
-			if slices.Contains(s.sources, source) {
-				continue
-			}
-			s.sources = append(s.sources, source)
-			s.running.Go(func() {
-				if err := source.Run(ctx); err != nil {
-					s.mu.Lock()
-					s.failed[source.Name()] = err
-					s.mu.Unlock()
-				}
-			})
+	for _, source := range all {
+		if slices.Contains(s.sources, source) {
+			continue
 		}
+		s.sources = append(s.sources, source)
+		s.running.Go(func() {
+			if err := source.Run(ctx); err != nil {
+				s.mu.Lock()
+				s.failed[source.Name()] = err
+				s.mu.Unlock()
+			}
+		})
 	}
 	return s
 }

@@ -20,6 +20,9 @@ type Right struct {
 	ClusterScoped bool
 	// Verbs are those of RBAC, such as "get" and "patch".
 	Verbs []string
+	// DryRun are those of Verbs by which it is computed what would change, too: the API server allows a dry run to those only who may do it in
+	// truth. Default: none beside "get", "list" and "watch".
+	DryRun []string
 }
 
 // RightsLister is implemented by resources that send requests to the API server of their operator, so that the rights of its deployment can be
@@ -42,7 +45,7 @@ func RightsOf(r any) []Right {
 var readingVerbs = []string{"get", "list", "watch"}
 
 // Rights returns the rights that the resources of the framework need, and those of its configuration. Of resource sets that are only planned, as
-// shadows are and all are with PlanOnly, these are the rights to read.
+// shadows are and all are with PlanOnly, these are the rights to read and to ask by dry runs.
 func (f *Framework) Rights() []Right {
 	rights := allowed(f.config.Rights, f.config.PlanOnly)
 	for _, set := range f.config.ResourceRouter.sets {
@@ -53,11 +56,13 @@ func (f *Framework) Rights() []Right {
 	return rights
 }
 
-// allowed are the rights, or those to read of them.
-func allowed(rights []Right, reading bool) (allowed []Right) {
+// allowed are the rights, or those of them that planning takes.
+func allowed(rights []Right, planning bool) (allowed []Right) {
 	for _, right := range rights {
-		if reading {
-			right.Verbs = slices.DeleteFunc(slices.Clone(right.Verbs), func(verb string) bool { return !slices.Contains(readingVerbs, verb) })
+		if planning {
+			right.Verbs = slices.DeleteFunc(slices.Clone(right.Verbs), func(verb string) bool {
+				return !slices.Contains(readingVerbs, verb) && !slices.Contains(right.DryRun, verb)
+			})
 		}
 		if len(right.Verbs) > 0 {
 			allowed = append(allowed, right)

@@ -32,7 +32,7 @@ type Rights struct {
 //   - of a framework, to read its primaries, to change their finalizers, and to write events on them;
 //   - of resources, what they say as framework.RightsLister, and of the framework's configuration, Rights. The ready-made resources do, and so
 //     the frameworks of packages servicesets, statemanagers (with each state manager), machines, scheduler and granter; natsresource and
-//     deploymentresource need nothing of the API server;
+//     deploymentresource need nothing of the API server. What is only planned needs of them those to read, and to ask by dry runs;
 //   - of the operator, its definitions as CRDMode says, and its Lease, or with Sharding all Leases in its namespace.
 //
 // Each is limited to the namespaces of its source, and without a source to those of d. What AuthorizeMetrics and a page beyond loopback need is

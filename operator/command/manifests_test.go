@@ -27,6 +27,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
@@ -203,6 +204,63 @@ func TestManifestsOfWhatOnlyPlansCallKindsAsTheirDefinitionsDo(t *testing.T) {
 	}
 	if verbs := rights["customresourcedefinitions"]; len(verbs) > 0 {
 		t.Errorf("it may %v its definitions, at which it does not look", verbs)
+	}
+}
+
+// planner is a way to the API server with the rights that the manifests of a nursery give that only plans.
+func planner(t *testing.T, instance *operatortest.Instance, namespace string) *rest.Config {
+	t.Helper()
+	objects, err := commandtest.Manifests(t.Context(), nursery(), "--plan", "--namespace", namespace, "--into", namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules []rbacv1.PolicyRule
+	for _, o := range objects {
+		if role, ok := o.(*rbacv1.Role); ok {
+			rules = append(rules, role.Rules...)
+		}
+	}
+	user := "planner-" + namespace
+	instance.Permit(t, user, rules...)
+	config := rest.CopyConfig(instance.RESTConfig())
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	return config
+}
+
+func TestR19WhatOnlyPlansHasTheRightsToPlanUpdates(t *testing.T) {
+	instance, user, _ := startedNursery(t)
+	for name, variable := range map[string]string{"an update": "", "a replacement": "immutable"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("NURSERY", variable)
+			namespace := instance.Namespace(t)
+			one := plot(namespace, "one", 1)
+			if err := user.Create(t.Context(), one); err != nil {
+				t.Fatal(err)
+			}
+			stop := run(t, "--kubeconfig", instance.Kubeconfig(), "--namespace", namespace)
+			sign := client.ObjectKey{Namespace: namespace, Name: "one-sign"}
+			operatortest.Eventually(t, "there is a sign", func() error { return user.Get(t.Context(), sign, &corev1.ConfigMap{}) })
+			stop()
+			if err := user.Patch(t.Context(), one, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"size":2}}`))); err != nil {
+				t.Fatal(err)
+			}
+
+			way := planner(t, instance, namespace)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- commandtest.Start(nursery(), "--plan")(ctx, way, namespace) }()
+			operatortest.Eventually(t, "an event tells of the update", func() error {
+				messages := planned(t, user, namespace, "one")
+				if strings.Contains(strings.Join(messages, "\n"), "0 to create, 1 to update, 0 to delete") {
+					return nil
+				}
+				return fmt.Errorf("they tell %q", messages)
+			})
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -118,15 +118,20 @@ func drawPlot(_ context.Context, obj any) ([]*graph.Graph, error) {
 }
 
 // newSigns makes a ConfigMap for each Plot that says what grows there. The next version, which is only tried if the
-// variable NURSERY says so, praises large ones. With "labels", it does so for those with the label "sign".
+// variable NURSERY says so, praises large ones. With "labels", it does so for those with the label "sign". With "immutable", signs are
+// replaced.
 func newSigns(deps *operator.Dependencies) (*framework.ResourceRouter, error) {
 	config := framework.ResourceRouterConfig{Logger: deps.Logger}
+	var replace []client.Object
+	if os.Getenv("NURSERY") == "immutable" {
+		replace = []client.Object{&corev1.ConfigMap{}}
+	}
 	for _, version := range []string{"", "v2"} {
 		if version == "v2" && os.Getenv("NURSERY") != "shadow" {
 			continue
 		}
 		signs, err := objectresource.New(objectresource.Config[*unstructured.Unstructured]{
-			Name: "signs", Client: deps.Client, Logger: deps.Logger, Kinds: []client.Object{&corev1.ConfigMap{}},
+			Name: "signs", Client: deps.Client, Logger: deps.Logger, Kinds: []client.Object{&corev1.ConfigMap{}}, Replace: replace,
 			Desired: func(ctx context.Context, plot *unstructured.Unstructured) ([]client.Object, error) {
 				return sign(ctx, deps, version, plot)
 			},
@@ -162,5 +167,9 @@ func sign(ctx context.Context, deps *operator.Dependencies, version string, plot
 	case "writes":
 		return nil, deps.Client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: plot.GetNamespace(), Name: "early"}})
 	}
-	return []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: plot.GetName() + "-sign"}, Data: map[string]string{"text": text}}}, nil
+	made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: plot.GetName() + "-sign"}, Data: map[string]string{"text": text}}
+	if os.Getenv("NURSERY") == "immutable" {
+		made.Immutable = new(true)
+	}
+	return []client.Object{made}, nil
 }

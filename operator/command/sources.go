@@ -118,7 +118,7 @@ func remedy(err error, operatorName string) string {
 	case isUnknownKind(err):
 		return fmt.Sprintf(": install its custom resource definition, for example with \"%s crds --apply\"", operatorName)
 	case apierrors.IsForbidden(err):
-		needs := ": a plan needs the permission to get, list and watch all that the operator reads; --namespace limits it"
+		needs := fmt.Sprintf(": a plan needs the permissions that \"%s manifests --plan\" prints; --namespace limits them", operatorName)
 		if advice := framework.Advice(err); advice != "" {
 			needs += "; " + advice
 		}

@@ -53,7 +53,11 @@ func (r *resource[O]) Kinds() []string {
 func (r *resource[O]) Rights() []framework.Right {
 	rights := make([]framework.Right, 0, len(r.kinds))
 	for _, k := range r.kinds {
-		rights = append(rights, framework.Right{Kind: k.gvk, Verbs: []string{"get", "list", "create", "patch", "delete"}})
+		right := framework.Right{Kind: k.gvk, Verbs: []string{"get", "list", "create", "patch", "delete"}, DryRun: []string{"patch"}}
+		if slices.Contains(r.replaced, k.gvk) {
+			right.DryRun = []string{"create", "patch"}
+		}
+		rights = append(rights, right)
 	}
 	return rights
 }

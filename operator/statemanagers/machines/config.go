@@ -104,7 +104,10 @@ func (c *Config) complete() error {
 func (m *Manager) Rights() []framework.Right {
 	read := []string{"get"}
 	return []framework.Right{
-		{Kind: v1alpha1.GroupVersion.WithKind(v1alpha1.MachineServiceKind), Verbs: []string{"get", "list", "create", "patch", "delete"}},
+		{
+			Kind:  v1alpha1.GroupVersion.WithKind(v1alpha1.MachineServiceKind),
+			Verbs: []string{"get", "list", "create", "patch", "delete"}, DryRun: []string{"create", "patch"},
+		},
 		{Kind: corev1.SchemeGroupVersion.WithKind(statemanager.KindConfigMap), Verbs: read},
 		{Kind: corev1.SchemeGroupVersion.WithKind(statemanager.KindSecret), Verbs: read},
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 // ApplyCreateChange implements framework.TypedCRUDResourceOps. An object that appeared since the patch was computed is
-// updated if it is the resource's own, as after a crash, and refused otherwise.
+// updated if it is the resource's own, as after a crash. One that could be adopted is a conflict, for which
+// apierrors.IsConflict holds: taking it over was not part of the patch. Others are refused.
 func (r *resource[O]) ApplyCreateChange(ctx context.Context, obj O, change State) error {
 	own, err := r.ownership(ctx, obj)
 	if err != nil {
@@ -36,7 +37,7 @@ func (r *resource[O]) ApplyCreateChange(ctx context.Context, obj O, change State
 	})
 }
 
-// overwrite updates an object that was to be created and is there already.
+// overwrite updates an object of the resource's own that was to be created and is there already.
 func (r *resource[O]) overwrite(ctx context.Context, own ownership, it item, conflict error) error {
 	existing, exists, err := r.lookUp(ctx, it.key)
 	if err != nil {
@@ -51,6 +52,9 @@ func (r *resource[O]) overwrite(ctx context.Context, own ownership, it item, con
 	c, err := r.claim(own, it.key, existing)
 	if err != nil {
 		return err
+	}
+	if c.holder != ours {
+		return conflict
 	}
 	it.content = pinned(it.content, existing)
 	if own.isFormer(c) {

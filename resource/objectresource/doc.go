@@ -49,9 +49,10 @@
 //   - Fields that are no longer desired are removed. Fields that others set and that were never desired are left alone.
 //   - Computing patches writes nothing. Where an object looks different, the server is asked by a dry run what applying
 //     would change; an answer that it is nothing is remembered.
-//   - Creating never touches an object that exists, updating never creates one. An object that was changed, deleted or replaced
-//     since the patch was computed is neither updated nor deleted, by its UID and resource version. It is a conflict
-//     (apierrors.IsConflict): the next reconciliation computes a new patch.
+//   - Creating never touches an object that exists, but the resource's own, as after a crash; updating never creates one. An object
+//     that was changed, deleted or replaced since the patch was computed is neither updated nor deleted, by its UID and resource
+//     version, nor is one adopted that appeared since. It is a conflict (apierrors.IsConflict): the next reconciliation computes a
+//     new patch.
 //   - Each object fails alone: one that is refused, by this package or by the API server, keeps no other from being created and
 //     updated, nor from being in the plan. The errors are joined. Nothing is deleted before they are mended.
 //   - An object that is being deleted although it is desired is waited for and created anew.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 )
 
@@ -92,6 +94,29 @@ func TestR17WhatAnotherWriterChangedMeanwhileIsAConflictAndNotUpdated(t *testing
 			})
 		}
 	}
+}
+
+func TestR17WhatAnotherWriterCreatedMeanwhileIsAConflictAndNotAdopted(t *testing.T) {
+	k := newKit(t)
+	p := k.primary("home")
+	r := k.resource(just(k.data("a", map[string]string{"x": "ours"})), adopt)
+	var before *corev1.ConfigMap
+	err := appearing(k, r, p, func() {
+		k.create(k.data("a", map[string]string{"x": "theirs"}))
+		before, _ = k.configMap("a")
+	})
+	if !apierrors.IsConflict(err) {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	after, _ := k.configMap("a")
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the object was written: %s", diff)
+	}
+	if changes := k.plan(r, p); len(changes) != 1 || changes[0].Action != plan.Update {
+		t.Errorf("got %v, want an update that takes it over", lines(changes))
+	}
+	k.update(r, p)
+	k.wantQuiet(r, p)
 }
 
 func TestR17WhatAnotherWriterChangedMeanwhileIsAConflictAndNotDeleted(t *testing.T) {

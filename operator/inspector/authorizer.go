@@ -98,7 +98,7 @@ type KubernetesAuthorizer struct {
 	http     *http.Client
 	ttl      time.Duration
 	// answers has a *authenticationv1.UserInfo for each hash of a token, and a bool for each access. Tokens that are not accepted
-	// are in strangers: however many there are, they push out nobody else.
+	// are in strangers: however many there are, they push out nobody else. Of what somebody sends only hashes are kept.
 	answers, strangers *cache.LRUExpireCache
 	// asking are the questions to the API server that are under way.
 	asking singleflight.Group
@@ -199,19 +199,20 @@ func (a *KubernetesAuthorizer) user(ctx context.Context, token string) (*authent
 	})
 }
 
-// access is a question that the API server answers.
-type access struct{ user, verb, path string }
+// access is the hash of a question that the API server answers, which may be long.
+type access [sha256.Size]byte
 
 // allowed returns nil when the user may do that.
 func (a *KubernetesAuthorizer) allowed(ctx context.Context, user *authenticationv1.UserInfo, verb, path string) error {
-	question := access{userKey(user), verb, path}
-	allowed, err := once(ctx, a, fmt.Sprintf("%q", question), func(ctx context.Context) (bool, error) {
-		if known, ok := a.answers.Get(question); ok {
+	question := fmt.Sprintf("%q", []string{userKey(user), verb, path})
+	hash := access(sha256.Sum256([]byte(question)))
+	allowed, err := once(ctx, a, question, func(ctx context.Context) (bool, error) {
+		if known, ok := a.answers.Get(hash); ok {
 			return known.(bool), nil
 		}
 		allowed, err := a.review(ctx, user, verb, path)
 		if err == nil {
-			a.answers.Add(question, allowed, a.ttl)
+			a.answers.Add(hash, allowed, a.ttl)
 		}
 		return allowed, err
 	})

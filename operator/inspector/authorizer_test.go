@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -260,4 +262,41 @@ func TestStrangersTakeNothingOfTheRateOfTheOperator(t *testing.T) {
 	if !ofOperator.TryAccept() {
 		t.Error("the operator has to wait for what strangers have asked")
 	}
+}
+
+func TestWhatSomebodyWithoutRightsAsksForTakesNoMemory(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		if path.Base(r.URL.Path) == "tokenreviews" {
+			_, _ = io.WriteString(w, `{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "status": {"authenticated": true, "user": {"username": "nobody"}}}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "status": {"allowed": false}}`)
+	}))
+	defer server.Close()
+	authorizer, err := inspector.NewKubernetesAuthorizer(inspector.KubernetesAuthorizerConfig{
+		RESTConfig: &rest.Config{Host: server.URL}, TTL: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer authorizer.Close()
+	ask := func(n int) {
+		t.Helper()
+		r := httptest.NewRequest(http.MethodGet, fmt.Sprintf("%s/%d/%s", inspector.Path, n, strings.Repeat("x", 60<<10)), nil)
+		r.Header.Set("Authorization", "Bearer token")
+		if err := authorizer.Authorize(r, inspector.VerbGet); !errors.Is(err, inspector.ErrForbidden) {
+			t.Fatalf("want ErrForbidden, got %v", err)
+		}
+	}
+	ask(0)
+	before := heap()
+	for n := range 100 {
+		ask(n + 1)
+	}
+	if grown := heap() - before; grown > 1<<20 {
+		t.Errorf("100 answers about paths of 60 KiB take %d bytes", grown)
+	}
+	runtime.KeepAlive(authorizer)
 }

@@ -71,8 +71,9 @@
 //   - Errors say which object, which resource and which step, and how to mend what an API server refused ([Advice]). What patches hold
 //     is never logged.
 //   - Values of Secrets that a reconciliation reads are scrubbed from its errors, events, records, plans and from what goes to
-//     [Logger]. Package secretscontext says which are known, how an author adds others, and what can't be covered: values of less than
-//     eight bytes, what is computed of a value, such as a hash in a ConfigMap, and what is logged past the context.
+//     [Logger]; from records and plans also where an earlier resource shows what a later one reads. Package secretscontext says which
+//     are known, how an author adds others, and what can't be covered: values of less than eight bytes, what is computed of a value,
+//     such as a hash in a ConfigMap, and what is logged past the context.
 //
 // # Plans
 //

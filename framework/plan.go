@@ -171,6 +171,7 @@ func planInto(ctx context.Context, p *plan.Plan, r *reconciliation, obj any, pla
 	if p.Outcome == plan.Planned && reconciliationcanceledcontext.IsCanceled(ctx) {
 		endPlan(p, plan.Canceled, "the last resource cancels the reconciliation")
 	}
+	r.scrubPlan(p)
 }
 
 // plan plans one resource, which has that place in its set, in a scope of its own.
@@ -251,7 +252,7 @@ func plannerOf(r Resource) planner {
 	if p, ok := r.(Planner); ok {
 		return planner{name: r.Name(), plan: func(ctx context.Context, e event, obj any) (intent, error) {
 			changes, err := p.Plan(ctx, plan.Event(e.String()), obj)
-			return intent{changes: described(ctx, "", plannedChanges(changes), nil)}, err
+			return intent{changes: plan.Describe("", plannedChanges(changes), nil)}, err
 		}}
 	}
 	return planner{name: r.Name()}
@@ -277,7 +278,7 @@ func (c computation[O, S]) plan(ctx context.Context, e event, obj any) (intent, 
 	if on, err := proceed(ctx); !on {
 		return intent{}, both(fault, err)
 	}
-	would := intent{notes: notesOf(ctx, states.desired)}
+	would := intent{notes: plan.Notes(states.desired)}
 	would.changes, would.skipped = changesOf(ctx, e, states.current, patch)
 	return would, fault
 }
@@ -285,15 +286,15 @@ func (c computation[O, S]) plan(ctx context.Context, e event, obj any) (intent, 
 // changesOf returns the parts of a patch that would be applied, and why one of them would not be.
 func changesOf[S any](ctx context.Context, e event, current S, patch *TypedPatch[S]) (changes []plan.Change, skipped string) {
 	if change, ok := patch.CreateChange(); ok {
-		changes = append(changes, described(ctx, plan.Create, change, current)...)
+		changes = append(changes, plan.Describe(plan.Create, change, current)...)
 	}
 	if change, ok := patch.UpdateChange(); ok && updateAllowed(ctx) {
-		changes = append(changes, described(ctx, plan.Update, change, current)...)
+		changes = append(changes, plan.Describe(plan.Update, change, current)...)
 	} else if ok {
 		skipped = reasonNoUpdates
 	}
 	if change, ok := patch.DeleteChange(); ok && (e != deleteEvent || deletionAllowed(ctx)) {
-		changes = append(changes, described(ctx, plan.Delete, change, current)...)
+		changes = append(changes, plan.Describe(plan.Delete, change, current)...)
 	} else if ok {
 		skipped = reasonNoDeletion
 	}

@@ -91,11 +91,12 @@ func (f *Framework) ApplyPlan(ctx context.Context, saved *plan.Plan) error {
 	if f.begun.Load() {
 		return fmt.Errorf("apply plan of %s: %w: the framework is run and reconciles the object itself", saved.Object, ErrExecutionFailed)
 	}
+	key := informer.Key{Namespace: saved.Object.Namespace, Name: saved.Object.Name}
+	ctx = sharingSecrets(ctx, key)
 	obj, err := f.check(ctx, saved)
 	if err != nil || saved.Outcome == plan.Ignored {
 		return err
 	}
-	key := informer.Key{Namespace: saved.Object.Namespace, Name: saved.Object.Name}
 	ctx = context.WithValue(f.answered(ctx, key, obj), approvalKey{}, &approval{saved})
 	var res result
 	if saved.Event == plan.DeleteEvent {
@@ -161,7 +162,7 @@ func approve[S any](ctx context.Context, resource string, current S, patch *Type
 
 // allows is an error unless the changes of a resource are those of the plan.
 func (a *approval) allows(s *scope, changes []plan.Change) error {
-	approved, now := &plan.Plan{}, &plan.Plan{Resources: []plan.Resource{{Name: s.resource, Changes: changes}}}
+	approved, now := &plan.Plan{}, &plan.Plan{Resources: []plan.Resource{{Name: s.resource, Changes: s.reconciliation.shown(changes)}}}
 	if place := int(s.place); place < len(a.plan.Resources) {
 		r := a.plan.Resources[place]
 		approved.Resources = []plan.Resource{{Name: r.Name, Changes: r.Changes}}

@@ -256,6 +256,9 @@ func (f *Framework) observe(key informer.Key, res result, why *waiting, next tim
 			record.Triggers = append(record.Triggers, more.Trigger)
 		}
 	}
+	if res.reconciliation != nil {
+		res.reconciliation.scrubRecord(record)
+	}
 	if err := Recovered(func() error { f.config.Observer.Observe(record); return nil }); err != nil {
 		f.panicked("tell the observer", err, "object", keyString(key))
 	}
@@ -314,13 +317,9 @@ func recordChanges(s *scope, action plan.Action, part, current any) {
 	if s == nil || s.reconciliation.recording == nil {
 		return
 	}
-	var u undescribed
-	ok := !s.reconciliation.knowsSecrets() // what is told of is told without them, and they are forgotten soon
-	if ok {
-		u, ok = copyPart(action, part, current)
-	}
+	u, ok := copyPart(action, part, current)
 	if !ok {
-		u = undescribed{changes: described(s, action, part, current)}
+		u = undescribed{changes: plan.Describe(action, part, current)}
 	}
 	r := s.reconciliation.recording
 	defer r.unlock()

@@ -10,15 +10,57 @@ import (
 
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
 )
 
-// described describes a part of a patch without the secret values that are known in the reconciliation.
-func described(ctx context.Context, action plan.Action, part, current any) []plan.Change {
-	changes := plan.Describe(action, part, current)
-	if secrets := secretscontext.From(ctx); !secrets.Empty() {
-		return plan.Scrub(changes, secrets.Scrub)
+// shown returns changes without the secret values that are known in the reconciliation. They are not scrubbed as soon as they are
+// described, because a later resource may make known what an earlier one shows.
+func (r *reconciliation) shown(changes []plan.Change) []plan.Change {
+	if len(changes) == 0 || !r.knowsSecrets() {
+		return changes
 	}
-	return changes
+	return plan.Scrub(changes, r.extras().secrets.Scrub)
+}
+
+// scrubPlan leaves the secret values out of a plan that is complete. Its errors have none: nothing is planned after one.
+func (r *reconciliation) scrubPlan(p *plan.Plan) {
+	if !r.knowsSecrets() {
+		return
+	}
+	for i := range p.Resources {
+		of := &p.Resources[i]
+		of.Changes = r.shown(of.Changes)
+		of.Notes = slices.Clone(of.Notes) // those given are their author's
+		for j, note := range of.Notes {
+			of.Notes[j] = r.extras().secrets.Scrub(note)
+		}
+	}
+}
+
+// scrubRecord leaves the secret values out of the record of a reconciliation that has ended. Its changes are described for that now: the
+// values are forgotten soon.
+func (r *reconciliation) scrubRecord(record *Record) {
+	if !r.knowsSecrets() {
+		return
+	}
+	secrets := r.extras().secrets
+	record.Error = secrets.Scrub(record.Error)
+	record.Describe()
+	for i := range record.Resources {
+		of := &record.Resources[i]
+		of.Error, of.Changes = secrets.Scrub(of.Error), r.shown(of.Changes)
+	}
+}
+
+// sharingSecrets returns a child of ctx in which a plan of an object and its reconciliation know the same secret values: what the last
+// resource of the plan has made known is secret when the first one is compared with it.
+func sharingSecrets(ctx context.Context, key informer.Key) context.Context {
+	if secretscontext.From(ctx) != nil {
+		return ctx
+	}
+	ctx = secretscontext.NewContext(ctx)
+	secretscontext.From(ctx).Open(key.Namespace, key.Name)
+	return ctx
 }
 
 // plannedChanges are the changes that a plain resource tells itself.
@@ -26,19 +68,6 @@ type plannedChanges []plan.Change
 
 // Changes implements plan.Changer.
 func (t plannedChanges) Changes() []plan.Change { return t }
-
-// notesOf returns the notes of a desired state without the secret values that are known.
-func notesOf(ctx context.Context, desired any) []string {
-	notes := plan.Notes(desired)
-	if secrets := secretscontext.From(ctx); !secrets.Empty() {
-		shown := make([]string, 0, len(notes))
-		for _, note := range notes {
-			shown = append(shown, secrets.Scrub(note))
-		}
-		return shown
-	}
-	return notes
-}
 
 // Logger returns logger without the secret values that are known in the reconciliation (package secretscontext): they are not in what
 // it writes. The logger of package operator/logging does so by itself. Outside of a resource Logger returns logger as it is.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -138,10 +139,17 @@ func shownPlan(t *testing.T, p *plan.Plan) string {
 	return b.String() + plan.Difference(&plan.Plan{}, p)
 }
 
+// secretCopy is a ConfigMap with a value of a Secret in it.
+func secretCopy() *corev1.ConfigMap {
+	return configMap("copy", "url", "https://me:"+secretValue+"@example.com")
+}
+
 // quoting is a CRUD resource that copies a Secret into a ConfigMap, and fails at one step.
 type quoting struct {
 	step  framework.Step
 	fails func(ctx context.Context, obj any) error
+	// shows is what it creates. Default: the ConfigMap, and a text.
+	shows any
 }
 
 func (q *quoting) at(ctx context.Context, step framework.Step, obj any) error {
@@ -161,7 +169,11 @@ func (q *quoting) GetDesiredState(context.Context, any) (any, error) { return no
 
 func (q *quoting) NewUpdatePatch(context.Context, any, any, any) (*framework.Patch, error) {
 	p := framework.NewPatch()
-	p.SetCreateChange([]any{configMap("copy", "url", "https://me:"+secretValue+"@example.com"), secretValue})
+	if q.shows == nil {
+		p.SetCreateChange([]any{secretCopy(), secretValue})
+	} else {
+		p.SetCreateChange(q.shows)
+	}
 	return p, nil
 }
 
@@ -208,6 +220,71 @@ func TestR14WhatAnAuthorAddsIsSecretInAllThatTheResourcesSay(t *testing.T) {
 	if err := framework.ProcessUpdate(t.Context(), configMap("a"), []framework.Resource{fails}); !strings.Contains(err.Error(), secretValue) {
 		t.Errorf("a value of an earlier reconciliation is secret in the next one: %v", err)
 	}
+}
+
+func TestR14NoResourceShowsASecretThatALaterOneReads(t *testing.T) {
+	const want = "https://me:(sensitive)@example.com"
+	for name, shows := range map[string]any{"an object": secretCopy(), "an object and a text": nil} {
+		for order, readFirst := range map[string]bool{"and then read": false, "after it was read": true} {
+			t.Run(name+" "+order, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					configs, err := framework.NewCRUDResource(framework.CRUDResourceConfig{Logger: quiet(t), Ops: &quoting{step: "none", shows: shows}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					w := &world{}
+					tokens := setting(t, &settingOps{world: w, name: "x", on: func(ctx context.Context) error {
+						secretscontext.Add(ctx, secretValue)
+						return nil
+					}})
+					resources := []framework.Resource{configs, tokens}
+					if readFirst {
+						slices.Reverse(resources)
+					}
+
+					s := newSaving(t, configMap("a", "x", "1"), resources...)
+					p := s.saved(t)
+					if err := s.ApplyPlan(t.Context(), p); err != nil || w.get("x") != "1" {
+						t.Errorf("the plan is not applied: %v, x is %q", err, w.get("x"))
+					}
+
+					observer, source := &shownRecords{}, informer.NewPush("objects")
+					stop := running(t, newFramework(t, framework.Config{Source: source, Observer: observer}, resources...))
+					put(t, source, configMap("a", "x", "2"))
+					synctest.Wait()
+					stop()
+
+					shown := map[string]string{"plan": shownPlan(t, p), "records": observer.b.String()}
+					wantNoSecret(t, shown)
+					for where, text := range shown {
+						if !strings.Contains(text, want) {
+							t.Errorf("%q is not in the %s:\n%s", want, where, text)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestR14ARecordQuotesNoSecretThatItsConclusionReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conclusion := newConcluding(nil)
+		conclusion.created = func(ctx context.Context, _ any) error {
+			secretscontext.Add(ctx, secretValue)
+			return nil
+		}
+		observer, source := &shownRecords{}, informer.NewPush("objects")
+		fails := failing("fails", framework.Permanent(errors.New("login with "+secretValue)))
+		stop := running(t, newFramework(t, framework.Config{Source: source, Observer: observer}, fails, conclusion))
+		put(t, source, configMap("a"))
+		synctest.Wait()
+		stop()
+		wantNoSecret(t, map[string]string{"records": observer.b.String()})
+		if !strings.Contains(observer.b.String(), "login with (sensitive)") {
+			t.Errorf("the records are %s", &observer.b)
+		}
+	})
 }
 
 func TestWhatAResourceLogsHasItsOwnPlace(t *testing.T) {

@@ -34,6 +34,7 @@
 //     framework.Recorder, and the messages in a status by the status resource (package statusresource).
 //   - A value in an object that is no Secret, such as a ConfigMap that an author fills with it, once it is in the cluster: another
 //     reconciliation, that does not read the Secret, does not know it. Put it into a Secret.
+//   - What was logged, or told by an event, before the value was known. Records and plans are scrubbed when they are complete.
 //   - What is logged past the context: fmt.Println, a logger of another library, or micrologger's own Log, which knows no context.
 //   - What is read without a context, as by Get of an informer.Source: Add it, or read through an informer.Reader.
 //

@@ -136,7 +136,8 @@ func (r *resource[O]) collected(k kind, owner Owner, namespaces []string) bool {
 func (r *resource[O]) readConflicting(ctx context.Context, items []item) ([]item, error) {
 	current := items[:0]
 	for _, it := range items {
-		if _, conflicting := r.conflicts.LoadAndDelete(it.key); conflicting {
+		if _, conflicting := r.conflicts.Get(it.key); conflicting {
+			r.conflicts.Remove(it.key)
 			u, exists, err := r.lookUp(ctx, it.key)
 			if err != nil {
 				return nil, err

@@ -48,7 +48,7 @@
 //     nothing changes, also for objects that the server fills with defaults or writes in another notation.
 //   - Fields that are no longer desired are removed. Fields that others set and that were never desired are left alone.
 //   - Computing patches writes nothing. Where an object looks different, the server is asked by a dry run what applying
-//     would change; an answer that it is nothing is remembered.
+//     would change; an answer that it is nothing is remembered, for the last 65,536 such objects of a resource.
 //   - Creating never touches an object that exists, but the resource's own, as after a crash; updating never creates one. An object
 //     that was changed, deleted or replaced since the patch was computed is neither updated nor deleted, by its UID and resource
 //     version, nor is one adopted that appeared since. It is a conflict (apierrors.IsConflict): the next reconciliation computes a

@@ -64,7 +64,7 @@ func (r *resource[O]) remove(ctx context.Context, it item, propagation metav1.De
 	err := r.config.Client.Delete(ctx, it.key.empty(), client.PropagationPolicy(propagation),
 		client.Preconditions(metav1.Preconditions{UID: &uid, ResourceVersion: &it.version}))
 	if apierrors.IsConflict(err) {
-		r.conflicts.Store(it.key, nil)
+		r.conflicts.Add(it.key, nil)
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return err

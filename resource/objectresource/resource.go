@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/lru"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
@@ -27,11 +27,11 @@ const vanishing = 2 * time.Second
 type resource[O any] struct {
 	config  Config[O]
 	kinds   []kind
-	settled *settled
+	settled settled
 	// replaced are the kinds of Config.Replace.
 	replaced []schema.GroupVersionKind
 	// conflicts are the keys of objects that were newer than what was known when they were to be deleted.
-	conflicts sync.Map
+	conflicts *lru.Cache
 }
 
 // Name implements framework.TypedCRUDResourceOps.

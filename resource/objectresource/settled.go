@@ -1,37 +1,31 @@
 package objectresource
 
 import (
-	"sync"
+	"k8s.io/utils/lru"
 
 	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 )
 
-// settled remembers for which objects the API server said that applying them would change nothing, although
-// they look different from here (1000m and 1, a container that a webhook added). It holds one entry for such an object,
-// and is safe for concurrent use.
-type settled struct {
-	mu      sync.Mutex
-	entries map[Key]serverside.Pair
-}
+// How many objects are remembered as settled, and how many as conflicting. Of those that nobody looks at any more nobody tells: what was not
+// used for the longest time is forgotten. That costs a dry run, or one more conflict.
+const (
+	maxSettled     = 1 << 16
+	maxConflicting = 1 << 10
+)
 
-func newSettled() *settled { return &settled{entries: map[Key]serverside.Pair{}} }
+// settled remembers for which objects the API server said that applying them would change nothing, although they
+// look different from here (1000m and 1, a container that a webhook added). It holds one entry for such an object, up to maxSettled,
+// and is safe for concurrent use.
+type settled struct{ pairs *lru.Cache }
+
+func newSettled() settled { return settled{lru.New(maxSettled)} }
 
 // is tells whether the pair of a current and a desired object is settled.
-func (s *settled) is(key Key, pair serverside.Pair) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known, ok := s.entries[key.unversioned()]
+func (s settled) is(key Key, pair serverside.Pair) bool {
+	known, ok := s.pairs.Get(key.unversioned())
 	return ok && known == pair
 }
 
-func (s *settled) remember(key Key, pair serverside.Pair) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.entries[key.unversioned()] = pair
-}
+func (s settled) remember(key Key, pair serverside.Pair) { s.pairs.Add(key.unversioned(), pair) }
 
-func (s *settled) forget(key Key) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.entries, key.unversioned())
-}
+func (s settled) forget(key Key) { s.pairs.Remove(key.unversioned()) }

@@ -211,7 +211,7 @@ func (o *operation) secret() string {
 	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, o.release.Name, o.release.Version)
 }
 
-// goOn is the payload for an operation whose hook has ended.
+// goOn is the payload for an operation whose hook has ended, or that takes something back and was interrupted.
 type goOn struct {
 	release   *release.Release
 	revisions records
@@ -219,13 +219,16 @@ type goOn struct {
 	at        *progress
 }
 
-// isUnderway tells whether a hook of a revision was begun, that this release waits for. What is left of an uninstallation is the
-// business of removals, unless it takes something back.
+// isUnderway tells whether a revision is gone on with: one of which a hook was begun, that this release waits for, and one that takes
+// something back and has not got to its end. What is left of an uninstallation is the business of removals, unless it takes something back.
 func (j *job) isUnderway(latest *record) bool {
-	if latest.progress() == nil || !latest.made() || j.service.ClaimOn(latest.labels) != carrier.Own {
+	if !latest.made() || j.service.ClaimOn(latest.labels) != carrier.Own {
 		return false
 	}
-	return latest.status.IsPending() || latest.status == common.StatusUninstalling && j.takesBack(latest)
+	if j.takesBack(latest) {
+		return !latest.stands() && latest.status != common.StatusUninstalled
+	}
+	return latest.status.IsPending() && latest.progress() != nil
 }
 
 // takesBack tells whether a revision is there because the service as it should be was refused.
@@ -237,8 +240,8 @@ func (j *job) takesBack(latest *record) bool {
 // attempt is what is not tried again when it was refused.
 func (j *job) attempt() string { return j.service.Fingerprint + j.service.Attempt }
 
-// underway looks at an operation that waits for a hook, and plans the rest of it when that has ended. An operation for what the service was
-// before ends with its hook: another one follows.
+// underway looks at an operation that is gone on with, and plans the rest of it when the hook that it waits for has ended. An operation for what
+// the service was before ends with its hook: another one follows.
 func (j *job) underway(ctx context.Context, revisions records) (*carrier.Result, error) {
 	latest, at := revisions.latest(), revisions.latest().progress()
 	outcome, err := j.outcome(ctx, at)
@@ -274,26 +277,42 @@ func (j *job) planRest(ctx context.Context, revisions records, outcome hookOutco
 		return err
 	}
 	j.hide(revisions, todo.release)
+	onItsWay(todo.release)
 	result.Payload = todo
-	end := common.StatusDeployed
+	status, end := todo.release.Info.Status, common.StatusDeployed
 	switch {
 	case outcome.failed != nil:
 		end = common.StatusFailed
-	case latest.status == common.StatusUninstalling:
+	case status == common.StatusUninstalling:
 		end = common.StatusUninstalled
 	}
-	result.Changes = []plan.Change{j.releaseChange(plan.Update, fmt.Sprintf("go on after the hook %s", at.Event), plan.FieldChange{
+	description := "go on taking it back"
+	if at != nil {
+		description = fmt.Sprintf("go on after the hook %s", at.Event)
+	}
+	result.Changes = []plan.Change{j.releaseChange(plan.Update, description, plan.FieldChange{
 		Path: "status", Old: string(latest.status), New: string(end),
 	})}
-	if before, _ := eventsOf(latest.status); outcome.failed != nil || at.Event != before {
+	if before, _ := eventsOf(status); outcome.failed != nil || at != nil && at.Event != before {
 		return nil
 	}
 	p := &planner{job: j}
-	if err := j.planObjects(ctx, p, latest.status, revisions[:len(revisions)-1], todo); err != nil {
+	if err := j.planObjects(ctx, p, status, revisions[:len(revisions)-1], todo); err != nil {
 		return err
 	}
 	result.Changes = append(result.Changes, p.changes...)
 	return nil
+}
+
+// onItsWay makes a revision that has failed to take something back what it was before it failed.
+func onItsWay(r *release.Release) {
+	switch back := r.Info.RollbackRevision; {
+	case r.Info.Status.IsPending() || r.Info.Status == common.StatusUninstalling:
+	case back > 0:
+		r.SetStatus(common.StatusPendingRollback, fmt.Sprintf("Rollback to %d", back))
+	default:
+		r.SetStatus(common.StatusUninstalling, r.Info.Description)
+	}
 }
 
 // planObjects plans what becomes of the objects of a revision.
@@ -341,10 +360,13 @@ func (j *job) goOn(ctx context.Context, todo *goOn) error {
 		return err
 	}
 	store.secrets.learn(latest.metadata())
+	// How it ends says anew whether it has failed.
+	store.secrets.annotate(latest.secret.Name, map[string]string{failedAnnotation: ""})
 	o := j.operation(ctx, store, todo.release, todo.revisions[:len(todo.revisions)-1])
 	o.stale, o.at = todo.stale, todo.at
+	status := todo.release.Info.Status
 	err = o.run()
-	if latest.status == common.StatusPendingRollback || latest.status == common.StatusUninstalling {
+	if status == common.StatusPendingRollback || status == common.StatusUninstalling {
 		return err
 	}
 	return j.rolled(ctx, err)

@@ -87,9 +87,9 @@ type hookOutcome struct {
 	kinds []schema.GroupVersionKind
 }
 
-// outcome looks at the hook that an operation waits for, as the watches have it.
+// outcome looks at the hook that an operation waits for, if any, as the watches have it.
 func (j *job) outcome(ctx context.Context, at *progress) (hookOutcome, error) {
-	if at.State != hookCleared && at.State != hookRunning {
+	if at == nil || at.State != hookCleared && at.State != hookRunning {
 		return hookOutcome{}, nil
 	}
 	u := at.object()

@@ -81,6 +81,11 @@ func (r *record) metadata() *metav1.PartialObjectMetadata {
 // made tells whether this carrier made the revision, and not somebody who upgraded a release of ours by hand.
 func (r *record) made() bool { return r.annotations[fingerprintAnnotation] != "" }
 
+// refused tells whether the revision itself was refused, and is not the one that was gone back to then.
+func (r *record) refused() bool {
+	return r.annotations[refusedAnnotation] != "" && r.annotations[healthyAnnotation] == ""
+}
+
 // stands tells whether the revision is the one that is there.
 func (r *record) stands() bool { return r.status == common.StatusDeployed }
 

@@ -197,10 +197,13 @@ func (j *job) staleAfter(ctx context.Context, latest, good *record) ([]*unstruct
 	return (&planner{job: j}).removeStale(ctx, current.objects, back.objects)
 }
 
-// lastGood returns the revision before the latest that was deployed, or nil.
+// lastGood returns the revision before the latest that was deployed and not refused, or nil.
 func lastGood(revisions records) *record {
 	for i := len(revisions) - 2; i >= 0; i-- {
-		r := &revisions[i]
+		r, next := &revisions[i], &revisions[i+1]
+		if r.refused() || next.annotations[refusedAnnotation] != "" {
+			continue // An uninstallation has taken it back, or the next one has begun to.
+		}
 		if (r.status == common.StatusSuperseded || r.stands()) && r.annotations[failedAnnotation] == "" {
 			return r
 		}

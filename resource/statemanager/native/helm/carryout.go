@@ -161,8 +161,24 @@ func (j *job) release(kubeClient *kubeClient, store *store, todo *renew) (*relea
 			upgrade.Labels[name] = "null"
 		}
 	}
+	recorder.forget = func(secret string) error { return j.forget(kubeClient.ctx, todo, secret) }
 	_, err := upgrade.Run(j.service.Key.Name, recorder.literal, values)
 	return recorder.recorded(err)
+}
+
+// forget deletes what is not wanted any more and only a revision tells of which Helm is about to delete.
+func (j *job) forget(ctx context.Context, todo *renew, secret string) error {
+	stale := without(todo.left[secret], todo.rendering.objects)
+	delete(todo.left, secret)
+	for _, objects := range todo.left {
+		stale = without(stale, objects)
+	}
+	for _, u := range stale {
+		if err := j.deleteOwn(ctx, u); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mend marks a revision as failed that was left in the middle, so that another one can follow.

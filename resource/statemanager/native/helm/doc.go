@@ -52,7 +52,8 @@
 // A revision that this carrier left pending before it came to a hook, because the operator ended in its middle, is marked as failed and
 // followed by another one. One that takes something back, by a rollback or an uninstallation, is gone on with from its beginning, also when it
 // has failed, until the service changes. One that somebody else's helm has pending is waited for until the time-out. What earlier revisions that
-// did not get to their end have left on the cluster, and is not in the chart any more, is deleted with the next one.
+// did not get to their end have left on the cluster, and is not in the chart any more, is deleted with the next one, or before Helm deletes the
+// last revision that tells of it, because it is one too many for the history.
 //
 // # Jobs that vanish
 //

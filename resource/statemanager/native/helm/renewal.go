@@ -33,6 +33,8 @@ type renew struct {
 	definitions carrier.Definitions
 	// stale are objects that earlier revisions have left behind.
 	stale []*unstructured.Unstructured
+	// left is what each of them may have left, by the name of its Secret.
+	left map[string][]*unstructured.Unstructured
 }
 
 // renewal plans a new revision: an installation or an upgrade.
@@ -84,7 +86,7 @@ func (j *job) planRenewal(ctx context.Context, revisions records, result *carrie
 	if err != nil {
 		return err
 	}
-	todo := &renew{rendering: rendering, revisions: revisions, createNamespace: create}
+	todo := &renew{rendering: rendering, revisions: revisions, createNamespace: create, left: past.left}
 	p := &planner{job: j, fresh: create, known: append(slices.Clone(rendering.definitions), carrier.DefinitionsIn(rendering.objects)...)}
 	if create {
 		p.changes = append(p.changes, plan.Change{Action: plan.Create, Object: plan.Object{APIVersion: "v1", Kind: "Namespace", Name: j.service.Key.Namespace},
@@ -116,13 +118,15 @@ func (j *job) planRenewal(ctx context.Context, revisions records, result *carrie
 type past struct {
 	last    *release.Release
 	objects []*unstructured.Unstructured
+	// left are the objects of each revision, by the name of its Secret.
+	left map[string][]*unstructured.Unstructured
 	// secret marks the values that come from Secrets, or did.
 	secret map[string]any
 }
 
 // past reads the revisions from the last one that was deployed on: what they have put there may be there still.
 func (j *job) past(revisions records) (past, error) {
-	p := past{secret: j.service.Secret}
+	p := past{secret: j.service.Secret, left: map[string][]*unstructured.Unstructured{}}
 	latest := revisions.latest()
 	if latest == nil || latest.status == common.StatusUninstalled {
 		return p, nil
@@ -143,6 +147,7 @@ func (j *job) past(revisions records) (past, error) {
 			return past{}, err
 		}
 		p.objects = append(p.objects, objects...)
+		p.left[r.secret.Name] = objects
 		if p.last == nil || r.stands() {
 			p.last = found
 		}

@@ -87,6 +87,9 @@ type recorder struct {
 	// literal is the chart that the action was given, in place of which the whole one is kept, with its notes; nil is none.
 	literal, whole *chart.Chart
 	notes          string
+	// forget is called with the name of the Secret of a revision before that is deleted, because it is one too many for the history;
+	// nil is not.
+	forget func(secret string) error
 
 	release *release.Release
 }
@@ -115,6 +118,16 @@ func (d *recorder) Create(key string, r releasei.Releaser) error {
 	}
 	d.release = &kept
 	return errRecorded
+}
+
+// Delete implements driver.Deletor.
+func (d *recorder) Delete(key string) (releasei.Releaser, error) {
+	if d.forget != nil {
+		if err := d.forget(key); err != nil {
+			return nil, err
+		}
+	}
+	return d.Driver.Delete(key)
 }
 
 // recorded returns what was recorded, or why it was not.

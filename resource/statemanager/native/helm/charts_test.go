@@ -326,6 +326,24 @@ func TestDefinitionsAreThereBeforeTheirObjectsAndAreUpdatedByUpgradesAndKept(t *
 	equal(t, "the definition at the end", k.description(group), "second")
 }
 
+func TestDefinitionsOfADependencyComeOnlyWhereItIsSwitchedOn(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	group := k.namespace + ".example.com"
+	chart := pageChart("1.0.0").with("charts/base/Chart.yaml", "apiVersion: v2\nname: base\nversion: 1.0.0\n").
+		with("charts/base/crds/widget.yaml", definition(group, "here")).
+		with("Chart.yaml", "apiVersion: v2\nname: page\nversion: 1.0.0\ndependencies: [{name: base, version: 1.0.0, condition: base.enabled}]\n")
+	with := func(enabled bool) *carrier.Service {
+		return k.service(chart, values(map[string]any{"base": map[string]any{"enabled": enabled}}))
+	}
+	equal(t, "the plan", summary(k.compute(with(false)).Changes), []string{"create HelmRelease web", "create ConfigMap web-page"})
+	k.settle(with(false))
+	if said := k.description(group); !strings.Contains(said, "not found") {
+		t.Errorf("the definition is there: %s", said)
+	}
+	k.settle(with(true))
+	equal(t, "the definition where the dependency is switched on", k.description(group), "here")
+}
+
 func TestADefinitionAmongTheTemplatesWorksToo(t *testing.T) {
 	k := newKit(t, helm.Config{})
 	group := k.namespace + ".example.org"

@@ -76,7 +76,7 @@
 //	createNamespace    Default: true. The namespace stays when the service goes
 //	skipCRDs           Default: false. Definitions in crds/ are created if they are not there, updated by an upgrade if
 //	                   they came with the same service, and never deleted: unlike Helm, which never updates them. A note
-//	                   tells of one of somebody else that is another one
+//	                   tells of one of somebody else that is another one. A dependency that is switched off brings none
 //	disableHooks       Default: false
 //	disableOpenAPIValidation  asks API servers not to be strict about fields. Default: false. A field that a kind does not have
 //	                   stays an error: no API server takes it in a server-side apply

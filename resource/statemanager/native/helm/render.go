@@ -72,9 +72,6 @@ func (j *job) render(ctx context.Context, revision int, install bool) (*renderin
 		return nil, fmt.Errorf("the chart is for Kubernetes %s and the cluster has %s: use another version of the chart", wants, capabilities.KubeVersion.Version)
 	}
 	r := &rendering{chart: whole, capabilities: capabilities}
-	if err := j.readDefinitions(r); err != nil {
-		return nil, err
-	}
 	err = j.bounded(ctx, func(ctx context.Context) error {
 		return r.execute(ctx, j, chartcommon.ReleaseOptions{
 			Name: j.service.Key.Name, Namespace: j.service.Key.Namespace, Revision: revision, IsInstall: install, IsUpgrade: !install,
@@ -137,8 +134,11 @@ func takeNotes(c *chart.Chart, files map[string]string) string {
 	return notes
 }
 
-// read makes objects of the manifests.
+// read makes objects of the definitions and the manifests.
 func (r *rendering) read(j *job) error {
+	if err := j.readDefinitions(r); err != nil {
+		return err
+	}
 	var text strings.Builder
 	for _, m := range r.manifests {
 		text.WriteString("---\n" + m.Content + "\n")
@@ -160,7 +160,8 @@ func (r *rendering) read(j *job) error {
 	return err
 }
 
-// readDefinitions reads those of crds/, unless they are to be skipped.
+// readDefinitions reads those of crds/, unless they are to be skipped. The chart was rendered before: dependencies that are switched off are
+// not in it any more.
 func (j *job) readDefinitions(r *rendering) error {
 	if j.options.skipCRDs {
 		return nil

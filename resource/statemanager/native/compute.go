@@ -156,12 +156,13 @@ func (c *computation) services(ctx context.Context) error {
 }
 
 // list finds out what the cluster has of the set, where the status may not tell: at the beginning, when the cluster may be
-// another one, and before a set is let go.
+// another one, and before a set is let go. It does so again until the status tells.
 func (c *computation) list(ctx context.Context) error {
 	if c.memory.isListed() && c.set.ServiceSet.DeletionTimestamp == nil {
 		return nil
 	}
 	c.found = map[client.ObjectKey][]carrier.Found{}
+	told := true
 	for _, by := range []carrier.Carrier{c.manager.config.Helm, c.manager.config.Manifests} {
 		all, err := by.List(ctx, c.cluster, c.owner, c.former...)
 		if err != nil {
@@ -174,10 +175,22 @@ func (c *computation) list(ctx context.Context) error {
 				continue
 			}
 			c.found[found.Key] = append(c.found[found.Key], found)
+			told = told && c.isTold(found)
 		}
 	}
-	c.memory.nowListed()
+	if told {
+		c.memory.nowListed()
+	}
 	return nil
+}
+
+// isTold tells whether the stored status has what was found. What this Compute enters may not get there: it may be a plan, or end with an error.
+func (c *computation) isTold(found carrier.Found) bool {
+	state := c.order.State(found.Key)
+	if state == nil || state.State == v1alpha1.ServiceStatePending {
+		return false
+	}
+	return state.Type == found.Type || state.Type == "" && c.order.Entry(found.Key) == nil
 }
 
 // finish puts the work together, in an order that is always the same.

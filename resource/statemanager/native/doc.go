@@ -44,6 +44,10 @@
 // and does not take it back. That it had the service is known until the operator starts anew, or the cluster was away: a cluster may have been
 // restored meanwhile, with an earlier UID on it, which nobody is to be kept from taking over.
 //
+// What has the marks of a set that neither lists it nor has it in its status, such as after a management cluster was restored, is taken away, or
+// handed over, as what the set has listed. It is looked for when the operator starts, when the cluster was away, and again until the status
+// tells of it.
+//
 // # Kinds that come later
 //
 // A service waits for a kind that its cluster does not have, for Config.KindTimeout, then it has Failed. Nothing is fetched or rendered

@@ -29,7 +29,7 @@ type memory struct {
 	// since is since when the cluster has been as it is, and away tells that it was another way before, in this process.
 	since time.Time
 	away  bool
-	// listed tells that all that the cluster has of the set is known.
+	// listed tells that the status has all that the cluster has of the set.
 	listed   bool
 	services map[client.ObjectKey]*serviceMemory
 }
@@ -166,7 +166,7 @@ func (m *memory) wasAway() bool {
 	return m.away
 }
 
-// isListed tells whether all that the cluster has of the set is known.
+// isListed tells whether the status has all that the cluster has of the set.
 func (m *memory) isListed() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -222,6 +223,41 @@ func TestWhatWasLostFromTheStatusIsTakenAway(t *testing.T) {
 	w.restart()
 	w.settle("a", "db Deployed")
 	expect(t, charts, "create db", "create web", "delete web")
+}
+
+func TestWhatWasLostFromTheStatusIsFoundAgainUntilTheStatusTellsOfIt(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.ServiceSet){
+		"it is not listed any more": func(s *v1alpha1.ServiceSet) { s.Spec.Services = s.Spec.Services[:1] },
+		"it is of another type":     func(s *v1alpha1.ServiceSet) { s.Spec.Services[1].Template = "files" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, charts, _ := decisions(t)
+			w.set("a", "east", w.service("db", "chart-1"), w.service("web", "chart-1"))
+			set := w.settle("a", "db Deployed, web Deployed")
+			set.Status.Services = set.Status.Services[:1]
+			if err := w.client.Status().Update(t.Context(), set); err != nil {
+				t.Fatal(err)
+			}
+			w.change("a", change)
+			w.restart()
+			charts.will(func(r *recorder) { r.refuses["web"] = apierrors.NewTooManyRequests("slow down", 1) })
+			if _, err := w.compute("a"); !apierrors.IsTooManyRequests(err) {
+				t.Fatalf("it is looked at: %v", err)
+			}
+			charts.will(func(r *recorder) { delete(r.refuses, "web") })
+			for range 2 {
+				work, err := w.compute("a")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(work.Operations) != 1 || work.Operations[0].Service.Name != "web" || work.Operations[0].Changes[0].Action != plan.Delete {
+					t.Errorf("the plan is %+v", work.Operations)
+				}
+			}
+			w.mustStep("a")
+			expect(t, charts, "create db", "create web", "delete web")
+		})
+	}
 }
 
 func TestAnotherTypeIsTakenAwayFirst(t *testing.T) {

@@ -143,9 +143,25 @@ func Immutable(err error) bool {
 // replaceTimeout is how long an object that is replaced may take to go before it is left to the next try.
 const replaceTimeout = 5 * time.Second
 
-// Replace deletes an object, as it was seen, with what belongs to it, and creates it anew by create once it is gone. That it takes its
-// time is an error: it is waited for by whoever tries again.
-func Replace(ctx context.Context, c client.Client, seen client.Object, create func() error) error {
+// Creatable asks an API server by a dry run whether it would create an object that is there, if it were not: it says that there is one only
+// when nothing else is wrong. A quota counts the one that is there, and does not count here.
+func Creatable(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
+	asked := object.DeepCopy()
+	asked.SetUID("")
+	asked.SetResourceVersion("")
+	err := c.Create(ctx, asked, client.DryRunAll)
+	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota: ") {
+		return nil
+	}
+	return fmt.Errorf("it would not be created anew: %w", brief(err))
+}
+
+// Replace deletes an object, as it was seen, with what belongs to it, and creates another one in its place by create once it is gone. One that
+// would not be created replaces nothing. That it takes its time is an error: it is waited for by whoever tries again.
+func Replace(ctx context.Context, c client.Client, seen client.Object, by *unstructured.Unstructured, create func() error) error {
+	if err := Creatable(ctx, c, by); err != nil {
+		return err
+	}
 	uid, version := seen.GetUID(), seen.GetResourceVersion()
 	gone := &metav1.PartialObjectMetadata{}
 	gone.SetGroupVersionKind(seen.GetObjectKind().GroupVersionKind())

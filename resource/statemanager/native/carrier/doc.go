@@ -24,7 +24,8 @@
 // branch, unless another field manager has applied it.
 //
 // What an API server never lets be changed, such as the pod template of a Job, is a permanent error, and is worked out again when the
-// service or the object changes. Where the set names its kind in replaceKinds, the object is deleted and created anew.
+// service or the object changes. Where the set names its kind in replaceKinds, the object is deleted and created anew. Before that the API
+// server is asked by a dry run whether it would create it: if not, that is an error, and nothing is deleted. A quota is no reason against it.
 //
 // # Ignored differences
 //

@@ -1,13 +1,20 @@
 package helm_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/helm"
 )
@@ -97,6 +104,62 @@ func TestWhatCanNotBeChangedIsReplacedWhereItsKindIsNamed(t *testing.T) {
 	equal(t, "what was done", objects, []string{"update ConfigMap web-page", "delete Job migrate", "create Job migrate"})
 	equal(t, "what is left to do", summary(k.compute(next).Changes), nil)
 	equal(t, "helm list", k.listed(), []string{"web 2 deployed page-1.0.0"})
+}
+
+func TestWhatWouldNotBeCreatedAnewIsNotDeleted(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	with := func(strategy string) *carrier.Service {
+		return k.service(choicesChart(strategy, "emptyDir: {}", "{tcpSocket: {port: 80}}", "value: here"), replacing("Deployment"))
+	}
+	k.settle(with("{type: RollingUpdate}"))
+	uid := k.server().GetUID()
+	for range 2 {
+		result, err := k.carrier.Compute(t.Context(), k.cluster, k.cluster.client, with("{type: Recreate, rollingUpdate: {maxSurge: 1}}"))
+		says(t, err, "replace Deployment "+k.namespace+"/server", "it would not be created anew", "spec.strategy.rollingUpdate: Forbidden")
+		equal(t, "the plan", summary(result.Changes), nil)
+	}
+	equal(t, "the Deployment", k.server().GetUID(), uid)
+}
+
+func TestWhatIsPlannedToBeReplacedIsNotDeletedWhenItWouldNotBeCreatedAnyMore(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	k.settle(k.service(jobChart("{}")))
+	chart := jobChart("{}")
+	chart["templates/job.yaml"] = strings.ReplaceAll(chart["templates/job.yaml"], "image: migrate", "image: other")
+	next := k.service(chart, replacing("Job"))
+	result := k.compute(next)
+	k.faults.On(func(r operatortest.Request) bool { return r.Method == http.MethodPost && r.Resource == "jobs" }, operatortest.InternalError()).Times(1)
+	before := k.faults.Count()
+	says(t, k.carrier.CarryOut(t.Context(), k.cluster, next, result), "replace Job "+k.namespace+"/migrate", "it would not be created anew")
+	for _, write := range k.faults.Writes()[before:] {
+		if write.Method == http.MethodDelete {
+			t.Errorf("%s is deleted", write.Name)
+		}
+	}
+	k.settle(next)
+}
+
+func TestAQuotaThatIsUsedUpByWhatIsReplacedIsNoReasonToLeaveIt(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	k.settle(k.service(jobChart("{}")))
+	one := corev1.ResourceList{"count/jobs.batch": resource.MustParse("1")}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "jobs"}, Spec: corev1.ResourceQuotaSpec{Hard: one}}
+	if err := k.user.Create(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	quota.Status = corev1.ResourceQuotaStatus{Hard: one, Used: one}
+	if err := k.user.Status().Update(t.Context(), quota); err != nil {
+		t.Fatal(err)
+	}
+	another := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "another"}}
+	another.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "main"}}}
+	operatortest.Eventually(t, "the quota is used up", func() bool {
+		return apierrors.IsForbidden(k.user.Create(t.Context(), another.DeepCopy(), client.DryRunAll))
+	})
+	chart := jobChart("{}")
+	chart["templates/job.yaml"] = strings.ReplaceAll(chart["templates/job.yaml"], "image: migrate", "image: other")
+	result := k.compute(k.service(chart, replacing("Job")))
+	equal(t, "the plan", summary(result.Changes), []string{"update HelmRelease web", "update ConfigMap web-page", "delete Job migrate", "create Job migrate"})
 }
 
 func TestWhatIsReplacedIsWaitedForWhileItGoes(t *testing.T) {

@@ -130,7 +130,7 @@ func (j *job) put(ctx context.Context, u *unstructured.Unstructured) error {
 		if carrier.Immutable(err) && j.replaces(u) {
 			applied = u.DeepCopy()
 			applied.SetResourceVersion(absent.Version)
-			if err = carrier.Replace(ctx, j.client, live, func() error { return j.applyObject(ctx, applied) }); err != nil {
+			if err = carrier.Replace(ctx, j.client, live, applied, func() error { return j.applyObject(ctx, applied) }); err != nil {
 				err = fmt.Errorf("replace %s: %w", describe(u), err)
 			}
 		}

@@ -172,3 +172,21 @@ func TestWhatCanNotBeChangedIsReplacedWhereItsKindIsNamed(t *testing.T) {
 		t.Errorf("the image is %s", image)
 	}
 }
+
+func TestWhatWouldNotBeCreatedAnewIsNotDeleted(t *testing.T) {
+	k := newKit(t)
+	with := func(strategy string) *carrier.Service {
+		text := strings.Replace(deployment("web", "registry.example.com/web:1"), "spec:\n", "spec:\n  strategy: "+strategy+"\n", 1)
+		return k.service(files{"a.yaml": text}, func(s *carrier.Service) { s.Config.ReplaceKinds = []string{"Deployment"} })
+	}
+	k.settle(with("{type: RollingUpdate}"))
+	uid := fetchAs(k, "web", &appsv1.Deployment{}).UID
+	err := k.refused(with("{type: Recreate, rollingUpdate: {maxSurge: 1}}"))
+	if said := err.Error(); !strings.Contains(said, "it would not be created anew") || !strings.Contains(said, "spec.strategy.rollingUpdate: Forbidden") ||
+		strings.Contains(said, "replaceKinds") {
+		t.Errorf("the error is %v", err)
+	}
+	if is := fetchAs(k, "web", &appsv1.Deployment{}).UID; is != uid {
+		t.Error("it was made anew")
+	}
+}

@@ -67,13 +67,14 @@ func fault(doing string, m manifest, err error) error {
 	if m.Sensitive {
 		err = wordless(err)
 	}
+	changes := doing != "create" && doing != "replace"
 	switch {
 	case meta.IsNoMatchError(err):
 		gvk := m.Object.GroupVersionKind()
 		return fmt.Errorf("%s %s: the cluster has no kind %s in %s: install what defines it before (%w)", doing, m, gvk.Kind, gvk.GroupVersion(), err)
-	case carrier.Immutable(err) && doing != "create":
+	case carrier.Immutable(err) && changes:
 		return framework.Permanent(fmt.Errorf("%s %s: %w (delete the object, or give it another name, or name its kind in replaceKinds)", doing, m, err))
-	case apierrors.IsInvalid(err) && doing != "create":
+	case apierrors.IsInvalid(err) && changes:
 		return fmt.Errorf("%s %s: %w (for a field that can't be changed, delete the object, or give it another name)", doing, m, err)
 	}
 	return fmt.Errorf("%s %s: %w", doing, m, err)

@@ -91,7 +91,7 @@ func write(ctx context.Context, cluster carrier.Cluster, service *carrier.Servic
 		seen := object.DeepCopy()
 		seen.SetUID(s.uid)
 		seen.SetResourceVersion(s.version)
-		err := carrier.Replace(ctx, cluster.Client(), seen, func() error { return apply(ctx, cluster, service, object, s.force) })
+		err := carrier.Replace(ctx, cluster.Client(), seen, object, func() error { return apply(ctx, cluster, service, object, s.force) })
 		if err != nil {
 			return fault("replace", s.manifest, err)
 		}

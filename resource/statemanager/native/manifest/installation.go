@@ -355,6 +355,9 @@ func (c *Carrier) planObject(
 	now, fields, err := difference(ctx, cluster, service, have, m, force || len(s.managers) > 0)
 	switch {
 	case own && carrier.Immutable(err) && service.Config.Replaces(groupKind(m.Object)):
+		if err := carrier.Creatable(ctx, cluster.Client(), m.Object); err != nil {
+			return step{}, "", fault("replace", m, err)
+		}
 		s.action, s.fields, s.uid, s.version, s.replace = plan.Update, m.created(), have.GetUID(), have.GetResourceVersion(), true
 	case err != nil:
 		return step{}, "", err

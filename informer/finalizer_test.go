@@ -235,6 +235,40 @@ func TestFinalizerThatTheServerRefusesIsAnError(t *testing.T) {
 	}
 }
 
+func TestAFinalizerThatTheServerRefusesToTakeOffInADeletionIsTheServersError(t *testing.T) {
+	instance, namespace := namespaceOf(t)
+	c := operatortest.NewClient(t, instance.RESTConfig(), nil)
+	faults := operatortest.NewFaults()
+	source := follow(t, configMapConfig(t, operatortest.NewClient(t, faults.Wrap(instance.RESTConfig()), nil), namespace))
+	obj := named(namespace, "x")
+	obj.Finalizers = []string{ours}
+	create(t, c, obj)
+	t.Cleanup(func() { setFinalizers(t, c, obj) })
+	early := source.await(informer.Added, "x").Object
+	remove(t, c, obj)
+	late := source.await(informer.Updated, "x").Object
+	refusal := apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "x", nil)
+	refusal.ErrStatus.Message = "policy says no"
+	faults.On(func(r operatortest.Request) bool { return r.Verb == "patch" }, operatortest.Answer(refusal))
+	for name, test := range map[string]struct {
+		seen any
+		want int
+	}{
+		"seen while it is being deleted": {late, 1},
+		"seen before that":               {early, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := len(faults.Writes())
+			if err := source.RemoveFinalizer(t.Context(), test.seen, ours); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "policy says no") {
+				t.Errorf("err = %v, want the server's", err)
+			}
+			if got := len(faults.Writes()) - before; got != test.want {
+				t.Errorf("%d patches were sent, want %d", got, test.want)
+			}
+		})
+	}
+}
+
 func TestR5A404OfAProxyEndsNoFinalizer(t *testing.T) {
 	instance, namespace := namespaceOf(t)
 	c := operatortest.NewClient(t, instance.RESTConfig(), nil)

@@ -36,11 +36,12 @@ func (e *advisedError) Error() string { return e.error.Error() + ": " + e.advice
 
 func (e *advisedError) Unwrap() error { return e.error }
 
-// advised returns an error with its advice, if there is any.
+// advised returns an error with its advice, if there is any. Whatever ends a reconciliation comes by here, also errors of sources.
 func advised(err error) error {
 	if err == nil {
 		return nil
 	}
+	err = readable(err)
 	var already *advisedError
 	if errors.As(err, &already) {
 		return err

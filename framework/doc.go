@@ -45,7 +45,7 @@
 //     be left alone for a while (Retry-After), an hour at most, it is not tried again before.
 //     Conflicts are told from the fifth in a row on.
 //   - A panic in a resource is an error of that object, which tells its type and place and not its words: they may quote a Secret. So
-//     is runtime.Goexit. The library never ends the process.
+//     are runtime.Goexit, and an error whose own methods panic, such as a nil pointer. The library never ends the process.
 //   - Deletion happens. With a finalizer (the default), EnsureDeleted of all resources has succeeded before it is taken
 //     off, across restarts. Without one, they are called with the last known state, for deletions seen while running.
 //   - What a reconciliation has written is read from then on and no reason to reconcile its object again, see "Own writes" in package

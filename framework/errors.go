@@ -122,13 +122,16 @@ func stackOf(err error) string {
 	return ""
 }
 
-// recoveredIn calls run with ctx and turns a panic into a *PanicError. Secret values that are known are not in the text of the error.
+// recoveredIn calls run with ctx and turns a panic into a *PanicError. Secret values that are known are not in the text of the error, and
+// what can be asked of it can be asked safely.
 func recoveredIn(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = newPanicError(v)
 		}
-		err = secretscontext.ScrubError(ctx, err)
+		if err != nil {
+			err = secretscontext.ScrubError(ctx, readable(err))
+		}
 	}()
 	return run(ctx)
 }

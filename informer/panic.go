@@ -18,11 +18,19 @@ import (
 // It must be called while that function runs.
 func DescribePanic(value any) string {
 	what := fmt.Sprintf("value of type %T", value)
-	var fault runtime.Error
-	if err, ok := value.(error); ok && errors.As(err, &fault) && ofRuntime(fault) {
+	if fault := faultIn(value); fault != nil && ofRuntime(fault) {
 		what = fault.Error()
 	}
 	return "panic: " + what + placeOfPanic()
+}
+
+// faultIn returns the error of Go's runtime that a value is, or wraps. There is none where looking for it panics, as in a nil pointer.
+func faultIn(value any) (fault runtime.Error) {
+	defer func() { _ = recover() }()
+	if err, ok := value.(error); ok {
+		errors.As(err, &fault)
+	}
+	return fault
 }
 
 // ofRuntime tells whether the runtime itself made an error.

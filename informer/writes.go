@@ -133,29 +133,30 @@ func (t *writesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	author := AuthorOf(r.Context())
 	begun := make([]*Write, len(sources))
+	// Also when what is below panics: a write that never ends would keep every later change from its author.
+	defer func() {
+		for _, write := range begun {
+			if write != nil {
+				write.Unknown()
+			}
+		}
+	}()
 	if written.key.Name != "" {
 		for i, k := range sources {
 			begun[i] = k.feed.Begin(written.key, author)
 		}
 	}
 	response, answer, err := t.answer(r)
-	base := ""
-	var answers []runtime.Object
-	if answer != nil {
-		base, answers = baseOf(r, response), decoded(sources, answer)
+	if answer == nil {
+		return response, err
 	}
+	base, answers := baseOf(r, response), decoded(sources, answer)
 	for i, k := range sources {
-		write := begun[i]
-		switch {
-		case write == nil && answer == nil:
-		case answer == nil:
-			write.Unknown()
-		default:
-			if write == nil {
-				write = k.feed.Begin(keyOf(answers[i]), author)
-			}
-			k.wrote(r.Context(), write, r.Method, answers[i], base, t.wait)
+		if begun[i] == nil {
+			begun[i] = k.feed.Begin(keyOf(answers[i]), author)
 		}
+		k.wrote(r.Context(), begun[i], r.Method, answers[i], base, t.wait)
+		begun[i] = nil
 	}
 	return response, err
 }

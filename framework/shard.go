@@ -77,10 +77,12 @@ func (f *Framework) remembered() []informer.Key {
 }
 
 // disown forgets what is remembered of an object that is another replica's. That one is gone which this replica is to get, or gives up, and
-// which nothing held for whoever cleans up after it, is not forgotten, nor that its deletion was processed.
+// which nothing held for whoever cleans up after it, is not forgotten, nor that its deletion was processed. The same holds for one that it
+// has got meanwhile.
 func (f *Framework) disown(key informer.Key) {
 	f.confirmed.Delete(key)
-	if f.usesFinalizer() || !f.shard.Expects(key) {
+	// It may get the object between the two questions, and then owns it.
+	if f.usesFinalizer() || !f.shard.Expects(key) && !f.shard.Owns(key) {
 		f.tombstones.gone.Delete(key)
 		f.tombstones.processed.Delete(key)
 	}

@@ -25,6 +25,8 @@ type part struct {
 	next []string
 	// given are the names of objects that it gives up.
 	given []string
+	// refused, if it is set, is called after each Begin that was refused. It must not be changed once the framework runs.
+	refused func()
 }
 
 func newPart(names ...string) *part { return &part{names: names, busy: map[string]int{}} }
@@ -45,11 +47,15 @@ func (p *part) Expects(key informer.Key) bool {
 
 func (p *part) Begin(key informer.Key) bool {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.owns(key) {
+	owned := p.owns(key)
+	if owned {
 		p.busy[key.Name]++
 	}
-	return p.owns(key)
+	p.mu.Unlock()
+	if !owned && p.refused != nil {
+		p.refused()
+	}
+	return owned
 }
 
 // Resume implements framework.Shard for what it gives up.
@@ -180,6 +186,32 @@ func TestWhatIsGoneBeforeItsShardGetsItIsProcessedThen(t *testing.T) {
 	operatortest.Eventually(t, "nothing waits", func() bool { s := f.Status(); return s.Fresh+s.Backlog+s.Active == 0 })
 	p.becomes(f)
 	p.becomes(f, "next", "other")
+	operatortest.Eventually(t, "the deletion is processed", func() bool { return slices.Equal(deleted.all(), []string{"next"}) })
+}
+
+func TestADeletionThatIsRefusedJustBeforeItsShardGetsItIsProcessed(t *testing.T) {
+	var deleted journal
+	p := newPart()
+	p.next = []string{"next"}
+	source := informer.NewPush("configmaps")
+	f := newFramework(t, framework.Config{Name: "shared", Source: source, DisableFinalizer: true}, &resource{name: "resource", deleted: func(_ context.Context, obj any) error {
+		deleted.add(obj.(*corev1.ConfigMap).Name)
+		return nil
+	}})
+	p.refused = sync.OnceFunc(func() {
+		p.mu.Lock()
+		p.next = nil
+		p.mu.Unlock()
+		p.becomes(f, "next")
+	})
+	if err := f.Share(p); err != nil {
+		t.Fatal(err)
+	}
+	running(t, f)
+	<-f.Subscribed()
+	if err := source.Delete(configMap("next")); err != nil {
+		t.Fatal(err)
+	}
 	operatortest.Eventually(t, "the deletion is processed", func() bool { return slices.Equal(deleted.all(), []string{"next"}) })
 }
 

@@ -73,6 +73,58 @@ func TestDropInsFeedTheQueue(t *testing.T) {
 	})
 }
 
+func TestADeletionThatIsReadAfterTheNextObjectOfItsNameTakesNothingFromThat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := &journal{}
+		f := newFramework(t, framework.Config{}, noting(calls))
+		defer running(t, f)()
+		first, second := configMap("a"), configMap("a")
+		second.UID = "uid-of-the-second"
+
+		f.UpdateFunc(nil, first)
+		synctest.Wait()
+		f.UpdateFunc(nil, second)
+		synctest.Wait()
+		f.DeleteFunc(first)
+		synctest.Wait()
+
+		if diff := cmp.Diff([]string{"created a", "deleted a", "created a"}, calls.all()); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+		if stored, exists, err := f.Sources()[0].Get(keyOf("a")); err != nil || !exists || stored.(*corev1.ConfigMap).UID != second.UID {
+			t.Errorf("the source has %v, %t, %v, want the second object", stored, exists, err)
+		}
+	})
+}
+
+func TestAChangeThatIsReadAfterTheDeletionBringsNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := &journal{}
+		f := newFramework(t, framework.Config{}, noting(calls))
+		defer running(t, f)()
+		for _, step := range []struct {
+			take    func(obj *corev1.ConfigMap)
+			version string
+		}{
+			{func(obj *corev1.ConfigMap) { f.UpdateFunc(nil, obj) }, "8"},
+			{func(obj *corev1.ConfigMap) { f.DeleteFunc(obj) }, "10"},
+			{func(obj *corev1.ConfigMap) { f.UpdateFunc(nil, obj) }, "9"},
+		} {
+			obj := configMap("a")
+			obj.ResourceVersion = step.version
+			step.take(obj)
+			synctest.Wait()
+		}
+
+		if diff := cmp.Diff([]string{"created a", "deleted a"}, calls.all()); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+		if _, exists, err := f.Sources()[0].Get(keyOf("a")); err != nil || exists {
+			t.Errorf("the source has the object: %t, %v", exists, err)
+		}
+	})
+}
+
 func TestDropInsRefuseWhatTheyCantQueue(t *testing.T) {
 	log := &strings.Builder{}
 	f := newFramework(t, framework.Config{Logger: logTo(t, log)}, &resource{name: "r"})

@@ -183,9 +183,13 @@ func (h *Hub) outlives(known Item, version string) bool {
 
 // Announce repeats an object to the subscribers as Updated, of the backlog, and returns false if it is not stored.
 func (f *Feed) Announce(key Key) bool {
-	h := f.hub
-	h.delivery.Lock()
-	defer h.delivery.Unlock()
+	f.hub.delivery.Lock()
+	defer f.hub.delivery.Unlock()
+	return f.hub.announce(key)
+}
+
+// announce is Feed.Announce for who holds delivery.
+func (h *Hub) announce(key Key) bool {
 	e, ok := h.store.entries[key]
 	if ok {
 		obj := whole(e.object)
@@ -366,9 +370,12 @@ func (f *Feed) end(key Key, version string, keep bool, e Event) {
 }
 
 // end remembers that an object is gone.
-func (h *Hub) end(obj any) {
+func (h *Hub) end(obj any) { h.endIn(obj, "") }
+
+// endIn remembers that an object is gone, and in which version it went, if that is known.
+func (h *Hub) endIn(obj any, version string) {
 	if id := uid(obj); id != "" {
-		h.ended.Add(id, nil)
+		h.ended.Add(id, version)
 	}
 }
 

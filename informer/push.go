@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
@@ -27,6 +28,9 @@ func WithKeyFunc(key func(obj any) (Key, error)) PushOption {
 // Push is a [Source] that is told what happens, for example by the handlers of an informer that belongs to somebody else.
 // It is synced from the beginning, and has nothing to do in Run. A deletion of which it is told while nobody is subscribed is kept for
 // who subscribes next, unless an object of the name comes before.
+//
+// A deletion may be told earlier or later than other changes, as by an informer that has a channel for each. Of objects with UIDs, one that
+// comes late takes nothing from the next object of the name, and a state that comes late, which its resource version tells, brings nothing back.
 type Push struct {
 	*Hub
 	feed *Feed
@@ -46,26 +50,35 @@ func NewPush(name string, options ...PushOption) *Push {
 }
 
 // Update stores an object and announces it as Added or Updated; again, as backlog, when it has the resource version that
-// is stored already. The object must not be changed afterwards. The error says that it can't be named.
+// is stored already. It does nothing when the object was deleted in a later version. The object must not be changed afterwards. The error
+// says that it can't be named.
 func (p *Push) Update(obj any) error {
 	key, err := p.name(obj)
 	if err != nil {
 		return p.refuse("update", fmt.Sprintf("a %T", obj), err)
 	}
 	p.feed.Contact("")
-	item := Item{Key: key, Object: obj}
-	if o, ok := obj.(interface{ GetResourceVersion() string }); ok {
-		item.Version = o.GetResourceVersion()
-	}
-	if !p.feed.Set(item) {
-		p.feed.Announce(key)
+	item := Item{Key: key, Object: obj, Version: versionOf(obj)}
+	p.delivery.Lock()
+	defer p.delivery.Unlock()
+	if !p.isLate(item) && !p.feed.show(item, false, false) {
+		p.announce(key)
 	}
 	return nil
 }
 
+// isLate tells whether a state of an object is from before its deletion.
+func (p *Push) isLate(item Item) bool {
+	end, _ := p.ended.Get(uid(item.Object))
+	version, _ := end.(string)
+	c, err := resourceversion.CompareResourceVersion(item.Version, version)
+	return err == nil && c < 0
+}
+
 // Delete removes an object and announces it as Deleted, with obj as its last state. A cache.DeletedFinalStateUnknown
 // stands for the object it contains. An object that was never handed over is announced all the same, because its
-// deletion may be all that is told of it. The error says that it can't be named.
+// deletion may be all that is told of it. When another object has the name by now, that stays, and the deletion is announced unless it
+// was before. The error says that it can't be named.
 func (p *Push) Delete(obj any) error {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = tombstone.Obj
@@ -75,10 +88,24 @@ func (p *Push) Delete(obj any) error {
 		return p.refuse("deletion", fmt.Sprintf("a %T", obj), err)
 	}
 	p.feed.Contact("")
-	if !p.feed.Delete(key, obj) {
-		p.feed.AnnounceDeleted(key, obj)
+	p.delivery.Lock()
+	defer p.delivery.Unlock()
+	stored, exists := p.store.entries[key]
+	replaced := exists && !sameObject(stored.object, obj)
+	known := replaced && p.hasEnded(obj)
+	if !known && (replaced || !p.feed.showGone(Item{Key: key, Object: obj})) {
+		p.deliver(Event{Type: Deleted, Key: key, Object: obj})
 	}
+	p.endIn(obj, versionOf(obj))
 	return nil
+}
+
+// versionOf returns the resource version of an object, if it has one.
+func versionOf(obj any) string {
+	if o, ok := obj.(interface{ GetResourceVersion() string }); ok {
+		return o.GetResourceVersion()
+	}
+	return ""
 }
 
 // Take does what an event of a watch says: Update for Added and Modified, Delete for Deleted, and nothing for a Bookmark. The error says

@@ -15,7 +15,8 @@ import (
 )
 
 func TestPushTurnsCallsIntoEvents(t *testing.T) {
-	x1, x2 := configMap("a", "x", "u1", "1"), configMap("a", "x", "u1", "2")
+	x1, x2, x3 := configMap("a", "x", "u1", "1"), configMap("a", "x", "u1", "2"), configMap("a", "x", "u1", "3")
+	y4 := configMap("a", "x", "u2", "4")
 	for name, test := range map[string]struct {
 		do   func(p *informer.Push) error
 		want []string
@@ -45,6 +46,30 @@ func TestPushTurnsCallsIntoEvents(t *testing.T) {
 		"delete of what was never told": {
 			func(p *informer.Push) error { return p.Delete(x2) },
 			[]string{"deleted a/x 2"},
+		},
+		"delete that comes after the next object of the name": {
+			func(p *informer.Push) error {
+				return errors.Join(p.Update(x1), p.Update(y4), p.Delete(x2), p.Update(y4))
+			},
+			[]string{"added a/x 1", "deleted a/x 1", "added a/x 4", "updated a/x 4 was 4 backlog"},
+		},
+		"delete of what was never told, after the next object of the name": {
+			func(p *informer.Push) error {
+				return errors.Join(p.Update(y4), p.Delete(x2), p.Delete(x2), p.Update(y4))
+			},
+			[]string{"added a/x 4", "deleted a/x 2", "updated a/x 4 was 4 backlog"},
+		},
+		"update from before the delete": {
+			func(p *informer.Push) error { return errors.Join(p.Update(x1), p.Delete(x3), p.Update(x2)) },
+			[]string{"added a/x 1", "deleted a/x 3"},
+		},
+		"first update from before the delete": {
+			func(p *informer.Push) error { return errors.Join(p.Delete(x3), p.Update(x2)) },
+			[]string{"deleted a/x 3"},
+		},
+		"what has left the other informer's selection and is back": {
+			func(p *informer.Push) error { return errors.Join(p.Update(x1), p.Delete(x2), p.Update(x3)) },
+			[]string{"added a/x 1", "deleted a/x 2", "added a/x 3"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

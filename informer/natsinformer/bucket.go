@@ -163,15 +163,16 @@ func (b *Bucket[T]) write(ctx context.Context, verb string, entity T, base uint6
 		return fmt.Errorf("%s %s in bucket %s: encode: %w", verb, key, b.config.Name, err)
 	}
 	begun := b.begin(ctx, key)
+	defer unknown(begun)
 	revision, err := b.put(ctx, bucket, key, data, base)
 	if err != nil {
-		unknown(begun)
 		return b.failed(verb, key, err)
 	}
 	meta := entity.EntityMeta()
 	meta.revision, meta.gone, meta.copier = revision, false, b.copier
-	for _, p := range begun {
+	for i, p := range begun {
 		p.stored(ctx, base, revision, data)
+		begun[i] = nil
 	}
 	return nil
 }
@@ -217,21 +218,28 @@ func (b *Bucket[T]) remove(ctx context.Context, how removal, entity T) error {
 	if revision == 0 {
 		return fmt.Errorf("%s %s in bucket %s: the entity has no revision: get it from the bucket first", how.verb, key, b.config.Name)
 	}
-	begun := b.begin(ctx, key)
-	marker, err := b.removeRevision(ctx, how, key, revision)
-	if err != nil {
-		unknown(begun)
-	} else {
-		for _, p := range begun {
-			p.ended(ctx, revision, marker, how)
-		}
-	}
+	err := b.removeTold(ctx, how, key, revision)
 	if apierrors.IsConflict(err) {
 		if _, now := b.Get(ctx, key); apierrors.IsNotFound(now) {
 			return nil
 		}
 	}
 	return err
+}
+
+// removeTold is removeRevision that sources are told of.
+func (b *Bucket[T]) removeTold(ctx context.Context, how removal, key string, revision uint64) error {
+	begun := b.begin(ctx, key)
+	defer unknown(begun)
+	marker, err := b.removeRevision(ctx, how, key, revision)
+	if err != nil {
+		return err
+	}
+	for i, p := range begun {
+		p.ended(ctx, revision, marker, how)
+		begun[i] = nil
+	}
+	return nil
 }
 
 // removeRevision puts a marker in the place of the newest message of a key, which must have that revision, and returns the one of the marker.
@@ -254,9 +262,13 @@ func (b *Bucket[T]) removeRevision(ctx context.Context, how removal, key string,
 	return 0, b.failed(how.verb, key, err)
 }
 
+// unknown ends those writes that have not ended, also when a fence or a codec has panicked: one that never ends would keep every later change
+// from its author.
 func unknown(begun []pending) {
 	for _, p := range begun {
-		p.Unknown()
+		if p != nil {
+			p.Unknown()
+		}
 	}
 }
 

@@ -172,3 +172,39 @@ func TestR11AWriteToABucketThatWasMadeAnewIsReadAtOnce(t *testing.T) {
 	b.kv = natsserver.NewBucket(t, b.js, jetstream.KeyValueConfig{Bucket: "gateways"})
 	b.wantRead("a creation", b.create("x", "a"))
 }
+
+func TestR4AWriteInWhichAFencePanicsKeepsNoLaterChangeFromItsAuthor(t *testing.T) {
+	for name, write := range map[string]func(context.Context, *natsinformer.Bucket[*Gateway], *Gateway) error{
+		"an update": func(ctx context.Context, b *natsinformer.Bucket[*Gateway], g *Gateway) error { return b.Update(ctx, g) },
+		"a removal": func(ctx context.Context, b *natsinformer.Bucket[*Gateway], g *Gateway) error { return b.Purge(ctx, g) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, jetstream.KeyValueConfig{})
+			x := b.create("x")
+			fenced, err := natsinformer.NewBucket(natsinformer.BucketConfig[*Gateway]{
+				JetStream: b.js, Name: "gateways", Fence: func() error { panic("in a fence") },
+			})
+			b.must(err)
+			s := newSource(t, b.js, func(c *natsinformer.SourceConfig[*Gateway]) { c.Bucket = fenced })
+			author := &informer.Author{Framework: "f", Key: informer.Key{Name: "primary"}}
+			woken := make(chan struct{}, 10)
+			s.run()
+			s.sync()
+			t.Cleanup(s.source.Subscribe(func(e informer.Event) {
+				if !e.Backlog {
+					e.Wake("f", author.Key, func() { woken <- struct{}{} })
+				}
+			}))
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("the fence has not been asked")
+					}
+				}()
+				_ = write(context.WithValue(t.Context(), informer.AuthorKey, author), fenced, x)
+			}()
+			b.update(x, "later")
+			operatortest.Eventually(t, "the change of somebody else wakes who wanted to write before", func() bool { return len(woken) > 0 })
+		})
+	}
+}

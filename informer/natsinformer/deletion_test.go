@@ -232,6 +232,17 @@ func TestRemoveTakesOutWhatIsToBeDeletedAndNothingElse(t *testing.T) {
 	}
 }
 
+// plainlyDeleted has an entry x deleted while the source runs, and returns what a framework has of it then: a copy of what it was told.
+func (b *bed) plainlyDeleted() *Gateway {
+	b.t.Helper()
+	b.create("x", "a")
+	b.run()
+	b.sync()
+	deleted := lastDeleted(b.t, b)
+	b.must(b.kv.Delete(b.t.Context(), "x"))
+	return informer.Copy(<-deleted).(*Gateway)
+}
+
 func TestRemoveOfAPlainlyDeletedEntryLeavesNothingToAnnounce(t *testing.T) {
 	ctx := t.Context()
 	for name, test := range map[string]struct {
@@ -248,22 +259,15 @@ func TestRemoveOfAPlainlyDeletedEntryLeavesNothingToAnnounce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, jetstream.KeyValueConfig{History: 5})
-			b.create("x", "a")
-			b.run()
-			b.sync()
-			deleted := lastDeleted(t, b)
-			b.must(b.kv.Delete(ctx, "x"))
-			gone := <-deleted
+			gone := b.plainlyDeleted()
 			test.meanwhile(b)
-			// Frameworks keep what they are told in copies.
-			b.must(b.source.Remove(ctx, informer.Copy(gone)))
+			b.must(b.source.Remove(ctx, gone))
 			if diff := cmp.Diff(test.left, b.bucketHolds()); diff != "" {
 				t.Errorf("left (-want +got):\n%s", diff)
 			}
 			after := b.restarted()
-			deleted = lastDeleted(t, after)
 			select {
-			case again := <-deleted:
+			case again := <-lastDeleted(t, after):
 				t.Errorf("announced again: %s", text(again))
 			default:
 			}
@@ -274,12 +278,7 @@ func TestRemoveOfAPlainlyDeletedEntryLeavesNothingToAnnounce(t *testing.T) {
 func TestTheLastStateOfAnEntryThatIsGoneIsNotStored(t *testing.T) {
 	ctx := t.Context()
 	b := newBed(t, jetstream.KeyValueConfig{History: 2})
-	b.create("x", "a")
-	b.run()
-	b.sync()
-	deleted := lastDeleted(t, b)
-	b.must(b.kv.Delete(ctx, "x"))
-	gone := informer.Copy(<-deleted).(*Gateway)
+	gone := b.plainlyDeleted()
 	if err := b.bucket.Update(ctx, gone); !apierrors.IsNotFound(err) {
 		t.Errorf("got %v, want that there is none", err)
 	}

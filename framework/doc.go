@@ -43,7 +43,8 @@
 //     an error marked by [Permanent] waits for the next change instead, and a deletion that failed so is given up when
 //     another object takes the name. A look that was asked for comes whatever happens before. Where an API server has asked to
 //     be left alone for a while (Retry-After), an hour at most, it is not tried again before.
-//     Conflicts are told from the fifth in a row on.
+//     Conflicts are told from the fifth in a row on. An object that can't be created because its namespace is being deleted is
+//     no error: it is tried again every 30 seconds.
 //   - A panic in a resource is an error of that object, which tells its type and place and not its words: they may quote a Secret. So
 //     are runtime.Goexit, and an error whose own methods panic, such as a nil pointer. The library never ends the process.
 //   - Deletion happens. With a finalizer (the default), EnsureDeleted of all resources has succeeded before it is taken

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -77,6 +78,8 @@ func decide(e ending) decision {
 		d.conflicts = e.conflicts + 1
 		d.tell = d.conflicts >= toldConflicts
 		d.count = counts{conflicts: true}
+	case every(e.err, isTerminatingNamespace):
+		d.again, d.pause, d.tell, d.count = afterPause, terminatingPause, false, counts{}
 	case every(e.err, isRetryAfter) && errors.As(e.err, &later):
 		d.again, d.pause, d.tell = afterPause, later.After, false
 		d.count.errors = false
@@ -106,6 +109,17 @@ func IsConflict(err error) bool { return every(err, isConflict) }
 func isConflict(err error) bool {
 	_, answer := err.(apierrors.APIStatus)
 	return answer && apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+}
+
+// terminatingPause is the time between two tries to create something in a namespace that is being deleted. The objects in it get their own
+// events when it deletes them.
+const terminatingPause = 30 * time.Second
+
+// isTerminatingNamespace reports whether the API server refused to create an object because its namespace is being deleted. This is
+// no fault of the operator or of its rights.
+func isTerminatingNamespace(err error) bool {
+	_, answer := err.(apierrors.APIStatus)
+	return answer && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 func isRetryAfter(err error) bool {

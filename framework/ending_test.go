@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,6 +15,13 @@ import (
 
 func conflict() error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("the object has been modified"))
+}
+
+// terminatingNamespace is what the API server answers to the creation of an object in a namespace that is being deleted.
+func terminatingNamespace() error {
+	err := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("unable to create new content in namespace n because it is being terminated"))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Field: "metadata.namespace"}}
+	return err
 }
 
 // heldField is what the API server answers to a server-side apply of a field that somebody else holds.
@@ -59,6 +67,10 @@ func TestWhatFollowsFromTheEndOfAReconciliation(t *testing.T) {
 		"a conflict beside an error":      {ending{outcome: Failed, err: errors.Join(conflict(), boom)}, told},
 		"a field that somebody holds":     {ending{outcome: Failed, err: heldField()}, told},
 		"a permanent and a passing error": {ending{outcome: Failed, err: errors.Join(Permanent(boom), boom)}, told},
+		"a namespace that is being deleted": {
+			ending{outcome: Failed, err: fmt.Errorf("create: %w", terminatingNamespace())}, decision{again: afterPause, pause: 30 * time.Second},
+		},
+		"such a namespace beside an error": {ending{outcome: Failed, err: errors.Join(terminatingNamespace(), boom)}, told},
 		"a server that is to be left alone": {
 			ending{outcome: Failed, err: errors.Join(boom, fmt.Errorf("list: %w", apierrors.NewTooManyRequests("later", 7)))},
 			decision{again: afterBackoff, pause: 7 * time.Second, tell: true, count: failed},

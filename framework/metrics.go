@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/collector"
 )
@@ -35,7 +36,7 @@ type metrics struct {
 
 	// epoch is what times are relative to: reading the monotonic clock alone is cheaper.
 	epoch time.Time
-	// lastRun and lastGood are when a reconciliation ended and succeeded last; 0 is never.
+	// lastRun and lastGood are when a reconciliation ended and succeeded last, in nanoseconds of Unix time; 0 is never.
 	lastRun, lastGood atomic.Int64
 
 	byStep sync.Map // StepInfo to *stepMetrics
@@ -98,9 +99,10 @@ func (m *metrics) reconciled(res result, start time.Duration) time.Duration {
 	res.reconciliation.recording.end(m.epoch, start, now)
 	observe(m.seconds[res.reconciliation.event][res.outcome], now-start, res.reconciliation.traceID())
 	res.reconciliation.endSpan(res)
-	m.lastRun.Store(int64(max(now, 1)))
+	clock := queue.WallTime(m.epoch, now).UnixNano()
+	m.lastRun.Store(clock)
 	if res.outcome == Succeeded {
-		m.lastGood.Store(int64(max(now, 1)))
+		m.lastGood.Store(clock)
 	}
 	return now
 }

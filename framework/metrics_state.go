@@ -84,8 +84,8 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	gauge(s.since, since)
 	gauge(s.active, float64(now.Active))
 	m := s.metrics
-	gauge(s.lastRun, m.unix(&m.lastRun))
-	gauge(s.lastGood, m.unix(&m.lastGood))
+	gauge(s.lastRun, float64(m.lastRun.Load())/1e9)
+	gauge(s.lastGood, float64(m.lastGood.Load())/1e9)
 	for _, source := range s.framework.Sources() {
 		status := source.Status()
 		if !status.LastContact.IsZero() {
@@ -108,15 +108,6 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	gauge(s.planned, float64(nothing), "none")
 	gauge(s.unmatched, float64(now.UnmatchedHeld), "held")
 	gauge(s.unmatched, float64(now.Unmatched-now.UnmatchedHeld), "free")
-}
-
-// unix converts a time since the epoch to seconds of Unix time; 0 stays 0.
-func (m *metrics) unix(since *atomic.Int64) float64 {
-	d := time.Duration(since.Load())
-	if d == 0 {
-		return 0
-	}
-	return float64(m.epoch.Add(d).UnixNano()) / 1e9
 }
 
 // ages remembers when the newest object was created, and which deletions are pending since when.

@@ -13,6 +13,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/context/updatenecessarycontext"
+	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -215,7 +216,7 @@ func (r *recording) end(epoch time.Time, start, now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.of = nil
-	r.record.Started, r.record.Duration = epoch.Add(start), now-start
+	r.record.Started, r.record.Duration = queue.WallTime(epoch, start), now-start
 	for i := range r.record.Resources {
 		of := &r.record.Resources[i]
 		if of.Skipped == reasonNotReached {

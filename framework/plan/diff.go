@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Diff lists the fields in which two JSON objects differ, sorted by path. Numbers are int64 or float64. The elements of
-// lists are told apart by their names, if they have any, or else by their types, as conditions are. A nil object has no fields. The
-// values in the result are those of the objects, not copies.
+// Diff lists the fields in which two JSON objects differ, sorted by path. Numbers are int64 or float64. Elements of lists are
+// identified by the keys that Kubernetes has for them, such as name, type, mountPath, or containerPort with protocol. A nil object
+// has no fields. The values in the result are those of the objects, not copies.
 func Diff(before, after map[string]any) []FieldChange {
 	var changes []FieldChange
 	diffMaps(&changes, "", before, after)
@@ -54,20 +54,49 @@ func diffMaps(changes *[]FieldChange, path string, before, after map[string]any)
 	}
 }
 
-// keys are the fields that may tell the elements of a list apart: those of lists that have names, and those of conditions and the like.
-var keys = [...]string{"name", "type"}
+// listKey is the fields that identify an element of a list.
+type listKey []string
 
-// diffLists compares lists of objects element by element, those that a field tells apart by its value, and other lists as a whole.
+// listKeys are the keys of the lists of Kubernetes (x-kubernetes-list-map-keys), those first that only one kind of list has. A
+// list with elements that have no such field, or the same values twice, takes the next key.
+var listKeys = []listKey{
+	{"mountPath"}, {"devicePath"}, {"containerPort", "protocol"}, {"topologyKey", "whenUnsatisfiable"},
+	{"name"}, {"type"}, {"port", "protocol"}, {"ip"}, {"uid"},
+}
+
+// keyDefaults are what the API server puts into a field of a key that is not set.
+var keyDefaults = map[string]string{"protocol": "TCP"}
+
+// identify returns how an element stands in a path, such as [name=web] or [containerPort=80,protocol=TCP], and the values alone.
+func (k listKey) identify(element any) (segment, value string, ok bool) {
+	m, _ := element.(map[string]any)
+	var pairs, values []string
+	for _, field := range k {
+		v, isSet := m[field]
+		if standard, ok := keyDefaults[field]; ok && !isSet {
+			v = standard
+		}
+		switch v.(type) {
+		case string, int64, float64:
+			pairs, values = append(pairs, fmt.Sprint(field, "=", v)), append(values, fmt.Sprint(v))
+		default:
+			return "", "", false
+		}
+	}
+	return "[" + strings.Join(pairs, ",") + "]", strings.Join(values, ","), true
+}
+
+// diffLists compares lists of objects element by element, if a key identifies them, and other lists as a whole.
 func diffLists(changes *[]FieldChange, path string, before, after []any) {
-	for _, key := range keys {
-		b, okBefore := byKey(key, before)
-		a, okAfter := byKey(key, after)
+	for _, key := range listKeys {
+		b, okBefore := key.index(before)
+		a, okAfter := key.index(after)
 		if !okBefore || !okAfter {
 			continue
 		}
 		diffMaps(changes, path, b, a)
-		if was, is := order(key, before), order(key, after); !slices.Equal(common(key, was, a), common(key, is, b)) {
-			*changes = append(*changes, FieldChange{Path: path, Old: was, New: is})
+		if !slices.Equal(key.values(before, a), key.values(after, b)) {
+			*changes = append(*changes, FieldChange{Path: path, Old: key.values(before, b), New: key.values(after, a)})
 		}
 		return
 	}
@@ -81,40 +110,27 @@ func diffLists(changes *[]FieldChange, path string, before, after []any) {
 	}
 }
 
-// keySegment is how an element of a list stands in a path.
-func keySegment(key, value string) string { return "[" + key + "=" + value + "]" }
-
-// byKey files the elements of a list under "[name=…]", if key is name, and if all are objects with names of their own.
-func byKey(key string, elements []any) (map[string]any, bool) {
-	filed := make(map[string]any, len(elements))
+// index returns the elements of a list by their segments. It returns false unless each has a segment of its own.
+func (k listKey) index(elements []any) (map[string]any, bool) {
+	bySegment := make(map[string]any, len(elements))
 	for _, e := range elements {
-		m, _ := e.(map[string]any)
-		value, ok := m[key].(string)
-		if !ok {
+		segment, _, ok := k.identify(e)
+		if _, twice := bySegment[segment]; !ok || twice {
 			return nil, false
 		}
-		segment := keySegment(key, value)
-		if _, twice := filed[segment]; twice {
-			return nil, false
-		}
-		filed[segment] = e
+		bySegment[segment] = e
 	}
-	return filed, true
+	return bySegment, true
 }
 
-// common returns, in their order, the values that elements of the other list have too.
-func common(key string, values []any, other map[string]any) []any {
-	return slices.DeleteFunc(slices.Clone(values), func(value any) bool {
-		_, ok := other[keySegment(key, value.(string))]
-		return !ok
-	})
-}
-
-// order is which values of the key the elements have, one after the other.
-func order(key string, elements []any) []any {
+// values returns the values of the key in their order, for the elements that another list has too.
+func (k listKey) values(elements []any, other map[string]any) []any {
 	values := make([]any, 0, len(elements))
 	for _, e := range elements {
-		values = append(values, e.(map[string]any)[key])
+		segment, value, _ := k.identify(e)
+		if _, ok := other[segment]; ok {
+			values = append(values, value)
+		}
 	}
 	return values
 }
@@ -142,7 +158,7 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // Segment is how the name of a field is appended to the path of the object that it is in: ".name", or in brackets.
 func Segment(name string) string {
-	if slices.ContainsFunc(keys[:], func(key string) bool { return strings.HasPrefix(name, "["+key+"=") }) {
+	if slices.ContainsFunc(listKeys, func(key listKey) bool { return strings.HasPrefix(name, "["+key[0]+"=") }) {
 		return name
 	}
 	if plain.MatchString(name) {

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,6 +109,64 @@ func TestPlansThatReadTheSameAndSayOtherThingsAreNotEqual(t *testing.T) {
 			}
 			if diff := plan.Difference(plans[0], plans[1]); !strings.Contains(diff, "- ") || !strings.Contains(diff, "+ ") {
 				t.Errorf("the difference does not show it:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestElementsOfListsAreIdentifiedByTheKeysThatKubernetesHas(t *testing.T) {
+	type m = map[string]any
+	list := func(all ...any) m { return m{"list": all} }
+	port := func(number int64, rest ...string) m {
+		p := m{"containerPort": number}
+		for i := 0; i < len(rest); i += 2 {
+			p[rest[i]] = rest[i+1]
+		}
+		return p
+	}
+	mount := func(path, volume string) m { return m{"mountPath": path, "name": volume} }
+	for name, tc := range map[string]struct {
+		before, after map[string]any
+		want          []plan.FieldChange
+	}{
+		"a port without a name in front": {
+			list(port(80)), list(port(9090, "protocol", "TCP"), port(80, "protocol", "TCP")),
+			[]plan.FieldChange{
+				{Path: "list[containerPort=80,protocol=TCP].protocol", New: "TCP"},
+				{Path: "list[containerPort=9090,protocol=TCP].containerPort", New: int64(9090)},
+				{Path: "list[containerPort=9090,protocol=TCP].protocol", New: "TCP"},
+			},
+		},
+		"one number with two protocols": {
+			list(port(53, "protocol", "TCP"), port(53, "protocol", "UDP", "hostIP", "10.0.0.1")),
+			list(port(53, "protocol", "UDP", "hostIP", "10.0.0.2"), port(53, "protocol", "TCP")),
+			[]plan.FieldChange{
+				{Path: "list", Old: []any{"53,TCP", "53,UDP"}, New: []any{"53,UDP", "53,TCP"}},
+				{Path: "list[containerPort=53,protocol=UDP].hostIP", Old: "10.0.0.1", New: "10.0.0.2"},
+			},
+		},
+		"a port of a Service without a name": {
+			list(m{"port": int64(80), "targetPort": int64(1)}), list(m{"port": int64(80), "targetPort": int64(2)}),
+			[]plan.FieldChange{{Path: "list[port=80,protocol=TCP].targetPort", Old: int64(1), New: int64(2)}},
+		},
+		"two mounts of one volume": {
+			list(mount("/a", "data"), mount("/b", "data")), list(mount("/b", "data")),
+			[]plan.FieldChange{{Path: "list[mountPath=/a].mountPath", Old: "/a"}, {Path: "list[mountPath=/a].name", Old: "data"}},
+		},
+		"an alias of a host": {
+			list(m{"ip": "10.0.0.1"}, m{"ip": "10.0.0.2"}), list(m{"ip": "10.0.0.2"}),
+			[]plan.FieldChange{{Path: "list[ip=10.0.0.1].ip", Old: "10.0.0.1"}},
+		},
+		"a list without a key": {
+			list(m{"host": "a"}, m{"host": "b"}), list(m{"host": "a"}, m{"host": "c"}),
+			[]plan.FieldChange{{Path: "list[1].host", Old: "b", New: "c"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := plan.Diff(tc.before, tc.after)
+			slices.SortFunc(got, func(a, b plan.FieldChange) int { return strings.Compare(a.Path, b.Path) })
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

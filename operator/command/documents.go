@@ -10,7 +10,10 @@ import (
 	"maps"
 	"os"
 
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -39,6 +42,11 @@ func readDocuments(name string, stdin io.Reader) ([]document, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read objects: %w", err)
+	}
+	// A byte order mark says that the text is UTF-16. Without this, only the YAML decoder reads it, after the documents were split.
+	data, _, err = transform.Bytes(unicode.BOMOverride(transform.Nop), data)
+	if err != nil {
+		return nil, fmt.Errorf("read objects: %s: %w", name, err)
 	}
 	var documents []document
 	stream := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
@@ -145,7 +153,7 @@ func (r *reading) completeNamespace(obj *unstructured.Unstructured) error {
 // dryRun makes an object what it would be once it is applied: defaulted and validated by the API server, and with what
 // is there of it already. It tells whether there is something.
 func (r *reading) dryRun(ctx context.Context, obj *unstructured.Unstructured) (exists bool, err error) {
-	c := client.NewDryRunClient(r.deps.Client)
+	c := client.WithFieldValidation(client.NewDryRunClient(r.deps.Client), metav1.FieldValidationStrict)
 	wanted := obj.DeepCopy()
 	err = c.Create(ctx, obj)
 	if !apierrors.IsAlreadyExists(err) {

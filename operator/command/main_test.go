@@ -17,6 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/pflag"
+	"golang.org/x/text/encoding/unicode"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -155,6 +156,11 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":   exits,
 			"inspect": inspect,
+			"utf16": func(ts *testscript.TestScript, _ bool, args []string) {
+				text, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(ts.ReadFile(args[0]))
+				ts.Check(err)
+				ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
+			},
 			"kubectl": func(ts *testscript.TestScript, neg bool, args []string) {
 				args = append([]string{"kubectl", "--kubeconfig", instance.Kubeconfig(), "--namespace", ts.Getenv("NAMESPACE")}, args...)
 				if err := ts.Exec(kubectl, args...); (err != nil) != neg {

@@ -26,4 +26,10 @@ func (w *Waiting[T]) add(why T) {
 }
 
 // Since is when a wait began.
-func (q *Queue[T]) Since(w *Waiting[T]) time.Time { return q.Epoch.Add(w.since) }
+func (q *Queue[T]) Since(w *Waiting[T]) time.Time { return WallTime(q.Epoch, w.since) }
+
+// WallTime converts a time since the epoch to one of the clock as it goes now: a clock that was set since the epoch, or that ran on
+// while the machine was suspended, shows another time than the epoch's.
+func WallTime(epoch time.Time, since time.Duration) time.Time {
+	return time.Now().Add(since - time.Since(epoch))
+}

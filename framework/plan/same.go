@@ -42,10 +42,15 @@ func sameScalar(a, b any) bool {
 	switch x := a.(type) {
 	case int64:
 		y, ok := b.(float64)
-		return ok && float64(x) == y
+		return ok && sameNumber(x, y)
 	case float64:
 		y, ok := b.(int64)
-		return ok && x == float64(y)
+		return ok && sameNumber(y, x)
 	}
 	return false
+}
+
+// sameNumber compares all digits: a float64 may be what is left of another whole number.
+func sameNumber(whole int64, float float64) bool {
+	return float64(whole) == float && float < 1<<63 && int64(float) == whole
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/resource/internal/exact"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
@@ -48,6 +49,9 @@ func (o *objects) resolve(ctx context.Context, set *statemanager.Set, entry *v1a
 	all, err := o.readValues(ctx, set, entry)
 	if err != nil {
 		return nil, err
+	}
+	if typeOf(template) == v1alpha1.ServiceTypeHelm {
+		exact.Round(all.merged) // as Helm reads them
 	}
 	hider := carrier.NewHider(all.merged, all.secret)
 	local, err := o.readLocal(ctx, template)

@@ -1,14 +1,18 @@
 package native
 
 import (
+	"bufio"
 	"errors"
+	"io"
 	"maps"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/strvals"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/operatorkit/operatorkit/resource/internal/exact"
 	"github.com/operatorkit/operatorkit/resource/internal/yamlsize"
 )
 
@@ -22,12 +26,30 @@ type values struct {
 // largestValues is how large values may be with the aliases of their YAML as what they stand for, in bytes.
 const largestValues = 16 << 20
 
-// readValues reads YAML the way Helm reads a file with values.
+// readValues reads YAML the way Helm reads a file with values, but with all digits of numbers (package exact).
 func readValues(text string) (map[string]any, error) {
 	if _, err := yamlsize.Of([]byte(text), largestValues); err != nil {
 		return nil, err
 	}
-	return loader.LoadValues(strings.NewReader(text))
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n" // A reader of lines may lose the last one without it.
+	}
+	all := map[string]any{}
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		values, err := exact.Map(document)
+		if err != nil {
+			return nil, err
+		}
+		all = loader.MergeMaps(all, values)
+	}
 }
 
 // add merges more values in: maps are merged, anything else is replaced.

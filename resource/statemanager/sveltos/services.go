@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/resource/internal/exact"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/sveltos/v1beta1"
@@ -239,8 +239,8 @@ func sourceOf(set *v1alpha1.ServiceSet, from *v1alpha1.FileSource) (source, erro
 
 // substitutions reads the values of a kustomization, which are texts by name.
 func substitutions(values string) (map[string]string, error) {
-	all := map[string]any{}
-	if err := yaml.Unmarshal([]byte(values), &all); err != nil {
+	all, err := exact.Map([]byte(values))
+	if err != nil {
 		return nil, framework.Permanent(errors.New("the values are no YAML mapping"))
 	}
 	texts := make(map[string]string, len(all))

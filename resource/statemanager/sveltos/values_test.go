@@ -33,7 +33,7 @@ func TestValuesTemplatesAreRenderedBeforeSveltosGetsThem(t *testing.T) {
 		fill("alerts", `text: {{ "{{ $labels.job }} {{{{" | quote }}`+"\nregion: {{ .Cluster.metadata.labels.region }}\n")
 		chart(w.set, "theirs", "1.0.0").Values = "region: '{{ .Cluster.metadata.name }}'\n"
 		overlay := kustomization(w.set, "overlay")
-		overlay.Values, overlay.ValuesTemplate = "region: {{ .Cluster.metadata.labels.region }}\n", filled
+		overlay.Values, overlay.ValuesTemplate = "region: {{ .Cluster.metadata.labels.region }}\nid: 1234567890123456789\n", filled
 		w.settle(w.set)
 
 		values := func(name string) string {
@@ -61,6 +61,9 @@ func TestValuesTemplatesAreRenderedBeforeSveltosGetsThem(t *testing.T) {
 		}
 		if got := w.profile(w.set).Spec.KustomizationRefs[0].Values["region"]; got != "eu" {
 			t.Errorf("the substitution is %q", got)
+		}
+		if got := w.profile(w.set).Spec.KustomizationRefs[0].Values["id"]; got != "1234567890123456789" {
+			t.Errorf("the number has become %s", got)
 		}
 
 		w.set.Cluster.Labels["region"] = "us"

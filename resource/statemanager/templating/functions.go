@@ -12,6 +12,7 @@ import (
 	"github.com/Masterminds/sprig/v3"
 	"sigs.k8s.io/yaml"
 
+	"github.com/operatorkit/operatorkit/resource/internal/exact"
 	"github.com/operatorkit/operatorkit/resource/internal/yamlsize"
 )
 
@@ -87,8 +88,8 @@ func fromYAML(text string) (map[string]any, error) {
 	if _, err := yamlsize.Of([]byte(text), maxValue); err != nil {
 		return nil, err
 	}
-	value := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+	value, err := exact.Map([]byte(text))
+	if err != nil {
 		return nil, fmt.Errorf("it is no YAML map: %w", err)
 	}
 	return value, nil

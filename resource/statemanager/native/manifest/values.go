@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,7 +12,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
 )
@@ -109,7 +109,7 @@ func (r *replacement) text(text, path string) (any, error) {
 			return nil, err
 		}
 		if at == 0 && at+end+1 == len(rest) && len(rest) == len(text) {
-			return value, nil
+			return runtime.DeepCopyJSONValue(number(value)), nil
 		}
 		word, ok := textValue(value)
 		if !ok {
@@ -146,15 +146,8 @@ func (r *replacement) value(inside, path string) (any, error) {
 		if err := r.budget.takeValue(value); err != nil {
 			return nil, fmt.Errorf("${%s}: %w", name, err)
 		}
-		value = runtime.DeepCopyJSONValue(number(value))
 	case hasDefault:
-		if err := sigsyaml.Unmarshal([]byte(standard), &value); err != nil || standard == "" {
-			value = standard
-		}
-		if _, scalar := textValue(value); !scalar || value == nil {
-			value = standard
-		}
-		value = number(value)
+		value = defaultOf(standard)
 	default:
 		return nil, fmt.Errorf("there is no value %s: add it, give the reference a default like ${%s:-none}, or write $${%s} for the text",
 			name, name, name)
@@ -167,6 +160,23 @@ func (r *replacement) value(inside, path string) (any, error) {
 		return nil, fmt.Errorf("${%s} is a list or a map, and no text", inside)
 	}
 	return word, nil
+}
+
+// defaultOf returns the value of a default: what YAML makes of it, with a number as it is written, and else the text.
+func defaultOf(text string) any {
+	value, err := valueOf([]byte(text))
+	switch value.(type) {
+	case nil, map[string]any, []any:
+		return text
+	case int64, float64:
+		if json.Valid([]byte(text)) {
+			return json.Number(text)
+		}
+	}
+	if err != nil {
+		return text
+	}
+	return value
 }
 
 // lookUp finds a value by the keys that lead to it.
@@ -210,11 +220,17 @@ func anySecret(at any) bool {
 	return false
 }
 
-// number makes whole numbers int64, as objects have them.
+// number makes whole numbers int64, as objects have them, and others float64.
 func number(value any) any {
 	switch v := value.(type) {
 	case int:
 		return int64(v)
+	case json.Number:
+		if whole, err := v.Int64(); err == nil {
+			return whole
+		}
+		float, _ := v.Float64() // What is too large is infinite, and refused by whoever writes it.
+		return number(float)
 	case float64:
 		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 			return int64(v)
@@ -246,6 +262,8 @@ func textValue(value any) (text string, ok bool) {
 		return strconv.FormatBool(v), true
 	case int64:
 		return strconv.FormatInt(v, 10), true
+	case json.Number:
+		return v.String(), true
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64), true
 	}

@@ -2,11 +2,11 @@ package plan
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
-	"maps"
 	"reflect"
 	"slices"
+
+	"github.com/operatorkit/operatorkit/internal/normalize"
 )
 
 // digest stands in place of a value that must not be shown. It can be compared, so that a change is seen. It never leaves
@@ -47,7 +47,7 @@ func hideValues(value any, path string) any {
 
 // hideSecret covers the values of a Secret. It changes the object.
 func hideSecret(object map[string]any) any {
-	foldText(object)
+	normalize.FoldText(object)
 	return hideValues(object, "")
 }
 
@@ -79,26 +79,6 @@ func hideSecrets(value any, isSecret func(map[string]any) bool) any {
 		}
 	}
 	return value
-}
-
-// foldText moves the stringData of a Secret into its data, as the server does.
-func foldText(secret map[string]any) {
-	text, ok := secret["stringData"].(map[string]any)
-	if !ok {
-		return
-	}
-	data := map[string]any{}
-	if given, ok := secret["data"].(map[string]any); ok {
-		data = maps.Clone(given)
-	}
-	for name, value := range text {
-		if s, ok := value.(string); ok {
-			value = base64.StdEncoding.EncodeToString([]byte(s))
-		}
-		data[name] = value
-	}
-	delete(secret, "stringData")
-	secret["data"] = data
 }
 
 // redact makes the result of Diff fit to be seen. It changes the fields.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"strings"
 
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
@@ -16,11 +17,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/normalize"
 )
 
 // document is an object from a file.
@@ -55,25 +58,54 @@ func readDocuments(name string, stdin io.Reader) ([]document, error) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		d := document{object: &unstructured.Unstructured{}, place: fmt.Sprintf("%s: document %d", name, n)}
+		place := fmt.Sprintf("%s: document %d", name, n)
+		content := map[string]any{}
 		if err == nil {
-			err = yaml.Unmarshal(raw, &d.object.Object)
+			raw, err = yaml.YAMLToJSON(raw)
+		}
+		if err == nil {
+			err = utiljson.Unmarshal(raw, &content)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", d.place, err)
+			return nil, fmt.Errorf("%s: %w", place, err)
 		}
-		if len(d.object.Object) == 0 {
+		if len(content) == 0 {
 			continue
 		}
-		if d.object.GetKind() == "" || d.object.GetAPIVersion() == "" {
-			return nil, fmt.Errorf("%s: it has no apiVersion or no kind", d.place)
+		found, err := objectsIn(content, place)
+		if err != nil {
+			return nil, err
 		}
-		documents = append(documents, d)
+		documents = append(documents, found...)
 	}
 	if len(documents) == 0 {
 		return nil, fmt.Errorf("read objects: %s holds none", name)
 	}
 	return documents, nil
+}
+
+// objectsIn returns an object with its place, and of a list its items.
+func objectsIn(content map[string]any, place string) ([]document, error) {
+	u := &unstructured.Unstructured{Object: content}
+	if u.GetKind() == "" || u.GetAPIVersion() == "" {
+		return nil, fmt.Errorf("%s: it has no apiVersion or no kind", place)
+	}
+	if !u.IsList() || !strings.HasSuffix(u.GetKind(), "List") {
+		if err := normalize.Check(content); err != nil {
+			return nil, fmt.Errorf("%s: %s %s: %w", place, u.GetKind(), client.ObjectKeyFromObject(u), err)
+		}
+		return []document{{object: u, place: place}}, nil
+	}
+	var all []document
+	for i, item := range normalize.Items(content) {
+		fields, _ := item.(map[string]any)
+		found, err := objectsIn(fields, fmt.Sprintf("%s, item %d", place, i+1))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
 }
 
 // kubernetesSource is a source of Kubernetes objects of one kind.

@@ -4,16 +4,17 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/internal/normalize"
 	"github.com/operatorkit/operatorkit/resource/natsresource"
 )
 
@@ -31,32 +32,24 @@ const hashPrefix = "sha256."
 
 // SetOwner marks a Kubernetes object as made by a controller for the primary of that kind and key: by annotations, and by labels
 // for selecting objects. By is the identity of the controller: ControllerRuntime.Identity, or in a resource that of
-// identity.From(ctx).
+// identity.From(ctx). What else the object has among its labels and annotations stays: a number in an unstructured one becomes text.
 func SetOwner(obj metav1.Object, by identity.Identity, kind, key string) {
-	obj.SetAnnotations(with(obj.GetAnnotations(), map[string]string{
+	normalize.Mark(obj, OwnerLabels(kind, key), map[string]string{
 		OwnerKeyAnnotation: key, OwnerkindAnnotation: kind, natsresource.MadeByAnnotation: natsresource.MadeBy(by),
-	}))
-	obj.SetLabels(with(obj.GetLabels(), OwnerLabels(kind, key)))
+	})
 }
 
 // SetEntityOwner is SetOwner for an entity that is not made by package natsresource, which does it itself.
 func SetEntityOwner(entity natsinformer.Entity, by identity.Identity, kind, key string) {
 	m := entity.EntityMeta()
 	m.OwnerKind, m.OwnerKey = kind, key
-	m.Annotations = with(m.Annotations, map[string]string{natsresource.MadeByAnnotation: natsresource.MadeBy(by)})
+	m.Annotations = labels.Merge(m.Annotations, map[string]string{natsresource.MadeByAnnotation: natsresource.MadeBy(by)})
 }
 
 // OwnerLabels returns the labels that SetOwner sets, for selectors. A value that is no valid label is replaced by a hash of
 // it.
 func OwnerLabels(kind, key string) map[string]string {
 	return map[string]string{OwnerKeyLabel: labelOf(key), OwnerkindLabel: labelOf(kind)}
-}
-
-func with(values, more map[string]string) map[string]string {
-	all := make(map[string]string, len(values)+len(more))
-	maps.Copy(all, values)
-	maps.Copy(all, more)
-	return all
 }
 
 func labelOf(value string) string {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/cache"
 
@@ -115,5 +116,19 @@ func TestR16DecomposeKubeSecondaryResourceNamesNoPrimaryOfAnotherOperator(t *tes
 				t.Errorf("got %v %q %v", object, key, err)
 			}
 		})
+	}
+}
+
+func TestAnOwnerTakesNoLabelsOfTheAuthor(t *testing.T) {
+	for _, value := range []any{1.1, int64(3), 3, true, nil} {
+		given := map[string]any{"app": "a", "version": value}
+		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"labels": given, "annotations": given}}}
+		natscontroller.SetOwner(u, self, kind, "eu/a")
+		if gotKind, gotKey := natscontroller.OwnerOf(u); gotKind != kind || gotKey != "eu/a" {
+			t.Errorf("%v: OwnerOf = %q %q", value, gotKind, gotKey)
+		}
+		if _, has := u.GetLabels()["version"]; !has || u.GetLabels()["app"] != "a" || u.GetAnnotations()["app"] != "a" {
+			t.Errorf("%v: the labels are %v, the annotations %v", value, u.GetLabels(), u.GetAnnotations())
+		}
 	}
 }

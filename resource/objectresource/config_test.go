@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -79,9 +80,19 @@ func TestWhatCannotBeDesired(t *testing.T) {
 		object client.Object
 		want   string
 	}{
-		"no object":                              {nil, "desired object 0: is nil"},
-		"a nil pointer":                          {(*corev1.ConfigMap)(nil), "desired object 0: is nil"},
-		"a type the scheme does not know":        {&framed{}, "register its type in the client's scheme"},
+		"no object":                       {nil, "desired object 0: is nil"},
+		"a nil pointer":                   {(*corev1.ConfigMap)(nil), "desired object 0: is nil"},
+		"a type the scheme does not know": {&framed{}, "register its type in the client's scheme"},
+		"a number among labels": {
+			&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+				"name": "a", "labels": map[string]any{"app": "a", "version": 1},
+			}}}, "/a: metadata.labels is no map of texts: put quotes around the value of \"version\", the number 1",
+		},
+		"a boolean among annotations": {
+			&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+				"name": "a", "annotations": map[string]any{"scrape": true},
+			}}}, "metadata.annotations is no map of texts: put quotes around the value of \"scrape\", the boolean true",
+		},
 		"no name":                                {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}}, "a ConfigMap has no name: set metadata.name"},
 		"a kind that Kinds does not name":        {&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, "which Kinds does not name: add it"},
 		"a namespace that Namespaces leaves out": {elsewhere, "have Namespaces return its namespace"},

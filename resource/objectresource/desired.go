@@ -2,7 +2,6 @@ package objectresource
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/internal/normalize"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
@@ -105,11 +105,12 @@ func content(o client.Object, gvk schema.GroupVersionKind) (*unstructured.Unstru
 			return nil, err
 		}
 	}
-	if isSecret(gvk) {
-		if err := normalizeSecret(fields); err != nil {
-			return nil, err
-		}
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(gvk)
+	if err := normalize.Check(fields); err != nil {
+		return nil, err
 	}
+	normalize.Object(fields)
 	if _, ok := o.(*unstructured.Unstructured); !ok {
 		dropNulls(reflect.ValueOf(o), fields)
 	}
@@ -123,8 +124,6 @@ func content(o client.Object, gvk schema.GroupVersionKind) (*unstructured.Unstru
 			}
 		}
 	}
-	u := &unstructured.Unstructured{Object: fields}
-	u.SetGroupVersionKind(gvk)
 	return u, nil
 }
 
@@ -190,31 +189,4 @@ func (o ownership) markOnto(u *unstructured.Unstructured) {
 
 func isSecret(gvk schema.GroupVersionKind) bool {
 	return gvk.GroupKind() == corev1.SchemeGroupVersion.WithKind("Secret").GroupKind()
-}
-
-// normalizeSecret moves stringData into data, as the server does: stringData is never read back, and would be taken for
-// a difference each time.
-func normalizeSecret(fields map[string]any) error {
-	given, _ := fields["data"].(map[string]any)
-	data := make(map[string]any, len(given))
-	for name, value := range given {
-		if value == nil {
-			value = "" // how an empty []byte is written
-		}
-		data[name] = value
-	}
-	text, _ := fields["stringData"].(map[string]any)
-	for name, value := range text {
-		s, ok := value.(string)
-		if !ok {
-			return fmt.Errorf("stringData[%q] is not a string", name)
-		}
-		data[name] = base64.StdEncoding.EncodeToString([]byte(s))
-	}
-	delete(fields, "stringData")
-	delete(fields, "data")
-	if len(data) > 0 {
-		fields["data"] = data
-	}
-	return nil
 }

@@ -14,12 +14,12 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/internal/cut"
+	"github.com/operatorkit/operatorkit/internal/normalize"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
@@ -111,12 +111,9 @@ func parse(manifest string) ([]*unstructured.Unstructured, error) {
 			all = append(all, u)
 			continue
 		}
-		err = u.EachListItem(func(item runtime.Object) error {
-			all = append(all, item.(*unstructured.Unstructured))
-			return nil
-		})
-		if err != nil {
-			return nil, err
+		for _, item := range normalize.Items(u.Object) {
+			fields, _ := item.(map[string]any)
+			all = append(all, &unstructured.Unstructured{Object: fields})
 		}
 	}
 }

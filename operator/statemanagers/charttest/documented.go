@@ -30,6 +30,13 @@ var deviations = []*deviation{
 		},
 	},
 	{
+		file: "resource/statemanager/native/helm/doc.go",
+		line: "unlike Helm, a key that a chart withdraws from stringData goes",
+		explains: func(t *trial, step string, d difference) bool {
+			return t.subject.old.chart != nil && step != "install" && d.secret && d.ours == nil && plan.Below(d.path, "data")
+		},
+	},
+	{
 		file: "resource/statemanager/native/carrier/doc.go",
 		line: "Server-side apply leaves what nobody has applied, so that the other branch of a choice stays",
 		allows: func(refused error) bool {

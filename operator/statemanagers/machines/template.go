@@ -15,6 +15,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/internal/normalize"
 	machinesv1alpha1 "github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
@@ -108,7 +109,12 @@ func (w *wanted) manifest(ctx context.Context) (*unstructured.Unstructured, erro
 	if len(documents) != 1 {
 		return nil, fault("it has %d manifests, in %s: %s", len(documents), strings.Join(slices.Compact(names), ", "), expects)
 	}
-	return &unstructured.Unstructured{Object: documents[0].Value.(map[string]any)}, nil
+	object := documents[0].Value.(map[string]any)
+	if err := normalize.Check(object); err != nil {
+		return nil, fault("%s: %w", documents[0].File, err)
+	}
+	normalize.Object(object)
+	return &unstructured.Unstructured{Object: object}, nil
 }
 
 // fromSecret tells whether the manifest itself is in a Secret.

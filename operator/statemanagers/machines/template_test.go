@@ -79,7 +79,9 @@ func TestWhatCantBeAMachineServiceIsAnErrorThatSaysWhy(t *testing.T) {
 		"another kind": {manifest: deployment, want: []string{
 			`service.yaml: it has an object of kind "Deployment" of "apps/v1"`, "one manifest of kind MachineService of deployment.operatorkit.io/v1alpha1",
 		}},
-		"two":              {manifest: manifest("a") + "\n---\n" + manifest("b"), want: []string{"it has 2 manifests, in service.yaml"}},
+		"two": {manifest: manifest("a") + "\n---\n" + manifest("b"), want: []string{"it has 2 manifests, in service.yaml"}},
+		"a number among labels": {manifest: strings.Replace(manifest("a"), "metadata: {", "metadata: {labels: {app: a, version: 1.1}, ", 1),
+			want: []string{`service.yaml: metadata.labels is no map of texts: put quotes around the value of "version", the number 1.1`}},
 		"no YAML":          {manifest: "a: [", want: []string{"service.yaml", "no YAML"}},
 		"an unknown field": {manifest: manifest("a", "  replica: 1"), want: []string{`unknown field "spec.replica"`}},
 		"an unknown value": {manifest: manifest("a"), values: "container: {imge: b}", want: []string{`unknown field "spec.container.imge"`}},

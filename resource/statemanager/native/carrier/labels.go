@@ -2,10 +2,11 @@ package carrier
 
 import (
 	"encoding/json"
-	"maps"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/operatorkit/operatorkit/internal/normalize"
 )
 
 // Labels and annotations of what is put onto clusters.
@@ -32,17 +33,7 @@ func LabelsOf(service *Service) map[string]string {
 
 // Dress puts the marks of a service onto an object.
 func Dress(object client.Object, service *Service) {
-	labels, annotations := object.GetLabels(), object.GetAnnotations()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	maps.Copy(labels, LabelsOf(service))
-	annotations[OwnerAnnotation] = service.Owner.String()
-	object.SetLabels(labels)
-	object.SetAnnotations(annotations)
+	normalize.Mark(object, LabelsOf(service), map[string]string{OwnerAnnotation: service.Owner.String()})
 }
 
 // Marking is a patch that sets labels and annotations of an object, or takes those away that are null, if it is still the one with the UID

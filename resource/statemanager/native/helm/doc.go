@@ -29,6 +29,15 @@
 //
 // Of an object that a chart renders more than once, the last one counts, as with Helm, and a note says so.
 //
+// # What objects have to be
+//
+// An object with a label or an annotation that is no text, such as version: 1.10 without quotes, is refused before anything is done, wherever
+// the chart has it: API servers refuse it too. Null is an empty text, as for API servers. Items of a list of one kind, such as a ConfigMapList,
+// have that kind where they say none.
+//
+// The stringData of a Secret is applied as data: unlike Helm, a key that a chart withdraws from stringData goes, and the plan shows it. Of a
+// Secret that Helm itself or a former version has applied last, it goes if it is withdrawn after the next upgrade.
+//
 // # Whose release it is
 //
 // The labels of carrier.LabelsOf are on the release and on all its objects, hooks too. A release without them is somebody's own:

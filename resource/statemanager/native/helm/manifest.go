@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,7 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/internal/normalize"
 	"github.com/operatorkit/operatorkit/resource/internal/yamlsize"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
@@ -86,18 +89,48 @@ func parseDocument(document []byte) ([]*unstructured.Unstructured, error) {
 	if bytes.Equal(bytes.TrimSpace(content), []byte("null")) {
 		return nil, nil
 	}
-	if err := u.UnmarshalJSON(content); err != nil {
+	if err := u.UnmarshalJSON(content); runtime.IsMissingKind(err) {
+		return nil, errors.New("what the chart renders is no Kubernetes object: it has no kind") // The error quotes all of it.
+	} else if err != nil {
 		return nil, fmt.Errorf("what the chart renders is no Kubernetes object: %w", err)
 	}
+	return flatten(u)
+}
+
+// flatten returns the items of a list, and of lists in it, with the kind and the API version of the list where they have none, and another object
+// as it is.
+func flatten(u *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	if !u.IsList() {
 		return []*unstructured.Unstructured{u}, nil
 	}
-	var items []*unstructured.Unstructured
-	err = u.EachListItem(func(item runtime.Object) error {
-		items = append(items, item.(*unstructured.Unstructured))
-		return nil
-	})
-	return items, err
+	var objects []*unstructured.Unstructured
+	for i, item := range normalize.Items(u.Object) {
+		fields, ok := item.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("item %d of a %s is no Kubernetes object", i, u.GetKind())
+		}
+		inner, err := flatten(&unstructured.Unstructured{Object: fields})
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, inner...)
+	}
+	return objects, nil
+}
+
+// checked reads the objects of a YAML stream that a chart brings, and refuses those that can't be kept as they are written.
+func checked(manifest string) ([]*unstructured.Unstructured, error) {
+	objects, err := parseManifest(strings.NewReader(manifest))
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range objects {
+		if err := normalize.Check(u.Object); err != nil {
+			return nil, framework.Permanent(fmt.Errorf("the chart renders %s: %w", describe(u), err))
+		}
+		normalize.Object(u.Object)
+	}
+	return objects, nil
 }
 
 // place puts an object into the namespace of the release, if it belongs into one and says none.
@@ -127,6 +160,7 @@ func (j *job) placed(manifest string, known carrier.Definitions, tolerant bool) 
 		if err != nil {
 			return nil, &unknownKindError{object: describe(u), kind: u.GroupVersionKind(), err: err}
 		}
+		normalize.Object(u.Object)
 		place(u, mapping, j.service.Key.Namespace)
 		objects = append(objects, u)
 	}
@@ -146,16 +180,9 @@ func lastOnes(objects []*unstructured.Unstructured) []*unstructured.Unstructured
 func (j *job) dressed(u *unstructured.Unstructured) *unstructured.Unstructured {
 	dressed := u.DeepCopy()
 	carrier.Dress(dressed, j.service)
-	labels := dressed.GetLabels()
-	labels[managedByLabel] = managedByHelm
-	dressed.SetLabels(labels)
-	annotations := dressed.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[releaseNameAnnotation] = j.service.Key.Name
-	annotations[releaseNamespaceAnnotation] = j.service.Key.Namespace
-	dressed.SetAnnotations(annotations)
+	normalize.Mark(dressed, map[string]string{managedByLabel: managedByHelm}, map[string]string{
+		releaseNameAnnotation: j.service.Key.Name, releaseNamespaceAnnotation: j.service.Key.Namespace,
+	})
 	return dressed
 }
 

@@ -1,7 +1,6 @@
 package helm
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -143,7 +142,15 @@ func (r *rendering) read(j *job) error {
 	for _, m := range r.manifests {
 		text.WriteString("---\n" + m.Content + "\n")
 	}
-	var err error
+	for _, h := range r.hooks {
+		if _, err := checked(h.Manifest); err != nil {
+			return err
+		}
+	}
+	all, err := checked(text.String())
+	if err != nil {
+		return err
+	}
 	if r.objects, err = j.placed(text.String(), r.definitions, false); err != nil {
 		return err
 	}
@@ -152,12 +159,11 @@ func (r *rendering) read(j *job) error {
 			return framework.Permanent(fmt.Errorf("the chart renders a %s without a name", u.GetKind()))
 		}
 	}
-	all, err := parseManifest(strings.NewReader(text.String()))
 	if rendered := len(all); rendered > len(r.objects) {
 		r.remarks = append(r.remarks, fmt.Sprintf("of %d objects that the chart renders %d are there more than once: the last one counts",
 			rendered, rendered-len(r.objects)))
 	}
-	return err
+	return nil
 }
 
 // readDefinitions reads those of crds/, unless they are to be skipped. The chart was rendered before: dependencies that are switched off are
@@ -173,7 +179,7 @@ func (j *job) readDefinitions(r *rendering) error {
 			return framework.Permanent(fmt.Errorf("crds/ of the chart: %w", errTooLarge))
 		}
 		left -= n
-		objects, err := parseManifest(bytes.NewReader(file.File.Data))
+		objects, err := checked(string(file.File.Data))
 		if err != nil {
 			return framework.Permanent(fmt.Errorf("%s: %w", file.Filename, err))
 		}

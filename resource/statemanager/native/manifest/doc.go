@@ -18,6 +18,10 @@
 // of objects and time are bounded by Config.Limits, the aliases of YAML are counted as what they stand for, and replacements and vars with which
 // objects could grow without a bound are refused.
 //
+// Labels and annotations have to be text: a number or a boolean among them is refused, and null is an empty text. Items of a list of one kind,
+// such as a ConfigMapList, have that kind where they say none. The stringData of a Secret is applied as data, so that a key which is withdrawn
+// goes, and is in the plan.
+//
 // # Values
 //
 // Values replace references in the finished objects, in the notation of shells and of Flux:
@@ -31,7 +35,8 @@
 // A field that is nothing but a reference becomes the value with its type: a number, a list, a map; quotes around it don't
 // matter. Anything else is text. References are replaced in fields after the YAML was read: a value never adds a field, and is not
 // looked through for references. A reference without a value and without a default is an error that names the object, its
-// file and the field. Keys of maps stay as they are.
+// file and the field. Keys of maps stay as they are. Whole numbers keep all their digits. What is within a text, or has :string, keeps them
+// beyond those that an API server can store as a number.
 //
 // A service without any values gets its files as they are. So does an object with the annotation [SubstituteAnnotation] with the
 // value "disabled", which is for scripts and the like.

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+
+	"github.com/operatorkit/operatorkit/internal/normalize"
 )
 
 // readFolder reads the manifests of a folder in the order of their names.
@@ -74,11 +76,7 @@ func documentsOf(name string, data []byte, budget *budget) ([]document, error) {
 		if kind == "Kustomization" && strings.HasPrefix(apiVersion, "kustomize.config.k8s.io/") {
 			return nil, errors.New("it is a kustomization: a template names its folder in spec.kustomize instead of spec.resources")
 		}
-		elements := []any{value}
-		if items, ok := field(value, "items").([]any); ok && strings.HasSuffix(kind, "List") {
-			elements = items
-		}
-		for _, element := range elements {
+		for _, element := range flatten(value) {
 			if err := budget.takeObject(); err != nil {
 				return nil, err
 			}
@@ -86,4 +84,17 @@ func documentsOf(name string, data []byte, budget *budget) ([]document, error) {
 		}
 	}
 	return documents, nil
+}
+
+// flatten returns the items of a list, and of lists in it, and another value as it is.
+func flatten(value any) []any {
+	list, _ := value.(map[string]any)
+	if _, ok := list["items"].([]any); !ok || !strings.HasSuffix(textOf(value, "kind"), "List") {
+		return []any{value}
+	}
+	var all []any
+	for _, item := range normalize.Items(list) {
+		all = append(all, flatten(item)...)
+	}
+	return all
 }

@@ -2,9 +2,7 @@ package manifest
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
-	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -102,28 +100,6 @@ func isSecret(object client.Object) bool {
 }
 
 func isNamespace(kind schema.GroupKind) bool { return kind == schema.GroupKind{Kind: "Namespace"} }
-
-// foldText moves the stringData of a Secret into its data, as the server does: applied as it is, it would stay when it is
-// taken out of the manifest.
-func foldText(object *unstructured.Unstructured) error {
-	if !isSecret(object) || object.Object["stringData"] == nil {
-		return nil
-	}
-	text, _, err := unstructured.NestedStringMap(object.Object, "stringData")
-	if err != nil {
-		return fmt.Errorf("the stringData of Secret %s is no map of texts", object.GetName())
-	}
-	data := map[string]any{}
-	if given, ok := object.Object["data"].(map[string]any); ok {
-		data = maps.Clone(given)
-	}
-	for name, value := range text {
-		data[name] = base64.StdEncoding.EncodeToString([]byte(value))
-	}
-	delete(object.Object, "stringData")
-	object.Object["data"] = data
-	return nil
-}
 
 // kept tells whether an object is to stay when it is not part of its service any more.
 func kept(object client.Object) bool {

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/normalize"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
@@ -116,14 +116,10 @@ func objectOf(d document) (*unstructured.Unstructured, error) {
 	if object.GetKind() == "" || object.GetAPIVersion() == "" || object.GetName() == "" {
 		return nil, fmt.Errorf("%s: it needs apiVersion, kind and metadata.name, which are text", d)
 	}
-	if _, err := schema.ParseGroupVersion(object.GetAPIVersion()); err != nil {
+	if err := normalize.Check(content); err != nil {
 		return nil, fmt.Errorf("%s: %w", d, err)
 	}
-	for _, place := range [][]string{{"labels"}, {"annotations"}} {
-		if _, _, err := unstructured.NestedStringMap(content, append([]string{"metadata"}, place...)...); err != nil {
-			return nil, fmt.Errorf("%s: metadata.%s is no map of texts: put quotes around numbers and booleans", d, place[0])
-		}
-	}
+	normalize.Object(content)
 	if namespace := object.GetNamespace(); namespace != "" {
 		if faults := validation.IsDNS1123Label(namespace); len(faults) > 0 {
 			return nil, fmt.Errorf("%s: metadata.namespace is %q: %s", d, namespace, strings.Join(faults, ", "))
@@ -133,7 +129,7 @@ func objectOf(d document) (*unstructured.Unstructured, error) {
 	for _, field := range []string{"resourceVersion", "uid", "creationTimestamp", "managedFields", "generation", "selfLink"} {
 		unstructured.RemoveNestedField(content, "metadata", field)
 	}
-	return object, foldText(object)
+	return object, nil
 }
 
 // typeOf returns what kind of service a template makes.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -304,6 +305,7 @@ func TestHostileFilesAreRefused(t *testing.T) {
 		"no name":             {files{"a.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {generateName: x}"}, true, "generateName does not do"},
 		"a kustomization":     {with("resources: [a.yaml]\napiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization"), true, "spec.kustomize"},
 		"two kustomizations":  {with("resources: [a.yaml]", "kustomization.yml", "resources: [a.yaml]"), false, "needs one of the files"},
+		"labels of booleans":  {files{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, annotations: {b: c, x: true}}"}, true, `a.yaml: ConfigMap a: metadata.annotations is no map of texts: put quotes around the value of "x", the boolean true`},
 		"labels of numbers":   {files{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {x: 1}}"}, true, "metadata.labels is no map of texts"},
 		"a folder that isn't": {files{}, false, "needs one of the files"},
 	} {
@@ -423,6 +425,30 @@ func TestListsAreTakenApart(t *testing.T) {
 		{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}},{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}]}`,
 		"b.yaml": "# nothing\n---\n---\n" + configMap("c", "1")}))
 	k.wants(result.Changes, "create ConfigMap a", "create ConfigMap b", "create ConfigMap c")
+}
+
+func TestItemsOfATypedListNeedNoKind(t *testing.T) {
+	k := newKit(t)
+	result := k.compute(k.service(files{"a.yaml": "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMapList\n  items: [{metadata: {name: a}}]\n" +
+		"- apiVersion: v1\n  kind: SecretList\n  items: [{metadata: {name: b}}, {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}]\n"}))
+	k.wants(result.Changes, "create ConfigMap a", "create Secret b", "create ConfigMap c")
+}
+
+func TestNullsAmongLabelsAreEmptyTexts(t *testing.T) {
+	k := newKit(t)
+	text := "apiVersion: v1\nkind: Secret\nmetadata: {name: a, labels: {app: web, tier: }, annotations: }\nstringData: {a: }\n"
+	s := k.service(files{"a.yaml": text})
+	k.settle(s)
+	got := &corev1.Secret{}
+	if !k.exists("a", got) {
+		t.Fatal("it is not there")
+	}
+	tier, labelled := got.Labels["tier"]
+	data, has := got.Data["a"]
+	if !labelled || !has || tier+string(data) != "" || got.Labels["app"] != "web" {
+		t.Errorf("its labels are %v, its data %v", got.Labels, got.Data)
+	}
+	k.wants(k.compute(s).Changes)
 }
 
 func TestBuildEndsWithItsContext(t *testing.T) {

@@ -2,6 +2,7 @@ package machines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -57,7 +58,7 @@ func (c *computation) entry(ctx context.Context, entry *v1alpha1.ServiceWithValu
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
 		c.failed(entry, have, false, framework.Permanent(err))
 		return nil
-	case apierrors.IsForbidden(err):
+	case refuses(err):
 		c.failed(entry, have, false, err)
 		return nil
 	case err != nil:
@@ -68,6 +69,13 @@ func (c *computation) entry(ctx context.Context, entry *v1alpha1.ServiceWithValu
 	}
 	c.computed(want, have, todo, waits)
 	return nil
+}
+
+// refuses tells whether an API server has answered about what it was asked: whatever the answer is, it concerns one service.
+func refuses(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err) &&
+		!apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err)
 }
 
 // waits returns what a service waits for. In the mode DryRun it waits for nothing: nothing would ever come.

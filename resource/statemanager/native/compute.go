@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
@@ -39,8 +41,6 @@ type computation struct {
 	states map[client.ObjectKey]v1alpha1.ServiceState
 	// found is what carriers list of the set, by key; nil while it need not be known.
 	found map[client.ObjectKey][]carrier.Found
-	// answers tells that the cluster has answered although an API of it does not.
-	answers bool
 	// conflict is the first service with an object that somebody else manages, if the work ends there.
 	conflict *client.ObjectKey
 	// windows are what the change windows of the set say, as far as it was asked.
@@ -120,35 +120,42 @@ func (c *computation) interrupted(ctx context.Context, err error) (*statemanager
 	return c.finish(), nil
 }
 
-// ends tells whether an error of one service ends the computation: nothing is known about any service then. An API that does not
-// answer while the cluster does is the trouble of those who need it.
+// ends tells whether an error of one service ends the computation: nothing is known about any service then. While the cluster answers, such as
+// where one of its APIs does not or a webhook refuses in the words of an API server, the error is that of the service.
 func (c *computation) ends(ctx context.Context, err error) bool {
 	switch {
 	case err == nil:
 		return false
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, apierrors.IsTooManyRequests(err): // The next request would be one too many as well.
 		return true
-	case !apierrors.IsServiceUnavailable(err):
-		return lost(err)
+	case !lost(err):
+		return false
 	}
-	if !c.answers {
-		system := &metav1.PartialObjectMetadata{}
-		system.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-		err := c.cluster.Client().Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system)
-		c.answers = err == nil || apierrors.IsForbidden(err)
+	system := &metav1.PartialObjectMetadata{}
+	system.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err = c.cluster.Client().Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, system)
+	return err != nil && !apierrors.IsForbidden(err)
+}
+
+// alone does something for one service. A panic is the service's own failure.
+func (c *computation) alone(key client.ObjectKey, do func() error) error {
+	err := framework.Recovered(do)
+	if panicked := (*framework.PanicError)(nil); errors.As(err, &panicked) {
+		c.hold(key, c.begin(key), false, err)
+		return nil
 	}
-	return !c.answers
+	return err
 }
 
 // services looks at each service of the set, and at each that is to be taken away. An error says that the cluster does not answer.
 func (c *computation) services(ctx context.Context) error {
 	for _, entry := range c.order.Sorted() {
-		if err := c.entry(ctx, entry); err != nil {
+		if err := c.alone(entry.Key(), func() error { return c.entry(ctx, entry) }); err != nil {
 			return err
 		}
 	}
 	for _, key := range c.order.Removals(c.leaving()) {
-		if err := c.leave(ctx, key); err != nil {
+		if err := c.alone(key, func() error { return c.leave(ctx, key) }); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,7 @@
 // counts as what these stand for: 16 MiB at most for each text.
 // An entry of valuesFrom with a targetPath is a single value, which replaces what is there. One that is optional is left out while its
 // object does not exist; when it comes, the service is rolled out anew. Flux' valuesKey is key here.
+// Charts get numbers as Helm reads them, others keep all digits of whole numbers.
 // The values of a service with a valuesTemplate are rendered before (package templating): they may be made of the cluster's labels.
 //
 // A fingerprint stands for what comes of it on a cluster: for the chart or the files, the values, and the options labels and skipCRDs.
@@ -26,6 +27,8 @@
 //
 // While something can't be read, or a registry does not answer, what runs stays Deployed as long as nothing else says that it has to
 // change; a condition Resolved of the service tells what is missing.
+//
+// A service that can't be worked out, whatever its chart or its files come to, has Failed alone: the other services of its set go on.
 //
 // # Order
 //

@@ -5,17 +5,22 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/url"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/fetch"
 	"github.com/operatorkit/operatorkit/resource/statemanager/target"
 )
 
-// lost tells whether an error says that the cluster did not answer, or not as one who can: nothing is known about a service
-// then. What could not be fetched is something else.
+// lost tells whether an error says that the cluster did not answer, or not as one who can. What could not be fetched is something else.
 func lost(err error) bool {
+	return passes(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsUnauthorized(err) || apierrors.IsTooManyRequests(err)
+}
+
+// passes tells whether an error says that a request got no answer, which passes by itself. What a chart says of connections in a text does not
+// count.
+func passes(err error) bool {
 	if fetchError := (*fetch.Error)(nil); errors.As(err, &fetchError) {
 		return false
 	}
@@ -28,10 +33,8 @@ func lost(err error) bool {
 		return false
 	}
 	var netError *net.OpError
-	if errors.As(err, &netError) || utilnet.IsProbableEOF(err) {
-		return true
-	}
-	return apierrors.IsServiceUnavailable(err) || apierrors.IsUnauthorized(err) || apierrors.IsTooManyRequests(err)
+	var request *url.Error
+	return errors.As(err, &netError) || errors.As(err, &request) && request.Op != "parse"
 }
 
 // refusal returns what an API server said, without what was being done when it did.

@@ -130,7 +130,10 @@ func (m *memory) kinds() []target.Kind {
 	all := map[schema.GroupVersionKind]bool{}
 	for _, s := range m.services {
 		for _, kind := range s.kinds {
-			all[kind] = true
+			// What a release says of its kinds may be anything, and a watch that can't be would be an error of the whole set.
+			if kind.Kind != "" && kind.Version != "" {
+				all[kind] = true
+			}
 		}
 	}
 	kinds := make([]target.Kind, 0, len(all))

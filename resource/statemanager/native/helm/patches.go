@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
@@ -26,18 +27,10 @@ func (r *rendering) patch(ctx context.Context, j *job) error {
 		return err
 	}
 	for _, file := range slices.Sorted(maps.Keys(r.files)) {
-		split := releaseutil.SplitManifests(r.files[file])
-		names := slices.Collect(maps.Keys(split))
-		slices.SortFunc(names, func(a, b string) int {
-			if releaseutil.BySplitManifestsOrder([]string{a, b}).Less(0, 1) {
-				return -1
-			}
-			return 1
-		})
 		var documents []string
 		changed := false
-		for _, name := range names {
-			document, matched, err := patchDocument(ctx, patches, split[name], j.service.Key.Namespace)
+		for _, text := range documentsOf(r.files[file]) {
+			document, matched, err := patchDocument(ctx, patches, text, j.service.Key.Namespace)
 			if err != nil {
 				return err
 			}
@@ -54,6 +47,18 @@ func (r *rendering) patch(ctx context.Context, j *job) error {
 		}
 	}
 	return patches.Missed()
+}
+
+// documentsOf returns the documents of a file, in their order.
+func documentsOf(file string) []string {
+	split := releaseutil.SplitManifests(file)
+	names := slices.Collect(maps.Keys(split))
+	sort.Sort(releaseutil.BySplitManifestsOrder(names))
+	documents := make([]string, 0, len(names))
+	for _, name := range names {
+		documents = append(documents, split[name])
+	}
+	return documents
 }
 
 // patchDocument returns a document as patches make it, and whether there is one for it. It is empty where all of it is deleted.

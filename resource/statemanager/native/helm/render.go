@@ -112,6 +112,7 @@ func (r *rendering) execute(ctx context.Context, j *job, release chartcommon.Rel
 	if err := r.patch(ctx, j); err != nil {
 		return err
 	}
+	r.leaveOut()
 	if r.hooks, r.manifests, err = releaseutil.SortManifests(files, nil, releaseutil.InstallOrder); err != nil {
 		return framework.Permanent(fmt.Errorf("what the chart renders: %w", err))
 	}

@@ -84,6 +84,9 @@ func (j *job) planRenewal(ctx context.Context, revisions records, result *carrie
 	}
 	past, err := j.past(revisions)
 	if err != nil {
+		if rendering != nil {
+			result.Notes = rendering.remarks
+		}
 		return err
 	}
 	todo := &renew{rendering: rendering, revisions: revisions, createNamespace: create, left: past.left}
@@ -110,7 +113,7 @@ func (j *job) planRenewal(ctx context.Context, revisions records, result *carrie
 		return err
 	}
 	result.Changes, result.Payload = p.changes, todo
-	result.Notes = append(result.Notes, j.notes(revisions, rendering)...)
+	result.Notes = j.notes(revisions, rendering)
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
@@ -45,10 +46,18 @@ func (j *job) hookThere(ctx context.Context, u *unstructured.Unstructured) (*met
 	return live, nil
 }
 
-// checkHooks finds the hooks that are run for these events and would replace an object of somebody else, before anything is
-// touched.
+// checkHooks finds the hooks of any event that have no name, and those that are run for these events and would replace an object of
+// somebody else, before anything is touched.
 func (p *planner) checkHooks(ctx context.Context, hooks []*release.Hook, events ...release.HookEvent) error {
 	for _, h := range hooks {
+		all, err := parseManifest(strings.NewReader(h.Manifest))
+		if err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(all, isNameless); i >= 0 {
+			return framework.Permanent(fmt.Errorf("the hook %s is a %s without a name: give it a metadata.name, because what has only a "+
+				"generateName is not found again, or set disableHooks", h.Path, all[i].GetKind()))
+		}
 		if !slices.ContainsFunc(events, func(e release.HookEvent) bool { return slices.Contains(h.Events, e) }) {
 			continue
 		}
@@ -149,6 +158,8 @@ func (o *operation) runHook(hooks []*release.Hook, at progress) error {
 	if err != nil {
 		return fmt.Errorf("%s hook %s: %w", at.Event, h.Path, err)
 	}
+	// A release that was made before they were refused can have some.
+	objects = slices.DeleteFunc(objects, isNameless)
 	if at.State == "" || at.State == hookCleared {
 		for _, u := range objects {
 			live, err := o.read(o.ctx, o.client, u)

@@ -144,7 +144,7 @@ func place(u *unstructured.Unstructured, mapping *meta.RESTMapping, namespace st
 }
 
 // placed parses what a release has in its manifest, as it is applied but for the marks of its service. Kinds that the cluster
-// does not have are left out where tolerant.
+// does not have, and objects without a name, are left out where tolerant.
 func (j *job) placed(manifest string, known carrier.Definitions, tolerant bool) ([]*unstructured.Unstructured, error) {
 	parsed, err := parseManifest(bytes.NewBufferString(manifest))
 	if err != nil {
@@ -153,6 +153,9 @@ func (j *job) placed(manifest string, known carrier.Definitions, tolerant bool) 
 	known = append(slices.Clone(known), carrier.DefinitionsIn(parsed)...)
 	var objects []*unstructured.Unstructured
 	for _, u := range parsed {
+		if tolerant && isNameless(u) {
+			continue
+		}
 		mapping, err := known.Mapping(j.mapper, u.GroupVersionKind())
 		if meta.IsNoMatchError(err) && tolerant {
 			continue
@@ -166,6 +169,9 @@ func (j *job) placed(manifest string, known carrier.Definitions, tolerant bool) 
 	}
 	return lastOnes(objects), nil
 }
+
+// isNameless reports whether an object gets its name from the API server, so that it can't be found by what a release has of it.
+func isNameless(u *unstructured.Unstructured) bool { return u.GetName() == "" }
 
 // lastOnes leaves the last one of objects that are there more than once: it is what is left when all are applied in their order.
 func lastOnes(objects []*unstructured.Unstructured) []*unstructured.Unstructured {

@@ -156,7 +156,7 @@ func (r *rendering) read(j *job) error {
 		return err
 	}
 	for _, u := range r.objects {
-		if u.GetName() == "" {
+		if isNameless(u) {
 			return framework.Permanent(fmt.Errorf("the chart renders a %s without a name", u.GetKind()))
 		}
 	}

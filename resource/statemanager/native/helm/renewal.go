@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v4/pkg/release/common"
@@ -251,7 +252,11 @@ func hookNotes(hooks []*release.Hook, events ...release.HookEvent) []string {
 	var notes []string
 	for _, event := range events {
 		for _, h := range hooks {
-			if slices.Contains(h.Events, event) {
+			switch {
+			case !slices.Contains(h.Events, event):
+			case h.Name == "" && !strings.HasSuffix(h.Kind, "List"):
+				notes = append(notes, fmt.Sprintf("passes over the hook %s of %s: its %s has no name", event, h.Path, h.Kind))
+			default:
 				notes = append(notes, fmt.Sprintf("runs the hook %s: %s %s", event, h.Kind, h.Name))
 			}
 		}

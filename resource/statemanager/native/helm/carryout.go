@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/release/common"
@@ -110,7 +111,9 @@ func (j *job) renew(ctx context.Context, todo *renew) error {
 			return err
 		}
 	}
-	store, err := newStore(j.access, j.service.Key.Namespace, j.annotations(todo.rendering))
+	annotations := j.annotations(todo.rendering)
+	annotations[installedAnnotation] = strconv.FormatBool(!installs(todo.revisions))
+	store, err := newStore(j.access, j.service.Key.Namespace, annotations)
 	if err != nil {
 		return err
 	}
@@ -150,7 +153,10 @@ func (j *job) release(kubeClient *kubeClient, store *store, todo *renew) (*relea
 		install.ReleaseName, install.Namespace, install.Replace = j.service.Key.Name, j.service.Key.Namespace, latest != nil
 		install.SkipCRDs, install.SkipSchemaValidation, install.Labels = true, true, j.options.labels
 		_, err := install.Run(recorder.literal, values)
+	recorder.forget = func(secret string) error { return j.forget(kubeClient.ctx, todo, secret) }
 		return recorder.recorded(err)
+		// The option of upgrades. Of an installation that fails again and again, the latest revisions are kept too.
+		config.Releases.MaxHistory = j.Carrier.config.History
 	}
 	upgrade := action.NewUpgrade(config)
 	upgrade.Namespace, upgrade.ResetValues, upgrade.MaxHistory = j.service.Key.Namespace, true, j.Carrier.config.History
@@ -161,7 +167,6 @@ func (j *job) release(kubeClient *kubeClient, store *store, todo *renew) (*relea
 			upgrade.Labels[name] = "null"
 		}
 	}
-	recorder.forget = func(secret string) error { return j.forget(kubeClient.ctx, todo, secret) }
 	_, err := upgrade.Run(j.service.Key.Name, recorder.literal, values)
 	return recorder.recorded(err)
 }
@@ -278,7 +283,7 @@ func (j *job) takeBack(ctx context.Context, todo *takeBack) error {
 		annotations = map[string]string{}
 	}
 	maps.Copy(annotations, refusal)
-	annotations[healthyAnnotation] = "true"
+	annotations[healthyAnnotation], annotations[installedAnnotation] = "true", "true"
 	store, err := newStore(j.access, j.service.Key.Namespace, annotations)
 	if err != nil {
 		return err

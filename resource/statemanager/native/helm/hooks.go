@@ -130,7 +130,7 @@ func (o *operation) runHooks(event release.HookEvent) error {
 		}
 	}
 	vanish := slices.ContainsFunc(hooks, func(h *release.Hook) bool {
-		return (h.Kind == carrier.JobKind.Kind || h.Kind == podKind.Kind) && slices.Contains(h.DeletePolicies, release.HookSucceeded)
+		return completes(h) && slices.Contains(h.DeletePolicies, release.HookSucceeded)
 	})
 	if vanish && at.State != hooksEnded {
 		// What is deleted now would be missed otherwise.
@@ -267,10 +267,17 @@ func (o *operation) note(at progress) error {
 
 func (o *operation) now() time.Time { return o.Carrier.config.Clock.Now() }
 
-// deleteHooks deletes the objects of those hooks that have a policy. Helm never deletes definitions.
+// completes reports whether the object of a hook runs once, to its end.
+func completes(h *release.Hook) bool {
+	return h.Kind == carrier.JobKind.Kind || h.Kind == podKind.Kind
+}
+
+// deleteHooks deletes the objects of those hooks that have a policy. Helm never deletes definitions. What has run to its end is deleted before it
+// runs again whatever its policy is: Helm would say that it exists already.
 func (o *operation) deleteHooks(policy release.HookDeletePolicy, hooks ...*release.Hook) error {
 	for _, h := range hooks {
-		if h.Kind == carrier.DefinitionKind.Kind || !slices.Contains(h.DeletePolicies, policy) {
+		again := policy == release.HookBeforeHookCreation && completes(h)
+		if h.Kind == carrier.DefinitionKind.Kind || !again && !slices.Contains(h.DeletePolicies, policy) {
 			continue
 		}
 		objects, err := o.placed(h.Manifest, nil, true)

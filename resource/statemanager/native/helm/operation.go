@@ -83,10 +83,8 @@ func (o *operation) roll() error {
 	if err := o.runHooks(after); err != nil {
 		return fmt.Errorf("%s hooks failed: %w", after, err)
 	}
-	if status != common.StatusPendingInstall {
-		if err := o.supersede(status == common.StatusPendingUpgrade); err != nil {
-			return err
-		}
+	if err := o.supersede(status != common.StatusPendingRollback); err != nil {
+		return err
 	}
 	description := o.release.Info.Description
 	switch status {
@@ -168,15 +166,16 @@ func (o *operation) uninstall() error {
 	return errors.Join(failed, o.end(common.StatusUninstalled, "Uninstallation complete"), o.supersede(false))
 }
 
-// supersede says of revisions that stood before that they don't any more. An upgrade takes the place of the last one also where none did.
-func (o *operation) supersede(upgrade bool) error {
+// supersede says of revisions that stood before that they don't any more. Where none did, an installation or an upgrade takes the place of the
+// last one, unless that was uninstalled.
+func (o *operation) supersede(last bool) error {
 	var over []record
 	for i := range o.earlier {
 		if o.earlier[i].stands() {
 			over = append(over, o.earlier[i])
 		}
 	}
-	if latest := o.earlier.latest(); upgrade && len(over) == 0 && latest != nil {
+	if latest := o.earlier.latest(); last && len(over) == 0 && latest != nil && latest.status != common.StatusUninstalled {
 		over = append(over, *latest)
 	}
 	for _, r := range over {
@@ -199,7 +198,11 @@ func (o *operation) supersede(upgrade bool) error {
 func (o *operation) end(status common.Status, description string) error {
 	o.release.SetStatus(status, description)
 	o.at = nil
-	o.store.secrets.annotate(o.secret(), map[string]string{progressAnnotation: ""})
+	annotations := map[string]string{progressAnnotation: ""}
+	if status == common.StatusDeployed {
+		annotations[installedAnnotation] = "true"
+	}
+	o.store.secrets.annotate(o.secret(), annotations)
 	if err := o.store.Update(o.release); err != nil {
 		return fmt.Errorf("record that revision %d is %s: %w", o.release.Version, status, err)
 	}

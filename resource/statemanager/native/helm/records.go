@@ -41,6 +41,8 @@ const (
 	refusalAnnotation = "services.operatorkit.io/refusal"
 	// failedAnnotation says that the revision failed, whatever its status is now.
 	failedAnnotation = "services.operatorkit.io/failed"
+	// installedAnnotation says whether an installation of the release has succeeded, in this revision or before it: "true" or "false".
+	installedAnnotation = "services.operatorkit.io/installed"
 	// healthyAnnotation says that all objects of the revision were healthy once, so that it is not taken back any more.
 	healthyAnnotation = "services.operatorkit.io/healthy"
 	// progressAnnotation says how far the hooks of a revision are that is on its way.

@@ -241,10 +241,18 @@ func hookEvents(revisions records) []release.HookEvent {
 	return []release.HookEvent{release.HookPreUpgrade, release.HookPostUpgrade}
 }
 
-// installs tells whether the next revision is an installation, and not an upgrade.
+// installs reports whether the next revision is an installation, and not an upgrade. An installation that failed or was interrupted is
+// followed by another one, so that no hook of it is left out. Of a revision that does not say whether there has been an installation, such
+// as that of somebody's helm, the status of it and of those before it says so.
 func installs(revisions records) bool {
 	latest := revisions.latest()
-	return latest == nil || latest.status == common.StatusUninstalled
+	if latest == nil || latest.status == common.StatusUninstalled {
+		return true
+	}
+	if installed := latest.annotations[installedAnnotation]; installed != "" {
+		return installed == "false"
+	}
+	return !slices.ContainsFunc(revisions, func(r record) bool { return r.stands() || r.status == common.StatusSuperseded })
 }
 
 // hookNotes tells which hooks are run at these events.

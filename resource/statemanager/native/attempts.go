@@ -33,7 +33,7 @@ func (c *computation) recallAttempts(service *resolved) {
 	kept.failure = &failure{
 		Failure: carrier.Failure{Message: before.FailureMessage, Time: c.now, Count: int(before.FailedAttempts.Count)},
 		err:     errors.New(before.FailureMessage), fingerprint: service.Fingerprint, generation: c.set.ServiceSet.Generation,
-		trial: trialOf(c.set, service.Entry), givenUpWith: before.FailureMessage,
+		trial: trialOf(c.set, service.Entry), failures: int(before.FailedAttempts.Count), since: c.memory.progress(0), givenUpWith: before.FailureMessage,
 	}
 }
 
@@ -41,7 +41,7 @@ func (c *computation) recallAttempts(service *resolved) {
 func (c *computation) tellAttempts(state *v1alpha1.ServiceState, service *resolved) {
 	state.FailedAttempts = nil
 	last := c.memory.service(service.Key).failed(service.Fingerprint)
-	if last == nil || service.Entry.MaxAttempts == 0 {
+	if last == nil || last.Count == 0 || service.Entry.MaxAttempts == 0 {
 		return
 	}
 	if of, err := c.attemptsOf(service.Entry); err == nil {

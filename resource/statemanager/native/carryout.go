@@ -38,27 +38,34 @@ func (m *Manager) CarryOut(ctx context.Context, set *statemanager.Set, operation
 	}
 	err = lacking(what.service.Service, what.by.CarryOut(ctx, as, what.service.Service, what.result))
 	if err == nil {
-		if what.service.Entry == nil {
-			kept.failure = nil
-		}
-		// That of a service which is put there ends when it is there: it may only have been begun.
+		// The last failure counts until the service is there, or gone: what was carried out may only have begun a hook.
+		memory.progress(1)
 		return nil
 	}
 	// It is told in other reconciliations, which may not know what is secret in it.
 	err = secretscontext.ScrubError(ctx, what.service.hider.Error(err))
-	if ctx.Err() != nil || lost(err) || stale(err) {
+	if ctx.Err() != nil || lost(err) && !busy(err) || stale(err) {
 		// It says nothing about the service: it is worked out anew.
 		return err
 	}
-	count, trial := 1, trialOf(set, what.service.Entry)
-	if last := kept.failed(what.service.Fingerprint); last != nil && last.trial == trial {
-		count += last.Count
+	failed := &failure{
+		Failure: carrier.Failure{Message: statemanager.FirstLine(err.Error()), Time: m.config.Clock.Now()},
+		err:     err, fingerprint: what.service.Fingerprint, generation: set.ServiceSet.Generation, trial: trialOf(set, what.service.Entry),
+		failures: 1, since: memory.progress(0),
 	}
-	kept.failure = &failure{
-		Failure: carrier.Failure{Message: statemanager.FirstLine(err.Error()), Time: m.config.Clock.Now(), Count: count},
-		err:     err, fingerprint: what.service.Fingerprint, generation: set.ServiceSet.Generation, trial: trial,
+	if last := kept.failed(what.service.Fingerprint); last != nil && last.trial == failed.trial {
+		failed.Count, failed.failures, failed.since = last.Count, last.failures+1, last.since
 	}
+	if !carrier.Passing(err) {
+		failed.Count++
+	}
+	kept.failure = failed
 	return err
+}
+
+// busy reports whether an API server has answered that it can't do something now. What has made a hook run before that has to have its pauses.
+func busy(err error) bool {
+	return apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
 }
 
 // stale tells whether an error only says that something has changed meanwhile.

@@ -58,9 +58,13 @@
 //
 // # Attempts
 //
-// What can't be put onto a cluster is tried again after ever longer pauses. A service with maxAttempts is given up after so many failures: it
-// is Failed, and left as it is, until its entry or what that names changes, [statemanager.RetryAnnotation] changes, or the cluster was away. The
-// attempts are counted in the status of the set, so that an operator that starts anew goes on counting. Services are taken away without a limit.
+// What can't be put onto a cluster, or taken away, is tried again after ever longer pauses, of up to five minutes. Each service has its own: neither
+// other services of the set that progress nor a hook that begins cut one short. Another version and [statemanager.RetryAnnotation] do.
+//
+// A service with maxAttempts is given up after so many failures: it is Failed, and left as it is, until its entry or what that names changes,
+// [statemanager.RetryAnnotation] changes, or the cluster was away. A failure that passes without a change of the service does not count: no answer,
+// a time-out, an API server or a webhook in trouble, a quota that is used up, what can't be fetched. The attempts are counted in the status of the
+// set, so that an operator that starts anew goes on counting. Services are taken away without a limit.
 //
 // # Patches
 //

@@ -15,7 +15,7 @@ import (
 
 // lost tells whether an error says that the cluster did not answer, or not as one who can. What could not be fetched is something else.
 func lost(err error) bool {
-	return passes(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsUnauthorized(err) || apierrors.IsTooManyRequests(err)
+	return passes(err) || busy(err) || apierrors.IsUnauthorized(err)
 }
 
 // passes tells whether an error says that a request got no answer, which passes by itself. What a chart says of connections in a text does not

@@ -32,6 +32,8 @@ type memory struct {
 	// listed tells that the status has all that the cluster has of the set.
 	listed   bool
 	services map[client.ObjectKey]*serviceMemory
+	// carriedOut counts what was carried out of the set. After each the set is looked at again at once, with its backoff reset.
+	carriedOut int
 }
 
 // serviceMemory is what is kept of one service.
@@ -54,8 +56,10 @@ type failure struct {
 	// fingerprint and generation are those of the service and of the set that it failed with.
 	fingerprint string
 	generation  int64
-	// trial is what the attempts were made for, which Count counts.
-	trial trial
+	// trial is what the attempts were made for, which Count counts. failures counts all of them, and since is what memory.carriedOut was at the
+	// first.
+	trial           trial
+	failures, since int
 	// givenUpWith is what was said when another process gave up.
 	givenUpWith string
 }
@@ -83,6 +87,36 @@ func (f *failure) givenUp(set *statemanager.Set, entry *v1alpha1.ServiceWithValu
 		return framework.Permanent(errors.New(f.givenUpWith))
 	}
 	return framework.Permanent(fmt.Errorf("given up after %d attempts, until the service or the annotation %s changes: %w", f.Count, statemanager.RetryAnnotation, f.err))
+}
+
+// Pauses of a service that fails again and again while the set that it is in progresses.
+const (
+	firstPause   = time.Second
+	longestPause = 5 * time.Minute
+)
+
+// paused returns how long it takes until a service is tried again that has failed; zero is now. While nothing of its set is carried out, the
+// backoff of the set is what it waits for. What is carried out resets that, be it another service, or the begin of a hook that fails
+// then: the service has pauses of its own from then on.
+func (m *memory) paused(f *failure, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.carriedOut == f.since {
+		return 0
+	}
+	pause := longestPause
+	if doubled := f.failures - 1; doubled < 10 {
+		pause = min(pause, firstPause<<doubled)
+	}
+	return max(0, f.Time.Add(pause).Sub(now))
+}
+
+// progress counts what was carried out of the set, one more or none, and returns how much it is.
+func (m *memory) progress(more int) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.carriedOut += more
+	return m.carriedOut
 }
 
 func newMemory(config *Config, cluster target.Key) *memory {

@@ -215,11 +215,17 @@ func (c *computation) carry(state *v1alpha1.ServiceState, by carrier.Carrier, se
 		}
 		operation.Changes, operation.Payload = nil, nil
 	}
-	if last := c.memory.service(service.Key).failed(service.Fingerprint); last != nil {
+	kept := c.memory.service(service.Key)
+	switch last := kept.failed(service.Fingerprint); {
+	case last == nil:
+	case len(result.Changes) == 0 && !result.UnderWay:
+		kept.failure = nil
+	default:
 		fail(state, last.Message)
 		if framework.IsPermanent(last.err) && last.generation == c.set.ServiceSet.Generation && c.set.ServiceSet.DeletionTimestamp == nil {
 			operation.Changes, operation.Payload, operation.Err = nil, nil, last.err
 		}
+		c.pause(service, last, &operation, result.UnderWay)
 	}
 	c.withhold(state, &operation)
 	if c.waitForWindow(state, &operation, what) && operation.Err != nil {

@@ -150,7 +150,7 @@ func Creatable(ctx context.Context, c client.Client, object *unstructured.Unstru
 	asked.SetUID("")
 	asked.SetResourceVersion("")
 	err := c.Create(ctx, asked, client.DryRunAll)
-	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota: ") {
+	if err == nil || apierrors.IsAlreadyExists(err) || exceedsQuota(err) {
 		return nil
 	}
 	return fmt.Errorf("it would not be created anew: %w", brief(err))

@@ -68,7 +68,7 @@ type Service struct {
 type Failure struct {
 	// Message is the first line that a person needs.
 	Message string
-	// Time is when it happened last, and Count how often.
+	// Time is when it happened last, and Count how often, but for failures that pass without a change of the service (Passing).
 	Time  time.Time
 	Count int
 }
@@ -81,7 +81,7 @@ type Result struct {
 	Changes []plan.Change
 	Notes   []string
 	Payload any
-	// UnderWay tells that the Changes are the rest of an operation of which a hook has begun.
+	// UnderWay reports that a hook of the operation has begun: the Changes, if there are any, are the rest of it.
 	UnderWay bool
 	// Drift is how the cluster differs from what was put there, object by object, whether it is put right or not.
 	Drift []plan.Change

@@ -261,6 +261,7 @@ func (j *job) underway(ctx context.Context, revisions records) (*carrier.Result,
 		return j.renewal(ctx, revisions)
 	}
 	result.UnderWay = true
+		result.UnderWay = true
 	err = j.planRest(ctx, revisions, outcome, result)
 	if waits(err, result) {
 		return result, nil

@@ -51,6 +51,7 @@ func (j *job) removal(ctx context.Context, revisions records) (*carrier.Result, 
 	j.options.rememberFrom(latest)
 	result := &carrier.Result{Found: j.found(latest), Health: carrier.Health{Phase: v1alpha1.ServiceStateDeleting}}
 	if at := latest.progress(); at != nil && latest.status == common.StatusUninstalling {
+		result.UnderWay = true
 		outcome, err := j.outcome(ctx, at)
 		if err != nil {
 			return nil, err

@@ -8,7 +8,6 @@ import (
 
 	release "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,7 +55,7 @@ func (j *job) adoption(ctx context.Context, revisions records) (*carrier.Result,
 	if err != nil {
 		return nil, err
 	}
-	hooks, err := j.hooksOf(found)
+	hooks, err := j.hooksOf(found.Hooks)
 	if err != nil {
 		return nil, err
 	}
@@ -117,10 +116,8 @@ func (j *job) takeOver(ctx context.Context, todo *adoption) error {
 	for _, u := range todo.objects {
 		version, err := carrier.TakeFields(ctx, j.client, u, carrier.ManagersWith(u, fieldManager, releaseField), fieldManager)
 		if err == nil {
-			seen := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-				Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: version,
-			}}
-			seen.SetGroupVersionKind(u.GroupVersionKind())
+			seen := metadataOf(u)
+			seen.ResourceVersion = version
 			err = j.tag(ctx, seen, carrier.LabelsOf(j.service), map[string]any{carrier.OwnerAnnotation: j.service.Owner.String()})
 		}
 		if client.IgnoreNotFound(err) != nil {

@@ -128,6 +128,11 @@ func (j *job) renew(ctx context.Context, todo *renew) error {
 	if err := j.mend(store, todo.revisions); err != nil {
 		return err
 	}
+	for _, hook := range todo.hooks {
+		if err := j.tag(ctx, hook, map[string]any{managedByLabel: managedByHelm}, j.releaseAnnotations()); err != nil {
+			return fmt.Errorf("make what the hook %s has left an object of the release: %w", describe(hook), err)
+		}
+	}
 	kubeClient := j.kubeClient(ctx)
 	kubeClient.known = todo.rendering.definitions
 	recorded, err := j.release(kubeClient, store, todo)
@@ -148,15 +153,15 @@ func (j *job) release(kubeClient *kubeClient, store *store, todo *renew) (*relea
 		values = map[string]any{}
 	}
 	latest := todo.revisions.latest()
+	recorder.forget = func(secret string) error { return j.forget(kubeClient.ctx, todo, secret) }
 	if installs(todo.revisions) {
+		// The option of upgrades. Of an installation that fails again and again, the latest revisions are kept too.
+		config.Releases.MaxHistory = j.Carrier.config.History
 		install := action.NewInstall(config)
 		install.ReleaseName, install.Namespace, install.Replace = j.service.Key.Name, j.service.Key.Namespace, latest != nil
 		install.SkipCRDs, install.SkipSchemaValidation, install.Labels = true, true, j.options.labels
 		_, err := install.Run(recorder.literal, values)
-	recorder.forget = func(secret string) error { return j.forget(kubeClient.ctx, todo, secret) }
 		return recorder.recorded(err)
-		// The option of upgrades. Of an installation that fails again and again, the latest revisions are kept too.
-		config.Releases.MaxHistory = j.Carrier.config.History
 	}
 	upgrade := action.NewUpgrade(config)
 	upgrade.Namespace, upgrade.ResetValues, upgrade.MaxHistory = j.service.Key.Namespace, true, j.Carrier.config.History

@@ -55,6 +55,9 @@ type planner struct {
 	known carrier.Definitions
 
 	changes []plan.Change
+	// hooks are the objects of the hooks, and left is what earlier ones have left that becomes an object of the release.
+	hooks []*unstructured.Unstructured
+	left  []*metav1.PartialObjectMetadata
 	// seen are the objects that are deleted.
 	seen map[carrier.Identity]*metav1.PartialObjectMetadata
 }
@@ -80,6 +83,10 @@ func (p *planner) apply(ctx context.Context, u *unstructured.Unstructured) error
 		return &deletingError{object: describe(desired)}
 	case p.refuses(live) != nil:
 		return p.refuses(live)
+	case isHook(live) && p.service.Has(live.GetLabels()):
+		if !p.owns(live) {
+			p.left = append(p.left, metadataOf(live))
+		}
 	case !p.owns(live):
 		return fmt.Errorf("%s is there already and not from this release: delete it, or give it to the release by the label "+
 			"%s=%s and the annotations %s=%s and %s=%s: %w", describe(live), managedByLabel, managedByHelm,
@@ -133,6 +140,15 @@ func (p *planner) checkCreation(ctx context.Context, desired *unstructured.Unstr
 	return nil
 }
 
+// metadataOf returns what names an object, with the life and the version in which it was read.
+func metadataOf(u *unstructured.Unstructured) *metav1.PartialObjectMetadata {
+	seen := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
+	}}
+	seen.SetGroupVersionKind(u.GroupVersionKind())
+	return seen
+}
+
 // unknown tells whether the kind of an object is yet to be defined by the release itself.
 func (p *planner) unknown(u *unstructured.Unstructured) bool {
 	_, err := p.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
@@ -162,11 +178,15 @@ func (p *planner) deletes(u *unstructured.Unstructured, live *metav1.PartialObje
 	p.changes = append(p.changes, deletionOf(u, live))
 }
 
-// removeStale plans that objects of earlier revisions are deleted which are not wanted any more, and returns them.
+// removeStale plans that objects of earlier revisions are deleted which are not wanted any more, and returns them. One that is a hook now is
+// deleted also after the hook has been run: so does Helm.
 func (p *planner) removeStale(ctx context.Context, objects, wanted []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var stale []*unstructured.Unstructured
 	for _, u := range without(objects, wanted) {
 		removed, err := p.remove(ctx, u)
+		if err == nil && !removed && isAmong(p.hooks, u) {
+			removed, err = p.removeHook(ctx, u)
+		}
 		if err != nil {
 			return nil, err
 		}

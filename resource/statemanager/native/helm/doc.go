@@ -20,6 +20,14 @@
 // again and not begun anew, and its time-out counts from its begin. A service that changes meanwhile is upgraded when the hook has ended or its
 // time is over; one that is taken away is uninstalled at once, as `helm uninstall` does with a pending release.
 //
+// An installation that fails, or is interrupted before its first hook, is followed by another one and not by an upgrade, until one succeeds: the
+// hooks pre-install and post-install run again, and templates see .Release.IsInstall with the number of the new revision. A Job or a Pod of a
+// hook is deleted before it runs again, whatever its deletion policy is.
+//
+// A hook needs a name: a plan with one that has only a generateName is refused, whichever its event is. A release that has one already goes without
+// running it, and a note says so. A hook that Helm does not know is left out with a note. An object that becomes a hook is deleted by the upgrade,
+// also after a pre-upgrade hook has put it there again, as by Helm. A hook that becomes an object becomes one of the release, which Helm refuses.
+//
 // # What was planned is what is applied
 //
 // A chart is rendered once, in Compute. CarryOut hands that rendering to Helm as a chart of literal text, so that what a

@@ -186,10 +186,13 @@ func lastOnes(objects []*unstructured.Unstructured) []*unstructured.Unstructured
 func (j *job) dressed(u *unstructured.Unstructured) *unstructured.Unstructured {
 	dressed := u.DeepCopy()
 	carrier.Dress(dressed, j.service)
-	normalize.Mark(dressed, map[string]string{managedByLabel: managedByHelm}, map[string]string{
-		releaseNameAnnotation: j.service.Key.Name, releaseNamespaceAnnotation: j.service.Key.Namespace,
-	})
+	normalize.Mark(dressed, map[string]string{managedByLabel: managedByHelm}, j.releaseAnnotations())
 	return dressed
+}
+
+// releaseAnnotations are those by which Helm knows an object of the release.
+func (j *job) releaseAnnotations() map[string]string {
+	return map[string]string{releaseNameAnnotation: j.service.Key.Name, releaseNamespaceAnnotation: j.service.Key.Namespace}
 }
 
 // kindsOf returns the kinds of objects, each once.
@@ -201,6 +204,11 @@ func kindsOf(objects []*unstructured.Unstructured) []schema.GroupVersionKind {
 		}
 	}
 	return kinds
+}
+
+// isAmong reports whether an object is one of several, whatever is in it.
+func isAmong(objects []*unstructured.Unstructured, u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return carrier.IdentityOf(o) == carrier.IdentityOf(u) })
 }
 
 // without returns the objects that are not among others.

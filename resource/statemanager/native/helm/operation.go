@@ -107,8 +107,16 @@ func (o *operation) apply() error {
 			return err
 		}
 	}
+	hooks, err := o.hooksOf(o.release.Hooks)
+	if err != nil {
+		return err
+	}
 	for _, u := range o.stale {
-		if err := o.deleteOwn(o.ctx, u); err != nil {
+		remove := o.deleteOwn
+		if isAmong(hooks, u) {
+			remove = o.deleteHook
+		}
+		if err := remove(o.ctx, u); err != nil {
 			return err
 		}
 	}
@@ -253,6 +261,7 @@ func (j *job) underway(ctx context.Context, revisions records) (*carrier.Result,
 	}
 	result := &carrier.Result{Found: j.found(latest), Health: carrier.Health{Phase: v1alpha1.ServiceStateProvisioning}}
 	if outcome.waits != "" {
+		result.UnderWay = true
 		result.Health.Message, result.Requeue = outcome.waits, outcome.left
 		result.Found.Kinds = append(result.Found.Kinds, outcome.kinds...)
 		return result, nil
@@ -261,7 +270,6 @@ func (j *job) underway(ctx context.Context, revisions records) (*carrier.Result,
 		return j.renewal(ctx, revisions)
 	}
 	result.UnderWay = true
-		result.UnderWay = true
 	err = j.planRest(ctx, revisions, outcome, result)
 	if waits(err, result) {
 		return result, nil
@@ -338,6 +346,9 @@ func (j *job) planObjects(ctx context.Context, p *planner, status common.Status,
 		return err
 	}
 	p.known = carrier.DefinitionsIn(objects)
+	if p.hooks, err = j.hooksOf(todo.release.Hooks); err != nil {
+		return err
+	}
 	for _, u := range objects {
 		if err := p.apply(ctx, u); err != nil {
 			return err

@@ -98,7 +98,7 @@ func (j *job) share(r *release.Release) (*content, contentKey, error) {
 	if err != nil {
 		return nil, key, err
 	}
-	hooks, err := j.hooksOf(r)
+	hooks, err := j.hooksOf(r.Hooks)
 	if err != nil {
 		return nil, key, err
 	}

@@ -136,7 +136,7 @@ func (j *job) leftovers(latest *record) (leftovers, error) {
 			return leftovers{}, err
 		}
 		left.objects = append(left.objects, without(objects, left.objects)...)
-		hooks, err := j.hooksOf(history[i])
+		hooks, err := j.hooksOf(history[i].Hooks)
 		if err != nil {
 			return leftovers{}, err
 		}
@@ -161,10 +161,10 @@ func (j *job) goingOf(manifest string) ([]*unstructured.Unstructured, error) {
 	return j.placed(ordered.String(), nil, true)
 }
 
-// hooksOf returns the objects of the hooks of a release.
-func (j *job) hooksOf(r *release.Release) ([]*unstructured.Unstructured, error) {
+// hooksOf returns the objects of hooks, but for definitions.
+func (j *job) hooksOf(of []*release.Hook) ([]*unstructured.Unstructured, error) {
 	var hooks []*unstructured.Unstructured
-	for _, h := range r.Hooks {
+	for _, h := range of {
 		objects, err := j.placed(h.Manifest, nil, true)
 		if err != nil {
 			return nil, err

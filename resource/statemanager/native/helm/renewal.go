@@ -11,6 +11,7 @@ import (
 	release "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,6 +35,8 @@ type renew struct {
 	definitions carrier.Definitions
 	// stale are objects that earlier revisions have left behind.
 	stale []*unstructured.Unstructured
+	// hooks are what hooks have left that becomes objects of the release.
+	hooks []*metav1.PartialObjectMetadata
 	// left is what each of them may have left, by the name of its Secret.
 	left map[string][]*unstructured.Unstructured
 }
@@ -81,13 +84,13 @@ func (j *job) planRenewal(ctx context.Context, revisions records, result *carrie
 	}
 	rendering, err := j.render(ctx, next, install)
 	if err != nil {
+		if rendering != nil {
+			result.Notes = rendering.remarks
+		}
 		return err
 	}
 	past, err := j.past(revisions)
 	if err != nil {
-		if rendering != nil {
-			result.Notes = rendering.remarks
-		}
 		return err
 	}
 	todo := &renew{rendering: rendering, revisions: revisions, createNamespace: create, left: past.left}
@@ -104,6 +107,9 @@ func (j *job) planRenewal(ctx context.Context, revisions records, result *carrie
 			return err
 		}
 	}
+	if p.hooks, err = j.hooksOf(rendering.hooks); err != nil {
+		return err
+	}
 	p.changes = append(p.changes, j.planRelease(revisions, past, rendering))
 	for _, u := range rendering.objects {
 		if err := p.apply(ctx, u); err != nil {
@@ -113,6 +119,7 @@ func (j *job) planRenewal(ctx context.Context, revisions records, result *carrie
 	if todo.stale, err = p.removeStale(ctx, past.objects, rendering.objects); err != nil {
 		return err
 	}
+	todo.hooks = p.left
 	result.Changes, result.Payload = p.changes, todo
 	result.Notes = j.notes(revisions, rendering)
 	return nil

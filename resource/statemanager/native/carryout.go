@@ -39,7 +39,9 @@ func (m *Manager) CarryOut(ctx context.Context, set *statemanager.Set, operation
 	err = lacking(what.service.Service, what.by.CarryOut(ctx, as, what.service.Service, what.result))
 	if err == nil {
 		// The last failure counts until the service is there, or gone: what was carried out may only have begun a hook.
-		memory.progress(1)
+		if memory.progress(1); kept.failure != nil {
+			kept.failure.begun = true
+		}
 		return nil
 	}
 	// It is told in other reconciliations, which may not know what is secret in it.

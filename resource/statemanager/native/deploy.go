@@ -268,7 +268,7 @@ func (c *computation) computed(service *resolved, result *carrier.Result, waits 
 	if state.State == v1alpha1.ServiceStateFailed && state.FailureMessage == "" {
 		fail(&state, shown.Health.Message)
 	}
-	c.remember(&state, service, &operation, asWanted, result.UnderWay)
+	c.remember(&state, service, &operation, asWanted)
 	c.tellAttempts(&state, service)
 	if c.withhold(&state, &operation) && found == nil {
 		state.State = v1alpha1.ServiceStatePending
@@ -316,9 +316,7 @@ func (c *computation) held(state *v1alpha1.ServiceState, entry *v1alpha1.Service
 }
 
 // remember tells of the last failure, and forgets it when what failed is there.
-func (c *computation) remember(
-	state *v1alpha1.ServiceState, service *resolved, operation *statemanager.Operation, asWanted, underWay bool,
-) {
+func (c *computation) remember(state *v1alpha1.ServiceState, service *resolved, operation *statemanager.Operation, asWanted bool) {
 	kept := c.memory.service(service.Key)
 	last := kept.failed(service.Fingerprint)
 	switch {
@@ -337,13 +335,13 @@ func (c *computation) remember(
 		fail(state, err.Error())
 		operation.Changes, operation.Payload, operation.Err = nil, nil, err
 	}
-	c.pause(service, last, operation, underWay)
+	c.pause(service, last, operation)
 }
 
 // pause holds an operation back until the pause after the last failure is over, unless it is the rest of one that has begun.
-func (c *computation) pause(service *resolved, last *failure, operation *statemanager.Operation, underWay bool) {
+func (c *computation) pause(service *resolved, last *failure, operation *statemanager.Operation) {
 	left := c.memory.paused(last, c.now)
-	if left == 0 || underWay || len(operation.Changes) == 0 || last.trial != trialOf(c.set, service.Entry) {
+	if left == 0 || last.begun || len(operation.Changes) == 0 || last.trial != trialOf(c.set, service.Entry) {
 		return
 	}
 	c.requeue(left)

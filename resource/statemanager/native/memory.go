@@ -60,6 +60,8 @@ type failure struct {
 	// first.
 	trial           trial
 	failures, since int
+	// begun reports that something of the service was carried out since: what is left of that need not wait.
+	begun bool
 	// givenUpWith is what was said when another process gave up.
 	givenUpWith string
 }

@@ -3,6 +3,7 @@ package native_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
@@ -222,4 +225,32 @@ func TestAServiceGoesOnWhenAWebhookAnswersAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settle("a", "app Deployed, files Deployed")
+}
+
+// TestARollbackWhoseHookFailsHasPausesToo holds that it is no way around them that a rollback is gone on with until it succeeds.
+func TestARollbackWhoseHookFailsHasPausesToo(t *testing.T) {
+	w := newPlatform(t)
+	w.useEast()
+	clock := clocktesting.NewFakePassiveClock(time.Now())
+	w.config.Clock = clock
+	w.restart()
+	failing := strings.ReplaceAll(hookText, "pre-install,pre-upgrade", "post-upgrade,pre-rollback")
+	w.charts(map[string][]byte{
+		"app-1.0.0.tgz": chartOf(t, "app", "1.0.0", files{"templates/hook.yaml": failing}), "app-2.0.0.tgz": chartOf(t, "app", "2.0.0", files{"templates/hook.yaml": failing}),
+	})
+	app := w.service("app", "app-1.0.0")
+	atomic := true
+	app.HelmOptions = &v1alpha1.ServiceHelmOptions{Atomic: &atomic}
+	w.set("a", "east", app)
+	w.settle("a", "app Deployed")
+	w.quiet("a")
+	defer w.end(batchv1.JobFailed)()
+	w.change("a", func(s *v1alpha1.ServiceSet) { s.Spec.Services[0].Template = "app-2.0.0" })
+	operatortest.Eventually(t, "the third failure is waited after", func() error {
+		work, err := w.step("a")
+		if err == nil || !strings.Contains(err.Error(), "pre-rollback") || work.Requeue < time.Second {
+			return fmt.Errorf("it is looked at again after %s: %w", work.Requeue, err)
+		}
+		return nil
+	})
 }

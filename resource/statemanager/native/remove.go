@@ -225,7 +225,7 @@ func (c *computation) carry(state *v1alpha1.ServiceState, by carrier.Carrier, se
 		if framework.IsPermanent(last.err) && last.generation == c.set.ServiceSet.Generation && c.set.ServiceSet.DeletionTimestamp == nil {
 			operation.Changes, operation.Payload, operation.Err = nil, nil, last.err
 		}
-		c.pause(service, last, &operation, result.UnderWay)
+		c.pause(service, last, &operation)
 	}
 	c.withhold(state, &operation)
 	if c.waitForWindow(state, &operation, what) && operation.Err != nil {

@@ -261,7 +261,6 @@ func (j *job) underway(ctx context.Context, revisions records) (*carrier.Result,
 	}
 	result := &carrier.Result{Found: j.found(latest), Health: carrier.Health{Phase: v1alpha1.ServiceStateProvisioning}}
 	if outcome.waits != "" {
-		result.UnderWay = true
 		result.Health.Message, result.Requeue = outcome.waits, outcome.left
 		result.Found.Kinds = append(result.Found.Kinds, outcome.kinds...)
 		return result, nil

@@ -8,14 +8,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -126,60 +123,6 @@ func fieldsOf(value any) map[string]any {
 		}
 	}
 	return fields
-}
-
-// Immutable tells whether an API server refuses to change an object that is there, whatever is done about the change: another version of
-// the object is needed, or another object.
-func Immutable(err error) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool {
-		return !strings.Contains(cause.Message, "immutable") && cause.Type != metav1.CauseType(field.ErrorTypeForbidden)
-	})
-}
-
-// replaceTimeout is how long an object that is replaced may take to go before it is left to the next try.
-const replaceTimeout = 5 * time.Second
-
-// Creatable asks an API server by a dry run whether it would create an object that is there, if it were not: it says that there is one only
-// when nothing else is wrong. A quota counts the one that is there, and does not count here.
-func Creatable(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
-	asked := object.DeepCopy()
-	asked.SetUID("")
-	asked.SetResourceVersion("")
-	err := c.Create(ctx, asked, client.DryRunAll)
-	if err == nil || apierrors.IsAlreadyExists(err) || exceedsQuota(err) {
-		return nil
-	}
-	return fmt.Errorf("it would not be created anew: %w", brief(err))
-}
-
-// Replace deletes an object, as it was seen, with what belongs to it, and creates another one in its place by create once it is gone. One that
-// would not be created replaces nothing. That it takes its time is an error: it is waited for by whoever tries again.
-func Replace(ctx context.Context, c client.Client, seen client.Object, by *unstructured.Unstructured, create func() error) error {
-	if err := Creatable(ctx, c, by); err != nil {
-		return err
-	}
-	uid, version := seen.GetUID(), seen.GetResourceVersion()
-	gone := &metav1.PartialObjectMetadata{}
-	gone.SetGroupVersionKind(seen.GetObjectKind().GroupVersionKind())
-	gone.SetNamespace(seen.GetNamespace())
-	gone.SetName(seen.GetName())
-	key := client.ObjectKeyFromObject(gone)
-	err := c.Delete(ctx, gone, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete it to create it anew: %w", err)
-	}
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, replaceTimeout, true, func(ctx context.Context) (bool, error) {
-		err := c.Get(ctx, key, gone)
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-	})
-	if err != nil {
-		return fmt.Errorf("wait until it is gone, to create it anew: %w", err)
-	}
-	return create()
 }
 
 // longest is how long what is wrong with one field may be told, in bytes: an API server tells whole pod templates.

@@ -26,6 +26,16 @@
 // What an API server never lets be changed, such as the pod template of a Job, is a permanent error, and is worked out again when the
 // service or the object changes. Where the set names its kind in replaceKinds, the object is deleted and created anew. Before that the API
 // server is asked by a dry run whether it would create it: if not, that is an error, and nothing is deleted. A quota is no reason against it.
+// A change that is refused, of an object that would be created, is one that can't be made, whatever the API server says of it.
+//
+// # Creation
+//
+// A plan asks the API server by a dry run whether it would create what is not there. A refusal of what is in the object is an error of the
+// plan: nothing is written. Where the definition of the object changes in the same plan, and the object is refused without that, the plan
+// says [AfterDefinition] of it, and shows an update as it is known without the API server. Such objects, and those whose namespace is still
+// to be made, are tried out as soon as that is there, before other objects are written. A missing right is an error of the plan, too. What is
+// refused for another reason (a quota, a missing service account, a webhook that can't be reached or does not support dry runs) is none,
+// because what comes before the object may change it.
 //
 // # Ignored differences
 //

@@ -3,6 +3,8 @@ package carrier
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -40,6 +42,11 @@ func DefinitionsIn(objects []*unstructured.Unstructured) Definitions {
 		}
 	}
 	return found
+}
+
+// Define reports whether one of the definitions defines a kind.
+func (d Definitions) Define(kind schema.GroupKind) bool {
+	return slices.ContainsFunc(d, func(definition *unstructured.Unstructured) bool { return DefinedBy(definition) == kind })
 }
 
 // DefinedBy is the kind that a custom resource definition defines.
@@ -82,6 +89,35 @@ func (d Definitions) Mapping(mapper meta.RESTMapper, kind schema.GroupVersionKin
 		return mapping, nil
 	}
 	return nil, err
+}
+
+// AfterDefinition describes what a plan could not try out, because the definition of its kind changes before.
+const AfterDefinition = "after its definition"
+
+// Served returns the version in which a cluster serves a kind: the one that is given, or else another one of the kind.
+func Served(mapper meta.RESTMapper, kind schema.GroupVersionKind) (schema.GroupVersionKind, error) {
+	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		mapping, err = mapper.RESTMapping(kind.GroupKind())
+	}
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	return mapping.GroupVersionKind, nil
+}
+
+// Merged is what a stored object becomes when another one is applied to it, as far as that is known without the API server: maps are merged,
+// all else is replaced.
+func Merged(live, applied map[string]any) map[string]any {
+	merged := maps.Clone(live)
+	for name, value := range applied {
+		inner, isMap := value.(map[string]any)
+		if outer, ok := merged[name].(map[string]any); ok && isMap {
+			value = Merged(outer, inner)
+		}
+		merged[name] = value
+	}
+	return merged
 }
 
 // AwaitKinds waits until custom resource definitions are established and a mapper, which asks the same cluster, knows kinds. Errors call

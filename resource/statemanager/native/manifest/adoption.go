@@ -39,9 +39,12 @@ var kubectlApply = ssa.FieldManager{Name: "kubectl", ExactMatch: true, Operation
 
 // planAdoption returns the step that gives an object of somebody else the marks of the service, and what applying it changes then.
 func planAdoption(
-	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, have *unstructured.Unstructured, m manifest,
+	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, have *unstructured.Unstructured, m manifest, pending bool,
 ) (s step, later string, err error) {
 	now, fields, err := difference(ctx, cluster, service, have, m, true)
+	if pending && carrier.AwaitsDefinition(err) {
+		now, err = have, nil
+	}
 	if now == nil || err != nil {
 		return step{}, "", err
 	}

@@ -81,11 +81,15 @@ func TestKindThatComesLate(t *testing.T) {
 
 func TestInvalidObjectIsToldWithItsFile(t *testing.T) {
 	k := newKit(t)
-	s := k.service(files{"a.yaml": configMap("a", "1"), "bad.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: bad}\nspec: {ports: [{port: 99999}]}\n"})
-	result := k.compute(s)
-	err := k.carrier.CarryOut(t.Context(), k.cluster, s, result)
-	if err == nil || !strings.Contains(err.Error(), "create Service "+k.namespace+"/bad of bad.yaml: ") || !strings.Contains(err.Error(), "spec.ports[0].port") {
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: bad}\nspec: {ports: [{port: %d}]}\n"
+	err := k.refused(k.service(files{"a.yaml": configMap("a", "1"), "bad.yaml": fmt.Sprintf(service, 99999)}))
+	if !strings.Contains(err.Error(), "create Service "+k.namespace+"/bad of bad.yaml: ") || !strings.Contains(err.Error(), "spec.ports[0].port") {
 		t.Errorf("the error is %v", err)
+	}
+	s := k.service(files{"a.yaml": configMap("a", "1"), "bad.yaml": fmt.Sprintf(service, 80)})
+	k.faults.On(func(r operatortest.Request) bool { return r.Name == "bad" && !r.DryRun && r.Method == "PATCH" }, operatortest.InternalError()).Times(1)
+	if err := k.carrier.CarryOut(t.Context(), k.cluster, s, k.compute(s)); err == nil {
+		t.Fatal("it does not fail")
 	}
 	found := k.compute(s).Found
 	if found == nil || found.Fingerprint != "" || found.Version != "" {

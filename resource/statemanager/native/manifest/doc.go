@@ -48,7 +48,8 @@
 // # Applying
 //
 // Objects are applied in the order of Flux's package ssa: definitions and namespaces first, workloads after what they need,
-// webhooks last. What is of a new kind waits until its definition is established. Objects without a namespace get that of the
+// webhooks last. What is of a new kind waits until its definition is established. Objects whose definition changes are tried out by a dry run
+// after that, before other objects are applied. Objects without a namespace get that of the
 // service, which is created when it is missing and never deleted, as by `helm install --create-namespace`. One that is created has the label
 // app.kubernetes.io/managed-by: operatorkit.
 //

@@ -64,6 +64,7 @@ func fault(doing string, m manifest, err error) error {
 	if conflict := conflictOf(m, err); conflict != nil {
 		return conflict
 	}
+	immutable := carrier.Immutable(err)
 	if m.Sensitive {
 		err = wordless(err)
 	}
@@ -72,7 +73,7 @@ func fault(doing string, m manifest, err error) error {
 	case meta.IsNoMatchError(err):
 		gvk := m.Object.GroupVersionKind()
 		return fmt.Errorf("%s %s: the cluster has no kind %s in %s: install what defines it before (%w)", doing, m, gvk.Kind, gvk.GroupVersion(), err)
-	case carrier.Immutable(err) && changes:
+	case immutable && changes:
 		return framework.Permanent(fmt.Errorf("%s %s: %w (delete the object, or give it another name, or name its kind in replaceKinds)", doing, m, err))
 	case apierrors.IsInvalid(err) && changes:
 		return fmt.Errorf("%s %s: %w (for a field that can't be changed, delete the object, or give it another name)", doing, m, err)

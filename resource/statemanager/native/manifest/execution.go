@@ -49,6 +49,11 @@ func (c *Carrier) carryOutInstallation(ctx context.Context, cluster carrier.Clus
 		return err
 	}
 	for _, s := range rest[defined:] {
+		if err := tryLater(ctx, cluster, service, s); err != nil {
+			return err
+		}
+	}
+	for _, s := range rest[defined:] {
 		if err := write(ctx, cluster, service, s); err != nil {
 			return err
 		}
@@ -62,22 +67,32 @@ func (c *Carrier) carryOutInstallation(ctx context.Context, cluster carrier.Clus
 func (c *Carrier) begin(ctx context.Context, cluster carrier.Cluster, service *carrier.Service, todo *installation) (*corev1.Secret, error) {
 	var secret *corev1.Secret
 	var manifests []byte
-	objects := slices.Clone(todo.objects)
-	for i := range objects {
-		objects[i].Sensitive = objects[i].Sensitive || todo.sensitive[objects[i].identity()]
-	}
 	if todo.have != nil {
 		secret, manifests = todo.have.secret, todo.have.secret.Data[manifestsKey]
-		for _, object := range todo.have.objects {
-			if !slices.ContainsFunc(objects, func(r objectReference) bool { return r.identity() == object.identity() }) {
-				objects = append(objects, object)
-			}
-		}
 	}
 	if !todo.begin {
 		return secret, nil
 	}
-	return c.write(ctx, cluster, service, secret, todo.record, objects, manifests)
+	return c.write(ctx, cluster, service, secret, todo.record, todo.union(), manifests)
+}
+
+// union are the objects that are going to be there, and those that were.
+func (i *installation) union() []objectReference {
+	objects := slices.Clone(i.objects)
+	named := map[carrier.Identity]bool{}
+	for n := range objects {
+		identity := objects[n].identity()
+		objects[n].Sensitive = objects[n].Sensitive || i.sensitive[identity]
+		named[identity] = true
+	}
+	if i.have != nil {
+		for _, object := range i.have.objects {
+			if !named[object.identity()] {
+				objects = append(objects, object)
+			}
+		}
+	}
+	return objects
 }
 
 // write carries out one step. What has changed since it was planned is a conflict.
@@ -85,8 +100,7 @@ func write(ctx context.Context, cluster carrier.Cluster, service *carrier.Servic
 	if s.manifest.Object == nil {
 		return takeAway(ctx, cluster, service, s)
 	}
-	object := s.manifest.Object.DeepCopy()
-	object.SetResourceVersion(absent.Version)
+	object := s.applied()
 	if s.replace {
 		seen := object.DeepCopy()
 		seen.SetUID(s.uid)
@@ -96,10 +110,6 @@ func write(ctx context.Context, cluster carrier.Cluster, service *carrier.Servic
 			return fault("replace", s.manifest, err)
 		}
 		return nil
-	}
-	if s.action != plan.Create {
-		object.SetUID(s.uid)
-		object.SetResourceVersion(s.version)
 	}
 	if len(s.managers) > 0 {
 		moved, err := carrier.MoveFields(ctx, cluster.Client(), object, s.managers, service.Owner.FieldManager())
@@ -112,6 +122,17 @@ func write(ctx context.Context, cluster carrier.Cluster, service *carrier.Servic
 		return fault(string(s.action), s.manifest, err)
 	}
 	return nil
+}
+
+// applied is the object of a step as it is applied: as it was planned, or not there.
+func (s step) applied() *unstructured.Unstructured {
+	object := s.manifest.Object.DeepCopy()
+	object.SetResourceVersion(absent.Version)
+	if s.action != plan.Create && !s.replace {
+		object.SetUID(s.uid)
+		object.SetResourceVersion(s.version)
+	}
+	return object
 }
 
 // undressed is the patch that takes the marks of a service from an object, if that is still as it was planned.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,6 +31,8 @@ type step struct {
 	object objectReference
 	// manifest is what is applied. It has no object where nothing is applied.
 	manifest manifest
+	// later tells that the object can't be tried out before its definition or its namespace is there.
+	later bool
 	// replace tells that the object can't be changed, and is deleted and created anew.
 	replace bool
 	// shared is set for an object that others may make at the same time.
@@ -163,11 +166,19 @@ func (c *Carrier) install(
 	}
 	var faults []error
 	var adopted []step
+	pending := map[schema.GroupKind]bool{}
 	for _, m := range manifests {
 		object := referTo(m.Object)
 		object.Sensitive = m.Sensitive
 		todo.objects = append(todo.objects, object)
-		s, wait, err := c.planObject(ctx, cluster, service, m, before, todo.sensitive[object.identity()])
+		s, wait, err := c.planObject(ctx, cluster, service, m, before, todo.sensitive[object.identity()], pending[groupKind(m.Object)])
+		done := s.action == plan.Create && c.done(m, have, r.Fingerprint, before)
+		if s.action == plan.Create && !done {
+			err = tryOut(ctx, cluster, service, &s, pending[groupKind(m.Object)])
+		}
+		if s.action != "" && groupKind(m.Object) == carrier.DefinitionKind {
+			pending[carrier.DefinedBy(m.Object)] = true
+		}
 		switch {
 		case err != nil:
 			faults = append(faults, err)
@@ -178,7 +189,7 @@ func (c *Carrier) install(
 			}
 		case wait != "":
 			waits = append(waits, wait)
-		case s.action == plan.Create && c.done(m, have, r.Fingerprint, before):
+		case done:
 			todo.record.Done = append(todo.record.Done, s.object.String())
 		case s.action == plan.Create && m.isNamespace(service.Key.Namespace):
 			todo.steps = slices.Insert(todo.steps, 0, s)
@@ -212,6 +223,9 @@ func (c *Carrier) install(
 		}
 		todo.steps = append(todo.steps, pruned...)
 		result.Notes = append(result.Notes, notes...)
+	}
+	if err := todo.checkSize(); err != nil {
+		return framework.Permanent(err)
 	}
 	todo.begin = todo.writesObjects() && !todo.begun(service.Owner)
 	result.Changes, result.Payload = changesOf(todo.steps), todo
@@ -314,12 +328,19 @@ func fieldsBefore(have *inventory) (map[carrier.Identity]manifest, error) {
 }
 
 // planObject returns the step for an object, one without an action where there is nothing to do, and what has to be waited
-// for, or comes after a step that adopts. Sensitive tells that the object may have values which must not be shown.
+// for, or comes after a step that adopts. Sensitive tells that the object may have values which must not be shown, and pending that its
+// definition changes before.
 func (c *Carrier) planObject(
-	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, m manifest, before map[carrier.Identity]manifest, sensitive bool,
+	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, m manifest, before map[carrier.Identity]manifest, sensitive, pending bool,
 ) (s step, wait string, err error) {
 	s = step{object: referTo(m.Object), manifest: m}
-	have, err := get(ctx, cluster.Client(), s.object)
+	stored := s.object
+	if pending {
+		if served, err := carrier.Served(cluster.RESTMapper(), stored.gvk()); err == nil {
+			stored.APIVersion = served.GroupVersion().String()
+		}
+	}
+	have, err := get(ctx, cluster.Client(), stored)
 	if err != nil {
 		return step{}, "", err
 	}
@@ -334,7 +355,7 @@ func (c *Carrier) planObject(
 	}
 	own := service.Has(have.GetLabels())
 	if !own && service.Entry.Adopt && adoptable(have) {
-		return planAdoption(ctx, cluster, service, have, m)
+		return planAdoption(ctx, cluster, service, have, m, pending)
 	}
 	if !own {
 		if owner := ownerOf(have); owner != "" {
@@ -353,8 +374,13 @@ func (c *Carrier) planObject(
 	s.force = force
 	// Fields of a former name are no conflict: they are moved before the object is applied.
 	now, fields, err := difference(ctx, cluster, service, have, m, force || len(s.managers) > 0)
+	if pending && carrier.AwaitsDefinition(err) {
+		now, err = have, nil
+		fields = m.hide(plan.Diff(serverside.Stable(have.Object), serverside.Stable(carrier.Merged(have.Object, m.beside(service, have).Object.Object))))
+		s.afterDefinition()
+	}
 	switch {
-	case own && carrier.Immutable(err) && service.Config.Replaces(groupKind(m.Object)):
+	case own && carrier.Replaceable(err) && service.Config.Replaces(groupKind(m.Object)):
 		if err := carrier.Creatable(ctx, cluster.Client(), m.Object); err != nil {
 			return step{}, "", fault("replace", m, err)
 		}

@@ -32,8 +32,10 @@ const (
 	recordAnnotation = "services.operatorkit.io/record"
 	objectsKey       = "objects.json"
 	manifestsKey     = "manifests.json.gz"
-	// largest is how large the manifests in an inventory may be when they are compressed: the server takes a Secret of 1 MiB.
-	largest = 900 << 10
+	// largest is how large the manifests in an inventory may be when they are compressed, and largestNamed with the names of the objects: the
+	// server takes a Secret of 1 MiB.
+	largest      = 900 << 10
+	largestNamed = corev1.MaxSecretSize - 16<<10
 	// largestUnpacked bounds what is read of them.
 	largestUnpacked = 256 << 20
 )
@@ -275,10 +277,29 @@ func pack(manifests []manifest) ([]byte, error) {
 		return nil, err
 	}
 	if packed.Len() > largest {
-		return nil, fmt.Errorf("its objects have %d bytes compressed, and more than %d don't fit into its inventory: split the service",
-			packed.Len(), largest)
+		return nil, tooLarge(packed.Len(), largest)
 	}
 	return packed.Bytes(), nil
+}
+
+func tooLarge(bytes, most int) error {
+	return fmt.Errorf("its inventory would have %d bytes, with the objects compressed, and may have %d: split the service", bytes, most)
+}
+
+// checkSize returns an error for an installation whose inventory does not fit into a Secret.
+func (i *installation) checkSize() error {
+	names, err := json.Marshal(i.union())
+	if err != nil {
+		return err
+	}
+	manifests := len(i.packed)
+	if i.have != nil {
+		manifests = max(manifests, len(i.have.secret.Data[manifestsKey]))
+	}
+	if size := manifests + len(names); size > largestNamed {
+		return tooLarge(size, largestNamed)
+	}
+	return nil
 }
 
 // since is how long ago all of the service was put there.

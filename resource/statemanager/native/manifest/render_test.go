@@ -55,9 +55,9 @@ func TestValuesReplaceReferences(t *testing.T) {
 		{"a list", "${list}", []any{int64(1), "two"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  x: " + row.field + "\n"
-			got := fields(k.compute(k.service(files{"a.yaml": text}, values(settings))).Changes[0])
-			want := map[string]any{"data.x": row.want}
+			text := strings.Replace(k.widget("a"), "spec: {size: 1}", "spec:\n  x: "+row.field, 1)
+			got := fields(k.compute(k.service(files{"a.yaml": text, "b.yaml": k.widgets()}, values(settings))).Changes[1])
+			want := map[string]any{"spec.x": row.want}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("fields (-want +got):\n%s", diff)
 			}
@@ -103,12 +103,12 @@ func TestSecretValuesAreNotShown(t *testing.T) {
 	const password = "s3cr3t-p4ssw0rd"
 	given := []option{values("{password: " + password + ", port: 80}"), secretValues("{password: true}")}
 	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {x: '${password}'}}\ndata: {x: 'pw ${password}', y: '${port:string}'}\n"
-	s := k.service(files{"a.yaml": text, "b.yaml": configMap("b", "${port}")}, given...)
+	s := k.service(files{"a.yaml": text, "b.yaml": configMap("b", "${port:string}")}, given...)
 	result := k.compute(s)
 	if strings.Contains(fmt.Sprintf("%+v", result.Changes), password) {
 		t.Errorf("the password is in the plan: %+v", result.Changes)
 	}
-	if fields(result.Changes[1])["data.text"] != int64(80) {
+	if fields(result.Changes[1])["data.text"] != "80" {
 		t.Errorf("what is not secret should be shown: %v", result.Changes[1])
 	}
 
@@ -116,9 +116,8 @@ func TestSecretValuesAreNotShown(t *testing.T) {
 	if strings.Contains(err.Error(), password) || !strings.Contains(err.Error(), "the value password comes from a Secret") {
 		t.Errorf("the error is %v", err)
 	}
-	s = k.service(files{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad, labels: {x: '${password} !'}}\n"}, given...)
-	err = k.carrier.CarryOut(t.Context(), k.cluster, s, k.compute(s))
-	if err == nil || strings.Contains(err.Error(), password) || !strings.Contains(err.Error(), "ConfigMap "+k.namespace+"/bad of a.yaml") {
+	err = k.refused(k.service(files{"a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad, labels: {x: '${password} !'}}\n"}, given...))
+	if strings.Contains(err.Error(), password) || !strings.Contains(err.Error(), "ConfigMap "+k.namespace+"/bad of a.yaml") {
 		t.Errorf("the error is %v", err)
 	}
 

@@ -19,7 +19,7 @@ func Passing(err error) bool {
 		return true
 	}
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
+	if !errors.As(err, &status) || Refused(err) {
 		return false
 	}
 	switch {

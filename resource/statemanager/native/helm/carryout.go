@@ -12,13 +12,13 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/release/common"
 	release "helm.sh/helm/v4/pkg/release/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/absent"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
@@ -92,22 +92,24 @@ func (j *job) annotations(r *rendering) map[string]string {
 
 // renew makes a new revision.
 func (j *job) renew(ctx context.Context, todo *renew) error {
-	if todo.createNamespace {
-		// The label is Helm's.
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-			Name: j.service.Key.Namespace, Labels: map[string]string{"name": j.service.Key.Namespace},
-		}}
-		err := j.client.Create(ctx, namespace, client.FieldOwner(fieldManager))
-		if err != nil && !apierrors.IsAlreadyExists(err) {
+	if todo.namespace != nil {
+		if err := j.createNamespace(ctx, todo.namespace.DeepCopy()); err != nil {
 			return fmt.Errorf("create the namespace: %w", err)
 		}
 	}
-	for _, definition := range todo.definitions {
+	for _, definition := range todo.rendering.applied {
 		applied := definition.DeepCopy()
 		if err := j.put(ctx, applied); err != nil {
 			return err
 		}
 		if err := j.established(ctx, applied); err != nil {
+			return err
+		}
+	}
+	for _, u := range todo.later {
+		// Nothing else is touched before a refusal.
+		err := carrier.Retry(ctx, func() error { return j.applyObject(ctx, u.DeepCopy(), client.DryRunAll) })
+		if carrier.Refused(err) {
 			return err
 		}
 	}
@@ -141,6 +143,20 @@ func (j *job) renew(ctx context.Context, todo *renew) error {
 	}
 	o := &operation{kubeClient: kubeClient, store: store, release: recorded, earlier: todo.revisions, stale: todo.stale}
 	return j.rolled(ctx, o.run())
+}
+
+// createNamespace creates the namespace of the release. Others may create one with nothing in it at the same time; one that is the release's must
+// not be there.
+func (j *job) createNamespace(ctx context.Context, namespace *unstructured.Unstructured) error {
+	if j.owns(namespace) {
+		namespace.SetResourceVersion(absent.Version)
+		return j.applyObject(ctx, namespace)
+	}
+	err := j.client.Create(ctx, namespace, client.FieldOwner(fieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
 }
 
 // release has Helm's action prepare and record what was planned.
@@ -291,6 +307,9 @@ func (j *job) takeBack(ctx context.Context, todo *takeBack) error {
 	annotations[healthyAnnotation], annotations[installedAnnotation] = "true", "true"
 	store, err := newStore(j.access, j.service.Key.Namespace, annotations)
 	if err != nil {
+		return err
+	}
+	if err := j.mend(store, todo.revisions); err != nil {
 		return err
 	}
 	recorder, kubeClient := store.record(), j.kubeClient(ctx)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -51,8 +52,12 @@ type planner struct {
 	*job
 	// fresh is true while the namespace is still to be created, so that nothing can be in it.
 	fresh bool
-	// known are definitions that are still to be applied.
+	// known are definitions that come with the chart.
 	known carrier.Definitions
+	// pending are the kinds whose definitions change: before the release is made where that is true, and else with it.
+	pending map[schema.GroupKind]bool
+	// later are objects that can't be tried out before the namespace, or a definition that comes before the release, is there.
+	later []*unstructured.Unstructured
 
 	changes []plan.Change
 	// hooks are the objects of the hooks, and left is what earlier ones have left that becomes an object of the release.
@@ -64,17 +69,39 @@ type planner struct {
 
 // apply plans that an object, which the service owns, is applied.
 func (p *planner) apply(ctx context.Context, u *unstructured.Unstructured) error {
-	desired := p.dressed(u)
-	if p.fresh && desired.GetNamespace() == p.service.Key.Namespace || p.unknown(desired) {
-		p.changes = append(p.changes, plan.Describe(plan.Create, desired, nil)...)
-		return nil
+	before := len(p.changes)
+	if err := p.applyDressed(ctx, p.dressed(u)); err != nil {
+		return err
+	}
+	if u.GroupVersionKind().GroupKind() == carrier.DefinitionKind && (len(p.changes) > before || carrier.Unknown(p.mapper, carrier.ServedBy(u)) != nil) {
+		p.expect(u, false)
+	}
+	return nil
+}
+
+// expect notes that a definition changes, before the release is made or with it.
+func (p *planner) expect(definition *unstructured.Unstructured, before bool) {
+	if p.pending == nil {
+		p.pending = map[schema.GroupKind]bool{}
+	}
+	p.pending[carrier.DefinedBy(definition)] = before
+}
+
+func (p *planner) applyDressed(ctx context.Context, desired *unstructured.Unstructured) error {
+	_, pending := p.pending[desired.GroupVersionKind().GroupKind()]
+	if p.fresh && desired.GetNamespace() == p.service.Key.Namespace {
+		return p.create(ctx, desired)
 	}
 	live := emptyOf(desired)
+	if pending {
+		if served, err := carrier.Served(p.mapper, desired.GroupVersionKind()); err == nil {
+			live.SetGroupVersionKind(served)
+		}
+	}
 	err := p.client.Get(ctx, client.ObjectKeyFromObject(desired), live)
 	switch {
-	case apierrors.IsNotFound(err):
-		p.changes = append(p.changes, plan.Describe(plan.Create, desired, nil)...)
-		return p.checkCreation(ctx, desired)
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err) && pending:
+		return p.create(ctx, desired)
 	case meta.IsNoMatchError(err):
 		return &unknownKindError{object: describe(desired), kind: desired.GroupVersionKind(), err: err}
 	case err != nil:
@@ -92,7 +119,43 @@ func (p *planner) apply(ctx context.Context, u *unstructured.Unstructured) error
 			"%s=%s and the annotations %s=%s and %s=%s: %w", describe(live), managedByLabel, managedByHelm,
 			releaseNameAnnotation, p.service.Key.Name, releaseNamespaceAnnotation, p.service.Key.Namespace, carrier.ErrConflict)
 	}
-	return p.update(ctx, desired, live)
+	err = p.update(ctx, desired, live)
+	if pending && carrier.AwaitsDefinition(err) {
+		merged := &unstructured.Unstructured{Object: carrier.Merged(live.Object, p.service.Beside(desired, live, fieldManager).Object)}
+		p.afterDefinition(desired, plan.Describe(plan.Update, merged, live))
+		return nil
+	}
+	return err
+}
+
+// create plans that an object is created. The API server is asked by a dry run whether it would create it, before anything is touched.
+func (p *planner) create(ctx context.Context, desired *unstructured.Unstructured) error {
+	_, pending := p.pending[desired.GroupVersionKind().GroupKind()]
+	later, err := carrier.TriedOut(ctx, p.client, desired, p.applyObject(ctx, desired.DeepCopy(), client.DryRunAll), pending)
+	if err != nil {
+		return err
+	}
+	changes := plan.Describe(plan.Create, desired, nil)
+	switch {
+	case later && pending:
+		p.afterDefinition(desired, changes)
+		return nil
+	case later:
+		p.later = append(p.later, desired)
+	}
+	p.changes = append(p.changes, changes...)
+	return nil
+}
+
+// afterDefinition plans changes of an object that can't be tried out before its definition is there.
+func (p *planner) afterDefinition(desired *unstructured.Unstructured, changes []plan.Change) {
+	if p.pending[desired.GroupVersionKind().GroupKind()] {
+		p.later = append(p.later, desired)
+	}
+	for i := range changes {
+		changes[i].Description = carrier.AfterDefinition
+	}
+	p.changes = append(p.changes, changes...)
 }
 
 // update plans that an object which is there is applied.
@@ -100,10 +163,10 @@ func (p *planner) update(ctx context.Context, desired, live *unstructured.Unstru
 	desired = p.service.Beside(desired, live, fieldManager)
 	after := desired.DeepCopy()
 	err := p.applyObject(ctx, after, client.DryRunAll)
-	if carrier.Immutable(err) {
-		if !p.replaces(desired) {
-			return framework.Permanent(fmt.Errorf("%w (delete the object, or give it another name, or name its kind in replaceKinds)", err))
-		}
+	if carrier.Immutable(err) && !p.replaces(desired) {
+		return framework.Permanent(fmt.Errorf("%w (delete the object, or give it another name, or name its kind in replaceKinds)", err))
+	}
+	if carrier.Replaceable(err) && p.replaces(desired) {
 		if err := carrier.Creatable(ctx, p.client, desired); err != nil {
 			return fmt.Errorf("replace %s: %w", describe(desired), err)
 		}
@@ -130,16 +193,6 @@ func (j *job) replaces(u *unstructured.Unstructured) bool {
 	return j.service.Config.Replaces(u.GroupVersionKind().GroupKind())
 }
 
-// checkCreation asks the API server whether it would have an object, before anything is touched. What other objects of the
-// release have to be there for, such as a namespace, is no reason against it.
-func (p *planner) checkCreation(ctx context.Context, desired *unstructured.Unstructured) error {
-	err := p.applyObject(ctx, desired.DeepCopy(), client.DryRunAll)
-	if refusesContent(err) {
-		return err
-	}
-	return nil
-}
-
 // metadataOf returns what names an object, with the life and the version in which it was read.
 func metadataOf(u *unstructured.Unstructured) *metav1.PartialObjectMetadata {
 	seen := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
@@ -147,16 +200,6 @@ func metadataOf(u *unstructured.Unstructured) *metav1.PartialObjectMetadata {
 	}}
 	seen.SetGroupVersionKind(u.GroupVersionKind())
 	return seen
-}
-
-// unknown tells whether the kind of an object is yet to be defined by the release itself.
-func (p *planner) unknown(u *unstructured.Unstructured) bool {
-	_, err := p.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
-	if !meta.IsNoMatchError(err) {
-		return false
-	}
-	_, err = p.known.Mapping(p.mapper, u.GroupVersionKind())
-	return err == nil
 }
 
 // remove plans that an object of an earlier revision is deleted.

@@ -33,7 +33,13 @@
 // A chart is rendered once, in Compute. CarryOut hands that rendering to Helm as a chart of literal text, so that what a
 // template makes up (a password, a time) is the same in the plan, and that the objects and the record are Helm's byte for
 // byte. Existing objects are compared by what the API server answers to a dry run, which also finds a field that can't change
-// before anything is touched.
+// before anything is touched. Whether those would be created that are not there, and those of the hooks that are run next, is asked in the
+// same way.
+//
+// Definitions in crds/ come first. Templates are rendered as if they were there: `.Capabilities.APIVersions` has what they serve, and `lookup`
+// finds nothing of a kind that the cluster does not have yet. Objects that need a definition which changes are shown in the plan as
+// carrier.AfterDefinition. They are tried out before the first hook, when the definitions of crds/ are there; a definition among the templates
+// comes with the release, as with Helm.
 //
 // Of an object that a chart renders more than once, the last one counts, as with Helm, and a note says so.
 //
@@ -89,8 +95,10 @@
 //	waitForJobs        jobs have to complete too. Default: false; a job that fails counts in any case
 //	timeout            of each hook, and until all objects have to be healthy. Default: Config.Timeout
 //	atomic             a revision that fails, or is not healthy in time, is rolled back to the last one that was deployed,
-//	                   or uninstalled if there is none, and not tried again before the service changes. Default: false
-//	createNamespace    Default: true. The namespace stays when the service goes
+//	                   or uninstalled if there is none, and not tried again before the service changes. So is one that failed
+//	                   for a reason that may pass, when the next try can't be planned. Default: false
+//	createNamespace    Default: true. The namespace stays when the service goes, unless the chart renders it: then it is an
+//	                   object of the release
 //	skipCRDs           Default: false. Definitions in crds/ are created if they are not there, updated by an upgrade if
 //	                   they came with the same service, and never deleted: unlike Helm, which never updates them. A note
 //	                   tells of one of somebody else that is another one. A dependency that is switched off brings none

@@ -3,7 +3,6 @@ package helm
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,19 +70,18 @@ func final(err error) bool {
 	if errors.As(err, &hook) {
 		return true
 	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
+	var refused *refusedError
+	if errors.As(err, &refused) {
+		return true
 	}
-	return refusesContent(err) || apierrors.IsForbidden(err) && !isTerminating(err)
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) && !isTerminating(err)
 }
 
-// refusesContent tells whether an API server would never have an object as it is. Of a field that it does not know, it says in an
-// apply that it is an internal error.
-func refusesContent(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
-		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "field not declared in schema")
-}
+// refusedError is for an object that stays refused with the definition that came before it.
+type refusedError struct{ error }
+
+// Unwrap returns the refusal.
+func (e *refusedError) Unwrap() error { return e.error }
 
 // isTerminating tells whether something could not be created because its namespace is being deleted.
 func isTerminating(err error) bool {

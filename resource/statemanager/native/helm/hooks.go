@@ -46,8 +46,8 @@ func (j *job) hookThere(ctx context.Context, u *unstructured.Unstructured) (*met
 	return live, nil
 }
 
-// checkHooks finds the hooks of any event that have no name, and those that are run for these events and would replace an object of
-// somebody else, before anything is touched.
+// checkHooks refuses, before anything is touched, hooks of any event that have no name, and those of these events that would replace an
+// object of another owner or have an object that would not be created.
 func (p *planner) checkHooks(ctx context.Context, hooks []*release.Hook, events ...release.HookEvent) error {
 	for _, h := range hooks {
 		all, err := parseManifest(strings.NewReader(h.Manifest))
@@ -66,15 +66,34 @@ func (p *planner) checkHooks(ctx context.Context, hooks []*release.Hook, events 
 			return err
 		}
 		for _, u := range objects {
-			if p.fresh && u.GetNamespace() == p.service.Key.Namespace {
-				continue
+			var live *metav1.PartialObjectMetadata
+			if !p.fresh || u.GetNamespace() != p.service.Key.Namespace {
+				if live, err = p.hookThere(ctx, u); err != nil {
+					return err
+				}
 			}
-			if _, err := p.hookThere(ctx, u); err != nil {
-				return err
+			if err := p.tryHook(ctx, u, live != nil); err != nil {
+				return fmt.Errorf("hook %s: %w", h.Path, err)
 			}
 		}
 	}
 	return nil
+}
+
+// tryHook asks the API server by a dry run whether it would create an object of a hook. One that is there is replaced, or changed.
+func (p *planner) tryHook(ctx context.Context, u *unstructured.Unstructured, there bool) error {
+	desired := u.DeepCopy()
+	carrier.Dress(desired, p.service)
+	before, pending := p.pending[u.GroupVersionKind().GroupKind()]
+	err := p.applyObject(ctx, desired.DeepCopy(), client.DryRunAll)
+	if there && carrier.Replaceable(err) {
+		err = carrier.Creatable(ctx, p.client, desired)
+	}
+	later, err := carrier.TriedOut(ctx, p.client, desired, err, pending)
+	if later && (before || !pending) {
+		p.later = append(p.later, desired)
+	}
+	return err
 }
 
 // hookLive is hookThere for an object that may be deleted: this service's own, not to be kept, and not going already.

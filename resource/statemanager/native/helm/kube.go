@@ -127,7 +127,7 @@ func (j *job) put(ctx context.Context, u *unstructured.Unstructured) error {
 			applied.SetResourceVersion(live.GetResourceVersion())
 		}
 		err = j.applyObject(ctx, applied)
-		if carrier.Immutable(err) && j.replaces(u) {
+		if carrier.Replaceable(err) && j.replaces(u) {
 			applied = u.DeepCopy()
 			applied.SetResourceVersion(absent.Version)
 			if err = carrier.Replace(ctx, j.client, live, applied, func() error { return j.applyObject(ctx, applied) }); err != nil {

@@ -102,8 +102,15 @@ func (o *operation) apply() error {
 	if err != nil {
 		return err
 	}
+	defined := carrier.DefinitionsIn(objects)
 	for _, u := range objects {
-		if err := o.create(o.dressed(u)); err != nil {
+		create := func() error { return o.create(o.dressed(u)) }
+		if !defined.Define(u.GroupVersionKind().GroupKind()) {
+			err = create()
+		} else if err = carrier.Retry(o.ctx, create); carrier.Refused(err) {
+			err = &refusedError{err}
+		}
+		if err != nil {
 			return err
 		}
 	}

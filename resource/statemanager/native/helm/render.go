@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"path"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/internal/yamlsize"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
@@ -43,6 +45,9 @@ type rendering struct {
 	// the service.
 	definitions carrier.Definitions
 	objects     []*unstructured.Unstructured
+	// applied are the definitions that are applied before the release is made, and defining is what that changes.
+	applied  carrier.Definitions
+	defining []plan.Change
 }
 
 // render fetches the chart and renders it for a revision. Revision 1 is an installation.
@@ -91,6 +96,13 @@ func (r *rendering) execute(ctx context.Context, j *job, release chartcommon.Rel
 	if err := chartutil.ProcessDependencies(r.chart, values); err != nil {
 		return fmt.Errorf("process the dependencies of the chart: %w", err)
 	}
+	if err := j.readDefinitions(r); err != nil {
+		return err
+	}
+	if err := j.planDefinitions(ctx, r); err != nil {
+		return err
+	}
+	r.offer()
 	toRender, err := util.ToRenderValuesWithSchemaValidation(r.chart, values, release, r.capabilities, j.options.skipSchema)
 	if err != nil {
 		return framework.Permanent(fmt.Errorf("values: %w", err))
@@ -101,6 +113,8 @@ func (r *rendering) execute(ctx context.Context, j *job, release chartcommon.Rel
 	}
 	helm := engine.New(config)
 	helm.CustomTemplateFuncs = functions(ctx)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bound{ctx, next} })
+	helm.CustomTemplateFuncs["lookup"] = r.lookup(j.mapper, engine.NewLookupFunction(config))
 	files, err := helm.RenderWithContext(ctx, r.chart, toRender)
 	if err != nil {
 		return fmt.Errorf("render the chart: %w", err)
@@ -136,9 +150,6 @@ func takeNotes(c *chart.Chart, files map[string]string) string {
 
 // read makes objects of the definitions and the manifests.
 func (r *rendering) read(j *job) error {
-	if err := j.readDefinitions(r); err != nil {
-		return err
-	}
 	var text strings.Builder
 	for _, m := range r.manifests {
 		text.WriteString("---\n" + m.Content + "\n")
@@ -167,8 +178,7 @@ func (r *rendering) read(j *job) error {
 	return nil
 }
 
-// readDefinitions reads those of crds/, unless they are to be skipped. The chart was rendered before: dependencies that are switched off are
-// not in it any more.
+// readDefinitions reads those of crds/, unless they are to be skipped. Dependencies that are switched off are not in the chart any more.
 func (j *job) readDefinitions(r *rendering) error {
 	if j.options.skipCRDs {
 		return nil

@@ -28,11 +28,12 @@ var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 
 // renew is the payload for a revision that is to be made.
 type renew struct {
-	rendering       *rendering
-	revisions       records
-	createNamespace bool
-	// definitions are those of crds/ to be applied.
-	definitions carrier.Definitions
+	rendering *rendering
+	revisions records
+	// namespace is that of the release where it is to be created: the one that the chart renders, or one with nothing in it.
+	namespace *unstructured.Unstructured
+	// later are objects to be tried out when the namespace and the definitions of crds/ are there.
+	later []*unstructured.Unstructured
 	// stale are objects that earlier revisions have left behind.
 	stale []*unstructured.Unstructured
 	// hooks are what hooks have left that becomes objects of the release.
@@ -53,12 +54,24 @@ func (j *job) renewal(ctx context.Context, revisions records) (*carrier.Result, 
 		return result, nil
 	}
 	if err != nil {
+		if j.leftHalfway(latest) && (final(err) || carrier.Refused(err)) {
+			back := &carrier.Result{Found: result.Found, Health: carrier.Health{Phase: v1alpha1.ServiceStateFailed, Message: j.hider.Text(err.Error())}}
+			if j.planTakeBack(ctx, revisions, back) == nil {
+				return back, nil
+			}
+		}
 		return j.stays(ctx, latest, result), err
 	}
 	if failure := j.service.Failure; failure != nil {
 		result.Health = carrier.Health{Phase: v1alpha1.ServiceStateFailed, Message: failure.Message}
 	}
 	return result, nil
+}
+
+// leftHalfway reports whether a revision is there in part, and is not to stay so.
+func (j *job) leftHalfway(latest *record) bool {
+	return j.options.atomic && latest != nil && j.service.ClaimOn(latest.labels) == carrier.Own && latest.made() &&
+		(latest.status == common.StatusFailed || latest.status.IsPending())
 }
 
 // stays tells how a release is that stays as it is, because it can't be worked out what it should be.
@@ -93,28 +106,33 @@ func (j *job) planRenewal(ctx context.Context, revisions records, result *carrie
 	if err != nil {
 		return err
 	}
-	todo := &renew{rendering: rendering, revisions: revisions, createNamespace: create, left: past.left}
+	todo := &renew{rendering: rendering, revisions: revisions, left: past.left}
 	p := &planner{job: j, fresh: create, known: append(slices.Clone(rendering.definitions), carrier.DefinitionsIn(rendering.objects)...)}
 	if create {
-		p.changes = append(p.changes, plan.Change{Action: plan.Create, Object: plan.Object{APIVersion: "v1", Kind: "Namespace", Name: j.service.Key.Namespace},
-			Fields: plan.Diff(nil, map[string]any{"metadata": map[string]any{"labels": map[string]any{"name": j.service.Key.Namespace}}})})
+		todo.namespace = j.namespaceOf(rendering.objects)
+		p.changes = append(p.changes, plan.Describe(plan.Create, todo.namespace, nil)...)
 	}
-	if err := j.planDefinitions(ctx, p, todo); err != nil {
-		return err
+	p.changes = append(p.changes, rendering.defining...)
+	for _, definition := range rendering.applied {
+		p.expect(definition, true)
+	}
+	p.changes = append(p.changes, j.planRelease(revisions, past, rendering))
+	for _, u := range rendering.objects {
+		if create && carrier.IdentityOf(u) == carrier.IdentityOf(todo.namespace) {
+			continue
+		}
+		if err := p.apply(ctx, u); err != nil {
+			return err
+		}
 	}
 	if !j.options.disableHooks {
 		if err := p.checkHooks(ctx, rendering.hooks, hookEvents(revisions)...); err != nil {
 			return err
 		}
 	}
+	todo.later = p.later
 	if p.hooks, err = j.hooksOf(rendering.hooks); err != nil {
 		return err
-	}
-	p.changes = append(p.changes, j.planRelease(revisions, past, rendering))
-	for _, u := range rendering.objects {
-		if err := p.apply(ctx, u); err != nil {
-			return err
-		}
 	}
 	if todo.stale, err = p.removeStale(ctx, past.objects, rendering.objects); err != nil {
 		return err
@@ -170,9 +188,26 @@ func (j *job) past(revisions records) (past, error) {
 	return p, nil
 }
 
+// namespaceOf is the namespace of a release that is to be created: the one among its objects, which is the release's, or else one that stays
+// when the release goes.
+func (j *job) namespaceOf(objects []*unstructured.Unstructured) *unstructured.Unstructured {
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(namespaceKind)
+	namespace.SetName(j.service.Key.Namespace)
+	for _, u := range objects {
+		if carrier.IdentityOf(u) == carrier.IdentityOf(namespace) {
+			return j.dressed(u)
+		}
+	}
+	// The label is Helm's.
+	namespace.SetLabels(map[string]string{"name": j.service.Key.Namespace})
+	return namespace
+}
+
 // planDefinitions plans the definitions in crds/: those that are not there, and those that came with the same service.
-func (j *job) planDefinitions(ctx context.Context, p *planner, todo *renew) error {
-	for _, definition := range todo.rendering.definitions {
+func (j *job) planDefinitions(ctx context.Context, r *rendering) error {
+	p := &planner{job: j}
+	for _, definition := range r.definitions {
 		desired := definition.DeepCopy()
 		carrier.Dress(desired, j.service)
 		live := emptyOf(desired)
@@ -184,7 +219,7 @@ func (j *job) planDefinitions(ctx context.Context, p *planner, todo *renew) erro
 			return fmt.Errorf("read %s: %w", describe(desired), err)
 		case !j.service.Has(live.GetLabels()):
 			if !serverside.Covers(live.Object["spec"], definition.Object["spec"]) {
-				todo.rendering.remarks = append(todo.rendering.remarks,
+				r.remarks = append(r.remarks,
 					fmt.Sprintf("%s is not from this service, and stays as it is: that of the chart is another one", describe(live)))
 			}
 			continue
@@ -193,12 +228,13 @@ func (j *job) planDefinitions(ctx context.Context, p *planner, todo *renew) erro
 			if err := p.update(ctx, desired, live); err != nil {
 				return err
 			}
-			if len(p.changes) == before {
+			if len(p.changes) == before && carrier.Unknown(j.mapper, carrier.ServedBy(desired)) == nil {
 				continue
 			}
 		}
-		todo.definitions = append(todo.definitions, desired)
+		r.applied = append(r.applied, desired)
 	}
+	r.defining = p.changes
 	return nil
 }
 

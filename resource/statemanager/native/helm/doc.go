@@ -34,7 +34,7 @@
 // template makes up (a password, a time) is the same in the plan, and that the objects and the record are Helm's byte for
 // byte. Existing objects are compared by what the API server answers to a dry run, which also finds a field that can't change
 // before anything is touched. Whether those would be created that are not there, and those of the hooks that are run next, is asked in the
-// same way.
+// same way. The size of the revision is known then too: one that does not fit into a Secret, of 1 MiB, is a permanent error of the plan.
 //
 // Definitions in crds/ come first. Templates are rendered as if they were there: `.Capabilities.APIVersions` has what they serve, and `lookup`
 // finds nothing of a kind that the cluster does not have yet. Objects that need a definition which changes are shown in the plan as

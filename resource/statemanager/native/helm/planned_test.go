@@ -1,6 +1,8 @@
 package helm_test
 
 import (
+	"crypto/rand"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
@@ -238,6 +241,24 @@ func TestAChartMayRenderTheNamespaceOfItsRelease(t *testing.T) {
 	// One that somebody has made is not taken.
 	k.fails(k.service(chart), "Namespace "+k.namespace+" is there already and not from this release")
 	k.eventually(serviceIn(t, name, nil, gone), "it is gone", func(r *carrier.Result) bool { return r.Found == nil })
+}
+
+func TestAReleaseThatIsTooLargeIsRefusedBeforeAnythingIsMade(t *testing.T) {
+	k := newKit(t, helm.Config{})
+	random := make([]byte, 1<<20)
+	if _, err := rand.Read(random); err != nil {
+		t.Fatal(err)
+	}
+	chart := pageChart("1.0.0").with("crds/gadgets.yaml", gadgets(k.namespace+".large.example.com", []string{"size"})).
+		with("files/large.txt", base64.StdEncoding.EncodeToString(random))
+	before := k.faults.Count()
+	err := k.failure(serviceIn(t, k.namespace+"-none", chart), "the release has 1", "bytes compressed", "takes 1044480 at most")
+	if !framework.IsPermanent(err) {
+		t.Errorf("it is tried again and again: %v", err)
+	}
+	if n := k.faults.Count() - before; n != 0 {
+		t.Errorf("planning wrote %d times", n)
+	}
 }
 
 func TestAServiceWithAnotherAddressIsReplaced(t *testing.T) {

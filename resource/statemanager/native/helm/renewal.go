@@ -106,6 +106,9 @@ func (j *job) planRenewal(ctx context.Context, revisions records, result *carrie
 	if err != nil {
 		return err
 	}
+	if err := j.checkSize(next, rendering); err != nil {
+		return err
+	}
 	todo := &renew{rendering: rendering, revisions: revisions, left: past.left}
 	p := &planner{job: j, fresh: create, known: append(slices.Clone(rendering.definitions), carrier.DefinitionsIn(rendering.objects)...)}
 	if create {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -139,17 +141,60 @@ func refusesChange(err error, is func(metav1.StatusCause) bool) bool {
 const replaceTimeout = 5 * time.Second
 
 // Creatable asks an API server by a dry run whether it would create an object that is there, if it were not: it says that there is one only
-// when nothing else is wrong. A quota counts the one that is there, and does not count here. Whether the address of a Service is free, a dry run
-// does not tell.
+// when nothing else is wrong. What the one that is there has of a quota, and the node ports of a Service, do not count here. Whether the address
+// of a Service is free, a dry run does not tell.
 func Creatable(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
 	asked := object.DeepCopy()
 	asked.SetUID("")
 	asked.SetResourceVersion("")
+	if asked.GroupVersionKind() == serviceKind {
+		if err := dropNodePorts(ctx, c, asked); err != nil {
+			return err
+		}
+	}
 	err := c.Create(ctx, asked, client.DryRunAll)
 	if err == nil || apierrors.IsAlreadyExists(err) || exceedsQuota(err) {
 		return nil
 	}
 	return fmt.Errorf("it would not be created anew: %w", brief(err))
+}
+
+var serviceKind = schema.GroupVersionKind{Version: "v1", Kind: "Service"}
+
+// dropNodePorts takes those node ports out of a Service that the one which is there has: they are free once it is gone.
+func dropNodePorts(ctx context.Context, c client.Client, service *unstructured.Unstructured) error {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(serviceKind)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(service), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	allocated := map[string]bool{}
+	for _, holder := range nodePortHolders(live) {
+		for name, field := range holder {
+			if name == "nodePort" || name == "healthCheckNodePort" {
+				allocated[fmt.Sprint(field)] = true
+			}
+		}
+	}
+	for _, holder := range nodePortHolders(service) {
+		maps.DeleteFunc(holder, func(name string, field any) bool {
+			return (name == "nodePort" || name == "healthCheckNodePort") && allocated[fmt.Sprint(field)]
+		})
+	}
+	return nil
+}
+
+// nodePortHolders are the maps of a Service that may have a node port.
+func nodePortHolders(service *unstructured.Unstructured) []map[string]any {
+	spec, _ := service.Object["spec"].(map[string]any)
+	holders := []map[string]any{spec}
+	ports, _ := spec["ports"].([]any)
+	for _, each := range ports {
+		if port, ok := each.(map[string]any); ok {
+			holders = append(holders, port)
+		}
+	}
+	return holders
 }
 
 // Replace deletes an object, as it was seen, with what belongs to it, and creates another one in its place by create once it is gone. One that

@@ -243,7 +243,7 @@ func TestARollbackWhoseHookFailsHasPausesToo(t *testing.T) {
 	app.HelmOptions = &v1alpha1.ServiceHelmOptions{Atomic: &atomic}
 	w.set("a", "east", app)
 	w.settle("a", "app Deployed")
-	w.quiet("a")
+	w.mustStep("a") // It is known as healthy.
 	defer w.end(batchv1.JobFailed)()
 	w.change("a", func(s *v1alpha1.ServiceSet) { s.Spec.Services[0].Template = "app-2.0.0" })
 	operatortest.Eventually(t, "the third failure is waited after", func() error {

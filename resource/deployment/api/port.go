@@ -111,8 +111,8 @@ func (p PortSpec) HoldsHostPort() bool {
 	return p.Mode == PortModeHost && p.PublishedPort != 0
 }
 
-// ConflictsWith tells whether two containers with these ports can't run on one machine. An address that is not given, 0.0.0.0 and
-// :: are all addresses, of both families.
+// ConflictsWith reports whether two containers with these ports can't run on one machine. An address that is not given is all addresses. So
+// are 0.0.0.0 and ::, of both families, but each leaves the other its own.
 func (p PortSpec) ConflictsWith(other PortSpec) bool {
 	p.setDefaults()
 	other.setDefaults()
@@ -120,6 +120,9 @@ func (p PortSpec) ConflictsWith(other PortSpec) bool {
 		return false
 	}
 	a, b := p.addresses(), other.addresses()
+	if a.Addr().IsUnspecified() && b.Addr().IsUnspecified() && p.HostIP != "" && other.HostIP != "" {
+		return a.Addr() == b.Addr()
+	}
 	return a.Addr().IsUnspecified() || b.Addr().IsUnspecified() || a.Overlaps(b)
 }
 
@@ -188,40 +191,38 @@ func PortsConflict(a, b []PortSpec) bool {
 
 // ParsePort reads a port as String writes it, such as 127.0.0.1:80:8080/tcp or www.example.com/api:8080/https: what comes before the port
 // in the container is the published one, and before that the address of the machine, or the host name with the path. The protocol says
-// the mode; without one it is that of a host name, https, or else tcp.
+// the mode; without one it is that of a host name, https, or else tcp. The mode can be written after them, as in 80:8080@host.
 func ParsePort(text string) (PortSpec, error) {
-	wrong := func(what string) (PortSpec, error) {
-		return PortSpec{}, fmt.Errorf("port %q: %s: write [ADDRESS:][PUBLISHED:]PORT[/tcp|udp|sctp] or [HOSTNAME[/PATH]:][PUBLISHED:]PORT[/http|https]", text, what)
+	wrong := func(format string, args ...any) (PortSpec, error) {
+		return PortSpec{}, fmt.Errorf("port %q: %s: write [ADDRESS:][PUBLISHED:]PORT[/tcp|udp|sctp][@host] or "+
+			"[HOSTNAME[/PATH]:][PUBLISHED:]PORT[/http|https][@ingress]", text, fmt.Sprintf(format, args...))
 	}
-	ports, protocol, spoken := text, "", false
-	// A slash before a colon is that of a range of addresses or of a path.
-	if i := strings.LastIndex(text, "/"); i >= 0 && !strings.Contains(text[i:], ":") {
-		ports, protocol, spoken = text[:i], text[i+1:], true
-	}
-	p := PortSpec{Protocol: Protocol(protocol)}
-	switch p.Protocol {
-	case ProtocolHTTP, ProtocolHTTPS:
-		p.Mode = PortModeIngress
-	case ProtocolTCP, ProtocolUDP, ProtocolSCTP:
-		p.Mode = PortModeHost
-	default:
-		if spoken {
-			return wrong("the protocol is none of tcp, udp, sctp, http, https")
+	name, rest := "", text
+	if bracketed, inside := strings.CutPrefix(text, "["); inside {
+		address, after, closed := strings.Cut(bracketed, "]")
+		bits, following, more := strings.Cut(after, ":")
+		switch name, rest = address+bits, following; {
+		case !closed:
+			return wrong("there is no ] to the [")
+		case bits != "" && bits[0] != '/' || !isAddress(name):
+			return wrong("%q is not an address", "["+address+"]"+bits)
+		case !more:
+			return wrong("no port follows the address")
 		}
-	}
-	name, rest := "", ports
-	if address, after, found := strings.Cut(ports, "]"); found && strings.HasPrefix(ports, "[") {
-		bits, following, _ := strings.Cut(after, ":")
-		name, rest = address[1:]+bits, following
-	} else if first, after, more := strings.Cut(ports, ":"); more {
+	} else if strings.Count(text, ":") > 2 {
+		return wrong("%q is not an address: one of IPv6 is written in brackets", beforePorts(text))
+	} else if first, after, more := strings.Cut(text, ":"); more {
 		if _, err := strconv.ParseUint(first, 10, 16); err != nil {
 			name, rest = first, after
 		}
 	}
-	published, in, both := strings.Cut(rest, ":")
+	published, last, both := strings.Cut(rest, ":")
 	if !both {
-		published, in = "0", rest
+		published, last = "0", rest
 	}
+	last, mode, saysMode := strings.Cut(last, "@")
+	in, protocol, spoken := strings.Cut(last, "/")
+	p := PortSpec{Protocol: Protocol(protocol)}
 	for _, port := range []struct {
 		text string
 		to   *uint16
@@ -229,22 +230,36 @@ func ParsePort(text string) (PortSpec, error) {
 	}{{published, &p.PublishedPort, 0}, {in, &p.ContainerPort, 1}} {
 		n, err := strconv.ParseUint(port.text, 10, 16)
 		if err != nil || n < port.min {
-			return wrong(fmt.Sprintf("%q is not a port", port.text))
+			return wrong("%q is not a port", port.text)
 		}
 		*port.to = uint16(n)
 	}
-	_, err := netip.ParseAddr(name)
-	_, isRange := PortSpec{HostIP: name}.HostRange()
-	isAddress := err == nil || isRange
-	if p.Mode == "" {
+	switch p.Protocol {
+	case ProtocolHTTP, ProtocolHTTPS:
+		p.Mode = PortModeIngress
+	case ProtocolTCP, ProtocolUDP, ProtocolSCTP:
 		p.Mode = PortModeHost
-		if name != "" && !isAddress {
-			p.Mode = PortModeIngress
+	default:
+		if spoken {
+			return wrong("the protocol is none of tcp, udp, sctp, http, https, but %q", protocol)
 		}
 	}
 	switch {
-	case p.Mode == PortModeHost && name != "" && !isAddress:
-		return wrong(fmt.Sprintf("%q is not an address of a machine, which it has to be with protocol %s", name, p.Protocol))
+	case saysMode && mode != string(PortModeHost) && mode != string(PortModeIngress):
+		return wrong("%q is not a mode", mode)
+	case saysMode && spoken && mode != string(p.Mode):
+		return wrong("protocol %s is not for mode %s", protocol, mode)
+	case saysMode:
+		p.Mode = PortMode(mode)
+	case spoken:
+	case name != "" && !isAddress(name):
+		p.Mode = PortModeIngress
+	default:
+		p.Mode = PortModeHost
+	}
+	switch {
+	case p.Mode == PortModeHost && name != "" && !isAddress(name):
+		return wrong("%q is not an address of a machine, which it has to be in mode host", name)
 	case p.Mode == PortModeHost:
 		p.HostIP = name
 	default:
@@ -255,4 +270,21 @@ func ParsePort(text string) (PortSpec, error) {
 	}
 	p.setDefaults()
 	return p, nil
+}
+
+// isAddress reports whether a text is an address of a machine or a range of them.
+func isAddress(text string) bool {
+	_, err := netip.ParseAddr(text)
+	_, ranged := PortSpec{HostIP: text}.HostRange()
+	return err == nil || ranged
+}
+
+// beforePorts returns what is before the last two of the parts between colons, or before the last one if only that is an address.
+func beforePorts(text string) string {
+	one := text[:strings.LastIndex(text, ":")]
+	two := one[:strings.LastIndex(one, ":")]
+	if !isAddress(two) && isAddress(one) {
+		return one
+	}
+	return two
 }

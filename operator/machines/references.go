@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -205,6 +206,9 @@ func (f *serviceFramework) resolve(ctx context.Context, svc *v1alpha1.MachineSer
 	return spec, nil
 }
 
+// shellName is what shells take, and dots and hyphens. Keys that are taken all together were not meant as names one by one.
+var shellName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+
 // env returns the variables. The error is about reading; all else is among the faults.
 func (r *resolver) env(ctx context.Context, from []v1alpha1.EnvFrom) (map[string]api.Hidden, error) {
 	env := map[string]api.Hidden{}
@@ -216,7 +220,7 @@ func (r *resolver) env(ctx context.Context, from []v1alpha1.EnvFrom) (map[string
 			if err != nil {
 				return nil, err
 			}
-			env[e.Name] = r.variable(at, ref, e.Name, text)
+			env[e.Name] = r.variable(at, ref, text)
 			continue
 		}
 		c, err := r.object(ctx, ref, at)
@@ -225,18 +229,18 @@ func (r *resolver) env(ctx context.Context, from []v1alpha1.EnvFrom) (map[string
 		}
 		for _, key := range slices.Sorted(maps.Keys(c.data)) {
 			ref.key = key
-			env[e.Prefix+key] = r.variable(at, ref, e.Prefix+key, c.data[key])
+			if !shellName.MatchString(e.Prefix + key) {
+				r.fault("%s: key %s of %s %s makes %s, which is not a name of an environment variable; add a prefix, or name keys one by one",
+					at, key, ref.kind, ref.name, e.Prefix+key)
+			}
+			env[e.Prefix+key] = r.variable(at, ref, c.data[key])
 		}
 	}
 	return env, nil
 }
 
 // variable returns the value of a variable, if it can be one.
-func (r *resolver) variable(at string, ref reference, name string, text []byte) api.Hidden {
-	if !api.IsEnvName(name) {
-		r.fault("%s: key %s of %s %s makes %s, which is not a name of an environment variable; add a prefix, or name keys one by one",
-			at, ref.key, ref.kind, ref.name, name)
-	}
+func (r *resolver) variable(at string, ref reference, text []byte) api.Hidden {
 	// It would not arrive as it is.
 	if !utf8.Valid(text) || slices.Contains(text, 0) {
 		r.fault("%s: key %s of %s %s is no text, which environment variables are; use configsFrom", at, ref.key, ref.kind, ref.name)

@@ -8,7 +8,7 @@ package v1alpha1
 type EnvFrom struct {
 	// Name is the name of the variable, with SecretKeyRef and ConfigMapKeyRef.
 	// +kubebuilder:validation:MaxLength=250
-	// +kubebuilder:validation:Pattern=`^[A-Za-z_][A-Za-z0-9_.-]*$`
+	// +kubebuilder:validation:Pattern=`^[^=]+$`
 	// +optional
 	Name string `json:"name,omitempty"`
 	// Prefix comes before the keys, with SecretRef and ConfigMapRef. Default: none.

@@ -112,12 +112,15 @@ func TestValidateFindsEachFault(t *testing.T) {
 		"volumes[0].external": func(s *api.ServiceSpec) {
 			s.Volumes = []api.VolumeSpec{{Name: "aa", External: true, Labels: map[string]string{"a": "b"}}}
 		},
-		"configs[0].name":          func(s *api.ServiceSpec) { s.Configs = []api.ConfigSpec{{}} },
-		"ports[0].containerPort":   func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{}} },
-		"ports[0].protocol":        func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{ContainerPort: 1, Protocol: api.ProtocolUDP}} },
-		"ports[0].hostIP":          func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{host("a", 0)} },
-		"ports[0].hostIP: Invalid": func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{host("10.0.0.0/33", 80)} },
-		"ports[0].hostname":        func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{ContainerPort: 1, Hostname: "A b"}} },
+		"configs[0].name":                                func(s *api.ServiceSpec) { s.Configs = []api.ConfigSpec{{}} },
+		"ports[0].containerPort":                         func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{}} },
+		"ports[0].protocol":                              func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{ContainerPort: 1, Protocol: api.ProtocolUDP}} },
+		"ports[0].hostIP":                                func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{host("a", 0)} },
+		"ports[0].hostIP: Invalid":                       func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{host("10.0.0.0/33", 80)} },
+		"ports[0].hostname":                              func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{ContainerPort: 1, Hostname: "A b"}} },
+		"ports[0].hostname: Invalid value: \"10.0.0.1\"": func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{ContainerPort: 1, Hostname: "10.0.0.1"}} },
+		"container.env: Invalid value: \"\"":             func(s *api.ServiceSpec) { s.Container.Env = map[string]string{"": "a"} },
+		"container.secretEnv: Invalid":                   func(s *api.ServiceSpec) { s.Container.SecretEnv = map[string]api.Hidden{"a\x00": "a"} },
 		"ports[0].publishedPort": func(s *api.ServiceSpec) {
 			s.Ports = []api.PortSpec{{ContainerPort: 1, Protocol: api.ProtocolHTTP, PublishedPort: 443}}
 		},
@@ -190,6 +193,16 @@ func TestValidateFindsAllFaultsAtOnce(t *testing.T) {
 	}
 }
 
+func TestVariablesHaveTheNamesThatEnginesTake(t *testing.T) {
+	for _, name := range []string{"2FA", "Logging:LogLevel:Default", "a.b-c", "with space", "ключ", "a/b", "{a}"} {
+		spec := valid()
+		spec.Container.Env = map[string]string{name: "a"}
+		if err := spec.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestPortsConflict(t *testing.T) {
 	for _, tc := range []struct {
 		a, b api.PortSpec
@@ -199,6 +212,9 @@ func TestPortsConflict(t *testing.T) {
 		{host("", 80), host("", 81), false},
 		{host("0.0.0.0", 80), host("10.0.0.1", 80), true},
 		{host("::", 80), host("10.0.0.1", 80), true},
+		{host("::", 80), host("0.0.0.0", 80), false},
+		{host("::", 80), host("::0", 80), true},
+		{host("::", 80), host("", 80), true},
 		{host("0.0.0.0", 80), host("fe80::1", 80), true},
 		{host("10.0.0.1", 80), host("10.0.0.1", 80), true},
 		{host("10.0.0.1", 80), host("10.0.0.2", 80), false},

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,6 +76,9 @@ func (s *ServiceSpec) validateCounts() field.ErrorList {
 	}
 	return errs
 }
+
+// ipv4Like is what clients take for an IPv4 address instead of a host name (URL Standard, host parsing).
+var ipv4Like = regexp.MustCompile(`(^|\.)[0-9]+$`)
 
 // urlPath is a path that is written in URLs as it is.
 var urlPath = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
@@ -161,11 +165,11 @@ func absolute(p *field.Path, value string) field.ErrorList {
 	return nil
 }
 
-// envName is what POSIX and shells take, and dots and hyphens, which engines take too.
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
-
-// IsEnvName tells whether a text is a name that environment variables can have.
-func IsEnvName(name string) bool { return envName.MatchString(name) }
+// IsEnvName reports whether a text is a name that environment variables can have. Engines take more
+// than shells do, such as 2FA and Logging:LogLevel:Default.
+func IsEnvName(name string) bool {
+	return name != "" && utf8.ValidString(name) && !strings.ContainsAny(name, "=\x00")
+}
 
 func envNames[V any](p *field.Path, env map[string]V) field.ErrorList {
 	var errs field.ErrorList
@@ -286,6 +290,9 @@ func (s *ServiceSpec) validatePorts(p *field.Path) field.ErrorList {
 			if port.Hostname != "" {
 				for _, fault := range validation.IsDNS1123Subdomain(port.Hostname) {
 					errs = append(errs, field.Invalid(at.Child("hostname"), port.Hostname, fault))
+				}
+				if ipv4Like.MatchString(port.Hostname) {
+					errs = append(errs, field.Invalid(at.Child("hostname"), port.Hostname, "clients read it as an IP address: its last part must not be a number"))
 				}
 			}
 			if port.Path != "" && !urlPath.MatchString(port.Path) {

@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,8 +10,9 @@ import (
 	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
 )
 
-// ErrNoClusterDomain is a port in mode ingress without a host name, in a cluster that has no domain to make one with.
-var ErrNoClusterDomain = errors.New("the cluster has no domain: give the port a hostname, or publish it in mode host")
+// ErrNoClusterDomain is a port in mode ingress without a host name, or with one without a domain, in a cluster that has no domain to make
+// a whole one with.
+var ErrNoClusterDomain = errors.New("the cluster has no domain: give the port a whole hostname such as www.example.com, or publish it in mode host")
 
 // ServiceSpecResolver transforms the specifications that people write into those that are deployed: with all defaults, a name,
 // host names for ports in mode ingress, and, if there is an ImageResolver, an image with its digest. What is resolved already stays
@@ -92,20 +94,25 @@ func (r *ServiceSpecResolver) resolvePort(service string, p *api.PortSpec) error
 			p.PublishedPort = 80
 		}
 	}
-	if p.Hostname != "" {
+	if wholeName(p.Hostname) {
 		return nil
 	}
 	if r.ClusterDomain == "" {
 		return fmt.Errorf("port %s of service %s: %w", p, service, ErrNoClusterDomain)
 	}
-	p.Hostname = service + "." + r.ClusterDomain
+	p.Hostname = cmp.Or(p.Hostname, service) + "." + r.ClusterDomain
 	return nil
+}
+
+// wholeName reports whether a host name needs no domain: localhost is one (RFC 6761).
+func wholeName(hostname string) bool {
+	return strings.Contains(hostname, ".") || hostname == "localhost"
 }
 
 // needsDomain tells whether resolving needs the domain of the cluster.
 func needsDomain(spec *api.ServiceSpec) bool {
 	for _, p := range spec.Ports {
-		if (p.Mode == api.PortModeIngress || p.Mode == "") && p.Hostname == "" {
+		if (p.Mode == api.PortModeIngress || p.Mode == "") && !wholeName(p.Hostname) {
 			return true
 		}
 	}

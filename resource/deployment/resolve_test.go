@@ -46,11 +46,18 @@ func TestResolvingTwiceIsResolvingOnce(t *testing.T) {
 }
 
 func TestPortsNeedADomain(t *testing.T) {
-	s := newSimulation(1)
-	s.domain = ""
-	spec := web("app:v1", 1, func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{ContainerPort: 80}} })
-	if _, err := deployment.NewDeployment(s, spec, nil).Plan(t.Context()); !errors.Is(err, deployment.ErrNoClusterDomain) {
-		t.Errorf("got %v", err)
+	for hostname, want := range map[string]string{"": "web.example.com", "www": "www.example.com", "localhost": "localhost", "a.test": "a.test"} {
+		s := newSimulation(1)
+		s.domain = ""
+		spec := web("app:v1", 0, func(s *api.ServiceSpec) { s.Ports = []api.PortSpec{{ContainerPort: 80, Hostname: hostname}} })
+		_, err := deployment.NewDeployment(s, spec, nil).Plan(t.Context())
+		if whole := hostname == want; errors.Is(err, deployment.ErrNoClusterDomain) == whole {
+			t.Errorf("%q without a domain: %v", hostname, err)
+		}
+		resolved, err := (&deployment.ServiceSpecResolver{ClusterDomain: "example.com"}).Resolve(spec)
+		if err != nil || resolved.Ports[0].Hostname != want {
+			t.Errorf("%q is %v, %v, want %s", hostname, resolved.Ports, err, want)
+		}
 	}
 }
 

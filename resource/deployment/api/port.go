@@ -37,8 +37,8 @@ type PortSpec struct {
 	// +kubebuilder:validation:Enum=ingress;host
 	// +optional
 	Mode PortMode `json:"mode,omitempty"`
-	// Hostname is the name under which a proxy serves it, in mode ingress. Default: the service's name in the cluster's domain. No other
-	// service of the cluster has the same name with the same path.
+	// Hostname is the name under which a proxy serves it, in mode ingress; one without a dot, such as www, is in the cluster's domain.
+	// Default: the service's name. No other service of the cluster has the same name with the same path.
 	// +optional
 	Hostname string `json:"hostname,omitempty"`
 	// Path is the beginning of the paths that are served, in mode ingress: /api is that and all below it, and comes before what is served

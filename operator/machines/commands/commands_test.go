@@ -194,6 +194,20 @@ func TestComposeFilesAreConverted(t *testing.T) {
 	if code, out, text := run("--strict"); code != command.ExitFailure || out != "" || !strings.Contains(text, "not everything has a counterpart") {
 		t.Errorf("--strict ended with %d:\n%s%s", code, out, text)
 	}
+	variables := filepath.Join(filepath.Dir(file), "other.env")
+	for path, content := range map[string]string{
+		file: "services: {web: {image: 'app:${TAG:-none}'}}", filepath.Join(filepath.Dir(file), ".env"): "TAG=beside", variables: "TAG=given",
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, out, text := run("--strict"); code != 0 || !strings.Contains(out, "image: app:beside\n") {
+		t.Errorf("with a file .env it ended with %d:\n%s%s", code, out, text)
+	}
+	if code, out, text := run("--env-file", variables); code != 0 || !strings.Contains(out, "image: app:given\n") {
+		t.Errorf("with --env-file it ended with %d:\n%s%s", code, out, text)
+	}
 	if code, _, text := run("more"); code != command.ExitUsage {
 		t.Errorf("an argument that is not understood: %d, %s", code, text)
 	}

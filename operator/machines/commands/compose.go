@@ -60,10 +60,11 @@ func convertCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVarP(&source.Files, "file", "f", nil, "Compose files, a later one of which adds to those before (default those that docker compose takes here)")
+	flags.StringSliceVarP(&source.Files, "file", "f", nil, "Compose files, a later one of which adds to those before (default those of COMPOSE_FILE, or that docker compose takes here)")
+	flags.StringArrayVar(&source.EnvFiles, "env-file", nil, "files of variables, a later one of which counts before those before (default .env in the directory of the project)")
 	flags.StringVar(&source.Directory, "project-directory", "", "directory of relative paths in the files (default that of the first file)")
 	flags.StringVarP(&source.ProjectName, "project-name", "p", "", "name of the project, with which the names of volumes begin (default that in the files, or of the directory)")
-	flags.StringSliceVar(&source.Profiles, "profile", nil, "profiles whose services are taken, besides those of none")
+	flags.StringSliceVar(&source.Profiles, "profile", nil, "profiles whose services are taken, besides those of none (default those of COMPOSE_PROFILES)")
 	flags.StringVarP(&namespace, "namespace", "n", "", "namespace that the objects say (default none)")
 	flags.BoolVar(&strict, "strict", false, "print nothing and fail if something has no counterpart")
 	return cmd

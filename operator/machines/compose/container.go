@@ -1,9 +1,9 @@
 package compose
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
-	"math"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,18 +17,28 @@ import (
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
 
+// take returns what a field has, and takes it out: what is left in the end is named.
+func take[T any](field *T) T {
+	value := *field
+	var none T
+	*field = none
+	return value
+}
+
 // container converts what makes a container what it is.
 func (c *converter) container() {
 	in, out := &c.in, &c.svc.Spec.Container
 	out.Image = in.Image
-	out.Command, out.Entrypoint, in.Command, in.Entrypoint = in.Command, in.Entrypoint, nil, nil
-	out.User, out.WorkingDir, in.User, in.WorkingDir = in.User, in.WorkingDir, "", ""
-	out.Privileged, out.ReadOnly, in.Privileged, in.ReadOnly = in.Privileged, in.ReadOnly, false, false
-	out.CapAdd, out.CapDrop, in.CapAdd, in.CapDrop = in.CapAdd, in.CapDrop, nil, nil
-	out.Labels, out.Sysctls, in.Labels, in.Sysctls = emptyIsNil(in.Labels), emptyIsNil(in.Sysctls), nil, nil
-	out.Init, in.Init = in.Init != nil && *in.Init, nil
-	out.StopSignal, in.StopSignal = in.StopSignal, ""
-	out.StopGracePeriod, in.StopGracePeriod = duration(in.StopGracePeriod), nil
+	out.Command, out.Entrypoint = take(&in.Command), take(&in.Entrypoint)
+	out.User, out.WorkingDir = take(&in.User), take(&in.WorkingDir)
+	out.Privileged, out.ReadOnly = take(&in.Privileged), take(&in.ReadOnly)
+	out.CapAdd, out.CapDrop = take(&in.CapAdd), take(&in.CapDrop)
+	out.Labels, out.Sysctls = emptyIsNil(take(&in.Labels)), emptyIsNil(take(&in.Sysctls))
+	if init := take(&in.Init); init != nil {
+		out.Init = *init
+	}
+	out.StopSignal = take(&in.StopSignal)
+	out.StopGracePeriod = duration(take(&in.StopGracePeriod))
 	if in.Pid == string(api.PidModeHost) {
 		out.PidMode, in.Pid = api.PidModeHost, ""
 	}
@@ -36,15 +46,40 @@ func (c *converter) container() {
 	c.pullPolicy()
 	c.restart()
 	c.healthCheck()
-	if in.Platform != "" {
-		parts := strings.SplitN(in.Platform, "/", 3)
-		c.svc.Spec.Placement.Platform = strings.Join(parts[:min(2, len(parts))], "/")
-		if len(parts) == 1 {
-			c.svc.Spec.Placement.Platform = "linux/" + parts[0]
-		}
-		in.Platform = ""
+	c.platform()
+}
+
+// architectures are other words for those that images and machines have, and their variants.
+var architectures = map[string]string{
+	"aarch64": "arm64", "arm64/v8": "arm64", "arm64/8": "arm64", "x86_64": "amd64", "x86-64": "amd64", "amd64/v1": "amd64", "i386": "386",
+	"armhf": "arm/v7", "armel": "arm/v6",
+}
+
+// platform converts an operating system, an architecture or both. Machines are Linux; a variant they don't say.
+func (c *converter) platform() {
+	const linux = "linux"
+	platform := strings.ToLower(c.in.Platform)
+	system, architecture, both := strings.Cut(platform, "/")
+	if !both && system != linux {
+		system, architecture = linux, platform
+	}
+	for range 2 {
+		architecture = cmp.Or(architectures[architecture], architecture)
+	}
+	architecture, variant, _ := strings.Cut(architecture, "/")
+	switch {
+	case platform == "" || strings.Contains(variant, "/") || slices.Contains(otherSystems, architecture):
+		return
+	case variant != "":
+		c.lacks("platform (" + variant + ")")
+	}
+	if c.in.Platform = ""; architecture != "" {
+		c.svc.Spec.Placement.Platform = system + "/" + architecture
 	}
 }
+
+// otherSystems are operating systems for which there are images, but no machines.
+var otherSystems = []string{"windows", "darwin", "freebsd"}
 
 func emptyIsNil[M ~map[string]string](m M) map[string]string {
 	if len(m) == 0 {
@@ -70,12 +105,10 @@ func durationOr0(d *types.Duration) metav1.Duration {
 func (c *converter) logging() {
 	in := &c.in
 	if l := in.Logging; l != nil && l.Driver != "" {
-		c.svc.Spec.Container.LogDriver = &api.LogDriver{Name: l.Driver, Options: emptyIsNil(l.Options)}
-		in.Logging = nil
+		c.svc.Spec.Container.LogDriver = &api.LogDriver{Name: take(&l.Driver), Options: emptyIsNil(take(&l.Options))}
 	}
 	if in.LogDriver != "" {
-		c.svc.Spec.Container.LogDriver = &api.LogDriver{Name: in.LogDriver, Options: emptyIsNil(in.LogOpt)}
-		in.LogDriver, in.LogOpt = "", nil
+		c.svc.Spec.Container.LogDriver = &api.LogDriver{Name: take(&in.LogDriver), Options: emptyIsNil(take(&in.LogOpt))}
 	}
 }
 
@@ -114,11 +147,11 @@ func (c *converter) restart() {
 }
 
 func (c *converter) healthCheck() {
-	in := c.in.HealthCheck
-	if in == nil {
+	if c.in.HealthCheck == nil {
 		return
 	}
-	c.in.HealthCheck = nil
+	in := *c.in.HealthCheck
+	*c.in.HealthCheck = types.HealthCheckConfig{Extensions: in.Extensions}
 	if in.Disable || len(in.Test) > 0 && in.Test[0] == "NONE" {
 		c.svc.Spec.Container.HealthCheck = &api.HealthCheck{Disable: true}
 		return
@@ -135,8 +168,7 @@ func (c *converter) healthCheck() {
 
 // environment takes the variables with their values, which a reading of the files has brought together.
 func (c *converter) environment() {
-	in := c.in.Environment
-	c.in.Environment, c.in.EnvFiles = nil, nil
+	in := take(&c.in.Environment)
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		if in[name] == nil {
 			c.remark("environment."+name, "it is not set here, and is left out")
@@ -175,42 +207,52 @@ func cpus(n float32) *resource.Quantity {
 // resources converts the limits that stand at the service itself.
 func (c *converter) resources() {
 	in, out := &c.in, &c.svc.Spec.Container.Resources
-	out.CPU, in.CPUS = cpus(in.CPUS), 0
-	out.Memory, in.MemLimit = quantity(in.MemLimit), 0
-	out.MemoryReservation, in.MemReservation = quantity(in.MemReservation), 0
-	out.ShmSize, in.ShmSize = quantity(in.ShmSize), 0
-	if in.PidsLimit > 0 {
-		out.PidsLimit = in.PidsLimit
-	}
-	in.PidsLimit = 0
+	out.CPU = cpus(take(&in.CPUS))
+	out.Memory = quantity(take(&in.MemLimit))
+	out.MemoryReservation = quantity(take(&in.MemReservation))
+	out.ShmSize = quantity(take(&in.ShmSize))
+	out.PidsLimit = max(0, take(&in.PidsLimit))
 	// Memory and swap together are never more than the memory.
 	if in.MemSwapLimit == types.UnitBytes(value(out.Memory)) {
 		in.MemSwapLimit = 0
 	}
-	for _, d := range in.Devices {
-		out.Devices = append(out.Devices, api.Device{Host: d.Source, Container: d.Target, Permissions: d.Permissions})
+	for i := range in.Devices {
+		d := &in.Devices[i]
+		// Others are those of CDI, which drivers of the engine know by name.
+		if path.IsAbs(d.Source) && (d.Target == "" || path.IsAbs(d.Target)) && strings.Trim(d.Permissions, "rwm") == "" {
+			out.Devices = append(out.Devices, api.Device{Host: take(&d.Source), Container: take(&d.Target), Permissions: take(&d.Permissions)})
+		}
 	}
-	in.Devices = nil
-	if len(in.Gpus) == 1 {
-		out.GPUs, in.Gpus = gpus(in.Gpus[0]), nil
-	}
+	const areGPUs = true
+	c.gpus(in.Gpus, areGPUs)
 	for name, limit := range in.Ulimits {
+		if limit == nil {
+			continue
+		}
 		if out.Ulimits == nil {
 			out.Ulimits = map[string]api.Ulimit{}
 		}
-		out.Ulimits[name] = api.Ulimit{Soft: int64(limit.Soft), Hard: int64(limit.Hard)}
-		if limit.Single != 0 {
-			out.Ulimits[name] = api.Ulimit{Soft: int64(limit.Single), Hard: int64(limit.Single)}
+		soft, hard := take(&limit.Soft), take(&limit.Hard)
+		if single := take(&limit.Single); single != 0 {
+			soft, hard = single, single
 		}
+		out.Ulimits[name] = api.Ulimit{Soft: int64(soft), Hard: int64(hard)}
 	}
-	in.Ulimits = nil
 }
 
-// gpus converts a request for devices that are GPUs.
-func gpus(in types.DeviceRequest) *api.GPUs {
-	return &api.GPUs{
-		Count: int(in.Count), IDs: in.IDs, Driver: in.Driver, Options: emptyIsNil(in.Options),
-		Capabilities: slices.DeleteFunc(slices.Clone(in.Capabilities), func(c string) bool { return c == gpu }),
+// gpus converts the first request for GPUs: a container of ours has one. No devices at all can't be asked for.
+func (c *converter) gpus(requests []types.DeviceRequest, areGPUs bool) {
+	out := &c.svc.Spec.Container.Resources
+	for i := range requests {
+		r := &requests[i]
+		if out.GPUs != nil || r.Count == 0 && len(r.IDs) == 0 || !areGPUs && !slices.Contains(r.Capabilities, gpu) {
+			continue
+		}
+		out.GPUs = &api.GPUs{
+			Count: int(r.Count), IDs: r.IDs, Driver: r.Driver, Options: emptyIsNil(r.Options),
+			Capabilities: slices.DeleteFunc(r.Capabilities, func(c string) bool { return c == gpu }),
+		}
+		*r = types.DeviceRequest{}
 	}
 }
 
@@ -222,53 +264,4 @@ func value(q *resource.Quantity) int64 {
 		return 0
 	}
 	return q.Value()
-}
-
-// ports converts what is published to ports of machines, and takes those of the extension as they are.
-func (c *converter) ports() {
-	for i, p := range c.in.Ports {
-		port := api.PortSpec{Mode: api.PortModeHost, HostIP: p.HostIP, Protocol: api.Protocol(p.Protocol)}
-		target, published := uint64(p.Target), uint64(0)
-		var err error
-		if p.Published != "" {
-			published, err = strconv.ParseUint(p.Published, 10, 16)
-		}
-		if err != nil || target > math.MaxUint16 {
-			// It is a range: engines pick from those, and nobody else could tell which port is taken.
-			c.lacks(fmt.Sprintf("ports[%d]", i))
-			continue
-		}
-		if p.AppProtocol != "" {
-			c.lacks(fmt.Sprintf("ports[%d].app_protocol", i))
-		}
-		port.ContainerPort, port.PublishedPort = uint16(target), uint16(published) //nolint:gosec // they were looked at
-		c.svc.Spec.Ports = append(c.svc.Spec.Ports, port)
-	}
-	c.in.Ports = nil
-	for i, text := range c.texts("x-ports") {
-		port, err := api.ParsePort(text)
-		if err != nil {
-			c.fail(fmt.Sprintf("x-ports[%d]", i), "%w", err)
-			continue
-		}
-		c.svc.Spec.Ports = append(c.svc.Spec.Ports, port)
-	}
-	c.svc.Spec.Placement.Machines = c.texts("x-machines")
-}
-
-// texts returns those of an extension: one, or a list.
-func (c *converter) texts(extension string) []string {
-	var texts []string
-	switch value := c.in.Extensions[extension].(type) {
-	case nil:
-	case string:
-		texts = append(texts, value)
-	case []any:
-		for _, v := range value {
-			texts = append(texts, fmt.Sprint(v))
-		}
-	default:
-		c.fail(extension, "it is no list of texts")
-	}
-	return texts
 }

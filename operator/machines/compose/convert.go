@@ -1,11 +1,11 @@
 package compose
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
-	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,41 +17,24 @@ import (
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 )
 
-// Converted is what becomes of a project.
-type Converted struct {
-	// Services come by name. They have no namespace.
-	Services []*v1alpha1.MachineService
-	// Remarks are what their reader has to know: what is left out, and what is to be done.
-	Remarks []Remark
-}
-
-// Remark is about a part of the files.
-type Remark struct {
-	// Path is the part, such as services.web.depends_on.
-	Path string
-	// Text says what becomes of it.
-	Text string
-	// Lacking tells that it has no counterpart.
-	Lacking bool
-}
-
-// String returns the remark as a line.
-func (r Remark) String() string { return r.Path + ": " + r.Text }
-
-// Lacking returns those remarks that are about what has no counterpart.
-func (c *Converted) Lacking() []Remark {
-	return slices.DeleteFunc(slices.Clone(c.Remarks), func(r Remark) bool { return !r.Lacking })
-}
-
 // Convert makes MachineServices of the services of a project, as Load returns it. The project is not changed. The error says of each
 // service why there can't be one.
 func Convert(project *types.Project) (*Converted, error) {
-	out := &Converted{}
+	// Without names it is a copy.
+	p := &projectConverter{project: project, left: project.WithServicesDisabled(), out: &Converted{}, used: map[string]bool{}, volumes: map[string]bool{}}
+	for _, volume := range project.Volumes {
+		p.volumes[volume.Name] = true
+	}
 	var errs []error
 	named := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(project.Services)) {
-		c := &converter{project: project, path: "services." + name, out: out}
-		svc, err := c.convert(name, project.Services[name])
+		c := &converter{projectConverter: p, path: "services." + name, was: project.Services[name], in: p.left.Services[name]}
+		delete(p.left.Services, name)
+		if c.was.Provider != nil {
+			p.out.add(Remark{Path: c.path + ".provider", Text: "machines have no providers: the service is left out", Lacking: true})
+			continue
+		}
+		svc, err := c.convert(name)
 		if other := named[svc.Name]; err == nil && other != "" {
 			err = fmt.Errorf("%s and %s would have the same name %s", other, c.path, svc.Name)
 		}
@@ -60,41 +43,74 @@ func Convert(project *types.Project) (*Converted, error) {
 			continue
 		}
 		named[svc.Name] = c.path
-		out.Services = append(out.Services, svc)
+		p.out.Services = append(p.out.Services, svc)
 	}
-	for _, name := range slices.Sorted(maps.Keys(project.Networks)) {
-		if name != "default" {
-			out.lacks("networks." + name)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(project.Models)) {
-		out.lacks("models." + name)
-	}
-	return out, errors.Join(errs...)
+	p.rest()
+	return p.out, errors.Join(errs...)
 }
 
-func (c *Converted) lacks(path string) {
-	c.Remarks = append(c.Remarks, Remark{Path: path, Text: "it has no counterpart, and is left out", Lacking: true})
+// projectConverter is what the services of a project have in common.
+type projectConverter struct {
+	project *types.Project
+	// left is what is left of the project: each part is taken out when it has been converted, and what is left in the end is named. So
+	// nothing is left out without a remark.
+	left *types.Project
+	out  *Converted
+	// used are the configs, secrets and volumes of services, by their paths, and volumes the names of volumes that are taken.
+	used, volumes map[string]bool
+}
+
+// rest names what is left of the project.
+func (p *projectConverter) rest() {
+	left := p.left
+	left.Name, left.WorkingDir, left.ComposeFiles, left.Environment, left.Profiles = "", "", nil, nil, nil
+	for _, name := range slices.Sorted(maps.Keys(left.DisabledServices)) {
+		p.out.notChosen("services."+name, left.DisabledServices[name].Profiles)
+	}
+	for _, name := range slices.Sorted(maps.Keys(left.DisabledJobs)) {
+		p.out.notChosen("jobs."+name, left.DisabledJobs[name].Profiles)
+	}
+	left.DisabledServices, left.DisabledJobs = nil, nil
+	// All services share this network, which the library adds.
+	if n, ok := left.Networks["default"]; ok && n.Name == p.project.Name+"_default" {
+		n.Name = ""
+		left.Networks["default"] = n
+	}
+	unused(p, "configs", left.Configs)
+	unused(p, "secrets", left.Secrets)
+	unused(p, "volumes", left.Volumes)
+	leftIn("", reflect.ValueOf(*p.project), reflect.ValueOf(*left), p.out.lacks)
+}
+
+// unused takes out what no service has.
+func unused[T any](p *projectConverter, kind string, left map[string]T) {
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		if path := kind + "." + name; !p.used[path] {
+			p.out.add(Remark{Path: path, Text: "no service uses it, and it is left out"})
+			delete(left, name)
+		}
+	}
 }
 
 // converter makes one service.
 type converter struct {
-	project *types.Project
-	path    string
-	out     *Converted
-	// in is what is left of the service: each part is taken out when it has been converted.
-	in  types.ServiceConfig
-	svc *v1alpha1.MachineService
+	*projectConverter
+	path string
+	// was is the service, and in what is left of it.
+	was, in types.ServiceConfig
+	svc     *v1alpha1.MachineService
+	// anonymous are the mounts of volumes without names.
+	anonymous []string
 	// errs are faults of the service.
 	errs []error
 }
 
-func (c *converter) convert(name string, in types.ServiceConfig) (*v1alpha1.MachineService, error) {
-	c.in = in
+func (c *converter) convert(name string) (*v1alpha1.MachineService, error) {
 	c.svc = &v1alpha1.MachineService{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.MachineServiceKind}, ObjectMeta: metav1.ObjectMeta{Name: objectName(name)},
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.MachineServiceKind},
+		ObjectMeta: metav1.ObjectMeta{Name: c.objectName("", name)},
 	}
-	if c.svc.Name != name {
+	if c.svc.Name != name && c.svc.Name != "" {
 		c.remark("", "the object is called "+c.svc.Name)
 	}
 	c.container()
@@ -104,8 +120,8 @@ func (c *converter) convert(name string, in types.ServiceConfig) (*v1alpha1.Mach
 	c.mounts()
 	c.files()
 	c.deploy()
+	c.sharing()
 	c.rest()
-	c.lacking()
 	spec := c.svc.Spec.DeepCopy()
 	spec.Name = c.svc.Name
 	if err := spec.Validate(); err != nil {
@@ -120,84 +136,83 @@ func (c *converter) convert(name string, in types.ServiceConfig) (*v1alpha1.Mach
 // unfit is what names of objects can't have.
 var unfit = regexp.MustCompile(`[^a-z0-9-]+`)
 
-// objectName returns a name for an object, as near to another name as can be.
+// objectName returns a name for an object, as near to another name as can be. It is empty for one without letters and digits.
 func objectName(name string) string {
 	name = unfit.ReplaceAllString(strings.ToLower(name), "-")
 	return strings.Trim(name[:min(len(name), validation.DNS1123LabelMaxLength)], "-")
 }
 
+// objectName is the function of the same name, for a part of the service.
+func (c *converter) objectName(part, name string) string {
+	object := objectName(name)
+	if object == "" {
+		c.fail(part, "%q has no letter or digit for the name of an object: give it another name", name)
+	}
+	return object
+}
+
+// hashed adds to a name what makes it another one for other texts.
+func hashed(name string, texts ...string) string {
+	h := fnv.New32a()
+	for _, text := range texts {
+		_, _ = h.Write([]byte(text + "\x00")) // it never fails
+	}
+	return fmt.Sprintf("%s-%08x", name, h.Sum32())
+}
+
 // remark remembers something about a part of the service.
 func (c *converter) remark(part, text string) {
-	c.out.Remarks = append(c.out.Remarks, Remark{Path: c.at(part), Text: text})
+	c.out.add(Remark{Path: c.at(part), Text: text})
 }
 
 // lacks remembers a part of the service that has no counterpart.
 func (c *converter) lacks(part string) { c.out.lacks(c.at(part)) }
 
-func (c *converter) at(part string) string {
-	if part == "" {
-		return c.path
-	}
-	return c.path + "." + part
-}
+func (c *converter) at(part string) string { return join(c.path, part) }
 
 func (c *converter) fail(part, format string, args ...any) {
-	c.errs = append(c.errs, fmt.Errorf(part+": "+format, args...))
+	err := fmt.Errorf(format, args...)
+	if part != "" {
+		err = fmt.Errorf("%s: %w", part, err)
+	}
+	c.errs = append(c.errs, err)
 }
 
-// rest takes out what says nothing to machines, and the network that all services share.
+// rest takes out what says nothing to machines, what the library adds, and the network that all services share, and names what is left.
 func (c *converter) rest() {
 	in := &c.in
-	in.Expose, in.Attach, in.Extensions, in.Profiles, in.Develop, in.Name = nil, nil, nil, nil, nil, ""
+	in.Profiles, in.Name = nil, ""
+	c.impliedDependencies()
 	if shared, only := in.Networks["default"]; only && shared == nil && len(in.Networks) == 1 {
 		in.Networks = nil
 	}
 	if in.Image == "" && in.Build != nil {
 		c.fail("image", "there is none: machines don't build images; build it, push it to a registry, and name it in image")
 	}
+	in.Image = ""
+	leftIn(c.path, reflect.ValueOf(c.was), reflect.ValueOf(c.in), c.out.lacks)
 }
 
-// lacking names what is left.
-func (c *converter) lacking() {
-	c.in.Image = ""
-	for _, part := range leftOf(c.in) {
-		c.lacks(part)
+// impliedDependencies takes out the dependencies that the library adds for what shares something of another service.
+func (c *converter) impliedDependencies() {
+	implied := map[string]types.ServiceDependency{}
+	for _, from := range c.was.VolumesFrom {
+		name, _, _ := strings.Cut(from, ":")
+		implied[name] = types.ServiceDependency{Condition: types.ServiceConditionStarted, Required: true}
 	}
-}
-
-// leftOf returns the paths of what is set in a part of a file: those of the parts of deploy, and else the first names.
-func leftOf(of any) []string {
-	text, err := json.Marshal(of)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	var parts map[string]any
-	if err := json.Unmarshal(text, &parts); err != nil {
-		return []string{err.Error()}
-	}
-	return pathsIn("", parts)
-}
-
-func pathsIn(prefix string, parts map[string]any) []string {
-	var paths []string
-	for _, name := range slices.Sorted(maps.Keys(parts)) {
-		switch value := parts[name].(type) {
-		case nil:
-		case map[string]any:
-			if within := prefix + name; strings.HasPrefix(within, "deploy") || within == "healthcheck" || within == "logging" {
-				paths = append(paths, pathsIn(within+".", value)...)
-				continue
-			}
-			paths = append(paths, prefix+name)
-		default:
-			paths = append(paths, prefix+name)
+	shared := types.ServiceDependency{Condition: types.ServiceConditionStarted, Restart: true, Required: true}
+	for _, namespace := range []string{c.was.NetworkMode, c.was.Ipc, c.was.Pid, c.was.Uts, c.was.Cgroup} {
+		if name, ok := strings.CutPrefix(namespace, types.ServicePrefix); ok {
+			implied[name] = shared
 		}
 	}
-	return paths
-}
-
-// read returns the content of a file of the project.
-func read(path string) (string, error) {
-	content, err := os.ReadFile(path) //nolint:gosec // it is a file that the project names
-	return string(content), err
+	for _, link := range c.was.Links {
+		name, _, _ := strings.Cut(link, ":")
+		implied[name] = shared
+	}
+	for name, dependency := range implied {
+		if reflect.DeepEqual(c.in.DependsOn[name], dependency) {
+			delete(c.in.DependsOn, name)
+		}
+	}
 }

@@ -1,10 +1,12 @@
 package compose
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"regexp"
-	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/compose-spec/compose-go/v2/types"
@@ -16,36 +18,37 @@ import (
 // deploy converts how many containers there are, where, and how they are updated.
 func (c *converter) deploy() {
 	spec := &c.svc.Spec.ServiceSpec
-	if n := c.in.Scale; n != nil {
-		spec.Replicas = count(*n)
-		c.in.Scale = nil
-	}
-	if c.in.Deploy == nil {
+	in := c.in.Deploy
+	if in == nil {
+		spec.Replicas = count(take(&c.in.Scale))
 		return
 	}
-	in := *c.in.Deploy
-	c.in.Deploy = &in
-	in.Extensions = nil
+	if c.in.Scale != nil {
+		// The library gives deploy what scale says.
+		in.Replicas = nil
+	}
 	switch in.Mode {
 	case "global":
-		spec.Mode, spec.Replicas, in.Mode = api.ServiceModeGlobal, nil, ""
+		spec.Mode, in.Mode = api.ServiceModeGlobal, ""
 	case "replicated":
 		in.Mode = ""
 	}
-	if in.Replicas != nil && spec.Mode != api.ServiceModeGlobal {
-		spec.Replicas = count(*in.Replicas)
+	if spec.Mode != api.ServiceModeGlobal {
+		spec.Replicas = count(cmp.Or(take(&c.in.Scale), take(&in.Replicas)))
 	}
-	in.Replicas = nil
-	c.update(&in)
-	c.limits(&in)
-	c.placement(&in)
+	c.update(in)
+	c.limits(in)
+	c.placement(in)
 	if p := in.RestartPolicy; p != nil {
 		in.RestartPolicy = c.restartPolicy(*p)
 	}
 }
 
-func count(n int) *int32 {
-	replicas := int32(n) //nolint:gosec // a number of containers
+func count(n *int) *int32 {
+	if n == nil {
+		return nil
+	}
+	replicas := int32(min(*n, math.MaxInt32)) //nolint:gosec // a number of containers
 	return &replicas
 }
 
@@ -54,11 +57,14 @@ func (c *converter) update(in *types.DeployConfig) {
 		return
 	}
 	from, to := *in.UpdateConfig, &c.svc.Spec.Update
-	in.UpdateConfig = nil
+	*in.UpdateConfig = types.UpdateConfig{Extensions: from.Extensions}
 	if from.Parallelism != nil {
 		// 0 is all at once.
 		to.Parallelism = int(*from.Parallelism) //nolint:gosec // a number of containers
-		if to.Parallelism == 0 {
+		switch {
+		case to.Parallelism == 0 && c.svc.Spec.Mode == api.ServiceModeGlobal:
+			to.Parallelism = api.MaxReplicas
+		case to.Parallelism == 0:
 			to.Parallelism = max(1, c.svc.Spec.DesiredReplicas())
 		}
 	}
@@ -86,51 +92,41 @@ func (c *converter) order(order string) {
 func (c *converter) limits(in *types.DeployConfig) {
 	out := &c.svc.Spec.Container.Resources
 	if l := in.Resources.Limits; l != nil {
-		left := *l
-		if q := cpus(float32(left.NanoCPUs)); q != nil {
-			out.CPU = q
-		}
-		if q := quantity(left.MemoryBytes); q != nil {
-			out.Memory = q
-		}
-		if left.Pids > 0 {
-			out.PidsLimit = left.Pids
-		}
-		left.NanoCPUs, left.MemoryBytes, left.Pids, left.Extensions = 0, 0, 0, nil
-		in.Resources.Limits = &left
+		out.CPU = cmp.Or(cpus(float32(take(&l.NanoCPUs))), out.CPU)
+		out.Memory = cmp.Or(quantity(take(&l.MemoryBytes)), out.Memory)
+		out.PidsLimit = cmp.Or(max(0, take(&l.Pids)), out.PidsLimit)
 	}
 	if r := in.Resources.Reservations; r != nil {
-		left := *r
-		if q := quantity(left.MemoryBytes); q != nil {
-			out.MemoryReservation = q
-		}
-		if d := left.Devices; len(d) == 1 && slices.Contains(d[0].Capabilities, gpu) {
-			out.GPUs, left.Devices = gpus(d[0]), nil
-		}
-		left.MemoryBytes, left.Extensions = 0, nil
-		in.Resources.Reservations = &left
+		out.MemoryReservation = cmp.Or(quantity(take(&r.MemoryBytes)), out.MemoryReservation)
+		const areGPUs = false
+		c.gpus(r.Devices, areGPUs)
 	}
 }
 
 // constraint is one of those that have a counterpart.
 var constraint = regexp.MustCompile(`^node\.(hostname|labels\.[^\s=!]+)\s*==\s*(\S+)$`)
 
+// placement narrows what was said before: all constraints hold at once.
 func (c *converter) placement(in *types.DeployConfig) {
-	constraints := in.Placement.Constraints
-	in.Placement.Constraints = nil
-	for i, text := range constraints {
-		found := constraint.FindStringSubmatch(text)
-		switch {
-		case found == nil:
-			c.lacks(fmt.Sprintf("deploy.placement.constraints[%d] (%s)", i, text))
-		case found[1] == "hostname":
-			c.svc.Spec.Placement.Machines = append(c.svc.Spec.Placement.Machines, found[2])
-		default:
-			if c.svc.Spec.Placement.Labels == nil {
-				c.svc.Spec.Placement.Labels = map[string]string{}
-			}
-			c.svc.Spec.Placement.Labels[found[1][len("labels."):]] = found[2]
+	for i, text := range take(&in.Placement.Constraints) {
+		part := fmt.Sprintf("deploy.placement.constraints[%d] (%s)", i, text)
+		found := constraint.FindStringSubmatch(strings.TrimSpace(text))
+		if found == nil {
+			c.lacks(part)
+			continue
 		}
+		label, labelled := strings.CutPrefix(found[1], "labels.")
+		if !labelled {
+			c.allow(part, []string{found[2]})
+			continue
+		}
+		if c.svc.Spec.Placement.Labels == nil {
+			c.svc.Spec.Placement.Labels = map[string]string{}
+		}
+		if other, set := c.svc.Spec.Placement.Labels[label]; set && other != found[2] {
+			c.fail(part, "no machine is left: another constraint says that the label is %s", other)
+		}
+		c.svc.Spec.Placement.Labels[label] = found[2]
 	}
 }
 

@@ -44,7 +44,8 @@ func (c AttributeChange) String() string {
 
 // EvalContainerSpecChange says what a container that was made from one specification needs to be as another says. What does not
 // concern a container does not count: the number of replicas, the placement, how it is updated and pulled, the pre-deploy hook, and
-// volumes and configs that are not mounted. Defaults are the same as nothing.
+// volumes and configs that are not mounted. Defaults are the same as nothing. An empty command or entrypoint is not: it is none, not that
+// of the image.
 //
 // CPU, memory and the restart policy change in place, but engines can't take a limit off again: that needs another container.
 func EvalContainerSpecChange(current api.ServiceSpec, new api.ServiceSpec) ContainerSpecStatus {
@@ -129,6 +130,9 @@ func attributesOf(spec api.ServiceSpec) attributes {
 	spec.SetDefaults()
 	a := attributes{}
 	a.set("name", spec.Name)
+	if spec.Mode == api.ServiceModeJob {
+		a.set("mode", string(spec.Mode))
+	}
 	a.container(&spec.Container)
 	a.resources(&spec.Container.Resources)
 	a.healthCheck(spec.Container.HealthCheck)
@@ -167,6 +171,13 @@ func (a attributes) list(path string, values []string) {
 	}
 }
 
+// command is for lists of which an empty one is something else than none.
+func (a attributes) command(path string, values []string) {
+	if a.list(path, values); values != nil && len(values) == 0 {
+		a.set(path, "[]")
+	}
+}
+
 func (a attributes) each(path string, values map[string]string) {
 	for k, v := range values {
 		// An empty value is something else than none.
@@ -198,8 +209,8 @@ func (a attributes) limit(path string, q *resource.Quantity, inPlace bool) {
 
 func (a attributes) container(c *api.ContainerSpec) {
 	a.image("container.image", c.Image)
-	a.list("container.command", c.Command)
-	a.list("container.entrypoint", c.Entrypoint)
+	a.command("container.command", c.Command)
+	a.command("container.entrypoint", c.Entrypoint)
 	a.each("container.env", c.Env)
 	for name, v := range c.SecretEnv {
 		// The name is one variable for the program, whether it is secret or not.

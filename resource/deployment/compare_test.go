@@ -53,6 +53,10 @@ func TestEvalContainerSpecChange(t *testing.T) {
 			func(s *api.ServiceSpec) { s.Container.SecretEnv = map[string]api.Hidden{"A": "b"} }, upToDate, ""},
 		{"the order of arguments", func(s *api.ServiceSpec) { s.Container.Command = []string{"a", "b"} },
 			func(s *api.ServiceSpec) { s.Container.Command = []string{"b", "a"} }, recreate, "container.command"},
+		{"an empty command", none, func(s *api.ServiceSpec) { s.Container.Command = []string{} }, recreate, "container.command"},
+		{"an empty entrypoint", func(s *api.ServiceSpec) { s.Container.Entrypoint = []string{} }, none, recreate, "container.entrypoint"},
+		{"a job", none, func(s *api.ServiceSpec) { s.Mode = api.ServiceModeJob }, recreate, "container.restartPolicy mode"},
+		{"a global service", none, global, upToDate, ""},
 		{"a port", none, port80, recreate, "ports[80:8080/tcp]"},
 		{"a volume", none, data, recreate, "container.volumeMounts[/data]"},
 	} {

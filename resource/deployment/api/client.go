@@ -33,6 +33,8 @@ type CreateContainerOptions struct {
 	Spec ServiceSpec
 	// Hook tells that it is a pre-deploy hook, with a specification of HookSpec.
 	Hook bool
+	// Attempt is recorded for the container of a job, and comes back in Container.Attempt.
+	Attempt string
 }
 
 // WaitOptions says how long is waited for a container.
@@ -58,8 +60,8 @@ type ContainerClient interface {
 	StopContainer(ctx context.Context, machineID, container string, grace time.Duration) error
 	// RemoveContainer removes a container and what it wrote, but no named volume. It kills one that runs.
 	RemoveContainer(ctx context.Context, machineID, container string) error
-	// SetAside gives a container that does not run another name, which tells that it did not work and is kept for its log alone (see
-	// Container.Failed). One that has such a name is no error.
+	// SetAside gives a container that does not run, or is about to be stopped, another name, which tells that it did not work and is kept for
+	// its log alone (see Container.Failed). One that has such a name is no error.
 	SetAside(ctx context.Context, machineID, container string) error
 	// UpdateContainer makes what changes in place as it is in the specification: CPU, memory and restart policy.
 	UpdateContainer(ctx context.Context, machineID, container string, spec ServiceSpec) error

@@ -27,9 +27,9 @@ type RestartPolicyName string
 const (
 	// RestartUnlessStopped is always, unless it was stopped on purpose.
 	RestartUnlessStopped RestartPolicyName = "unless-stopped"
-	// RestartOnFailure is after an exit code other than 0.
+	// RestartOnFailure is after an exit code other than 0. A container that has ended with 0, or too often, stays so.
 	RestartOnFailure RestartPolicyName = "on-failure"
-	// RestartNo is never.
+	// RestartNo is never. A container that has ended stays so.
 	RestartNo RestartPolicyName = "no"
 )
 
@@ -50,12 +50,13 @@ type ContainerSpec struct {
 	// +kubebuilder:validation:Enum=always;missing;never
 	// +optional
 	PullPolicy PullPolicy `json:"pullPolicy,omitempty"`
-	// Command are the arguments of the entrypoint. Default: those of the image.
+	// Command are the arguments of the entrypoint; an empty list is none. Default: those of the image, unless there is an entrypoint.
 	// +optional
-	Command []string `json:"command,omitempty"`
-	// Entrypoint is the program and its first arguments. Default: that of the image.
+	Command []string `json:"command,omitzero"`
+	// Entrypoint is the program and its first arguments; an empty list is none, so that the command begins with the program. Default: that
+	// of the image.
 	// +optional
-	Entrypoint []string `json:"entrypoint,omitempty"`
+	Entrypoint []string `json:"entrypoint,omitzero"`
 	// Env are environment variables. Their values are shown in plans.
 	// +optional
 	Env map[string]string `json:"env,omitempty"`
@@ -117,7 +118,7 @@ type ContainerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('24h')",message="write a time such as 30s or 1h30m, from 0s to 24h"
 	// +optional
 	StopGracePeriod *metav1.Duration `json:"stopGracePeriod,omitempty"`
-	// RestartPolicy says when the engine starts the container again. Default: unless-stopped.
+	// RestartPolicy says when the engine starts the container again. Default: unless-stopped, and no for a job.
 	// +optional
 	RestartPolicy RestartPolicy `json:"restartPolicy,omitzero"`
 }
@@ -273,13 +274,14 @@ type LogDriver struct {
 	Options map[string]string `json:"options,omitempty"`
 }
 
-// RestartPolicy says when an engine starts a container again. It changes in place, without another container.
+// RestartPolicy says when an engine starts a container again. It changes in place, without another container. What the policy leaves ended
+// is not started by plans either: a container that has ended with 0 counts as working.
 type RestartPolicy struct {
-	// Name is unless-stopped, on-failure or no. Default: unless-stopped.
+	// Name is unless-stopped, on-failure or no. Default: unless-stopped, and no for a job, which can't have unless-stopped.
 	// +kubebuilder:validation:Enum=unless-stopped;on-failure;no
 	// +optional
 	Name RestartPolicyName `json:"name,omitempty"`
-	// MaxRetries is how often it is tried with on-failure. Default: without an end.
+	// MaxRetries is how often it is started again with on-failure. Default: without an end.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MaxRetries int `json:"maxRetries,omitempty"`

@@ -40,6 +40,9 @@ type Machine struct {
 	State MachineState `json:"state,omitempty"`
 	// Platform is the operating system and the architecture, such as linux/arm64. It is empty as long as it is not known.
 	Platform string `json:"platform,omitempty"`
+	// Ignored are fields of specifications that its engine passes over, by their paths, with the reasons. Plans that make containers there
+	// note them.
+	Ignored map[string]string `json:"ignored,omitempty"`
 	// Reason says why it is not available.
 	Reason string `json:"reason,omitempty"`
 	// Unschedulable says why no new containers are put onto it, such as "it is being deleted". Those that are there stay, and are
@@ -106,9 +109,13 @@ type Container struct {
 	// is now.
 	Spec ServiceSpec `json:"spec,omitzero"`
 	// Hook tells that it is a pre-deploy hook.
-	Hook   bool           `json:"hook,omitempty"`
-	State  ContainerState `json:"state"`
-	Health Health         `json:"health,omitempty"`
+	Hook bool `json:"hook,omitempty"`
+	// Attempt is that of CreateContainerOptions.
+	Attempt string         `json:"attempt,omitempty"`
+	State   ContainerState `json:"state"`
+	// ExitCode is that of a container that has ended.
+	ExitCode int    `json:"exitCode,omitempty"`
+	Health   Health `json:"health,omitempty"`
 	// Ports are the ports of the machine that it holds. Of one that is about to be there they are all of its specification.
 	Ports []PortSpec `json:"ports,omitempty"`
 	// Created is when it was created.
@@ -128,9 +135,17 @@ func (c *Container) Failed() bool {
 	return c.ServiceName != "" && strings.HasSuffix(c.Name, FailedSuffix)
 }
 
-// Ready tells whether the container works, as far as is known.
+// Ready tells whether the container works, as far as is known, or has ended as it should.
 func (c *Container) Ready() bool {
-	return c.State == ContainerRunning && (c.Health == HealthNone || c.Health == HealthHealthy)
+	return c.State == ContainerRunning && (c.Health == HealthNone || c.Health == HealthHealthy) || c.Over() && c.ExitCode == 0
+}
+
+// Over reports whether the container has ended, and stays so by its restart policy. With on-failure and no MaxRetries, an engine starts one
+// that has failed again, unless it was stopped.
+func (c *Container) Over() bool {
+	policy := c.Spec.Container.RestartPolicy
+	return c.State == ContainerExited &&
+		(policy.Name == RestartNo || policy.Name == RestartOnFailure && (c.ExitCode == 0 || policy.MaxRetries > 0))
 }
 
 // HostPorts returns the fixed ports of the machine that the container holds while it is active.
@@ -184,6 +199,10 @@ type Service struct {
 	ID   string      `json:"id"`
 	Name string      `json:"name"`
 	Mode ServiceMode `json:"mode,omitempty"`
+	// Completed says of a job that it has completed, whatever containers are seen: for those who remember it elsewhere.
+	Completed bool `json:"completed,omitempty"`
+	// Attempt is the attempt to be made of a job: one that failed is run again in another attempt.
+	Attempt string `json:"attempt,omitempty"`
 	// Containers are those that are seen.
 	Containers []Container `json:"containers,omitempty"`
 }

@@ -16,6 +16,8 @@ const (
 	ServiceModeReplicated ServiceMode = "replicated"
 	// ServiceModeGlobal is one container on each machine that the placement allows.
 	ServiceModeGlobal ServiceMode = "global"
+	// ServiceModeJob is one container that runs to its end, once for each specification. It has completed when it ends with 0.
+	ServiceModeJob ServiceMode = "job"
 )
 
 // The limits of a specification: what goes over all containers, or compares all things of a kind with each other, takes longer with each.
@@ -34,8 +36,9 @@ type ServiceSpec struct {
 	// name made of the image's, which no service has yet.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Mode is replicated or global. Default: replicated.
-	// +kubebuilder:validation:Enum=replicated;global
+	// Mode is replicated, global or job. A job is run once: again only when its container would be another one, or a failure is to be
+	// retried. It starts its container again after a failure as container.restartPolicy says. Default: replicated.
+	// +kubebuilder:validation:Enum=replicated;global;job
 	// +optional
 	Mode ServiceMode `json:"mode,omitempty"`
 	// Replicas is the number of containers of a replicated service, of MaxReplicas at most; 0 is none. Default: 1.
@@ -97,9 +100,18 @@ func (s *ServiceSpec) Clone() ServiceSpec {
 }
 
 // Equal tells whether two specifications mean the same: lists and maps that are empty and those that are not there are the same,
-// and so are quantities written in different ways.
+// but for commands and entrypoints, and so are quantities written in different ways.
 func (s *ServiceSpec) Equal(other ServiceSpec) bool {
-	return equality.Semantic.DeepEqual(*s, other)
+	return equality.Semantic.DeepEqual(*s, other) && slices.Equal(s.absent(), other.absent())
+}
+
+// absent reports which commands and entrypoints are those of the image. An empty one is none.
+func (s *ServiceSpec) absent() []bool {
+	out := []bool{s.Container.Command == nil, s.Container.Entrypoint == nil}
+	if s.PreDeploy != nil {
+		out = append(out, s.PreDeploy.Entrypoint == nil)
+	}
+	return out
 }
 
 // SetDefaults sets the defaults that don't depend on anything else. Doing it twice is doing it once.
@@ -110,6 +122,9 @@ func (s *ServiceSpec) SetDefaults() {
 	if s.Mode == ServiceModeReplicated && s.Replicas == nil {
 		one := int32(1)
 		s.Replicas = &one
+	}
+	if s.Mode == ServiceModeJob && s.Container.RestartPolicy.Name == "" {
+		s.Container.RestartPolicy.Name = RestartNo
 	}
 	s.Container.setDefaults()
 	for i := range s.Ports {
@@ -181,7 +196,7 @@ func (s *ServiceSpec) HookSpec() *ServiceSpec {
 	c.HealthCheck = &HealthCheck{Disable: true}
 	c.RestartPolicy = RestartPolicy{Name: RestartNo}
 	c.Command = slices.Clone(s.PreDeploy.Command)
-	if len(s.PreDeploy.Entrypoint) > 0 {
+	if s.PreDeploy.Entrypoint != nil {
 		c.Entrypoint = slices.Clone(s.PreDeploy.Entrypoint)
 	}
 	if s.PreDeploy.User != "" {

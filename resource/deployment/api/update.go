@@ -100,9 +100,9 @@ func (u *UpdateConfig) Wait() WaitOptions {
 type PreDeployHook struct {
 	// Command are the arguments of the entrypoint.
 	Command []string `json:"command"`
-	// Entrypoint is the program. Default: that of the container.
+	// Entrypoint is the program; an empty list is none. Default: that of the container.
 	// +optional
-	Entrypoint []string `json:"entrypoint,omitempty"`
+	Entrypoint []string `json:"entrypoint,omitzero"`
 	// Env are further environment variables.
 	// +optional
 	Env map[string]string `json:"env,omitempty"`

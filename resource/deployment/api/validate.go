@@ -29,10 +29,13 @@ func (s *ServiceSpec) Validate() error {
 	if s.Name != "" {
 		errs = append(errs, dnsLabel(field.NewPath("name"), s.Name)...)
 	}
-	errs = append(errs, oneOf(field.NewPath("mode"), s.Mode, ServiceModeReplicated, ServiceModeGlobal)...)
+	errs = append(errs, oneOf(field.NewPath("mode"), s.Mode, ServiceModeReplicated, ServiceModeGlobal, ServiceModeJob)...)
 	if s.Replicas != nil {
-		if s.Mode == ServiceModeGlobal {
+		switch s.Mode {
+		case ServiceModeGlobal:
 			errs = append(errs, field.Forbidden(field.NewPath("replicas"), "a global service has one container on each machine"))
+		case ServiceModeJob:
+			errs = append(errs, field.Forbidden(field.NewPath("replicas"), "a job has one container"))
 		}
 		errs = append(errs, notNegative(field.NewPath("replicas"), int64(*s.Replicas))...)
 		if *s.Replicas > MaxReplicas {
@@ -51,11 +54,32 @@ func (s *ServiceSpec) Validate() error {
 	if p := s.Placement.Platform; p != "" && !platform.MatchString(p) {
 		errs = append(errs, field.Invalid(field.NewPath("placement", "platform"), p, "must be an operating system and an architecture, such as linux/arm64"))
 	}
+	if s.Mode == ServiceModeJob {
+		errs = append(errs, s.validateJob()...)
+	}
 	if s.PreDeploy != nil {
 		errs = append(errs, s.PreDeploy.validate(field.NewPath("preDeploy"), s)...)
 	}
 	errs = append(errs, s.validateUpdate(field.NewPath("update"))...)
 	return errs.ToAggregate()
+}
+
+// validateJob finds what a container that runs to its end can't have.
+func (s *ServiceSpec) validateJob() field.ErrorList {
+	var errs field.ErrorList
+	if s.Container.RestartPolicy.Name == RestartUnlessStopped {
+		errs = append(errs, field.Invalid(field.NewPath("container", "restartPolicy", "name"), RestartUnlessStopped,
+			"a job with it would never end: write no or on-failure"))
+	}
+	if s.PreDeploy != nil {
+		errs = append(errs, field.Forbidden(field.NewPath("preDeploy"), "a job is no deployment: write another job"))
+	}
+	for i, p := range s.Ports {
+		if p.Mode != PortModeHost {
+			errs = append(errs, field.Forbidden(field.NewPath("ports").Index(i), "a job has no ports in mode ingress: set mode to host"))
+		}
+	}
+	return errs
 }
 
 // validateCounts finds lists that are too long.
@@ -196,6 +220,9 @@ func (c *ContainerSpec) validate(p *field.Path) field.ErrorList {
 		if _, both := c.Env[name]; both {
 			errs = append(errs, field.Duplicate(p.Child("secretEnv"), name))
 		}
+	}
+	if c.Command != nil && c.Entrypoint != nil && len(c.Command)+len(c.Entrypoint) == 0 {
+		errs = append(errs, field.Invalid(p.Child("command"), "[]", "there is nothing to run, because entrypoint is empty too"))
 	}
 	if c.HealthCheck != nil {
 		errs = append(errs, c.HealthCheck.validate(p.Child("healthCheck"))...)

@@ -352,6 +352,13 @@ func (in *Machine) DeepCopyInto(out *Machine) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Ignored != nil {
+		in, out := &in.Ignored, &out.Ignored
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.LastSeen != nil {
 		in, out := &in.LastSeen, &out.LastSeen
 		*out = new(Inventory)

@@ -245,6 +245,8 @@ func (c *Client) WaitContainerReady(ctx context.Context, machineID, name string,
 		switch {
 		case err != nil:
 			return false, err
+		case described.Over() && described.ExitCode == 0:
+			return true, nil
 		case described.State != api.ContainerRunning:
 			return false, fmt.Errorf("it is %s (exit code %d): %w", described.State, in.State.ExitCode, api.ErrUnhealthy)
 		case in.State.StartedAt != started || in.RestartCount != restarts:

@@ -78,6 +78,9 @@ func (m *machine) create(ctx context.Context, engine *moby.Client, options *api.
 	}
 	defer joined()
 	create := moby.ContainerCreateOptions{Name: options.Name, Config: containerConfig(spec, labels), HostConfig: host, NetworkingConfig: networking}
+	if err := withoutCommand(ctx, engine, create.Config); err != nil {
+		return "", err
+	}
 	id, err := m.createWithConfigs(ctx, engine, options, create)
 	if err != nil {
 		return "", err
@@ -183,6 +186,22 @@ func containerConfig(spec *api.ServiceSpec, labels map[string]string) *container
 	return config
 }
 
+// withoutCommand makes a command that is empty none: without an entrypoint, engines take it for the one of the image.
+func withoutCommand(ctx context.Context, engine *moby.Client, config *container.Config) error {
+	if config.Cmd == nil || len(config.Cmd) > 0 || config.Entrypoint != nil {
+		return nil
+	}
+	image, err := engine.ImageInspect(ctx, config.Image)
+	if err != nil {
+		return err
+	}
+	if image.Config == nil || len(image.Config.Entrypoint) == 0 {
+		return fmt.Errorf("there is nothing to run: command is empty, and image %s has no entrypoint; write an entrypoint", config.Image)
+	}
+	config.Entrypoint = image.Config.Entrypoint
+	return nil
+}
+
 // seconds rounds up, so that nothing is killed before its time.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
@@ -281,6 +300,19 @@ func inPlace(r *api.Resources) container.Resources {
 
 // subPathVersion is the API since which engines mount folders of volumes. Those before don't say that they don't.
 const subPathVersion = "1.45"
+
+// startIntervalVersion is the API since which engines heed the interval of checks in the start period. Those before pass over it.
+const startIntervalVersion = "1.44"
+
+// ignored returns what engines pass over that speak a version of the API.
+func ignored(version string) map[string]string {
+	if version == "" || !versions.LessThan(version, startIntervalVersion) {
+		return nil
+	}
+	return map[string]string{
+		"container.healthCheck.startInterval": fmt.Sprintf("the engine speaks version %s of the API, and it needs %s", version, startIntervalVersion),
+	}
+}
 
 func addVolume(host *container.HostConfig, engine *moby.Client, spec *api.ServiceSpec, m api.VolumeMount) error {
 	i := slices.IndexFunc(spec.Volumes, func(v api.VolumeSpec) bool { return v.Name == m.Volume })

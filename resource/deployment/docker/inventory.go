@@ -124,7 +124,13 @@ func (m *machine) recall(item *container.Summary) *api.Container {
 		return nil
 	}
 	out, now := known.DeepCopy(), m.client.others(item)
-	out.Name, out.State, out.Health, out.Ports = now.Name, now.State, healthOf(item), nil
+	out.Name, out.State, out.Health, out.Ports, out.ExitCode = now.Name, now.State, healthOf(item), nil, 0
+	if out.State == api.ContainerExited {
+		// Lists say the exit code in words alone.
+		if _, err := fmt.Sscanf(item.Status, "Exited (%d)", &out.ExitCode); err != nil {
+			return nil
+		}
+	}
 	if out.Active() {
 		out.Ports = now.Ports
 	}
@@ -236,6 +242,9 @@ func (c *Client) describe(in *container.InspectResponse) (api.Container, error) 
 		return api.Container{}, errLeftOut
 	}
 	out := api.Container{ID: in.ID, Name: strings.TrimPrefix(in.Name, "/"), State: api.ContainerState(in.State.Status)}
+	if out.State == api.ContainerExited {
+		out.ExitCode = in.State.ExitCode
+	}
 	if created, err := time.Parse(time.RFC3339Nano, in.Created); err == nil {
 		out.Created = metav1.NewTime(created)
 	}
@@ -249,7 +258,7 @@ func (c *Client) describe(in *container.InspectResponse) (api.Container, error) 
 	out.Owner = c.ownerOf(labels)
 	if c.known(labels) {
 		out.ServiceID, out.ServiceName = labels[LabelServiceID], labels[LabelService]
-		out.Hook = labels[LabelHook] != ""
+		out.Hook, out.Attempt = labels[LabelHook] != "", labels[LabelAttempt]
 		out.Spec = recorded(labels)
 		asItIs(&out.Spec.Container, in.HostConfig)
 	}

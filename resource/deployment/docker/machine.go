@@ -266,7 +266,7 @@ func (m *machine) describe() api.Machine {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := api.Machine{ID: m.config.ID, Name: m.config.Name, Labels: m.config.Labels, Addresses: m.config.Addresses,
-		State: api.MachineAvailable, Platform: m.engine.Platform}
+		State: api.MachineAvailable, Platform: m.engine.Platform, Ignored: ignored(m.engine.APIVersion)}
 	if m.client.config.Ingress != nil {
 		out.Ingress, out.MeshAddress = m.config.Ingress != nil, m.config.MeshAddress
 	}

@@ -29,6 +29,8 @@ const (
 	LabelSpec = labelPrefix + "spec"
 	// LabelHook is on the containers of pre-deploy hooks.
 	LabelHook = labelPrefix + "hook"
+	// LabelAttempt is on the containers of jobs (api.CreateContainerOptions.Attempt).
+	LabelAttempt = labelPrefix + "attempt"
 	// LabelConfigs is on containers with configs, and has the name of the volume that they are in.
 	LabelConfigs = labelPrefix + "configs"
 	// LabelConfigsOf is on such volumes, and has the name of the container.
@@ -52,7 +54,7 @@ func (c *Client) mark(ctx context.Context, labels map[string]string) map[string]
 // is empty, which is to those who read it as if it was not there.
 func (c *Client) markContainer(ctx context.Context, labels map[string]string) map[string]string {
 	marked := c.mark(ctx, labels)
-	for _, name := range []string{LabelService, LabelServiceID, LabelSpec, LabelHook, LabelConfigs, LabelConfigsOf} {
+	for _, name := range []string{LabelService, LabelServiceID, LabelSpec, LabelHook, LabelAttempt, LabelConfigs, LabelConfigsOf} {
 		marked[name] = ""
 	}
 	return marked
@@ -79,7 +81,7 @@ func (c *Client) labels(ctx context.Context, options *api.CreateContainerOptions
 	labels := c.markContainer(ctx, options.Spec.Container.Labels)
 	labels[LabelService] = options.Spec.Name
 	labels[LabelServiceID] = options.ServiceID
-	labels[LabelSpec] = string(record)
+	labels[LabelSpec], labels[LabelAttempt] = string(record), options.Attempt
 	if options.Hook {
 		labels[LabelHook] = "true"
 	}

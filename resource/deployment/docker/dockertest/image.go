@@ -35,6 +35,8 @@ type Image struct {
 	Name string
 	// Env are environment variables, as NAME=value.
 	Env []string
+	// Command are the arguments of the program, unless a container has others. Default: none.
+	Command []string
 	// Health are the arguments of the program with which it tells whether it works. Default: there is no check.
 	Health []string
 	// HealthInterval is the time between two checks. Default: 200ms.
@@ -71,7 +73,8 @@ const HostHeader = "Container-Host"
 //
 // It asks another one when it is asked for /fetch?url=, and answers with what that says.
 //
-// With arguments it does something else: "exit" and a number ends with it, "hang" never ends by itself.
+// With arguments it does something else: "exit" and a number ends with it, "hang" never ends by itself, and "migrate" stands for the
+// migration of a database, says so and ends with 0.
 func App(name string, env map[string]string) Image {
 	image := Image{Name: name, Health: []string{"health"}, HealthRetries: 30}
 	switch env["MODE"] {
@@ -255,13 +258,14 @@ func (i *Image) config(layer string) ([]byte, error) {
 	type program struct {
 		Env         []string
 		Entrypoint  []string
-		Healthcheck *health `json:",omitempty"`
+		Cmd         []string `json:",omitempty"`
+		Healthcheck *health  `json:",omitempty"`
 	}
 	type rootFS struct {
 		Type    string   `json:"type"`
 		DiffIDs []string `json:"diff_ids"`
 	}
-	p := program{Env: i.Env, Entrypoint: []string{cmp.Or(i.entrypoint, appPath)}}
+	p := program{Env: i.Env, Cmd: i.Command, Entrypoint: []string{cmp.Or(i.entrypoint, appPath)}}
 	if len(i.Health) > 0 {
 		interval := i.HealthInterval
 		if interval == 0 {

@@ -44,6 +44,9 @@ func run(arguments []string) (int, error) {
 	case arguments[0] == "echo":
 		_, err := io.Copy(os.Stdout, os.Stdin)
 		return 0, err
+	case arguments[0] == "migrate":
+		_, err := fmt.Println("the database is at version", os.Getenv("VERSION"))
+		return 0, err
 	case arguments[0] == "exit" && len(arguments) == 2:
 		return strconv.Atoi(arguments[1])
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -230,11 +231,25 @@ func (s *search) order(state *scheduler.ClusterState) {
 	choice := make([]int, len(s.specs))
 	for i, spec := range s.specs {
 		s.turns = append(s.turns, i)
+		if spec.Mode == api.ServiceModeGlobal && s.sharesVolume(&spec) {
+			// It comes where the volume is.
+			choice[i] = math.MaxInt
+			continue
+		}
 		if sched, err := scheduler.New(state, spec); err == nil && spec.Mode != api.ServiceModeGlobal {
 			choice[i] = sched.Eligible() - spec.DesiredReplicas() + 1
 		}
 	}
 	slices.SortStableFunc(s.turns, func(a, b int) int { return cmp.Compare(choice[a], choice[b]) })
+}
+
+// sharesVolume reports whether a service shares a volume with one that is not global.
+func (s *search) sharesVolume(spec *api.ServiceSpec) bool {
+	return slices.ContainsFunc(spec.MountedVolumes(api.VolumeTypeVolume), func(v api.VolumeSpec) bool {
+		return slices.ContainsFunc(s.specs, func(other api.ServiceSpec) bool {
+			return other.Mode != api.ServiceModeGlobal && slices.ContainsFunc(other.MountedVolumes(api.VolumeTypeVolume), func(o api.VolumeSpec) bool { return o.Name == v.Name })
+		})
+	})
 }
 
 // plan returns the plans in the order of turns. The error is why the first way did not work.

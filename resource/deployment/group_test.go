@@ -39,7 +39,7 @@ func TestAGroupIsPlacedTogether(t *testing.T) {
 		},
 		"what can't be is refused": {
 			[]api.ServiceSpec{named("a", 1, data, onMachines("m1")), named("b", 1, data, onMachines("m2"))},
-			"plan service b: there is no machine for container 1 of service b: m1: the placement does not name it; m2: volume data is on m1",
+			"plan service b: there is no machine for container 1 of service b: m1: the placement does not name it; m2: volume data is about to be made on m1 by service a",
 		},
 		"a name twice": {[]api.ServiceSpec{named("a", 1), named("a", 2)}, "there are two services of the name a"},
 		"a volume with two descriptions": {

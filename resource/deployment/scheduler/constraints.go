@@ -140,6 +140,7 @@ func (s *Scheduler) checkImages() error {
 func (s *Scheduler) checkVolumes() {
 	for _, v := range s.spec.MountedVolumes(api.VolumeTypeVolume) {
 		where := s.look(v)
+		s.checkShared(v, where)
 		if s.spec.Mode != api.ServiceModeGlobal && !where.made {
 			s.coming = append(s.coming, where.by...)
 		}
@@ -162,12 +163,18 @@ type whereabouts struct {
 	by   []Pair
 	// hidden says on which machine that can't be seen it is, or may be.
 	hidden string
+	// home are the machines on which containers of the service have it, and may be by its placement: what has its name elsewhere may have
+	// other data. Empty is not known.
+	home []string
 }
 
 func (s *Scheduler) look(v api.VolumeSpec) whereabouts {
-	var w whereabouts
+	w := whereabouts{home: s.home(v)}
 	for _, c := range s.candidates {
 		m := c.machine
+		if len(w.home) > 0 && !slices.Contains(w.home, m.Name) {
+			continue
+		}
 		if have := hasVolume(m.Inventory.Volumes, v.Name); have != nil && m.Available() && !c.allowed && v.Differs(have) != "" {
 			// It is another volume, on a machine that is out of the question.
 			continue
@@ -198,12 +205,16 @@ func (s *Scheduler) volume(c *candidate, v api.VolumeSpec, w whereabouts) string
 		return fmt.Sprintf("volume %s is there already, of %s; call it otherwise, or external to use it", v.Name, have.Owner)
 	case have != nil && v.Differs(have) != "":
 		return "volume " + v.Name + " " + v.Differs(have)
+	case have != nil && len(w.home) > 0 && !slices.Contains(w.home, c.machine.Name):
+		return fmt.Sprintf("volume %s of the service is on %s; the one here may have other data", v.Name, names(w.home))
 	case have != nil:
 		return ""
 	case v.External:
 		return fmt.Sprintf("volume %s is not there, and is not ours to make", v.Name)
 	case s.spec.Mode == api.ServiceModeGlobal:
 		return ""
+	case len(w.on) > 0 && !w.made:
+		return fmt.Sprintf("volume %s is about to be made on %s by service %s", v.Name, names(w.on), w.by[0].Service)
 	case len(w.on) > 0:
 		return fmt.Sprintf("volume %s is on %s", v.Name, names(w.on))
 	}

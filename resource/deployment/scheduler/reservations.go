@@ -96,8 +96,8 @@ func (h *Reservation) conflict(taking Taking) string {
 			}
 		}
 		for _, v := range mine.Volumes {
-			if on := h.elsewhere(machineID, v); on != "" {
-				return fmt.Sprintf("volume %s is about to be made on another machine", v.Name)
+			if on, by := h.elsewhere(machineID, v); on != "" {
+				return fmt.Sprintf("volume %s is about to be made on machine %s by service %s", v.Name, on, by)
 			}
 		}
 	}
@@ -122,14 +122,14 @@ func (t Taking) shared(other Taking) string {
 	return ""
 }
 
-// elsewhere returns the machine on which a volume is about to be made, if that is another one.
-func (h *Reservation) elsewhere(machineID string, v api.Volume) string {
+// elsewhere returns the machine on which a volume is about to be made, if that is another one, and the service that makes it.
+func (h *Reservation) elsewhere(machineID string, v api.Volume) (on, by string) {
 	for other, theirs := range h.taking {
-		if other != machineID && slices.ContainsFunc(theirs.Volumes, func(o api.Volume) bool { return o.Name == v.Name && h.owner.Shares(v.Owner) }) {
-			return other
+		if made := hasVolume(theirs.Volumes, v.Name); made != nil && other != machineID && h.owner.Shares(v.Owner) {
+			return other, made.Owner.Service
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // about names a container that is not there yet.
@@ -219,7 +219,7 @@ func (m *Machine) come(taken api.Inventory) {
 
 // With returns the state as it is when a plan has taken what it takes.
 func (s *ClusterState) With(taking Taking) *ClusterState {
-	next := &ClusterState{Owner: s.Owner, kept: s.kept}
+	next := &ClusterState{Owner: s.Owner, Single: s.Single, kept: s.kept}
 	for _, m := range s.Machines {
 		with := *m
 		with.Coming = api.Inventory{Containers: slices.Clone(m.Coming.Containers), Volumes: slices.Clone(m.Coming.Volumes)}
@@ -234,5 +234,5 @@ type Pair struct{ Service, MachineID string }
 
 // KeepingAway returns the state with new containers of services kept away from machines, for the sake of others.
 func (s *ClusterState) KeepingAway(pairs []Pair) *ClusterState {
-	return &ClusterState{Machines: s.Machines, Owner: s.Owner, kept: slices.Clone(pairs)}
+	return &ClusterState{Machines: s.Machines, Owner: s.Owner, Single: s.Single, kept: slices.Clone(pairs)}
 }

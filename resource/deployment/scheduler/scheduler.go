@@ -32,7 +32,8 @@ type Scheduler struct {
 // candidate is a machine with what was found out about it.
 type candidate struct {
 	machine *Machine
-	allowed bool
+	// placed is a machine that the placement allows, allowed one of those that can be seen, too.
+	placed, allowed bool
 	// reasons are why no container can be there, whatever is taken; closed is why no new one is to be.
 	reasons []string
 	closed  string
@@ -61,7 +62,8 @@ func New(state *ClusterState, spec api.ServiceSpec) (*Scheduler, error) {
 		refuse(c, availability(m))
 		placement := placed(m, &spec, named)
 		refuse(c, placement)
-		c.allowed = m.Available() && placement == ""
+		c.placed = placement == ""
+		c.allowed = m.Available() && c.placed
 	}
 	s.checkVolumes()
 	s.checkPorts()

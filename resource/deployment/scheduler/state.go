@@ -26,6 +26,9 @@ type ClusterState struct {
 	Machines []*Machine
 	// Owner is whose services it is about: those of others hold their ports and volumes, and are left alone.
 	Owner api.Ownership
+	// Single are the services that are to have volumes and are not global, by the names of the volumes, as far as the client knows
+	// (VolumePlanner).
+	Single map[string]string
 
 	names nameIndex
 	// kept are services that get no new containers on machines, for the sake of others that are planned with them.
@@ -48,6 +51,12 @@ type Follower interface {
 	// Unchanged tells whether it has heard of nothing that has happened on a machine since it looked, which returned the inventory, and
 	// would have heard of it.
 	Unchanged(machineID string, seen *api.Inventory) bool
+}
+
+// VolumePlanner is a client that knows of services which are to be on its machines.
+type VolumePlanner interface {
+	// SingleVolumes returns the services that are to have volumes and are not global, by the names of the volumes.
+	SingleVolumes(ctx context.Context) (map[string]string, error)
 }
 
 // Inspected is a client that has a state already, which Inspect returns.
@@ -75,6 +84,11 @@ func InspectFor(ctx context.Context, cli Client, own *Reservation, seen *Cluster
 		return nil, fmt.Errorf("list the machines: %w", err)
 	}
 	state := &ClusterState{Machines: make([]*Machine, len(machines)), Owner: api.OwnershipOf(ctx)}
+	if planner, ok := cli.(VolumePlanner); ok {
+		if state.Single, err = planner.SingleVolumes(ctx); err != nil {
+			return nil, fmt.Errorf("look which services are to have volumes: %w", err)
+		}
+	}
 	var group errgroup.Group
 	group.SetLimit(inspections)
 	for i, m := range machines {

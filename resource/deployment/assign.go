@@ -13,6 +13,9 @@ import (
 // assign decides which containers stay, which come and whose place they take, and which go.
 func (p *planner) assign() error {
 	p.observe()
+	if p.isJob() {
+		return p.assignJob()
+	}
 	if p.sideBySide {
 		if err := p.checkSideBySide(); err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/operatorkit/operatorkit/resource/deployment/api"
-	"github.com/operatorkit/operatorkit/resource/deployment/scheduler"
 )
 
 // updates returns the operations that change in place what stays.
@@ -112,7 +111,7 @@ func (p *planner) oneVersion(f *fill) func(*member) bool {
 func (p *planner) newestStopped(f *fill) int {
 	newest := -1
 	for i, m := range f.old {
-		if m.State != api.ContainerExited || p.inTheWay(m, f) {
+		if m.State != api.ContainerExited || m.Over() || p.inTheWay(m, f) {
 			continue
 		}
 		if newest < 0 || f.old[newest].Created.Before(&m.Created) {
@@ -184,9 +183,13 @@ func (p *planner) plan(strategy string, waves []Wave, action api.FailureAction) 
 			last.Pause = 0
 		}
 	}
+	p.noteTargets()
 	plan := Plan{
 		ServiceID: p.serviceID, ServiceName: p.spec.Name, Strategy: strategy, Notes: p.notes, TakenOver: p.takenOver, Undrained: p.undrained,
-		Report: p.sched.Report(), names: p.state, spec: p.spec,
+		Over: p.over, Completed: p.completed, Report: p.sched.Report(), names: p.state, spec: p.spec,
+	}
+	if p.isJob() {
+		plan.Strategy = string(p.spec.Mode)
 	}
 	hook := p.hook()
 	if hook != nil && len(p.hidden) > 0 {
@@ -197,6 +200,10 @@ func (p *planner) plan(strategy string, waves []Wave, action api.FailureAction) 
 	plan.add(p.volumes())
 	// They are kept until the next attempt, which is this one.
 	plan.add(p.removals(p.failed))
+	if p.isJob() {
+		plan.Operations = append(plan.Operations, p.jobOperations()...)
+		p.surplus, p.hooks = nil, nil
+	}
 	if hook != nil {
 		plan.Operations = append(plan.Operations, hook)
 	}
@@ -222,47 +229,6 @@ func (p *Plan) add(operations []Operation) {
 	}
 }
 
-// targets returns the machines that get new containers, by name.
-func (p *planner) targets() []*scheduler.Machine {
-	var machines []*scheduler.Machine
-	seen := map[string]bool{}
-	for _, f := range p.fills {
-		if f.existing == nil && !seen[f.machine.ID] {
-			seen[f.machine.ID] = true
-			machines = append(machines, f.machine)
-		}
-	}
-	slices.SortStableFunc(machines, func(a, b *scheduler.Machine) int { return cmp.Compare(a.Name, b.Name) })
-	return machines
-}
-
-func (p *planner) pulls() []Operation {
-	policy := p.spec.Container.PullPolicy
-	if policy == api.PullNever {
-		return nil
-	}
-	// The specification is valid, so that the image has a name.
-	name, _ := api.ParseImageName(p.spec.Container.Image)
-	var operations []Operation
-	for _, m := range p.targets() {
-		there := slices.ContainsFunc(m.Inventory.Images, func(i api.Image) bool { return i.Is(name) })
-		if policy == api.PullAlways || !there {
-			operations = append(operations, &PullImageOperation{Image: p.spec.Container.Image, MachineID: m.ID})
-		}
-	}
-	return operations
-}
-
-func (p *planner) volumes() []Operation {
-	var operations []Operation
-	for _, m := range p.targets() {
-		for _, v := range p.sched.MissingVolumes(m.ID) {
-			operations = append(operations, &CreateVolumeOperation{VolumeSpec: v, MachineID: m.ID, MachineName: m.Name})
-		}
-	}
-	return operations
-}
-
 // hook is run once for a version: not when containers of it are there already.
 func (p *planner) hook() *PreDeployOperation {
 	targets := p.targets()
@@ -284,6 +250,7 @@ func (p *planner) removals(members []*member) []Operation {
 	for _, m := range members {
 		operations = append(operations, &RemoveContainerOperation{
 			ServiceID: p.serviceID, MachineID: m.machine.ID, Container: refOf(m.machine.ID, m.Container), Reason: m.why,
+			Job: m.Spec.Mode == api.ServiceModeJob && m.Active(),
 		})
 	}
 	return operations

@@ -33,6 +33,10 @@ type Deployment struct {
 	Resolver *ServiceSpecResolver
 	// Progress is told what happens while the plan runs, as by WithProgress. Default: nobody is.
 	Progress func(ProgressEvent)
+	// Completed says of a job that it is known to have completed, also if its container is not there: then it is not run. Attempt is the
+	// attempt to be made of a job: one that failed is not run again in the attempt in which it did.
+	Completed bool
+	Attempt   string
 	// State is what is on the machines. Default: they are asked when the plan is made.
 	State *scheduler.ClusterState
 
@@ -90,6 +94,14 @@ func (d *Deployment) makePlan(ctx context.Context) error {
 	}
 	if d.Service != nil && d.Service.Name != spec.Name {
 		return fmt.Errorf("service %s can't be called %s: deploy that as a new service, and remove this one", d.Service.Name, spec.Name)
+	}
+	if spec.Mode == api.ServiceModeJob {
+		job := api.Service{Name: spec.Name, Mode: spec.Mode}
+		if d.Service != nil {
+			job = *d.Service
+		}
+		job.Completed, job.Attempt = d.Completed, d.Attempt
+		d.Service = &job
 	}
 	plan, err := d.Strategy.Plan(ctx, &snapshot{d.cli, d.State}, d.Service, spec)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // Description says what an operation does. Everything that is shown of one is made of it, and in JSON it is the operation for programs.
 // There is nothing secret in it, and so not everything that it would take to carry it out.
 type Description struct {
-	// Operation is pull, create-volume, pre-deploy, run, start, stop, update, replace or remove, or one of those that have others within:
+	// Operation is pull, create-volume, pre-deploy, job, run, start, stop, update, replace or remove, or one of those that have others within:
 	// sequence, parallel or rollout.
 	Operation string `json:"operation"`
 	// MachineID is where it happens, and the other fields are what it is about.
@@ -23,7 +23,7 @@ type Description struct {
 	Image         string   `json:"image,omitempty"`
 	Volume        string   `json:"volume,omitempty"`
 	Command       []string `json:"command,omitempty"`
-	// Running tells of a start that the container runs, and is only waited for.
+	// Running tells of a start, or a job, that the container is there and only waited for.
 	Running bool `json:"-"`
 	// Order, Reason and Replaces say what comes first, why, and whose place a container takes.
 	Order    api.UpdateOrder `json:"order,omitempty"`
@@ -140,6 +140,10 @@ func (d Description) line(resolver NameResolver) string {
 		line = "+ create volume " + d.Volume + " on " + at
 	case d.Operation == "pre-deploy":
 		line = "> run pre-deploy hook on " + at + ": " + strings.Join(d.Command, " ")
+	case d.Operation == "job" && d.Running:
+		line = "> wait for the job of " + line
+	case d.Operation == "job":
+		line = "> run the job of image " + d.Image + " in " + line
 	case d.Operation == "run":
 		line = "+ run container " + what + " of image " + d.Image + " on " + at
 	case d.Running:
@@ -192,7 +196,7 @@ func (d Description) doing(names NameResolver) string {
 	case "replace":
 		return "replacing " + d.Replaced(names) + " by " + d.ContainerName + at
 	}
-	verbs := map[string]string{"run": "running ", "start": "starting ", "stop": "stopping ", "update": "updating ", "remove": "removing "}
+	verbs := map[string]string{"job": "running job ", "run": "running ", "start": "starting ", "stop": "stopping ", "update": "updating ", "remove": "removing "}
 	return verbs[d.Operation] + containerName(names, d.ContainerID, d.ContainerName) + at
 }
 
@@ -248,6 +252,9 @@ func (d Description) summary() string {
 		counts[leaf.Operation] += max(1, len(leaf.Replaces))
 	}
 	var text string
+	if counts["job"] > 0 {
+		text = ", the job to run"
+	}
 	for _, verb := range []string{"run", "start", "update", "replace", "stop", "remove"} {
 		if counts[verb] > 0 {
 			text += fmt.Sprintf(", %d to %s", counts[verb], verb)

@@ -39,6 +39,11 @@
 //     left alone, also with a service of the same name; what they hold is a reason that names them. Containers that carry a former name
 //     count as the service's, and the plan says so (Plan.TakenOver): none is replaced for that.
 //   - Environment variables and configs that are marked as secret are in no text, JSON or error.
+//   - A job (api.ServiceModeJob) is run once. One that runs is waited for, and one that has ended with 0 is not run again; its container is the
+//     record, and Deployment.Completed is for those who keep another one. One that failed is run again only in another attempt
+//     (Deployment.Attempt). It is not run while it may run on a machine that can't be seen, and never moved.
+//   - What its restart policy leaves ended is not started: a container that has ended with 0 works, others are in Plan.Over.
+//   - A volume that is made although there is one of its name elsewhere is in the notes, with where the data are.
 //
 // # Promises of operations
 //

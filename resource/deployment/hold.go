@@ -80,9 +80,11 @@ func stale(changes ...string) error {
 // taking returns what the plan will put onto machines, or may bring back there.
 func (p *Plan) taking(owner api.Ownership) scheduler.Taking {
 	taking := scheduler.Taking{}
+	// What it mounts is that of the service.
+	spec := api.ServiceSpec{Mode: p.spec.Mode, Volumes: p.spec.Volumes, Container: api.ContainerSpec{VolumeMounts: p.spec.Container.VolumeMounts}}
 	takes := func(machineID, name string, ports []api.PortSpec) {
 		taking.Add(machineID, []api.Container{{
-			Name: name, Owner: owner.Owner(p.ServiceName), ServiceName: p.ServiceName, State: api.ContainerCreated, Ports: ports,
+			Name: name, Owner: owner.Owner(p.ServiceName), ServiceName: p.ServiceName, State: api.ContainerCreated, Ports: ports, Spec: spec,
 		}})
 	}
 	for _, op := range leaves(p.Operations) {
@@ -93,6 +95,8 @@ func (p *Plan) taking(owner api.Ownership) scheduler.Taking {
 			takes(o.MachineID, o.ContainerName, nil)
 		case *RunContainerOperation:
 			takes(o.MachineID, o.ContainerName, o.Spec.Ports)
+		case *RunJobOperation:
+			takes(o.Run.MachineID, o.Run.ContainerName, o.Run.Spec.Ports)
 		case *ReplaceContainerOperation:
 			takes(o.New.MachineID, o.New.ContainerName, o.New.Spec.Ports)
 			for i := range o.Old {
@@ -118,6 +122,12 @@ func (p *Plan) places() []scheduler.Place {
 			places = append(places, scheduler.Place{MachineID: o.MachineID, Container: o.ContainerName})
 		case *ReplaceContainerOperation:
 			places = append(places, scheduler.Place{MachineID: o.New.MachineID, Container: o.New.ContainerName})
+		case *RunJobOperation:
+			place := scheduler.Place{MachineID: o.Run.MachineID}
+			if o.Existing == nil {
+				place.Container = o.Run.ContainerName
+			}
+			places = append(places, place)
 		case *StartContainerOperation:
 			places = append(places, scheduler.Place{MachineID: o.MachineID})
 		}

@@ -107,11 +107,21 @@ type RemoveContainerOperation struct {
 	Container ContainerRef
 	// Reason says why.
 	Reason string
+	// Job is set for the container of a job that has not ended. It is set aside first, so that the end that stopping it brings is not taken
+	// for that of the job.
+	Job bool
 }
 
 // Execute implements Operation.
 func (o *RemoveContainerOperation) Execute(ctx context.Context, cli Client) error {
-	return track(ctx, o, o.MachineID, func() error { return o.Container.remove(ctx, cli) })
+	return track(ctx, o, o.MachineID, func() error {
+		if o.Job {
+			if err := gone(cli.SetAside(ctx, o.MachineID, o.Container.ID)); err != nil {
+				return on(ctx, o.MachineID, "set aside container "+o.Container.Name, err)
+			}
+		}
+		return o.Container.remove(ctx, cli)
+	})
 }
 
 func (o *RemoveContainerOperation) machine() string { return o.MachineID }

@@ -18,6 +18,8 @@ type RunContainerOperation struct {
 	// ContainerName is the name of the container, unique on the machine.
 	ContainerName string
 
+	// attempt is that of a job.
+	attempt string
 	// id is that of the container, once it is there. What is done to it is done to that one, and to none that has its name later.
 	id string
 	// failed tells that it is there and does not work.
@@ -50,7 +52,7 @@ func (o *RunContainerOperation) create(ctx context.Context, cli Client) error {
 	if err := ensureImage(ctx, cli, o.MachineID, &o.Spec.Container); err != nil {
 		return err
 	}
-	o.id, err = cli.CreateContainer(ctx, o.MachineID, api.CreateContainerOptions{Name: o.ContainerName, ServiceID: o.ServiceID, Spec: o.Spec})
+	o.id, err = cli.CreateContainer(ctx, o.MachineID, api.CreateContainerOptions{Name: o.ContainerName, ServiceID: o.ServiceID, Spec: o.Spec, Attempt: o.attempt})
 	if err == nil {
 		return nil
 	}
@@ -98,10 +100,11 @@ func (o *RunContainerOperation) start(ctx context.Context, cli Client) error {
 	return on(ctx, o.MachineID, "wait for container "+o.ContainerName, withLines(ctx, cli, o.MachineID, o.id, err))
 }
 
-// withLines adds to the error of a container that does not work what it has written last.
+// withLines adds to the error of a container that does not work, or has failed, what it has written last.
 func withLines(ctx context.Context, cli Client, machineID, container string, err error) error {
 	var hook *HookError
-	if !errors.Is(err, api.ErrUnhealthy) && !errors.As(err, &hook) {
+	var job *JobError
+	if !errors.Is(err, api.ErrUnhealthy) && !errors.As(err, &hook) && !errors.As(err, &job) {
 		return err
 	}
 	ctx, cancel := cleanup(ctx, 0)

@@ -25,6 +25,10 @@ type Plan struct {
 	TakenOver []string
 	// Undrained says what stays on machines that are drained, and why there is no place elsewhere.
 	Undrained []string
+	// Over says which containers have failed and are not started again, because their restart policy leaves them so.
+	Over []string
+	// Completed says of a job that it has completed.
+	Completed bool
 	// Report says of each machine whether it could take another container, and why not.
 	Report scheduler.Report
 	// Basis is what it depends on. Run refuses a plan when that has changed; a plan without it is not refused.
@@ -62,7 +66,7 @@ func (p *Plan) Format(resolver NameResolver) string {
 	if !p.Empty() {
 		b.WriteString(p.SequenceOperation.Format(resolver) + "\n")
 	}
-	for _, note := range slices.Concat(p.Notes, p.TakenOver, p.Undrained) {
+	for _, note := range slices.Concat(p.Notes, p.TakenOver, p.Undrained, p.Over) {
 		b.WriteString("! " + note + "\n")
 	}
 	return b.String()
@@ -87,7 +91,9 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 		Notes       []string         `json:"notes,omitempty"`
 		TakenOver   []string         `json:"takenOver,omitempty"`
 		Undrained   []string         `json:"undrained,omitempty"`
+		Over        []string         `json:"over,omitempty"`
+		Completed   bool             `json:"completed,omitempty"`
 		Report      scheduler.Report `json:"report,omitempty"`
 		Fingerprint string           `json:"fingerprint,omitempty"`
-	}{p.ServiceID, p.ServiceName, p.Strategy, descriptions(p.Operations), p.Notes, p.TakenOver, p.Undrained, p.Report, fingerprint})
+	}{p.ServiceID, p.ServiceName, p.Strategy, descriptions(p.Operations), p.Notes, p.TakenOver, p.Undrained, p.Over, p.Completed, p.Report, fingerprint})
 }

@@ -27,6 +27,13 @@ type planner struct {
 	hooks   []*member
 	failed  []*member
 	hidden  []string
+	// recorded says of a job that it has completed, as others remember it, and attempt is the attempt to be made; completed says that it has
+	// completed at all, and job is where it is to be run, or waited for.
+	recorded, completed bool
+	attempt             string
+	job                 *fill
+	// over says which containers have failed, and are left so by their restart policy.
+	over []string
 	// exclusive is a service of which no two versions may run at once, because they would share a volume.
 	exclusive bool
 
@@ -82,6 +89,10 @@ func newPlanner(ctx context.Context, cli scheduler.Client, state *scheduler.Clus
 			return nil, err
 		}
 	}
+	if svc != nil && svc.Completed {
+		// Where it may run does not matter: what it names may not be there by now.
+		spec.Placement = api.Placement{}
+	}
 	sched, err := scheduler.New(state, spec)
 	if err != nil {
 		return nil, err
@@ -91,7 +102,7 @@ func newPlanner(ctx context.Context, cli scheduler.Client, state *scheduler.Clus
 		namer: newNamer(state.Owner.Owner(spec.Name)),
 	}
 	if svc != nil {
-		p.serviceID = svc.ID
+		p.serviceID, p.recorded, p.attempt = svc.ID, svc.Completed, svc.Attempt
 	}
 	return p, nil
 }
@@ -120,7 +131,7 @@ func (p *planner) observe() {
 			if p.state.Owner.TakesOver(c.Owner) {
 				p.takenOver = append(p.takenOver, fmt.Sprintf("taken over: container %s on %s, which was of %s", c.Name, m.Name, c.Owner))
 			}
-			if c.Failed() {
+			if c.Failed() && (!p.isJob() || p.member(m, c).condition != pending) {
 				p.failed = append(p.failed, &member{Container: c, machine: m, why: "it did not work, and its log is that of an earlier attempt"})
 				continue
 			}
@@ -169,12 +180,18 @@ func (p *planner) member(m *scheduler.Machine, c *api.Container) *member {
 	out := &member{Container: c, machine: m, condition: outdated}
 	out.changes = difference(attributesOf(c.Spec), p.attributes)
 	needs := status(out.changes)
+	if p.isJob() {
+		out.condition, out.why = p.jobCondition(c, needs)
+		return out
+	}
 	switch {
 	case p.force:
 		out.why = "all containers are to be made anew"
 	case !p.sched.Allowed(m.ID):
 		out.why = "the placement does not allow " + m.Name
 	case needs == ContainerNeedsRecreate:
+	case c.Over():
+		out.condition, out.why = p.leaveOver(c, m.Name, needs)
 	case c.Ready():
 		out.condition = working
 	case needs == ContainerUpToDate && startable(c):

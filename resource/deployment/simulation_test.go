@@ -33,6 +33,8 @@ type simulation struct {
 	faults map[int]fault
 	// dead tells that the controller was killed: none of its calls arrives.
 	dead bool
+	// runs counts the starts of containers by their commands.
+	runs map[string]int
 	// log has the calls that changed something, if they arrived.
 	log []string
 	// invariants are looked at after each change.
@@ -87,9 +89,12 @@ var (
 // healthAfter is how long containers take to become healthy, or to turn out not to be.
 const healthAfter = 2 * time.Second
 
+// endsAfter is how long containers run whose command is to end, or to fail.
+const endsAfter = 4 * time.Second
+
 // newSimulation has a number of machines m1, m2, …
 func newSimulation(machines int) *simulation {
-	s := &simulation{digests: map[string]string{}, faults: map[int]fault{}, domain: "example.com"}
+	s := &simulation{runs: map[string]int{}, digests: map[string]string{}, faults: map[int]fault{}, domain: "example.com"}
 	for i := range machines {
 		name := fmt.Sprintf("m%d", i+1)
 		s.machines = append(s.machines, &simulatedMachine{Machine: api.Machine{ID: "id-" + name, Name: name}})
@@ -168,6 +173,13 @@ func bad(image string) bool { return strings.Contains(image, "bad") }
 
 // settle lets time do its work.
 func (c *simulatedContainer) settle() {
+	switch command := strings.Join(c.Spec.Container.Command, " "); {
+	case c.State != api.ContainerRunning || c.Hook || time.Since(c.started) < endsAfter:
+	case command == "fail":
+		c.State, c.ExitCode = api.ContainerExited, 1
+	case strings.HasPrefix(command, "end"):
+		c.State, c.ExitCode = api.ContainerExited, 0
+	}
 	if c.Active() && !c.ends.IsZero() && !time.Now().Before(c.ends) {
 		c.State, c.Health, c.ends = api.ContainerExited, api.HealthNone, time.Time{}
 	}
@@ -208,7 +220,7 @@ func (s *simulation) CreateContainer(ctx context.Context, machineID string, opti
 		m.containers = append(m.containers, &simulatedContainer{Container: api.Container{
 			ID: id, Name: options.Name, ServiceID: options.ServiceID, ServiceName: options.Spec.Name, Spec: options.Spec.Clone(),
 			Owner: api.OwnershipOf(ctx).Owner(options.Spec.Name),
-			Hook:  options.Hook, State: api.ContainerCreated, Created: metav1.NewTime(time.Unix(int64(s.next), 0)),
+			Hook:  options.Hook, Attempt: options.Attempt, State: api.ContainerCreated, Created: metav1.NewTime(time.Unix(int64(s.next), 0)),
 		}})
 		return nil
 	})
@@ -237,6 +249,9 @@ func (s *simulation) StartContainer(ctx context.Context, machineID, container st
 	return s.change(ctx, machineID, "start", container, func(_ *simulatedMachine, c *simulatedContainer) {
 		if c.State != api.ContainerRunning {
 			c.State, c.started = api.ContainerRunning, time.Now()
+			if !c.Hook {
+				s.runs[strings.Join(c.Spec.Container.Command, " ")]++
+			}
 			if c.Spec.Container.HealthCheck != nil && !c.Hook {
 				c.Health = api.HealthStarting
 			}
@@ -325,6 +340,8 @@ func (s *simulation) WaitContainerReady(ctx context.Context, machineID, containe
 		switch {
 		case err != nil:
 			return err
+		case c.Over() && c.ExitCode == 0:
+			return nil
 		case c.State != api.ContainerRunning || c.Health == api.HealthUnhealthy:
 			return fmt.Errorf("it is %s %s: %w", c.State, c.Health, api.ErrUnhealthy)
 		case c.Health == api.HealthHealthy, c.Health == api.HealthNone && time.Since(begin) >= options.Monitor:
@@ -346,6 +363,11 @@ func (s *simulation) WaitContainerExit(ctx context.Context, machineID, container
 				return fmt.Errorf("container %s: %w", container, api.ErrNotFound)
 			}
 			command := strings.Join(c.Spec.Container.Command, " ")
+			if !c.Hook {
+				c.settle()
+				exited, code = c.State == api.ContainerExited, c.ExitCode
+				return nil
+			}
 			if command == "fail" {
 				code = 1
 			}

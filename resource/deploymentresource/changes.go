@@ -42,6 +42,12 @@ func (d *describer) operation(what deployment.Description) {
 		d.add(plan.Create, KindVolume, what.MachineID, what.Volume, "")
 	case "pre-deploy":
 		d.add(plan.Create, KindContainer, what.MachineID, what.ContainerName, "run the pre-deploy hook to its end")
+	case "job":
+		if what.Running {
+			d.add(plan.Update, KindContainer, what.MachineID, what.ContainerName, "wait until the job has ended")
+			break
+		}
+		d.add(plan.Create, KindContainer, what.MachineID, what.ContainerName, "run the job to its end", what.Attributes...)
 	case "run":
 		d.add(plan.Create, KindContainer, what.MachineID, what.ContainerName, "", what.Attributes...)
 	case "start":

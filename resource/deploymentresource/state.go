@@ -27,7 +27,7 @@ func (s State) Notes() []string {
 	if s.work == nil {
 		return nil
 	}
-	notes := slices.Concat(s.work.Plan.Notes, s.work.Plan.TakenOver, s.work.Plan.Undrained)
+	notes := slices.Concat(s.work.Plan.Notes, s.work.Plan.TakenOver, s.work.Plan.Undrained, s.work.Plan.Over)
 	for _, left := range s.work.Left {
 		if s.work.Plan.Empty() {
 			notes = append(notes, "waits for "+left)

@@ -20,6 +20,9 @@ type Service struct {
 	Strategy deployment.Strategy
 	// Resolver resolves Spec. Default: that of deployment.Deployment.
 	Resolver *deployment.ServiceSpecResolver
+	// Completed and Attempt are those of deployment.Deployment.
+	Completed bool
+	Attempt   string
 }
 
 // Work is what there is to do for a service, at one moment. It must not be changed, but for Hold by who made it.
@@ -49,7 +52,7 @@ func Removal(ctx context.Context, service Service) (*Work, error) {
 	zero := int32(0)
 	// The image is none that is looked for: a specification has one.
 	service.Spec = api.ServiceSpec{Name: service.Spec.Name, Replicas: &zero, Container: api.ContainerSpec{Image: "none"}}
-	service.Strategy, service.Resolver = removal{}, nil
+	service.Strategy, service.Resolver, service.Completed = removal{}, nil, false
 	return compute(ctx, service, true)
 }
 
@@ -59,7 +62,7 @@ func compute(ctx context.Context, service Service, removes bool) (*Work, error) 
 		return nil, err
 	}
 	d := deployment.NewDeployment(service.Client, service.Spec, service.Strategy)
-	d.Resolver, d.State = service.Resolver, state
+	d.Resolver, d.State, d.Completed, d.Attempt = service.Resolver, state, service.Completed, service.Attempt
 	p, err := d.Plan(ctx)
 	if err != nil {
 		return nil, err

@@ -125,27 +125,6 @@ func (c *converter) pullPolicy() {
 	}
 }
 
-// restart knows that an engine would start again what was stopped on purpose with the policy always.
-func (c *converter) restart() {
-	name, retries, limited := strings.Cut(c.in.Restart, ":")
-	policy := api.RestartPolicy{Name: api.RestartPolicyName(name)}
-	switch name {
-	case types.RestartPolicyAlways:
-		policy.Name = api.RestartUnlessStopped
-	case "", types.RestartPolicyNo, types.RestartPolicyOnFailure, types.RestartPolicyUnlessStopped:
-	default:
-		return
-	}
-	if limited {
-		n, err := strconv.Atoi(retries)
-		if err != nil {
-			return
-		}
-		policy.MaxRetries = n
-	}
-	c.svc.Spec.Container.RestartPolicy, c.in.Restart = policy, ""
-}
-
 func (c *converter) healthCheck() {
 	if c.in.HealthCheck == nil {
 		return

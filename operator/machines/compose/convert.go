@@ -120,6 +120,8 @@ func (c *converter) convert(name string) (*v1alpha1.MachineService, error) {
 	c.mounts()
 	c.files()
 	c.deploy()
+	c.job(name)
+	c.dependsOn(name)
 	c.sharing()
 	c.rest()
 	spec := c.svc.Spec.DeepCopy()

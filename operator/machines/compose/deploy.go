@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -128,27 +127,4 @@ func (c *converter) placement(in *types.DeployConfig) {
 		}
 		c.svc.Spec.Placement.Labels[label] = found[2]
 	}
-}
-
-// restartPolicy converts a policy, and returns what is left of it.
-func (c *converter) restartPolicy(in types.RestartPolicy) *types.RestartPolicy {
-	out := &c.svc.Spec.Container.RestartPolicy
-	switch in.Condition {
-	case "none":
-		out.Name = api.RestartNo
-	case "on-failure":
-		out.Name = api.RestartOnFailure
-		if in.MaxAttempts != nil {
-			n, err := strconv.Atoi(strconv.FormatUint(*in.MaxAttempts, 10))
-			if err == nil {
-				out.MaxRetries, in.MaxAttempts = n, nil
-			}
-		}
-	case "any", "":
-		out.Name = api.RestartUnlessStopped
-	default:
-		return &in
-	}
-	in.Condition = ""
-	return &in
 }

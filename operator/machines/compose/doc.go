@@ -25,6 +25,9 @@
 //
 // # What becomes of what
 //
+// A service that others wait for until it has completed (depends_on) becomes a job, and so does one with deploy.mode replicated-job.
+// depends_on becomes dependsOn, which waits until the other service works or, for a job, has completed.
+//
 // The object has the name of the service, in lower case and with hyphens for what names of objects can't have. Volumes have the names
 // that Compose gives them, with the name of the project before, so that they are found on a machine where Compose made them. A port that is
 // published is one of the machine (mode host), on which no other container can have it. A service without a restart policy gets the default

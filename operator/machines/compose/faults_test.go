@@ -186,7 +186,7 @@ func TestPlatformsAreThoseOfMachines(t *testing.T) {
 
 func TestEmptyIsNotAbsent(t *testing.T) {
 	for text, want := range map[string][2][]string{
-		"": {nil, nil}, "command: [], ": {{}, nil}, "entrypoint: [], ": {nil, {}}, "entrypoint: '', command: '', ": {{}, {}}, "command: null, ": {nil, nil},
+		"": {nil, nil}, "command: [], ": {{}, nil}, "entrypoint: [], ": {nil, {}}, "entrypoint: '', command: sh, ": {{"sh"}, {}}, "command: null, ": {nil, nil},
 	} {
 		services, _, err := convert(t, "services: {web: {"+text+"image: app}}")
 		if err != nil {

@@ -34,6 +34,10 @@ const (
 
 	// ReasonDeployed says that a service is as its spec says, and works.
 	ReasonDeployed = "Deployed"
+	// ReasonCompleted says that a job has ended with 0.
+	ReasonCompleted = "Completed"
+	// ReasonWaiting says that the service waits for others that it depends on.
+	ReasonWaiting = "Waiting"
 	// ReasonDeploying says that there is a plan that is carried out.
 	ReasonDeploying = "Deploying"
 	// ReasonRetrying says that carrying out a plan failed, and is tried again.
@@ -60,6 +64,9 @@ const (
 	ReasonRolledBack = "RolledBack"
 	// ReasonHookFailed says that the pre-deploy hook failed, and that nothing was done.
 	ReasonHookFailed = "HookFailed"
+	// ReasonFailed says that a job has failed, as often as its restart policy allows, or that a container of another service has, which its
+	// restart policy leaves so.
+	ReasonFailed = "Failed"
 	// ReasonNotBlocked and ReasonIdle are the reasons of Blocked and Progressing when these are False.
 	ReasonNotBlocked = "NotBlocked"
 	ReasonIdle       = "Idle"

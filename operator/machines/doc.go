@@ -29,6 +29,9 @@
 //     names, say), or because somebody else has taken a port, a name or a volume, is made again; a version is given up for what it does
 //     itself, and only until all of its containers have worked once. The same plan waits for a pause, which grows to five minutes, while
 //     a machine lacks what its containers share.
+//   - A job is run once for each specification, also across restarts, crashes and pruned containers: status.deployed records that it has
+//     completed. While it runs it has a worker.
+//   - A service is deployed after those that it depends on (spec.dependsOn) are Ready, or have completed; it is not taken down with them.
 //   - Services that come at once don't take one thing: what a plan takes that is being carried out is taken for the others. One that has
 //     no machine for that alone is looked at again when a plan ends.
 //   - A machine that can't be seen holds up only what may be on it. What was on it is in the status of the Machine, and where plans have

@@ -100,6 +100,7 @@ func (f *failures) wait(svc *v1alpha1.MachineService, v v1alpha1.Version, p *dep
 // about a version, and neither does one that lacks what its containers share, or a port, a name or a volume that somebody else has taken.
 func givenUpWhy(err error) string {
 	var hook *deployment.HookError
+	var job *deployment.JobError
 	switch {
 	case errors.Is(err, docker.ErrUnreachable), errors.Is(err, api.ErrUnprepared):
 		return ""
@@ -112,6 +113,8 @@ func givenUpWhy(err error) string {
 		return ReasonPaused
 	case errors.As(err, &hook):
 		return ReasonHookFailed
+	case errors.As(err, &job):
+		return ReasonFailed
 	}
 	return ""
 }

@@ -117,6 +117,9 @@ func containerState(c *api.Container, m *scheduler.Machine, svc *v1alpha1.Machin
 // containerMessage says what a container does, and where it is reached.
 func containerMessage(c *api.Container) string {
 	words := []string{string(c.State)}
+	if c.State == api.ContainerExited {
+		words = append(words, fmt.Sprintf("exit code %d", c.ExitCode))
+	}
 	if c.Failed() {
 		words = append(words, "kept for its log until the next attempt")
 	}

@@ -114,3 +114,24 @@ func statusOn(svc *v1alpha1.MachineService, machine string) *v1alpha1.MachineCon
 	}
 	return &svc.Status.Machines[i]
 }
+
+// SingleVolumes implements scheduler.VolumePlanner.
+func (s *sight) SingleVolumes(ctx context.Context) (map[string]string, error) {
+	if s.service.Spec.Mode != api.ServiceModeGlobal {
+		return nil, nil // only a global service asks
+	}
+	all := &v1alpha1.MachineServiceList{}
+	if err := s.services.List(ctx, all, client.InNamespace(s.service.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	single := map[string]string{}
+	for i := range all.Items {
+		svc := &all.Items[i]
+		for _, v := range svc.Spec.MountedVolumes(api.VolumeTypeVolume) {
+			if svc.Spec.Mode != api.ServiceModeGlobal && svc.DeletionTimestamp == nil {
+				single[v.Name] = svc.Name
+			}
+		}
+	}
+	return single, nil
+}

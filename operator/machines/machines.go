@@ -39,6 +39,8 @@ type sources struct {
 	claims   *claims.Claims
 	// reports are the claims on Machines, which several operators may use: who has one writes its status.
 	reports *claims.Claims
+	// readiness are the services as those see them that depend on them.
+	readiness *statuses.Changes
 	// endpoints are the machines as services see them: their specs and labels.
 	endpoints *statuses.Changes
 }
@@ -85,6 +87,9 @@ func newSources(d *operator.Dependencies, config Config) (*sources, error) {
 	s.reader = informer.NewReader(d.Client.Scheme(), s.machines, s.services)
 	s.claims = &claims.Claims{Client: d.Client, Kind: v1alpha1.MachineServiceKind}
 	s.reports = &claims.Claims{Client: d.Client, Kind: v1alpha1.MachineKind}
+	s.readiness = statuses.ChangesOf(s.services, "readiness", func(before, after client.Object) bool {
+		return isReady(before.(*v1alpha1.MachineService)) != isReady(after.(*v1alpha1.MachineService))
+	})
 	s.endpoints = statuses.ChangesOf(s.machines, "endpoints", func(before, after client.Object) bool {
 		return statuses.SpecDiffers(before, after) || concerns(before.(*v1alpha1.Machine), after.(*v1alpha1.Machine))
 	})

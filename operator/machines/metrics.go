@@ -27,7 +27,7 @@ const (
 )
 
 // kinds are those of operations, as they stand in the metrics.
-var kinds = []string{"pull", "create-volume", "pre-deploy", "run", "start", "stop", "update", "replace", "remove"}
+var kinds = []string{"pull", "create-volume", "pre-deploy", "job", "run", "start", "stop", "update", "replace", "remove"}
 
 // conditionStatuses are the values of conditions.
 var conditionStatuses = []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown}

@@ -131,7 +131,7 @@ func (s *sources) metadata() map[string]*informer.Kubernetes {
 
 // versionOf returns the version of a service that is asked for, as far as is known yet.
 func (f *serviceFramework) versionOf(svc *v1alpha1.MachineService) v1alpha1.Version {
-	v := v1alpha1.Version{Generation: svc.Generation}
+	v := v1alpha1.Version{Generation: svc.Generation, Recreate: svc.Annotations[v1alpha1.RecreateAnnotation]}
 	all := references(svc)
 	if len(all) == 0 {
 		return v

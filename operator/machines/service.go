@@ -55,6 +55,8 @@ type serviceState struct {
 	progress string
 	// note is what else there is to know of a service that works.
 	note string
+	// waits says which others it waits for.
+	waits string
 }
 
 func newServices(d *operator.Dependencies, s *sources, config Config) (*framework.Framework, error) {
@@ -101,7 +103,8 @@ func newServices(d *operator.Dependencies, s *sources, config Config) (*framewor
 		Name: servicesName, Source: s.claims.Source(s.services, ""), ResourceRouter: r, PlanReporter: f.report,
 		Rights: []framework.Right{readable(secretKind), readable(configMapKind)},
 		Watches: append(f.watchReferences(),
-			framework.Watch{Source: s.engines, Map: f.servicesOf}, framework.Watch{Source: s.endpoints, Map: f.servicesBeside}),
+			framework.Watch{Source: s.engines, Map: f.servicesOf}, framework.Watch{Source: s.endpoints, Map: f.servicesBeside},
+			framework.Watch{Source: s.readiness, Map: f.dependents}),
 	})
 	if err != nil {
 		return nil, err
@@ -182,6 +185,7 @@ func (f *serviceFramework) compute(ctx context.Context, svc *v1alpha1.MachineSer
 		if service.Spec.Container.PullPolicy == api.PullAlways {
 			state.version.Image = service.Spec.Container.Image
 		}
+		service.Completed, service.Attempt = completed(svc, state.version), svc.Annotations[v1alpha1.RetryAnnotation]
 		state.work, err = planOf(ctx, service, &svc.Spec.Strategy)
 	}
 	if err != nil {
@@ -198,6 +202,10 @@ func (f *serviceFramework) compute(ctx context.Context, svc *v1alpha1.MachineSer
 	if state.givenUp = f.failures.givenUp(svc, state.version); state.givenUp != nil && !state.work.Plan.Empty() {
 		state.work.Hold = fmt.Sprintf("given up (%s); it is tried again when the spec, what it names, or the annotation %s changes",
 			state.givenUp.Reason, v1alpha1.RetryAnnotation)
+		return state, nil
+	}
+	if state.waits = f.waitsFor(svc, state.version); state.waits != "" && !state.work.Plan.Empty() {
+		state.work.Hold = state.waits
 		return state, nil
 	}
 	if wait := f.failures.wait(svc, state.version, &state.work.Plan); wait > 0 && !state.work.Plan.Empty() {

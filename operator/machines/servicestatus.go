@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/internal/statuses"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
@@ -23,6 +24,8 @@ import (
 const (
 	// EventDeployed says that a service is as its spec says, and works.
 	EventDeployed = "Deployed"
+	// EventCompleted says that a job has ended with 0.
+	EventCompleted = "Completed"
 	// EventGivenUp says that a version failed, and is not tried again.
 	EventGivenUp = "GivenUp"
 )
@@ -55,6 +58,10 @@ func (f *serviceFramework) setStatus(ctx context.Context, svc *v1alpha1.MachineS
 	}
 	v := verdictOf(svc, status, state)
 	if v.ready {
+		if svc.Spec.Mode == api.ServiceModeJob && !completed(svc, state.version) {
+			// Its container may go from a machine that is drained once this is written.
+			requeuecontext.SetAfter(ctx, recordPause)
+		}
 		status.Deployed = &state.version
 	}
 	status.Conditions = statuses.SetConditions(status.Conditions, v.conditions(svc.Generation))
@@ -85,6 +92,7 @@ func (f *serviceFramework) count(svc *v1alpha1.MachineService, status *v1alpha1.
 			}
 			is := v1alpha1.ContainerStatus{
 				Name: c.Name, State: c.State, Health: c.Health, Image: c.Spec.Container.Image, Ports: c.Ports, Failed: c.Failed(),
+				ExitCode: int32(c.ExitCode), //nolint:gosec // engines have 8 or 32 bits of it
 				UpToDate: svc.DeletionTimestamp == nil && !c.Failed() && deployment.EvalContainerSpecChange(c.Spec, work.Spec) == deployment.ContainerUpToDate,
 			}
 			if is.State == "" {
@@ -140,6 +148,11 @@ func verdictOf(svc *v1alpha1.MachineService, status *v1alpha1.MachineServiceStat
 	}
 	work := state.work
 	switch {
+	case work.Plan.Completed:
+		return verdict{ready: true, reason: ReasonCompleted, message: withNote("the job has completed", state.note)}
+	case work.Plan.Empty() && len(work.Plan.Over) > 0:
+		message := strings.Join(slices.Concat(work.Plan.Over, work.Plan.Notes), "; ") + "; another value of the annotation " + v1alpha1.RecreateAnnotation + " has it run again"
+		return verdict{blocked: true, reason: ReasonFailed, message: message}
 	case work.Plan.Empty() && len(work.Plan.Notes) > 0:
 		return verdictOfNotes(work)
 	case work.Plan.Empty():
@@ -148,6 +161,8 @@ func verdictOf(svc *v1alpha1.MachineService, status *v1alpha1.MachineServiceStat
 		}
 	case state.givenUp != nil:
 		return verdict{blocked: true, reason: state.givenUp.Reason, message: state.givenUp.Message}
+	case state.waits != "":
+		return verdict{progressing: true, reason: ReasonWaiting, message: state.waits}
 	}
 	head, _, _ := strings.Cut(work.Plan.Format(nil), "\n")
 	_, head, _ = strings.Cut(head, ", ")
@@ -192,7 +207,7 @@ func (f *serviceFramework) tell(ctx context.Context, old, now *v1alpha1.MachineS
 	}
 	was, is := statuses.Find(before.Conditions, ConditionReady), statuses.Find(after.Conditions, ConditionReady)
 	if is.Status == metav1.ConditionTrue && was.Status != is.Status {
-		record(corev1.EventTypeNormal, EventDeployed, is.Message)
+		record(corev1.EventTypeNormal, is.Reason, is.Message)
 	}
 	if after.GivenUp != nil && (before.GivenUp == nil || *before.GivenUp != *after.GivenUp) {
 		record(corev1.EventTypeWarning, EventGivenUp, after.GivenUp.Reason+": "+after.GivenUp.Message)

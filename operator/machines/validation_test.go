@@ -15,6 +15,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/machines/v1alpha1"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
+	"github.com/operatorkit/operatorkit/resource/deployment/api"
 )
 
 // serverWithCRDs returns a client of a server that has the definitions, and a namespace of its own.
@@ -69,6 +70,12 @@ func TestTheServerRefusesWhatOneObjectShowsToBeWrong(t *testing.T) {
 		"canary with steps and a pause": {with(func(s *v1alpha1.MachineService) {
 			s.Spec.Strategy = v1alpha1.Strategy{Type: v1alpha1.StrategyCanary, Steps: []v1alpha1.CanaryStep{{Percent: 10, Pause: metav1.Duration{Duration: time.Minute}}}}
 		}), ""},
+		"a job": {with(func(s *v1alpha1.MachineService) {
+			s.Spec.Mode, s.Spec.Replicas, s.Spec.DependsOn = api.ServiceModeJob, nil, []string{"database"}
+		}), ""},
+		"a mode that there isn't":         {with(func(s *v1alpha1.MachineService) { s.Spec.Mode = "jobs" }), "spec.mode"},
+		"a service that waits for itself": {with(func(s *v1alpha1.MachineService) { s.Name, s.Spec.DependsOn = "self", []string{"self"} }), "names the service itself"},
+		"a dependency twice":              {with(func(s *v1alpha1.MachineService) { s.Spec.DependsOn = []string{"db", "db"} }), "spec.dependsOn"},
 		"variables of a Secret":           {env(v1alpha1.EnvFrom{Prefix: "A_", SecretRef: object("s")}), ""},
 		"variables of a ConfigMap":        {env(v1alpha1.EnvFrom{ConfigMapRef: object("s")}), ""},
 		"a variable of a Secret":          {env(v1alpha1.EnvFrom{Name: "A", SecretKeyRef: key("s", "k")}), ""},

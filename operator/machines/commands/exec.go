@@ -31,7 +31,7 @@ func execCommand(program *command.Program) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				i := slices.IndexFunc(found, func(c located) bool { return c.Ready() && !c.Hook })
+				i := slices.IndexFunc(found, func(c located) bool { return c.State == api.ContainerRunning && c.Ready() && !c.Hook })
 				if i < 0 {
 					i = slices.IndexFunc(found, func(c located) bool { return c.State == api.ContainerRunning })
 				}

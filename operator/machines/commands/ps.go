@@ -49,6 +49,9 @@ func stateOf(c *api.Container) string {
 	if c.Health != api.HealthNone {
 		state += " (" + string(c.Health) + ")"
 	}
+	if c.State == api.ContainerExited {
+		state += fmt.Sprintf(" (%d)", c.ExitCode)
+	}
 	if c.Hook {
 		state += ", pre-deploy hook"
 	}

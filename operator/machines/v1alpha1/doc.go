@@ -32,6 +32,11 @@
 // Images are pulled with what the Secret registry-credentials of the namespace has for their registry, if it is there. It is of the type
 // kubernetes.io/dockerconfigjson.
 //
+// # Jobs
+//
+// A service with mode: job has one container, which runs to its end once for each specification. Ready has the reason Completed then, and
+// Blocked the reason Failed when it fails more often than container.restartPolicy allows. Services that name it in dependsOn wait for it.
+//
 // # What happens to what is not seen
 //
 // A machine that does not answer keeps its containers, as far as anybody knows, and none of them is made elsewhere. A person who knows

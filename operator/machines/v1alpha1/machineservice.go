@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +31,7 @@ const RecreateAnnotation = "deployment.operatorkit.io/recreate"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 63 && !self.metadata.name.contains('.')",message="the name of a MachineService is the first part of its containers' names: at most 63 lower-case letters, digits and '-'"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.name) || self.spec.name == self.metadata.name",message="leave spec.name out: the name of the service is that of the object"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.dependsOn) || !(self.metadata.name in self.spec.dependsOn)",message="spec.dependsOn names the service itself, which would wait for ever"
 type MachineService struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -55,7 +58,15 @@ type MachineServiceSpec struct {
 	// +listMapKey=name
 	// +optional
 	ConfigsFrom []ConfigFrom `json:"configsFrom,omitempty"`
-	// Strategy makes the plans. Default: rolling.
+	// DependsOn are names of MachineServices of the namespace that a version of this one waits for: until they are Ready for the spec that
+	// they have, which a job is when it has completed. A version that was deployed once is kept up without them. Default: none.
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	// +optional
+	DependsOn []string `json:"dependsOn,omitempty"`
+	// Strategy makes the plans; it says nothing to a job. Default: rolling.
 	// +optional
 	Strategy Strategy `json:"strategy,omitzero"`
 }
@@ -67,6 +78,9 @@ func (s *MachineServiceSpec) Validate() error {
 	service.Configs = slices.Clone(service.Configs)
 	for _, from := range s.ConfigsFrom {
 		service.Configs = append(service.Configs, api.ConfigSpec{Name: from.Name})
+	}
+	if s.Name != "" && slices.Contains(s.DependsOn, s.Name) {
+		return errors.Join(fmt.Errorf("dependsOn: it names the service %s itself, which would wait for ever", s.Name), service.Validate())
 	}
 	return service.Validate()
 }
@@ -136,7 +150,8 @@ type MachineServiceStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Machines []MachineContainers `json:"machines,omitempty"`
-	// Deployed is the version of which all containers worked last. It is never given up: what fails with it later is tried again.
+	// Deployed is the version of which all containers worked last, or which has completed as a job. It is never given up: what fails with it
+	// later is tried again. A job that has completed is not run again, also if its container is gone.
 	// +optional
 	Deployed *Version `json:"deployed,omitempty"`
 	// GivenUp is the version that failed, and is not tried again.
@@ -176,6 +191,9 @@ type ContainerStatus struct {
 	// UpToDate tells whether it is as the spec says.
 	// +optional
 	UpToDate bool `json:"upToDate,omitempty"`
+	// ExitCode is with what it has ended, if that is not 0.
+	// +optional
+	ExitCode int32 `json:"exitCode,omitempty"`
 	// Failed tells that it did not work, and is kept, stopped, for its log until the next attempt. It is not counted.
 	// +optional
 	Failed bool `json:"failed,omitempty"`
@@ -195,6 +213,9 @@ type Version struct {
 	// Image is, with the pull policy always, the image with the digest that its tag stood for.
 	// +optional
 	Image string `json:"image,omitempty"`
+	// Recreate is the value of RecreateAnnotation.
+	// +optional
+	Recreate string `json:"recreate,omitempty"`
 }
 
 // GivenUp is a version that failed.
@@ -203,7 +224,7 @@ type GivenUp struct {
 	// Retry is the value of RetryAnnotation at that time.
 	// +optional
 	Retry string `json:"retry,omitempty"`
-	// Reason is a word for what happened: Paused, RolledBack or HookFailed.
+	// Reason is a word for what happened: Paused, RolledBack, HookFailed or, for a job, Failed.
 	Reason string `json:"reason"`
 	// Message says what happened.
 	Message string `json:"message"`

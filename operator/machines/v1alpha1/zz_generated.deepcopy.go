@@ -350,6 +350,11 @@ func (in *MachineServiceSpec) DeepCopyInto(out *MachineServiceSpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.DependsOn != nil {
+		in, out := &in.DependsOn, &out.DependsOn
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	in.Strategy.DeepCopyInto(&out.Strategy)
 }
 

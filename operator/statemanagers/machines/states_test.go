@@ -52,6 +52,21 @@ func TestStatesFollowWhatTheMachineServiceSays(t *testing.T) {
 	w.want(w.set, "when it is ready after all", "web Deployed web-2")
 }
 
+func TestAJobIsDeployedWhenItHasCompleted(t *testing.T) {
+	w := newWorld(t)
+	w.create(files("migrate", strings.Replace(manifest("app"), "replicas: 1", "mode: job\n  dependsOn: [database]", 1)))
+	w.templates(w.set, "migrate")
+	list(w.set, "migrate=migrate")
+	w.want(w.set, "at first", "migrate Provisioning migrate")
+	w.says("migrate", operatormachines.ConditionProgressing, "the job to run")
+	w.want(w.set, "while it runs", "migrate Provisioning migrate")
+	w.says("migrate", operatormachines.ConditionReady, "the job has completed")
+	w.want(w.set, "when it has completed", "migrate Deployed migrate")
+	w.change("migrate", func(s *machinesv1alpha1.MachineService) { s.Annotations[machinesv1alpha1.RecreateAnnotation] = "1" })
+	w.says("migrate", operatormachines.ConditionBlocked, "the job ended with exit code 3")
+	w.want(w.set, "when it has failed", "migrate Failed migrate: the job ended with exit code 3")
+}
+
 func TestWhatPassesLeavesDeployedWhatIsDeployed(t *testing.T) {
 	w := newWorld(t)
 	w.templates(w.set, "web")

@@ -40,6 +40,17 @@ func NewMachine(namespace string, engine *dockertest.Engine) *v1alpha1.Machine {
 	}
 }
 
+// NewMigration is the job that migrates the database to a version, which is modelled: it says so, and ends.
+func NewMigration(namespace, version string) *v1alpha1.MachineService {
+	return &v1alpha1.MachineService{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "migrate"},
+		Spec: v1alpha1.MachineServiceSpec{ServiceSpec: api.ServiceSpec{
+			Mode:      api.ServiceModeJob,
+			Container: api.ContainerSpec{Image: "shop:" + version, PullPolicy: api.PullNever, Command: []string{"migrate"}},
+		}},
+	}
+}
+
 // NewService is the service in a version. Its port is one that the engine picks, so that two containers can be on one machine.
 func NewService(namespace, version string) *v1alpha1.MachineService {
 	replicas := int32(Replicas)

@@ -67,7 +67,7 @@ func (w *world) prepare(ctx context.Context, d *demo.Demo) (err error) {
 
 // tell tells the story.
 func (w *world) tell(ctx context.Context, d *demo.Demo) error {
-	for _, chapter := range []func(context.Context, *demo.Demo) error{w.machines, w.deploy, w.update, w.bad, w.lose} {
+	for _, chapter := range []func(context.Context, *demo.Demo) error{w.machines, w.migrate, w.deploy, w.update, w.bad, w.lose} {
 		if err := chapter(ctx, d); err != nil {
 			return err
 		}
@@ -96,9 +96,22 @@ func (w *world) machines(ctx context.Context, d *demo.Demo) error {
 	return nil
 }
 
+func (w *world) migrate(ctx context.Context, d *demo.Demo) error {
+	d.Step("creating a job that migrates the database, before the service that depends on it starts")
+	job := example.NewMigration(d.Namespace, "1")
+	if err := d.Plan(ctx, job); err != nil {
+		return err
+	}
+	if err := d.Client.Create(ctx, job); err != nil {
+		return err
+	}
+	return d.Until(ctx, "the migration has completed", is(d, client.ObjectKeyFromObject(job), "Ready", machines.ReasonCompleted))
+}
+
 func (w *world) deploy(ctx context.Context, d *demo.Demo) error {
 	d.Step("creating a service with %d containers of shop:1", example.Replicas)
 	service := example.NewService(d.Namespace, "1")
+	service.Spec.DependsOn = []string{w.migration(d).Name}
 	if err := d.Plan(ctx, service); err != nil {
 		return err
 	}
@@ -149,8 +162,16 @@ func (w *world) ask(ctx context.Context, d *demo.Demo) error {
 }
 
 func (w *world) update(ctx context.Context, d *demo.Demo) error {
-	d.Step("updating it to shop:2, two containers at a time, each new one before an old one goes")
-	if err := w.version(ctx, d, "2"); err != nil {
+	d.Step("updating it to shop:2, after a migration, two containers at a time, each new one before an old one goes")
+	if err := d.Plan(ctx, example.NewService(d.Namespace, "2")); err != nil {
+		return err
+	}
+	for _, key := range []client.ObjectKey{w.migration(d), w.service} {
+		if err := image(ctx, d, key, "2"); err != nil {
+			return err
+		}
+	}
+	if err := d.Until(ctx, "the migration to version 2 has completed", is(d, w.migration(d), "Ready", machines.ReasonCompleted)); err != nil {
 		return err
 	}
 	if err := d.Until(ctx, "all containers are of shop:2", w.is(d, "Ready", machines.ReasonDeployed)); err != nil {
@@ -214,8 +235,18 @@ func (w *world) version(ctx context.Context, d *demo.Demo, version string) error
 	if err := d.Plan(ctx, example.NewService(d.Namespace, version)); err != nil {
 		return err
 	}
+	return image(ctx, d, w.service, version)
+}
+
+// migration is the job.
+func (w *world) migration(d *demo.Demo) client.ObjectKey {
+	return client.ObjectKeyFromObject(example.NewMigration(d.Namespace, ""))
+}
+
+// image changes the image of a service.
+func image(ctx context.Context, d *demo.Demo, key client.ObjectKey, version string) error {
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"container":{"image":"shop:`+version+`"}}}`))
-	return d.Client.Patch(ctx, &v1alpha1.MachineService{ObjectMeta: metav1.ObjectMeta{Namespace: w.service.Namespace, Name: w.service.Name}}, patch)
+	return d.Client.Patch(ctx, &v1alpha1.MachineService{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}, patch)
 }
 
 // machine tells whether the condition Ready of a machine has a status.
@@ -230,9 +261,14 @@ func (w *world) machine(d *demo.Demo, e *dockertest.Engine, status metav1.Condit
 
 // is tells whether a condition of the service has a reason, for its newest spec.
 func (w *world) is(d *demo.Demo, condition, reason string) func(context.Context) (bool, error) {
+	return is(d, w.service, condition, reason)
+}
+
+// is tells whether a condition of a service has a reason, for its newest spec.
+func is(d *demo.Demo, key client.ObjectKey, condition, reason string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		s := &v1alpha1.MachineService{}
-		err := d.Client.Get(ctx, w.service, s)
+		err := d.Client.Get(ctx, key, s)
 		c := meta.FindStatusCondition(s.Status.Conditions, condition)
 		return err == nil && c != nil && c.Reason == reason && c.ObservedGeneration == s.Generation, err
 	}

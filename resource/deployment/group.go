@@ -247,7 +247,8 @@ func (s *search) order(state *scheduler.ClusterState) {
 func (s *search) sharesVolume(spec *api.ServiceSpec) bool {
 	return slices.ContainsFunc(spec.MountedVolumes(api.VolumeTypeVolume), func(v api.VolumeSpec) bool {
 		return slices.ContainsFunc(s.specs, func(other api.ServiceSpec) bool {
-			return other.Mode != api.ServiceModeGlobal && slices.ContainsFunc(other.MountedVolumes(api.VolumeTypeVolume), func(o api.VolumeSpec) bool { return o.Name == v.Name })
+			mounted := other.MountedVolumes(api.VolumeTypeVolume)
+			return other.Mode != api.ServiceModeGlobal && slices.ContainsFunc(mounted, func(o api.VolumeSpec) bool { return o.Name == v.Name })
 		})
 	})
 }

@@ -44,7 +44,8 @@ func (p *planner) assignJob() error {
 		p.job = &fill{machine: current[0].machine, existing: current[0]}
 	default:
 		if unseen := p.mayRunUnseen(); len(unseen) > 0 {
-			p.note("not run: it may run, or have run, on %s, which can't be seen; bring it back, or declare it gone for good", strings.Join(unseen, ", "))
+			p.note("not run: it may run, or have run, on %s, which can't be seen; bring it back, or declare it gone for good",
+				strings.Join(unseen, ", "))
 			return nil
 		}
 		m, err := p.sched.Next()
@@ -63,8 +64,9 @@ func (p *planner) assignJob() error {
 
 // completedUnseen reports whether a container of the job had completed when it was seen last.
 func (p *planner) completedUnseen() bool {
-	return slices.ContainsFunc(p.lastSeen(), func(c *api.Container) bool {
-		return c.Ready() && c.State == api.ContainerExited && !c.Failed() && EvalContainerSpecChange(c.Spec, p.spec) != ContainerNeedsRecreate && !p.force
+	return !p.force && slices.ContainsFunc(p.lastSeen(), func(c *api.Container) bool {
+		same := EvalContainerSpecChange(c.Spec, p.spec) != ContainerNeedsRecreate
+		return same && c.Ready() && c.State == api.ContainerExited && !c.Failed()
 	})
 }
 
@@ -130,7 +132,8 @@ func (p *planner) leaveOver(c *api.Container, machine string, needs ContainerSpe
 		return outdated, "it has ended, and is to run"
 	}
 	if c.ExitCode != 0 {
-		p.over = append(p.over, fmt.Sprintf("container %s on %s has ended with exit code %d, and its restart policy leaves it so", c.Name, machine, c.ExitCode))
+		p.over = append(p.over, fmt.Sprintf(
+			"container %s on %s has ended with exit code %d, and its restart policy leaves it so", c.Name, machine, c.ExitCode))
 	}
 	return working, ""
 }

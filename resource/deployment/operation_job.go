@@ -64,7 +64,8 @@ func (o *RunJobOperation) start(ctx context.Context, cli Client) error {
 // wait waits for the end. A wait that takes too long is no failure of the job.
 func (o *RunJobOperation) wait(ctx context.Context, cli Client) error {
 	run := &o.Run
-	waiting, cancel := context.WithTimeoutCause(ctx, api.MaxWait, fmt.Errorf("the job still runs after %s: it is waited for by the next plan", api.MaxWait))
+	late := fmt.Errorf("the job still runs after %s: the next plan waits for it", api.MaxWait)
+	waiting, cancel := context.WithTimeoutCause(ctx, api.MaxWait, late)
 	defer cancel()
 	defer framework.BeginWait(ctx, api.MaxWait)()
 	code, err := cli.WaitContainerExit(waiting, run.MachineID, run.id)

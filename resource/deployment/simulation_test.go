@@ -171,6 +171,12 @@ func (m *simulatedMachine) find(container string) *simulatedContainer {
 // bad tells whether containers of an image don't work.
 func bad(image string) bool { return strings.Contains(image, "bad") }
 
+// checked tells whether the container has a health check.
+func (c *simulatedContainer) checked() bool {
+	check := c.Spec.Container.HealthCheck
+	return check != nil && !check.Disable
+}
+
 // settle lets time do its work.
 func (c *simulatedContainer) settle() {
 	switch command := strings.Join(c.Spec.Container.Command, " "); {
@@ -188,9 +194,9 @@ func (c *simulatedContainer) settle() {
 	}
 	image := c.Spec.Container.Image
 	switch {
-	case c.Spec.Container.HealthCheck == nil && bad(image):
+	case !c.checked() && bad(image):
 		c.State = api.ContainerExited
-	case c.Spec.Container.HealthCheck == nil:
+	case !c.checked():
 	case bad(image):
 		c.Health = api.HealthUnhealthy
 	default:
@@ -252,7 +258,7 @@ func (s *simulation) StartContainer(ctx context.Context, machineID, container st
 			if !c.Hook {
 				s.runs[strings.Join(c.Spec.Container.Command, " ")]++
 			}
-			if c.Spec.Container.HealthCheck != nil && !c.Hook {
+			if c.checked() && !c.Hook {
 				c.Health = api.HealthStarting
 			}
 		}

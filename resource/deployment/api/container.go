@@ -72,7 +72,7 @@ type ContainerSpec struct {
 	// Labels are labels of the container.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// HealthCheck says how the engine finds out whether the container works. Default: that of the image.
+	// HealthCheck says how the engine finds out whether the container works. Default: that of the image, and none for a job.
 	// +optional
 	HealthCheck *HealthCheck `json:"healthCheck,omitempty"`
 	// VolumeMounts are volumes in the file system of the container.
@@ -313,6 +313,16 @@ func (c *ContainerSpec) setDefaults() {
 		if d.Permissions == "" {
 			d.Permissions = "rwm"
 		}
+	}
+}
+
+// setJobDefaults sets the defaults of a container that runs to its end: the check of its image is for what goes on.
+func (c *ContainerSpec) setJobDefaults() {
+	if c.RestartPolicy.Name == "" {
+		c.RestartPolicy.Name = RestartNo
+	}
+	if c.HealthCheck == nil {
+		c.HealthCheck = &HealthCheck{Disable: true}
 	}
 }
 

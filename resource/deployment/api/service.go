@@ -123,8 +123,8 @@ func (s *ServiceSpec) SetDefaults() {
 		one := int32(1)
 		s.Replicas = &one
 	}
-	if s.Mode == ServiceModeJob && s.Container.RestartPolicy.Name == "" {
-		s.Container.RestartPolicy.Name = RestartNo
+	if s.Mode == ServiceModeJob {
+		s.Container.setJobDefaults()
 	}
 	s.Container.setDefaults()
 	for i := range s.Ports {

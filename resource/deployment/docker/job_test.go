@@ -89,12 +89,13 @@ func TestAJobThatIsStoppedForAnotherOneHasNotCompleted(t *testing.T) {
 		_, err := waits.Run(ctx)
 		waited <- err
 	}()
-	k.until("it runs", func() bool { return len(k.now("job")) == 1 && strings.HasSuffix(k.now("job")[0], " running") })
+	runs := "engine-1 " + image1 + " running"
+	k.until("it runs", func() bool { return slices.Equal(k.now("job"), []string{runs}) })
 	cancel()
 	if err := <-waited; !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	k.mustHave("job", "engine-1 "+image1+" running")
+	k.mustHave("job", runs)
 	name := ""
 	inventory, err := k.cli.InspectMachine(k.ctx, "engine-1")
 	k.must(err)

@@ -87,7 +87,8 @@ func (s *Scheduler) sharedWith(v api.VolumeSpec) string {
 		for _, inventory := range []*api.Inventory{c.machine.seen(), &c.machine.Coming} {
 			for i := range inventory.Containers {
 				o := &inventory.Containers[i]
-				if o.ServiceName != "" && o.ServiceName != s.spec.Name && o.Spec.Mode != api.ServiceModeGlobal && s.state.Owner.Shares(o.Owner) && mounts(o, v.Name) {
+				other := o.ServiceName != "" && o.ServiceName != s.spec.Name && s.state.Owner.Shares(o.Owner)
+				if other && o.Spec.Mode != api.ServiceModeGlobal && mounts(o, v.Name) {
 					return o.ServiceName
 				}
 			}
@@ -100,7 +101,8 @@ func (s *Scheduler) sharedWith(v api.VolumeSpec) string {
 func (s *ClusterState) Elsewhere(machineID, volume string) []string {
 	var on []string
 	for _, m := range s.sorted() {
-		if have := hasVolume(m.seen().Volumes, volume); have != nil && m.ID != machineID && m.State != api.MachineGone && s.Owner.Shares(have.Owner) {
+		have := hasVolume(m.seen().Volumes, volume)
+		if have != nil && m.ID != machineID && m.State != api.MachineGone && s.Owner.Shares(have.Owner) {
 			on = append(on, m.Name)
 		}
 	}

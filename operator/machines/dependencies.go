@@ -60,5 +60,7 @@ func (f *serviceFramework) waitsFor(svc *v1alpha1.MachineService, v v1alpha1.Ver
 // dependents returns the services that depend on one.
 func (f *serviceFramework) dependents(ctx context.Context, obj any) []informer.Key {
 	on := obj.(client.Object)
-	return f.servicesThat(ctx, on.GetNamespace(), func(svc *v1alpha1.MachineService) bool { return slices.Contains(svc.Spec.DependsOn, on.GetName()) })
+	return f.servicesThat(ctx, on.GetNamespace(), func(svc *v1alpha1.MachineService) bool {
+		return slices.Contains(svc.Spec.DependsOn, on.GetName())
+	})
 }

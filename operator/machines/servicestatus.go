@@ -151,8 +151,8 @@ func verdictOf(svc *v1alpha1.MachineService, status *v1alpha1.MachineServiceStat
 	case work.Plan.Completed:
 		return verdict{ready: true, reason: ReasonCompleted, message: withNote("the job has completed", state.note)}
 	case work.Plan.Empty() && len(work.Plan.Over) > 0:
-		message := strings.Join(slices.Concat(work.Plan.Over, work.Plan.Notes), "; ") + "; another value of the annotation " + v1alpha1.RecreateAnnotation + " has it run again"
-		return verdict{blocked: true, reason: ReasonFailed, message: message}
+		message := strings.Join(slices.Concat(work.Plan.Over, work.Plan.Notes), "; ")
+		return verdict{blocked: true, reason: ReasonFailed, message: message + "; to run it again, change the annotation " + v1alpha1.RecreateAnnotation}
 	case work.Plan.Empty() && len(work.Plan.Notes) > 0:
 		return verdictOfNotes(work)
 	case work.Plan.Empty():

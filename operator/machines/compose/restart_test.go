@@ -24,7 +24,7 @@ func TestWhatRunsToItsEndBecomesAJobAndIsWaitedFor(t *testing.T) {
 		// remarks are those of the service.
 		remarks []string
 	}{
-		"nobody waits":  {"a: {image: i, restart: 'no'}", " no 0 []", nil},
+		"alone":         {"a: {image: i, restart: 'no'}", " no 0 []", nil},
 		"no policy":     {"a: {image: i}", "  0 []", nil},
 		"always":        {"a: {image: i, restart: always}", " unless-stopped 0 []", nil},
 		"a job":         {"a: {image: i, restart: 'no'}\n  b: {image: i, depends_on: {a: {condition: service_completed_successfully}}}", "job no 0 []", nil},

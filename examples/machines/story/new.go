@@ -1,6 +1,6 @@
 // Package story shows deployments onto machines, on a control plane and three Docker engines of its own. A job migrates a database, and a
-// service with six containers comes up after it, and is updated while requests are answered. A bad version is rolled back, and a machine is lost and comes back. All that
-// is told is what the engines and the requests say.
+// service with six containers comes up after it, and is updated while requests are answered. A bad version is rolled back, and a machine is
+// lost and comes back. All that is told is what the engines and the requests say.
 package story
 
 import (

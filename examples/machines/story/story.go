@@ -264,7 +264,7 @@ func (w *world) is(d *demo.Demo, condition, reason string) func(context.Context)
 	return is(d, w.service, condition, reason)
 }
 
-// is tells whether a condition of a service has a reason, for its newest spec.
+// is reports whether a condition of a service has a reason, for its newest spec.
 func is(d *demo.Demo, key client.ObjectKey, condition, reason string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		s := &v1alpha1.MachineService{}

@@ -298,6 +298,9 @@ func (b *Bucket[T]) inspect(ctx context.Context) (jetstream.KeyValue, jetstream.
 	if err != nil {
 		return nil, nil, fmt.Errorf("inspect bucket %s: %w", b.config.Name, err)
 	}
+	if err := readable(status); err != nil {
+		return nil, nil, fmt.Errorf("open bucket %s: %w", b.config.Name, err)
+	}
 	return kv, status, nil
 }
 

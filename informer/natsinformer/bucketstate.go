@@ -1,17 +1,22 @@
 package natsinformer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 var (
-	errIncomplete = errors.New("fewer keys were listed than there are")
+	errIncomplete = errors.New("fewer keys were listed than the stream has subjects: if this lasts, it has messages that are no entries of the bucket")
 	errRecreated  = errors.New("the bucket was made anew")
+	errAwaited    = errors.New("the bucket gets its entries from others and does not have all of them yet")
+	errMirror     = errors.New("the bucket is a mirror in the account of its origin")
 )
 
 // bucketState is what a bucket says of itself.
@@ -20,9 +25,10 @@ type bucketState struct {
 	created time.Time
 	// lastSeq is the highest sequence that was given to a message.
 	lastSeq uint64
-	// keys is how many keys there are, those that have a marker alone included. It is -1 for buckets that get their
-	// entries from other ones, where it may count what is no key.
+	// keys is how many subjects there are: keys, those that have a marker alone included, and whatever else the stream has got.
 	keys int
+	// awaited says what the bucket has not got yet of the buckets from which it gets entries, and is empty if there is nothing.
+	awaited string
 	// history is how many values of a key are kept.
 	history int64
 	// replicated is true if several servers have the bucket.
@@ -30,17 +36,37 @@ type bucketState struct {
 }
 
 func stateOf(status jetstream.KeyValueStatus) bucketState {
-	state := bucketState{keys: -1, history: status.History()}
+	state := bucketState{history: status.History()}
 	bucket, ok := status.(*jetstream.KeyValueBucketStatus)
 	if !ok {
 		return state
 	}
 	info := bucket.StreamInfo()
 	state.created, state.lastSeq, state.replicated = info.Created, info.State.LastSeq, info.Config.Replicas > 1
-	if info.Config.Mirror == nil && len(info.Config.Sources) == 0 {
-		state.keys = int(info.State.NumSubjects) //nolint:gosec // a number of keys in memory
+	state.keys = int(info.State.NumSubjects) //nolint:gosec // a number of keys in memory
+	for _, origin := range slices.Concat(info.Sources, []*jetstream.StreamSourceInfo{info.Mirror}) {
+		switch {
+		case origin == nil:
+		case origin.Active < 0:
+			state.awaited = fmt.Sprintf("its server has not reached stream %s yet", origin.Name)
+		case origin.Lag > 0:
+			state.awaited = fmt.Sprintf("%d messages of stream %s are missing", origin.Lag, origin.Name)
+		}
 	}
 	return state
+}
+
+// readable returns an error for a mirror whose entries have other subjects than those by which they are looked for.
+func readable(status jetstream.KeyValueStatus) error {
+	bucket, ok := status.(*jetstream.KeyValueBucketStatus)
+	if !ok {
+		return nil
+	}
+	if m := bucket.StreamInfo().Config.Mirror; m != nil && (m.External == nil || m.External.APIPrefix == "") {
+		return fmt.Errorf("%w: its entries have the subjects of stream %s: open the bucket %s itself",
+			errMirror, m.Name, strings.TrimPrefix(m.Name, streamPrefix))
+	}
+	return nil
 }
 
 // verify returns an error if a listing can't be all that was in the bucket, of which before was the state when the listing
@@ -53,6 +79,9 @@ func (b *Bucket[T]) verify(ctx context.Context, kv jetstream.KeyValue, before bu
 	after := stateOf(status)
 	if !after.created.Equal(before.created) || after.lastSeq < before.lastSeq {
 		return errRecreated
+	}
+	if awaited := cmp.Or(before.awaited, after.awaited); awaited != "" {
+		return fmt.Errorf("%w: %s", errAwaited, awaited)
 	}
 	// Keys may come and go while they are listed, but what was there before and is there now was there all along.
 	if at := len(l.newest); at < before.keys && at < after.keys {

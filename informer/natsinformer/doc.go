@@ -49,7 +49,11 @@
 //   - The watch of a Source may come from a server that is behind. Its listing counts when it has reached the newest entry that the leader
 //     had, and is thrown away for up to BucketConfig.CatchUpTimeout if it has an entry in an older state than was seen and has not come as
 //     far as that. A change comes when that server has it.
-//   - Open the bucket itself, not a mirror of it: a mirror is as far behind as its connection, and nobody can tell how far.
+//   - Open the bucket itself, not a mirror of it. A mirror in the account of its origin is refused: it has no entries under its own name.
+//     One in another domain is as far behind as its connection.
+//   - A bucket that gets entries from others, as a mirror or by Sources, is listed once its server has reached all of them and has all
+//     of their messages. A bucket whose stream has messages that are no entries of it is not synced: an operator would take what these
+//     messages are for deleted.
 //
 // Who reads a bucket by the client library, and decides by what was read that nothing is to be done, may decide by a state that is older than
 // the event it follows.

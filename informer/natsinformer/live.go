@@ -24,6 +24,8 @@ const (
 	maxCatchUpPause = 500 * time.Millisecond
 
 	bucketSubjects = "$KV.%s."
+	// streamPrefix and the name of a bucket are the name of its stream.
+	streamPrefix = "KV_"
 	// operationHeader is what clients mark deletions with, and deleteOperation its value for a plain one.
 	operationHeader = "KV-Operation"
 	deleteOperation = "DEL"
@@ -49,18 +51,15 @@ func (b *Bucket[T]) newOpened(kv jetstream.KeyValue, status jetstream.KeyValueSt
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", b.config.Name, err)
 	}
-	o := &opened{kv: kv, js: js, leader: leader, stream: "KV_" + b.config.Name, markerTTL: status.LimitMarkerTTL()}
+	o := &opened{kv: kv, js: js, leader: leader, stream: streamPrefix + b.config.Name, markerTTL: status.LimitMarkerTTL()}
 	o.subjects = fmt.Sprintf(bucketSubjects, b.config.Name)
 	o.puts = prefixOf(js.Options()) + o.subjects
 	if s, ok := status.(*jetstream.KeyValueBucketStatus); ok {
 		o.stream = s.StreamInfo().Config.Name
 		if m := s.StreamInfo().Config.Mirror; m != nil {
-			origin := fmt.Sprintf(bucketSubjects, strings.TrimPrefix(m.Name, "KV_"))
-			o.puts = prefixOf(js.Options()) + origin
-			if m.External != nil && m.External.APIPrefix != "" {
-				// Entries of a mirror in another domain have the subjects that they have there.
-				o.subjects, o.puts = origin, m.External.APIPrefix+"."+origin
-			}
+			// Entries of a mirror in another domain have the subjects that they have there.
+			origin := fmt.Sprintf(bucketSubjects, strings.TrimPrefix(m.Name, streamPrefix))
+			o.subjects, o.puts = origin, m.External.APIPrefix+"."+origin
 		}
 	}
 	return o, nil

@@ -75,7 +75,7 @@ func (s *session[T]) judge(a answer) error {
 	switch seen := s.source.mirror.seen; {
 	case last != nil && last.state.lastSeq > seen && last.question.seen == seen:
 		return s.startOver("the watch is stuck")
-	case a.state.keys >= 0 && a.state.keys < a.question.keys:
+	case a.state.keys < a.question.keys:
 		return s.startOver("entries have vanished")
 	}
 	return nil

@@ -3,6 +3,7 @@ package natsserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -101,4 +102,32 @@ func NewBucket(t testing.TB, js jetstream.JetStream, config jetstream.KeyValueCo
 			t.Fatalf("create bucket %s: %v", config.Bucket, err)
 		}
 	}
+}
+
+// NewMirror creates a bucket that is a mirror of another one, and returns when it has all that its origin has. A controller that is given it
+// in place of its origin must read the same entries or refuse it: never take it for an empty bucket.
+func NewMirror(t testing.TB, js jetstream.JetStream, origin, name string) jetstream.KeyValue {
+	t.Helper()
+	kv := NewBucket(t, js, jetstream.KeyValueConfig{Bucket: name, Mirror: &jetstream.StreamSource{Name: origin}})
+	want, err := lastSequence(t.Context(), js, origin)
+	for deadline := time.Now().Add(time.Minute); err == nil; time.Sleep(10 * time.Millisecond) {
+		var got uint64
+		if got, err = lastSequence(t.Context(), js, name); err == nil && got >= want {
+			return kv
+		}
+		if err == nil && time.Now().After(deadline) {
+			err = fmt.Errorf("it is at sequence %d, want %d", got, want)
+		}
+	}
+	t.Fatalf("mirror %s of bucket %s: %v", name, origin, err)
+	return nil
+}
+
+// lastSequence is the last one of a bucket's stream.
+func lastSequence(ctx context.Context, js jetstream.JetStream, bucket string) (uint64, error) {
+	stream, err := js.Stream(ctx, "KV_"+bucket)
+	if err != nil {
+		return 0, err
+	}
+	return stream.CachedInfo().State.LastSeq, nil
 }

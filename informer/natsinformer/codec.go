@@ -1,6 +1,13 @@
 package natsinformer
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/operatorkit/operatorkit/internal/faults"
+)
 
 // Codec turns entities into the bytes of entries and back. It must be safe for concurrent use.
 type Codec[T Entity] interface {
@@ -10,15 +17,47 @@ type Codec[T Entity] interface {
 	Decode(data []byte) (T, error)
 }
 
-// JSON is the Codec that a Bucket uses unless it is told otherwise: JSON by encoding/json.
+// JSON is the Codec that a Bucket uses by default: JSON by encoding/json. Fields of an entry that T does not have, such as those of a
+// later version, stay in the entry when the entity that was read is written: as long as
+// its Meta is the one that was read. What a type with an UnmarshalJSON or
+// UnmarshalText method reads is up to it.
 type JSON[T Entity] struct{}
 
 // Encode implements Codec.
-func (JSON[T]) Encode(entity T) ([]byte, error) { return json.Marshal(entity) }
+func (JSON[T]) Encode(entity T) ([]byte, error) {
+	data, err := json.Marshal(entity)
+	original := entity.EntityMeta().original
+	if err != nil || original == nil {
+		return data, err
+	}
+	var read T
+	if err := json.Unmarshal(original, &read); err != nil {
+		return nil, fmt.Errorf("decode the value that was read: %w", err)
+	}
+	known, err := json.Marshal(read)
+	if err != nil {
+		return nil, err
+	}
+	return keepUnknown[T](original, known, data)
+}
 
 // Decode implements Codec.
 func (JSON[T]) Decode(data []byte) (T, error) {
 	var entity T
-	err := json.Unmarshal(data, &entity)
-	return entity, err
+	strict := json.NewDecoder(bytes.NewReader(data))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&entity); err == nil {
+		if _, err := strict.Token(); err == io.EOF { //nolint:errorlint // a decoder returns it unwrapped
+			return entity, nil
+		}
+	}
+	// It is invalid, or has fields that T does not have.
+	var lenient T
+	if err := json.Unmarshal(data, &lenient); err != nil {
+		return lenient, err
+	}
+	if !faults.IsNil(lenient) {
+		lenient.EntityMeta().original = bytes.Clone(data)
+	}
+	return lenient, nil
 }

@@ -25,7 +25,8 @@ type Entity interface {
 	EntityMeta() *Meta
 }
 
-// Meta is what every entity carries. The fields that a [Bucket] maintains say so; the rest is the writer's.
+// Meta is what every entity carries. The fields that a [Bucket] maintains say so; the rest is the writer's. It also holds, unseen, what the
+// entry has and the type does not: whoever writes an entity with the Meta of the one that was read keeps that.
 type Meta struct {
 	// Name is the key of the entry. A Bucket sets it to the key whenever it reads.
 	Name string `json:"name,omitempty"`
@@ -58,6 +59,8 @@ type Meta struct {
 	gone bool
 	// copier copies the entity around this metadata; it is nil before a Bucket has read or written it.
 	copier *copier
+	// original is the JSON that the entity was read from if it has fields that the type does not have. It is never changed.
+	original []byte
 	// stored is what a Source keeps beside an entity in its store; it is nil in copies.
 	stored *stored
 }

@@ -52,7 +52,7 @@ type Config[O any, T natsinformer.Entity] struct {
 	OwnerKey func(obj O) string
 	// Keep copies from an entry as it is what belongs to others, such as a status, to what it should be. It may set fields
 	// of desired and must not change what these point to. Metadata need no care: conditions, labels, annotations
-	// and finalizers of others are kept. Default: all else is as desired.
+	// and finalizers of others are kept. Nor do fields that T does not have, which the JSON codec keeps. Default: all else is as desired.
 	Keep func(current, desired T)
 	// Adopt lets the resource take over desired entries that exist and belong to nobody. Those of another owner are
 	// refused in any case. Default: false, they are all refused.

@@ -98,6 +98,9 @@ type Status struct {
 	// Unusable is about what arrived last of that which can't be used, such as an event of an unknown type or an object without
 	// metadata. It is no outage, and stays. It is nil when there was no such thing.
 	Unusable error
+	// Degraded says why the other side does not take changes, such as a bucket that is full. It is no outage: the store is up to date. It is
+	// nil while there is no such thing.
+	Degraded error
 	// Objects is how many objects the store holds.
 	Objects int
 }

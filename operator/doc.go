@@ -45,10 +45,13 @@
 //   - A lease that is lost stops the frameworks, cancels their reconciliations at once, and ends Run with [ErrLeaseLost].
 //     It is not released then: it may be somebody else's.
 //   - /healthz fails when a worker is in one step for longer than Config.StepTimeout, without what it waits for on purpose
-//     (framework.BeginWait), /readyz until the sources are synced and when one is out of contact for longer than Config.ContactTimeout.
+//     (framework.BeginWait), /readyz until the sources are synced, and when one is out of contact for longer than
+//     Config.ContactTimeout or degraded (informer.Status): it says why.
 //   - The listeners let nobody keep them busy: headers, bodies, and the times for sending, reading and idling are limited; plans, graphs
 //     and streams of the inspector have limits of their own. Beyond loopback the inspector is served by TLS, or New of package inspector
 //     refuses it. Health and metrics are plain; Config.AuthorizeMetrics has the API server say who may read the metrics.
+//   - A request by RESTConfig of Dependencies that the API server puts off (429, 503 with Retry-After) fails at once, after a second at most, and the
+//     object is tried again after that pause: no worker sleeps in it, see informer.RetryAfterTransport.
 //   - A request by RESTConfig of Dependencies that the API server refuses for lack of rights is logged with the rule that would allow it, once for
 //     each rule. Dependencies.Rights tells which rules that takes altogether; "manifests" of package command prints them.
 //   - The failure of one part stops the others cleanly. Run returns all errors, joined.

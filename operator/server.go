@@ -152,7 +152,7 @@ func (o *Operator) healthz(w http.ResponseWriter, _ *http.Request) {
 	answerFor(w, faults)
 }
 
-// readyz answers 200 when the sources are synced and in contact, on every replica, and otherwise 503 with what is missing.
+// readyz answers 200 when the sources are synced, in contact and not degraded, on every replica, and otherwise 503 with what is missing.
 func (o *Operator) readyz(w http.ResponseWriter, _ *http.Request) {
 	var missing string
 	for _, crd := range o.unserved() {
@@ -166,6 +166,9 @@ func (o *Operator) readyz(w http.ResponseWriter, _ *http.Request) {
 			missing += fmt.Sprintf("source %s is not synced", s.Name())
 		case status.LastError != nil && silence > o.config.ContactTimeout:
 			missing += fmt.Sprintf("source %s is out of contact for %s", s.Name(), silence.Round(time.Second))
+		case status.Degraded != nil:
+			missing += fmt.Sprintf("source %s: %s\n", s.Name(), status.Degraded)
+			continue
 		default:
 			continue
 		}

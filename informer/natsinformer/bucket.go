@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/operatorkit/operatorkit/internal/cut"
 	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
@@ -43,7 +44,8 @@ const DefaultCatchUpTimeout = 10 * time.Second
 //
 // Errors are those of Kubernetes clients: apierrors.IsNotFound for a key that has no value, IsAlreadyExists for one that
 // has, IsConflict when the entry has another revision than the entity that was given. The server's own errors are in the
-// chain.
+// chain. What is too large ([ErrTooLarge]) and what finds no room ([ErrFull]) is marked as permanent, as by framework.Permanent. A request
+// that the server has denied is an error with nats.ErrPermissionViolation in its chain.
 //
 // Reads are answered by the leader of the bucket's stream, and are never older than what a Source of the bucket that runs has
 // shown of the key, or was written through the Bucket meanwhile: see ErrBehind. What is written is in the stores of these sources when the
@@ -55,6 +57,8 @@ type Bucket[T Entity] struct {
 	opened atomic.Pointer[opened]
 	// followers are the sources of the bucket that run, each a follower.
 	followers sync.Map
+	// full is what was refused last for want of room, and nil since there is room.
+	full atomic.Pointer[refusal]
 }
 
 // NewBucket returns the view. It sends no request. The error names each faulty field and wraps informer.ErrInvalidConfig.
@@ -165,11 +169,21 @@ func (b *Bucket[T]) write(ctx context.Context, verb string, entity T, base uint6
 	begun := b.begin(ctx, key)
 	defer unknown(begun)
 	revision, err := b.put(ctx, bucket, key, data, base)
-	if err != nil {
-		return b.failed(verb, key, err)
-	}
 	meta := entity.EntityMeta()
+	if isFull(err) && meta.DeletionTimestamp != nil && base > 0 {
+		// A write that leads to a removal makes room for itself.
+		if err = b.drop(ctx, bucket, key, base); err == nil {
+			revision, err = b.put(ctx, bucket, key, data, base)
+		}
+	}
+	if err != nil {
+		return b.failed(verb, key, b.limited(ctx, bucket, key, len(data), err))
+	}
+	b.full.Store(nil)
 	meta.revision, meta.gone, meta.copier = revision, false, b.copier
+	if meta.original != nil {
+		meta.original = data
+	}
 	for i, p := range begun {
 		p.stored(ctx, base, revision, data)
 		begun[i] = nil
@@ -179,6 +193,9 @@ func (b *Bucket[T]) write(ctx context.Context, verb string, entity T, base uint6
 
 // put stores a value in place of the revision base, or where there is no value if that is 0. It returns the value's revision.
 func (b *Bucket[T]) put(ctx context.Context, bucket *opened, key string, data []byte, base uint64) (uint64, error) {
+	if err := bucket.fits(key); err != nil {
+		return 0, err
+	}
 	if err := b.allowed(); err != nil {
 		return 0, err
 	}
@@ -252,6 +269,9 @@ func (b *Bucket[T]) removeRevision(ctx context.Context, how removal, key string,
 		return 0, b.failed(how.verb, key, err)
 	}
 	marker, err = bucket.mark(ctx, how, key, revision)
+	if isFull(err) {
+		marker, err = b.markFull(ctx, bucket, how, key, revision)
+	}
 	if err == nil {
 		return marker, nil
 	}
@@ -259,7 +279,7 @@ func (b *Bucket[T]) removeRevision(ctx context.Context, how removal, key string,
 		// It may be another bucket by now, whose markers have no lifetime.
 		b.opened.Store(nil)
 	}
-	return 0, b.failed(how.verb, key, err)
+	return 0, b.failed(how.verb, key, b.limited(ctx, bucket, key, 0, err))
 }
 
 // unknown ends those writes that have not ended, also when a fence or a codec has panicked: one that never ends would keep every later change
@@ -292,11 +312,11 @@ func (b *Bucket[T]) open(ctx context.Context) (*opened, error) {
 func (b *Bucket[T]) inspect(ctx context.Context) (jetstream.KeyValue, jetstream.KeyValueStatus, error) {
 	kv, err := b.config.JetStream.KeyValue(ctx, b.config.Name)
 	if err != nil {
-		return nil, nil, fmt.Errorf("open bucket %s: %w", b.config.Name, err)
+		return nil, nil, fmt.Errorf("open bucket %s: %w", b.config.Name, b.denied(err))
 	}
 	status, err := kv.Status(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("inspect bucket %s: %w", b.config.Name, err)
+		return nil, nil, fmt.Errorf("inspect bucket %s: %w", b.config.Name, b.denied(err))
 	}
 	if err := readable(status); err != nil {
 		return nil, nil, fmt.Errorf("open bucket %s: %w", b.config.Name, err)
@@ -307,6 +327,7 @@ func (b *Bucket[T]) inspect(ctx context.Context) (jetstream.KeyValue, jetstream.
 // failed gives an error of the server the kind that it has in Kubernetes.
 func (b *Bucket[T]) failed(verb, key string, err error) error {
 	entries := schema.GroupResource{Resource: "entries of bucket " + b.config.Name}
+	err, key = b.denied(err), cut.Text(key, maxKeyShown)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
 		err = fmt.Errorf("%w (%w)", apierrors.NewNotFound(entries, key), err)

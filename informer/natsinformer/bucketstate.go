@@ -31,6 +31,9 @@ type bucketState struct {
 	awaited string
 	// history is how many values of a key are kept.
 	history int64
+	// bytes and maxBytes are the size and its limit, which is not positive where there is none.
+	bytes    uint64
+	maxBytes int64
 	// replicated is true if several servers have the bucket.
 	replicated bool
 }
@@ -43,6 +46,7 @@ func stateOf(status jetstream.KeyValueStatus) bucketState {
 	}
 	info := bucket.StreamInfo()
 	state.created, state.lastSeq, state.replicated = info.Created, info.State.LastSeq, info.Config.Replicas > 1
+	state.bytes, state.maxBytes = info.State.Bytes, info.Config.MaxBytes
 	state.keys = int(info.State.NumSubjects) //nolint:gosec // a number of keys in memory
 	for _, origin := range slices.Concat(info.Sources, []*jetstream.StreamSourceInfo{info.Mirror}) {
 		switch {

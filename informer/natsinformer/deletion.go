@@ -105,8 +105,13 @@ func (s *session[T]) deletedBefore(ctx context.Context) ([]T, error) {
 		for _, key := range batch {
 			last = max(last, s.listing.newest[key].Revision())
 		}
-		err := s.opened.list(ctx, slices.Clone(batch), newListing(last), func(entry jetstream.KeyValueEntry) {
-			if entry.Operation() == jetstream.KeyValuePut {
+		asked := slices.Clone(batch)
+		if len(asked) == 1 {
+			// A single one would be a part of the request's subject, which may be too long then. What is below it is not looked at.
+			asked = append(asked, asked[0]+".-")
+		}
+		err := s.opened.list(ctx, asked, newListing(last), func(entry jetstream.KeyValueEntry) {
+			if entry.Operation() == jetstream.KeyValuePut && slices.Contains(batch, entry.Key()) {
 				values[entry.Key()] = entry
 			}
 		}, jetstream.IncludeHistory())

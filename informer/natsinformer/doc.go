@@ -95,10 +95,26 @@
 // The last states of what was deleted are held in memory as long as the markers are there. A source of secondaries does without that: see
 // [Source.ForgetDeleted], which package natscontroller calls for them.
 //
+// A time to live that a client has given to an entry (jetstream.KeyTTL) ends with the first write through a Bucket, because the server
+// keeps it with the message and not with the key. That of the bucket holds for every value.
+//
 // All of this is for one operator on a bucket of primaries: what processes a deletion first removes the entry, or its marker. Another
 // operator that runs sees it go and processes it with the last known state; one that is down does not. Where there are several, each
 // puts a finalizer of its own into the metadata of the entries, takes it off when it has cleaned up, and deletions are asked for.
 //
 // What is left of deletions that nobody saw has to be collected by other means, such as GarbageSecondaries of package
 // natscontroller.
+//
+// # Limits
+//
+// What exceeds a limit is a permanent error of its key, and harms nothing else:
+//
+//   - a key with which no message can be sent, which is known before it is sent: a server closes the connection of a client that
+//     exceeds its max_control_line, for which the default of 4,096 is assumed ([ErrTooLarge]);
+//   - a value beyond the max_payload of the server or the MaxValueSize of the bucket, with both sizes ([ErrTooLarge]);
+//   - a write to a bucket that is full ([ErrFull]). Status of its sources says so as Degraded until there is room, and /readyz fails.
+//
+// An entry can be removed from a full bucket all the same. Purge then removes the values first, and puts the marker into the room that
+// this makes, if it can. Delete, and what is written to an entry that is being deleted, drop the earlier values of the key. A deletion can't
+// be requested, and an entry of a bucket with a history can't be deleted, where there is no room even then: purge entries.
 package natsinformer

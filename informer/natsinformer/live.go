@@ -43,6 +43,8 @@ type opened struct {
 	stream, subjects, puts string
 	// markerTTL is how long purge markers stay; 0 means for ever.
 	markerTTL time.Duration
+	// history is how many values of a key are kept.
+	history int64
 }
 
 func (b *Bucket[T]) newOpened(kv jetstream.KeyValue, status jetstream.KeyValueStatus) (*opened, error) {
@@ -51,7 +53,7 @@ func (b *Bucket[T]) newOpened(kv jetstream.KeyValue, status jetstream.KeyValueSt
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", b.config.Name, err)
 	}
-	o := &opened{kv: kv, js: js, leader: leader, stream: streamPrefix + b.config.Name, markerTTL: status.LimitMarkerTTL()}
+	o := &opened{kv: kv, js: js, leader: leader, stream: streamPrefix + b.config.Name, markerTTL: status.LimitMarkerTTL(), history: status.History()}
 	o.subjects = fmt.Sprintf(bucketSubjects, b.config.Name)
 	o.puts = prefixOf(js.Options()) + o.subjects
 	if s, ok := status.(*jetstream.KeyValueBucketStatus); ok {

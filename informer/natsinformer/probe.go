@@ -44,7 +44,7 @@ func (s *session[T]) ask(ctx context.Context, q question) answer {
 	defer cancel()
 	status, err := s.kv.Status(ctx)
 	if err != nil {
-		return answer{question: q, err: fmt.Errorf("inspect bucket %s: %w", s.source.bucket.Name(), err)}
+		return answer{question: q, err: fmt.Errorf("inspect bucket %s: %w", s.source.bucket.Name(), s.source.bucket.denied(err))}
 	}
 	return answer{question: q, state: stateOf(status)}
 }
@@ -63,6 +63,7 @@ func (s *session[T]) judge(a answer) error {
 	case a.state.lastSeq < a.question.seen:
 		return s.startOver("the server knows less than it has shown")
 	}
+	s.source.bucket.hasRoom(a.state)
 	last := s.probe.last
 	s.probe.last = &a
 	if s.listing != nil {

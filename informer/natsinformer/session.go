@@ -86,7 +86,7 @@ func (s *session[T]) follow(ctx context.Context, wg *sync.WaitGroup, listed func
 	}
 	updates, endWatch, err := watch(ctx, s.kv, nil)
 	if err != nil {
-		return fmt.Errorf("watch bucket %s: %w", s.source.bucket.Name(), err)
+		return fmt.Errorf("watch bucket %s: %w", s.source.bucket.Name(), s.source.bucket.denied(err))
 	}
 	defer endWatch()
 

@@ -75,6 +75,15 @@ func (s *Source[T]) KeepDeleted() { s.keepDeleted.Store(true) }
 // Bucket returns the bucket that the source follows.
 func (s *Source[T]) Bucket() *Bucket[T] { return s.bucket }
 
+// Status implements [informer.Source].
+func (s *Source[T]) Status() informer.Status {
+	status := s.Hub.Status()
+	if full := s.bucket.full.Load(); full != nil {
+		status.Degraded = full.err
+	}
+	return status
+}
+
 // read makes the private copy of a stored entity that Get hands out.
 func (s *Source[T]) read(entity T) (T, error) {
 	if err := entity.EntityMeta().DecodeError(); err != nil {

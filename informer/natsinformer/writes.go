@@ -187,6 +187,9 @@ func (o *opened) mark(ctx context.Context, how removal, key string, revision uin
 	if !IsKey(key) {
 		return 0, jetstream.ErrInvalidKey
 	}
+	if err := o.fits(key); err != nil {
+		return 0, err
+	}
 	msg := nats.NewMsg(o.puts + key)
 	msg.Header.Set(operationHeader, how.operation)
 	options := []jetstream.PublishOpt{jetstream.WithExpectLastSequencePerSubject(revision)}

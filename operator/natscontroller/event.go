@@ -21,12 +21,14 @@ import (
 const (
 	// maxQueuedEvents is how many events wait to be written; more are dropped.
 	maxQueuedEvents = 256
+	// maxEventPrefix is how much of a key is in the key of an event: the whole may be as long as a key can be.
+	maxEventPrefix = 1024
 	// eventTimeout is how long one event may take, and all that still wait at the end.
 	eventTimeout = 5 * time.Second
 )
 
-// Event is an event on an entity, as an entry of the bucket for events. Its key begins with the key of the entity and ends
-// with a hash of what was said about it by whom: when the same is said again, the count of the entry goes up.
+// Event is an event on an entity, as an entry of the bucket for events. Its key begins with the key of the entity, or the first 1,024
+// characters of a longer one, and ends with a hash of what was said about it by whom: when the same is said again, the count of the entry goes up.
 type Event struct {
 	natsinformer.Meta `json:"metadata"`
 	// Controller is the name of the operator and, after a slash, of the controller that said it.
@@ -135,7 +137,11 @@ func (e *events) add(entity natsinformer.Entity, kind, eventtype, reason, messag
 // key is the same for events by which one controller says the same.
 func (e *Event) key(by identity.Identity) string {
 	mark := identity.Mark{Operator: by.Operator, Framework: by.Framework}
-	return e.Object.Key + "." + mark.Hash(e.Object.Kind, e.Object.Key, string(e.Object.UID), e.Type, e.Reason, e.Message)
+	prefix := e.Object.Key
+	if len(prefix) > maxEventPrefix {
+		prefix = strings.TrimRight(prefix[:maxEventPrefix], ".")
+	}
+	return prefix + "." + mark.Hash(e.Object.Kind, e.Object.Key, string(e.Object.UID), e.Type, e.Reason, e.Message)
 }
 
 // run writes events until ctx ends, and then those that wait still, in a bounded time.

@@ -170,6 +170,21 @@ func TestAControllerIsNotReadyWhileItsBucketsAreOutOfReach(t *testing.T) {
 	config := behind.config()
 	config.ListenAddress, config.ContactTimeout, config.Logger = "127.0.0.1:0", time.Millisecond, logTo(t, log)
 	running := run(t, newClassic(behind, config).Start)
+	answers := readiness(t, log)
+	answers("/readyz", http.StatusOK, "")
+	link.Cut()
+	answers("/readyz", http.StatusServiceUnavailable, "is out of contact for")
+	answers("/healthz", http.StatusOK, "")
+	link.Restore()
+	answers("/readyz", http.StatusOK, "")
+	if err := running.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readiness returns a function that waits until a controller, which writes to the log, answers a path with a status and a text.
+func readiness(t *testing.T, log *journal) (answers func(path string, status int, says string)) {
+	t.Helper()
 	address := ""
 	operatortest.Eventually(t, "it says where it answers", func() bool {
 		for _, line := range log.all() {
@@ -179,7 +194,7 @@ func TestAControllerIsNotReadyWhileItsBucketsAreOutOfReach(t *testing.T) {
 		}
 		return address != ""
 	})
-	answers := func(path string, status int, says string) {
+	return func(path string, status int, says string) {
 		t.Helper()
 		operatortest.Eventually(t, fmt.Sprintf("%s answers %d", path, status), func() error {
 			answer, err := http.Get("http://" + address + path)
@@ -193,14 +208,5 @@ func TestAControllerIsNotReadyWhileItsBucketsAreOutOfReach(t *testing.T) {
 			}
 			return err
 		})
-	}
-	answers("/readyz", http.StatusOK, "")
-	link.Cut()
-	answers("/readyz", http.StatusServiceUnavailable, "is out of contact for")
-	answers("/healthz", http.StatusOK, "")
-	link.Restore()
-	answers("/readyz", http.StatusOK, "")
-	if err := running.stop(); err != nil {
-		t.Fatal(err)
 	}
 }

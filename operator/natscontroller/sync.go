@@ -2,8 +2,10 @@ package natscontroller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
@@ -39,8 +41,13 @@ func (s syncResource[T]) call(ctx context.Context, obj any) error {
 	default:
 		return fmt.Errorf("a %T is no entity", obj)
 	}
+	sync := func(context.Context, string) error { return s.controller.custom.SyncHandler(key) }
 	if custom, ok := s.controller.custom.(ContextSyncer); ok {
-		return custom.SyncHandlerContext(ctx, key)
+		sync = custom.SyncHandlerContext
 	}
-	return s.controller.custom.SyncHandler(key)
+	err := sync(ctx, key)
+	if errors.Is(err, natsinformer.ErrFull) {
+		requeuecontext.SetAfter(ctx, natsinformer.FullPause)
+	}
+	return err
 }

@@ -11,7 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer/natsinformer"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
@@ -23,7 +25,17 @@ func (r *resource[O, T]) ApplyCreateChange(ctx context.Context, obj O, change St
 	if err != nil {
 		return err
 	}
-	return keyed.Each(ctx, change.State, newFaults(), func(it item[T]) error { return r.create(ctx, p, it) })
+	return each(ctx, change, func(it item[T]) error { return r.create(ctx, p, it) })
+}
+
+// each applies a change to each entry. Entries that find no room in a full bucket are tried again later, because no event says that there
+// is room.
+func each[T natsinformer.Entity](ctx context.Context, change State[T], apply func(it item[T]) error) error {
+	err := keyed.Each(ctx, change.State, newFaults(), apply)
+	if errors.Is(err, natsinformer.ErrFull) {
+		requeuecontext.SetAfter(ctx, natsinformer.FullPause)
+	}
+	return err
 }
 
 // create creates one entry.
@@ -74,7 +86,7 @@ func conflict(key Key, err error) error {
 // ApplyUpdateChange implements framework.TypedCRUDResourceOps. An entry that has changed since the patch was computed is a
 // conflict, for which apierrors.IsConflict holds: the patch has to be computed anew.
 func (r *resource[O, T]) ApplyUpdateChange(ctx context.Context, _ O, change State[T]) error {
-	return keyed.Each(ctx, change.State, newFaults(), func(it item[T]) error {
+	return each(ctx, change, func(it item[T]) error {
 		if err := r.config.Bucket.Update(ctx, copyOf(it.content)); err != nil {
 			return err
 		}
@@ -90,7 +102,7 @@ func (r *resource[O, T]) ApplyUpdateChange(ctx context.Context, _ O, change Stat
 // ApplyDeleteChange implements framework.TypedCRUDResourceOps. What is gone already is fine; an entry that has changed since
 // the patch was computed is a conflict.
 func (r *resource[O, T]) ApplyDeleteChange(ctx context.Context, _ O, change State[T]) error {
-	return keyed.Each(ctx, change.State, newFaults(), func(it item[T]) error { return r.remove(ctx, it) })
+	return each(ctx, change, func(it item[T]) error { return r.remove(ctx, it) })
 }
 
 // remove purges an entry, or asks for that.

@@ -1,15 +1,19 @@
 package natsresource_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
+	"github.com/operatorkit/operatorkit/operator/operatortest/natsserver"
 	"github.com/operatorkit/operatorkit/resource/natsresource"
 )
 
@@ -283,4 +287,48 @@ func TestAPatchDescribesItselfForPlans(t *testing.T) {
 	if diff := cmp.Diff([]natsresource.Key{{Bucket: "routes", Name: "a"}, {Bucket: "routes", Name: "secret"}}, update.Keys()); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}
+}
+
+func TestWhatAnotherWriterHasPutIntoAnEntryStaysThoughTheTypeDoesNotHaveIt(t *testing.T) {
+	k := newKit(t)
+	want := newRoute("a", "a.example.com")
+	r := k.resource(func() []*route { return []*route{want} })
+	k.update(r, home())
+	entry, err := k.kv.Get(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := strings.Replace(string(entry.Value()), "{", `{"observed":{"by":"another writer"},`, 1)
+	if _, err := k.kv.PutString(t.Context(), "a", theirs); err != nil {
+		t.Fatal(err)
+	}
+	k.catchUp()
+	k.wantQuiet(r, home())
+	want = newRoute("a", "b.example.com")
+	k.update(r, home())
+	if entry, err = k.kv.Get(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{`"observed":{"by":"another writer"}`, "b.example.com"} {
+		if !strings.Contains(string(entry.Value()), text) {
+			t.Errorf("%s is missing in %s", text, entry.Value())
+		}
+	}
+}
+
+func TestAFullBucketIsAPermanentErrorAndTheEntryIsTriedAgainLater(t *testing.T) {
+	k := newKit(t)
+	r := k.resource(just(newRoute("a", "a.example.com")))
+	drain := natsserver.Fill(t, k.js, "routes")
+	ctx := requeuecontext.NewContext(k.context())
+	err := r.EnsureCreated(ctx, home())
+	if !framework.IsPermanent(err) || !errors.Is(err, natsinformer.ErrFull) {
+		t.Errorf("error %v", err)
+	}
+	if after, asked := requeuecontext.After(ctx); !asked || after != natsinformer.FullPause {
+		t.Errorf("tried again: %t, after %s", asked, after)
+	}
+	drain()
+	k.update(r, home())
+	k.wantHosts("a=a.example.com")
 }

@@ -34,6 +34,9 @@
 // good order. [Process], and each member of a [Cluster], is a process of its own that can be killed with SIGKILL. [Link] is a stretch of network
 // between a client and a server that can be cut or frozen.
 //
+// There is bad company that any scenario can have: a [Server] with Config.Deny denies requests, [NewMirror] gives a bucket that looks like another
+// one under its own name, and [Fill] leaves a bucket without room.
+//
 // Promises:
 //
 //   - Servers listen on loopback only, without authentication, and share nothing: any number run side by side.

@@ -26,12 +26,15 @@ type Config struct {
 	Dir string
 	// Port is the port on loopback. Default: one that is free.
 	Port int
+	// Deny are subjects to which no client may publish. Default: none.
+	Deny []string
 }
 
 // Server is a NATS server in this process. All methods are safe for concurrent use.
 type Server struct {
 	dir  string
 	port int
+	deny []string
 	// peers is nil for a server that stands alone.
 	peers *peers
 
@@ -45,12 +48,12 @@ func Run(ctx context.Context, config Config) (*Server, error) {
 		return nil, errors.New("start NATS server: Dir must be set")
 	}
 	if config.Port != 0 {
-		s := &Server{dir: config.Dir, port: config.Port}
+		s := &Server{dir: config.Dir, port: config.Port, deny: config.Deny}
 		return s, s.start(ctx)
 	}
 	var err error
 	for range startTries {
-		s := &Server{dir: config.Dir}
+		s := &Server{dir: config.Dir, deny: config.Deny}
 		if s.port, err = own.free(); err != nil {
 			return nil, fmt.Errorf("start NATS server: %w", err)
 		}
@@ -99,6 +102,10 @@ func (s *Server) start(ctx context.Context) error {
 		StoreDir:   s.dir,
 		NoSigs:     true,
 		NoLog:      true,
+	}
+	if len(s.deny) > 0 {
+		client := &server.User{Username: "client", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: s.deny}}}
+		options.Users, options.NoAuthUser = []*server.User{client}, client.Username
 	}
 	s.peers.join(options)
 	nats, err := server.NewServer(options)

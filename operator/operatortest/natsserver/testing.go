@@ -131,3 +131,23 @@ func lastSequence(ctx context.Context, js jetstream.JetStream, bucket string) (u
 	}
 	return stream.CachedInfo().State.LastSeq, nil
 }
+
+// Fill makes a bucket full: it takes nothing that makes it larger, until drain is called.
+func Fill(t testing.TB, js jetstream.JetStream, bucket string) (drain func()) {
+	t.Helper()
+	stream, err := js.Stream(t.Context(), "KV_"+bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := stream.CachedInfo()
+	limit := func(bytes int64) {
+		t.Helper()
+		config := info.Config
+		config.MaxBytes = bytes
+		if _, err := js.UpdateStream(t.Context(), config); err != nil {
+			t.Fatalf("limit bucket %s to %d bytes: %v", bucket, bytes, err)
+		}
+	}
+	limit(max(int64(info.State.Bytes), 1)) //nolint:gosec // the size of a test's bucket
+	return func() { limit(info.Config.MaxBytes) }
+}

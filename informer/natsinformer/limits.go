@@ -1,0 +1,157 @@
+package natsinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ErrTooLarge is in the chain of the error for a key or a value that the server would not take. The same request never succeeds.
+var ErrTooLarge = errors.New("too large")
+
+// ErrFull is in the chain of the error for a write that finds no room in the bucket. Purging an entry needs none.
+var ErrFull = errors.New("the bucket is full: raise its MaxBytes, or the limits of the account, or purge entries, which needs no room")
+
+// FullPause is after which time a controller reconciles an object again whose entries found no room in a bucket.
+const FullPause = time.Minute
+
+const (
+	// maxControlLine is the default max_control_line of a server, which does not say what it has. It closes the connection of a client
+	// that sends a longer one.
+	maxControlLine = 4096
+	// controlLineRest is room for what is in such a line beside the subject and the inbox for the answer: the end of the inbox's name, two
+	// sizes, and spaces.
+	controlLineRest = 32
+	// maxKeyShown is how many characters of a key are in an error. What follows it says what is wrong, and logs and events cut long texts.
+	maxKeyShown = 256
+	// messageRest is about what a message takes in a stream beside its subject and its data.
+	messageRest = 256
+
+	codeAccountExceeded   jetstream.ErrorCode = 10002
+	codeMemoryExceeded    jetstream.ErrorCode = 10028
+	codeStorageExceeded   jetstream.ErrorCode = 10047
+	codeMessageTooLarge   jetstream.ErrorCode = 10054
+	codeStreamStoreFailed jetstream.ErrorCode = 10077
+)
+
+// refusal is a write that was refused for want of room.
+type refusal struct {
+	err  error
+	size uint64
+}
+
+// fits returns an error for a key with which no message can be sent.
+func (o *opened) fits(key string) error {
+	if limit := maxControlLine - controlLineRest - len(o.js.Conn().NewInbox()) - len(o.puts); len(key) > limit {
+		return backoff.Permanent(fmt.Errorf("%w: the key has %d characters, and the server takes at most %d", ErrTooLarge, len(key), limit))
+	}
+	return nil
+}
+
+// isFull reports whether a write was refused for want of room.
+func isFull(err error) bool {
+	var refused *jetstream.APIError
+	if !errors.As(err, &refused) {
+		return false
+	}
+	switch refused.ErrorCode {
+	case codeAccountExceeded, codeMemoryExceeded, codeStorageExceeded:
+		return true
+	case codeStreamStoreFailed:
+		return strings.Contains(refused.Description, "maximum bytes exceeded") || strings.Contains(refused.Description, "maximum messages exceeded")
+	}
+	return false
+}
+
+// limited marks the error of a write as permanent, and says why, if it exceeds a limit. size is that of the value.
+func (b *Bucket[T]) limited(ctx context.Context, bucket *opened, key string, size int, err error) error {
+	var refused *jetstream.APIError
+	switch {
+	case errors.Is(err, nats.ErrMaxPayload):
+		return tooLarge(size, bucket.js.Conn().MaxPayload(), "max_payload of the server", err)
+	case errors.As(err, &refused) && refused.ErrorCode == codeMessageTooLarge:
+		limit := int64(-1)
+		if _, status, err := b.inspect(ctx); err == nil {
+			if s, ok := status.(*jetstream.KeyValueBucketStatus); ok {
+				limit = int64(s.StreamInfo().Config.MaxMsgSize)
+			}
+		}
+		return tooLarge(size, limit, "MaxValueSize of the bucket", err)
+	case isFull(err):
+		b.full.Store(&refusal{err: ErrFull, size: uint64(len(bucket.puts) + len(key) + size + messageRest)}) //nolint:gosec // lengths
+		return backoff.Permanent(fmt.Errorf("%w: %w", ErrFull, err))
+	}
+	return err
+}
+
+func tooLarge(size int, limit int64, what string, err error) error {
+	return backoff.Permanent(fmt.Errorf("%w: the value has %d bytes, and the %s is %d: %w", ErrTooLarge, size, what, limit, err))
+}
+
+// hasRoom notes that what was refused last would fit into the bucket as it is now.
+func (b *Bucket[T]) hasRoom(state bucketState) {
+	if r := b.full.Load(); r != nil && (state.maxBytes <= 0 || state.bytes+r.size <= uint64(state.maxBytes)) { //nolint:gosec // positive
+		b.full.CompareAndSwap(r, nil)
+	}
+}
+
+// drop removes the values of a key that are older than a revision. It needs no room.
+func (b *Bucket[T]) drop(ctx context.Context, bucket *opened, key string, revision uint64) error {
+	if err := b.allowed(); err != nil {
+		return err
+	}
+	err := bucket.leader.PurgeStream(bucket.stream, &nats.StreamPurgeRequest{Subject: bucket.subjects + key, Sequence: revision}, nats.Context(ctx))
+	if err != nil {
+		return fmt.Errorf("make room in the full bucket: %w", err)
+	}
+	return nil
+}
+
+// markFull is mark for a bucket that has no room for the marker: it removes values first. A deletion keeps the last value where the bucket has
+// a history, because a source that starts later announces it. Where there is no room even then, a purged entry is gone without a
+// marker, which is 0.
+func (b *Bucket[T]) markFull(ctx context.Context, bucket *opened, how removal, key string, revision uint64) (marker uint64, err error) {
+	end, expected := revision+1, uint64(0)
+	if !how.history && bucket.history > 1 {
+		end, expected = revision, revision
+	}
+	if err := b.drop(ctx, bucket, key, end); err != nil {
+		return 0, err
+	}
+	if err := b.allowed(); err != nil {
+		return 0, err
+	}
+	marker, err = bucket.mark(ctx, how, key, expected)
+	if expected == 0 && isFull(err) {
+		return 0, nil
+	}
+	return marker, err
+}
+
+// denied names the subject that the server has denied where a request got no answer because of that: the server tells the connection, and
+// does not answer the request.
+func (b *Bucket[T]) denied(err error) error {
+	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout) {
+		return err
+	}
+	last := b.config.JetStream.Conn().LastError()
+	if !errors.Is(last, nats.ErrPermissionViolation) {
+		return err
+	}
+	inboxes := nats.InboxPrefix
+	if prefix := b.config.JetStream.Conn().Opts.InboxPrefix; prefix != "" {
+		inboxes = prefix
+	}
+	for _, subject := range []string{streamPrefix + b.config.Name, fmt.Sprintf(bucketSubjects, b.config.Name), inboxes} {
+		if strings.Contains(last.Error(), subject) {
+			return fmt.Errorf("%w: let the account of the connection do that (no answer: %v)", last, err) //nolint:errorlint // it is no matter of time
+		}
+	}
+	return err
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -249,7 +250,12 @@ func (j *journal) write(ctx context.Context, change func(at int, p page)) error 
 		return err
 	}
 	manager := client.FieldOwner(j.pages[0].mark.FieldManager())
-	if err := j.client.Patch(ctx, j.primary, client.RawPatch(types.MergePatchType, document), manager); err != nil {
+	err = j.client.Patch(ctx, j.primary, client.RawPatch(types.MergePatchType, document), manager)
+	if apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
+		return framework.Permanent(fmt.Errorf("write the journal of the primary, of %d bytes: %w: an object takes %d bytes of annotations: "+
+			"divide what it stands for among several primaries", len(document), err, validation.TotalAnnotationSizeLimitB))
+	}
+	if err != nil {
 		return fmt.Errorf("write the journal of the primary: %w", err)
 	}
 	j.pages = pages

@@ -464,3 +464,19 @@ func TestWhatTakesItsTimeToGoIsWaitedFor(t *testing.T) {
 		t.Errorf("got %v, want the finalizer to be let go", err)
 	}
 }
+
+func TestAJournalThatAnObjectCannotHoldIsAPermanentError(t *testing.T) {
+	k := newJournalKit(t)
+	k.primary.Data = map[string]string{}
+	for i := range 3000 {
+		k.primary.Data[fmt.Sprintf("%0100d", i)] = "1"
+	}
+	z := newZone()
+	err := update(as(t, "o", "f"), k.primary, newResource(t, z, &bytes.Buffer{}, blind(k.client, z)))
+	if !framework.IsPermanent(err) || !strings.Contains(err.Error(), "262144 bytes of annotations") {
+		t.Errorf("error %v", err)
+	}
+	if z.hosts() != "" {
+		t.Error("a thing was put that is not in the journal")
+	}
+}

@@ -132,6 +132,7 @@ func NewDependencies(config DependenciesConfig) (*Dependencies, error) {
 	restConfig.Wrap(newRefusals(config.Logger))
 	writes := &informer.Writes{}
 	restConfig.Wrap(writes.Transport)
+	restConfig.Wrap(informer.RetryAfterTransport)
 	httpClient, err := rest.HTTPClientFor(restConfig)
 	if err != nil {
 		return nil, fmt.Errorf("%w: operator.DependenciesConfig: RESTConfig: %w", framework.ErrInvalidConfig, err)

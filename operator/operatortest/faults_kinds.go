@@ -116,7 +116,7 @@ func Conflict() Fault {
 
 // TooManyRequests answers 429 with a Retry-After header of retryAfter, rounded up
 // to whole seconds, as the header has it; nothing is sent. client-go waits for so
-// long and tries again by itself, ten times at most.
+// long and tries again by itself, ten times at most, unless its transport is informer.RetryAfterTransport.
 func TooManyRequests(retryAfter time.Duration) Fault {
 	seconds := int((retryAfter + time.Second - 1) / time.Second)
 	return answer("429 too many requests", func(Request) *apierrors.StatusError {

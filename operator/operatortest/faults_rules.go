@@ -16,6 +16,12 @@ func Events(r Request) bool {
 	return r.Resource == "events" && (r.Group == "" || r.Group == "events.k8s.io")
 }
 
+// Throttled matches requests for a kind, by the plural of its name. With TooManyRequests of a long pause, in any scenario, everything that
+// has nothing to do with the kind must go on.
+func Throttled(resource string) Match {
+	return func(r Request) bool { return r.Resource == resource }
+}
+
 func matchesAny(matches []Match, r Request) bool {
 	return slices.ContainsFunc(matches, func(match Match) bool { return match(r) })
 }

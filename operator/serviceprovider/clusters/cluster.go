@@ -52,6 +52,7 @@ func New(id string, config *rest.Config, scheme *runtime.Scheme, options ...Opti
 		option(c)
 	}
 	c.config.Wrap(informer.SecretTransport)
+	c.config.Wrap(informer.RetryAfterTransport)
 	httpClient, err := rest.HTTPClientFor(c.config)
 	if err != nil {
 		return nil, fmt.Errorf("clusters.New: cluster %q: make the HTTP client: %w", id, err)
@@ -101,6 +102,7 @@ func (c *Cluster) RESTConfig() *rest.Config {
 	}
 	config := c.direct()
 	config.Wrap(informer.SecretTransport)
+	config.Wrap(informer.RetryAfterTransport)
 	return config
 }
 

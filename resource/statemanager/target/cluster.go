@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/informer/notfound"
 )
 
@@ -77,7 +78,7 @@ func newCluster(clusters *Clusters, key Key) (*Cluster, error) {
 	c.health.connect(now())
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.config = &rest.Config{
-		Host: "https://" + c.host, Transport: &gate{cluster: c, admit: c.admit}, QPS: -1,
+		Host: "https://" + c.host, Transport: informer.RetryAfterTransport(&gate{cluster: c, admit: c.admit}), QPS: -1,
 		UserAgent: rest.DefaultKubernetesUserAgent(), WarningHandlerWithContext: &warnings{cluster: c, told: lru.New(warningsKept)},
 	}
 	var err error
@@ -88,7 +89,7 @@ func newCluster(clusters *Clusters, key Key) (*Cluster, error) {
 		return nil, err
 	}
 	c.client = notfound.CheckedWithWatch(c.client)
-	c.patient, err = c.newClient(&watchGate{gate{cluster: c, admit: c.await}})
+	c.patient, err = c.newClient(informer.RetryAfterTransport(&watchGate{gate{cluster: c, admit: c.await}}))
 	return c, err
 }
 

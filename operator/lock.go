@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"time"
 
+	"github.com/giantswarm/micrologger"
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -17,6 +19,9 @@ type observedLock struct {
 	resourcelock.Interface
 	fence   *Fence
 	timeout time.Duration
+	// duration is the LeaseDuration of this replica.
+	duration time.Duration
+	logger   micrologger.Logger
 	// lost is called when the lease turns out to be lost.
 	lost func(error)
 	// renewals counts what came of the tries to get or renew the lease.
@@ -26,6 +31,10 @@ type observedLock struct {
 	rival []byte
 	until time.Time
 }
+
+// maxForeignLease is how many times longer than that of this replica the lease of another one is believed to last. What says that it lasts
+// longer was edited by hand: a replica that is alive would have put it right, and one that is not would block the others for so long.
+const maxForeignLease = 10
 
 // Get implements resourcelock.Interface.
 func (l *observedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
@@ -51,8 +60,25 @@ func (l *observedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 		}
 		return nil, nil, l.lose(why)
 	}
-	l.observe(record, raw)
-	return record, raw, nil
+	known := *record
+	l.correct(&known, !bytes.Equal(raw, l.rival))
+	l.observe(&known, raw)
+	return &known, raw, nil
+}
+
+// correct replaces what no replica can have written into the lease of another one.
+func (l *observedLock) correct(record *resourcelock.LeaderElectionRecord, isNew bool) {
+	limit := maxForeignLease * l.duration
+	if says := time.Duration(record.LeaseDurationSeconds) * time.Second; says > limit && record.HolderIdentity != "" {
+		if isNew {
+			l.logger.Log("level", "info", "message", "the lease says that it lasts longer than any of this operator: unless its holder renews it, it is taken over "+
+				"as if it lasted for the limit; if the holder is gone, nothing need be done", "holder", record.HolderIdentity, "says", says, "limit", limit)
+		}
+		record.LeaseDurationSeconds = int(limit / time.Second)
+	}
+	if record.LeaderTransitions >= math.MaxInt32 {
+		record.LeaderTransitions = 0 // The next number would be none that a Lease can have.
+	}
 }
 
 // observe takes note of how long another replica may hold the lease.
@@ -69,7 +95,7 @@ func (l *observedLock) observe(record *resourcelock.LeaderElectionRecord, raw []
 // Create implements resourcelock.Interface. A lease that was deleted may still be worked under, until its time is over.
 func (l *observedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if left := l.until.Sub(l.fence.now()); left > 0 {
-		return fmt.Errorf("lease %s was deleted: who held it may work for another %s", l.Describe(), left.Round(time.Millisecond))
+		return fmt.Errorf("lease %s was deleted: who held it may work for another %s, after which it is created", l.Describe(), left.Round(time.Millisecond))
 	}
 	return l.write(ctx, record, l.Interface.Create)
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
 const (
@@ -65,8 +66,11 @@ func leave(ctx context.Context, response *http.Response, pause time.Duration) er
 	}
 }
 
-// WrappedRoundTripper implements utilnet.RoundTripperWrapper.
+// WrappedRoundTripper lets others find the transport below, for example to close its connections.
 func (t *retryAfterTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
+func (t *retryAfterTransport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.next) }
 
 // retryAfter returns the pause of an answer for which client-go would sleep.
 func retryAfter(response *http.Response, err error) (pause time.Duration, asked bool) {

@@ -135,7 +135,8 @@ func newElection(config LeaderElectionConfig, logger micrologger.Logger) *electi
 		logger: logger.With("lease", config.Lock.Describe(), "identity", config.Lock.Identity()),
 		// There is time for a second request after one that hangs.
 		lock: &observedLock{
-			Interface: config.Lock, fence: config.Fence, duration: config.LeaseDuration, logger: logger.With("lease", config.Lock.Describe()), timeout: max(config.RenewDeadline/2, time.Second), renewals: newRenewals(),
+			Interface: config.Lock, fence: config.Fence, timeout: max(config.RenewDeadline/2, time.Second), renewals: newRenewals(),
+			duration: config.LeaseDuration, logger: logger.With("lease", config.Lock.Describe()),
 		},
 		fence: config.Fence,
 	}

@@ -430,7 +430,7 @@ func TestItemsOfATypedListNeedNoKind(t *testing.T) {
 	k := newKit(t)
 	result := k.compute(k.service(files{"a.yaml": "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMapList\n  items: [{metadata: {name: a}}]\n" +
 		"- apiVersion: v1\n  kind: SecretList\n  items: [{metadata: {name: b}}, {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}]\n"}))
-	k.wants(result.Changes, "create ConfigMap a", "create Secret b", "create ConfigMap c")
+	k.wants(result.Changes, "create ConfigMap a", "create ConfigMap c", "create Secret b")
 }
 
 func TestNullsAmongLabelsAreEmptyTexts(t *testing.T) {

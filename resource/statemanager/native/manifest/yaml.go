@@ -127,6 +127,9 @@ func (c *counter) count(node *yaml.Node, depth int) (int, error) {
 		return n, nil
 	}
 	c.seen[node] = under
+	if node.Kind == yaml.ScalarNode && node.Value == "" && node.ShortTag() == "!!null" {
+		node.Value = "null" // An empty one in braces would be written as an empty text.
+	}
 	n := 1
 	inner := node.Content
 	if node.Kind == yaml.AliasNode {

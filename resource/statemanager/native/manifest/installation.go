@@ -156,6 +156,14 @@ func (c *Carrier) install(
 	if todo.packed, err = pack(manifests); err != nil {
 		return framework.Permanent(err)
 	}
+	for _, m := range manifests {
+		object := referTo(m.Object)
+		object.Sensitive = m.Sensitive
+		todo.objects = append(todo.objects, object)
+	}
+	if err := todo.checkSize(); err != nil {
+		return framework.Permanent(err)
+	}
 	waits, err := c.planNamespace(ctx, cluster, service, todo)
 	if err != nil {
 		return err
@@ -168,10 +176,7 @@ func (c *Carrier) install(
 	var adopted []step
 	pending := map[schema.GroupKind]bool{}
 	for _, m := range manifests {
-		object := referTo(m.Object)
-		object.Sensitive = m.Sensitive
-		todo.objects = append(todo.objects, object)
-		s, wait, err := c.planObject(ctx, cluster, service, m, before, todo.sensitive[object.identity()], pending[groupKind(m.Object)])
+		s, wait, err := c.planObject(ctx, cluster, service, m, before, todo.sensitive[carrier.IdentityOf(m.Object)], pending[groupKind(m.Object)])
 		done := s.action == plan.Create && c.done(m, have, r.Fingerprint, before)
 		if s.action == plan.Create && !done {
 			err = tryOut(ctx, cluster, service, &s, pending[groupKind(m.Object)])
@@ -223,9 +228,6 @@ func (c *Carrier) install(
 		}
 		todo.steps = append(todo.steps, pruned...)
 		result.Notes = append(result.Notes, notes...)
-	}
-	if err := todo.checkSize(); err != nil {
-		return framework.Permanent(err)
 	}
 	todo.begin = todo.writesObjects() && !todo.begun(service.Owner)
 	result.Changes, result.Payload = changesOf(todo.steps), todo

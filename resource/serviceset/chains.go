@@ -1,7 +1,10 @@
 package serviceset
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 )
@@ -54,7 +57,7 @@ func (c *chains) installable(s *v1alpha1.Service, goal v1alpha1.ServiceVersion) 
 		return why
 	}
 	if _, ok := chain.index[goal.Template]; !ok {
-		return notInChain(s, goal)
+		return notInChain(s, goal, chain)
 	}
 	return nil
 }
@@ -70,19 +73,53 @@ func (c *chains) way(s *v1alpha1.Service, from, goal v1alpha1.ServiceVersion) (v
 	}
 	next, steps, ok := chain.way(from.Template, goal.Template)
 	if !ok {
-		return v1alpha1.AvailableUpgrade{}, 0, noWay(s, from.Template, goal)
+		return v1alpha1.AvailableUpgrade{}, 0, noWay(s, from, goal, chain)
 	}
 	return next, steps, nil
 }
 
-func notInChain(s *v1alpha1.Service, goal v1alpha1.ServiceVersion) *fault {
-	return &fault{v1alpha1.ReasonNotInChain, fmt.Sprintf("version %s is out of reach: template %s is not in ServiceTemplateChain %s: add it there",
-		label(goal), goal.Template, s.TemplateChain)}
+func notInChain(s *v1alpha1.Service, goal v1alpha1.ServiceVersion, chain *chain) *fault {
+	return &fault{v1alpha1.ReasonNotInChain, fmt.Sprintf("%s is out of reach: template %s is not in ServiceTemplateChain %s: add it there (it lists %s)",
+		wanted(goal), goal.Template, s.TemplateChain, listed(chain.nodes))}
 }
 
-func noWay(s *v1alpha1.Service, from string, goal v1alpha1.ServiceVersion) *fault {
-	return &fault{v1alpha1.ReasonNoWay, fmt.Sprintf("version %s is out of reach: ServiceTemplateChain %s does not lead from template %s to %s",
-		label(goal), s.TemplateChain, from, goal.Template)}
+func noWay(s *v1alpha1.Service, from, goal v1alpha1.ServiceVersion, chain *chain) *fault {
+	var to []chainNode
+	if start, ok := chain.index[from.Template]; ok {
+		for _, i := range chain.reachable(start) {
+			to = append(to, chain.nodes[i])
+		}
+	}
+	return &fault{v1alpha1.ReasonNoWay, fmt.Sprintf("%s is out of reach: ServiceTemplateChain %s does not lead from template %s to %s (from %s it leads to %s)",
+		wanted(goal), s.TemplateChain, from.Template, goal.Template, label(from), listed(to))}
+}
+
+// wanted names a version that is out of reach.
+func wanted(goal v1alpha1.ServiceVersion) string {
+	if goal.Version == "" {
+		return fmt.Sprintf("template %s, which has no version,", goal.Template)
+	}
+	return "version " + goal.Version
+}
+
+// mostListed is how many templates of a chain a message names.
+const mostListed = 10
+
+// listed names templates of a chain, with their versions.
+func listed(nodes []chainNode) string {
+	var names []string
+	for i := range nodes {
+		name := nodes[i].name
+		if version := nodes[i].version; version != "" {
+			name = version + " as " + name
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if more := len(names) - mostListed; more > 0 {
+		names = append(names[:mostListed], fmt.Sprintf("%d more", more))
+	}
+	return cmp.Or(strings.Join(names, ", "), "nothing")
 }
 
 // noTemplate says what a service lacks that nobody can make.
@@ -103,7 +140,7 @@ func (c *chains) resolve(s *v1alpha1.Service, preferred string) (v1alpha1.Servic
 		name, ok := chain.template(s.Version, preferred)
 		if !ok {
 			return resolved, &fault{v1alpha1.ReasonNotInChain,
-				fmt.Sprintf("ServiceTemplateChain %s has no template with version %s: add one", s.TemplateChain, s.Version)}
+				fmt.Sprintf("ServiceTemplateChain %s has no template with version %s: add one (it lists %s)", s.TemplateChain, s.Version, listed(chain.nodes))}
 		}
 		resolved.Template = name
 	}

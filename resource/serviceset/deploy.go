@@ -111,7 +111,7 @@ func (l listedPaths) way(s *v1alpha1.Service, from, goal v1alpha1.ServiceVersion
 	}
 	next, left, ok := steps.way(from.Template, goal.Template)
 	if !ok {
-		return v1alpha1.AvailableUpgrade{}, 0, noWay(s, from.Template, goal)
+		return v1alpha1.AvailableUpgrade{}, 0, noWay(s, from, goal, steps)
 	}
 	return next, left, nil
 }

@@ -161,7 +161,7 @@ func TestErrorsOfVersionsNameEveryCulprit(t *testing.T) {
 	err := serviceset.ResolveServiceVersions(t.Context(), s, s.namespace, services)
 	want := strings.ReplaceAll("ServiceTemplate NS/gone of service default/a does not exist: create it; "+
 		"ServiceTemplate NS/lost of service default/c does not exist: create it; "+
-		"ServiceTemplateChain NS/c of service default/d can't be used: ServiceTemplateChain c has no template with version 2: add one; "+
+		"ServiceTemplateChain NS/c of service default/d can't be used: ServiceTemplateChain c has no template with version 2: add one (it lists 1.0.0 as a-1.0.0); "+
 		"ServiceTemplateChain NS/x of service default/e can't be used: ServiceTemplateChain x does not exist: create it", "NS", s.namespace)
 	if err == nil || err.Error() != want {
 		t.Errorf("the error differs:\ngot:  %v\nwant: %s", err, want)
@@ -218,7 +218,7 @@ func TestUpgradePathsOfDeployedServices(t *testing.T) {
 	}
 	for _, culprit := range []string{
 		"ServiceTemplateChain " + s.namespace + "/gone of service default/b does not exist: create it",
-		"/a of service default/d does not have template other: add it there",
+		"/a of service default/d does not have template other: add it there (it lists 1.0.0 as a-1.0.0, 2.0.0 as a-2.0.0, 3.0.0 as a-3.0.0)",
 		"/bad of service default/e ", "template x has the versions 1 and 2",
 	} {
 		if err == nil || !strings.Contains(err.Error(), culprit) {

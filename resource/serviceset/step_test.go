@@ -158,7 +158,8 @@ func TestWhereThereIsNoWayTheVersionStaysAndValuesGoThrough(t *testing.T) {
 				stored: "a: a-1.0.0@1.0.0 values=old", states: "a: Deployed a-1.0.0@1.0.0",
 			},
 			want: "a: a-1.0.0@1.0.0 values=new",
-			why:  "NoUpgradePath: a version 3.0.0 is out of reach: ServiceTemplateChain a does not lead from template a-1.0.0 to a-3.0.0",
+			why: "NoUpgradePath: a version 3.0.0 is out of reach: ServiceTemplateChain a does not lead from template a-1.0.0 to a-3.0.0 " +
+				"(from 1.0.0 it leads to 2.0.0 as a-2.0.0)",
 		},
 		{
 			name: "the chain does not have the present template",
@@ -167,7 +168,8 @@ func TestWhereThereIsNoWayTheVersionStaysAndValuesGoThrough(t *testing.T) {
 				stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0",
 			},
 			want: "a: a-1.0.0@1.0.0 values=new",
-			why:  "NoUpgradePath: a version 3.0.0 is out of reach: ServiceTemplateChain a does not lead from template a-1.0.0 to a-3.0.0",
+			why: "NoUpgradePath: a version 3.0.0 is out of reach: ServiceTemplateChain a does not lead from template a-1.0.0 to a-3.0.0 " +
+				"(from 1.0.0 it leads to nothing)",
 		},
 		{
 			name: "the chain does not have the desired template",
@@ -176,12 +178,14 @@ func TestWhereThereIsNoWayTheVersionStaysAndValuesGoThrough(t *testing.T) {
 				stored: "a: a-1.0.0@1.0.0", states: "a: Deployed a-1.0.0@1.0.0",
 			},
 			want: "a: a-1.0.0@1.0.0 values=new",
-			why:  "NotInChain: a version 3.0.0 is out of reach: template a-3.0.0 is not in ServiceTemplateChain a: add it there",
+			why: "NotInChain: a version 3.0.0 is out of reach: template a-3.0.0 is not in ServiceTemplateChain a: add it there " +
+				"(it lists 1.0.0 as a-1.0.0, 2.0.0 as a-2.0.0)",
 		},
 		{
 			name:  "nor is such a template installed",
 			world: world{desired: "a: a-3.0.0 chain=a", chains: "a: a-1.0.0>a-2.0.0"},
-			why:   "NotInChain: a version 3.0.0 is out of reach: template a-3.0.0 is not in ServiceTemplateChain a: add it there",
+			why: "NotInChain: a version 3.0.0 is out of reach: template a-3.0.0 is not in ServiceTemplateChain a: add it there " +
+				"(it lists 1.0.0 as a-1.0.0, 2.0.0 as a-2.0.0)",
 		},
 		{
 			name: "the chain does not exist",
@@ -208,7 +212,7 @@ func TestWhereThereIsNoWayTheVersionStaysAndValuesGoThrough(t *testing.T) {
 				stored: "a: a-1.0.0@1.0.0 values=x", states: "a: Deployed a-1.0.0@1.0.0",
 			},
 			want: "a: a-1.0.0@1.0.0 values=x",
-			why:  "NotInChain: a ServiceTemplateChain a has no template with version 9.0.0: add one",
+			why:  "NotInChain: a ServiceTemplateChain a has no template with version 9.0.0: add one (it lists 1.0.0 as a-1.0.0, 2.0.0 as a-2.0.0)",
 		},
 		{
 			name: "what already is where it should be needs no chain",
@@ -284,7 +288,8 @@ func TestFailedIsNoTrap(t *testing.T) {
 				states: "a: Failed a-3.0.0@3.0.0 last=a-2.0.0@2.0.0",
 			},
 			want: "a: a-3.0.0@3.0.0",
-			why:  "NoUpgradePath: a version 1.0.0 is out of reach: ServiceTemplateChain a does not lead from template a-3.0.0 to a-1.0.0",
+			why: "NoUpgradePath: a version 1.0.0 is out of reach: ServiceTemplateChain a does not lead from template a-3.0.0 to a-1.0.0 " +
+				"(from 3.0.0 it leads to 4.0.0 as a-4.0.0)",
 		},
 		{
 			name: "a failure of another version is not that of the one in the set",
@@ -331,7 +336,7 @@ func TestOneBadServiceBlocksItselfAndItsDependentsOnly(t *testing.T) {
 			},
 			want: "c: c-2.0.0@2.0.0",
 			why: `
-				NotInChain: a version 2.0.0 is out of reach: template a-2.0.0 is not in ServiceTemplateChain a: add it there
+				NotInChain: a version 2.0.0 is out of reach: template a-2.0.0 is not in ServiceTemplateChain a: add it there (it lists 1.0.0 as a-1.0.0, 3.0.0 as a-3.0.0)
 				WaitingForDependencies: b waits for a
 				Stepping: c is installed in version 2.0.0`,
 		},

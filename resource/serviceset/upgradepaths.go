@@ -111,7 +111,7 @@ func (c *chains) paths(s *v1alpha1.Service) (paths []v1alpha1.UpgradePath, why s
 	}
 	from, ok := chain.index[s.Template]
 	if !ok {
-		return nil, fmt.Sprintf("does not have template %s: add it there", s.Template)
+		return nil, fmt.Sprintf("does not have template %s: add it there (it lists %s)", s.Template, listed(chain.nodes))
 	}
 	return chain.paths(from), ""
 }

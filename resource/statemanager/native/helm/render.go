@@ -2,10 +2,8 @@ package helm
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/http"
 	"path"
@@ -333,50 +331,4 @@ func (j *job) checkGlobals(c *chart.Chart, values map[string]any) error {
 		}
 	}
 	return nil
-}
-
-// checkSchema refuses schemas that refer to files or addresses, which Helm would open with the rights of the operator.
-func checkSchema(c *chart.Chart) error {
-	if c.Schema != nil {
-		var schema any
-		if err := json.Unmarshal(c.Schema, &schema); err != nil {
-			return framework.Permanent(fmt.Errorf("values.schema.json of the chart %s: %w", c.Name(), err))
-		}
-		if reference, found := outsideReference(schema); found {
-			return framework.Permanent(fmt.Errorf("values.schema.json of the chart %s refers to %q: it may refer to itself only; "+
-				"set skipSchemaValidation to do without it: %w", c.Name(), reference, fs.ErrPermission))
-		}
-	}
-	for _, sub := range c.Dependencies() {
-		if err := checkSchema(sub); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// outsideReference returns a reference to something that is not in the schema.
-func outsideReference(schema any) (string, bool) {
-	switch s := schema.(type) {
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(s)) {
-			text, isText := s[key].(string)
-			switch {
-			case isText && (key == "$ref" || key == "$dynamicRef" || key == "$recursiveRef") && !strings.HasPrefix(text, "#"):
-				return text, true
-			case isText && key == "$schema" && !strings.Contains(text, "//json-schema.org/"):
-				return text, true
-			}
-			if reference, found := outsideReference(s[key]); found {
-				return reference, true
-			}
-		}
-	case []any:
-		for _, inner := range s {
-			if reference, found := outsideReference(inner); found {
-				return reference, true
-			}
-		}
-	}
-	return "", false
 }

@@ -14,7 +14,8 @@
 // without those in folders below it, as `kubectl apply -f folder` takes them. A template with kustomize is what `kustomize build
 // folder` prints, with the same restriction to files in and below each kustomization. Nothing is run or fetched for it: a
 // kustomization that names something remote, a plugin that is not built in, a chart or an OpenAPI schema is refused with a message. Generators and
-// transformers with configurations of their own are files or in the kustomization itself, and no folders. Sizes, numbers
+// transformers with configurations of their own are files or in the kustomization itself, and no folders. A JSON patch (RFC 6902) with the
+// operation copy is refused, because a few of them double an object again and again: add what it copies instead. Sizes, numbers
 // of objects and time are bounded by Config.Limits, the aliases of YAML are counted as what they stand for, and replacements and vars with which
 // objects could grow without a bound are refused.
 //
@@ -68,13 +69,20 @@
 //
 // # Taking away
 //
-// What is no longer part of a service is deleted after the rest was applied, and all of it in the opposite order when the
-// service is taken away; what holds an object is waited for before that is deleted which may have to let it go. Not deleted
-// are, and lose their labels instead:
+// What is no longer part of a service is deleted after the rest was applied and is ready, such as the ConfigMaps that a kustomization has
+// generated for an earlier version: their Pods may be running still. Until then they are in the inventory, so that a crash or another version
+// does not lose them. If the new version never gets ready, they stay until the service changes or is removed. When the
+// service is removed, all of it is deleted in the opposite order; what holds an object is waited for before that is deleted which may
+// have to let it go. Not deleted are, and lose their labels instead:
 //
 //   - an object with the annotation [carrier.PruneAnnotation] with the value "disabled", in the manifest or on the cluster;
 //   - a definition that has objects which are not of this service;
-//   - a namespace in which another service lives.
+//   - a namespace with anything that is not of this service: objects of another service or another operator, those that somebody has made
+//     by hand, claims that a StatefulSet has made, and objects that stay by their annotation.
+//
+// [carrier.Bystanders] says what counts. Where objects can't be listed, because a right for them lacks or their API is down, the namespace or
+// the definition stays too. The plan says beforehand what stays, and why. What stays is not of the service any more: it is not deleted
+// when the last other object is gone either.
 //
 // # Drift and health
 //

@@ -39,7 +39,7 @@ func (c *Carrier) carryOutInstallation(ctx context.Context, cluster carrier.Clus
 		return nil
 	}
 	defined := 0
-	for defined < len(rest) && rest[defined].action != plan.Delete && stageOf(rest[defined].object.gvk().GroupKind()) == definitions {
+	for defined < len(rest) && stageOf(rest[defined].object.gvk().GroupKind()) == definitions {
 		if err := write(ctx, cluster, service, rest[defined]); err != nil {
 			return err
 		}
@@ -58,8 +58,13 @@ func (c *Carrier) carryOutInstallation(ctx context.Context, cluster carrier.Clus
 			return err
 		}
 	}
+	for _, s := range todo.prunes {
+		if err := takeAway(ctx, cluster, service, s); err != nil {
+			return err
+		}
+	}
 	todo.record.Complete, todo.record.Applied = true, metav1.NewTime(c.config.Clock.Now())
-	_, err = c.write(ctx, cluster, service, secret, todo.record, todo.objects, todo.packed)
+	_, err = c.write(ctx, cluster, service, secret, todo.record, slices.Concat(todo.objects, todo.outdated), todo.packed)
 	return err
 }
 
@@ -97,9 +102,6 @@ func (i *installation) union() []objectReference {
 
 // write carries out one step. What has changed since it was planned is a conflict.
 func write(ctx context.Context, cluster carrier.Cluster, service *carrier.Service, s step) error {
-	if s.manifest.Object == nil {
-		return takeAway(ctx, cluster, service, s)
-	}
 	object := s.applied()
 	if s.replace {
 		seen := object.DeepCopy()

@@ -80,6 +80,9 @@ func changesOf(steps []step) []plan.Change {
 // installation is what has to be done to put a service onto a cluster.
 type installation struct {
 	steps []step
+	// prunes are the steps for what is not part of the service any more, and outdated is what is deleted later.
+	prunes   []step
+	outdated []objectReference
 	// early is how many of the steps come before the inventory is written: those for its namespace.
 	early int
 	// manifests are all that the service has, and packed is what the inventory keeps of them.
@@ -103,13 +106,18 @@ func (c *Carrier) computeInstallation(
 	result.Health.Phase = v1alpha1.ServiceStateProvisioning
 	applied := have.complete() && service.Put(have.Fingerprint)
 	settled := applied && have.isOf(service.Owner)
+	var done []string
 	if have.complete() {
-		differing, done, err := c.observe(ctx, cluster, live, service, have, settled, result)
+		differing, finished, err := c.observe(ctx, cluster, live, service, have, settled, result)
 		if err != nil {
 			return result, err
 		}
+		done = finished
 		if settled {
-			return result, c.repair(ctx, cluster, service, have, differing, done, result)
+			if err := c.repair(ctx, cluster, service, have, differing, done, result); err != nil {
+				return result, err
+			}
+			return result, c.computePruning(ctx, cluster, service, have, done, result)
 		}
 	}
 	record := recordOf(service, have)
@@ -117,7 +125,7 @@ func (c *Carrier) computeInstallation(
 	if once {
 		result.Notes = append(result.Notes, "it stays as it is, because the sync mode is OneTime")
 		if have.isOf(service.Owner) {
-			return result, nil
+			return result, c.computePruning(ctx, cluster, service, have, done, result)
 		}
 	}
 	// What has a new owner, or one of another name, is taken over as it is: what else has to change comes afterwards.
@@ -222,19 +230,21 @@ func (c *Carrier) install(
 		result.Notes = append(result.Notes, "it is taken over from "+carrier.Whose(have.secret))
 	}
 	if have != nil {
-		pruned, notes, err := c.planPruning(ctx, cluster, service, have, todo.objects)
-		if err != nil {
+		if err := c.planPruning(ctx, cluster, service, todo, result); err != nil {
 			return err
 		}
-		todo.steps = append(todo.steps, pruned...)
-		result.Notes = append(result.Notes, notes...)
 	}
 	todo.begin = todo.writesObjects() && !todo.begun(service.Owner)
-	result.Changes, result.Payload = changesOf(todo.steps), todo
-	if len(todo.steps) == 0 {
-		result.Changes = []plan.Change{todo.bookkeeping(service)}
-	}
+	result.Changes, result.Payload = todo.changes(service), todo
 	return nil
+}
+
+// changes are those of all steps, or that of the inventory if there are none.
+func (i *installation) changes(service *carrier.Service) []plan.Change {
+	if changes := changesOf(slices.Concat(i.steps, i.prunes)); len(changes) > 0 {
+		return changes
+	}
+	return []plan.Change{i.bookkeeping(service)}
 }
 
 // done tells whether an object that is not there is a Job that has run as it is wanted, and was taken away then.
@@ -252,7 +262,7 @@ func (c *Carrier) vanished(m manifest, have *inventory) bool {
 }
 
 // writesObjects tells whether anything is written that the inventory has to know of.
-func (i *installation) writesObjects() bool { return len(i.steps) > 0 }
+func (i *installation) writesObjects() bool { return len(i.steps)+len(i.prunes) > 0 }
 
 // begun tells whether the inventory says already that this is being done.
 func (i *installation) begun(owner carrier.Owner) bool {

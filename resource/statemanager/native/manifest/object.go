@@ -23,6 +23,8 @@ type objectReference struct {
 	Name       string `json:"name"`
 	// Sensitive is true where no value of the object may be shown, or of what it was before.
 	Sensitive bool `json:"sensitive,omitempty"`
+	// Outdated is true for an object that is not part of the service any more and has still to be deleted.
+	Outdated bool `json:"outdated,omitempty"`
 }
 
 func referTo(object client.Object) objectReference {
@@ -101,7 +103,7 @@ func isSecret(object client.Object) bool {
 
 func isNamespace(kind schema.GroupKind) bool { return kind == schema.GroupKind{Kind: "Namespace"} }
 
-// kept tells whether an object is to stay when it is not part of its service any more.
-func kept(object client.Object) bool {
-	return object.GetAnnotations()[carrier.PruneAnnotation] == disabled
+// asksToStay tells whether an object is to stay when it is not part of its service any more.
+func asksToStay(annotations map[string]string) bool {
+	return annotations[carrier.PruneAnnotation] == disabled
 }

@@ -6,41 +6,115 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/serviceset/v1alpha1"
 	"github.com/operatorkit/operatorkit/resource/statemanager/native/carrier"
 )
 
-// planPruning returns the steps for the objects that are not part of a service any more, the last ones first, and says what
-// stays.
+// planPruning plans the deletion of the objects that are not part of a service any more, the last ones first, and says what stays. What the
+// new version needs to be ready first is deleted later: the old one may be running until then.
 func (c *Carrier) planPruning(
-	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, have *inventory, still []objectReference,
-) (steps []step, notes []string, err error) {
-	stays := map[carrier.Identity]bool{}
-	for _, object := range still {
+	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, todo *installation, result *carrier.Result,
+) error {
+	stays, gone := map[carrier.Identity]bool{}, map[carrier.Identity]bool{}
+	for _, object := range todo.objects {
 		stays[object.identity()] = true
 	}
-	for _, object := range backwards(have.objects) {
+	for _, object := range backwards(todo.have.objects) {
 		if stays[object.identity()] {
 			continue
 		}
 		s, _, note, err := c.planRemoval(ctx, cluster, service, object, false)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		if note != "" {
-			notes = append(notes, note)
+			result.Notes = append(result.Notes, note)
 		}
 		if s.action != "" {
-			steps = append(steps, s)
+			todo.prunes = append(todo.prunes, s)
+			gone[object.identity()] = true
 		}
 	}
-	return steps, notes, nil
+	if len(todo.prunes) == 0 {
+		return nil
+	}
+	if ready, err := c.readyAtOnce(ctx, cluster, service, todo); ready || err != nil {
+		return err
+	}
+	todo.prunes = nil
+	for _, object := range todo.have.objects {
+		if gone[object.identity()] {
+			object.Outdated = true
+			todo.outdated = append(todo.outdated, object)
+		}
+	}
+	result.Notes = append(result.Notes, prunedLater(todo.outdated))
+	return nil
+}
+
+// prunedLater says of objects that they are not deleted yet.
+func prunedLater(outdated []objectReference) string {
+	names := make([]string, len(outdated))
+	for i, object := range outdated {
+		names[i] = object.String()
+	}
+	return "not part of the service any more, and deleted when the objects of the new version are ready: " + strings.Join(shorten(names), ", ")
+}
+
+// readyAtOnce reports whether all objects of a service are ready when the steps are done: those that are written by what is known of them before,
+// such as ConfigMaps, and the others by how they are.
+func (c *Carrier) readyAtOnce(ctx context.Context, cluster carrier.Cluster, service *carrier.Service, todo *installation) (bool, error) {
+	written := map[carrier.Identity]bool{}
+	for _, s := range todo.steps {
+		written[s.object.identity()] = true
+	}
+	health := summary{left: c.config.HealthTimeout}
+	for _, m := range todo.manifests {
+		object := m.Object
+		if !written[carrier.IdentityOf(object)] {
+			var err error
+			if object, err = get(ctx, cluster.Client(), referTo(object)); err != nil {
+				return false, err
+			}
+		}
+		if object != nil || !slices.Contains(todo.record.Done, referTo(m.Object).String()) {
+			health.add(service, m, object)
+		}
+	}
+	state, _ := health.phase(c.config.HealthTimeout)
+	return state.Phase == v1alpha1.ServiceStateDeployed, nil
+}
+
+// computePruning plans the deletion of what earlier versions have left, when the objects of the service are ready. Done are the Jobs that have
+// finished and are gone.
+func (c *Carrier) computePruning(
+	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, have *inventory, done []string, result *carrier.Result,
+) error {
+	todo := &installation{packed: have.secret.Data[manifestsKey], record: have.record, have: have}
+	for _, object := range have.objects {
+		if object.Outdated {
+			todo.outdated = append(todo.outdated, object)
+		} else {
+			todo.objects = append(todo.objects, object)
+		}
+	}
+	switch {
+	case len(todo.outdated) == 0 || len(result.Changes) > 0:
+		return nil
+	case result.Health.Phase != v1alpha1.ServiceStateDeployed:
+		result.Notes = append(result.Notes, prunedLater(todo.outdated))
+		return nil
+	}
+	todo.outdated, todo.record.Done = nil, done
+	if err := c.planPruning(ctx, cluster, service, todo, result); err != nil {
+		return err
+	}
+	result.Changes, result.Payload = todo.changes(service), todo
+	return nil
 }
 
 // backwards are objects in the order in which they are taken away.
@@ -72,7 +146,7 @@ func (c *Carrier) planRemoval(
 		return step{}, fmt.Sprintf("%s is being deleted%s", object, holders(have)), "", nil
 	}
 	s = step{action: plan.Delete, object: object, uid: have.UID, version: have.ResourceVersion}
-	why, err := c.whyItStays(ctx, cluster, service, object, have, all)
+	why, err := c.whyItStays(ctx, cluster, service, have, all)
 	if err != nil {
 		return step{}, "", "", err
 	}
@@ -93,87 +167,15 @@ func (c *Carrier) planRemoval(
 
 // whyItStays says why an object is not deleted, or nothing.
 func (c *Carrier) whyItStays(
-	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, object objectReference, have *metav1.PartialObjectMetadata, all bool,
+	ctx context.Context, cluster carrier.Cluster, service *carrier.Service, have *metav1.PartialObjectMetadata, all bool,
 ) (string, error) {
-	kind := object.gvk().GroupKind()
 	switch {
-	case kept(have):
+	case asksToStay(have.Annotations):
 		return "its annotation " + carrier.PruneAnnotation + " says so", nil
-	case isNamespace(kind) && object.Name == service.Key.Namespace && !all:
+	case isNamespace(have.GroupVersionKind().GroupKind()) && have.Name == service.Key.Namespace && !all:
 		return "the service lives in it", nil
-	case isNamespace(kind):
-		return c.othersIn(ctx, cluster, service, object.Name)
-	case kind == carrier.DefinitionKind:
-		return c.othersOf(ctx, cluster, service, object)
 	}
-	return "", nil
-}
-
-// othersIn says which other services live in a namespace, or nothing.
-func (c *Carrier) othersIn(ctx context.Context, cluster carrier.Cluster, service *carrier.Service, namespace string) (string, error) {
-	found := &metav1.PartialObjectMetadataList{}
-	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := cluster.Client().List(ctx, found, client.InNamespace(namespace)); err != nil {
-		return "", fmt.Errorf("find out who lives in the namespace %s: %w", namespace, err)
-	}
-	for i := range found.Items {
-		secret := &found.Items[i]
-		switch {
-		case secret.Labels[InventoryLabel] != "" && !service.Has(secret.Labels):
-			return "the service " + serviceOf(secret.Labels) + " lives in it", nil
-		case secret.Labels["owner"] == "helm" && secret.Labels["name"] != "":
-			return "the Helm release " + secret.Labels["name"] + " lives in it", nil
-		}
-	}
-	return "", nil
-}
-
-// pageSize is how many objects are listed at a time.
-const pageSize = 500
-
-// othersOf says which objects of the kind that a definition defines are not of the service, or nothing.
-func (c *Carrier) othersOf(ctx context.Context, cluster carrier.Cluster, service *carrier.Service, object objectReference) (string, error) {
-	crd, err := get(ctx, cluster.Client(), object)
-	if crd == nil || err != nil {
-		return "", err
-	}
-	kind := carrier.DefinedBy(crd)
-	found := &metav1.PartialObjectMetadataList{}
-	found.SetGroupVersionKind(schema.GroupVersionKind{Group: kind.Group, Version: storedVersion(crd), Kind: kind.Kind + "List"})
-	for {
-		err := cluster.Client().List(ctx, found, client.Limit(pageSize), client.Continue(found.Continue))
-		if isAbsent(err) {
-			return "", nil
-		}
-		if err != nil {
-			return "", fmt.Errorf("find out whether there are objects of kind %s: %w", kind, err)
-		}
-		for i := range found.Items {
-			if !service.Has(found.Items[i].Labels) {
-				name := strings.TrimPrefix(found.Items[i].Namespace+"/"+found.Items[i].Name, "/")
-				return fmt.Sprintf("%s %s, which is not of this service, would go with it", kind.Kind, name), nil
-			}
-		}
-		if found.Continue == "" {
-			return "", nil
-		}
-	}
-}
-
-// storedVersion is the version of a definition's objects that is served and stored, or else one that is served.
-func storedVersion(crd *unstructured.Unstructured) string {
-	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	served := ""
-	for _, version := range versions {
-		if field(version, "served") != true {
-			continue
-		}
-		served = textOf(version, "name")
-		if field(version, "storage") == true {
-			break
-		}
-	}
-	return served
+	return carrier.Bystanders(ctx, cluster, service, have, asksToStay)
 }
 
 // holders says which finalizers an object that is being deleted waits for.

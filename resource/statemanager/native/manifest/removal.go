@@ -2,12 +2,14 @@ package manifest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -150,12 +152,20 @@ func takeAway(ctx context.Context, cluster carrier.Cluster, service *carrier.Ser
 	object.SetGroupVersionKind(s.object.gvk())
 	object.SetNamespace(s.object.Namespace)
 	object.SetName(s.object.Name)
-	var err error
 	doing := "delete"
+	why, err := "", error(nil)
 	if s.action == plan.Delete {
+		// Others may have come since it was planned.
+		why, err = carrier.Bystanders(ctx, cluster, service, object, asksToStay)
+	}
+	switch {
+	case err != nil:
+	case why != "":
+		err = apierrors.NewConflict(schema.GroupResource{Group: s.object.gvk().Group, Resource: s.object.Kind}, s.object.Name, errors.New(why))
+	case s.action == plan.Delete:
 		err = cluster.Client().Delete(ctx, object,
 			client.Preconditions{UID: &s.uid, ResourceVersion: &s.version}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	} else {
+	default:
 		doing = "let go"
 		err = cluster.Client().Patch(ctx, object, undressed(s), client.FieldOwner(service.Owner.FieldManager()))
 	}

@@ -20,6 +20,8 @@ import (
 // access is how one call of the carrier reaches its cluster. Helm's interfaces carry no context, so that its requests would
 // go on after the end of the call: those of access end with it, and with them whatever Helm has begun.
 type access struct {
+	cluster carrier.Cluster
+
 	client client.WithWatch
 	mapper meta.RESTMapper
 	config *rest.Config
@@ -35,7 +37,7 @@ func newAccess(ctx context.Context, cluster carrier.Cluster) (*access, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make an HTTP client for the cluster: %w", err)
 	}
-	a := &access{client: cluster.Client(), mapper: cluster.RESTMapper(), config: config, http: httpClient}
+	a := &access{cluster: cluster, client: cluster.Client(), mapper: cluster.RESTMapper(), config: config, http: httpClient}
 	a.discovery = sync.OnceValues(func() (discovery.CachedDiscoveryInterface, error) {
 		found, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 		if err != nil {

@@ -65,6 +65,8 @@ type planner struct {
 	left  []*metav1.PartialObjectMetadata
 	// seen are the objects that are deleted.
 	seen map[carrier.Identity]*metav1.PartialObjectMetadata
+	// stays says which objects are not deleted, and why.
+	stays []string
 }
 
 // apply plans that an object, which the service owns, is applied.
@@ -208,17 +210,30 @@ func (p *planner) remove(ctx context.Context, u *unstructured.Unstructured) (boo
 	if live == nil || err != nil {
 		return false, err
 	}
-	p.deletes(u, live)
-	return true, nil
+	return p.deletes(ctx, u, live)
 }
 
-// deletes plans that an object is deleted as it was seen.
-func (p *planner) deletes(u *unstructured.Unstructured, live *metav1.PartialObjectMetadata) {
+// deletes plans that an object is deleted as it was seen, unless it has objects of others. It reports whether it did.
+func (p *planner) deletes(ctx context.Context, u *unstructured.Unstructured, live *metav1.PartialObjectMetadata) (bool, error) {
+	stays, err := p.noteBystanders(ctx, live)
+	if stays || err != nil {
+		return false, err
+	}
 	if p.seen == nil {
 		p.seen = map[carrier.Identity]*metav1.PartialObjectMetadata{}
 	}
 	p.seen[carrier.IdentityOf(u)] = live
 	p.changes = append(p.changes, deletionOf(u, live))
+	return true, nil
+}
+
+// noteBystanders reports whether an object is not deleted because of objects of others, and notes that.
+func (p *planner) noteBystanders(ctx context.Context, live *metav1.PartialObjectMetadata) (bool, error) {
+	why, err := p.bystanders(ctx, live)
+	if why != "" {
+		p.stays = append(p.stays, fmt.Sprintf("%s stays, because %s", describe(live), why))
+	}
+	return why != "", err
 }
 
 // removeStale plans that objects of earlier revisions are deleted which are not wanted any more, and returns them. One that is a hook now is
@@ -246,8 +261,7 @@ func (p *planner) removeHook(ctx context.Context, u *unstructured.Unstructured) 
 	if live == nil || err != nil {
 		return false, err
 	}
-	p.deletes(u, live)
-	return true, nil
+	return p.deletes(ctx, u, live)
 }
 
 func deletionOf(u *unstructured.Unstructured, live *metav1.PartialObjectMetadata) plan.Change {

@@ -63,6 +63,20 @@
 // Objects and revisions are written and deleted as they were seen right before, in Helm's own storage too. Helm's field manager is
 // "helm" for everybody: that is its contract.
 //
+// # Removal
+//
+// Objects that an upgrade, a rollback or a removal would delete stay if they have the annotation helm.sh/resource-policy or
+// [carrier.PruneAnnotation] that says so. A namespace stays with anything in it that is not of the service, and a
+// definition with objects of its kind that are not of the service, where Helm would delete these with it: among templates, and left by hooks
+// ([carrier.Bystanders] says what counts). The plan says beforehand what stays, and why. It keeps its marks, and is not deleted when the
+// last other object is gone, unless the service is removed after that and its history still has the revision.
+//
+// As with Helm, an upgrade deletes what is not in the chart any more when all else is applied, and does not wait until that is
+// healthy. Package manifest does wait.
+//
+// A removal deletes what hooks have left behind, unlike Helm, which leaves it: nothing of a service stays on its cluster but what asks for that.
+// A hook that has to outlive its release needs the annotation helm.sh/resource-policy: keep. Definitions stay.
+//
 // # Adoption
 //
 // With adopt, a release that somebody else has made with Helm or its library (Flux, Sveltos) is taken over as it is: its objects, what its
@@ -99,13 +113,13 @@
 //	                   for a reason that may pass, when the next try can't be planned. Default: false
 //	createNamespace    Default: true. The namespace stays when the service goes, unless the chart renders it: then it is an
 //	                   object of the release
-//	skipCRDs           Default: false. Definitions in crds/ are created if they are not there, updated by an upgrade if
+//	skipCRDs           Default: false. Definitions in crds/ are created if they are not there, by an upgrade too, updated by one if
 //	                   they came with the same service, and never deleted: unlike Helm, which never updates them. A note
 //	                   tells of one of somebody else that is another one. A dependency that is switched off brings none
 //	disableHooks       Default: false
 //	disableOpenAPIValidation  asks API servers not to be strict about fields. Default: false. A field that a kind does not have
 //	                   stays an error: no API server takes it in a server-side apply
-//	skipSchemaValidation      of the chart's values. Default: false. A schema may refer to itself only: it is not fetched
+//	skipSchemaValidation      of the chart's values. Default: false. A schema may refer to itself only, by its own $id too: nothing is fetched
 //	dependencyUpdate   has no effect: a chart has to contain what it depends on, and it is an error if it does not
 //	replace            takes the name of somebody else's uninstalled release. Default: false
 //	labels             of the release

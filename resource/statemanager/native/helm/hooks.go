@@ -75,6 +75,12 @@ func (p *planner) checkHooks(ctx context.Context, hooks []*release.Hook, events 
 			if err := p.tryHook(ctx, u, live != nil); err != nil {
 				return fmt.Errorf("hook %s: %w", h.Path, err)
 			}
+			if live != nil && live.DeletionTimestamp == nil && u.GroupVersionKind().GroupKind() != carrier.DefinitionKind {
+				// Policies of hooks delete it, unless it has objects of others.
+				if _, err := p.noteBystanders(ctx, live); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil

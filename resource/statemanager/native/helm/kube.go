@@ -177,7 +177,7 @@ func (j *job) validation() client.FieldValidation {
 }
 
 // deleteLive deletes an object, if there is one, as the plan has seen it, or else as read sees it, and what it owns in the background. Another
-// write in between has it looked at again.
+// write in between has it looked at again. A namespace or a definition with objects of others stays.
 func (j *job) deleteLive(
 	ctx context.Context, u *unstructured.Unstructured,
 	read func(context.Context, *unstructured.Unstructured) (*metav1.PartialObjectMetadata, error),
@@ -191,9 +191,17 @@ func (j *job) deleteLive(
 				return err
 			}
 		}
+		if why, err := j.bystanders(ctx, live); why != "" || err != nil {
+			return err
+		}
 		preconditions := client.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion}
 		return client.IgnoreNotFound(j.client.Delete(ctx, emptyOf(u), preconditions, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	})
+}
+
+// bystanders says why an object is not deleted that has objects of others, or nothing.
+func (j *job) bystanders(ctx context.Context, live client.Object) (string, error) {
+	return carrier.Bystanders(ctx, j.cluster, j.service, live, keeps)
 }
 
 // keeps tells whether annotations ask for an object to be kept when it is not part of its release any more.

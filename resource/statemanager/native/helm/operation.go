@@ -319,6 +319,7 @@ func (j *job) planRest(ctx context.Context, revisions records, outcome hookOutco
 		return err
 	}
 	result.Changes = append(result.Changes, p.changes...)
+	result.Notes = append(result.Notes, p.stays...)
 	return nil
 }
 

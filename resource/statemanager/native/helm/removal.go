@@ -82,10 +82,12 @@ func (j *job) removal(ctx context.Context, revisions records) (*carrier.Result, 
 		case live.DeletionTimestamp != nil:
 			going = cmp.Or(going, describe(u))
 		default:
-			p.deletes(u, live)
+			if _, err := p.deletes(ctx, u, live); err != nil {
+				return nil, err
+			}
 		}
 	}
-	if latest.status != common.StatusUninstalled || len(p.changes) > 0 {
+	if result.Notes = append(result.Notes, p.stays...); latest.status != common.StatusUninstalled || len(p.changes) > 0 {
 		p.changes = append(p.changes, j.releaseChange(plan.Update, "uninstall", plan.FieldChange{
 			Path: "status", Old: string(latest.status), New: string(common.StatusUninstalled),
 		}))
@@ -96,11 +98,13 @@ func (j *job) removal(ctx context.Context, revisions records) (*carrier.Result, 
 		result.Health.Message, result.Requeue = fmt.Sprintf("waits until %s is gone", going), retryWaiting
 		return result, nil
 	}
+	p.stays = nil
 	for _, u := range left.hooks {
 		if _, err := p.removeHook(ctx, u); err != nil {
 			return nil, err
 		}
 	}
+	result.Notes = append(result.Notes, p.stays...)
 	p.changes = append(p.changes, j.releaseChange(plan.Delete, ""))
 	result.Changes = p.changes
 	result.Payload = &purge{revisions: revisions, hooks: left.hooks, seen: p.seen}

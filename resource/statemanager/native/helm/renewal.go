@@ -142,7 +142,7 @@ func (j *job) planRenewal(ctx context.Context, revisions records, result *carrie
 	}
 	todo.hooks = p.left
 	result.Changes, result.Payload = p.changes, todo
-	result.Notes = j.notes(revisions, rendering)
+	result.Notes = append(j.notes(revisions, rendering), p.stays...)
 	return nil
 }
 

@@ -180,6 +180,7 @@ func (j *job) planTakeBack(ctx context.Context, revisions records, result *carri
 	if todo.stale, err = p.removeStale(ctx, current, back); err != nil {
 		return err
 	}
+	result.Notes = append(result.Notes, p.stays...)
 	result.Changes, result.Payload = p.changes, todo
 	return nil
 }

@@ -43,10 +43,17 @@ func outsideReference(schema any) (reference string) {
 		_ = recover() // The compiler may panic, and does so again when Helm calls it, which recovers.
 		reference = opened.first
 	}()
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(opened)
-	if compiler.AddResource(schemaFile, schema) == nil {
-		_, _ = compiler.Compile(schemaFile)
+	// A schema that the newest draft refuses may be one of an older draft that does not say so.
+	for _, draft := range []*jsonschema.Draft{jsonschema.Draft2020, jsonschema.Draft7} {
+		compiler := jsonschema.NewCompiler()
+		compiler.DefaultDraft(draft)
+		compiler.UseLoader(opened)
+		if compiler.AddResource(schemaFile, schema) != nil {
+			continue
+		}
+		if _, err := compiler.Compile(schemaFile); err == nil {
+			break
+		}
 	}
 	return ""
 }

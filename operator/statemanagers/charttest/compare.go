@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -37,6 +38,8 @@ type difference struct {
 	ours, theirs any
 	// secret is true where values must not be shown.
 	secret bool
+	// hook is true for the object of a hook that is not there.
+	hook bool
 }
 
 // String tells it in a line.
@@ -182,7 +185,8 @@ func compareObjects(ours, theirs objects, made madeUp) []difference {
 	for k, u := range theirs {
 		mine, ok := ours[k]
 		if !ok {
-			differences = append(differences, difference{object: k.String(), key: k, theirs: u.GetName()})
+			_, hook := u.GetAnnotations()[releasev1.HookAnnotation]
+			differences = append(differences, difference{object: k.String(), key: k, theirs: u.GetName(), hook: hook})
 			continue
 		}
 		for _, field := range plan.Diff(normalized(u), normalized(mine)) {
@@ -204,7 +208,11 @@ func normalized(u *unstructured.Unstructured) map[string]any {
 	u = u.DeepCopy()
 	delete(u.Object, "status")
 	kept := map[string]any{}
-	if labels := without(u.GetLabels(), carrier.OwnerLabel, carrier.ServiceLabel, carrier.ServiceNamespaceLabel); len(labels) > 0 {
+	labels := without(u.GetLabels(), carrier.OwnerLabel, carrier.ServiceLabel, carrier.ServiceNamespaceLabel)
+	// An API server gives a Job and a ReplicationController without labels, which ours never are, those of their pods.
+	ofPods, _, _ := unstructured.NestedMap(u.Object, "spec", "template", "metadata", "labels")
+	defaulted := (u.GetKind() == "Job" || u.GetKind() == "ReplicationController") && reflect.DeepEqual(labels, ofPods)
+	if len(labels) > 0 && !defaulted {
 		kept["labels"] = labels
 	}
 	// They count the changes of a template, of which a drift is one.

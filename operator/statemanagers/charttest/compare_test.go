@@ -207,3 +207,38 @@ notes: invalid argument
 		}
 	}
 }
+
+func TestLabelsThatAJobHasFromItsPodsAreNoDifference(t *testing.T) {
+	const job = `
+apiVersion: batch/v1
+kind: Job
+metadata: {namespace: shop, name: index, labels: {controller-uid: a, app: web}}
+spec: {template: {metadata: {labels: {controller-uid: a, app: web}}}}
+`
+	for labels, differs := range map[string]bool{"{services.operatorkit.io/owner: v1-x}": false, "{color: blue}": true} {
+		ours := strings.NewReplacer("labels: {controller-uid: a, app: web}}\nspec", "labels: "+labels+"}\nspec", "uid: a", "uid: b").Replace(job)
+		if got := lines(compareObjects(objectsOf(t, ours), objectsOf(t, job), nil)); len(got) > 0 != differs {
+			t.Errorf("labels %s: %q", labels, got)
+		}
+	}
+}
+
+func TestWhatHooksHaveLeftIsADocumentedDifferenceOfARemovalOnly(t *testing.T) {
+	const left = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: shop, name: left, annotations: {helm.sh/hook: post-install}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: shop, name: other}
+`
+	found := compareObjects(objects{}, objectsOf(t, left), nil)
+	tried := &trial{subject: &subject{old: &version{}}}
+	if unexplained, by := tried.explain(found, "removal"); len(by) != 1 || len(unexplained) != 1 || unexplained[0].key.Name != "other" {
+		t.Errorf("unexplained are %q", lines(unexplained))
+	}
+	if unexplained, _ := tried.explain(found, "upgrade"); len(unexplained) != 2 {
+		t.Errorf("unexplained are %q", lines(unexplained))
+	}
+}

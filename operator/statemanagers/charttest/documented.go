@@ -1,9 +1,9 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
-	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/operatorkit/operatorkit/framework/plan"
@@ -17,7 +17,7 @@ type deviation struct {
 	// explains tells whether a difference after a step is one of it; nil is no difference.
 	explains func(t *trial, step string, d difference) bool
 	// allows tells whether it is what lets the state manager do what Helm refuses with this error; nil is no error.
-	allows func(refused error) bool
+	allows func(t *trial, refused error) bool
 }
 
 // deviations are all of them. Another one is a line here, and one in the documentation.
@@ -26,8 +26,16 @@ var deviations = []*deviation{
 		file: "resource/statemanager/native/helm/doc.go",
 		line: "unlike Helm, which never updates them",
 		explains: func(t *trial, step string, d difference) bool {
-			return step != "install" && d.path != "" && d.key.kind == definitionKind && t.brings(d.key.Name)
+			return step != "install" && (d.path != "" || d.theirs == nil) && d.key.kind == definitionKind && slices.Contains(t.definitions(), d.key.Name)
 		},
+		allows: func(t *trial, refused error) bool {
+			return len(t.definitions()) > 0 && strings.Contains(refused.Error(), "ensure CRDs are installed first")
+		},
+	},
+	{
+		file:     "resource/statemanager/native/helm/doc.go",
+		line:     "A removal deletes what hooks have left behind, unlike Helm, which leaves it",
+		explains: func(_ *trial, step string, d difference) bool { return step == "removal" && d.ours == nil && d.hook },
 	},
 	{
 		file: "resource/statemanager/native/helm/doc.go",
@@ -39,7 +47,7 @@ var deviations = []*deviation{
 	{
 		file: "resource/statemanager/native/carrier/doc.go",
 		line: "Server-side apply leaves what nobody has applied, so that the other branch of a choice stays",
-		allows: func(refused error) bool {
+		allows: func(_ *trial, refused error) bool {
 			return strings.Contains(refused.Error(), "Forbidden: may not be specified when")
 		},
 	},
@@ -79,31 +87,23 @@ func (t *trial) explain(found []difference, step string) (unexplained []differen
 	return unexplained, by
 }
 
-// brings tells whether the subject has a definition in crds/.
-func (t *trial) brings(name string) bool {
+// definitions are the names of the definitions that the versions of the subject have in crds/.
+func (t *trial) definitions() []string {
+	var names []string
 	for _, v := range []*version{t.subject.old, t.subject.updated} {
 		if v == nil || v.chart == nil {
 			continue
 		}
 		c, err := v.load()
-		if err == nil && definesIn(c, name) {
-			return true
-		}
-	}
-	return false
-}
-
-func definesIn(c *chart.Chart, name string) bool {
-	for _, file := range c.CRDObjects() {
-		parsed, err := parse(string(file.File.Data))
 		if err != nil {
 			continue
 		}
-		for _, u := range parsed {
-			if u.GetName() == name {
-				return true
+		for _, file := range c.CRDObjects() {
+			parsed, _ := parse(string(file.File.Data)) // What can't be read has no name.
+			for _, u := range parsed {
+				names = append(names, u.GetName())
 			}
 		}
 	}
-	return false
+	return names
 }

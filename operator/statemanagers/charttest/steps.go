@@ -126,7 +126,7 @@ func (t *trial) put(ctx context.Context, v *version, o *outcome) {
 // installAnew has the reference install what it could not upgrade to, if the documentation says that the state manager can, so that the
 // objects can be compared all the same.
 func (t *trial) installAnew(ctx context.Context, v *version, refused error, o *outcome) bool {
-	i := slices.IndexFunc(deviations, func(d *deviation) bool { return d.allows != nil && d.allows(refused) })
+	i := slices.IndexFunc(deviations, func(d *deviation) bool { return d.allows != nil && d.allows(t, refused) })
 	if i < 0 {
 		o.fail("it is deployed, and should be refused: %v", refused)
 		return false

@@ -15,7 +15,7 @@ import (
 
 // mounts converts volumes, paths of the machine and memory.
 func (c *converter) mounts() {
-	told := map[string]bool{}
+	remarked := map[string]bool{}
 	for i := range c.in.Volumes {
 		v, part := &c.in.Volumes[i], fmt.Sprintf("volumes[%d]", i)
 		var volume api.VolumeSpec
@@ -32,8 +32,8 @@ func (c *converter) mounts() {
 				volume.CreateHostPath, v.Bind.CreateHostPath = bool(v.Bind.CreateHostPath), true
 				volume.Propagation = api.Propagation(take(&v.Bind.Propagation))
 			}
-			if !told[v.Source] {
-				told[v.Source] = true
+			if !remarked[v.Source] {
+				remarked[v.Source] = true
 				c.remark(part, v.Source+" is a path of the machines: what it has here is not there by itself; use configs for files")
 			}
 		case types.VolumeTypeTmpfs:

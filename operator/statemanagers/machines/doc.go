@@ -31,8 +31,8 @@
 // # Promises
 //
 //   - A service is Deployed when its MachineService is Ready in the generation that there is, which a job is when it has completed; it is
-//     Failed when that is Blocked, or was given up. While a template, a value or an archive can't be read, it stays Deployed if it is, as long as its entry is the
-//     same. The fingerprint that is Deployed is in the annotation [FingerprintAnnotation], too.
+//     Failed when that is Blocked, or was given up. While a template, a value or an archive can't be read, it stays Deployed if it is, as
+//     long as its entry is the same. The fingerprint that is Deployed is in the annotation [FingerprintAnnotation], too.
 //   - Sync modes: in Continuous what somebody has changed in a MachineService is told by the condition Drifted; in
 //     ContinuousWithDriftDetection it is put right. In OneTime a MachineService stays as it was put there. In DryRun nothing is
 //     written, and the plan is in the condition Planned. Fields that the template leaves out are left to whoever sets them.

@@ -62,7 +62,6 @@ func TestAJobIsDeployedWhenItHasCompleted(t *testing.T) {
 	w.want(w.set, "while it runs", "migrate Provisioning migrate")
 	w.says("migrate", operatormachines.ConditionReady, "the job has completed")
 	w.want(w.set, "when it has completed", "migrate Deployed migrate")
-	w.change("migrate", func(s *machinesv1alpha1.MachineService) { s.Annotations[machinesv1alpha1.RecreateAnnotation] = "1" })
 	w.says("migrate", operatormachines.ConditionBlocked, "the job ended with exit code 3")
 	w.want(w.set, "when it has failed", "migrate Failed migrate: the job ended with exit code 3")
 }

@@ -113,7 +113,7 @@ func TestAFullBucketOfSecondariesIsToldByReadinessAndOvercomeOnceThereIsRoom(t *
 
 func TestAKeyThatASecondaryCannotHaveFailsItsPrimaryAlone(t *testing.T) {
 	w := newWorld(t)
-	key := strings.Repeat("k", 4010)
+	key := strings.Repeat("k", 3000)
 	w.createGateway(key)
 	w.createGateway("a")
 	config := w.config()
@@ -136,7 +136,7 @@ func (*lengthening) Name() string { return "lengthening" }
 func (l *lengthening) EnsureCreated(ctx context.Context, obj any) error {
 	name := obj.(*Gateway).Name + ".suffix"
 	if len(name) > 100 {
-		name += strings.Repeat("s", 100)
+		name += strings.Repeat("s", 1100)
 	}
 	if _, err := l.routes.Get(ctx, name); !apierrors.IsNotFound(err) {
 		return err

@@ -16,7 +16,7 @@ import (
 
 // ErrDoubtful is in the chain of the error for an answer 404 that does not say that the object is gone. The answer itself is in
 // the text only.
-var ErrDoubtful = errors.New("answered 404, but not for this object: look at what stands between here and the API server (a proxy, a webhook, an extension API server)")
+var ErrDoubtful = errors.New("answered 404, but not for this object: check that the API server serves the version (served: true), and what stands between here and it (a proxy, a webhook, an extension API server)")
 
 // asked is what a request was about.
 type asked struct {
@@ -25,7 +25,8 @@ type asked struct {
 	uid  types.UID
 }
 
-// check returns err as it is, unless it is a 404 that nobody can vouch for: such a one is not in the chain of what it returns.
+// check returns err unchanged, unless it is a 404 that does not prove that the object is gone: then the result wraps ErrDoubtful and no 404.
+// While the kind is not served it wraps the error of the RESTMapper too, for which meta.IsNoMatchError holds.
 func (a asked) check(mapper meta.RESTMapper, err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -36,10 +37,11 @@ func (a asked) check(mapper meta.RESTMapper, err error) error {
 	case !meta.IsNoMatchError(err):
 		return err
 	}
-	if !a.served(mapper) {
-		return err
+	doubtful := fmt.Errorf("%s %s: %w: %s", a.kind.Kind, a.key, ErrDoubtful, err.Error())
+	if unserved := a.unserved(mapper); unserved != nil {
+		return fmt.Errorf("%w: %w", doubtful, unserved)
 	}
-	return fmt.Errorf("%s %s: %w: %s", a.kind.Kind, a.key, ErrDoubtful, err.Error())
+	return doubtful
 }
 
 // isOwn tells whether the details of a 404 are those of an API server that has looked for the object. Those of an answer that was
@@ -78,12 +80,15 @@ func (a asked) askAnew(mapper meta.RESTMapper) {
 	}
 }
 
-// served tells whether the API server serves the kind, in any version. A mapper that has found out that it lacks a version asks
-// for the list of all groups, which no 404 stands for. What can't be found out counts as served.
-func (a asked) served(mapper meta.RESTMapper) bool {
+// unserved returns an error for which meta.IsNoMatchError holds if the API server serves the kind in no version. A mapper that has found out
+// that it lacks a version asks for the list of all groups, which no 404 stands for. What can't be found out counts as served.
+func (a asked) unserved(mapper meta.RESTMapper) error {
 	_, err := mapper.RESTMapping(a.kind.GroupKind())
 	var failed *apiutil.ErrResourceDiscoveryFailed
-	return !meta.IsNoMatchError(err) || errors.As(err, &failed)
+	if !meta.IsNoMatchError(err) || errors.As(err, &failed) {
+		return nil
+	}
+	return err
 }
 
 // kindOf is the kind of an object, or of what is in a list.

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -138,7 +139,7 @@ func TestOnlyA404OfTheObjectCounts(t *testing.T) {
 	}
 }
 
-func TestAKindThatDiscoveryLacksIsGoneAndOneThatAProxyHidesIsNot(t *testing.T) {
+func TestNothingIsGoneOfAKindThatIsNotServed(t *testing.T) {
 	instance := operatortest.Start(t)
 	p := &proxy{}
 	c := p.install(t, instance.RESTConfig())
@@ -189,18 +190,28 @@ func TestAKindThatDiscoveryLacksIsGoneAndOneThatAProxyHidesIsNot(t *testing.T) {
 		t.Errorf("once the proxy has gone: got error %v, want not found", err)
 	}
 
+	// Its objects are stored still, and come back with the version.
+	unserved := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/versions/0/served","value":false},{"op":"replace","path":"/spec/versions/1/served","value":false}]`))
+	if err := c.Patch(t.Context(), definition.DeepCopy(), unserved); err != nil {
+		t.Fatal(err)
+	}
+	notServed := func(what string) {
+		t.Helper()
+		operatortest.Eventually(t, "nothing counts as gone "+what, func() error {
+			for verb, send := range requests(c, goose) {
+				if err := send(t); apierrors.IsNotFound(err) || !meta.IsNoMatchError(err) || !errors.Is(err, notfound.ErrDoubtful) {
+					return fmt.Errorf("%s: got error %w, want one that says that the kind is not served", verb, err)
+				}
+			}
+			if err := list(); apierrors.IsNotFound(err) || !meta.IsNoMatchError(err) {
+				return fmt.Errorf("list: got error %w, want one that says that the kind is not served", err)
+			}
+			return nil
+		})
+	}
+	notServed("while no version is served")
 	if err := c.Delete(t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition.Name}}); err != nil {
 		t.Fatal(err)
 	}
-	operatortest.Eventually(t, "all of the kind count as gone", func() error {
-		for verb, send := range requests(c, goose) {
-			if err := send(t); !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-				return fmt.Errorf("%s without the definition: got error %w, want one for which it is gone", verb, err)
-			}
-		}
-		if err := list(); !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-			return fmt.Errorf("list without the definition: got error %w", err)
-		}
-		return nil
-	})
+	notServed("without the definition")
 }

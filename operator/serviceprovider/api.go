@@ -56,7 +56,8 @@ type Reconciler[T API, C Config] interface {
 	CreateOrUpdate(ctx context.Context, obj T, config C, clusters ClusterContext) (ctrl.Result, error)
 	// Delete is called when the object is being deleted, with access to its clusters, until it returns neither an error nor a
 	// RequeueAfter. Then the access is taken away. The config is the one that is there, or the last that was there, or the
-	// one that the builder was given: a deletion goes on without a config.
+	// one that the builder was given: a deletion goes on without a config. An object that has vanished because its finalizers were removed is
+	// given as this process last saw it; after a restart all that is known of it is its name and namespace.
 	Delete(ctx context.Context, obj T, config C, clusters ClusterContext) (ctrl.Result, error)
 }
 
@@ -149,6 +150,15 @@ type KindAccessProvider interface {
 	// ServeKind says of which kind the objects are. It is called when the APIReconciler is built, which fails with the error if they are of
 	// another kind already.
 	ServeKind(kind schema.GroupKind) error
+}
+
+// OnboardingAccessProvider is implemented by ClusterAccessProviders that ask for access for the objects of one onboarding cluster, so that a second
+// installation with the same names and another onboarding cluster leaves its requests alone.
+type OnboardingAccessProvider interface {
+	ClusterAccessProvider
+	// ServeOnboarding says in which cluster the objects are. It is called when the APIReconciler is built, which fails with the error if they
+	// are in another one already.
+	ServeOnboarding(cluster *clusters.Cluster) error
 }
 
 // AccessNotifier is implemented by ClusterAccessProviders that notice when access is granted, denied or gone. Without it, access is

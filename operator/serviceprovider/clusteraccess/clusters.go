@@ -38,7 +38,8 @@ type Clusters[D any] struct {
 	// fixed are the clusters that are not asked for, by id.
 	fixed map[string]*fixed
 	// kind is that of the objects, nil if it is not known.
-	kind atomic.Pointer[string]
+	kind       atomic.Pointer[string]
+	onboarding onboarding
 
 	mu   sync.Mutex
 	used map[use]*used
@@ -185,9 +186,9 @@ func (c changes) WaitForSync(ctx context.Context) error { return c.known(ctx) }
 func (c *Clusters[D]) subscribe(ctx context.Context, add func(reconcile.Request)) {
 	changed := func(e informer.Event) {
 		if obj, ok := e.Object.(client.Object); ok {
-			// One that tells no kind yet may be for an object of another kind. It is told soon, if there is an object.
-			served := c.kindServed()
-			if request, ok := requestOf(obj); ok && (served == "" || obj.GetAnnotations()[KindAnnotation] == served) {
+			// One that names no kind or no cluster yet may be for an object elsewhere. It names them soon, if there is an object.
+			from := origin{c.kindServed(), string(c.onboarding.known())}
+			if request, ok := requestOf(obj); ok && from.isNamedBy(obj) {
 				add(request)
 			}
 		}
@@ -220,6 +221,9 @@ func (c *Clusters[D]) Cluster(ctx context.Context, request reconcile.Request, id
 		return nil, err
 	}
 	phase := cmp.Or(ar.Status.Phase, v1alpha1.PhasePending)
+	if ar.Status.ObservedGeneration != ar.Generation { // what is granted is what was asked for before
+		phase = v1alpha1.PhasePending
+	}
 	issued := ar.Status.SecretRef != nil && ar.DeletionTimestamp == nil
 	if phase == v1alpha1.PhaseGranted && issued {
 		return c.reach(request, id, ar)
@@ -267,27 +271,44 @@ func (c *Clusters[D]) release(of use) {
 // AccessRequest returns the AccessRequest of a cluster of an object. Without one it is an error for which
 // apierrors.IsNotFound holds.
 func (c *Clusters[D]) AccessRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.AccessRequest, error) {
-	found, err := c.find(ctx, &v1alpha1.AccessRequestList{}, v1alpha1.AccessRequestKind, request, id)
-	ar, _ := found.(*v1alpha1.AccessRequest)
-	return ar, err
+	return c.accessRequest(ctx, request, id, c.serves)
 }
 
 // ClusterRequest returns the ClusterRequest of a cluster of an object, of those that ask for one of their own. Without one it
 // is an error for which apierrors.IsNotFound holds.
 func (c *Clusters[D]) ClusterRequest(ctx context.Context, request reconcile.Request, id string) (*v1alpha1.ClusterRequest, error) {
-	found, err := c.find(ctx, &v1alpha1.ClusterRequestList{}, v1alpha1.ClusterRequestKind, request, id)
+	return c.clusterRequest(ctx, request, id, c.serves)
+}
+
+// chooses reports whether a request is for an object of an origin.
+type chooses func(o origin, of reconcile.Request, request client.Object) bool
+
+// adopts is a chooses for requests that are adopted.
+func adopts(o origin, _ reconcile.Request, request client.Object) bool { return o.adopts(request) }
+
+func (c *Clusters[D]) accessRequest(ctx context.Context, request reconcile.Request, id string, which chooses) (*v1alpha1.AccessRequest, error) {
+	found, err := c.find(ctx, &v1alpha1.AccessRequestList{}, v1alpha1.AccessRequestKind, request, id, which)
+	ar, _ := found.(*v1alpha1.AccessRequest)
+	return ar, err
+}
+
+func (c *Clusters[D]) clusterRequest(ctx context.Context, request reconcile.Request, id string, which chooses) (*v1alpha1.ClusterRequest, error) {
+	found, err := c.find(ctx, &v1alpha1.ClusterRequestList{}, v1alpha1.ClusterRequestKind, request, id, which)
 	cr, _ := found.(*v1alpha1.ClusterRequest)
 	return cr, err
 }
 
-// find lists what was asked for an object, and returns what is for the cluster. What tells no kind comes after what tells that of the
-// objects: it may be for an object of another kind, and have lost its annotation.
-func (c *Clusters[D]) find(ctx context.Context, list client.ObjectList, kind string, request reconcile.Request, id string) (found client.Object, err error) {
-	err = c.reader.List(ctx, list, c.asked(request)...)
+// find lists what was asked for an object, and returns what is for the cluster. What names the origin of the objects comes before what does
+// not: that may be for an object of another kind, and have lost its annotation.
+func (c *Clusters[D]) find(ctx context.Context, list client.ObjectList, kind string, request reconcile.Request, id string, which chooses) (found client.Object, err error) {
+	from, err := c.origin(ctx)
+	if err == nil {
+		err = c.reader.List(ctx, list, c.asked(request)...)
+	}
 	if err == nil {
 		err = meta.EachListItem(list, func(item runtime.Object) error {
 			o, ok := item.(client.Object)
-			if ok && o.GetLabels()[AccessLabel] == id && c.serves(o) && (found == nil || c.tellsKind(o) && !c.tellsKind(found)) {
+			if ok && o.GetLabels()[AccessLabel] == id && which(from, request, o) && (found == nil || from.isNamedBy(o) && !from.isNamedBy(found)) {
 				found = o
 			}
 			return nil
@@ -295,7 +316,7 @@ func (c *Clusters[D]) find(ctx context.Context, list client.ObjectList, kind str
 	}
 	if err == nil && found == nil {
 		resources, _ := meta.UnsafeGuessKindToResource(v1alpha1.GroupVersion.WithKind(kind))
-		err = apierrors.NewNotFound(resources.GroupResource(), c.config.meta(request, id, c.kindServed()).Name)
+		err = apierrors.NewNotFound(resources.GroupResource(), c.config.meta(request, id, from).Name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the %s for the %s cluster of %s: %w", kind, id, request, err)

@@ -48,7 +48,11 @@
 //     ClusterRequests. Nothing is kept in memory only.
 //   - Its labels say which operator and provider it is of: those of others are left alone, and one in the way is an error that names
 //     whose it is. What has a former name is taken over as it is, with its name and its credentials. An annotation says for which kind of
-//     objects it is, if that is known (Clusters.ServeKind), so that several APIs of one provider leave each other's access alone.
+//     objects it is, if that is known (Clusters.ServeKind), so that several APIs of one provider leave each other's access alone. Another
+//     one names the onboarding cluster (Clusters.ServeOnboarding), so that two installations of one name do so, too. A request with one of
+//     their names and no such mark is somebody else's: it is refused when access is asked for, and does not hold up a deletion.
+//   - A grant counts for what was asked for when it was given: after a change of the request the cluster is not handed out before the new
+//     grant.
 //   - Changes and deletions name the version that they are for. A manager of controller-runtime has no fence: its process ends with its
 //     lease. An operator.Operator lends its own: the manager is one of its Runnables and elects no leader itself, Config.Platform is
 //     made of the RESTConfig of the Dependencies, and Config.WrapTransport is their Fence.TransportTo(nil).
@@ -70,6 +74,6 @@
 // # Permissions
 //
 // In its namespace: AccessRequests and ClusterRequests (get, list, watch, create, patch, delete), Secrets (get, list, watch). And the Secret
-// of a Fixed cluster, where that is (get, list, watch). It needs no others on the platform, and is given none: the status of a request is
+// of a Fixed cluster, where that is (get, list, watch). In the onboarding cluster, if that is told: the namespace kube-system (get). It needs no others on the platform, and is given none: the status of a request is
 // the platform's, and so is everything beside it.
 package clusteraccess

@@ -1,10 +1,12 @@
 package clusteraccess
 
 import (
+	"context"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/operatorkit/operatorkit/framework"
 )
@@ -31,12 +33,35 @@ func (c *Clusters[D]) kindServed() string {
 	return ""
 }
 
-// tellsKind tells whether a request says that it is for an object of the kind that is served, or of none while that is not known.
-func (c *Clusters[D]) tellsKind(request client.Object) bool {
-	return request.GetAnnotations()[KindAnnotation] == c.kindServed()
+// origin is what requests say of where their objects are: the kind, and the UID of the onboarding cluster. Each is empty if it is not known.
+type origin struct{ kind, onboarding string }
+
+// origin returns that of the objects that are served. A UID that is not known yet is read from the onboarding cluster.
+func (c *Clusters[D]) origin(ctx context.Context) (origin, error) {
+	uid, err := c.onboarding.read(ctx)
+	return origin{c.kindServed(), string(uid)}, err
 }
 
-// serves tells whether a request is for an object of this kind, as far as that is known.
-func (c *Clusters[D]) serves(request client.Object) bool {
-	return c.tellsKind(request) || request.GetAnnotations()[KindAnnotation] == "" || c.kindServed() == ""
+// originOf returns what a request says.
+func originOf(request client.Object) origin {
+	return origin{request.GetAnnotations()[KindAnnotation], request.GetAnnotations()[OnboardingAnnotation]}
+}
+
+// adopts reports whether a request is for an object of this origin, or may be: it says nothing else. Only what is known of the origin counts.
+func (o origin) adopts(request client.Object) bool {
+	says := originOf(request)
+	return (says.kind == o.kind || says.kind == "" || o.kind == "") && (says.onboarding == o.onboarding || says.onboarding == "" || o.onboarding == "")
+}
+
+// isNamedBy reports whether a request names all that is known of the origin.
+func (o origin) isNamedBy(request client.Object) bool {
+	says := originOf(request)
+	return (o.kind == "" || says.kind == o.kind) && (o.onboarding == "" || says.onboarding == o.onboarding)
+}
+
+// serves is adopts, but for requests that name no onboarding cluster, neither by an annotation nor by their name: those may be for an object
+// of the same name in another one.
+func (c *Clusters[D]) serves(o origin, of reconcile.Request, request client.Object) bool {
+	named := o.onboarding == "" || originOf(request).onboarding == o.onboarding
+	return o.adopts(request) && (named || request.GetName() == c.config.meta(of, request.GetLabels()[AccessLabel], o).Name)
 }

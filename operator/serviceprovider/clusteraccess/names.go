@@ -24,6 +24,9 @@ const (
 	ObjectAnnotation = "clusters.operatorkit.io/object"
 	// KindAnnotation names its kind and group, if the kind is known: see Clusters.ServeKind.
 	KindAnnotation = "clusters.operatorkit.io/kind"
+	// OnboardingAnnotation is the UID of the namespace kube-system of the cluster that holds that object, if that cluster is known: see
+	// Clusters.ServeOnboarding.
+	OnboardingAnnotation = "clusters.operatorkit.io/onboarding"
 	// AccessLabel is the id of the access.
 	AccessLabel = "clusters.operatorkit.io/access"
 )
@@ -53,17 +56,19 @@ func (c *Config) selects(label string, parts ...string) labels.Selector {
 	return labels.NewSelector().Add(*marked)
 }
 
-// meta is the metadata of the requests of an access, the ClusterRequest and the AccessRequest. kind is that of the object, empty if it is not
-// known.
-func (c *Config) meta(request reconcile.Request, id, kind string) metav1.ObjectMeta {
+// meta is the metadata of the requests of an access, the ClusterRequest and the AccessRequest.
+func (c *Config) meta(request reconcile.Request, id string, from origin) metav1.ObjectMeta {
 	readable := strings.ReplaceAll(c.Provider+"-"+id+"-"+request.Name, ".", "-")
 	if len(readable) > maxReadable {
 		readable = readable[:maxReadable]
 	}
 	own := c.marks()[0]
 	parts, annotations := []string{id, request.Namespace, request.Name}, map[string]string{OwnerAnnotation: own.String(), ObjectAnnotation: request.String()}
-	if kind != "" {
-		parts, annotations[KindAnnotation] = append(parts, kind), kind
+	if from.kind != "" {
+		parts, annotations[KindAnnotation] = append(parts, from.kind), from.kind
+	}
+	if from.onboarding != "" {
+		parts, annotations[OnboardingAnnotation] = append(parts, "onboarding", from.onboarding), from.onboarding
 	}
 	return metav1.ObjectMeta{
 		Namespace: c.Namespace, Name: strings.TrimRight(readable, "-") + "-" + own.Hash(parts...),
@@ -75,8 +80,8 @@ func (c *Config) meta(request reconcile.Request, id, kind string) metav1.ObjectM
 }
 
 // labelled is meta with the labels that users of the package have chosen.
-func (c *Config) labelled(request reconcile.Request, id, kind string, ask *Ask) metav1.ObjectMeta {
-	meta := c.meta(request, id, kind)
+func (c *Config) labelled(request reconcile.Request, id string, from origin, ask *Ask) metav1.ObjectMeta {
+	meta := c.meta(request, id, from)
 	meta.Labels = labels.Merge(labels.Merge(c.Labels, ask.Labels), meta.Labels)
 	return meta
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/internal/discreet"
 	"github.com/operatorkit/operatorkit/operator/serviceprovider/v1alpha1"
 )
@@ -77,11 +78,15 @@ func (c *Clusters[D]) ask(ctx context.Context, request reconcile.Request, id str
 			return 0, err
 		}
 	}
-	desired := &v1alpha1.AccessRequest{ObjectMeta: c.config.labelled(request, id, c.kindServed(), ask), Spec: ask.spec(own)}
-	ar, err := c.AccessRequest(ctx, request, id)
+	from, err := c.origin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	desired := &v1alpha1.AccessRequest{ObjectMeta: c.config.labelled(request, id, from, ask), Spec: ask.spec(own)}
+	ar, err := c.accessRequest(ctx, request, id, adopts)
 	switch {
 	case apierrors.IsNotFound(err):
-		return c.config.RetryPending, c.create(ctx, desired, &v1alpha1.AccessRequest{})
+		return c.config.RetryPending, c.create(ctx, from, desired, &v1alpha1.AccessRequest{})
 	case err != nil:
 		return 0, err
 	case ar.DeletionTimestamp != nil: // it is asked for again when this one is gone
@@ -107,11 +112,15 @@ func (c *Clusters[D]) ask(ctx context.Context, request reconcile.Request, id str
 
 // askForCluster makes the ClusterRequest, and returns its name.
 func (c *Clusters[D]) askForCluster(ctx context.Context, request reconcile.Request, id string, ask *Ask) (string, error) {
-	desired := &v1alpha1.ClusterRequest{ObjectMeta: c.config.labelled(request, id, c.kindServed(), ask), Spec: *ask.Cluster}
-	cr, err := c.ClusterRequest(ctx, request, id)
+	from, err := c.origin(ctx)
+	if err != nil {
+		return "", err
+	}
+	desired := &v1alpha1.ClusterRequest{ObjectMeta: c.config.labelled(request, id, from, ask), Spec: *ask.Cluster}
+	cr, err := c.clusterRequest(ctx, request, id, adopts)
 	switch {
 	case apierrors.IsNotFound(err):
-		return desired.Name, c.create(ctx, desired, &v1alpha1.ClusterRequest{})
+		return desired.Name, c.create(ctx, from, desired, &v1alpha1.ClusterRequest{})
 	case err != nil:
 		return "", err
 	case !equality.Semantic.DeepEqual(cr.Spec, desired.Spec):
@@ -121,7 +130,7 @@ func (c *Clusters[D]) askForCluster(ctx context.Context, request reconcile.Reque
 }
 
 // create makes a request. One that is there already, although it was not seen, is ours, or it is refused; it is read into there.
-func (c *Clusters[D]) create(ctx context.Context, desired, there client.Object) error {
+func (c *Clusters[D]) create(ctx context.Context, from origin, desired, there client.Object) error {
 	err := c.client.Create(ctx, desired)
 	if !apierrors.IsAlreadyExists(err) {
 		return err
@@ -129,7 +138,7 @@ func (c *Clusters[D]) create(ctx context.Context, desired, there client.Object) 
 	if err := c.client.Get(ctx, client.ObjectKeyFromObject(desired), there); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if c.config.selects(OwnerLabel).Matches(labels.Set(there.GetLabels())) && c.serves(there) {
+	if c.config.selects(OwnerLabel).Matches(labels.Set(there.GetLabels())) && from.adopts(there) {
 		return nil
 	}
 	return framework.Permanent(fmt.Errorf("%s is there already, of %s, and not of %s: delete it",
@@ -141,8 +150,7 @@ func (c *Clusters[D]) create(ctx context.Context, desired, there client.Object) 
 func (c *Clusters[D]) update(ctx context.Context, before, changed, desired client.Object, asks bool) error {
 	taken := before.GetLabels()[OwnerLabel] != desired.GetLabels()[OwnerLabel]
 	labelled := labels.SelectorFromSet(desired.GetLabels()).Matches(labels.Set(before.GetLabels()))
-	kind := desired.GetAnnotations()[KindAnnotation]
-	if !taken && !asks && labelled && (kind == "" || before.GetAnnotations()[KindAnnotation] == kind) {
+	if !taken && !asks && labelled && originOf(desired).isNamedBy(before) {
 		return nil
 	}
 	changed.SetLabels(labels.Merge(before.GetLabels(), desired.GetLabels()))
@@ -161,6 +169,9 @@ func (c *Clusters[D]) update(ctx context.Context, before, changed, desired clien
 // ReconcileDelete takes away all that was asked for an object, under whatever id. It is called in its deletion until the result
 // is zero: then nothing is left.
 func (c *Clusters[D]) ReconcileDelete(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if _, err := c.onboarding.confirm(ctx); err != nil {
+		return reconcile.Result{}, err
+	}
 	// The API server is asked, because something may have been made a moment ago.
 	leaving, err := c.withdraw(ctx, c.client, request, nil)
 	if err == nil {
@@ -175,30 +186,34 @@ func (c *Clusters[D]) ReconcileDelete(ctx context.Context, request reconcile.Req
 	return reconcile.Result{}, nil
 }
 
-// unlabelled returns an error that names the requests with names of ours, of an object that is to go, which have lost the labels that say whose
-// they are: they hold up those for clusters, and what is granted for them would stay.
+// unlabelled returns an error that names the requests of an object that is to go, which have lost the labels that say whose they are: they hold
+// up those for clusters, and what is granted for them would stay.
 func (c *Clusters[D]) unlabelled(ctx context.Context, request reconcile.Request) error {
-	var errs []error
+	from, err := c.origin(ctx)
+	if err != nil {
+		return err
+	}
+	errs := []error{}
 	for _, a := range c.accesses {
 		if a.Fixed != nil {
 			continue
 		}
-		// What was asked for before the kind was known has another name.
-		for _, named := range slices.Compact([]string{"", c.kindServed()}) {
+		// What was asked for before the origin was known has another name.
+		for _, named := range slices.Compact([]origin{{}, {kind: from.kind}, from}) {
 			meta := c.config.meta(request, a.ID, named)
-			errs = append(errs, c.labelsLost(ctx, request, meta, &v1alpha1.AccessRequest{}), c.labelsLost(ctx, request, meta, &v1alpha1.ClusterRequest{}))
+			errs = append(errs, c.labelsLost(ctx, request, from, meta, &v1alpha1.AccessRequest{}), c.labelsLost(ctx, request, from, meta, &v1alpha1.ClusterRequest{}))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// labelsLost returns an error if there is a request of that name without a label that says whose it is, and nothing else says that it is for
-// an object of another kind.
-func (c *Clusters[D]) labelsLost(ctx context.Context, request reconcile.Request, meta metav1.ObjectMeta, there client.Object) error {
+// labelsLost returns an error if there is a request of that name without the label that says whose it is, and its annotations say that it was
+// made for this object. One that says nothing is somebody else's, and is left alone.
+func (c *Clusters[D]) labelsLost(ctx context.Context, request reconcile.Request, from origin, meta metav1.ObjectMeta, there client.Object) error {
 	kind, key := reflect.TypeOf(there).Elem().Name(), client.ObjectKey{Namespace: meta.Namespace, Name: meta.Name}
 	err := c.client.Get(ctx, key, there)
 	switch {
-	case err == nil && there.GetLabels()[OwnerLabel] == "" && c.serves(there):
+	case err == nil && there.GetLabels()[OwnerLabel] == "" && c.names(request, there) && c.serves(from, request, there):
 		return fmt.Errorf("%s %s has the name of one for %s and not its labels: delete it, or label it with %s",
 			kind, key, request, labels.FormatLabels(meta.Labels))
 	case client.IgnoreNotFound(err) != nil:
@@ -207,8 +222,19 @@ func (c *Clusters[D]) labelsLost(ctx context.Context, request reconcile.Request,
 	return nil
 }
 
+// names reports whether the annotations of a request say that this provider made it for an object.
+func (c *Clusters[D]) names(request reconcile.Request, there client.Object) bool {
+	owner := there.GetAnnotations()[OwnerAnnotation]
+	return there.GetAnnotations()[ObjectAnnotation] == request.String() &&
+		slices.ContainsFunc(c.config.marks(), func(m identity.Mark) bool { return m.String() == owner })
+}
+
 // withdraw takes away what was asked for under other ids than those wanted, as a reader finds it, and tells whether something of it is left.
 func (c *Clusters[D]) withdraw(ctx context.Context, reader client.Reader, request reconcile.Request, wanted []string) (leaving bool, err error) {
+	from, err := c.origin(ctx)
+	if err != nil {
+		return false, err
+	}
 	ours := c.asked(request)
 	access, clusterRequests := &v1alpha1.AccessRequestList{}, &v1alpha1.ClusterRequestList{}
 	if err := errors.Join(reader.List(ctx, access, ours...), reader.List(ctx, clusterRequests, ours...)); err != nil {
@@ -226,14 +252,14 @@ func (c *Clusters[D]) withdraw(ctx context.Context, reader client.Reader, reques
 	var errs []error
 	for i := range access.Items {
 		ar := &access.Items[i]
-		if id := ar.Labels[AccessLabel]; !slices.Contains(wanted, id) && c.serves(ar) {
+		if id := ar.Labels[AccessLabel]; !slices.Contains(wanted, id) && c.serves(from, request, ar) {
 			busy[id] = true
 			errs = append(errs, c.delete(ctx, ar))
 		}
 	}
 	for i := range clusterRequests.Items {
 		cr := &clusterRequests.Items[i]
-		if id := cr.Labels[AccessLabel]; !slices.Contains(wanted, id) && c.serves(cr) && !busy[id] {
+		if id := cr.Labels[AccessLabel]; !slices.Contains(wanted, id) && c.serves(from, request, cr) && !busy[id] {
 			busy[id] = true
 			errs = append(errs, c.delete(ctx, cr))
 		}

@@ -214,6 +214,7 @@ func (b *APIReconcilerBuilder[T, C]) Build() (*APIReconciler[T, C], error) {
 		r.recorder.set(b.recorder)
 	}
 	r.changes = &spread{clock: b.clock, interval: time.Duration(float64(time.Second) / b.changesPerSecond), waiting: workqueue.NewTyped[informer.Key]()}
+	r.last, r.brake = &lastStates{}, &brake{clock: b.clock}
 	b.buildAccess(r, &wrong)
 	b.buildKind(r, &wrong)
 	if r.platform != nil && !faults.IsNil(b.config) {
@@ -278,6 +279,11 @@ func (b *APIReconcilerBuilder[T, C]) buildKind(r *APIReconciler[T, C], wrong *fa
 	}
 	if kinds, ok := r.access.(KindAccessProvider); ok && !faults.IsNil(r.access) {
 		if err := kinds.ServeKind(r.kind.GroupKind()); err != nil {
+			wrong.Add("ClusterAccessReconciler: %w", err)
+		}
+	}
+	if origins, ok := r.access.(OnboardingAccessProvider); ok && !faults.IsNil(r.access) {
+		if err := origins.ServeOnboarding(r.onboarding); err != nil {
 			wrong.Add("ClusterAccessReconciler: %w", err)
 		}
 	}

@@ -2,7 +2,6 @@ package serviceprovider
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -14,9 +13,9 @@ import (
 // not called any more. The one for the access goes when that is taken away.
 func (r *APIReconciler[T, C]) delete(ctx context.Context, o *object[T]) (ctrl.Result, error) {
 	working := hasAny(o.raw, r.finalizers.work)
-	if !working && !hasAny(o.raw, r.finalizers.access) {
+	if !working && !hasAny(o.raw, r.finalizers.access) { // removed by a user, or by the end of this deletion
 		o.gone = true
-		return ctrl.Result{}, nil
+		return r.withdrawUnheld(ctx, o.request)
 	}
 	gone, err := r.letGo(ctx, o)
 	// Without work nothing is to be cleaned up, whatever is lost, and a cluster whose access is being taken away counts as lost next time.
@@ -31,7 +30,7 @@ func (r *APIReconciler[T, C]) delete(ctx context.Context, o *object[T]) (ctrl.Re
 	}
 	if working {
 		result, err := r.cleanUp(ctx, o, gone)
-		if err != nil || waits(result) || o.gone {
+		if err != nil || waits(result) {
 			return result, err
 		}
 	}
@@ -82,6 +81,7 @@ func (r *APIReconciler[T, C]) finishWork(ctx context.Context, o *object[T], gone
 	if len(gone) > 0 {
 		r.recorder.warn(ctx, o.obj, ReasonClusterLetGo, "not cleaned up, because the annotation %s says that it is gone for good: %s", LetGoAnnotation, gone)
 	}
+	r.last.forget(o.request)
 	if err := r.removeFinalizers(ctx, o, r.finalizers.work); err != nil {
 		return r.failed(o, err, ClusterContext{})
 	}
@@ -109,18 +109,6 @@ func (r *APIReconciler[T, C]) withdraw(ctx context.Context, o *object[T]) (ctrl.
 	}
 	o.gone = true
 	return ctrl.Result{}, nil
-}
-
-// orphaned takes away the access of an object that is gone although something may be granted for it still: somebody has taken its finalizers
-// off. Nothing can be cleaned up in the clusters any more.
-func (r *APIReconciler[T, C]) orphaned(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	ctx, cancel := r.limited(ctx)
-	defer cancel()
-	result, err := r.access.ReconcileDelete(ctx, request)
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("it is gone: take away access to its clusters: %w", err)
-	}
-	return result, nil
 }
 
 // leaving are the clusters of which there still is an access request.

@@ -21,8 +21,8 @@
 //
 // A reconciliation goes through these steps, and ends at the first that has something to wait for:
 //
-//  1. The object is read from the API server. One that is gone, that is paused, whose [OperationAnnotation] says "ignore", or which is in none
-//     of the namespaces that are served, is left alone. A deletion is finished all the same where the namespace is left out by
+//  1. The object is read from the API server. One that has vanished is cleaned up, as described below. One that is paused, whose
+//     [OperationAnnotation] says "ignore", or which is in none of the namespaces that are served, is left alone. A deletion is finished all the same where the namespace is left out by
 //     APIReconcilerBuilder.NamespacePredicate, and not where it is left out by Namespaces: serve a namespace until its objects are gone.
 //     "reconcile" is dropped from the annotation.
 //  2. The config is read. Without one, or while it is being deleted, the object is Progressing, and nothing is retried: its
@@ -38,6 +38,19 @@
 // In a deletion, Delete is called until it succeeds, also without a config; then the finalizer for the work goes; then the
 // access is taken away; then the other finalizer goes. While access is already going Delete is not called, nor for an object that was never
 // given access to its clusters: CreateOrUpdate was not called for it either. A cluster that is gone for good is let go by [LetGoAnnotation].
+//
+// # Objects that vanish
+//
+// Users may remove finalizers. An object that lost one gets it back at once, unless it is being deleted, which the API forbids. One that has
+// vanished, or is being deleted, without them is cleaned up by what is asked for in its name on the platform: where access was granted to its
+// clusters Delete is called with the last state that this process has seen, or, after a restart, with an object that has a name and nothing
+// else. Then the access is taken away. The platform ends the wait for a cluster that is gone for good by clustersv1alpha1.AbandonAnnotation.
+//
+// An object counts as gone when the onboarding cluster answers 404 for this very object and does not list it. A kind or version that is not served
+// any more takes nothing away. When more than five objects vanish in a row, the onboarding cluster may have lost them, or be the wrong one:
+// the others keep their access, and each is an error ([ErrWithdrawalsStopped]) in the log and in the metric
+// controller_runtime_reconcile_errors_total, until they are there again, or [WithdrawUntilAnnotation] on the config says to go on. A row
+// ends an hour later.
 //
 // # Promises
 //
@@ -55,11 +68,11 @@
 //     API server does not answer. Changes of an object itself do not wait in this line.
 //   - A cluster that does not answer holds up its own objects, for no longer than APIReconcilerBuilder.Timeout each time, and
 //     their status names it.
-//   - Of the objects only the metadata is kept in memory.
+//   - Of the objects the metadata is kept in memory, and, of those that CreateOrUpdate was called for, the last state as JSON.
 //
 // # Permissions
 //
-// In the onboarding cluster: the objects (get, list, watch, patch, and patch of the status), events (create, patch); with a
-// NamespacePredicate also namespaces (get, list, watch). In the platform cluster: the config (get, list, watch), Secrets and ConfigMaps of the namespaces that are watched (list, watch),
+// In the onboarding cluster: the objects (get, list, watch, patch, and patch of the status), events (create, patch), the namespace kube-system
+// (get), whose UID identifies the cluster; with a NamespacePredicate all namespaces (get, list, watch). In the platform cluster: the config (get, list, watch), Secrets and ConfigMaps of the namespaces that are watched (list, watch),
 // AccessRequests (patch, to let go of a cluster), and what the access provider needs.
 package serviceprovider

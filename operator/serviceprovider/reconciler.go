@@ -48,6 +48,8 @@ type APIReconciler[T API, C Config] struct {
 	timeout            time.Duration
 	recorder           *recorder
 	changes            *spread
+	last               *lastStates
+	brake              *brake
 }
 
 // Reconcile brings one object up to date, in the steps that the package documentation lists, and writes its status. It is what
@@ -84,6 +86,7 @@ func (r *APIReconciler[T, C]) reconcile(ctx context.Context, req ctrl.Request) (
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.brake.release(req)
 	if r.leftAlone(o) {
 		return ctrl.Result{}, nil
 	}
@@ -101,8 +104,13 @@ func (r *APIReconciler[T, C]) reconcile(ctx context.Context, req ctrl.Request) (
 	if panicked := framework.Recovered(func() error { result, err = way(ctx, o); return nil }); panicked != nil {
 		result, err = ctrl.Result{}, r.failed(o, panicked, ClusterContext{})
 	}
-	if o.gone {
+	if o.gone && err == nil {
+		return result, nil
+	} else if o.gone {
 		return ctrl.Result{}, err
+	}
+	if hasAny(o.raw, r.finalizers.work) {
+		r.last.keep(req, o.obj)
 	}
 	if err != nil {
 		if conflict, again := changedMeanwhile(err); again == nil {
@@ -130,6 +138,13 @@ func changedMeanwhile(err error) (ctrl.Result, error) {
 func (r *APIReconciler[T, C]) update(ctx context.Context, o *object[T]) (ctrl.Result, error) {
 	limited, cancel := r.limited(ctx)
 	defer cancel()
+	if _, known := r.last.of(o.request); known { // it is worked for, and may have lost its finalizers
+		for _, finalizers := range [][]string{r.finalizers.access, r.finalizers.work} {
+			if err := r.ensureFinalizer(ctx, o, finalizers); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
+	}
 	config, w, err := r.configs.wanted(limited, false, r.configs.kind.Kind)
 	switch {
 	case err != nil:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -63,7 +64,7 @@ func (r *APIReconciler[T, C]) watch(mgr ctrl.Manager, c controller.Controller, u
 		errs = append(errs, err)
 		return objects
 	}
-	objects := watch(r.onboarding, informer.KubernetesConfig{Object: r.empty(), MetadataOnly: true, Namespaces: r.namespaces}, enqueueEdited)
+	objects := watch(r.onboarding, informer.KubernetesConfig{Object: r.empty(), MetadataOnly: true, Namespaces: r.namespaces}, r.enqueue)
 	if r.namespacePredicate != nil {
 		watch(r.onboarding, informer.KubernetesConfig{Object: namespaceNamed("")}, r.namespaceChanged(objects))
 	}
@@ -160,6 +161,25 @@ func edited(e informer.Event) bool {
 		delete(was, OperationAnnotation)
 	}
 	return before.GetGeneration() != after.GetGeneration() || !maps.Equal(before.GetLabels(), after.GetLabels()) || !maps.Equal(was, is)
+}
+
+// enqueue is enqueueEdited, also for objects that have lost a finalizer.
+func (r *APIReconciler[T, C]) enqueue(ctx context.Context, e informer.Event, queue queue) {
+	if r.losesFinalizer(e) {
+		queue.Add(reconcile.Request{NamespacedName: e.Key})
+		return
+	}
+	enqueueEdited(ctx, e, queue)
+}
+
+// losesFinalizer reports whether an object that is not being deleted has lost a finalizer of the runtime.
+func (r *APIReconciler[T, C]) losesFinalizer(e informer.Event) bool {
+	if e.Type != informer.Updated || e.Object.(client.Object).GetDeletionTimestamp() != nil {
+		return false
+	}
+	return slices.ContainsFunc([][]string{r.finalizers.work, r.finalizers.access}, func(finalizers []string) bool {
+		return hasAny(e.Old.(client.Object), finalizers) && !hasAny(e.Object.(client.Object), finalizers)
+	})
 }
 
 // enqueueEdited has an object reconciled that a user has changed, before those that were there at the start.

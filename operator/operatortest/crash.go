@@ -80,6 +80,10 @@ type Scenario struct {
 	// is dropped already; see [CrashAtEveryWrite]. It sees Secrets in the clear.
 	Normalize func(*unstructured.Unstructured)
 
+	// Tenant is what a user with rights in the namespace may do at any time without meaning well, such as TakeFinalizers. Only
+	// [TenantAtEveryWrite] calls it. Default: none.
+	Tenant Step
+
 	// Deployed is the operator as its manifests have it, for [Rights]. The package commandtest fills it in. Default: none.
 	Deployed *Deployed
 
@@ -195,6 +199,14 @@ func LagAtEveryWrite(t testing.TB, scenario Scenario) {
 	scenario.test(t, Lags)
 }
 
+// TenantAtEveryWrite is [CrashAtEveryWrite] with Scenario.Tenant in the place of crashes, which is called once in each run, right after the
+// write. The operator goes on, and has to come to the same end: with what the tenant took away it must neither leave something behind nor take
+// something away from others.
+func TenantAtEveryWrite(t testing.TB, scenario Scenario) {
+	t.Helper()
+	scenario.test(t, Tenants)
+}
+
 // Survives puts an operator that others are to rely on through all of it, each with a scenario of its own: as the subtest "mishaps" through
 // [BreakAtEveryWrite], as "lags" through [LagAtEveryWrite], and as "quiet" through [Quiet]. The neighbour of the scenario is there for the
 // mishaps; what follows is about the operator alone. With "go test -short" it leaves out the lags: each of their runs takes as long as
@@ -269,6 +281,9 @@ func reportOf(ctx context.Context, scenario Scenario, sweep Sweep, each func(nam
 	scenario = scenario.withDefaults()
 	if err := scenario.validate(); err != nil {
 		return nil, fmt.Errorf("scenario %q: %w", scenario.Name, err)
+	}
+	if sweep == Tenants && scenario.Tenant == nil {
+		return nil, fmt.Errorf("scenario %q: tenant must not be nil", scenario.Name)
 	}
 	s, err := newSweep(scenario)
 	if err != nil {

@@ -83,7 +83,7 @@ func (l *lags) meet(point runPoint, lag *Lag) (detail string) {
 		lag.Repeat(nil)
 	case WatchesRefused:
 		lag.Refuse(Answer(apierrors.NewResourceExpired("injected fault")), TooManyRequests(0), InternalError())
-	case CrashBefore, CrashAfter, AnswerLost, AnswerNotFound, AnswerConflict, AnswerInternalError:
+	case CrashBefore, CrashAfter, AnswerLost, AnswerNotFound, AnswerConflict, AnswerInternalError, TenantMeddles:
 	}
 	return ""
 }

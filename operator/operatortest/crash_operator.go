@@ -21,6 +21,7 @@ type crashOperator struct {
 	namespace string
 	plan      []runPoint
 	lags      *lags // nil when nothing lags in any run
+	tenant    func() error
 
 	again  chan struct{} // ends a life in good order
 	failed chan error    // has one error when a life ended as it must not
@@ -90,6 +91,11 @@ func (o *crashOperator) meet(faults *Faults, lag *Lag, life int) <-chan struct{}
 		}
 		faults.At(point.n, point.mishap.fault(func(r Request) {
 			detail := o.lags.meet(point, lag)
+			if point.mishap == TenantMeddles {
+				if err := o.tenant(); err != nil {
+					detail = err.Error()
+				}
+			}
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			o.met = append(o.met, Point{Mishap: point.mishap, Life: life, Write: Write{Request: r}, Detail: detail})
@@ -229,6 +235,12 @@ func (m Mishap) fault(met func(Request)) Fault {
 	case EventsHeld, EventsReordered, EventsDropped, EventsRepeated, WatchesRefused:
 		return Fault{text: m.String(), do: func(x exchange) (*http.Response, error) {
 			met(x.request)
+			return x.send(x.ctx)
+		}}
+	}
+	if m == TenantMeddles {
+		return Fault{text: m.String(), do: func(x exchange) (*http.Response, error) {
+			defer met(x.request)
 			return x.send(x.ctx)
 		}}
 	}

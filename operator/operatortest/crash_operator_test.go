@@ -29,6 +29,7 @@ type sites struct {
 
 	forgetful  bool              // keeps the names of registrations in memory only
 	registered map[string]string // is that memory
+	trusting   bool              // puts its finalizer on new sites only
 	hasty      bool              // marks a site done before it is
 	careless   bool              // removes the finalizer before what it stands for
 	slow       bool              // takes a while to begin
@@ -160,7 +161,7 @@ func (s *sites) reconcile(ctx context.Context, site *corev1.ConfigMap) error {
 	if site.DeletionTimestamp != nil {
 		return s.remove(ctx, site)
 	}
-	if !controllerutil.ContainsFinalizer(site, siteFinalizer) {
+	if isNew := site.Annotations[doneMark] == ""; !controllerutil.ContainsFinalizer(site, siteFinalizer) && (isNew || !s.trusting) {
 		if err := s.patchSite(ctx, site, map[string]any{"finalizers": []string{siteFinalizer}}); err != nil {
 			return err
 		}

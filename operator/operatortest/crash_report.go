@@ -43,6 +43,9 @@ const (
 	EventsRepeated
 	// WatchesRefused ends all watches at the write as expired, and answers 410, 429 and 500 to what comes next of each kind.
 	WatchesRefused
+
+	// TenantMeddles calls Scenario.Tenant right after the write.
+	TenantMeddles
 )
 
 // lies are the mishaps after which the operator goes on.
@@ -79,6 +82,8 @@ func (m Mishap) String() string {
 		return "events repeated from"
 	case WatchesRefused:
 		return "watches refused from"
+	case TenantMeddles:
+		return "tenant after"
 	}
 	return fmt.Sprintf("Mishap(%d)", int(m))
 }

@@ -53,6 +53,7 @@ func (s *sweep) play(ctx context.Context, plan []runPoint) (result runResult, er
 	}
 	r := &crashRun{sweep: s, plan: plan, namespace: namespace.Name}
 	r.operator = newCrashOperator(s.scenario, s.configOf(theOperator, r.namespace), r.namespace, plan)
+	r.operator.tenant = func() error { return s.scenario.Tenant(ctx, s.user, r.namespace) }
 	if s.lags {
 		r.operator.lags = &lags{phases: s.scenario.Phases, changes: &changes{}, witness: newWitness(r.namespace)}
 	}

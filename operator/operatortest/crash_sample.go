@@ -24,6 +24,8 @@ const (
 	// which events lag behind, in turns. A sample has as many runs as one of crashes: of those between its ends a third has an object missing,
 	// and the others two mishaps, of which the first is with events.
 	Lags
+	// Tenants has Scenario.Tenant called after each write.
+	Tenants
 )
 
 // runPoint is one mishap that a run is to have: at the n-th write of a life.
@@ -51,8 +53,11 @@ func plans(sweep Sweep, writes int, scenario Scenario) [][]runPoint {
 		return lagPlans(writes, scenario, seed)
 	}
 	all := crashPlans(writes)
-	if sweep == Lies {
+	switch sweep {
+	case Lies:
 		all = lyingPlans(writes)
+	case Tenants:
+		all = tenantPlans(writes)
 	}
 	if scenario.Sample {
 		all = sample(all, seed)
@@ -95,6 +100,14 @@ func lyingPlans(writes int) [][]runPoint {
 		for _, lie := range lies {
 			all = append(all, []runPoint{{lie, 1, n}})
 		}
+	}
+	return all
+}
+
+func tenantPlans(writes int) [][]runPoint {
+	all := make([][]runPoint, 0, writes)
+	for n := 1; n <= writes; n++ {
+		all = append(all, []runPoint{{TenantMeddles, 1, n}})
 	}
 	return all
 }

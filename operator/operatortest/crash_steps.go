@@ -45,6 +45,19 @@ func Patch(object client.Object, patch string) Step {
 	})
 }
 
+// TakeFinalizers is a step that takes all finalizers off the objects of these types and names in the run's namespace, as far as they are there:
+// whoever may patch an object may do that. What is being deleted goes at once.
+func TakeFinalizers(objects ...client.Object) Step {
+	return func(ctx context.Context, user client.Client, namespace string) error {
+		for _, object := range objects {
+			if err := Patch(object, `{"metadata":{"finalizers":null}}`)(ctx, user, namespace); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
 // Ready is a step for [Phase.Until]: the status of the objects of these types and names in the run's namespace says Ready of their newest
 // generation, as resource/statusresource writes it.
 func Ready(objects ...client.Object) Step {

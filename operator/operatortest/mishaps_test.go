@@ -53,6 +53,26 @@ func TestAnOperatorThatDoesNotSurviveASecondCrashWhileItRecoversIsCaught(t *test
 	}
 }
 
+func TestAnOperatorThatReliesOnItsFinalizersIsCaughtByATenant(t *testing.T) {
+	t.Parallel()
+	for name, trusting := range map[string]bool{"it puts them back": false, "it does not": true} {
+		t.Run(name, func(t *testing.T) {
+			scenario := siteScenario(func(s *sites) { s.trusting = trusting })
+			scenario.Tenant = operatortest.TakeFinalizers(site)
+			scenario.Timeout = 20 * time.Second
+			report, failures := sweepOf(t, scenario, operatortest.Tenants)
+			if (len(failures) > 0) != trusting || report.Met[operatortest.TenantMeddles].Runs != len(report.Writes) {
+				t.Errorf("got %s, and the failures %q", report.Summary(), failures)
+			}
+		})
+	}
+	scenario := siteScenario(func(*sites) {})
+	scenario.Config = operatortest.Start(t).RESTConfig()
+	if _, err := operatortest.ReportOf(t.Context(), scenario, operatortest.Tenants); err == nil || !strings.Contains(err.Error(), "tenant must not be nil") {
+		t.Errorf("without a tenant: got error %v", err)
+	}
+}
+
 // registry is another system, where things are put under a path, or added with a number.
 type registry struct {
 	mu     sync.Mutex

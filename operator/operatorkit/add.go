@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"go/ast"
 	"io"
 	"os"
 	"path/filepath"
@@ -72,6 +71,13 @@ func addAPI(dir, kind string) (addition, error) {
 	if have, err := kinds(doc); err == nil && slices.Contains(have, kind) {
 		return a, fmt.Errorf("there is a kind %s already: choose another name", kind)
 	}
+	api, err := readPackage(dir, "api/v1alpha1")
+	if err != nil {
+		return a, err
+	}
+	if err := n.refuseDeclared(api...); err != nil {
+		return a, err
+	}
 	if doc, err = doc.insert("kinds", "&"+kind+"{}, &"+kind+"List{}", ""); err != nil {
 		return a, err
 	}
@@ -115,6 +121,8 @@ func (n *names) kindOf(dir, given string) error {
 		return fmt.Errorf("%w: say --kind", err)
 	case err == nil && given == "" && len(have) == 1:
 		given = have[0]
+	case err == nil && given == "":
+		return fmt.Errorf("the project has several kinds: say with --kind which one is meant: %s", strings.Join(have, ", "))
 	case err == nil && !slices.Contains(have, given):
 		return fmt.Errorf("--kind %q is none of the project's kinds, which are %s", given, strings.Join(have, ", "))
 	}
@@ -191,15 +199,11 @@ func readVersion(dir, pkg, version string) (string, error) {
 
 // findVersion returns the file of a package in which a version stands.
 func findVersion(dir, pkg, version string) (*source, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, pkg, "*.go"))
+	sources, err := readPackage(dir, pkg)
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range paths {
-		s, err := readSource(dir, pkg+"/"+filepath.Base(path))
-		if err != nil {
-			return nil, err
-		}
+	for _, s := range sources {
 		if s.value(version) != nil {
 			return s, nil
 		}
@@ -270,22 +274,8 @@ func addResource(dir, kind, version, sort, name string) (addition, error) {
 	return a, a.made.add(n.Package+"/"+n.Resource+".go", "resource/"+sort+".go", n)
 }
 
-// declares tells whether a package has a function of that name.
-func declares(dir, pkg, function string) (bool, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, pkg, "*.go"))
-	if err != nil {
-		return false, err
-	}
-	for _, path := range paths {
-		s, err := readSource(dir, pkg+"/"+filepath.Base(path))
-		if err != nil {
-			return false, err
-		}
-		for _, decl := range s.file.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == function {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
+// declares reports whether a package has something of that name.
+func declares(dir, pkg, name string) (bool, error) {
+	sources, err := readPackage(dir, pkg)
+	return slices.ContainsFunc(sources, func(s *source) bool { return slices.Contains(s.declared(), name) }), err
 }

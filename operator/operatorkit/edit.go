@@ -52,6 +52,48 @@ func (s *source) text(n ast.Node) string {
 	return string(s.content[s.offset(n.Pos()):s.offset(n.End())])
 }
 
+// declared are the names that the file declares in its package.
+func (s *source) declared() []string {
+	var found []string
+	for _, decl := range s.file.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil {
+				found = append(found, d.Name.Name)
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					found = append(found, spec.Name.Name)
+				case *ast.ValueSpec:
+					for _, name := range spec.Names {
+						found = append(found, name.Name)
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// readPackage reads the Go files of a folder of the project in dir.
+func readPackage(dir, pkg string) ([]*source, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, pkg, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	var found []*source
+	for _, path := range paths {
+		s, err := readSource(dir, pkg+"/"+filepath.Base(path))
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, s)
+	}
+	return found, nil
+}
+
 // value returns the value of a variable of the package, or nil.
 func (s *source) value(variable string) ast.Expr {
 	for _, decl := range s.file.Decls {

@@ -8,6 +8,7 @@ import (
 	"go/format"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,7 +34,8 @@ func (f files) add(path, name string, n *names) error {
 
 // render executes a template. Go code is formatted, and definitions are written as controller-gen does it.
 func render(name string, n *names) ([]byte, error) {
-	parsed, err := template.ParseFS(templates, "templates/"+name+".tmpl")
+	file := "templates/" + name + ".tmpl"
+	parsed, err := template.New(path.Base(file)).Funcs(template.FuncMap{"yaml": scalar}).ParseFS(templates, file)
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +59,12 @@ func render(name string, n *names) ([]byte, error) {
 		return content, nil
 	}
 	return b.Bytes(), nil
+}
+
+// scalar writes a text as YAML: "True" is a boolean without quotes.
+func scalar(text string) (string, error) {
+	content, err := yaml.Marshal(text)
+	return strings.TrimSpace(string(content)), err
 }
 
 // addKind makes the files of a kind, except what it adds to those that all kinds share.

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"go/token"
+	"go/types"
 	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -33,23 +36,56 @@ var modulePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(/[A-Za-z0-9_~-][A-Z
 // kindPattern is how kinds are written.
 var kindPattern = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 
-// taken are names of packages that the package main of a project imports already.
-var taken = []string{"api", "apierrors", "bin", "client", "command", "commandtest", "context", "corev1", "deploy", "directory", "fmt", "framework", "http", "main", "metav1", "operator", "operatortest", "os", "pflag", "runtime", "samples", "testing", "v1alpha1"}
+// reserved are names that the package of a kind can't have: those of what package main of a project declares and imports, of its files and
+// folders, and of what Go treats in a way of its own.
+var reserved = []string{
+	"api", "bin", "chart", "command", "context", "deploy", "doc", "dockerfile", "framework", "frameworks", "http", "init", "listing", "lives", "main", "makefile",
+	"objects", "operator", "pflag", "rights", "runtime", "samples", "status", "testdata", "v1alpha1", "vendor",
+}
+
+// packageOf is the Go package that looks after a kind: its name in small letters, with a word more where that can't be.
+func packageOf(singular string) string {
+	if slices.Contains(reserved, singular) || versionPattern.MatchString(singular) || types.Universe.Lookup(singular) != nil {
+		return singular + "kind"
+	}
+	return singular
+}
 
 // setKind sets what is named after the kind, or says what is wrong with it.
 func (n *names) setKind(kind string) error {
+	if kind == "" {
+		return errors.New("--kind is missing: give the kind, such as Store")
+	}
 	if !kindPattern.MatchString(kind) || len(kind) > validation.DNS1123LabelMaxLength-len("list") {
 		return fmt.Errorf("--kind %q is no kind: it begins with a capital letter, has letters and digits only, and no more than %d, such as Store", kind, validation.DNS1123LabelMaxLength-len("list"))
 	}
 	n.Kind = kind
 	plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: n.Group, Version: "v1alpha1", Kind: kind})
-	n.Singular, n.Plural, n.Package = singular.Resource, plural.Resource, singular.Resource
+	n.Singular, n.Plural, n.Package = singular.Resource, plural.Resource, packageOf(singular.Resource)
 	n.Kinds = kind + strings.TrimPrefix(plural.Resource, singular.Resource)
 	if !strings.HasPrefix(plural.Resource, singular.Resource) {
 		n.Kinds = kind[:1] + plural.Resource[1:] // policies of Policy
 	}
-	if token.IsKeyword(n.Package) || slices.Contains(taken, n.Package) || strings.HasSuffix(kind, "List") {
+	if token.IsKeyword(n.Package) || n.Package == "directory" || strings.HasSuffix(kind, "List") {
 		return fmt.Errorf("--kind %s would have the Go package %q, whose name is taken, or would be taken for a list: choose another one, such as %sClaim", kind, n.Package, strings.TrimSuffix(kind, "List"))
+	}
+	every := runtime.NewScheme()
+	group := schema.GroupVersion{Group: n.Group, Version: "v1alpha1"}
+	metav1.AddToGroupVersion(every, group)
+	if every.Recognizes(group.WithKind(kind)) {
+		return fmt.Errorf("--kind %s is one that Kubernetes has in every group: choose another one, such as %sClaim", kind, kind)
+	}
+	return nil
+}
+
+// refuseDeclared returns an error if the API has something already that is called as one of the types of the kind.
+func (n *names) refuseDeclared(api ...*source) error {
+	for _, s := range api {
+		for _, declared := range s.declared() {
+			if slices.Contains([]string{n.Kind, n.Kind + "Spec", n.Kind + "Status", n.Kind + "List"}, declared) {
+				return fmt.Errorf("--kind %s would declare %s, and %s does that already: choose another one, such as %sClaim", n.Kind, declared, s.path, n.Kind)
+			}
+		}
 	}
 	return nil
 }

@@ -80,12 +80,19 @@ func project(n *names) (files, error) {
 			return nil, fmt.Errorf("read the sums of the checkout: %w", err)
 		}
 	}
+	if err := f.add("api/v1alpha1/doc.go", "project/api/doc.go", n); err != nil {
+		return nil, err
+	}
+	doc, err := parse("api/v1alpha1/doc.go", f["api/v1alpha1/doc.go"])
+	if err != nil {
+		return nil, err
+	}
 	return f, errors.Join(
+		n.refuseDeclared(doc),
 		f.addKind(n),
 		f.add("go.mod", "project/go.mod", n),
 		f.add("main.go", "project/main.go", n),
 		f.add("operator.go", "project/operator.go", n),
-		f.add("api/v1alpha1/doc.go", "project/api/doc.go", n),
 		f.add("directory/directory.go", "project/directory/directory.go", n),
 		f.add("directory/memory.go", "project/directory/memory.go", n),
 		f.add("rights_test.go", "project/rights_test.go", n),

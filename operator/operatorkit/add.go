@@ -48,7 +48,6 @@ func addAPICommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&kind, "kind", "", "the kind, such as Cart (required)")
-	_ = cmd.MarkFlagRequired("kind")
 	return cmd
 }
 
@@ -132,7 +131,7 @@ func (n *names) kindOf(dir, given string) error {
 func addVersionCommand() *cobra.Command {
 	kind := ""
 	cmd := &cobra.Command{
-		Use: "version NAME", Short: "Add a version of the logic of a kind, as a shadow first", Example: "  operatorkit add version v2 --kind Store", Args: cobra.ExactArgs(1),
+		Use: "version NAME", Short: "Add a version of the logic of a kind, as a shadow first", Example: "  operatorkit add version v2 --kind Store", Args: one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := addVersion(".", kind, args[0])
 			if err != nil {
@@ -214,7 +213,7 @@ func findVersion(dir, pkg, version string) (*source, error) {
 func addResourceCommand() *cobra.Command {
 	kind, sort, version := "", "", ""
 	cmd := &cobra.Command{
-		Use: "resource NAME", Short: "Add a resource to a version of the logic of a kind", Example: "  operatorkit add resource backups --kind Store --type external", Args: cobra.ExactArgs(1),
+		Use: "resource NAME", Short: "Add a resource to a version of the logic of a kind", Example: "  operatorkit add resource backups --kind Store --type external", Args: one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := addResource(".", kind, version, sort, args[0])
 			if err != nil {

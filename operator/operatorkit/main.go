@@ -21,6 +21,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// one is a check for exactly one argument.
+func one(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("give exactly one %s, and not %d: %s", name, len(args), cmd.UseLine())
+		}
+		return nil
+	}
+}
+
 func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // execute runs the command line and returns the exit code.

@@ -96,10 +96,14 @@ func (n *names) check() error {
 	if problems := validation.IsDNS1123Label(n.Name); len(problems) > 0 {
 		faults = append(faults, fmt.Errorf("%q can't be the name of an operator: %s", n.Name, strings.Join(problems, "; ")))
 	}
-	if !modulePattern.MatchString(n.Module) {
+	if n.Module == "" {
+		faults = append(faults, fmt.Errorf("--module is missing: give the path of a Go module, such as example.com/%s", n.Name))
+	} else if !modulePattern.MatchString(n.Module) {
 		faults = append(faults, fmt.Errorf("--module %q is no path of a Go module: give one such as example.com/%s", n.Module, n.Name))
 	}
-	if problems := validation.IsDNS1123Subdomain(n.Group); len(problems) > 0 || !strings.Contains(n.Group, ".") {
+	if n.Group == "" {
+		faults = append(faults, fmt.Errorf("--group is missing: give the name of a domain that is yours, such as %s.example.com", n.Name))
+	} else if problems := validation.IsDNS1123Subdomain(n.Group); len(problems) > 0 || !strings.Contains(n.Group, ".") {
 		faults = append(faults, fmt.Errorf("--group %q is no group: give the name of a domain that is yours, such as %s.example.com", n.Group, n.Name))
 	} else if strings.HasSuffix(n.Group, ".k8s.io") || strings.HasSuffix(n.Group, ".kubernetes.io") {
 		faults = append(faults, fmt.Errorf("--group %q is one of Kubernetes', which needs its approval: give one below a domain that is yours", n.Group))

@@ -24,7 +24,7 @@ func newCommand() *cobra.Command {
 		Long: "Write a new operator into the folder NAME: an API, a resource set with objects, a status and an external system, tests that crash it at\n" +
 			"every write, and what it takes to build, check and deploy it.",
 		Example: "  operatorkit new shop --module example.com/shop --group shop.example.com --kind Store",
-		Args:    cobra.ExactArgs(1),
+		Args:    one("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := args[0]
 			n.Name = filepath.Base(dir)
@@ -57,9 +57,6 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&n.Module, "module", "", "path of the Go module, such as example.com/shop (required)")
 	flags.StringVar(&n.Group, "group", "", "group of the API, such as shop.example.com (required)")
 	flags.StringVar(&kind, "kind", "", "kind of the first API, such as Store (required)")
-	for _, name := range []string{"module", "group", "kind"} {
-		_ = cmd.MarkFlagRequired(name)
-	}
 	return cmd
 }
 

@@ -2,11 +2,22 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // oddKinds are kinds whose names mean something in a project, in Go, in YAML or in Kubernetes.
@@ -29,54 +40,121 @@ var oddKinds = strings.Fields(`
 `)
 
 // refusedKinds are those that Go or Kubernetes has already where they would be declared.
-var refusedKinds = []string{"Package", "GroupVersion", "VersionLabel", "AddToScheme", "CRDs", "WatchEvent", "ListOptions", "DeleteOptions", "Func", "Map", "StoreList"}
+var refusedKinds = []string{"Package", "GroupVersion", "VersionLabel", "AddToScheme", "CRDs", "WatchEvent", "ListOptions", "DeleteOptions", "Func", "Map", "Go", "StoreList"}
 
-// oddProject writes projects with kinds into folders of one module, so that one command checks all, and returns its folder.
-func oddProject(t *testing.T, kinds []string) string {
+// checker type-checks projects against what their dependencies export.
+type checker struct {
+	files *token.FileSet
+	kit   types.Importer
+	// own are the packages of the project that is being checked.
+	own map[string]*types.Package
+}
+
+// newChecker has what a project imports compiled, once for all.
+func newChecker(t *testing.T) *checker {
 	t.Helper()
-	dir := newProject(t)
-	for _, kind := range kinds {
-		n := &names{Name: "odd", Group: "odd.example.com", Kit: "v0.0.0"}
-		if err := n.setKind(kind); err != nil {
-			t.Fatal(err)
-		}
-		n.Module = "example.com/shop/odd/p" + n.Singular
-		made, err := project(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		delete(made, "go.mod")
-		if _, err := made.write(filepath.Join(dir, "odd/p"+n.Singular)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-// checked are the odd kinds, or with -short those of known faults and every twentieth of the others.
-func checked() []string {
-	if !testing.Short() {
-		return oddKinds
-	}
-	kinds := oddKinds[:10:10]
-	for i := 10; i < len(oddKinds); i += 20 {
-		kinds = append(kinds, oddKinds[i])
-	}
-	return kinds
-}
-
-func TestProjectsOfOddKindsCompile(t *testing.T) {
 	_ = os.Getenv("SUITE_RUN") // what the compiler reads of the checkout is unknown to Go's cache of test results
+	exports := map[string]string{}
+	for line := range strings.Lines(tool(t, newProject(t), "go", "list", "-export", "-deps", "-test", "-f", "{{.ImportPath}}={{.Export}}", "./...")) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), "=")
+		exports[path] = file
+	}
+	c := &checker{files: token.NewFileSet()}
+	c.kit = importer.ForCompiler(c.files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	return c
+}
+
+// Import implements types.Importer.
+func (c *checker) Import(path string) (*types.Package, error) {
+	if own := c.own[path]; own != nil {
+		return own, nil
+	}
+	return c.kit.Import(path)
+}
+
+// check returns the faults in the Go files of a project, whose package main comes last.
+func (c *checker) check(module string, project map[string]string) error {
+	c.own = map[string]*types.Package{}
+	packages := map[string][]*ast.File{}
+	for path, content := range project {
+		if strings.HasSuffix(path, ".go") {
+			parsed, err := parser.ParseFile(c.files, path, content, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			packages[filepath.Dir(path)] = append(packages[filepath.Dir(path)], parsed)
+		}
+	}
+	// Those of kinds import the first two, and package main imports all.
+	rank := func(folder string) int {
+		switch folder {
+		case "api/v1alpha1", "directory":
+			return 0
+		case ".":
+			return 2
+		}
+		return 1
+	}
+	for _, folder := range slices.SortedFunc(maps.Keys(packages), func(a, b string) int { return cmp.Compare(rank(a), rank(b)) }) {
+		path := strings.TrimSuffix(module+"/"+folder, "/.")
+		made, err := (&types.Config{Importer: c}).Check(path, c.files, packages[folder], nil)
+		if err != nil {
+			return err
+		}
+		c.own[path] = made
+	}
+	return nil
+}
+
+func TestOddKindsMakeProjectsThatCompile(t *testing.T) {
 	if len(oddKinds) < 200 {
 		t.Errorf("there are %d odd kinds", len(oddKinds))
 	}
-	tool(t, oddProject(t, slices.DeleteFunc(checked(), func(kind string) bool { return slices.Contains(refusedKinds, kind) })), "go", "vet", "./odd/...")
+	c := newChecker(t)
+	t.Run("new", func(t *testing.T) { eachIsMade(t, c) })
+	t.Run("add api", func(t *testing.T) { allAreAdded(t, c) })
 }
 
-func TestOddKindsAreAddedToAProject(t *testing.T) {
-	_ = os.Getenv("SUITE_RUN")
+// eachIsMade makes a project of each kind.
+func eachIsMade(t *testing.T, c *checker) {
+	t.Helper()
+	for _, kind := range oddKinds {
+		if slices.Contains(refusedKinds, kind) {
+			continue
+		}
+		n := &names{Name: "shop", Module: "example.com/shop", Group: "shop.example.com", Kit: "v0.0.0"}
+		if err := n.setKind(kind); err != nil {
+			t.Error(err)
+			continue
+		}
+		made, err := project(n)
+		if err != nil {
+			t.Errorf("%s: %v", kind, err)
+			continue
+		}
+		texts := map[string]string{}
+		for path, content := range made {
+			texts[path] = string(content)
+		}
+		if err := c.check(n.Module, texts); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+		var sample struct{ Kind string }
+		if err := yaml.Unmarshal(made["samples/"+n.Package+".yaml"], &sample); err != nil || sample.Kind != kind {
+			t.Errorf("%s: the sample is of the kind %q: %v", kind, sample.Kind, err)
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(made["api/v1alpha1/crd/"+n.Group+"_"+n.Plural+".yaml"], &crd); err != nil || crd.Spec.Names.Kind != kind || crd.Spec.Names.Singular != n.Singular {
+			t.Errorf("%s: the definition is of %+v: %v", kind, crd.Spec.Names, err)
+		}
+	}
+}
+
+// allAreAdded adds all kinds to one project.
+func allAreAdded(t *testing.T, c *checker) {
+	t.Helper()
 	dir := newProject(t)
-	for _, kind := range checked() {
+	for _, kind := range oddKinds {
 		if kind == "Store" || slices.Contains(refusedKinds, kind) {
 			continue
 		}
@@ -86,7 +164,9 @@ func TestOddKindsAreAddedToAProject(t *testing.T) {
 			t.Errorf("--kind %s: %s", kind, &out)
 		}
 	}
-	tool(t, dir, "go", "vet", "./...")
+	if err := c.check("example.com/shop", contents(t, dir)); err != nil {
+		t.Error(err)
+	}
 	for kind, want := range map[string]string{
 		"StoreSpec":   "would declare StoreSpec, and api/v1alpha1/store.go does that already",
 		"StoreStatus": "would declare StoreStatus, and api/v1alpha1/store.go does that already",

@@ -133,7 +133,7 @@ func (f *Framework) conclude(ctx context.Context, key informer.Key, res result, 
 	f.noteMatch(key, res)
 	before, _ := f.failures.Get(key)
 	d := decide(ending{res.outcome, res.err, ctx.Err() != nil, res.requeueAfter, before.conflicts})
-	next := f.schedule(key, d, informer.CausedBy(res.reconciliation.span()))
+	next := f.schedule(key, d, res.reconciliation.asker())
 	f.metrics.count(d.count)
 	f.failures.note(key, res.err, d)
 	switch {
@@ -147,17 +147,17 @@ func (f *Framework) conclude(ctx context.Context, key informer.Key, res result, 
 }
 
 // schedule has a key looked at again as was decided because of a reconciliation, and returns when; 0 is not before the next change.
-func (f *Framework) schedule(key informer.Key, d decision, cause *informer.Cause) (next time.Duration) {
+func (f *Framework) schedule(key informer.Key, d decision, by asker) (next time.Duration) {
 	if d.ask > 0 {
-		next = f.retries.Ask(key, d.ask, cause)
+		next = f.retries.Ask(key, d.ask, by)
 	}
 	switch d.again {
 	case atNextChange:
 		next = f.retries.Settle(key)
 	case afterBackoff:
-		next = f.retries.Retry(key, d.pause, cause)
+		next = f.retries.Retry(key, d.pause, by)
 	case afterPause:
-		next = f.retries.RetryAfter(key, d.pause, cause)
+		next = f.retries.RetryAfter(key, d.pause, by)
 	case atNextStart:
 	}
 	return next

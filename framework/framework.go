@@ -40,7 +40,7 @@ type Framework struct {
 	census    census
 
 	queue      *queue.Queue[reason]
-	retries    *queue.Retries[reason, *informer.Cause]
+	retries    *queue.Retries[reason, asker]
 	tombstones tombstones
 	// finishing are keys of which deletions are still processed, although another replica is about to get them, with how many wait for that.
 	finishing keyed.Map[int]
@@ -123,14 +123,14 @@ func (f *Framework) Enqueue(key informer.Key) {
 	if f.config.Driven {
 		return
 	}
-	f.queue.Add(key, queue.Fresh, by(CauseEnqueue)(nil))
+	f.queue.Add(key, queue.Fresh, by(CauseEnqueue)(asker{}))
 }
 
 // EnqueueAfter reconciles an object after d, whatever comes of it until then. Of several times that were asked for, be it by
 // resources (requeuecontext), the earliest counts, and the others are dropped.
 func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) {
 	if !f.config.Driven {
-		f.retries.Ask(key, d, nil)
+		f.retries.Ask(key, d, asker{})
 	}
 }
 

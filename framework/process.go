@@ -9,6 +9,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
+	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/context/signal"
@@ -101,8 +102,12 @@ func runResources(ctx context.Context, r *reconciliation, obj any, resources []R
 func (r *reconciliation) runResource(ctx context.Context, place int, resource Resource, obj any) error {
 	s := r.newScope(ctx, place, resource.Name())
 	r.recording.reached(s)
+	before, asked := requeuecontext.After(r)
 	err := measureStep(s, StepInfo{s.resource, stepOf(r.event)}, nil, func(ctx context.Context) error { return s.ensure(ctx, resource, obj) })
 	r.recording.left(s)
+	if after, asks := requeuecontext.After(r); asks && (!asked || after < before) {
+		r.askedBy = s.resource
+	}
 	return err
 }
 
@@ -168,6 +173,8 @@ type reconciliation struct {
 	plans bool
 	// deletionRefused is set when the deletion was not allowed at the moment when a part of it was due.
 	deletionRefused atomic.Bool
+	// askedBy is the resource that asked for the next look, of several the one that asked for the earliest.
+	askedBy string
 	// first is the scope of the first resource, of which there mostly is no second one.
 	first scope
 }

@@ -120,13 +120,22 @@ func TestRecordTellsWhy(t *testing.T) {
 		source, watched, observed := informer.NewPush("objects"), informer.NewPush("watched"), &records{}
 		put(t, source, configMap("a"))
 		var fails error
+		var asks time.Duration
 		gate := make(chan struct{}, 100)
 		f := newFramework(t, framework.Config{
 			Source: source, Observer: observed, BackOffFactory: everyMinute,
 			Watches: []framework.Watch{{Source: watched, Map: func(context.Context, any) []informer.Key { return []informer.Key{keyOf("a")} }}},
-		}, &resource{name: "r", created: func(context.Context, any) error {
+		}, &resource{name: "r", created: func(ctx context.Context, _ any) error {
 			<-gate
+			if asks > 0 {
+				requeuecontext.SetAfter(ctx, asks)
+			}
 			return fails
+		}}, &resource{name: "later", created: func(ctx context.Context, _ any) error {
+			if asks > 0 {
+				requeuecontext.SetAfter(ctx, 2*asks)
+			}
+			return nil
 		}})
 		pass := func() {
 			gate <- struct{}{}
@@ -153,7 +162,15 @@ func TestRecordTellsWhy(t *testing.T) {
 		expect("a retry", 1, framework.Trigger{Cause: framework.CauseRetry})
 		f.EnqueueAfter(keyOf("a"), time.Minute)
 		time.Sleep(2 * time.Minute)
+		asks = time.Minute
 		expect("a call of EnqueueAfter", 1, framework.Trigger{Cause: framework.CauseRequeue})
+		asks = 0
+		time.Sleep(3 * time.Minute)
+		byResource := framework.Trigger{Cause: framework.CauseRequeue, Resource: "r"}
+		expect("a resource that asked for it", 1, byResource)
+		if want := "requeue asked for by r"; byResource.String() != want {
+			t.Errorf("it says %q, want %q", byResource, want)
+		}
 
 		f.Enqueue(keyOf("a"))
 		synctest.Wait()

@@ -135,8 +135,29 @@ type reason struct {
 }
 
 // by returns a function that makes a reconciliation the reason of a trigger.
-func by(why Cause) func(*informer.Cause) reason {
-	return func(cause *informer.Cause) reason { return reason{Trigger{Cause: why}, cause} }
+func by(why Cause) func(asker) reason {
+	return func(a asker) reason {
+		t := Trigger{Cause: why}
+		if why == CauseRequeue {
+			t.Resource = a.resource
+		}
+		return reason{t, a.cause}
+	}
+}
+
+// asker is who has a key looked at again because of a reconciliation, which may be nil.
+func (r *reconciliation) asker() asker {
+	a := asker{cause: informer.CausedBy(r.span())}
+	if r != nil {
+		a.resource = r.askedBy
+	}
+	return a
+}
+
+// asker is a reconciliation because of which a key is looked at again, and the resource in it that asked for that, if one did.
+type asker struct {
+	cause    *informer.Cause
+	resource string
 }
 
 // because notes why the worker looks at a key, which waited for so long.

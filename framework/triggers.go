@@ -30,6 +30,8 @@ const (
 type Trigger struct {
 	// Cause is the kind of reason.
 	Cause Cause `json:"cause"`
+	// Resource is the resource that asked for another look, if one did.
+	Resource string `json:"resource,omitempty"`
 	// Source is the source that told of a change, if one did, and Event what it told: added, updated or deleted.
 	Source string `json:"source,omitempty"`
 	Event  string `json:"event,omitempty"`
@@ -41,6 +43,9 @@ type Trigger struct {
 // String says it for people.
 func (t Trigger) String() string {
 	text := string(t.Cause)
+	if t.Resource != "" {
+		text += " asked for by " + t.Resource
+	}
 	if t.Source != "" {
 		text += " told by " + t.Source
 	}

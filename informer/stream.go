@@ -238,7 +238,14 @@ func (s *stream) failed(ctx context.Context, err error) error {
 	}
 	s.k.feed.Fail(s.namespace, err)
 	if !s.down.Swap(true) {
-		s.k.config.Logger.With("source", s.k.Name(), "namespace", s.namespace).Errorf(ctx, err, "source has lost contact, retrying")
+		text := "source has lost contact, retrying"
+		switch {
+		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+			text = "source can't be read, retrying: the API server does not serve the kind: is its custom resource definition installed, with this version?"
+		case !s.k.Status().Synced:
+			text = "source can't be read yet, retrying"
+		}
+		s.k.config.Logger.With("source", s.k.Name(), "namespace", s.namespace).Errorf(ctx, err, "%s", text)
 	}
 	return notedError{err}
 }

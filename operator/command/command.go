@@ -47,7 +47,7 @@ func Execute(ctx context.Context, config Config, args []string, stdout, stderr i
 	}
 	fmt.Fprintf(stderr, "%s: %s\n", config.Name, err)
 	if usage := (*usageError)(nil); errors.As(err, &usage) {
-		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", ran.CommandPath())
+		fmt.Fprintf(stderr, "It is called as: %s\nRun '%s --help' for usage.\n", ran.UseLine(), ran.CommandPath())
 		return ExitUsage
 	}
 	return ExitFailure

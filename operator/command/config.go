@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"runtime/debug"
@@ -103,6 +104,14 @@ func (c *Config) complete() error {
 		c.EnvPrefix = DefaultEnvPrefix
 	}
 	return nil
+}
+
+// exampleKind is a kind of the operator as it is written on a command line.
+func (c *Config) exampleKind() string {
+	if len(c.CRDs) > 0 {
+		return cmp.Or(c.CRDs[0].Spec.Names.Singular, strings.ToLower(c.CRDs[0].Spec.Names.Kind))
+	}
+	return "KIND"
 }
 
 // kindNamed returns the kind that the definitions of the operator know by that name: singular, plural or short, in any

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/inspector"
 )
@@ -28,6 +30,8 @@ type explainOptions struct {
 	namespace string
 	asking    askingOptions
 	last      int
+	// changes leaves out what neither changed anything nor failed.
+	changes bool
 	// graph is the name of the graph that is asked for.
 	graph string
 }
@@ -45,8 +49,9 @@ func (p *program) explainCommand() *cobra.Command {
 			"It asks the operator's inspector. For one in a Pod, forward its port first, such as with\n" +
 			"\"kubectl port-forward deployment/" + p.config.Name + " 8082\". One that listens beyond its own machine is\n" +
 			"asked by https and wants a token: --token, or that of the kubeconfig.",
-		Example: p.examples("explain home", "explain website home -n default -o json", "explain home -o dot | dot -Tsvg > home.svg"),
-		Args:    understood(cobra.RangeArgs(1, 2)),
+		Example: p.examples("explain home", "explain home --changes                 # only what changed something or failed",
+			"explain "+p.config.exampleKind()+" home -n default -o json", "explain home -o dot | dot -Tsvg > home.svg"),
+		Args: understood(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.name = args[0]; len(args) == 2 {
 				o.kind, o.name = p.config.kindNamed(args[0]), args[1]
@@ -79,10 +84,11 @@ func (p *program) explainCommand() *cobra.Command {
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the object (default that of the Pod or of the kubeconfig's context)")
 	o.asking.flags(flags)
 	flags.IntVar(&o.last, "last", 5, "how many reconciliations to show")
+	flags.BoolVar(&o.changes, "changes", false, "show only reconciliations that changed something or failed")
 	flags.StringVar(&o.graph, "graph", "", "name of the graph to write with -o dot, mermaid or words (default the first)")
 	o.output.others = outputGraphs
 	o.output.flags(flags)
-	withoutVariables(flags, "namespace", "last", "graph")
+	withoutVariables(flags, "namespace", "last", "changes", "graph")
 	return cmd
 }
 
@@ -107,6 +113,11 @@ func explain(ctx context.Context, w io.Writer, o explainOptions) error {
 	var object inspector.Object
 	if err := ask.get(ctx, "object", query, &object); err != nil {
 		return err
+	}
+	if o.changes {
+		object.Reconciliations = slices.DeleteFunc(object.Reconciliations, func(r inspector.Reconciliation) bool {
+			return r.Error == "" && !slices.ContainsFunc(r.Resources, func(r framework.ResourceRecord) bool { return len(r.Changes) > 0 })
+		})
 	}
 	object.Reconciliations = object.Reconciliations[:min(o.last, len(object.Reconciliations))]
 	if o.output.format == outputJSON {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -126,6 +127,19 @@ func TestExplainTellsWhatTheOperatorDidForAnObjectAndWhy(t *testing.T) {
 	}
 	if object.Name != "one" || object.Object.Kind != "Plot" || len(object.Reconciliations) != 1 {
 		t.Errorf("the JSON is of %s with %d reconciliations", object.Object, len(object.Reconciliations))
+	}
+
+	if err := user.Patch(t.Context(), one, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"seen":"yes"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	operatortest.Eventually(t, "a reconciliation has nothing to do", func() error {
+		if _, text, _ = explain(t, "one", "-n", namespace, "--inspector-address", address); strings.Contains(text, ": nothing to do") {
+			return nil
+		}
+		return errors.New(text)
+	})
+	if _, text, _ = explain(t, "one", "-n", namespace, "--inspector-address", address, "--changes"); strings.Contains(text, "nothing to do") || !strings.Contains(text, `"8 of grass"`) {
+		t.Errorf("with --changes it says:\n%s", text)
 	}
 }
 

@@ -54,7 +54,7 @@ func (p *program) planCommand() *cobra.Command {
 		Example: p.examples(
 			"plan -A                                # everything",
 			"plan home                              # one object in the namespace of the kubeconfig's context",
-			"plan -f site.yaml                      # what would come of a file",
+			"plan -f home.yaml                      # what would come of a file",
 			"plan -A --detailed-exitcode            # 2 when there is drift",
 			"plan home --out home.plan              # to be applied later, if it is still the same then",
 			"plan -A --shadow                       # what the next version of the logic would change",

@@ -1,16 +1,23 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/operator"
 )
 
@@ -20,6 +27,7 @@ func (p *program) runCommand() *cobra.Command {
 		Short: "Run the operator until SIGINT or SIGTERM",
 		Long: "Run the operator until SIGINT or SIGTERM. Reconciliations under way complete then;\n" +
 			"a second signal ends the program at once.\n\n" +
+			"Without --leader-elect it warns at its start when another copy, which elects a leader, is at work.\n\n" +
 			"With --plan the operator changes nothing: it says in events, metrics and its log what it would change.",
 		Args: understood(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context(), cmd.ErrOrStderr()) },
@@ -80,11 +88,38 @@ func (p *program) run(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	p.warnOfDefinitions(parts)
+	if !config.LeaderElection.Enabled && !p.options.planOnly {
+		warnOfAnother(ctx, parts, cmp.Or(config.LeaderElection.Name, identity.LeaseName(p.config.Name)))
+	}
 	debugging, err := serveDebugging(p.options.debugAddress, parts.logger)
 	if err != nil {
 		return err
 	}
 	return errors.Join(o.Run(ctx), debugging.close())
+}
+
+// anotherTimeout bounds the look for another copy: the operator starts without an answer, too.
+const anotherTimeout = 5 * time.Second
+
+// warnOfAnother logs a warning if another copy of an operator that elects no leader holds a lease of its name: both would write. Without the right to
+// read leases in all namespaces, or in its own, it can't be known.
+func warnOfAnother(ctx context.Context, parts *parts, name string) {
+	ctx, cancel := context.WithTimeout(ctx, anotherTimeout)
+	defer cancel()
+	leases := &coordinationv1.LeaseList{}
+	named := client.MatchingFields{"metadata.name": name}
+	if err := parts.deps.Client.List(ctx, leases, named); err != nil {
+		_ = parts.deps.Client.List(ctx, leases, named, client.InNamespace(parts.connection.namespace))
+	}
+	for i := range leases.Items {
+		lease := &leases.Items[i]
+		holder, renewed, lasts := ptr.Deref(lease.Spec.HolderIdentity, ""), ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}), ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)
+		if holder != "" && time.Since(renewed.Time) < time.Duration(lasts)*time.Second {
+			parts.logger.Log("level", "warning", "message", "another copy of the operator is at work, and this one elects no leader: both write; end one of them, or give --leader-elect",
+				"lease", client.ObjectKeyFromObject(lease).String(), "holder", holder)
+		}
+	}
 }
 
 // onLoopback tells whether only this machine can reach an address.

@@ -45,6 +45,8 @@
 //   - [LagAtEveryWrite]: the API server lags behind at each write, by [Lag]: the operator is restarted at a replica that
 //     shows the past, or an object is missing from a list, or events are held, dropped, repeated or reordered. It must
 //     not delete what has to stay, nor set anything back, not even for a while.
+//   - [TenantAtEveryWrite]: a user with rights in the namespace does what [Scenario.Tenant] says after each write, such as
+//     [TakeFinalizers].
 //   - Scenario.Neighbour puts a second operator beside the first, and fails when one
 //     of them writes what the other has created. [Ledger] tells that without a scenario.
 //

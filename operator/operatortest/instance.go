@@ -31,12 +31,17 @@ var errNotOwned = errors.New("this control plane is shared with others: ask for 
 
 // newInstance reads what there is to know of a control plane from its
 // kubeconfig file.
+// dataDirs has the data folder of each control plane that this process uses, by the address of its API server: a configuration of clients is
+// all that a scenario says of its control plane.
+var dataDirs sync.Map
+
 func newInstance(kubeconfig string, owned *plane) (*Instance, error) {
 	config, from, err := loadKubeconfig(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	instance := &Instance{config: config, kubeconfig: kubeconfig, dataDir: from.DataDir, plane: owned}
+	dataDirs.Store(config.Host, from.DataDir)
 	for _, of := range []*rest.Config{config, rest.AnonymousClientConfig(config)} {
 		if err := instance.keepTransport(of); err != nil {
 			return nil, fmt.Errorf("use kubeconfig %s: %w", kubeconfig, err)

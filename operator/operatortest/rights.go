@@ -43,23 +43,21 @@ type Deployed struct {
 // each phase that has it, of which it tells by an event, and by counting that up the next time. So let the user change what he has created,
 // and delete it. What is needed for conflicts only takes Deployed.Conflicts, and for other mishaps it is to be part of the scenario.
 //
-// On a control plane that this package has not started it skips t: its audit log can't be read. Rules of cluster roles that are the cluster's own, such as those of
+// The control plane may be one with more controllers (Start WithConfig), whose RESTConfig is the scenario's Config. On one
+// that this package has not started it skips t: its audit log can't be read. Rules of cluster roles that are the cluster's own, such as those of
 // system:auth-delegator, are not looked at.
 func Rights(t testing.TB, scenarios ...Scenario) {
 	t.Helper()
-	kube := Start(t)
-	if kube.dataDir == "" {
-		t.Skipf("rights take the audit log of a control plane of this package: unset %s", KubeconfigVariable)
-	}
 	unused := map[string]int{}
 	for _, scenario := range scenarios {
 		if scenario.Config == nil {
-			scenario.Config = kube.RESTConfig()
+			scenario.Config = Start(t).RESTConfig()
 		}
-		if scenario.Config.Host != kube.config.Host {
-			t.Fatalf("scenario %q: rights are looked at on the control plane of Start: leave Config empty", scenario.Name)
+		dataDir, _ := dataDirs.Load(scenario.Config.Host)
+		if dataDir == nil || dataDir == "" {
+			t.Skipf("scenario %q: rights take the audit log of a control plane that this package has started: unset %s, or leave Config empty", scenario.Name, KubeconfigVariable)
 		}
-		found, err := rightsOf(t.Context(), kube.dataDir, scenario)
+		found, err := rightsOf(t.Context(), dataDir.(string), scenario)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,12 @@ import (
 // guestsThatComeBack is about an operator that has, beside the rights that it declares, rules of its author's.
 func guestsThatComeBack(t *testing.T, config command.Config, verbs ...string) operatortest.Scenario {
 	t.Helper()
+	return guestsOn(t, operatortest.Start(t), config, verbs...)
+}
+
+// guestsOn is guestsThatComeBack on a control plane.
+func guestsOn(t *testing.T, kube *operatortest.Instance, config command.Config, verbs ...string) operatortest.Scenario {
+	t.Helper()
 	config.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}}
 	guest := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "guest"}}
 	greeted := func(ctx context.Context, user client.Client, namespace string) error {
@@ -31,7 +37,7 @@ func guestsThatComeBack(t *testing.T, config command.Config, verbs ...string) op
 		}
 		return err
 	}
-	s := commandtest.Scenario(t, config)
+	s := commandtest.ScenarioOn(t, kube, config)
 	s.Objects = []client.Object{&corev1.ConfigMap{}}
 	s.Phases = []operatortest.Phase{
 		{Name: "come", Do: operatortest.Create(guest), Until: greeted},
@@ -44,6 +50,20 @@ func guestsThatComeBack(t *testing.T, config command.Config, verbs ...string) op
 func TestR19RightsThatAreExactlyNeededAreAccepted(t *testing.T) {
 	t.Parallel()
 	operatortest.Rights(t, guestsThatComeBack(t, greeter(false), "create", "patch"))
+}
+
+func TestR19RightsAreLookedAtWithTheControllersOfWorkloads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left to make test-all: it takes a control plane of its own")
+	}
+	t.Parallel()
+	kube := operatortest.Start(t, operatortest.WithConfig(operatortest.Config{Controllers: operatortest.WorkloadControllers()}))
+	operatortest.Rights(t, guestsOn(t, kube, greeter(false), "create", "patch"))
+	r := &failing{TB: t}
+	operatortest.Rights(r, guestsOn(t, kube, greeter(false), "create", "patch", "delete"))
+	if want := "never used: delete configmaps of Role greeter"; r.errors != want {
+		t.Errorf("want only %q, got: %s", want, r.errors)
+	}
 }
 
 func TestR19ARuleThatNothingUsesIsNamed(t *testing.T) {

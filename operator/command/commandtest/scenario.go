@@ -28,7 +28,16 @@ import (
 // args are more flags of "run", see Start. For operatortest.Rights the operator is the one of its manifests, with these flags.
 func Scenario(t testing.TB, config command.Config, args ...string) operatortest.Scenario {
 	t.Helper()
-	kube := install(t, config)
+	return ScenarioOn(t, operatortest.Start(t), config, args...)
+}
+
+// ScenarioOn is Scenario for a control plane that the test has started, such as one with the controllers of workloads:
+//
+//	kube := operatortest.Start(t, operatortest.WithConfig(operatortest.Config{Controllers: operatortest.WorkloadControllers()}))
+//	s := commandtest.ScenarioOn(t, kube, website.Config)
+func ScenarioOn(t testing.TB, kube *operatortest.Instance, config command.Config, args ...string) operatortest.Scenario {
+	t.Helper()
+	install(t, kube, config)
 	return operatortest.Scenario{
 		Name: config.Name, Scheme: schemeOf(t, config), Config: kube.RESTConfig(), Start: Start(config, args...), Normalize: objectresource.Normalize,
 		Deployed: deployed(config, args),
@@ -48,7 +57,8 @@ type Running struct {
 // time, or with an error. args are more flags of "run".
 func Operator(t testing.TB, config command.Config, args ...string) *Running {
 	t.Helper()
-	kube := install(t, config)
+	kube := operatortest.Start(t)
+	install(t, kube, config)
 	r := &Running{Instance: kube, Namespace: kube.Namespace(t), User: operatortest.NewClient(t, kube.RESTConfig(), schemeOf(t, config))}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan struct{})
@@ -66,10 +76,10 @@ func Operator(t testing.TB, config command.Config, args ...string) *Running {
 	return r
 }
 
-// install puts the definitions of the operator onto the test's control plane.
-func install(t testing.TB, config command.Config) *operatortest.Instance {
+// install puts the definitions of the operator onto a control plane.
+func install(t testing.TB, kube *operatortest.Instance, config command.Config) {
 	t.Helper()
-	kube, crds := operatortest.Start(t), config.CRDs
+	crds := config.CRDs
 	if config.CRDFiles != nil {
 		read, err := operator.ReadCRDs(config.CRDFiles)
 		if err != nil {
@@ -78,7 +88,6 @@ func install(t testing.TB, config command.Config) *operatortest.Instance {
 		crds = append(crds[:len(crds):len(crds)], read...)
 	}
 	kube.InstallCRDs(t, crds...)
-	return kube
 }
 
 // schemeOf knows the types of Kubernetes and of the operator.

@@ -154,7 +154,7 @@ func TestASpanIsLinkedToTheReconciliationThatHasCausedIt(t *testing.T) {
 				got = append(got, fmt.Sprintf("look %d by look %d: %s", i+1, to+1, l.Attributes[0].Value.String()))
 			}
 		}
-		if diff := cmp.Diff([]string{"look 2 by look 1: retry", "look 4 by look 2: requeue"}, got); diff != "" || len(spans) != 5 {
+		if diff := cmp.Diff([]string{"look 2 by look 1: retry", "look 4 by look 2: requeue asked for by r"}, got); diff != "" || len(spans) != 5 {
 			t.Errorf("links of %d spans (-want +got):\n%s", len(spans), diff)
 		}
 	})

@@ -24,6 +24,7 @@ var notWaitedFor = map[string]string{
 	"operator/serviceprovider/clusteraccess/granter DefaultMaxLifetime":   "is the life of a credential",
 	"operator/serviceprovider/clusteraccess/granter DefaultTokenLifetime": "is the life of a credential",
 	"operator/serviceprovider/clusteraccess/granter DefaultUnusedAfter":   "is when access counts as unused",
+	"operator/serviceprovider rowLasts":                                   "is when vanished objects begin a new row",
 	"resource/deployment/api MaxWait":                                     "is a wait on purpose (framework.BeginWait)",
 	"resource/statemanager/native/fetch abandoned":                        "is when a file counts as left behind",
 	"resource/statemanager/target warnedAgain":                            "is how seldom a warning is repeated",

@@ -178,7 +178,7 @@ func TestServicesAreSeenAndUsedAcrossMachines(t *testing.T) {
 
 func TestComposeFilesAreConverted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "docker-compose.yaml")
-	if err := os.WriteFile(file, []byte("services: {web: {image: app, depends_on: [db]}, db: {image: db}}"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("services: {web: {image: app, depends_on: [db], cgroup_parent: x}, db: {image: db}}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run := func(args ...string) (int, string, string) {
@@ -188,7 +188,7 @@ func TestComposeFilesAreConverted(t *testing.T) {
 	}
 	code, out, text := run()
 	if code != 0 || strings.Count(out, "kind: MachineService\n") != 2 || strings.Count(out, "namespace: shop\n") != 2 ||
-		text != "services.web.depends_on: it has no counterpart, and is left out\n" {
+		text != "services.web.cgroup_parent: it has no counterpart, and is left out\n" {
 		t.Errorf("it ended with %d:\n%s%s", code, out, text)
 	}
 	if code, out, text := run("--strict"); code != command.ExitFailure || out != "" || !strings.Contains(text, "not everything has a counterpart") {

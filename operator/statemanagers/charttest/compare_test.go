@@ -83,7 +83,8 @@ func TestADifferenceIsNamedByItsObjectAndField(t *testing.T) {
 		`Job.batch shop/index is not there`,
 		`Job.batch shop/other is there, and should not be`,
 		`Secret shop/web: data.password`,
-		`Service shop/web: spec.ports[0].port is 81, and should be 80`,
+		`Service shop/web: spec.ports[port=80,protocol=TCP].port is not there, and should be 80`,
+		`Service shop/web: spec.ports[port=81,protocol=TCP].port is 81, and should be not there`,
 	}
 	if diff := cmp.Diff(want, lines(compareObjects(objectsOf(t, ours), objectsOf(t, theirObjects), nil))); diff != "" {
 		t.Error(diff)

@@ -282,7 +282,7 @@ func TestDefaultedObjectsGiveAnEmptyPatchTheSecondTime(t *testing.T) {
 	service.Spec.Ports[0].TargetPort = intstr.FromString("http")
 	k.wantPlan(r, p,
 		"update Deployment web", `  spec.template.spec.containers[name=web].image: "web:1" -> "web:2"`,
-		"update Service web", `  spec.ports[0].targetPort: 80 -> "http"`)
+		"update Service web", `  spec.ports[port=80,protocol=TCP].targetPort: 80 -> "http"`)
 	k.update(r, p)
 	k.wantQuiet(r, p)
 }

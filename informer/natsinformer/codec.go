@@ -47,7 +47,7 @@ func (JSON[T]) Decode(data []byte) (T, error) {
 	strict := json.NewDecoder(bytes.NewReader(data))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&entity); err == nil {
-		if _, err := strict.Token(); err == io.EOF { //nolint:errorlint // a decoder returns it unwrapped
+		if _, err := strict.Token(); err == io.EOF {
 			return entity, nil
 		}
 	}

@@ -35,7 +35,9 @@ func Refused(err error) bool {
 	case metav1.StatusReasonBadRequest:
 		return !strings.HasSuffix(said.Message, "does not support dry run")
 	case metav1.StatusReasonUnknown:
-		return said.Code == http.StatusInternalServerError
+		// The API server passes on what its store says in the same form.
+		ofStore := strings.Contains(said.Message, "etcdserver: ") || strings.Contains(said.Message, "rpc error: ")
+		return said.Code == http.StatusInternalServerError && !ofStore
 	}
 	return false
 }

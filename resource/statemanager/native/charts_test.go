@@ -82,12 +82,17 @@ func digestOf(data []byte) string {
 
 // repository is a chart repository with archives, whose names are their paths, and with a file files.tgz for each of the others.
 func repository(archives map[string][]byte) http.Handler {
-	index := "apiVersion: v1\nentries:\n"
+	index, last := "apiVersion: v1\nentries:\n", ""
 	for _, name := range slices.Sorted(maps.Keys(archives)) {
 		chart, version, ok := strings.Cut(strings.TrimSuffix(name, ".tgz"), "-")
-		if ok {
-			index += fmt.Sprintf("  %s:\n  - name: %s\n    version: %s\n    urls: [%s]\n    digest: %s\n", chart, chart, version, name, digestOf(archives[name]))
+		if !ok {
+			continue
 		}
+		if chart != last {
+			index += fmt.Sprintf("  %s:\n", chart)
+			last = chart
+		}
+		index += fmt.Sprintf("  - name: %s\n    version: %s\n    urls: [%s]\n    digest: %s\n", chart, version, name, digestOf(archives[name]))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, ok := archives[strings.TrimPrefix(r.URL.Path, "/")]

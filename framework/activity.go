@@ -2,7 +2,6 @@ package framework
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -58,20 +57,6 @@ type activities struct {
 	workers []*activity
 }
 
-// employ does work in a goroutine of a group, and in another one when what it calls ends that (runtime.Goexit).
-func employ(workers *sync.WaitGroup, work func()) {
-	workers.Go(func() {
-		complete := false
-		defer func() {
-			if !complete {
-				employ(workers, work)
-			}
-		}()
-		work()
-		complete = true
-	})
-}
-
 type activityKey struct{}
 
 // add returns a context by which what a new worker does is known.
@@ -123,9 +108,6 @@ func (a *activity) carryOut(r *reconciliation) {
 	defer a.mu.Unlock()
 	a.reconciliation = r
 }
-
-// errGoexit is what is wrong with code that ends its goroutine.
-var errGoexit = errors.New("it ended its goroutine by runtime.Goexit (as FailNow of a test does): return an error instead")
 
 // broke is the result of a worker that was stopped by an error of what it was doing.
 func (a *activity) broke(key informer.Key, err error) result {

@@ -41,7 +41,6 @@ func advised(err error) error {
 	if err == nil {
 		return nil
 	}
-	err = readable(err)
 	var already *advisedError
 	if errors.As(err, &already) {
 		return err

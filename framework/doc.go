@@ -45,8 +45,9 @@
 //     be left alone for a while (Retry-After), an hour at most, it is not tried again before.
 //     Conflicts are told from the fifth in a row on. An object that can't be created because its namespace is being deleted is
 //     no error: it is tried again every 30 seconds.
-//   - A panic in a resource is an error of that object, which tells its type and place and not its words: they may quote a Secret. So
-//     are runtime.Goexit, and an error whose own methods panic, such as a nil pointer. The library never ends the process.
+//   - A panic in a resource is an error of that object, which tells its type and place and not its words: they may quote a Secret.
+//     The library never ends the process. Only runtime.Goexit is not looked after: it ends one worker, and its object is not tried again
+//     before its next change.
 //   - Deletion happens. With a finalizer (the default), EnsureDeleted of all resources has succeeded before it is taken
 //     off, across restarts. Without one, they are called with the last known state, for deletions seen while running.
 //   - What a reconciliation has written is read from then on and no reason to reconcile its object again, see "Own writes" in package
@@ -65,7 +66,8 @@
 //     those that tell of it ([Concluder]); within a CRUD resource create goes before update, and update before delete.
 //   - Signals (package context/...) act within their resource or reconciliation and are looked at before every step.
 //   - Every resource gets a copy of the object, which it may change.
-//   - A change made now goes before the backlog of a start or a resync; one of sixteen turns is kept for the backlog.
+//   - A change made now goes before the backlog of a start or a resync; one of seventeen turns is kept for the backlog.
+//     Namespaces take turns in both, so that one with many objects does not hold up another.
 //   - Run returns when everything it started has ended. What ignores the end of its context for Config.CancelTimeout is named by
 //     an error for which errors.Is(err, ErrStillRunning) holds, and outlives Run.
 //   - An [Observer] is told what every reconciliation did, and why. Without one nothing is recorded.

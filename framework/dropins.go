@@ -93,7 +93,7 @@ func saidBy(obj runtime.Object) string {
 // watchInformer reads Config.Informer until ctx ends, and starts over with backoff when its channels close. What has arrived resets the
 // backoff.
 func (f *Framework) watchInformer(ctx context.Context) {
-	b := f.newBackOff()
+	b := f.config.BackOffFactory()
 	for ctx.Err() == nil {
 		f.guard("watch the informer", func() {
 			deleteChan, updateChan, errChan := f.config.Informer.Watch(ctx)

@@ -122,15 +122,14 @@ func stackOf(err error) string {
 	return ""
 }
 
-// recoveredIn calls run with ctx and turns a panic into a *PanicError. Secret values that are known are not in the text of the error, and
-// what can be asked of it can be asked safely.
+// recoveredIn calls run with ctx and turns a panic into a *PanicError. Secret values that are known are not in the text of the error.
 func recoveredIn(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = newPanicError(v)
 		}
 		if err != nil {
-			err = secretscontext.ScrubError(ctx, readable(err))
+			err = secretscontext.ScrubError(ctx, err)
 		}
 	}()
 	return run(ctx)

@@ -29,22 +29,6 @@ func climb(err error, yield func(error) bool) bool {
 	return true
 }
 
-// readable returns an error of which all can be asked that is asked of one. The methods of errors are not ours, and those of a nil pointer, as
-// who returns a variable of a type of their own returns it, mostly panic: the text and the panic take the place of such an error.
-func readable(err error) (read error) {
-	defer func() {
-		if v := recover(); v != nil {
-			// Without its value, which may be such an error again.
-			p := newPanicError(v)
-			read = fmt.Errorf("%s, an error of type %T that can't be read: %w", fmt.Sprint(err), err, &PanicError{Stack: p.Stack, text: p.Error()})
-		}
-	}()
-	_, _, _ = err.Error(), stackOf(err), IsNoResourceSet(err)
-	every(err, func(error) bool { return false })
-	suggestedPause(err)
-	return err
-}
-
 // every tells whether something holds for an error, for one that it wraps, and, of several that are joined, for all of them.
 func every(err error, holds func(error) bool) bool {
 	if err == nil || holds(err) {

@@ -89,8 +89,7 @@ func New(config Config) (*Framework, error) {
 		f.tracer = config.TracerProvider.Tracer(tracerName)
 	}
 	f.queue = queue.New[reason]()
-	f.queue.KeepTriggers = config.Observer != nil || f.tracer != nil
-	f.retries = queue.NewRetries(f.queue, by(CauseRetry), by(CauseRequeue), f.newBackOff)
+	f.retries = queue.NewRetries(f.queue, by(CauseRetry), by(CauseRequeue), config.BackOffFactory)
 	f.reporter = &reporter{recorder: config.Recorder, guard: f.guard, seed: maphash.MakeSeed()}
 	f.shadows = newShadows(config)
 	var err error
@@ -150,7 +149,7 @@ func (f *Framework) Run(ctx context.Context) error {
 	defer f.queue.ShutDown()
 	if f.config.CRD != nil && !f.config.PlanOnly {
 		err := Recovered(func() error {
-			return f.config.CRDClient.EnsureCreated(ctx, f.config.CRD, backoff.WithContext(f.newBackOff(), ctx))
+			return f.config.CRDClient.EnsureCreated(ctx, f.config.CRD, backoff.WithContext(f.config.BackOffFactory(), ctx))
 		})
 		if err != nil && ctx.Err() != nil {
 			return nil
@@ -174,14 +173,15 @@ func (f *Framework) runSources(ctx context.Context) error {
 	unsubscribe, subscribed := func() {}, make(chan struct{})
 
 	var running sync.WaitGroup
-	run := func(s informer.Source, step func() error) {
+	run := func(what string, step func() error) {
 		if err := Recovered(step); err != nil {
-			cancel(sourceError{fmt.Errorf("source %q: %w", s.Name(), err)})
+			cancel(sourceError{fmt.Errorf("%s: %w", what, err)})
 		}
 	}
+	sourceName := func(s informer.Source) string { return fmt.Sprintf("source %q", s.Name()) }
 	running.Go(func() {
 		defer close(subscribed)
-		run(f.source, func() error {
+		run(sourceName(f.source), func() error {
 			unsubscribe = f.source.Subscribe(f.counted(f.source, f.handlePrimary)) // what is there already becomes the backlog
 			close(f.subscribed)
 			return nil
@@ -190,11 +190,11 @@ func (f *Framework) runSources(ctx context.Context) error {
 	for _, s := range f.Sources() {
 		running.Go(func() {
 			<-subscribed
-			run(s, func() error { return s.Run(sourcesCtx) })
+			run(sourceName(s), func() error { return s.Run(sourcesCtx) })
 		})
 	}
 	if f.config.Informer != nil {
-		running.Go(func() { f.watchInformer(sourcesCtx) })
+		running.Go(func() { run("informer", func() error { f.watchInformer(sourcesCtx); return nil }) })
 	}
 	err := f.workWhenSynced(ctx)
 	<-subscribed
@@ -300,7 +300,7 @@ func (f *Framework) work(ctx context.Context) error {
 	var workers sync.WaitGroup
 	for range f.config.Workers {
 		busyCtx, activity := f.activities.add(workCtx, false)
-		employ(&workers, func() { f.worker(ctx, busyCtx, activity) })
+		workers.Go(func() { f.worker(ctx, busyCtx, activity) })
 	}
 	stopShadows := f.runShadows(ctx, &workers)
 	<-ctx.Done()
@@ -326,32 +326,31 @@ func (f *Framework) work(ctx context.Context) error {
 
 // worker takes keys from the queue until that is shut down. It begins nothing once ctx has ended, and works with busyCtx.
 func (f *Framework) worker(ctx, busyCtx context.Context, activity *activity) {
-	var e *queue.Entry[reason]
-	defer func() {
-		activity.end()
-		if e != nil {
-			f.queue.Done(e) // The goroutine ends (runtime.Goexit).
-		}
-	}()
 	for {
-		var why *waiting
-		if e, why, _ = f.queue.Next(e); e == nil {
+		e, ok := f.queue.Next()
+		if !ok {
 			return
 		}
-		if ctx.Err() != nil {
-			continue // The queue is about to be shut down.
+		if ctx.Err() == nil { // Otherwise the queue is about to be shut down.
+			f.carryOut(busyCtx, e, activity)
 		}
-		start := f.metrics.now()
-		f.metrics.waits.Observe((start - e.Due).Seconds())
-		activity.begin(e.Key, start)
-		if f.tracer != nil {
-			activity.because(why, start-e.Due)
-		}
-		if f.shard == nil {
-			f.reconcileEntry(busyCtx, e.Key, why, start)
-		} else {
-			f.reconcileShared(busyCtx, e.Key, why, start)
-		}
-		activity.end()
+	}
+}
+
+// carryOut reconciles one object. Its key is given back however that ends.
+func (f *Framework) carryOut(ctx context.Context, e *waiting, activity *activity) {
+	defer f.queue.Done(e)
+	defer activity.end()
+	waited := time.Since(e.Since)
+	f.metrics.waits.Observe(waited.Seconds())
+	start := f.metrics.now()
+	activity.begin(e.Key, start)
+	if f.tracer != nil {
+		activity.because(e, waited)
+	}
+	if f.shard == nil {
+		f.reconcileEntry(ctx, e, start)
+	} else {
+		f.reconcileShared(ctx, e, start)
 	}
 }

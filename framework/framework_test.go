@@ -265,6 +265,31 @@ func TestR12ChangeMadeNowIsNotDelayedByABacklogOf5000(t *testing.T) {
 	})
 }
 
+// TestR12ManyObjectsOfATenantDoNotHoldUpAnother holds that the one object of a tenant is not after all that another has made before it.
+func TestR12ManyObjectsOfATenantDoNotHoldUpAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, order := informer.NewPush("objects"), &journal{}
+		f := newFramework(t, framework.Config{Source: source, Workers: 1}, &resource{name: "r", created: func(_ context.Context, obj any) error {
+			order.add(obj.(*corev1.ConfigMap).Namespace)
+			time.Sleep(time.Second)
+			return nil
+		}})
+		defer running(t, f)()
+		synctest.Wait()
+		for n := range 500 {
+			put(t, source, configMap(fmt.Sprint("many", n)))
+		}
+		one := configMap("one")
+		one.Namespace = "another"
+		put(t, source, one)
+		time.Sleep(10 * time.Second)
+		if at := slices.Index(order.all(), "another"); at < 0 || at > 2 {
+			t.Errorf("reconciled were objects of %v, want that of another among the first three", order.all())
+		}
+		time.Sleep(500 * time.Second)
+	})
+}
+
 func TestPausedObjectIsLeftAlone(t *testing.T) {
 	for _, annotation := range []string{framework.PausedAnnotation, framework.ClusterPausedAnnotation} {
 		t.Run(annotation, func(t *testing.T) {

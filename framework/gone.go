@@ -9,22 +9,23 @@ import (
 )
 
 // reconcileTombstones processes the deletions of objects that are not in the source any more, beginning at start, and
-// returns the result of the last one and when it ended. why is why the key was looked at.
-func (f *Framework) reconcileTombstones(ctx context.Context, key informer.Key, why *waiting, start time.Duration) (res result, end time.Duration) {
+// returns the result of the last one and when it ended.
+func (f *Framework) reconcileTombstones(ctx context.Context, e *waiting, start time.Duration) (res result, end time.Duration) {
+	key := e.Key
 	for {
 		last, ok := f.tombstones.first(key)
 		if !ok {
 			return res, start
 		}
 		if res.reconciliation != nil {
-			f.observe(key, res, why, 0)
+			f.observe(key, res, e, 0)
 		}
 		res = f.reconcileGone(ctx, key, last)
 		start = f.metrics.reconciled(res, start)
 		switch {
 		case IsPermanent(res.err) && f.hasSuccessor(key):
 			res.err = fmt.Errorf("%w (given up, since another object has its name)", res.err)
-			f.conclude(ctx, key, res, why)
+			f.conclude(ctx, key, res, e)
 			res = result{}
 		case res.err != nil || res.outcome == Waiting:
 			return res, start

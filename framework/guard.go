@@ -2,9 +2,6 @@ package framework
 
 import (
 	"fmt"
-	"time"
-
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -42,37 +39,4 @@ func (f *Framework) unusable(sort string, err error) {
 	if _, logged := f.logged.LoadOrStore(sort, true); !logged {
 		f.log("error", "object was not taken; more of its sort is not logged", "sort", sort, "error", err.Error())
 	}
-}
-
-// newBackOff makes a BackOff by Config.BackOffFactory. Where that panics, or what it made, the default takes its place.
-func (f *Framework) newBackOff() backoff.BackOff {
-	b := &guardedBackOff{framework: f, otherwise: DefaultBackOffFactory()()}
-	f.guard("make a backoff", func() { b.next = f.config.BackOffFactory() })
-	return b
-}
-
-type guardedBackOff struct {
-	framework *Framework
-	next      backoff.BackOff
-	otherwise backoff.BackOff
-}
-
-// NextBackOff implements backoff.BackOff.
-func (b *guardedBackOff) NextBackOff() time.Duration {
-	if b.next != nil {
-		pause, done := time.Duration(0), false
-		b.framework.guard("ask a backoff", func() { pause, done = b.next.NextBackOff(), true })
-		if done {
-			return pause
-		}
-	}
-	return b.otherwise.NextBackOff()
-}
-
-// Reset implements backoff.BackOff.
-func (b *guardedBackOff) Reset() {
-	if b.next != nil {
-		b.framework.guard("reset a backoff", b.next.Reset)
-	}
-	b.otherwise.Reset()
 }

@@ -266,12 +266,12 @@ func (r *reconciliation) concluded(res result) result {
 }
 
 // reconcileCurrent reconciles the object that the source holds under the key, and once more as it is now if that turns out to be old.
-func (f *Framework) reconcileCurrent(ctx context.Context, key informer.Key, why *waiting, start time.Duration) result {
-	res := f.reconcileStored(ctx, key)
+func (f *Framework) reconcileCurrent(ctx context.Context, e *waiting, start time.Duration) result {
+	res := f.reconcileStored(ctx, e.Key)
 	start = f.metrics.reconciled(res, start)
 	if res.newer != nil {
-		f.observe(key, res, why, 0)
-		res = f.reconcileLive(ctx, key, res.newer)
+		f.observe(e.Key, res, e, 0)
+		res = f.reconcileLive(ctx, e.Key, res.newer)
 		f.metrics.reconciled(res, start)
 	}
 	return res

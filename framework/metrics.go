@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/collector"
 )
@@ -57,7 +56,7 @@ func newMetrics(f *Framework) (*metrics, error) {
 	reg := &registry{registerer: f.config.Registerer}
 	m := &metrics{
 		framework: f.Name(),
-		epoch:     f.queue.Epoch,
+		epoch:     time.Now(),
 		events:    reg.counter("events_total", "Events received from sources, by kind.", "source", "kind"),
 		steps:     reg.histogram("step_duration_seconds", "Duration of a step of a resource, retries included.", "resource", "step"),
 		stepErrs:  reg.counter("step_errors_total", "Steps of resources that failed.", "resource", "step"),
@@ -85,6 +84,10 @@ func newMetrics(f *Framework) (*metrics, error) {
 	return m, nil
 }
 
+// wallTime is what the clock as it goes now would have shown at a moment: one that was set since then, or that ran on while the machine
+// was suspended, shows another time than it did.
+func wallTime(at time.Time) time.Time { return time.Now().Add(-time.Since(at)) }
+
 // now is the time since the epoch.
 func (m *metrics) now() time.Duration { return time.Since(m.epoch) }
 
@@ -99,7 +102,7 @@ func (m *metrics) reconciled(res result, start time.Duration) time.Duration {
 	res.reconciliation.recording.end(m.epoch, start, now)
 	observe(m.seconds[res.reconciliation.event][res.outcome], now-start, res.reconciliation.traceID())
 	res.reconciliation.endSpan(res)
-	clock := queue.WallTime(m.epoch, now).UnixNano()
+	clock := time.Now().UnixNano()
 	m.lastRun.Store(clock)
 	if res.outcome == Succeeded {
 		m.lastGood.Store(clock)

@@ -27,33 +27,32 @@ type result struct {
 	requeueAfter time.Duration
 }
 
-// reconcileEntry brings one object up to date, from start on, and decides when to look at it again. A panic of code that is not ours,
-// wherever it is called, is an error, and so is the end of the goroutine (runtime.Goexit).
-func (f *Framework) reconcileEntry(ctx context.Context, key informer.Key, why *waiting, start time.Duration) {
-	var res result
-	broke := errGoexit
-	defer func() {
-		if v := recover(); v != nil {
-			broke = newPanicError(v)
-		}
-		if broke != nil {
-			res = activityOf(ctx).broke(key, broke)
-			f.metrics.reconciled(res, start)
-		}
-		f.conclude(ctx, key, res, why)
-	}()
-	res = f.reconcile(ctx, key, why, start)
-	broke = nil
+// pauseAfterPanic is when an object is tried again if what decides that has panicked: a backoff, or the methods of an error.
+const pauseAfterPanic = time.Minute
+
+// reconcileEntry brings one object up to date, from start on, and decides when to look at it again.
+func (f *Framework) reconcileEntry(ctx context.Context, e *waiting, start time.Duration) {
+	res := f.reconcile(ctx, e, start)
+	if err := Recovered(func() error { f.conclude(ctx, e.Key, res, e); return nil }); err != nil {
+		f.panicked("conclude a reconciliation", err, "object", keyString(e.Key))
+		f.retries.RetryAfter(e.Key, pauseAfterPanic, asker{})
+	}
 }
 
-// reconcile brings one object up to date.
-func (f *Framework) reconcile(ctx context.Context, key informer.Key, why *waiting, start time.Duration) result {
-	res, start := f.reconcileTombstones(ctx, key, why, start)
+// reconcile brings one object up to date. A panic of code that is not ours, wherever it is called, is an error.
+func (f *Framework) reconcile(ctx context.Context, e *waiting, start time.Duration) (res result) {
+	defer func() {
+		if v := recover(); v != nil {
+			res = activityOf(ctx).broke(e.Key, newPanicError(v))
+			f.metrics.reconciled(res, start)
+		}
+	}()
+	res, start = f.reconcileTombstones(ctx, e, start)
 	if res.err == nil && res.outcome != Waiting {
 		if res.reconciliation != nil {
-			f.observe(key, res, why, 0)
+			f.observe(e.Key, res, e, 0)
 		}
-		res = f.reconcileCurrent(ctx, key, why, start)
+		res = f.reconcileCurrent(ctx, e, start)
 	}
 	return res
 }

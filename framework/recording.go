@@ -13,7 +13,6 @@ import (
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/context/updatenecessarycontext"
-	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -216,7 +215,7 @@ func (r *recording) end(epoch time.Time, start, now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.of = nil
-	r.record.Started, r.record.Duration = queue.WallTime(epoch, start), now-start
+	r.record.Started, r.record.Duration = wallTime(epoch.Add(start)), now-start
 	for i := range r.record.Resources {
 		of := &r.record.Resources[i]
 		if of.Skipped == reasonNotReached {
@@ -252,9 +251,9 @@ func (f *Framework) observe(key informer.Key, res result, why *waiting, next tim
 		record.NextTry = time.Now().Add(next)
 	}
 	if why != nil {
-		record.Queued, record.TriggerCount, record.Triggers = f.queue.Since(why), why.Count, append(record.Triggers, why.First.Trigger)
-		for _, more := range why.More {
-			record.Triggers = append(record.Triggers, more.Trigger)
+		record.Queued, record.TriggerCount = wallTime(why.Since), why.Count
+		for _, because := range why.Why {
+			record.Triggers = append(record.Triggers, because.Trigger)
 		}
 	}
 	if res.reconciliation != nil {

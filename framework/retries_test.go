@@ -4,133 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
 )
-
-// leaves ends its goroutine once, in place of one method after the other.
-type leaves struct {
-	bombs
-	once func()
-}
-
-func (l leaves) Observe(*framework.Record)                       { l.once() }
-func (l leaves) Event(k8sruntime.Object, string, string, string) { l.once() }
-func (l leaves) NextBackOff() time.Duration                      { l.once(); return time.Minute }
-
-// TestR4WhatEndsItsGoroutineIsTriedAgain has each function of an author's that a worker calls end the worker's goroutine, the first
-// time that it is called for an object.
-func TestR4WhatEndsItsGoroutineIsTriedAgain(t *testing.T) {
-	noCalls := func() {}
-	for name, test := range map[string]struct {
-		hook  func(config *framework.Config, set *framework.ResourceSetConfig, ops *anyOps, exit func())
-		fails bool
-		want  string
-	}{
-		"EnsureCreated": {hook: func(_ *framework.Config, set *framework.ResourceSetConfig, _ *anyOps, exit func()) {
-			set.Resources = append(set.Resources, &resource{name: "leaves", created: func(context.Context, any) error { exit(); return nil }})
-		}, want: `resource "leaves": ensure created: it ended its goroutine`},
-		"NewUpdatePatch": {hook: func(_ *framework.Config, _ *framework.ResourceSetConfig, ops *anyOps, exit func()) {
-			ops.patch = func(any) *framework.Patch { exit(); return nil }
-		}, want: `resource "any": new update patch: it ended its goroutine`},
-		"InitCtx": {hook: func(config *framework.Config, _ *framework.ResourceSetConfig, _ *anyOps, exit func()) {
-			config.InitCtx = func(ctx context.Context, _ any) (context.Context, error) { exit(); return ctx, nil }
-		}, want: "update of ConfigMap default/a: it ended its goroutine"},
-		"Handles": {hook: func(_ *framework.Config, set *framework.ResourceSetConfig, _ *anyOps, exit func()) {
-			set.Handles = func(any) bool { exit(); return true }
-		}, want: "update of ConfigMap default/a: it ended its goroutine"},
-		"PlanReporter": {hook: func(config *framework.Config, _ *framework.ResourceSetConfig, _ *anyOps, exit func()) {
-			config.PlanOnly = true
-			config.PlanReporter = func(context.Context, any, *plan.Plan) error { exit(); return nil }
-		}, want: "update of ConfigMap default/a: it ended its goroutine"},
-		"Recorder": {hook: func(config *framework.Config, _ *framework.ResourceSetConfig, _ *anyOps, exit func()) {
-			config.Recorder = leaves{once: exit}
-		}, fails: true, want: "boom"},
-		"BackOff": {hook: func(config *framework.Config, _ *framework.ResourceSetConfig, _ *anyOps, exit func()) {
-			config.BackOffFactory = func() backoff.BackOff { return leaves{once: exit} }
-		}, fails: true, want: "boom"},
-		"BackOffFactory": {hook: func(config *framework.Config, _ *framework.ResourceSetConfig, _ *anyOps, exit func()) {
-			config.BackOffFactory = func() backoff.BackOff { exit(); return leaves{once: noCalls} }
-		}, fails: true, want: "boom"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				source, log, tries, done := informer.NewPush("objects"), &strings.Builder{}, 0, false
-				ops := &anyOps{patch: func(any) *framework.Patch { return nil }}
-				crud, err := framework.NewCRUDResource(framework.CRUDResourceConfig{Logger: quiet(t), Ops: ops})
-				if err != nil {
-					t.Fatal(err)
-				}
-				config := framework.Config{Source: source, Workers: 1, Logger: logTo(t, log), BackOffFactory: everyMinute}
-				set := framework.ResourceSetConfig{Resources: []framework.Resource{crud}}
-				exits := 0
-				test.hook(&config, &set, ops, func() {
-					if exits++; exits == 1 {
-						runtime.Goexit()
-					}
-				})
-				set.Resources = append(set.Resources, &resource{name: "last", created: func(context.Context, any) error {
-					if tries++; test.fails && tries < 3 {
-						return errBoom
-					}
-					done = true
-					return nil
-				}})
-				config.ResourceRouter = routerOf(t, set)
-				f := newFramework(t, config)
-				stop := running(t, f)
-				put(t, source, configMap("a"))
-				time.Sleep(20 * time.Minute)
-				stop()
-				if exits < 1 || !done && !config.PlanOnly || config.PlanOnly && exits != 2 {
-					t.Errorf("it was not tried again: %d calls", exits)
-				}
-				if !strings.Contains(strings.ReplaceAll(log.String(), `\"`, `"`), test.want) {
-					t.Errorf("the log lacks %q:\n%s", test.want, log)
-				}
-			})
-		})
-	}
-}
-
-func TestR4WorkersThatWereReplacedAreForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source, gate := informer.NewPush("objects"), make(chan struct{})
-		f := newFramework(t, framework.Config{Source: source, Workers: 1, BackOffFactory: everyMinute}, &resource{name: "r", created: func(_ context.Context, obj any) error {
-			if obj.(*corev1.ConfigMap).Name == "waits" {
-				<-gate
-				return nil
-			}
-			runtime.Goexit()
-			return nil
-		}})
-		defer running(t, f)()
-		put(t, source, configMap("exits"))
-		time.Sleep(time.Hour)
-		put(t, source, configMap("waits"))
-		synctest.Wait()
-		if got := f.Activities(); len(got) != 1 || got[0].Key != keyOf("waits") {
-			t.Errorf("activities are %v, want that of the one worker", got)
-		}
-		close(gate)
-	})
-}
 
 func TestEnqueueAfterHoldsWhateverComesOfTheObjectUntilThen(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -136,7 +136,7 @@ func (f *Framework) runShadows(ctx context.Context, workers *sync.WaitGroup) (st
 	}
 	for range f.config.ShadowWorkers {
 		busyCtx, activity := f.activities.add(ctx, true)
-		employ(workers, func() { f.shadowWorker(busyCtx, activity) })
+		workers.Go(func() { f.shadowWorker(busyCtx, activity) })
 	}
 	return f.shadows.ShutDown
 }

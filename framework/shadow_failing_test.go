@@ -2,7 +2,6 @@ package framework_test
 
 import (
 	"context"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -100,24 +99,4 @@ operatorkit_framework_shadow_objects{framework="websites",result="failed",shadow
 			})
 		})
 	}
-}
-
-func TestShadowThatEndsItsGoroutineEndsNoOtherComparison(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := informer.NewPush("objects")
-		exiting := pagesOf(func(_ context.Context, obj *corev1.ConfigMap) (any, error) {
-			if obj.Name == "exits" {
-				runtime.Goexit()
-			}
-			return "new", nil
-		})
-		f := newFramework(t, framework.Config{Source: source, ResourceRouter: besides(t, settled(), exiting)})
-		defer running(t, f)()
-		put(t, source, configMap("exits"))
-		compared()
-		put(t, source, configMap("a"))
-		compared()
-
-		wantSentences(t, f, "v2 would change 1 of 1 object")
-	})
 }

@@ -96,17 +96,17 @@ func (f *Framework) disown(key informer.Key) {
 }
 
 // reconcileShared is reconcileEntry for an object of which it is not known whether it is this replica's.
-func (f *Framework) reconcileShared(ctx context.Context, key informer.Key, why *waiting, start time.Duration) {
+func (f *Framework) reconcileShared(ctx context.Context, e *waiting, start time.Duration) {
+	key := e.Key
 	if !f.shard.Begin(key) && (!f.isFinishing(key) || !f.shard.Resume(key)) {
 		f.disown(key)
 		return
 	}
-	// Also when the goroutine ends (runtime.Goexit).
 	defer func() {
 		if !f.shard.Owns(key) && !f.isFinishing(key) {
 			f.disown(key)
 		}
 		f.shard.End(key)
 	}()
-	f.reconcileEntry(ctx, key, why, start)
+	f.reconcileEntry(ctx, e, start)
 }

@@ -3,7 +3,6 @@ package framework_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -279,17 +278,6 @@ func TestDeletionsAreFinishedToldAndPassedOver(t *testing.T) {
 	if err := f.FinishDeletions(ctx, all); err != nil {
 		t.Errorf("nothing is left, and %v", err)
 	}
-}
-
-func TestTheEndOfAReconciliationIsToldAlsoWhenItsGoroutineEnds(t *testing.T) {
-	p := newPart("a")
-	f, _ := sharedFramework(t, p, func(context.Context, any) error {
-		runtime.Goexit()
-		return nil
-	}, "a")
-	running(t, f)
-	operatortest.Eventually(t, "a fails", func() bool { _, fails := f.FailingSince(keyOf("a")); return fails })
-	operatortest.Eventually(t, "nobody works on a", func() bool { return !p.works("a") })
 }
 
 func TestAFrameworkThatRunsOrIsDrivenCanNotBeShared(t *testing.T) {

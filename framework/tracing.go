@@ -35,12 +35,9 @@ func (f *Framework) traced(ctx context.Context, r *reconciliation) context.Conte
 	return ctx
 }
 
-// reasons are those why a key waited, as many as are told apart.
-func reasons(why *waiting) []reason { return append([]reason{why.First}, why.More...) }
-
 // told are the triggers because of which a key waited, in words.
 func told(why *waiting) (words []string) {
-	for _, because := range reasons(why) {
+	for _, because := range why.Why {
 		words = append(words, because.String())
 	}
 	return words
@@ -48,7 +45,7 @@ func told(why *waiting) (words []string) {
 
 // link links a span to those of the reconciliations that have caused it, as far as they are known by now.
 func link(span trace.Span, why *waiting) {
-	for _, because := range reasons(why) {
+	for _, because := range why.Why {
 		if cause := because.cause.Span(); cause != nil {
 			span.AddLink(trace.Link{SpanContext: *cause, Attributes: []attribute.KeyValue{attribute.String("operatorkit.trigger", because.String())}})
 		}

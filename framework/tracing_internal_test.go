@@ -46,12 +46,12 @@ func BenchmarkSpans(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				f.queue.Add(key, queue.Fresh, reason{Trigger: Trigger{Cause: CauseEnqueue}})
-				e, why, _ := f.queue.Next(nil)
+				e, _ := f.queue.Next()
 				activity.begin(e.Key, 0)
 				if f.tracer != nil {
-					activity.because(why, 0)
+					activity.because(e, 0)
 				}
-				f.reconcileEntry(ctx, e.Key, why, f.metrics.now())
+				f.reconcileEntry(ctx, e, f.metrics.now())
 				activity.end()
 				f.queue.Done(e)
 			}

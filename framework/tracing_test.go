@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -216,9 +215,7 @@ func TestASpanEndsHoweverItsReconciliationDoes(t *testing.T) {
 	}{
 		"well":       {plain(nil), "result=success"},
 		"by a panic": {plain(func(context.Context, any) error { panic("in EnsureCreated") }), "result=error Error: update of ConfigMap default/a: resource \"r\": ensure created: panic: "},
-		"with the end of its goroutine": {plain(func(context.Context, any) error { runtime.Goexit(); return nil }),
-			"result=error Error: update of ConfigMap default/a: resource \"r\": ensure created: it ended its goroutine"},
-		"as a plan": {func(c *framework.Config) { plain(nil)(c); c.PlanOnly = true }, "result=planned"},
+		"as a plan":  {func(c *framework.Config) { plain(nil)(c); c.PlanOnly = true }, "result=planned"},
 		"by a panic of the source": {func(c *framework.Config) {
 			plain(nil)(c)
 			c.Source = &explosive{c.Source.(*informer.Push)}

@@ -59,7 +59,7 @@ func (t Trigger) String() string {
 }
 
 // waiting is why and since when an object waits.
-type waiting = queue.Waiting[reason]
+type waiting = queue.Entry[reason]
 
 // byEvent returns where the key goes that an event of a source concerns, and why. watched is the key of the event if it is
 // one of a watched object, and empty for the primary.

@@ -1,59 +1,52 @@
-// Package queue holds the keys that wait for a worker: each once, fresh ones before the backlog, failed ones after the
-// pause of their backoff, and with why they wait.
+// Package queue holds the keys that wait for a worker: each once, fresh ones before the backlog, namespaces in turn, and failed ones
+// after the pause of their backoff.
 package queue
 
 import (
+	"container/list"
 	"sync"
 	"time"
 
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// Queue holds the keys that wait for a worker, each once. A key that is being worked on waits until that is done. It is safe
-// for concurrent use.
+// Queue holds the keys that wait for a worker, each once. A key that is being worked on waits until that is done. It is safe for
+// concurrent use.
 //
-// It is client-go's work queue with lanes, in one map and under one lock instead of three of each: the queue is what
-// an operator with nothing to change spends its time in.
+// It does what client-go's work queue does. An addition to that says nothing but the key; the lane and the reason would need a second
+// map under a lock of its own, and the two would disagree for moments.
 //
 // T says why a key waits.
 type Queue[T any] struct {
-	// KeepTriggers makes Next return why and since when a key waited. It is set before the first Add.
-	KeepTriggers bool
-
-	mu    sync.Mutex
-	added sync.Cond
-	// drained is signalled when no key waits any more.
-	drained sync.Cond
+	mu sync.Mutex
+	// added is signalled when a key can be taken, and drained when none waits any more.
+	added, drained sync.Cond
+	// entries are the keys that wait or are being worked on.
 	entries map[informer.Key]*Entry[T]
-	// spare are entries that were not used yet, and reasons the same for what is noted with KeepTriggers.
-	spare   []Entry[T]
-	reasons []Waiting[T]
-	lanes   lanes[T]
+	lanes   [Fresh + 1]lane[T]
+	// row is how many fresh keys were taken since the last one of the backlog.
+	row     int
 	working int
 	closed  bool
-	// Epoch is what times in the queue are relative to: reading the monotonic clock alone is cheaper. It is not changed.
-	Epoch time.Time
 }
 
-// Entry is a key that waits or is being worked on.
+// Entry is a key that waits or is being worked on. What Next has returned is not changed any more.
 type Entry[T any] struct {
-	// Key is the key, and Due since when it had been waiting when Next returned it.
 	Key informer.Key
-	Due time.Duration
-	// due is since when it is waiting now.
-	due time.Duration
-	// lane is where the entry waits; noLane while it is worked on.
+	// Since is when the key was added. Why are the first few reasons, and Count is how many there were.
+	Since time.Time
+	Why   []T
+	Count int
+
 	lane Lane
-	// next is where it waits once the current work on it is done; noLane when it was not added meanwhile.
-	next    Lane
-	working bool
-	// waiting is kept with KeepTriggers.
-	waiting *Waiting[T]
+	// place is where it waits; nil while it is worked on. What is added then is kept in again.
+	place *list.Element
+	again *Entry[T]
 }
 
 // New returns an empty queue.
 func New[T any]() *Queue[T] {
-	q := &Queue[T]{entries: map[informer.Key]*Entry[T]{}, Epoch: time.Now()}
+	q := &Queue[T]{entries: map[informer.Key]*Entry[T]{}}
 	q.added.L, q.drained.L = &q.mu, &q.mu
 	return q
 }
@@ -69,100 +62,70 @@ func (q *Queue[T]) Add(key informer.Key, to Lane, why T) {
 	e := q.entries[key]
 	switch {
 	case e == nil:
-		e = q.newEntry()
-		e.Key, e.due = key, time.Since(q.Epoch)
-		q.entries[key] = e
-	case e.working:
-		if e.next == noLane {
-			e.due = time.Since(q.Epoch)
-		}
-		e.next = max(e.next, to)
-		q.note(e, why)
-		return
-	case e.lane >= to:
-		q.note(e, why)
-		return
+		e = &Entry[T]{Key: key, Since: time.Now(), lane: to}
+		q.push(e)
+	case e.place == nil && e.again == nil:
+		e.again = &Entry[T]{Key: key, Since: time.Now(), lane: to}
+		e = e.again
+	case e.place == nil:
+		e = e.again
+		e.lane = max(e.lane, to)
+	case e.lane < to:
+		q.lanes[e.lane].remove(e)
+		e.lane = to
+		q.push(e)
 	}
-	q.note(e, why)
-	since := e.due
-	if e.lane != noLane {
-		since = time.Since(q.Epoch) // in its new lane
+	e.note(why)
+}
+
+// maxReasons is how many reasons for one wait are told apart.
+const maxReasons = 3
+
+func (e *Entry[T]) note(why T) {
+	if len(e.Why) < maxReasons {
+		e.Why = append(e.Why, why)
 	}
-	q.lanes.push(e, to, since)
+	e.Count++
+}
+
+func (q *Queue[T]) push(e *Entry[T]) {
+	q.entries[e.Key] = e
+	q.lanes[e.lane].push(e)
 	q.added.Signal()
 }
 
-// entriesAtOnce is how many entries are made at once. They go together too, so that there must not be too many.
-const entriesAtOnce = 32
-
-func (q *Queue[T]) newEntry() *Entry[T] {
-	if len(q.spare) == 0 {
-		q.spare = make([]Entry[T], entriesAtOnce)
-	}
-	e := &q.spare[0]
-	q.spare = q.spare[1:]
-	return e
-}
-
-// note remembers why a key was added, with KeepTriggers.
-func (q *Queue[T]) note(e *Entry[T], why T) {
-	if !q.KeepTriggers {
-		return
-	}
-	if e.waiting == nil {
-		if len(q.reasons) == 0 {
-			q.reasons = make([]Waiting[T], entriesAtOnce)
-		}
-		e.waiting, q.reasons = &q.reasons[0], q.reasons[1:]
-		e.waiting.since = e.due
-	}
-	e.waiting.add(why)
-}
-
-// Next ends the work on the key before, if that is not nil, and waits for the next one. It returns why and since when that waited, which
-// is not to be kept for long: with it go others; nil without KeepTriggers. It returns false when the queue has been shut down.
-func (q *Queue[T]) Next(before *Entry[T]) (*Entry[T], *Waiting[T], bool) {
+// Next waits for a key and takes it. It returns false when the queue has been shut down.
+func (q *Queue[T]) Next() (*Entry[T], bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if before != nil {
-		q.done(before)
-	}
-	for {
-		if q.closed {
-			return nil, nil, false
-		}
-		if e := q.lanes.pop(); e != nil {
-			e.working, e.Due = true, e.due
-			q.working++
-			if q.lanes.empty() {
-				q.drained.Broadcast()
-			}
-			why := e.waiting
-			e.waiting = nil
-			return e, why, true
-		}
+	for !q.closed && q.length() == 0 {
 		q.added.Wait()
 	}
+	if q.closed {
+		return nil, false
+	}
+	from := Fresh
+	q.row++
+	if q.lanes[Fresh].length == 0 || q.lanes[Backlog].length > 0 && q.row > freshInARow {
+		from, q.row = Backlog, 0
+	}
+	e := q.lanes[from].pop()
+	q.working++
+	if q.length() == 0 {
+		q.drained.Broadcast()
+	}
+	return e, true
 }
 
-// Done ends the work on what Next returned, of who does not come back for another key.
+// Done ends the work on what Next returned. A key that was added meanwhile waits again.
 func (q *Queue[T]) Done(e *Entry[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.done(e)
-}
-
-// done ends the work on a key. When it was added meanwhile it waits again.
-func (q *Queue[T]) done(e *Entry[T]) {
 	q.working--
-	e.working = false
-	if e.next == noLane {
-		delete(q.entries, e.Key)
-		return
+	delete(q.entries, e.Key)
+	if e.again != nil {
+		q.push(e.again)
 	}
-	q.lanes.push(e, e.next, time.Since(q.Epoch))
-	e.next = noLane
-	q.added.Signal()
 }
 
 // ShutDown ends Next for all workers. Nothing can be added afterwards.
@@ -178,11 +141,13 @@ func (q *Queue[T]) ShutDown() {
 func (q *Queue[T]) UntilIdle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for !q.closed && !q.lanes.empty() {
+	for !q.closed && q.length() > 0 {
 		q.drained.Wait()
 	}
 	return !q.closed
 }
+
+func (q *Queue[T]) length() int { return q.lanes[Fresh].length + q.lanes[Backlog].length }
 
 // Stats is what metrics say about a queue.
 type Stats struct {
@@ -196,9 +161,11 @@ type Stats struct {
 func (q *Queue[T]) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s := Stats{Fresh: q.lanes.length[Fresh], Backlog: q.lanes.length[Backlog], Working: q.working}
-	if since, ok := q.lanes.oldest(); ok {
-		s.Age = time.Since(q.Epoch) - since
+	s := Stats{Fresh: q.lanes[Fresh].length, Backlog: q.lanes[Backlog].length, Working: q.working}
+	for _, e := range q.entries {
+		if e.place != nil {
+			s.Age = max(s.Age, time.Since(e.Since))
+		}
 	}
 	return s
 }

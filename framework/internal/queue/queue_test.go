@@ -1,7 +1,7 @@
 package queue
 
 import (
-	"runtime"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +29,7 @@ func take(t *testing.T, q *Queue[string], n int) (names []string) {
 		if depth(q) == 0 {
 			t.Fatalf("queue is empty after %v", names)
 		}
-		e, _, ok := q.Next(nil)
+		e, ok := q.Next()
 		if !ok {
 			t.Fatal("queue was shut down")
 		}
@@ -78,11 +78,29 @@ func TestBacklogIsNotStarvedByFreshKeys(t *testing.T) {
 	}
 }
 
+// TestANamespaceDoesNotHoldUpAnother holds that one object of a tenant waits for one of each of the others, however many those have.
+func TestANamespaceDoesNotHoldUpAnother(t *testing.T) {
+	for _, lane := range []Lane{Fresh, Backlog} {
+		q := New[string]()
+		defer q.ShutDown()
+		for i := range 500 {
+			q.Add(informer.Key{Namespace: "many", Name: fmt.Sprintf("many-%03d", i)}, lane, "")
+		}
+		q.Add(informer.Key{Namespace: "one", Name: "one"}, lane, "")
+		q.Add(informer.Key{Namespace: "two", Name: "two-1"}, lane, "")
+		q.Add(informer.Key{Namespace: "two", Name: "two-2"}, lane, "")
+		want := []string{"many-000", "one", "two-1", "many-001", "two-2", "many-002", "many-003"}
+		if diff := cmp.Diff(want, take(t, q, len(want))); diff != "" {
+			t.Errorf("order in lane %d (-want +got):\n%s", lane, diff)
+		}
+	}
+}
+
 func TestR1KeysAddedWhileTheyAreWorkedOnWaitOnce(t *testing.T) {
 	q := New[string]()
 	defer q.ShutDown()
 	q.Add(key("a"), Fresh, "")
-	e, _, _ := q.Next(nil)
+	e, _ := q.Next()
 	for range 100 {
 		q.Add(key("a"), Fresh, "")
 	}
@@ -100,8 +118,8 @@ func TestR12KeyAddedAgainWhileItIsWorkedOnKeepsItsPriority(t *testing.T) {
 	defer q.ShutDown()
 	q.Add(key("stale"), Backlog, "")
 	q.Add(key("changed"), Backlog, "")
-	stale, _, _ := q.Next(nil)
-	changed, _, _ := q.Next(nil)
+	stale, _ := q.Next()
+	changed, _ := q.Next()
 	q.Add(stale.Key, Backlog, "")
 	q.Add(changed.Key, Backlog, "")
 	q.Add(changed.Key, Fresh, "")
@@ -118,7 +136,7 @@ func TestShutDownEndsNextAndAdding(t *testing.T) {
 		q := New[string]()
 		ended := make(chan bool)
 		go func() {
-			_, _, ok := q.Next(nil)
+			_, ok := q.Next()
 			ended <- ok
 		}()
 		synctest.Wait()
@@ -127,7 +145,7 @@ func TestShutDownEndsNextAndAdding(t *testing.T) {
 			t.Error("next returned a key of an empty queue")
 		}
 		q.Add(key("late"), Fresh, "")
-		if _, _, ok := q.Next(nil); ok || depth(q) != 0 {
+		if _, ok := q.Next(); ok || depth(q) != 0 {
 			t.Error("a key was added after the end")
 		}
 	})
@@ -143,8 +161,8 @@ func TestAgeIsThatOfTheKeyThatWaitsLongest(t *testing.T) {
 		time.Sleep(time.Minute)
 		q.Add(key("moves"), Fresh, "")
 		time.Sleep(time.Minute)
-		if got := q.Stats().Age; got != 2*time.Minute {
-			t.Errorf("got %v, want the 2m that the other key has been waiting", got)
+		if got := q.Stats().Age; got != 3*time.Minute {
+			t.Errorf("got %v, want the 3m since the first key was added", got)
 		}
 	})
 }
@@ -182,11 +200,7 @@ func TestQueueHoldsWhatAModelHolds(t *testing.T) {
 				if len(waits) == 0 {
 					rt.Skip("nothing waits")
 				}
-				var before *Entry[string]
-				if rapid.Bool().Draw(rt, "comes back") {
-					before = ended()
-				}
-				e, _, ok := q.Next(before)
+				e, ok := q.Next()
 				if !ok || !waits[e.Key.Name] {
 					rt.Fatalf("got %v, which does not wait", e)
 				}
@@ -230,7 +244,7 @@ func TestR3RetriesFollowTheBackOffOfTheirKey(t *testing.T) {
 			t.Errorf("pauses (-want +got):\n%s", diff)
 		}
 		start := time.Now()
-		if e, _, ok := q.Next(nil); !ok || time.Since(start) != time.Second {
+		if e, ok := q.Next(); !ok || time.Since(start) != time.Second {
 			t.Errorf("got %v after %v, want the first key after its pause of 1s", e, time.Since(start))
 		}
 	})
@@ -266,7 +280,7 @@ func looks(q *Queue[string]) (at []string) {
 	end := time.AfterFunc(24*time.Hour, q.ShutDown)
 	defer end.Stop()
 	for {
-		e, _, ok := q.Next(nil)
+		e, ok := q.Next()
 		if !ok {
 			return at
 		}
@@ -326,7 +340,7 @@ func TestALookThatWasAskedForWhileTheKeyIsWorkedOnComesAfterwards(t *testing.T) 
 		r := NewRetries(q, because("retry"), because("asked"), constant)
 		defer r.Stop()
 		q.Add(key("a"), Fresh, "")
-		e, _, _ := q.Next(nil)
+		e, _ := q.Next()
 		r.Ask(key("a"), time.Second, "")
 		time.Sleep(time.Minute)
 		r.Settle(key("a"))
@@ -343,7 +357,6 @@ func TestALookThatWasAskedForWhileTheKeyIsWorkedOnComesAfterwards(t *testing.T) 
 func TestEachLookTellsWhoHasCausedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New[string]()
-		q.KeepTriggers = true
 		r := NewRetries(q, because("retry of "), because("asked by "), constant)
 		defer r.Stop()
 		defer q.ShutDown()
@@ -355,8 +368,8 @@ func TestEachLookTellsWhoHasCausedIt(t *testing.T) {
 		r.Ask(key("a"), 2*time.Hour, "5")
 		var got []string
 		for range 2 {
-			e, why, _ := q.Next(nil)
-			got = append(got, why.First)
+			e, _ := q.Next()
+			got = append(got, e.Why[0])
 			q.Done(e)
 		}
 		if diff := cmp.Diff([]string{"retry of 4", "asked by 1"}, got); diff != "" {
@@ -373,18 +386,6 @@ func TestRetriesTellTheTimeUntilTheNextLook(t *testing.T) {
 		want := []time.Duration{0, time.Hour, time.Minute, time.Second, time.Second}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("times (-want +got):\n%s", diff)
-		}
-	})
-}
-
-func TestR4ABackOffThatEndsItsGoroutineLosesNoKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := New[string]()
-		r := NewRetries(q, because("retry"), because("asked"), func() backoff.BackOff { runtime.Goexit(); return nil })
-		defer r.Stop()
-		go r.Retry(key("a"), 0, "")
-		if diff := cmp.Diff([]string{"a 5m0s"}, looks(q)); diff != "" {
-			t.Errorf("looks (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -29,8 +28,6 @@ type Retries[T, C any] struct {
 	mu      sync.Mutex
 	closed  bool
 	pending map[informer.Key]*pending[C]
-	// count is len(pending), for those who only ask whether there is anything.
-	count atomic.Int64
 }
 
 // pending is the next look at one key.
@@ -50,22 +47,19 @@ func NewRetries[T, C any](queue *Queue[T], retry, asked func(cause C) T, backOff
 
 // Retry has a key tried again after the next pause of its backoff, and after atLeast. Like the other methods, it returns the time until the next look
 // at the key; 0 is never.
-func (r *Retries[T, C]) Retry(key informer.Key, atLeast time.Duration, cause C) (next time.Duration) {
+func (r *Retries[T, C]) Retry(key informer.Key, atLeast time.Duration, cause C) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p, pause := r.entry(key), MaxRetryInterval
-	// Deferred, so that a BackOff that ends its goroutine (runtime.Goexit) loses no key.
-	defer func() {
-		p.retry, p.retryBy = time.Now().Add(max(pause, atLeast)), cause
-		next = r.schedule(key, p)
-	}()
+	p := r.entry(key)
 	if p.backOff == nil {
 		p.backOff = r.backOffFactory()
 	}
-	if d := p.backOff.NextBackOff(); d != backoff.Stop {
-		pause = d
+	pause := p.backOff.NextBackOff()
+	if pause == backoff.Stop {
+		pause = MaxRetryInterval
 	}
-	return 0
+	p.retry, p.retryBy = time.Now().Add(max(pause, atLeast)), cause
+	return r.schedule(key, p)
 }
 
 // RetryAfter has a key tried again after d, and leaves its backoff as it is.
@@ -90,9 +84,6 @@ func (r *Retries[T, C]) Ask(key informer.Key, d time.Duration, cause C) time.Dur
 
 // Settle resets the backoff of a key and drops its next try. What was asked for stays.
 func (r *Retries[T, C]) Settle(key informer.Key) time.Duration {
-	if r.count.Load() == 0 {
-		return 0
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.pending[key]
@@ -105,9 +96,6 @@ func (r *Retries[T, C]) Settle(key informer.Key) time.Duration {
 
 // Forget drops both times of a key, and its backoff.
 func (r *Retries[T, C]) Forget(key informer.Key) {
-	if r.count.Load() == 0 {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.pending[key]; p != nil {
@@ -141,7 +129,6 @@ func (r *Retries[T, C]) entry(key informer.Key) *pending[C] {
 	if p == nil {
 		p = &pending[C]{}
 		r.pending[key] = p
-		r.count.Add(1)
 	}
 	return p
 }
@@ -159,7 +146,6 @@ func (r *Retries[T, C]) schedule(key informer.Key, p *pending[C]) time.Duration 
 		p.due = due
 		if p.backOff == nil {
 			delete(r.pending, key)
-			r.count.Add(-1)
 		}
 		return 0
 	}

@@ -1,0 +1,60 @@
+package queue
+
+import "container/list"
+
+// Lane is where a key waits. Fresh keys go before the backlog.
+type Lane uint8
+
+const (
+	// Backlog is for what is looked at again, or was there already.
+	Backlog Lane = iota
+	// Fresh is for what has just changed.
+	Fresh
+)
+
+// freshInARow is how many fresh keys are taken before one of the backlog gets its turn, so that a constant stream of
+// changes does not starve it.
+const freshInARow = 16
+
+// lane holds entries by the namespace of their keys. The namespaces take turns, so that many objects of one tenant do not
+// hold up those of another; the entries of each go in the order in which they came. The zero value is empty.
+type lane[T any] struct {
+	// turns are lists of entries, one for each namespace that has any. The first has its turn next.
+	turns      list.List
+	namespaces map[string]*list.Element
+	length     int
+}
+
+func (l *lane[T]) push(e *Entry[T]) {
+	turn := l.namespaces[e.Key.Namespace]
+	if turn == nil {
+		if l.namespaces == nil {
+			l.namespaces = map[string]*list.Element{}
+		}
+		turn = l.turns.PushBack(list.New())
+		l.namespaces[e.Key.Namespace] = turn
+	}
+	e.place = turn.Value.(*list.List).PushBack(e)
+	l.length++
+}
+
+func (l *lane[T]) remove(e *Entry[T]) {
+	turn := l.namespaces[e.Key.Namespace]
+	entries := turn.Value.(*list.List)
+	entries.Remove(e.place)
+	e.place = nil
+	l.length--
+	if entries.Len() == 0 {
+		l.turns.Remove(turn)
+		delete(l.namespaces, e.Key.Namespace)
+	}
+}
+
+// pop takes the first entry of the namespace whose turn it is. There must be one.
+func (l *lane[T]) pop() *Entry[T] {
+	turn := l.turns.Front()
+	e := turn.Value.(*list.List).Front().Value.(*Entry[T])
+	l.turns.MoveToBack(turn)
+	l.remove(e)
+	return e
+}

@@ -207,7 +207,7 @@ func (f *Framework) newReconciliation(ctx context.Context, e event, key informer
 	r.approval, r.activity = approvalOf(ctx), activityOf(ctx)
 	r.activity.carryOut(r)
 	if f.config.Observer != nil {
-		r.recording = newRecording(r)
+		r.recording = &recording{of: r}
 	}
 	if f.tracer != nil {
 		ctx = f.traced(ctx, r)

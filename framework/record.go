@@ -10,8 +10,8 @@ import (
 // Observer is told of every reconciliation, to show people what an operator does.
 type Observer interface {
 	// Observe receives the record of a reconciliation that has ended. The record is the observer's afterwards, but what
-	// its changes hold must not be modified. What it does not keep, or no longer, it may give back by Record.Release. It is called by the
-	// workers: for different objects at the same time, for one object in order. It must be quick, because the worker waits, and must not panic.
+	// its changes hold must not be modified. It is called by the workers: for different
+	// objects at the same time, for one object in order. It must be quick, because the worker waits, and must not panic.
 	Observe(record *Record)
 }
 
@@ -71,9 +71,6 @@ type Record struct {
 	Signals []string `json:"signals,omitempty"`
 	// Resources are those of the resource set, in order, also those that were not reached.
 	Resources []ResourceRecord `json:"resources,omitempty"`
-
-	// recording is where the record is, if it can be released.
-	recording *recording
 }
 
 // Describe completes the changes of all resources. That is put off until somebody wants to read them, because it takes
@@ -116,8 +113,6 @@ type ResourceRecord struct {
 
 	// parts are what is described only when somebody wants to know.
 	parts []undescribed
-	// spare is room for steps.
-	spare []StepRecord
 }
 
 // StepRecord is one step of a resource.

@@ -2,11 +2,9 @@ package framework_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +19,6 @@ import (
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/context/updateallowedcontext"
-	"github.com/operatorkit/operatorkit/context/updatenecessarycontext"
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
@@ -482,97 +479,4 @@ func TestRecordShowsAPatchAsItWasBeforeItWasApplied(t *testing.T) {
 			t.Errorf("R14: the value of a confidential object is recorded: %s", field)
 		}
 	}
-}
-
-// releasing is an Observer that takes note of what it is told, and keeps nothing of it.
-type releasing struct{ observed []observation }
-
-// observation is what was told, and in which record.
-type observation struct {
-	in  *framework.Record
-	was string
-}
-
-func (r *releasing) Observe(record *framework.Record) {
-	record.Describe()
-	text, err := json.Marshal(record)
-	if err != nil {
-		panic(err)
-	}
-	r.observed = append(r.observed, observation{record, string(text)})
-	record.Release()
-}
-
-// TestNothingOfAReleasedRecordIsInALaterOne has a rich record and a poor one take turns, so that each is where the other one was, and some
-// steps of the first come when it has ended.
-func TestNothingOfAReleasedRecordIsInALaterOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source, observer := informer.NewPush("objects"), &releasing{}
-		late := planned(t, &describedOps{name: "late", applied: &journal{}})
-		named := func(name string) func(any) bool {
-			return func(obj any) bool { return obj.(*corev1.ConfigMap).Name == name }
-		}
-		rich := framework.ResourceSetConfig{
-			Name: "rich", Handles: named("rich"),
-			Resources: []framework.Resource{
-				&resource{name: "outlived", created: func(ctx context.Context, obj any) error {
-					go func() {
-						time.Sleep(time.Second / 2)
-						_ = late.EnsureCreated(ctx, obj)
-					}()
-					updatenecessarycontext.SetUpdateNecessary(ctx)
-					return nil
-				}},
-				planned(t, &describedOps{name: "pages", applied: &journal{}}),
-				&resource{name: "broken", created: func(context.Context, any) error { return errBoom }},
-				&resource{name: "last"},
-			},
-		}
-		poor := framework.ResourceSetConfig{
-			Name: "poor", Handles: named("poor"),
-			Resources: []framework.Resource{&resource{name: "plain", created: func(context.Context, any) error {
-				time.Sleep(time.Second)
-				return nil
-			}}, &resource{name: "plain too"}, &resource{name: "as plain"}},
-		}
-		f := newFramework(t, framework.Config{
-			Source: source, Observer: observer, BackOffFactory: everyMinute, ResourceRouter: routerOf(t, rich, poor), Workers: 1,
-		})
-		defer running(t, f)()
-		synctest.Wait()
-		begin := time.Now()
-		wasIn := map[*framework.Record]string{}
-		for turn, again := 0, 0; again < 10; turn++ {
-			if turn == 1000 {
-				t.Fatal("no record was used again in a thousand reconciliations")
-			}
-			name := []string{"rich", "poor"}[turn%2]
-			obj := configMap(name)
-			obj.ResourceVersion = strconv.Itoa(turn + 1)
-			put(t, source, obj)
-			synctest.Wait()
-			if name == "poor" {
-				time.Sleep(2 * time.Second)
-				synctest.Wait()
-			}
-			for _, o := range observer.observed {
-				if other, ok := wasIn[o.in]; ok && other != name {
-					again++
-				}
-				wasIn[o.in] = name
-				if name == "rich" && !strings.Contains(o.was, "changes") {
-					t.Fatalf("nothing is told that could be in a later record: %s", o.was)
-				}
-				for _, foreign := range map[string][]string{
-					"rich": {"poor", "plain"}, "poor": {"rich", "pages", "outlived", "broken", "last", "late", "boom", "necessary", "steps", "changes", "error"},
-				}[name] {
-					if strings.Contains(o.was, foreign) {
-						t.Fatalf("%s is told of %s %s after the start: %s", foreign, name, time.Since(begin), o.was)
-					}
-				}
-			}
-			observer.observed = nil
-		}
-		time.Sleep(time.Second) // until the last late step has ended
-	})
 }

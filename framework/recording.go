@@ -39,59 +39,13 @@ const (
 )
 
 // recording is a Record while the reconciliation goes on. All methods may be called on nil, and do nothing then. Times are
-// since the epoch of the framework's metrics until it ends. It is used again for another reconciliation once its record was released.
+// since the epoch of the framework's metrics until it ends.
 type recording struct {
 	// mu is for authors who run steps in goroutines of their own, even some that outlive the reconciliation.
 	mu sync.Mutex
 	// of is the reconciliation that goes on, and nil once it has ended.
 	of     *reconciliation
 	record Record
-	// resources is room for those of the record: lone, while there is no more than one. First is where its triggers are, likewise.
-	resources []ResourceRecord
-	lone      [1]ResourceRecord
-	first     [1]Trigger
-}
-
-// recordings are those whose records were released.
-var recordings = sync.Pool{New: func() any {
-	r := &recording{}
-	r.record.recording, r.resources = r, r.lone[:]
-	return r
-}}
-
-func newRecording(of *reconciliation) *recording {
-	r := recordings.Get().(*recording)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.of = of
-	return r
-}
-
-// maxSpareSteps is for how many steps of a resource room is kept when a record is released.
-const maxSpareSteps = 8
-
-// Release gives back a record that its observer received and has not kept, so that its memory is used for another one. Nobody may use the
-// record afterwards, nor what is in it, texts apart. An observer need not release records, and must not if anybody else may hold one.
-func (r *Record) Release() {
-	to := r.recording
-	if to == nil {
-		return
-	}
-	for i := range to.resources {
-		of := &to.resources[i]
-		spare := of.Steps
-		if spare == nil {
-			spare = of.spare
-		}
-		if cap(spare) > maxSpareSteps {
-			spare = nil
-		}
-		clear(spare)
-		*of = ResourceRecord{spare: spare[:0]}
-	}
-	to.first[0] = Trigger{}
-	*r = Record{recording: to}
-	recordings.Put(to)
 }
 
 // begin notes the resources that are to run.
@@ -100,14 +54,8 @@ func (r *recording) begin(set *ResourceSet) {
 		return
 	}
 	r.record.ResourceSet = set.name
-	n := len(set.resources)
-	if len(r.resources) < n {
-		r.resources = make([]ResourceRecord, n)
-	}
-	r.record.Resources = r.resources[:n:n]
-	for i, p := range set.planners {
-		of := &r.record.Resources[i]
-		*of = ResourceRecord{Name: p.name, Skipped: reasonNotReached, spare: of.spare}
+	for _, p := range set.planners {
+		r.record.Resources = append(r.record.Resources, ResourceRecord{Name: p.name, Skipped: reasonNotReached})
 	}
 }
 
@@ -191,12 +139,6 @@ func (r *recording) step(s *scope, info StepInfo, start, took time.Duration, att
 		}
 		return
 	}
-	if of.Steps == nil {
-		of.Steps, of.spare = of.spare, nil
-		if of.Steps == nil {
-			of.Steps = make([]StepRecord, 0, 3) // those of a CRUD resource that finds nothing to change
-		}
-	}
 	step := StepRecord{Step: info.Step, Start: start, Duration: took, Failed: err != nil}
 	if info.Resource != s.resource {
 		step.Resource = info.Resource
@@ -273,7 +215,7 @@ func (f *Framework) recordOf(key informer.Key, res result) *Record {
 	record := &r.recording.record
 	record.Object, record.Event, record.Loop = objectOf(r.object, key), plan.Event(r.event.String()), r.loop
 	record.TraceID = r.traceID()
-	record.Signals, record.Triggers = signalsOf(r), r.recording.first[:0]
+	record.Signals = signalsOf(r)
 	return record
 }
 

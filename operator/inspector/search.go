@@ -41,7 +41,6 @@ func byName(a, b found) int {
 // Everybody who may look at the page may look at all of it: lists differ by what is asked for only.
 func (i *Inspector) list(ctx context.Context, q query) (ObjectList, error) {
 	return i.searches.take(ctx, q, func(all []query) []ObjectList {
-		defer i.memory.reading()()
 		p := pass{run: i.searched.Add(1)}
 		for _, q := range all {
 			p.searches = append(p.searches, newSearch(q))
@@ -226,7 +225,6 @@ func (i *Inspector) summary(f found) ObjectSummary {
 
 // failing returns the objects that fail, those that failed last first, a hundred at most.
 func (i *Inspector) failing() []ObjectSummary {
-	defer i.memory.reading()()
 	all := make([]ObjectSummary, 0, maxFailing)
 	for _, f := range i.memory.lastFailing(maxFailing) {
 		all = append(all, i.summary(f))
@@ -239,7 +237,8 @@ func (m *memory) lastFailing(limit int) []found {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []found
-	for h := m.failing.back; h != nil && len(all) < limit; h = h.prev {
+	for at := m.failing.Back(); at != nil && len(all) < limit; at = at.Prev() {
+		h := at.Value.(*history)
 		all = append(all, found{h.id, Failing, h.last.Load()})
 	}
 	return all
@@ -252,7 +251,6 @@ func (i *Inspector) find(ctx context.Context, id objectID) (Object, bool) {
 		return Object{}, false
 	}
 	_, exists, _ := s.framework.Sources()[0].Get(id.key)
-	defer i.memory.reading()()
 	h := i.memory.history(id)
 	o := Object{
 		ObjectSummary:   i.summary(i.look(s, id, h, exists)),
@@ -268,7 +266,7 @@ func (i *Inspector) find(ctx context.Context, id objectID) (Object, bool) {
 		return o, exists
 	}
 	entries := i.memory.show(h)
-	o.Object = *entries[len(entries)-1].object
+	o.Object = entries[len(entries)-1].object
 	for _, e := range slices.Backward(entries) {
 		i.memory.describe(h, e)
 		o.Reconciliations = append(o.Reconciliations, Reconciliation{Record: e.record, Repeats: e.repeats, RepeatedSince: e.first})

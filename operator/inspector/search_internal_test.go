@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/giantswarm/micrologger"
 	corev1 "k8s.io/api/core/v1"
@@ -14,27 +13,6 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 )
-
-// TestSearchNeedsNothingThatRecordingHolds has a search end while somebody records for as long as it takes.
-func TestSearchNeedsNothingThatRecordingHolds(t *testing.T) {
-	i := withSites(t, []string{"a", "b"}, []string{"a", "b", "gone"})
-
-	i.memory.mu.Lock()
-	defer i.memory.mu.Unlock()
-	found := make(chan int, 1)
-	go func() {
-		list, _ := i.list(t.Context(), query{wanted: wanted{words: "no", limit: defaultLimit}})
-		found <- list.Total
-	}()
-	select {
-	case n := <-found:
-		if n != 3 {
-			t.Errorf("%d objects are found, want 3", n)
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("a search waits for those who record, and so they would for it")
-	}
-}
 
 func TestPagesOfAListAreThoseOfAllThatIsFoundInOrder(t *testing.T) {
 	var exist, fail, want []string

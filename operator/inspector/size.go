@@ -22,8 +22,8 @@ const (
 
 // What things take in memory beside their texts, in bytes, about.
 const (
-	historyBytes  = 238
-	recordBytes   = 530
+	historyBytes  = 400
+	recordBytes   = 610
 	resourceBytes = 150
 	stepBytes     = 80
 	changeBytes   = 180

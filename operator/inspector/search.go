@@ -194,7 +194,7 @@ func (f found) has(words []word, reason, failure string) bool {
 	key := f.id.key
 	return !slices.ContainsFunc(words, func(w word) bool {
 		return !w.in(key.Name) && !w.in(failure) && !w.in(key.Namespace) && !w.in(reason) &&
-			(!strings.Contains(w.small, "/") || !w.in(key.Namespace+"/"+key.Name))
+			(!strings.Contains(string(w), "/") || !w.in(key.Namespace+"/"+key.Name))
 	})
 }
 

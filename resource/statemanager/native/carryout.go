@@ -46,7 +46,7 @@ func (m *Manager) CarryOut(ctx context.Context, set *statemanager.Set, operation
 	}
 	// It is told in other reconciliations, which may not know what is secret in it.
 	err = secretscontext.ScrubError(ctx, what.service.hider.Error(err))
-	if ctx.Err() != nil || lost(err) && !busy(err) || stale(err) {
+	if ctx.Err() != nil || carrier.Unanswered(err) || apierrors.IsUnauthorized(err) || stale(err) {
 		// It says nothing about the service: it is worked out anew.
 		return err
 	}
@@ -63,11 +63,6 @@ func (m *Manager) CarryOut(ctx context.Context, set *statemanager.Set, operation
 	}
 	kept.failure = failed
 	return err
-}
-
-// busy reports whether an API server has answered that it can't do something now. What has made a hook run before that has to have its pauses.
-func busy(err error) bool {
-	return apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
 }
 
 // stale tells whether an error only says that something has changed meanwhile.

@@ -116,7 +116,7 @@ func (c *computation) failed(service *resolved, result *carrier.Result, err erro
 		c.tellHealth(&state, shown.Health)
 		c.tellDrift(&state, shown.Drift)
 	}
-	same := c.isThere(service, state.LastDeployed, result) && !errors.Is(err, carrier.ErrConflict) || passes(err)
+	same := c.isThere(service, state.LastDeployed, result) && !errors.Is(err, carrier.ErrConflict) || carrier.Unanswered(err)
 	if !same {
 		state.Template, state.Version, state.Type = service.Entry.Template, service.Entry.Version, typeOf(service.Template)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -74,7 +73,7 @@ func final(err error) bool {
 	if errors.As(err, &refused) {
 		return true
 	}
-	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) && !isTerminating(err)
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) && !carrier.Terminating(err)
 }
 
 // refusedError is for an object that stays refused with the definition that came before it.
@@ -82,8 +81,3 @@ type refusedError struct{ error }
 
 // Unwrap returns the refusal.
 func (e *refusedError) Unwrap() error { return e.error }
-
-// isTerminating tells whether something could not be created because its namespace is being deleted.
-func isTerminating(err error) bool {
-	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
-}

@@ -3,7 +3,6 @@ package manifest
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -104,15 +103,9 @@ func conflictOf(m manifest, err error) error {
 	return conflict
 }
 
-// contentless is what an API server says itself when it refuses for reasons that lie elsewhere than in the content of an object: in
-// rights, quotas, or a namespace that is going. What a webhook says begins otherwise.
-var contentless = regexp.MustCompile(`^[a-z0-9.-]+( "[^"]*")? is forbidden: ` +
-	`(User "[^"]*" cannot |exceeded quota: |unable to create new content in namespace )`)
-
 // wordless is serverside.WithoutWords, but for words that have nothing to do with the content of an object: they stay.
 func wordless(err error) error {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) && contentless.MatchString(status.Status().Message) {
+	if carrier.Contentless(err) {
 		return err
 	}
 	return serverside.WithoutWords(err)

@@ -48,6 +48,19 @@ var badObjects = map[string]string{
 	"a deep document": "a: " + strings.Repeat("[", 3000) + strings.Repeat("]", 3000),
 }
 
+// badKustomizations are kustomizations that can't be built.
+var badKustomizations = map[string]string{
+	"a resource that is not there": "resources: [nowhere.yaml]",
+	"a resource from elsewhere":    "resources: ['https://example.com/a.yaml']",
+	"itself among its resources":   "resources: [.]",
+	"a field that there is not":    "resource: [all.yaml]",
+	"a patch that is none":         "resources: [all.yaml]\npatches: [{target: {kind: ConfigMap}, patch: 'a text'}]",
+	"a patch of what is not there": "resources: [all.yaml]\npatches: [{patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: none}}'}]",
+	"a generator without its file": "configMapGenerator: [{name: a, files: [a]}]",
+	"no YAML":                      "a: b: c",
+	"a text":                       "a text",
+}
+
 // sample is all of them, or in short mode a drawn fifth.
 func sample[T any](all map[string]T) map[string]T {
 	some := maps.Clone(all)
@@ -84,6 +97,20 @@ func TestABadServiceIsTheTroubleOfItselfAlone(t *testing.T) {
 	for name, text := range sample(badObjects) {
 		template := fmt.Sprintf("bad%d", len(services))
 		w.manifests(template, text)
+		of[template] = name
+		services = append(services, w.service(template, template))
+	}
+	kustomizations := map[string]map[string]string{}
+	for name, text := range badObjects {
+		kustomizations["a kustomization of "+name] = map[string]string{"kustomization.yaml": "resources: [all.yaml]", "all.yaml": text}
+	}
+	for name, text := range badKustomizations {
+		kustomizations["a kustomization with "+name] = map[string]string{"kustomization.yaml": text, "all.yaml": configMapText("a", "1")}
+	}
+	for name, data := range sample(kustomizations) {
+		template := fmt.Sprintf("bad%d", len(services))
+		w.configMap(template, data)
+		w.template(template, v1alpha1.ServiceTemplateSpec{Kustomize: &v1alpha1.FileSource{LocalSource: &v1alpha1.LocalSource{Kind: "ConfigMap", Name: template}}})
 		of[template] = name
 		services = append(services, w.service(template, template))
 	}
@@ -145,6 +172,7 @@ func TestWhatLooksLikeALostClusterIsTheTroubleOfItsServiceAlone(t *testing.T) {
 		"a panic":            nil,
 		"a text":             errors.New("read tcp: connection reset by peer"),
 		"a webhook's 401":    apierrors.NewUnauthorized("no"),
+		"a webhook's 429":    apierrors.NewTooManyRequests("slow down", 1),
 		"an API that is off": apierrors.NewServiceUnavailable("off"),
 		"a torn archive":     fmt.Errorf("read the release: %w", io.ErrUnexpectedEOF),
 		"a lost connection":  &url.Error{Op: "Get", URL: "https://example.com", Err: errors.New("http: server closed idle connection")},

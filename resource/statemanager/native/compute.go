@@ -126,7 +126,7 @@ func (c *computation) ends(ctx context.Context, err error) bool {
 	switch {
 	case err == nil:
 		return false
-	case ctx.Err() != nil, apierrors.IsTooManyRequests(err): // The next request would be one too many as well.
+	case ctx.Err() != nil:
 		return true
 	case !lost(err):
 		return false

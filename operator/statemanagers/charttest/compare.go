@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"helm.sh/helm/v4/pkg/kube"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,6 +41,8 @@ type difference struct {
 	secret bool
 	// hook is true for the object of a hook that is not there.
 	hook bool
+	// stays is true for a namespace that is there with something that is not taken away with a release, and for that.
+	stays bool
 }
 
 // String tells it in a line.
@@ -177,9 +180,14 @@ func (m madeUp) String() string {
 // compareObjects compares what there is on two clusters.
 func compareObjects(ours, theirs objects, made madeUp) []difference {
 	var differences []difference
+	holds := map[string]bool{}
+	for k, u := range ours {
+		holds[k.Namespace] = holds[k.Namespace] || theirs[k] == nil && outlives(u)
+	}
 	for k, u := range ours {
 		if theirs[k] == nil {
-			differences = append(differences, difference{object: k.String(), key: k, ours: u.GetName()})
+			stays := outlives(u) || k.kind == carrier.NamespaceKind && holds[k.Name]
+			differences = append(differences, difference{object: k.String(), key: k, ours: u.GetName(), stays: stays})
 		}
 	}
 	for k, u := range theirs {
@@ -201,6 +209,11 @@ func compareObjects(ours, theirs objects, made madeUp) []difference {
 		return cmp.Or(strings.Compare(a.object, b.object), strings.Compare(a.path, b.path))
 	})
 	return differences
+}
+
+// outlives reports whether an object is not taken away with the release that has brought it.
+func outlives(u *unstructured.Unstructured) bool {
+	return u.GetKind() == "PersistentVolumeClaim" || u.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy
 }
 
 // normalized returns an object without what API servers, controllers and our marks add to it.

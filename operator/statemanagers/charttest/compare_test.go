@@ -243,3 +243,32 @@ metadata: {namespace: shop, name: other}
 		t.Errorf("unexplained are %q", lines(unexplained))
 	}
 }
+
+func TestANamespaceThatStaysIsADocumentedDifferenceOfARemovalOnly(t *testing.T) {
+	const left = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: shop, name: kept, annotations: {helm.sh/resource-policy: keep}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: shop, name: other}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: empty}
+`
+	found := compareObjects(objectsOf(t, left), objects{}, nil)
+	tried := &trial{subject: &subject{old: &version{}}}
+	unexplained, by := tried.explain(found, "removal")
+	if got := lines(unexplained); len(by) != 2 || len(got) != 2 || !strings.Contains(got[0], "ConfigMap shop/other") || !strings.Contains(got[1], "Namespace empty") {
+		t.Errorf("unexplained are %q", got)
+	}
+	if unexplained, _ := tried.explain(found, "upgrade"); len(unexplained) != 4 {
+		t.Errorf("unexplained are %q", lines(unexplained))
+	}
+}

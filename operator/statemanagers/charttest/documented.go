@@ -38,6 +38,11 @@ var deviations = []*deviation{
 		explains: func(_ *trial, step string, d difference) bool { return step == "removal" && d.ours == nil && d.hook },
 	},
 	{
+		file:     "resource/statemanager/native/helm/doc.go",
+		line:     "A namespace stays with anything in it that is not of the service",
+		explains: func(_ *trial, step string, d difference) bool { return step == "removal" && d.stays },
+	},
+	{
 		file: "resource/statemanager/native/helm/doc.go",
 		line: "unlike Helm, a key that a chart withdraws from stringData goes",
 		explains: func(t *trial, step string, d difference) bool {

@@ -71,7 +71,6 @@ func newKitWith(t *testing.T, config docker.Config) *kit {
 	k := &kit{T: t, ctx: ctx, engines: pool.Take(t, 3), changed: make(chan struct{})}
 	config.Machines = dockertest.Machines(k.engines)
 	k.cli = k.client(config)
-	t.Cleanup(k.cli.Subscribe(func(docker.Notice) { k.bump() }))
 	return k
 }
 
@@ -83,7 +82,7 @@ func (k *kit) bump() {
 	k.changed = make(chan struct{})
 }
 
-// client returns a client that is quick to notice, and ends with the test.
+// client returns a client that is quick to notice, and ends with the test. Its notices make until look again.
 func (k *kit) client(config docker.Config) *docker.Client {
 	k.Helper()
 	config.Heartbeat, config.ConnectTimeout = time.Second, cmp.Or(config.ConnectTimeout, patience)
@@ -92,6 +91,7 @@ func (k *kit) client(config docker.Config) *docker.Client {
 		k.Fatal(err)
 	}
 	k.Cleanup(func() { _ = cli.Close() })
+	k.Cleanup(cli.Subscribe(func(docker.Notice) { k.bump() }))
 	return cli
 }
 

@@ -184,7 +184,6 @@ func (c *converter) fail(part, format string, args ...any) {
 func (c *converter) rest() {
 	in := &c.in
 	in.Profiles, in.Name = nil, ""
-	c.impliedDependencies()
 	if shared, only := in.Networks["default"]; only && shared == nil && len(in.Networks) == 1 {
 		in.Networks = nil
 	}
@@ -193,28 +192,4 @@ func (c *converter) rest() {
 	}
 	in.Image = ""
 	leftIn(c.path, reflect.ValueOf(c.was), reflect.ValueOf(c.in), c.out.lacks)
-}
-
-// impliedDependencies takes out the dependencies that the library adds for what shares something of another service.
-func (c *converter) impliedDependencies() {
-	implied := map[string]types.ServiceDependency{}
-	for _, from := range c.was.VolumesFrom {
-		name, _, _ := strings.Cut(from, ":")
-		implied[name] = types.ServiceDependency{Condition: types.ServiceConditionStarted, Required: true}
-	}
-	shared := types.ServiceDependency{Condition: types.ServiceConditionStarted, Restart: true, Required: true}
-	for _, namespace := range []string{c.was.NetworkMode, c.was.Ipc, c.was.Pid, c.was.Uts, c.was.Cgroup} {
-		if name, ok := strings.CutPrefix(namespace, types.ServicePrefix); ok {
-			implied[name] = shared
-		}
-	}
-	for _, link := range c.was.Links {
-		name, _, _ := strings.Cut(link, ":")
-		implied[name] = shared
-	}
-	for name, dependency := range implied {
-		if reflect.DeepEqual(c.in.DependsOn[name], dependency) {
-			delete(c.in.DependsOn, name)
-		}
-	}
 }

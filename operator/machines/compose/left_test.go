@@ -75,7 +75,7 @@ func text(t *testing.T, converted *compose.Converted) string {
 func base() *types.Project {
 	return &types.Project{
 		Name: "p",
-		Services: types.Services{"web": {
+		Services: types.Services{"db": {Name: "db", ContainerSpec: types.ContainerSpec{Image: "db"}}, "web": {
 			Name: "web",
 			ContainerSpec: types.ContainerSpec{
 				Image:   "app",
@@ -92,6 +92,7 @@ func base() *types.Project {
 				Logging: &types.LoggingConfig{Driver: "local"},
 			},
 			WorkloadSpec: types.WorkloadSpec{
+				DependsOn:   types.DependsOnConfig{"db": {Condition: "service_started", Required: true}},
 				HealthCheck: &types.HealthCheckConfig{},
 				Ports:       []types.ServicePortConfig{{Target: 80, Published: "80", Protocol: "tcp", Mode: "ingress"}},
 			},
@@ -110,6 +111,7 @@ func base() *types.Project {
 
 // samples are values of fields that can't have any.
 var samples = map[string]any{
+	"services.web.depends_on.db.condition":             "service_completed_successfully",
 	"services.web.deploy.mode":                         "global",
 	"services.web.deploy.update_config.failure_action": "rollback",
 	"services.web.deploy.update_config.order":          "stop-first",
@@ -165,6 +167,10 @@ func change(path string, v reflect.Value, changed func(path string)) {
 		v.Set(to)
 		changed(path)
 		v.Set(before)
+	}
+	if path == "services.db" {
+		// It is there for the other one.
+		return
 	}
 	if sample, ok := samples[path]; ok {
 		set(reflect.ValueOf(sample).Convert(v.Type()))
@@ -286,6 +292,7 @@ func TestNoFieldIsLeftOutWithoutAWord(t *testing.T) {
 			t.Errorf("%s is named as %s", path, words)
 		}
 		key := strings.TrimSuffix(keyed.ReplaceAllString(indices.ReplaceAllString(path, ""), "$1"), ".x-new")
+		key = strings.ReplaceAll(key, ".db.", ".")
 		if _, ok := elsewhere[key]; !ok && is != isRefused && specified()[key] && !strings.Contains(words, "x-new:") {
 			outcomes[key] = append(outcomes[key], is)
 		}

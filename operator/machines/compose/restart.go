@@ -1,7 +1,6 @@
 package compose
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -107,29 +106,25 @@ func (c *converter) completes(name string) bool {
 
 // dependsOn converts what the service waits for.
 func (c *converter) dependsOn(name string) {
-	in, implied := c.in.DependsOn, impliedBy(c.project.Services[name])
-	c.in.DependsOn = nil
-	for _, on := range slices.Sorted(maps.Keys(in)) {
-		d, part := in[on], "depends_on."+on
-		if _, there := c.project.Services[on]; !there {
+	implied := impliedBy(c.project.Services[name])
+	for _, on := range slices.Sorted(maps.Keys(c.in.DependsOn)) {
+		d, part := c.in.DependsOn[on], "depends_on."+on
+		if other, there := c.project.Services[on]; !there || other.Provider != nil {
 			c.lacks(part)
+			delete(c.in.DependsOn, on)
 			continue
 		}
-		if d.Restart && !implied[on] {
-			c.lacks(part + ".restart")
+		if implied[on] {
+			d.Restart = false
 		}
 		if !d.Required {
 			c.lacks(part + ".required")
 		}
-		switch d.Condition {
-		case types.ServiceConditionCompletedSuccessfully:
-		case types.ServiceConditionStarted, types.ServiceConditionHealthy:
-			if c.completes(on) {
-				c.remark(part, fmt.Sprintf("%s is a job, and is waited for until it has completed", on))
-			}
-		default:
-			c.lacks(part + ".condition")
+		if d.Condition != types.ServiceConditionCompletedSuccessfully && c.completes(on) {
+			c.remark(part, on+" is a job, and is waited for until it has completed")
 		}
+		d.Condition, d.Required = "", false
+		c.in.DependsOn[on] = d
 		c.svc.Spec.DependsOn = append(c.svc.Spec.DependsOn, objectName(on))
 	}
 }

@@ -48,6 +48,9 @@ func TestWhatRunsToItsEndBecomesAJobAndIsWaitedFor(t *testing.T) {
 			"  0 [b]", []string{"services.a.depends_on.b.required: it has no counterpart, and is left out"}},
 		"is not there": {"a: {image: i, depends_on: {b: {condition: service_started, required: false}}}\n  b: {image: i, profiles: [p]}",
 			"  0 []", []string{"services.a.depends_on.b: it has no counterpart, and is left out"}},
+		"is of a provider": {"a: {image: i, depends_on: [b]}\n  b: {provider: {type: model}}", "  0 []", []string{"services.a.depends_on.b: it has no counterpart, and is left out"}},
+		"is implied": {"a: {image: i, links: [b], volumes_from: [c]}\n  b: {image: i}\n  c: {image: i}",
+			"  0 [b c]", []string{"services.a.links: it has no counterpart, and is left out", "services.a.volumes_from: it has no counterpart, and is left out"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "compose.yaml")

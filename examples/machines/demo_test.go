@@ -27,7 +27,7 @@ func noRequestFails(t *testing.T) {
 		// What is going to be done is told before it is, container by container.
 		`(?s)\+ Container engine-\d/migrate-\w{5}: run the job to its end\n.*✓ the migration has completed.*✓ all containers work`,
 		`(?s)updating it to shop:2.*✓ the migration to version 2 has completed.*✓ all containers are of shop:2`,
-		`(?s)\+ Container engine-1/shop-\w{5}\n.*6 to create, 1 to update, 0 to delete\n.*✓ all containers work`,
+		`(?s)\+ Container engine-\d/shop-\w{5}\n.*6 to create, 1 to update, 0 to delete\n.*✓ all containers work`,
 		`(?s)~ Container engine-1/shop-\w{5}: replaces shop-\w{5}, start-first\n +~ container.image: "shop:1" -> "shop:2"\n`,
 		`service shop: 6 of 6 containers work and are shop:2`,
 		`(?s)updating it to shop:bad.*✓ it is rolled back and not tried again`,

@@ -10,7 +10,7 @@
 //		return err // what makes a service that can't be
 //	}
 //	for _, r := range converted.Remarks {
-//		log.Print(r) // services.web.depends_on: it has no counterpart, and is left out
+//		log.Print(r) // services.web.networks: it has no counterpart, and is left out
 //	}
 //
 // # Promises

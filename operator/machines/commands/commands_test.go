@@ -134,7 +134,7 @@ func TestServicesAreSeenAndUsedAcrossMachines(t *testing.T) {
 	_, ps, _ := w.run("", "ps")
 	for _, want := range []string{
 		`(?m)^SERVICE +MACHINE +CONTAINER +IMAGE +STATE +PORTS +AGE$`, `(?m)^web +engine-1 +web-\w+ +app:1 +running \(healthy\) +[0-9.]+:\d+:8080/tcp +\d+`,
-		`(?m)^web +engine-2 +web-`, `(?m)^job +engine-\d +job-\w+-failed +app:1 +exited, kept for its log `,
+		`(?m)^web +engine-2 +web-`, `(?m)^job +engine-\d +job-\w+-failed +app:1 +exited \(1\), kept for its log `,
 	} {
 		if !regexp.MustCompile(want).MatchString(ps) {
 			t.Errorf("ps lacks %s:\n%s", want, ps)

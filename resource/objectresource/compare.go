@@ -71,20 +71,10 @@ func writePaths(write func(string, ...any), value any) {
 	}
 }
 
-// difference lists the fields in which two objects differ, sorted by path. The objects are those of serverside.Stable. A nil object
-// has no fields.
-func difference(before, after map[string]any) []plan.FieldChange {
-	return significant(plan.Diff(before, after))
-}
-
 // appliedPath is where our own bookkeeping stands.
 var appliedPath = "metadata.annotations" + plan.Segment(AppliedAnnotation)
 
-// significant leaves the bookkeeping out, unless it is all that changes: then fields change hands, but no values.
-func significant(changes []plan.FieldChange) []plan.FieldChange {
-	i := slices.IndexFunc(changes, func(c plan.FieldChange) bool { return c.Path == appliedPath })
-	if i < 0 || len(changes) == 1 {
-		return changes
-	}
-	return slices.Delete(changes, i, i+1)
+// withoutBookkeeping leaves our own bookkeeping out: a hash says nothing to people.
+func withoutBookkeeping(changes []plan.FieldChange) []plan.FieldChange {
+	return slices.DeleteFunc(changes, func(c plan.FieldChange) bool { return c.Path == appliedPath })
 }

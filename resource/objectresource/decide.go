@@ -78,7 +78,7 @@ func creation(want item) item {
 		fields["metadata"] = metadata
 	}
 	want.action = plan.Create
-	want.fields = difference(nil, fields)
+	want.fields = withoutBookkeeping(plan.Diff(nil, fields))
 	if want.sensitive {
 		plan.Hide(want.fields, plan.ShownOfSecret)
 	}
@@ -140,12 +140,14 @@ func pinned(content, u *unstructured.Unstructured) *unstructured.Unstructured {
 	return content
 }
 
-// updating is the change that makes u what applied is, without an action if that is the same.
+// updating is the change that makes u what applied is, without an action if that is the same. It has no fields if others are set than were
+// applied last, and their values are there already.
 func updating(u, applied *unstructured.Unstructured, want item) item {
-	fields := difference(serverside.Stable(u.Object), serverside.Stable(applied.Object))
+	fields := plan.Diff(serverside.Stable(u.Object), serverside.Stable(applied.Object))
 	if len(fields) == 0 {
 		return item{}
 	}
+	fields = withoutBookkeeping(fields)
 	if want.sensitive {
 		plan.Hide(fields, plan.ShownOfSecret)
 	}

@@ -248,3 +248,24 @@ func TestThePlanOfACreationLeavesOutStructsThatSayNothing(t *testing.T) {
 		`  spec.template.spec.volumes[name=scratch].emptyDir: {}`,
 		`  spec.template.spec.volumes[name=scratch].name: "scratch"`)
 }
+
+func TestThePlanOfFieldsThatAreSetToWhatIsThereShowsNoHash(t *testing.T) {
+	k := newKit(t)
+	p := k.primary("p")
+	service := func(kind corev1.ServiceType) *resource {
+		return k.resource(just(&corev1.Service{
+			ObjectMeta: k.meta("web").ObjectMeta, Spec: corev1.ServiceSpec{Type: kind, Ports: []corev1.ServicePort{{Port: 80}}},
+		}))
+	}
+	k.update(service(""), p)
+	explicit := service(corev1.ServiceTypeClusterIP)
+	changes := k.plan(explicit, p)
+	if got := lines(changes); !slices.Equal(got, []string{"update Service web"}) {
+		t.Fatalf("the plan is %q, want an update without fields", got)
+	}
+	if got, want := changes[0].Description, "other fields are set than before, and no value changes"; got != want {
+		t.Errorf("it is described as %q, want %q", got, want)
+	}
+	k.update(explicit, p)
+	k.wantQuiet(explicit, p)
+}

@@ -57,7 +57,11 @@ func (it item) takenOver() string {
 
 // description is what there is to tell of the change beside its fields.
 func (it item) description() string {
-	return strings.Trim(it.takenOver()+"; "+it.replacing(), "; ")
+	unchanged := ""
+	if it.action == plan.Update && len(it.fields) == 0 {
+		unchanged = "other fields are set than before, and no value changes"
+	}
+	return strings.Trim(it.takenOver()+"; "+it.replacing()+"; "+unchanged, "; ")
 }
 
 // Key implements keyed.Item.

@@ -1,12 +1,14 @@
 package framework
 
 import (
+	"context"
 	"errors"
 	"hash/maphash"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework/internal/keyed"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/internal/cut"
@@ -54,6 +56,20 @@ func (r *reporter) failed(key informer.Key, obj any, err error) {
 	if before, known := r.causes.Set(key, cause); !known || before != cause {
 		record(corev1.EventTypeWarning, reasonOf(err), message)
 	}
+}
+
+// Warn writes a warning event on the object that is being reconciled, for a resource that has something to say which is no error. Secret
+// values that are known in the reconciliation are left out. It returns false, and writes nothing, outside of a reconciliation of a Framework,
+// such as in a plan. Who calls it says a thing once.
+func Warn(ctx context.Context, reason, message string) bool {
+	s := scopeOf(ctx)
+	if s == nil || s.reconciliation.in == nil || s.reconciliation.plans {
+		return false
+	}
+	if record := s.reconciliation.in.reporter.recordOn(s.reconciliation.object); record != nil {
+		record(corev1.EventTypeWarning, reason, cut.Text(secretscontext.Scrub(ctx, message), maxEventMessage))
+	}
+	return true
 }
 
 // recordOn returns what writes events on an object, or nil if nothing does.

@@ -32,6 +32,7 @@ func (r *resource[O]) ApplyCreateChange(ctx context.Context, obj O, change State
 		if err != nil {
 			return requestError("create", it, err)
 		}
+		r.tellNotKept(ctx, it, u)
 		r.log(ctx, "created an object", it)
 		return nil
 	})
@@ -91,7 +92,11 @@ func (r *resource[O]) update(ctx context.Context, own ownership, it item) error 
 	if err != nil {
 		return err
 	}
-	return r.writeAs(ctx, r.manager(own), u, client.ForceOwnership)
+	if err := r.writeAs(ctx, r.manager(own), u, client.ForceOwnership); err != nil {
+		return err
+	}
+	r.tellNotKept(ctx, it, u)
+	return nil
 }
 
 // ApplyDeleteChange implements framework.TypedCRUDResourceOps. What is gone already is as good as deleted. An object that was

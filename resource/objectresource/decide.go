@@ -117,7 +117,9 @@ func (r *resource[O]) ask(ctx context.Context, own ownership, have, want item) (
 		var change item
 		switch {
 		case err == nil:
-			change = updating(have.content, applied, want)
+			if change = updating(have.content, applied, want); change.action == "" {
+				r.tellNotKept(ctx, want, applied)
+			}
 		case apierrors.IsInvalid(err) && slices.Contains(r.replaced, want.key.GVK):
 			if change, err = r.replacement(ctx, own, have.content, want, err); err != nil {
 				return item{}, "", requestError("compare", want, err)

@@ -50,6 +50,8 @@
 //   - Computing patches writes nothing. Where an object looks different, the server is asked by a dry run what applying
 //     would change; an answer that it is nothing is remembered, for the last 65,536 such objects of a resource. The plan of an update without
 //     fields is that of fields which are set, or not set any more, while no value changes.
+//   - An object that does not keep what is applied to it, because an admission webhook or policy changes it, is told once, by a warning event
+//     on the primary ([ReasonNotKept]) and in the log, with the fields and without their values. It is no error.
 //   - The stringData of a Secret is applied as data: a key that is withdrawn goes, and is in the plan. A label or an annotation of an unstructured
 //     object that is no text is a permanent error of that object.
 //   - Creating never touches an object that exists, but the resource's own, as after a crash; updating never creates one. An object

@@ -16,9 +16,13 @@ const (
 // settled remembers for which objects the API server said that applying them would change nothing, although they
 // look different from here (1000m and 1, a container that a webhook added). It holds one entry for such an object, up to maxSettled,
 // and is safe for concurrent use.
-type settled struct{ pairs *lru.Cache }
+type settled struct {
+	pairs *lru.Cache
+	// notKept are the fields of an object of which it was told that they do not keep what is applied.
+	notKept *lru.Cache
+}
 
-func newSettled() settled { return settled{lru.New(maxSettled)} }
+func newSettled() settled { return settled{lru.New(maxSettled), lru.New(maxSettled)} }
 
 // is tells whether the pair of a current and a desired object is settled.
 func (s settled) is(key Key, pair serverside.Pair) bool {
@@ -28,4 +32,15 @@ func (s settled) is(key Key, pair serverside.Pair) bool {
 
 func (s settled) remember(key Key, pair serverside.Pair) { s.pairs.Add(key.unversioned(), pair) }
 
-func (s settled) forget(key Key) { s.pairs.Remove(key.unversioned()) }
+func (s settled) forget(key Key) {
+	s.pairs.Remove(key.unversioned())
+	s.notKept.Remove(key.unversioned())
+}
+
+// told reports whether the last that was told of an object is that these fields do not keep what is applied.
+func (s settled) told(key Key, fields string) bool {
+	last, ok := s.notKept.Get(key.unversioned())
+	return ok && last == fields
+}
+
+func (s settled) tell(key Key, fields string) { s.notKept.Add(key.unversioned(), fields) }

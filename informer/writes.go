@@ -17,8 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -255,11 +257,21 @@ func (k *Kubernetes) decodesLike(other *Kubernetes) bool {
 	return (k.form == typed) == (other.form == typed) && k.config.Client.Scheme() == other.config.Client.Scheme()
 }
 
+// metadataCodecs decode the metadata of objects alone, of any kind.
+var metadataCodecs = sync.OnceValue(func() serializer.CodecFactory {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(metav1.AddMetaToScheme(scheme))
+	return serializer.NewCodecFactory(scheme)
+})
+
 // decode returns what an API server has answered.
 func (k *Kubernetes) decode(answer []byte) (runtime.Object, error) {
 	// Only what is known as a Go type is encoded in another way than JSON.
 	if !bytes.HasPrefix(answer, []byte("{")) || k.form == typed {
 		obj, _, err := k.codecs().UniversalDeserializer().Decode(answer, nil, nil)
+		if runtime.IsNotRegisteredError(err) { // Schemes need not have the form of metadata alone, which clients ask for by themselves.
+			obj, _, err = metadataCodecs().UniversalDeserializer().Decode(answer, nil, nil)
+		}
 		return obj, err
 	}
 	obj, kind, err := unstructured.UnstructuredJSONScheme.Decode(answer, nil, nil)

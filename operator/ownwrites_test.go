@@ -103,6 +103,11 @@ func TestR11WhatIsWrittenIsReadAtOnce(t *testing.T) {
 		read("an update", obj)
 		must(t, d.Client.Patch(t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"step":"patch"}}}`))))
 		read("a patch", obj)
+		alone := metadata.DeepCopy()
+		alone.Namespace, alone.Name = namespace, "x"
+		must(t, d.Client.Patch(t.Context(), alone, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"step":"metadata"}}}`))))
+		obj.ResourceVersion, obj.Labels = alone.ResourceVersion, alone.Labels
+		read("a patch of its metadata alone", obj)
 		held, err := sources["typed"].AddFinalizer(t.Context(), obj, "example.com/held")
 		must(t, err)
 		obj = held.(*corev1.ConfigMap)

@@ -22,9 +22,9 @@ func TestWhatAContainerHasWrittenLastIsInTheError(t *testing.T) {
 	}
 
 	s.Container.Command = nil
-	s.PreDeploy = &api.PreDeployHook{Command: []string{"migrate"}}
+	s.PreDeploy = &api.PreDeployHook{Command: []string{"whisper"}}
 	var hook *deployment.HookError
-	if _, err := k.deploy(s, nil); !errors.As(err, &hook) || !strings.Contains(err.Error(), `\"migrate\"] are not known`) {
+	if _, err := k.deploy(s, nil); !errors.As(err, &hook) || !strings.Contains(err.Error(), `\"whisper\"] are not known`) {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -62,7 +62,7 @@ func (k *kit) repaint(color func() string) {
 	operatortest.Eventually(k.t, "the webhook is asked", func() error {
 		probe := k.data("probe", map[string]string{"color": "none"})
 		if err := k.user.Create(k.t.Context(), probe, client.DryRunAll); err != nil || probe.Data["color"] == "none" {
-			return fmt.Errorf("a probe has the color %q, error %v", probe.Data["color"], err)
+			return fmt.Errorf("a probe has the color %q, error %w", probe.Data["color"], err)
 		}
 		return nil
 	})

@@ -122,8 +122,10 @@ func (s *session[T]) deletedBefore(ctx context.Context) ([]T, error) {
 	var deleted []T
 	for key, value := range values {
 		marker := s.listing.newest[key].Revision()
-		if value.Revision() > marker {
-			// It was created again meanwhile, which the watch tells.
+		switch {
+		case value.Revision() > marker: // It was created again meanwhile, which the watch tells.
+			continue
+		case value.Revision() < mirror.keys[key].revision: // It was deleted twice, and the first time is told of.
 			continue
 		}
 		deleted = append(deleted, mirror.deleted(value, marker))

@@ -310,6 +310,25 @@ func TestWhatHappenedDuringAnOutageIsFoundOut(t *testing.T) {
 	}
 }
 
+// TestAnEntryThatIsDeletedOnceMoreDuringAnOutageIsToldOfOnce deletes an entry that was deleted before: that puts a second marker.
+func TestAnEntryThatIsDeletedOnceMoreDuringAnOutageIsToldOfOnce(t *testing.T) {
+	b := newLinked(t, jetstream.KeyValueConfig{History: 5})
+	b.create("x")
+	b.run()
+	b.sync()
+	b.must(b.kv.Delete(t.Context(), "x"))
+	b.events.await(t, "added x backlog", "deleted x")
+	b.link.Cut()
+	b.awaitStale()
+	before := b.source.Status().LastContact
+	b.must(b.kv.Delete(t.Context(), "x"))
+	b.must(b.bucket.Delete(t.Context(), b.create("brief")))
+	b.link.Restore()
+	b.awaitFresh(before)
+	b.events.drop("added brief", "")
+	b.events.await(t, "deleted brief")
+}
+
 // A disk is put back that was taken away a while ago. The client is connected to another server of the cluster, and notices nothing.
 func TestAServerThatForgetsWhatItHasShownIsListedAnew(t *testing.T) {
 	cluster := natsserver.StartCluster(t)

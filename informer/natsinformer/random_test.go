@@ -27,6 +27,8 @@ type witness struct {
 	known map[string]*Gateway
 	gone  map[types.UID]bool
 	seen  int
+	// told is what was told of each key.
+	told map[string][]string
 }
 
 func (w *witness) handle(e informer.Event) {
@@ -34,6 +36,7 @@ func (w *witness) handle(e informer.Event) {
 	defer w.mu.Unlock()
 	w.seen++
 	now := e.Object.(*Gateway)
+	w.told[e.Key.Name] = append(w.told[e.Key.Name], fmt.Sprintf("%s %s at %d", e.Type, now.UID, now.Revision()))
 	old, known := w.known[e.Key.Name]
 	switch e.Type {
 	case informer.Added:
@@ -55,7 +58,7 @@ func (w *witness) handle(e informer.Event) {
 			w.t.Errorf("%s was deleted as %v, known was %v", e.Key.Name, now, old)
 		}
 		if now.UID != "" && w.gone[now.UID] {
-			w.t.Errorf("%s was deleted twice as %v", e.Key.Name, now)
+			w.t.Errorf("%s was deleted twice, as %v: %q", e.Key.Name, now, w.told[e.Key.Name])
 		}
 		delete(w.known, e.Key.Name)
 		w.gone[now.UID] = true
@@ -170,7 +173,7 @@ func TestAfterAnyChangesAndOutagesTheStoreIsTheBucket(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	m := &monkey{linked: newLinked(t, jetstream.KeyValueConfig{History: 3}), random: rand.New(rand.NewPCG(seed, 0))}
-	w := &witness{t: t, known: map[string]*Gateway{}, gone: map[types.UID]bool{}}
+	w := &witness{t: t, known: map[string]*Gateway{}, gone: map[types.UID]bool{}, told: map[string][]string{}}
 	m.source.Subscribe(w.handle)
 	m.run()
 	m.sync()

@@ -367,8 +367,11 @@ func (b *bed) withDeletions() jetstream.Stream {
 	config := stream.CachedInfo().Config
 	config.DenyDelete = false
 	b.must(b.js.DeleteStream(b.t.Context(), config.Name))
-	stream, err = b.js.CreateStream(b.t.Context(), config)
-	b.must(err)
+	// The server may still be removing the folder of the one before.
+	operatortest.Eventually(b.t, "the stream is made anew", func() error {
+		stream, err = b.js.CreateStream(b.t.Context(), config)
+		return err
+	})
 	return stream
 }
 

@@ -60,7 +60,7 @@ func (r *reporter) failed(key informer.Key, obj any, err error) {
 
 // Warn writes a warning event on the object that is being reconciled, for a resource that has something to say which is no error. Secret
 // values that are known in the reconciliation are left out. It returns false, and writes nothing, outside of a reconciliation of a Framework,
-// such as in a plan. Who calls it says a thing once.
+// such as in a plan. It does not remember what it has written: the caller must not repeat a warning.
 func Warn(ctx context.Context, reason, message string) bool {
 	s := scopeOf(ctx)
 	if s == nil || s.reconciliation.in == nil || s.reconciliation.plans {

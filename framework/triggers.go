@@ -58,7 +58,7 @@ func (t Trigger) String() string {
 	return text
 }
 
-// waiting is why and since when an object waits.
+// waiting is the key of an object with the time since when it waits, and why.
 type waiting = queue.Entry[reason]
 
 // byEvent returns where the key goes that an event of a source concerns, and why. watched is the key of the event if it is

@@ -125,7 +125,7 @@ func (s *session[T]) deletedBefore(ctx context.Context) ([]T, error) {
 		switch {
 		case value.Revision() > marker: // It was created again meanwhile, which the watch tells.
 			continue
-		case value.Revision() < mirror.keys[key].revision: // It was deleted twice, and the first time is told of.
+		case value.Revision() < mirror.keys[key].revision: // It was deleted twice, and the first deletion was announced.
 			continue
 		}
 		deleted = append(deleted, mirror.deleted(value, marker))

@@ -20,7 +20,7 @@ type memory struct {
 	maxObjects int
 	maxBytes   int
 
-	// mu is what recording needs. Whoever reads holds it for no longer than it takes to copy a list of pointers.
+	// mu guards what follows. Readers hold it only while they copy pointers, because workers wait for it.
 	mu      sync.Mutex
 	objects map[objectID]*history
 	// calm and failing hold the histories, the one that was added to longest ago at the front.

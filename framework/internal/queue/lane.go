@@ -6,7 +6,7 @@ import "container/list"
 type Lane uint8
 
 const (
-	// Backlog is for what is looked at again, or was there already.
+	// Backlog is for keys of a start or a resync, and for retries.
 	Backlog Lane = iota
 	// Fresh is for what has just changed.
 	Fresh
@@ -50,7 +50,7 @@ func (l *lane[T]) remove(e *Entry[T]) {
 	}
 }
 
-// pop takes the first entry of the namespace whose turn it is. There must be one.
+// pop removes and returns the first entry of the namespace whose turn it is. The lane must not be empty.
 func (l *lane[T]) pop() *Entry[T] {
 	turn := l.turns.Front()
 	e := turn.Value.(*list.List).Front().Value.(*Entry[T])

@@ -19,7 +19,7 @@ import (
 // T says why a key waits.
 type Queue[T any] struct {
 	mu sync.Mutex
-	// added is signalled when a key can be taken, and drained when none waits any more.
+	// added is signalled when there is a key to take, and drained when the queue is empty.
 	added, drained sync.Cond
 	// entries are the keys that wait or are being worked on.
 	entries map[informer.Key]*Entry[T]
@@ -30,7 +30,7 @@ type Queue[T any] struct {
 	closed  bool
 }
 
-// Entry is a key that waits or is being worked on. What Next has returned is not changed any more.
+// Entry is a key that waits or is being worked on. After Next has returned it, its exported fields do not change.
 type Entry[T any] struct {
 	Key informer.Key
 	// Since is when the key was added. Why are the first few reasons, and Count is how many there were.
@@ -78,7 +78,7 @@ func (q *Queue[T]) Add(key informer.Key, to Lane, why T) {
 	e.note(why)
 }
 
-// maxReasons is how many reasons for one wait are told apart.
+// maxReasons is how many reasons an entry keeps. The others are only counted.
 const maxReasons = 3
 
 func (e *Entry[T]) note(why T) {

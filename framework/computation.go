@@ -59,7 +59,7 @@ func (c computation[O, S]) patch(ctx context.Context, obj O, event Step) (states
 		case step != last || !IsPartial(err):
 			return now.states, nil, err
 		case event == StepEnsureCreated:
-			now.patch = now.patch.withoutDelete()
+			now.patch = now.patch.without(deletePart)
 		}
 		return now.states, now.patch, err
 	}

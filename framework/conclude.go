@@ -33,7 +33,8 @@ func (w *wrapped) Concludes() bool { return concludes(w.Resource) }
 
 // Conclusion is how a reconciliation has gone.
 type Conclusion struct {
-	// Outcome is Failed after an error; Waiting in a deletion that is not finished with this reconciliation; and otherwise Succeeded.
+	// Outcome is Failed after an error; Waiting if a [Policy] has held something, and in a deletion that is
+	// not finished with this reconciliation; and otherwise Succeeded.
 	Outcome Outcome
 	// Err is the error, which names the resource and the step.
 	Err error
@@ -60,7 +61,7 @@ func ConclusionOf(ctx context.Context) Conclusion {
 	switch {
 	case c.Err != nil:
 		c.Outcome = Failed
-	case c.Deleting && (finalizerskeptcontext.IsKept(ctx) || r.deletionRefused.Load() || !deletionallowedcontext.IsDeletionAllowed(ctx)):
+	case r.held.Load(), c.Deleting && (finalizerskeptcontext.IsKept(ctx) || !deletionallowedcontext.IsDeletionAllowed(ctx)):
 		c.Outcome = Waiting
 	}
 	return c

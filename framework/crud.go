@@ -133,10 +133,19 @@ func (r *TypedCRUDResource[O, S]) ensure(ctx context.Context, obj any, event Ste
 	if fault != nil && !IsPartial(fault) {
 		return fault
 	}
-	if err := approve(ctx, r.Name(), states.current, patch); err != nil {
+	switch on, err := proceed(ctx); {
+	case err != nil:
+		return both(fault, stepError(StepInfo{r.Name(), event}, err))
+	case !on:
+		patch = nil
+	}
+	held, err := gate(ctx, Proposal{Resource: r.Name(), Event: event.event(), would: patch.set(), describe: func(would parts) ([]plan.Change, error) {
+		return changesOf(states.current, patch.without(^would)), nil
+	}})
+	if err != nil {
 		return err
 	}
-	return both(fault, r.apply(ctx, o, states.current, patch, event))
+	return both(fault, r.apply(ctx, o, states.current, patch.without(held)))
 }
 
 // typed returns the object as the resource of that name wants it.
@@ -150,30 +159,23 @@ func typed[O any](resource string, obj any, event Step) (O, error) {
 }
 
 // apply carries out the parts of a patch that were set, create first, delete last.
-func (r *TypedCRUDResource[O, S]) apply(ctx context.Context, obj O, current S, patch *TypedPatch[S], event Step) (fault error) {
-	if on, err := confirm(ctx, patch.gravest()); !on {
-		return stepError(StepInfo{r.Name(), event}, err)
-	}
+func (r *TypedCRUDResource[O, S]) apply(ctx context.Context, obj O, current S, patch *TypedPatch[S]) (fault error) {
 	if change, ok := patch.CreateChange(); ok {
 		part := applied[S]{StepApplyCreateChange, plan.Create, current, change}
 		if fault = r.applyPart(ctx, obj, part, r.ApplyCreateChange); fault != nil && !IsPartial(fault) {
 			return fault
 		}
 	}
-	if change, ok := patch.UpdateChange(); ok && updateAllowed(ctx) {
+	if change, ok := patch.UpdateChange(); ok {
 		part := applied[S]{StepApplyUpdateChange, plan.Update, current, change}
 		fault = both(fault, r.applyPart(ctx, obj, part, r.ApplyUpdateChange))
-	} else if ok {
-		recordSkipped(scopeOf(ctx), reasonNoUpdates)
 	}
 	if fault != nil {
 		return fault
 	}
-	if change, ok := patch.DeleteChange(); ok && (event != StepEnsureDeleted || deletionAllowed(ctx)) {
+	if change, ok := patch.DeleteChange(); ok {
 		part := applied[S]{StepApplyDeleteChange, plan.Delete, current, change}
 		return r.applyPart(ctx, obj, part, r.ApplyDeleteChange)
-	} else if ok {
-		recordSkipped(scopeOf(ctx), reasonNoDeletion)
 	}
 	return nil
 }

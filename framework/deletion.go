@@ -145,7 +145,7 @@ func (f *Framework) delete(ctx context.Context, key informer.Key, obj any) resul
 	}
 	ctx, res := f.runResourceSet(r, set, obj)
 	unfinished := reconciliationcanceledcontext.IsCanceled(r) || finalizerskeptcontext.IsKept(r) ||
-		r.deletionRefused.Load() || !deletionallowedcontext.IsDeletionAllowed(ctx)
+		!deletionallowedcontext.IsDeletionAllowed(ctx)
 	if res.err == nil && unfinished {
 		res.outcome = Waiting
 	}

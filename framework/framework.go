@@ -31,10 +31,12 @@ type Framework struct {
 	finalizer        string
 	formerFinalizers []string
 	// scope is whose the framework's work is, and scopes that of the resources of each set.
-	scope   identity.Scope
-	scopes  map[*setPlanner][]identity.Scope
-	remover informer.Remover
-	live    informer.LiveReader
+	scope  identity.Scope
+	scopes map[*setPlanner][]identity.Scope
+	// required are the policies of others than the framework.
+	required []Policy
+	remover  informer.Remover
+	live     informer.LiveReader
 	// confirmed are the states in which objects were last known to live, by what was not a list.
 	confirmed keyed.Map[seen]
 	census    census

@@ -57,19 +57,6 @@ func confirm(ctx context.Context, action plan.Action) (on bool, err error) {
 	return on, err
 }
 
-// gravest returns the gravest action among the parts of a patch, or nothing if it has none.
-func (p *TypedPatch[S]) gravest() plan.Action {
-	switch parts := p.parts(); {
-	case parts.delete.set:
-		return plan.Delete
-	case parts.update.set:
-		return plan.Update
-	case parts.create.set:
-		return plan.Create
-	}
-	return ""
-}
-
 // seen is a state of an object that was seen.
 type seen struct {
 	// uid tells the lives of a name apart. It is empty where the source does not.

@@ -278,27 +278,34 @@ func (c computation[O, S]) plan(ctx context.Context, e event, obj any) (intent, 
 	if on, err := proceed(ctx); !on {
 		return intent{}, both(fault, err)
 	}
-	would := intent{notes: plan.Notes(states.desired)}
-	would.changes, would.skipped = changesOf(ctx, e, states.current, patch)
-	return would, fault
+	signalled := bySignals(ctx, step.event(), patch.set())
+	return intent{
+		changes: changesOf(states.current, patch.without(signalled.held)),
+		notes:   plan.Notes(states.desired),
+		skipped: signalled.reason,
+	}, fault
 }
 
-// changesOf returns the parts of a patch that would be applied, and why one of them would not be.
-func changesOf[S any](ctx context.Context, e event, current S, patch *TypedPatch[S]) (changes []plan.Change, skipped string) {
+// changesOf returns the parts of a patch as plans show them.
+func changesOf[S any](current S, patch *TypedPatch[S]) (changes []plan.Change) {
 	if change, ok := patch.CreateChange(); ok {
 		changes = append(changes, plan.Describe(plan.Create, change, current)...)
 	}
-	if change, ok := patch.UpdateChange(); ok && updateAllowed(ctx) {
+	if change, ok := patch.UpdateChange(); ok {
 		changes = append(changes, plan.Describe(plan.Update, change, current)...)
-	} else if ok {
-		skipped = reasonNoUpdates
 	}
-	if change, ok := patch.DeleteChange(); ok && (e != deleteEvent || deletionAllowed(ctx)) {
+	if change, ok := patch.DeleteChange(); ok {
 		changes = append(changes, plan.Describe(plan.Delete, change, current)...)
-	} else if ok {
-		skipped = reasonNoDeletion
 	}
-	return changes, skipped
+	return changes
+}
+
+// event is what a reconciliation with that step of a plain resource is about.
+func (s Step) event() plan.Event {
+	if s == StepEnsureDeleted {
+		return plan.DeleteEvent
+	}
+	return plan.UpdateEvent
 }
 
 // stepOf is the step of a plain resource for an event.

@@ -19,9 +19,9 @@ var (
 	// ErrDeletionUnfinished: what the plan says was done, but the deletion of the object waits for something: a resource
 	// cancelled it, keeps the finalizer, or is not allowed to delete.
 	ErrDeletionUnfinished = errors.New("the deletion is not finished")
-	// ErrUpdateUnfinished: a part of what the plan says was done. Then a resource cancelled the reconciliation, of which a plan knows nothing
-	// when that is while it applies.
-	ErrUpdateUnfinished = errors.New("a resource has cancelled the reconciliation, and what comes after it was not done")
+	// ErrUpdateUnfinished: a part of what the plan says was done. Then a resource cancelled the
+	// reconciliation while it was applied, or a Policy held what it would change.
+	ErrUpdateUnfinished = errors.New("the reconciliation was cancelled or held, and not all that the plan says was done")
 )
 
 // CheckPlan tells whether the next reconciliation would do exactly what a plan of this framework says. If it would not,
@@ -109,10 +109,10 @@ func (f *Framework) ApplyPlan(ctx context.Context, saved *plan.Plan) error {
 		return fmt.Errorf("apply plan: %w", res.err)
 	case res.outcome == Ignored:
 		return fmt.Errorf("apply plan of %s: %w: %s", saved.Object, ErrPlanChanged, res.reason)
-	case res.outcome == Waiting:
+	case res.outcome == Waiting && saved.Event == plan.DeleteEvent:
 		return fmt.Errorf("apply plan of %s: %w: plan again when what it waits for is gone, and apply the rest",
 			saved.Object, ErrDeletionUnfinished)
-	case res.outcome == Canceled && saved.Outcome != plan.Canceled:
+	case res.outcome == Waiting, res.outcome == Canceled && saved.Outcome != plan.Canceled:
 		return fmt.Errorf("apply plan of %s: %w: plan again, and apply the rest", saved.Object, ErrUpdateUnfinished)
 	}
 	return nil
@@ -129,47 +129,28 @@ func approvalOf(ctx context.Context) *approval {
 	return a
 }
 
-// check is an error unless a plain resource would do what the plan says. A CRUD resource compares what it is about to apply itself, and
-// is told that it has to.
-func (a *approval) check(ctx context.Context, s *scope, resource Resource, obj any) error {
-	if isOwn(resource) {
-		s.compares = true
-		return nil
-	}
-	p := plannerOf(resource)
-	if p.plan == nil {
-		return fmt.Errorf("%w: the resource can't tell what it would do", ErrPlanIncomplete)
-	}
-	now, err := p.plan(ctx, s.reconciliation.event, informer.Copy(obj))
-	if err != nil {
-		return err
-	}
-	return a.allows(s, now.changes)
-}
-
-// approve is an error when a plan is being applied that does not say what the patch of a resource does.
-func approve[S any](ctx context.Context, resource string, current S, patch *TypedPatch[S]) error {
+// Admit denies what the plan does not say. A resource that is a part of another one is compared with that one, and what concludes a
+// reconciliation is not compared.
+func (a *approval) Admit(ctx context.Context, p Proposal) Verdict {
 	s := scopeOf(ctx)
-	if s == nil || !s.compares || s.resource != resource {
-		return nil
+	if s.concludes || !p.plain && (!s.crud || s.resource != p.Resource) {
+		return Go()
 	}
-	var changes []plan.Change
-	if on, _ := proceed(ctx); on {
-		changes, _ = changesOf(ctx, s.reconciliation.event, current, patch)
+	if p.Opaque {
+		return Deny(fmt.Errorf("%w: the resource can't tell what it would do", ErrPlanIncomplete))
 	}
-	return s.reconciliation.approval.allows(s, changes)
-}
-
-// allows is an error unless the changes of a resource are those of the plan.
-func (a *approval) allows(s *scope, changes []plan.Change) error {
+	changes, err := p.Changes()
+	if err != nil {
+		return Deny(err)
+	}
 	approved, now := &plan.Plan{}, &plan.Plan{Resources: []plan.Resource{{Name: s.resource, Changes: s.reconciliation.shown(changes)}}}
 	if place := int(s.place); place < len(a.plan.Resources) {
 		r := a.plan.Resources[place]
 		approved.Resources = []plan.Resource{{Name: r.Name, Changes: r.Changes}}
 	}
 	if diff := plan.Difference(approved, now); diff != "" {
-		return Permanent(fmt.Errorf("%w; this resource has changed nothing, earlier ones are done: plan again, and apply the rest:\n%s",
-			ErrPlanChanged, diff))
+		return Deny(Permanent(fmt.Errorf("%w; this resource has changed nothing, earlier ones are done: plan again, and apply the rest:\n%s",
+			ErrPlanChanged, diff)))
 	}
-	return nil
+	return Go()
 }

@@ -7,13 +7,11 @@ import (
 
 	"github.com/giantswarm/micrologger"
 
-	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/context/signal"
-	"github.com/operatorkit/operatorkit/context/updateallowedcontext"
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer"
@@ -111,23 +109,29 @@ func (r *reconciliation) runResource(ctx context.Context, place int, resource Re
 	return err
 }
 
-// ensure calls the resource, after it was asked whether the plan that is being applied says so, and in a deletion whether it is still one.
+// ensure calls the resource. One without patches passes the gate as a whole.
 func (s *scope) ensure(ctx context.Context, resource Resource, obj any) error {
-	r := s.reconciliation
-	if r.approval != nil && !concludes(resource) {
-		if err := r.approval.check(ctx, s, resource, obj); err != nil {
+	s.crud, s.concludes = isOwn(resource), concludes(resource)
+	if !s.crud {
+		if held, err := gate(ctx, s.proposal(resource, obj)); err != nil || held == allParts {
 			return err
 		}
 	}
-	if r.event != deleteEvent {
-		return resource.EnsureCreated(ctx, obj)
+	if s.reconciliation.event == deleteEvent {
+		return resource.EnsureDeleted(ctx, obj)
 	}
-	if !isOwn(resource) && !concludes(resource) {
-		if on, err := confirm(ctx, plan.Delete); !on {
-			return err
-		}
+	return resource.EnsureCreated(ctx, obj)
+}
+
+// proposal is what a resource without patches is about to do.
+func (s *scope) proposal(resource Resource, obj any) Proposal {
+	e, planner := s.reconciliation.event, plannerOf(resource)
+	p := Proposal{Resource: s.resource, Event: plan.Event(e.String()), Opaque: planner.plan == nil, plain: true}
+	p.describe = func(parts) ([]plan.Change, error) {
+		would, err := planner.plan(s, e, informer.Copy(obj))
+		return would.changes, err
 	}
-	return resource.EnsureDeleted(ctx, obj)
+	return p
 }
 
 func (r *reconciliation) errorf(format string, args ...any) error {
@@ -171,8 +175,8 @@ type reconciliation struct {
 	event   event
 	// plans is true for a plan.
 	plans bool
-	// deletionRefused is set when the deletion was not allowed at the moment when a part of it was due.
-	deletionRefused atomic.Bool
+	// held is set when the gate has held something without which the reconciliation is not finished.
+	held atomic.Bool
 	// askedBy is the resource that asked for the next look, of several the one that asked for the earliest.
 	askedBy string
 	// first is the scope of the first resource, of which there mostly is no second one.
@@ -224,9 +228,9 @@ type scope struct {
 	place int32
 	// taken is how many of steps are in use.
 	taken uint8
-	// compares is true for a resource that compares what it is about to apply with the approved plan itself.
-	compares bool
-	log      logMeta
+	// crud and concludes tell of which sort the resource is.
+	crud, concludes bool
+	log             logMeta
 	// steps are the contexts of its last steps, unless it has none.
 	steps *[stepsAtOnce]stepContext
 }
@@ -268,20 +272,6 @@ func proceed(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	return !resourcecanceledcontext.IsCanceled(ctx) && !reconciliationcanceledcontext.IsCanceled(ctx), nil
-}
-
-func updateAllowed(ctx context.Context) bool { return updateallowedcontext.IsUpdateAllowed(ctx) }
-
-// deletionAllowed tells whether a delete part may be applied in a deletion, and remembers a refusal: a deletion that
-// was refused once is not a finished one, also when a later resource allows it.
-func deletionAllowed(ctx context.Context) bool {
-	if deletionallowedcontext.IsDeletionAllowed(ctx) {
-		return true
-	}
-	if s := scopeOf(ctx); s != nil {
-		s.reconciliation.deletionRefused.Store(true)
-	}
-	return false
 }
 
 // stepper carries out steps. It is no function, because one that middlewares may call takes memory also where there are none.

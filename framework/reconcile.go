@@ -170,6 +170,8 @@ func (f *Framework) runResourceSet(r *reconciliation, set *ResourceSet, obj any)
 		res.outcome, res.err = Failed, err
 	case reconciliationcanceledcontext.IsCanceled(r):
 		res.outcome = Canceled
+	case r.held.Load():
+		res.outcome = Waiting
 	}
 	return ctx, res
 }

@@ -26,7 +26,7 @@ const (
 	Failed Outcome = "error"
 	// Canceled: a resource cancelled the reconciliation.
 	Canceled Outcome = "canceled"
-	// Waiting: a deletion that is not finished yet, without an error.
+	// Waiting: not finished yet, without an error: a deletion that waits, or a change that a Policy holds.
 	Waiting Outcome = "waiting"
 	// Planned: the object is only planned for, and what would change has been told.
 	Planned Outcome = "planned"

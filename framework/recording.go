@@ -170,13 +170,6 @@ func (r *recording) end(epoch time.Time, start, now time.Duration) {
 	}
 }
 
-// recordSkipped notes why a part of a patch is not applied.
-func recordSkipped(s *scope, why string) {
-	if s != nil {
-		s.reconciliation.recording.skipped(s, why)
-	}
-}
-
 // observe hands the record of a reconciliation that has ended to the observer. next is after which time the object is
 // looked at again; 0 is never.
 func (f *Framework) observe(key informer.Key, res result, why *waiting, next time.Duration) {
@@ -221,7 +214,7 @@ func (f *Framework) recordOf(key informer.Key, res result) *Record {
 
 // signalsOf returns the signals that were set, in words.
 func signalsOf(r *reconciliation) []string {
-	if !r.IsAnySet() && !r.deletionRefused.Load() {
+	if !r.IsAnySet() && !r.held.Load() {
 		return nil
 	}
 	var signals []string
@@ -232,7 +225,7 @@ func signalsOf(r *reconciliation) []string {
 	}
 	note(reconciliationcanceledcontext.IsCanceled(r), "reconciliation cancelled")
 	note(finalizerskeptcontext.IsKept(r), "finalizers kept")
-	note(r.deletionRefused.Load(), "deletion not allowed")
+	note(r.held.Load(), "a change is held")
 	note(updatenecessarycontext.IsUpdateNecessary(r), "update necessary")
 	if after, ok := requeuecontext.After(r); ok {
 		note(true, "look again after "+after.String())

@@ -109,10 +109,33 @@ func (p *TypedPatch[S]) UpdateChange() (S, bool) { return p.parts().update.get()
 // DeleteChange returns the delete part, and false when it was not set.
 func (p *TypedPatch[S]) DeleteChange() (S, bool) { return p.parts().delete.get() }
 
-// withoutDelete returns the patch without its delete part.
-func (p *TypedPatch[S]) withoutDelete() *TypedPatch[S] {
+// set returns which parts were set.
+func (p *TypedPatch[S]) set() (set parts) {
+	all := p.parts()
+	if all.create.set {
+		set |= createPart
+	}
+	if all.update.set {
+		set |= updatePart
+	}
+	if all.delete.set {
+		set |= deletePart
+	}
+	return set
+}
+
+// without returns the patch without some of its parts.
+func (p *TypedPatch[S]) without(held parts) *TypedPatch[S] {
 	kept := p.parts()
-	kept.delete = part[S]{}
+	if held&createPart != 0 {
+		kept.create = part[S]{}
+	}
+	if held&updatePart != 0 {
+		kept.update = part[S]{}
+	}
+	if held&deletePart != 0 {
+		kept.delete = part[S]{}
+	}
 	return &kept
 }
 

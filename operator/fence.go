@@ -12,6 +12,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
+	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/operator/internal/requests"
 )
 
@@ -19,9 +20,10 @@ import (
 // after it has lost the lease, and also when it has lost it without knowing, because its process was stopped (SIGSTOP, a
 // paused machine) for longer than the lease lasts and goes on in the middle of a reconciliation.
 //
-// Every operator with a leader election has one. That of [Dependencies] stands before their Client, Recorder and RESTConfig;
+// Every operator with a leader election has one. No resource of its frameworks begins to change anything while it is closed (see
+// framework.Policy). That of [Dependencies] stands before each request of their Client, Recorder and RESTConfig, too;
 // what else writes is given it: Check to buckets of NATS, Transport, TransportTo or Dependencies.HTTPClient to clients of HTTP APIs. What has
-// no fence is not held back: connections that an author opens in another way, and programs that he starts.
+// no fence is held back before a resource begins only: connections that an author opens in another way, and programs that he starts.
 //
 // The fence opens with each renewal of the lease, and closes by itself some time before LeaseDuration after that renewal was
 // begun: by half of what LeaseDuration is longer than RenewDeadline, so that clocks may differ in their speed. Others can take the
@@ -94,6 +96,18 @@ func (f *Fence) check(reading bool) error {
 		}
 	}
 	return nil
+}
+
+// fencePolicy lets no resource begin to change anything while a fence is closed, whatever it would
+// change that by.
+type fencePolicy struct{ *Fence }
+
+// Admit implements framework.Policy.
+func (p fencePolicy) Admit(context.Context, framework.Proposal) framework.Verdict {
+	if err := p.Check(); err != nil {
+		return framework.Deny(err)
+	}
+	return framework.Go()
 }
 
 // require has the fence closed as long as another one is.

@@ -9,6 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
@@ -133,3 +135,43 @@ func TestRunnablesRunOnTheLeaderOnlyAndTheirFailureStopsTheOperator(t *testing.T
 		t.Error("b did not take over")
 	}
 }
+
+func TestNoResourceBeginsToChangeAnythingWhileTheFenceIsClosed(t *testing.T) {
+	r := newReplicas(t)
+	m := &mail{}
+	f, err := framework.New(framework.Config{
+		Name: "f", Source: pushed(t, "objects"), Logger: quiet(t), DisableFinalizer: true, Resources: []framework.Resource{m},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence := operator.NewFence()
+	newOperator(t, operator.Config{
+		RESTConfig: r.instance.RESTConfig(), Frameworks: []*framework.Framework{f}, LeaderElection: r.election("a", fence),
+	})
+	p, err := f.Plan(t.Context(), informer.Key{Namespace: "default", Name: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// The operator doesn't run, and holds no lease.
+	if err := f.ApplyPlan(t.Context(), p); !errors.Is(err, operator.ErrLeaseLost) {
+		t.Errorf("got %v, want ErrLeaseLost", err)
+	}
+	if m.sent {
+		t.Error("the resource began")
+	}
+}
+
+// mail is something that no transport of a fence stands before.
+type mail struct{ sent bool }
+
+func (*mail) Name() string { return "mail" }
+
+func (*mail) Plan(context.Context, plan.Event, any) ([]plan.Change, error) {
+	return []plan.Change{{Action: plan.Create, Object: plan.Object{Kind: "Mail", Name: "welcome"}}}, nil
+}
+
+func (m *mail) EnsureCreated(context.Context, any) error { m.sent = true; return nil }
+
+func (*mail) EnsureDeleted(context.Context, any) error { return nil }

@@ -118,6 +118,9 @@ func (o *Operator) bindFence() error {
 			"by Dependencies of its own", framework.ErrInvalidConfig)
 	}
 	election.Fence = fence
+	for _, f := range o.config.Frameworks {
+		f.Require(fencePolicy{fence})
+	}
 	return nil
 }
 

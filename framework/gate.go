@@ -1,0 +1,192 @@
+package framework
+
+import (
+	"context"
+
+	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
+	"github.com/operatorkit/operatorkit/context/updateallowedcontext"
+	"github.com/operatorkit/operatorkit/framework/plan"
+)
+
+// Policy decides whether what a resource would change is changed. [Framework.Require] adds one. The
+// framework has its own: the signals that forbid updates and deletions, the plan that is being
+// applied ([Framework.ApplyPlan]), and the read of the object where it is kept ([Confirm]).
+type Policy interface {
+	// Admit is asked once for each resource of a reconciliation, between computing and applying, if
+	// the resource would change something or can't tell. A [Concluder] is not asked about. Admit is
+	// called for different objects at the same time, and a worker waits for it.
+	Admit(ctx context.Context, p Proposal) Verdict
+}
+
+// Proposal is what a resource is about to do.
+type Proposal struct {
+	// Object is the one that is reconciled. It must not be changed.
+	Object any
+	// Resource is the name of the resource.
+	Resource string
+	// Event tells whether the object is being deleted.
+	Event plan.Event
+	// Opaque is true for a resource that can't tell what it would change.
+	Opaque bool
+
+	// plain is true for a resource without patches.
+	plain bool
+	// would are the parts of the patch that no policy has held so far.
+	would parts
+	// describe returns the changes of parts.
+	describe func(would parts) ([]plan.Change, error)
+}
+
+// Changes returns what would change, as plans show it. It is made when it is asked for, and takes
+// requests if the resource is a [Planner]. It is nil if the resource is opaque.
+func (p Proposal) Changes() ([]plan.Change, error) {
+	if p.Opaque {
+		return nil, nil
+	}
+	return p.describe(p.would)
+}
+
+// Verdict is what a [Policy] says. The zero value is that of [Go].
+type Verdict struct {
+	held   parts
+	reason string
+	err    error
+}
+
+// Go lets the resource apply its changes.
+func Go() Verdict { return Verdict{} }
+
+// Hold has the resource change nothing in this reconciliation. The other resources go on. The object
+// is tried again with backoff, and a deletion is not finished. Records show the reason.
+func Hold(reason string) Verdict { return Verdict{held: allParts, reason: reason} }
+
+// Deny fails the resource, and with it the reconciliation, before anything of it is applied.
+func Deny(err error) Verdict { return Verdict{err: err} }
+
+// Require adds a policy, which is asked after those that were added before. It is called before Run.
+func (f *Framework) Require(p Policy) { f.required = append(f.required, p) }
+
+// gate asks every policy about what a resource would do, and returns the parts of its patch that are
+// held. Outside of a reconciliation only the signals are asked.
+func gate(ctx context.Context, p Proposal) (held parts, err error) {
+	s := scopeOf(ctx)
+	if s == nil {
+		return bySignals(ctx, p.Event, p.would).held, nil
+	}
+	p.Object = s.reconciliation.object
+	for _, policy := range s.reconciliation.policies() {
+		v := policy.Admit(ctx, p)
+		if v.reason != "" {
+			s.reconciliation.recording.skipped(s, v.reason)
+		}
+		held |= v.held
+		p.would &^= v.held
+		if v.err != nil || held == allParts {
+			return held, v.err
+		}
+	}
+	return held, nil
+}
+
+// policies are those of a reconciliation in the order in which they are asked.
+func (r *reconciliation) policies() []Policy {
+	policies := []Policy{signalPolicy{r}}
+	if r.approval != nil {
+		policies = append(policies, r.approval)
+	}
+	if r.in != nil {
+		for _, p := range r.in.required {
+			policies = append(policies, requiredPolicy{p, r})
+		}
+	}
+	if r.life != nil {
+		policies = append(policies, livePolicy{})
+	}
+	return policies
+}
+
+// signalPolicy holds what a signal forbids.
+type signalPolicy struct{ *reconciliation }
+
+func (p signalPolicy) Admit(ctx context.Context, would Proposal) Verdict {
+	if would.plain {
+		return Go()
+	}
+	v := bySignals(ctx, would.Event, would.would)
+	if v.held&deletePart != 0 {
+		p.held.Store(true)
+	}
+	return v
+}
+
+// bySignals says which parts of a patch a signal forbids.
+func bySignals(ctx context.Context, e plan.Event, would parts) (v Verdict) {
+	if would&updatePart != 0 && !updateallowedcontext.IsUpdateAllowed(ctx) {
+		v.held, v.reason = updatePart, reasonNoUpdates
+	}
+	if would&deletePart != 0 && e == plan.DeleteEvent && !deletionallowedcontext.IsDeletionAllowed(ctx) {
+		v.held, v.reason = v.held|deletePart, reasonNoDeletion
+	}
+	return v
+}
+
+// requiredPolicy is one that was added by Require.
+type requiredPolicy struct {
+	Policy
+	*reconciliation
+}
+
+func (p requiredPolicy) Admit(ctx context.Context, would Proposal) (v Verdict) {
+	if s := scopeOf(ctx); s.concludes || !would.plain && would.would == 0 {
+		return Go()
+	}
+	if err := recoveredIn(ctx, func(ctx context.Context) error { v = p.Policy.Admit(ctx, would); return nil }); err != nil {
+		return Deny(err)
+	}
+	if v.held != 0 {
+		p.held.Store(true)
+	}
+	return v
+}
+
+// livePolicy reads the object where it is kept, before something is changed for an object that is
+// not any more what the reconciliation has it for. See Confirm.
+type livePolicy struct{}
+
+func (livePolicy) Admit(ctx context.Context, would Proposal) Verdict {
+	action := would.would.gravest()
+	if would.plain && would.Event == plan.DeleteEvent && !scopeOf(ctx).concludes {
+		action = plan.Delete
+	}
+	switch on, err := confirm(ctx, action); {
+	case err != nil:
+		return Deny(err)
+	case !on:
+		return Hold(reasonOutdated)
+	}
+	return Go()
+}
+
+// parts are some of the three parts of a patch.
+type parts uint8
+
+const (
+	createPart parts = 1 << iota
+	updatePart
+	deletePart
+
+	allParts = createPart | updatePart | deletePart
+)
+
+// gravest returns the gravest action among the parts, and nothing if there are none.
+func (p parts) gravest() plan.Action {
+	switch {
+	case p&deletePart != 0:
+		return plan.Delete
+	case p&updatePart != 0:
+		return plan.Update
+	case p&createPart != 0:
+		return plan.Create
+	}
+	return ""
+}

@@ -5,15 +5,201 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/operatorkit/operatorkit/context/deletionallowedcontext"
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
+	"github.com/operatorkit/operatorkit/framework/internal/keyed"
 	"github.com/operatorkit/operatorkit/informer"
 )
+
+// reconcileDeletion processes the deletion of an object that is marked for it and still there, once.
+func (f *Framework) reconcileDeletion(ctx context.Context, s subject) result {
+	if f.usesFinalizer() && !f.hasFinalizer(s.obj) {
+		return result{outcome: Ignored, reason: reasonNotOurs}
+	}
+	if f.tombstones.isProcessed(s.key, s.obj) {
+		return f.finishDeletion(ctx, s, result{outcome: Ignored, reason: reasonProcessed})
+	}
+	last := s
+	last.obj = informer.Copy(s.obj)
+	res := f.delete(ctx, s)
+	if res.outcome != Succeeded {
+		return res
+	}
+	f.tombstones.markProcessed(s.key, last.obj)
+	return f.finishDeletion(ctx, last, res)
+}
+
+// delete runs the resources for an object that is being deleted or gone. A deletion that a resource
+// cancelled, or that was refused, is waiting: it is tried again. The object is given away.
+func (f *Framework) delete(ctx context.Context, s subject) result {
+	s.event = deleteEvent
+	r := f.newReconciliation(ctx, s)
+	set, err := f.resourceSet(r, s.obj)
+	switch {
+	case IsNoResourceSet(err) && !f.hasFinalizer(s.obj):
+		return result{reconciliation: r, outcome: Ignored, reason: reasonNoResourceSet}
+	case err != nil:
+		return result{reconciliation: r, outcome: Failed, err: err}
+	}
+	ctx, res := f.runResourceSet(r, set, s.obj)
+	unfinished := reconciliationcanceledcontext.IsCanceled(r) || finalizerskeptcontext.IsKept(r) ||
+		!deletionallowedcontext.IsDeletionAllowed(ctx)
+	if res.err == nil && unfinished {
+		res.outcome = Waiting
+	}
+	return r.concluded(res)
+}
+
+// finishDeletion takes the finalizer off an object whose deletion has been processed with the given
+// result, or the object out of its source.
+func (f *Framework) finishDeletion(ctx context.Context, s subject, res result) result {
+	ctx = res.inSpan(ctx)
+	var err error
+	what := "remove finalizer"
+	switch {
+	case f.hasFinalizer(s.obj):
+		err = f.removeFinalizer(ctx, s.obj)
+	case f.remover != nil:
+		what, err = "remove", f.remover.Remove(ctx, s.obj)
+	}
+	if err != nil {
+		res.outcome = Failed
+		res.err = fmt.Errorf("%s of %s: %s: %w", deleteEvent, describe(s.obj, s.key), what, err)
+	}
+	return res
+}
+
+// reconcileTombstones processes the deletions of objects that are not in the source any more,
+// beginning at start, and returns the result of the last one and when it ended.
+func (f *Framework) reconcileTombstones(ctx context.Context, e *waiting, start time.Duration) (res result, end time.Duration) {
+	key := e.Key
+	for {
+		last, ok := f.tombstones.first(key)
+		if !ok {
+			return res, start
+		}
+		if res.reconciliation != nil {
+			f.observe(key, res, e, 0)
+		}
+		res = f.reconcileGone(ctx, key, last)
+		start = f.metrics.reconciled(res, start)
+		switch {
+		case IsPermanent(res.err) && f.hasSuccessor(key):
+			res.err = fmt.Errorf("%w (given up, since another object has its name)", res.err)
+			f.conclude(ctx, key, res, e)
+			res = result{}
+		case res.err != nil || res.outcome == Waiting:
+			return res, start
+		}
+		f.tombstones.drop(key, last)
+		if !res.lives {
+			f.tombstones.done.add(key, uidOf(last.obj))
+		}
+	}
+}
+
+// hasSuccessor tells whether another object has, or had, the name of one that is gone. It waits for
+// the deletion of the first, and must not wait for ever.
+func (f *Framework) hasSuccessor(key informer.Key) bool {
+	gone, _ := f.tombstones.gone.Get(key)
+	_, exists, _ := f.source.Get(key)
+	return exists || len(gone) > 1
+}
+
+// reconcileGone processes one object that is not in the source any more: it was deleted, or it is
+// not selected any more.
+func (f *Framework) reconcileGone(ctx context.Context, key informer.Key, last tombstone) result {
+	s := subject{event: deleteEvent, key: key, obj: last.obj}
+	succeeded := false
+	if f.live != nil {
+		now, exists, err := f.live.GetLive(ctx, key)
+		if err != nil {
+			return result{outcome: Failed, err: fmt.Errorf("look for deleted %s: %w", describe(last.obj, key), err)}
+		}
+		if exists && seenOf(last.obj).sameLife(seenOf(now)) {
+			return f.reconcileMissing(ctx, key, now)
+		}
+		// Another process may have reconciled the next object of that name.
+		succeeded = exists && last.before && (!f.usesFinalizer() || f.hasFinalizer(now))
+		s.confirmed = true
+	}
+	if f.usesFinalizer() && !f.hasFinalizer(last.obj) {
+		// It was never ours, or its deletion was processed and the finalizer taken off.
+		return result{outcome: Ignored, reason: reasonGone}
+	}
+	if succeeded {
+		f.log("info", "deletion is left alone", "object", describe(last.obj, key), "reason", reasonSucceeded)
+		return result{outcome: Ignored, reason: reasonSucceeded}
+	}
+	if f.onlyPlanned(last.obj) {
+		return f.planInstead(ctx, s, true)
+	}
+	given := s
+	given.obj = informer.Copy(last.obj)
+	res := f.delete(ctx, given)
+	if res.outcome == Succeeded && f.remover != nil {
+		return f.finishDeletion(ctx, s, res)
+	}
+	return res
+}
+
+// reconcileMissing takes the finalizer off an object that exists but is no longer selected: it belongs
+// to somebody else now. A deletion that waits for us is processed first. One that is selected all the
+// same comes back to the source.
+func (f *Framework) reconcileMissing(ctx context.Context, key informer.Key, now any) result {
+	if selector, ok := f.live.(informer.LiveSelector); ok {
+		selected, err := selector.SelectsLive(ctx, now)
+		if err != nil {
+			return result{outcome: Failed, err: fmt.Errorf("look for missing %s: %w", describe(now, key), err)}
+		}
+		if stored, exists, _ := f.source.Get(key); selected && exists && uidOf(stored) == uidOf(now) {
+			return result{outcome: Ignored, reason: reasonBack, lives: true}
+		}
+		if selected && !beingDeleted(now) {
+			return result{outcome: Waiting, reason: reasonMissing}
+		}
+	}
+	if f.onlyPlanned(now) {
+		f.reportedPlans.Delete(key)
+		return result{outcome: Ignored, reason: reasonUnselected, lives: true}
+	}
+	if beingDeleted(now) {
+		return f.reconcileDeletion(ctx, subject{event: deleteEvent, key: key, obj: now, confirmed: true})
+	}
+	if !f.hasFinalizer(now) {
+		return result{outcome: Ignored, reason: reasonUnselected, lives: true}
+	}
+	if err := f.removeFinalizer(ctx, now); err != nil {
+		return result{outcome: Failed, err: fmt.Errorf("remove finalizer of unselected %s: %w", describe(now, key), err)}
+	}
+	return result{outcome: Succeeded, reason: reasonUnselected, lives: true}
+}
+
+// reconcileRevived reconciles an object whose deletion has been processed, and that the source shows
+// as if nobody deleted it. Mostly its end is late, and there is nothing to do. But the deletion may have
+// been taken back, or another object have the name where nothing tells lives apart.
+func (f *Framework) reconcileRevived(ctx context.Context, s subject) result {
+	ended := result{outcome: Ignored, reason: reasonProcessed}
+	if f.live == nil {
+		return ended
+	}
+	now, exists, err := f.live.GetLive(ctx, s.key)
+	switch {
+	case err != nil:
+		return result{outcome: Failed, err: fmt.Errorf("look whether the deletion of %s was taken back: %w", describe(s.obj, s.key), err)}
+	case !exists, !seenOf(s.obj).sameLife(seenOf(now)), beingDeleted(now), seenOf(now).isOlder(seenOf(s.obj)):
+		return ended
+	}
+	f.tombstones.processed.Delete(s.key)
+	return f.reconcileSubject(ctx, s)
+}
 
 // usesFinalizer tells whether the framework puts finalizers on its objects.
 func (f *Framework) usesFinalizer() bool { return f.finalizers != nil && !f.config.DisableFinalizer }
@@ -23,7 +209,8 @@ func (f *Framework) needsFinalizer(obj any) bool {
 	return f.usesFinalizer() && (!f.has(obj, f.finalizer) || len(f.formerFinalizersOn(obj)) > 0)
 }
 
-// ensureFinalizer puts the finalizer on an object that needs it, in place of former ones, and returns the object as it is then.
+// ensureFinalizer puts the finalizer on an object that needs it, in place of former ones, and returns
+// the object as it is then.
 func (f *Framework) ensureFinalizer(ctx context.Context, key informer.Key, obj any) (any, error) {
 	if !f.has(obj, f.finalizer) {
 		var err error
@@ -31,7 +218,22 @@ func (f *Framework) ensureFinalizer(ctx context.Context, key informer.Key, obj a
 			return nil, err
 		}
 	}
-	return f.takeOver(ctx, key, obj)
+	former := f.formerFinalizersOn(obj)
+	if len(former) == 0 {
+		return obj, nil
+	}
+	if err := f.removeFinalizers(ctx, obj, former); err != nil {
+		return nil, err
+	}
+	f.log("info", "took over", "object", describe(obj, key), "finalizers", strings.Join(former, ", "), "finalizer", f.finalizer)
+	if f.live == nil {
+		return obj, nil
+	}
+	now, exists, err := f.live.GetLive(ctx, key)
+	if err == nil && (!exists || uidOf(now) != uidOf(obj)) {
+		err = apierrors.NewNotFound(schema.GroupResource{Resource: f.source.Name()}, keyString(key))
+	}
+	return now, err
 }
 
 // hasFinalizer tells whether an object has a finalizer of the framework, be it a former one.
@@ -54,29 +256,9 @@ func (f *Framework) formerFinalizersOn(obj any) (former []string) {
 	return former
 }
 
-// takeOver takes former finalizers off an object that has the present one, and returns the object as it is then.
-func (f *Framework) takeOver(ctx context.Context, key informer.Key, obj any) (any, error) {
-	former := f.formerFinalizersOn(obj)
-	if len(former) == 0 {
-		return obj, nil
-	}
-	if err := f.removeFinalizers(ctx, obj, former); err != nil {
-		return nil, err
-	}
-	f.log("info", "took over", "object", describe(obj, key), "finalizers", strings.Join(former, ", "), "finalizer", f.finalizer)
-	return f.readAgain(ctx, key, obj)
-}
-
-// readAgain returns an object as it is after a write that did not say how it is then.
-func (f *Framework) readAgain(ctx context.Context, key informer.Key, obj any) (any, error) {
-	if f.live == nil {
-		return obj, nil
-	}
-	now, exists, err := f.live.GetLive(ctx, key)
-	if err == nil && (!exists || uidOf(now) != uidOf(obj)) {
-		err = apierrors.NewNotFound(schema.GroupResource{Resource: f.source.Name()}, keyString(key))
-	}
-	return now, err
+// removeFinalizer takes the finalizer off an object, and former ones.
+func (f *Framework) removeFinalizer(ctx context.Context, obj any) error {
+	return f.removeFinalizers(ctx, obj, append(f.formerFinalizersOn(obj), f.finalizer))
 }
 
 func (f *Framework) removeFinalizers(ctx context.Context, obj any, finalizers []string) error {
@@ -91,63 +273,60 @@ func (f *Framework) removeFinalizers(ctx context.Context, obj any, finalizers []
 	return nil
 }
 
-// reconcileDeletion processes the deletion of an object that is marked for it and still there, once.
-func (f *Framework) reconcileDeletion(ctx context.Context, key informer.Key, obj any) result {
-	if f.usesFinalizer() && !f.hasFinalizer(obj) {
-		return result{outcome: Ignored, reason: reasonNotOurs}
-	}
-	if f.tombstones.isProcessed(key, obj) {
-		return f.finishDeletion(ctx, key, obj, result{outcome: Ignored, reason: reasonProcessed})
-	}
-	last := informer.Copy(obj)
-	res := f.delete(ctx, key, obj)
-	if res.outcome != Succeeded {
-		return res
-	}
-	f.tombstones.markProcessed(key, last)
-	return f.finishDeletion(ctx, key, last, res)
+// tombstones remembers objects that are gone until their deletion has been processed, and which
+// deletions have been. It lives in memory: what has to hold across restarts needs a finalizer.
+type tombstones struct {
+	// gone are the objects that are gone, for each key the one that has been gone longest first.
+	gone keyed.Map[[]tombstone]
+	// processed holds the objects whose deletion has been processed while they still exist, because
+	// somebody else's finalizer holds them or because the event of their end has not arrived yet.
+	processed keyed.Map[types.UID]
+	// done are the last deletions that were processed, if another replica may have to know them.
+	done *doneDeletions
 }
 
-// finishDeletion takes the finalizer off an object whose deletion has been processed with the given result, or the object
-// out of its source.
-func (f *Framework) finishDeletion(ctx context.Context, key informer.Key, obj any, res result) result {
-	ctx = res.inSpan(ctx)
-	var err error
-	what := "remove finalizer"
-	switch {
-	case f.hasFinalizer(obj):
-		err = f.removeFinalizer(ctx, obj)
-	case f.remover != nil:
-		what, err = "remove", f.remover.Remove(ctx, obj)
-	}
-	if err != nil {
-		res.outcome = Failed
-		res.err = fmt.Errorf("%s of %s: %s: %w", deleteEvent, describe(obj, key), what, err)
-	}
-	return res
+// tombstone is an object that is gone.
+type tombstone struct {
+	// obj is its last known state.
+	obj any
+	// before is true if its end may have come before the framework took it over from another process.
+	before bool
 }
 
-// removeFinalizer takes the finalizer off an object, and former ones.
-func (f *Framework) removeFinalizer(ctx context.Context, obj any) error {
-	return f.removeFinalizers(ctx, obj, append(f.formerFinalizersOn(obj), f.finalizer))
+// add remembers an object that is gone, and reports whether there is anything left to do.
+func (t *tombstones) add(key informer.Key, last tombstone) bool {
+	if processed, ok := t.processed.Delete(key); ok && processed == uidOf(last.obj) {
+		t.done.add(key, processed)
+		_, left := t.gone.Get(key)
+		return left
+	}
+	t.gone.Update(key, func(gone []tombstone, _ bool) ([]tombstone, bool) { return append(gone, last), true })
+	return true
 }
 
-// delete runs the resources for an object that is being deleted or gone. A deletion that a resource cancelled, or that
-// was refused, is waiting: it is tried again. The object is given away.
-func (f *Framework) delete(ctx context.Context, key informer.Key, obj any) result {
-	r := f.newReconciliation(ctx, deleteEvent, key, obj)
-	set, err := f.resourceSet(r, obj)
-	switch {
-	case IsNoResourceSet(err) && !f.hasFinalizer(obj):
-		return result{reconciliation: r, outcome: Ignored, reason: reasonNoResourceSet}
-	case err != nil:
-		return result{reconciliation: r, outcome: Failed, err: err}
+// first returns the object of this key that has been gone longest.
+func (t *tombstones) first(key informer.Key) (tombstone, bool) {
+	gone, ok := t.gone.Get(key)
+	if !ok {
+		return tombstone{}, false
 	}
-	ctx, res := f.runResourceSet(r, set, obj)
-	unfinished := reconciliationcanceledcontext.IsCanceled(r) || finalizerskeptcontext.IsKept(r) ||
-		!deletionallowedcontext.IsDeletionAllowed(ctx)
-	if res.err == nil && unfinished {
-		res.outcome = Waiting
+	return gone[0], true
+}
+
+// drop forgets the object that has been gone longest, which is last.
+func (t *tombstones) drop(key informer.Key, last tombstone) {
+	t.gone.Update(key, func(gone []tombstone, _ bool) ([]tombstone, bool) { return gone[min(1, len(gone)):], len(gone) > 1 })
+	if t.isProcessed(key, last.obj) {
+		t.processed.Delete(key)
 	}
-	return r.concluded(res)
+}
+
+// markProcessed remembers that the deletion of an object has been processed, until the object is gone,
+// or the deletion is taken back.
+func (t *tombstones) markProcessed(key informer.Key, obj any) { t.processed.Set(key, uidOf(obj)) }
+
+// isProcessed tells whether the deletion of exactly this object has been processed.
+func (t *tombstones) isProcessed(key informer.Key, obj any) bool {
+	uid, ok := t.processed.Get(key)
+	return ok && uid == uidOf(obj)
 }

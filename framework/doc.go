@@ -29,11 +29,12 @@
 //
 // What would change is told beforehand by Plan and PlanObject of a Framework, and by PlanUpdate and PlanDelete without one.
 //
-// To know how a reconciliation goes, read resource.go, crud.go and computation.go (what an author writes, and its steps),
-// resourceset.go (which resources), process.go (one run of them), framework.go and config.go (from the sources to the
-// workers), reconcile.go and ending.go (from a key to its next look), life.go (whether it is still so) and deletion.go and gone.go (with
-// finalizers, and without). All else is beside that path: plans,
-// shadows, records, metrics, names (identify.go), and the queue in internal/queue.
+// The path of a key, in reading order: framework.go (from the sources to the workers), internal/queue,
+// reconcile.go (which object, and the finalizer), deletion.go (an object that is being deleted, or gone), resourceset.go
+// (which resources), process.go (one run of them), crud.go and computation.go (the steps of a CRUD
+// resource), gate.go (may it be done?), ending.go (when again). takeover.go and live.go say when the
+// object itself is not to be trusted. All else is beside that path: plans, shadows, records,
+// metrics, names (identify.go).
 //
 // # Promises
 //
@@ -52,12 +53,15 @@
 //     off, across restarts. Without one, they are called with the last known state, for deletions seen while running.
 //   - What a reconciliation has written is read from then on and no reason to reconcile its object again, see "Own writes" in package
 //     informer; what somebody else changed always is. Watch.OwnWrites keeps own writes as a reason.
-//   - Nothing is changed or deleted on the word of a list, which a server that lags answers from an earlier time. The object is read
-//     where it is kept (informer.LiveReader), once in each reconciliation that deletes, and before the first one that updates, or that
-//     creates for an object that had its finalizer before. If it has changed since, the reconciliation begins anew with what was read;
-//     one of an object that is gone waits for its source. The deletion of an object takes nothing from another one that has its name
-//     by now: where another process may have reconciled that, it is left alone, and the update of the new one clears up. [Confirm] does
-//     the same for what resources do by other ways than patches.
+//   - Whoever takes objects over from another process, at the start or as one of several replicas, compares the source with one
+//     list of what there is (informer.Comparer) before the first key: a key that differs waits for its event. Later on a source that
+//     lags may have an update computed from an older state, but never a deletion.
+//   - Nothing is deleted on the word of a source that lags. The object is read where it is kept (informer.LiveReader), once in each
+//     reconciliation that deletes. If it has changed since, nothing of the patch is applied, and the object is reconciled when the
+//     source has told of it. The deletion of an object takes nothing from another one that has its name by now: where another process
+//     may have reconciled that, it is left alone, and the update of the new one clears up. [Confirm] does the same for what resources do
+//     by other ways than patches.
+//   - What a resource would change passes one gate before anything of it is done ([Policy]).
 //   - Exactly one resource set handles an object. Without one the object is left alone, which an event on it and a metric
 //     tell; several are an error.
 //   - What is yours is yours alone: the finalizer, and the marks of what resources make, carry the names of operator and framework

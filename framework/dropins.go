@@ -135,7 +135,7 @@ type Reconciled struct {
 func (f *Framework) ReconcileObject(ctx context.Context, obj any) (Reconciled, error) {
 	s := subjectOf(obj)
 	start := f.metrics.now()
-	res := f.conflicting(s, f.reconcileSubject(ctx, s))
+	res := f.conflicting(s, f.reconcileDriven(ctx, s))
 	f.metrics.reconciled(res, start)
 	res.err = advised(res.err)
 	d := decide(ending{outcome: res.outcome, err: res.err})
@@ -148,22 +148,23 @@ func (f *Framework) ReconcileObject(ctx context.Context, obj any) (Reconciled, e
 	return Reconciled{Outcome: res.outcome, Reason: res.reason, RequeueAfter: res.requeueAfter}, res.err
 }
 
-func (f *Framework) reconcileSubject(ctx context.Context, s subject) result {
+func (f *Framework) reconcileDriven(ctx context.Context, s subject) result {
 	switch {
 	case reconciliationcanceledcontext.IsCanceled(ctx):
 		return result{outcome: Canceled}
 	case paused(s.obj):
 		return result{outcome: Ignored, reason: reasonPaused}
 	case f.onlyPlanned(s.obj):
-		return f.planInstead(ctx, s.key, s.obj, false)
-	case f.isBehind(s.key, s.obj):
-		return result{reason: reasonReplaced}
-	case s.event == deleteEvent:
-		f.reportedPlans.Delete(s.key)
-		return f.delete(ctx, s.key, informer.Copy(s.obj))
+		return f.planInstead(ctx, s, false)
+	case f.begun.Load() && f.takeover.isBehind(s.key, s.obj, true):
+		return result{reason: reasonOutdated}
 	}
 	f.reportedPlans.Delete(s.key)
-	return f.update(ctx, s.key, informer.Copy(s.obj))
+	s.obj = informer.Copy(s.obj)
+	if s.event == deleteEvent {
+		return f.delete(ctx, s)
+	}
+	return f.update(ctx, s)
 }
 
 // Boot is Run under the name that the framework's predecessors gave it.

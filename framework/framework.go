@@ -37,9 +37,7 @@ type Framework struct {
 	required []Policy
 	remover  informer.Remover
 	live     informer.LiveReader
-	// confirmed are the states in which objects were last known to live, by what was not a list.
-	confirmed keyed.Map[seen]
-	census    census
+	takeover *takeover
 
 	queue      *queue.Queue[reason]
 	retries    *queue.Retries[reason, asker]
@@ -76,7 +74,10 @@ func New(config Config) (*Framework, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	f := &Framework{config: config, source: config.Source, subscribed: make(chan struct{})}
+	f := &Framework{config: config, source: config.Source, subscribed: make(chan struct{}), takeover: newTakeover()}
+	if config.PlanOnly {
+		f.takeover.due = nil // It acts on nothing.
+	}
 	if f.source == nil {
 		f.push = informer.NewPush(config.Name)
 		f.source = f.push
@@ -221,6 +222,7 @@ func (f *Framework) workWhenSynced(ctx context.Context) error {
 			return fmt.Errorf("source %q: wait for its sync: %w", s.Name(), err)
 		}
 	}
+	f.takeOver(ctx)
 	f.log("info", "started", "workers", f.config.Workers)
 	err := f.work(ctx)
 	f.log("info", "stopped")
@@ -253,11 +255,12 @@ func (f *Framework) handlePrimary(e informer.Event) {
 		}
 		return
 	}
-	if e.Type == informer.Deleted && !f.tombstones.add(e.Key, e.Object) {
+	_, behind := f.takeover.behind.Get(e.Key)
+	if e.Type == informer.Deleted && !f.tombstones.add(e.Key, tombstone{e.Object, f.takeover.died(e.Key, e.Object)}) {
 		return
 	}
 	// What is left of an object that is gone has to be looked at, whoever deleted it.
-	f.wake(e, e.Key, f.source, informer.Key{}, f.config.OwnWrites || e.Type == informer.Deleted)
+	f.wake(e, e.Key, f.source, informer.Key{}, f.config.OwnWrites || behind || e.Type == informer.Deleted)
 }
 
 // wake has a key reconciled that an event concerns, unless it is the event of a write of the key's own. watched is as in byEvent.
@@ -304,6 +307,7 @@ func (f *Framework) work(ctx context.Context) error {
 		busyCtx, activity := f.activities.add(workCtx, false)
 		workers.Go(func() { f.worker(ctx, busyCtx, activity) })
 	}
+	workers.Go(func() { f.takeOverMore(ctx) })
 	stopShadows := f.runShadows(ctx, &workers)
 	<-ctx.Done()
 	f.queue.ShutDown()

@@ -99,7 +99,7 @@ func (r *reconciliation) policies() []Policy {
 			policies = append(policies, requiredPolicy{p, r})
 		}
 	}
-	if r.life != nil {
+	if r.in != nil && r.in.live != nil {
 		policies = append(policies, livePolicy{})
 	}
 	return policies
@@ -149,16 +149,15 @@ func (p requiredPolicy) Admit(ctx context.Context, would Proposal) (v Verdict) {
 	return v
 }
 
-// livePolicy reads the object where it is kept, before something is changed for an object that is
-// not any more what the reconciliation has it for. See Confirm.
+// livePolicy reads the object where it is kept before anything is deleted for it. See Confirm.
 type livePolicy struct{}
 
 func (livePolicy) Admit(ctx context.Context, would Proposal) Verdict {
-	action := would.would.gravest()
-	if would.plain && would.Event == plan.DeleteEvent && !scopeOf(ctx).concludes {
-		action = plan.Delete
+	plainDeletion := would.plain && would.Event == plan.DeleteEvent && !scopeOf(ctx).concludes
+	if would.would&deletePart == 0 && !plainDeletion {
+		return Go()
 	}
-	switch on, err := confirm(ctx, action); {
+	switch on, err := confirm(ctx); {
 	case err != nil:
 		return Deny(err)
 	case !on:
@@ -177,16 +176,3 @@ const (
 
 	allParts = createPart | updatePart | deletePart
 )
-
-// gravest returns the gravest action among the parts, and nothing if there are none.
-func (p parts) gravest() plan.Action {
-	switch {
-	case p&deletePart != 0:
-		return plan.Delete
-	case p&updatePart != 0:
-		return plan.Update
-	case p&createPart != 0:
-		return plan.Create
-	}
-	return ""
-}

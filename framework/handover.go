@@ -84,23 +84,22 @@ func (f *Framework) CatchUp(ctx context.Context, of func(key informer.Key) bool)
 		}
 		return nil
 	}
-	if f.live == nil {
+	source, ok := f.source.(informer.Comparer)
+	if !ok {
+		f.settle()
 		return nil
 	}
-	there, err := f.listUntil(ctx, of)
-	if err != nil {
-		return fmt.Errorf("framework %q: %w", f.Name(), err)
-	}
-	left := slices.DeleteFunc(f.Keys(), func(key informer.Key) bool { return !of(key) })
-	err = apiwait.PollUntilContextCancel(ctx, handoverPeriod, true, func(ctx context.Context) (bool, error) {
-		left = slices.DeleteFunc(left, func(key informer.Key) bool {
-			obj, exists, err := f.source.Get(key)
-			return err != nil || !exists || f.isThere(ctx, there, key, obj)
-		})
-		return len(left) == 0, nil
+	err := untilDone(ctx, func(ctx context.Context) error {
+		behind, err := source.Behind(ctx, of)
+		for key, lag := range behind {
+			if lag.Gone {
+				return fmt.Errorf("the source does not show the end of %s", keyString(key))
+			}
+		}
+		return err
 	})
 	if err != nil {
-		return fmt.Errorf("framework %q: the source does not show the end of %d objects: %w", f.Name(), len(left), err)
+		return fmt.Errorf("framework %q: %w", f.Name(), err)
 	}
 	f.settle()
 	return nil
@@ -111,26 +110,6 @@ func (f *Framework) settle() {
 	if source, ok := f.source.(informer.Settler); ok {
 		source.Settle()
 	}
-}
-
-// listUntil lists these objects where they are stored, if they can be at once, and tries again what fails until ctx ends.
-func (f *Framework) listUntil(ctx context.Context, of func(key informer.Key) bool) (there map[Deletion]bool, err error) {
-	there = map[Deletion]bool{}
-	lister, ok := f.live.(informer.LiveLister)
-	if !ok {
-		return there, nil
-	}
-	err = untilDone(ctx, func(ctx context.Context) error {
-		return lister.ListLive(ctx, func(key informer.Key, obj any) {
-			if of(key) {
-				there[Deletion{key, uidOf(obj)}] = true
-			}
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list what is there: %w", err)
-	}
-	return there, nil
 }
 
 // untilDone tries something again until it succeeds, or ctx ends.
@@ -144,21 +123,6 @@ func untilDone(ctx context.Context, try func(ctx context.Context) error) error {
 		return errors.Join(ended, err)
 	}
 	return nil
-}
-
-// isThere tells whether an object that the source holds is there, and notes what it finds out. A list lacks what was made after it was begun:
-// each object that it lacks is asked for once, and all are where there is no list.
-func (f *Framework) isThere(ctx context.Context, there map[Deletion]bool, key informer.Key, obj any) bool {
-	one := Deletion{key, uidOf(obj)}
-	if is, known := there[one]; known {
-		return is
-	}
-	now, exists, err := f.live.GetLive(ctx, key)
-	if err != nil {
-		return false // It is asked for again.
-	}
-	there[one] = exists && uidOf(now) == one.UID
-	return there[one]
 }
 
 // FinishDeletions has those deletions of these objects processed that the source has shown, although the objects are not to be begun any
@@ -225,8 +189,8 @@ func (f *Framework) PassOverDeletions(done []Deletion) {
 	}
 	f.settle()
 	for _, d := range done {
-		f.tombstones.gone.Update(d.Key, func(gone []any, _ bool) ([]any, bool) {
-			left := slices.DeleteFunc(slices.Clone(gone), func(last any) bool { return uidOf(last) == d.UID })
+		f.tombstones.gone.Update(d.Key, func(gone []tombstone, _ bool) ([]tombstone, bool) {
+			left := slices.DeleteFunc(slices.Clone(gone), func(last tombstone) bool { return uidOf(last.obj) == d.UID })
 			if len(left) < len(gone) {
 				f.tombstones.processed.Delete(d.Key)
 			}

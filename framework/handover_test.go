@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
@@ -85,17 +83,6 @@ func TestADeletionIsNotToldOfAnObjectThatIsThereAgain(t *testing.T) {
 	}
 }
 
-// listing is a source whose lists of what is there end as a test says.
-type listing struct {
-	*informer.Kubernetes
-	// ended is called after each list, with what came of it, and returns what is to be told.
-	ended func(err error) error
-}
-
-func (l *listing) ListLive(ctx context.Context, yield func(key informer.Key, obj any)) error {
-	return l.ended(l.Kubernetes.ListLive(ctx, yield))
-}
-
 // aMinute is a context that ends when something hangs.
 func aMinute(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -104,82 +91,6 @@ func aMinute(t *testing.T) context.Context {
 }
 
 func everything(informer.Key) bool { return true }
-
-func TestWhatIsMadeWhileItIsListedDoesNotHoldUpAHandOver(t *testing.T) {
-	c := newCluster(t, operatortest.Start(t))
-	source := &listing{Kubernetes: c.source()}
-	source.ended = func(err error) error {
-		c.create(c.object("made"))
-		operatortest.Eventually(t, "the source shows what was made", func() bool {
-			_, exists, _ := source.Get(informer.Key{Namespace: c.namespace, Name: "made"})
-			return exists
-		})
-		return err
-	}
-	calls := &calls{}
-	f := c.framework(framework.Config{Source: source, DisableFinalizer: true}, calls)
-	running(t, f)
-	c.create(c.object("before"))
-	operatortest.Eventually(t, "it works", func() bool { return calls.of("created before") > 0 })
-	if err := f.CatchUp(aMinute(t), everything); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestCatchingUpIsTriedAgain(t *testing.T) {
-	c := newCluster(t, operatortest.Start(t))
-	source, lists := &listing{Kubernetes: c.source()}, 0
-	source.ended = func(err error) error {
-		if lists++; lists <= 2 {
-			return apierrors.NewInternalError(errBoom)
-		}
-		return err
-	}
-	calls := &calls{}
-	f := c.framework(framework.Config{Source: source, DisableFinalizer: true}, calls)
-	running(t, f)
-	c.create(c.object("a"))
-	operatortest.Eventually(t, "it works", func() bool { return calls.of("created a") > 0 })
-	if err := f.CatchUp(aMinute(t), everything); err != nil || lists != 3 {
-		t.Errorf("after %d lists: %v", lists, err)
-	}
-	// What fails for as long as there is time is told.
-	ctx, cancel := context.WithCancel(t.Context())
-	source.ended = func(error) error {
-		cancel()
-		return errBoom
-	}
-	if err := f.CatchUp(ctx, everything); !errors.Is(err, context.Canceled) || !errors.Is(err, errBoom) {
-		t.Errorf("want an error that says why, got %v", err)
-	}
-}
-
-func TestCatchingUpAsksForEachObjectWhereNothingListsThemAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := newAhead()
-		f := newFramework(t, framework.Config{Source: source, DisableFinalizer: true}, &resource{name: "r"})
-		stop := running(t, f)
-		source.keep(inState("life", "1"))
-		put(t, source.Push, inState("life", "1"))
-		synctest.Wait()
-		source.asks()
-		if err := f.CatchUp(aMinute(t), everything); err != nil || source.asks() != 1 {
-			t.Errorf("what is there is not shown, or asked for more than once: %v", err)
-		}
-		source.keep(inState("next", "2"))
-		if err := f.CatchUp(aMinute(t), everything); !errors.Is(err, context.DeadlineExceeded) || source.asks() != 1 {
-			t.Errorf("the end of an object is not shown, and: %v", err)
-		}
-		if err := f.CatchUp(aMinute(t), func(informer.Key) bool { return false }); err != nil {
-			t.Errorf("that of others is waited for: %v", err)
-		}
-		remove(t, source.Push, inState("life", "1"))
-		if err := f.CatchUp(aMinute(t), everything); err != nil {
-			t.Error(err)
-		}
-		stop()
-	})
-}
 
 func TestTheFrameworkIsToldOfWhatTheStoreLacksBeforeItHasCaughtUpAndPassesOver(t *testing.T) {
 	for name, do := range map[string]func(f *framework.Framework) error{

@@ -54,7 +54,7 @@ func planAlone(ctx context.Context, e event, obj any, resources []Resource) (*pl
 // number of objects at once, once the sources are synced.
 func (f *Framework) Plan(ctx context.Context, key informer.Key) (*plan.Plan, error) {
 	if last, ok := f.tombstones.first(key); ok {
-		return f.planSet(f.newPlanning(ctx, deleteEvent, key, last), informer.Copy(last))
+		return f.planSet(f.newPlanning(ctx, deleteEvent, key, last.obj), informer.Copy(last.obj))
 	}
 	obj, exists, err := f.source.Get(key)
 	if err != nil {
@@ -82,11 +82,15 @@ func (f *Framework) planThere(r *reconciliation, obj any) (*plan.Plan, error) {
 	return f.planSet(r, obj)
 }
 
-// subject is what is planned: an object, and what its reconciliation is about.
+// subject is an object that is reconciled or planned for, and what that is about.
 type subject struct {
 	event event
 	key   informer.Key
 	obj   any
+	// confirmed is true for an object that was just read where it is kept.
+	confirmed bool
+	// approval is nil unless a plan is being applied.
+	approval *approval
 }
 
 // subjectOf takes the event and the key from the object.

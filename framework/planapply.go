@@ -97,13 +97,9 @@ func (f *Framework) ApplyPlan(ctx context.Context, saved *plan.Plan) error {
 	if err != nil || saved.Outcome == plan.Ignored {
 		return err
 	}
-	ctx = context.WithValue(f.answered(ctx, key, obj), approvalKey{}, &approval{saved})
-	var res result
-	if saved.Event == plan.DeleteEvent {
-		res = f.reconcileDeletion(ctx, key, obj)
-	} else {
-		res = f.update(ctx, key, obj)
-	}
+	s := subjectOf(obj)
+	s.confirmed, s.approval = true, &approval{saved}
+	res := f.reconcileSubject(ctx, s)
 	switch {
 	case res.err != nil:
 		return fmt.Errorf("apply plan: %w", res.err)
@@ -120,14 +116,6 @@ func (f *Framework) ApplyPlan(ctx context.Context, saved *plan.Plan) error {
 
 // approval lets a reconciliation do what a plan says, and nothing else.
 type approval struct{ plan *plan.Plan }
-
-type approvalKey struct{}
-
-// approvalOf returns the approval that a context carries, or nil.
-func approvalOf(ctx context.Context) *approval {
-	a, _ := ctx.Value(approvalKey{}).(*approval)
-	return a
-}
 
 // Admit denies what the plan does not say. A resource that is a part of another one is compared with that one, and what concludes a
 // reconciliation is not compared.

@@ -39,13 +39,10 @@ func (f *Framework) onlyPlanned(obj any) bool {
 }
 
 // planInstead plans for an object in place of reconciling it. Gone is true for one that is not in the source any more.
-func (f *Framework) planInstead(ctx context.Context, key informer.Key, obj any, gone bool) result {
-	e := updateEvent
-	if m, ok := metaOf(obj); gone || ok && m.GetDeletionTimestamp() != nil {
-		e = deleteEvent
-	}
-	r := f.newReconciliation(ctx, e, key, obj)
-	planning, plans := f.newPlanning(ctx, e, key, obj), f.planThere
+func (f *Framework) planInstead(ctx context.Context, s subject, gone bool) result {
+	key, obj := s.key, s.obj
+	r := f.newReconciliation(ctx, s)
+	planning, plans := f.newPlanning(ctx, s.event, key, obj), f.planThere
 	planning.activity = r.activity
 	if gone {
 		plans = f.planSet

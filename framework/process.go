@@ -167,8 +167,8 @@ type reconciliation struct {
 	recording *recording
 	// approval is nil unless a plan is being applied.
 	approval *approval
-	// life is what is known of the object beyond what the source says, and nil where nobody can be asked.
-	life *life
+	// live is what is known of the object beyond what the source says.
+	live confirmation
 	// failure is the error of the resources that have run, or why planning failed.
 	failure error
 	made    atomic.Pointer[extras]
@@ -211,8 +211,8 @@ func (r *reconciliation) Value(key any) any {
 		return &r.extras().handover
 	case secretscontext.Key:
 		return r.extras().secrets
-	case lifeKey{}:
-		if r.life != nil {
+	case liveKey{}:
+		if r.in != nil && r.in.live != nil && !r.plans {
 			return r
 		}
 	}

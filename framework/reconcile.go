@@ -21,8 +21,6 @@ type result struct {
 	// lives is true of an object that is there, and whose deletion is still to come, although it was looked at because it seemed to be gone.
 	lives bool
 	err   error
-	// newer is the object as it is now, when the reconciliation was of an older state, and begins anew.
-	newer any
 	// requeueAfter is when to look at the key again; zero means at its next change.
 	requeueAfter time.Duration
 }
@@ -47,12 +45,16 @@ func (f *Framework) reconcile(ctx context.Context, e *waiting, start time.Durati
 			f.metrics.reconciled(res, start)
 		}
 	}()
+	if f.waitsForSource(e.Key) {
+		return result{outcome: Ignored, reason: reasonBehind}
+	}
 	res, start = f.reconcileTombstones(ctx, e, start)
 	if res.err == nil && res.outcome != Waiting {
 		if res.reconciliation != nil {
 			f.observe(e.Key, res, e, 0)
 		}
-		res = f.reconcileCurrent(ctx, e, start)
+		res = f.reconcileStored(ctx, e.Key)
+		f.metrics.reconciled(res, start)
 	}
 	return res
 }
@@ -67,60 +69,40 @@ func (f *Framework) reconcileStored(ctx context.Context, key informer.Key) resul
 		f.reportedPlans.Delete(key)
 		return result{outcome: Ignored, reason: reasonGone}
 	}
-	if f.isBehind(key, obj) {
-		return f.reconcileAhead(ctx, key)
+	s := subject{key: key, obj: obj}
+	if beingDeleted(obj) {
+		s.event = deleteEvent
+	} else if f.tombstones.isProcessed(key, obj) {
+		return f.reconcileRevived(ctx, s)
 	}
-	if !beingDeleted(obj) && f.tombstones.isProcessed(key, obj) {
-		return f.reconcileRevived(ctx, key, obj)
-	}
-	return f.reconcileObject(ctx, key, obj)
+	return f.reconcileSubject(ctx, s)
 }
 
-// reconcileRevived reconciles an object whose deletion has been processed, and that the source shows as if nobody deleted it. Mostly its
-// end is late, and there is nothing to do. But the deletion may have been taken back, or another object have the name where nothing
-// tells lives apart.
-func (f *Framework) reconcileRevived(ctx context.Context, key informer.Key, obj any) result {
-	ended := result{outcome: Ignored, reason: reasonProcessed}
-	if f.live == nil {
-		return ended
-	}
-	now, exists, err := f.live.GetLive(ctx, key)
-	if err == nil && exists && seenOf(now).isOlder(seenOf(obj)) {
-		err = errOlderAnswer
+// reconcileSubject reconciles an object that is there.
+func (f *Framework) reconcileSubject(ctx context.Context, s subject) result {
+	planned := f.onlyPlanned(s.obj) && s.approval == nil
+	if !planned || paused(s.obj) {
+		f.reportedPlans.Delete(s.key)
 	}
 	switch {
-	case err != nil:
-		return result{outcome: Failed, err: fmt.Errorf("look whether the deletion of %s was taken back: %w", describe(obj, key), err)}
-	case !exists, !seenOf(obj).sameLife(seenOf(now)), beingDeleted(now):
-		return ended
-	}
-	f.tombstones.processed.Delete(key)
-	return f.reconcileLive(ctx, key, now)
-}
-
-// reconcileObject reconciles an object that is there.
-func (f *Framework) reconcileObject(ctx context.Context, key informer.Key, obj any) result {
-	if paused(obj) {
-		f.reportedPlans.Delete(key)
+	case paused(s.obj):
 		return result{outcome: Ignored, reason: reasonPaused}
+	case planned:
+		return f.planInstead(ctx, s, false)
+	case s.event == deleteEvent:
+		return f.reconcileDeletion(ctx, s)
 	}
-	if f.onlyPlanned(obj) {
-		return f.planInstead(ctx, key, obj, false)
-	}
-	f.reportedPlans.Delete(key)
-	if beingDeleted(obj) {
-		return f.reconcileDeletion(ctx, key, obj)
-	}
-	return f.update(ctx, key, obj)
+	return f.update(ctx, s)
 }
 
 // update runs the resources for an object that is to stay.
-func (f *Framework) update(ctx context.Context, key informer.Key, obj any) result {
-	r := f.newReconciliation(ctx, updateEvent, key, obj)
+func (f *Framework) update(ctx context.Context, s subject) result {
+	r := f.newReconciliation(ctx, s)
+	obj := s.obj
 	set, err := f.resourceSet(r, obj)
 	if err == nil && f.needsFinalizer(obj) {
 		held := f.hasFinalizer(obj)
-		obj, err = f.ensureFinalizer(r, key, obj)
+		obj, err = f.ensureFinalizer(r, s.key, obj)
 		switch {
 		case apierrors.IsNotFound(err):
 			return result{reconciliation: r, outcome: Ignored, reason: "it has gone before it got its finalizer"}
@@ -131,7 +113,7 @@ func (f *Framework) update(ctx context.Context, key informer.Key, obj any) resul
 		if paused(obj) || beingDeleted(obj) || r.approval == nil && f.onlyPlanned(obj) {
 			// Somebody has asked for that meanwhile. The finalizer stays: it may be of another process, which has made things for the object
 			// that the source does not show yet.
-			return result{reconciliation: r, outcome: Ignored, reason: reasonOutdated, newer: obj}
+			return result{reconciliation: r, outcome: Waiting, reason: reasonOutdated}
 		}
 		// It may be newer than what was seen: the set is that of the object it is run with.
 		set, err = f.resourceSet(r, obj)
@@ -203,10 +185,9 @@ func (f *Framework) resourceSet(r *reconciliation, obj any) (set *ResourceSet, e
 	return set.of(r.event), nil
 }
 
-func (f *Framework) newReconciliation(ctx context.Context, e event, key informer.Key, obj any) *reconciliation {
-	r := f.beginLife(ctx, key, obj)
-	r.event, r.object, r.key, r.in, r.loop = e, obj, key, f, f.loops.Add(1)
-	r.approval, r.activity = approvalOf(ctx), activityOf(ctx)
+func (f *Framework) newReconciliation(ctx context.Context, s subject) *reconciliation {
+	r := &reconciliation{event: s.event, object: s.obj, key: s.key, in: f, loop: f.loops.Add(1), approval: s.approval, activity: activityOf(ctx)}
+	r.live.seen, r.live.confirmed = seenOf(s.obj), s.confirmed
 	r.activity.carryOut(r)
 	if f.config.Observer != nil {
 		r.recording = &recording{of: r}

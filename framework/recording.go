@@ -27,7 +27,8 @@ const (
 	reasonUnselected    = "the source does not select it any more"
 	reasonMissing       = "the source lacks it, although it is there and selected"
 	reasonBack          = "the source lacked it, and has it again"
-	reasonOutdated      = "it has changed since, and is reconciled anew as it is now"
+	reasonBehind        = "the source has yet to tell of what another process may have acted on"
+	reasonOutdated      = "it has changed since, of which the source has yet to tell"
 	reasonReplaced      = "it is gone, or another object has its name, which the source has yet to tell"
 	reasonSucceeded     = "another object has its name, to which may belong what is there"
 

@@ -142,7 +142,7 @@ func TestADeletionThatIsTakenBackIsReconciledAgain(t *testing.T) {
 		want []string
 	}{
 		"taken back":                         {"life", inState("life", "12"), []string{"created 12", "deleted 14"}},
-		"taken back, and changed":            {"life", inState("life", "13"), []string{"created 13", "deleted 14"}},
+		"taken back, and changed":            {"life", inState("life", "13"), []string{"created 12", "deleted 14"}},
 		"made anew, where there are no UIDs": {"", inState("", "12"), []string{"created 12", "deleted 14"}},
 		"its end is late":                    {"life", nil, nil},
 		"its end is late, without UIDs":      {"", nil, nil},

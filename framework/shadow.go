@@ -72,7 +72,7 @@ func (f *Framework) ShadowsOf(key informer.Key) []*plan.Comparison {
 // paused or no set handles them, have no comparisons. It may be called as Plan may.
 func (f *Framework) PlanShadows(ctx context.Context, key informer.Key) ([]*plan.Comparison, error) {
 	if last, ok := f.tombstones.first(key); ok {
-		return f.compareSets(ctx, subject{deleteEvent, key, informer.Copy(last)})
+		return f.compareSets(ctx, subject{event: deleteEvent, key: key, obj: informer.Copy(last.obj)})
 	}
 	obj, exists, err := f.source.Get(key)
 	switch {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/informer"
 )
 
@@ -51,28 +50,17 @@ func (f *Framework) Reshare(gained func(key informer.Key) bool) {
 			f.disown(key)
 		}
 	}
-	for _, key := range f.tombstones.gone.Keys() {
-		if gained(key) {
-			f.queue.Add(key, queue.Backlog, reason{Trigger: Trigger{Cause: CauseBacklog, Source: f.source.Name()}})
-		}
-	}
 	for _, key := range f.metrics.ages.deletion.Keys() {
 		if _, exists, err := f.source.Get(key); err != nil || !exists {
 			f.metrics.ages.deletion.Delete(key)
 		}
 	}
-	f.census.begin()
-	for _, key := range f.Keys() {
-		if gained(key) {
-			f.confirmed.Delete(key) // What was confirmed before another replica had it is worth nothing.
-			f.queue.Add(key, queue.Backlog, reason{Trigger: Trigger{Cause: CauseBacklog, Source: f.source.Name()}})
-		}
-	}
+	f.takeover.add(gained)
 }
 
 // remembered are the keys of which the framework remembers something. Some may come twice.
 func (f *Framework) remembered() []informer.Key {
-	return slices.Concat(f.confirmed.Keys(), f.tombstones.gone.Keys(), f.tombstones.processed.Keys(), f.failures.Keys(),
+	return slices.Concat(f.takeover.behind.Keys(), f.tombstones.gone.Keys(), f.tombstones.processed.Keys(), f.failures.Keys(),
 		f.reportedPlans.Keys(), f.unmatched.Keys(), f.retries.Keys())
 }
 
@@ -80,7 +68,7 @@ func (f *Framework) remembered() []informer.Key {
 // which nothing held for whoever cleans up after it, is not forgotten, nor that its deletion was processed. The same holds for one that it
 // has got meanwhile.
 func (f *Framework) disown(key informer.Key) {
-	f.confirmed.Delete(key)
+	f.takeover.behind.Delete(key)
 	// It may get the object between the two questions, and then owns it.
 	if f.usesFinalizer() || !f.shard.Expects(key) && !f.shard.Owns(key) {
 		f.tombstones.gone.Delete(key)

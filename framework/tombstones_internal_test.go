@@ -12,8 +12,8 @@ import (
 
 func TestTombstonesForgetThatTheDeletionOfAnObjectWasProcessedWithIt(t *testing.T) {
 	key := informer.Key{Namespace: "default", Name: "a"}
-	object := func(uid types.UID) any {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}}
+	object := func(uid types.UID) tombstone {
+		return tombstone{obj: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}}}
 	}
 	left := func(m *tombstones) (n int) {
 		for range m.processed.Values {
@@ -25,7 +25,7 @@ func TestTombstonesForgetThatTheDeletionOfAnObjectWasProcessedWithIt(t *testing.
 	// Its deletion is processed after its end was seen, because it was there, or because another one took the finalizer off.
 	m := &tombstones{}
 	m.add(key, object("1"))
-	m.markProcessed(key, object("1"))
+	m.markProcessed(key, object("1").obj)
 	m.drop(key, object("1"))
 	if n := left(m); n != 0 {
 		t.Errorf("%d entries are left of an object that was let go, want none", n)
@@ -33,7 +33,7 @@ func TestTombstonesForgetThatTheDeletionOfAnObjectWasProcessedWithIt(t *testing.
 
 	// The next object of the name is not the one that is dropped.
 	m.add(key, object("1"))
-	m.markProcessed(key, object("2"))
+	m.markProcessed(key, object("2").obj)
 	m.drop(key, object("1"))
 	if n := left(m); n != 1 {
 		t.Errorf("%d entries are left of the next object, want its own", n)

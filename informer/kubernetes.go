@@ -28,7 +28,7 @@ var (
 	_ Source         = (*Kubernetes)(nil)
 	_ FinalizerStore = (*Kubernetes)(nil)
 	_ LiveReader     = (*Kubernetes)(nil)
-	_ LiveLister     = (*Kubernetes)(nil)
+	_ Comparer       = (*Kubernetes)(nil)
 	_ LiveSelector   = (*Kubernetes)(nil)
 	_ Interface      = (*Kubernetes)(nil)
 )

@@ -77,7 +77,7 @@ func (l *limits) now() limit {
 // listed, together with everything else, and announced as backlog; the rest loses no event by it and gets none twice. listed, which must
 // not block or call the source, is called once everything that belongs to the part was announced, unless Limit is called again before.
 //
-// Get of an object outside of the part is an error ([ErrElsewhere]); List, ByIndex, ListLive and HasAll know what belongs to the part. GetLive
+// Get of an object outside of the part is an error ([ErrElsewhere]); List, ByIndex, Behind and HasAll know what belongs to the part. GetLive
 // and SelectsLive know no parts.
 func (k *Kubernetes) Limit(part Part, grows bool, listed func()) {
 	k.limits.changing.Lock()

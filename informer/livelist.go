@@ -2,18 +2,16 @@ package informer
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// livePage is how many objects ListLive asks for at once.
+// livePage is how many objects a list of metadata asks for at once.
 const livePage = 500
 
 // HasAll waits for events of what the source lacked, this long and looking this often.
@@ -22,38 +20,56 @@ const (
 	eventsEach   = 10 * time.Millisecond
 )
 
-// errListedOld is what a server lags with, or a proxy that answers for it.
-var errListedOld = errors.New("the listing is older than an answer before it")
+// Behind implements [Comparer] by one list of metadata.
+func (k *Kubernetes) Behind(ctx context.Context, of func(key Key) bool) (map[Key]Lag, error) {
+	unlisted, behind := map[Key]bool{}, map[Key]Lag{}
+	for _, key := range k.Keys() {
+		if of(key) {
+			unlisted[key] = true
+		}
+	}
+	err := k.listLive(ctx, func(key Key, obj *metav1.PartialObjectMetadata) {
+		if !of(key) {
+			return
+		}
+		delete(unlisted, key)
+		if !k.hasVersion(key, obj.ResourceVersion) {
+			behind[key] = Lag{UID: obj.UID, Version: obj.ResourceVersion}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for key := range unlisted {
+		if obj, exists, err := k.Get(key); err == nil && exists {
+			behind[key] = Lag{UID: obj.(client.Object).GetUID(), Gone: true}
+		}
+	}
+	return behind, nil
+}
 
-// ListLive implements [LiveLister]: it lists the metadata of what the source selects, and believes a listing only that is as new as what a
-// list of one, which is not kept for anybody, was answered with before.
-func (k *Kubernetes) ListLive(ctx context.Context, yield func(key Key, obj any)) error {
+// listLive lists the metadata of what the source selects.
+func (k *Kubernetes) listLive(ctx context.Context, yield func(key Key, obj *metav1.PartialObjectMetadata)) error {
 	selector, err := k.selector()
 	if err != nil {
 		return fmt.Errorf("list %s: %w", k.Name(), err)
 	}
 	for _, namespace := range k.namespaces() {
-		now, err := k.listLive(ctx, &client.ListOptions{Namespace: namespace, Limit: 1})
-		if err != nil {
-			return err
-		}
-		options := &client.ListOptions{
-			Namespace: namespace, Limit: livePage,
-			LabelSelector: k.config.LabelSelector, FieldSelector: k.config.FieldSelector,
-			Raw: &metav1.ListOptions{ShardSelector: selector},
-		}
-		for page := now; options.Continue != "" || page == now; options.Continue = page.Continue {
-			if page, err = k.listLive(ctx, options); err != nil {
-				return err
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
+		for first := true; first || list.Continue != ""; first = false {
+			err := k.client.List(ctx, list, &client.ListOptions{
+				Namespace: namespace, Limit: livePage, Continue: list.Continue,
+				LabelSelector: k.config.LabelSelector, FieldSelector: k.config.FieldSelector,
+				Raw: &metav1.ListOptions{ShardSelector: selector},
+			})
+			if err != nil {
+				return fmt.Errorf("list %s: %w", k.Name(), err)
 			}
-			if order, err := resourceversion.CompareResourceVersion(page.ResourceVersion, now.ResourceVersion); err != nil || order < 0 {
-				return errors.Join(fmt.Errorf("list %s: %w", k.Name(), errListedOld), err)
-			}
-			for i := range page.Items {
-				if !k.Holds(page.Items[i].Namespace) {
-					continue
+			for i := range list.Items {
+				if k.Holds(list.Items[i].Namespace) {
+					yield(client.ObjectKeyFromObject(&list.Items[i]), &list.Items[i])
 				}
-				yield(client.ObjectKeyFromObject(&page.Items[i]), &page.Items[i])
 			}
 		}
 	}
@@ -65,20 +81,12 @@ func (k *Kubernetes) ListLive(ctx context.Context, yield func(key Key, obj any))
 // uses it asks this first, and looks into the source after it.
 func (k *Kubernetes) HasAll(ctx context.Context) (bool, error) {
 	behind := map[Key]string{}
-	err := k.ListLive(ctx, func(key Key, obj any) { behind[key] = obj.(*metav1.PartialObjectMetadata).ResourceVersion })
+	err := k.listLive(ctx, func(key Key, obj *metav1.PartialObjectMetadata) { behind[key] = obj.ResourceVersion })
 	if err != nil {
 		return false, err
 	}
 	err = wait.PollUntilContextTimeout(ctx, eventsEach, eventsWithin, true, func(context.Context) (bool, error) {
-		for key, version := range behind {
-			has, err := k.hasVersion(key, version)
-			if err != nil {
-				return false, err
-			}
-			if has {
-				delete(behind, key)
-			}
-		}
+		maps.DeleteFunc(behind, k.hasVersion)
 		return len(behind) == 0, nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
@@ -88,24 +96,9 @@ func (k *Kubernetes) HasAll(ctx context.Context) (bool, error) {
 }
 
 // hasVersion tells whether the source has an object as it is in a version, or newer.
-func (k *Kubernetes) hasVersion(key Key, version string) (bool, error) {
-	obj, exists, err := k.Get(key)
-	if err != nil || !exists {
-		return false, err
-	}
-	has, err := meta.Accessor(obj)
-	if err != nil {
-		return false, err
-	}
-	order, err := resourceversion.CompareResourceVersion(has.GetResourceVersion(), version)
-	return order >= 0, err
-}
-
-func (k *Kubernetes) listLive(ctx context.Context, options *client.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
-	if err := k.client.List(ctx, list, options); err != nil {
-		return nil, fmt.Errorf("list %s: %w", k.Name(), err)
-	}
-	return list, nil
+func (k *Kubernetes) hasVersion(key Key, version string) bool {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	has, exists := k.store.entries[key]
+	return exists && !IsOlder(has.version, version)
 }

@@ -145,11 +145,22 @@ type LiveReader interface {
 	GetLive(ctx context.Context, key Key) (obj any, exists bool, err error)
 }
 
-// LiveLister is implemented by a LiveReader that can read everything at once for less than one by one.
-type LiveLister interface {
-	// ListLive asks the other side for everything that the source selects, as it is since the call, and calls yield with what it gets:
-	// objects that have at least the metadata. After an error some may have been given.
-	ListLive(ctx context.Context, yield func(key Key, obj any)) error
+// Comparer is implemented by a LiveReader that can compare what it holds with the other side by one
+// list. A framework that takes objects over from another process asks it before it begins.
+type Comparer interface {
+	// Behind returns of which keys, among those that of accepts, the source has yet to tell what there
+	// was on the other side when it was called. Those of which it tells meanwhile may be among them.
+	Behind(ctx context.Context, of func(key Key) bool) (map[Key]Lag, error)
+}
+
+// Lag is what a source has yet to tell of a key.
+type Lag struct {
+	// UID is that of the object on the other side, or of the one that the source still holds if that is Gone.
+	UID types.UID
+	// Version is the resource version that is there, and empty if the object is Gone.
+	Version string
+	// Gone is true when the object that the source holds is not there any more.
+	Gone bool
 }
 
 // CatchUpper is implemented by sources that find out with a question or two whether they have shown what has happened.

@@ -1,0 +1,160 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/operatorkit/operatorkit/context/reconciliationcanceledcontext"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// ErrOutdated is in the chain of the error of [Confirm].
+var ErrOutdated = errors.New("the object is not any more what the reconciliation has it for")
+
+// Confirm reads the object of a reconciliation where it is kept, and makes sure that it is still what
+// the reconciliation has it for: the same object in the same version, or, in a deletion, that it is
+// gone or being deleted. It is for what is deleted or replaced in other places than a delete part:
+// the framework does the same before it applies one, and before EnsureDeleted of plain resources. The
+// object is read once in a reconciliation. Where the source is no [informer.LiveReader], and outside
+// of a Framework, the error is nil.
+//
+// With an error for which errors.Is(err, ErrOutdated) holds the reconciliation is cancelled, and the
+// resource is to return it. The object is reconciled when the source has told of its newer state.
+func Confirm(ctx context.Context) error {
+	on, err := confirm(ctx)
+	if err == nil && !on {
+		err = ErrOutdated
+	}
+	return err
+}
+
+// confirm tells whether the object is still what the reconciliation has it for. If not, the
+// reconciliation has been cancelled.
+func confirm(ctx context.Context) (on bool, err error) {
+	r, _ := ctx.Value(liveKey{}).(*reconciliation)
+	if r == nil {
+		return true, nil
+	}
+	on, err = r.confirm(ctx)
+	if !on && err == nil {
+		reconciliationcanceledcontext.SetCanceled(ctx)
+	}
+	return on, err
+}
+
+type liveKey struct{}
+
+// seen is a state of an object that was seen.
+type seen struct {
+	// uid tells the lives of a name apart. It is empty where the source does not.
+	uid     types.UID
+	version string
+}
+
+func seenOf(obj any) seen {
+	s := seen{uid: uidOf(obj)}
+	if v, ok := obj.(interface{ GetResourceVersion() string }); ok && !isNil(obj) {
+		s.version = v.GetResourceVersion()
+	}
+	return s
+}
+
+func (s seen) isOlder(than seen) bool { return informer.IsOlder(s.version, than.version) }
+
+func (s seen) sameLife(other seen) bool { return s.uid == other.uid || s.uid == "" || other.uid == "" }
+
+// sameVersion is true also where one has none.
+func (s seen) sameVersion(other seen) bool {
+	return s.version == other.version || s.version == "" || other.version == ""
+}
+
+// confirmation is what a reconciliation knows of its object beyond what the source says.
+type confirmation struct {
+	mu sync.Mutex
+	// seen is what the reconciliation is computed from, and confirmed is true when that was read where the object is kept.
+	seen      seen
+	confirmed bool
+	// outdated says why the reconciliation ends.
+	outdated string
+}
+
+// wrote notes the answer to a write of the object, from which the reconciliation is computed then.
+func (r *reconciliation) wrote(obj any) {
+	r.live.mu.Lock()
+	defer r.live.mu.Unlock()
+	r.live.seen, r.live.confirmed = seenOf(obj), true
+}
+
+func (r *reconciliation) confirm(ctx context.Context) (on bool, err error) {
+	c := &r.live
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.confirmed || c.outdated != "" {
+		return c.outdated == "", nil
+	}
+	now, exists, err := r.in.live.GetLive(ctx, r.key)
+	if err == nil && exists && c.seen.sameLife(seenOf(now)) && seenOf(now).isOlder(c.seen) {
+		err = errOlderAnswer
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for %s before acting for it: %w", keyString(r.key), err)
+	}
+	same, deleting := exists && c.seen.sameLife(seenOf(now)), r.event == deleteEvent
+	switch {
+	case exists && !same, !exists && !deleting:
+		c.outdated = reasonReplaced
+	case same && deleting && !beingDeleted(now), !deleting && !c.seen.sameVersion(seenOf(now)):
+		c.outdated = reasonOutdated
+	default:
+		c.confirmed = true
+	}
+	return c.confirmed, nil
+}
+
+// errOlderAnswer is what a server lags with.
+var errOlderAnswer = errors.New("the answer is older than what was seen before")
+
+// concluded returns the result of a reconciliation that has ended with res, with what its
+// confirmation means for that.
+func (r *reconciliation) concluded(res result) result {
+	r.live.mu.Lock()
+	defer r.live.mu.Unlock()
+	if r.live.outdated != "" {
+		return result{reconciliation: r, outcome: Waiting, reason: r.live.outdated}
+	}
+	return res
+}
+
+// conflicting makes a conflict of a result after which the reconciliation has to begin anew, for
+// those who look after that themselves.
+func (f *Framework) conflicting(s subject, res result) result {
+	if res.reason == reasonReplaced || res.reason == reasonOutdated {
+		res.outcome, res.reason = Failed, ""
+		res.err = apierrors.NewConflict(schema.GroupResource{Resource: f.source.Name()}, keyString(s.key), ErrOutdated)
+	}
+	return res
+}
+
+// liveOf returns an object that the source holds as it is now, or an error that wraps ErrPlanChanged
+// if it is gone.
+func (f *Framework) liveOf(ctx context.Context, key informer.Key, obj any) (any, error) {
+	if f.live == nil {
+		return obj, nil
+	}
+	now, exists, err := f.live.GetLive(ctx, key)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("look for %s: %w", keyString(key), err)
+	case !exists || !seenOf(obj).sameLife(seenOf(now)):
+		return nil, fmt.Errorf("plan of %s: %w: it is gone", keyString(key), ErrPlanChanged)
+	case seenOf(now).isOlder(seenOf(obj)):
+		return nil, fmt.Errorf("look for %s: %w", keyString(key), errOlderAnswer)
+	}
+	return now, nil
+}

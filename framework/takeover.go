@@ -1,0 +1,161 @@
+package framework
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/operatorkit/operatorkit/framework/internal/keyed"
+	"github.com/operatorkit/operatorkit/framework/internal/queue"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// takeover keeps a framework from acting on an old state when it takes objects over from another
+// process, that is when it begins and when it gets more of them from another replica: the other one
+// may have acted on newer states than those that the source holds. So the source is compared with
+// what there is (informer.Comparer), and a key that differs waits for its event. Nothing is compared
+// where the source can't.
+type takeover struct {
+	mu sync.Mutex
+	// due are the parts of the objects that are still to be compared. Nothing is done for them.
+	due []takenPart
+	// more has a value when there may be more of them.
+	more chan struct{}
+	// behind is what the source has yet to tell of single keys.
+	behind keyed.Map[informer.Lag]
+}
+
+type takenPart struct {
+	has func(key informer.Key) bool
+	// queued is true when its keys wait in the queue already.
+	queued bool
+}
+
+func newTakeover() *takeover {
+	everything := func(informer.Key) bool { return true }
+	return &takeover{due: []takenPart{{everything, true}}, more: make(chan struct{}, 1)}
+}
+
+// add has a part of the objects compared, and then reconciled.
+func (t *takeover) add(has func(key informer.Key) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.due = append(t.due, takenPart{has: has})
+	select {
+	case t.more <- struct{}{}:
+	default:
+	}
+}
+
+func (t *takeover) parts() []takenPart {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.due)
+}
+
+// isDue tells whether a key is still to be compared.
+func (t *takeover) isDue(key informer.Key) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.due, func(p takenPart) bool { return p.has(key) })
+}
+
+// died notes the end of an object, and tells whether it had come before the object was taken over.
+func (t *takeover) died(key informer.Key, obj any) (before bool) {
+	lag, known := t.behind.Get(key)
+	if known && lag.UID == uidOf(obj) {
+		t.behind.Delete(key)
+		return lag.Gone
+	}
+	return known || t.isDue(key)
+}
+
+// comparePause is the time between two tries to compare.
+const comparePause = time.Second
+
+// takeOver compares all parts that are due, and has their keys reconciled. What fails is tried again
+// until ctx ends.
+func (f *Framework) takeOver(ctx context.Context) {
+	told := ""
+	for ctx.Err() == nil {
+		parts := f.takeover.parts()
+		if len(parts) == 0 {
+			return
+		}
+		within := func(parts []takenPart) func(key informer.Key) bool {
+			return func(key informer.Key) bool {
+				return slices.ContainsFunc(parts, func(p takenPart) bool { return p.has(key) })
+			}
+		}
+		if err := Recovered(func() error { return f.compare(ctx, within(parts)) }); err != nil {
+			if err.Error() != told && ctx.Err() == nil {
+				f.log("error", "nothing is reconciled before the source was compared with what there is", "source", f.source.Name(), "error", err.Error())
+			}
+			told = err.Error()
+			wait(ctx, comparePause)
+			continue
+		}
+		f.takeover.mu.Lock()
+		f.takeover.due = f.takeover.due[len(parts):]
+		f.takeover.mu.Unlock()
+		gained := within(slices.DeleteFunc(parts, func(p takenPart) bool { return p.queued }))
+		for _, key := range slices.Concat(f.tombstones.gone.Keys(), f.Keys()) {
+			if gained(key) {
+				f.queue.Add(key, queue.Backlog, reason{Trigger: Trigger{Cause: CauseBacklog, Source: f.source.Name()}})
+			}
+		}
+	}
+}
+
+// takeOverMore takes over what is added while the framework works.
+func (f *Framework) takeOverMore(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.takeover.more:
+			f.takeOver(ctx)
+		}
+	}
+}
+
+// compare finds out of which keys the source has yet to tell.
+func (f *Framework) compare(ctx context.Context, has func(key informer.Key) bool) error {
+	switch source := f.source.(type) {
+	case informer.CatchUpper:
+		return source.CatchUp(ctx)
+	case informer.Comparer:
+		behind, err := source.Behind(ctx, has)
+		for key, lag := range behind {
+			f.takeover.behind.Set(key, lag)
+		}
+		return err
+	}
+	return nil
+}
+
+// waitsForSource tells whether a key has to wait until the source has told of it.
+func (f *Framework) waitsForSource(key informer.Key) bool {
+	if f.takeover.isDue(key) {
+		return true
+	}
+	if _, known := f.takeover.behind.Get(key); !known {
+		return false
+	}
+	obj, exists, err := f.source.Get(key)
+	return err == nil && f.takeover.isBehind(key, obj, exists)
+}
+
+// isBehind tells whether the source has yet to tell of a key, of which it holds that object now.
+func (t *takeover) isBehind(key informer.Key, obj any, exists bool) bool {
+	lag, known := t.behind.Get(key)
+	switch {
+	case !known:
+		return t.isDue(key)
+	case lag.Gone && exists && uidOf(obj) == lag.UID, !lag.Gone && (!exists || informer.IsOlder(seenOf(obj).version, lag.Version)):
+		return true
+	}
+	t.behind.Delete(key)
+	return false
+}

@@ -56,17 +56,11 @@ func (l *lags) meet(point runPoint, lag *Lag) (detail string) {
 		version, phase := l.epoch(point.n % 2)
 		l.begin(func(lag *Lag) { lag.GoBackTo(version) })
 		return fmt.Sprintf("before phase %q", phase)
-	case RestartMissing:
-		object, ok := l.changes.object(point.n)
-		if !ok {
-			return "nothing is there"
-		}
-		l.begin(func(lag *Lag) {
-			lag.Omit(func(r Request) bool {
-				return r.groupResource() == object.groupResource() && r.Namespace == object.Namespace && r.Name == object.Name
-			})
-		})
-		return "without " + object.resource() + " " + object.Name
+	case RestartWarm:
+		n := 1 + point.n%4
+		version := l.changes.before(n)
+		l.begin(func(lag *Lag) { lag.Warm(version) })
+		return fmt.Sprintf("%d changes back", n)
 	case EventsHeld:
 		lag.Hold(nil)
 	case EventsReordered:
@@ -182,7 +176,7 @@ func lagPlans(writes int, scenario Scenario, seed uint64) [][]runPoint {
 			turn := int((seed + uint64(i)) % uint64(len(eventLags))) //nolint:gosec // both are small
 			switch {
 			case i%3 == 2:
-				all[i] = []runPoint{{RestartMissing, 1, n}}
+				all[i] = []runPoint{{RestartWarm, 1, n}}
 			case n > 1:
 				all[i] = []runPoint{{eventLags[turn], 1, 1 + turn%(n-1)}, all[i][0]}
 			}
@@ -190,7 +184,7 @@ func lagPlans(writes int, scenario Scenario, seed uint64) [][]runPoint {
 	} else {
 		for n := 1; n <= writes; n++ {
 			turn := int((seed + uint64(n)) % uint64(len(eventLags))) //nolint:gosec // both are small
-			all = append(all, []runPoint{{RestartMissing, 1, n}}, []runPoint{{eventLags[turn], 1, n}})
+			all = append(all, []runPoint{{RestartWarm, 1, n}}, []runPoint{{eventLags[turn], 1, n}})
 		}
 	}
 	return all

@@ -12,7 +12,7 @@ func TestASweepOfLagsHasEachRestartAtEachWriteAndAllOthers(t *testing.T) {
 	for _, plan := range plans(Lags, writes, Scenario{Name: "story"}) {
 		met[plan[0].mishap]++
 	}
-	for _, mishap := range []Mishap{RestartBehind, RestartInThePast, RestartMissing} {
+	for _, mishap := range []Mishap{RestartBehind, RestartInThePast, RestartWarm} {
 		if met[mishap] != writes {
 			t.Errorf("%q %d writes, want each of %d", mishap, met[mishap], writes)
 		}

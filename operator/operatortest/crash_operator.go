@@ -222,7 +222,7 @@ func (m Mishap) fault(met func(Request)) Fault {
 			met(x.request)
 			return nil, refused("the operator was ended before this write")
 		}}
-	case CrashAfter, RestartBehind, RestartInThePast, RestartMissing:
+	case CrashAfter, RestartBehind, RestartInThePast, RestartWarm:
 		return Fault{text: m.String(), then: linkHeld, do: func(x exchange) (*http.Response, error) {
 			err := carryOut(x)
 			x.shut()

@@ -30,9 +30,9 @@ const (
 	RestartBehind
 	// RestartInThePast is time travel: [RestartBehind] with what was before the user's part of the phase, or of the phase before it.
 	RestartInThePast
-	// RestartMissing ends the operator right after the write, and leaves one of the objects that it has created or watched out of the first list that
-	// has it: see [Lag.Omit].
-	RestartMissing
+	// RestartWarm ends the operator right after the write, and starts one that has waited for its turn with caches that lack the last one
+	// to four changes, until it has acted on that. See [Lag.Warm].
+	RestartWarm
 	// EventsHeld keeps the events of all watches from the write on, until the operator writes nothing more.
 	EventsHeld
 	// EventsReordered keeps the events of one kind, so that those of the others come before them.
@@ -70,8 +70,8 @@ func (m Mishap) String() string {
 		return "restart at a lagging replica after"
 	case RestartInThePast:
 		return "restart in the past after"
-	case RestartMissing:
-		return "restart with an object missing from a list after"
+	case RestartWarm:
+		return "restart with an old cache after"
 	case EventsHeld:
 		return "events held from"
 	case EventsReordered:
@@ -92,7 +92,7 @@ func (m Mishap) isCrash() bool { return m == CrashBefore || m == CrashAfter || m
 
 // isRestart is whether the operator that is started after it sees the past.
 func (m Mishap) isRestart() bool {
-	return m == RestartBehind || m == RestartInThePast || m == RestartMissing
+	return m == RestartBehind || m == RestartInThePast || m == RestartWarm
 }
 
 // isLag is whether lists or watches show something else than the truth.

@@ -20,7 +20,7 @@ const (
 	// met, but not all at each write. A sample has as many runs as one of crashes: half of those between its ends have a second
 	// mishap, the other half a wrong answer instead of a crash.
 	Mishaps
-	// Lags has, after each write, a restart at a lagging replica, one in the past, one with an object missing from a list, and one of the ways in
+	// Lags has, after each write, a restart at a lagging replica, one in the past, one with old caches, and one of the ways in
 	// which events lag behind, in turns. A sample has as many runs as one of crashes: of those between its ends a third has an object missing,
 	// and the others two mishaps, of which the first is with events.
 	Lags

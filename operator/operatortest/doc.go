@@ -43,7 +43,7 @@
 //   - [BreakAtEveryWrite]: both, combined, with second mishaps while the operator
 //     recovers from a crash.
 //   - [LagAtEveryWrite]: the API server lags behind at each write, by [Lag]: the operator is restarted at a replica that
-//     shows the past, or an object is missing from a list, or events are held, dropped, repeated or reordered. It must
+//     shows the past, or its caches are old, or events are held, dropped, repeated or reordered. It must
 //     not delete what has to stay, nor set anything back, not even for a while.
 //   - [TenantAtEveryWrite]: a user with rights in the namespace does what [Scenario.Tenant] says after each write, such as
 //     [TakeFinalizers].

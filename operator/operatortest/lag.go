@@ -43,6 +43,8 @@ type Lag struct {
 	lying    bool  // lists without a resource version show that too
 	mode     watchMode
 	chosen   Match              // whose events the mode is about
+	warm     int64              // what the first list of all objects of a kind shows; 0 is the newest
+	filled   map[string]bool    // the lists that have done so
 	omit     Match              // what one list leaves out
 	omitted  []*omission        // what no watch has taken over yet
 	refusals map[string][]Fault // by resource
@@ -95,6 +97,12 @@ func (l *Lag) Mislead(version int64) {
 	l.change(func() { l.behind, l.lying, l.mode, l.chosen = version, true, eventsHeld, nil })
 }
 
+// Warm is the cache of a replica that has waited for its turn, and is told of nothing newer: the first list of all objects of a kind shows
+// a resource version, and watches nothing newer. Later lists tell the truth.
+func (l *Lag) Warm(version int64) {
+	l.change(func() { l.warm, l.filled, l.mode, l.chosen = version, map[string]bool{}, eventsHeld, nil })
+}
+
 // Hold keeps the events of the watches that match accepts, in their order; nil is all of them. Holding those of one kind has the events of the
 // others come before.
 func (l *Lag) Hold(match Match) { l.change(func() { l.mode, l.chosen = eventsHeld, match }) }
@@ -131,7 +139,7 @@ func (l *Lag) Lags() bool {
 func (l *Lag) Release() {
 	l.change(func() {
 		l.lagging = false
-		l.behind, l.lying, l.mode, l.chosen, l.omit, l.refuse, l.refusals = 0, false, eventsPass, nil, nil, nil, nil
+		l.behind, l.lying, l.warm, l.mode, l.chosen, l.omit, l.refuse, l.refusals = 0, false, 0, eventsPass, nil, nil, nil, nil
 		for w := range l.watches {
 			w.catchUp()
 		}

@@ -1,8 +1,6 @@
 package operatortest
 
 import (
-	"cmp"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -12,9 +10,8 @@ import (
 // changes are what has changed, as far as an operator could know.
 type changes struct {
 	mu       sync.Mutex
-	versions []int64            // the resource versions, sorted
-	requests map[string]Request // for the objects that are there
-	writes   []written          // in their order
+	versions []int64   // the resource versions, sorted
+	writes   []written // in their order
 }
 
 // written is a write that was carried out, with the resource version that its answer has: that of before when it changed nothing, 0 when there is none.
@@ -64,41 +61,6 @@ func (c *changes) before(n int) int64 {
 	return c.versions[max(0, len(c.versions)-n)] - 1
 }
 
-// tell notes whether an object is there.
-func (c *changes) tell(object Request, there bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	key := object.resource() + " " + object.Namespace + "/" + object.Name
-	if !there {
-		delete(c.requests, key)
-		return
-	}
-	if c.requests == nil {
-		c.requests = map[string]Request{}
-	}
-	c.requests[key] = object
-}
-
-// object returns one of the objects that are there: the n-th by kind and name, beginning anew where there are fewer. What every namespace has
-// is none.
-func (c *changes) object(n int) (Request, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(c.requests)), func(key string) bool {
-		return c.requests[key].Name == "kube-root-ca.crt"
-	})
-	if len(keys) == 0 {
-		return Request{}, false
-	}
-	return c.requests[keys[n%len(keys)]], true
-}
-
-// named is a request for an object of the kind that another one is about.
-func named(request Request, meta objectMeta) Request {
-	return Request{Group: request.Group, Version: request.Version, Resource: request.Resource,
-		Namespace: cmp.Or(meta.Namespace, request.Namespace), Name: meta.Name}
-}
-
 // after is whether the write changed something after a resource version.
 func (w written) after(version int64) bool {
 	return w.version == 0 || w.version > version || w.request.Verb == "delete" || w.request.Verb == "deletecollection"
@@ -110,11 +72,7 @@ func (l *Lag) wrote(request Request, resp *http.Response) error {
 	if err != nil {
 		return err
 	}
-	meta := readMeta(body)
-	l.changes.enter(request, meta.version())
-	if resp.StatusCode == http.StatusCreated && request.Subresource == "" && meta.UID != "" {
-		l.changes.tell(named(request, meta), true)
-	}
+	l.changes.enter(request, readMeta(body).version())
 	if l.witness != nil {
 		l.witness.enter(request, body)
 	}

@@ -43,6 +43,9 @@ func (t *lagTransport) question(request Request, req *http.Request) question {
 func (t *lagTransport) list(request Request, req *http.Request) (*http.Response, error) {
 	t.lag.mu.Lock()
 	behind, lying, omit := t.lag.behind, t.lag.lying, t.lag.omit
+	if t.lag.fills(request, req.URL.Query()) {
+		behind, lying = t.lag.warm, true
+	}
 	t.lag.mu.Unlock()
 	if version, ok := oldEnough(req.URL.Query(), behind, lying); ok {
 		req = withQuery(req, func(query url.Values) {
@@ -55,6 +58,16 @@ func (t *lagTransport) list(request Request, req *http.Request) (*http.Response,
 		return resp, err
 	}
 	return resp, t.lag.leaveOut(t.question(request, req), request, resp)
+}
+
+// fills tells whether a list is the first one of all objects of a kind, and the cache of a replica that has waited. It needs the lock.
+func (l *Lag) fills(request Request, query url.Values) bool {
+	of := strings.Join([]string{request.resource(), request.Namespace, query.Get("labelSelector")}, " ")
+	if l.warm == 0 || l.filled[of] || query.Get("continue") != "" || query.Get("limit") == "1" || query.Get("fieldSelector") != "" {
+		return false
+	}
+	l.filled[of] = true
+	return true
 }
 
 // oldEnough returns the version that a list is to show instead of the newest: one that is as old as the server's, and not older than what

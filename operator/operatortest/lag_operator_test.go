@@ -29,12 +29,11 @@ type shelves struct {
 	shelves   corelisters.ConfigMapLister
 	pages     corelisters.SecretLister
 
-	deletesByList bool // deletes what no shelf of its list wants
-	writesByList  bool // writes what its list says
-	rules         bool // has a Role for each shelf, which it deletes when no shelf of its list wants it
-	asks          bool // looks again and again
-	idles         bool // reconciles again and again, and asks nothing
-	reconciled    prometheus.Counter
+	writesByList bool // writes what its list says
+	rules        bool // has a Role for each shelf, which it deletes when no shelf of its list wants it
+	asks         bool // looks again and again
+	idles        bool // reconciles again and again, and asks nothing
+	reconciled   prometheus.Counter
 }
 
 func startShelves(change func(*shelves)) func(context.Context, *rest.Config, string) error {
@@ -177,10 +176,8 @@ func (s *shelves) drop(ctx context.Context, shelf string) error {
 			return err
 		}
 	}
-	if !s.deletesByList {
-		if _, err := s.client.CoreV1().ConfigMaps(s.namespace).Get(ctx, shelf, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			return err
-		}
+	if _, err := s.client.CoreV1().ConfigMaps(s.namespace).Get(ctx, shelf, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		return err
 	}
 	return client.IgnoreNotFound(s.client.CoreV1().Secrets(s.namespace).Delete(ctx, "page-of-"+shelf, metav1.DeleteOptions{}))
 }

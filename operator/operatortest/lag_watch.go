@@ -101,7 +101,6 @@ func (w *watching) take(event watchEvent) {
 	meta := readMeta(event.Object)
 	if !bookmark {
 		w.lag.changes.add(meta.version())
-		w.lag.changes.tell(named(w.request, meta), event.Type != watch.Deleted)
 		w.lacks = slices.DeleteFunc(w.lacks, func(o *omission) bool { return o.uid == meta.UID })
 	}
 	mode := w.lag.mode

@@ -31,7 +31,6 @@ const (
 	DefaultCancelTimeout   = 10 * time.Second
 	DefaultShadowWorkers   = 1
 	DefaultShadowTimeout   = 30 * time.Second
-	DefaultShadowQueue     = 100_000
 )
 
 // DefaultBackOffFactory returns the factory that is used when none is configured: pauses from 500 ms on, doubling up to
@@ -165,9 +164,6 @@ type Config struct {
 	// ShadowTimeout is how long planning one object with one resource set may take, for a comparison. Default:
 	// DefaultShadowTimeout (30 s).
 	ShadowTimeout time.Duration
-	// ShadowQueue is how many objects may wait for being compared. When there are more, those that have waited longest are
-	// compared after their next reconciliation only. Default: DefaultShadowQueue (100 000).
-	ShadowQueue int
 }
 
 // Identity returns the identity that a framework of this configuration has.

@@ -20,7 +20,6 @@ func (c *Config) setDefaults() error {
 	c.CancelTimeout = cmp.Or(c.CancelTimeout, DefaultCancelTimeout)
 	c.ShadowWorkers = cmp.Or(c.ShadowWorkers, DefaultShadowWorkers)
 	c.ShadowTimeout = cmp.Or(c.ShadowTimeout, DefaultShadowTimeout)
-	c.ShadowQueue = cmp.Or(c.ShadowQueue, DefaultShadowQueue)
 	if c.BackOffFactory == nil {
 		c.BackOffFactory = DefaultBackOffFactory()
 	}
@@ -98,7 +97,6 @@ func (c *Config) validate() error {
 	wrong.If(c.CancelTimeout < 0, "CancelTimeout must not be negative, is %s", c.CancelTimeout)
 	wrong.If(c.ShadowWorkers < 0, "ShadowWorkers must not be negative, is %d", c.ShadowWorkers)
 	wrong.If(c.ShadowTimeout < 0, "ShadowTimeout must not be negative, is %s", c.ShadowTimeout)
-	wrong.If(c.ShadowQueue < 0, "ShadowQueue must not be negative, is %d", c.ShadowQueue)
 	for i, w := range c.Watches {
 		wrong.If(w.Source == nil, "Watches[%d].Source must not be nil", i)
 		wrong.If(w.Map == nil, "Watches[%d].Map must not be nil", i)

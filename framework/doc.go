@@ -127,6 +127,6 @@
 // failing_objects, failing_since_timestamp_seconds,
 // last_reconciled_timestamp_seconds, last_success_timestamp_seconds, newest_creation_timestamp_seconds,
 // oldest_deletion_timestamp_seconds, source_synced, source_staleness_seconds, source_objects, planned_objects, unmatched_objects,
-// shadow_comparisons_total, shadow_duration_seconds, shadow_objects, shadow_queue_depth, shadow_dropped_total. No label
+// shadow_comparisons_total, shadow_duration_seconds, shadow_objects, shadow_queue_depth. No label
 // holds the name of an object.
 package framework

@@ -308,10 +308,9 @@ func (f *Framework) work(ctx context.Context) error {
 		workers.Go(func() { f.worker(ctx, busyCtx, activity) })
 	}
 	workers.Go(func() { f.takeOverMore(ctx) })
-	stopShadows := f.runShadows(ctx, &workers)
+	f.runShadows(ctx, &workers)
 	<-ctx.Done()
 	f.queue.ShutDown()
-	stopShadows()
 	timeout := max(f.config.ShutdownTimeout, 0)
 	if errors.Is(context.Cause(ctx), ErrStopNow) {
 		timeout = 0

@@ -170,8 +170,8 @@ func (m *shadowMetrics) took(set string, d time.Duration) {
 
 // shadowState collects what is read off the shadows of a framework when its metrics are asked for.
 type shadowState struct {
-	shadows                 *shadows.Comparisons
-	objects, depth, dropped *prometheus.Desc
+	shadows        *shadows.Comparisons
+	objects, depth *prometheus.Desc
 }
 
 func newShadowState(f *Framework) *shadowState {
@@ -179,7 +179,6 @@ func newShadowState(f *Framework) *shadowState {
 		shadows: f.shadows,
 		objects: f.desc("shadow_objects", "Objects by the result of their last comparison with a shadow resource set.", "shadow", "result"),
 		depth:   f.desc("shadow_queue_depth", "Objects that wait for being compared with shadow resource sets."),
-		dropped: f.desc("shadow_dropped_total", "Objects that were not compared because too many waited."),
 	}
 }
 
@@ -187,7 +186,6 @@ func newShadowState(f *Framework) *shadowState {
 func (s *shadowState) Describe(ch chan<- *prometheus.Desc) {
 	ch <- s.objects
 	ch <- s.depth
-	ch <- s.dropped
 }
 
 // Collect implements prometheus.Collector.
@@ -202,5 +200,4 @@ func (s *shadowState) Collect(ch chan<- prometheus.Metric) {
 		gauge(s.objects, c.Failed, c.Shadow, string(plan.NotComparable))
 	}
 	gauge(s.depth, counts[0].Waiting)
-	ch <- prometheus.MustNewConstMetric(s.dropped, prometheus.CounterValue, float64(counts[0].Dropped))
 }

@@ -113,7 +113,7 @@ func newShadows(config Config) *shadows.Comparisons {
 	if len(sets) == 0 {
 		return nil
 	}
-	return shadows.New(sets, config.ShadowQueue)
+	return shadows.New(sets)
 }
 
 // compareShadowsLater decides what a reconciliation means for the comparisons with shadows: one that brought an object up
@@ -128,51 +128,48 @@ func (f *Framework) compareShadowsLater(key informer.Key, res result) {
 	}
 }
 
-// runShadows starts the workers that compare shadows, until stop is called. The comparison that is under way is cut short
-// by the end of ctx: nothing is lost with it.
-func (f *Framework) runShadows(ctx context.Context, workers *sync.WaitGroup) (stop func()) {
+// runShadows compares objects with their shadows until ctx ends. What is under way then is cut short: nothing is lost with it.
+func (f *Framework) runShadows(ctx context.Context, workers *sync.WaitGroup) {
 	if f.shadows == nil {
-		return func() {}
-	}
-	for range f.config.ShadowWorkers {
-		busyCtx, activity := f.activities.add(ctx, true)
-		workers.Go(func() { f.shadowWorker(busyCtx, activity) })
-	}
-	return f.shadows.ShutDown
-}
-
-// shadowWorker compares objects when none waits for a reconciliation.
-func (f *Framework) shadowWorker(ctx context.Context, activity *activity) {
-	defer activity.end()
-	for ctx.Err() == nil {
-		due, ok := f.shadows.Wait()
-		switch {
-		case !ok:
-			return
-		case due > 0:
-			wait(ctx, due)
-		case f.queue.UntilIdle():
-			if work := f.shadows.Next(); work != nil {
-				activity.begin(work.Key, f.metrics.now())
-				f.compareEntry(ctx, work)
-				activity.end()
-			}
-		}
-	}
-}
-
-// compareEntry compares one object and keeps the result.
-func (f *Framework) compareEntry(ctx context.Context, work *shadows.Work) {
-	defer f.shadows.Done(work)
-	comparisons := f.compareKey(ctx, work.Key)
-	if ctx.Err() != nil {
 		return
 	}
-	for _, c := range comparisons {
-		f.metrics.shadows.compared(c.Shadow, c.Verdict())
+	keys := make(chan informer.Key)
+	workers.Go(func() {
+		defer close(keys)
+		for ctx.Err() == nil {
+			wait(ctx, shadows.Pause/10)
+			for _, key := range f.shadows.Due() {
+				keys <- key
+			}
+		}
+	})
+	for range f.config.ShadowWorkers {
+		busyCtx, activity := f.activities.add(ctx, true)
+		workers.Go(func() {
+			defer activity.end()
+			for key := range keys {
+				f.compareLater(busyCtx, key, activity)
+			}
+		})
 	}
-	for _, c := range f.shadows.Keep(work, comparisons) {
+}
+
+// compareLater compares one object when none waits for a reconciliation, and keeps the result.
+func (f *Framework) compareLater(ctx context.Context, key informer.Key, activity *activity) {
+	var comparisons []*plan.Comparison
+	if f.queue.UntilIdle() && ctx.Err() == nil {
+		activity.begin(key, f.metrics.now())
+		comparisons = f.compareKey(ctx, key)
+		activity.end()
+	}
+	ended := ctx.Err() == nil
+	for _, c := range f.shadows.Keep(key, comparisons, ended) {
 		f.log("warning", "shadow can't be compared", "shadow", c.Shadow, "object", c.Object.String(), "error", c.Error)
+	}
+	if ended {
+		for _, c := range comparisons {
+			f.metrics.shadows.compared(c.Shadow, c.Verdict())
+		}
 	}
 }
 

@@ -147,32 +147,6 @@ func TestObjectThatChangesAllTheTimeIsComparedOnceASecond(t *testing.T) {
 	})
 }
 
-func TestObjectsBeyondTheLimitAreDroppedAndCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source, release := informer.NewPush("objects"), make(chan struct{})
-		slow := pagesOf(func(context.Context, *corev1.ConfigMap) (any, error) { <-release; return "new", nil })
-		f := newFramework(t, framework.Config{Source: source, ShadowQueue: 2, ResourceRouter: besides(t, settled(), slow)})
-		defer running(t, f)()
-		for _, name := range []string{"working", "dropped", "waits", "waits too"} {
-			put(t, source, configMap(name))
-			compared()
-		}
-		if got := f.Shadows()[0]; got.Waiting != 3 || got.Dropped != 1 {
-			t.Errorf("%d objects wait and %d were dropped, want 3 and 1", got.Waiting, got.Dropped)
-		}
-		close(release)
-		compared()
-
-		var names []string
-		for _, o := range f.ShadowObjects("v2") {
-			names = append(names, o.Key.Name)
-		}
-		if diff := cmp.Diff([]string{"waits", "waits too", "working"}, names); diff != "" {
-			t.Errorf("compared objects (-want +got):\n%s", diff)
-		}
-	})
-}
-
 func TestDetailsOfAThousandObjectsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const objects = 1010

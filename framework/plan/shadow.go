@@ -27,8 +27,6 @@ type ShadowSummary struct {
 	OtherPlaces int `json:"otherPlaces,omitempty"`
 	// Waiting is how many objects wait for being compared. It is 0 when they were compared on demand.
 	Waiting int `json:"waiting,omitempty"`
-	// Dropped is how many objects were not compared after a reconciliation because too many waited already.
-	Dropped uint64 `json:"dropped,omitempty"`
 }
 
 // PlaceCount is a place where plans differ, and for how many objects.

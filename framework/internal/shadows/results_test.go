@@ -25,7 +25,7 @@ func TestPlacesOfAShadowAreBoundedAndGoWithTheirObjects(t *testing.T) {
 	for n := range objects {
 		r.forget(key(n))
 	}
-	if len(r.places) != 0 || r.details != 0 || r.differing() != 0 {
-		t.Errorf("%d places, %d details and %d objects are left of none", len(r.places), r.details, r.differing())
+	if len(r.places) != 0 || r.details != 0 || r.counts[plan.Differs] != 0 {
+		t.Errorf("%d places, %d details and %d objects are left of none", len(r.places), r.details, r.counts[plan.Differs])
 	}
 }

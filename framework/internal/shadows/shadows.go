@@ -11,14 +11,17 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
+// Pause is the time between the reconciliation of an object and its comparison.
+const Pause = time.Second
+
 // Comparisons are those of one framework. It is safe for concurrent use.
 type Comparisons struct {
-	mu      sync.Mutex
-	added   sync.Cond
-	queue   queue
+	mu sync.Mutex
+	// due is from when on the objects that wait are to be compared.
+	due map[informer.Key]time.Time
+	// working are the objects that are being compared. What is found out about one that was forgotten meanwhile does not count.
+	working map[informer.Key]*bool
 	results []*results
-	dropped uint64
-	closed  bool
 }
 
 // Object is an object whose last comparison did not come out equal.
@@ -29,70 +32,46 @@ type Object struct {
 	Comparison *plan.Comparison
 }
 
-// New returns comparisons with the shadow sets of these names, for which limit objects may wait.
-func New(sets []string, limit int) *Comparisons {
-	s := &Comparisons{queue: newQueue(limit)}
-	s.added.L = &s.mu
+// New returns the comparisons with these shadow sets, of which there are none yet.
+func New(sets []string) *Comparisons {
+	s := &Comparisons{due: map[informer.Key]time.Time{}, working: map[informer.Key]*bool{}}
 	for _, set := range sets {
 		s.results = append(s.results, newResults(set))
 	}
 	return s
 }
 
-// Add has an object compared some time.
+// Add has an object compared after the pause, unless it waits already.
 func (s *Comparisons) Add(key informer.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return
-	}
-	s.drop(s.queue.add(key))
-	s.added.Signal()
-}
-
-func (s *Comparisons) drop(dropped bool) {
-	if dropped {
-		s.dropped++
+	if _, waits := s.due[key]; !waits {
+		s.due[key] = time.Now().Add(Pause)
 	}
 }
 
-// Wait returns when an object waits, and after how long it is due; or, with false, when there will be no more.
-func (s *Comparisons) Wait() (due time.Duration, ok bool) {
+// Due returns the objects that are to be compared now. Each is to be Kept.
+func (s *Comparisons) Due() (keys []informer.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for !s.closed && s.queue.order.Len() == 0 {
-		s.added.Wait()
+	for key, due := range s.due {
+		if s.working[key] == nil && !time.Now().Before(due) {
+			delete(s.due, key)
+			s.working[key] = new(bool)
+			keys = append(keys, key)
+		}
 	}
-	if s.closed {
-		return 0, false
-	}
-	return s.queue.due(), true
+	return keys
 }
 
-// Next takes an object that is due, or nil.
-func (s *Comparisons) Next() *Work {
+// Keep keeps what has come of comparing an object, one comparison for each shadow that handles it, and returns those
+// that could not be made and were not known to be so. Nil without an end keeps what there was.
+func (s *Comparisons) Keep(key informer.Key, comparisons []*plan.Comparison, ended bool) (failed []*plan.Comparison) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.queue.order.Len() == 0 || s.queue.due() > 0 {
-		return nil
-	}
-	return s.queue.next()
-}
-
-// Done ends the work on an object.
-func (s *Comparisons) Done(work *Work) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.drop(s.queue.done(work))
-	s.added.Signal()
-}
-
-// Keep replaces what is known of an object, unless it was forgotten meanwhile. Sets without a comparison do not handle it.
-// It returns the comparisons that failed, and did not fail for the same reason before.
-func (s *Comparisons) Keep(work *Work, comparisons []*plan.Comparison) (failed []*plan.Comparison) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if work.forgotten {
+	forgotten := s.working[key]
+	delete(s.working, key)
+	if !ended || forgotten == nil || *forgotten {
 		return nil
 	}
 	bySet := map[string]*plan.Comparison{}
@@ -102,87 +81,81 @@ func (s *Comparisons) Keep(work *Work, comparisons []*plan.Comparison) (failed [
 	for _, r := range s.results {
 		c := bySet[r.set]
 		if c == nil {
-			r.forget(work.Key)
+			r.forget(key)
 			continue
 		}
-		before := r.others[work.Key].comparison
+		before := r.known[key].comparison
 		if c.Error != "" && (before == nil || before.Error != c.Error) {
 			failed = append(failed, c)
 		}
-		r.keep(work.Key, c)
+		r.keep(key, c)
 	}
 	return failed
 }
 
-// Forget drops an object that is gone, or is not handled any more.
+// Forget forgets an object that is gone, or that no shadow handles any more.
 func (s *Comparisons) Forget(key informer.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queue.forget(key)
+	delete(s.due, key)
+	if forgotten := s.working[key]; forgotten != nil {
+		*forgotten = true
+	}
 	for _, r := range s.results {
 		r.forget(key)
 	}
 }
 
-// ShutDown ends Wait for all workers. Nothing can be added afterwards.
-func (s *Comparisons) ShutDown() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	s.added.Broadcast()
-}
-
-// Counts returns what is known of each set, without the places where objects differ.
+// Counts returns a summary of each set, without its places.
 func (s *Comparisons) Counts() []plan.ShadowSummary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.counts()
-}
-
-func (s *Comparisons) counts() []plan.ShadowSummary {
 	counts := make([]plan.ShadowSummary, 0, len(s.results))
 	for _, r := range s.results {
 		counts = append(counts, plan.ShadowSummary{
-			Shadow: r.set, Objects: len(r.agreeing) + len(r.others), Differing: r.differing(), Failed: r.failed,
-			Waiting: s.queue.len(), Dropped: s.dropped,
+			Shadow: r.set, Objects: len(r.known), Differing: r.counts[plan.Differs], Failed: r.counts[plan.NotComparable],
+			Waiting: len(s.due) + len(s.working),
 		})
 	}
 	return counts
 }
 
-// Summaries returns what is known of each set. Nothing is sorted under the lock, which the workers that reconcile need.
+// Summaries returns a summary of each set.
 func (s *Comparisons) Summaries() []plan.ShadowSummary {
-	s.mu.Lock()
-	summaries, places := s.counts(), make([]map[plan.Place]int, len(s.results))
+	summaries := s.Counts()
 	for i, r := range s.results {
-		places[i] = maps.Clone(r.places)
-	}
-	s.mu.Unlock()
-	for i := range summaries {
-		summaries[i].Places, summaries[i].OtherPlaces = plan.RankPlaces(places[i])
+		s.mu.Lock()
+		places := maps.Clone(r.places)
+		s.mu.Unlock()
+		summaries[i].Places, summaries[i].OtherPlaces = plan.RankPlaces(places)
 	}
 	return summaries
 }
 
-// Objects returns the objects of a set whose comparison did not come out equal, in no order.
-func (s *Comparisons) Objects(set string) []Object {
+// Objects returns the objects whose last comparison with a set did not come out equal, in no particular order.
+func (s *Comparisons) Objects(set string) (objects []Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.results {
-		if r.set == set {
-			return r.list()
+		if r.set != set {
+			continue
+		}
+		for key, known := range r.known {
+			if known.verdict != plan.Agrees {
+				objects = append(objects, Object{Key: key, Verdict: known.verdict, Comparison: known.comparison})
+			}
 		}
 	}
-	return nil
+	return objects
 }
 
-// Of returns the last comparisons of an object that did not come out equal, in the order of the sets.
+// Of returns the comparisons of an object that did not come out equal, as far as they are kept.
 func (s *Comparisons) Of(key informer.Key) []*plan.Comparison {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var comparisons []*plan.Comparison
 	for _, r := range s.results {
-		if c := r.others[key].comparison; c != nil {
+		if c := r.known[key].comparison; c != nil {
 			comparisons = append(comparisons, c)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -76,27 +75,25 @@ func (f *Framework) finishDeletion(ctx context.Context, s subject, res result) r
 	return res
 }
 
-// reconcileTombstones processes the deletions of objects that are not in the source any more,
-// beginning at start, and returns the result of the last one and when it ended.
-func (f *Framework) reconcileTombstones(ctx context.Context, e *waiting, start time.Duration) (res result, end time.Duration) {
+// reconcileTombstones processes the deletions of objects that are not in the source any more, and
+// returns the result of the last one.
+func (f *Framework) reconcileTombstones(ctx context.Context, e *waiting) (res result) {
 	key := e.Key
 	for {
 		last, ok := f.tombstones.first(key)
 		if !ok {
-			return res, start
+			return res
 		}
-		if res.reconciliation != nil {
-			f.observe(key, res, e, 0)
-		}
+		f.passed(e, res)
 		res = f.reconcileGone(ctx, key, last)
-		start = f.metrics.reconciled(res, start)
 		switch {
 		case IsPermanent(res.err) && f.hasSuccessor(key):
 			res.err = fmt.Errorf("%w (given up, since another object has its name)", res.err)
+			f.metrics.reconciled(res)
 			f.conclude(ctx, key, res, e)
 			res = result{}
 		case res.err != nil || res.outcome == Waiting:
-			return res, start
+			return res
 		}
 		f.tombstones.drop(key, last)
 		if !res.lives {

@@ -134,9 +134,8 @@ type Reconciled struct {
 // at once for one object. The error wraps that of the resource, and goes with Failed. The object stays the caller's.
 func (f *Framework) ReconcileObject(ctx context.Context, obj any) (Reconciled, error) {
 	s := subjectOf(obj)
-	start := f.metrics.now()
 	res := f.conflicting(s, f.reconcileDriven(ctx, s))
-	f.metrics.reconciled(res, start)
+	f.metrics.reconciled(res)
 	res.err = advised(res.err)
 	d := decide(ending{outcome: res.outcome, err: res.err})
 	d.count.retries = false // that is the caller's

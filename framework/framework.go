@@ -348,14 +348,13 @@ func (f *Framework) carryOut(ctx context.Context, e *waiting, activity *activity
 	defer activity.end()
 	waited := time.Since(e.Since)
 	f.metrics.waits.Observe(waited.Seconds())
-	start := f.metrics.now()
-	activity.begin(e.Key, start)
+	activity.begin(e.Key, f.metrics.now())
 	if f.tracer != nil {
 		activity.because(e, waited)
 	}
 	if f.shard == nil {
-		f.reconcileEntry(ctx, e, start)
+		f.reconcileEntry(ctx, e)
 	} else {
-		f.reconcileShared(ctx, e, start)
+		f.reconcileShared(ctx, e)
 	}
 }

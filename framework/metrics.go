@@ -91,23 +91,22 @@ func wallTime(at time.Time) time.Time { return time.Now().Add(-time.Since(at)) }
 // now is the time since the epoch.
 func (m *metrics) now() time.Duration { return time.Since(m.epoch) }
 
-// reconciled counts a reconciliation that has ended now, and returns when that is. What had no object to reconcile is
-// none.
-func (m *metrics) reconciled(res result, start time.Duration) time.Duration {
-	if res.reconciliation == nil {
-		return start
+// reconciled measures a reconciliation that has ended, and ends what goes with it.
+func (m *metrics) reconciled(res result) {
+	r := res.reconciliation
+	if r == nil {
+		return
 	}
 	now := m.now()
-	res.reconciliation.activity.carryOut(nil)
-	res.reconciliation.recording.end(m.epoch, start, now)
-	observe(m.seconds[res.reconciliation.event][res.outcome], now-start, res.reconciliation.traceID())
-	res.reconciliation.endSpan(res)
+	r.activity.carryOut(nil)
+	r.recording.end(m.epoch, r.started, now)
+	observe(m.seconds[r.event][res.outcome], now-r.started, r.traceID())
+	r.endSpan(res)
 	clock := time.Now().UnixNano()
 	m.lastRun.Store(clock)
 	if res.outcome == Succeeded {
 		m.lastGood.Store(clock)
 	}
-	return now
 }
 
 // count counts the end of a reconciliation.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/giantswarm/micrologger"
 
@@ -161,6 +162,8 @@ type reconciliation struct {
 	// set is the one that runs, or is planned.
 	set  *setPlanner
 	loop uint64
+	// started is when it began, since the epoch of the metrics.
+	started time.Duration
 	// activity is that of the worker whose queue tries again what fails, and nil outside of one.
 	activity *activity
 	// recording is nil without an Observer.

@@ -28,9 +28,9 @@ type result struct {
 // pauseAfterPanic is when an object is tried again if what decides that has panicked: a backoff, or the methods of an error.
 const pauseAfterPanic = time.Minute
 
-// reconcileEntry brings one object up to date, from start on, and decides when to look at it again.
-func (f *Framework) reconcileEntry(ctx context.Context, e *waiting, start time.Duration) {
-	res := f.reconcile(ctx, e, start)
+// reconcileEntry brings one object up to date, and decides when to look at it again.
+func (f *Framework) reconcileEntry(ctx context.Context, e *waiting) {
+	res := f.reconcile(ctx, e)
 	if err := Recovered(func() error { f.conclude(ctx, e.Key, res, e); return nil }); err != nil {
 		f.panicked("conclude a reconciliation", err, "object", keyString(e.Key))
 		f.retries.RetryAfter(e.Key, pauseAfterPanic, asker{})
@@ -38,25 +38,30 @@ func (f *Framework) reconcileEntry(ctx context.Context, e *waiting, start time.D
 }
 
 // reconcile brings one object up to date. A panic of code that is not ours, wherever it is called, is an error.
-func (f *Framework) reconcile(ctx context.Context, e *waiting, start time.Duration) (res result) {
+func (f *Framework) reconcile(ctx context.Context, e *waiting) (res result) {
 	defer func() {
 		if v := recover(); v != nil {
 			res = activityOf(ctx).broke(e.Key, newPanicError(v))
-			f.metrics.reconciled(res, start)
 		}
+		f.metrics.reconciled(res)
 	}()
 	if f.waitsForSource(e.Key) {
 		return result{outcome: Ignored, reason: reasonBehind}
 	}
-	res, start = f.reconcileTombstones(ctx, e, start)
-	if res.err == nil && res.outcome != Waiting {
-		if res.reconciliation != nil {
-			f.observe(e.Key, res, e, 0)
-		}
-		res = f.reconcileStored(ctx, e.Key)
-		f.metrics.reconciled(res, start)
+	res = f.reconcileTombstones(ctx, e)
+	if res.err != nil || res.outcome == Waiting {
+		return res
 	}
-	return res
+	f.passed(e, res)
+	return f.reconcileStored(ctx, e.Key)
+}
+
+// passed tells of the end of a reconciliation after which another one of the same key follows at once.
+func (f *Framework) passed(e *waiting, res result) {
+	if res.reconciliation != nil {
+		f.metrics.reconciled(res)
+		f.observe(e.Key, res, e, 0)
+	}
 }
 
 // reconcileStored reconciles the object that the source holds under the key, if any.
@@ -187,6 +192,7 @@ func (f *Framework) resourceSet(r *reconciliation, obj any) (set *ResourceSet, e
 
 func (f *Framework) newReconciliation(ctx context.Context, s subject) *reconciliation {
 	r := &reconciliation{event: s.event, object: s.obj, key: s.key, in: f, loop: f.loops.Add(1), approval: s.approval, activity: activityOf(ctx)}
+	r.started = f.metrics.now()
 	r.live.seen, r.live.confirmed = seenOf(s.obj), s.confirmed
 	r.activity.carryOut(r)
 	if f.config.Observer != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -84,7 +83,7 @@ func (f *Framework) disown(key informer.Key) {
 }
 
 // reconcileShared is reconcileEntry for an object of which it is not known whether it is this replica's.
-func (f *Framework) reconcileShared(ctx context.Context, e *waiting, start time.Duration) {
+func (f *Framework) reconcileShared(ctx context.Context, e *waiting) {
 	key := e.Key
 	if !f.shard.Begin(key) && (!f.isFinishing(key) || !f.shard.Resume(key)) {
 		f.disown(key)
@@ -96,5 +95,5 @@ func (f *Framework) reconcileShared(ctx context.Context, e *waiting, start time.
 		}
 		f.shard.End(key)
 	}()
-	f.reconcileEntry(ctx, e, start)
+	f.reconcileEntry(ctx, e)
 }

@@ -51,7 +51,7 @@ func BenchmarkSpans(b *testing.B) {
 				if f.tracer != nil {
 					activity.because(e, 0)
 				}
-				f.reconcileEntry(ctx, e, f.metrics.now())
+				f.reconcileEntry(ctx, e)
 				activity.end()
 				f.queue.Done(e)
 			}

@@ -294,7 +294,7 @@ func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, of st
 	attempts := new(atomic.Int64)
 	run := func(ctx context.Context) error {
 		attempts.Add(1)
-		return recoveredIn(ctx, func(ctx context.Context) error { return of.do(ctx, info.Step) })
+		return asked(ctx, func(ctx context.Context) error { return of.do(ctx, info.Step) })
 	}
 	for _, m := range middlewares {
 		next := run
@@ -308,13 +308,13 @@ func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, of st
 func measureStep(ctx context.Context, info StepInfo, attempts *atomic.Int64, run func(context.Context) error) error {
 	scope := scopeOf(ctx)
 	if scope == nil || scope.reconciliation.in == nil || scope.reconciliation.plans {
-		return stepError(info, recoveredIn(ctx, run))
+		return stepError(info, asked(ctx, run))
 	}
 	m := scope.reconciliation.in.metrics
 	activity, start := scope.reconciliation.activity, m.now()
 	outer := activity.enter(info, start)
 	ctx, span := scope.reconciliation.startStep(ctx, info)
-	err := recoveredIn(ctx, run)
+	err := asked(ctx, run)
 	took := m.now() - start
 	activity.enter(outer, start+took)
 	m.observe(info, took, err, scope.reconciliation.traceID())

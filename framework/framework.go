@@ -266,7 +266,7 @@ func (f *Framework) handlePrimary(e informer.Event) {
 // wake has a key reconciled that an event concerns, unless it is the event of a write of the key's own. watched is as in byEvent.
 func (f *Framework) wake(e informer.Event, key informer.Key, source informer.Source, watched informer.Key, ownWrites bool) {
 	lane, why := byEvent(source.Name(), e, watched)
-	if ownWrites || e.Foreign() {
+	if ownWrites {
 		f.queue.Add(key, lane, why)
 		return
 	}

@@ -47,12 +47,12 @@
 //	    | reads the child: 7 <---------------------------- [7]              |
 //	    |                              |                   | <-- 7: known --|
 //
-// A change of somebody else always wakes K too: one that comes later, one that was stored before the write and came back as a part of its
-// answer (the watch, or a listing, shows it), and one that was on its way at the same time. So does a write of which nobody knows whether
-// it was carried out, or whether it has changed anything: one without a resource version is answered with the newest version of the
-// object, whoever has made that. [Writes] says which these are. Who sends the version that was read is not woken.
+// A change of somebody else always wakes K too. That is why the event of a write is K's own only if the write made its version,
+// and on top of the version that the store had: otherwise a change that the watch has not shown yet is in between. So is, perhaps,
+// one behind a write without a resource version, which is answered with the newest version of the object, whoever made that, and
+// one behind a write without an answer. [Writes] says which these are. To avoid being woken, send the version that was read.
 //
-// Who relied on being woken by the own write, such as a resource that reads what a later one of its set writes, says so: by
-// framework.Watch.OwnWrites, for a reconciliation by the package ownwritescontext, or by standing after the one it reads from.
-// operatortest.Quiet finds such resources: it has an operator that is done look once more, and tells what that changed.
+// A resource that must react to its own writes, or to those of a later resource of its set, sets framework.Watch.OwnWrites, uses
+// the package ownwritescontext, or stands after the one it reads from. operatortest.Quiet finds such resources: it lets an
+// operator that is done reconcile once more, and reports what that changed.
 package informer

@@ -30,71 +30,44 @@ type Item struct {
 func (f *Feed) Set(item Item) (changed bool) {
 	f.hub.delivery.Lock()
 	defer f.hub.delivery.Unlock()
-	return f.show(item, false, false)
+	f.hub.reach(item.Key.Namespace, item.Version)
+	return f.show(item, false)
 }
 
 // Delete removes an object and announces it as Deleted with the given last state, or with the stored one if last is
 // nil. It does nothing and returns false when the object is not stored.
 func (f *Feed) Delete(key Key, last any) (changed bool) {
-	f.hub.delivery.Lock()
-	defer f.hub.delivery.Unlock()
-	return f.showGone(Item{Key: key, Object: last})
+	return f.Remove(Item{Key: key, Object: last})
 }
 
-// Remove is Delete for an object of which it is known in which version it left the source.
+// Remove is Delete for an object that left the source in a known version.
 func (f *Feed) Remove(last Item) (changed bool) {
 	f.hub.delivery.Lock()
 	defer f.hub.delivery.Unlock()
 	return f.showGone(last)
 }
 
-// End is Remove for a source that is compacted: the object of the key, whichever it is, is gone since that version. With keep the deletion is
+// End is Remove for a source that is compacted: no object has the key any more since that version. With keep the deletion is
 // repeated as by KeepDeleted.
 func (f *Feed) End(key Key, version string, keep bool) (changed bool) {
-	h := f.hub
-	h.delivery.Lock()
-	defer h.delivery.Unlock()
-	h.reach(key.Namespace, version)
-	old, exists := h.store.entries[key]
-	e := Event{sight: sight{version: version, gap: true}}
-	if a := h.ledger[key]; a != nil {
-		for _, w := range a.open {
-			w.shownEnd = version
-		}
-		e.sight.before = a.before("", old.version)
-		verdict := a.shows(h, "", version, true)
-		h.ledger.settle(key, a)
-		switch {
-		case verdict == foreign && exists:
-			f.announceForeign(Item{Key: key, Object: old.object}, old.object, true, e.sight)
-			return true
-		case verdict != news:
-			return false
-		}
-	}
-	if !exists || !h.newer(version, old.version) {
-		return false
-	}
-	f.end(key, version, keep, e)
-	return true
+	f.hub.delivery.Lock()
+	defer f.hub.delivery.Unlock()
+	f.hub.reach(key.Namespace, version)
+	return f.end(key, version, keep)
 }
 
-// Newest returns the newest version that is known of a name from being shown or written, and whether there is an object since. It is empty if
-// there is none, but for one that was deleted in this process and of which the source has not shown that.
+// Newest returns the newest version of a key that was shown or written, and whether it has an object in it. It is empty if none is
+// known: ends of objects are forgotten at some point.
 func (f *Feed) Newest(key Key) (version string, exists bool) {
 	h := f.hub
 	h.delivery.Lock()
 	defer h.delivery.Unlock()
-	old, exists := h.store.entries[key]
-	version = old.version
-	if a := h.ledger[key]; a != nil {
-		for _, l := range a.lives {
-			if last := l.last(); last != "" && (version == "" || h.newer(last, version)) {
-				version, exists = last, false
-			}
-		}
+	if stored, exists := h.store.entries[key]; exists {
+		return stored.version, true
 	}
-	return version, exists
+	end, _ := h.ended.Get(key)
+	version, _ = end.(string)
+	return version, false
 }
 
 // AnnounceDeleted announces an object as Deleted that is not stored, and was perhaps never seen.
@@ -148,30 +121,22 @@ func (f *Feed) replace(namespace string, items []Item, version string) (done fun
 	if h.reach(namespace, version) && !backlog && !h.listings.unlisted[namespace] && version != h.newest[h.part(namespace)] {
 		return h.replaced(namespace) // All of it was shown before.
 	}
-	items = slices.DeleteFunc(items, func(item Item) bool { return !h.holds(item.Key) })
+	items = slices.DeleteFunc(items, func(item Item) bool { return !h.holds(item.Key) || h.isGone(item) })
 	listed := make(map[Key]struct{}, len(items))
 	for _, item := range items {
 		listed[item.Key] = struct{}{}
-		if a := h.ledger[item.Key]; a != nil {
-			a.listed(h, version, func(l *life) bool { return l.uid == h.life(item.Object) })
-		}
 	}
 	for _, known := range h.items() {
 		if namespace != "" && known.Key.Namespace != namespace {
 			continue
 		}
 		if _, ok := listed[known.Key]; !ok && !h.outlives(known, version) {
-			f.delete(known.Key, nil, Event{sight: sight{gone: string(uid(known.Object))}})
-		}
-	}
-	for key, a := range h.ledger {
-		if _, ok := listed[key]; !ok && (namespace == "" || key.Namespace == namespace) {
-			a.listed(h, version, func(*life) bool { return false })
-			h.ledger.settle(key, a)
+			h.end(h.life(known), version)
+			f.delete(known.Key, nil, Event{gone: uid(known.Object)})
 		}
 	}
 	for _, item := range items {
-		f.show(item, backlog, true)
+		f.show(item, backlog)
 	}
 	return h.replaced(namespace)
 }
@@ -228,90 +193,56 @@ func (f *Feed) Run(ctx context.Context, work func(ctx context.Context)) {
 	f.hub.sharedRun.run(ctx, work)
 }
 
-// show stores what the source shows, be it in a listing or not. The caller holds delivery, so that nobody else writes to the store.
-func (f *Feed) show(item Item, backlog, listed bool) (changed bool) {
+// show stores what the source shows, unless the store has it or something newer. The caller holds delivery.
+func (f *Feed) show(item Item, backlog bool) (changed bool) {
 	h := f.hub
 	old, exists := h.store.entries[item.Key]
-	repeated := !listed && h.reach(item.Key.Namespace, item.Version) && h.hasEnded(item.Object)
-	if repeated || !h.holds(item.Key) {
+	same := exists && sameObject(old.object, item.Object)
+	switch {
+	case !h.holds(item.Key), h.isGone(item):
 		return false
+	case exists && !same && h.compare != nil && !h.newer(item.Version, old.version):
+		// An object of somebody else that an own write, which is stored, was too early to find.
+		h.end(h.life(item), item.Version)
+		h.deliver(Event{Type: Updated, Key: item.Key, Object: whole(old.object), Old: item.Object})
+		return true
+	case exists && same && item.Version != "" && !h.newer(item.Version, old.version):
+		return false
+	case exists && !same:
+		f.replaceLife(item.Key, old)
+		old = entry{}
 	}
 	backlog = backlog || h.listings.isBacklog(h.part(item.Key.Namespace), item.Key)
-	e := Event{Backlog: backlog, sight: sight{version: item.Version, gap: listed || h.compacted}}
-	if a := h.ledger[item.Key]; a != nil {
-		e.sight.before = a.before(h.life(item.Object), old.version)
-		verdict := a.shows(h, h.life(item.Object), item.Version, e.sight.gap)
-		h.ledger.settle(item.Key, a)
-		if verdict != news && exists && !sameObject(old.object, item.Object) && h.newer(item.Version, old.version) {
-			exists = !f.delete(item.Key, nil, Event{sight: sight{gone: string(uid(old.object)), before: old.version}})
-		}
-		switch verdict {
-		case known:
-			return false
-		case foreign:
-			f.announceForeign(item, old.object, exists, e.sight)
-			return true
-		}
-	}
-	if exists && !sameObject(old.object, item.Object) {
-		if h.compare != nil && !h.newer(item.Version, old.version) {
-			return false // An earlier life.
-		}
-		exists = !f.delete(item.Key, nil, Event{sight: sight{gone: string(uid(old.object)), before: old.version}})
-	}
-	if exists && item.Version != "" && !h.newer(item.Version, old.version) {
-		return false
-	}
-	f.put(item, e)
+	f.put(item, Event{Backlog: backlog, version: item.Version, before: old.version})
 	return true
 }
 
-// announceForeign announces a change of somebody else that was overtaken by a write of our own.
-func (f *Feed) announceForeign(item Item, stored any, exists bool, s sight) {
-	e := Event{Type: Deleted, Key: item.Key, Object: whole(item.Object), sight: s}
-	if exists {
-		e.Type, e.Object, e.Old = Updated, whole(stored), e.Object
-	}
-	f.hub.deliver(e)
-}
-
-// showGone removes an object of which the source shows that it is gone, if it is stored.
+// showGone removes an object that has left the source, if it is stored. The caller holds delivery.
 func (f *Feed) showGone(last Item) (changed bool) {
 	h := f.hub
+	h.reach(last.Key.Namespace, last.Version)
 	old, exists := h.store.entries[last.Key]
 	if last.Object == nil {
 		last.Object = old.object
 	}
-	repeated := h.reach(last.Key.Namespace, last.Version) && h.hasEnded(last.Object)
-	if repeated || !h.holds(last.Key) {
+	if !h.holds(last.Key) {
 		return false
 	}
-	e := Event{sight: sight{version: last.Version, gone: string(uid(last.Object))}}
-	h.end(last.Object)
-	if a := h.ledger[last.Key]; a != nil {
-		verdict := a.showsGone(h, h.life(last.Object), last.Version)
-		h.ledger.settle(last.Key, a)
-		switch verdict {
-		case known:
-			return false
-		case foreign:
-			// It had left the selection, and a write of ours, which is stored, has found it there again.
-			if !exists || !sameObject(old.object, last.Object) || !h.newer(last.Version, old.version) {
-				f.announceForeign(last, old.object, exists, e.sight)
-				return true
-			}
-		}
+	h.end(h.life(last), last.Version)
+	if !exists || h.compare != nil && (!sameObject(old.object, last.Object) || h.older(last.Version, old.version)) {
+		return false // It was removed before, was another object of the name, or an own write has brought it back.
 	}
-	if exists && h.compare != nil && !sameObject(old.object, last.Object) {
-		return false // An earlier life.
+	return f.delete(last.Key, last.Object, Event{version: last.Version, gone: uid(last.Object)})
+}
+
+// replaceLife removes an object that another one has taken the name of.
+func (f *Feed) replaceLife(key Key, old entry) {
+	if f.hub.compacted {
+		f.hub.end(key, old.version)
+	} else {
+		f.hub.end(uid(old.object), forGood)
 	}
-	changed = f.delete(last.Key, last.Object, e)
-	if a := h.ledger[last.Key]; a != nil && changed {
-		for _, w := range a.open {
-			w.told = append(w.told, uid(last.Object))
-		}
-	}
-	return changed
+	f.delete(key, nil, Event{gone: uid(old.object)})
 }
 
 // put stores an item and completes and delivers its event. The caller holds delivery.
@@ -341,7 +272,6 @@ func (f *Feed) delete(key Key, last any, e Event) (changed bool) {
 	if last == nil {
 		last = h.last(old.object, "")
 	}
-	h.end(old.object)
 
 	h.mu.Lock()
 	h.store.remove(key)
@@ -352,37 +282,43 @@ func (f *Feed) delete(key Key, last any, e Event) (changed bool) {
 	return true
 }
 
-// end removes an object that is stored, in a source that is compacted, and completes and delivers its event. The caller holds delivery.
-func (f *Feed) end(key Key, version string, keep bool, e Event) {
+// end removes the object of a key, in a source that is compacted, unless it is newer. The caller holds delivery.
+func (f *Feed) end(key Key, version string, keep bool) (changed bool) {
 	h := f.hub
-	stored := h.store.entries[key].object
-	last := h.last(stored, "")
+	h.end(key, version)
+	old, exists := h.store.entries[key]
+	if !exists || !h.newer(version, old.version) {
+		return false
+	}
+	last := h.last(old.object, "")
 	if keep {
-		last = h.last(stored, version)
+		last = h.last(old.object, version)
 		h.kept[key] = last
 	}
-	f.delete(key, last, e)
-	if a := h.ledger[key]; a != nil {
-		for _, w := range a.open {
-			w.told = append(w.told, h.life(stored))
-		}
-	}
+	return f.delete(key, last, Event{version: version, before: old.version})
 }
 
-// end remembers that an object is gone.
-func (h *Hub) end(obj any) { h.endIn(obj, "") }
+// forGood is the version in which an object has ended that no later event can bring back.
+const forGood = "for good"
 
-// endIn remembers that an object is gone, and in which version it went, if that is known.
-func (h *Hub) endIn(obj any, version string) {
-	if id := uid(obj); id != "" {
-		h.ended.Add(id, version)
+// end remembers in which version an object has left the source; that may be empty. life is from Hub.life.
+func (h *Hub) end(life any, version string) {
+	if life == types.UID("") {
+		return
 	}
+	if known, ok := h.ended.Get(life); ok && (known == forGood || version == "" || !h.newer(version, known.(string))) {
+		return
+	}
+	h.ended.Add(life, version)
 }
 
-// hasEnded tells whether an object is known to be gone, as far as that is remembered.
-func (h *Hub) hasEnded(obj any) bool {
-	_, ended := h.ended.Get(uid(obj))
-	return ended
+// isGone reports whether an item is from before the end of its object.
+func (h *Hub) isGone(item Item) bool {
+	end, ended := h.ended.Get(h.life(item))
+	if !ended || h.compare == nil {
+		return false
+	}
+	return end == forGood || end != "" && !h.newer(item.Version, end.(string))
 }
 
 // sameObject is false if both objects have a UID and these differ: one object was deleted and another one of its name
@@ -392,12 +328,12 @@ func sameObject(old, now any) bool {
 	return a == b || a == "" || b == ""
 }
 
-// life returns what tells an object from others that had its name: nothing where all of them count as one.
-func (h *Hub) life(obj any) types.UID {
+// life identifies an object among all that have or had its key. In a source that is compacted they count as one.
+func (h *Hub) life(item Item) any {
 	if h.compacted {
-		return ""
+		return item.Key
 	}
-	return uid(obj)
+	return uid(item.Object)
 }
 
 func uid(obj any) types.UID {

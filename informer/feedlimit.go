@@ -61,12 +61,6 @@ func (h *Hub) keep(has func(Key) bool) {
 			h.store.remove(key)
 		}
 	}
-	for key, a := range h.ledger {
-		if !has(key) {
-			a.lives = nil
-			h.ledger.settle(key, a)
-		}
-	}
 	for key := range h.kept {
 		if !has(key) {
 			delete(h.kept, key)

@@ -18,32 +18,30 @@ const maxFinalizerAttempts = 10
 
 // patchOp is an operation of a JSON patch (RFC 6902).
 type patchOp struct {
-	Op   string `json:"op"`
-	Path string `json:"path"`
-	// Value must be there even if it is null: a test for null passes when the path is missing.
-	Value any `json:"value"`
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
 }
 
-const (
-	uidPath        = "/metadata/uid"
-	finalizersPath = "/metadata/finalizers"
-)
+// versionPath is where an operation of a JSON patch makes it conditional on a version.
+const versionPath = "/metadata/resourceVersion"
 
-// AddFinalizer implements [FinalizerStore] by a JSON patch that applies only while the object and its list of finalizers
-// are as they were seen. It sends nothing when obj has the finalizer already.
+// AddFinalizer implements [FinalizerStore] by a JSON patch that applies only to the version that was seen. It sends nothing when
+// obj has the finalizer already.
 func (k *Kubernetes) AddFinalizer(ctx context.Context, obj any, finalizer string) (any, error) {
 	seen, err := k.object(obj)
 	if err != nil {
 		return nil, fmt.Errorf("add finalizer %s: %w", finalizer, err)
 	}
-	stored, err := k.patchFinalizers(ctx, seen, func(current client.Object) ([]patchOp, error) {
+	stored, err := k.patchFinalizers(ctx, seen, func(current client.Object) ([]string, error) {
+		finalizers := current.GetFinalizers()
 		if current.GetDeletionTimestamp() != nil {
 			return nil, k.conflict(current, "it is being deleted")
 		}
-		if slices.Contains(current.GetFinalizers(), finalizer) {
-			return nil, nil
+		if slices.Contains(finalizers, finalizer) {
+			return finalizers, nil
 		}
-		return addition(current.GetFinalizers(), finalizer), nil
+		return append(slices.Clone(finalizers), finalizer), nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("add finalizer %s to %s %s: %w", finalizer, k.gvk.Kind, client.ObjectKeyFromObject(seen), err)
@@ -51,7 +49,7 @@ func (k *Kubernetes) AddFinalizer(ctx context.Context, obj any, finalizer string
 	return stored, nil
 }
 
-// RemoveFinalizer implements [FinalizerStore] by a JSON patch that applies only while the finalizer is where it was seen.
+// RemoveFinalizer implements [FinalizerStore] by a JSON patch that applies only to the version that was seen.
 // When obj does not have it, the API server is asked, because obj may be old.
 func (k *Kubernetes) RemoveFinalizer(ctx context.Context, obj any, finalizer string) error {
 	seen, err := k.object(obj)
@@ -63,8 +61,9 @@ func (k *Kubernetes) RemoveFinalizer(ctx context.Context, obj any, finalizer str
 		seen, err = k.getLive(ctx, key)
 	}
 	if err == nil && seen.GetUID() == uid {
-		_, err = k.patchFinalizers(ctx, seen, func(current client.Object) ([]patchOp, error) {
-			return removal(current.GetFinalizers(), finalizer), nil
+		_, err = k.patchFinalizers(ctx, seen, func(current client.Object) ([]string, error) {
+			others := slices.Clone(current.GetFinalizers())
+			return slices.DeleteFunc(others, func(f string) bool { return f == finalizer }), nil
 		})
 	}
 	switch {
@@ -74,39 +73,29 @@ func (k *Kubernetes) RemoveFinalizer(ctx context.Context, obj any, finalizer str
 	return fmt.Errorf("remove finalizer %s from %s %s: %w", finalizer, k.gvk.Kind, key, err)
 }
 
-// patchFinalizers applies the operations that plan returns for the object as it was seen, together with a test of its
-// UID, and returns the result. When the server refuses because the object has changed, it starts over with the object as
-// it is now. No operations mean that nothing is left to do.
-func (k *Kubernetes) patchFinalizers(ctx context.Context, seen client.Object, plan func(client.Object) ([]patchOp, error)) (client.Object, error) {
+// patchFinalizers gives the object, as it was seen, the finalizers that wanted returns, and returns the result. When the object has
+// changed, it starts over with the object as it is now.
+func (k *Kubernetes) patchFinalizers(ctx context.Context, seen client.Object, wanted func(client.Object) ([]string, error)) (client.Object, error) {
 	key, uid := client.ObjectKeyFromObject(seen), seen.GetUID()
 	for range maxFinalizerAttempts {
-		ops, err := plan(seen)
-		if err != nil {
+		finalizers, err := wanted(seen)
+		if err != nil || slices.Equal(finalizers, seen.GetFinalizers()) {
+			return seen, err
+		}
+		patched, err := k.patch(ctx, key, []patchOp{
+			{Op: "add", Path: "/metadata/uid", Value: uid},
+			{Op: "add", Path: versionPath, Value: seen.GetResourceVersion()},
+			{Op: "add", Path: "/metadata/finalizers", Value: finalizers},
+		})
+		if !apierrors.IsConflict(err) {
+			return patched, err
+		}
+		if seen, err = k.getLive(ctx, key); err != nil {
 			return nil, err
 		}
-		if len(ops) == 0 {
-			return seen, nil
-		}
-		patched, patchErr := k.patch(ctx, key, append([]patchOp{{Op: "test", Path: uidPath, Value: uid}}, ops...))
-		if patchErr == nil {
-			return patched, nil
-		}
-		// A failed test is answered as 422, and so is an object that does not validate.
-		if !apierrors.IsInvalid(patchErr) && !apierrors.IsConflict(patchErr) {
-			return nil, patchErr
-		}
-		live, err := k.getLive(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		if live.GetUID() != uid {
+		if seen.GetUID() != uid {
 			return nil, replacedError{k.conflict(seen, "another object has its name now")}
 		}
-		deleted := live.GetDeletionTimestamp() != nil && seen.GetDeletionTimestamp() == nil
-		if apierrors.IsInvalid(patchErr) && slices.Equal(live.GetFinalizers(), seen.GetFinalizers()) && !deleted {
-			return nil, patchErr // It is as it was seen: no test has failed.
-		}
-		seen = live
 	}
 	return nil, k.conflict(seen, "its finalizers kept changing")
 }
@@ -126,33 +115,6 @@ func (k *Kubernetes) patch(ctx context.Context, key Key, ops []patchOp) (client.
 		return nil, err
 	}
 	return k.prepare.answer(target), nil
-}
-
-// addition appends a finalizer, provided that the list is the one that was seen.
-func addition(seen []string, finalizer string) []patchOp {
-	if len(seen) == 0 {
-		return []patchOp{
-			{Op: "test", Path: finalizersPath, Value: nil},
-			{Op: "add", Path: finalizersPath, Value: []string{finalizer}},
-		}
-	}
-	return []patchOp{
-		{Op: "test", Path: finalizersPath, Value: seen},
-		{Op: "add", Path: finalizersPath + "/-", Value: finalizer},
-	}
-}
-
-// removal removes a finalizer, provided that it is where it was seen. It is empty when there is none.
-func removal(seen []string, finalizer string) []patchOp {
-	i := slices.Index(seen, finalizer)
-	if i < 0 {
-		return nil
-	}
-	path := fmt.Sprintf("%s/%d", finalizersPath, i)
-	return []patchOp{
-		{Op: "test", Path: path, Value: finalizer},
-		{Op: "remove", Path: path},
-	}
 }
 
 // object checks that obj is one of this source's.

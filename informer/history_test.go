@@ -409,8 +409,8 @@ func (h *history) conclude() {
 	if diff := cmp.Diff(there, stored); diff != "" {
 		h.t.Fatalf("objects (-there +stored):\n%s", diff)
 	}
-	if left := h.source.Accounts(); left != 0 {
-		h.t.Fatalf("%d accounts of writes are left", left)
+	if left := h.source.OpenWrites(); left != 0 {
+		h.t.Fatalf("%d writes have not ended", left)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -64,12 +64,14 @@ type Hub struct {
 	// deletion nobody was there to hear of, until somebody is.
 	kept        map[Key]any
 	keepUnheard bool
-	ledger      ledger
+	// open are the writes that are under way.
+	open map[Key][]*Write
 	// newest is the newest version that was shown of each part, with compare.
 	newest map[string]string
 	// listings are those of the part that the Hub is limited to.
 	listings listings
-	// ended are objects that were shown to be gone, or are known to be, as many as may be shown once more by a server that repeats itself.
+	// ended has the last version of objects that have left the source, by their life: events from before may still come, because
+	// an own write is known before it is shown.
 	ended *lru.Cache
 
 	// mu guards the following alone, and is not held while handlers run, so that they can call Get. They change only while delivery is
@@ -86,7 +88,7 @@ type Hub struct {
 }
 
 // maxEnded is how many objects that are gone a Hub remembers.
-const maxEnded = 1000
+const maxEnded = 4096
 
 type subscriber struct{ handle Handler }
 
@@ -116,7 +118,7 @@ func NewHub(config HubConfig) (*Hub, *Feed) {
 		compare:   config.Compare,
 		compacted: config.Compacted,
 		last:      func(held any, end string) any { return config.Last(whole(held), end) },
-		ledger:    ledger{},
+		open:      map[Key][]*Write{},
 		newest:    map[string]string{},
 		ended:     lru.New(maxEnded),
 		kept:      map[Key]any{},
@@ -271,6 +273,15 @@ func (h *Hub) newer(version, known string) bool {
 	return version == "" || version != known
 }
 
+// older reports whether a version is known to be older than another one.
+func (h *Hub) older(version, than string) bool {
+	if h.compare == nil {
+		return false
+	}
+	c, err := h.compare(version, than)
+	return err == nil && c < 0
+}
+
 // reach notes that a part was shown as it is at a version, and tells whether it was shown like that, or newer, before.
 func (h *Hub) reach(namespace, version string) (before bool) {
 	if h.reached(namespace, version) {
@@ -309,8 +320,11 @@ func (h *Hub) part(namespace string) string {
 
 // deliver calls all handlers. The caller holds h.delivery, and not h.mu.
 func (h *Hub) deliver(e Event) {
-	if a := h.ledger[e.Key]; a != nil && e.author == nil && !e.Backlog {
-		e.open = a.open
+	if !e.Backlog {
+		e.open = slices.Clone(h.open[e.Key])
+	}
+	for _, w := range h.open[e.Key] {
+		w.told = true
 	}
 	if e.Type == Deleted && h.keepUnheard && len(h.subscribers) == 0 {
 		h.kept[e.Key] = e.Object

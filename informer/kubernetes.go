@@ -84,15 +84,7 @@ func NewKubernetes(config KubernetesConfig) (*Kubernetes, error) {
 		Compare:    resourceversion.CompareResourceVersion,
 		pack:       k.prepare.strings.pack,
 	})
-	k.trackWrites()
 	return k, nil
-}
-
-// trackWrites has the client tell the source of writes, until the name is known by which it knows them.
-func (k *Kubernetes) trackWrites() {
-	if tracked, ok := k.config.Client.(trackedClient); ok && !k.tracked.Load() && tracked.writes.add(k) {
-		k.tracked.Store(true)
-	}
 }
 
 // GroupVersionKind returns the kind of the objects.
@@ -227,15 +219,18 @@ func (k *Kubernetes) SelectsLive(ctx context.Context, obj any) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if !k.looksAt(o.GetNamespace()) {
-		return false, nil
+	if !k.looksAt(o.GetNamespace()) || k.config.LabelSelector == nil && k.config.FieldSelector == nil {
+		return k.looksAt(o.GetNamespace()), nil
 	}
-	if k.config.LabelSelector == nil && k.config.FieldSelector == nil {
-		return true, nil
-	}
+	selected, err := k.selected(ctx, o)
+	return selected != nil, err
+}
+
+// selected reads an object from the API server, as the server gives it. It is nil if the selectors leave it out.
+func (k *Kubernetes) selected(ctx context.Context, o client.Object) (client.Object, error) {
 	list, err := k.newList()
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	name := fields.OneTermEqualSelector("metadata.name", o.GetName())
 	if k.config.FieldSelector != nil {
@@ -243,9 +238,14 @@ func (k *Kubernetes) SelectsLive(ctx context.Context, obj any) (bool, error) {
 	}
 	err = k.client.List(ctx, list, &client.ListOptions{Namespace: o.GetNamespace(), LabelSelector: k.config.LabelSelector, FieldSelector: name})
 	if err != nil {
-		return false, fmt.Errorf("select %s %s: %w", k.gvk.Kind, client.ObjectKeyFromObject(o), err)
+		return nil, fmt.Errorf("select %s %s: %w", k.gvk.Kind, client.ObjectKeyFromObject(o), err)
 	}
-	return meta.LenList(list) > 0, nil
+	var found client.Object
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		found = item.(client.Object)
+		return nil
+	})
+	return found, err
 }
 
 // Convert returns an object of the source's kind, as a server gave it, in the form in which the source gives objects,

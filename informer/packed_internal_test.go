@@ -13,6 +13,7 @@ import (
 
 	"github.com/giantswarm/micrologger/microloggertest"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -186,7 +187,7 @@ func TestASourceOfPackedObjectsShowsWholeOnes(t *testing.T) {
 		{Type: Added, Object: first}, {Type: Updated, Object: first, Old: first}, {Type: Updated, Object: second, Old: first},
 		{Type: Added, Object: second}, {Type: Deleted, Object: second}, {Type: Deleted, Object: second},
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Event{}, sight{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Event{})); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 

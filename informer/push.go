@@ -61,7 +61,7 @@ func (p *Push) Update(obj any) error {
 	item := Item{Key: key, Object: obj, Version: versionOf(obj)}
 	p.delivery.Lock()
 	defer p.delivery.Unlock()
-	if !p.isLate(item) && !p.feed.show(item, false, false) {
+	if !p.isLate(item) && !p.feed.show(item, false) {
 		p.announce(key)
 	}
 	return nil
@@ -92,11 +92,12 @@ func (p *Push) Delete(obj any) error {
 	defer p.delivery.Unlock()
 	stored, exists := p.store.entries[key]
 	replaced := exists && !sameObject(stored.object, obj)
-	known := replaced && p.hasEnded(obj)
-	if !known && (replaced || !p.feed.showGone(Item{Key: key, Object: obj})) {
+	_, ended := p.ended.Get(uid(obj))
+	known := replaced && ended
+	if !known && (replaced || !p.feed.showGone(Item{Key: key, Object: obj, Version: versionOf(obj)})) {
 		p.deliver(Event{Type: Deleted, Key: key, Object: obj})
 	}
-	p.endIn(obj, versionOf(obj))
+	p.end(uid(obj), versionOf(obj))
 	return nil
 }
 

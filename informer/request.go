@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
-	"reflect"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,6 +58,9 @@ func targetOf(r *http.Request) (target, bool) {
 	case len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" && parts[2] != "approval":
 		return target{}, false
 	}
+	if found.key.Name == "" {
+		found.key.Name = sentMeta(r).Name
+	}
 	return found, true
 }
 
@@ -70,14 +72,7 @@ func isDryRun(r *http.Request) bool {
 	return r.Method == http.MethodDelete && len(deleteOptions(sent(r)).DryRun) > 0
 }
 
-// readName reads the name of an object that is created from what is sent.
-func (t *target) readName(r *http.Request) {
-	if sent := sentMeta(r); sent != nil {
-		t.key.Name = sent.Name
-	}
-}
-
-// baseOf returns the version that a request says to be based on, Created or changed if that is what it has done, and otherwise nothing.
+// baseOf returns the version that a request was conditional on, [Created] if it has created the object, and otherwise nothing.
 func baseOf(r *http.Request, response *http.Response) string {
 	switch {
 	case response.StatusCode == http.StatusCreated:
@@ -87,10 +82,7 @@ func baseOf(r *http.Request, response *http.Response) string {
 	case r.Header.Get("Content-Type") == string(types.JSONPatchType):
 		return patchedVersion(sent(r))
 	}
-	if sent := sentMeta(r); sent != nil {
-		return sent.ResourceVersion
-	}
-	return ""
+	return sentMeta(r).ResourceVersion
 }
 
 // deleteOptions returns what is sent with a deletion, of which there may be nothing.
@@ -116,51 +108,32 @@ func requiredVersion(content []byte) string {
 	return *required.ResourceVersion
 }
 
-// patchedVersion returns the version that a JSON patch tests, or else changed if it can't have been accepted without changing something.
-func patchedVersion(content []byte) (base string) {
+// patchedVersion returns the version that a JSON patch tests or sets, which it must be applied to then.
+func patchedVersion(content []byte) string {
 	var ops []patchOp
 	_ = json.Unmarshal(content, &ops) // What is wrong with it, the server has refused.
-	tested := map[string]any{}
 	for _, op := range ops {
-		value, known := tested[op.Path]
-		sets := op.Op == "add" || op.Op == "replace"
-		switch {
-		case op.Op == "test" && op.Path == "/metadata/resourceVersion":
-			version, _ := op.Value.(string)
+		if version, ok := op.Value.(string); ok && op.Path == versionPath {
 			return version
-		case op.Op == "test":
-			tested[op.Path] = op.Value
-		case op.Op == "remove", sets && strings.HasSuffix(op.Path, "/-"), sets && known && !reflect.DeepEqual(value, op.Value):
-			base = changed
 		}
 	}
-	return base
+	return ""
 }
 
 // protobufPrefix is what Kubernetes begins protobuf with, before a runtime.Unknown. All kinds have their metadata as the first field.
 var protobufPrefix = []byte("k8s\x00")
 
-// sentMeta returns the metadata of the object that is sent, or nil if there is none.
-func sentMeta(r *http.Request) *metav1.ObjectMeta {
+// sentMeta returns the metadata of the object that is sent, which is empty if there is none.
+func sentMeta(r *http.Request) metav1.ObjectMeta {
 	content := sent(r)
-	if content == nil {
-		return nil
-	}
 	var partial metav1.PartialObjectMetadata
-	if json.Unmarshal(content, &partial) == nil {
-		return &partial.ObjectMeta
-	}
 	if encoded, ok := bytes.CutPrefix(content, protobufPrefix); ok {
 		var unknown runtime.Unknown
 		if unknown.Unmarshal(encoded) != nil || partial.Unmarshal(unknown.Raw) != nil {
-			return nil
+			return metav1.ObjectMeta{}
 		}
-		return &partial.ObjectMeta
+	} else if json.Unmarshal(content, &partial) != nil {
+		return metav1.ObjectMeta{}
 	}
-	if obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(content, nil, nil); err == nil {
-		if o, ok := obj.(metav1.Object); ok {
-			return &metav1.ObjectMeta{Name: o.GetName(), ResourceVersion: o.GetResourceVersion()}
-		}
-	}
-	return nil
+	return partial.ObjectMeta
 }

@@ -51,10 +51,12 @@ type Event struct {
 	// resync. It is false for a change that happens now. Queues put the latter first.
 	Backlog bool
 
-	// author is whose write the event is, if it is one of this process, and open are the writes under way that it may be.
-	author *Author
-	open   []*Write
-	sight  sight
+	// open are the writes of the object that were under way when the event was delivered.
+	open []*Write
+	// version is what the source has now, if known, and before what it had of the same object before.
+	version, before string
+	// gone is the UID of an object that does not exist any more.
+	gone types.UID
 }
 
 // Handler receives events. It must return quickly: the source delivers nothing else meanwhile.

@@ -105,6 +105,7 @@ func (s *stream) list(ctx context.Context, options metav1.ListOptions) (runtime.
 	if err != nil {
 		return nil, s.failed(ctx, err)
 	}
+	s.k.trackWrites()
 	if options.ResourceVersion == "0" {
 		// "Any version" may be older than what was seen or done before, be it by another process.
 		options.ResourceVersion = ""
@@ -120,7 +121,6 @@ func (s *stream) list(ctx context.Context, options metav1.ListOptions) (runtime.
 	if err := s.accept(list.GetResourceVersion()); err != nil {
 		return nil, s.failed(ctx, fmt.Errorf("list %s: %w", s.k.Name(), err))
 	}
-	s.k.trackWrites()
 	s.contact()
 	return list, nil
 }
@@ -130,6 +130,7 @@ func (s *stream) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	if err != nil {
 		return nil, s.failed(ctx, err)
 	}
+	s.k.trackWrites()
 	shrunk := s.k.limits.now().shrunk
 	o, err := s.options(options)
 	if err != nil {
@@ -137,7 +138,6 @@ func (s *stream) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	}
 	w, err := s.k.config.Client.Watch(ctx, list, o)
 	if err == nil {
-		s.k.trackWrites()
 		s.contact()
 		return drainedWatch{watch.Filter(narrowing(w, shrunk), func(e watch.Event) (watch.Event, bool) { return s.usable(ctx, e) })}, nil
 	}

@@ -29,7 +29,7 @@ func (s *Source[T]) Write(ctx context.Context, key informer.Key, write func(ctx 
 // Delete is [Source.Write] for a request after which there is nothing under the key.
 func (s *Source[T]) Delete(ctx context.Context, key informer.Key, remove func(ctx context.Context) error) error {
 	return s.carryOut(ctx, key, func() (end func(*informer.Write), err error) {
-		return func(w *informer.Write) { w.Gone(s.uid(key), false) }, remove(ctx)
+		return func(w *informer.Write) { w.Gone(s.uid(key)) }, remove(ctx)
 	})
 }
 

@@ -436,7 +436,7 @@ func (p *preconditions) look(r *http.Request, body []byte) {
 	p.missing = append(p.missing, r.Method+" "+r.URL.Path+" "+string(body))
 }
 
-// names tells whether a change names the version that it is for, or tests what it changes.
+// names reports whether a change names the version that it is for.
 func names(r *http.Request, body []byte) bool {
 	if r.Method == http.MethodDelete {
 		options := &metav1.DeleteOptions{}
@@ -446,7 +446,7 @@ func names(r *http.Request, body []byte) bool {
 		return options.Preconditions != nil && options.Preconditions.UID != nil && options.Preconditions.ResourceVersion != nil
 	}
 	if r.Header.Get("Content-Type") == string(types.JSONPatchType) {
-		return bytes.Contains(body, []byte(`{"op":"test","path":"/metadata/uid"`)) && bytes.Contains(body, []byte(`{"op":"test","path":"/metadata/finalizers`))
+		return bytes.Contains(body, []byte(`"path":"/metadata/uid"`)) && bytes.Contains(body, []byte(`"path":"/metadata/resourceVersion"`))
 	}
 	var changed struct{ Metadata metav1.ObjectMeta }
 	return json.Unmarshal(body, &changed) == nil && changed.Metadata.ResourceVersion != ""

@@ -1,0 +1,245 @@
+package informer
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/operatorkit/operatorkit/context/ownwritescontext"
+)
+
+// Own writes. The answer to a write goes into the store at once, with an event, unless the store has something as new. The watch
+// shows the same version later, which is no news then. The event, whichever of the two it comes from, is a write's own if the
+// write made its version, and on top of the version that the store had before. Otherwise the event contains a change of somebody
+// else that the source has not shown, and it wakes everybody. That is why no list of written versions is needed.
+
+// Author identifies the reconciliation that writes: that of a key in a framework. The events of what it writes are no reason to
+// reconcile that key there again, see [Event.Wake]. It is safe for concurrent use.
+type Author struct {
+	// Framework is only compared. Framework and Key must not be changed.
+	Framework any
+	Key       Key
+	// Span is that of the reconciliation, nil if it is not recorded. It must not be changed.
+	Span *trace.SpanContext
+
+	mu     sync.Mutex
+	kept   bool
+	passed func()
+}
+
+// AuthorKey is the key under which the context of a reconciliation has its *Author.
+var AuthorKey = ownwritescontext.Key
+
+// AuthorOf returns the author in ctx, or nil.
+func AuthorOf(ctx context.Context) *Author {
+	a, _ := ctx.Value(AuthorKey).(*Author)
+	return a
+}
+
+// KeepOwn makes the writes of the author a reason to reconcile its key again, including those before the call.
+func (a *Author) KeepOwn() {
+	a.mu.Lock()
+	passed := a.passed
+	a.kept, a.passed = true, nil
+	a.mu.Unlock()
+	if passed != nil {
+		passed()
+	}
+}
+
+func (a *Author) is(framework any, key Key) bool {
+	return a != nil && a.Framework == framework && a.Key == key
+}
+
+// pass ignores the event of an own write, unless the author keeps them. KeepOwn needs one of them only.
+func (a *Author) pass(wake func()) {
+	a.mu.Lock()
+	kept := a.kept
+	if !kept && a.passed == nil {
+		a.passed = wake
+	}
+	a.mu.Unlock()
+	if kept {
+		wake()
+	}
+}
+
+// Wake calls wake unless the event was caused by a write of the key's own reconciliation in the framework. While such a write has
+// no answer yet, Wake decides once it has one. Wake must be called from within the handler of the event, and wake must not block.
+func (e Event) Wake(framework any, key Key, wake func()) {
+	for _, w := range e.open {
+		if !w.author.is(framework, key) {
+			continue
+		}
+		result := w.result.Load()
+		if result == nil {
+			w.waiting = append(w.waiting, func() { e.Wake(framework, key, wake) })
+			return
+		}
+		if result.caused(e) {
+			w.author.pass(wake)
+			return
+		}
+	}
+	wake()
+}
+
+// Cause refers to the reconciliation that caused something. It is safe for concurrent use.
+type Cause struct {
+	span  *trace.SpanContext
+	event Event
+}
+
+// CausedBy returns a cause, which is nil without a span.
+func CausedBy(span *trace.SpanContext) *Cause {
+	if span == nil {
+		return nil
+	}
+	return &Cause{span: span}
+}
+
+// Cause returns the reconciliation, of any framework, that wrote what the event shows, or nil. It must be called from within the
+// handler of the event.
+func (e Event) Cause() *Cause {
+	if len(e.open) == 0 {
+		return nil
+	}
+	e.Object, e.Old = nil, nil
+	return &Cause{event: e}
+}
+
+// Span returns the span of the reconciliation. It is nil if that is not recorded, or while its write has no answer yet. It may be
+// called on nil.
+func (c *Cause) Span() *trace.SpanContext {
+	if c == nil {
+		return nil
+	}
+	for _, w := range c.event.open {
+		if result := w.result.Load(); w.author != nil && result != nil && result.caused(c.event) {
+			return w.author.Span
+		}
+	}
+	return c.span
+}
+
+// Created is the base of a write that has made an object.
+const Created = "created"
+
+// Write is a write of one object that is under way. One of its methods ends it, and must be called once.
+type Write struct {
+	feed   *Feed
+	key    Key
+	author *Author
+	// result is nil until there is an answer.
+	result atomic.Pointer[result]
+	// waiting are decisions that need the result.
+	waiting []func()
+	// told is true once there was an event of the key.
+	told bool
+}
+
+// result is what a write is known to have done: made a version from that of base, or removed the object with the UID gone.
+type result struct {
+	base, version string
+	removed       bool
+	gone          types.UID
+}
+
+// made reports whether the write made its version. One without a base, or answered with its base, may be answered with a version
+// that somebody else made.
+func (r result) made() bool { return r.base != "" && r.base != r.version }
+
+func (r result) caused(e Event) bool {
+	if r.removed {
+		return e.Type == Deleted && e.gone == r.gone
+	}
+	return r.made() && r.version == e.version && (r.base == Created || r.base == e.before)
+}
+
+// Begin notes that an object is about to be written: by author, or outside of reconciliations if that is nil. It is called before
+// the request is sent, because the event may come before the answer.
+func (f *Feed) Begin(key Key, author *Author) *Write {
+	h := f.hub
+	w := &Write{feed: f, key: key, author: author}
+	h.delivery.Lock()
+	defer h.delivery.Unlock()
+	h.open[key] = append(h.open[key], w)
+	return w
+}
+
+// end runs change, which delivers the events of the write, and lets go what waited for the result.
+func (w *Write) end(r result, change func(h *Hub)) {
+	h := w.feed.hub
+	h.delivery.Lock()
+	defer h.delivery.Unlock()
+	w.result.Store(&r)
+	if change != nil {
+		change(h)
+	}
+	h.open[w.key] = slices.DeleteFunc(h.open[w.key], func(open *Write) bool { return open == w })
+	if len(h.open[w.key]) == 0 {
+		delete(h.open, w.key)
+	}
+	for _, decide := range w.waiting {
+		decide()
+	}
+}
+
+// Stored ends a write whose answer is the item. When Stored returns, the store has it, or something newer, and its event was
+// delivered. base is the version that the request was conditional on, [Created] if it made the object, and empty if it was
+// unconditional. Without a base, or if base is the version of the item, the write may have changed nothing and the version be
+// somebody else's: the event counts as foreign then. selected is false if the source does not select the object as it is now.
+func (w *Write) Stored(item Item, base string, selected bool) {
+	w.end(result{base: base, version: item.Version}, func(h *Hub) {
+		old, exists := h.store.entries[w.key]
+		same := exists && sameObject(old.object, item.Object)
+		switch {
+		case !h.holds(w.key), exists && !h.newer(item.Version, old.version):
+			return
+		case h.isGone(item), !h.compacted && h.reached(w.key.Namespace, item.Version):
+			// Somebody else has removed the object meanwhile. The source may have left out both the object and its end.
+			if selected && !same && !w.told {
+				h.deliver(Event{Type: Deleted, Key: w.key, Object: h.last(item.Object, "")})
+			}
+			return
+		case exists && (!same || h.compacted && base == Created):
+			w.feed.replaceLife(w.key, old)
+			old, exists = entry{}, false
+		}
+		e := Event{version: item.Version, before: old.version}
+		if selected {
+			w.feed.put(item, e)
+			return
+		}
+		h.end(h.life(item), item.Version)
+		if exists {
+			w.feed.delete(w.key, nil, e)
+		}
+	})
+}
+
+// Ended ends a write that has removed the object, in a source that is compacted: version is that of its end, base is as in Stored
+// and keep as in [Feed.End].
+func (w *Write) Ended(version, base string, keep bool) {
+	w.end(result{base: base, version: version}, func(*Hub) { w.feed.end(w.key, version, keep) })
+}
+
+// Gone ends a write after which the object with that UID does not exist any more.
+func (w *Write) Gone(id types.UID) {
+	w.end(result{removed: true, gone: id}, func(h *Hub) {
+		h.end(id, forGood)
+		if old, exists := h.store.entries[w.key]; exists && uid(old.object) == id {
+			w.feed.delete(w.key, nil, Event{gone: id})
+		}
+	})
+}
+
+// Shown ends a write of which only the version is known, and base as in Stored.
+func (w *Write) Shown(version, base string) { w.end(result{base: base, version: version}, nil) }
+
+// Unknown ends a write that was refused, or whose outcome nobody knows. If it was carried out, it counts as somebody else's.
+func (w *Write) Unknown() { w.end(result{}, nil) }

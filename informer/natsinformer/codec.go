@@ -18,9 +18,8 @@ type Codec[T Entity] interface {
 }
 
 // JSON is the Codec that a Bucket uses by default: JSON by encoding/json. Fields of an entry that T does not have, such as those of a
-// later version, stay in the entry when the entity that was read is written: as long as
-// its Meta is the one that was read. What a type with an UnmarshalJSON or
-// UnmarshalText method reads is up to it.
+// later version, stay in the entry when the entity that was read is written, as long as its Meta is the one that was read. In what
+// a type encodes by a method of its own, such as MarshalJSON, fields stay in the same way.
 type JSON[T Entity] struct{}
 
 // Encode implements Codec.
@@ -38,7 +37,7 @@ func (JSON[T]) Encode(entity T) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return keepUnknown[T](original, known, data)
+	return keepUnknown(original, known, data)
 }
 
 // Decode implements Codec.

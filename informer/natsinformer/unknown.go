@@ -2,16 +2,15 @@ package natsinformer
 
 import (
 	"bytes"
-	"encoding"
 	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
 )
 
-// keepUnknown returns the JSON of an entity together with the fields of the value it was read from that T does not have. known is what T
-// has of that value.
-func keepUnknown[T Entity](original, known, data []byte) ([]byte, error) {
+// keepUnknown returns data, the JSON of an entity, with the fields of the original value that its type does not have. known is what
+// the type has of the original: whatever known lacks is unknown, or empty.
+func keepUnknown(original, known, data []byte) ([]byte, error) {
 	var values [3]any
 	for i, text := range [][]byte{original, known, data} {
 		decoder := json.NewDecoder(bytes.NewReader(text))
@@ -20,89 +19,64 @@ func keepUnknown[T Entity](original, known, data []byte) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return json.Marshal(merged(reflect.TypeFor[T](), values[0], values[1], values[2]))
+	return json.Marshal(merged(values[0], values[1], values[2]))
 }
 
-// merged returns now, the JSON of a t, with what original has and t does not. before is what t has of original.
-func merged(t reflect.Type, original, before, now any) any {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
+// merged returns now with what original has and before, which is what the type has of it, does not.
+func merged(original, before, now any) any {
+	if reflect.DeepEqual(before, now) {
+		return original
 	}
-	if readsItself(t) || reflect.DeepEqual(original, before) {
-		return now
-	}
-	switch t.Kind() {
-	case reflect.Struct:
-		return mergedStruct(t, original, before, now)
-	case reflect.Map:
-		return mergedMap(t.Elem(), original, before, now)
-	case reflect.Slice, reflect.Array:
-		return mergedList(t.Elem(), original, before, now)
-	default:
-		return now
-	}
-}
-
-// readsItself reports whether a type decodes its JSON itself.
-func readsItself(t reflect.Type) bool {
-	pointer := reflect.PointerTo(t)
-	return pointer.Implements(reflect.TypeFor[json.Unmarshaler]()) || pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
-}
-
-func mergedStruct(t reflect.Type, original, before, now any) any {
-	had, isObject := original.(map[string]any)
-	all, ok := now.(map[string]any)
-	if !isObject || !ok {
-		return now
-	}
-	was, _ := before.(map[string]any)
-	fields := jsonFields(t)
-	for name, value := range had {
-		field, known := fields[strings.ToLower(name)]
-		if !known {
-			all[name] = value
-			continue
-		}
-		current, exists := all[field.name]
-		previous, existed := was[field.name]
-		switch {
-		case exists:
-			all[field.name] = merged(field.kind, value, previous, current)
-		case !existed:
-			// The type has left it out as empty, before and now, and it may hold unknown fields.
-			if rest, _ := merged(field.kind, value, nil, map[string]any{}).(map[string]any); len(rest) > 0 {
-				all[field.name] = rest
-			}
-		}
-	}
-	return all
-}
-
-func mergedMap(element reflect.Type, original, before, now any) any {
-	had, _ := original.(map[string]any)
-	was, _ := before.(map[string]any)
-	all, _ := now.(map[string]any)
-	for key, value := range had {
-		if current, exists := all[key]; exists {
-			all[key] = merged(element, value, was[key], current)
-		}
+	switch now := now.(type) {
+	case map[string]any:
+		mergeObject(original, before, now)
+	case []any:
+		mergeList(original, before, now)
 	}
 	return now
 }
 
-func mergedList(element reflect.Type, original, before, now any) any {
+func mergeObject(original, before any, now map[string]any) {
+	had, _ := original.(map[string]any)
+	was, isObject := before.(map[string]any)
+	if !isObject {
+		return
+	}
+	for name, value := range had {
+		if known, isKnown := fieldOf(was, name); isKnown {
+			if current, exists := now[known]; exists {
+				now[known] = merged(value, was[known], current)
+			}
+		} else if _, exists := fieldOf(now, name); !exists {
+			now[name] = value
+		}
+	}
+}
+
+// fieldOf returns the name under which an object has a field: encoding/json ignores case when it decodes.
+func fieldOf(object map[string]any, name string) (is string, exists bool) {
+	if _, exists = object[name]; exists {
+		return name, true
+	}
+	for is := range object {
+		if strings.EqualFold(is, name) {
+			return is, true
+		}
+	}
+	return "", false
+}
+
+func mergeList(original, before any, now []any) {
 	had, _ := original.([]any)
 	was, _ := before.([]any)
-	all, _ := now.([]any)
 	if len(had) != len(was) {
-		return now
+		return
 	}
-	for i, origin := range matches(was, all) {
+	for i, origin := range matches(was, now) {
 		if origin >= 0 {
-			all[i] = merged(element, had[origin], was[origin], all[i])
+			now[i] = merged(had[origin], was[origin], now[i])
 		}
 	}
-	return now
 }
 
 // identifying are the fields by which elements of a list are told apart, if they have one of them.
@@ -142,38 +116,4 @@ func identityOf(element any) []any {
 		return nil
 	}
 	return []any{identifying[i], object[identifying[i]]}
-}
-
-// jsonField is a field of a struct under its name in JSON.
-type jsonField struct {
-	name string
-	kind reflect.Type
-}
-
-// jsonFields returns the fields of a struct type that encoding/json reads, by their names in lower case: it ignores case.
-func jsonFields(t reflect.Type) map[string]jsonField {
-	fields := map[string]jsonField{}
-	for field := range t.Fields() {
-		tag := field.Tag.Get("json")
-		name, _, _ := strings.Cut(tag, ",")
-		embedded := field.Type
-		if embedded.Kind() == reflect.Pointer {
-			embedded = embedded.Elem()
-		}
-		switch {
-		case tag == "-":
-		case field.Anonymous && name == "" && embedded.Kind() == reflect.Struct:
-			for key, inner := range jsonFields(embedded) {
-				if _, hidden := fields[key]; !hidden {
-					fields[key] = inner
-				}
-			}
-		case field.IsExported():
-			if name == "" {
-				name = field.Name
-			}
-			fields[strings.ToLower(name)] = jsonField{name, field.Type}
-		}
-	}
-	return fields
 }

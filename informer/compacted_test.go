@@ -173,8 +173,8 @@ func (l *compactedLog) check() {
 		case !exists && known.obj != nil:
 			l.t.Fatalf("%s is not there, and known at version %d", key, known.version)
 		}
-		if newest, there := l.feed.Newest(key); known != nil && (there != exists || there && newest != strconv.Itoa(version)) {
-			l.t.Fatalf("%s is known at version %q, there %t; it is read at %d, there %t", key, newest, there, version, exists)
+		if newest, there := l.feed.Newest(key); known != nil && (there != exists || there && newest.Version != strconv.Itoa(version)) {
+			l.t.Fatalf("%s is known at version %q, there %t; it is read at %d, there %t", key, newest.Version, there, version, exists)
 		}
 	}
 	l.due = false

@@ -56,18 +56,19 @@ func (f *Feed) End(key Key, version string, keep bool) (changed bool) {
 	return f.end(key, version, keep)
 }
 
-// Newest returns the newest version of a key that was shown or written, and whether it has an object in it. It is empty if none is
-// known: ends of objects are forgotten at some point.
-func (f *Feed) Newest(key Key) (version string, exists bool) {
+// Newest returns what was shown or written last of a key, in a source that is compacted, and whether it has an object. The version is
+// empty if none is known: the ends of objects are forgotten at some point. The object must not be changed.
+func (f *Feed) Newest(key Key) (item Item, exists bool) {
 	h := f.hub
-	h.delivery.Lock()
-	defer h.delivery.Unlock()
-	if stored, exists := h.store.entries[key]; exists {
-		return stored.version, true
+	h.mu.RLock()
+	stored, exists := h.store.entries[key]
+	h.mu.RUnlock()
+	if exists {
+		return Item{Key: key, Object: whole(stored.object), Version: stored.version}, true
 	}
 	end, _ := h.ended.Get(key)
-	version, _ = end.(string)
-	return version, false
+	version, _ := end.(string)
+	return Item{Key: key, Version: version}, false
 }
 
 // AnnounceDeleted announces an object as Deleted that is not stored, and was perhaps never seen.

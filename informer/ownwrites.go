@@ -129,7 +129,8 @@ func (c *Cause) Span() *trace.SpanContext {
 // Created is the base of a write that has made an object.
 const Created = "created"
 
-// Write is a write of one object that is under way. One of its methods ends it, and must be called once.
+// Write is a write of one object that is under way. One of its methods must be called, which ends it. Calling others later has no
+// effect.
 type Write struct {
 	feed   *Feed
 	key    Key
@@ -176,7 +177,9 @@ func (w *Write) end(r result, change func(h *Hub)) {
 	h := w.feed.hub
 	h.delivery.Lock()
 	defer h.delivery.Unlock()
-	w.result.Store(&r)
+	if !w.result.CompareAndSwap(nil, &r) {
+		return
+	}
 	if change != nil {
 		change(h)
 	}
@@ -187,6 +190,7 @@ func (w *Write) end(r result, change func(h *Hub)) {
 	for _, decide := range w.waiting {
 		decide()
 	}
+	w.waiting = nil
 }
 
 // Stored ends a write whose answer is the item. When Stored returns, the store has it, or something newer, and its event was

@@ -132,7 +132,7 @@ func (t *writesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer func() {
 		for _, write := range begun {
 			if write != nil {
-				write.Unknown()
+				write.Unknown() // Unless it has ended.
 			}
 		}
 	}()
@@ -165,10 +165,7 @@ func (t *writesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			k.wrote(r.Context(), begun[i], r.Method, o, base, t.wait)
 		case err == nil && isStatus && r.Method == http.MethodDelete && status.Details != nil && status.Details.UID != "":
 			begun[i].Gone(status.Details.UID)
-		default:
-			begun[i].Unknown()
 		}
-		begun[i] = nil
 	}
 	return response, nil
 }

@@ -167,7 +167,7 @@ func (b *Bucket[T]) write(ctx context.Context, verb string, entity T, base uint6
 		return fmt.Errorf("%s %s in bucket %s: encode: %w", verb, key, b.config.Name, err)
 	}
 	begun := b.begin(ctx, key)
-	defer unknown(begun)
+	defer begun.unknown()
 	revision, err := b.put(ctx, bucket, key, data, base)
 	meta := entity.EntityMeta()
 	if isFull(err) && meta.DeletionTimestamp != nil && base > 0 {
@@ -184,9 +184,8 @@ func (b *Bucket[T]) write(ctx context.Context, verb string, entity T, base uint6
 	if meta.original != nil {
 		meta.original = data
 	}
-	for i, p := range begun {
-		p.stored(ctx, base, revision, data)
-		begun[i] = nil
+	for _, w := range begun {
+		w.stored(ctx, base, revision, data)
 	}
 	return nil
 }
@@ -247,14 +246,13 @@ func (b *Bucket[T]) remove(ctx context.Context, how removal, entity T) error {
 // removeTold is removeRevision that sources are told of.
 func (b *Bucket[T]) removeTold(ctx context.Context, how removal, key string, revision uint64) error {
 	begun := b.begin(ctx, key)
-	defer unknown(begun)
+	defer begun.unknown()
 	marker, err := b.removeRevision(ctx, how, key, revision)
 	if err != nil {
 		return err
 	}
-	for i, p := range begun {
-		p.ended(ctx, revision, marker, how)
-		begun[i] = nil
+	for _, w := range begun {
+		w.ended(ctx, revision, marker, how)
 	}
 	return nil
 }
@@ -280,48 +278,6 @@ func (b *Bucket[T]) removeRevision(ctx context.Context, how removal, key string,
 		b.opened.Store(nil)
 	}
 	return 0, b.failed(how.verb, key, b.limited(ctx, bucket, key, 0, err))
-}
-
-// unknown ends those writes that have not ended, also when a fence or a codec has panicked: one that never ends would keep every later change
-// from its author.
-func unknown(begun []pending) {
-	for _, p := range begun {
-		if p != nil {
-			p.Unknown()
-		}
-	}
-}
-
-func (b *Bucket[T]) open(ctx context.Context) (*opened, error) {
-	if bucket := b.opened.Load(); bucket != nil {
-		return bucket, nil
-	}
-	kv, status, err := b.inspect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	bucket, err := b.newOpened(kv, status)
-	if err != nil {
-		return nil, err
-	}
-	b.opened.Store(bucket)
-	return bucket, nil
-}
-
-// inspect asks for the bucket as it is now.
-func (b *Bucket[T]) inspect(ctx context.Context) (jetstream.KeyValue, jetstream.KeyValueStatus, error) {
-	kv, err := b.config.JetStream.KeyValue(ctx, b.config.Name)
-	if err != nil {
-		return nil, nil, fmt.Errorf("open bucket %s: %w", b.config.Name, b.denied(err))
-	}
-	status, err := kv.Status(ctx)
-	if err != nil {
-		return nil, nil, fmt.Errorf("inspect bucket %s: %w", b.config.Name, b.denied(err))
-	}
-	if err := readable(status); err != nil {
-		return nil, nil, fmt.Errorf("open bucket %s: %w", b.config.Name, err)
-	}
-	return kv, status, nil
 }
 
 // failed gives an error of the server the kind that it has in Kubernetes.

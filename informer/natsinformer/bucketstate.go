@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -29,8 +28,6 @@ type bucketState struct {
 	keys int
 	// awaited says what the bucket has not got yet of the buckets from which it gets entries, and is empty if there is nothing.
 	awaited string
-	// history is how many values of a key are kept.
-	history int64
 	// bytes and maxBytes are the size and its limit, which is not positive where there is none.
 	bytes    uint64
 	maxBytes int64
@@ -38,16 +35,12 @@ type bucketState struct {
 	replicated bool
 }
 
-func stateOf(status jetstream.KeyValueStatus) bucketState {
-	state := bucketState{history: status.History()}
-	bucket, ok := status.(*jetstream.KeyValueBucketStatus)
-	if !ok {
-		return state
+func stateOf(info *jetstream.StreamInfo) bucketState {
+	state := bucketState{
+		created: info.Created, lastSeq: info.State.LastSeq, replicated: info.Config.Replicas > 1,
+		bytes: info.State.Bytes, maxBytes: info.Config.MaxBytes,
+		keys: int(info.State.NumSubjects), //nolint:gosec // a number of keys in memory
 	}
-	info := bucket.StreamInfo()
-	state.created, state.lastSeq, state.replicated = info.Created, info.State.LastSeq, info.Config.Replicas > 1
-	state.bytes, state.maxBytes = info.State.Bytes, info.Config.MaxBytes
-	state.keys = int(info.State.NumSubjects) //nolint:gosec // a number of keys in memory
 	for _, origin := range slices.Concat(info.Sources, []*jetstream.StreamSourceInfo{info.Mirror}) {
 		switch {
 		case origin == nil:
@@ -60,27 +53,13 @@ func stateOf(status jetstream.KeyValueStatus) bucketState {
 	return state
 }
 
-// readable returns an error for a mirror whose entries have other subjects than those by which they are looked for.
-func readable(status jetstream.KeyValueStatus) error {
-	bucket, ok := status.(*jetstream.KeyValueBucketStatus)
-	if !ok {
-		return nil
-	}
-	if m := bucket.StreamInfo().Config.Mirror; m != nil && (m.External == nil || m.External.APIPrefix == "") {
-		return fmt.Errorf("%w: its entries have the subjects of stream %s: open the bucket %s itself",
-			errMirror, m.Name, strings.TrimPrefix(m.Name, streamPrefix))
-	}
-	return nil
-}
-
 // verify returns an error if a listing can't be all that was in the bucket, of which before was the state when the listing
 // began.
-func (b *Bucket[T]) verify(ctx context.Context, kv jetstream.KeyValue, before bucketState, l *listing) error {
-	status, err := kv.Status(ctx)
+func (o *opened) verify(ctx context.Context, before bucketState, l *listing) error {
+	after, err := o.state(ctx)
 	if err != nil {
 		return fmt.Errorf("inspect bucket: %w", err)
 	}
-	after := stateOf(status)
 	if !after.created.Equal(before.created) || after.lastSeq < before.lastSeq {
 		return errRecreated
 	}

@@ -18,8 +18,8 @@ type Codec[T Entity] interface {
 }
 
 // JSON is the Codec that a Bucket uses by default: JSON by encoding/json. Fields of an entry that T does not have, such as those of a
-// later version, stay in the entry when the entity that was read is written, as long as its Meta is the one that was read. In what
-// a type encodes by a method of its own, such as MarshalJSON, fields stay in the same way.
+// later version, stay in the entry when the entity that was read is written, as long as its Meta is the one that was read. So do
+// fields that a type with a MarshalJSON method reads and does not write.
 type JSON[T Entity] struct{}
 
 // Encode implements Codec.

@@ -90,7 +90,7 @@ func (b *Bucket[T]) marker(ctx context.Context, key string) (uint64, error) {
 // nobody was watching, and nobody may have processed it. A bucket without history does not know them, and a purge leaves none.
 func (s *session[T]) deletedBefore(ctx context.Context) ([]T, error) {
 	mirror := s.source.mirror
-	if s.before.history <= 1 || !mirror.keeps() {
+	if s.opened.history <= 1 || !mirror.keeps() {
 		return nil, nil
 	}
 	var keys []string

@@ -76,13 +76,10 @@ func (b *Bucket[T]) limited(ctx context.Context, bucket *opened, key string, siz
 	case errors.Is(err, nats.ErrMaxPayload):
 		return tooLarge(size, bucket.js.Conn().MaxPayload(), "max_payload of the server", err)
 	case errors.As(err, &refused) && refused.ErrorCode == codeMessageTooLarge:
-		limit := int64(-1)
-		if _, status, err := b.inspect(ctx); err == nil {
-			if s, ok := status.(*jetstream.KeyValueBucketStatus); ok {
-				limit = int64(s.StreamInfo().Config.MaxMsgSize)
-			}
+		if now, _, err := b.inspect(ctx); err == nil {
+			bucket = now
 		}
-		return tooLarge(size, limit, "MaxValueSize of the bucket", err)
+		return tooLarge(size, int64(bucket.maxValue), "MaxValueSize of the bucket", err)
 	case isFull(err):
 		b.full.Store(&refusal{err: ErrFull, size: uint64(len(bucket.puts) + len(key) + size + messageRest)}) //nolint:gosec // lengths
 		return backoff.Permanent(fmt.Errorf("%w: %w", ErrFull, err))

@@ -34,12 +34,10 @@ type listing struct {
 	// target is the last sequence of the stream before the watch began. Under a constant stream of changes there is always
 	// another message to come; one that is newer than this shows that all older ones have been delivered.
 	target uint64
-	// begun is when it was begun.
-	begun time.Time
 }
 
 func newListing(target uint64) *listing {
-	return &listing{newest: map[string]jetstream.KeyValueEntry{}, target: target, begun: time.Now()}
+	return &listing{newest: map[string]jetstream.KeyValueEntry{}, target: target}
 }
 
 // add takes what the watch has delivered and tells whether the listing has all that the server had which delivers it. That may be
@@ -138,20 +136,15 @@ func (o *opened) list(ctx context.Context, keys []string, l *listing, each func(
 // List returns all entities, in the order of their revisions. Those that can't be decoded are left out, and named by an
 // error that comes along with the rest and wraps [ErrUndecodable]. With any other error there are no entities.
 func (b *Bucket[T]) List(ctx context.Context) ([]T, error) {
-	kv, status, err := b.inspect(ctx)
+	bucket, before, err := b.inspect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	bucket, err := b.newOpened(kv, status)
-	if err != nil {
-		return nil, err
-	}
-	before := stateOf(status)
 	l := newListing(before.lastSeq)
 	if err := bucket.list(ctx, nil, l, func(jetstream.KeyValueEntry) {}); err != nil {
 		return nil, fmt.Errorf("list bucket %s: %w", b.config.Name, err)
 	}
-	if err := b.verify(ctx, kv, before, l); err != nil {
+	if err := bucket.verify(ctx, before, l); err != nil {
 		return nil, fmt.Errorf("list bucket %s: %w", b.config.Name, err)
 	}
 	var entities []T

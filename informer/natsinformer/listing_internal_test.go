@@ -102,11 +102,10 @@ func TestAListingThatCanNotBeAllIsRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			kv, status, err := b.inspect(ctx)
+			bucket, before, err := b.inspect(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
-			before := stateOf(status)
 			l := newListing(before.lastSeq)
 			for i, name := range test.listed {
 				l.add(entry{key: name, revision: uint64(i + 1)})
@@ -114,7 +113,7 @@ func TestAListingThatCanNotBeAllIsRefused(t *testing.T) {
 			if test.meanwhile != nil {
 				test.meanwhile(t, js, kv)
 			}
-			if err := b.verify(ctx, kv, before, l); !errors.Is(err, test.want) {
+			if err := bucket.verify(ctx, before, l); !errors.Is(err, test.want) {
 				t.Errorf("error %v, want %v", err, test.want)
 			}
 		})

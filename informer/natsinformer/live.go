@@ -43,28 +43,64 @@ type opened struct {
 	stream, subjects, puts string
 	// markerTTL is how long purge markers stay; 0 means for ever.
 	markerTTL time.Duration
-	// history is how many values of a key are kept.
-	history int64
+	// history is how many values of a key are kept, and maxValue is their greatest size.
+	history  int64
+	maxValue int32
 }
 
-func (b *Bucket[T]) newOpened(kv jetstream.KeyValue, status jetstream.KeyValueStatus) (*opened, error) {
+// open returns the bucket as it was found before, or is now.
+func (b *Bucket[T]) open(ctx context.Context) (*opened, error) {
+	if bucket := b.opened.Load(); bucket != nil {
+		return bucket, nil
+	}
+	bucket, _, err := b.inspect(ctx)
+	if err == nil {
+		b.opened.Store(bucket)
+	}
+	return bucket, err
+}
+
+// inspect asks for the bucket as it is now. A mirror is an error if its entries have other subjects than those they are looked for by.
+func (b *Bucket[T]) inspect(ctx context.Context) (*opened, bucketState, error) {
 	js := b.config.JetStream
+	kv, err := js.KeyValue(ctx, b.config.Name)
+	if err != nil {
+		return nil, bucketState{}, fmt.Errorf("open bucket %s: %w", b.config.Name, b.denied(err))
+	}
+	status, err := kv.Status(ctx)
+	if err != nil {
+		return nil, bucketState{}, fmt.Errorf("inspect bucket %s: %w", b.config.Name, b.denied(err))
+	}
 	leader, err := js.Conn().JetStream(sameAPI(js.Options())...)
 	if err != nil {
-		return nil, fmt.Errorf("open bucket %s: %w", b.config.Name, err)
+		return nil, bucketState{}, fmt.Errorf("open bucket %s: %w", b.config.Name, err)
 	}
-	o := &opened{kv: kv, js: js, leader: leader, stream: streamPrefix + b.config.Name, markerTTL: status.LimitMarkerTTL(), history: status.History()}
-	o.subjects = fmt.Sprintf(bucketSubjects, b.config.Name)
+	info := status.(*jetstream.KeyValueBucketStatus).StreamInfo()
+	o := &opened{
+		kv: kv, js: js, leader: leader, stream: info.Config.Name, subjects: fmt.Sprintf(bucketSubjects, b.config.Name),
+		markerTTL: status.LimitMarkerTTL(), history: status.History(), maxValue: info.Config.MaxMsgSize,
+	}
 	o.puts = prefixOf(js.Options()) + o.subjects
-	if s, ok := status.(*jetstream.KeyValueBucketStatus); ok {
-		o.stream = s.StreamInfo().Config.Name
-		if m := s.StreamInfo().Config.Mirror; m != nil {
-			// Entries of a mirror in another domain have the subjects that they have there.
-			origin := fmt.Sprintf(bucketSubjects, strings.TrimPrefix(m.Name, streamPrefix))
-			o.subjects, o.puts = origin, m.External.APIPrefix+"."+origin
+	if m := info.Config.Mirror; m != nil {
+		origin := strings.TrimPrefix(m.Name, streamPrefix)
+		if m.External == nil || m.External.APIPrefix == "" {
+			return nil, bucketState{}, fmt.Errorf("open bucket %s: %w: its entries have the subjects of stream %s: open the bucket %s itself",
+				b.config.Name, errMirror, m.Name, origin)
 		}
+		// Entries of a mirror in another domain have the subjects that they have there.
+		o.subjects = fmt.Sprintf(bucketSubjects, origin)
+		o.puts = m.External.APIPrefix + "." + o.subjects
 	}
-	return o, nil
+	return o, stateOf(info), nil
+}
+
+// state asks how the bucket is now.
+func (o *opened) state(ctx context.Context) (bucketState, error) {
+	status, err := o.kv.Status(ctx)
+	if err != nil {
+		return bucketState{}, err
+	}
+	return stateOf(status.(*jetstream.KeyValueBucketStatus).StreamInfo()), nil
 }
 
 // prefixOf is what is before the subjects of entries in another domain, or behind another prefix.
@@ -128,16 +164,16 @@ type shown struct {
 }
 
 // follower is a source of the bucket.
-type follower interface {
+type follower[T Entity] interface {
 	// shown returns the newest that the source has shown of a key or was told to have been written.
 	shown(key string) (shown, bool)
 	// begin notes that a key is about to be written, and returns nil if the source leaves it out.
-	begin(key string, author *informer.Author) pending
+	begin(key string, author *informer.Author) *write[T]
 }
 
 // follow has every read of a key be at least as new as what f has shown of it, and f know of what is written through the bucket, until
 // stop is called.
-func (b *Bucket[T]) follow(f follower) (stop func()) {
+func (b *Bucket[T]) follow(f follower[T]) (stop func()) {
 	b.followers.Store(f, struct{}{})
 	return func() { b.followers.Delete(f) }
 }
@@ -145,7 +181,7 @@ func (b *Bucket[T]) follow(f follower) (stop func()) {
 // shown returns the newest that a source has shown of a key.
 func (b *Bucket[T]) shown(key string) (newest shown) {
 	b.followers.Range(func(f, _ any) bool {
-		if s, ok := f.(follower).shown(key); ok && s.revision > newest.revision {
+		if s, ok := f.(follower[T]).shown(key); ok && s.revision > newest.revision {
 			newest = s
 		}
 		return true
@@ -181,11 +217,9 @@ func (b *Bucket[T]) read(ctx context.Context, key string) (message, error) {
 		if err := wait(ctx, pause); err != nil {
 			return message{}, err
 		}
-		_, status, err := b.inspect(ctx)
-		if err != nil {
+		if _, state, err = b.inspect(ctx); err != nil {
 			return message{}, err
 		}
-		state = stateOf(status)
 	}
 }
 

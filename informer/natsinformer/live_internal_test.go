@@ -32,7 +32,7 @@ func (w *witness) shown(string) (shown, bool) {
 	return w.seen, true
 }
 
-func (w *witness) begin(string, *informer.Author) pending { return nil }
+func (w *witness) begin(string, *informer.Author) *write[*thing] { return nil }
 
 // newThings is a bucket of things, empty, with the time at which it was made.
 func newThings(t *testing.T, patience time.Duration) (*Bucket[*thing], jetstream.KeyValue, time.Time) {
@@ -43,11 +43,11 @@ func newThings(t *testing.T, patience time.Duration) (*Bucket[*thing], jetstream
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, status, err := b.inspect(t.Context())
+	_, state, err := b.inspect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b, kv, stateOf(status).created
+	return b, kv, state.created
 }
 
 func putThing(t *testing.T, kv jetstream.KeyValue, key string) uint64 {
@@ -259,12 +259,11 @@ func TestR11AWriteToABucketThatMayBeAnotherOneIsListedBeforeItReturns(t *testing
 		t.Error("it was not waited for")
 	default:
 	}
-	round, newest := m.beginRound()
-	m.meet(bucketState{created: time.Now(), lastSeq: 3}, newest)
+	m.meet(bucketState{created: m.created, lastSeq: 3}, m.newest)
 	l := newListing(3)
 	l.add(entry{key: "x", revision: 3, value: []byte("{}")})
 	m.replace(l, nil)
-	m.endRound(round)
+	m.counts.listings.Add(1)
 	<-ended
 	if got, exists, err := s.Lookup("x"); !exists || got.Revision() != 3 {
 		t.Errorf("read %v, %v", got, err)
@@ -272,11 +271,13 @@ func TestR11AWriteToABucketThatMayBeAnotherOneIsListedBeforeItReturns(t *testing
 }
 
 func TestR11AListingOlderThanWhatWasSeenIsThrownAway(t *testing.T) {
-	m := &mirror[*thing]{keys: map[string]tracked[*thing]{"x": {revision: 5}}, seen: 8}
+	m := newThingSource(t, nil).mirror
+	m.apply(entry{key: "x", revision: 5, value: []byte("{}")})
+	m.apply(entry{key: "y", revision: 8, value: []byte("{}")})
 	for revision, want := range map[uint64]bool{4: true, 5: false, 6: false} {
 		l := newListing(9)
 		l.add(entry{key: "x", revision: revision})
-		if got := m.isNewerThan(l); got != want {
+		if got := m.doubts(l, true, time.Hour); got != want {
 			t.Errorf("revision %d: %t, want %t", revision, got, want)
 		}
 	}
@@ -291,11 +292,11 @@ func TestR11AListingOlderThanWhatWasSeenIsThrownAway(t *testing.T) {
 	if m.doubts(l, false, time.Hour) {
 		t.Error("what is lost where there are no replicas is waited for")
 	}
-	l.add(entry{key: "y", revision: 6})
+	l.add(entry{key: "z", revision: 6})
 	if m.doubts(l, true, time.Hour) {
 		t.Error("what is missing from a listing that has come further is waited for")
 	}
-	behind := bucketState{lastSeq: 7, replicated: true}
+	behind := bucketState{created: m.created, lastSeq: 7, replicated: true}
 	if err := m.follows(behind, 8, time.Hour); !errors.Is(err, ErrBehind) {
 		t.Errorf("a leader that is behind: %v", err)
 	}
@@ -303,29 +304,12 @@ func TestR11AListingOlderThanWhatWasSeenIsThrownAway(t *testing.T) {
 		t.Errorf("a bucket that has lost its last entries: %v", err)
 	}
 	for name, state := range map[string]bucketState{
-		"up to date": {lastSeq: 8, replicated: true}, "without replicas": {lastSeq: 7}, "made anew": {created: time.Now(), replicated: true},
+		"up to date":       {created: m.created, lastSeq: 8, replicated: true},
+		"without replicas": {created: m.created, lastSeq: 7},
+		"made anew":        {created: time.Now(), replicated: true},
 	} {
 		if err := m.follows(state, 8, time.Hour); err != nil {
 			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func TestR11ADoubtEndsAlsoWhereAListingTakesMinutes(t *testing.T) {
-	doubted := time.Now().Add(-2 * anotherDoubt)
-	for name, test := range map[string]struct {
-		begun time.Time
-		want  bool
-	}{
-		"a listing that began right after the doubt": {doubted.Add(time.Second), false},
-		"one that began long after it":               {time.Now(), true},
-	} {
-		m := &mirror[*thing]{keys: map[string]tracked[*thing]{"x": {revision: 5}}, seen: 8, doubted: doubted, doubtedSince: doubted}
-		l := newListing(9)
-		l.begun = test.begun
-		l.add(entry{key: "x", revision: 4})
-		if got := m.doubts(l, true, time.Second); got != test.want {
-			t.Errorf("%s is doubted: %t, want %t", name, got, test.want)
 		}
 	}
 }

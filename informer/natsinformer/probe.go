@@ -12,71 +12,58 @@ import (
 // minProbeTimeout is the least time that the server has to answer a probe.
 const minProbeTimeout = time.Second
 
-// probe is what is remembered from one look at the bucket to the next.
-type probe struct {
-	// received counts what a listing has received.
-	received int
-	// last is the answer before, and nil before the first one.
-	last *answer
-}
-
-// question is what the store knows when the server is asked for the state of the bucket.
-type question struct {
-	received int
-	// seen is the sequence up to which changes have been seen.
-	seen uint64
-	// keys is how many keys are known that stay until they are removed.
+// look is a look at the state of the bucket, with what was known before it.
+type look struct {
+	// received is how much of a listing had come, and announced up to which sequence all was announced.
+	received  int
+	announced uint64
+	// keys is how many keys were known that stay until they are removed.
 	keys int
+
+	state bucketState
+	err   error
 }
 
-type answer struct {
-	question question
-	state    bucketState
-	err      error
+func (s *session[T]) newLook() *look {
+	m := s.source.mirror
+	return &look{received: s.received, announced: m.announced, keys: m.staying(s.opened.markerTTL > 0)}
 }
 
-func (s *session[T]) question() question {
-	return question{received: s.probe.received, seen: s.source.mirror.seen, keys: s.source.mirror.staying(s.opened.markerTTL > 0)}
-}
-
-func (s *session[T]) ask(ctx context.Context, q question) answer {
-	ctx, cancel := context.WithTimeout(ctx, max(s.source.config.ProbeInterval, minProbeTimeout))
+func (l *look) ask(ctx context.Context, bucket *opened, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	status, err := s.kv.Status(ctx)
-	if err != nil {
-		return answer{question: q, err: fmt.Errorf("inspect bucket %s: %w", s.source.bucket.Name(), s.source.bucket.denied(err))}
-	}
-	return answer{question: q, state: stateOf(status)}
+	l.state, l.err = bucket.state(ctx)
 }
 
 // judge returns an error if the session must end, because the watch can't be right any more.
-func (s *session[T]) judge(a answer) error {
+func (s *session[T]) judge(now *look) error {
+	bucket := s.source.bucket
 	switch {
-	case errors.Is(a.err, jetstream.ErrStreamNotFound):
-		return a.err
-	case a.err != nil:
+	case errors.Is(now.err, jetstream.ErrStreamNotFound):
+		return fmt.Errorf("inspect bucket %s: %w", bucket.Name(), now.err)
+	case now.err != nil:
 		// The watch may be good still, and is compared as soon as there is an answer.
-		s.source.feed.Fail("", a.err)
+		s.source.feed.Fail("", fmt.Errorf("inspect bucket %s: %w", bucket.Name(), bucket.denied(now.err)))
 		return nil
-	case !a.state.created.Equal(s.before.created) || a.state.lastSeq < s.before.lastSeq:
+	case !now.state.created.Equal(s.before.created) || now.state.lastSeq < s.before.lastSeq:
 		return s.startOver("the bucket was made anew")
-	case a.state.lastSeq < a.question.seen:
+	case now.state.lastSeq < now.announced:
 		return s.startOver("the server knows less than it has shown")
 	}
-	s.source.bucket.hasRoom(a.state)
-	last := s.probe.last
-	s.probe.last = &a
+	bucket.hasRoom(now.state)
+	last := s.last
+	s.last = now
 	if s.listing != nil {
-		if last != nil && last.question.received == a.question.received {
-			return fmt.Errorf("list bucket %s: %w", s.source.bucket.Name(), errListingStalled)
+		if last != nil && last.received == now.received {
+			return fmt.Errorf("list bucket %s: %w", bucket.Name(), errListingStalled)
 		}
 		return nil
 	}
 	s.source.feed.Contact("")
-	switch seen := s.source.mirror.seen; {
-	case last != nil && last.state.lastSeq > seen && last.question.seen == seen:
+	switch announced := s.source.mirror.announced; {
+	case last != nil && last.state.lastSeq > announced && last.announced == announced:
 		return s.startOver("the watch is stuck")
-	case a.state.keys < a.question.keys:
+	case now.state.keys < now.keys:
 		return s.startOver("entries have vanished")
 	}
 	return nil

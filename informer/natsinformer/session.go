@@ -21,15 +21,14 @@ var (
 // session follows the bucket once: it lists, and then watches until something is wrong with the watch.
 type session[T Entity] struct {
 	source *Source[T]
-	kv     jetstream.KeyValue
 	opened *opened
 	// before is the state of the bucket when the session began.
 	before bucketState
 	// listing is nil once it is complete.
 	listing *listing
-	// round is the number of the session.
-	round int
-	probe probe
+	// received counts what the listing has received, and last is the look at the bucket before, nil if there was none.
+	received int
+	last     *look
 }
 
 // run follows the bucket until ctx ends, or returns why it can't go on. It calls listed when the store is up to date.
@@ -84,7 +83,7 @@ func (s *session[T]) follow(ctx context.Context, wg *sync.WaitGroup, listed func
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	updates, endWatch, err := watch(ctx, s.kv, nil)
+	updates, endWatch, err := watch(ctx, s.opened.kv, nil)
 	if err != nil {
 		return fmt.Errorf("watch bucket %s: %w", s.source.bucket.Name(), s.source.bucket.denied(err))
 	}
@@ -94,7 +93,7 @@ func (s *session[T]) follow(ctx context.Context, wg *sync.WaitGroup, listed func
 	defer ticker.Stop()
 	relist := time.NewTimer(jitter(s.source.config.Relist))
 	defer relist.Stop()
-	answers := make(chan answer, 1)
+	looks := make(chan *look, 1)
 	asking := false
 	for {
 		select {
@@ -112,11 +111,14 @@ func (s *session[T]) follow(ctx context.Context, wg *sync.WaitGroup, listed func
 				continue
 			}
 			asking = true
-			question := s.question()
-			wg.Go(func() { answers <- s.ask(ctx, question) })
-		case a := <-answers:
+			look := s.newLook()
+			wg.Go(func() {
+				look.ask(ctx, s.opened, max(s.source.config.ProbeInterval, minProbeTimeout))
+				looks <- look
+			})
+		case look := <-looks:
 			asking = false
-			if err := s.judge(a); err != nil {
+			if err := s.judge(look); err != nil {
 				return err
 			}
 		case <-relist.C:
@@ -128,22 +130,22 @@ func (s *session[T]) follow(ctx context.Context, wg *sync.WaitGroup, listed func
 }
 
 // begin looks at the bucket as it is now.
-func (s *session[T]) begin(ctx context.Context) error {
-	mirror := s.source.mirror
-	round, newest := mirror.beginRound()
-	s.round = round
-	kv, status, err := s.source.bucket.inspect(ctx)
-	if err != nil {
+func (s *session[T]) begin(ctx context.Context) (err error) {
+	mirror, bucket := s.source.mirror, s.source.bucket
+	select {
+	case <-mirror.again:
+	default:
+	}
+	mirror.mu.RLock()
+	newest := mirror.newest
+	mirror.mu.RUnlock()
+	if s.opened, s.before, err = bucket.inspect(ctx); err != nil {
 		return err
 	}
-	s.kv, s.before = kv, stateOf(status)
-	if err := mirror.follows(s.before, newest, s.source.bucket.config.CatchUpTimeout); err != nil {
-		return fmt.Errorf("list bucket %s: %w", s.source.bucket.Name(), err)
+	if err := mirror.follows(s.before, newest, bucket.config.CatchUpTimeout); err != nil {
+		return fmt.Errorf("list bucket %s: %w", bucket.Name(), err)
 	}
-	if s.opened, err = s.source.bucket.newOpened(kv, status); err != nil {
-		return err
-	}
-	s.source.bucket.opened.Store(s.opened)
+	bucket.opened.Store(s.opened)
 	mirror.meet(s.before, newest)
 	s.listing = newListing(s.before.lastSeq)
 	return nil
@@ -159,7 +161,7 @@ func (s *session[T]) receive(ctx context.Context, entry jetstream.KeyValueEntry,
 		}
 		return nil
 	}
-	s.probe.received++
+	s.received++
 	if !s.listing.add(entry) {
 		return nil
 	}
@@ -170,7 +172,7 @@ func (s *session[T]) receive(ctx context.Context, entry jetstream.KeyValueEntry,
 	if mirror.doubts(s.listing, s.before.replicated, bucket.config.CatchUpTimeout) {
 		return fmt.Errorf("list bucket %s: %w", bucket.Name(), ErrBehind)
 	}
-	if err := bucket.verify(ctx, s.kv, s.before, s.listing); err != nil {
+	if err := s.opened.verify(ctx, s.before, s.listing); err != nil {
 		return fmt.Errorf("list bucket %s: %w", bucket.Name(), err)
 	}
 	deleted, err := s.deletedBefore(ctx)
@@ -180,7 +182,6 @@ func (s *session[T]) receive(ctx context.Context, entry jetstream.KeyValueEntry,
 	mirror.replace(s.listing, deleted)
 	s.listing = nil
 	s.source.counts.listings.Add(1)
-	mirror.endRound(s.round)
 	listed()
 	return nil
 }

@@ -139,17 +139,7 @@ func (s *Source[T]) SelectsLive(_ context.Context, obj any) (bool, error) {
 
 // CatchUp implements [informer.CatchUpper]: it asks for the last sequence of the bucket, and waits until everything up to that is announced.
 func (s *Source[T]) CatchUp(ctx context.Context) error {
-	_, status, err := s.bucket.inspect(ctx)
-	if err != nil {
-		return err
-	}
-	state := stateOf(status)
-	for !s.mirror.covers(state) {
-		if err := wait(ctx, minCatchUpPause); err != nil {
-			return fmt.Errorf("bucket %s: the source has not come to sequence %d yet: %w", s.bucket.Name(), state.lastSeq, err)
-		}
-	}
-	return nil
+	return s.mirror.catchUp(ctx, 0)
 }
 
 // Run implements [informer.Source]. It returns nil when ctx ends. A connection that is closed never comes back: then it returns an error,

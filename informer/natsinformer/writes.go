@@ -53,26 +53,27 @@ func compareVersions(a, b string) (int, error) {
 	return 1, nil
 }
 
-// pending is a write that is under way, for one source. One of its methods ends it.
-type pending interface {
-	// stored tells that the write put data in place of the revision base, or of nothing if that is 0.
-	stored(ctx context.Context, base, revision uint64, data []byte)
-	// ended tells that the write put a marker in place of the revision base.
-	ended(ctx context.Context, base, revision uint64, how removal)
-	// Unknown tells that the write was refused, or that nobody knows what became of it.
-	Unknown()
-}
+// writes are one write that is under way, for each source of the bucket.
+type writes[T Entity] []*write[T]
 
 // begin tells the sources that a key is about to be written.
-func (b *Bucket[T]) begin(ctx context.Context, key string) (begun []pending) {
+func (b *Bucket[T]) begin(ctx context.Context, key string) (begun writes[T]) {
 	author := informer.AuthorOf(ctx)
 	b.followers.Range(func(f, _ any) bool {
-		if p := f.(follower).begin(key, author); p != nil {
-			begun = append(begun, p)
+		if w := f.(follower[T]).begin(key, author); w != nil {
+			begun = append(begun, w)
 		}
 		return true
 	})
 	return begun
+}
+
+// unknown ends the writes that have not ended, also when a fence or a codec has panicked: one that never ends would keep every later
+// change from its author.
+func (begun writes[T]) unknown() {
+	for _, w := range begun {
+		w.Unknown()
+	}
 }
 
 // write is a write that is under way, for the source of a mirror.
@@ -86,7 +87,7 @@ type write[T Entity] struct {
 }
 
 // begin implements follower.
-func (m *mirror[T]) begin(key string, author *informer.Author) pending {
+func (m *mirror[T]) begin(key string, author *informer.Author) *write[T] {
 	if !m.config.Filter(key) {
 		return nil
 	}
@@ -110,6 +111,7 @@ func (w *write[T]) version(revision uint64) (version, bool) {
 	return version{m.bucketNumber, revision}, true
 }
 
+// stored ends the write, which put data in place of the revision base, or of nothing if that is 0.
 func (w *write[T]) stored(ctx context.Context, base, revision uint64, data []byte) {
 	entity, err := w.mirror.entity(w.key, revision, data)
 	v, known := w.version(revision)
@@ -122,9 +124,9 @@ func (w *write[T]) stored(ctx context.Context, base, revision uint64, data []byt
 		on = version{v.bucketNumber, base}.String()
 	}
 	w.Stored(informer.Item{Key: informer.Key{Name: w.key}, Object: entity, Version: v.String()}, on, true)
-	w.mirror.wrote(w.key, written[T]{revision, data, entity})
 }
 
+// ended ends the write, which put a marker in place of the revision base.
 func (w *write[T]) ended(ctx context.Context, base, revision uint64, how removal) {
 	v, known := w.version(revision)
 	if !known {
@@ -140,32 +142,13 @@ func (w *write[T]) await(ctx context.Context) {
 	defer w.Unknown()
 	ctx, cancel := context.WithTimeout(ctx, m.bucket.config.CatchUpTimeout)
 	defer cancel()
-	if err := m.relist(ctx); err != nil {
-		m.config.Logger.Errorf(ctx, err, "entry %s was written and the bucket could not be listed after that: what is read may be older", w.key)
-	}
-}
-
-// relist has the bucket listed by a session that begins now or later, and waits until that is done.
-func (m *mirror[T]) relist(ctx context.Context) error {
-	m.mu.RLock()
-	begun := m.begun
-	m.mu.RUnlock()
+	listings := m.counts.listings.Load()
 	select {
 	case m.again <- struct{}{}:
 	default:
 	}
-	for {
-		m.mu.RLock()
-		done, listed := m.complete > begun, m.listed
-		m.mu.RUnlock()
-		if done {
-			return nil
-		}
-		select {
-		case <-listed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if err := m.catchUp(ctx, listings); err != nil {
+		m.config.Logger.Errorf(ctx, err, "entry %s was written and the bucket could not be listed after that: what is read may be older", w.key)
 	}
 }
 

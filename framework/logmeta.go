@@ -11,14 +11,14 @@ import (
 	"github.com/operatorkit/operatorkit/context/signal"
 )
 
-// logMeta is what a context of a reconciliation adds to the messages of LogCtx: the pairs of the context around it, and framework,
-// event, object, loop, resource and step, and trace_id in a trace. They are put together when the first message asks for them. Who adds pairs to them adds them
-// to all messages of the context, and of those that are made of it afterwards.
+// logMeta holds the pairs that a context of a reconciliation adds to the messages of LogCtx: those of the context around it, and
+// framework, event, object, loop, resource and step, and trace_id in a trace. The first message makes them. A pair added to them is
+// in all later messages of the context, and of the contexts derived from it afterwards.
 type logMeta struct {
 	meta atomic.Pointer[loggermeta.LoggerMeta]
 }
 
-// of returns the pairs. Around is what the context around has.
+// of returns the pairs; around are those of the context around.
 func (l *logMeta) of(r *reconciliation, info StepInfo, around any) *loggermeta.LoggerMeta {
 	if made := l.meta.Load(); made != nil {
 		return made
@@ -45,9 +45,6 @@ func (l *logMeta) of(r *reconciliation, info StepInfo, around any) *loggermeta.L
 	return l.meta.Load()
 }
 
-// stepsAtOnce is for how many steps of a resource contexts are made at once: as many as there are when nothing is to be changed.
-const stepsAtOnce = 3
-
 // newScope returns the context of the resource that has that place in its set.
 func (r *reconciliation) newScope(ctx context.Context, place int, resource string) *scope {
 	s := &r.first
@@ -70,13 +67,7 @@ func (s *scope) info() StepInfo {
 
 // inStep returns the context of a step of the resource.
 func (s *scope) inStep(ctx context.Context, info StepInfo) context.Context {
-	if s.steps == nil || s.taken == stepsAtOnce {
-		s.steps, s.taken = new([stepsAtOnce]stepContext), 0
-	}
-	step := &s.steps[s.taken]
-	s.taken++
-	step.Context, step.scope, step.info = ctx, s, info
-	return step
+	return &stepContext{Context: ctx, scope: s, info: info}
 }
 
 // stepContext is the context of one step of a CRUD resource.
@@ -95,7 +86,7 @@ func (s *stepContext) Value(key any) any {
 	return s.Context.Value(key)
 }
 
-// metaKey is under which key micrologger looks for the pairs in a context. It does not export it.
+// metaKey is the key under which micrologger looks for the pairs in a context, which it does not export.
 var metaKey = func() any {
 	var asked keyOfMeta
 	loggermeta.FromContext(&asked)

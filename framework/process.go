@@ -229,13 +229,9 @@ type scope struct {
 	resource       string
 	// place is the resource's place in its set and in the recording.
 	place int32
-	// taken is how many of steps are in use.
-	taken uint8
 	// crud and concludes tell of which sort the resource is.
 	crud, concludes bool
 	log             logMeta
-	// steps are the contexts of its last steps, unless it has none.
-	steps *[stepsAtOnce]stepContext
 }
 
 type scopeKey struct{}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,7 +59,7 @@ func (s *stream) run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	})
-	logger := logr.New(newLogSink(s.k.config.Logger.With("source", s.k.Name())))
+	logger := newReflectorLog(s.k.config.Logger.With("source", s.k.Name()))
 	expected, err := s.k.newObject()
 	if err != nil {
 		_ = s.failed(ctx, err)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/internal/cut"
-	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
 // Recorder writes Kubernetes events. It never blocks: events are written in the background, and those that come too
@@ -41,7 +40,7 @@ func newRecorder(component string, restConfig *rest.Config, httpClient *http.Cli
 	if err != nil {
 		return nil, fmt.Errorf("make the client for events: %w", err)
 	}
-	log, gate := newMuting(logging.Logr(logger))
+	log, gate := newMuting(logger)
 	ctx := klog.NewContext(context.Background(), log)
 	writing, cancel := context.WithCancel(context.Background())
 	r := &Recorder{

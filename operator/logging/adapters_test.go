@@ -150,7 +150,7 @@ func TestAdaptersNameObjects(t *testing.T) {
 	logging.Logr(newLogger(t, &out, logging.FormatText, logging.LevelInfo)).
 		Info("m", "secret", secret(), "node", &corev1.Node{TypeMeta: metav1.TypeMeta{Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
 			"none", (*corev1.Secret)(nil))
-	want := "TIME INFO    m secret=\"*v1.Secret default/password\" node=\"Node n1\" none=nil\n"
+	want := "TIME INFO    m secret=\"*v1.Secret default/password\" node=\"Node n1\" none=*v1.Secret\n"
 	if diff := cmp.Diff(want, textLines(out.String())); diff != "" {
 		t.Error(diff)
 	}

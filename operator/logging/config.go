@@ -3,15 +3,14 @@ package logging
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
-	"strings"
-	"sync/atomic"
 
 	"github.com/giantswarm/micrologger"
-	kitlog "github.com/go-kit/log"
 	"golang.org/x/term"
 
 	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/internal/liblog"
 )
 
 // Format is how a message is written.
@@ -62,50 +61,25 @@ func New(config Config) (micrologger.Logger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: logging.Config: %w", framework.ErrInvalidConfig, err)
 	}
-	next, err := newFormat(config)
-	if err != nil {
-		return nil, err
-	}
-	f := &filtered{next: next, base: next, threshold: &atomic.Int32{}, preset: unknown, sampler: &sampler{}}
-	f.threshold.Store(int32(threshold))
-	return f, nil
-}
-
-// thresholdOf returns the severity of a level, or what is wrong with it.
-func thresholdOf(level Level) (severity, error) {
-	threshold := severityOf(string(level))
-	if threshold == unknown {
-		return threshold, fmt.Errorf("Level must be %s, is %q", oneOf(LevelDebug, LevelInfo, LevelWarning, LevelError), level)
-	}
-	return threshold, nil
-}
-
-func newFormat(config Config) (micrologger.Logger, error) {
+	to := &stream{threshold: &slog.LevelVar{}, sampler: &sampler{counts: map[repeated]*count{}}}
+	to.threshold.Set(threshold)
+	to.enabled = func(level slog.Level) bool { return level >= to.threshold.Level() }
 	switch config.Format {
 	case FormatText:
-		out := &output{writer: config.Writer, colour: colourful(config.Writer)}
-		return &pairLogger{write: out.write}, nil
+		to.write = newTextOutput(config.Writer).write
 	case FormatJSON:
-		logger, err := micrologger.New(micrologger.Config{IOWriter: config.Writer, Caller: kitlog.Valuer(callerAbove(0))})
-		if err != nil {
-			return nil, fmt.Errorf("make the JSON logger: %w", err)
-		}
-		return &jsonLines{Logger: logger}, nil
+		to.write = slog.NewJSONHandler(config.Writer, &slog.HandlerOptions{
+			AddSource: true, Level: slog.LevelDebug, ReplaceAttr: jsonAttr,
+		}).Handle
+	default:
+		return nil, fmt.Errorf("%w: logging.Config: Format must be json or text, is %q", framework.ErrInvalidConfig,
+			config.Format)
 	}
-	return nil, fmt.Errorf("%w: logging.Config: Format must be %s, is %q", framework.ErrInvalidConfig,
-		oneOf(FormatJSON, FormatText), config.Format)
+	return &logger{stream: to, preset: liblog.NoLevel}, nil
 }
 
-// colourful tells whether to colour what is written to w.
+// colourful reports whether to colour what is written to w.
 func colourful(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && os.Getenv("NO_COLOR") == "" && term.IsTerminal(int(f.Fd()))
-}
-
-func oneOf[S ~string](words ...S) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = string(w)
-	}
-	return strings.Join(quoted[:len(quoted)-1], ", ") + " or " + quoted[len(quoted)-1]
 }

@@ -1,12 +1,14 @@
 package logging
 
 import (
+	"log/slog"
+	"maps"
 	"sync"
 	"time"
 )
 
-// Messages that are repeated are sampled: of those with the same level and text, burst are written in a second, and then each
-// hundredth.
+// Repeated messages are sampled: of those with the same level and text, burst are written in a
+// second, and then each hundredth.
 const (
 	burst = 100
 	each  = 100
@@ -14,36 +16,47 @@ const (
 	maxTexts = 1000
 )
 
-// sampler counts messages. It is shared by all loggers that are derived from one.
+// sampler counts messages. It is shared by all loggers derived from one.
 type sampler struct {
 	mu     sync.Mutex
-	second time.Time
 	counts map[repeated]*count
 }
 
 // repeated is what messages have in common that count as the same.
 type repeated struct {
-	severity severity
-	text     string
+	level slog.Level
+	text  string
 }
 
-// count is how many messages there were in this second, and how many were left out since the last one that was written.
-type count struct{ seen, left int }
+// count is how many messages there were in a second, and how many were left out since the last one
+// that was written.
+type count struct {
+	second     time.Time
+	seen, left int
+}
 
-// take tells whether to write a message, and how many of its like were left out before it.
-func (s *sampler) take(severity severity, text string) (left int, ok bool) {
+// take reports whether to write a message, and how many like it were left out before it. Messages
+// without a text are all written, and so is everything without a sampler.
+func (s *sampler) take(level slog.Level, text string) (left int, ok bool) {
+	if s == nil || text == "" {
+		return 0, true
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := time.Now(); now.Sub(s.second) >= time.Second {
-		s.begin(now)
-	}
-	c := s.counts[repeated{severity, text}]
+	now, key := time.Now(), repeated{level, text}
+	c := s.counts[key]
 	if c == nil {
+		if len(s.counts) >= maxTexts {
+			maps.DeleteFunc(s.counts, func(_ repeated, c *count) bool { return c.left == 0 && now.Sub(c.second) >= time.Second })
+		}
 		if len(s.counts) >= maxTexts {
 			return 0, true
 		}
 		c = &count{}
-		s.counts[repeated{severity, text}] = c
+		s.counts[key] = c
+	}
+	if now.Sub(c.second) >= time.Second {
+		c.second, c.seen = now, 0
 	}
 	c.seen++
 	if c.seen > burst && (c.seen-burst)%each != 0 {
@@ -52,17 +65,4 @@ func (s *sampler) take(severity severity, text string) (left int, ok bool) {
 	}
 	left, c.left = c.left, 0
 	return left, true
-}
-
-// begin begins another second. What was left out is told with the next message of its like.
-func (s *sampler) begin(now time.Time) {
-	s.second = now
-	for key, c := range s.counts {
-		if c.seen = 0; c.left == 0 {
-			delete(s.counts, key)
-		}
-	}
-	if s.counts == nil {
-		s.counts = map[repeated]*count{}
-	}
 }

@@ -1,53 +1,76 @@
 package logging
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 	"unicode"
+
+	"github.com/operatorkit/operatorkit/internal/liblog"
 )
 
 // textTime is the time of a line: RFC 3339 with milliseconds.
 const textTime = "2006-01-02T15:04:05.000Z07:00"
 
-// output is where the lines of a logger and those derived from it go.
-type output struct {
+// textOutput writes messages for people.
+type textOutput struct {
 	mu     sync.Mutex
 	writer io.Writer
 	colour bool
+	// line is the message that is being written.
+	line bytes.Buffer
+	// pairs writes attributes to line.
+	pairs slog.Handler
 }
 
-// write writes one message, for people.
-func (o *output) write(pairs []any) {
-	level, message, stack, rest := split(pairs)
-	var b strings.Builder
-	b.WriteString(o.dim(time.Now().Format(textTime)))
-	b.WriteByte(' ')
-	b.WriteString(o.level(level))
-	b.WriteByte(' ')
-	b.WriteString(escape(message))
-	for i := 0; i < len(rest); i += 2 {
-		b.WriteByte(' ')
-		b.WriteString(o.dim(quote(format(rest[i])) + "="))
-		b.WriteString(quote(format(rest[i+1])))
-	}
-	b.WriteByte('\n')
-	for line := range strings.Lines(stack) {
-		b.WriteByte('\t')
-		b.WriteString(escape(strings.TrimRight(line, "\n")))
-		b.WriteByte('\n')
-	}
+func newTextOutput(w io.Writer) *textOutput {
+	o := &textOutput{writer: w, colour: colourful(w)}
+	o.pairs = slog.NewTextHandler(&o.line, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		_, isLevel := a.Value.Any().(slog.Level)
+		if a.Key == slog.LevelKey && isLevel || a.Key == slog.MessageKey && a.Value.String() == "" {
+			return slog.Attr{} // The line begins with them.
+		}
+		return a
+	}})
+	return o
+}
 
+// write writes one message.
+func (o *textOutput) write(ctx context.Context, r slog.Record) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	// A log that can't be written has nowhere to say so.
-	_, _ = io.WriteString(o.writer, b.String())
+	o.line.Reset()
+	fmt.Fprintf(&o.line, "%s %s %s", o.paint(faint, r.Time.Format(textTime)), o.paint(colourOf(r.Level),
+		fmt.Sprintf("%-7s", strings.ToUpper(liblog.Word(r.Level)))), escape(r.Message))
+	var pairs slog.Record
+	var stack string
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == keyStack {
+			stack = a.Value.String()
+		} else {
+			pairs.AddAttrs(a)
+		}
+		return true
+	})
+	if pairs.NumAttrs() > 0 {
+		o.line.WriteByte(' ')
+	}
+	if err := o.pairs.Handle(ctx, pairs); err != nil {
+		return err
+	}
+	for line := range strings.Lines(stack) {
+		o.line.WriteString("\t" + escape(strings.TrimRight(line, "\n")) + "\n")
+	}
+	_, err := o.writer.Write(o.line.Bytes())
+	return err
 }
 
-// The colours of the levels (ECMA-48, SGR).
+// The colours (ECMA-48, SGR).
 const (
 	reset  = "\x1b[0m"
 	faint  = "\x1b[2m"
@@ -57,70 +80,22 @@ const (
 	blue   = "\x1b[34m"
 )
 
-func (o *output) dim(s string) string {
-	if !o.colour {
+func (o *textOutput) paint(colour, s string) string {
+	if !o.colour || colour == "" {
 		return s
 	}
-	return faint + s + reset
+	return colour + s + reset
 }
 
-// level returns the word for a level, as wide as the widest of them.
-func (o *output) level(level string) string {
-	padded := fmt.Sprintf("%-7s", strings.ToUpper(escape(level)))
-	if !o.colour {
-		return padded
-	}
-	switch severityOf(level) {
-	case debug:
-		return blue + padded + reset
-	case info:
-		return green + padded + reset
-	case warning:
-		return yellow + padded + reset
-	case failure:
-		return red + padded + reset
-	}
-	return padded
-}
-
-// format returns a value as text. A String or Error method that panics is not the end of the program: fmt says so in
-// the text.
-func format(v any) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case time.Time:
-		return v.Format(time.RFC3339Nano)
-	case []byte:
-		return string(v)
-	}
-	return fmt.Sprintf("%+v", v)
-}
-
-// quote puts a text that is not one plain word into quotes.
-func quote(s string) string {
-	if s == "" || strings.ContainsFunc(s, func(r rune) bool {
-		return r == ' ' || r == '=' || r == '"' || !printable(r)
-	}) {
-		return strconv.Quote(s)
-	}
-	return s
+func colourOf(level slog.Level) string {
+	return map[string]string{"debug": blue, "info": green, "warning": yellow, "error": red}[liblog.Word(level)]
 }
 
 // escape makes control characters visible and harmless.
 func escape(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return !printable(r) }) {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r != '\t' && !unicode.IsPrint(r) }) {
 		return s
 	}
-	var b strings.Builder
-	for _, r := range s {
-		if printable(r) || r == '\t' {
-			b.WriteRune(r)
-			continue
-		}
-		b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-	}
-	return b.String()
+	quoted := strconv.Quote(s)
+	return quoted[1 : len(quoted)-1]
 }
-
-func printable(r rune) bool { return unicode.IsPrint(r) }

@@ -1,65 +1,43 @@
 package logging
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
-	"reflect"
-	"time"
 
-	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/klog/v2"
+	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
-// harmless returns what may be written of a value that a library gives: plain values as they are, objects as their kind
-// and name, and of everything else, which could hold a Secret, the type.
-func harmless(v any) any {
-	switch v := v.(type) {
-	case nil:
-		return nil
-	case runtime.Object:
-		return nameOf(v)
-	case error:
-		return fmt.Sprint(v)
-	case time.Time, time.Duration:
-		return v
-	case klog.ObjectRef:
-		return v.String()
-	case logr.Marshaler:
-		return fmt.Sprintf("%+v", v.MarshalLog())
-	case []byte:
-		return fmt.Sprintf("%d bytes", len(v))
-	case []string:
-		return v
-	case interface{ Unmarshal([]byte) error }:
-		// A part of an object: its String method would show all of it.
-		return fmt.Sprintf("%T", v)
-	case fmt.Stringer:
-		return fmt.Sprint(v)
-	}
-	switch value := reflect.ValueOf(v); value.Kind() {
-	case reflect.Bool, reflect.String, reflect.Float32, reflect.Float64,
-		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return v
-	}
-	return fmt.Sprintf("%T", v)
-}
+// How long a value of a message may be, in bytes, and a stack, which is worth more. With some of
+// them a line stays within the 16 KiB that container runtimes keep together.
+const (
+	maxValue = 4 << 10
+	maxStack = 12 << 10
+)
 
-func nameOf(obj runtime.Object) string {
-	if value := reflect.ValueOf(obj); value.Kind() == reflect.Pointer && value.IsNil() {
-		return "nil"
+// short returns a value with at most as many bytes as one of its key may have. What has a text
+// becomes that.
+func short(key string, v any) any {
+	limit := maxValue
+	if key == keyStack {
+		limit = maxStack
 	}
-	kind := obj.GetObjectKind().GroupVersionKind().Kind
-	if kind == "" {
-		kind = fmt.Sprintf("%T", obj)
+	switch v := v.(type) {
+	case string:
+		return cut.Text(v, limit)
+	case []byte:
+		return cut.Text(string(v), limit)
+	case failure:
+		if text := fmt.Sprint(v.error); len(text) > limit {
+			return failure{errors.New(cut.Text(text, limit))}
+		}
+		return v
+	case json.Marshaler: // Its text may be another one.
+	case error, fmt.Stringer:
+		return cut.Text(fmt.Sprint(v), limit) // A method that panics is not the end of the program.
 	}
-	m, ok := obj.(metav1.Object)
-	switch {
-	case !ok:
-		return kind
-	case m.GetNamespace() == "":
-		return kind + " " + m.GetName()
+	if data, err := json.Marshal(v); err == nil && len(data) > limit {
+		return cut.Text(string(data), limit)
 	}
-	return kind + " " + m.GetNamespace() + "/" + m.GetName()
+	return v
 }

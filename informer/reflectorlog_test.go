@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/giantswarm/micrologger"
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -19,14 +18,14 @@ func TestLogOfTheReflectorTellsNoObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	secret := &corev1.Secret{StringData: map[string]string{"password": "swordfish"}}
-	sink := logr.New(newLogSink(logger)).WithName("reflector").WithValues("object", secret)
+	sink := newReflectorLog(logger).WithName("reflector").WithValues("object", secret)
 	sink.Error(errors.New("broken"), "can't add", "event", watch.Event{Object: secret}, "count", 3)
 	sink.Info("closed", "object", *secret, "type", "v1.Secret")
 	sink.V(4).Info("chatter")
 	sink.Error(notedError{errors.New("known")}, "failed to watch")
 
 	text := log.String()
-	for _, want := range []string{"broken", "can't add", `"count":3`, "watch.Event", "closed", "v1.Secret", "failed to watch: known"} {
+	for _, want := range []string{"broken", "can't add", `"count":3`, "watch.Event", "closed", "v1.Secret", "failed to watch", `"error":"known"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}

@@ -139,8 +139,8 @@ func unreachable(ctx context.Context, err error) bool {
 
 func (r *resource[O, T]) log(ctx context.Context, message string, it item[T]) {
 	from := ""
-	if it.takenOver() {
-		from = it.claim.former.String()
+	if it.claim.IsFormer() {
+		from = it.claim.Former.String()
 	}
 	keyed.Log(ctx, r.config.Logger, message, it, from)
 }

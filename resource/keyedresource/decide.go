@@ -8,6 +8,7 @@ import (
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
 // decision is what is to be decided of a desired thing: what is there of it.
@@ -39,16 +40,16 @@ func (r *resource[O, T]) decide(ctx context.Context, obj O, own ownership, d dec
 		return r.changed(ctx, d.want, plan.Create, nil), nil
 	}
 	c := d.have.claim
-	if !c.own && !c.inherited && (!c.free || !r.config.Adopt) {
-		return item[T]{}, &RefusedError{Thing: d.want.key, Reason: c.reason, Adoptable: c.free}
+	if !c.inherited && !c.Writable(r.config.Adopt) {
+		return item[T]{}, &RefusedError{Thing: d.want.key, Reason: c.Reason, Adoptable: c.Holder == keyed.Free}
 	}
 	d.want.claim = c
 	if r.config.Keep != nil {
 		d.want.content = r.config.Keep(d.have.content, d.want.content)
 	}
 	change := r.changed(ctx, d.want, plan.Update, []T{d.have.content})
-	if !d.want.takenOver() && r.equal(d.have.content, change) {
-		if c.own || d.current.journal == nil {
+	if !c.IsFormer() && r.equal(d.have.content, change) {
+		if c.Holder == keyed.Ours || d.current.journal == nil {
 			return item[T]{}, nil
 		}
 		// It is put once more, so that the journal knows it: what that does not know is never deleted.
@@ -79,9 +80,7 @@ func (r *resource[O, T]) changed(ctx context.Context, want item[T], action plan.
 			want.fields = append(want.fields, f)
 		}
 	}
-	if want.takenOver() {
-		want.description = strings.TrimPrefix(want.description+"; taken over from "+want.claim.former.String(), "; ")
-	}
+	want.description = strings.Trim(want.description+"; "+want.claim.Takeover(), "; ")
 	return want
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
 // JournalPrefix is what the name of the annotation begins with in which a journal stands; a hash of the operator, the framework and
@@ -160,11 +161,11 @@ func (j *journal) bequest(desired func(key string) bool) (keys []string) {
 func (j *journal) lacks(key string) claim {
 	switch {
 	case j.inherited.Has(key):
-		return claim{free: true, inherited: true}
+		return claim{Claim: keyed.Claim{Holder: keyed.Free}, inherited: true}
 	case j.copied != "":
-		return claim{free: true, reason: "it exists already, and the journal of the primary is a copy of that of " + j.copied}
+		return free("it exists already, and the journal of the primary is a copy of that of " + j.copied)
 	}
-	return claim{free: true, reason: "it exists already, and is not in the journal of the primary"}
+	return free("it exists already, and is not in the journal of the primary")
 }
 
 // keys returns all keys in their order.

@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
-	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
@@ -42,7 +40,6 @@ func MarkOf(m identity.Mark, ownerKey string) string {
 
 // ownership is by what the things are known that a resource of a framework has for one primary.
 type ownership struct {
-	scope *identity.Scope
 	// marks are the present one, and then those of former names. Texts are what things have of them.
 	marks []identity.Mark
 	texts []string
@@ -50,44 +47,21 @@ type ownership struct {
 
 // ownership returns by what the things are known that the resource has for obj, and a context that tells it.
 func (r *resource[O, T]) ownership(ctx context.Context, obj O) (context.Context, ownership, error) {
-	key, err := r.ownerKey(obj)
+	key, err := keyed.OwnerKey(obj, r.config.OwnerKey)
 	if err != nil {
-		return ctx, ownership{}, framework.Permanent(err)
+		return ctx, ownership{}, err
 	}
-	scope := identity.From(ctx)
-	own := ownership{scope: scope, marks: scope.Marks(r.config.Name, r.config.FormerNames)}
+	own := ownership{marks: identity.From(ctx).Marks(r.config.Name, r.config.FormerNames)}
 	for _, m := range own.marks {
 		own.texts = append(own.texts, MarkOf(m, key))
 	}
 	return context.WithValue(ctx, marksKey{}, own.texts), own, nil
 }
 
-func (r *resource[O, T]) ownerKey(obj O) (string, error) {
-	if r.config.OwnerKey != nil {
-		if key := r.config.OwnerKey(obj); key != "" {
-			return key, nil
-		}
-		return "", fmt.Errorf("the owner key of a %T must not be empty", obj)
-	}
-	m, ok := any(obj).(informer.Meta)
-	switch {
-	case !ok || m.GetName() == "":
-		return "", fmt.Errorf("a %T has no name: set OwnerKey", obj)
-	case m.GetNamespace() != "":
-		return m.GetNamespace() + "/" + m.GetName(), nil
-	}
-	return m.GetName(), nil
-}
-
-// claim says whose a thing is.
+// claim is that on a thing that exists.
 type claim struct {
-	// own is true for one that the resource made for the primary, and former the mark of a former name under which it did.
-	own    bool
-	former identity.Mark
-	// reason says why it is not, and free whether it is nobody's. An inherited one was that of an earlier life of the primary, and is
-	// taken over.
-	reason    string
-	free      bool
+	keyed.Claim
+	// inherited is set for one of an earlier life of the primary. It is adopted.
 	inherited bool
 }
 
@@ -97,22 +71,26 @@ func (r *resource[O, T]) claimOn(own ownership, j *journal, it item[T], listed b
 	case r.config.Mark == nil && r.config.Journal != nil && !j.has(it.key.Name):
 		return j.lacks(it.key.Name)
 	case r.config.Mark == nil && r.config.Journal != nil:
-		return claim{own: true, former: j.former(it.key.Name)}
+		return claim{Claim: keyed.Claim{Former: j.former(it.key.Name)}}
 	case r.config.Mark == nil && !listed:
-		return claim{free: true, reason: "it exists already, and is not among what belongs to the primary"}
+		return free("it exists already, and is not among what belongs to the primary")
 	case r.config.Mark == nil:
-		return claim{own: true}
+		return claim{}
 	}
 	mark := r.config.Mark(it.content)
 	switch i := slices.Index(own.texts, mark); {
 	case mark == "":
-		return claim{free: true, reason: "it exists already and has no mark"}
+		return free("it exists already and has no mark")
 	case i < 0:
-		return claim{reason: fmt.Sprintf("it is marked as another's, %q", mark)}
-	case i > 0:
-		return claim{own: true, former: own.marks[i]}
+		return claim{Claim: keyed.Claim{Holder: keyed.Foreign, Reason: fmt.Sprintf("it is marked as another's, %q", mark)}}
+	default:
+		return claim{Claim: keyed.ClaimOf(own.marks, i)}
 	}
-	return claim{own: true}
+}
+
+// free is the claim on a thing of nobody's.
+func free(reason string) claim {
+	return claim{Claim: keyed.Claim{Holder: keyed.Free, Reason: reason}}
 }
 
 // RefusedError says that a thing is desired that exists and is not the resource's own.

@@ -8,12 +8,9 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
 	"github.com/operatorkit/operatorkit/framework"
-	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 	"github.com/operatorkit/operatorkit/resource/internal/patch"
@@ -80,7 +77,7 @@ func (r *resource[O, T]) GetCurrentState(ctx context.Context, obj O) (State[T], 
 		}
 	}
 	slices.SortFunc(state.Items, func(a, b item[T]) int { return cmp.Compare(a.key.Name, b.key.Name) })
-	if r.config.Poll > 0 && !deleting(obj) {
+	if r.config.Poll > 0 && !keyed.Deleting(obj) {
 		requeuecontext.SetAfter(ctx, r.config.Poll)
 	}
 	return state, nil
@@ -89,7 +86,7 @@ func (r *resource[O, T]) GetCurrentState(ctx context.Context, obj O) (State[T], 
 // add takes a thing into a current state.
 func (s *State[T]) add(it item[T], c claim) {
 	it.claim = c
-	if c.own {
+	if c.Holder == keyed.Ours {
 		s.Items = append(s.Items, it)
 		return
 	}
@@ -117,7 +114,7 @@ func (r *resource[O, T]) newItem(thing T) item[T] {
 
 // GetDesiredState implements framework.TypedCRUDResourceOps.
 func (r *resource[O, T]) GetDesiredState(ctx context.Context, obj O) (State[T], error) {
-	if deleting(obj) {
+	if keyed.Deleting(obj) {
 		return State[T]{State: keyed.State[Key, item[T]]{Terminating: true}}, nil
 	}
 	ctx, own, err := r.ownership(ctx, obj)
@@ -140,12 +137,6 @@ func (r *resource[O, T]) GetDesiredState(ctx context.Context, obj O) (State[T], 
 	})}, nil
 }
 
-// deleting tells whether the primary is being deleted.
-func deleting(obj any) bool {
-	o, ok := obj.(interface{ GetDeletionTimestamp() *metav1.Time })
-	return ok && o.GetDeletionTimestamp() != nil
-}
-
 // NewUpdatePatch implements framework.TypedCRUDResourceOps.
 func (r *resource[O, T]) NewUpdatePatch(ctx context.Context, obj O, current, desired State[T]) (*framework.TypedPatch[State[T]], error) {
 	if desired.Terminating {
@@ -164,7 +155,7 @@ func (r *resource[O, T]) NewUpdatePatch(ctx context.Context, obj O, current, des
 		func(have item[T], found bool, want item[T]) (item[T], error) {
 			return r.decide(ctx, obj, own, decision[T]{current, want, have, found})
 		},
-		func(have item[T]) (item[T], bool) { return deletion(have), !othersDelete(ctx, own, have) })
+		func(have item[T]) (item[T], bool) { return deletion(have), !have.claim.LeftToOthers(ctx, have.key) })
 	r.await(ctx, remove)
 	wanted := desired.ByKey()
 	stays := func(key string) bool {
@@ -180,21 +171,11 @@ func (r *resource[O, T]) NewUpdatePatch(ctx context.Context, obj O, current, des
 // part returns an empty part of a patch.
 func (s State[T]) part() State[T] { return State[T]{journal: s.journal} }
 
-// othersDelete tells whether a thing that is not desired is left to another resource of the set: an earlier one has taken it over, or
-// a later one has had the same name and deletes it.
-func othersDelete[T any](ctx context.Context, own ownership, have item[T]) bool {
-	return identity.Taken(ctx, have.key.String()) || have.takenOver() && own.scope.Leaves(have.claim.former)
-}
-
 // NewDeletePatch implements framework.TypedCRUDResourceOps.
-func (r *resource[O, T]) NewDeletePatch(ctx context.Context, obj O, current, _ State[T]) (*framework.TypedPatch[State[T]], error) {
-	ctx, own, err := r.ownership(ctx, obj)
-	if err != nil {
-		return nil, err
-	}
+func (r *resource[O, T]) NewDeletePatch(ctx context.Context, _ O, current, _ State[T]) (*framework.TypedPatch[State[T]], error) {
 	var remove State[T] // The journal goes with the primary.
 	for _, have := range current.Items {
-		if !othersDelete(ctx, own, have) {
+		if !have.claim.LeftToOthers(ctx, have.key) {
 			remove.Items = append(remove.Items, deletion(have))
 		}
 	}

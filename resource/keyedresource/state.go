@@ -1,7 +1,6 @@
 package keyedresource
 
 import (
-	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
@@ -63,6 +62,3 @@ func (it item[T]) Change() plan.Change {
 		Action: it.action, Object: plan.Object{Kind: it.key.Kind, Name: it.key.Name}, Fields: it.fields, Description: it.description,
 	}
 }
-
-// takenOver tells whether the thing is, or was, one of a former name.
-func (it item[T]) takenOver() bool { return it.claim.former != identity.Mark{} }

@@ -31,7 +31,7 @@ func (r *resource[O, T]) ApplyCreateChange(ctx context.Context, obj O, change St
 // each applies a change to each entry. Entries that find no room in a full bucket are tried again later, because no event says that there
 // is room.
 func each[T natsinformer.Entity](ctx context.Context, change State[T], apply func(it item[T]) error) error {
-	err := keyed.Each(ctx, change.State, newFaults(), apply)
+	err := keyed.Each(ctx, change, newFaults(), apply)
 	if errors.Is(err, natsinformer.ErrFull) {
 		requeuecontext.SetAfter(ctx, natsinformer.FullPause)
 	}
@@ -91,7 +91,7 @@ func (r *resource[O, T]) ApplyUpdateChange(ctx context.Context, _ O, change Stat
 			return err
 		}
 		message := "updated an entry"
-		if it.takenOver() {
+		if it.claim.IsFormer() {
 			message = "took over an entry"
 		}
 		r.log(ctx, message, it)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
 // GetCurrentState implements framework.TypedCRUDResourceOps. It returns the entries that are the resource's own, also those of its
@@ -31,8 +32,8 @@ func (r *resource[O, T]) GetCurrentState(ctx context.Context, obj O) (State[T], 
 			if err != nil {
 				return State[T]{}, err
 			}
-			if c := claimOn(entity.EntityMeta(), p); c.whose == ours {
-				state.Items = append(state.Items, item[T]{key: r.key(entity.GetName()), content: entity, former: c.former})
+			if c := claimOn(entity.EntityMeta(), p); c.Holder == keyed.Ours {
+				state.Items = append(state.Items, item[T]{key: r.key(entity.GetName()), content: entity, claim: c})
 			}
 		}
 	}

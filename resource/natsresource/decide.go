@@ -17,7 +17,7 @@ import (
 // decide returns what has to happen to a desired entry: an item with an action, or with none. An entry
 // that was not found among the resource's own is looked up: it may belong to somebody else.
 func (r *resource[O, T]) decide(ctx context.Context, p ownership, have item[T], found bool, want item[T]) (item[T], error) {
-	if len(p.former) > 0 {
+	if len(p.marks) > 1 {
 		identity.Take(ctx, want.key.String())
 	}
 	if !found {
@@ -72,7 +72,7 @@ func (r *resource[O, T]) updating(have, want item[T]) (item[T], error) {
 	if merged, err = r.nextGeneration(have.content, merged); err != nil {
 		return item[T]{}, err
 	}
-	want.action, want.content, want.former = plan.Update, merged, have.former
+	want.action, want.content, want.claim = plan.Update, merged, have.claim
 	want.fields = want.show(change)
 	return want, nil
 }

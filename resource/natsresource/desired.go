@@ -5,16 +5,14 @@ import (
 	"errors"
 	"reflect"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
 // GetDesiredState implements framework.TypedCRUDResourceOps.
 func (r *resource[O, T]) GetDesiredState(ctx context.Context, obj O) (State[T], error) {
-	if deleting(obj) {
-		return State[T]{keyed.State[Key, item[T]]{Terminating: true}}, nil
+	if keyed.Deleting(obj) {
+		return State[T]{Terminating: true}, nil
 	}
 	p, err := r.ownership(ctx, obj)
 	if err != nil {
@@ -24,19 +22,13 @@ func (r *resource[O, T]) GetDesiredState(ctx context.Context, obj O) (State[T], 
 	if err != nil {
 		return State[T]{}, err
 	}
-	return State[T]{keyed.Desired("entry", len(entities), func(i int) (item[T], error) {
+	return keyed.Desired("entry", len(entities), func(i int) (item[T], error) {
 		it, err := r.desiredItem(entities[i], p.owner)
 		if err == nil {
 			it.mark(ctx)
 		}
 		return it, err
-	})}, nil
-}
-
-// deleting tells whether the primary is being deleted.
-func deleting(obj any) bool {
-	o, ok := obj.(interface{ GetDeletionTimestamp() *metav1.Time })
-	return ok && o.GetDeletionTimestamp() != nil
+	}), nil
 }
 
 // desiredItem makes what is applied of what the author gave.

@@ -3,7 +3,6 @@ package natsresource
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -57,14 +56,14 @@ func (o owner) index() string { return o.kind + "\x00" + o.key + "\x00" + o.by }
 type ownership struct {
 	owner
 	scope *identity.Scope
-	// former are the marks of former names.
-	former []identity.Mark
+	// marks are the present one, and then those of former names.
+	marks []identity.Mark
 }
 
 // owners are the owner of what the resource has made, and of what it made under former names.
 func (p ownership) owners() []owner {
-	owners := []owner{p.owner}
-	for _, m := range p.former {
+	owners := make([]owner, 0, len(p.marks))
+	for _, m := range p.marks {
 		owners = append(owners, owner{p.kind, p.key, madeBy(m)})
 	}
 	return owners
@@ -118,18 +117,6 @@ func ownerMap(kind string, parse func(key string) (informer.Key, bool)) informer
 		}
 		return []informer.Key{key}
 	}
-}
-
-// ownerKey is the default of Config.OwnerKey.
-func ownerKey(obj any) (string, error) {
-	m, ok := obj.(informer.Meta)
-	if !ok {
-		return "", fmt.Errorf("a %T has no metadata: set OwnerKey", obj)
-	}
-	if m.GetNamespace() != "" {
-		return m.GetNamespace() + "/" + m.GetName(), nil
-	}
-	return m.GetName(), nil
 }
 
 // applied are the names in AppliedAnnotation.

@@ -13,7 +13,6 @@ import (
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
-	"github.com/operatorkit/operatorkit/resource/internal/patch"
 )
 
 // vanishing is when the primary is looked at again while one of its entries is on its way out: sooner, if the entries are
@@ -42,14 +41,14 @@ func (r *resource[O, T]) NewUpdatePatch(ctx context.Context, obj O, current, des
 	}
 
 	faults := newFaults(desired.Faults...)
-	create, update, remove := keyed.Sort(ctx, current.State, desired.State, faults,
+	create, update, remove := keyed.Sort(ctx, current, desired, faults,
 		func(have item[T], found bool, want item[T]) (item[T], error) {
 			return r.decide(ctx, p, have, found, want)
 		},
 		func(have item[T]) (item[T], bool) {
-			return deletion(have), r.deletable(have) && !othersDelete(ctx, have)
+			return deletion(have), r.deletable(have) && !have.claim.LeftToOthers(ctx, have.key)
 		})
-	return patchOf(State[T]{create}, State[T]{update}, State[T]{remove}), faults.Err()
+	return keyed.PatchOf(create, update, remove), faults.Err()
 }
 
 // newFaults collects errors of entries that fail each for itself.
@@ -67,7 +66,7 @@ func (r *resource[O, T]) NewDeletePatch(ctx context.Context, _ O, current, _ Sta
 	}
 	var remove State[T]
 	for _, have := range current.Items {
-		if othersDelete(ctx, have) {
+		if have.claim.LeftToOthers(ctx, have.key) {
 			continue
 		}
 		if r.waits(have) {
@@ -78,7 +77,7 @@ func (r *resource[O, T]) NewDeletePatch(ctx context.Context, _ O, current, _ Sta
 			remove.Items = append(remove.Items, deletion(have))
 		}
 	}
-	return patchOf(State[T]{}, State[T]{}, remove), nil
+	return keyed.PatchOf(State[T]{}, State[T]{}, remove), nil
 }
 
 // waits tells whether somebody else has to clean up after the entry before it can go.
@@ -91,49 +90,29 @@ func (r *resource[O, T]) deletable(have item[T]) bool {
 	return have.content.GetDeletionTimestamp() == nil || !r.waits(have)
 }
 
-// othersDelete tells whether an entry of the current state that is not desired is left to another resource of the set: an earlier
-// one has taken it over, which the source may not show yet, or a later one has borne the same name and deletes it.
-func othersDelete[T natsinformer.Entity](ctx context.Context, have item[T]) bool {
-	return identity.Taken(ctx, have.key.String()) || have.takenOver() && identity.From(ctx).Leaves(have.former)
-}
-
 func deletion[T natsinformer.Entity](have item[T]) item[T] {
 	have.action = plan.Delete
 	return have
 }
 
-// patchOf returns the patch with these parts. What was created last is deleted first.
-func patchOf[T natsinformer.Entity](create, update, remove State[T]) *framework.TypedPatch[State[T]] {
-	return patch.Of(func(s State[T]) bool { return !s.Empty() }, create, update, State[T]{remove.Reversed()})
-}
-
 // ownership returns who the entries of obj belong to.
 func (r *resource[O, T]) ownership(ctx context.Context, obj O) (ownership, error) {
-	scope := identity.From(ctx)
-	o := owner{kind: r.config.Kind, by: madeBy(scope.Mark(r.config.Name))}
-	var err error
-	if r.config.OwnerKey != nil {
-		o.key = r.config.OwnerKey(obj)
-	} else {
-		o.key, err = ownerKey(obj)
-	}
-	if err == nil && o.key == "" {
-		err = fmt.Errorf("the owner key of a %T must not be empty", obj)
-	}
+	key, err := keyed.OwnerKey(obj, r.config.OwnerKey)
 	if err != nil {
-		return ownership{}, framework.Permanent(err)
+		return ownership{}, err
 	}
-	return ownership{owner: o, scope: scope, former: scope.Former(r.config.Name, r.config.FormerNames)}, nil
+	scope := identity.From(ctx)
+	marks := scope.Marks(r.config.Name, r.config.FormerNames)
+	return ownership{owner: owner{r.config.Kind, key, madeBy(marks[0])}, scope: scope, marks: marks}, nil
 }
 
 // claim returns an entry that exists as one that the resource may write; the error says why it may not.
 func (r *resource[O, T]) claim(p ownership, have item[T]) (item[T], error) {
-	c := claimOn(have.content.EntityMeta(), p)
-	have.former = c.former
-	if c.whose == ours || c.whose == free && r.config.Adopt {
+	have.claim = claimOn(have.content.EntityMeta(), p)
+	if have.claim.Writable(r.config.Adopt) {
 		return have, nil
 	}
-	return have, &RefusedError{Entry: have.key, Reason: c.reason, Adoptable: c.whose == free}
+	return have, &RefusedError{Entry: have.key, Reason: have.claim.Reason, Adoptable: have.claim.Holder == keyed.Free}
 }
 
 func (r *resource[O, T]) key(name string) Key { return Key{Bucket: r.config.Bucket.Name(), Name: name} }

@@ -3,7 +3,6 @@ package natsresource
 import (
 	"slices"
 
-	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/informer/natsinformer"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
@@ -11,13 +10,7 @@ import (
 
 // State is a set of entries: those that are there, those that should be, or those that a part of a patch changes. It shows
 // keys and changes only, never the content of an entry, and no values of sensitive ones.
-type State[T natsinformer.Entity] struct{ keyed.State[Key, item[T]] }
-
-// Changes implements plan.Changer. It is empty for the current and the desired state.
-func (s State[T]) Changes() []plan.Change { return s.State.Changes() }
-
-// Keys returns the names of the entries.
-func (s State[T]) Keys() []Key { return s.State.Keys() }
+type State[T natsinformer.Entity] = keyed.State[Key, item[T]]
 
 // item is one entry of a state.
 type item[T natsinformer.Entity] struct {
@@ -26,21 +19,18 @@ type item[T natsinformer.Entity] struct {
 	// content is the entry: as it is, or as it is to be written.
 	content   T
 	sensitive bool
-	// former is the mark of a former name that the entry carries, or has carried until it is updated.
-	former identity.Mark
+	// claim is that on the entry as it was before the change.
+	claim keyed.Claim
 	// fields are the changes of an update.
 	fields []plan.FieldChange
 }
 
-// takenOver tells whether the entry is, or was, one of a former name.
-func (it item[T]) takenOver() bool { return it.former != identity.Mark{} }
-
 // description says of an update whether it takes the entry over.
 func (it item[T]) description() string {
-	if it.action != plan.Update || !it.takenOver() {
+	if it.action != plan.Update {
 		return ""
 	}
-	return "taken over from " + it.former.String()
+	return it.claim.Takeover()
 }
 
 // changes are the fields that change, as they may be shown.

@@ -22,7 +22,7 @@ func (r *resource[O]) ApplyCreateChange(ctx context.Context, obj O, change State
 	if err != nil {
 		return err
 	}
-	return keyed.Each(ctx, change.State, newFaults(), func(it item) error {
+	return keyed.Each(ctx, change, newFaults(), func(it item) error {
 		u := it.content.DeepCopy()
 		u.SetResourceVersion(absent.Version)
 		err := r.writeAs(ctx, r.manager(own), u)
@@ -54,12 +54,12 @@ func (r *resource[O]) overwrite(ctx context.Context, own ownership, it item, con
 	if err != nil {
 		return err
 	}
-	if c.holder != ours {
+	if c.Holder != keyed.Ours {
 		return conflict
 	}
 	it.content = pinned(it.content, existing)
-	if own.isFormer(c) {
-		if err := r.takeOver(own, c.mark, existing, &it); err != nil {
+	if c.IsFormer() {
+		if err := r.takeOver(own, c, existing, &it); err != nil {
 			return err
 		}
 	}
@@ -73,7 +73,7 @@ func (r *resource[O]) ApplyUpdateChange(ctx context.Context, obj O, change State
 	if err != nil {
 		return err
 	}
-	return keyed.Each(ctx, change.State, newFaults(), func(it item) error {
+	return keyed.Each(ctx, change, newFaults(), func(it item) error {
 		write, action, done := r.update, "update", "updated an object"
 		if it.replaces {
 			write, action, done = r.replace, "replace", "replaced an object"
@@ -102,7 +102,7 @@ func (r *resource[O]) update(ctx context.Context, own ownership, it item) error 
 // ApplyDeleteChange implements framework.TypedCRUDResourceOps. What is gone already is as good as deleted. An object that was
 // changed or replaced since the patch was computed is a conflict, for which apierrors.IsConflict holds.
 func (r *resource[O]) ApplyDeleteChange(ctx context.Context, _ O, change State) error {
-	return keyed.Each(ctx, change.State, newFaults(), func(it item) error {
+	return keyed.Each(ctx, change, newFaults(), func(it item) error {
 		if err := r.remove(ctx, it, r.config.Propagation); err != nil {
 			return fmt.Errorf("delete %s: %w", it.key, err)
 		}
@@ -118,5 +118,5 @@ func (r *resource[O]) writeAs(ctx context.Context, manager string, u *unstructur
 }
 
 func (r *resource[O]) log(ctx context.Context, message string, it item) {
-	keyed.Log(ctx, r.config.Logger, message, it, it.takenOver())
+	keyed.Log(ctx, r.config.Logger, message, it, it.claim.Takeover())
 }

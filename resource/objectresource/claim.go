@@ -12,60 +12,36 @@ import (
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
-// holder is whose an object is.
-type holder uint8
-
-const (
-	// ours was applied by this resource for this primary, under its present name or a former one.
-	ours holder = iota
-	// free belongs to nobody who left a mark. It can be adopted.
-	free
-	// foreign belongs to somebody else. It is never touched.
-	foreign
-)
-
-// claim is what can be said about whose an object is.
-type claim struct {
-	holder holder
-	// mark is that of an object that is ours.
-	mark identity.Mark
-	// reason says why an object is not ours.
-	reason string
-}
-
 // claimOn tells whose an object is.
-func (o ownership) claimOn(u *unstructured.Unstructured) claim {
-	mark, known := o.markOn(u)
+func (o ownership) claimOn(u *unstructured.Unstructured) keyed.Claim {
+	own := o.markOn(u)
+	known := own >= 0
 	controller := metav1.GetControllerOf(u)
 	primary := controller != nil && o.owner.isController(controller, u.GetNamespace())
 	switch {
 	case !known && marked(u):
-		return claim{holder: foreign, reason: o.whose(u)}
+		return keyed.Claim{Holder: keyed.Foreign, Reason: o.whose(u)}
 	case controller != nil && !primary:
-		return claim{holder: foreign, reason: fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)}
+		return keyed.Claim{Holder: keyed.Foreign, Reason: fmt.Sprintf("it is controlled by %s %s", controller.Kind, controller.Name)}
 	case !known && primary:
-		return claim{holder: free, reason: "it exists already, and although its controller is the primary, it is of no resource"}
+		return keyed.Claim{Holder: keyed.Free, Reason: "it exists already, and although its controller is the primary, it is of no resource"}
 	case !known:
-		return claim{holder: free, reason: "it exists already and has no owner"}
+		return keyed.Claim{Holder: keyed.Free, Reason: "it exists already and has no owner"}
 	}
 	if place, ok := appliedTo(u.GetAnnotations()); ok && place != keyOf(u.GroupVersionKind(), u).place() {
-		return claim{holder: free, reason: fmt.Sprintf("it is a copy of %s", place)}
+		return keyed.Claim{Holder: keyed.Free, Reason: fmt.Sprintf("it is a copy of %s", place)}
 	}
-	return claim{holder: ours, mark: mark}
+	return keyed.ClaimOf(o.marks, own)
 }
 
-// markOn returns the mark of an object if it is one of the resource's own for the primary: by the label, or where somebody took that
-// off, by the annotations, which say the same.
-func (o ownership) markOn(u *unstructured.Unstructured) (identity.Mark, bool) {
+// markOn returns which of the resource's marks for the primary an object has, or -1: by the label, or where somebody took that off, by
+// the annotations, which say the same.
+func (o ownership) markOn(u *unstructured.Unstructured) int {
 	label, annotations := u.GetLabels()[OwnerLabel], u.GetAnnotations()
 	if label == "" && annotations[OwnerAnnotation] == o.owner.String() {
 		label = o.label(markIn(annotations))
 	}
-	i := slices.IndexFunc(o.marks, func(m identity.Mark) bool { return o.label(m) == label })
-	if i < 0 {
-		return identity.Mark{}, false
-	}
-	return o.marks[i], true
+	return slices.IndexFunc(o.marks, func(m identity.Mark) bool { return o.label(m) == label })
 }
 
 // markIn returns the mark that annotations tell.
@@ -98,12 +74,12 @@ func (o ownership) whose(u *unstructured.Unstructured) string {
 }
 
 // claim returns whose an object is that the resource may write; the error says why it may not.
-func (r *resource[O]) claim(own ownership, key Key, u *unstructured.Unstructured) (claim, error) {
+func (r *resource[O]) claim(own ownership, key Key, u *unstructured.Unstructured) (keyed.Claim, error) {
 	c := own.claimOn(u)
-	if c.holder == ours || c.holder == free && r.config.Adopt {
+	if c.Writable(r.config.Adopt) {
 		return c, nil
 	}
-	return c, &RefusedError{Object: key, Reason: c.reason, Adoptable: c.holder == free}
+	return c, &RefusedError{Object: key, Reason: c.Reason, Adoptable: c.Holder == keyed.Free}
 }
 
 // appliedTo returns the namespace and name of the object that AppliedAnnotation was made for.

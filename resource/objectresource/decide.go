@@ -40,7 +40,7 @@ func (r *resource[O]) decide(ctx context.Context, own ownership, have item, foun
 	if err != nil {
 		return item{}, err
 	}
-	if own.isFormer(c) {
+	if c.IsFormer() {
 		identity.Take(ctx, want.key.String())
 	}
 	if have.terminating() {
@@ -127,8 +127,8 @@ func (r *resource[O]) ask(ctx context.Context, own ownership, have, want item) (
 		default:
 			return item{}, "", requestError("compare", want, err)
 		}
-		if own.isFormer(c) {
-			err = r.takeOver(own, c.mark, have.content, &change)
+		if c.IsFormer() {
+			err = r.takeOver(own, c, have.content, &change)
 		}
 		return change, have.content.GetResourceVersion(), err
 	}

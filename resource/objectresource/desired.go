@@ -25,8 +25,8 @@ import (
 
 // GetDesiredState implements framework.TypedCRUDResourceOps.
 func (r *resource[O]) GetDesiredState(ctx context.Context, obj O) (State, error) {
-	if deleting(obj) {
-		return State{keyed.State[Key, item]{Terminating: true}}, nil
+	if keyed.Deleting(obj) {
+		return State{Terminating: true}, nil
 	}
 	own, err := r.ownership(ctx, obj)
 	if err != nil {
@@ -38,19 +38,13 @@ func (r *resource[O]) GetDesiredState(ctx context.Context, obj O) (State, error)
 	}
 
 	namespaces := r.namespaces(obj, own.owner)
-	return State{keyed.Desired("object", len(objects), func(i int) (item, error) {
+	return keyed.Desired("object", len(objects), func(i int) (item, error) {
 		it, err := r.desiredItem(objects[i], own, namespaces)
 		if err == nil {
 			mark(ctx, it)
 		}
 		return it, err
-	})}, nil
-}
-
-// deleting tells whether the primary is being deleted.
-func deleting(obj any) bool {
-	o, ok := obj.(interface{ GetDeletionTimestamp() *metav1.Time })
-	return ok && o.GetDeletionTimestamp() != nil
+	}), nil
 }
 
 // desiredItem makes what is applied of what the author gave.

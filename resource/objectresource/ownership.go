@@ -1,6 +1,7 @@
 package objectresource
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
 // ownership is by what the objects are known that a resource of a framework has for one primary.
@@ -48,7 +50,7 @@ func (o ownership) labels() []string {
 // looks after what carries its mark, or has just taken it over.
 func (o ownership) cleansUp(ctx context.Context, have item) bool {
 	c := o.claimOn(have.content)
-	return c.holder == ours && !o.scope.LeavesKind(c.mark, have.key.kind()) && !identity.Taken(ctx, have.key.String())
+	return c.Holder == keyed.Ours && !o.scope.LeavesKind(cmp.Or(c.Former, o.mark()), have.key.kind()) && !identity.Taken(ctx, have.key.String())
 }
 
 // owner returns who the objects of obj belong to.

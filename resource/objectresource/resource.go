@@ -16,7 +16,6 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
-	"github.com/operatorkit/operatorkit/resource/internal/patch"
 )
 
 // vanishing is when the primary is looked at again while one of its objects is on its way out: sooner, if the object is
@@ -74,10 +73,10 @@ func (r *resource[O]) NewUpdatePatch(ctx context.Context, obj O, current, desire
 
 	current.Items = once(current.Items, desired.Items)
 	faults := newFaults(desired.Faults...)
-	create, update, remove := keyed.Sort(ctx, current.State, desired.State, faults,
+	create, update, remove := keyed.Sort(ctx, current, desired, faults,
 		func(have item, found bool, want item) (item, error) { return r.decide(ctx, own, have, found, want) },
 		func(have item) (item, bool) { return deletion(have), own.cleansUp(ctx, have) && !have.terminating() })
-	return patchOf(State{create}, State{update}, State{remove}), faults.Err()
+	return keyed.PatchOf(create, update, remove), faults.Err()
 }
 
 // newFaults collects errors of objects that fail each for itself.
@@ -104,7 +103,7 @@ func (r *resource[O]) NewDeletePatch(ctx context.Context, obj O, current, _ Stat
 		finalizerskeptcontext.SetKept(ctx)
 		requeuecontext.SetAfter(ctx, vanishing)
 	}
-	return patchOf(State{}, State{}, remove), nil
+	return keyed.PatchOf(State{}, State{}, remove), nil
 }
 
 // removal adds what is deleted of some objects, and tells whether any of them has to go.
@@ -138,11 +137,6 @@ func deletion(have item) item {
 	have.action = plan.Delete
 	have.version = have.content.GetResourceVersion()
 	return have
-}
-
-// patchOf returns the patch with these parts. What was created last is deleted first.
-func patchOf(create, update, remove State) *framework.TypedPatch[State] {
-	return patch.Of(func(s State) bool { return !s.Empty() }, create, update, State{remove.Reversed()})
 }
 
 // namespaces returns where the objects of obj may be.

@@ -7,20 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/operatorkit/operatorkit/framework/identity"
 	"github.com/operatorkit/operatorkit/framework/plan"
 	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
 // State is a set of objects: those that are there, those that should be, or those that a part of a patch changes. It shows
 // keys and changes only, never the content of an object, and no values of Secrets.
-type State struct{ keyed.State[Key, item] }
-
-// Changes implements plan.Changer. It is empty for the current and the desired state.
-func (s State) Changes() []plan.Change { return s.State.Changes() }
-
-// Keys returns the names of the objects.
-func (s State) Keys() []Key { return s.State.Keys() }
+type State = keyed.State[Key, item]
 
 // item is one object of a state.
 type item struct {
@@ -36,10 +29,9 @@ type item struct {
 	fields    []plan.FieldChange
 	// version is the resource version of the object that an update or delete change was computed for.
 	version string
-	// from is the mark of a former name under which an object stands that is taken over, and move the first write of that, a JSON
-	// patch; nil if it takes none.
-	from identity.Mark
-	move []byte
+	// claim is that on the object before the change, and move the first write of a takeover, a JSON patch; nil if it takes none.
+	claim keyed.Claim
+	move  []byte
 	// replaces is set on an update that takes another object in the place of this one.
 	replaces bool
 }
@@ -47,21 +39,13 @@ type item struct {
 // terminating tells whether the object is being deleted.
 func (it item) terminating() bool { return it.content.GetDeletionTimestamp() != nil }
 
-// takenOver says from whom the object is taken over, and nothing if it is not.
-func (it item) takenOver() string {
-	if it.from == (identity.Mark{}) {
-		return ""
-	}
-	return "taken over from " + it.from.String()
-}
-
 // description is what there is to tell of the change beside its fields.
 func (it item) description() string {
 	unchanged := ""
 	if it.action == plan.Update && len(it.fields) == 0 {
 		unchanged = "other fields are set than before, and no value changes"
 	}
-	return strings.Trim(it.takenOver()+"; "+it.replacing()+"; "+unchanged, "; ")
+	return strings.Trim(it.claim.Takeover()+"; "+it.replacing()+"; "+unchanged, "; ")
 }
 
 // Key implements keyed.Item.

@@ -17,14 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
+	"github.com/operatorkit/operatorkit/resource/internal/keyed"
 )
 
 // An object under a former name is taken over in two writes. The first one makes the fields that were applied under the former name
 // the resource's, and changes nothing else; by the second one it is applied as any other, and gets its mark. So it can be begun again
 // after each of them, and fields that are no longer desired go away.
-
-// isFormer tells whether an object is the resource's under a former name.
-func (o ownership) isFormer(c claim) bool { return c.holder == ours && c.mark != o.mark() }
 
 // manager is the name under which fields are applied.
 func (r *resource[O]) manager(own ownership) string {
@@ -51,8 +49,8 @@ func (r *resource[O]) formerEntries(own ownership, entries []metav1.ManagedField
 }
 
 // takeOver prepares the first of the writes by which u, which has the mark of a former name, is taken over.
-func (r *resource[O]) takeOver(own ownership, from identity.Mark, u *unstructured.Unstructured, change *item) error {
-	change.from = from
+func (r *resource[O]) takeOver(own ownership, c keyed.Claim, u *unstructured.Unstructured, change *item) error {
+	change.claim = c
 	moved := &metav1.PartialObjectMetadata{}
 	moved.SetManagedFields(u.GetManagedFields())
 	names := sets.New[string]()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/framework/plan"
+	"github.com/operatorkit/operatorkit/resource/internal/patch"
 )
 
 // Desired makes a desired state of n things, each of which one returns, or what is wrong with it. Of things whose keys are
@@ -66,4 +67,9 @@ func Sort[K Key, I Item[K]](
 		}
 	}
 	return created, updated, removed
+}
+
+// PatchOf returns the patch with these parts, or nil when nothing is to be done. What was created last is deleted first.
+func PatchOf[K Key, I Item[K]](create, update, remove State[K, I]) *framework.TypedPatch[State[K, I]] {
+	return patch.Of(func(s State[K, I]) bool { return !s.Empty() }, create, update, remove.Reversed())
 }

@@ -1,0 +1,35 @@
+package keyed
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/operatorkit/operatorkit/framework"
+	"github.com/operatorkit/operatorkit/informer"
+)
+
+// Deleting reports whether a primary is being deleted.
+func Deleting(primary any) bool {
+	o, ok := primary.(interface{ GetDeletionTimestamp() *metav1.Time })
+	return ok && o.GetDeletionTimestamp() != nil
+}
+
+// OwnerKey returns the key of a primary in the marks of its things: what given returns, or without given, its name after
+// its namespace and a slash if it has one.
+func OwnerKey[O any](primary O, given func(O) string) (string, error) {
+	if given != nil {
+		if key := given(primary); key != "" {
+			return key, nil
+		}
+		return "", framework.Permanent(fmt.Errorf("the owner key of a %T must not be empty", primary))
+	}
+	m, ok := any(primary).(informer.Meta)
+	switch {
+	case !ok || m.GetName() == "":
+		return "", framework.Permanent(fmt.Errorf("a %T has no name: set OwnerKey", primary))
+	case m.GetNamespace() != "":
+		return m.GetNamespace() + "/" + m.GetName(), nil
+	}
+	return m.GetName(), nil
+}

@@ -8,7 +8,6 @@ import (
 	"github.com/giantswarm/micrologger"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -123,7 +122,7 @@ func New[O any](config Config[O]) (*framework.TypedCRUDResource[O, State], error
 		return nil, err
 	}
 
-	ops := &resource[O]{config: config, kinds: kinds, settled: newSettled(), replaced: replaced, conflicts: lru.New(maxConflicting)}
+	ops := &resource[O]{config: config, kinds: kinds, settled: newSettled(), replaced: replaced}
 	return framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[O, State]{Logger: config.Logger, Ops: ops})
 }
 

@@ -44,11 +44,7 @@ func (r *resource[O]) ownedOf(ctx context.Context, k kind, owned, namespaces []s
 		if err := holdsAll(k, namespaces); err != nil {
 			return nil, err
 		}
-		items, err := storedItems(k, owned)
-		if err != nil {
-			return nil, err
-		}
-		return r.readConflicting(ctx, items)
+		return storedItems(k, owned)
 	}
 	if namespaced, err := r.config.Client.IsObjectNamespaced(Key{GVK: k.gvk}.empty()); meta.IsNoMatchError(err) {
 		return nil, nil // The definition of the kind is not installed: there is nothing of it.
@@ -129,27 +125,6 @@ func (r *resource[O]) collected(k kind, owner Owner, namespaces []string) bool {
 		_, referred := owner.reference(namespace)
 		return !referred
 	})
-}
-
-// readConflicting replaces those objects by what the API server has of which it is known that the store is behind: asked again and
-// again with what a store says, the server would refuse it until the store has caught up.
-func (r *resource[O]) readConflicting(ctx context.Context, items []item) ([]item, error) {
-	current := items[:0]
-	for _, it := range items {
-		if _, conflicting := r.conflicts.Get(it.key); conflicting {
-			r.conflicts.Remove(it.key)
-			u, exists, err := r.lookUp(ctx, it.key)
-			if err != nil {
-				return nil, err
-			}
-			if !exists {
-				continue
-			}
-			it.content, it.live = u, true
-		}
-		current = append(current, it)
-	}
-	return current, nil
 }
 
 // storedItems reads the objects of a primary from a store.

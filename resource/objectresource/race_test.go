@@ -149,26 +149,6 @@ func TestR17WhatAnotherWriterChangedMeanwhileIsAConflictAndNotDeleted(t *testing
 	}
 }
 
-// A store that stays behind costs one conflict: what the server has is read before the next try.
-func TestR17AStoreThatIsBehindDelaysADeletionByOneTry(t *testing.T) {
-	k := newKit(t)
-	p := k.primary("home")
-	k.update(k.resource(just(k.data("a", nil))), p)
-	old, _ := k.configMap("a")
-	k.patch(k.meta("a"), `{"data":{"theirs":"1"}}`)
-	r := k.resource(just(), stores(&frozen{synced: true, objects: []any{old}}))
-	if err := framework.ProcessUpdate(t.Context(), p, []framework.Resource{r}); !apierrors.IsConflict(err) {
-		t.Errorf("got %v, want a conflict", err)
-	}
-	k.update(r, p)
-	if _, exists := k.configMap("a"); exists {
-		t.Error("it is still there")
-	}
-	if err := framework.ProcessUpdate(t.Context(), p, []framework.Resource{r}); err != nil {
-		t.Errorf("a deletion of what is gone: %v", err)
-	}
-}
-
 func TestAFieldThatCannotBeChangedIsAnErrorThatSaysWhatToDo(t *testing.T) {
 	k := newKit(t)
 	p := k.primary("home")

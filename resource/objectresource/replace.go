@@ -63,9 +63,6 @@ func (r *resource[O]) remove(ctx context.Context, it item, propagation metav1.De
 	uid := it.content.GetUID()
 	err := r.config.Client.Delete(ctx, it.key.empty(), client.PropagationPolicy(propagation),
 		client.Preconditions(metav1.Preconditions{UID: &uid, ResourceVersion: &it.version}))
-	if apierrors.IsConflict(err) {
-		r.conflicts.Add(it.key, nil)
-	}
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}

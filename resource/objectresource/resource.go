@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/lru"
 
 	"github.com/operatorkit/operatorkit/context/finalizerskeptcontext"
 	"github.com/operatorkit/operatorkit/context/requeuecontext"
@@ -29,8 +28,6 @@ type resource[O any] struct {
 	settled settled
 	// replaced are the kinds of Config.Replace.
 	replaced []schema.GroupVersionKind
-	// conflicts are the keys of objects that were newer than what was known when they were to be deleted.
-	conflicts *lru.Cache
 }
 
 // Name implements framework.TypedCRUDResourceOps.

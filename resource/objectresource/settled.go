@@ -6,12 +6,9 @@ import (
 	"github.com/operatorkit/operatorkit/resource/internal/serverside"
 )
 
-// How many objects are remembered as settled, and how many as conflicting. Of those that nobody looks at any more nobody tells: what was not
-// used for the longest time is forgotten. That costs a dry run, or one more conflict.
-const (
-	maxSettled     = 1 << 16
-	maxConflicting = 1 << 10
-)
+// maxSettled is how many objects are remembered. The one that was not used for the longest time is forgotten first, which costs a
+// dry run.
+const maxSettled = 1 << 16
 
 // settled remembers for which objects the API server said that applying them would change nothing, although they
 // look different from here (1000m and 1, a container that a webhook added). It holds one entry for such an object, up to maxSettled,

@@ -234,7 +234,7 @@ func (b *Bucket[T]) remove(ctx context.Context, how removal, entity T) error {
 	if revision == 0 {
 		return fmt.Errorf("%s %s in bucket %s: the entity has no revision: get it from the bucket first", how.verb, key, b.config.Name)
 	}
-	err := b.removeTold(ctx, how, key, revision)
+	err := b.removeRevision(ctx, how, key, revision)
 	if apierrors.IsConflict(err) {
 		if _, now := b.Get(ctx, key); apierrors.IsNotFound(now) {
 			return nil
@@ -243,41 +243,32 @@ func (b *Bucket[T]) remove(ctx context.Context, how removal, entity T) error {
 	return err
 }
 
-// removeTold is removeRevision that sources are told of.
-func (b *Bucket[T]) removeTold(ctx context.Context, how removal, key string, revision uint64) error {
-	begun := b.begin(ctx, key)
-	defer begun.unknown()
-	marker, err := b.removeRevision(ctx, how, key, revision)
+// removeRevision puts a marker in the place of the newest message of a key, which must have that revision.
+func (b *Bucket[T]) removeRevision(ctx context.Context, how removal, key string, revision uint64) error {
+	bucket, err := b.open(ctx)
 	if err != nil {
 		return err
+	}
+	begun := b.begin(ctx, key)
+	defer begun.unknown()
+	if err := b.allowed(); err != nil {
+		return b.failed(how.verb, key, err)
+	}
+	marker, err := bucket.mark(ctx, how, key, revision)
+	if isFull(err) {
+		marker, err = b.markFull(ctx, bucket, how, key, revision)
+	}
+	if err != nil {
+		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			// It may be another bucket by now, whose markers have no lifetime.
+			b.opened.Store(nil)
+		}
+		return b.failed(how.verb, key, b.limited(ctx, bucket, key, 0, err))
 	}
 	for _, w := range begun {
 		w.ended(ctx, revision, marker, how)
 	}
 	return nil
-}
-
-// removeRevision puts a marker in the place of the newest message of a key, which must have that revision, and returns the one of the marker.
-func (b *Bucket[T]) removeRevision(ctx context.Context, how removal, key string, revision uint64) (marker uint64, err error) {
-	bucket, err := b.open(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if err := b.allowed(); err != nil {
-		return 0, b.failed(how.verb, key, err)
-	}
-	marker, err = bucket.mark(ctx, how, key, revision)
-	if isFull(err) {
-		marker, err = b.markFull(ctx, bucket, how, key, revision)
-	}
-	if err == nil {
-		return marker, nil
-	}
-	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-		// It may be another bucket by now, whose markers have no lifetime.
-		b.opened.Store(nil)
-	}
-	return 0, b.failed(how.verb, key, b.limited(ctx, bucket, key, 0, err))
 }
 
 // failed gives an error of the server the kind that it has in Kubernetes.

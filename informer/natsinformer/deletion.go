@@ -62,7 +62,7 @@ func (s *Source[T]) Remove(ctx context.Context, obj any) error {
 func (s *Source[T]) removeMarker(ctx context.Context, gone T) error {
 	key, revision := gone.GetName(), gone.EntityMeta().revision
 	for {
-		_, err := s.bucket.removeRevision(ctx, byPurge, key, revision)
+		err := s.bucket.removeRevision(ctx, byPurge, key, revision)
 		if !apierrors.IsConflict(err) {
 			return err
 		}

@@ -64,7 +64,7 @@ func (s *since) lasts(now bool, limit time.Duration) bool {
 }
 
 func newMirror[T Entity](bucket *Bucket[T], feed *informer.Feed, config SourceConfig[T], counts *counts) *mirror[T] {
-	return &mirror[T]{bucket: bucket, feed: feed, config: config, counts: counts, keys: map[string]tracked{}, again: make(chan struct{}, 1)}
+	return &mirror[T]{bucket: bucket, feed: feed, config: config, counts: counts, keys: map[string]tracked{}, again: make(chan struct{}, 1), bucketNumber: 1}
 }
 
 // follows returns an error while the bucket is behind the newest revision that was known of it before. A leader that was elected a
@@ -111,13 +111,13 @@ func (m *mirror[T]) hasOlder(l *listing, counts func(known uint64) bool) bool {
 // known returns the newest revision of a key, in the bucket as it was met, that was seen or written, and whether it has a value.
 func (m *mirror[T]) known(key string) (revision uint64, exists bool) {
 	item, exists := m.feed.Newest(informer.Key{Name: key})
-	v, _ := parseVersion(item.Version) // It is zero where there is none.
+	number, revision := parseVersion(item.Version)
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	if v.bucketNumber != m.bucketNumber {
+	if number != m.bucketNumber {
 		return 0, false
 	}
-	return v.revision, exists
+	return revision, exists
 }
 
 // shown implements follower.
@@ -209,7 +209,7 @@ func (m *mirror[T]) catchUp(ctx context.Context, listings int64) error {
 
 // version returns that of a revision of the bucket as it was met.
 func (m *mirror[T]) version(revision uint64) string {
-	return version{m.bucketNumber, revision}.String()
+	return versionOf(m.bucketNumber, revision)
 }
 
 // staying is how many keys there must be in the bucket still, as far as is known. Where markers have a lifetime, those don't count.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/operatorkit/operatorkit/informer"
 )
@@ -52,10 +53,10 @@ func NewSource[T Entity](config SourceConfig[T]) (*Source[T], error) {
 		Name:     config.Name,
 		Indexers: guard(config.Indexers, config.Logger),
 		Copy:     func(obj any) (any, error) { return s.read(obj.(T)) },
-		Compare:  compareVersions, Compacted: true,
+		Compare:  resourceversion.CompareResourceVersion, Compacted: true,
 		Last: func(stored any, end string) any {
-			marker, _ := parseVersion(end)
-			return s.mirror.last(stored.(T), marker.revision)
+			_, marker := parseVersion(end)
+			return s.mirror.last(stored.(T), marker)
 		},
 	})
 	s.mirror = newMirror(s.bucket, s.feed, config, &s.counts)

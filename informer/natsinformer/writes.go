@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -13,44 +12,22 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// version is that of an entry for the store: bucketNumber tells the buckets that had the name from each other, in their order.
-type version struct {
-	bucketNumber int
-	revision     uint64
+// revisionDigits is how many digits a revision takes in a version.
+const revisionDigits = 20
+
+// versionOf is what the store has as the version of an item: a number, like a resource version, in which all revisions of a bucket
+// come after those of the buckets that had its name before. bucketNumber counts these from 1.
+func versionOf(bucketNumber int, revision uint64) string {
+	return fmt.Sprintf("%d%0*d", bucketNumber, revisionDigits, revision)
 }
 
-// String is what the store has as the version of an item.
-func (v version) String() string {
-	return strconv.Itoa(v.bucketNumber) + "." + strconv.FormatUint(v.revision, 10)
-}
-
-// parseVersion is the opposite of String.
-func parseVersion(text string) (v version, err error) {
-	number, revision, _ := strings.Cut(text, ".")
-	if v.bucketNumber, err = strconv.Atoi(number); err != nil {
-		return version{}, err
+// parseVersion is the opposite of versionOf. Both are 0 for an empty text.
+func parseVersion(text string) (bucketNumber int, revision uint64) {
+	if end := len(text) - revisionDigits; end > 0 {
+		bucketNumber, _ = strconv.Atoi(text[:end])
+		revision, _ = strconv.ParseUint(text[end:], 10, 64)
 	}
-	v.revision, err = strconv.ParseUint(revision, 10, 64)
-	return v, err
-}
-
-// compareVersions is the Compare of the store.
-func compareVersions(a, b string) (int, error) {
-	x, err := parseVersion(a)
-	if err != nil {
-		return 0, err
-	}
-	y, err := parseVersion(b)
-	if err != nil {
-		return 0, err
-	}
-	switch {
-	case x == y:
-		return 0, nil
-	case x.bucketNumber < y.bucketNumber, x.bucketNumber == y.bucketNumber && x.revision < y.revision:
-		return -1, nil
-	}
-	return 1, nil
+	return bucketNumber, revision
 }
 
 // writes are one write that is under way, for each source of the bucket.
@@ -98,42 +75,40 @@ func (m *mirror[T]) begin(key string, author *informer.Author) *write[T] {
 	return w
 }
 
-// version returns that of a revision which the write was given. It is false if that may be of another bucket than the one that the source
-// knows: its revisions only grow.
-func (w *write[T]) version(revision uint64) (version, bool) {
+// isKnown reports whether a revision that the write was given is of the bucket that the source knows. It may be of another one if it
+// is not new: revisions only grow.
+func (w *write[T]) isKnown(revision uint64) bool {
 	m := w.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.bucketNumber != w.bucketNumber || revision <= w.newest {
-		return version{}, false
+		return false
 	}
 	m.newest = max(m.newest, revision)
-	return version{m.bucketNumber, revision}, true
+	return true
 }
 
 // stored ends the write, which put data in place of the revision base, or of nothing if that is 0.
 func (w *write[T]) stored(ctx context.Context, base, revision uint64, data []byte) {
 	entity, err := w.mirror.entity(w.key, revision, data)
-	v, known := w.version(revision)
-	if err != nil || !known {
+	if err != nil || !w.isKnown(revision) {
 		w.await(ctx)
 		return
 	}
 	on := informer.Created
 	if base > 0 {
-		on = version{v.bucketNumber, base}.String()
+		on = versionOf(w.bucketNumber, base)
 	}
-	w.Stored(informer.Item{Key: informer.Key{Name: w.key}, Object: entity, Version: v.String()}, on, true)
+	w.Stored(informer.Item{Key: informer.Key{Name: w.key}, Object: entity, Version: versionOf(w.bucketNumber, revision)}, on, true)
 }
 
 // ended ends the write, which put a marker in place of the revision base.
 func (w *write[T]) ended(ctx context.Context, base, revision uint64, how removal) {
-	v, known := w.version(revision)
-	if !known {
+	if !w.isKnown(revision) {
 		w.await(ctx)
 		return
 	}
-	w.Ended(v.String(), version{v.bucketNumber, base}.String(), how == byDelete && w.mirror.keeps())
+	w.Ended(versionOf(w.bucketNumber, revision), versionOf(w.bucketNumber, base), how == byDelete && w.mirror.keeps())
 }
 
 // await has the bucket listed, and waits for that.

@@ -79,8 +79,8 @@
 //     is never logged.
 //   - Values of Secrets that a reconciliation reads are scrubbed from its errors, events, records, plans and from what goes to
 //     [Logger]; from records and plans also where an earlier resource shows what a later one reads. Package secretscontext says which
-//     are known, how an author adds others, and what can't be covered: values of less than eight bytes, what is computed of a value,
-//     such as a hash in a ConfigMap, and what is logged past the context.
+//     are known, how an author adds others, and what is not covered: values of less than eight bytes, forms of a value other than
+//     itself and its base64, what is computed of a value, such as a hash in a ConfigMap, and what is logged past the context.
 //
 // # Plans
 //

@@ -13,8 +13,8 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// shown returns changes without the secret values that are known in the reconciliation. They are not scrubbed as soon as they are
-// described, because a later resource may make known what an earlier one shows.
+// shown returns changes without the secret values that are known in the reconciliation. It is called
+// when all resources have run, because a later one may make known what an earlier one shows.
 func (r *reconciliation) shown(changes []plan.Change) []plan.Change {
 	if len(changes) == 0 || !r.knowsSecrets() {
 		return changes
@@ -22,7 +22,8 @@ func (r *reconciliation) shown(changes []plan.Change) []plan.Change {
 	return plan.Scrub(changes, r.extras().secrets.Scrub)
 }
 
-// scrubPlan leaves the secret values out of a plan that is complete. Its errors have none: nothing is planned after one.
+// scrubPlan takes the secret values out of a complete plan. Its errors have none: nothing is planned
+// after one.
 func (r *reconciliation) scrubPlan(p *plan.Plan) {
 	if !r.knowsSecrets() {
 		return
@@ -37,8 +38,8 @@ func (r *reconciliation) scrubPlan(p *plan.Plan) {
 	}
 }
 
-// scrubRecord leaves the secret values out of the record of a reconciliation that has ended. Its changes are described for that now: the
-// values are forgotten soon.
+// scrubRecord takes the secret values out of the record of a reconciliation that has ended. It has to
+// describe the changes now, because the values are forgotten soon.
 func (r *reconciliation) scrubRecord(record *Record) {
 	if !r.knowsSecrets() {
 		return
@@ -52,8 +53,9 @@ func (r *reconciliation) scrubRecord(record *Record) {
 	}
 }
 
-// sharingSecrets returns a child of ctx in which a plan of an object and its reconciliation know the same secret values: what the last
-// resource of the plan has made known is secret when the first one is compared with it.
+// sharingSecrets returns a child of ctx in which a plan of an object and its reconciliation know the
+// same secret values: what the last resource of the plan has made known is secret when the first one
+// is compared with it.
 func sharingSecrets(ctx context.Context, key informer.Key) context.Context {
 	if secretscontext.From(ctx) != nil {
 		return ctx
@@ -69,8 +71,9 @@ type plannedChanges []plan.Change
 // Changes implements plan.Changer.
 func (t plannedChanges) Changes() []plan.Change { return t }
 
-// Logger returns logger without the secret values that are known in the reconciliation (package secretscontext): they are not in what
-// it writes. The logger of package operator/logging does so by itself. Outside of a resource Logger returns logger as it is.
+// Logger returns a logger that writes to logger without the secret values that are known in the
+// reconciliation (package secretscontext), also by Log, which takes no context. A logger of package
+// operator/logging needs this for Log alone. Outside of a resource Logger returns logger unchanged.
 func Logger(ctx context.Context, logger micrologger.Logger) micrologger.Logger {
 	s := scopeOf(ctx)
 	if s == nil {
@@ -79,11 +82,11 @@ func Logger(ctx context.Context, logger micrologger.Logger) micrologger.Logger {
 	return &scrubbingLogger{base: logger.WithIncreasedCallerDepth(), secrets: s.reconciliation.extras().secrets}
 }
 
-// scrubbingLogger leaves secret values out of what it passes on.
+// scrubbingLogger takes secret values out of what it passes on.
 type scrubbingLogger struct {
 	base    micrologger.Logger
 	secrets *secretscontext.Vocabulary
-	// with are the pairs of With. What is secret of them may become known after it.
+	// with are the pairs of With. That one of them is secret may become known later.
 	with []any
 }
 
@@ -133,8 +136,9 @@ func (l *scrubbingLogger) WithIncreasedCallerDepth() micrologger.Logger {
 	return &scrubbingLogger{l.base.WithIncreasedCallerDepth(), l.secrets, l.with}
 }
 
-// Recorder returns recorder without the secret values that are known in the reconciliation (package secretscontext): they are not in the
-// messages of its events. It is for events that are written inside a step; those of the framework are scrubbed by themselves.
+// Recorder returns a recorder that writes to recorder without the secret values that are known in the
+// reconciliation (package secretscontext) in the messages of events. It is for events that are written
+// inside a step; the framework scrubs its own.
 func Recorder(ctx context.Context, recorder EventRecorder) EventRecorder {
 	if secretscontext.From(ctx) == nil {
 		return recorder
@@ -142,7 +146,7 @@ func Recorder(ctx context.Context, recorder EventRecorder) EventRecorder {
 	return &scrubbingRecorder{next: recorder, ctx: ctx}
 }
 
-// scrubbingRecorder leaves secret values out of what it passes on.
+// scrubbingRecorder takes secret values out of what it passes on.
 type scrubbingRecorder struct {
 	next EventRecorder
 	ctx  context.Context

@@ -2,7 +2,7 @@ package informer
 
 import (
 	"context"
-	"encoding/json"
+	"encoding/base64"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,15 +11,16 @@ import (
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 )
 
-// helmRelease is the type of the Secrets in which Helm keeps its releases: what is in them is compressed, so that no text quotes it.
+// helmRelease is the type of the Secrets in which Helm keeps its releases: what is in them is
+// compressed, so that no text quotes it.
 const helmRelease = "helm.sh/release.v1"
 
-// MarkSecrets has what is read of a reconciliation scrubbed of the values of obj, if that is a Secret or a list of them, in whatever
-// form, or if its method Sensitive says that it is to be treated so. See package secretscontext. The name of a Secret, its labels and the
-// names of its values are not secret. A Reader does so by itself with what it is asked for.
+// MarkSecrets makes the values of obj secret in the reconciliation of ctx (package secretscontext),
+// if obj is a Secret or a list of them, typed or not, or if its method Sensitive says that it is
+// to be treated so. The name of a Secret, its labels and the names of its values are not secret. A
+// Reader calls it for what it reads.
 func MarkSecrets(ctx context.Context, obj any) {
 	switch o := obj.(type) {
-	case nil:
 	case *corev1.Secret:
 		if o != nil {
 			markSecret(ctx, o)
@@ -30,13 +31,12 @@ func MarkSecrets(ctx context.Context, obj any) {
 		}
 	case *unstructured.Unstructured:
 		if o != nil && isSecret(o.Object) {
-			markUntyped(ctx, o)
+			markUntyped(ctx, o.Object)
 		}
 	case *unstructured.UnstructuredList:
-		of := isSecret(o.Object)
-		for i := range o.Items {
-			if of || isSecret(o.Items[i].Object) {
-				markUntyped(ctx, &o.Items[i])
+		for _, item := range o.Items {
+			if isSecret(o.Object) || isSecret(item.Object) {
+				markUntyped(ctx, item.Object)
 			}
 		}
 	case interface{ Sensitive() bool }:
@@ -46,27 +46,25 @@ func MarkSecrets(ctx context.Context, obj any) {
 	}
 }
 
-// isSecret tells whether an untyped object is a Secret, or a list of them.
+// isSecret reports whether an untyped object is a Secret, or a list of them.
 func isSecret(object map[string]any) bool {
 	kind, _ := object["kind"].(string)
 	return object["apiVersion"] == corev1.SchemeGroupVersion.String() && strings.TrimSuffix(kind, "List") == "Secret"
 }
 
-func markUntyped(ctx context.Context, u *unstructured.Unstructured) {
-	if secretscontext.From(ctx) == nil {
+func markUntyped(ctx context.Context, object map[string]any) {
+	if object["type"] == helmRelease {
 		return
 	}
-	values := map[string]any{"type": u.Object["type"], "data": u.Object["data"], "stringData": u.Object["stringData"]}
-	var s corev1.Secret
-	encoded, err := json.Marshal(values)
-	if err == nil {
-		err = json.Unmarshal(encoded, &s)
+	secretscontext.AddAll(ctx, object["stringData"])
+	data, _ := object["data"].(map[string]any)
+	for _, value := range data {
+		text, _ := value.(string)
+		if decoded, err := base64.StdEncoding.DecodeString(text); err == nil {
+			text = string(decoded)
+		}
+		secretscontext.Add(ctx, text)
 	}
-	if err != nil {
-		secretscontext.AddAll(ctx, values) // It is none that a server has made, and may hold values as they are.
-		return
-	}
-	markSecret(ctx, &s)
 }
 
 func markSecret(ctx context.Context, s *corev1.Secret) {

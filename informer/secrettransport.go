@@ -16,9 +16,9 @@ import (
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 )
 
-// SecretTransport returns a transport that has what is read of a reconciliation scrubbed of the values of Secrets that are sent and
-// received in it, see MarkSecrets. It knows the reconciliation by the context of a request, and passes all other requests on as they are. It
-// fits the Wrap of a rest.Config; that of operator.Dependencies has it.
+// SecretTransport returns a transport that marks the Secrets that are sent and received in a
+// reconciliation, which it knows by the context of a request (MarkSecrets). It passes all other
+// requests on unchanged. It fits the Wrap of a rest.Config; that of operator.Dependencies has it.
 func SecretTransport(next http.RoundTripper) http.RoundTripper { return &secretTransport{next} }
 
 type secretTransport struct{ next http.RoundTripper }
@@ -32,9 +32,7 @@ func (t *secretTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if secretscontext.From(r.Context()) == nil || watches || !secretPath.MatchString(r.URL.Path) {
 		return t.next.RoundTrip(r)
 	}
-	if sent := sent(r); sent != nil {
-		markEncoded(r.Context(), sent)
-	}
+	markEncoded(r.Context(), sent(r))
 	response, err := t.next.RoundTrip(r)
 	if err != nil {
 		return response, err

@@ -1,10 +1,14 @@
 package secretscontext
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -19,28 +23,21 @@ const (
 	Withheld = "(not shown: more than 4 MiB of secret values were read)"
 )
 
-// Vocabulary is the secret values of one reconciliation. The zero value knows none, and costs next to nothing. All methods may be
-// called on nil, and are safe for concurrent use.
+// Vocabulary is the secret values of one reconciliation. The zero value knows none, and costs next
+// to nothing. All methods may be called on nil, and are safe for concurrent use.
 type Vocabulary struct {
 	mu sync.Mutex
 	// open is what is known to everybody.
-	open [2]string
-	// added is nil while nothing was.
-	added *added
-}
-
-// added is what was added to a Vocabulary.
-type added struct {
-	// values are all, and fresh those of them that the dictionary does not have yet: it is made when a text is to be scrubbed.
+	open   [2]string
 	values map[string]struct{}
-	fresh  []string
-	size   int
-	full   bool
-	known  *dictionary
+	// size is that of the values in bytes, also of those beyond MaxSize, which are not remembered.
+	size int
+	// replacer is nil until a text is scrubbed, and again when a value is added.
+	replacer *strings.Replacer
 }
 
-// Open tells the namespace and the name of the object that is reconciled, before anybody else uses the vocabulary. What is a part of
-// one of these is not secret.
+// Open sets the namespace and the name of the object that is reconciled, before the vocabulary is
+// used. A part of one of these is not secret.
 func (v *Vocabulary) Open(namespace, name string) { v.open = [2]string{namespace, name} }
 
 // Add makes values secret.
@@ -51,60 +48,67 @@ func (v *Vocabulary) Add(values ...string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, value := range values {
-		if len(value) < MinLength {
+		if _, known := v.values[value]; known || len(value) < MinLength {
 			continue
 		}
-		if v.added == nil {
-			v.added = &added{values: map[string]struct{}{}}
+		if v.values == nil {
+			v.values = map[string]struct{}{}
 		}
-		v.added.add(value)
+		if v.size += len(value); v.size <= MaxSize {
+			v.values[value] = struct{}{}
+			v.replacer = nil
+		}
 	}
 }
 
-func (a *added) add(value string) {
-	if _, known := a.values[value]; known {
-		return
-	}
-	if a.size+len(value) > MaxSize {
-		a.full = true
-		return
-	}
-	a.size += len(value)
-	a.values[value] = struct{}{}
-	a.fresh = append(a.fresh, value)
-}
-
-// Empty tells whether no value was added.
+// Empty reports whether no value was added.
 func (v *Vocabulary) Empty() bool {
 	if v == nil {
 		return true
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.added == nil
+	return v.size == 0
 }
 
 // Scrub returns a text without the values.
 func (v *Vocabulary) Scrub(text string) string {
-	if v.Empty() || text == "" {
+	if text == "" || v.Empty() {
 		return text
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	a := v.added
-	if a.full {
+	if v.size > MaxSize {
 		return Withheld
 	}
-	if a.known == nil {
-		a.known = newDictionary(v.open)
+	if v.replacer == nil {
+		v.replacer = v.newReplacer()
 	}
-	a.known.learn(a.fresh)
-	a.fresh = nil
-	return a.known.scrub(text)
+	return v.replacer.Replace(text)
 }
 
-// ScrubError returns err, or if its text has a value in it an error with another text. That is still the same for errors.Is and
-// errors.As; who gets at what it wraps must not show it.
+// newReplacer returns a replacer of the values and their base64, also without the padding. Of two
+// that begin at the same place it finds the longer one.
+func (v *Vocabulary) newReplacer() *strings.Replacer {
+	var words []string
+	for value := range v.values {
+		for _, form := range []string{value, strings.TrimSpace(value)} {
+			padded := base64.StdEncoding.EncodeToString([]byte(form))
+			words = append(words, form, padded, strings.TrimRight(padded, "="))
+		}
+	}
+	slices.SortFunc(words, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	var pairs []string
+	for _, word := range words {
+		if len(word) >= MinLength && !strings.Contains(v.open[0], word) && !strings.Contains(v.open[1], word) {
+			pairs = append(pairs, word, Redacted)
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// ScrubError returns err, or if its text has a value in it an error with another text. That is
+// still the same for errors.Is and errors.As; what it wraps must not be shown.
 func (v *Vocabulary) ScrubError(err error) error {
 	if err == nil || v.Empty() {
 		return err
@@ -116,7 +120,8 @@ func (v *Vocabulary) ScrubError(err error) error {
 	return err
 }
 
-// Shown is ScrubError for those who take errors apart to show them: the error wraps nothing if it had to be changed.
+// Shown is ScrubError for code that shows what an error wraps: the error wraps nothing if it had
+// to be changed.
 func (v *Vocabulary) Shown(err error) error {
 	if scrubbed, ok := v.ScrubError(err).(*scrubbedError); ok { //nolint:errorlint // one that was scrubbed before may wrap it
 		return errors.New(scrubbed.text)
@@ -124,16 +129,15 @@ func (v *Vocabulary) Shown(err error) error {
 	return err
 }
 
-// ScrubPairs is Scrub for the keys and values of a message of a log: what has a secret in it becomes a text. The slice given stays as it
-// is.
+// ScrubPairs is Scrub for the keys and values of a message of a log: what has a secret in its text
+// or in its JSON becomes a text. The slice given is not changed.
 func (v *Vocabulary) ScrubPairs(keyVals []any) []any {
 	if v.Empty() {
 		return keyVals
 	}
-	pairs := make([]any, len(keyVals))
-	for i, value := range keyVals {
-		pairs[i] = value
-		for _, text := range shown(value) {
+	pairs := slices.Clone(keyVals)
+	for i, value := range pairs {
+		for _, text := range texts(value) {
 			if scrubbed := v.Scrub(text); scrubbed != text {
 				pairs[i] = scrubbed
 				break
@@ -143,24 +147,21 @@ func (v *Vocabulary) ScrubPairs(keyVals []any) []any {
 	return pairs
 }
 
-// shown returns what a log may write of a value: its text, and its JSON, which has also what pointers lead to.
-func shown(value any) []string {
-	texts := []string{fmt.Sprintf("%+v", value)}
-	switch value.(type) {
-	case nil, string, []byte, error, bool, int, int32, int64, uint, uint32, uint64, float32, float64:
-		return texts
+// texts returns what a log may write of a value: its text, and its JSON, which follows pointers.
+func texts(value any) []string {
+	switch value := value.(type) {
+	case string:
+		return []string{value}
+	case []byte:
+		return []string{string(value)}
+	case error:
+		return []string{fmt.Sprint(value)}
 	}
-	if text, ok := jsonOf(value); ok {
-		texts = append(texts, text)
+	all := []string{fmt.Sprintf("%+v", value)}
+	if b, err := json.Marshal(value); err == nil {
+		all = append(all, string(b))
 	}
-	return texts
-}
-
-// jsonOf returns a value as JSON, if there is such a thing. A method of its type may panic.
-func jsonOf(value any) (text string, ok bool) {
-	defer func() { _ = recover() }()
-	b, err := json.Marshal(value)
-	return string(b), err == nil
+	return all
 }
 
 type vocabularyKey struct{}
@@ -168,8 +169,8 @@ type vocabularyKey struct{}
 // Key is the key under which a context has its *Vocabulary, for types that are contexts themselves.
 var Key any = vocabularyKey{}
 
-// NewContext returns a child of ctx with a vocabulary, which is that of ctx if it has one. It is for those who call code of authors
-// outside of a framework, and scrub what that says.
+// NewContext returns a child of ctx with a vocabulary, which is that of ctx if it has one. It is
+// for calling code of authors outside of a framework, and scrubbing what that says.
 func NewContext(ctx context.Context) context.Context {
 	if From(ctx) != nil {
 		return ctx
@@ -192,8 +193,24 @@ func AddAll(ctx context.Context, value any) {
 	if v == nil {
 		return
 	}
-	if b, err := json.Marshal(value); err == nil {
-		v.Add(leaves(b, false)...)
+	var tree any
+	if b, err := json.Marshal(value); err == nil && json.Unmarshal(b, &tree) == nil {
+		v.addTree(tree)
+	}
+}
+
+func (v *Vocabulary) addTree(tree any) {
+	switch tree := tree.(type) {
+	case string:
+		v.Add(tree)
+	case []any:
+		for _, element := range tree {
+			v.addTree(element)
+		}
+	case map[string]any:
+		for _, field := range tree {
+			v.addTree(field)
+		}
 	}
 }
 

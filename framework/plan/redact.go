@@ -113,17 +113,19 @@ func confidential(v reflect.Value) bool {
 	return ok && c.Sensitive()
 }
 
-// Scrub returns changes with every text in them as scrub makes it, for those who know values that must not be shown. A field in which that
-// leaves no difference is sensitive. The names of Kubernetes objects stay. The changes given are not changed.
+// Scrub returns changes in which every text is what scrub makes of it, for a caller that knows values
+// that must not be shown. A field in which that leaves no difference is sensitive. The names of
+// Kubernetes objects stay. The changes given are not changed.
 func Scrub(changes []Change, scrub func(string) string) []Change {
 	shown := slices.Clone(changes)
-	for i, c := range changes {
+	for i := range shown {
+		c := &shown[i]
 		c.Description = scrub(c.Description)
 		if c.Object.Kind == "" {
 			c.Object.Name = scrub(c.Object.Name)
 		}
-		fields := make([]FieldChange, 0, len(c.Fields))
-		for _, f := range c.Fields {
+		c.Fields = slices.Clone(c.Fields)
+		for j, f := range c.Fields {
 			f.Path = scrub(f.Path)
 			before, after := scrubValue(f.Old, scrub), scrubValue(f.New, scrub)
 			if !f.Sensitive && SameValue(before, after) {
@@ -131,13 +133,8 @@ func Scrub(changes []Change, scrub func(string) string) []Change {
 			} else {
 				f.Old, f.New = before, after
 			}
-			fields = append(fields, f)
+			c.Fields[j] = f
 		}
-		c.Fields = slices.Clip(fields)
-		if len(fields) == 0 {
-			c.Fields = nil
-		}
-		shown[i] = c
 	}
 	return shown
 }

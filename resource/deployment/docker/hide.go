@@ -20,8 +20,10 @@ func hide(ctx context.Context, err error, values ...string) error {
 	return secrets.ScrubError(err)
 }
 
-// secrets are what must not be seen of the credentials.
-func (c *Credentials) secrets() []string { return []string{string(c.Password), string(c.Token)} }
+// secrets are what must not be seen of the credentials, also as basic authorization has them.
+func (c *Credentials) secrets() []string {
+	return []string{string(c.Password), string(c.Token), c.Username + ":" + string(c.Password)}
+}
 
 // secretsOf are what engines are sent of a specification and must not be seen.
 func secretsOf(spec *api.ServiceSpec) []string {

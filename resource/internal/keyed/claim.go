@@ -50,8 +50,8 @@ func (c Claim) Takeover() string {
 	return "taken over from " + c.Former.String()
 }
 
-// LeftToOthers reports whether another resource of the set deletes a thing that is not desired here: an earlier one has
-// taken it over, which a store may not show yet, or a later one has had the same name.
+// LeftToOthers reports whether a thing that is not desired here is left to another resource of the set:
+// an earlier one has adopted it, which a store may not show yet, or a later one has had the same name.
 func (c Claim) LeftToOthers(ctx context.Context, key fmt.Stringer) bool {
 	return identity.Taken(ctx, key.String()) || c.IsFormer() && identity.From(ctx).Leaves(c.Former)
 }

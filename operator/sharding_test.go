@@ -28,6 +28,7 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/inspector"
+	"github.com/operatorkit/operatorkit/operator/internal/ring"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -167,18 +168,17 @@ func (c *crew) reconciled(namespaces []string) bool {
 	return !slices.ContainsFunc(namespaces, func(namespace string) bool { return c.last[namespace] == "" })
 }
 
-// slots says who holds each slot, and who is to hold it.
-func (r *replicas) slots() (holders, next []string) {
+// table says who has what.
+func (r *replicas) table() (t ring.Table) {
 	r.t.Helper()
-	list := &coordinationv1.LeaseList{}
-	if err := r.client.List(r.t.Context(), list, client.InNamespace(r.namespace), client.HasLabels{"operatorkit.io/slot"}); err != nil {
+	lease := &coordinationv1.Lease{}
+	if err := r.client.Get(r.t.Context(), client.ObjectKey{Namespace: r.namespace, Name: "test-shards"}, lease); err != nil {
 		r.t.Fatal(err)
 	}
-	for _, lease := range list.Items {
-		holders = append(holders, *lease.Spec.HolderIdentity)
-		next = append(next, lease.Annotations["operatorkit.io/slot-next"])
+	if err := json.Unmarshal([]byte(lease.Annotations["operatorkit.io/shards"]), &t); err != nil {
+		r.t.Fatal(err)
 	}
-	return holders, next
+	return t
 }
 
 // replicaLeases are the Leases of replicas that there are.
@@ -324,11 +324,13 @@ func TestAReplicaWhoseLeaseIsTakenAwayEndsAndWritesNothingMore(t *testing.T) {
 func TestShardingWithoutALeaderElectionOnKubernetesIsRefused(t *testing.T) {
 	config := operator.Config{
 		Name: "test", Logger: quiet(t), Frameworks: []*framework.Framework{newFramework(t, "f", pushed(t, "objects"), nil)},
-		Sharding: operator.ShardingConfig{Enabled: true},
+		Sharding: operator.ShardingConfig{Enabled: true, Capacity: -1},
 	}
 	_, err := operator.New(config)
-	if want := "Sharding must not be enabled without LeaderElection on Kubernetes"; !framework.IsInvalidConfig(err) || !strings.Contains(err.Error(), want) {
-		t.Errorf("want an error with %q, got %v", want, err)
+	for _, want := range []string{"Sharding must not be enabled without LeaderElection on Kubernetes", "Sharding.Capacity must not be negative, is -1"} {
+		if !framework.IsInvalidConfig(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, got %v", want, err)
+		}
 	}
 }
 
@@ -507,7 +509,7 @@ func TestPagesByTLSAskEachOtherWithTheTokenOfWhoAsksAndForNobodyElse(t *testing.
 	}
 }
 
-func TestAReplicaThatStopsEndsTheReconciliationsUnderWayAndMayWriteForThem(t *testing.T) {
+func TestALeaderThatStopsEndsTheReconciliationsUnderWayAndMayWriteForThem(t *testing.T) {
 	c := newCrew(t, 1)
 	deps := newDependencies(t, operator.DependenciesConfig{RESTConfig: c.instance.RESTConfig()})
 	config := c.config("a")
@@ -529,17 +531,13 @@ func TestAReplicaThatStopsEndsTheReconciliationsUnderWayAndMayWriteForThem(t *te
 	a := run(t, newOperator(t, config))
 	waitFor(t, started)
 	a.cancel()
-	operatortest.Eventually(t, "it leaves", func() error {
-		list := &coordinationv1.LeaseList{}
-		if err := c.client.List(t.Context(), list, client.InNamespace(c.namespace)); err != nil {
-			return err
+	lease := &coordinationv1.Lease{}
+	operatortest.Eventually(t, "it does not lead any more", func() error {
+		err := c.client.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "test-leader"}, lease)
+		if err == nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {
+			return fmt.Errorf("the lease is held by %s", *lease.Spec.HolderIdentity)
 		}
-		for _, lease := range list.Items {
-			if strings.Contains(lease.Annotations["operatorkit.io/shard-member"], `"leaving":true`) {
-				return nil
-			}
-		}
-		return fmt.Errorf("none of %d leases says so", len(list.Items))
+		return err
 	})
 	close(release)
 	if err := <-wrote; err != nil {

@@ -1,4 +1,4 @@
-package slots_test
+package ring_test
 
 import (
 	"testing"

@@ -223,6 +223,7 @@ func TestR11AnObjectThatIsPausedWhenItGetsItsFinalizerIsLeftAlone(t *testing.T) 
 					put(t, source.Push, source.kept())
 					time.Sleep(time.Hour)
 				}
+				synctest.Wait()
 
 				if diff := cmp.Diff(test.want, calls.all()); diff != "" {
 					t.Errorf("calls (-want +got):\n%s", diff)

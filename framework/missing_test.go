@@ -108,6 +108,7 @@ func TestADeletionThatFailsForGoodLeavesItsNameToTheNextObject(t *testing.T) {
 		put(t, source, young)
 		time.Sleep(24 * time.Hour)
 		remove(t, source, young)
+		time.Sleep(24 * time.Hour)
 		put(t, source, youngest)
 		time.Sleep(24 * time.Hour)
 		stop()

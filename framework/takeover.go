@@ -99,7 +99,11 @@ func (f *Framework) takeOver(ctx context.Context) {
 		f.takeover.mu.Lock()
 		f.takeover.due = f.takeover.due[len(parts):]
 		f.takeover.mu.Unlock()
-		gained := within(slices.DeleteFunc(parts, func(p takenPart) bool { return p.queued }))
+		parts = slices.DeleteFunc(parts, func(p takenPart) bool { return p.queued })
+		if len(parts) == 0 {
+			continue
+		}
+		gained := within(parts)
 		for _, key := range slices.Concat(f.tombstones.gone.Keys(), f.Keys()) {
 			if gained(key) {
 				f.queue.Add(key, queue.Backlog, reason{Trigger: Trigger{Cause: CauseBacklog, Source: f.source.Name()}})

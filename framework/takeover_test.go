@@ -181,6 +181,7 @@ func TestR11WhatAnotherReplicaHadIsComparedAnew(t *testing.T) {
 		source.keep("c", nil)
 		shard.becomes(f, "a", "b", "c")
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if diff := cmp.Diff([]string{"created a a/1"}, calls.all()); diff != "" || source.lists != 2 {
 			t.Errorf("%d lists, calls (-want +got):\n%s", source.lists, diff)
 		}

@@ -26,6 +26,8 @@ type patchOp struct {
 // versionPath is where an operation of a JSON patch makes it conditional on a version.
 const versionPath = "/metadata/resourceVersion"
 
+const finalizersPath = "/metadata/finalizers"
+
 // AddFinalizer implements [FinalizerStore] by a JSON patch that applies only to the version that was seen. It sends nothing when
 // obj has the finalizer already.
 func (k *Kubernetes) AddFinalizer(ctx context.Context, obj any, finalizer string) (any, error) {
@@ -33,7 +35,7 @@ func (k *Kubernetes) AddFinalizer(ctx context.Context, obj any, finalizer string
 	if err != nil {
 		return nil, fmt.Errorf("add finalizer %s: %w", finalizer, err)
 	}
-	stored, err := k.patchFinalizers(ctx, seen, func(current client.Object) ([]string, error) {
+	stored, err := k.patchFinalizers(ctx, seen, ofVersion, func(current client.Object) ([]string, error) {
 		finalizers := current.GetFinalizers()
 		if current.GetDeletionTimestamp() != nil {
 			return nil, k.conflict(current, "it is being deleted")
@@ -49,8 +51,8 @@ func (k *Kubernetes) AddFinalizer(ctx context.Context, obj any, finalizer string
 	return stored, nil
 }
 
-// RemoveFinalizer implements [FinalizerStore] by a JSON patch that applies only to the version that was seen.
-// When obj does not have it, the API server is asked, because obj may be old.
+// RemoveFinalizer implements [FinalizerStore] by a JSON patch that applies only while the list of finalizers is as it was seen, whatever
+// else is written meanwhile. When obj does not have it, the API server is asked, because obj may be old.
 func (k *Kubernetes) RemoveFinalizer(ctx context.Context, obj any, finalizer string) error {
 	seen, err := k.object(obj)
 	if err != nil {
@@ -61,7 +63,7 @@ func (k *Kubernetes) RemoveFinalizer(ctx context.Context, obj any, finalizer str
 		seen, err = k.getLive(ctx, key)
 	}
 	if err == nil && seen.GetUID() == uid {
-		_, err = k.patchFinalizers(ctx, seen, func(current client.Object) ([]string, error) {
+		_, err = k.patchFinalizers(ctx, seen, withFinalizers, func(current client.Object) ([]string, error) {
 			others := slices.Clone(current.GetFinalizers())
 			return slices.DeleteFunc(others, func(f string) bool { return f == finalizer }), nil
 		})
@@ -73,29 +75,48 @@ func (k *Kubernetes) RemoveFinalizer(ctx context.Context, obj any, finalizer str
 	return fmt.Errorf("remove finalizer %s from %s %s: %w", finalizer, k.gvk.Kind, key, err)
 }
 
-// patchFinalizers gives the object, as it was seen, the finalizers that wanted returns, and returns the result. When the object has
-// changed, it starts over with the object as it is now.
-func (k *Kubernetes) patchFinalizers(ctx context.Context, seen client.Object, wanted func(client.Object) ([]string, error)) (client.Object, error) {
+// ofVersion makes a patch apply to the version of an object that was seen.
+func ofVersion(seen client.Object) []patchOp {
+	return []patchOp{
+		{Op: "add", Path: "/metadata/uid", Value: seen.GetUID()},
+		{Op: "add", Path: versionPath, Value: seen.GetResourceVersion()},
+	}
+}
+
+// withFinalizers makes a patch apply to an object with the finalizers that were seen, in whatever version.
+func withFinalizers(seen client.Object) []patchOp {
+	return []patchOp{
+		{Op: "test", Path: "/metadata/uid", Value: seen.GetUID()},
+		{Op: "test", Path: finalizersPath, Value: seen.GetFinalizers()},
+	}
+}
+
+// patchFinalizers gives the object, as it was seen, the finalizers that wanted returns, and returns the result. When the object is not any
+// more as the condition says, it starts over with the object as it is now.
+func (k *Kubernetes) patchFinalizers(
+	ctx context.Context, seen client.Object, condition func(seen client.Object) []patchOp, wanted func(client.Object) ([]string, error),
+) (client.Object, error) {
 	key, uid := client.ObjectKeyFromObject(seen), seen.GetUID()
 	for range maxFinalizerAttempts {
 		finalizers, err := wanted(seen)
 		if err != nil || slices.Equal(finalizers, seen.GetFinalizers()) {
 			return seen, err
 		}
-		patched, err := k.patch(ctx, key, []patchOp{
-			{Op: "add", Path: "/metadata/uid", Value: uid},
-			{Op: "add", Path: versionPath, Value: seen.GetResourceVersion()},
-			{Op: "add", Path: "/metadata/finalizers", Value: finalizers},
-		})
-		if !apierrors.IsConflict(err) {
-			return patched, err
+		patched, refusal := k.patch(ctx, key, append(condition(seen), patchOp{Op: "add", Path: finalizersPath, Value: finalizers}))
+		// A test that fails is answered as 422, and so is an object that does not validate.
+		if !apierrors.IsConflict(refusal) && !apierrors.IsInvalid(refusal) {
+			return patched, refusal
 		}
-		if seen, err = k.getLive(ctx, key); err != nil {
+		live, err := k.getLive(ctx, key)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if seen.GetUID() != uid {
+		case live.GetUID() != uid:
 			return nil, replacedError{k.conflict(seen, "another object has its name now")}
+		case apierrors.IsInvalid(refusal) && slices.Equal(live.GetFinalizers(), seen.GetFinalizers()):
+			return nil, refusal // No test has failed.
 		}
+		seen = live
 	}
 	return nil, k.conflict(seen, "its finalizers kept changing")
 }

@@ -436,7 +436,7 @@ func (p *preconditions) look(r *http.Request, body []byte) {
 	p.missing = append(p.missing, r.Method+" "+r.URL.Path+" "+string(body))
 }
 
-// names reports whether a change names the version that it is for.
+// names reports whether a change names the version that it is for, or tests what it changes.
 func names(r *http.Request, body []byte) bool {
 	if r.Method == http.MethodDelete {
 		options := &metav1.DeleteOptions{}
@@ -446,7 +446,8 @@ func names(r *http.Request, body []byte) bool {
 		return options.Preconditions != nil && options.Preconditions.UID != nil && options.Preconditions.ResourceVersion != nil
 	}
 	if r.Header.Get("Content-Type") == string(types.JSONPatchType) {
-		return bytes.Contains(body, []byte(`"path":"/metadata/uid"`)) && bytes.Contains(body, []byte(`"path":"/metadata/resourceVersion"`))
+		return bytes.Contains(body, []byte(`"path":"/metadata/uid"`)) &&
+			(bytes.Contains(body, []byte(`"path":"/metadata/resourceVersion"`)) || bytes.Contains(body, []byte(`{"op":"test","path":"/metadata/finalizers"`)))
 	}
 	var changed struct{ Metadata metav1.ObjectMeta }
 	return json.Unmarshal(body, &changed) == nil && changed.Metadata.ResourceVersion != ""

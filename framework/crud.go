@@ -143,7 +143,7 @@ func (r *TypedCRUDResource[O, S]) ensure(ctx context.Context, obj any, event Ste
 		return changesOf(states.current, patch.without(^would)), nil
 	}})
 	if err != nil {
-		return err
+		return both(fault, err)
 	}
 	return both(fault, r.apply(ctx, o, states.current, patch.without(held)))
 }

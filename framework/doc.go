@@ -30,7 +30,7 @@
 // What would change is told beforehand by Plan and PlanObject of a Framework, and by PlanUpdate and PlanDelete without one.
 //
 // The path of a key, in reading order: framework.go (from the sources to the workers), internal/queue,
-// reconcile.go (which object, and the finalizer), deletion.go (an object that is being deleted, or gone), resourceset.go
+// reconcile.go (which object), deletion.go (finalizers, and objects that are being deleted, or gone), resourceset.go
 // (which resources), process.go (one run of them), crud.go and computation.go (the steps of a CRUD
 // resource), gate.go (may it be done?), ending.go (when again). takeover.go and live.go say when the
 // object itself is not to be trusted. All else is beside that path: plans, shadows, records,

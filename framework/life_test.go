@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -236,6 +237,16 @@ func TestR11AnObjectThatIsPausedWhenItGetsItsFinalizerIsLeftAlone(t *testing.T) 
 	}
 }
 
+// each leaves out what has come before: the next object of a name may be reconciled before its event has come, and then once more.
+func each(lines []string) (different []string) {
+	for _, line := range lines {
+		if !slices.Contains(different, line) {
+			different = append(different, line)
+		}
+	}
+	return different
+}
+
 func TestR11NothingIsDeletedForAnObjectThatIsAnotherThingByNow(t *testing.T) {
 	old := inState("life", "9")
 	paused, deleted := inState("life", "10"), dying(inState("life", "10"))
@@ -281,7 +292,7 @@ func TestR11NothingIsDeletedForAnObjectThatIsAnotherThingByNow(t *testing.T) {
 				}
 				put(t, source.Push, source.kept())
 				time.Sleep(5 * time.Minute)
-				if diff := cmp.Diff(test.then, applied.all()); diff != "" {
+				if diff := cmp.Diff(test.then, each(applied.all())); diff != "" {
 					t.Errorf("applied then (-want +got):\n%s", diff)
 				}
 			})

@@ -98,14 +98,11 @@ func (r *reconciliation) confirm(ctx context.Context) (on bool, err error) {
 	if c.confirmed || c.outdated != "" {
 		return c.outdated == "", nil
 	}
-	now, exists, err := r.in.live.GetLive(ctx, r.key)
-	if err == nil && exists && c.seen.sameLife(seenOf(now)) && seenOf(now).isOlder(c.seen) {
-		err = errOlderAnswer
-	}
+	now, exists, same, err := r.in.readLive(ctx, r.key, c.seen)
 	if err != nil {
 		return false, fmt.Errorf("look for %s before acting for it: %w", keyString(r.key), err)
 	}
-	same, deleting := exists && c.seen.sameLife(seenOf(now)), r.event == deleteEvent
+	deleting := r.event == deleteEvent
 	switch {
 	case exists && !same, !exists && !deleting:
 		c.outdated = reasonReplaced
@@ -119,6 +116,16 @@ func (r *reconciliation) confirm(ctx context.Context) (on bool, err error) {
 
 // errOlderAnswer is what a server lags with.
 var errOlderAnswer = errors.New("the answer is older than what was seen before")
+
+// readLive reads an object where it is kept, and reports whether it is the same one as was seen. One that is older than that is an error.
+func (f *Framework) readLive(ctx context.Context, key informer.Key, s seen) (now any, exists, same bool, err error) {
+	now, exists, err = f.live.GetLive(ctx, key)
+	same = err == nil && exists && s.sameLife(seenOf(now))
+	if same && seenOf(now).isOlder(s) {
+		err = errOlderAnswer
+	}
+	return now, exists, same, err
+}
 
 // concluded returns the result of a reconciliation that has ended with res, with what its
 // confirmation means for that.
@@ -147,14 +154,12 @@ func (f *Framework) liveOf(ctx context.Context, key informer.Key, obj any) (any,
 	if f.live == nil {
 		return obj, nil
 	}
-	now, exists, err := f.live.GetLive(ctx, key)
+	now, _, same, err := f.readLive(ctx, key, seenOf(obj))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("look for %s: %w", keyString(key), err)
-	case !exists || !seenOf(obj).sameLife(seenOf(now)):
+	case !same:
 		return nil, fmt.Errorf("plan of %s: %w: it is gone", keyString(key), ErrPlanChanged)
-	case seenOf(now).isOlder(seenOf(obj)):
-		return nil, fmt.Errorf("look for %s: %w", keyString(key), errOlderAnswer)
 	}
 	return now, nil
 }

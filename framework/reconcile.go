@@ -74,10 +74,9 @@ func (f *Framework) reconcileStored(ctx context.Context, key informer.Key) resul
 		f.reportedPlans.Delete(key)
 		return result{outcome: Ignored, reason: reasonGone}
 	}
-	s := subject{key: key, obj: obj}
-	if beingDeleted(obj) {
-		s.event = deleteEvent
-	} else if f.tombstones.isProcessed(key, obj) {
+	s := subjectOf(obj)
+	s.key = key
+	if s.event != deleteEvent && f.tombstones.isProcessed(key, obj) {
 		return f.reconcileRevived(ctx, s)
 	}
 	return f.reconcileSubject(ctx, s)

@@ -80,13 +80,12 @@ func (k *Kubernetes) listLive(ctx context.Context, yield func(key Key, obj *meta
 // lacked, or an event that is late, is missing. It waits a second for events. Who lets something go because no object in the source
 // uses it asks this first, and looks into the source after it.
 func (k *Kubernetes) HasAll(ctx context.Context) (bool, error) {
-	behind := map[Key]string{}
-	err := k.listLive(ctx, func(key Key, obj *metav1.PartialObjectMetadata) { behind[key] = obj.ResourceVersion })
+	behind, err := k.Behind(ctx, func(Key) bool { return true })
 	if err != nil {
 		return false, err
 	}
 	err = wait.PollUntilContextTimeout(ctx, eventsEach, eventsWithin, true, func(context.Context) (bool, error) {
-		maps.DeleteFunc(behind, k.hasVersion)
+		maps.DeleteFunc(behind, func(key Key, lag Lag) bool { return lag.Gone || k.hasVersion(key, lag.Version) })
 		return len(behind) == 0, nil
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {

@@ -16,8 +16,8 @@ export GOGC ?= 300
 bench: export GOGC = 100
 
 # The race detector needs cgo and a C compiler. It makes everything slower, so that make test has it only where goroutines share memory. Two never have it:
-# the model of the ring, whose histories are all arithmetic in one goroutine, and the alerts, whose operators have to keep up with a hurried Prometheus.
-RACE_ALL := $(if $(shell command -v $(shell $(GO) env CC) 2>/dev/null),./... !./operator/internal/ring !./examples/quickstart/alerts)
+# the model of the slots, whose histories are all arithmetic in one goroutine, and the alerts, whose operators have to keep up with a hurried Prometheus.
+RACE_ALL := $(if $(shell command -v $(shell $(GO) env CC) 2>/dev/null),./... !./operator/internal/slots !./examples/quickstart/alerts)
 RACE     := $(if $(RACE_ALL),./context/... ./framework/... ./informer/... ./operator ./operator/inspector ./operator/natscontroller/... \
 	./resource/deployment ./resource/natsresource ./resource/retryresource ./resource/statemanager/target)
 

@@ -96,9 +96,6 @@ func (f *Framework) reconcileTombstones(ctx context.Context, e *waiting) (res re
 			return res
 		}
 		f.tombstones.drop(key, last)
-		if !res.lives {
-			f.tombstones.done.add(key, uidOf(last.obj))
-		}
 	}
 }
 
@@ -157,7 +154,7 @@ func (f *Framework) reconcileMissing(ctx context.Context, key informer.Key, now 
 			return result{outcome: Failed, err: fmt.Errorf("look for missing %s: %w", describe(now, key), err)}
 		}
 		if stored, exists, _ := f.source.Get(key); selected && exists && uidOf(stored) == uidOf(now) {
-			return result{outcome: Ignored, reason: reasonBack, lives: true}
+			return result{outcome: Ignored, reason: reasonBack}
 		}
 		if selected && !beingDeleted(now) {
 			return result{outcome: Waiting, reason: reasonMissing}
@@ -165,18 +162,18 @@ func (f *Framework) reconcileMissing(ctx context.Context, key informer.Key, now 
 	}
 	if f.onlyPlanned(now) {
 		f.reportedPlans.Delete(key)
-		return result{outcome: Ignored, reason: reasonUnselected, lives: true}
+		return result{outcome: Ignored, reason: reasonUnselected}
 	}
 	if beingDeleted(now) {
 		return f.reconcileDeletion(ctx, subject{event: deleteEvent, key: key, obj: now, confirmed: true})
 	}
 	if !f.hasFinalizer(now) {
-		return result{outcome: Ignored, reason: reasonUnselected, lives: true}
+		return result{outcome: Ignored, reason: reasonUnselected}
 	}
 	if err := f.removeFinalizer(ctx, now); err != nil {
 		return result{outcome: Failed, err: fmt.Errorf("remove finalizer of unselected %s: %w", describe(now, key), err)}
 	}
-	return result{outcome: Succeeded, reason: reasonUnselected, lives: true}
+	return result{outcome: Succeeded, reason: reasonUnselected}
 }
 
 // reconcileRevived reconciles an object whose deletion has been processed, and that the source shows
@@ -278,8 +275,6 @@ type tombstones struct {
 	// processed holds the objects whose deletion has been processed while they still exist, because
 	// somebody else's finalizer holds them or because the event of their end has not arrived yet.
 	processed keyed.Map[types.UID]
-	// done are the last deletions that were processed, if another replica may have to know them.
-	done *doneDeletions
 }
 
 // tombstone is an object that is gone.
@@ -293,7 +288,6 @@ type tombstone struct {
 // add remembers an object that is gone, and reports whether there is anything left to do.
 func (t *tombstones) add(key informer.Key, last tombstone) bool {
 	if processed, ok := t.processed.Delete(key); ok && processed == uidOf(last.obj) {
-		t.done.add(key, processed)
 		_, left := t.gone.Get(key)
 		return left
 	}

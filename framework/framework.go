@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/operatorkit/operatorkit/framework/identity"
-	"github.com/operatorkit/operatorkit/framework/internal/keyed"
 	"github.com/operatorkit/operatorkit/framework/internal/queue"
 	"github.com/operatorkit/operatorkit/framework/internal/shadows"
 	"github.com/operatorkit/operatorkit/informer"
@@ -42,10 +41,6 @@ type Framework struct {
 	queue      *queue.Queue[reason]
 	retries    *queue.Retries[reason, asker]
 	tombstones tombstones
-	// finishing are keys of which deletions are still processed, although another replica is about to get them, with how many wait for that.
-	finishing keyed.Map[int]
-	// subscribed is closed when the source tells of what happens.
-	subscribed chan struct{}
 	metrics    *metrics
 	// tracer is nil without spans.
 	tracer        trace.Tracer
@@ -74,7 +69,7 @@ func New(config Config) (*Framework, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	f := &Framework{config: config, source: config.Source, subscribed: make(chan struct{}), takeover: newTakeover()}
+	f := &Framework{config: config, source: config.Source, takeover: newTakeover()}
 	if config.PlanOnly {
 		f.takeover.due = nil // It acts on nothing.
 	}
@@ -186,7 +181,6 @@ func (f *Framework) runSources(ctx context.Context) error {
 		defer close(subscribed)
 		run(sourceName(f.source), func() error {
 			unsubscribe = f.source.Subscribe(f.counted(f.source, f.handlePrimary)) // what is there already becomes the backlog
-			close(f.subscribed)
 			return nil
 		})
 	})

@@ -18,8 +18,6 @@ type result struct {
 	outcome        Outcome
 	// reason says why there was nothing to reconcile.
 	reason string
-	// lives is true of an object that is there, and whose deletion is still to come, although it was looked at because it seemed to be gone.
-	lives bool
 	err   error
 	// requeueAfter is when to look at the key again; zero means at its next change.
 	requeueAfter time.Duration

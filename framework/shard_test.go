@@ -2,11 +2,9 @@ package framework_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -20,12 +18,6 @@ type part struct {
 	mu    sync.Mutex
 	names []string
 	busy  map[string]int
-	// next are the names of objects that it is to get.
-	next []string
-	// given are the names of objects that it gives up.
-	given []string
-	// refused, if it is set, is called after each Begin that was refused. It must not be changed once the framework runs.
-	refused func()
 }
 
 func newPart(names ...string) *part { return &part{names: names, busy: map[string]int{}} }
@@ -38,34 +30,14 @@ func (p *part) Owns(key informer.Key) bool {
 	return p.owns(key)
 }
 
-func (p *part) Expects(key informer.Key) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Contains(p.next, key.Name)
-}
-
 func (p *part) Begin(key informer.Key) bool {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	owned := p.owns(key)
 	if owned {
 		p.busy[key.Name]++
 	}
-	p.mu.Unlock()
-	if !owned && p.refused != nil {
-		p.refused()
-	}
 	return owned
-}
-
-// Resume implements framework.Shard for what it gives up.
-func (p *part) Resume(key informer.Key) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	resumed := slices.Contains(p.given, key.Name)
-	if resumed {
-		p.busy[key.Name]++
-	}
-	return resumed
 }
 
 func (p *part) End(key informer.Key) {
@@ -157,126 +129,6 @@ func TestWhatAShardHasLostIsForgottenAlsoWhenItsReconciliationWasUnderWay(t *tes
 	operatortest.Eventually(t, "the reconciliation has ended", func() bool { return !p.works("slow") })
 	if s := f.Status(); s.Failing+s.Retrying != 0 {
 		t.Errorf("%d objects of other replicas count as failing, %d are tried again", s.Failing, s.Retrying)
-	}
-}
-
-func TestWhatIsGoneBeforeItsShardGetsItIsProcessedThen(t *testing.T) {
-	var created, deleted journal
-	record := func(in *journal) func(context.Context, any) error {
-		return func(_ context.Context, obj any) error {
-			in.add(obj.(*corev1.ConfigMap).Name)
-			return nil
-		}
-	}
-	p := newPart("own")
-	p.next = []string{"next"}
-	source := informer.NewPush("configmaps")
-	f := newFramework(t, framework.Config{Name: "shared", Source: source, DisableFinalizer: true}, &resource{name: "resource", created: record(&created), deleted: record(&deleted)})
-	if err := errors.Join(f.Share(p), source.Update(configMap("own"))); err != nil {
-		t.Fatal(err)
-	}
-	running(t, f)
-	operatortest.Eventually(t, "it works", func() bool { return slices.Contains(created.all(), "own") })
-	for _, name := range []string{"next", "other"} {
-		if err := errors.Join(source.Update(configMap(name)), source.Delete(configMap(name))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	operatortest.Eventually(t, "nothing waits", func() bool { s := f.Status(); return s.Fresh+s.Backlog+s.Active == 0 })
-	p.becomes(f)
-	p.becomes(f, "next", "other")
-	operatortest.Eventually(t, "the deletion is processed", func() bool { return slices.Equal(deleted.all(), []string{"next"}) })
-}
-
-func TestADeletionThatIsRefusedJustBeforeItsShardGetsItIsProcessed(t *testing.T) {
-	var deleted journal
-	p := newPart()
-	p.next = []string{"next"}
-	source := informer.NewPush("configmaps")
-	f := newFramework(t, framework.Config{Name: "shared", Source: source, DisableFinalizer: true}, &resource{name: "resource", deleted: func(_ context.Context, obj any) error {
-		deleted.add(obj.(*corev1.ConfigMap).Name)
-		return nil
-	}})
-	p.refused = sync.OnceFunc(func() {
-		p.mu.Lock()
-		p.next = nil
-		p.mu.Unlock()
-		p.becomes(f, "next")
-	})
-	if err := f.Share(p); err != nil {
-		t.Fatal(err)
-	}
-	running(t, f)
-	<-f.Subscribed()
-	if err := source.Delete(configMap("next")); err != nil {
-		t.Fatal(err)
-	}
-	operatortest.Eventually(t, "the deletion is processed", func() bool { return slices.Equal(deleted.all(), []string{"next"}) })
-}
-
-func TestDeletionsAreFinishedToldAndPassedOver(t *testing.T) {
-	var deleted journal
-	fails := make(chan bool, 1)
-	p := newPart("own", "other")
-	source := informer.NewPush("configmaps")
-	f := newFramework(t, framework.Config{Name: "shared", Source: source, DisableFinalizer: true, BackOffFactory: everyMinute}, &resource{name: "resource", deleted: func(_ context.Context, obj any) error {
-		select {
-		case <-fails:
-			return errBoom
-		default:
-			deleted.add(obj.(*corev1.ConfigMap).Name)
-			return nil
-		}
-	}})
-	own, other := configMap("own"), configMap("other")
-	own.UID, other.UID = "uid of own", "uid of other"
-	if err := errors.Join(f.Share(p), source.Update(own), source.Update(other)); err != nil {
-		t.Fatal(err)
-	}
-	if !f.HandsOver() {
-		t.Error("without finalizers there is nothing to hand over")
-	}
-	running(t, f)
-	<-f.Subscribed()
-	all := func(informer.Key) bool { return true }
-	if err := errors.Join(f.CatchUp(t.Context(), all), f.FinishDeletions(t.Context(), all)); err != nil {
-		t.Error(err)
-	}
-	// What is given up while its deletion is tried again.
-	fails <- true
-	if err := source.Delete(own); err != nil {
-		t.Fatal(err)
-	}
-	operatortest.Eventually(t, "it has failed", func() bool { _, fails := f.FailingSince(keyOf("own")); return fails })
-	p.mu.Lock()
-	p.next, p.given = []string{"own", "other"}, []string{"own", "other"}
-	p.mu.Unlock()
-	p.becomes(f)
-	if err := f.FinishDeletions(t.Context(), all); err != nil {
-		t.Error(err)
-	}
-	want := []framework.Deletion{{Key: keyOf("own"), UID: "uid of own"}}
-	if got := f.ProcessedDeletions(all, time.Now().Add(-time.Hour)); !slices.Equal(got, want) || !slices.Equal(deleted.all(), []string{"own"}) {
-		t.Errorf("deletions of %q were processed, and %v are told", deleted.all(), got)
-	}
-	none := func(informer.Key) bool { return false }
-	if got := append(f.ProcessedDeletions(none, time.Time{}), f.ProcessedDeletions(all, time.Now().Add(time.Hour))...); len(got) > 0 {
-		t.Errorf("%v are told of others, and of later", got)
-	}
-	// What somebody else has processed, and whose end is shown later.
-	f.PassOverDeletions([]framework.Deletion{{Key: keyOf("other"), UID: "uid of other"}})
-	if err := source.Delete(other); err != nil {
-		t.Fatal(err)
-	}
-	p.becomes(f, "own", "other")
-	operatortest.Eventually(t, "nothing waits", func() bool { s := f.Status(); return s.Fresh+s.Backlog+s.Active == 0 })
-	if got := deleted.all(); !slices.Equal(got, []string{"own"}) {
-		t.Errorf("deletions of %q were processed", got)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := f.FinishDeletions(ctx, all); err != nil {
-		t.Errorf("nothing is left, and %v", err)
 	}
 }
 

@@ -111,8 +111,11 @@ func (f *Feed) Replace(namespace string, items []Item) { f.ReplaceAsOf(namespace
 // objects. What is known to be newer stays, and of items that were all there is before something that was shown nothing is news.
 func (f *Feed) ReplaceAsOf(namespace string, items []Item, version string) {
 	f.hub.delivery.Lock()
-	defer f.hub.delivery.Unlock()
-	f.replace(namespace, items, version)
+	listed := f.replace(namespace, items, version)
+	f.hub.delivery.Unlock()
+	if listed != nil {
+		listed()
+	}
 }
 
 // replace is ReplaceAsOf for who holds delivery, and returns what is to be called when that is held no more.
@@ -213,7 +216,7 @@ func (f *Feed) show(item Item, backlog bool) (changed bool) {
 		f.replaceLife(item.Key, old)
 		old = entry{}
 	}
-	backlog = backlog || h.listings.isBacklog(h.part(item.Key.Namespace), item.Key)
+	backlog = backlog || !exists && h.listings.unlisted[h.part(item.Key.Namespace)]
 	f.put(item, Event{Backlog: backlog, version: item.Version, before: old.version})
 	return true
 }

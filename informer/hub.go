@@ -45,8 +45,8 @@ type HubConfig struct {
 //	hub, feed := informer.NewHub(informer.HubConfig{Name: "machines"})
 //	source := &Source{Hub: hub, feed: feed}
 //
-// All methods are safe for concurrent use. A handler may call any of them except Subscribe, the function that ends a
-// subscription, and Settle.
+// All methods are safe for concurrent use. A handler may call any of them except Subscribe, and the function that ends a
+// subscription.
 type Hub struct {
 	name string
 	copy func(obj any) (any, error)
@@ -153,12 +153,6 @@ func (h *Hub) Subscribe(handler Handler) (unsubscribe func()) {
 		defer h.delivery.Unlock()
 		h.subscribers = slices.DeleteFunc(h.subscribers, func(known *subscriber) bool { return known == s })
 	}
-}
-
-// Settle implements [Settler].
-func (h *Hub) Settle() {
-	h.delivery.Lock()
-	defer h.delivery.Unlock()
 }
 
 // WaitForSync implements [Source].

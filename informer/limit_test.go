@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/sharding"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/informer"
@@ -26,27 +23,17 @@ type parted struct {
 	*follower
 	client     client.WithWatch
 	namespaces []string
-
-	mu sync.Mutex
-	// received is how often the source was sent an object of a namespace.
-	received map[string]int
 }
 
 // newParted makes the namespaces, with an object in each, and the source, which is limited to none of them and does not run yet.
 func newParted(t *testing.T, instance *operatortest.Instance, namespaces int, change func(*informer.KubernetesConfig)) (*parted, informer.KubernetesConfig) {
 	t.Helper()
-	p := &parted{client: operatortest.NewClient(t, instance.RESTConfig(), nil), received: map[string]int{}}
+	p := &parted{client: operatortest.NewClient(t, instance.RESTConfig(), nil)}
 	for range namespaces {
 		p.namespaces = append(p.namespaces, instance.Namespace(t))
 	}
 	config := configMapConfig(t, p.client)
 	config.LabelSelector = labels.SelectorFromSet(labels.Set{partLabel: p.namespaces[0]})
-	config.Transform = func(obj any) (any, error) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.received[obj.(client.Object).GetNamespace()]++
-		return obj, nil
-	}
 	if change != nil {
 		change(&config)
 	}
@@ -71,20 +58,9 @@ func (p *parted) write(t *testing.T, namespace, name, value string) {
 	}
 }
 
-// partOf returns a part of these namespaces.
-func partOf(namespaces ...string) informer.Part {
-	hashes := []sharding.ShardRangeRequirement{{Key: "object.metadata.namespace", Start: "0xffffffffffffffff", End: "0x10000000000000000"}}
-	for _, namespace := range namespaces {
-		h := fnv.New64a()
-		_, _ = h.Write([]byte(namespace))
-		hashes = append(hashes, sharding.ShardRangeRequirement{
-			Key: "object.metadata.namespace", Start: fmt.Sprintf("0x%016x", h.Sum64()), End: fmt.Sprintf("0x%016x", h.Sum64()+1),
-		})
-	}
-	return informer.Part{
-		Has:      func(namespace string) bool { return slices.Contains(namespaces, namespace) },
-		Selector: sharding.NewSelector(hashes...).String(),
-	}
+// partOf accepts objects of these namespaces.
+func partOf(namespaces ...string) func(informer.Key) bool {
+	return func(key informer.Key) bool { return slices.Contains(namespaces, key.Namespace) }
 }
 
 // limit limits the source, and waits until it has listed that.
@@ -144,24 +120,9 @@ func (p *parted) tells(want ...string) {
 	}
 }
 
-// onServers runs a test on an API server that filters and, with make test-all, on one that does not.
-func onServers(t *testing.T, test func(t *testing.T, instance *operatortest.Instance, filters bool)) {
-	t.Run("the client filters", func(t *testing.T) { test(t, operatortest.Start(t), false) })
-	t.Run("the server filters", func(t *testing.T) {
-		if testing.Short() {
-			t.Skip("left to make test-all: it starts a control plane of its own")
-		}
-		test(t, operatortest.Start(t, operatortest.WithConfig(operatortest.Config{
-			APIServerFlags: []string{"--feature-gates=ShardedListAndWatch=true"},
-		})), true)
-	})
-}
-
-func TestASourceHoldsThePartThatItIsLimitedTo(t *testing.T) { onServers(t, holdsItsPart) }
-
-func holdsItsPart(t *testing.T, instance *operatortest.Instance, filters bool) {
-	p, config := newParted(t, instance, 3, nil)
-	a, b, c := p.namespaces[0], p.namespaces[1], p.namespaces[2]
+func TestASourceHoldsThePartThatItIsLimitedTo(t *testing.T) {
+	p, config := newParted(t, operatortest.Start(t), 3, nil)
+	a, b := p.namespaces[0], p.namespaces[1]
 	source, err := informer.NewKubernetes(config)
 	if err != nil {
 		t.Fatal(err)
@@ -207,24 +168,14 @@ func holdsItsPart(t *testing.T, instance *operatortest.Instance, filters bool) {
 	p.tells("added " + a + "/new backlog")
 	p.holds(a+"/new", b+"/object")
 
-	if got, err := p.ServerFilters(t.Context()); err != nil || got != filters {
-		t.Errorf("that the API server filters is %t, %v", got, err)
-	}
 	behind, err := p.Behind(t.Context(), func(informer.Key) bool { return true })
 	if err != nil || len(behind) > 0 {
 		t.Errorf("it has yet to tell of %v, %v; want nothing, since others have the rest", behind, err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if got := p.received[c]; (got > 0) == filters {
-		t.Errorf("the API server filters: %t; it has sent objects of a namespace that the source never had %d times", filters, got)
-	}
 }
 
-func TestWhatHappensWhileAPartChangesIsTold(t *testing.T) { onServers(t, tellsWhilePartsChange) }
-
-func tellsWhilePartsChange(t *testing.T, instance *operatortest.Instance, _ bool) {
-	p, config := newParted(t, instance, 4, nil)
+func TestWhatHappensWhileAPartChangesIsTold(t *testing.T) {
+	p, config := newParted(t, operatortest.Start(t), 4, nil)
 	source, err := informer.NewKubernetes(config)
 	if err != nil {
 		t.Fatal(err)
@@ -288,41 +239,6 @@ func tellsWhilePartsChange(t *testing.T, instance *operatortest.Instance, _ bool
 	}
 }
 
-func TestASourceThatHasToHoldEverythingIsNotLimited(t *testing.T) {
-	for name, change := range map[string]func(*informer.KubernetesConfig, *informer.Part){
-		"the part applies not": func(_ *informer.KubernetesConfig, p *informer.Part) {
-			p.Applies = func() (bool, error) { return false, nil }
-		},
-		"objects without a namespace": func(c *informer.KubernetesConfig, _ *informer.Part) {
-			c.Object, c.LabelSelector = &corev1.Namespace{}, nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			part := partOf()
-			p, config := newParted(t, operatortest.Start(t), 2, func(c *informer.KubernetesConfig) { change(c, &part) })
-			source, err := informer.NewKubernetes(config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			source.Limit(part, false, func() {})
-			p.follower = followSource(t, source)
-			for _, namespace := range p.namespaces {
-				key := informer.Key{Namespace: namespace, Name: "object"}
-				if _, ok := config.Object.(*corev1.Namespace); ok {
-					key = informer.Key{Name: namespace}
-				}
-				if _, exists, err := p.Get(key); err != nil || !exists {
-					t.Errorf("%s: exists %t, %v", key, exists, err)
-				}
-			}
-			p.limit(true, p.namespaces[0])
-			if !p.Holds("") || len(p.Keys()) < 2 {
-				t.Errorf("the source holds %d objects", len(p.Keys()))
-			}
-		})
-	}
-}
-
 func TestASourceIsMadeWholeByAReader(t *testing.T) {
 	p, config := newParted(t, operatortest.Start(t), 2, nil)
 	source, err := informer.NewKubernetes(config)
@@ -342,42 +258,4 @@ func TestASourceIsMadeWholeByAReader(t *testing.T) {
 	})
 	p.limit(false, p.namespaces[1])
 	p.holds(p.namespaces[0]+"/object", p.namespaces[1]+"/object")
-}
-
-func TestASourceThatDoesNotKnowWhetherItIsToBeLimitedHoldsNothingAndSaysWhy(t *testing.T) {
-	p, config := newParted(t, operatortest.Start(t), 2, nil)
-	source, err := informer.NewKubernetes(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var known struct {
-		sync.Mutex
-		error
-	}
-	known.error = errors.New("its kind is not defined yet")
-	part := partOf(p.namespaces[1])
-	part.Applies = func() (bool, error) {
-		known.Lock()
-		defer known.Unlock()
-		return true, known.error
-	}
-	listed := make(chan struct{})
-	source.Limit(part, true, func() { close(listed) })
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	go func() { _ = source.Run(ctx) }()
-	operatortest.Eventually(t, "the source says why", func() error {
-		status := source.Status()
-		if status.Synced || status.LastError == nil || !strings.Contains(status.LastError.Error(), "its kind is not defined yet") {
-			return fmt.Errorf("%+v", status)
-		}
-		return nil
-	})
-	known.Lock()
-	known.error = nil
-	known.Unlock()
-	<-listed
-	if got := source.Keys(); len(got) != 1 || got[0].Namespace != p.namespaces[1] {
-		t.Errorf("the source holds %v", got)
-	}
 }

@@ -50,10 +50,6 @@ func (k *Kubernetes) Behind(ctx context.Context, of func(key Key) bool) (map[Key
 
 // listLive lists the metadata of what the source selects.
 func (k *Kubernetes) listLive(ctx context.Context, yield func(key Key, obj *metav1.PartialObjectMetadata)) error {
-	selector, err := k.selector()
-	if err != nil {
-		return fmt.Errorf("list %s: %w", k.Name(), err)
-	}
 	for _, namespace := range k.namespaces() {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(k.gvk.GroupVersion().WithKind(k.gvk.Kind + "List"))
@@ -61,7 +57,6 @@ func (k *Kubernetes) listLive(ctx context.Context, yield func(key Key, obj *meta
 			err := k.client.List(ctx, list, &client.ListOptions{
 				Namespace: namespace, Limit: livePage, Continue: list.Continue,
 				LabelSelector: k.config.LabelSelector, FieldSelector: k.config.FieldSelector,
-				Raw: &metav1.ListOptions{ShardSelector: selector},
 			})
 			if err != nil {
 				return fmt.Errorf("list %s: %w", k.Name(), err)

@@ -172,12 +172,6 @@ type CatchUpper interface {
 	CatchUp(ctx context.Context) error
 }
 
-// Settler is implemented by a [Hub], whose store changes a moment before its subscribers are told.
-type Settler interface {
-	// Settle returns when the subscribers were told of all in which the store had changed when it was called. A handler must not call it.
-	Settle()
-}
-
 // LiveSelector is implemented by a LiveReader whose store may lack what GetLive finds: because a selector leaves it out, or because a
 // list did not have it. What it still selects is waited for; without it, what the store lacks counts as left out.
 type LiveSelector interface {

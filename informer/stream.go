@@ -36,8 +36,6 @@ type stream struct {
 	// listing is read-locked by the reflector's lists, which it does not wait for itself, and locked when ended is set.
 	listing sync.RWMutex
 	ended   bool
-	// generation is that of the part of the objects that the stream is for.
-	generation int
 }
 
 func newStream(k *Kubernetes, namespace string) *stream {
@@ -46,19 +44,8 @@ func newStream(k *Kubernetes, namespace string) *stream {
 
 // run lists and watches until ctx ends, or the part of the objects grows that the source is limited to.
 func (s *stream) run(ctx context.Context) {
-	l := s.k.limits.now()
-	s.generation = l.generation
-	var growing sync.WaitGroup
-	defer growing.Wait()
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := s.k.untilGrown(ctx)
 	defer cancel()
-	growing.Go(func() {
-		select {
-		case <-l.grown:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
 	logger := newReflectorLog(s.k.config.Logger.With("source", s.k.Name()))
 	expected, err := s.k.newObject()
 	if err != nil {
@@ -72,7 +59,7 @@ func (s *stream) run(ctx context.Context) {
 			WatchFuncWithContext: s.watch,
 		}, s.k.config.Client),
 		expected,
-		&reflectorStore{k: s.k, namespace: s.namespace, generation: s.generation, contact: s.contact},
+		&reflectorStore{k: s.k, namespace: s.namespace, contact: s.contact},
 		cache.ReflectorOptions{
 			Name:            s.k.Name(),
 			TypeDescription: s.k.gvk.String(),
@@ -109,10 +96,7 @@ func (s *stream) list(ctx context.Context, options metav1.ListOptions) (runtime.
 		// "Any version" may be older than what was seen or done before, be it by another process.
 		options.ResourceVersion = ""
 	}
-	o, err := s.options(options)
-	if err != nil {
-		return nil, s.failed(ctx, fmt.Errorf("list %s: %w", s.k.Name(), err))
-	}
+	o := s.options(options)
 	o.Limit, o.Continue = options.Limit, options.Continue
 	if err := s.k.config.Client.List(ctx, list, o); err != nil {
 		return nil, s.failed(ctx, fmt.Errorf("list %s: %w", s.k.Name(), err))
@@ -130,15 +114,10 @@ func (s *stream) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 		return nil, s.failed(ctx, err)
 	}
 	s.k.trackWrites()
-	shrunk := s.k.limits.now().shrunk
-	o, err := s.options(options)
-	if err != nil {
-		return nil, s.failed(ctx, fmt.Errorf("watch %s: %w", s.k.Name(), err))
-	}
-	w, err := s.k.config.Client.Watch(ctx, list, o)
+	w, err := s.k.config.Client.Watch(ctx, list, s.options(options))
 	if err == nil {
 		s.contact()
-		return drainedWatch{watch.Filter(narrowing(w, shrunk), func(e watch.Event) (watch.Event, bool) { return s.usable(ctx, e) })}, nil
+		return drainedWatch{watch.Filter(w, func(e watch.Event) (watch.Event, bool) { return s.usable(ctx, e) })}, nil
 	}
 	wrapped := fmt.Errorf("watch %s: %w", s.k.Name(), err)
 	switch {
@@ -205,17 +184,13 @@ func (s *stream) accept(version string) error {
 	return nil
 }
 
-func (s *stream) options(raw metav1.ListOptions) (*client.ListOptions, error) {
-	var err error
-	if raw.ShardSelector, err = s.k.selector(); err != nil {
-		return nil, err
-	}
+func (s *stream) options(raw metav1.ListOptions) *client.ListOptions {
 	return &client.ListOptions{
 		Namespace:     s.namespace,
 		LabelSelector: s.k.config.LabelSelector,
 		FieldSelector: s.k.config.FieldSelector,
 		Raw:           &raw,
-	}, nil
+	}
 }
 
 func (s *stream) contact() {
@@ -304,9 +279,7 @@ var (
 type reflectorStore struct {
 	k         *Kubernetes
 	namespace string
-	// generation is that of the part for which the stream lists.
-	generation int
-	contact    func()
+	contact   func()
 }
 
 // item returns what to store for a received object. What is no object is told.
@@ -345,7 +318,7 @@ func (s *reflectorStore) Replace(objs []any, version string) error {
 			items = append(items, item)
 		}
 	}
-	s.k.feed.replacePart(s.namespace, items, version, s.generation)
+	s.k.feed.ReplaceAsOf(s.namespace, items, version)
 	return nil
 }
 

@@ -4,41 +4,44 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
-	"github.com/operatorkit/operatorkit/operator/inspector"
-	"github.com/operatorkit/operatorkit/operator/internal/ring"
+	"github.com/operatorkit/operatorkit/operator/internal/slots"
 )
 
-// division has the sources of an operator hold the part of the objects that this replica has. It is safe for concurrent use.
+// resolvePeriod is how often the API server is asked whether kinds have namespaces, until it has answered.
+const resolvePeriod = time.Second
+
+// division has the sources of an operator hold the objects in the slots of this replica. It is safe for concurrent use.
 type division struct {
 	sources []divided
 	// changed is called, without a lock, when all sources have listed what they were told to hold.
 	changed func()
-	// ready is what they have listed and hold.
-	ready atomic.Pointer[[]ring.Span]
-	// filter is who leaves out the objects of others, and empty until that is known.
-	filter atomic.Value
 
 	mu sync.Mutex
-	// held is what the sources were told to hold, for the round-th time, and waiting is how many of them have not listed that.
-	held           []ring.Span
+	// resolved is true once it is known which sources hold a part.
+	resolved bool
+	// held is what the sources were told to hold, for the round-th time, and waiting is how many of them have not
+	// listed that. listed is what all of them have listed, and hold.
+	held, listed   slots.Set
 	round, waiting int
 }
 
-// divided is a source that holds a part of the objects if primaries, those of the frameworks that use it, have namespaces.
+// divided is a source that holds a part of the objects if they, and the primaries of all frameworks that use it, have
+// namespaces.
 type divided struct {
 	*informer.Kubernetes
 	primaries []*informer.Kubernetes
 }
 
-// newDivision finds the sources that can be divided: primary ones, and those of watches that stay in their namespace. Everything that
-// others read or watch too is held in full.
+// newDivision finds the sources that can be divided: primary ones, and those of watches that stay in their namespace.
+// Everything that others read or watch too is held in full.
 func newDivision(config Config, changed func()) *division {
 	d := &division{changed: changed}
-	d.ready.Store(&[]ring.Span{})
 	primaries := map[informer.Source][]*informer.Kubernetes{}
 	whole := map[informer.Source]bool{}
 	for _, s := range config.Sources {
@@ -60,69 +63,63 @@ func newDivision(config Config, changed func()) *division {
 	}
 	for source, of := range primaries {
 		if k, ok := source.(*informer.Kubernetes); ok && !whole[source] {
-			d.sources = append(d.sources, divided{k, of})
+			d.sources = append(d.sources, divided{k, append(of, k)})
+			k.Limit(func(informer.Key) bool { return false }, false, func() {})
 		}
 	}
+	d.resolved = len(d.sources) == 0
 	return d
 }
 
-// applies is informer.Part.Applies.
-func (d divided) applies() (bool, error) {
-	for _, primary := range d.primaries {
-		if namespaced, err := primary.Namespaced(); err != nil || !namespaced {
-			return false, err
+// resolve finds out which sources hold a part, and has the others hold everything. It returns when it knows, or when
+// ctx ends.
+func (d *division) resolve(ctx context.Context) {
+	for _, s := range d.sources {
+		err := wait.PollUntilContextCancel(ctx, resolvePeriod, true, func(context.Context) (bool, error) {
+			for _, of := range s.primaries {
+				switch namespaced, err := of.Namespaced(); {
+				case err != nil:
+					return false, nil // Its kind is not defined yet, or the API server is away, which the source reports.
+				case !namespaced:
+					s.HoldAll()
+					return true, nil
+				}
+			}
+			return true, nil
+		})
+		if err != nil {
+			return
 		}
 	}
-	return true, nil
+	d.mu.Lock()
+	d.resolved = true
+	d.mu.Unlock()
+	d.changed()
 }
 
-// hold has the sources hold the objects in these spans, and tells whether there are any that they have to forget.
-func (d *division) hold(spans []ring.Span) (lost bool) {
+// hold has the sources hold the objects in these slots, and returns those that all of them have listed, and whether
+// there are objects that they have to forget.
+func (d *division) hold(held slots.Set) (listed slots.Set, lost bool) {
 	d.mu.Lock()
 	before := d.held
-	if d.round > 0 && slices.Equal(before, spans) {
-		d.mu.Unlock()
-		return false
+	if !d.resolved || d.round > 0 && before == held {
+		defer d.mu.Unlock()
+		return d.listed, false
 	}
 	d.round++
-	d.held, d.waiting = spans, len(d.sources)
-	ready := ring.Intersection(d.listed(), spans)
+	d.held, d.waiting = held, len(d.sources)
+	d.listed = d.listed.And(held)
 	if len(d.sources) == 0 {
-		ready = spans
+		d.listed = held
 	}
-	d.ready.Store(&ready)
 	round := d.round
 	d.mu.Unlock()
 
-	part := informer.Part{
-		Has:      func(namespace string) bool { return contains(spans, ring.HashOf(namespace)) },
-		Selector: ring.Selector(ring.FieldNamespace, spans),
-	}
+	has := func(key informer.Key) bool { return held.Has(slotOf(key)) }
 	for _, s := range d.sources {
-		part.Applies = s.applies
-		s.Limit(part, !ring.Covers(before, spans), func() { d.done(round) })
+		s.Limit(has, held.Without(before) != slots.Set{}, func() { d.done(round) })
 	}
-	return !ring.Covers(spans, before)
-}
-
-// ask asks the API server, until it has answered once, whether it leaves out the objects of others.
-func (d *division) ask(ctx context.Context) {
-	if d.filter.Load() != nil {
-		return
-	}
-	for _, s := range d.sources {
-		if s.Holds("") {
-			continue
-		}
-		switch filters, err := s.ServerFilters(ctx); {
-		case err != nil:
-		case filters:
-			d.filter.Store(inspector.FilteredByServer)
-		default:
-			d.filter.Store(inspector.FilteredByReplica)
-		}
-		return
-	}
+	return d.ready(), before.Without(held) != slots.Set{}
 }
 
 // done notes that a source has listed what it was told to hold in a round.
@@ -132,8 +129,8 @@ func (d *division) done(round int) {
 		d.waiting--
 	}
 	complete := round == d.round && d.waiting == 0
-	if held := d.held; complete {
-		d.ready.Store(&held)
+	if complete {
+		d.listed = d.held
 	}
 	d.mu.Unlock()
 	if complete {
@@ -141,5 +138,22 @@ func (d *division) done(round int) {
 	}
 }
 
-// listed returns in which spans all sources hold all objects.
-func (d *division) listed() []ring.Span { return *d.ready.Load() }
+// ready returns the slots of which all sources hold all objects.
+func (d *division) ready() slots.Set {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.listed
+}
+
+// slotOf returns the slot of an object: that of its namespace, so that what belongs to it is there too, or of its name.
+func slotOf(key informer.Key) int { return slots.Of(key.Namespace, key.Name) }
+
+// primariesOf are the primary sources of frameworks, each once.
+func primariesOf(frameworks []*framework.Framework) (sources []informer.Source) {
+	for _, f := range frameworks {
+		if primary := f.Sources()[0]; !slices.Contains(sources, primary) {
+			sources = append(sources, primary)
+		}
+	}
+	return sources
+}

@@ -64,10 +64,10 @@
 //	operatorkit_operator_leading                          1 on the replica that works and may do so
 //	operatorkit_operator_lease_renewals_total             tries to get or renew the lease, by result
 //	operatorkit_operator_lease_renewed_timestamp_seconds  when it was renewed last, 0 without it
-//	operatorkit_operator_shard_ranges                     ranges that this replica has, with Config.Sharding
+//	operatorkit_operator_shard_slots                      slots in which this replica works, with Config.Sharding
 //	operatorkit_operator_shard_objects                    primary objects in these
 //	operatorkit_operator_shard_moves_total                times that it got something, or gave something up, by direction
-//	operatorkit_operator_shard_unowned_seconds_total      time in which there were ranges that nobody was allowed to begin work in
+//	operatorkit_operator_shard_unowned_seconds_total      time in which there were slots that nobody was allowed to begin work in
 //	operatorkit_client_requests_total                     requests by Dependencies.RESTConfig, by verb, host and code
 //	operatorkit_client_request_duration_seconds           until an answer began, by verb and host
 //	operatorkit_client_rate_limiter_duration_seconds      waiting for the limit of RESTConfig (QPS), if it has one, by host

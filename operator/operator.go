@@ -89,7 +89,7 @@ func New(config Config) (*Operator, error) {
 func (o *Operator) leadingGauge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "operatorkit_operator_leading",
-		Help:        "Whether this replica runs the frameworks of the operator, and holds the lease: 1 when it does, 0 otherwise. With sharding, the lease of the leader.",
+		Help:        "Whether this replica runs the frameworks of the operator, and holds the lease: 1 when it does, 0 otherwise. With sharding, whether it runs the Runnables.",
 		ConstLabels: prometheus.Labels{"operator": o.config.Name},
 	}, func() float64 {
 		if !o.working.Load() || o.election != nil && o.config.LeaderElection.Fence.Check() != nil || o.sharing != nil && !o.sharing.leads() {

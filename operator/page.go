@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/operatorkit/operatorkit/operator/inspector"
-	"github.com/operatorkit/operatorkit/operator/internal/members"
 )
 
 // newInspector makes the inspector, if it is to be there.
@@ -71,23 +70,23 @@ func (o *Operator) InspectorAddr() net.Addr {
 }
 
 // pageForOthers tells where the page of this replica is. It is nowhere before Run has bound it, and without one.
-func (o *Operator) pageForOthers() members.Page {
+func (o *Operator) pageForOthers() location {
 	bound, ok := o.InspectorAddr().(*net.TCPAddr)
 	if !ok {
-		return members.Page{}
+		return location{}
 	}
 	ip := bound.IP
 	if ip.IsUnspecified() {
 		ip = o.ownIP()
 	}
 	if ip == nil {
-		return members.Page{}
+		return location{}
 	}
 	scheme, certificate := "http", o.config.Inspector.CertificateDigest()
 	if certificate != "" {
 		scheme = "https"
 	}
-	page := members.Page{URL: scheme + "://" + net.JoinHostPort(ip.String(), strconv.Itoa(bound.Port)), Certificate: certificate}
+	page := location{URL: scheme + "://" + net.JoinHostPort(ip.String(), strconv.Itoa(bound.Port)), Certificate: certificate}
 	if ip.IsLoopback() {
 		page.Host, _ = os.Hostname()
 	}

@@ -2,7 +2,7 @@ package operator
 
 import "context"
 
-// Runnable is something that runs on the leader beside the frameworks, such as a collector of garbage.
+// Runnable is something that runs on the leader, and with sharding on one of the replicas, beside the frameworks, such as a collector of garbage.
 type Runnable struct {
 	// Name stands in errors. Required.
 	Name string

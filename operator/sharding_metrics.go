@@ -2,40 +2,39 @@ package operator
 
 import (
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/operatorkit/operatorkit/operator/internal/ring"
+	"github.com/operatorkit/operatorkit/operator/internal/slots"
 )
 
 // shardCounts are what metrics say of the part of the objects that a replica has.
 type shardCounts struct {
-	ranges, objects, gained, lost atomic.Int64
+	slots, objects, gained, lost atomic.Int64
 
 	mu sync.Mutex
-	// unowned is for how long there were ranges without an owner that may begin work in them, up to since, which is zero when there are none.
+	// unowned is for how long there were slots in which no replica may begin work, up to since, which is zero when there are none.
 	unowned time.Duration
 	since   time.Time
 }
 
-// follow takes note of a table at a time.
-func (c *shardCounts) follow(t ring.Table, now time.Time) {
+// follow takes note of whether a replica may begin work in each slot, at a time.
+func (c *shardCounts) follow(complete bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.since.IsZero() {
 		c.unowned += now.Sub(c.since)
 	}
 	c.since = time.Time{}
-	if len(t.Ranges) == 0 || slices.ContainsFunc(t.Ranges, func(r ring.Range) bool { return r.Owner == "" || r.Known }) {
+	if !complete {
 		c.since = now
 	}
 }
 
-// unownedSeconds is for how long there were ranges without an owner.
+// unownedSeconds is for how long there were slots in which no replica may begin work.
 func (c *shardCounts) unownedSeconds(now time.Time) float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,12 +46,12 @@ func (c *shardCounts) unownedSeconds(now time.Time) float64 {
 }
 
 // note takes note of what a replica had, and has now.
-func (c *shardCounts) note(before, now []ring.Span) {
-	c.ranges.Store(int64(len(now)))
-	if !ring.Covers(before, now) {
+func (c *shardCounts) note(before, now slots.Set) {
+	c.slots.Store(int64(now.Len()))
+	if now.Without(before) != (slots.Set{}) {
 		c.gained.Add(1)
 	}
-	if !ring.Covers(now, before) {
+	if before.Without(now) != (slots.Set{}) {
 		c.lost.Add(1)
 	}
 }
@@ -70,14 +69,14 @@ func (c *shardCounts) register(operator string, registerer prometheus.Registerer
 	}
 	return errors.Join(
 		labelled.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "operatorkit_operator_shard_ranges", Help: "Ranges of hashes that this replica has of those that the replicas share.",
-		}, value(&c.ranges))),
+			Name: "operatorkit_operator_shard_slots", Help: "Slots in which this replica works, of the 256 that the replicas share.",
+		}, value(&c.slots))),
 		labelled.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "operatorkit_operator_shard_objects", Help: "Primary objects in the ranges of this replica, of all frameworks.",
+			Name: "operatorkit_operator_shard_objects", Help: "Primary objects in the slots of this replica, of all frameworks.",
 		}, value(&c.objects))),
 		labelled.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "operatorkit_operator_shard_unowned_seconds_total",
-			Help: "Time in which there were ranges that no replica was allowed to begin work in, as far as this replica was told.",
+			Help: "Time in which there were slots that no replica was allowed to begin work in, as far as this replica knows.",
 		}, func() float64 { return c.unownedSeconds(time.Now()) })),
 		labelled.Register(prometheus.NewCounterFunc(moves("gained"), value(&c.gained))),
 		labelled.Register(prometheus.NewCounterFunc(moves("lost"), value(&c.lost))),

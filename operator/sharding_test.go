@@ -28,7 +28,6 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
 	"github.com/operatorkit/operatorkit/operator/inspector"
-	"github.com/operatorkit/operatorkit/operator/internal/ring"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -168,17 +167,18 @@ func (c *crew) reconciled(namespaces []string) bool {
 	return !slices.ContainsFunc(namespaces, func(namespace string) bool { return c.last[namespace] == "" })
 }
 
-// table says who has what.
-func (r *replicas) table() (t ring.Table) {
+// slots says who holds each slot, and who is to hold it.
+func (r *replicas) slots() (holders, next []string) {
 	r.t.Helper()
-	lease := &coordinationv1.Lease{}
-	if err := r.client.Get(r.t.Context(), client.ObjectKey{Namespace: r.namespace, Name: "test-shards"}, lease); err != nil {
+	list := &coordinationv1.LeaseList{}
+	if err := r.client.List(r.t.Context(), list, client.InNamespace(r.namespace), client.HasLabels{"operatorkit.io/slot"}); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(lease.Annotations["operatorkit.io/shards"]), &t); err != nil {
-		r.t.Fatal(err)
+	for _, lease := range list.Items {
+		holders = append(holders, *lease.Spec.HolderIdentity)
+		next = append(next, lease.Annotations["operatorkit.io/slot-next"])
 	}
-	return t
+	return holders, next
 }
 
 // replicaLeases are the Leases of replicas that there are.
@@ -324,13 +324,11 @@ func TestAReplicaWhoseLeaseIsTakenAwayEndsAndWritesNothingMore(t *testing.T) {
 func TestShardingWithoutALeaderElectionOnKubernetesIsRefused(t *testing.T) {
 	config := operator.Config{
 		Name: "test", Logger: quiet(t), Frameworks: []*framework.Framework{newFramework(t, "f", pushed(t, "objects"), nil)},
-		Sharding: operator.ShardingConfig{Enabled: true, Capacity: -1},
+		Sharding: operator.ShardingConfig{Enabled: true},
 	}
 	_, err := operator.New(config)
-	for _, want := range []string{"Sharding must not be enabled without LeaderElection on Kubernetes", "Sharding.Capacity must not be negative, is -1"} {
-		if !framework.IsInvalidConfig(err) || !strings.Contains(err.Error(), want) {
-			t.Errorf("want an error with %q, got %v", want, err)
-		}
+	if want := "Sharding must not be enabled without LeaderElection on Kubernetes"; !framework.IsInvalidConfig(err) || !strings.Contains(err.Error(), want) {
+		t.Errorf("want an error with %q, got %v", want, err)
 	}
 }
 
@@ -509,7 +507,7 @@ func TestPagesByTLSAskEachOtherWithTheTokenOfWhoAsksAndForNobodyElse(t *testing.
 	}
 }
 
-func TestALeaderThatStopsEndsTheReconciliationsUnderWayAndMayWriteForThem(t *testing.T) {
+func TestAReplicaThatStopsEndsTheReconciliationsUnderWayAndMayWriteForThem(t *testing.T) {
 	c := newCrew(t, 1)
 	deps := newDependencies(t, operator.DependenciesConfig{RESTConfig: c.instance.RESTConfig()})
 	config := c.config("a")
@@ -531,13 +529,17 @@ func TestALeaderThatStopsEndsTheReconciliationsUnderWayAndMayWriteForThem(t *tes
 	a := run(t, newOperator(t, config))
 	waitFor(t, started)
 	a.cancel()
-	lease := &coordinationv1.Lease{}
-	operatortest.Eventually(t, "it does not lead any more", func() error {
-		err := c.client.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "test-leader"}, lease)
-		if err == nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {
-			return fmt.Errorf("the lease is held by %s", *lease.Spec.HolderIdentity)
+	operatortest.Eventually(t, "it leaves", func() error {
+		list := &coordinationv1.LeaseList{}
+		if err := c.client.List(t.Context(), list, client.InNamespace(c.namespace)); err != nil {
+			return err
 		}
-		return err
+		for _, lease := range list.Items {
+			if strings.Contains(lease.Annotations["operatorkit.io/shard-member"], `"leaving":true`) {
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d leases says so", len(list.Items))
 	})
 	close(release)
 	if err := <-wrote; err != nil {

@@ -2,7 +2,6 @@ package operator_test
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 	"github.com/operatorkit/operatorkit/informer"
 	"github.com/operatorkit/operatorkit/operator"
-	"github.com/operatorkit/operatorkit/operator/internal/ring"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -151,11 +149,9 @@ func TestAReplicaGetsNothingFromAnotherOneBeforeAllItsFrameworksAreSynced(t *tes
 	config := c.config("b")
 	config.Frameworks, config.SyncTimeout = append(config.Frameworks, other), 50*time.Millisecond
 	b := run(t, newOperator(t, config))
-	operatortest.Eventually(t, "b is to get something", func() bool {
-		return slices.ContainsFunc(c.table().Ranges, func(r ring.Range) bool { return r.Next == "b" })
-	})
+	operatortest.Eventually(t, "b is a replica", func() bool { return c.replicaLeases() == 2 })
 	for range 20 {
-		c.sharedBy("a") // What b has listed meanwhile is not given up.
+		c.sharedBy("a")
 	}
 	close(source.warm)
 	c.sharedBy("a", "b")

@@ -1,7 +1,6 @@
 package command_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/operatorkit/operatorkit/operator/command"
-	"github.com/operatorkit/operatorkit/operator/internal/ring"
 	"github.com/operatorkit/operatorkit/operator/operatortest"
 )
 
@@ -47,27 +45,36 @@ func (f *fleet) without(gone ...*operatortest.Replica) {
 	f.replicas = slices.DeleteFunc(f.replicas, func(r *operatortest.Replica) bool { return slices.Contains(gone, r) })
 }
 
-// leads waits until it is known which copyist leads: it renews the Lease of that.
+// leads waits until it is known which copyist leads: it holds slot 0.
 func (f *fleet) leads() *operatortest.Replica {
 	f.t.Helper()
-	renewals := func(r *operatortest.Replica) (n int) {
-		for _, e := range r.Requests() {
-			if operatortest.Leases(e.Request) && e.Name == "copyist-leader" && e.Changed() {
-				n++
+	var leader *operatortest.Replica
+	operatortest.Eventually(f.t, "one leads", func() error {
+		lease := &coordinationv1.Lease{}
+		if err := f.client.Get(f.t.Context(), client.ObjectKey{Namespace: f.name, Name: "copyist-slot-0"}, lease); err != nil {
+			return err
+		}
+		// The identities are the name of the host and a random part: a replica has renewed the Lease that says so.
+		members := &coordinationv1.LeaseList{}
+		if err := f.client.List(f.t.Context(), members, client.InNamespace(f.name)); err != nil {
+			return err
+		}
+		for _, member := range members.Items {
+			if !strings.HasPrefix(member.Name, "copyist-shards-") || *member.Spec.HolderIdentity != *lease.Spec.HolderIdentity {
+				continue
+			}
+			for _, r := range f.replicas {
+				if slices.ContainsFunc(r.Requests(), func(e operatortest.Exchange) bool {
+					return operatortest.Leases(e.Request) && e.Name == member.Name && e.Changed()
+				}) {
+					leader = r
+					return nil
+				}
 			}
 		}
-		return n
-	}
-	before := map[*operatortest.Replica]int{}
-	for _, r := range f.replicas {
-		before[r] = renewals(r)
-	}
-	leader := -1
-	operatortest.Eventually(f.t, "one leads", func() bool {
-		leader = slices.IndexFunc(f.replicas, func(r *operatortest.Replica) bool { return renewals(r) > before[r] })
-		return leader >= 0
+		return fmt.Errorf("slot 0 is held by %s", *lease.Spec.HolderIdentity)
 	})
-	return f.replicas[leader]
+	return leader
 }
 
 // follower returns a copyist that does not lead.
@@ -104,26 +111,29 @@ func (f *fleet) moved(since map[client.ObjectKey]int) (most int) {
 	return most
 }
 
-// settled waits until the table has stayed as it is for as long as replicas take to tell what they have, and nothing moves: what moves then, moves
-// for what happens then.
+// settled waits until the slots have stayed as they are for as long as replicas take to say what they have, and nothing
+// moves: what moves then, moves for what happens then.
 func (f *fleet) settled() {
 	f.t.Helper()
-	var last ring.Table
+	last := ""
 	since := time.Now()
 	operatortest.Eventually(f.t, "nothing moves any more", func() error {
-		lease := &coordinationv1.Lease{}
-		if err := f.client.Get(f.t.Context(), client.ObjectKey{Namespace: f.name, Name: "copyist-shards"}, lease); err != nil {
+		list := &coordinationv1.LeaseList{}
+		if err := f.client.List(f.t.Context(), list, client.InNamespace(f.name), client.HasLabels{"operatorkit.io/slot"}); err != nil {
 			return err
 		}
-		var table ring.Table
-		if err := json.Unmarshal([]byte(lease.Annotations["operatorkit.io/shards"]), &table); err != nil {
-			return err
+		text, moving := "", 0
+		for _, lease := range list.Items {
+			text += lease.ResourceVersion + " "
+			if lease.Annotations["operatorkit.io/slot-next"] != "" {
+				moving++
+			}
 		}
-		if table.Generation != last.Generation {
-			last, since = table, time.Now()
+		if text != last {
+			last, since = text, time.Now()
 		}
-		if stays := time.Since(since); table.Moving() > 0 || stays < 3*time.Second {
-			return fmt.Errorf("%d ranges move, and generation %d is there since %s", table.Moving(), table.Generation, stays)
+		if stays := time.Since(since); moving > 0 || stays < 3*time.Second {
+			return fmt.Errorf("%d slots move, and they are like this since %s", moving, stays)
 		}
 		return nil
 	})
@@ -203,7 +213,7 @@ func TestTwoThousandObjectsThatChangeAllTheTimeAreSharedWhateverHappens(t *testi
 // to three.
 func TestARollingUpdateAndOtherNumbersOfReplicasMoveEachObjectTwiceAtMost(t *testing.T) {
 	if testing.Short() {
-		t.Skip("left to make test-all: it has up to ten processes; package ring has the sharing out")
+		t.Skip("left to make test-all: it has up to ten processes; package slots has the distribution")
 	}
 	f := &fleet{gallery: newGallery(t, 100, 2)}
 	f.version = "1.0.0"

@@ -2,7 +2,6 @@ package inspector_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -183,23 +182,14 @@ func objectHref(name string) string {
 type duo struct{}
 
 func (duo) Replicas() []inspector.Replica {
-	return []inspector.Replica{{Name: "site-operator-a", This: true, Ranges: 3, Objects: 17}, {Name: "site-operator-b", Ranges: 2, Moving: 1, Objects: 4}}
-}
-
-func (duo) Filter() inspector.Filter { return inspector.FilteredByServer }
-
-func (duo) Ranges() []inspector.RingRange {
-	return []inspector.RingRange{
-		{First: "0x0", Owner: "site-operator-a", Objects: 17}, {First: "0x4", Owner: "site-operator-b", Next: "site-operator-a", Objects: 4},
-		{First: "0x8", Objects: 1},
-	}
+	return []inspector.Replica{{Name: "site-operator-a", This: true, Slots: 171, Objects: 17}, {Name: "site-operator-b", Slots: 85, Moving: 1, Objects: 4}}
 }
 
 func (duo) Owner(informer.Key) string { return "site-operator-b" }
 
 func (duo) This() string { return "site-operator-a" }
 
-func (duo) Page(context.Context, string) (inspector.Page, error) {
+func (duo) Page(string) (inspector.Page, error) {
 	return inspector.Page{}, errors.New("it serves none")
 }
 
@@ -209,17 +199,12 @@ func TestThePageShowsWhichReplicaHasWhatAndWhoseAnObjectIs(t *testing.T) {
 	lacks(t, w.get("", http.StatusOK), "Replica")
 	lacks(t, w.get(objectPath("home"), http.StatusOK), "replica")
 	w.inspector.ShareBy(duo{})
-	has(t, w.get("", http.StatusOK), "site-operator-a<small>this one</small>", "site-operator-b</th>", ">17<",
-		`<path class="replica-0" d="M0.00 -80.00 `, `<path class="replica-1 moving"`, "site-operator-b, on its way to site-operator-a", `<path class="nobody"`,
-		"The API server sends to each replica the objects of its own ranges.")
+	has(t, w.get("", http.StatusOK), "site-operator-a<small>this one</small>", "site-operator-b</th>", ">17<", ">171<", ">85<")
 	has(t, w.get(objectPath("home"), http.StatusOK), "reconciled by the replica site-operator-b")
 	if got := read[inspector.Object](w, objectPath("home")).Owner; got != "site-operator-b" {
 		t.Errorf("the owner is %q", got)
 	}
 	if got := read[inspector.Overview](w, "overview").Replicas; len(got) != 2 || got[1].Moving != 1 {
 		t.Errorf("the replicas are %+v", got)
-	}
-	if got := read[inspector.Overview](w, "overview").Ranges; len(got) != 3 || got[1].Next != "site-operator-a" {
-		t.Errorf("the ranges are %+v", got)
 	}
 }

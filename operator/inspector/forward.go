@@ -107,7 +107,7 @@ type unreachedKey struct{}
 
 // forward answers a request by what another replica answers. With an error nothing is answered.
 func (i *Inspector) forward(w http.ResponseWriter, r *http.Request, ring Ring, owner string, body []byte) error {
-	page, target, err := pageOf(r.Context(), ring, owner)
+	page, target, err := pageOf(ring, owner)
 	if err != nil {
 		return err
 	}
@@ -149,8 +149,8 @@ func (i *Inspector) forward(w http.ResponseWriter, r *http.Request, ring Ring, o
 }
 
 // pageOf returns the page of another replica, and its address.
-func pageOf(ctx context.Context, ring Ring, replica string) (Page, *url.URL, error) {
-	page, err := ring.Page(ctx, replica)
+func pageOf(ring Ring, replica string) (Page, *url.URL, error) {
+	page, err := ring.Page(replica)
 	if err != nil {
 		return page, nil, notReached(replica, err)
 	}
@@ -206,7 +206,7 @@ func fromOther[T any](ctx context.Context, r *http.Request, ring Ring, replica, 
 	fault := func(err error) (T, error) {
 		return answer, fmt.Errorf("the page of the replica %s can't be asked: %w", replica, err)
 	}
-	page, err := ring.Page(ctx, replica)
+	page, err := ring.Page(replica)
 	if err != nil {
 		return fault(err)
 	}

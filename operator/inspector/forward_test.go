@@ -35,10 +35,6 @@ func (p pair) Replicas() []inspector.Replica {
 	return []inspector.Replica{{Name: "a", This: p.this == "a"}, {Name: "b", This: p.this == "b"}, {Name: ""}}
 }
 
-func (p pair) Ranges() []inspector.RingRange { return nil }
-
-func (p pair) Filter() inspector.Filter { return "" }
-
 func (p pair) Owner(key informer.Key) string {
 	if p.ofB[key.Name] {
 		return "b"
@@ -46,7 +42,7 @@ func (p pair) Owner(key informer.Key) string {
 	return "a"
 }
 
-func (p pair) Page(context.Context, string) (inspector.Page, error) { return p.other, p.err }
+func (p pair) Page(string) (inspector.Page, error) { return p.other, p.err }
 
 // twoReplicas are two operators with the same sites, of which b has those of these names. What they have made of them differs.
 func twoReplicas(t *testing.T, ofB ...string) (a, b *world) {

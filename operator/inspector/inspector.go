@@ -138,7 +138,7 @@ func (i *Inspector) overview() Overview {
 	now := time.Now()
 	o := Overview{Operator: i.config.Name, At: now, Frameworks: []FrameworkOverview{}, Failing: i.failing()}
 	if r := i.sharedBy(); r != nil {
-		o.Replicas, o.Ranges, o.Filter = r.Replicas(), r.Ranges(), r.Filter()
+		o.Replicas = r.Replicas()
 	}
 	for _, s := range i.frameworks() {
 		f := s.overview(now)

@@ -2,7 +2,6 @@ package inspector
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -13,42 +12,29 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// Replica is one of those that share the objects of an operator, or nobody, without a name, for what has no owner at the moment.
+// Replica is one of those that share the objects of an operator. Without a name it stands for slots that no replica holds
+// at the moment.
 type Replica struct {
 	Name string `json:"name"`
-	// This tells that it is the one whose page this is.
+	// This is set for the replica whose page this is.
 	This bool `json:"this,omitempty"`
-	// Ranges are how many ranges of hashes it has, and Moving how many of them it gives up as soon as its work in them has ended.
-	Ranges int `json:"ranges"`
+	// Slots are how many slots it holds, and Moving how many of them another replica is to hold next.
+	Slots  int `json:"slots"`
 	Moving int `json:"moving"`
-	// Objects are how many objects lie in these, of all frameworks.
+	// Objects are how many objects are in these, of all frameworks, when it renewed its Lease last.
 	Objects int `json:"objects"`
 }
 
-// Filter is who keeps the objects of others from a replica.
-type Filter string
-
-const (
-	// FilteredByServer is when the API server does not send them.
-	FilteredByServer Filter = "server"
-	// FilteredByReplica is when the replica drops them.
-	FilteredByReplica Filter = "replica"
-)
-
-// Ring tells who has which objects. Its methods are safe for concurrent use.
+// Ring knows which replica has which objects. Its methods are safe for concurrent use.
 type Ring interface {
 	// Replicas are all of them, by name.
 	Replicas() []Replica
-	// Ranges are all ranges, in order.
-	Ranges() []RingRange
-	// Filter tells who has a replica hold its own objects only. It is empty if that is not known, or replicas hold all objects.
-	Filter() Filter
 	// Owner is the name of the replica that has an object, and empty if none has.
 	Owner(key informer.Key) string
 	// This is the name of the replica whose ring this is.
 	This() string
-	// Page tells how the page of a replica is reached from here. It may ask the API server.
-	Page(ctx context.Context, replica string) (Page, error)
+	// Page returns how the page of a replica is reached from here.
+	Page(replica string) (Page, error)
 }
 
 // ShareBy shows on the page who has which objects, and has questions about an object answered by the replica that has it. It is called before

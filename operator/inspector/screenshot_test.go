@@ -168,52 +168,6 @@ func TestGraphScreenshots(t *testing.T) {
 	})
 }
 
-// trio is a ring of three replicas, of which the pages are all one.
-type trio struct{ page inspector.Page }
-
-func (trio) This() string { return "website-operator-5c9bd8-2xk7p" }
-
-func (trio) Replicas() []inspector.Replica {
-	return []inspector.Replica{
-		{Name: "website-operator-5c9bd8-2xk7p", This: true, Ranges: 4, Objects: 84},
-		{Name: "website-operator-5c9bd8-hq4wd", Ranges: 3, Moving: 1, Objects: 79},
-		{Name: "website-operator-5c9bd8-zt9rm", Ranges: 3, Objects: 77},
-	}
-}
-
-func (r trio) Filter() inspector.Filter { return inspector.FilteredByServer }
-
-func (r trio) Ranges() (ranges []inspector.RingRange) {
-	all := r.Replicas()
-	for i, objects := range []int{31, 12, 40, 22, 36, 18, 25, 19, 17, 20} {
-		ranges = append(ranges, inspector.RingRange{
-			First: fmt.Sprintf("0x%x000000000000000", i+3), Owner: all[i%3].Name, Objects: objects, Since: time.Now().Add(-time.Hour),
-		})
-	}
-	ranges[4].Next = all[2].Name
-	return ranges
-}
-
-func (trio) Owner(informer.Key) string { return trio{}.This() }
-
-func (r trio) Page(context.Context, string) (inspector.Page, error) { return r.page, nil }
-
-func TestRingScreenshots(t *testing.T) {
-	folder := picturesFolder(t)
-	w := start(t, inspector.Config{Name: "website-operator"}, []*corev1.ConfigMap{site("home"), site("blog")})
-	w.reconciled(2)
-	w.inspector.ShareBy(trio{inspector.Page{URL: w.url}})
-	w.open("").pictures(folder, "inspector-ring", "", func(b *browser) {
-		b.shows("website-operator-5c9bd8-zt9rm")
-		if arcs := eval[int](b, `document.querySelectorAll(".ring path").length`); arcs != 10 {
-			t.Errorf("the ring has %d arcs, want 10", arcs)
-		}
-		if colors := eval[int](b, `new Set([...document.querySelectorAll(".ring path")].map((p) => getComputedStyle(p).stroke)).size`); colors != 3 {
-			t.Errorf("the ring has %d colors, want 3", colors)
-		}
-	})
-}
-
 // writePicture writes a picture in 256 colours, which are plenty for a page and make it small.
 func writePicture(t testing.TB, file string, data []byte) {
 	t.Helper()

@@ -39,8 +39,6 @@ var functions = template.FuncMap{
 	"counts":      countsOf,
 	"timeline":    timelineOf,
 	"charts":      chartsOf,
-	"ring":        ringOf,
-	"colorOf":     colorOf,
 	"mark":        mark,
 	"stateOf":     stateOf,
 	"name":        func(s ObjectSummary) string { return fullName(s.Namespace, s.Name) },

@@ -16,11 +16,7 @@ type Overview struct {
 	// At is when this was so.
 	At time.Time `json:"at"`
 	// Replicas are those that share the objects, by name. It is empty without sharding.
-	Replicas []Replica `json:"replicas,omitempty"`
-	// Ranges are those in which the replicas share the objects, in order.
-	Ranges []RingRange `json:"ranges,omitempty"`
-	// Filter is who has each replica hold its own objects only. It is empty if they hold all, and as long as it is not known.
-	Filter     Filter              `json:"filter,omitempty"`
+	Replicas   []Replica           `json:"replicas,omitempty"`
 	Frameworks []FrameworkOverview `json:"frameworks"`
 	// Failing are objects that fail, those that failed last first, a hundred at most. FailingCount is how many there are, also of
 	// those of which the inspector remembers nothing.

@@ -133,7 +133,7 @@ func (s sharing) owned(ctx context.Context, d *demo.Demo) (teams map[string][]st
 		}
 		for _, part := range overview.Replicas {
 			if part.Moving > 0 {
-				return nil, false, fmt.Errorf("%d ranges of %s are moving", part.Moving, part.Name)
+				return nil, false, fmt.Errorf("%d slots of %s are moving", part.Moving, part.Name)
 			}
 		}
 	}

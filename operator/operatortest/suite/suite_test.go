@@ -36,7 +36,7 @@ func TestScripts(t *testing.T) {
 }
 
 func TestAPackageCanBeLeftOutOfTheRaceDetector(t *testing.T) {
-	const all, sums = "github.com/operatorkit/operatorkit/operator/internal/...", "github.com/operatorkit/operatorkit/operator/internal/ring"
+	const all, sums = "github.com/operatorkit/operatorkit/operator/internal/...", "github.com/operatorkit/operatorkit/operator/internal/slots"
 	commands, err := commands(t.Context(), options{race: all + " !" + sums, packages: []string{all}})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestAPackageCanBeLeftOutOfTheRaceDetector(t *testing.T) {
 	with, without := commands[0], commands[1]
 	flags := slices.Contains(with.args, "-race") && !slices.Contains(without.args, "-race") && with.race && !without.race
 	if !flags || slices.Contains(with.packages, sums) || !slices.Equal(without.packages, []string{sums}) {
-		t.Errorf("the commands are %+v: the ring is not to run with the race detector, and the others are", commands)
+		t.Errorf("the commands are %+v: the slots are not to run with the race detector, and the others are", commands)
 	}
 }
 

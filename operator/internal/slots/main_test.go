@@ -1,4 +1,4 @@
-package ring_test
+package slots_test
 
 import (
 	"testing"

@@ -285,13 +285,24 @@ type tombstone struct {
 	before bool
 }
 
+// equals reports whether t and other are the same end of the same object.
+func (t tombstone) equals(other tombstone) bool {
+	end, otherEnd := seenOf(t.obj), seenOf(other.obj)
+	return end.version != "" && end == otherEnd
+}
+
 // add remembers an object that is gone, and reports whether there is anything left to do.
 func (t *tombstones) add(key informer.Key, last tombstone) bool {
 	if processed, ok := t.processed.Delete(key); ok && processed == uidOf(last.obj) {
 		_, left := t.gone.Get(key)
 		return left
 	}
-	t.gone.Update(key, func(gone []tombstone, _ bool) ([]tombstone, bool) { return append(gone, last), true })
+	t.gone.Update(key, func(gone []tombstone, _ bool) ([]tombstone, bool) {
+		if slices.ContainsFunc(gone, last.equals) {
+			return gone, true
+		}
+		return append(gone, last), true
+	})
 	return true
 }
 

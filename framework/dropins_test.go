@@ -88,7 +88,8 @@ func TestADeletionThatIsReadAfterTheNextObjectOfItsNameTakesNothingFromThat(t *t
 		f.DeleteFunc(first)
 		synctest.Wait()
 
-		if diff := cmp.Diff([]string{"created a", "deleted a", "created a"}, calls.all()); diff != "" {
+		// The end of the first and the beginning of the second are two events, each of which may reconcile the second.
+		if diff := cmp.Diff([]string{"created a", "deleted a", "created a"}, slices.Compact(calls.all())); diff != "" {
 			t.Errorf("calls (-want +got):\n%s", diff)
 		}
 		if stored, exists, err := f.Sources()[0].Get(keyOf("a")); err != nil || !exists || stored.(*corev1.ConfigMap).UID != second.UID {

@@ -250,7 +250,8 @@ func (f *Framework) handlePrimary(e informer.Event) {
 		return
 	}
 	_, behind := f.takeover.behind.Get(e.Key)
-	if e.Type == informer.Deleted && !f.tombstones.add(e.Key, tombstone{e.Object, f.takeover.died(e.Key, e.Object)}) {
+	if e.Type == informer.Deleted && (!f.tracksDeletion(e.Key) ||
+		!f.tombstones.add(e.Key, tombstone{e.Object, f.takeover.died(e.Key, e.Object)})) {
 		return
 	}
 	// What is left of an object that is gone has to be looked at, whoever deleted it.

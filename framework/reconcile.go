@@ -18,7 +18,7 @@ type result struct {
 	outcome        Outcome
 	// reason says why there was nothing to reconcile.
 	reason string
-	err   error
+	err    error
 	// requeueAfter is when to look at the key again; zero means at its next change.
 	requeueAfter time.Duration
 }
@@ -51,6 +51,9 @@ func (f *Framework) reconcile(ctx context.Context, e *waiting) (res result) {
 		return res
 	}
 	f.passed(e, res)
+	if f.shard != nil && !f.shard.Owns(e.Key) {
+		return result{outcome: Ignored, reason: reasonElsewhere}
+	}
 	return f.reconcileStored(ctx, e.Key)
 }
 

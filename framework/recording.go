@@ -27,6 +27,7 @@ const (
 	reasonUnselected    = "the source does not select it any more"
 	reasonMissing       = "the source lacks it, although it is there and selected"
 	reasonBack          = "the source lacked it, and has it again"
+	reasonElsewhere     = "another replica reconciles it"
 	reasonBehind        = "the source has yet to tell of what another process may have acted on"
 	reasonOutdated      = "it has changed since, of which the source has yet to tell"
 	reasonReplaced      = "it is gone, or another object has its name, which the source has yet to tell"

@@ -13,9 +13,13 @@ import (
 type Shard interface {
 	// Owns reports whether this replica may begin to work on an object.
 	Owns(key informer.Key) bool
-	// Begin begins to work on an object, until End, and reports whether that is allowed.
-	Begin(key informer.Key) bool
-	// End ends what Begin has begun. No other replica begins to work on an object before.
+	// Holds reports whether this replica owns an object, is about to own it, or has not passed it to
+	// another replica yet.
+	Holds(key informer.Key) bool
+	// Begin begins to work on an object, until End, and reports whether that is allowed. The deletion
+	// of an object that is gone may begin until the object is passed to another replica.
+	Begin(key informer.Key, gone bool) bool
+	// End ends the work that Begin has begun. No other replica begins to work on the object before.
 	End(key informer.Key)
 }
 
@@ -33,13 +37,14 @@ func (f *Framework) Share(s Shard) error {
 	return nil
 }
 
-// Reshare is called each time that the shard owns other objects than before. What is remembered of objects that it does
-// not own is forgotten, and so is what is remembered of objects that the source does not hold any more. The objects that
-// are gained, and that the source holds, become backlog. It may be called at any time, also before Run and after it, and
-// not twice at once.
+// Reshare is called each time that the shard owns or holds other objects than before. The framework
+// forgets its state of objects that the shard does not own, except for unprocessed deletions of objects
+// that it holds, and its state of objects that the source does not hold. The gained objects that the
+// source holds become backlog, and so do their unprocessed deletions; nil stands for none. It may be called at any time,
+// also before Run and after it, but not twice at once.
 func (f *Framework) Reshare(gained func(key informer.Key) bool) {
 	for _, key := range f.remembered() {
-		if !f.shard.Owns(key) {
+		if !f.shard.Owns(key) && !f.tracksDeletion(key) {
 			f.disown(key)
 		}
 	}
@@ -48,7 +53,9 @@ func (f *Framework) Reshare(gained func(key informer.Key) bool) {
 			f.metrics.ages.deletion.Delete(key)
 		}
 	}
-	f.takeover.add(gained)
+	if gained != nil {
+		f.takeover.add(gained)
+	}
 }
 
 // remembered are the keys of which the framework remembers something. Some may come twice.
@@ -57,7 +64,23 @@ func (f *Framework) remembered() []informer.Key {
 		f.reportedPlans.Keys(), f.unmatched.Keys(), f.retries.Keys())
 }
 
-// disown forgets what is remembered of an object that another replica owns, which starts over.
+// Unprocessed returns the keys of objects that are gone and whose deletion is not processed yet, in no
+// particular order. It is safe for concurrent use.
+func (f *Framework) Unprocessed() []informer.Key { return f.tombstones.gone.Keys() }
+
+// tracksDeletion reports whether a deletion is remembered until this replica has processed it. Where
+// the source keeps deletions until they are processed, only the owner of an object remembers them.
+func (f *Framework) tracksDeletion(key informer.Key) bool {
+	switch {
+	case f.shard == nil || f.shard.Owns(key):
+		return true
+	case f.remover != nil:
+		return false
+	}
+	return f.shard.Holds(key)
+}
+
+// disown forgets the state of an object that another replica owns. That replica starts over.
 func (f *Framework) disown(key informer.Key) {
 	f.takeover.behind.Delete(key)
 	f.tombstones.gone.Delete(key)
@@ -74,12 +97,12 @@ func (f *Framework) disown(key informer.Key) {
 // reconcileShared is reconcileEntry for an object that this replica may not own.
 func (f *Framework) reconcileShared(ctx context.Context, e *waiting) {
 	key := e.Key
-	if !f.shard.Begin(key) {
-		f.disown(key)
+	_, gone := f.tombstones.gone.Get(key)
+	if !f.shard.Begin(key, gone) {
 		return
 	}
 	defer func() {
-		if !f.shard.Owns(key) {
+		if !f.shard.Owns(key) && !f.tracksDeletion(key) {
 			f.disown(key)
 		}
 		f.shard.End(key)

@@ -4,8 +4,12 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/operatorkit/operatorkit/framework"
@@ -17,7 +21,9 @@ import (
 type part struct {
 	mu    sync.Mutex
 	names []string
-	busy  map[string]int
+	// held are the names that it holds without owning them.
+	held []string
+	busy map[string]int
 }
 
 func newPart(names ...string) *part { return &part{names: names, busy: map[string]int{}} }
@@ -30,10 +36,16 @@ func (p *part) Owns(key informer.Key) bool {
 	return p.owns(key)
 }
 
-func (p *part) Begin(key informer.Key) bool {
+func (p *part) Holds(key informer.Key) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	owned := p.owns(key)
+	return p.owns(key) || slices.Contains(p.held, key.Name)
+}
+
+func (p *part) Begin(key informer.Key, gone bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	owned := p.owns(key) || gone && slices.Contains(p.held, key.Name)
 	if owned {
 		p.busy[key.Name]++
 	}
@@ -56,7 +68,7 @@ func (p *part) works(name string) bool {
 func (p *part) becomes(f *framework.Framework, names ...string) {
 	p.mu.Lock()
 	before := p.names
-	p.names = names
+	p.names, p.held = names, nil
 	p.mu.Unlock()
 	f.Reshare(func(key informer.Key) bool {
 		return slices.Contains(names, key.Name) && !slices.Contains(before, key.Name)
@@ -141,3 +153,117 @@ func TestAFrameworkThatRunsOrIsDrivenCanNotBeShared(t *testing.T) {
 		t.Errorf("want an error for which IsInvalidConfig holds, got %v", err)
 	}
 }
+
+func TestADeletionIsProcessedBeforeItsObjectIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls journal
+		p := newPart("a")
+		source := informer.NewPush("configmaps")
+		put(t, source, inLife("a", "a", "1"))
+		var failing atomic.Bool
+		failing.Store(true)
+		f := newFramework(t, framework.Config{Source: source, DisableFinalizer: true, BackOffFactory: everyMinute}, &resource{
+			name: "resource",
+			created: func(_ context.Context, obj any) error {
+				calls.add("created " + obj.(*corev1.ConfigMap).Name)
+				return nil
+			},
+			deleted: func(_ context.Context, obj any) error {
+				if failing.Load() {
+					return errBoom
+				}
+				calls.add("deleted " + obj.(*corev1.ConfigMap).Name)
+				return nil
+			},
+		})
+		if err := f.Share(p); err != nil {
+			t.Fatal(err)
+		}
+		defer running(t, f)()
+		synctest.Wait()
+		remove(t, source, inLife("a", "a", "1"))
+		synctest.Wait()
+		p.mu.Lock()
+		p.names, p.held = nil, []string{"a"}
+		p.mu.Unlock()
+		f.Reshare(nil)
+		put(t, source, inLife("a", "a again", "2"))
+		failing.Store(false)
+		if left := f.Unprocessed(); len(left) != 1 {
+			t.Errorf("%v are not processed, want one", left)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"created a", "deleted a"}, calls.all()); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+		if left := f.Unprocessed(); len(left) != 0 {
+			t.Errorf("%v are not processed", left)
+		}
+	})
+}
+
+func TestADeletionThatCameBeforeItsObjectWasGainedIsProcessed(t *testing.T) {
+	for name, held := range map[string][]string{"held": {"a"}, "held by another one": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls := &journal{}
+				p := newPart("b")
+				p.held = held
+				source := informer.NewPush("configmaps")
+				put(t, source, inLife("a", "a", "1"))
+				f := newFramework(t, framework.Config{Source: source, DisableFinalizer: true}, noted(calls))
+				if err := f.Share(p); err != nil {
+					t.Fatal(err)
+				}
+				defer running(t, f)()
+				synctest.Wait()
+				remove(t, source, inLife("a", "a", "1"))
+				synctest.Wait()
+				p.becomes(f, "a", "b")
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				var want []string
+				if held != nil {
+					want = []string{"deleted a a/1"}
+				}
+				if diff := cmp.Diff(want, calls.all()); diff != "" {
+					t.Errorf("calls (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestADeletionThatItsSourceKeepsIsProcessedByWhoGainsTheObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := &journal{}
+		p := newPart("b")
+		push := informer.NewPush("configmaps")
+		kept := map[informer.Key]any{keyOf("a"): inLife("a", "a", "1")}
+		source := &keeping{removing{push, func(obj *corev1.ConfigMap) error {
+			calls.add("removed " + obj.Name)
+			return nil
+		}}, kept}
+		f := newFramework(t, framework.Config{Source: source}, noted(calls))
+		if err := f.Share(p); err != nil {
+			t.Fatal(err)
+		}
+		defer running(t, f)()
+		synctest.Wait()
+		p.becomes(f, "a", "b")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"deleted a a/1", "removed a"}, calls.all()); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// keeping is a source that keeps deletions until they are removed.
+type keeping struct {
+	removing
+	kept map[informer.Key]any
+}
+
+func (k *keeping) Deletions() map[informer.Key]any { return k.kept }

@@ -104,6 +104,13 @@ func (f *Framework) takeOver(ctx context.Context) {
 			continue
 		}
 		gained := within(parts)
+		if f.remover != nil {
+			for key, last := range f.remover.Deletions() {
+				if gained(key) {
+					f.tombstones.add(key, tombstone{last, true})
+				}
+			}
+		}
 		for _, key := range slices.Concat(f.tombstones.gone.Keys(), f.Keys()) {
 			if gained(key) {
 				f.queue.Add(key, queue.Backlog, reason{Trigger: Trigger{Cause: CauseBacklog, Source: f.source.Name()}})

@@ -132,7 +132,8 @@ func TestR11AKeyOfWhichTheSourceHasYetToTellAtTheStartWaitsForItsEvent(t *testin
 				}
 				time.Sleep(time.Hour)
 
-				if diff := cmp.Diff(slices.Concat(test.first, test.last), calls.all()); diff != "" {
+				// The end of one life and the beginning of the next are two events, each of which may reconcile the next life.
+				if diff := cmp.Diff(slices.Concat(test.first, test.last), slices.Compact(calls.all())); diff != "" {
 					t.Errorf("in the end (-want +got):\n%s", diff)
 				}
 			})

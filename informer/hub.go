@@ -3,6 +3,7 @@ package informer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -130,6 +131,14 @@ func NewHub(config HubConfig) (*Hub, *Feed) {
 
 // Name returns the name from the configuration.
 func (h *Hub) Name() string { return h.name }
+
+// Deletions returns the last states of objects that are gone and whose deletion is repeated to new
+// subscribers, by their keys. The objects must not be changed.
+func (h *Hub) Deletions() map[Key]any {
+	h.delivery.Lock()
+	defer h.delivery.Unlock()
+	return maps.Clone(h.kept)
+}
 
 // Subscribe implements [Source].
 func (h *Hub) Subscribe(handler Handler) (unsubscribe func()) {

@@ -127,6 +127,9 @@ type Remover interface {
 	// object that changed since gives an error for which apierrors.IsConflict holds. One that is gone, or that finalizers
 	// of others hold, is not an error.
 	Remove(ctx context.Context, obj any) error
+	// Deletions returns the last states of objects that are gone and were not removed, by their keys.
+	// A Hub has this method. The objects must not be changed.
+	Deletions() map[Key]any
 }
 
 // KeyLister is implemented by sources that can tell which objects they hold without copying these. A [Hub] is one.

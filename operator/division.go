@@ -97,14 +97,13 @@ func (d *division) resolve(ctx context.Context) {
 	d.changed()
 }
 
-// hold has the sources hold the objects in these slots, and returns those that all of them have listed, and whether
-// there are objects that they have to forget.
-func (d *division) hold(held slots.Set) (listed slots.Set, lost bool) {
+// hold has the sources hold the objects in these slots, and returns those that all of them have listed.
+func (d *division) hold(held slots.Set) (listed slots.Set) {
 	d.mu.Lock()
 	before := d.held
 	if !d.resolved || d.round > 0 && before == held {
 		defer d.mu.Unlock()
-		return d.listed, false
+		return d.listed
 	}
 	d.round++
 	d.held, d.waiting = held, len(d.sources)
@@ -119,7 +118,7 @@ func (d *division) hold(held slots.Set) (listed slots.Set, lost bool) {
 	for _, s := range d.sources {
 		s.Limit(has, held.Without(before) != slots.Set{}, func() { d.done(round) })
 	}
-	return d.ready(), before.Without(held) != slots.Set{}
+	return d.ready()
 }
 
 // done notes that a source has listed what it was told to hold in a round.

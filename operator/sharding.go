@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,8 +40,9 @@ import (
 //
 // A replica works in what another one is to get until that one has listed it, and the sources of all its frameworks are
 // synced, and so does one that is told to end, for LeaseDuration at most. Without finalizers, a deletion that nobody
-// sees is missed: while the operator is down, while nobody has taken over from a replica that was killed or cut off,
-// and in the moment in which a slot moves.
+// sees is missed: while the operator is down, and while nobody has taken over from a replica that was killed or cut off.
+// A deletion that was seen is processed before its slot moves, unless it fails for longer than LeaseDuration, and may be
+// processed by the next holder once more.
 type ShardingConfig struct {
 	// Enabled turns it on. LeaderElection must be enabled too, without a Lock, and with an Identity that no other
 	// process ever had, as the default one is. Default: off, one replica works.
@@ -105,6 +107,9 @@ type sharing struct {
 	used    slots.Set
 	objects int
 	in      slots.Set
+	// passing is when this replica first tried to pass a slot to another one. It belongs to that
+	// goroutine too.
+	passing [slots.Count]time.Time
 }
 
 // newSharing makes the frameworks share their objects. config has a leader election with a fence.
@@ -135,7 +140,7 @@ func newSharing(config Config, httpClient *http.Client, page func() location) (*
 		leases: leases.Leases(election.Namespace), ring: election.Name, name: election.Identity,
 		duration: election.LeaseDuration, retry: election.RetryPeriod, timeout: s.together.lock.timeout,
 		state: s.state, follow: s.follow, renewed: s.fence.renewed, works: func() bool { return s.fence.Check() == nil },
-		holder: s.holder, logger: s.logger,
+		holder: s.holder, pass: s.pass, logger: s.logger,
 	})
 	for _, f := range config.Frameworks {
 		if err := f.Share(shard{s.holder}); err != nil {
@@ -154,7 +159,7 @@ func notify(c chan struct{}) {
 }
 
 // leads reports whether this replica runs what must run once.
-func (s *sharing) leads() bool { return s.holder.Owned().Has(onceSlot) && s.fence.Check() == nil }
+func (s *sharing) leads() bool { return s.holder.Part().Owned.Has(onceSlot) && s.fence.Check() == nil }
 
 // work is one of the replicas until ctx ends or something fails, and then until others have what it had. It runs the
 // frameworks of the operator, and the runnables while it holds their slot.
@@ -224,10 +229,10 @@ func (s *sharing) work(ctx context.Context, o *Operator) error {
 // before they have ended. It returns when ctx ends, or with an error if they don't end.
 func (s *sharing) runOnce(ctx context.Context, o *Operator, failed func()) error {
 	for len(o.config.Runnables) > 0 {
-		if s.holder.Begin(onceSlot) {
+		if s.holder.Begin(onceSlot, false) {
 			running, cancel := context.WithCancel(ctx)
 			runnables := o.startRunnables(running, failed)
-			for ctx.Err() == nil && s.holder.Owned().Has(onceSlot) {
+			for ctx.Err() == nil && s.holder.Part().Owned.Has(onceSlot) {
 				s.waitForSlots(ctx)
 			}
 			cancel()
@@ -271,25 +276,52 @@ func (s *sharing) follow() (ring *slots.Ring, listed slots.Set) {
 	defer s.following.Unlock()
 	ring, _ = s.member.view()
 	s.counts.follow(ring.Complete(), time.Now())
-	listed, lost := s.division.hold(ring.Held(s.This()))
-	before, now := s.holder.Owned(), ring.Owned(s.This()).And(listed)
+	before, now := s.holder.Part(), slots.Part{Releasing: ring.Releasing(s.This()), Held: ring.Held(s.This())}
+	// Deletions that come after a list of the sources must be remembered.
+	s.holder.Have(slots.Part{Owned: before.Owned, Releasing: before.Releasing, Held: now.Held})
+	listed = s.division.hold(now.Held)
+	now.Owned = ring.Owned(s.This()).And(listed)
 	if s.closed {
-		now = slots.Set{}
+		now = slots.Part{}
 	}
-	if before == now && !lost {
+	if before == now {
 		return ring, listed
 	}
-	s.holder.Own(now)
-	gains := now.Without(before)
-	for _, f := range s.frameworks {
-		f.Reshare(func(key informer.Key) bool { return gains.Has(slotOf(key)) })
+	s.holder.Have(now)
+	for i := range s.passing {
+		if !now.Releasing.Has(i) {
+			s.passing[i] = time.Time{}
+		}
 	}
-	if before != now {
-		s.counts.note(before, now)
-		s.logger.Log("level", "info", "message", "this replica has another part of the objects", "slots", now.Len())
+	var gained func(key informer.Key) bool
+	if gains := now.Owned.Without(before.Owned); gains != (slots.Set{}) {
+		gained = func(key informer.Key) bool { return gains.Has(slotOf(key)) }
+	}
+	for _, f := range s.frameworks {
+		f.Reshare(gained)
+	}
+	if before.Owned != now.Owned {
+		s.counts.note(before.Owned, now.Owned)
+		s.logger.Log("level", "info", "message", "this replica has another part of the objects", "slots", now.Owned.Len())
 		notify(s.owns)
 	}
 	return ring, listed
+}
+
+// pass reports whether this replica can pass a slot to another one: no work is under way, and deletions
+// of objects that are gone are processed, or fail for longer than its patience.
+func (s *sharing) pass(slot int) bool {
+	if s.passing[slot].IsZero() {
+		s.passing[slot] = time.Now()
+	}
+	in := func(key informer.Key) bool { return slotOf(key) == slot }
+	unprocessed := slices.ContainsFunc(s.frameworks, func(f *framework.Framework) bool {
+		return slices.ContainsFunc(f.Unprocessed(), in)
+	})
+	if unprocessed && time.Since(s.passing[slot]) < s.patience {
+		return false
+	}
+	return s.holder.Pass(slot)
 }
 
 // state is what this replica says of itself. Objects are counted anew if there are more or less than before, or in
@@ -321,10 +353,13 @@ func (s *sharing) state() statement {
 type shard struct{ holder *slots.Holder }
 
 // Owns implements framework.Shard.
-func (s shard) Owns(key informer.Key) bool { return s.holder.Owned().Has(slotOf(key)) }
+func (s shard) Owns(key informer.Key) bool { return s.holder.Part().Owned.Has(slotOf(key)) }
+
+// Holds implements framework.Shard.
+func (s shard) Holds(key informer.Key) bool { return s.holder.Part().Held.Has(slotOf(key)) }
 
 // Begin implements framework.Shard.
-func (s shard) Begin(key informer.Key) bool { return s.holder.Begin(slotOf(key)) }
+func (s shard) Begin(key informer.Key, gone bool) bool { return s.holder.Begin(slotOf(key), gone) }
 
 // End implements framework.Shard.
 func (s shard) End(key informer.Key) { s.holder.End(slotOf(key)) }

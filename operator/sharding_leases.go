@@ -80,6 +80,8 @@ type memberConfig struct {
 	// works reports whether the replica can work at all. What one has that can't is nothing to wait for.
 	works  func() bool
 	holder *slots.Holder
+	// pass reports whether a slot that is being released can be passed to the next holder.
+	pass   func(slot int) bool
 	logger micrologger.Logger
 }
 
@@ -424,7 +426,7 @@ func (m *member) move(ctx context.Context) error {
 	var failed error
 	written := 0
 	turns := make(chan struct{}, parallelWrites)
-	for _, w := range ring.Writes(m.name, listed, m.holder.Idle) {
+	for _, w := range ring.Writes(m.name, listed, m.pass) {
 		turns <- struct{}{}
 		writing.Go(func() {
 			defer func() { <-turns }()

@@ -2,11 +2,20 @@ package slots
 
 import "sync"
 
+// Part is which slots a replica has.
+type Part struct {
+	// Owned are those in which it may begin work, and Releasing those that it is about to pass to
+	// another replica. Held are these, and those that it is about to get.
+	Owned, Releasing, Held Set
+}
+
 // Holder knows in which slots a replica may begin work, and in which work is under way. It is safe for concurrent use.
 type Holder struct {
-	mu    sync.Mutex
-	owned Set
-	busy  [Count]int
+	mu   sync.Mutex
+	part Part
+	// passed are the slots of part.Releasing in which nothing begins any more.
+	passed Set
+	busy   [Count]int
 	// idle is called when the last work has ended in a slot that is not owned any more.
 	idle func()
 }
@@ -15,25 +24,27 @@ type Holder struct {
 // that is not owned any more.
 func NewHolder(idle func()) *Holder { return &Holder{idle: idle} }
 
-// Own replaces what is owned.
-func (h *Holder) Own(owned Set) {
+// Have replaces the part.
+func (h *Holder) Have(part Part) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.owned = owned
+	h.part, h.passed = part, h.passed.And(part.Releasing)
 }
 
-// Owned returns what is owned.
-func (h *Holder) Owned() Set {
+// Part returns the part.
+func (h *Holder) Part() Part {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.owned
+	return h.part
 }
 
-// Begin begins work in a slot, until End, and reports whether that is allowed. Slots may have several works at once.
-func (h *Holder) Begin(slot int) bool {
+// Begin begins work in a slot, until End, and reports whether that is allowed. Work that only finishes
+// earlier work is also allowed in slots that are being released, until they are passed to the next
+// holder. A slot can have several works at once.
+func (h *Holder) Begin(slot int, finishing bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.owned.Has(slot) {
+	if !h.part.Owned.Has(slot) && !(finishing && h.part.Releasing.Without(h.passed).Has(slot)) {
 		return false
 	}
 	h.busy[slot]++
@@ -44,18 +55,23 @@ func (h *Holder) Begin(slot int) bool {
 func (h *Holder) End(slot int) {
 	h.mu.Lock()
 	h.busy[slot]--
-	ended := h.busy[slot] == 0 && !h.owned.Has(slot)
+	ended := h.busy[slot] == 0 && !h.part.Owned.Has(slot)
 	h.mu.Unlock()
 	if ended {
 		h.idle()
 	}
 }
 
-// Idle reports whether no work is under way in a slot.
-func (h *Holder) Idle(slot int) bool {
+// Pass reports whether a slot that is being released can be passed to the next holder, because no work
+// is under way in it. Then no work begins in the slot until this replica owns it again.
+func (h *Holder) Pass(slot int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.busy[slot] == 0
+	if h.busy[slot] > 0 {
+		return false
+	}
+	h.passed.Add(slot)
+	return true
 }
 
 // AllIdle reports whether no work is under way at all.

@@ -54,6 +54,16 @@ func (r *Ring) Owned(replica string) (owned Set) {
 	return owned
 }
 
+// Releasing returns the slots that a replica holds, and in which it only finishes work.
+func (r *Ring) Releasing(replica string) (releasing Set) {
+	for i, s := range r.Slots {
+		if s.Holder == replica && !s.Barred && s.released() {
+			releasing.Add(i)
+		}
+	}
+	return releasing
+}
+
 // released reports whether the holder begins nothing more in the slot.
 func (s Slot) released() bool { return s.Next != "" && s.Ready }
 
@@ -72,9 +82,9 @@ func (r *Ring) Complete() bool {
 	return !slices.ContainsFunc(r.Slots[:], func(s Slot) bool { return s.Barred || s.released() || !r.exists(s.Holder) })
 }
 
-// Writes returns what a replica has to write next. listed are the slots of which it has listed the objects, and idle
-// reports whether no work is under way in a slot; it is called only for slots that the replica does not own.
-func (r *Ring) Writes(replica string, listed Set, idle func(slot int) bool) (writes []Write) {
+// Writes returns what a replica has to write next. listed are the slots of which it has listed the objects, and pass
+// reports whether a slot can be passed to the next holder; it is called only for slots that the replica does not own.
+func (r *Ring) Writes(replica string, listed Set, pass func(slot int) bool) (writes []Write) {
 	claims := r.claims()
 	for i, s := range r.Slots {
 		to := s
@@ -82,7 +92,7 @@ func (r *Ring) Writes(replica string, listed Set, idle func(slot int) bool) (wri
 		case s.Barred:
 		case s.Holder == replica && s.Next != "" && !r.stays(s.Next):
 			to = Slot{Holder: replica} // The next one has gone.
-		case s.Holder == replica && s.released() && idle(i):
+		case s.Holder == replica && s.released() && pass(i):
 			to = Slot{Holder: s.Next}
 		case s.Next == replica && !r.stays(replica):
 		case s.Next == replica && !r.exists(s.Holder):

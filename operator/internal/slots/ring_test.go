@@ -75,7 +75,7 @@ func (w *world) doSomething(t *rapid.T) {
 		n.expire()
 	case step < 30:
 		for slot := range slots.Count {
-			n.begin(slot)
+			n.begin(slot, slot%2 == 0)
 		}
 	case step < 32:
 		for len(n.works) > 0 {
@@ -91,7 +91,7 @@ func (w *world) doSomething(t *rapid.T) {
 	case step == 37:
 		n.self.Leaving = true
 	case step == 38 && len(n.works) == 0:
-		n.holder.Own(slots.Set{})
+		n.holder.Have(slots.Part{})
 		delete(w.nodes, n.name)
 		w.write(event{slot: -1, name: n.name, gone: true})
 	case step == 39:
@@ -103,7 +103,7 @@ func (w *world) doSomething(t *rapid.T) {
 func checkBalanced(t interface{ Fatalf(string, ...any) }, w *world) {
 	least, most, all := slots.Count, 0, 0
 	for _, n := range w.nodes {
-		owned := n.holder.Owned().Len()
+		owned := n.holder.Part().Owned.Len()
 		least, most, all = min(least, owned), max(most, owned), all+owned
 	}
 	if all != slots.Count || most-least > 2 {
@@ -129,7 +129,7 @@ func (w *world) settled(t *testing.T) {
 
 func (w *world) owners() (owners [slots.Count]string) {
 	for name, n := range w.nodes {
-		for _, slot := range slotsOf(n.holder.Owned()) {
+		for _, slot := range slotsOf(n.holder.Part().Owned) {
 			owners[slot] = name
 		}
 	}
@@ -158,7 +158,7 @@ func TestAsFewSlotsMoveAsThereMust(t *testing.T) {
 	}
 	before, lost := w.owners(), 0
 	for _, name := range slices.Sorted(maps.Keys(w.nodes))[:3] {
-		lost += w.nodes[name].holder.Owned().Len()
+		lost += w.nodes[name].holder.Part().Owned.Len()
 		delete(w.nodes, name)
 	}
 	w.settled(t)
@@ -187,7 +187,7 @@ func TestNamespacesWithSimilarNamesAreBalanced(t *testing.T) {
 		}
 	}
 	for name, n := range w.nodes {
-		if got := n.holder.Owned().And(used).Len(); got < used.Len()/3 || got > (used.Len()+2)/3 {
+		if got := n.holder.Part().Owned.And(used).Len(); got < used.Len()/3 || got > (used.Len()+2)/3 {
 			t.Errorf("%s has %d of %d slots with objects", name, got, used.Len())
 		}
 	}
@@ -207,13 +207,13 @@ func TestDuringARollingUpdateNewReplicasGetWhatOldOnesLeave(t *testing.T) {
 		if n := moved(before, w.owners()); n > 0 {
 			t.Fatalf("%d slots have moved to the new replica before an old one has left", n)
 		}
-		left := w.nodes[old].holder.Owned().Len()
+		left := w.nodes[old].holder.Part().Owned.Len()
 		w.nodes[old].self.Leaving = true
 		w.settled(t)
-		if n := moved(before, w.owners()); n < left || created.holder.Owned().Len() == 0 {
+		if n := moved(before, w.owners()); n < left || created.holder.Part().Owned.Len() == 0 {
 			t.Errorf("%d slots have moved, %s had %d", n, old, left)
 		}
-		if n := w.nodes[old].holder.Owned().Len(); n > 0 {
+		if n := w.nodes[old].holder.Part().Owned.Len(); n > 0 {
 			t.Errorf("%s leaves, and has %d slots", old, n)
 		}
 		delete(w.nodes, old)
@@ -230,7 +230,7 @@ func TestAReplicaThatCanNotWorkGetsNothingThatAnotherOneHas(t *testing.T) {
 	unable.self.Able = false
 	unable.renew(true)
 	w.settled(t)
-	if n := unable.holder.Owned().Len(); n > 0 {
+	if n := unable.holder.Part().Owned.Len(); n > 0 {
 		t.Errorf("it has %d slots", n)
 	}
 	unable.self.Able = true

@@ -121,7 +121,7 @@ func (n *node) renew(reply bool) {
 	case n.lost:
 	case !exists:
 		n.lost = true
-		n.holder.Own(slots.Set{})
+		n.holder.Have(slots.Part{})
 	case current != n.lease:
 		n.lease = current // An answer was lost: it renews what is there next time.
 	default:
@@ -148,7 +148,7 @@ func (n *node) follow() *slots.Ring {
 	r := n.ring()
 	n.listed = n.listed.And(r.Held(n.name))
 	if !n.lost {
-		n.holder.Own(r.Owned(n.name).And(n.listed))
+		n.holder.Have(slots.Part{Owned: r.Owned(n.name).And(n.listed), Releasing: r.Releasing(n.name)})
 	}
 	return r
 }
@@ -179,7 +179,7 @@ func (n *node) act(fateOf func() fate) (writes int) {
 	if n.lost {
 		return 0
 	}
-	for _, w := range r.Writes(n.name, n.listed, n.holder.Idle) {
+	for _, w := range r.Writes(n.name, n.listed, n.holder.Pass) {
 		writes++
 		before := n.view[w.Slot]
 		send := func() (version int, ok bool) {
@@ -203,8 +203,8 @@ func (n *node) act(fateOf func() fate) (writes int) {
 	return writes
 }
 
-func (n *node) begin(slot int) {
-	if n.holder.Begin(slot) {
+func (n *node) begin(slot int, finishing bool) {
+	if n.holder.Begin(slot, finishing) {
 		n.works = append(n.works, slot)
 	}
 }
@@ -216,7 +216,7 @@ func (n *node) end() {
 
 // working are the slots in which a node may write.
 func (n *node) working() slots.Set {
-	working := n.holder.Owned()
+	working := n.holder.Part().Owned
 	for _, slot := range n.works {
 		working.Add(slot)
 	}

@@ -10,21 +10,22 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// Activity is what a worker is doing.
+// Activity is the current work of a worker.
 type Activity struct {
-	// Key is that of the object.
+	// Key is the key of the object.
 	Key informer.Key
-	// Resource and Step are what is under way, and empty between two steps.
+	// Resource and Step are the step in progress. They are empty between two steps.
 	Resource string
 	Step     Step
-	// For is how long that has been under way, and Stuck how long of it without a wait on purpose (see BeginWait): since it began, or
-	// since the last such wait ended, or had to.
+	// For is the time since the step started. Stuck is the part of it that no intended wait covers
+	// (see BeginWait): the time since the step started, since the last such wait ended, or since
+	// its limit passed.
 	For, Stuck time.Duration
 	// Shadow is true for a comparison with shadows.
 	Shadow bool
 }
 
-// String says it for people.
+// String describes the activity for people.
 func (a Activity) String() string {
 	text := "object " + keyString(a.Key)
 	if a.Shadow {
@@ -36,7 +37,7 @@ func (a Activity) String() string {
 	return fmt.Sprintf("%s for %s", text, a.For.Round(time.Millisecond))
 }
 
-// Activities tells what the workers are doing that do anything. It may be called at any time, and is cheap.
+// Activities returns what the busy workers are doing. It may be called at any time and is cheap.
 func (f *Framework) Activities() []Activity {
 	f.activities.mu.Lock()
 	all := f.activities.workers
@@ -50,7 +51,7 @@ func (f *Framework) Activities() []Activity {
 	return busy
 }
 
-// activities are what all workers of a framework are doing.
+// activities are the activities of all workers of a framework.
 type activities struct {
 	mu sync.Mutex
 	// workers only grows.
@@ -59,7 +60,7 @@ type activities struct {
 
 type activityKey struct{}
 
-// add returns a context by which what a new worker does is known.
+// add registers a new worker. The returned context carries the activity of the worker.
 func (a *activities) add(ctx context.Context, shadow bool) (context.Context, *activity) {
 	worker := &activity{}
 	worker.doing.Shadow = shadow
@@ -69,29 +70,30 @@ func (a *activities) add(ctx context.Context, shadow bool) (context.Context, *ac
 	return context.WithValue(ctx, activityKey{}, worker), worker
 }
 
-// activityOf returns that of the worker of a context, or nil.
+// activityOf returns the activity of the worker of a context, or nil.
 func activityOf(ctx context.Context) *activity {
 	worker, _ := ctx.Value(activityKey{}).(*activity)
 	return worker
 }
 
-// activity is what one worker is doing. Its methods do nothing for nil.
+// activity is the current work of one worker. Its methods do nothing for nil.
 type activity struct {
 	mu    sync.Mutex
 	busy  bool
 	doing Activity
 	since time.Duration
-	// waits are how many waits on purpose there are, until is when the last of them is to end, and resumed when one ended last.
+	// waits counts the intended waits in progress. until is the latest of their limits. resumed is
+	// when such a wait last ended.
 	waits          int
 	until, resumed time.Duration
-	// reconciliation is the one that is under way, and nil between two.
+	// reconciliation is the reconciliation in progress. It is nil between two.
 	reconciliation *reconciliation
-	// why and waited are noted where there are spans.
+	// why and waited are recorded only with tracing.
 	why    *waiting
 	waited time.Duration
 }
 
-// begin notes that the worker begins with an object.
+// begin records that the worker starts on an object.
 func (a *activity) begin(key informer.Key, now time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,7 +101,7 @@ func (a *activity) begin(key informer.Key, now time.Duration) {
 	a.doing.Key, a.doing.Resource, a.doing.Step = key, "", ""
 }
 
-// carryOut notes that a reconciliation begins, or with nil that it has ended.
+// carryOut records the start of a reconciliation, or its end if r is nil.
 func (a *activity) carryOut(r *reconciliation) {
 	if a == nil {
 		return
@@ -109,7 +111,7 @@ func (a *activity) carryOut(r *reconciliation) {
 	a.reconciliation = r
 }
 
-// broke is the result of a worker that was stopped by an error of what it was doing.
+// broke returns the result of a worker that an error interrupted.
 func (a *activity) broke(key informer.Key, err error) result {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -122,14 +124,14 @@ func (a *activity) broke(key informer.Key, err error) result {
 	return result{reconciliation: a.reconciliation, outcome: Failed, err: a.reconciliation.errorf("%w", err)}
 }
 
-// end notes that the worker has done with an object.
+// end records that the worker has finished with an object.
 func (a *activity) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.busy, a.why = false, nil
 }
 
-// enter notes that the worker begins with a step, and returns the one around it.
+// enter records that the worker starts a step, and returns the enclosing step.
 func (a *activity) enter(info StepInfo, now time.Duration) (outer StepInfo) {
 	if a == nil {
 		return StepInfo{}
@@ -141,7 +143,7 @@ func (a *activity) enter(info StepInfo, now time.Duration) (outer StepInfo) {
 	return outer
 }
 
-// read tells what the worker is doing, if it does anything.
+// read returns the activity, and whether the worker is busy.
 func (a *activity) read(now time.Duration) (Activity, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -153,9 +155,10 @@ func (a *activity) read(now time.Duration) (Activity, bool) {
 	return doing, a.busy
 }
 
-// BeginWait says that the step of ctx waits on purpose from here on, for that long at most, until end is called: such as while a new version
-// is watched. A worker that does so is not stuck (Activity.Stuck), for which an operator's /healthz would have it started anew. A step may wait
-// for several things at once; each end is of its own wait, and does nothing when it is called again. Outside of a step that a Framework runs,
+// BeginWait declares that the step of ctx waits on purpose, until end is called but at most for
+// limit, for example while a new version is watched. Such a worker is not stuck (Activity.Stuck),
+// so an operator's /healthz does not have it restarted. A step may wait for several things at once.
+// Each end ends its own wait; further calls of it do nothing. Outside a step that a Framework runs,
 // BeginWait does nothing.
 func BeginWait(ctx context.Context, limit time.Duration) (end func()) {
 	s, worker := scopeOf(ctx), activityOf(ctx)
@@ -184,13 +187,13 @@ func (a *activity) resume(now time.Duration) {
 	a.resumed = now
 }
 
-// stillRunning is the error of a Run that returns without what it started.
+// stillRunning is the error of a Run that returns while something it started still runs.
 func (f *Framework) stillRunning(what ...string) error {
 	return fmt.Errorf("%w %s after its context was cancelled: %s: return when the context ends",
 		ErrStillRunning, f.config.CancelTimeout, strings.Join(what, "; "))
 }
 
-// endedWithin waits until a group has ended, and for d at most.
+// endedWithin waits until a group has ended, at most for d, and reports whether it has.
 func endedWithin(group *sync.WaitGroup, d time.Duration) bool {
 	ended := make(chan struct{})
 	go func() {

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Advice says how to mend what an API server refused, for each refusal in the tree of an error: which RBAC rule is lacking for whom, and
-// which field managers hold the fields that a server-side apply is to set. It is empty when there is nothing to say. The framework
-// appends it to the errors of reconciliations.
+// Advice suggests a fix for each refusal by an API server in the tree of an error: the missing RBAC
+// rule and its subject, or the managers of the fields that a server-side apply sets. It is empty if
+// there is nothing to suggest. The framework appends it to the errors of reconciliations.
 func Advice(err error) string {
 	var advice []string
 	for status := range statusesOf(err) {
@@ -36,7 +36,8 @@ func (e *advisedError) Error() string { return e.error.Error() + ": " + e.advice
 
 func (e *advisedError) Unwrap() error { return e.error }
 
-// advised returns an error with its advice, if there is any. Whatever ends a reconciliation comes by here, also errors of sources.
+// advised returns an error with its advice, if there is any. Every error that ends a reconciliation
+// passes here, also errors of sources.
 func advised(err error) error {
 	if err == nil {
 		return nil
@@ -51,10 +52,11 @@ func advised(err error) error {
 	return err
 }
 
-// unauthorized is how the API server says that its authorizer refuses a request for a resource.
+// unauthorized matches the message with which the authorizer of the API server refuses a request.
 var unauthorized = regexp.MustCompile(`User "([^"]*)" cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
 
-// lackingRule says which rule would allow what is forbidden for lack of rights. Other reasons, such as a quota, have none.
+// lackingRule names the rule that would allow a request that is forbidden for lack of rights. Other
+// reasons, such as a quota, have none.
 func lackingRule(status metav1.Status) string {
 	said := unauthorized.FindStringSubmatch(status.Message)
 	if status.Reason != metav1.StatusReasonForbidden || said == nil {
@@ -67,7 +69,7 @@ func lackingRule(status metav1.Status) string {
 	return fmt.Sprintf("bind %s to %q with the rule {apiGroups: [%q], resources: [%q], verbs: [%q]}", role, said[1], said[4], said[3], said[2])
 }
 
-// heldFields says who holds the fields that a server-side apply is to set.
+// heldFields names the managers of the fields that a server-side apply sets.
 func heldFields(status metav1.Status) string {
 	if status.Details == nil {
 		return ""
@@ -85,7 +87,7 @@ func heldFields(status metav1.Status) string {
 	return strings.Join(held, ", ") + ": leave the field to that manager, have it give it up, or take it over with client.ForceOwnership"
 }
 
-// statusesOf calls yield with each answer of an API server in the tree of an error.
+// statusesOf calls yield with each API server status in the tree of an error.
 func statusesOf(err error) func(yield func(metav1.Status) bool) {
 	return func(yield func(metav1.Status) bool) {
 		for each := range tree(err) {

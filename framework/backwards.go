@@ -2,7 +2,8 @@ package framework
 
 import "slices"
 
-// turn makes the set for deletions: its resources run from the last to the first, and those that conclude stay last.
+// turn makes the set for deletions. Its resources run from the last to the first; concluding
+// resources stay last.
 func (r *ResourceSet) turn() {
 	work := len(r.resources)
 	for work > 0 && concludes(r.resources[work-1]) {

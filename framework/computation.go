@@ -2,7 +2,8 @@ package framework
 
 import "context"
 
-// readOnlyOps is the part of TypedCRUDResourceOps that changes nothing. Whoever has only this can plan and cannot apply.
+// readOnlyOps is the part of TypedCRUDResourceOps that changes nothing. Code that has only this can
+// plan and cannot apply.
 type readOnlyOps[O, S any] interface {
 	Name() string
 	GetCurrentState(ctx context.Context, obj O) (S, error)
@@ -11,16 +12,16 @@ type readOnlyOps[O, S any] interface {
 	NewDeletePatch(ctx context.Context, obj O, currentState, desiredState S) (*TypedPatch[S], error)
 }
 
-// computation computes the patch of a CRUD resource. By its type it can't reach a function that applies one.
+// computation computes the patch of a CRUD resource. By its type it can't reach an Apply function.
 type computation[O, S any] struct {
 	ops         readOnlyOps[O, S]
 	middlewares []Middleware
 }
 
-// states are what a patch is computed from.
+// states are the inputs of a patch.
 type states[S any] struct{ current, desired S }
 
-// computing is a computation that is under way.
+// computing is a computation in progress.
 type computing[O, S any] struct {
 	ops readOnlyOps[O, S]
 	obj O
@@ -28,7 +29,7 @@ type computing[O, S any] struct {
 	patch *TypedPatch[S]
 }
 
-// do carries out one step.
+// do executes one step.
 func (c *computing[O, S]) do(ctx context.Context, step Step) (err error) {
 	switch step {
 	case StepGetCurrentState:
@@ -43,8 +44,9 @@ func (c *computing[O, S]) do(ctx context.Context, step Step) (err error) {
 	return err
 }
 
-// patch returns what the resource would change, and the states. The patch is nil when there is nothing to do, and
-// when a signal ended the resource on the way. With an error of Partial it is what the resource would change all the same.
+// patch returns the changes of the resource, and the states. The patch is nil when there is nothing
+// to do, and when a signal ended the resource before. With a Partial error, it still holds the
+// changes that did not fail.
 func (c computation[O, S]) patch(ctx context.Context, obj O, event Step) (states[S], *TypedPatch[S], error) {
 	last := StepNewUpdatePatch
 	if event == StepEnsureDeleted {
@@ -66,7 +68,7 @@ func (c computation[O, S]) patch(ctx context.Context, obj O, event Step) (states
 	return now.states, now.patch, nil
 }
 
-// step carries out one step unless the resource has been stopped, and tells whether to go on.
+// step executes one step unless the resource has been stopped, and reports whether to continue.
 func (c computation[O, S]) step(ctx context.Context, step Step, now *computing[O, S]) (bool, error) {
 	info := StepInfo{c.ops.Name(), step}
 	if on, err := proceed(ctx); !on {

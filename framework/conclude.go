@@ -9,14 +9,17 @@ import (
 	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
-// Concluder is implemented by resources that conclude a reconciliation, such as one that writes how it went into a status. They stand at
-// the end of their set and run also after an error of an earlier resource, which stays the error of the reconciliation; ConclusionOf
-// tells them of it. CRUD resources whose Ops implement it, and resources that wrap steps, do.
+// Concluder is implemented by resources that conclude a reconciliation, such as one that writes its
+// outcome into a status. They are the last resources of their set. They run also after an error of
+// an earlier resource, which stays the error of the reconciliation; they get it from ConclusionOf.
+// A CRUD resource implements it by its Ops, and a resource that wraps steps by the wrapped
+// resource.
 //
-// A cancelled reconciliation is not concluded, nor is one whose context has ended, or that fails before its first resource. A plan
-// foresees what is written after a success; when it is applied, what has come about is written, without being compared once more.
+// A reconciliation is not concluded if it is cancelled, if its context has ended, or if it fails
+// before its first resource. A plan assumes success. When the plan is applied, the actual outcome
+// is written, without another comparison.
 type Concluder interface {
-	// Concludes tells whether the resource is one. It is constant.
+	// Concludes reports whether the resource concludes. It is constant.
 	Concludes() bool
 }
 
@@ -31,22 +34,22 @@ func (r *TypedCRUDResource[O, S]) Concludes() bool { return concludes(r.TypedCRU
 // Concludes implements Concluder.
 func (w *wrapped) Concludes() bool { return concludes(w.Resource) }
 
-// Conclusion is how a reconciliation has gone.
+// Conclusion is the outcome of a reconciliation so far.
 type Conclusion struct {
-	// Outcome is Failed after an error; Waiting if a [Policy] has held something, and in a deletion that is
-	// not finished with this reconciliation; and otherwise Succeeded.
+	// Outcome is Failed after an error. It is Waiting if a [Policy] has held something, or if a
+	// deletion does not finish with this reconciliation. Otherwise it is Succeeded.
 	Outcome Outcome
 	// Err is the error, which names the resource and the step.
 	Err error
-	// Deleting tells that the object is being deleted.
+	// Deleting is true if the object is being deleted.
 	Deleting bool
-	// Lasting tells that a conflict in which this reconciliation ends is one that people are told of (see IsConflict): as many came before
-	// it, in a row. It is false outside of a framework.
+	// Lasting is true if a conflict in this reconciliation would be reported, because enough
+	// conflicts in a row precede it (see IsConflict). It is false outside a framework.
 	Lasting bool
 }
 
-// ConclusionOf returns how the reconciliation of ctx has gone up to the resource that asks. In a plan, and outside of a
-// reconciliation, it has succeeded, or waits.
+// ConclusionOf returns the outcome of the reconciliation of ctx up to the calling resource. In a
+// plan, and outside a reconciliation, it is Succeeded or Waiting.
 func ConclusionOf(ctx context.Context) Conclusion {
 	s := scopeOf(ctx)
 	if s == nil {
@@ -67,8 +70,9 @@ func ConclusionOf(ctx context.Context) Conclusion {
 	return c
 }
 
-// failedToo is the error of a reconciliation that failed, and then failed to conclude. It is tried again if either of them has to be:
-// only that one is wrapped.
+// failedToo is the error of a reconciliation that failed and then failed to conclude. It wraps only
+// one of the two: the conclusion if only the failure is permanent, else the failure. So it is
+// retried if either must be.
 func failedToo(failure, conclusion error) error {
 	if IsPermanent(failure) && !IsPermanent(conclusion) {
 		return fmt.Errorf("%w; this came after: %s", conclusion, failure.Error())
@@ -76,7 +80,8 @@ func failedToo(failure, conclusion error) error {
 	return fmt.Errorf("%w; then: %s", failure, conclusion.Error())
 }
 
-// misplacedConclusions adds the faults of resources that stand after one that concludes, and don't.
+// misplacedConclusions adds a fault for each resource that does not conclude and follows one that
+// does.
 func misplacedConclusions(resources []Resource, wrong *faults.List) {
 	last := ""
 	for i, r := range resources {

@@ -12,7 +12,7 @@ import (
 	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
-// setDefaults fills in what is not set. The error is a fault of Resources or ResourceSets.
+// setDefaults sets the defaults. The error is a fault of Resources or ResourceSets.
 func (c *Config) setDefaults() error {
 	c.Name = c.name()
 	c.Workers = cmp.Or(c.Workers, DefaultWorkers)
@@ -24,7 +24,7 @@ func (c *Config) setDefaults() error {
 		c.BackOffFactory = DefaultBackOffFactory()
 	}
 	c.DisableFinalizer = c.DisableFinalizer || c.Driven
-	// What is set twice stays, and is a fault.
+	// Fields that exclude each other stay set: validate rejects them.
 	switch {
 	case c.ResourceRouter != nil || len(c.Resources) > 0 && len(c.ResourceSets) > 0:
 		return nil
@@ -66,7 +66,8 @@ func (c *Config) route() error {
 	return nil
 }
 
-// name is the name of the framework, by default of what it reconciles. An Informer that is a Source becomes that.
+// name returns the name of the framework. Its default depends on the reconciled objects. An
+// Informer that is a Source becomes the Source.
 func (c *Config) name() string {
 	if source, ok := c.Informer.(informer.Source); ok && c.Source == nil {
 		c.Source, c.Informer = source, nil
@@ -116,7 +117,7 @@ func (c *Config) validate() error {
 	return wrong.Of("Config")
 }
 
-// faultsOfFinalizer says what is wrong with a finalizer.
+// faultsOfFinalizer returns the faults of a finalizer's name.
 func faultsOfFinalizer(finalizer string) []string {
 	if !strings.Contains(finalizer, "/") {
 		return []string{"it has no domain"}

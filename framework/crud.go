@@ -11,30 +11,35 @@ import (
 	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
-// TypedCRUDResourceOps is what the author of a CRUD resource writes. O is the type of the objects being reconciled, S
-// that of the states: what is, what should be, and what to change.
+// TypedCRUDResourceOps is written by the author of a CRUD resource. O is the type of the reconciled
+// objects. S is the type of the states: the current one, the desired one, and the changes.
 //
-// The functions that compute must not change anything in the world: they are called for plans too, at any time, also while
-// the same object is reconciled. Those that apply get exactly what a patch says and compute nothing. All are called for
-// different objects at the same time.
+// The functions that compute must not change anything outside. They are called for plans too, at
+// any time, also while the same object is reconciled. The Apply functions get exactly what a patch
+// holds and compute nothing. All functions are called for different objects at the same time.
 type TypedCRUDResourceOps[O, S any] interface {
 	// Name identifies the resource in logs, metrics and errors. It is constant and not empty.
 	Name() string
-	// GetCurrentState returns what is there now for the object. It is the first step of every update and deletion.
+	// GetCurrentState returns the current state for the object. It is the first step of every
+	// update and deletion.
 	GetCurrentState(ctx context.Context, obj O) (S, error)
-	// GetDesiredState returns what should be there. It is called in deletions as well, where it tells what may be there.
+	// GetDesiredState returns the desired state. In deletions it is called as well; there it
+	// returns what may exist.
 	GetDesiredState(ctx context.Context, obj O) (S, error)
-	// NewUpdatePatch says how to get from current to desired when the object was created or changed. Nil: nothing to do. With
-	// an error of Partial, it says so for the things that did not fail.
+	// NewUpdatePatch returns the changes from current to desired after the object was created or
+	// changed. Nil: nothing to do. With a Partial error, it returns the changes of the things that
+	// did not fail.
 	NewUpdatePatch(ctx context.Context, obj O, currentState, desiredState S) (*TypedPatch[S], error)
-	// NewDeletePatch says how to clean up when the object is being deleted. Nil: nothing to do.
+	// NewDeletePatch returns the changes that clean up while the object is being deleted. Nil:
+	// nothing to do.
 	NewDeletePatch(ctx context.Context, obj O, currentState, desiredState S) (*TypedPatch[S], error)
-	// ApplyCreateChange creates what the create part of a patch holds. It must be idempotent: after a crash the next
-	// patch may hold it again.
+	// ApplyCreateChange creates the create part of a patch. It must be idempotent: after a crash
+	// the next patch may hold it again.
 	ApplyCreateChange(ctx context.Context, obj O, createChange S) error
-	// ApplyUpdateChange updates what the update part of a patch holds. It must be idempotent.
+	// ApplyUpdateChange applies the update part of a patch. It must be idempotent.
 	ApplyUpdateChange(ctx context.Context, obj O, updateChange S) error
-	// ApplyDeleteChange deletes what the delete part of a patch holds. It must be idempotent: what is gone is no error.
+	// ApplyDeleteChange deletes the delete part of a patch. It must be idempotent: if something is
+	// already gone, that is not an error.
 	ApplyDeleteChange(ctx context.Context, obj O, deleteChange S) error
 }
 
@@ -43,7 +48,8 @@ type CRUDResourceOps = TypedCRUDResourceOps[any, any]
 
 // TypedCRUDResourceConfig configures a TypedCRUDResource.
 type TypedCRUDResourceConfig[O, S any] struct {
-	// Logger receives a message at level info for every part of a patch that was applied, and nothing of what it holds. Required.
+	// Logger receives a message at level info for every part of a patch that was applied, without
+	// the part's content. Required.
 	Logger micrologger.Logger
 	// Ops is the logic of the resource. Required.
 	Ops TypedCRUDResourceOps[O, S]
@@ -52,12 +58,13 @@ type TypedCRUDResourceConfig[O, S any] struct {
 // CRUDResourceConfig is the untyped TypedCRUDResourceConfig.
 type CRUDResourceConfig = TypedCRUDResourceConfig[any, any]
 
-// TypedCRUDResource makes a Resource of TypedCRUDResourceOps. Its steps are current state, desired state, patch, and
-// then the parts of the patch that were set, in the order create, update, delete. The signals of the context are looked
-// at before every step. It is safe for concurrent use.
+// TypedCRUDResource makes a Resource of TypedCRUDResourceOps. Its steps are current state, desired
+// state, patch, and then the parts of the patch that were set, in the order create, update, delete.
+// The signals of the context are checked before every step. It is safe for concurrent use.
 //
-// A type that embeds one is a plain resource, because its EnsureCreated may do more: WrapSteps wraps it as a whole, unless it has a
-// method WrapSteps of its own, and it can be planned if it is a Planner.
+// A type that embeds it is a plain resource, because its EnsureCreated may do more. WrapSteps wraps
+// such a type as a whole, unless it has its own method WrapSteps. It can be planned if it is a
+// Planner.
 type TypedCRUDResource[O, S any] struct {
 	TypedCRUDResourceOps[O, S]
 
@@ -148,7 +155,7 @@ func (r *TypedCRUDResource[O, S]) ensure(ctx context.Context, obj any, event Ste
 	return both(fault, r.apply(ctx, o, states.current, patch.without(held)))
 }
 
-// typed returns the object as the resource of that name wants it.
+// typed returns the object as the type that the resource expects.
 func typed[O any](resource string, obj any, event Step) (O, error) {
 	o, ok := obj.(O)
 	if !ok && obj != nil {
@@ -158,7 +165,7 @@ func typed[O any](resource string, obj any, event Step) (O, error) {
 	return o, nil
 }
 
-// apply carries out the parts of a patch that were set, create first, delete last.
+// apply applies the parts of a patch that were set: create first, delete last.
 func (r *TypedCRUDResource[O, S]) apply(ctx context.Context, obj O, current S, patch *TypedPatch[S]) (fault error) {
 	if change, ok := patch.CreateChange(); ok {
 		part := applied[S]{StepApplyCreateChange, plan.Create, current, change}
@@ -180,7 +187,7 @@ func (r *TypedCRUDResource[O, S]) apply(ctx context.Context, obj O, current S, p
 	return nil
 }
 
-// both returns one error of two, of which either may be nil.
+// both joins two errors as Partial; either may be nil.
 func both(fault, other error) error {
 	switch {
 	case fault == nil:
@@ -191,7 +198,7 @@ func both(fault, other error) error {
 	return Partial(fault, other)
 }
 
-// applied is a part of a patch whose turn has come.
+// applied is a part of a patch that is being applied.
 type applied[S any] struct {
 	step            Step
 	action          plan.Action

@@ -12,7 +12,7 @@ import (
 	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
-// describe names an object for people: kind, namespace and name, as far as they are known.
+// describe names an object for people by kind, namespace and name, as far as they are known.
 func describe(obj any, key informer.Key) string {
 	kind := kindOf(obj)
 	if m, ok := metaOf(obj); ok && key.Name == "" {
@@ -28,7 +28,8 @@ func describe(obj any, key informer.Key) string {
 	return kind + " " + name
 }
 
-// kindOf returns the kind of a Kubernetes object that knows its own, and the name of its type for anything else.
+// kindOf returns the kind of a Kubernetes object that has it set, and otherwise the name of the
+// type.
 func kindOf(obj any) string {
 	if gvk, ok := gvkOf(obj); ok {
 		return gvk.Kind
@@ -36,7 +37,8 @@ func kindOf(obj any) string {
 	return typeNameOf(obj)
 }
 
-// typeNameOf returns the name of an object's type, that of what it points to.
+// typeNameOf returns the name of an object's type. For a pointer it is the name of the type it
+// points to.
 func typeNameOf(obj any) string {
 	if obj == nil {
 		return ""
@@ -48,7 +50,8 @@ func typeNameOf(obj any) string {
 	return t.Name()
 }
 
-// gvkOf returns what a Kubernetes object says of its kind, if it does: typed ones mostly don't.
+// gvkOf returns the kind that a Kubernetes object carries, if it is set: in typed ones it mostly
+// isn't.
 func gvkOf(obj any) (schema.GroupVersionKind, bool) {
 	o, ok := obj.(runtime.Object)
 	if !ok || isNil(obj) {
@@ -97,7 +100,7 @@ func uidOf(obj any) types.UID {
 	return ""
 }
 
-// beingDeleted tells whether the deletion of an object has been asked for.
+// beingDeleted reports whether the deletion of an object has been requested.
 func beingDeleted(obj any) bool {
 	m, ok := metaOf(obj)
 	return ok && m.GetDeletionTimestamp() != nil

@@ -1,132 +1,161 @@
-// Package framework is the engine of an operator: it turns changes of objects into runs of resources.
+// Package framework is the engine of an operator: it turns changes of objects into runs of
+// resources.
 //
-// A [Resource] is one step of a reconciliation. Most are CRUD resources: they say what is (current state), what should
-// be (desired state) and how the two differ (a [Patch] with a create, an update and a delete part), and the framework
-// applies the patch. A [ResourceSet] lists the resources for one version of an object, a [ResourceRouter] picks the set,
-// and a [Framework] does the rest for the objects of one source: watching, queueing, ordering, retrying, deleting safely,
-// measuring.
+// A [Resource] is one step of a reconciliation. Most are CRUD resources: they return the current
+// state, the desired state and the difference of the two (a [Patch] with a create, an update and a
+// delete part), and the framework applies the patch. A [ResourceSet] lists the resources for one
+// version of an object, and a [ResourceRouter] picks the set. A [Framework] does the rest for the
+// objects of one source: watching, queueing, ordering, retrying, deleting safely, measuring.
 //
-//	pages, err := framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[*v1alpha1.Website, []*corev1.ConfigMap]{
-//		Logger: logger, Ops: &pageOps{client: c},
+//	pages, err := framework.NewTypedCRUDResource(framework.TypedCRUDResourceConfig[
+//		*v1alpha1.Website, []*corev1.ConfigMap,
+//	]{Logger: logger, Ops: &pageOps{client: c}})
+//	websites, err := framework.New(framework.Config{
+//		Source: source, Logger: logger, ResourceSets: []framework.ResourceSetConfig{{
+//			Handles:   framework.HandlesLabel("example.com/version", "v1"),
+//			Resources: []framework.Resource{pages},
+//		}},
 //	})
-//	websites, err := framework.New(framework.Config{Source: source, Logger: logger, ResourceSets: []framework.ResourceSetConfig{{
-//		Handles:   framework.HandlesLabel("example.com/version", "v1"),
-//		Resources: []framework.Resource{pages},
-//	}}})
 //	err = websites.Run(ctx)
 //
-// # Which way in is for me
+// # Entry points
 //
-//	you have                                 you use
+//	you have                               you use
 //
-//	objects of an API, a bucket or a list    New with Config.Source (package informer), and Run; package operator does both
-//	a controller-runtime manager             New with Config.Source, and mgr.Add, which calls Start
-//	an informer with channels                New with Config.Informer, and Run, or Boot
-//	channels that you have got from one      New, Run, and ProcessEvents, which only queues the objects
-//	event handlers of an informer            New, Run, and UpdateFunc and DeleteFunc, which only queue the object
-//	a controller with a queue of its own     New with Config.Driven, Run, and ReconcileObject, which returns how it ended
-//	a list of resources and no framework     ProcessUpdate and ProcessDelete, which run them at once
+//	an API, a bucket or a list of objects  New with Config.Source (package informer), and Run;
+//	                                       package operator does both
+//	a controller-runtime manager           New with Config.Source, and mgr.Add, which calls Start
+//	an informer with channels              New with Config.Informer, and Run, or Boot
+//	channels of an informer                New, Run, and ProcessEvents, which only queues the objects
+//	event handlers of an informer          New, Run, and UpdateFunc and DeleteFunc, which only queue
+//	                                       the object
+//	a controller with a queue of its own   New with Config.Driven, Run, and ReconcileObject, which
+//	                                       returns the outcome
+//	a list of resources, no framework      ProcessUpdate and ProcessDelete, which run them at once
 //
-// What would change is told beforehand by Plan and PlanObject of a Framework, and by PlanUpdate and PlanDelete without one.
+// Plan and PlanObject of a Framework return what would change, without a change. Without a
+// framework, PlanUpdate and PlanDelete do.
 //
-// The path of a key, in reading order: framework.go (from the sources to the workers), internal/queue,
-// reconcile.go (which object), deletion.go (finalizers, and objects that are being deleted, or gone), resourceset.go
-// (which resources), process.go (one run of them), crud.go and computation.go (the steps of a CRUD
-// resource), gate.go (may it be done?), ending.go (when again). takeover.go and live.go say when the
-// object itself is not to be trusted. All else is beside that path: plans, shadows, records,
-// metrics, names (identify.go).
+// The path of a key, in reading order: framework.go (from the sources to the workers),
+// internal/queue, reconcile.go (which object), deletion.go (finalizers, and objects that are being
+// deleted, or gone), resourceset.go (which resources), process.go (one run of them), crud.go and
+// computation.go (the steps of a CRUD resource), gate.go (may it be done?), ending.go (when again).
+// takeover.go and live.go decide when the object itself can't be trusted. All other files are
+// beside that path: plans, shadows, records, metrics, names (identify.go).
 //
 // # Promises
 //
-//   - The queue holds keys, not objects: any number of changes of one object while it is being reconciled are one more
-//     reconciliation, of its newest state. One object is never reconciled twice at once, different ones are in parallel.
-//   - Nothing is dropped. An object that fails is tried again with a backoff of its own for as long as it exists;
-//     an error marked by [Permanent] waits for the next change instead, and a deletion that failed so is given up when
-//     another object takes the name. A look that was asked for comes whatever happens before. Where an API server has asked to
-//     be left alone for a while (Retry-After), an hour at most, it is not tried again before.
-//     Conflicts are told from the fifth in a row on. An object that can't be created because its namespace is being deleted is
-//     no error: it is tried again every 30 seconds.
-//   - A panic in a resource is an error of that object, which tells its type and place and not its words: they may quote a Secret.
-//     The library never ends the process. Only runtime.Goexit is not looked after: it ends one worker, and its object is not tried again
-//     before its next change.
-//   - Deletion happens. With a finalizer (the default), EnsureDeleted of all resources has succeeded before it is taken
-//     off, across restarts. Without one, they are called with the last known state, for deletions seen while running.
-//   - What a reconciliation has written is read from then on and no reason to reconcile its object again, see "Own writes" in package
-//     informer; what somebody else changed always is. Watch.OwnWrites keeps own writes as a reason.
-//   - Whoever takes objects over from another process, at the start or as one of several replicas, compares the source with one
-//     list of what there is (informer.Comparer) before the first key: a key that differs waits for its event. Later on a source that
-//     lags may have an update computed from an older state, but never a deletion.
-//   - Nothing is deleted on the word of a source that lags. The object is read where it is kept (informer.LiveReader), once in each
-//     reconciliation that deletes. If it has changed since, nothing of the patch is applied, and the object is reconciled when the
-//     source has told of it. The deletion of an object takes nothing from another one that has its name by now: where another process
-//     may have reconciled that, it is left alone, and the update of the new one clears up. [Confirm] does the same for what resources do
-//     by other ways than patches.
-//   - What a resource would change passes one gate before anything of it is done ([Policy]).
-//   - Exactly one resource set handles an object. Without one the object is left alone, which an event on it and a metric
-//     tell; several are an error.
-//   - What is yours is yours alone: the finalizer, and the marks of what resources make, carry the names of operator and framework
-//     (package identity). Two frameworks of one identity don't run on one source.
-//   - Resources run in the order given, in deletions from the last to the first with ResourceSetConfig.DeleteBackwards; after an error only
-//     those that tell of it ([Concluder]); within a CRUD resource create goes before update, and update before delete.
-//   - Signals (package context/...) act within their resource or reconciliation and are looked at before every step.
+//   - The queue holds keys, not objects. All changes of an object while it is being reconciled
+//     cause one more reconciliation, of its newest state. One object is never reconciled twice at
+//     once; different objects are reconciled in parallel.
+//   - Nothing is dropped. An object that fails is retried with its own backoff while it exists. An
+//     error marked by [Permanent] waits for the next change instead; a deletion that failed with
+//     one is given up when another object takes the name. A requested requeue happens whatever else
+//     happens before it. If an API server has asked for a pause (Retry-After), the object is not
+//     retried before the pause ends, an hour at most. Only the fifth and later consecutive
+//     conflicts are logged. An object that can't be created because its namespace is being deleted
+//     causes no error: it is retried every 30 seconds.
+//   - A panic in a resource is an error of the object. The error reports the type and place of the
+//     panic but not its text, which may quote a Secret. The library never ends the process. Only
+//     runtime.Goexit is not handled: it ends one worker, and its object is not retried before its
+//     next change.
+//   - Deletion happens. With a finalizer (the default), EnsureDeleted of all resources has
+//     succeeded before the finalizer is removed, across restarts. Without one, EnsureDeleted is
+//     called with the last known state, for deletions seen while running.
+//   - After a reconciliation has written something, reads return it, and the write does not cause
+//     another reconciliation of its object (see "Own writes" in package informer). Changes by
+//     others always cause one. Watch.OwnWrites makes own writes cause one too.
+//   - When a process adopts objects from another one, at its start or as one of several replicas,
+//     it compares the source with one list of the existing objects (informer.Comparer) before the
+//     first key. A key that differs waits for its event. Later, a source that lags may cause an
+//     update that is computed from an older state, but never a deletion.
+//   - Nothing is deleted because of a source that lags. Each reconciliation that deletes does one
+//     live read of the object (informer.LiveReader). If the object changed, nothing of the patch is
+//     applied, and the object is reconciled when the source has delivered the change. The deletion
+//     of an object takes nothing from a newer object of the same name: if another process may have
+//     reconciled the newer one, the deletion is left alone, and the update of the newer object
+//     cleans up. [Confirm] does the same for resources that delete in other ways than by patches.
+//   - The changes of a resource pass one gate before any of them is applied ([Policy]).
+//   - Exactly one resource set handles an object. An object without one is ignored, which an event
+//     on it and a metric report. Several are an error.
+//   - Marks are exclusive: the finalizer, and the marks on what resources make, carry the names of
+//     operator and framework (package identity). Two frameworks of one identity don't run on one
+//     source.
+//   - Resources run in the given order; with ResourceSetConfig.DeleteBackwards deletions run them
+//     from the last to the first. After an error only Concluders run ([Concluder]). Within a CRUD
+//     resource the order is create, update, delete.
+//   - Signals (package context/...) act within their resource or reconciliation. They are checked
+//     before every step.
 //   - Every resource gets a copy of the object, which it may change.
-//   - A change made now goes before the backlog of a start or a resync; one of seventeen turns is kept for the backlog.
-//     Namespaces take turns in both, so that one with many objects does not hold up another.
-//   - Run returns when everything it started has ended. What ignores the end of its context for Config.CancelTimeout is named by
-//     an error for which errors.Is(err, ErrStillRunning) holds, and outlives Run.
-//   - An [Observer] is told what every reconciliation did, and why. Without one nothing is recorded.
-//   - Errors say which object, which resource and which step, and how to mend what an API server refused ([Advice]). What patches hold
-//     is never logged.
-//   - Values of Secrets that a reconciliation reads are scrubbed from its errors, events, records, plans and from what goes to
-//     [Logger]; from records and plans also where an earlier resource shows what a later one reads. Package secretscontext says which
-//     are known, how an author adds others, and what is not covered: values of less than eight bytes, forms of a value other than
-//     itself and its base64, what is computed of a value, such as a hash in a ConfigMap, and what is logged past the context.
+//   - A change made now has priority over the backlog of a start or a resync; one of seventeen
+//     turns is kept for the backlog. Namespaces take turns in both, so that many objects in one
+//     cannot delay another.
+//   - Run returns when everything it started has ended. If something ignores the end of its context
+//     for Config.CancelTimeout, it outlives Run. Then Run returns an error that names it, for which
+//     errors.Is(err, ErrStillRunning) holds.
+//   - An [Observer] receives a record of every reconciliation and of its cause. Without an Observer
+//     nothing is recorded.
+//   - Errors name the object, the resource and the step, and suggest a fix when an API server
+//     refused a request ([Advice]). The content of patches is never logged.
+//   - Values of Secrets that a reconciliation reads are scrubbed from its errors, events, records
+//     and plans and from messages to [Logger]; from records and plans also if an earlier resource
+//     shows a value that a later one reads. Package secretscontext documents which values are known
+//     and how an author adds others. Not covered are values of less than eight bytes, forms of a
+//     value other than itself and its base64, values computed from it, such as a hash in a
+//     ConfigMap, and messages that are logged without the context.
 //
 // # Plans
 //
-// What would change is computed apart from changing it, so that it can be told before:
+// The changes are computed separately from their application. So a plan can show them beforehand:
 //
 //	p, err := websites.Plan(ctx, informer.Key{Namespace: "default", Name: "home"})
 //	err = plan.WriteText(os.Stdout, []*plan.Plan{p}, plan.TextOptions{})
-//	err = websites.ApplyPlan(ctx, p) // unless it is not the same any more
+//	err = websites.ApplyPlan(ctx, p) // fails if the plan would differ by now
 //
-// Of plans it is promised:
+// The promises of plans:
 //
-//   - [Framework.Plan] changes nothing: by its type, the planning code can't reach a function that applies. A resource
-//     that is not a CRUD resource can be planned if it is a [Planner].
-//   - A plan is of the object as the source has it. It is not read where it is kept; before a plan is applied it is.
-//   - [Framework.ApplyPlan] does what a plan says and nothing else. It compares the whole plan before it does anything: if it is not the
-//     same, nothing is done. Each resource is compared once more when its turn comes, and what a CRUD resource applies is the patch that
-//     was compared. One that differs by then ([ErrPlanChanged]) or cancels the reconciliation ([ErrUpdateUnfinished],
-//     [ErrDeletionUnfinished]) ends it, and what earlier ones did stays: plan again, and apply the rest.
-//   - With Config.PlanOnly, or for an object with the annotation [PlanAnnotation], the framework plans in place of
-//     reconciling: an event, metrics and Config.PlanReporter tell what would change, each different plan once. Nothing
-//     else is written; the object gets no finalizer and keeps those it has, also in its deletion.
+//   - [Framework.Plan] changes nothing: by its type, the planning code can't reach an Apply
+//     function. A resource that is not a CRUD resource can be planned if it is a [Planner].
+//   - A plan uses the object as the source holds it. A live read only happens before a plan is
+//     applied.
+//   - [Framework.ApplyPlan] applies exactly the plan. It first compares the whole plan: if it
+//     differs, nothing is done. Each resource is compared again at its turn, and a CRUD resource
+//     applies exactly the compared patch. A resource that differs by then ([ErrPlanChanged]) or
+//     cancels the reconciliation ([ErrUpdateUnfinished], [ErrDeletionUnfinished]) ends it. The
+//     changes of earlier resources stay: plan again, and apply the rest.
+//   - With Config.PlanOnly, or for an object with the annotation [PlanAnnotation], the framework
+//     plans instead of reconciling. An event, metrics and Config.PlanReporter report what would
+//     change, each different plan once. Nothing else is written: the object gets no finalizer and
+//     keeps its existing ones, also in its deletion.
 //
 // # Shadows
 //
-// A resource set that is marked as a shadow is tried and never run, see [Framework.Shadows]. For every object that the
-// active set handles and the shadow's Handles names, both are planned a second after a reconciliation, when no object waits
-// for one, and compared: what would the next version of the logic change beyond what this one does?
+// A resource set that is marked as a shadow is compared and never run, see [Framework.Shadows]. It
+// is compared for every object that the active set handles and that the shadow's Handles selects.
+// Both sets are planned a second after a reconciliation, when no object waits for one. The
+// comparison answers: what would the next version of the logic change beyond the changes of this
+// one?
 //
 //	v2, err := framework.NewResourceSet(framework.ResourceSetConfig{
-//		Name: "v2", Shadow: true, Handles: framework.HandlesLabel("example.com/version", "v1"), Resources: resourcesOfV2,
+//		Name: "v2", Shadow: true, Handles: framework.HandlesLabel("example.com/version", "v1"),
+//		Resources: resourcesOfV2,
 //	})
 //	fmt.Println(websites.Shadows()[0]) // v2 would change 3 of 214 objects
 //
-// What goes wrong in a shadow, or takes too long, is said of the shadow, and concerns no object. Its InitCtx, the functions
-// of its CRUD resources that compute, and the Plan of plain ones are called; like these of every set, they must not change
-// anything. Requests that they send count against the same limits of the API server as all others. PlanShadows compares one
-// object at once.
+// A failure or a timeout in a shadow is reported for the shadow and does not affect the object. The
+// framework calls the shadow's InitCtx, the computing functions of its CRUD resources, and the Plan
+// of plain ones. As in every set, these must not change anything. Their requests count against the
+// same limits of the API server as all others. PlanShadows compares one object at once.
 //
 // # Metrics
 //
-// All names begin with operatorkit_framework_ and carry the label framework: info, events_total,
-// reconciliation_duration_seconds, step_duration_seconds, step_errors_total, errors_total, conflicts_total,
-// retries_total, panics_total, active_workers, queue_depth, queue_age_seconds, queue_wait_seconds, queue_retrying, queue_asked,
-// failing_objects, failing_since_timestamp_seconds,
-// last_reconciled_timestamp_seconds, last_success_timestamp_seconds, newest_creation_timestamp_seconds,
-// oldest_deletion_timestamp_seconds, source_synced, source_staleness_seconds, source_objects, planned_objects, unmatched_objects,
-// shadow_comparisons_total, shadow_duration_seconds, shadow_objects, shadow_queue_depth. No label
-// holds the name of an object.
+// All names have the prefix operatorkit_framework_ and carry the label framework: info,
+// events_total, reconciliation_duration_seconds, step_duration_seconds, step_errors_total,
+// errors_total, conflicts_total, retries_total, panics_total, active_workers, queue_depth,
+// queue_age_seconds, queue_wait_seconds, queue_retrying, queue_asked, failing_objects,
+// failing_since_timestamp_seconds, last_reconciled_timestamp_seconds,
+// last_success_timestamp_seconds, newest_creation_timestamp_seconds,
+// oldest_deletion_timestamp_seconds, source_synced, source_staleness_seconds, source_objects,
+// planned_objects, unmatched_objects, shadow_comparisons_total, shadow_duration_seconds,
+// shadow_objects, shadow_queue_depth. No label holds the name of an object.
 package framework

@@ -16,14 +16,14 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// UpdateFunc takes an object that was created or changed from somebody else's informer. It only queues the object: the
-// framework must be running, without a Source of its own. oldObj is ignored.
+// UpdateFunc takes an object that was created or changed from another informer. It only queues the
+// object: the framework must be running, without its own Source. oldObj is ignored.
 func (f *Framework) UpdateFunc(_, newObj any) {
 	f.handOver("UpdateFunc with", newObj, func(p *informer.Push) error { return p.Update(newObj) })
 }
 
-// DeleteFunc takes an object that was deleted from somebody else's informer, also as a cache.DeletedFinalStateUnknown.
-// It only queues the object, as UpdateFunc does.
+// DeleteFunc takes an object that was deleted from another informer, also as a
+// cache.DeletedFinalStateUnknown. It only queues the object, as UpdateFunc does.
 func (f *Framework) DeleteFunc(obj any) {
 	f.handOver("DeleteFunc with", obj, func(p *informer.Push) error { return p.Delete(obj) })
 }
@@ -38,15 +38,16 @@ func (f *Framework) handOver(what string, obj any, put func(*informer.Push) erro
 	}
 }
 
-// ProcessEvents takes objects from the channels of an informer until ctx ends or all channels are closed. It only queues
-// them: the framework must be running. Errors are logged and counted; they end nothing. A nil channel is never read. Of what can't be
-// used, such as an event of an unknown type or without an object, one of each sort is logged, and the last one is in the status of
-// the source (Sources).
+// ProcessEvents takes objects from the channels of an informer until ctx ends or all channels are
+// closed. It only queues them: the framework must be running. Errors are logged and counted; they
+// end nothing. A nil channel is never read. Unusable events, for example of an unknown type or
+// without an object, are logged once for each sort. The last one is in the status of the source
+// (Sources).
 func (f *Framework) ProcessEvents(ctx context.Context, deleteChan, updateChan chan watch.Event, errChan chan error) {
 	f.processEvents(ctx, deleteChan, updateChan, errChan, func() {})
 }
 
-// processEvents is ProcessEvents, and calls arrived for each object that has arrived.
+// processEvents is ProcessEvents. It also calls arrived for each object.
 func (f *Framework) processEvents(ctx context.Context, deleteChan, updateChan chan watch.Event, errChan chan error, arrived func()) {
 	for deleteChan != nil || updateChan != nil || errChan != nil {
 		select {
@@ -82,7 +83,7 @@ func (f *Framework) processEvents(ctx context.Context, deleteChan, updateChan ch
 	}
 }
 
-// saidBy is what the object of an error event says. Only a Status is known to be fit to be shown.
+// saidBy returns the message of an error event. Only a Status is safe to show.
 func saidBy(obj runtime.Object) string {
 	if status, ok := obj.(*metav1.Status); ok {
 		return status.Message
@@ -90,8 +91,8 @@ func saidBy(obj runtime.Object) string {
 	return fmt.Sprintf("an event with a %T", obj)
 }
 
-// watchInformer reads Config.Informer until ctx ends, and starts over with backoff when its channels close. What has arrived resets the
-// backoff.
+// watchInformer reads Config.Informer until ctx ends. When its channels close it starts again, with
+// backoff. An object that arrives resets the backoff.
 func (f *Framework) watchInformer(ctx context.Context) {
 	b := f.config.BackOffFactory()
 	for ctx.Err() == nil {
@@ -103,7 +104,7 @@ func (f *Framework) watchInformer(ctx context.Context) {
 	}
 }
 
-// wait waits for a pause of a BackOff, or for the end of ctx.
+// wait waits for a pause of a BackOff, or until ctx ends.
 func wait(ctx context.Context, pause time.Duration) {
 	if pause == backoff.Stop {
 		pause = queue.MaxRetryInterval
@@ -116,29 +117,31 @@ func wait(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// Reconciled is what became of an object that was given to ReconcileObject.
+// Reconciled is the result of ReconcileObject.
 type Reconciled struct {
-	// Outcome is how it ended. A deletion is finished when it Succeeded, and not when it is Waiting or Canceled.
+	// Outcome is Succeeded for a finished deletion, and Waiting or Canceled for an unfinished one.
 	Outcome Outcome
 	// Reason says in words why there was nothing to reconcile, when Outcome is Ignored.
 	Reason string
-	// RequeueAfter is after which time a resource asked for another look; 0 is never.
+	// RequeueAfter is the time after which a resource requests a requeue; 0 is never.
 	RequeueAfter time.Duration
 }
 
-// ReconcileObject reconciles one object now, for somebody who has a queue of their own (Config.Driven): it updates it, or
-// deletes what belongs to it if the object is marked for deletion. Metrics, the Observer and the shadows learn of it as they do of all
-// reconciliations. Objects that are paused are left alone, and those that are only planned for are planned.
+// ReconcileObject reconciles one object now, for a caller with its own queue (Config.Driven). It
+// updates the object or, if the object is marked for deletion, deletes what belongs to it. Metrics,
+// the Observer and the shadows get the reconciliation as they get all others. Paused objects are
+// ignored, and objects that are only planned are planned.
 //
-// Neither finalizers nor retries are looked after, and an error is not logged: that is up to the caller, who never calls it twice
-// at once for one object. The error wraps that of the resource, and goes with Failed. The object stays the caller's.
+// ReconcileObject handles neither finalizers nor retries and does not log the error: that is up to
+// the caller, which never calls it twice at once for one object. The error wraps that of the
+// resource; then Outcome is Failed. The object stays the caller's.
 func (f *Framework) ReconcileObject(ctx context.Context, obj any) (Reconciled, error) {
 	s := subjectOf(obj)
 	res := f.conflicting(s, f.reconcileDriven(ctx, s))
 	f.metrics.reconciled(res)
 	res.err = advised(res.err)
 	d := decide(ending{outcome: res.outcome, err: res.err})
-	d.count.retries = false // that is the caller's
+	d.count.retries = false // the caller counts them
 	f.metrics.count(d.count)
 	f.noteMatch(s.key, res)
 	f.failures.note(s.key, res.err, d)
@@ -169,13 +172,15 @@ func (f *Framework) reconcileDriven(ctx context.Context, s subject) result {
 // Boot is Run under the name that the framework's predecessors gave it.
 func (f *Framework) Boot(ctx context.Context) error { return f.Run(ctx) }
 
-// Start is Run under the name that a controller-runtime manager calls it by: a Framework is a manager.Runnable.
+// Start is Run under the name that a controller-runtime manager expects: a Framework is a
+// manager.Runnable.
 func (f *Framework) Start(ctx context.Context) error { return f.Run(ctx) }
 
-// NeedLeaderElection tells a controller-runtime manager to run the framework on the leader only.
+// NeedLeaderElection makes a controller-runtime manager run the framework only on the leader.
 func (f *Framework) NeedLeaderElection() bool { return true }
 
-// DefaultResourceSetResourceFunc returns a function that gives the same resources for every object.
+// DefaultResourceSetResourceFunc returns a function that returns the same resources for every
+// object.
 func DefaultResourceSetResourceFunc(rs []Resource) func(ctx context.Context, obj any) ([]Resource, error) {
 	rs = slices.Clone(rs)
 	return func(context.Context, any) ([]Resource, error) { return slices.Clone(rs), nil }

@@ -13,28 +13,30 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// toldConflicts is from which conflict in a row on people are told: fewer are mended by the next try.
+// toldConflicts is the number of consecutive conflicts from which on they are logged. The next try
+// resolves a shorter series.
 const toldConflicts = 5
 
-// ending is how a reconciliation ended, as far as it matters for what comes next.
+// ending is the end of a reconciliation, as far as it matters for the next one.
 type ending struct {
 	outcome Outcome
 	err     error
-	// interrupted is true when the workers are told to stop.
+	// interrupted is true when the workers are stopping.
 	interrupted bool
-	// ask is after which time a resource asked for another look; 0 is never.
+	// ask is the time after which a resource requests a requeue; 0 is never.
 	ask time.Duration
-	// conflicts is how many reconciliations of the object before this one ended in a conflict, in a row.
+	// conflicts is the number of consecutive earlier reconciliations of the object that ended in a
+	// conflict.
 	conflicts int
 }
 
-// again says when an object is tried again that is not done.
+// again is when an unfinished object is reconciled again.
 type again string
 
 const (
-	// atNextStart: what was due stays due. Whoever runs next starts over.
+	// atNextStart: pending work stays pending. The next process starts over.
 	atNextStart again = "at the next start"
-	// atNextChange: not before the next change, or the look that was asked for.
+	// atNextChange: not before the next change, or the requested requeue.
 	atNextChange again = "at the next change"
 	// afterBackoff: after the next pause of its backoff.
 	afterBackoff again = "after its backoff"
@@ -42,24 +44,24 @@ const (
 	afterPause again = "after a pause"
 )
 
-// decision is what follows from an ending.
+// decision is the consequence of an ending.
 type decision struct {
 	again again
-	// pause is that of afterPause, and with afterBackoff the least one.
+	// pause is the pause of afterPause. With afterBackoff it is the minimum.
 	pause time.Duration
-	// ask is after which time the object is looked at again at the latest; 0 is never.
+	// ask is the time after which the object is requeued at the latest; 0 is never.
 	ask time.Duration
-	// tell is true when people are told of the error.
+	// tell is true if the error is logged and reported by an event.
 	tell bool
 	// conflicts is ending.conflicts of the next reconciliation.
 	conflicts int
 	count     counts
 }
 
-// counts are the metrics that count an ending.
+// counts selects the metrics that count an ending.
 type counts struct{ errors, conflicts, retries, panics bool }
 
-// decide says what follows from the end of a reconciliation.
+// decide returns the consequence of the end of a reconciliation.
 func decide(e ending) decision {
 	switch {
 	case e.err == nil && e.outcome == Waiting && e.ask == 0:
@@ -87,10 +89,10 @@ func decide(e ending) decision {
 	return d
 }
 
-// maxSuggestedPause is how long a server may ask to be left alone.
+// maxSuggestedPause is the longest pause that a server may request.
 const maxSuggestedPause = time.Hour
 
-// suggestedPause is how long API servers have asked to be left alone, by Retry-After; 0 is not.
+// suggestedPause returns the pause that API servers requested by Retry-After; 0 is none.
 func suggestedPause(err error) (pause time.Duration) {
 	for status := range statusesOf(err) {
 		if status.Details != nil {
@@ -100,23 +102,25 @@ func suggestedPause(err error) (pause time.Duration) {
 	return min(pause, maxSuggestedPause)
 }
 
-// IsConflict tells whether an error of a reconciliation is nothing but conflicts, after which it is tried again after its backoff, and nobody
-// is told before the fifth in a row: an object, or several, had changed since they were read. Another manager that holds a field is none.
+// IsConflict reports whether an error of a reconciliation consists only of conflicts: one or
+// several objects had changed since they were read. The reconciliation is then retried after its
+// backoff, and only the fifth and later consecutive conflicts are logged. A field that another
+// manager holds does not count as a conflict.
 func IsConflict(err error) bool { return every(err, isConflict) }
 
-// isConflict tells whether an error says that an object has changed meanwhile. That another manager holds a field is none that the
-// next try mends.
+// isConflict reports whether an error says that an object has changed meanwhile. A field that
+// another manager holds does not count: the next try would fail as well.
 func isConflict(err error) bool {
 	_, answer := err.(apierrors.APIStatus)
 	return answer && apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
 
-// terminatingPause is the time between two tries to create something in a namespace that is being deleted. The objects in it get their own
-// events when it deletes them.
+// terminatingPause is the time between two tries to create something in a namespace that is being
+// deleted. The objects in it get their own events when the namespace deletes them.
 const terminatingPause = 30 * time.Second
 
-// isTerminatingNamespace reports whether the API server refused to create an object because its namespace is being deleted. This is
-// no fault of the operator or of its rights.
+// isTerminatingNamespace reports whether the API server refused to create an object because its
+// namespace is being deleted. This is not a fault of the operator or of its rights.
 func isTerminatingNamespace(err error) bool {
 	_, answer := err.(apierrors.APIStatus)
 	return answer && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
@@ -127,7 +131,7 @@ func isRetryAfter(err error) bool {
 	return ok
 }
 
-// conclude carries out what follows from the end of a reconciliation.
+// conclude applies the consequences of the end of a reconciliation.
 func (f *Framework) conclude(ctx context.Context, key informer.Key, res result, why *waiting) {
 	res.err = advised(res.err)
 	f.noteMatch(key, res)
@@ -146,7 +150,8 @@ func (f *Framework) conclude(ctx context.Context, key informer.Key, res result, 
 	f.observe(key, res, why, next)
 }
 
-// schedule has a key looked at again as was decided because of a reconciliation, and returns when; 0 is not before the next change.
+// schedule requeues a key as decided, because of a reconciliation, and returns the time until then;
+// 0 is not before the next change.
 func (f *Framework) schedule(key informer.Key, d decision, by asker) (next time.Duration) {
 	if d.ask > 0 {
 		next = f.retries.Ask(key, d.ask, by)
@@ -163,7 +168,7 @@ func (f *Framework) schedule(key informer.Key, d decision, by asker) (next time.
 	return next
 }
 
-// tellFailure tells people of the error of a reconciliation, by the log and by an event.
+// tellFailure reports the error of a reconciliation by a log message and an event.
 func (f *Framework) tellFailure(key informer.Key, res result, d decision, next time.Duration) {
 	err := res.err
 	if d.conflicts > 0 {

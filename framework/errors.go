@@ -13,27 +13,28 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// The causes that users tell apart. Both errors.Is with these values and the Is functions hold through wrapping.
+// These are the causes that users distinguish. errors.Is with these values and the Is functions
+// both hold through wrapping.
 var (
-	// ErrExecutionFailed is a reconciliation that could not be carried out as configured, for example because several
-	// resource sets handle one object.
+	// ErrExecutionFailed is a reconciliation that could not be executed as configured, for example
+	// because several resource sets handle one object.
 	ErrExecutionFailed = errors.New("execution failed")
-	// ErrInvalidConfig is a configuration that lacks something or contradicts itself, of a source too. The message names
-	// the field.
+	// ErrInvalidConfig is a configuration, also of a source, that lacks something or contradicts
+	// itself. The message names the field.
 	ErrInvalidConfig = informer.ErrInvalidConfig
 	// ErrNoResourceSet is an object that no resource set handles.
 	ErrNoResourceSet = errors.New("no resource set")
 
-	// ErrStopNow, in the chain of the cause with which the context of Run is cancelled, cancels the reconciliations under
-	// way at once instead of after Config.ShutdownTimeout. It is for those who may not write any more, such as a leader
-	// that has lost its lease.
+	// ErrStopNow, in the chain of the cause with which the context of Run is cancelled, cancels the
+	// reconciliations in progress at once instead of after Config.ShutdownTimeout. It is for
+	// operators that may no longer write, such as a leader that has lost its lease.
 	ErrStopNow = errors.New("stop now")
 
-	// ErrStillRunning is in the chain of what Run returns when something that it started ignores the end of its context. It is
-	// the one case in which a goroutine outlives Run.
+	// ErrStillRunning is in the chain of the error of Run when something that it started ignores
+	// the end of its context. Only in this case a goroutine outlives Run.
 	ErrStillRunning = errors.New("still running")
 
-	// ErrOpaque is what a Planner returns that can't tell what it would do.
+	// ErrOpaque is returned by a Planner that can't predict its changes.
 	ErrOpaque = errors.New("the resource can't tell what it would do")
 
 	errSeveralResourceSets = errors.New("several resource sets")
@@ -48,13 +49,13 @@ func IsInvalidConfig(err error) bool { return errors.Is(err, ErrInvalidConfig) }
 // IsNoResourceSet asserts ErrNoResourceSet.
 func IsNoResourceSet(err error) bool { return errors.Is(err, ErrNoResourceSet) }
 
-// Permanent marks an error that a retry can't mend: the framework waits for the next change of the object instead of
-// trying again, and retryresource gives up. It is the Permanent of cenkalti/backoff, so errors marked there count too.
-// Permanent(nil) is nil.
+// Permanent marks an error that a retry can't fix: the framework waits for the next change of the
+// object instead of trying again, and retryresource gives up. It is the Permanent of
+// cenkalti/backoff, so errors marked there count too. Permanent(nil) is nil.
 func Permanent(err error) error { return backoff.Permanent(err) }
 
-// IsPermanent tells whether an error was marked by Permanent, also when it was wrapped since. Joined errors are permanent if all of them
-// are: a retry mends the others.
+// IsPermanent reports whether an error was marked by Permanent, also if it was wrapped since.
+// Joined errors are permanent only if all of them are: a retry can fix the others.
 func IsPermanent(err error) bool {
 	return every(err, func(err error) bool {
 		_, ok := err.(*backoff.PermanentError) //nolint:errorlint // every looks into what is wrapped
@@ -62,13 +63,13 @@ func IsPermanent(err error) bool {
 	})
 }
 
-// StepError says which step of which resource failed.
+// StepError names the resource and the step that failed.
 type StepError struct {
 	// Resource is the name of the resource.
 	Resource string
-	// Step is what it was doing.
+	// Step is the step that failed.
 	Step Step
-	// Err is what the resource returned, or a *PanicError.
+	// Err is the error that the resource returned, or a *PanicError.
 	Err error
 }
 
@@ -82,7 +83,7 @@ func (e *StepError) Unwrap() error { return e.Err }
 
 // PanicError is a panic that was turned into an error.
 type PanicError struct {
-	// Value is what was given to panic. It may quote what is secret.
+	// Value is the argument of panic. It may quote a secret.
 	Value any
 	// Stack is the stack of the goroutine that panicked.
 	Stack []byte
@@ -90,8 +91,8 @@ type PanicError struct {
 	text string
 }
 
-// newPanicError must be called while the goroutine is panicking, so that the stack is that of the panic. A *PanicError that is thrown
-// again stays what it is.
+// newPanicError must be called while the goroutine is panicking, so that the stack is that of the
+// panic. A *PanicError that is thrown again is returned unchanged.
 func newPanicError(value any) *PanicError {
 	if again, ok := value.(*PanicError); ok {
 		return again
@@ -99,8 +100,8 @@ func newPanicError(value any) *PanicError {
 	return &PanicError{Value: value, Stack: debug.Stack(), text: informer.DescribePanic(value)}
 }
 
-// Error implements error. The stack is left out: it goes to the log. Of a value that Go's runtime did not make only the type is told, and
-// the place: it may quote a Secret.
+// Error implements error. It omits the stack, which is logged. Unless Go's runtime made the value,
+// the text has only its type and the place of the panic: the value may quote a Secret.
 func (e *PanicError) Error() string {
 	if e.text == "" {
 		return fmt.Sprintf("panic: value of type %T", e.Value)
@@ -122,7 +123,8 @@ func stackOf(err error) string {
 	return ""
 }
 
-// recoveredIn calls run with ctx and turns a panic into a *PanicError. Secret values that are known are not in the text of the error.
+// recoveredIn calls run with ctx and turns a panic into a *PanicError. The text of the error does
+// not contain known secret values.
 func recoveredIn(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -135,16 +137,16 @@ func recoveredIn(ctx context.Context, run func(context.Context) error) (err erro
 	return run(ctx)
 }
 
-// Recovered calls f and turns a panic into a *PanicError, as the framework does with whatever it calls: for those who call the code
-// of others themselves.
+// Recovered calls f and turns a panic into a *PanicError, as the framework does with everything it
+// calls. It is for callers of foreign code.
 func Recovered(f func() error) error {
 	return recoveredIn(context.Background(), func(context.Context) error { return f() })
 }
 
-// sourceError is why a framework stops although nobody asked it to.
+// sourceError is the reason why a framework stops without a request.
 type sourceError struct{ error }
 
-// stepError gives an error the resource and the step that it is of, unless it has them.
+// stepError adds the resource and the step to an error, unless it has them.
 func stepError(info StepInfo, err error) error {
 	if err == nil {
 		return nil

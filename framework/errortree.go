@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// tree yields an error and all that it wraps, the outermost first.
+// tree yields an error and all errors that it wraps, the outermost first.
 func tree(err error) iter.Seq[error] {
 	return func(yield func(error) bool) { climb(err, yield) }
 }
@@ -29,7 +29,8 @@ func climb(err error, yield func(error) bool) bool {
 	return true
 }
 
-// every tells whether something holds for an error, for one that it wraps, and, of several that are joined, for all of them.
+// every reports whether something holds for an error, for an error that it wraps, or, of several
+// joined errors, for all of them.
 func every(err error, holds func(error) bool) bool {
 	if err == nil || holds(err) {
 		return err != nil
@@ -41,10 +42,11 @@ func every(err error, holds func(error) bool) bool {
 	return len(below) > 0 && !slices.ContainsFunc(below, func(e error) bool { return !every(e, holds) })
 }
 
-// several is what fmt.Errorf makes of more than one %w: one error for which several names hold, not several errors.
+// several is the type that fmt.Errorf returns for more than one %w. It is one error with several
+// names, not several errors.
 var several = reflect.TypeOf(fmt.Errorf("%w %w", errors.ErrUnsupported, errors.ErrUnsupported))
 
-// unwrap returns what an error wraps directly, and whether these are errors that happened beside each other.
+// unwrap returns the errors that an error wraps directly, and whether they happened independently.
 func unwrap(err error) (below []error, joined bool) {
 	switch e := err.(type) { //nolint:errorlint // this is the way down
 	case *partialError:

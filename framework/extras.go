@@ -8,22 +8,23 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// extras are what most reconciliations have no need of: those that change nothing, and of which nothing is told. They are made when
-// somebody asks for one of them.
+// extras are made at the first use. Most reconciliations change nothing and log nothing, and do not
+// need them.
 type extras struct {
-	// author is who writes in the reconciliation.
+	// author identifies the reconciliation in its writes.
 	author   informer.Author
 	handover identity.Handover
-	// log is what messages say of the reconciliation.
+	// log has the fields of the reconciliation's messages.
 	log logMeta
-	// secrets are the values that nobody may see of the reconciliation: own, or those of the one that it is a part of.
+	// secrets are the secret values of the reconciliation: own, or the values of the enclosing
+	// reconciliation.
 	secrets *secretscontext.Vocabulary
 	own     secretscontext.Vocabulary
-	// scopes are those of the resources outside of a framework.
+	// scopes are the scopes of the resources outside a framework.
 	scopes []identity.Scope
 }
 
-// extras makes those of the reconciliation unless they are there.
+// extras returns the extras of the reconciliation and makes them if needed.
 func (r *reconciliation) extras() *extras {
 	if made := r.made.Load(); made != nil {
 		return made
@@ -45,7 +46,7 @@ func (r *reconciliation) extras() *extras {
 	return r.made.Load()
 }
 
-// knowsSecrets tells whether there are values that nobody may see.
+// knowsSecrets reports whether secret values are known.
 func (r *reconciliation) knowsSecrets() bool {
 	if made := r.made.Load(); made != nil {
 		return !made.secrets.Empty()
@@ -53,7 +54,7 @@ func (r *reconciliation) knowsSecrets() bool {
 	return !secretscontext.From(r.Context).Empty()
 }
 
-// scopeAt is whose the work is of the resource that has that place in its set.
+// scopeAt returns the scope of the resource at that place in its set.
 func (r *reconciliation) scopeAt(place int32) *identity.Scope {
 	if r.in != nil {
 		return &r.in.scopes[r.set][place]
@@ -61,7 +62,7 @@ func (r *reconciliation) scopeAt(place int32) *identity.Scope {
 	return &r.extras().scopes[place]
 }
 
-// framework returns the name of the framework, and nothing outside of one.
+// framework returns the name of the framework. It is empty outside a framework.
 func (r *reconciliation) framework() string {
 	if r.in == nil {
 		return ""

@@ -7,21 +7,22 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// failures remembers the objects whose last reconciliation ended with an error, and of each what the next one needs.
+// failures remembers the objects that failed in their last reconciliation, and the state that the
+// next one needs.
 type failures struct{ keyed.Map[failure] }
 
 type failure struct {
-	// since is when people were told first; zero is not yet.
+	// since is when the failure was first reported; zero is not yet.
 	since time.Time
-	// retried is true when the object is tried again without a change of it.
+	// retried is true if the object is retried without a change of it.
 	retried bool
-	// conflicts is how many reconciliations ended in a conflict, in a row.
+	// conflicts is the number of consecutive reconciliations that ended in a conflict.
 	conflicts int
 	// later is the error if it is a RetryAfterError.
 	later error
 }
 
-// note takes note of the end of a reconciliation, and of what follows from it.
+// note records the end of a reconciliation, and the decision that follows from it.
 func (f *failures) note(key informer.Key, err error, d decision) {
 	if d.again == atNextStart {
 		return
@@ -43,8 +44,8 @@ func (f *failures) note(key informer.Key, err error, d decision) {
 	})
 }
 
-// count returns how many objects fail that people were told of, since when the first of them has, and how many wait for
-// being tried again.
+// count returns the number of objects with reported failures, the time of the earliest such
+// failure, and the number of objects that wait for a retry.
 func (f *failures) count() (failing int, since time.Time, retried int) {
 	for of := range f.Values {
 		if of.retried {
@@ -61,8 +62,8 @@ func (f *failures) count() (failing int, since time.Time, retried int) {
 	return failing, since, retried
 }
 
-// FailingSince tells whether the last reconciliation of an object failed so that people were told, and since when it has been failing.
-// It may be called at any time, and is cheap.
+// FailingSince reports whether the last reconciliation of an object failed with a reported error,
+// and since when the object has been failing. It may be called at any time and is cheap.
 func (f *Framework) FailingSince(key informer.Key) (since time.Time, fails bool) {
 	of, _ := f.failures.Get(key)
 	return of.since, !of.since.IsZero()

@@ -19,20 +19,20 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// Framework reconciles the objects of one primary source. It watches, queues, orders, retries, deletes safely and
-// measures; what is to be done is in its resources. Make one with New and run it once.
+// Framework reconciles the objects of one primary source. It watches, queues, orders, retries,
+// deletes safely and measures; its resources do the work. Make one with New and run it once.
 type Framework struct {
 	config     Config
 	source     informer.Source
 	push       *informer.Push
 	finalizers informer.FinalizerStore
-	// finalizer is the framework's own, and formerFinalizers are those that it had.
+	// finalizer is the current finalizer, and formerFinalizers are the earlier ones.
 	finalizer        string
 	formerFinalizers []string
-	// scope is whose the framework's work is, and scopes that of the resources of each set.
+	// scope is the framework's scope, and scopes are the scopes of the resources of each set.
 	scope  identity.Scope
 	scopes map[*setPlanner][]identity.Scope
-	// required are the policies of others than the framework.
+	// required are the policies added by Require.
 	required []Policy
 	remover  informer.Remover
 	live     informer.LiveReader
@@ -48,11 +48,11 @@ type Framework struct {
 	reportedPlans reportedPlans
 	unmatched     unmatched
 	failures      failures
-	// logged are the sorts of things that can't be used of which one was logged.
+	// logged are the sorts of unusable events that have been logged.
 	logged sync.Map
-	// shadows is nil when there are none.
+	// shadows is nil without shadow sets.
 	shadows *shadows.Comparisons
-	// shard is nil when there are no replicas that share the objects.
+	// shard is nil without replicas that share the objects.
 	shard Shard
 
 	loops      atomic.Uint64
@@ -71,7 +71,8 @@ func New(config Config) (*Framework, error) {
 	}
 	f := &Framework{config: config, source: config.Source, takeover: newTakeover()}
 	if config.PlanOnly {
-		f.takeover.due = nil // It acts on nothing.
+		// Planning acts on nothing.
+		f.takeover.due = nil
 	}
 	if f.source == nil {
 		f.push = informer.NewPush(config.Name)
@@ -101,7 +102,7 @@ func New(config Config) (*Framework, error) {
 // Name returns the name of the framework.
 func (f *Framework) Name() string { return f.config.Name }
 
-// Sources returns the primary source and then those of the watches.
+// Sources returns the primary source and then the sources of the watches.
 func (f *Framework) Sources() []informer.Source {
 	sources := []informer.Source{f.source}
 	for _, w := range f.config.Watches {
@@ -112,10 +113,11 @@ func (f *Framework) Sources() []informer.Source {
 	return sources
 }
 
-// Watches returns the watches. They are the caller's.
+// Watches returns the watches. The caller may change the slice.
 func (f *Framework) Watches() []Watch { return slices.Clone(f.config.Watches) }
 
-// Enqueue reconciles an object soon, as after a change of it. A key without an object is ignored. It may be called before Run, too.
+// Enqueue reconciles an object soon, as after a change of it. A key without an object is ignored.
+// It may be called before Run, too.
 func (f *Framework) Enqueue(key informer.Key) {
 	if f.config.Driven {
 		return
@@ -123,17 +125,20 @@ func (f *Framework) Enqueue(key informer.Key) {
 	f.queue.Add(key, queue.Fresh, by(CauseEnqueue)(asker{}))
 }
 
-// EnqueueAfter reconciles an object after d, whatever comes of it until then. Of several times that were asked for, be it by
-// resources (requeuecontext), the earliest counts, and the others are dropped.
+// EnqueueAfter reconciles an object after d, whatever happens to it until then. Only the earliest
+// request for an object counts, including those by resources (requeuecontext); the others are
+// dropped.
 func (f *Framework) EnqueueAfter(key informer.Key, d time.Duration) {
 	if !f.config.Driven {
 		f.retries.Ask(key, d, asker{})
 	}
 }
 
-// Run reconciles until ctx ends, and then returns nil once everything it started has ended: reconciliations that are under way get
-// Config.ShutdownTimeout to complete, then their context is cancelled. What ignores that for Config.CancelTimeout is left behind, and named
-// by an error that wraps ErrStillRunning. It ensures the CRD and waits for the sources to sync first. It may be called once.
+// Run reconciles until ctx ends. It returns nil once everything it started has ended:
+// reconciliations in progress get Config.ShutdownTimeout to complete, then their context is
+// cancelled. If something ignores that for Config.CancelTimeout, Run returns without it, with an
+// error that names it and wraps ErrStillRunning. Run first ensures the CRD and waits for the
+// sources to sync. It may be called once.
 func (f *Framework) Run(ctx context.Context) error {
 	if f.begun.Swap(true) {
 		return fmt.Errorf("run framework %q: %w: it has been run before; make a new one", f.Name(), ErrExecutionFailed)
@@ -162,8 +167,9 @@ func (f *Framework) Run(ctx context.Context) error {
 	return nil
 }
 
-// runSources runs the sources around the workers: they stop last, so that a reconciliation that ends late still reads a live store.
-// What happens to an object before the sources are synced waits in the queue.
+// runSources runs the sources around the workers. The sources stop last, so that a reconciliation
+// that ends late still reads a live store. Events of objects before the sources are synced wait in
+// the queue.
 func (f *Framework) runSources(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -180,7 +186,8 @@ func (f *Framework) runSources(ctx context.Context) error {
 	running.Go(func() {
 		defer close(subscribed)
 		run(sourceName(f.source), func() error {
-			unsubscribe = f.source.Subscribe(f.counted(f.source, f.handlePrimary)) // what is there already becomes the backlog
+			// Existing objects become the backlog.
+			unsubscribe = f.source.Subscribe(f.counted(f.source, f.handlePrimary))
 			return nil
 		})
 	})
@@ -223,9 +230,10 @@ func (f *Framework) workWhenSynced(ctx context.Context) error {
 	return err
 }
 
-// subscribeWatched has the events of the watched sources put keys into the queue, from before the first reconciliation on. What
-// these hold already is passed over: it concerns objects of the backlog. Map functions get the identity of the framework, by which
-// they can tell what others have made, and are asked when all sources are synced.
+// subscribeWatched makes events of the watched sources enqueue keys, starting before the first
+// reconciliation. Objects that these sources already hold are skipped: they concern objects of the
+// backlog. Map functions get the identity of the framework, which lets them distinguish objects of
+// others. They are called only when all sources are synced.
 func (f *Framework) subscribeWatched(ctx context.Context) (unsubscribes []func()) {
 	ctx = identity.NewContext(ctx, &f.scope)
 	for _, w := range f.config.Watches {
@@ -254,11 +262,11 @@ func (f *Framework) handlePrimary(e informer.Event) {
 		!f.tombstones.add(e.Key, tombstone{e.Object, f.takeover.died(e.Key, e.Object)})) {
 		return
 	}
-	// What is left of an object that is gone has to be looked at, whoever deleted it.
+	// The remains of a deleted object must be processed, whatever deleted it.
 	f.wake(e, e.Key, f.source, informer.Key{}, f.config.OwnWrites || behind || e.Type == informer.Deleted)
 }
 
-// wake has a key reconciled that an event concerns, unless it is the event of a write of the key's own. watched is as in byEvent.
+// wake enqueues the key unless the event was caused by its own write. watched is as in byEvent.
 func (f *Framework) wake(e informer.Event, key informer.Key, source informer.Source, watched informer.Key, ownWrites bool) {
 	lane, why := byEvent(source.Name(), e, watched)
 	if ownWrites {
@@ -268,7 +276,8 @@ func (f *Framework) wake(e informer.Event, key informer.Key, source informer.Sou
 	e.Wake(f, key, func() { f.queue.Add(key, lane, why) })
 }
 
-// handleWatched adds the primaries of a watched object, each once: those it has now and those it had before.
+// handleWatched enqueues the primaries of a watched object, each once: the present and the former
+// ones.
 func (f *Framework) handleWatched(ctx context.Context, w Watch, e informer.Event) {
 	keys := f.mapped(ctx, w, e, e.Object)
 	if e.Old != nil {
@@ -283,14 +292,14 @@ func (f *Framework) handleWatched(ctx context.Context, w Watch, e informer.Event
 	}
 }
 
-// mapped asks the map function of a watch. A panic maps to nothing.
+// mapped calls the map function of a watch. A panic maps to nothing.
 func (f *Framework) mapped(ctx context.Context, w Watch, e informer.Event, obj any) (keys []informer.Key) {
 	f.guard("map to primary", func() { keys = slices.Clone(w.Map(ctx, obj)) }, "source", w.Source.Name(), "object", describe(obj, e.Key))
 	return keys
 }
 
-// work runs the workers, and feeds them, until ctx has ended and the last reconciliation has. The sources are synced. The error
-// names what ignores the end of its context.
+// work runs the workers, and feeds them, until ctx has ended and the last reconciliation has. The
+// sources are synced. The error names everything that ignores the end of its context.
 func (f *Framework) work(ctx context.Context) error {
 	workCtx, cancelWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelWork()
@@ -324,20 +333,21 @@ func (f *Framework) work(ctx context.Context) error {
 	return f.stillRunning(left...)
 }
 
-// worker takes keys from the queue until that is shut down. It begins nothing once ctx has ended, and works with busyCtx.
+// worker takes keys from the queue until the queue is shut down. It starts nothing once ctx has
+// ended, and works with busyCtx.
 func (f *Framework) worker(ctx, busyCtx context.Context, activity *activity) {
 	for {
 		e, ok := f.queue.Next()
 		if !ok {
 			return
 		}
-		if ctx.Err() == nil { // Otherwise the queue is about to be shut down.
+		if ctx.Err() == nil { // otherwise the queue is about to be shut down
 			f.carryOut(busyCtx, e, activity)
 		}
 	}
 }
 
-// carryOut reconciles one object. Its key is given back however that ends.
+// carryOut reconciles one object. It always returns the key to the queue.
 func (f *Framework) carryOut(ctx context.Context, e *waiting, activity *activity) {
 	defer f.queue.Done(e)
 	defer activity.end()

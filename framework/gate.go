@@ -8,25 +8,26 @@ import (
 	"github.com/operatorkit/operatorkit/framework/plan"
 )
 
-// Policy decides whether what a resource would change is changed. [Framework.Require] adds one. The
+// Policy decides whether the changes of a resource are applied. [Framework.Require] adds one. The
 // framework has its own: the signals that forbid updates and deletions, the plan that is being
-// applied ([Framework.ApplyPlan]), and the read of the object where it is kept ([Confirm]).
+// applied ([Framework.ApplyPlan]), and the live read of the object ([Confirm]).
 type Policy interface {
-	// Admit is asked once for each resource of a reconciliation, between computing and applying, if
-	// the resource would change something or can't tell. A [Concluder] is not asked about. Admit is
-	// called for different objects at the same time, and a worker waits for it.
+	// Admit is called once for each resource of a reconciliation, between computing and applying,
+	// if the resource would change something or can't predict it. It is not called for a
+	// [Concluder]. Admit is called for different objects at the same time, and a worker waits for
+	// it.
 	Admit(ctx context.Context, p Proposal) Verdict
 }
 
-// Proposal is what a resource is about to do.
+// Proposal describes what a resource is about to do.
 type Proposal struct {
-	// Object is the one that is reconciled. It must not be changed.
+	// Object is the object that is reconciled. It must not be changed.
 	Object any
 	// Resource is the name of the resource.
 	Resource string
-	// Event tells whether the object is being deleted.
+	// Event says whether the object is being deleted.
 	Event plan.Event
-	// Opaque is true for a resource that can't tell what it would change.
+	// Opaque is true for a resource that can't predict its changes.
 	Opaque bool
 
 	// plain is true for a resource without patches.
@@ -37,7 +38,7 @@ type Proposal struct {
 	describe func(would parts) ([]plan.Change, error)
 }
 
-// Changes returns what would change, as plans show it. It is made when it is asked for, and takes
+// Changes returns what would change, in the form of plans. It is computed on request, and sends
 // requests if the resource is a [Planner]. It is nil if the resource is opaque.
 func (p Proposal) Changes() ([]plan.Change, error) {
 	if p.Opaque {
@@ -46,7 +47,7 @@ func (p Proposal) Changes() ([]plan.Change, error) {
 	return p.describe(p.would)
 }
 
-// Verdict is what a [Policy] says. The zero value is that of [Go].
+// Verdict is the decision of a [Policy]. The zero value is that of [Go].
 type Verdict struct {
 	held   parts
 	reason string
@@ -56,18 +57,19 @@ type Verdict struct {
 // Go lets the resource apply its changes.
 func Go() Verdict { return Verdict{} }
 
-// Hold has the resource change nothing in this reconciliation. The other resources go on. The object
-// is tried again with backoff, and a deletion is not finished. Records show the reason.
+// Hold makes the resource change nothing in this reconciliation. The other resources continue. The
+// object is retried with backoff, and a deletion is not finished. Records show the reason.
 func Hold(reason string) Verdict { return Verdict{held: allParts, reason: reason} }
 
-// Deny fails the resource, and with it the reconciliation, before anything of it is applied.
+// Deny fails the resource, and with it the reconciliation, before any of its changes is applied.
 func Deny(err error) Verdict { return Verdict{err: err} }
 
-// Require adds a policy, which is asked after those that were added before. It is called before Run.
+// Require adds a policy. Policies are asked in the order in which they were added. It is called
+// before Run.
 func (f *Framework) Require(p Policy) { f.required = append(f.required, p) }
 
-// gate asks every policy about what a resource would do, and returns the parts of its patch that are
-// held. Outside of a reconciliation only the signals are asked.
+// gate asks every policy about the changes of a resource, and returns the parts of its patch that
+// are held. Outside a reconciliation only the signals are asked.
 func gate(ctx context.Context, p Proposal) (held parts, err error) {
 	s := scopeOf(ctx)
 	if s == nil {
@@ -88,7 +90,7 @@ func gate(ctx context.Context, p Proposal) (held parts, err error) {
 	return held, nil
 }
 
-// policies are those of a reconciliation in the order in which they are asked.
+// policies returns the policies of a reconciliation in the order in which they are asked.
 func (r *reconciliation) policies() []Policy {
 	policies := []Policy{signalPolicy{r}}
 	if r.approval != nil {
@@ -105,7 +107,7 @@ func (r *reconciliation) policies() []Policy {
 	return policies
 }
 
-// signalPolicy holds what a signal forbids.
+// signalPolicy holds the parts that a signal forbids.
 type signalPolicy struct{ *reconciliation }
 
 func (p signalPolicy) Admit(ctx context.Context, would Proposal) Verdict {
@@ -119,7 +121,7 @@ func (p signalPolicy) Admit(ctx context.Context, would Proposal) Verdict {
 	return v
 }
 
-// bySignals says which parts of a patch a signal forbids.
+// bySignals holds the parts of a patch that a signal forbids.
 func bySignals(ctx context.Context, e plan.Event, would parts) (v Verdict) {
 	if would&updatePart != 0 && !updateallowedcontext.IsUpdateAllowed(ctx) {
 		v.held, v.reason = updatePart, reasonNoUpdates
@@ -130,7 +132,7 @@ func bySignals(ctx context.Context, e plan.Event, would parts) (v Verdict) {
 	return v
 }
 
-// requiredPolicy is one that was added by Require.
+// requiredPolicy is a policy that was added by Require.
 type requiredPolicy struct {
 	Policy
 	*reconciliation
@@ -149,7 +151,7 @@ func (p requiredPolicy) Admit(ctx context.Context, would Proposal) (v Verdict) {
 	return v
 }
 
-// livePolicy reads the object where it is kept before anything is deleted for it. See Confirm.
+// livePolicy does a live read of the object before anything is deleted for it. See Confirm.
 type livePolicy struct{}
 
 func (livePolicy) Admit(ctx context.Context, would Proposal) Verdict {

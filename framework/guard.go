@@ -6,21 +6,22 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// guard calls code of the author's that is no part of a reconciliation, but told of it or asked about it. A panic is logged and counted,
-// and changes nothing else.
+// guard calls a function of the author that observes reconciliations or is asked about them, but is
+// not part of one. A panic is logged and counted, and changes nothing else.
 func (f *Framework) guard(what string, call func(), fields ...any) {
 	if err := Recovered(func() error { call(); return nil }); err != nil {
 		f.panicked(what, err, fields...)
 	}
 }
 
-// panicked counts and logs a panic that guard, or who calls it too often to make the fields of a log each time, has recovered from.
+// panicked counts and logs a panic that guard has recovered from. Callers that run too often to
+// make the log fields each time recover by themselves and call it directly.
 func (f *Framework) panicked(what string, err error, fields ...any) {
 	f.metrics.panicked()
 	f.log("error", what, append(fields, "error", err.Error(), "stack", stackOf(err))...)
 }
 
-// counted counts the events of a source, and passes on those that are known.
+// counted counts the events of a source, and passes on those of a known type.
 func (f *Framework) counted(source informer.Source, handle informer.Handler) informer.Handler {
 	events := f.metrics.eventsOf(source)
 	return func(e informer.Event) {
@@ -33,7 +34,7 @@ func (f *Framework) counted(source informer.Source, handle informer.Handler) inf
 	}
 }
 
-// unusable counts what arrived and can't be used, and logs the first one of its sort.
+// unusable counts an unusable event, and logs the first one of its sort.
 func (f *Framework) unusable(sort string, err error) {
 	f.metrics.errors.Inc()
 	if _, logged := f.logged.LoadOrStore(sort, true); !logged {

@@ -13,10 +13,11 @@ import (
 	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
-// Identity returns whose the marks are that the framework and its resources leave.
+// Identity returns the identity that the framework and its resources put into their marks.
 func (f *Framework) Identity() identity.Identity { return f.scope.Identity }
 
-// Finalizer returns the finalizer that the framework puts on its objects, and nothing if it puts none.
+// Finalizer returns the finalizer that the framework puts on its objects. It is empty if it puts
+// none.
 func (f *Framework) Finalizer() string {
 	if !f.usesFinalizer() {
 		return ""
@@ -24,9 +25,10 @@ func (f *Framework) Finalizer() string {
 	return f.finalizer
 }
 
-// Join makes the framework one of an operator of that name, which had the former ones, in addition to those of its configuration.
-// For the error, which says that its configuration names another operator, IsInvalidConfig holds. It must not be called once the
-// framework runs or plans; operator.New calls it.
+// Join makes the framework part of an operator of that name. former are earlier names of the
+// operator, in addition to those of the framework's configuration. IsInvalidConfig holds for the
+// error: the framework runs already, or its configuration names another operator. Join must not be
+// called once the framework runs or plans; operator.New calls it.
 func (f *Framework) Join(operator string, former []string) error {
 	if f.begun.Load() {
 		return fmt.Errorf("%w: framework %q runs already: make the operator before", ErrInvalidConfig, f.Name())
@@ -42,7 +44,7 @@ func (f *Framework) Join(operator string, former []string) error {
 	return nil
 }
 
-// identify gives the framework its identity, and everything that derives from it.
+// identify sets the identity of the framework, and everything that derives from it.
 func (f *Framework) identify(i identity.Identity) {
 	f.scope.Identity = i
 	standard := f.scope.Finalizer()
@@ -59,7 +61,7 @@ func (f *Framework) identify(i identity.Identity) {
 	}
 }
 
-// scopesOf makes what the resources of a set leave to others their scopes.
+// scopesOf completes scopes that have only the names left to other resources.
 func scopesOf(i identity.Identity, left []identity.Scope) []identity.Scope {
 	for place := range left {
 		left[place].Identity = i
@@ -67,8 +69,9 @@ func scopesOf(i identity.Identity, left []identity.Scope) []identity.Scope {
 	return left
 }
 
-// leftToOthers returns for each resource its former names that another resource looks after: one that bears the name, or a later one
-// that bore it too. If both say which kinds they look after, only those of the other are left to it.
+// leftToOthers returns for each resource its former names that another resource handles too: a
+// later one that has the name, or had it. If both list their kinds, only the kinds of the other are
+// left to it.
 func leftToOthers(resources []Resource) []identity.Scope {
 	left := make([]identity.Scope, len(resources))
 	for i, r := range resources {
@@ -93,7 +96,7 @@ func leftToOthers(resources []Resource) []identity.Scope {
 	return left
 }
 
-// checkFormerNames adds what is wrong with the former names of the resources of a set.
+// checkFormerNames adds the faults of the former names of the resources of a set.
 func checkFormerNames(resources []Resource, wrong *faults.List) {
 	for i, r := range resources {
 		for _, name := range formerNamesOf(r) {
@@ -104,8 +107,9 @@ func checkFormerNames(resources []Resource, wrong *faults.List) {
 	}
 }
 
-// claim makes sure that no other framework of the same identity, or with the same finalizer, runs on the same source or with the
-// same registerer, until release is called. The latter gets a metric that tells what runs.
+// claim makes sure that no other framework with the same identity or finalizer runs on the same
+// source, or with the same registerer, until release is called. It registers a metric that
+// describes the running framework.
 func (f *Framework) claim() (release func(), err error) {
 	own := identity.Identity{Operator: f.scope.Operator, Framework: f.scope.Framework}.String()
 	var releases []func()

@@ -17,15 +17,15 @@ import (
 // ErrOutdated is in the chain of the error of [Confirm].
 var ErrOutdated = errors.New("the object is not any more what the reconciliation has it for")
 
-// Confirm reads the object of a reconciliation where it is kept, and makes sure that it is still what
-// the reconciliation has it for: the same object in the same version, or, in a deletion, that it is
-// gone or being deleted. It is for what is deleted or replaced in other places than a delete part:
-// the framework does the same before it applies one, and before EnsureDeleted of plain resources. The
-// object is read once in a reconciliation. Where the source is no [informer.LiveReader], and outside
-// of a Framework, the error is nil.
+// Confirm does a live read of the object of a reconciliation. It makes sure that the object has not
+// changed since this reconciliation read it: the same object in the same version or, in a deletion,
+// that it is gone or being deleted. It is for resources that delete or replace things by other
+// means than a delete part: the framework does the same before it applies one, and before
+// EnsureDeleted of plain resources. The object is read once in a reconciliation. If the source does
+// not implement [informer.LiveReader], and outside a Framework, the error is nil.
 //
-// With an error for which errors.Is(err, ErrOutdated) holds the reconciliation is cancelled, and the
-// resource is to return it. The object is reconciled when the source has told of its newer state.
+// If errors.Is(err, ErrOutdated) holds, the reconciliation is cancelled, and the resource must
+// return the error. The object is reconciled when the source has delivered its newer state.
 func Confirm(ctx context.Context) error {
 	on, err := confirm(ctx)
 	if err == nil && !on {
@@ -34,8 +34,8 @@ func Confirm(ctx context.Context) error {
 	return err
 }
 
-// confirm tells whether the object is still what the reconciliation has it for. If not, the
-// reconciliation has been cancelled.
+// confirm reports whether the object is unchanged since the reconciliation read it. If not, it has
+// cancelled the reconciliation.
 func confirm(ctx context.Context) (on bool, err error) {
 	r, _ := ctx.Value(liveKey{}).(*reconciliation)
 	if r == nil {
@@ -50,9 +50,10 @@ func confirm(ctx context.Context) (on bool, err error) {
 
 type liveKey struct{}
 
-// seen is a state of an object that was seen.
+// seen is an observed state of an object.
 type seen struct {
-	// uid tells the lives of a name apart. It is empty where the source does not.
+	// uid distinguishes successive objects of a name. It is empty if the source does not
+	// distinguish them.
 	uid     types.UID
 	version string
 }
@@ -69,22 +70,24 @@ func (s seen) isOlder(than seen) bool { return informer.IsOlder(s.version, than.
 
 func (s seen) sameLife(other seen) bool { return s.uid == other.uid || s.uid == "" || other.uid == "" }
 
-// sameVersion is true also where one has none.
+// sameVersion is true also if one of them has no version.
 func (s seen) sameVersion(other seen) bool {
 	return s.version == other.version || s.version == "" || other.version == ""
 }
 
-// confirmation is what a reconciliation knows of its object beyond what the source says.
+// confirmation is what a reconciliation knows of its object beyond the state of the source.
 type confirmation struct {
 	mu sync.Mutex
-	// seen is what the reconciliation is computed from, and confirmed is true when that was read where the object is kept.
+	// seen is the state from which the reconciliation is computed. confirmed is true if it comes
+	// from a live read.
 	seen      seen
 	confirmed bool
 	// outdated says why the reconciliation ends.
 	outdated string
 }
 
-// wrote notes the answer to a write of the object, from which the reconciliation is computed then.
+// wrote records the response to a write of the object. The reconciliation continues with that
+// state.
 func (r *reconciliation) wrote(obj any) {
 	r.live.mu.Lock()
 	defer r.live.mu.Unlock()
@@ -114,10 +117,11 @@ func (r *reconciliation) confirm(ctx context.Context) (on bool, err error) {
 	return c.confirmed, nil
 }
 
-// errOlderAnswer is what a server lags with.
+// errOlderAnswer is the error of a server that lags.
 var errOlderAnswer = errors.New("the answer is older than what was seen before")
 
-// readLive reads an object where it is kept, and reports whether it is the same one as was seen. One that is older than that is an error.
+// readLive does a live read of an object, and reports whether it is the same object as s. A state
+// older than s is an error.
 func (f *Framework) readLive(ctx context.Context, key informer.Key, s seen) (now any, exists, same bool, err error) {
 	now, exists, err = f.live.GetLive(ctx, key)
 	same = err == nil && exists && s.sameLife(seenOf(now))
@@ -127,8 +131,7 @@ func (f *Framework) readLive(ctx context.Context, key informer.Key, s seen) (now
 	return now, exists, same, err
 }
 
-// concluded returns the result of a reconciliation that has ended with res, with what its
-// confirmation means for that.
+// concluded returns the result of a reconciliation that ended with res, after its confirmation.
 func (r *reconciliation) concluded(res result) result {
 	r.live.mu.Lock()
 	defer r.live.mu.Unlock()
@@ -138,8 +141,8 @@ func (r *reconciliation) concluded(res result) result {
 	return res
 }
 
-// conflicting makes a conflict of a result after which the reconciliation has to begin anew, for
-// those who look after that themselves.
+// conflicting turns a result after which the reconciliation must restart into a conflict, for
+// callers that retry by themselves.
 func (f *Framework) conflicting(s subject, res result) result {
 	if res.reason == reasonReplaced || res.reason == reasonOutdated {
 		res.outcome, res.reason = Failed, ""
@@ -148,8 +151,8 @@ func (f *Framework) conflicting(s subject, res result) result {
 	return res
 }
 
-// liveOf returns an object that the source holds as it is now, or an error that wraps ErrPlanChanged
-// if it is gone.
+// liveOf returns the live state of an object that the source holds, or an error that wraps
+// ErrPlanChanged if it is gone.
 func (f *Framework) liveOf(ctx context.Context, key informer.Key, obj any) (any, error) {
 	if f.live == nil {
 		return obj, nil

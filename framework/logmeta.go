@@ -11,14 +11,15 @@ import (
 	"github.com/operatorkit/operatorkit/context/signal"
 )
 
-// logMeta holds the pairs that a context of a reconciliation adds to the messages of LogCtx: those of the context around it, and
-// framework, event, object, loop, resource and step, and trace_id in a trace. The first message makes them. A pair added to them is
-// in all later messages of the context, and of the contexts derived from it afterwards.
+// logMeta holds the pairs that a context of a reconciliation adds to the messages of LogCtx: the
+// pairs of the enclosing context, and framework, event, object, loop, resource and step, and
+// trace_id in a trace. The first message makes them. A pair that is added to them is in all later
+// messages of the context, and of the contexts derived from it afterwards.
 type logMeta struct {
 	meta atomic.Pointer[loggermeta.LoggerMeta]
 }
 
-// of returns the pairs; around are those of the context around.
+// of returns the pairs. around are the pairs of the enclosing context.
 func (l *logMeta) of(r *reconciliation, info StepInfo, around any) *loggermeta.LoggerMeta {
 	if made := l.meta.Load(); made != nil {
 		return made
@@ -45,7 +46,7 @@ func (l *logMeta) of(r *reconciliation, info StepInfo, around any) *loggermeta.L
 	return l.meta.Load()
 }
 
-// newScope returns the context of the resource that has that place in its set.
+// newScope returns the context of the resource at that place in its set.
 func (r *reconciliation) newScope(ctx context.Context, place int, resource string) *scope {
 	s := &r.first
 	if place > 0 {
@@ -56,7 +57,7 @@ func (r *reconciliation) newScope(ctx context.Context, place int, resource strin
 	return s
 }
 
-// info is the step of the resource that all others are part of.
+// info is the outermost step of the resource.
 func (s *scope) info() StepInfo {
 	step := stepOf(s.reconciliation.event)
 	if s.reconciliation.plans {
@@ -86,14 +87,14 @@ func (s *stepContext) Value(key any) any {
 	return s.Context.Value(key)
 }
 
-// metaKey is the key under which micrologger looks for the pairs in a context, which it does not export.
+// metaKey is the context key of micrologger's pairs. micrologger does not export it.
 var metaKey = func() any {
 	var asked keyOfMeta
 	loggermeta.FromContext(&asked)
 	return asked.key
 }()
 
-// keyOfMeta is a context that remembers what it was asked for.
+// keyOfMeta is a context that remembers the key of the last Value call.
 type keyOfMeta struct {
 	context.Context
 	key any

@@ -16,41 +16,43 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Form is the form that marks have. It begins finalizers and hashes.
+// Form is the form of marks. It is the prefix of finalizers and hashes.
 const Form = "v1"
 
-// DefaultFramework is the name of a framework that is given none, and of what runs without a framework.
+// DefaultFramework is the name of a framework without a name, and of work without a framework.
 const DefaultFramework = "operatorkit"
 
-// The domain of finalizers, and the first part of field managers.
+// finalizerDomain is the domain of finalizers, and manager is the first part of field managers.
 const (
 	finalizerDomain = "operatorkit.io"
 	manager         = "operatorkit-" + Form
 )
 
-// maxFieldManager is how long the API server lets a field manager be.
+// maxFieldManager is the maximum length of a field manager at the API server.
 const maxFieldManager = 128
 
-// Identity is whose a thing is: the name of an operator, and of one of its frameworks. The zero value is nobody's.
+// Identity is an owner: the name of an operator, and of one of its frameworks. The zero value owns
+// nothing.
 type Identity struct {
 	Operator  string
 	Framework string
-	// FormerOperators and FormerFrameworks are the names that the operator and the framework had before.
+	// FormerOperators and FormerFrameworks are earlier names of the operator and the framework.
 	FormerOperators  []string
 	FormerFrameworks []string
 }
 
-// String returns the names as they stand in errors and events.
+// String returns the names in the form of errors and events.
 func (i Identity) String() string {
 	return fmt.Sprintf("framework %q of operator %q", i.Framework, i.Operator)
 }
 
-// Finalizer returns the finalizer of the framework: "operatorkit.io/v1_", the operator, an underscore and the framework.
+// Finalizer returns the finalizer of the framework: "operatorkit.io/v1_", the operator, an
+// underscore and the framework.
 func (i Identity) Finalizer() string {
 	return finalizerDomain + "/" + join(validation.LabelValueMaxLength, Form, i.Operator, i.Framework)
 }
 
-// FormerFinalizers returns the finalizers that the framework had under its former names.
+// FormerFinalizers returns the finalizers of the framework under its former names.
 func (i Identity) FormerFinalizers() []string {
 	var finalizers []string
 	for _, former := range i.former() {
@@ -59,8 +61,9 @@ func (i Identity) FormerFinalizers() []string {
 	return finalizers
 }
 
-// Component returns the name of the framework as the source of events: that of the operator, as LeaseName makes it, a slash, and
-// its own. It is a qualified name, as events.k8s.io wants it.
+// Component returns the name of the framework as the source of events: the operator's name in the
+// form of LeaseName, a slash, and the framework's name. It is a qualified name, as events.k8s.io
+// requires.
 func (i Identity) Component() string {
 	own := i.Framework
 	if len(validation.IsValidLabelValue(own)) > 0 || own == "" {
@@ -69,8 +72,9 @@ func (i Identity) Component() string {
 	return LeaseName(i.Operator) + "/" + own
 }
 
-// LeaseName returns the name of an operator as that of its lease, in Kubernetes and in a bucket of NATS: as it is if it is a DNS
-// name, and else shortened, in lower case and followed by a hyphen and a hash.
+// LeaseName returns the name of an operator's lease, in Kubernetes and in a bucket of NATS. It is
+// the operator's name unchanged if that is a DNS name. Otherwise the name is shortened, in lower
+// case and followed by a hyphen and a hash.
 func LeaseName(operator string) string {
 	if len(validation.IsDNS1123Subdomain(operator)) == 0 {
 		return operator
@@ -78,15 +82,16 @@ func LeaseName(operator string) string {
 	return shortened(validation.DNS1123SubdomainMaxLength, operator)
 }
 
-// shortened returns a name as one part of a DNS name that can be as long as limit, and ends with a hyphen and a hash of the name.
+// shortened returns a name as a part of a DNS name of at most limit characters. It ends with a
+// hyphen and a hash of the name.
 func shortened(limit int, name string) string {
 	part := strings.ToLower(strings.ReplaceAll(clean(name), ".", "-"))
 	part = part[:min(limit-hashLength-1, len(part))]
 	return strings.Trim(part+"-"+hash([]string{name})[:hashLength], "-")
 }
 
-// former returns what the identity was before: all pairs of a name of the operator and one of the framework, but for the one
-// it has now.
+// former returns the earlier identities: all pairs of a name of the operator and a name of the
+// framework except the current pair.
 func (i Identity) former() []Identity {
 	var all []Identity
 	for _, operator := range append([]string{i.Operator}, i.FormerOperators...) {
@@ -99,8 +104,8 @@ func (i Identity) former() []Identity {
 	return all
 }
 
-// Program returns the name of an operator that is given none: the path of the program's main package, as the Go toolchain
-// wrote it into the program, or else the name of its file.
+// Program returns the name of an operator without a name: the path of the program's main package,
+// as the Go toolchain recorded it in the program, or else the name of its file.
 var Program = sync.OnceValue(func() string {
 	path := ""
 	if build, ok := debug.ReadBuildInfo(); ok {
@@ -109,24 +114,24 @@ var Program = sync.OnceValue(func() string {
 	return cmp.Or(path, filepath.Base(os.Args[0]))
 })
 
-// Mark is whose a thing is that a resource made.
+// Mark names the owner of a thing that a resource made.
 type Mark struct{ Operator, Framework, Resource string }
 
-// String returns the names as they stand in errors and events.
+// String returns the names in the form of errors and events.
 func (m Mark) String() string {
 	text := strconv.AppendQuote([]byte("resource "), m.Resource)
 	text = strconv.AppendQuote(append(text, " of framework "...), m.Framework)
 	return string(strconv.AppendQuote(append(text, " of operator "...), m.Operator))
 }
 
-// Hash returns a value for a label by which things of this mark are found that concern the same: Form, a hyphen, and a hash of
-// the mark and the parts. Nothing can be learned from it.
+// Hash returns a label value for finding things with this mark and the same parts: Form, a hyphen,
+// and a hash of the mark and the parts. The value reveals neither.
 func (m Mark) Hash(parts ...string) string {
 	return Form + "-" + hash(append([]string{m.Operator, m.Framework, m.Resource}, parts...))[:24]
 }
 
-// FieldManager returns the name under which the resource applies fields: "operatorkit-v1_", the operator, the framework and the
-// resource, with underscores between them.
+// FieldManager returns the name under which the resource applies fields: "operatorkit-v1_", the
+// operator, the framework and the resource, with underscores between them.
 func (m Mark) FieldManager() string {
 	return join(maxFieldManager, manager, m.Operator, m.Framework, m.Resource)
 }
@@ -134,12 +139,13 @@ func (m Mark) FieldManager() string {
 // LabelValue returns a name as the value of a label.
 func LabelValue(name string) string { return join(validation.LabelValueMaxLength, Form, name) }
 
-// hashLength is how many characters of a hash follow names that were shortened.
+// hashLength is the length of the hash after a shortened name.
 const hashLength = 10
 
-// join joins parts by underscores after prefix, within limit bytes. Parts that don't fit, or have characters of which a label's
-// value can't be made, are shortened and replaced, and followed by another underscore and a hash of all of them. No part that
-// stands as it is has an underscore, so different parts never give the same.
+// join joins parts by underscores after prefix, within limit bytes. If the parts don't fit, or if
+// one is empty or has characters that a label value can't have, they are cleaned and shortened, and
+// followed by another underscore and a hash of all of them. No unchanged part has an underscore, so
+// different parts never give the same result.
 func join(limit int, prefix string, parts ...string) string {
 	plain := prefix + "_" + strings.Join(parts, "_")
 	if len(plain) <= limit && !slices.ContainsFunc(parts, func(part string) bool { return clean(part) != part || part == "" }) {
@@ -154,8 +160,8 @@ func join(limit int, prefix string, parts ...string) string {
 	return strings.Join(short, "_") + "_" + hash(parts)[:hashLength]
 }
 
-// clean replaces the characters that a label's value can't have, and underscores, by hyphens, and takes off what it can't begin
-// or end with.
+// clean replaces underscores, and characters that a label value can't have, by hyphens. It trims
+// the characters that can't be first or last in a label value.
 func clean(part string) string {
 	part = strings.Map(func(r rune) rune {
 		switch {

@@ -6,28 +6,29 @@ import (
 	"sync"
 )
 
-// Scope is whose the work is that a context belongs to.
+// Scope identifies the owner of the work in a context.
 type Scope struct {
 	Identity
-	// Left are former names of the resource which another one of its set looks after too. That other one deletes what stands
-	// under them and nobody desires.
+	// Left are former names of the resource that another resource of its set handles too. The other
+	// resource deletes undesired things that carry them.
 	Left []string
-	// LeftKinds are, by former name, the kinds of things that others look after which look after some kinds only.
+	// LeftKinds are, by former name, the kinds of things that other resources handle, if they
+	// handle only some kinds.
 	LeftKinds map[string][]string
 }
 
-// Mark returns the mark of what a resource of that name makes.
+// Mark returns the mark for things that a resource of that name makes.
 func (s *Scope) Mark(resource string) Mark {
 	return Mark{Operator: s.Operator, Framework: s.Framework, Resource: resource}
 }
 
-// Former returns the marks that stand for former names of the operator, the framework, and the resource: what carries one of
-// them is the resource's to take over.
+// Former returns the marks for former names of the operator, the framework, and the resource. The
+// resource adopts the things that carry one of them.
 func (s *Scope) Former(resource string, formerNames []string) []Mark {
 	return s.Marks(resource, formerNames)[1:]
 }
 
-// Marks returns the marks of what is the resource's: its Mark, and then the Former ones.
+// Marks returns all marks of the resource: its Mark, and then the Former ones.
 func (s *Scope) Marks(resource string, formerNames []string) []Mark {
 	var marks []Mark
 	for _, i := range append([]Identity{s.Identity}, s.former()...) {
@@ -38,24 +39,25 @@ func (s *Scope) Marks(resource string, formerNames []string) []Mark {
 	return marks
 }
 
-// Leaves tells whether what carries a former mark, and is not desired by this resource, is to be left to another resource of
-// the set, which deletes it if it does not desire it either.
+// Leaves reports whether this resource leaves a thing with a former mark, which it does not desire,
+// to another resource of the set. The other resource deletes the thing unless it desires it.
 func (s *Scope) Leaves(former Mark) bool { return slices.Contains(s.Left, former.Resource) }
 
-// LeavesKind is Leaves for things of a kind, for resources that say which kinds they look after.
+// LeavesKind is Leaves for things of a kind, for resources that list their kinds.
 func (s *Scope) LeavesKind(former Mark, kind string) bool {
 	return s.Leaves(former) || slices.Contains(s.LeftKinds[former.Resource], kind)
 }
 
 type scopeKey struct{}
 
-// The keys under which a context has its *Scope and its *Handover, for types that are contexts themselves.
+// Key and HandoverKey are the keys of a context's *Scope and *Handover, for types that are contexts
+// themselves.
 var (
 	Key         any = scopeKey{}
 	HandoverKey any = handoverKey{}
 )
 
-// NewContext returns a context for work of that scope, with a Handover of its own.
+// NewContext returns a context for work of that scope, with its own Handover.
 func NewContext(ctx context.Context, s *Scope) context.Context {
 	return &scoped{Context: ctx, scope: s}
 }
@@ -78,7 +80,7 @@ func (c *scoped) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// From returns whose the work is that ctx belongs to. The Scope must not be changed.
+// From returns the scope of the work of ctx. The Scope must not be changed.
 func From(ctx context.Context) *Scope {
 	if s, ok := ctx.Value(Key).(*Scope); ok {
 		return s
@@ -86,11 +88,12 @@ func From(ctx context.Context) *Scope {
 	return ofProgram()
 }
 
-// ofProgram is for work of no framework.
+// ofProgram returns the scope of work without a framework.
 var ofProgram = sync.OnceValue(func() *Scope { return &Scope{Identity: Identity{Operator: Program(), Framework: DefaultFramework}} })
 
-// Handover is what resources of one reconciliation, or plan, took over from earlier names, so that one that looks after the same
-// names later does not take it for something that nobody desires: its store may not know yet. The zero value is empty.
+// Handover records what resources of one reconciliation, or plan, adopted from earlier names. A
+// later resource that handles the same names then does not consider it undesired, although its
+// store may be older. The zero value is empty.
 type Handover struct {
 	mu    sync.Mutex
 	taken map[string]bool
@@ -98,8 +101,8 @@ type Handover struct {
 
 type handoverKey struct{}
 
-// Take says that a resource takes over, or would take over, what is called by key, such as a kind, a namespace and a name.
-// Without a framework it has no effect.
+// Take records that a resource adopts, or would adopt, the thing with that key, such as a kind, a
+// namespace and a name. Without a framework it has no effect.
 func Take(ctx context.Context, key string) {
 	h, ok := ctx.Value(HandoverKey).(*Handover)
 	if !ok {
@@ -113,7 +116,8 @@ func Take(ctx context.Context, key string) {
 	h.taken[key] = true
 }
 
-// Taken tells whether an earlier resource of the same reconciliation took over what is called by key.
+// Taken reports whether an earlier resource of the same reconciliation adopted the thing with that
+// key.
 func Taken(ctx context.Context, key string) bool {
 	h, ok := ctx.Value(HandoverKey).(*Handover)
 	if !ok {

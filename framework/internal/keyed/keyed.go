@@ -1,4 +1,4 @@
-// Package keyed remembers something of a few of many objects.
+// Package keyed holds values for a few of many objects.
 package keyed
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// Map holds a value for some keys. To ask it while it is empty, as it is for most of the time, costs next to nothing. The zero
-// value is empty. It is safe for concurrent use.
+// Map holds a value for some keys. Reading it is very cheap while it is empty, which it is most of
+// the time. The zero value is empty. It is safe for concurrent use.
 type Map[V any] struct {
 	mu     sync.Mutex
 	values map[informer.Key]V
@@ -30,7 +30,7 @@ func (m *Map[V]) Get(key informer.Key) (value V, known bool) {
 	return value, known
 }
 
-// Set replaces the value of a key, and returns the one before and whether there was one.
+// Set replaces the value of a key. It returns the previous value and whether there was one.
 func (m *Map[V]) Set(key informer.Key, value V) (before V, known bool) {
 	m.Update(key, func(v V, ok bool) (V, bool) {
 		before, known = v, ok
@@ -39,7 +39,7 @@ func (m *Map[V]) Set(key informer.Key, value V) (before V, known bool) {
 	return before, known
 }
 
-// Delete forgets a key, and returns its value and whether there was one.
+// Delete removes a key. It returns its value and whether there was one.
 func (m *Map[V]) Delete(key informer.Key) (before V, known bool) {
 	if m.count.Load() == 0 {
 		return before, false
@@ -51,7 +51,7 @@ func (m *Map[V]) Delete(key informer.Key) (before V, known bool) {
 	return before, known
 }
 
-// Update replaces the value of a key by what is made of it, or forgets the key if that is not to be kept.
+// Update replaces the value of a key by the result of update, or removes the key if keep is false.
 func (m *Map[V]) Update(key informer.Key, update func(before V, known bool) (after V, keep bool)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,22 +2,23 @@ package queue
 
 import "container/list"
 
-// Lane is where a key waits. Fresh keys go before the backlog.
+// Lane is where a key waits. Fresh keys precede the backlog.
 type Lane uint8
 
 const (
 	// Backlog is for keys of a start or a resync, and for retries.
 	Backlog Lane = iota
-	// Fresh is for what has just changed.
+	// Fresh is for keys that have just changed.
 	Fresh
 )
 
-// freshInARow is how many fresh keys are taken before one of the backlog gets its turn, so that a constant stream of
-// changes does not starve it.
+// freshInARow is the number of fresh keys that are taken before a key of the backlog, so that a
+// constant stream of changes does not starve the backlog.
 const freshInARow = 16
 
-// lane holds entries by the namespace of their keys. The namespaces take turns, so that many objects of one tenant do not
-// hold up those of another; the entries of each go in the order in which they came. The zero value is empty.
+// lane holds entries by the namespace of their keys. The namespaces take turns, so that many
+// objects of one tenant do not delay those of another. The entries of a namespace keep the order of
+// their arrival. The zero value is empty.
 type lane[T any] struct {
 	// turns are lists of entries, one for each namespace that has any. The first has its turn next.
 	turns      list.List
@@ -50,7 +51,7 @@ func (l *lane[T]) remove(e *Entry[T]) {
 	}
 }
 
-// pop removes and returns the first entry of the namespace whose turn it is. The lane must not be empty.
+// pop removes and returns the first entry of the next namespace. The lane must not be empty.
 func (l *lane[T]) pop() *Entry[T] {
 	turn := l.turns.Front()
 	e := turn.Value.(*list.List).Front().Value.(*Entry[T])

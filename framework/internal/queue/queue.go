@@ -1,5 +1,5 @@
-// Package queue holds the keys that wait for a worker: each once, fresh ones before the backlog, namespaces in turn, and failed ones
-// after the pause of their backoff.
+// Package queue holds the keys that wait for a worker: each once, fresh ones before the backlog,
+// namespaces in turn, and failed ones after the pause of their backoff.
 package queue
 
 import (
@@ -10,36 +10,39 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// Queue holds the keys that wait for a worker, each once. A key that is being worked on waits until that is done. It is safe for
-// concurrent use.
+// Queue holds the keys that wait for a worker, each once. A key in progress waits until the worker
+// is done. It is safe for concurrent use.
 //
-// It does what client-go's work queue does. An addition to that says nothing but the key; the lane and the reason would need a second
-// map under a lock of its own, and the two would disagree for moments.
+// It is like client-go's work queue. There, an addition has only the key; the lane and the reason
+// would need a second map with its own lock, and the two would disagree for moments.
 //
-// T says why a key waits.
+// T is the reason why a key waits.
 type Queue[T any] struct {
 	mu sync.Mutex
 	// added is signalled when there is a key to take, and drained when the queue is empty.
 	added, drained sync.Cond
-	// entries are the keys that wait or are being worked on.
+	// entries are the keys that wait or are in progress.
 	entries map[informer.Key]*Entry[T]
 	lanes   [Fresh + 1]lane[T]
-	// row is how many fresh keys were taken since the last one of the backlog.
+	// row is the number of fresh keys that were taken since the last one of the backlog.
 	row     int
 	working int
 	closed  bool
 }
 
-// Entry is a key that waits or is being worked on. After Next has returned it, its exported fields do not change.
+// Entry is a key that waits or is in progress. After Next has returned it, its exported fields do
+// not change.
 type Entry[T any] struct {
 	Key informer.Key
-	// Since is when the key was added. Why are the first few reasons, and Count is how many there were.
+	// Since is when the key was added. Why are the first few reasons. Count is the number of all
+	// reasons.
 	Since time.Time
 	Why   []T
 	Count int
 
 	lane Lane
-	// place is where it waits; nil while it is worked on. What is added then is kept in again.
+	// place is where it waits; nil while it is in progress. again is the entry for additions in
+	// that time.
 	place *list.Element
 	again *Entry[T]
 }
@@ -51,8 +54,8 @@ func New[T any]() *Queue[T] {
 	return q
 }
 
-// Add puts a key into a lane unless it waits already. A key in the backlog moves up when it is added as fresh. After
-// ShutDown it does nothing.
+// Add puts a key into a lane unless it waits already. A key in the backlog moves up when it is
+// added as fresh. After ShutDown it does nothing.
 func (q *Queue[T]) Add(key informer.Key, to Lane, why T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,7 +81,7 @@ func (q *Queue[T]) Add(key informer.Key, to Lane, why T) {
 	e.note(why)
 }
 
-// maxReasons is how many reasons an entry keeps. The others are only counted.
+// maxReasons is the number of reasons that an entry keeps. The others are only counted.
 const maxReasons = 3
 
 func (e *Entry[T]) note(why T) {
@@ -117,7 +120,7 @@ func (q *Queue[T]) Next() (*Entry[T], bool) {
 	return e, true
 }
 
-// Done ends the work on what Next returned. A key that was added meanwhile waits again.
+// Done ends the work on an entry that Next returned. A key that was added meanwhile waits again.
 func (q *Queue[T]) Done(e *Entry[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -137,7 +140,8 @@ func (q *Queue[T]) ShutDown() {
 	q.drained.Broadcast()
 }
 
-// UntilIdle returns when no key waits for a worker, or, with false, when the queue has been shut down.
+// UntilIdle waits until no key waits for a worker. It returns false when the queue has been shut
+// down.
 func (q *Queue[T]) UntilIdle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -149,15 +153,16 @@ func (q *Queue[T]) UntilIdle() bool {
 
 func (q *Queue[T]) length() int { return q.lanes[Fresh].length + q.lanes[Backlog].length }
 
-// Stats is what metrics say about a queue.
+// Stats are the figures of a queue for metrics.
 type Stats struct {
-	// Fresh and Backlog are how many keys wait in each lane, and Working how many are being worked on.
+	// Fresh and Backlog are the numbers of waiting keys in each lane. Working is the number of keys
+	// in progress.
 	Fresh, Backlog, Working int
-	// Age is how long the key has been waiting that waits longest.
+	// Age is the longest time that a key has been waiting.
 	Age time.Duration
 }
 
-// Stats returns what there is to do at the moment.
+// Stats returns the current figures.
 func (q *Queue[T]) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()

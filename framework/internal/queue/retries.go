@@ -11,15 +11,16 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// MaxRetryInterval is the longest pause between two tries of a failing object, and the pause when a BackOff says stop:
-// nothing is dropped as long as its object exists.
+// MaxRetryInterval is the longest pause between two tries of a failing object, and the pause after
+// a BackOff has stopped: nothing is dropped while its object exists.
 const MaxRetryInterval = 5 * time.Minute
 
-// Retries holds, for each key that is to be looked at again without a change, when that is. There are two such times: the one that
-// somebody asked for, and that of the next try of what is not done. The earlier one counts, and each is over once the key was added
-// to the backlog of the queue for it. It is safe for concurrent use.
+// Retries holds the next time for each key that is requeued without a change. A key has two such
+// times: the requested requeue, and the next retry of unfinished work. The earlier one counts. Each
+// is cleared when the key is added to the backlog of the queue because of it. It is safe for
+// concurrent use.
 //
-// C is who has caused such a look.
+// C identifies the cause.
 type Retries[T, C any] struct {
 	queue          *Queue[T]
 	retry, asked   func(cause C) T
@@ -30,23 +31,25 @@ type Retries[T, C any] struct {
 	pending map[informer.Key]*pending[C]
 }
 
-// pending is the next look at one key.
+// pending are the next times of one key.
 type pending[C any] struct {
 	backOff backoff.BackOff
-	// asked and retry are the two times; zero is never. The timer is for the earlier one, which is due.
+	// asked and retry are the two times; zero is never. The timer is for the earlier one, which is
+	// due.
 	asked, retry, due time.Time
-	// askedBy and retryBy are who has caused them.
+	// askedBy and retryBy are their causes.
 	askedBy, retryBy C
 	timer            *time.Timer
 }
 
-// NewRetries returns retries that add to a queue. The functions say why, for a retry and for a look that somebody asked for.
+// NewRetries returns retries that add to a queue. The functions return the reason for a retry and
+// for a requested requeue.
 func NewRetries[T, C any](queue *Queue[T], retry, asked func(cause C) T, backOffFactory func() backoff.BackOff) *Retries[T, C] {
 	return &Retries[T, C]{queue: queue, retry: retry, asked: asked, backOffFactory: backOffFactory, pending: map[informer.Key]*pending[C]{}}
 }
 
-// Retry has a key tried again after the next pause of its backoff, and after atLeast. Like the other methods, it returns the time until the next look
-// at the key; 0 is never.
+// Retry requeues a key after the next pause of its backoff, but not before atLeast has passed. Like
+// the other methods, it returns the time until the key is requeued; 0 is never.
 func (r *Retries[T, C]) Retry(key informer.Key, atLeast time.Duration, cause C) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +65,7 @@ func (r *Retries[T, C]) Retry(key informer.Key, atLeast time.Duration, cause C) 
 	return r.schedule(key, p)
 }
 
-// RetryAfter has a key tried again after d, and leaves its backoff as it is.
+// RetryAfter requeues a key after d, and leaves its backoff unchanged.
 func (r *Retries[T, C]) RetryAfter(key informer.Key, d time.Duration, cause C) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,7 +74,7 @@ func (r *Retries[T, C]) RetryAfter(key informer.Key, d time.Duration, cause C) t
 	return r.schedule(key, p)
 }
 
-// Ask has a key looked at after d at the latest, whatever comes of it until then.
+// Ask requeues a key after d at the latest, whatever happens to it until then.
 func (r *Retries[T, C]) Ask(key informer.Key, d time.Duration, cause C) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +85,7 @@ func (r *Retries[T, C]) Ask(key informer.Key, d time.Duration, cause C) time.Dur
 	return r.schedule(key, p)
 }
 
-// Settle resets the backoff of a key and drops its next try. What was asked for stays.
+// Settle resets the backoff of a key and drops its next retry. A requested requeue stays.
 func (r *Retries[T, C]) Settle(key informer.Key) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,14 +107,14 @@ func (r *Retries[T, C]) Forget(key informer.Key) {
 	}
 }
 
-// Keys returns the keys of which something is remembered, in no particular order.
+// Keys returns the keys that have a time or a backoff, in no particular order.
 func (r *Retries[T, C]) Keys() []informer.Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Keys(r.pending))
 }
 
-// Asked is how many keys wait for a look that was asked for.
+// Asked returns the number of keys with a requested requeue.
 func (r *Retries[T, C]) Asked() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +136,8 @@ func (r *Retries[T, C]) entry(key informer.Key) *pending[C] {
 	return p
 }
 
-// schedule sets the timer for the earlier time, and forgets a key without any. It returns how long it is until then.
+// schedule sets the timer for the earlier time and returns the time until then. It removes a key
+// without a time and a backoff.
 func (r *Retries[T, C]) schedule(key informer.Key, p *pending[C]) time.Duration {
 	due := p.asked
 	if due.IsZero() || !p.retry.IsZero() && p.retry.Before(due) {
@@ -157,7 +161,7 @@ func (r *Retries[T, C]) schedule(key informer.Key, p *pending[C]) time.Duration 
 	return next
 }
 
-// enqueue adds a key for what is due.
+// enqueue adds a key for each of its times that is due.
 func (r *Retries[T, C]) enqueue(key informer.Key, p *pending[C]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

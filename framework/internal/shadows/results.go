@@ -6,18 +6,18 @@ import (
 )
 
 const (
-	// maxDetails is how many comparisons are kept of one shadow set.
+	// maxDetails is the number of comparisons that are kept for one shadow set.
 	maxDetails = 1000
-	// maxPlaces is how many places are counted of one shadow set.
+	// maxPlaces is the number of places that are counted for one shadow set.
 	maxPlaces = 1000
 )
 
-// results are those of the comparisons with one shadow set.
+// results are the results of the comparisons with one shadow set.
 type results struct {
 	set    string
 	known  map[informer.Key]result
 	counts map[plan.Verdict]int
-	// details is how many of these hold their comparison.
+	// details is the number of results that hold their comparison.
 	details int
 	// places counts the objects that differ in a place.
 	places map[plan.Place]int
@@ -27,7 +27,7 @@ type result struct {
 	verdict plan.Verdict
 	// counted are the places that were counted for this object.
 	counted []plan.Place
-	// comparison is nil when it came out equal, and when there are enough of them.
+	// comparison is nil if it came out equal, and if enough are kept already.
 	comparison *plan.Comparison
 }
 

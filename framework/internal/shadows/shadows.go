@@ -1,5 +1,5 @@
-// Package shadows is what a framework remembers of its shadow resource sets: which objects wait for being compared, and how
-// those were that have been.
+// Package shadows holds a framework's state of its shadow resource sets: the objects that wait for
+// a comparison, and the results of past comparisons.
 package shadows
 
 import (
@@ -14,25 +14,26 @@ import (
 // Pause is the time between the reconciliation of an object and its comparison.
 const Pause = time.Second
 
-// Comparisons are those of one framework. It is safe for concurrent use.
+// Comparisons are the comparisons of one framework. It is safe for concurrent use.
 type Comparisons struct {
 	mu sync.Mutex
-	// due is from when on the objects that wait are to be compared.
+	// due is the earliest time of the comparison of each waiting object.
 	due map[informer.Key]time.Time
-	// working are the objects that are being compared. What is found out about one that was forgotten meanwhile does not count.
+	// working are the objects that are being compared. The value becomes true if the object is
+	// forgotten meanwhile; then its result does not count.
 	working map[informer.Key]*bool
 	results []*results
 }
 
-// Object is an object whose last comparison did not come out equal.
+// Object is an object with a last comparison that did not come out equal.
 type Object struct {
 	Key     informer.Key
 	Verdict plan.Verdict
-	// Comparison is nil when too many are kept already.
+	// Comparison is nil if too many are kept already.
 	Comparison *plan.Comparison
 }
 
-// New returns the comparisons with these shadow sets, of which there are none yet.
+// New returns the comparisons with these shadow sets. It is empty.
 func New(sets []string) *Comparisons {
 	s := &Comparisons{due: map[informer.Key]time.Time{}, working: map[informer.Key]*bool{}}
 	for _, set := range sets {
@@ -41,7 +42,7 @@ func New(sets []string) *Comparisons {
 	return s
 }
 
-// Add has an object compared after the pause, unless it waits already.
+// Add schedules the comparison of an object after the pause, unless it waits already.
 func (s *Comparisons) Add(key informer.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +51,7 @@ func (s *Comparisons) Add(key informer.Key) {
 	}
 }
 
-// Due returns the objects that are to be compared now. Each is to be Kept.
+// Due returns the objects to compare now. Keep must be called for each of them.
 func (s *Comparisons) Due() (keys []informer.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +65,9 @@ func (s *Comparisons) Due() (keys []informer.Key) {
 	return keys
 }
 
-// Keep keeps what has come of comparing an object, one comparison for each shadow that handles it, and returns those
-// that could not be made and were not known to be so. Nil without an end keeps what there was.
+// Keep stores the result of comparing an object, one comparison for each shadow that handles it. It
+// returns the comparisons that failed with a new error. If ended is false, the previous results are
+// kept.
 func (s *Comparisons) Keep(key informer.Key, comparisons []*plan.Comparison, ended bool) (failed []*plan.Comparison) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +95,7 @@ func (s *Comparisons) Keep(key informer.Key, comparisons []*plan.Comparison, end
 	return failed
 }
 
-// Forget forgets an object that is gone, or that no shadow handles any more.
+// Forget removes an object that is gone, or that no shadow handles any longer.
 func (s *Comparisons) Forget(key informer.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +134,8 @@ func (s *Comparisons) Summaries() []plan.ShadowSummary {
 	return summaries
 }
 
-// Objects returns the objects whose last comparison with a set did not come out equal, in no particular order.
+// Objects returns the objects with a last comparison with a set that did not come out equal, in no
+// particular order.
 func (s *Comparisons) Objects(set string) (objects []Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,8 @@ package plan
 
 import "io"
 
-// WriteChangesText writes changes, each below the other, as WriteText writes those of a resource.
+// WriteChangesText writes changes, one below the other, as WriteText writes the changes of a
+// resource.
 func WriteChangesText(w io.Writer, changes []Change, options TextOptions) error {
 	p := newPrinter(options)
 	for _, c := range changes {

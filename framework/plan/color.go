@@ -7,17 +7,17 @@ import (
 	"golang.org/x/term"
 )
 
-// ColorWanted tells whether text that is written to w should have colours: w is a terminal that knows them, and NO_COLOR
-// (https://no-color.org) is not set.
+// ColorWanted reports whether text that is written to w should have colours: w is a terminal that
+// supports them, and NO_COLOR (https://no-color.org) is not set.
 func ColorWanted(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
-// style is how a piece of text looks on a terminal.
+// style is the look of a piece of text on a terminal.
 type style string
 
-// The styles, as parameters of the SGR sequence of ECMA-48.
+// The styles are parameters of the SGR sequence of ECMA-48.
 const (
 	regular style = ""
 	bold    style = "1"
@@ -27,7 +27,7 @@ const (
 	yellow  style = "33"
 )
 
-// marks are what stands in front of a change, and in which style.
+// marks are the prefixes of changes and their styles.
 var marks = map[Action]struct {
 	text  string
 	style style

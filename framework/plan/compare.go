@@ -2,10 +2,10 @@ package plan
 
 import "slices"
 
-// Compare tells how the plan of a shadow resource set differs from that of the active one for the same object. Resources
-// are matched by their names, changes by the object that changes. What counts is what would be there afterwards: the
-// values before, the versions of objects and the reasons why a resource is skipped do not matter. Of values that must not
-// be shown it matters only whether there is one.
+// Compare compares the plan of a shadow resource set with that of the active one for the same
+// object. It matches resources by their names, and changes by the object that changes. Only the
+// resulting state counts: previous values, the versions of objects and the reasons for skipping a
+// resource do not matter. For values that must not be shown only their presence matters.
 //
 // The plans are not changed; the comparison shares values with them.
 func Compare(active, shadow *Plan) *Comparison {
@@ -33,7 +33,7 @@ func Compare(active, shadow *Plan) *Comparison {
 	return c
 }
 
-// failure says why a plan is not one.
+// failure returns why a plan failed. It is empty for other plans.
 func (p *Plan) failure() string {
 	if p.Outcome != Failed {
 		return ""
@@ -59,7 +59,8 @@ func (p *Plan) changesOf(resource string) []Change {
 	return nil
 }
 
-// compareResources compares the changes of one resource. Several changes of one object are compared in their order.
+// compareResources compares the changes of one resource. Several changes of one object are compared
+// in their order.
 func compareResources(resource string, active, shadow []Change) []Divergence {
 	left := slices.Clone(active)
 	var differences []Divergence
@@ -80,7 +81,7 @@ func compareResources(resource string, active, shadow []Change) []Divergence {
 	return differences
 }
 
-// counterpart finds the change of the same object, preferably one that does the same to it.
+// counterpart finds the change of the same object, preferably with the same action.
 func counterpart(changes []Change, of *Change) int {
 	first := -1
 	for i, c := range changes {
@@ -95,7 +96,8 @@ func counterpart(changes []Change, of *Change) int {
 	return first
 }
 
-// compareChanges tells whether two changes of one object differ, and returns of each what the other has not.
+// compareChanges reports whether two changes of one object differ. It returns of each only the
+// fields that differ from the other.
 func compareChanges(active, shadow *Change) (a, s *Change, differ bool) {
 	if active == nil || active.Action != shadow.Action {
 		return active, shadow, true
@@ -109,7 +111,7 @@ func compareChanges(active, shadow *Change) (a, s *Change, differ bool) {
 	return &onlyActive, &onlyShadow, true
 }
 
-// beyond returns the fields that the others have not, or give another value.
+// beyond returns the fields that others lack, or set to another value.
 func beyond(fields, others []FieldChange) []FieldChange {
 	after := make(map[string]any, len(others))
 	for _, f := range others {

@@ -1,41 +1,43 @@
 package plan
 
-// Comparison is how what a shadow resource set would do with an object differs from what the active set would do: what
-// the next version of an operator's logic would change beyond what this one would.
+// Comparison is the difference between the plan of a shadow resource set and the plan of the active
+// set for an object: what the next version of an operator's logic would change beyond the current
+// version.
 type Comparison struct {
 	// Framework is the name of the framework.
 	Framework string `json:"framework,omitempty"`
-	// Object is the object that both plans are for.
+	// Object is the object of both plans.
 	Object Object `json:"object"`
-	// Event is what the reconciliation is about.
+	// Event is the event of the reconciliation.
 	Event Event `json:"event"`
-	// Active is the name of the resource set that is in charge of the object.
+	// Active is the name of the resource set that handles the object.
 	Active string `json:"active,omitempty"`
-	// Shadow is the name of the resource set that is tried.
+	// Shadow is the name of the shadow resource set.
 	Shadow string `json:"shadow"`
-	// Differences are in the order of the shadow set's plan; what only the active set would do comes last in each resource.
-	// They are empty when both would do the same.
+	// Differences are in the order of the shadow set's plan. Changes of only the active set come
+	// last in each resource. They are empty if both sets would do the same.
 	Differences []Divergence `json:"differences,omitempty"`
-	// Opaque are the names of resources of the shadow set that can't tell what they would do.
+	// Opaque are the names of resources of the shadow set that can't predict their changes.
 	Opaque []string `json:"opaque,omitempty"`
-	// Error says why there is nothing to compare, such as that the shadow set fails. It is empty otherwise.
+	// Error says why there is nothing to compare, for example because the shadow set fails. It is
+	// empty otherwise.
 	Error string `json:"error,omitempty"`
 }
 
-// Verdict is how a comparison came out.
+// Verdict is the result of a comparison.
 type Verdict string
 
 // The verdicts.
 const (
-	// Agrees: both sets would do the same, as far as they tell.
+	// Agrees: both sets would do the same, as far as known.
 	Agrees Verdict = "agrees"
-	// Differs: they would not.
+	// Differs: the sets would not do the same.
 	Differs Verdict = "differs"
-	// NotComparable: one of them can't be planned.
+	// NotComparable: one of the sets can't be planned.
 	NotComparable Verdict = "failed"
 )
 
-// Verdict tells how the comparison came out.
+// Verdict returns the result of the comparison.
 func (c *Comparison) Verdict() Verdict {
 	switch {
 	case c.Error != "":
@@ -46,33 +48,36 @@ func (c *Comparison) Verdict() Verdict {
 	return Agrees
 }
 
-// Divergence is one change that is not the same in both plans. At least one of Active and Shadow is set. When both are and
-// their action is the same, they hold only the fields that differ: those that one of them lacks, or gives another value.
+// Divergence is one change that differs between the plans. At least one of Active and Shadow is
+// set. If both are set and their action is the same, they hold only the fields that differ: a field
+// that is missing in one of them, or has another value.
 type Divergence struct {
 	// Resource is the name of the resource.
 	Resource string `json:"resource"`
-	// Object is what changes.
+	// Object is the object that changes.
 	Object Object `json:"object"`
-	// Active is what the active set would do, and nil for nothing.
+	// Active is the change by the active set, and nil for none.
 	Active *Change `json:"active,omitempty"`
-	// Shadow is what the shadow set would do, and nil for nothing.
+	// Shadow is the change by the shadow set, and nil for none.
 	Shadow *Change `json:"shadow,omitempty"`
 }
 
-// Place is where plans differ, without the name of an object, so that the places of many objects can be counted.
+// Place is a place where plans differ, without the name of an object, so that the places of many
+// objects can be counted.
 type Place struct {
 	// Resource is the name of the resource.
 	Resource string `json:"resource"`
-	// Kind is the kind of what changes, and empty for what has none.
+	// Kind is the kind of the changed object. It is empty for an object without a kind.
 	Kind string `json:"kind,omitempty"`
-	// Path is the path of the field, and empty when the whole object is meant: it is created, deleted, or changes in a way
-	// that no field tells.
+	// Path is the path of the field. It is empty for the whole object: the object is created,
+	// deleted, or changes in a way that no field shows.
 	Path string `json:"path,omitempty"`
-	// Action is what happens to the whole object; it is empty for a field.
+	// Action is the action on the whole object. It is empty for a field.
 	Action Action `json:"action,omitempty"`
 }
 
-// String returns the place as people write it, such as "ConfigMap data.page" or "create Deployment".
+// String returns the place in a form for people, such as "ConfigMap data.page" or "create
+// Deployment".
 func (p Place) String() string {
 	what := p.Kind
 	if what == "" {
@@ -84,8 +89,8 @@ func (p Place) String() string {
 	return what + " " + p.Path
 }
 
-// Places are where the plans differ, each once, in the order of the differences. A field whose values must not be shown
-// is one too.
+// Places returns where the plans differ, each place once, in the order of the differences. It
+// includes fields with values that must not be shown.
 func (c *Comparison) Places() []Place {
 	var places []Place
 	seen := map[Place]bool{}
@@ -117,7 +122,8 @@ func (d Divergence) places() []Place {
 	return places
 }
 
-// whole tells whether a change is about the object as a whole: one set would do to it what the other would not.
+// whole reports whether a change concerns the object as a whole: one set would change it and the
+// other would not, or with another action.
 func (d Divergence) whole(change *Change) bool {
 	both := d.Active != nil && d.Shadow != nil && d.Active.Action == d.Shadow.Action
 	if !both && change.Action != Update {

@@ -8,26 +8,27 @@ import (
 
 // Changer is implemented by states, and parts of patches, that describe themselves.
 type Changer interface {
-	// Changes returns what the part of a patch changes, in the order in which it is applied. The state of affairs, current
-	// or desired, has none.
+	// Changes returns what the part of a patch changes, in the order of application. A current or
+	// desired state has none.
 	Changes() []Change
 }
 
-// Describer is implemented by values that say in words what happens to them. The words are shown to people: they must not
-// hold what is secret.
+// Describer is implemented by values that describe their change in words. The words are shown to
+// people: they must not hold secrets.
 type Describer interface {
 	// DescribeChange returns a phrase such as "rotate the token".
 	DescribeChange() string
 }
 
-// Noter is implemented by desired states that say what stays as it is although it should not, and why: "ingress waits for
-// cert-manager". Plans show it.
+// Noter is implemented by desired states that explain what does not change although it should:
+// "ingress waits for cert-manager". Plans show it.
 type Noter interface {
-	// Notes returns a sentence for each thing, without a full stop. They must not hold what is secret.
+	// Notes returns a sentence for each thing, without a full stop. They must not hold secrets.
 	Notes() []string
 }
 
-// Notes returns what a desired state says about what stays as it is. A panic of the state is a note.
+// Notes returns the notes of a desired state about what does not change. A panic of the state
+// becomes a note.
 func Notes(desired any) (notes []string) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -46,32 +47,35 @@ func Notes(desired any) (notes []string) {
 
 // Confidential is implemented by values that may be secret.
 type Confidential interface {
-	// Sensitive tells whether the value must not be shown. What it is called, and its fields, may.
+	// Sensitive reports whether the value must not be shown. Its name and the names of its fields
+	// may be shown.
 	Sensitive() bool
 }
 
-// Describe says what applying a part of a patch would change. Action is which part it is; current is the current state that
-// the patch was computed from, in which an update finds what there was before. Both are left as they are. It returns
-// nothing for a part that is nil, zero or empty.
+// Describe returns what applying a part of a patch would change. Action is the kind of the part.
+// Current is the current state that the patch was computed from; an update finds the previous
+// values in it. Both are left unchanged. Describe returns nothing for a part that is nil, zero or
+// empty.
 //
-// What a part says about itself comes first:
+// A part's own description has priority:
 //
-//   - A Changer tells its changes. Their values are made JSON values.
-//   - A Kubernetes object is a change of this object. A creation has all fields that are set, an update those in which
-//     it differs from the object of the same kind and name in current. Status, managed fields and what else the
-//     server maintains are left out.
+//   - A Changer returns its changes. Their values are converted to JSON values.
+//   - A Kubernetes object is a change of this object. A creation has all fields that are set, an
+//     update those in which it differs from the object of the same kind and name in current.
+//     Status, managed fields and all other fields that the server maintains are left out.
 //   - A Describer is described in its own words.
-//   - Slices, arrays, maps (sorted by key) and lists of Kubernetes objects are the changes of their elements, one by one.
-//   - A fmt.Stringer is described by its string, unless a Secret is in it.
-//   - Any other value is shown by its fields, exported or not, as JSON would show them; an update by those in which it
-//     differs from the value of the same type and name in current. Its name is what its method GetName or its field
-//     Name says, or its place in the part.
+//   - Slices, arrays, maps (sorted by key) and lists of Kubernetes objects are the changes of their
+//     elements, one by one.
+//   - A fmt.Stringer is described by its string, unless it contains a Secret.
+//   - Any other value is shown by its fields, exported or not, as JSON would show them; an update
+//     by those in which it differs from the value of the same type and name in current. Its name
+//     comes from its method GetName or its field Name, or else is its place in the part.
 //
-// Values of Secrets are never in the result, typed or not, in raw JSON or as entries of maps, with their kind or in a list without, and
-// however deep in a part they are; nor are those of a Confidential that is sensitive. A text that holds the manifest of a Secret is
-// hidden as a whole.
+// The result never has values of Secrets: typed or not, in raw JSON or as entries of maps, with
+// their kind or in a list without it, and at any depth of a part. Nor does it have values of a
+// sensitive Confidential. A text that holds the manifest of a Secret is hidden as a whole.
 //
-// A panic in one of the author's methods makes a change whose description says that it can't be told.
+// A panic in one of the author's methods results in a change with a description that says so.
 func Describe(action Action, part, current any) []Change {
 	if v := reflect.ValueOf(part); !v.IsValid() || v.IsZero() {
 		return nil
@@ -94,7 +98,7 @@ type describer struct {
 	before []item
 }
 
-// changesOf describes one item. A panic in it is a change that can't be described.
+// changesOf describes one item. A panic in it results in a change that can't be described.
 func (d describer) changesOf(t item) (changes []Change) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -111,7 +115,7 @@ func (d describer) changesOf(t item) (changes []Change) {
 	return []Change{d.other(t)}
 }
 
-// adopt makes the changes that an author gave fit for a plan.
+// adopt prepares the changes that an author returned for a plan.
 func (d describer) adopt(given []Change, hidden bool) []Change {
 	changes := make([]Change, 0, len(given))
 	for _, c := range given {

@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// Diff lists the fields in which two JSON objects differ, sorted by path. Numbers are int64 or float64. Elements of lists are
-// identified by the keys that Kubernetes has for them, such as name, type, mountPath, or containerPort with protocol. A nil object
-// has no fields. The values in the result are those of the objects, not copies.
+// Diff lists the fields in which two JSON objects differ, sorted by path. Numbers are int64 or
+// float64. Elements of lists are identified by the keys that Kubernetes defines for them, such as
+// name, type, mountPath, or containerPort with protocol. A nil object has no fields. The values in
+// the result are those of the objects, not copies.
 func Diff(before, after map[string]any) []FieldChange {
 	var changes []FieldChange
 	diffMaps(&changes, "", before, after)
@@ -54,20 +55,22 @@ func diffMaps(changes *[]FieldChange, path string, before, after map[string]any)
 	}
 }
 
-// listKey is the fields that identify an element of a list.
+// listKey lists the fields that identify an element of a list.
 type listKey []string
 
-// listKeys are the keys of the lists of Kubernetes (x-kubernetes-list-map-keys), those first that only one kind of list has. A
-// list with elements that have no such field, or the same values twice, takes the next key.
+// listKeys are the keys of the lists of Kubernetes (x-kubernetes-list-map-keys). Keys that only one
+// kind of list has come first. If elements of a list lack such a field, or share the same values,
+// the next key is tried.
 var listKeys = []listKey{
 	{"mountPath"}, {"devicePath"}, {"containerPort", "protocol"}, {"topologyKey", "whenUnsatisfiable"},
 	{"name"}, {"type"}, {"port", "protocol"}, {"ip"}, {"uid"},
 }
 
-// keyDefaults are what the API server puts into a field of a key that is not set.
+// keyDefaults are the values that the API server sets in unset fields of a key.
 var keyDefaults = map[string]string{"protocol": "TCP"}
 
-// identify returns how an element stands in a path, such as [name=web] or [containerPort=80,protocol=TCP], and the values alone.
+// identify returns the path segment of an element, such as [name=web] or
+// [containerPort=80,protocol=TCP], and the values alone.
 func (k listKey) identify(element any) (segment, value string, ok bool) {
 	m, _ := element.(map[string]any)
 	var pairs, values []string
@@ -86,7 +89,8 @@ func (k listKey) identify(element any) (segment, value string, ok bool) {
 	return "[" + strings.Join(pairs, ",") + "]", strings.Join(values, ","), true
 }
 
-// diffLists compares lists of objects element by element, if a key identifies them, and other lists as a whole.
+// diffLists compares lists of objects element by element if a key identifies the elements. It
+// compares other lists as a whole.
 func diffLists(changes *[]FieldChange, path string, before, after []any) {
 	for _, key := range listKeys {
 		b, okBefore := key.index(before)
@@ -110,7 +114,8 @@ func diffLists(changes *[]FieldChange, path string, before, after []any) {
 	}
 }
 
-// index returns the elements of a list by their segments. It returns false unless each has a segment of its own.
+// index returns the elements of a list by their segments. It returns false unless all segments
+// exist and are different.
 func (k listKey) index(elements []any) (map[string]any, bool) {
 	bySegment := make(map[string]any, len(elements))
 	for _, e := range elements {
@@ -146,7 +151,7 @@ func at(elements []any, i int) any {
 	return nil
 }
 
-// list is nil for no list at all.
+// list is nil for a missing list.
 func list(elements []any) any {
 	if elements == nil {
 		return nil
@@ -156,7 +161,7 @@ func list(elements []any) any {
 
 var plain = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// Segment is how the name of a field is appended to the path of the object that it is in: ".name", or in brackets.
+// Segment returns the path segment of a field in an object: ".name", or in brackets.
 func Segment(name string) string {
 	if slices.ContainsFunc(listKeys, func(key listKey) bool { return strings.HasPrefix(name, "["+key[0]+"=") }) {
 		return name

@@ -1,5 +1,6 @@
-// Package plan says what a reconciliation would change. It is what a framework's Plan returns, and what resources, the
-// command line and the inspector page speak with each other: values only, without a way to carry anything out.
+// Package plan describes what a reconciliation would change. A framework's Plan returns it, and
+// resources, the command line and the inspector page exchange it: it has only values, which can't
+// execute anything.
 //
 //	p, err := f.Plan(ctx, informer.Key{Namespace: "default", Name: "home"})
 //	for _, r := range p.Resources {
@@ -8,19 +9,19 @@
 //		}
 //	}
 //	plan.WriteText(os.Stdout, []*plan.Plan{p}, plan.TextOptions{Color: plan.ColorWanted(os.Stdout)})
-//	plan.WriteJSON(file, []*plan.Plan{p}) // and later, with a plan made anew: plan.Equal, plan.Difference
+//	plan.WriteJSON(file, []*plan.Plan{p}) // later, with a new plan: plan.Equal, plan.Difference
 //
-// Changes come from the patches of resources: see Describe for what it makes of them, and Changer and Describer for
-// how a resource's author says it better.
+// Changes come from the patches of resources. Describe documents how it describes them. Changer and
+// Describer let the author of a resource describe them better.
 //
 // # JSON
 //
-// WriteJSON writes an object with these fields. Those without a value are left out.
+// WriteJSON writes an object with these fields. Fields without a value are left out.
 //
 //	version                  1
 //	plans[]                  one for each object
 //	  framework              name of the framework
-//	  object                 what is reconciled: apiVersion, kind, namespace, name, uid, version
+//	  object                 the reconciled object: apiVersion, kind, namespace, name, uid, version
 //	  event                  "update" or "delete"
 //	  resourceSet            name of the resource set
 //	  outcome                "planned", "canceled", "failed" or "ignored"
@@ -29,19 +30,20 @@
 //	    name                 name of the resource
 //	    changes[]            in the order in which they would be applied
 //	      action             "create", "update" or "delete"
-//	      object             what changes, as above
+//	      object             the object that changes, as above
 //	      fields[]           the fields that change: path, old, new (any JSON value), sensitive
-//	      description        what happens, in words
-//	    notes[]              what stays as it is, and why, in words
-//	    opaque               true for a resource that can't tell what it would do
-//	    skipped, error       why it would not run, and what went wrong, in words
-//	summary                  create, update, delete: how many there are of each
+//	      description        the change in words
+//	    notes[]              the things that do not change, and why, in words
+//	    opaque               true for a resource that can't predict its changes
+//	    skipped, error       why it would not run, and why it failed, in words
+//	summary                  create, update, delete: the number of each
 //
 // # Shadows
 //
-// Compare tells how the plan of a shadow resource set, the next version of an operator's logic, differs from that of the
-// active one; Summarize says of many such comparisons "v2 would change 3 of 214 objects", and where. WriteShadowText shows
-// them, and WriteShadowJSON writes an object with these fields:
+// Compare returns how the plan of a shadow resource set, the next version of an operator's logic,
+// differs from that of the active one. Summarize counts many such comparisons ("v2 would change 3
+// of 214 objects") and the places where they differ. WriteShadowText shows them, and
+// WriteShadowJSON writes an object with these fields:
 //
 //	version                  1
 //	comparisons[]            one for each object and shadow set
@@ -49,21 +51,24 @@
 //	  active, shadow         names of the resource sets
 //	  differences[]          changes that are not the same in both plans
 //	    resource             name of the resource
-//	    object               what changes
-//	    active, shadow       what each would do: a change as above, with the fields that differ if both do the same
-//	  opaque[]               names of resources of the shadow that can't tell what they would do
+//	    object               the object that changes
+//	    active, shadow       the change by each set, as above; if the action of both is the same,
+//	                         only the fields that differ
+//	  opaque[]               names of resources of the shadow that can't predict their changes
 //	  error                  why there is nothing to compare, in words
 //	shadows[]                one for each framework and shadow set
 //	  framework, shadow      their names
 //	  objects, differing, failed  how many objects were compared, differ, and can't be compared
-//	  places[]               where they differ: resource, kind, path (or action of the whole object), objects
-//	  otherPlaces            how many more places there are
+//	  places[]               where they differ: resource, kind, path (or action of the whole
+//	                         object), objects
+//	  otherPlaces            the number of further places
 //
 // # Promises
 //
-//   - A plan of the same world is the same: changes stand in the order in which they would be applied, fields sorted by
-//     path.
-//   - Values of Secrets, and others that are marked as sensitive, are not in a plan at all: not in its text, nor in its
-//     JSON, nor in the Go value.
-//   - The JSON form is stable: fields are added to it, but none is removed or given another meaning within a version.
+//   - A plan of the same state is the same: changes are in the order in which they would be
+//     applied, fields are sorted by path.
+//   - Values of Secrets, and others that are marked as sensitive, are not in a plan at all: not in
+//     its text, nor in its JSON, nor in the Go value.
+//   - The JSON form is stable: fields are added to it, but none is removed or given another meaning
+//     within a version.
 package plan

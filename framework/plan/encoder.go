@@ -14,24 +14,24 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// encoder makes JSON values of Go values: nil, a bool, string, int64, float64, []any or map[string]any. It differs from
-// encoding/json in that it knows every value (what JSON does not know is written as text), has the fields that are not
-// exported too, and covers what must not be shown.
+// encoder converts Go values to JSON values: nil, a bool, string, int64, float64, []any or
+// map[string]any. In contrast to encoding/json it supports every value (values that JSON does not
+// support become text), includes unexported fields, and hides what must not be shown.
 type encoder struct {
 	// onlySet leaves out the fields of structs that are zero.
 	onlySet bool
-	// plain covers nothing.
+	// plain hides nothing.
 	plain bool
-	// apart takes apart also what makes JSON of itself.
+	// apart also encodes the structure of values that marshal themselves.
 	apart bool
 	// path leads to the value that is being encoded.
 	path path
 }
 
-// encode returns a value for Diff. What is in it has to go through redact before anybody sees it.
+// encode returns a value for Diff. The result must pass through redact before it is shown.
 func (e encoder) encode(value any) any { return e.finish(e.value(reflect.ValueOf(value))) }
 
-// finish covers the Secrets that are known by their content only.
+// finish hides the Secrets that are recognized only by their content.
 func (e encoder) finish(made any) any {
 	if e.plain {
 		return made
@@ -61,7 +61,7 @@ func (e encoder) value(v reflect.Value) any {
 	return e.structure(v)
 }
 
-// structure encodes a value by its form, also when it is an object.
+// structure encodes a value by its structure, even if it is an object.
 func (e encoder) structure(v reflect.Value) any {
 	if made, ok := marshaled(v); ok && !e.apart {
 		return e.guess(made)
@@ -86,7 +86,7 @@ func (e encoder) structure(v reflect.Value) any {
 	return e.guess(scalar(v))
 }
 
-// guess covers in a value whose Go types are not known what looks like a Secret.
+// guess hides everything that looks like a Secret in a value of unknown Go types.
 func (e encoder) guess(made any) any {
 	if e.plain {
 		return made
@@ -94,7 +94,7 @@ func (e encoder) guess(made any) any {
 	return hideSecrets(made, looksLikeSecret)
 }
 
-// fields returns the fields of a struct under the names that they have in JSON.
+// fields returns the fields of a struct under their names in JSON.
 func (e encoder) fields(v reflect.Value) map[string]any {
 	v = addressable(v)
 	made := make(map[string]any, v.NumField())
@@ -105,8 +105,8 @@ func (e encoder) fields(v reflect.Value) map[string]any {
 			continue
 		}
 		if !f.IsExported() {
-			// Without this no method of the value can be called: it would not be known how to show it, nor that it
-			// must not be shown.
+			// Otherwise no method of the value can be called. The methods define how to show it,
+			// and whether it may be shown.
 			field = reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem()
 		}
 		encoded := e.value(field)
@@ -126,7 +126,7 @@ func (e encoder) fields(v reflect.Value) map[string]any {
 	return made
 }
 
-// omitted tells whether encoding/json would leave a field with these options out.
+// omitted reports whether encoding/json would leave out a field with these options.
 func omitted(field reflect.Value, options []string) bool {
 	if slices.Contains(options, "omitzero") && field.IsZero() {
 		return true
@@ -161,7 +161,8 @@ func (e encoder) elements(v reflect.Value) any {
 	return made
 }
 
-// marshaled is what the value makes of itself, if it does, and if that is what it should be.
+// marshaled returns the value's own JSON, text or error message, if it has a method for one that
+// succeeds.
 func marshaled(v reflect.Value) (any, bool) {
 	var made any
 	if m, ok := as[json.Marshaler](v); ok {
@@ -197,7 +198,8 @@ func scalar(v reflect.Value) any {
 			return f
 		}
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
-		return v.Type().String() // An address would be another one each time.
+		// An address would differ each time.
+		return v.Type().String()
 	}
 	return fmt.Sprint(v.Interface())
 }

@@ -8,21 +8,22 @@ import (
 	"strings"
 )
 
-// Equal tells whether two plans say the same: the same changes, with the same values, of the same objects, in the same order.
-// The versions of objects do not matter: they change with every write, also with one that changes nothing of what is
-// planned. UIDs do: an object that was deleted and made anew is another one. Of sensitive values it is not known whether they
-// are the same, only that they change. Notes do not matter.
+// Equal reports whether two plans are the same: the same changes, with the same values, of the same
+// objects, in the same order. The versions of objects do not matter: they change with every write,
+// even with one that does not affect the plan. UIDs do: an object that was deleted and created
+// again is another one. Sensitive values can't be compared; only their presence counts. Notes do
+// not matter.
 func Equal(a, b *Plan) bool { return bytes.Equal(exact(a), exact(b)) }
 
-// Difference says what the plan b says in other words than a, for people: lines with "-" are those of a only, and lines with "+"
-// those of b. It is empty when the plans are Equal. Nothing is cut.
+// Difference returns the difference between the plans for people: lines with "-" are only in a, and
+// lines with "+" only in b. It is empty if the plans are Equal. Nothing is cut.
 func Difference(a, b *Plan) string {
 	before, after := exact(a), exact(b)
 	if bytes.Equal(before, after) {
 		return ""
 	}
 	lines := changedLines(statements(a), statements(b))
-	if len(lines) == 0 { // They read the same, as a line break and a backslash with an n do.
+	if len(lines) == 0 { // they read the same, as a line break and a backslash with an n do
 		lines = changedLines(indented(before), indented(after))
 	}
 	for i, line := range lines {
@@ -31,7 +32,8 @@ func Difference(a, b *Plan) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// exact is the JSON form of what a plan says, which is another one for each other plan. A plan that is nil says nothing.
+// exact returns the JSON form of everything that Equal compares. Different plans have different
+// forms. The form of a nil plan is empty.
 func exact(p *Plan) []byte {
 	if p == nil {
 		return nil
@@ -47,13 +49,13 @@ func exact(p *Plan) []byte {
 		}
 	}
 	text, err := json.Marshal(&said)
-	if err != nil { // What an author's own Planner put there is no JSON value.
+	if err != nil { // an author's Planner returned a value that is not a JSON value
 		return fmt.Appendf(nil, "%+v", said)
 	}
 	return text
 }
 
-// indented is the exact form with a line for each field, safe to show.
+// indented returns the exact form with a line for each field, safe to show.
 func indented(exact []byte) string {
 	var text bytes.Buffer
 	if err := json.Indent(&text, exact, "", "  "); err != nil {
@@ -66,7 +68,8 @@ func indented(exact []byte) string {
 	return strings.Join(lines, "\n")
 }
 
-// statements are all that a plan says, one a line, to be read. A plan that is nil says nothing.
+// statements returns the whole plan in readable form, one statement a line. It is empty for a nil
+// plan.
 func statements(p *Plan) string {
 	if p == nil {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Escape makes a text harmless for a terminal: what could move the cursor, change colours or turn the direction of
-// writing is written as \u and its number, a line break as \n.
+// Escape makes a text safe for a terminal. It writes characters that could move the cursor, change
+// colours or turn the direction of writing as \u and their number, and a line break as \n.
 func Escape(text string) string {
 	if isHarmless(text) {
 		return text

@@ -8,22 +8,23 @@ import (
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 )
 
-// Redacted stands in place of values that must not be shown.
+// Redacted replaces values that must not be shown.
 const Redacted = secretscontext.Redacted
 
-// FieldChange is what happens to one field.
+// FieldChange is the change of one field.
 type FieldChange struct {
 	// Path is the place of the field, such as spec.template.spec.containers[name=web].image.
 	Path string `json:"path"`
-	// Old is the value before, and nil for a field that was not there. It is a JSON value.
+	// Old is the previous value, and nil for a new field. It is a JSON value.
 	Old any `json:"old,omitempty"`
-	// New is the value afterwards, and nil for a field that goes away. It is a JSON value.
+	// New is the value afterwards, and nil for a removed field. It is a JSON value.
 	New any `json:"new,omitempty"`
-	// Sensitive is true when the values must not be shown. Old and New are Redacted then, where there is a value.
+	// Sensitive is true if the values must not be shown. Existing values in Old and New are then
+	// Redacted.
 	Sensitive bool `json:"sensitive,omitempty"`
 }
 
-// String returns the change on one line, whole and as it is. For a terminal there is WriteText.
+// String returns the whole change on one line, without escaping. For a terminal use WriteText.
 func (f FieldChange) String() string {
 	switch {
 	case f.Sensitive:
@@ -36,7 +37,7 @@ func (f FieldChange) String() string {
 	return fmt.Sprintf("%s: %s -> %s", f.Path, jsonText(f.Old), jsonText(f.New))
 }
 
-// changed says of a sensitive field what may be said.
+// changed describes the change of a sensitive field without its values.
 func (f FieldChange) changed() string {
 	switch {
 	case f.Old == nil:
@@ -59,7 +60,7 @@ func (f FieldChange) Hidden() FieldChange {
 	return hidden
 }
 
-// Hide takes away the values of all fields but those whose path is shown. It changes fields.
+// Hide removes the values of all fields unless their path is shown. It changes fields.
 func Hide(fields []FieldChange, shown func(path string) bool) {
 	for i, f := range fields {
 		if !shown(f.Path) {
@@ -68,7 +69,7 @@ func Hide(fields []FieldChange, shown func(path string) bool) {
 	}
 }
 
-// Below tells whether a path is that of one of the places, or of a field in one of them.
+// Below reports whether a path is one of the places, or the path of a field in one of them.
 func Below(path string, places ...string) bool {
 	for _, place := range places {
 		rest, ok := strings.CutPrefix(path, place)
@@ -79,7 +80,7 @@ func Below(path string, places ...string) bool {
 	return false
 }
 
-// jsonText returns a value as JSON, with < and > as they are.
+// jsonText returns a value as JSON, with < and > unchanged.
 func jsonText(value any) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)

@@ -11,16 +11,17 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
-// item is one of what is in a part of a patch, or in a state.
+// item is an item in a part of a patch, or in a state.
 type item struct {
 	value reflect.Value
-	// place is where it stands, such as a key of a map or "[2]". It is empty for a part that is one item.
+	// place is its position, such as a key of a map or "[2]". It is empty for a part that is one
+	// item.
 	place string
 	// listed is set for the elements of slices and arrays.
 	listed bool
 }
 
-// itemsIn returns the items of which a value consists, in its order.
+// itemsIn returns the items of a value, in its order.
 func itemsIn(value any) []item {
 	var all []item
 	collect(item{value: reflect.ValueOf(value)}, nil, func(t item) { all = append(all, t) })
@@ -70,12 +71,13 @@ func collect(t item, p path, found func(item)) {
 	}
 }
 
-// describesItself tells whether a value says itself what it is.
+// describesItself reports whether a value has methods that describe it.
 func describesItself(v reflect.Value) bool {
 	return implements[Changer](v) || implements[Describer](v) || implements[Confidential](v)
 }
 
-// container tells whether a value has elements, each of which is an item. Bytes are no elements, such as those of an address.
+// container reports whether the elements of a value are items. Bytes are not items, such as the
+// bytes of an address.
 func container(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Map:
@@ -113,7 +115,8 @@ func implements[T any](v reflect.Value) bool {
 	return t.Implements(reflect.TypeFor[T]()) || t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(reflect.TypeFor[T]())
 }
 
-// addressable returns the value itself, or a copy of it, whose address can be taken.
+// addressable returns the value itself if its address can be taken, and otherwise a copy with an
+// address.
 func addressable(v reflect.Value) reflect.Value {
 	if v.CanAddr() {
 		return v
@@ -139,7 +142,7 @@ func entriesOf(m reflect.Value) []entry {
 	return entries
 }
 
-// keyText is how encoding/json writes a key, and for other types how fmt does.
+// keyText returns a key as encoding/json writes it, and for other types as fmt does.
 func keyText(key reflect.Value) string {
 	for key.Kind() == reflect.Interface {
 		key = key.Elem()

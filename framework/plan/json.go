@@ -9,8 +9,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Version is the version of the JSON form of plans. It is counted up when a field is removed or gets another meaning, and not
-// when one is added.
+// Version is the version of the JSON form of plans. It is incremented when a field is removed or
+// gets another meaning, and not when one is added.
 const Version = 1
 
 // document is the JSON form of plans.
@@ -20,8 +20,8 @@ type document struct {
 	Summary *Counts `json:"summary,omitempty"`
 }
 
-// WriteJSON writes plans as JSON, for programs and for ReadJSON. Nothing is cut, and values of Secrets are not in it. The
-// form is that of these types, in
+// WriteJSON writes plans as JSON, for programs and for ReadJSON. Nothing is cut, and values of
+// Secrets are not in it. The form is that of these types, in
 //
 //	{"version": 1, "plans": [ … ], "summary": {"create": 2, "update": 1, "delete": 0}}
 func WriteJSON(w io.Writer, plans []*Plan) error {
@@ -38,8 +38,8 @@ func WriteJSON(w io.Writer, plans []*Plan) error {
 	return encoder.Encode(document{Version, plans, &sum})
 }
 
-// ReadJSON reads what WriteJSON wrote. Plans of a version that it does not know are an error. Fields that it does not know
-// are passed over.
+// ReadJSON reads the output of WriteJSON. An unknown version is an error. Unknown fields are
+// ignored.
 func ReadJSON(r io.Reader) ([]*Plan, error) {
 	decoder := json.NewDecoder(r)
 	var d document
@@ -60,7 +60,7 @@ func ReadJSON(r io.Reader) ([]*Plan, error) {
 	return d.Plans, nil
 }
 
-// UnmarshalJSON implements json.Unmarshaler. Numbers become int64 where they can.
+// UnmarshalJSON implements json.Unmarshaler. Numbers become int64 if possible.
 func (f *FieldChange) UnmarshalJSON(data []byte) error {
 	var fields struct {
 		Path      string          `json:"path"`

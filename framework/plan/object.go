@@ -16,7 +16,7 @@ type object struct {
 	meta metav1.Object
 }
 
-// kubernetesObject returns the value as an object, if it is one and no list.
+// kubernetesObject returns the value as an object, if it is one and not a list.
 func kubernetesObject(v reflect.Value) (object, bool) {
 	o, ok := as[kruntime.Object](v)
 	if !ok {
@@ -29,8 +29,8 @@ func kubernetesObject(v reflect.Value) (object, bool) {
 	return object{reflect.ValueOf(o), o, m}, true
 }
 
-// name returns what the object is called. Its kind is that of its Go type if it does not say one, as objects that a client
-// read do not.
+// name returns the name of the object. If the object does not have its kind set, as objects read by
+// a client do not, the kind is the name of its Go type.
 func (o object) name() Object {
 	gvk := o.GetObjectKind().GroupVersionKind()
 	if gvk.Kind == "" {
@@ -41,12 +41,13 @@ func (o object) name() Object {
 	}
 }
 
-// maintained are the metadata that are the server's, and those that stand in the name of an object already.
+// maintained are the metadata fields that the server sets, and the name and namespace, which Object
+// has.
 var maintained = [...]string{
 	"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "name", "namespace",
 }
 
-// content returns the fields of an object that are its author's.
+// content returns the fields of an object that its author sets.
 func (e encoder) content(o object) any {
 	var made any
 	if u, ok := o.Object.(*unstructured.Unstructured); ok {
@@ -98,7 +99,8 @@ func (d describer) object(o object, hidden bool) Change {
 	return change
 }
 
-// visible is the content of an object with what must not be shown covered.
+// visible returns the content of an object. If hidden, the values that must not be shown are
+// hidden.
 func (e encoder) visible(o object, hidden bool) map[string]any {
 	fields, _ := e.content(o).(map[string]any)
 	if hidden {
@@ -117,7 +119,7 @@ func (d describer) objectBefore(name Object) (object, bool) {
 	return object{}, false
 }
 
-// sameObject compares names. An API version that is not known is that of the other.
+// sameObject compares names. An unknown API version matches every other.
 func sameObject(a, b Object) bool {
 	return a.Kind == b.Kind && a.Namespace == b.Namespace && a.Name == b.Name &&
 		(a.APIVersion == "" || b.APIVersion == "" || a.APIVersion == b.APIVersion)

@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// other describes the change of an item that is no Kubernetes object and does not tell its changes.
+// other describes the change of an item that is neither a Kubernetes object nor a Changer.
 func (d describer) other(t item) Change {
 	change := Change{Action: d.action, Object: t.name()}
 	before, found := d.otherBefore(change.Object, t)
@@ -30,7 +30,7 @@ func (d describer) other(t item) Change {
 	return d.value(change, t, before, found)
 }
 
-// value describes the change of an item by what is in it.
+// value describes the change of an item by its content.
 func (d describer) value(change Change, t, before item, found bool) Change {
 	var old any
 	if found {
@@ -50,7 +50,7 @@ func (d describer) value(change Change, t, before item, found bool) Change {
 	return change
 }
 
-// sentence describes a value without fields. One that is its own name needs no other words.
+// sentence describes a value without fields. A value that is its own name needs no description.
 func (d describer) sentence(object Object, old, now any) string {
 	switch {
 	case hasDigest(now) || hasDigest(old):
@@ -63,7 +63,8 @@ func (d describer) sentence(object Object, old, now any) string {
 	return jsonText(old) + " -> " + jsonText(now)
 }
 
-// holdsSecret tells whether there is something in an item that must not be shown, also where its JSON does not have it.
+// holdsSecret reports whether an item contains a value that must not be shown, even if its JSON
+// does not contain it.
 func holdsSecret(t item) bool {
 	value := t.value.Interface()
 	return hasDigest(encoder{}.encode(value)) || hasDigest(encoder{apart: true}.encode(value))
@@ -90,7 +91,7 @@ func (d describer) otherBefore(name Object, t item) (item, bool) {
 	return item{}, false
 }
 
-// name returns what the item is called: as it says itself, or else by its place.
+// name returns the name of the item: by its own methods or fields, or else its place.
 func (t item) name() Object {
 	o := Object{Kind: kindOf(t.value.Type()), Name: t.place}
 	if m, ok := as[interface{ GetNamespace() string }](t.value); ok {
@@ -116,12 +117,12 @@ func (t item) name() Object {
 	return o
 }
 
-// basic tells whether a value of this kind is short enough to be a name.
+// basic reports whether a value of this kind is short enough to be a name.
 func basic(k reflect.Kind) bool {
 	return k == reflect.String || k >= reflect.Bool && k <= reflect.Float64
 }
 
-// kindOf returns the name of a Go type, and nothing for one that has no name of its own.
+// kindOf returns the name of a Go type. It is empty for unnamed types.
 func kindOf(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

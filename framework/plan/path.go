@@ -15,7 +15,7 @@ type step struct {
 	len int
 }
 
-// with returns the path to what v refers to, if it does.
+// with returns the path extended by v, if v is a reference.
 func (p path) with(v reflect.Value) path {
 	s, ok := stepTo(v)
 	if !ok {
@@ -24,7 +24,7 @@ func (p path) with(v reflect.Value) path {
 	return append(slices.Clip(p), s)
 }
 
-// contains tells whether v refers to something that is on the path: it contains itself.
+// contains reports whether v refers to something on the path: then it contains itself.
 func (p path) contains(v reflect.Value) bool {
 	s, ok := stepTo(v)
 	return ok && slices.Contains(p, s)

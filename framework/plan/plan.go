@@ -6,64 +6,65 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Event is what a reconciliation is about.
+// Event is the event of a reconciliation.
 type Event string
 
 // The events.
 const (
-	// UpdateEvent is an object that is to stay: it was created, or changed, or may have.
+	// UpdateEvent is for an object that was created or changed, or may have been.
 	UpdateEvent Event = "update"
-	// DeleteEvent is an object that is being deleted.
+	// DeleteEvent is for an object that is being deleted.
 	DeleteEvent Event = "delete"
 )
 
-// Outcome is how far a plan got.
+// Outcome is the outcome of planning.
 type Outcome string
 
 // The outcomes.
 const (
-	// Planned: every resource told what it would change.
+	// Planned: every resource returned its changes.
 	Planned Outcome = "planned"
-	// Canceled: a resource cancelled the reconciliation; those after it would not run.
+	// Canceled: a resource cancelled the reconciliation; later ones would not run.
 	Canceled Outcome = "canceled"
-	// Failed: something went wrong, and what comes after it is not known.
+	// Failed: something failed, and the rest is unknown.
 	Failed Outcome = "failed"
-	// Ignored: the object would be left alone: it is paused, no resource set handles it, or somebody else's
-	// finalizers are all that holds it.
+	// Ignored: the object would be ignored: it is paused, no resource set handles it, or only
+	// finalizers of others hold it.
 	Ignored Outcome = "ignored"
 )
 
 // Plan is what one reconciliation of one object would change.
 type Plan struct {
-	// Framework is the name of the framework, and empty outside of one.
+	// Framework is the name of the framework. It is empty outside a framework.
 	Framework string `json:"framework,omitempty"`
 	// Object is the object that is reconciled.
 	Object Object `json:"object"`
-	// Event is what the reconciliation is about.
+	// Event is the event of the reconciliation.
 	Event Event `json:"event"`
-	// ResourceSet is the name of the resource set that handles the object, and empty outside of a framework.
+	// ResourceSet is the name of the resource set that handles the object. It is empty outside a
+	// framework.
 	ResourceSet string `json:"resourceSet,omitempty"`
-	// Outcome is how far the plan got.
+	// Outcome is the outcome of planning.
 	Outcome Outcome `json:"outcome"`
 	// Reason says in words why the outcome is not Planned.
 	Reason string `json:"reason,omitempty"`
-	// Resources are the resources in their order, those that were not reached too.
+	// Resources are the resources in their order, including resources that were not reached.
 	Resources []Resource `json:"resources,omitempty"`
 }
 
-// Object names an object: the one that is reconciled, or one that changes.
+// Object names an object: the reconciled one, or one that changes.
 type Object struct {
-	// APIVersion and Kind are empty for what is not a Kubernetes object and has no kind of its own.
+	// APIVersion and Kind are empty for objects that are not Kubernetes objects and have no kind.
 	APIVersion string    `json:"apiVersion,omitempty"`
 	Kind       string    `json:"kind,omitempty"`
 	Namespace  string    `json:"namespace,omitempty"`
 	Name       string    `json:"name"`
 	UID        types.UID `json:"uid,omitempty"`
-	// Version is the resource version, revision or the like of the state that the plan is for.
+	// Version is the resource version, revision or the like of the planned state.
 	Version string `json:"version,omitempty"`
 }
 
-// String returns the object as people write it, such as "ConfigMap default/home".
+// String returns the object in a form for people, such as "ConfigMap default/home".
 func (o Object) String() string {
 	name := o.Name
 	if o.Namespace != "" {
@@ -78,23 +79,25 @@ func (o Object) String() string {
 	return o.Kind + " " + name
 }
 
-// Resource is what one resource would change.
+// Resource has the changes of one resource.
 type Resource struct {
 	// Name is the name of the resource.
 	Name string `json:"name"`
-	// Changes are in the order in which they would be applied. They are empty when there is nothing to do.
+	// Changes are in the order in which they would be applied. They are empty if there is nothing
+	// to do.
 	Changes []Change `json:"changes,omitempty"`
-	// Notes say in words what stays as it is, and why. They are for people: plans with other notes are the same plan.
+	// Notes say in words what does not change, and why. They are for people: Equal ignores them.
 	Notes []string `json:"notes,omitempty"`
-	// Opaque is true for a resource that would run but can't tell what it would do.
+	// Opaque is true for a resource that would run but can't predict its changes.
 	Opaque bool `json:"opaque,omitempty"`
-	// Skipped says why the resource would not run, or not to its end.
+	// Skipped says why the resource would not run, or not completely.
 	Skipped string `json:"skipped,omitempty"`
-	// Error is what went wrong while the changes were computed. Changes beside it concern other things, and would be applied.
+	// Error is the error of computing the changes. If there are Changes as well, they concern other
+	// things, and would be applied.
 	Error string `json:"error,omitempty"`
 }
 
-// Action is what a change does.
+// Action is the kind of a change.
 type Action string
 
 // The actions.
@@ -104,19 +107,20 @@ const (
 	Delete Action = "delete"
 )
 
-// Change is what happens to one thing.
+// Change is the change of one thing.
 type Change struct {
-	// Action is what happens.
+	// Action is the kind of the change.
 	Action Action `json:"action"`
-	// Object is what it happens to.
+	// Object is the object that changes.
 	Object Object `json:"object"`
-	// Fields are the fields that change, sorted by path. For Create they are all that is set, for Delete there are none.
+	// Fields are the fields that change, sorted by path. A Create has all set fields, a Delete has
+	// none.
 	Fields []FieldChange `json:"fields,omitempty"`
-	// Description says in words what happens, for changes that fields don't tell.
+	// Description describes the change in words, if fields can't.
 	Description string `json:"description,omitempty"`
 }
 
-// Counts are how many things would be created, updated and deleted.
+// Counts are the numbers of things that would be created, updated and deleted.
 type Counts struct {
 	Create int `json:"create"`
 	Update int `json:"update"`
@@ -141,7 +145,8 @@ func (p *Plan) Counts() Counts {
 	return n
 }
 
-// Opaque returns the names of the resources that would run but can't tell what they would do, in their order.
+// Opaque returns the names of the resources that would run but can't predict their changes, in
+// their order.
 func (p *Plan) Opaque() []string {
 	var names []string
 	for _, r := range p.Resources {
@@ -152,7 +157,7 @@ func (p *Plan) Opaque() []string {
 	return names
 }
 
-// MayChange tells whether there is anything to do, or a resource that can't tell whether there is.
+// MayChange reports whether there is anything to do, or a resource that can't predict its changes.
 func (p *Plan) MayChange() bool { return p.Counts().Any() || len(p.Opaque()) > 0 }
 
 // Add returns the sum of both.
@@ -160,7 +165,7 @@ func (n Counts) Add(m Counts) Counts {
 	return Counts{n.Create + m.Create, n.Update + m.Update, n.Delete + m.Delete}
 }
 
-// Any tells whether there is anything to do.
+// Any reports whether there is anything to do.
 func (n Counts) Any() bool { return n != Counts{} }
 
 // String returns the counts as a sentence without a full stop.

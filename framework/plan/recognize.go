@@ -12,8 +12,9 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
-// recognized returns a value in the form in which it is known for what it is: a type that was made of that of Secrets, an object in an
-// envelope, and a URL without its password. Any other value is returned as it is.
+// recognized returns a value in a form by which its content is recognized: the Secret for a type
+// that is derived from it, the object in an envelope, and a URL without its password. Any other
+// value is returned unchanged.
 func recognized(v reflect.Value) reflect.Value {
 	inner := v
 	if v.Kind() == reflect.Pointer && !v.IsNil() {
@@ -41,12 +42,13 @@ func recognized(v reflect.Value) reflect.Value {
 	return v
 }
 
-// objectIn returns the Kubernetes object that a map or raw JSON is, and any other value as it is. What does not say its kind but looks
-// like a Secret is one. An object without a name is called by its place.
+// objectIn returns a map or raw JSON of a Kubernetes object as that object, and any other value
+// unchanged. A value without a kind that looks like a Secret counts as a Secret. An object without
+// a name gets its place as its name.
 func objectIn(v reflect.Value, place string) (object reflect.Value) {
 	defer func() {
 		if recover() != nil {
-			object = v // It will be seen that it can't be described.
+			object = v // describing it later will fail
 		}
 	}()
 	if _, ok := kubernetesObject(v); ok {
@@ -76,7 +78,7 @@ func objectIn(v reflect.Value, place string) (object reflect.Value) {
 	return reflect.ValueOf(u)
 }
 
-// named returns the items of a list with the kind that the list gives them.
+// named returns the items of a list with the kind from the list.
 func named(items []kruntime.Object, list kruntime.Object) []kruntime.Object {
 	gvk := list.GetObjectKind().GroupVersionKind()
 	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")

@@ -9,24 +9,25 @@ import (
 	"github.com/operatorkit/operatorkit/internal/normalize"
 )
 
-// digest stands in place of a value that must not be shown. It can be compared, so that a change is seen. It never leaves
-// this package: redact makes Redacted of it.
+// digest replaces a value that must not be shown. It can be compared, so that a change is noticed.
+// It never leaves this package: redact replaces it by Redacted.
 type digest struct{ sum [sha256.Size]byte }
 
-// digestOf covers one value, all of it.
+// digestOf hides one whole value.
 func digestOf(value any) any {
 	if v, ok := value.(digest); ok {
 		return v
 	}
 	b, err := json.Marshal(value)
 	if err != nil {
-		b = nil // Numbers that JSON does not know: all that is lost is that they changed.
+		// These are numbers that JSON does not support. Only a change between them goes unnoticed.
+		b = nil
 	}
 	return digest{sha256.Sum256(b)}
 }
 
-// hideValues covers the values of a Secret, or of another sensitive Kubernetes object, and leaves the names of its fields. It
-// changes the object.
+// hideValues hides the values of a Secret, or of another sensitive Kubernetes object. The names of
+// its fields stay. It changes the object.
 func hideValues(value any, path string) any {
 	if path != "" && ShownOfSecret(path) || value == nil {
 		return value
@@ -45,14 +46,14 @@ func hideValues(value any, path string) any {
 	return fields
 }
 
-// hideSecret covers the values of a Secret. It changes the object.
+// hideSecret hides the values of a Secret. It changes the object.
 func hideSecret(object map[string]any) any {
 	normalize.FoldText(object)
 	return hideValues(object, "")
 }
 
-// hideSecrets covers the values of all Secrets in a JSON value: of the objects that are such, of the items of lists of them, and of texts
-// that hold one. It changes the value.
+// hideSecrets hides the values of all Secrets in a JSON value: in objects that are Secrets, in the
+// items of lists of Secrets, and in texts that hold one. It changes the value.
 func hideSecrets(value any, isSecret func(map[string]any) bool) any {
 	switch v := value.(type) {
 	case string:
@@ -81,7 +82,7 @@ func hideSecrets(value any, isSecret func(map[string]any) bool) any {
 	return value
 }
 
-// redact makes the result of Diff fit to be seen. It changes the fields.
+// redact makes the result of Diff safe to show. It changes the fields.
 func redact(fields []FieldChange) []FieldChange {
 	for i, f := range fields {
 		if hasDigest(f.Old) || hasDigest(f.New) {
@@ -107,15 +108,15 @@ func hasDigest(value any) bool {
 	return false
 }
 
-// confidential tells whether a value says that it must not be shown.
+// confidential reports whether a value says that it must not be shown.
 func confidential(v reflect.Value) bool {
 	c, ok := as[Confidential](v)
 	return ok && c.Sensitive()
 }
 
-// Scrub returns changes in which every text is what scrub makes of it, for a caller that knows values
-// that must not be shown. A field in which that leaves no difference is sensitive. The names of
-// Kubernetes objects stay. The changes given are not changed.
+// Scrub returns changes with every text replaced by the result of scrub. It is for a caller that
+// knows values that must not be shown. A field is sensitive if no difference remains. The names of
+// Kubernetes objects stay. The given changes are not changed.
 func Scrub(changes []Change, scrub func(string) string) []Change {
 	shown := slices.Clone(changes)
 	for i := range shown {

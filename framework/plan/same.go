@@ -1,7 +1,7 @@
 package plan
 
-// SameValue tells whether two JSON values are equal. Of a number it does not matter whether it is an int64 or a float64,
-// which depends on how it was written.
+// SameValue reports whether two JSON values are equal. An int64 and a float64 can be equal: the
+// type of a number depends on how it was written.
 func SameValue(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
@@ -50,7 +50,7 @@ func sameScalar(a, b any) bool {
 	return false
 }
 
-// sameNumber compares all digits: a float64 may be what is left of another whole number.
+// sameNumber compares all digits: a float64 may be the rounded value of another whole number.
 func sameNumber(whole int64, float float64) bool {
 	return float64(whole) == float && float < 1<<63 && int64(float) == whole
 }

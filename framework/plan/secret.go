@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// shown are the fields of Secrets whose values may be shown. Of annotations these are our own: others may repeat the data,
-// as the one of kubectl apply does.
+// shown are the fields of Secrets with values that may be shown. The annotations in it are only our
+// own: others may repeat the data, as the annotation of kubectl apply does.
 var shown = []string{
 	"apiVersion",
 	"kind",
@@ -28,12 +28,12 @@ var shown = []string{
 	"metadata.annotations" + Segment("operatorkit.io/applied"),
 }
 
-// ShownOfSecret tells whether the value of a field of a Secret, or of another Kubernetes object that is sensitive, may be
-// shown.
+// ShownOfSecret reports whether the value of a field of a Secret, or of another sensitive
+// Kubernetes object, may be shown.
 func ShownOfSecret(path string) bool { return Below(path, shown...) }
 
-// isSecret tells whether an object is a Secret. A kind without an API version, which is the name of a Go type, is taken for
-// one.
+// isSecret reports whether an object is a Secret. A kind without an API version, which is the name
+// of a Go type, counts as well.
 func isSecret(apiVersion, kind string) bool {
 	if kind != "Secret" {
 		return false
@@ -42,15 +42,16 @@ func isSecret(apiVersion, kind string) bool {
 	return err == nil && gv.Group == ""
 }
 
-// hasSecretKind tells whether a JSON object says that it is a Secret. What only names one has no data.
+// hasSecretKind reports whether a JSON object has the kind of a Secret. A mere reference to a
+// Secret has no data.
 func hasSecretKind(object map[string]any) bool {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
 	return isSecret(apiVersion, kind) && (apiVersion != "" || isMap(object["data"]) || isMap(object["stringData"]))
 }
 
-// looksLikeSecret is hasSecretKind for an object that may have lost its kind, as the items of lists have none. It takes one for a Secret
-// whose data are base64 throughout.
+// looksLikeSecret is hasSecretKind for an object that may lack its kind, like the items of a list.
+// It also accepts objects without a kind and with data that are all base64.
 func looksLikeSecret(object map[string]any) bool {
 	if kind, _ := object["kind"].(string); kind != "" {
 		return hasSecretKind(object)
@@ -76,7 +77,7 @@ func isMap(value any) bool {
 	return ok
 }
 
-// isSecretList tells whether a JSON object is a list of Secrets, which need not say their kind.
+// isSecretList reports whether a JSON object is a list of Secrets. The items need not have a kind.
 func isSecretList(object map[string]any) bool {
 	apiVersion, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
@@ -88,7 +89,8 @@ var (
 	valuesOfSecret = regexp.MustCompile(`\b(data|stringData)\\*["']?\s*:`)
 )
 
-// quotesSecret tells whether a text holds the manifest of a Secret, in JSON or YAML, or is the base64 of one.
+// quotesSecret reports whether a text holds the manifest of a Secret, in JSON or YAML, or is the
+// base64 of one.
 func quotesSecret(text string) bool {
 	if decoded, err := base64.StdEncoding.DecodeString(text); err == nil {
 		text = string(decoded)

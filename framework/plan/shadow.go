@@ -6,36 +6,40 @@ import (
 	"slices"
 )
 
-// maxPlaces is how many places a summary names.
+// maxPlaces is the maximum number of places in a summary.
 const maxPlaces = 50
 
-// ShadowSummary says how a shadow resource set compares with the active ones over many objects.
+// ShadowSummary summarizes the comparisons of a shadow resource set with the active ones over many
+// objects.
 type ShadowSummary struct {
 	// Framework is the name of the framework.
 	Framework string `json:"framework,omitempty"`
-	// Shadow is the name of the resource set that is tried.
+	// Shadow is the name of the shadow resource set.
 	Shadow string `json:"shadow"`
-	// Objects is how many objects have been compared, those that can't be included.
+	// Objects is the number of compared objects, including incomparable objects.
 	Objects int `json:"objects"`
-	// Differing is for how many of them the sets differ.
+	// Differing is the number of objects for which the sets differ.
 	Differing int `json:"differing"`
-	// Failed is for how many of them one of the sets can't be planned.
+	// Failed is the number of objects for which one of the sets can't be planned.
 	Failed int `json:"failed"`
-	// Places are where they differ, those of most objects first. There are at most 50.
+	// Places are the places where the sets differ, those with the most objects first. There are at
+	// most 50.
 	Places []PlaceCount `json:"places,omitempty"`
-	// OtherPlaces is how many places there are beyond those.
+	// OtherPlaces is the number of further places.
 	OtherPlaces int `json:"otherPlaces,omitempty"`
-	// Waiting is how many objects wait for being compared. It is 0 when they were compared on demand.
+	// Waiting is the number of objects that wait for a comparison. It is 0 after a comparison on
+	// demand.
 	Waiting int `json:"waiting,omitempty"`
 }
 
-// PlaceCount is a place where plans differ, and for how many objects.
+// PlaceCount is a place where plans differ, and the number of objects.
 type PlaceCount struct {
 	Place
 	Objects int `json:"objects"`
 }
 
-// String returns the summary as a sentence without a full stop, such as "v2 would change 3 of 214 objects".
+// String returns the summary as a sentence without a full stop, such as "v2 would change 3 of 214
+// objects".
 func (s ShadowSummary) String() string {
 	text := fmt.Sprintf("%s would change %d of %s", s.Shadow, s.Differing, objectCount(s.Objects))
 	if s.Failed > 0 {
@@ -51,7 +55,8 @@ func objectCount(n int) string {
 	return fmt.Sprintf("%d objects", n)
 }
 
-// Summarize counts comparisons, of one framework and shadow set each, in the order in which these come first.
+// Summarize counts comparisons for each framework and shadow set, in the order of their first
+// comparison.
 func Summarize(comparisons []*Comparison) []ShadowSummary {
 	type set struct{ framework, shadow string }
 	var order []set
@@ -89,8 +94,8 @@ func summarize(comparisons []*Comparison) ShadowSummary {
 	return s
 }
 
-// RankPlaces returns the 50 places with the most objects, those first, and how many other places there are. Places with as
-// many objects are sorted by resource, kind, path and action.
+// RankPlaces returns the 50 places with the most objects, in that order, and the number of other
+// places. Places with equally many objects are sorted by resource, kind, path and action.
 func RankPlaces(objects map[Place]int) (most []PlaceCount, others int) {
 	for p, n := range objects {
 		most = append(most, PlaceCount{p, n})

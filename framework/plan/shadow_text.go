@@ -6,9 +6,9 @@ import (
 	"io"
 )
 
-// WriteShadowText writes comparisons for people to read: the differences of those that have some, as WriteText writes
-// changes, and last, for each shadow set, a line such as "v2 would change 3 of 214 objects" with the places where it
-// differs. What is said of WriteText holds here too.
+// WriteShadowText writes comparisons for people. It writes the differences in the form of
+// WriteText, and then for each shadow set a line such as "v2 would change 3 of 214 objects" with
+// the places where it differs. The guarantees of WriteText hold here too.
 func WriteShadowText(w io.Writer, comparisons []*Comparison, options TextOptions) error {
 	p := newPrinter(options)
 	for _, c := range comparisons {
@@ -51,7 +51,7 @@ func (p *printer) comparison(c *Comparison) {
 	}
 }
 
-// side writes what one of the sets would do, under a heading unless that is the one before.
+// side writes the change by one of the sets. It writes the heading only if it differs from before.
 func (p *printer) side(before, heading string, c *Change) string {
 	if heading != before {
 		p.line(1, regular, Escape(heading))
@@ -60,7 +60,7 @@ func (p *printer) side(before, heading string, c *Change) string {
 	return heading
 }
 
-// active names the resource set that is in charge.
+// active returns the name of the active resource set.
 func (c *Comparison) active() string {
 	if c.Active == "" {
 		return "the active set"
@@ -78,8 +78,8 @@ func (p *printer) summary(s ShadowSummary) {
 	}
 }
 
-// WriteShadowJSON writes comparisons and their summaries as JSON, in the form that is described above. Nothing is cut, and
-// values of Secrets are not in it.
+// WriteShadowJSON writes comparisons and their summaries as JSON, in the form in the package
+// documentation. Nothing is cut, and values of Secrets are not in it.
 func WriteShadowJSON(w io.Writer, comparisons []*Comparison) error {
 	if comparisons == nil {
 		comparisons = []*Comparison{}

@@ -9,14 +9,16 @@ import (
 	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
-// TextOptions change what WriteText writes.
+// TextOptions are the options of WriteText.
 type TextOptions struct {
-	// Color adds escape sequences for colours. ColorWanted tells whether it should. Default: none.
+	// Color adds escape sequences for colours. ColorWanted reports whether it should be set.
+	// Default: none.
 	Color bool
-	// MaxValue is to how many runes a value, or a line of one, is cut. Default: 200. Negative: nothing is cut.
+	// MaxValue is the maximum number of runes of a value, or of a line of one; the rest is cut.
+	// Default: 200. Negative: nothing is cut.
 	MaxValue int
-	// MaxLines is to how many lines a value of several lines is cut, or what changes in it. Default: 20. Negative: nothing
-	// is cut.
+	// MaxLines is the maximum number of lines of a value with several lines, or of its changes; the
+	// rest is cut. Default: 20. Negative: nothing is cut.
 	MaxLines int
 }
 
@@ -25,14 +27,16 @@ const (
 	defaultMaxLines = 20
 )
 
-// WriteText writes plans for people to read: what is created with a green "+", what is updated with a yellow "~" and
-// below it the fields that change, what is deleted with a red "-", and last a line such as "2 to create, 1 to update, 0
-// to delete". Of several plans, those that change nothing are only counted. Of a created object, the fields by which a
-// resource of this module finds it again are one line, which names the owner. Of a status, only the conditions are shown and
-// the other fields counted, unless nothing is to be cut.
+// WriteText writes plans for people: creations with a green "+", updates with a yellow "~" and
+// below it the fields that change, deletions with a red "-", and last a line such as "2 to create,
+// 1 to update, 0 to delete". If there are several plans, plans without changes are only counted. In
+// a created object, the fields by which a resource of this module finds it again are one line,
+// which names the owner. In a status, only the conditions are shown and the other fields counted,
+// unless nothing is to be cut.
 //
-// Nothing in a plan can drive the terminal: control characters are written as \u and their number. The text is for people
-// and may look different in a later version; for programs there is WriteJSON.
+// Nothing in a plan can control the terminal: control characters are written as \u and their
+// number. The text is for people and may look different in a later version; programs should use
+// WriteJSON.
 func WriteText(w io.Writer, plans []*Plan, options TextOptions) error {
 	p := newPrinter(options)
 	var sum Counts
@@ -55,7 +59,7 @@ func WriteText(w io.Writer, plans []*Plan, options TextOptions) error {
 	return err
 }
 
-// quiet tells whether there is nothing to say about the plan.
+// quiet reports whether there is nothing to write about the plan.
 func (p *Plan) quiet() bool {
 	if p.Outcome != Planned {
 		return false
@@ -177,7 +181,8 @@ func (p *printer) change(c Change) {
 	}
 }
 
-// What an operator reports about an object follows from the rest of a plan: of a status only the conditions are shown.
+// Only the conditions of a status are shown: an operator's report about an object follows from the
+// rest of a plan.
 const (
 	statusPrefix     = "status."
 	conditionsPrefix = "status.conditions["

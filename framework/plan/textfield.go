@@ -7,7 +7,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// fieldIndent is how far the fields of a change are indented.
+// fieldIndent is the indentation of the fields of a change.
 const fieldIndent = 4
 
 // field writes the change of a field: on one line, or line by line for values of several lines.
@@ -42,10 +42,11 @@ func (p *printer) field(f FieldChange) {
 	}
 }
 
-// lead is how much of what two long values have in common is shown before the place where they part.
+// lead is the length of the common text of two long values that is shown before their first
+// difference.
 const lead = 20
 
-// apart cuts two values so that the place where they differ stays to be seen.
+// apart cuts two values so that the place where they differ remains visible.
 func (p *printer) apart(before, after string) (string, string) {
 	b, a := []rune(before), []rune(after)
 	if p.options.MaxValue < 0 || max(len(b), len(a)) <= p.options.MaxValue {
@@ -62,7 +63,8 @@ func (p *printer) apart(before, after string) (string, string) {
 	return "…" + p.short(string(b[from:])), "…" + p.short(string(a[from:]))
 }
 
-// linesOf returns the values of a field as texts, if they are texts or missing, and one of them has several lines.
+// linesOf returns the values of a field as texts, if they are texts or missing, and one of them has
+// several lines.
 func linesOf(f FieldChange) (before, after string, ok bool) {
 	before, isText := f.Old.(string)
 	if !isText && f.Old != nil {
@@ -99,8 +101,8 @@ func (p *printer) lines(before, after string) {
 	}
 }
 
-// changedLines returns the lines in which two texts differ, each with "+ ", "- " or "  " before it: a unified diff without its
-// headers. A line break at the end is told of only when it changes.
+// changedLines returns the lines in which two texts differ, each with "+ ", "- " or " " before it:
+// a unified diff without its headers. A line break at the end is mentioned only if it changes.
 func changedLines(before, after string) []string {
 	var changed []string
 	unified := string(diff.Diff("", []byte(ended(before)), "", []byte(ended(after))))
@@ -125,7 +127,7 @@ func changedLines(before, after string) []string {
 	return changed
 }
 
-// ended is the text with a line break at its end.
+// ended returns the text with a line break at its end.
 func ended(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text

@@ -2,7 +2,8 @@ package plan
 
 import "strings"
 
-// Where objectresource, configmapresource and secretresource write whose an object is.
+// objectresource, configmapresource and secretresource record the owner of an object at these
+// places.
 var (
 	ownerPlace      = "metadata.annotations" + Segment("operatorkit.io/owner")
 	ownershipPlaces = []string{
@@ -12,9 +13,9 @@ var (
 	}
 )
 
-// ownerAndRest tells in one value whose a created object is, such as "Website.example.com/default/home", and returns the
-// fields without those that say the same, for programs: the marks, and the reference to this owner. Of objects that have no
-// such mark it returns all fields.
+// ownerAndRest returns the owner of a created object as one value, such as
+// "Website.example.com/default/home", and the other fields, without the marks and the reference to
+// this owner, which repeat it for programs. For objects without such a mark it returns all fields.
 func ownerAndRest(c Change) (owner any, rest []FieldChange) {
 	if c.Action != Create {
 		return nil, c.Fields

@@ -11,14 +11,15 @@ import (
 	"github.com/operatorkit/operatorkit/internal/collector"
 )
 
-// The first parts of the names of all metrics of a framework.
+// PrometheusNamespace and PrometheusSubsystem are the first parts of the names of all metrics of a
+// framework.
 const (
 	PrometheusNamespace = "operatorkit"
 	PrometheusSubsystem = "framework"
 )
 
-// metrics measures one framework. Labels are taken from the configuration only (framework, source, resource, step) and
-// from fixed lists, never from objects, so that their number is bounded.
+// metrics measures one framework. Labels come only from the configuration (framework, source,
+// resource, step) and from fixed lists, never from objects, so their number is bounded.
 type metrics struct {
 	framework string
 	events    *prometheus.CounterVec
@@ -33,9 +34,10 @@ type metrics struct {
 	ages      ages
 	shadows   *shadowMetrics
 
-	// epoch is what times are relative to: reading the monotonic clock alone is cheaper.
+	// epoch is the base of relative times: reading only the monotonic clock is cheaper.
 	epoch time.Time
-	// lastRun and lastGood are when a reconciliation ended and succeeded last, in nanoseconds of Unix time; 0 is never.
+	// lastRun and lastGood are the times of the last reconciliation and of the last successful one,
+	// in nanoseconds of Unix time; 0 is never.
 	lastRun, lastGood atomic.Int64
 
 	byStep sync.Map // StepInfo to *stepMetrics
@@ -49,7 +51,8 @@ type stepMetrics struct {
 // eventCounters count the events of one source by kind.
 type eventCounters [informer.Deleted + 1]prometheus.Counter
 
-// buckets are the upper bounds of all histograms, in seconds: from a hit in memory to a slow cloud API.
+// buckets are the upper bounds of all histograms, in seconds: from a hit in memory to a slow cloud
+// API.
 var buckets = []float64{.0001, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 
 func newMetrics(f *Framework) (*metrics, error) {
@@ -84,14 +87,14 @@ func newMetrics(f *Framework) (*metrics, error) {
 	return m, nil
 }
 
-// wallTime is what the clock as it goes now would have shown at a moment: one that was set since then, or that ran on while the machine
-// was suspended, shows another time than it did.
+// wallTime returns a moment by the present clock. It differs from the recorded wall time if the
+// clock was set since then, or ran on while the machine was suspended.
 func wallTime(at time.Time) time.Time { return time.Now().Add(-time.Since(at)) }
 
-// now is the time since the epoch.
+// now returns the time since the epoch.
 func (m *metrics) now() time.Duration { return time.Since(m.epoch) }
 
-// reconciled measures a reconciliation that has ended, and ends what goes with it.
+// reconciled measures a reconciliation that has ended. It also ends its activity, record and span.
 func (m *metrics) reconciled(res result) {
 	r := res.reconciliation
 	if r == nil {
@@ -136,7 +139,7 @@ func (m *metrics) eventsOf(source informer.Source) *eventCounters {
 	return counters
 }
 
-// observe notes a time, with the trace that it is of as its exemplar if there is one.
+// observe records a duration, with its trace as the exemplar if there is one.
 func observe(in prometheus.Observer, took time.Duration, traceID string) {
 	if exemplars, ok := in.(prometheus.ExemplarObserver); ok && traceID != "" {
 		exemplars.ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": traceID})
@@ -161,14 +164,14 @@ func (m *metrics) observe(info StepInfo, took time.Duration, err error, traceID 
 	}
 }
 
-// registry makes metrics with a framework label and registers them. A metric that another framework has registered
-// already is shared. The first error is kept.
+// registry makes metrics with a framework label and registers them. A metric that another framework
+// has registered already is shared. The first error is kept.
 type registry struct {
 	registerer prometheus.Registerer
 	err        error
 }
 
-// register registers a collector, or returns the one that another framework has registered.
+// register registers a collector, or returns the existing one of another framework.
 func register[C prometheus.Collector](r *registry, c C) C {
 	c, err := collector.Register(r.registerer, c)
 	if err != nil && r.err == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// state collects what is read off a framework when its metrics are asked for: its queue, its sources, and the ages of
-// its objects.
+// state reads the queue, the sources and the ages of the objects of a framework when its metrics
+// are collected.
 type state struct {
 	framework *Framework
 	metrics   *metrics
@@ -50,7 +50,7 @@ func (f *Framework) desc(name, help string, labels ...string) *prometheus.Desc {
 		prometheus.Labels{"framework": f.Name()})
 }
 
-// info is a metric that is there while the framework runs.
+// info is a metric that exists while the framework runs.
 func (f *Framework) info() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: PrometheusNamespace, Subsystem: PrometheusSubsystem, Name: "info", Help: "1 while the framework runs.",
@@ -110,14 +110,14 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	gauge(s.unmatched, float64(now.Unmatched-now.UnmatchedHeld), "free")
 }
 
-// ages remembers when the newest object was created, and which deletions are pending since when.
+// ages remembers the creation of the newest object, and the pending deletions with their times.
 type ages struct {
 	// newest is in seconds of Unix time.
 	newest   atomic.Int64
 	deletion keyed.Map[time.Time]
 }
 
-// track takes note of an event. The events of one source come one at a time.
+// track records an event. The events of one source come one at a time.
 func (a *ages) track(e informer.Event) {
 	m, ok := metaOf(e.Object)
 	if !ok {
@@ -133,7 +133,8 @@ func (a *ages) track(e informer.Event) {
 	}
 }
 
-// read returns the newest creation and the oldest pending deletion in seconds of Unix time, 0 without any.
+// read returns the newest creation and the oldest pending deletion in seconds of Unix time, 0
+// without any.
 func (a *ages) read() (newest, oldest float64) {
 	for t := range a.deletion.Values {
 		if at := float64(t.Unix()); oldest == 0 || at < oldest {
@@ -143,8 +144,8 @@ func (a *ages) read() (newest, oldest float64) {
 	return float64(a.newest.Load()), oldest
 }
 
-// shadowMetrics measures the comparisons with shadow resource sets. The label shadow is the name of a set, from the
-// configuration.
+// shadowMetrics measures the comparisons with shadow resource sets. The label shadow is the name of
+// a set, from the configuration.
 type shadowMetrics struct {
 	framework   string
 	comparisons *prometheus.CounterVec
@@ -168,7 +169,7 @@ func (m *shadowMetrics) took(set string, d time.Duration) {
 	m.seconds.WithLabelValues(m.framework, set).Observe(d.Seconds())
 }
 
-// shadowState collects what is read off the shadows of a framework when its metrics are asked for.
+// shadowState reads the shadows of a framework when its metrics are collected.
 type shadowState struct {
 	shadows        *shadows.Comparisons
 	objects, depth *prometheus.Desc

@@ -10,19 +10,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// toldErrors is how many of the errors in a partial one its text holds.
+// toldErrors is the number of errors in the text of a partial error.
 const toldErrors = 20
 
-// Partial makes one error of those of a step that looks after many things, of which some failed and the others were seen to: each
-// thing fails alone. It is nil without any error. A CRUD resource goes on after it:
+// Partial joins the errors of a step that handles many things, if some failed and the others
+// succeeded: each thing fails alone. It is nil without any error. A CRUD resource continues after
+// it:
 //
-//   - NewUpdatePatch and NewDeletePatch may return a patch with it, for the things that did not fail. The patch is applied, and is
-//     in the plan, beside the error.
-//   - After that of a create change, the update change is applied; the delete change is not, after either of these, nor is that of
-//     a patch of NewUpdatePatch beside which it stands: nothing is taken away before its replacement stands.
+//   - NewUpdatePatch and NewDeletePatch may return a patch together with it, for the things that
+//     did not fail. The patch is applied, and the plan has both the patch and the error.
+//   - If a create change returns it, the update change is still applied. If the create or the
+//     update change returns it, the delete change is not applied. Neither is the delete change of a
+//     patch that NewUpdatePatch returned with it. Nothing is deleted before its replacement exists.
 //
-// The resource ends with all the errors. Each of them is found in it by errors.Is and errors.As, but for two things, which hold for
-// it only if they do for all: that it is permanent, and what an API server gave as the reason, such as a conflict.
+// The resource ends with all the errors. errors.Is and errors.As find each of them in the result.
+// There are two exceptions, which hold only if they hold for all errors: that it is permanent, and
+// the reason given by an API server, such as a conflict.
 func Partial(errs ...error) error {
 	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 	if len(errs) == 0 {
@@ -35,7 +38,7 @@ func Partial(errs ...error) error {
 	return partial
 }
 
-// IsPartial tells whether an error was made by Partial, also when it was wrapped since.
+// IsPartial reports whether an error was made by Partial, also if it was wrapped since.
 func IsPartial(err error) bool {
 	var partial *partialError
 	return errors.As(err, &partial)
@@ -55,15 +58,16 @@ func (e *partialError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Is implements what errors.Is asks for.
+// Is implements the method that errors.Is uses.
 func (e *partialError) Is(target error) bool {
 	if _, permanent := target.(*backoff.PermanentError); permanent {
-		return false // Partial says it of those of which it holds.
+		// Partial marks the whole error if all errors are permanent.
+		return false
 	}
 	return slices.ContainsFunc(e.errs, func(err error) bool { return errors.Is(err, target) })
 }
 
-// As implements what errors.As asks for.
+// As implements the method that errors.As uses.
 func (e *partialError) As(target any) bool {
 	switch target.(type) {
 	case **backoff.PermanentError:

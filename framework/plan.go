@@ -14,20 +14,21 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// Planner is implemented by plain resources that can tell what they would do. CRUD resources need not: their patches
-// tell.
+// Planner is implemented by plain resources that can predict their changes. CRUD resources need not
+// implement it: they have patches.
 type Planner interface {
-	// Plan returns what EnsureCreated (plan.UpdateEvent) or EnsureDeleted (plan.DeleteEvent) would change, or ErrOpaque if
-	// it can't tell. It must not change anything in the world. It may be called at the same time as these.
+	// Plan returns what EnsureCreated (plan.UpdateEvent) or EnsureDeleted (plan.DeleteEvent) would
+	// change, or ErrOpaque if that is unknown. It must not change anything. It may be called at the
+	// same time as these.
 	Plan(ctx context.Context, event plan.Event, obj any) ([]plan.Change, error)
 }
 
-// PlanUpdate returns what ProcessUpdate would change, and changes nothing. What goes wrong in a resource is in the plan;
-// the error says that there is none, because there are no resources or ctx has ended.
+// PlanUpdate returns what ProcessUpdate would change, and changes nothing. Failures of resources
+// are in the plan. The error is set only without a plan: resources is empty, or ctx has ended.
 //
-// The signals of the context have the effect that they have in ProcessUpdate, those that are set while changes are applied
-// excepted. A resource whose state depends on what an earlier one would have changed is planned with the world as it
-// is.
+// The signals of the context have the same effect as in ProcessUpdate, except signals that are set
+// while changes are applied. If the state of a resource depends on changes of an earlier one, its
+// plan ignores these changes: it uses the present state.
 func PlanUpdate(ctx context.Context, obj any, resources []Resource) (*plan.Plan, error) {
 	return planAlone(ctx, updateEvent, obj, resources)
 }
@@ -48,10 +49,11 @@ func planAlone(ctx context.Context, e event, obj any, resources []Resource) (*pl
 	return p, ctx.Err()
 }
 
-// Plan returns what the next reconciliation of an object of the source would change, and changes nothing: neither the
-// object, nor its finalizers, nor what the framework knows about it. What goes wrong is in the plan; the error is one for
-// which apierrors.IsNotFound holds when there is no such object, or that of ctx. It may be called at any time and for any
-// number of objects at once, once the sources are synced.
+// Plan returns what the next reconciliation of an object of the source would change. It changes
+// nothing: neither the object, nor its finalizers, nor the state of the framework. Failures are in
+// the plan. The error is that of ctx, or, if apierrors.IsNotFound holds for it, says that the
+// object does not exist. Plan may be called at any time and for any number of objects at once, once
+// the sources are synced.
 func (f *Framework) Plan(ctx context.Context, key informer.Key) (*plan.Plan, error) {
 	if last, ok := f.tombstones.first(key); ok {
 		return f.planSet(f.newPlanning(ctx, deleteEvent, key, last.obj), informer.Copy(last.obj))
@@ -67,14 +69,15 @@ func (f *Framework) Plan(ctx context.Context, key informer.Key) (*plan.Plan, err
 	return f.PlanObject(ctx, obj)
 }
 
-// PlanObject is Plan for an object that need not be in the source, such as one that is only about to be created. The object
-// belongs to the framework afterwards.
+// PlanObject is Plan for an object that need not be in the source, such as one that is not created
+// yet. The object belongs to the framework afterwards.
 func (f *Framework) PlanObject(ctx context.Context, obj any) (*plan.Plan, error) {
 	s := subjectOf(obj)
 	return f.planThere(f.newPlanning(ctx, s.event, s.key, obj), obj)
 }
 
-// planThere plans for an object that is there, unless it would be left alone. The object is given away.
+// planThere plans for an existing object, unless it would be ignored. It takes ownership of the
+// object.
 func (f *Framework) planThere(r *reconciliation, obj any) (*plan.Plan, error) {
 	if reason := f.ignoreReason(r.event, r.key, obj); reason != "" {
 		return endPlan(newPlan(r), plan.Ignored, reason), nil
@@ -82,12 +85,12 @@ func (f *Framework) planThere(r *reconciliation, obj any) (*plan.Plan, error) {
 	return f.planSet(r, obj)
 }
 
-// subject is an object that is reconciled or planned for, and what that is about.
+// subject is an object to reconcile or plan, with its event and key.
 type subject struct {
 	event event
 	key   informer.Key
 	obj   any
-	// confirmed is true for an object that was just read where it is kept.
+	// confirmed is true after a live read of the object.
 	confirmed bool
 	// approval is nil unless a plan is being applied.
 	approval *approval
@@ -107,7 +110,7 @@ func subjectOf(obj any) subject {
 	return s
 }
 
-// ignoreReason says why an object would not be reconciled, and nothing if it would.
+// ignoreReason says why an object would be ignored. It is empty if the object would be reconciled.
 func (f *Framework) ignoreReason(e event, key informer.Key, obj any) string {
 	switch {
 	case paused(obj):
@@ -120,7 +123,7 @@ func (f *Framework) ignoreReason(e event, key informer.Key, obj any) string {
 	return ""
 }
 
-// planSet plans with the resource set of the object. The object is given away.
+// planSet plans with the resource set of the object. It takes ownership of the object.
 func (f *Framework) planSet(r *reconciliation, obj any) (*plan.Plan, error) {
 	p := newPlan(r)
 	set, err := f.resourceSet(r, obj)
@@ -135,7 +138,7 @@ func (f *Framework) planSet(r *reconciliation, obj any) (*plan.Plan, error) {
 	return p, r.Err()
 }
 
-// planWith plans with a resource set. The object is given away.
+// planWith plans with a resource set. It takes ownership of the object.
 func (f *Framework) planWith(p *plan.Plan, r *reconciliation, set *setPlanner, obj any) {
 	p.ResourceSet = set.name
 	r.set = set
@@ -148,8 +151,8 @@ func (f *Framework) planWith(p *plan.Plan, r *reconciliation, set *setPlanner, o
 	planInto(ctx, p, r, obj, set.planners)
 }
 
-// planInto plans the resources one after the other, with the signals of ctx, which is r or a child of it. The object is
-// given away: the last resource gets it, the others get copies.
+// planInto plans the resources one after the other, with the signals of ctx, which is r or a child
+// of it. It takes ownership of the object: the last resource gets it, the others get copies.
 func planInto(ctx context.Context, p *plan.Plan, r *reconciliation, obj any, planners []planner) {
 	p.Outcome = plan.Planned
 	for i, planner := range planners {
@@ -178,7 +181,7 @@ func planInto(ctx context.Context, p *plan.Plan, r *reconciliation, obj any, pla
 	r.scrubPlan(p)
 }
 
-// plan plans one resource, which has that place in its set, in a scope of its own.
+// plan plans one resource, which is at that place in its set, in its own scope.
 func (r *reconciliation) plan(ctx context.Context, place int, p planner, obj any) plan.Resource {
 	result := plan.Resource{Name: p.name, Opaque: p.plan == nil}
 	if result.Opaque {
@@ -217,24 +220,24 @@ func newPlan(r *reconciliation) *plan.Plan {
 	return &plan.Plan{Framework: r.framework(), Event: plan.Event(r.event.String()), Object: objectOf(r.object, r.key)}
 }
 
-// endPlan ends a plan before its time.
+// endPlan ends a plan early.
 func endPlan(p *plan.Plan, outcome plan.Outcome, reason string) *plan.Plan {
 	p.Outcome, p.Reason = outcome, reason
 	return p
 }
 
-// planner is what planning knows of a resource: it tells what would change, and has no way to change it.
+// planner is a resource for planning: it returns what would change, and can't change it.
 type planner struct {
 	name string
-	// plan returns what the resource would do. It is nil for resources that can't tell.
+	// plan returns the changes of the resource. It is nil for opaque resources.
 	plan func(ctx context.Context, e event, obj any) (intent, error)
 }
 
-// intent is what a resource would do, and what it would leave alone.
+// intent has the changes of a resource, and notes about the rest.
 type intent struct {
 	changes []plan.Change
 	notes   []string
-	// skipped says why it would not run, or not to its end.
+	// skipped says why it would not run, or not completely.
 	skipped string
 }
 
@@ -268,7 +271,7 @@ func (r *TypedCRUDResource[O, S]) planner() planner {
 	return planner{name: r.Name(), plan: r.computation.plan}
 }
 
-// plan returns the parts of the patch that would be applied, and what the desired state says about the rest.
+// plan returns the parts of the patch that would be applied, and the notes of the desired state.
 func (c computation[O, S]) plan(ctx context.Context, e event, obj any) (intent, error) {
 	step := stepOf(e)
 	o, err := typed[O](c.ops.Name(), obj, step)
@@ -290,7 +293,7 @@ func (c computation[O, S]) plan(ctx context.Context, e event, obj any) (intent, 
 	}, fault
 }
 
-// changesOf returns the parts of a patch as plans show them.
+// changesOf returns the parts of a patch in the form of plans.
 func changesOf[S any](current S, patch *TypedPatch[S]) (changes []plan.Change) {
 	if change, ok := patch.CreateChange(); ok {
 		changes = append(changes, plan.Describe(plan.Create, change, current)...)
@@ -304,7 +307,7 @@ func changesOf[S any](current S, patch *TypedPatch[S]) (changes []plan.Change) {
 	return changes
 }
 
-// event is what a reconciliation with that step of a plain resource is about.
+// event returns the event of a reconciliation with that step of a plain resource.
 func (s Step) event() plan.Event {
 	if s == StepEnsureDeleted {
 		return plan.DeleteEvent
@@ -312,7 +315,7 @@ func (s Step) event() plan.Event {
 	return plan.UpdateEvent
 }
 
-// stepOf is the step of a plain resource for an event.
+// stepOf returns the step of a plain resource for an event.
 func stepOf(e event) Step {
 	if e == deleteEvent {
 		return StepEnsureDeleted

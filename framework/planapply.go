@@ -9,29 +9,31 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// Why a plan is not applied, to be found with errors.Is.
+// These are the reasons for which a plan is not applied, or not completely. Check for them with
+// errors.Is.
 var (
-	// ErrPlanChanged: the reconciliation would not do what the plan says, because the object or something else has
-	// changed since.
+	// ErrPlanChanged: the reconciliation would differ from the plan, because the object or
+	// something else has changed since.
 	ErrPlanChanged = errors.New("the plan is not the same any more")
-	// ErrPlanIncomplete: the plan does not say everything that the reconciliation would do.
+	// ErrPlanIncomplete: the plan does not have everything that the reconciliation would do.
 	ErrPlanIncomplete = errors.New("the plan is not complete")
-	// ErrDeletionUnfinished: what the plan says was done, but the deletion of the object waits for something: a resource
-	// cancelled it, keeps the finalizer, or is not allowed to delete.
+	// ErrDeletionUnfinished: the plan was applied, but the deletion of the object waits for
+	// something: a resource cancelled it, keeps the finalizer, or is not allowed to delete.
 	ErrDeletionUnfinished = errors.New("the deletion is not finished")
-	// ErrUpdateUnfinished: a part of what the plan says was done. Then a resource cancelled the
-	// reconciliation while it was applied, or a Policy held what it would change.
+	// ErrUpdateUnfinished: a part of the plan was applied. Then a resource cancelled the
+	// reconciliation while it was applied, or a Policy held changes of a resource.
 	ErrUpdateUnfinished = errors.New("the reconciliation was cancelled or held, and not all that the plan says was done")
 )
 
-// CheckPlan tells whether the next reconciliation would do exactly what a plan of this framework says. If it would not,
-// the error has ErrPlanChanged or ErrPlanIncomplete in its chain, and says how they differ. Nothing is changed.
+// CheckPlan checks whether the next reconciliation would do exactly what a plan of this framework
+// describes. If not, the error has ErrPlanChanged or ErrPlanIncomplete in its chain, and describes
+// the difference. Nothing is changed.
 func (f *Framework) CheckPlan(ctx context.Context, saved *plan.Plan) error {
 	_, err := f.check(ctx, saved)
 	return err
 }
 
-// check is CheckPlan, and returns the object that it was checked for.
+// check is CheckPlan. It also returns the object that the plan was checked for.
 func (f *Framework) check(ctx context.Context, saved *plan.Plan) (obj any, err error) {
 	if err := f.complete(saved); err != nil {
 		return nil, fmt.Errorf("plan of %s: %w", saved.Object, err)
@@ -57,7 +59,7 @@ func (f *Framework) check(ctx context.Context, saved *plan.Plan) (obj any, err e
 	return obj, nil
 }
 
-// complete is an error for plans that do not say everything.
+// complete returns an error for incomplete plans.
 func (f *Framework) complete(saved *plan.Plan) error {
 	if saved.Framework != f.Name() {
 		return fmt.Errorf("%w: it is one of framework %q, not of %q", ErrExecutionFailed, saved.Framework, f.Name())
@@ -71,22 +73,24 @@ func (f *Framework) complete(saved *plan.Plan) error {
 	return nil
 }
 
-// ApplyPlan carries out the reconciliation of one object, with finalizers and all, if it does exactly what a plan says.
-// Everything is computed anew and compared twice. The whole plan is, before anything is done: when it is not the same any
-// more nothing has been changed, and the error has ErrPlanChanged in its chain and says how they differ. Then
-// every resource is compared once more when its turn comes, and what a CRUD resource applies is the very patch that was
-// compared: a resource whose changes differ by then changes nothing and ends the reconciliation with such an error. So it
-// goes with one that depends on what an earlier resource has done; plan again then, and apply the rest. A Concluder is not
-// compared again: it writes what has come about.
+// ApplyPlan executes the reconciliation of one object, including finalizers, if it does exactly
+// what a plan describes. Everything is computed again and compared twice. First the whole plan is
+// compared, before anything is done: if it differs, nothing has been changed, and the error has
+// ErrPlanChanged in its chain and describes the difference. Then every resource is compared again
+// at its turn, and a CRUD resource applies exactly the compared patch. A resource with different
+// changes by then changes nothing and ends the reconciliation with such an error. This happens to a
+// resource that depends on changes of an earlier one: plan again, and apply the rest. A Concluder
+// is not compared again: it writes the actual outcome.
 //
-// When a resource cancels the reconciliation although its plan does not say so, the error has ErrUpdateUnfinished in its chain, or in a
-// deletion ErrDeletionUnfinished: plan again then too, and apply the rest.
+// If a resource cancels the reconciliation although its plan does not say so, the error has
+// ErrUpdateUnfinished in its chain, or in a deletion ErrDeletionUnfinished. Plan again, and apply
+// the rest.
 //
-// A plan that is ignored because the object is left alone does nothing. Plans that failed, or have resources that can't
-// tell what they would do, are refused with ErrPlanIncomplete.
+// Applying an ignored plan does nothing. Plans that failed, or that have opaque resources, are
+// refused with ErrPlanIncomplete.
 //
-// The sources must be synced and the framework must not be run, neither before nor at the same time: that would reconcile
-// the object. It may be called for different objects at the same time.
+// The sources must be synced. The framework must not run, neither before nor at the same time: it
+// would reconcile the object. ApplyPlan may be called for different objects at the same time.
 func (f *Framework) ApplyPlan(ctx context.Context, saved *plan.Plan) error {
 	if f.begun.Load() {
 		return fmt.Errorf("apply plan of %s: %w: the framework is run and reconciles the object itself", saved.Object, ErrExecutionFailed)
@@ -114,11 +118,11 @@ func (f *Framework) ApplyPlan(ctx context.Context, saved *plan.Plan) error {
 	return nil
 }
 
-// approval lets a reconciliation do what a plan says, and nothing else.
+// approval lets a reconciliation do what a plan describes, and nothing else.
 type approval struct{ plan *plan.Plan }
 
-// Admit denies what the plan does not say. A resource that is a part of another one is compared with that one, and what concludes a
-// reconciliation is not compared.
+// Admit denies changes that are not in the plan. A resource that is a part of another one is
+// compared as a part of it. A Concluder is not compared.
 func (a *approval) Admit(ctx context.Context, p Proposal) Verdict {
 	s := scopeOf(ctx)
 	if s.concludes || !p.plain && (!s.crud || s.resource != p.Resource) {

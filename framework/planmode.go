@@ -16,20 +16,22 @@ import (
 	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
-// PlanAnnotation makes the framework only plan for an object, its deletion included, while its value is "true". What would
-// change is told by an event, the metrics and Config.PlanReporter; neither the object nor what comes of it is changed.
+// PlanAnnotation makes the framework only plan for an object, also for its deletion, while its
+// value is "true". An event, the metrics and Config.PlanReporter report what would change. Neither
+// the object nor its resources are changed.
 const PlanAnnotation = "operatorkit.io/plan"
 
-// PlanReporter is told what would change for an object that is only planned for, once for each different plan, and also
-// when there is nothing to do any more. It may say so in the object's status, and should change nothing else: the object
-// is the reporter's own. An error is one of the reconciliation: it is tried again with backoff. It is called for different
-// objects at the same time.
+// PlanReporter is called with the plan of an object that is only planned, once for each different
+// plan, and also when nothing is left to do. It may report the plan in the object's status, and
+// should change nothing else. The object is the reporter's own copy. An error is an error of the
+// reconciliation, which is retried with backoff. It is called for different objects at the same
+// time.
 type PlanReporter func(ctx context.Context, obj any, p *plan.Plan) error
 
-// PlanOnly tells whether the framework only plans.
+// PlanOnly reports whether the framework only plans.
 func (f *Framework) PlanOnly() bool { return f.config.PlanOnly }
 
-// onlyPlanned tells whether an object is to be planned for, and not reconciled.
+// onlyPlanned reports whether an object is only planned, and not reconciled.
 func (f *Framework) onlyPlanned(obj any) bool {
 	if f.config.PlanOnly {
 		return true
@@ -38,7 +40,8 @@ func (f *Framework) onlyPlanned(obj any) bool {
 	return ok && m.GetAnnotations()[PlanAnnotation] == "true"
 }
 
-// planInstead plans for an object in place of reconciling it. Gone is true for one that is not in the source any more.
+// planInstead plans for an object instead of reconciling it. Gone is true for an object that is no
+// longer in the source.
 func (f *Framework) planInstead(ctx context.Context, s subject, gone bool) result {
 	key, obj := s.key, s.obj
 	r := f.newReconciliation(ctx, s)
@@ -68,8 +71,8 @@ func (f *Framework) planInstead(ctx context.Context, s subject, gone bool) resul
 	return result{reconciliation: r, outcome: Planned}
 }
 
-// reportPlan reports a plan to everybody who wants to know, unless it is the one that was reported last. A first plan in
-// which there is nothing to do is no news for an event.
+// reportPlan reports a plan unless it is the last reported one. A first plan with nothing to do
+// causes no event.
 func (f *Framework) reportPlan(ctx context.Context, key informer.Key, obj any, p *plan.Plan) error {
 	last, known := f.reportedPlans.Get(key)
 	now := reportedPlan{fingerprint(p), p.Counts()}
@@ -89,10 +92,10 @@ func (f *Framework) reportPlan(ctx context.Context, key informer.Key, obj any, p
 	return nil
 }
 
-// ReasonPlanned is the reason of the events about objects that are only planned for.
+// ReasonPlanned is the reason of the events about objects that are only planned.
 const ReasonPlanned = "Planned"
 
-// reportedPlans remembers what was reported of the plans of objects that are only planned for.
+// reportedPlans remembers the last reported plan of each object that is only planned.
 type reportedPlans struct{ keyed.Map[reportedPlan] }
 
 type reportedPlan struct {
@@ -100,7 +103,8 @@ type reportedPlan struct {
 	counts plan.Counts
 }
 
-// count returns how many objects there are for which something would be created, updated or deleted, and nothing be done.
+// count returns the numbers of objects for which something would be created, updated or deleted,
+// and the number of objects with nothing to do.
 func (r *reportedPlans) count() (objects plan.Counts, nothing int) {
 	for last := range r.Values {
 		objects = objects.Add(plan.Counts{
@@ -113,7 +117,7 @@ func (r *reportedPlans) count() (objects plan.Counts, nothing int) {
 	return objects, nothing
 }
 
-// fingerprint is the same for plans that say the same, for whatever versions of the object and of what changes.
+// fingerprint is the same for plans that differ at most in the versions of objects.
 func fingerprint(p *plan.Plan) [sha256.Size]byte {
 	same := *p
 	same.Object.Version = ""
@@ -127,20 +131,21 @@ func fingerprint(p *plan.Plan) [sha256.Size]byte {
 	}
 	data, err := json.Marshal(same)
 	if err != nil {
-		// Values of plans are JSON values. What an author's own Planner puts there may not be one.
+		// Values of plans are JSON values. Those from an author's own Planner may not be.
 		data = fmt.Appendf(nil, "%v", same)
 	}
 	return sha256.Sum256(data)
 }
 
-// planned writes an event that tells what would change: which objects, and which of their fields, but no values.
+// planned writes an event about the changes: which objects, and which of their fields, but no
+// values.
 func (r *reporter) planned(obj any, p *plan.Plan) {
 	if record := r.recordOn(obj); record != nil {
 		record(corev1.EventTypeNormal, ReasonPlanned, cut.Text(summary(p), maxEventMessage))
 	}
 }
 
-// summary tells a plan on one line.
+// summary returns a plan on one line.
 func summary(p *plan.Plan) string {
 	var parts []string
 	for _, r := range p.Resources {

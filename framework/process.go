@@ -18,8 +18,8 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// ProcessUpdate runs the resources for an object that was created or changed. It is a drop-in for an informer's
-// handlers; a Framework does the same for the keys of its queue.
+// ProcessUpdate runs the resources for an object that was created or changed. It is a drop-in for
+// an informer's handlers; a Framework does the same for the keys of its queue.
 //
 //	handler := cache.ResourceEventHandlerFuncs{
 //		AddFunc:    func(obj any) { err = framework.ProcessUpdate(ctx, obj, resources) },
@@ -27,22 +27,26 @@ import (
 //		DeleteFunc: func(obj any) { err = framework.ProcessDelete(ctx, obj, resources) },
 //	}
 //
-// The resources run in the order given, each with a copy of obj. The first error ends the run; it names the object, the
-// resource and the step. Without resources it is an error for which IsExecutionFailed holds. Each call has signals of
-// its own; one that the caller's context carries is set too when a resource sets it. If the reconciliation of the caller's context
-// is cancelled, nothing runs and the result is nil, as when a resource has cancelled it: a next reconciliation takes another one.
+// The resources run in the given order, each with a copy of obj. The first error ends the run,
+// except for Concluders; it names the object, the resource and the step. Without resources it
+// returns an error for which IsExecutionFailed holds. Each call has its own signals. If the
+// caller's context carries a signal too, a resource that sets it sets both. If the reconciliation
+// of the caller's context is cancelled, nothing runs and the result is nil, as when a resource has
+// cancelled it: the next reconciliation needs a new context.
 func ProcessUpdate(ctx context.Context, obj any, resources []Resource) error {
 	return runWithoutFramework(ctx, updateEvent, obj, resources)
 }
 
-// ProcessDelete runs the resources for an object that is being deleted; obj is its last known state. All that is said
-// of ProcessUpdate holds here too. When a resource cancelled the reconciliation the result is nil although the deletion
-// is not complete: a caller that has to know puts reconciliationcanceledcontext.NewContext into ctx and looks at it.
+// ProcessDelete runs the resources for an object that is being deleted; obj is its last known
+// state. The documentation of ProcessUpdate applies here too. If a resource cancelled the
+// reconciliation, the result is nil although the deletion is not complete. To detect this, put
+// reconciliationcanceledcontext.NewContext into ctx and check it afterwards.
 func ProcessDelete(ctx context.Context, obj any, resources []Resource) error {
 	return runWithoutFramework(ctx, deleteEvent, obj, resources)
 }
 
-// runWithoutFramework runs resources for somebody who is not a Framework, and hands the signals on to the caller's context.
+// runWithoutFramework runs resources without a Framework, and copies the signals to the caller's
+// context.
 func runWithoutFramework(ctx context.Context, e event, obj any, resources []Resource) error {
 	if reconciliationcanceledcontext.IsCanceled(ctx) {
 		return nil
@@ -53,7 +57,8 @@ func runWithoutFramework(ctx context.Context, e event, obj any, resources []Reso
 	return err
 }
 
-// handOn sets those signals of a reconciliation in one context that are set in another one, a child of it that may carry its own.
+// handOn sets the signals of a reconciliation that are set in one context in another one. One is a
+// child of the other and may carry its own signals.
 func handOn(from, to context.Context) {
 	for _, s := range []signal.Signal{signal.ReconciliationCanceled, signal.FinalizersKept, signal.UpdateNecessary} {
 		if set, _ := signal.Lookup(from, s); set {
@@ -65,8 +70,8 @@ func handOn(from, to context.Context) {
 	}
 }
 
-// runResources runs the resources in order, and after an error those that conclude. ctx is r or a child of it. The object is given
-// away: the last resource gets it, the others get copies.
+// runResources runs the resources in order. After an error only Concluders run. ctx is r or a child
+// of it. It takes ownership of the object: the last resource gets it, the others get copies.
 func runResources(ctx context.Context, r *reconciliation, obj any, resources []Resource) error {
 	if len(resources) == 0 {
 		return r.errorf("%w: there are no resources", ErrExecutionFailed)
@@ -97,7 +102,7 @@ func runResources(ctx context.Context, r *reconciliation, obj any, resources []R
 	return r.failure
 }
 
-// runResource runs one resource, which has that place in its set, in a scope of its own.
+// runResource runs one resource, which is at that place in its set, in its own scope.
 func (r *reconciliation) runResource(ctx context.Context, place int, resource Resource, obj any) error {
 	s := r.newScope(ctx, place, resource.Name())
 	r.recording.reached(s)
@@ -110,7 +115,7 @@ func (r *reconciliation) runResource(ctx context.Context, place int, resource Re
 	return err
 }
 
-// ensure calls the resource. One without patches passes the gate as a whole.
+// ensure calls the resource. A resource without patches passes the gate as a whole.
 func (s *scope) ensure(ctx context.Context, resource Resource, obj any) error {
 	s.crud, s.concludes = isOwn(resource), concludes(resource)
 	if !s.crud {
@@ -124,7 +129,7 @@ func (s *scope) ensure(ctx context.Context, resource Resource, obj any) error {
 	return resource.EnsureCreated(ctx, obj)
 }
 
-// proposal is what a resource without patches is about to do.
+// proposal returns the proposal of a resource without patches.
 func (s *scope) proposal(resource Resource, obj any) Proposal {
 	e, planner := s.reconciliation.event, plannerOf(resource)
 	p := Proposal{Resource: s.resource, Event: plan.Event(e.String()), Opaque: planner.plan == nil, plain: true}
@@ -139,7 +144,7 @@ func (r *reconciliation) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s of %s: %w", r.event, describe(r.object, r.key), fmt.Errorf(format, args...))
 }
 
-// event is what a reconciliation is about.
+// event is the event of a reconciliation.
 type event uint8
 
 const (
@@ -149,48 +154,49 @@ const (
 
 func (e event) String() string { return [...]string{"update", "delete"}[e] }
 
-// reconciliation is the context of one reconciliation: it carries its signals and what logs and metrics say about it. There is one for
-// each look at each object: what few of them need is in their extras.
+// reconciliation is the context of one reconciliation. It carries the signals and the data for logs
+// and metrics. There is one for each run of each object, so rarely needed data is in its extras.
 type reconciliation struct {
 	signal.Scope
 
 	object any
 	key    informer.Key
-	// in is the framework. Outside of one it is nil, and alone are the resources.
+	// in is the framework. Outside a framework it is nil, and alone are the resources.
 	in    *Framework
 	alone *[]Resource
-	// set is the one that runs, or is planned.
+	// set is the set that runs, or is planned.
 	set  *setPlanner
 	loop uint64
-	// started is when it began, since the epoch of the metrics.
+	// started is the start time, since the epoch of the metrics.
 	started time.Duration
-	// activity is that of the worker whose queue tries again what fails, and nil outside of one.
+	// activity is the activity of the worker. The worker's queue retries failures. It is nil
+	// without a worker.
 	activity *activity
 	// recording is nil without an Observer.
 	recording *recording
 	// approval is nil unless a plan is being applied.
 	approval *approval
-	// live is what is known of the object beyond what the source says.
+	// live is the knowledge about the object beyond the state of the source.
 	live confirmation
-	// failure is the error of the resources that have run, or why planning failed.
+	// failure is the error of the resources that have run, or the reason why planning failed.
 	failure error
 	made    atomic.Pointer[extras]
 	event   event
 	// plans is true for a plan.
 	plans bool
-	// held is set when the gate has held something without which the reconciliation is not finished.
+	// held is set when the gate has held something that the reconciliation needs to finish.
 	held atomic.Bool
-	// askedBy is the resource that asked for the next look, of several the one that asked for the earliest.
+	// askedBy is the resource that requested the next requeue, the earliest if several did.
 	askedBy string
-	// first is the scope of the first resource, of which there mostly is no second one.
+	// first is the scope of the first resource. Mostly there is only one resource.
 	first scope
 }
 
-// init makes r a child of parent with the signals of a reconciliation, none of them set.
+// init makes r a child of parent with the signals of a reconciliation. None of them is set.
 func (r *reconciliation) init(parent context.Context) {
 	r.Init(parent, signal.ReconciliationCanceled, signal.FinalizersKept, signal.UpdateNecessary)
 	r.CarryRequeue()
-	defer func() { _ = recover() }() // What the object's methods can't tell now they can't tell later.
+	defer func() { _ = recover() }() // an object's method that panics here would panic later as well
 	if r.key.Name == "" {
 		r.key = subjectOf(r.object).key
 	}
@@ -229,7 +235,7 @@ type scope struct {
 	resource       string
 	// place is the resource's place in its set and in the recording.
 	place int32
-	// crud and concludes tell of which sort the resource is.
+	// crud and concludes are the properties of the resource.
 	crud, concludes bool
 	log             logMeta
 }
@@ -249,7 +255,7 @@ func (s *scope) Value(key any) any {
 	return s.Scope.Value(key)
 }
 
-// scopeOf returns the scope of the resource that is running, or nil outside of one.
+// scopeOf returns the scope of the running resource, or nil outside a resource.
 func scopeOf(ctx context.Context) *scope {
 	s, _ := ctx.Value(scopeKey{}).(*scope)
 	return s
@@ -259,13 +265,14 @@ func (r *reconciliation) logFields() []any {
 	return []any{"event", r.event.String(), "object", describe(r.object, r.key)}
 }
 
-// logApplied logs that a part of a patch was applied, with what the context says. It never logs the part itself: that may be a Secret.
+// logApplied logs that a part of a patch was applied, with the pairs of the context. It never logs
+// the part itself, which may be a Secret.
 func logApplied(ctx context.Context, logger micrologger.Logger, info StepInfo) {
 	logger.LogCtx(ctx, "level", "info", "message", "applied", "resource", info.Resource, "step", string(info.Step))
 }
 
-// proceed tells whether the resource may do its next step. It may not when a signal says so, and, with an error, when
-// the context has ended: what was interrupted is not done.
+// proceed reports whether the resource may do its next step. It may not if a signal forbids it, or,
+// with an error, if the context has ended: an interrupted resource has not finished.
 func proceed(ctx context.Context) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -273,13 +280,14 @@ func proceed(ctx context.Context) (bool, error) {
 	return !resourcecanceledcontext.IsCanceled(ctx) && !reconciliationcanceledcontext.IsCanceled(ctx), nil
 }
 
-// stepper carries out steps. It is no function, because one that middlewares may call takes memory also where there are none.
+// stepper executes steps. It is an interface because a function that is passed to middlewares would
+// allocate memory even without middlewares.
 type stepper interface {
 	do(ctx context.Context, step Step) error
 }
 
-// runStep carries out one step through its middlewares, the last of which is the outermost. A panic is an error. The
-// error names resource and step.
+// runStep executes one step through its middlewares; the last one is the outermost. It turns a
+// panic into an error. The error names resource and step.
 func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, of stepper) error {
 	if s := scopeOf(ctx); s != nil {
 		ctx = s.inStep(ctx, info)
@@ -299,8 +307,9 @@ func runStep(ctx context.Context, middlewares []Middleware, info StepInfo, of st
 	return measureStep(ctx, info, attempts, run)
 }
 
-// measureStep runs a step, reports it to the metrics of the framework that runs the reconciliation, if any, and to its
-// recording, and gives the error its resource and step. attempts counts how often the step is tried; nil is once.
+// measureStep runs a step, and adds its resource and step to the error. It reports the step to the
+// metrics of the framework that runs the reconciliation, if any, and to its recording. attempts
+// counts the tries of the step; nil means one.
 func measureStep(ctx context.Context, info StepInfo, attempts *atomic.Int64, run func(context.Context) error) error {
 	scope := scopeOf(ctx)
 	if scope == nil || scope.reconciliation.in == nil || scope.reconciliation.plans {

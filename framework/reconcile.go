@@ -12,21 +12,22 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// result is what became of a key.
+// result is the result of reconciling a key.
 type result struct {
 	reconciliation *reconciliation
 	outcome        Outcome
-	// reason says why there was nothing to reconcile.
+	// reason says why nothing was reconciled.
 	reason string
 	err    error
-	// requeueAfter is when to look at the key again; zero means at its next change.
+	// requeueAfter is the time after which the key is requeued; zero means at its next change.
 	requeueAfter time.Duration
 }
 
-// pauseAfterPanic is when an object is tried again if what decides that has panicked: a backoff, or the methods of an error.
+// pauseAfterPanic is the pause before a retry if the code that decides on the retry has panicked: a
+// backoff, or the methods of an error.
 const pauseAfterPanic = time.Minute
 
-// reconcileEntry brings one object up to date, and decides when to look at it again.
+// reconcileEntry brings one object up to date, and decides when it is requeued.
 func (f *Framework) reconcileEntry(ctx context.Context, e *waiting) {
 	res := f.reconcile(ctx, e)
 	if err := Recovered(func() error { f.conclude(ctx, e.Key, res, e); return nil }); err != nil {
@@ -35,7 +36,8 @@ func (f *Framework) reconcileEntry(ctx context.Context, e *waiting) {
 	}
 }
 
-// reconcile brings one object up to date. A panic of code that is not ours, wherever it is called, is an error.
+// reconcile brings one object up to date. A panic of foreign code, wherever it is called, is an
+// error.
 func (f *Framework) reconcile(ctx context.Context, e *waiting) (res result) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -57,7 +59,7 @@ func (f *Framework) reconcile(ctx context.Context, e *waiting) (res result) {
 	return f.reconcileStored(ctx, e.Key)
 }
 
-// passed tells of the end of a reconciliation after which another one of the same key follows at once.
+// passed reports the end of a reconciliation if another one of the same key follows at once.
 func (f *Framework) passed(e *waiting, res result) {
 	if res.reconciliation != nil {
 		f.metrics.reconciled(res)
@@ -83,7 +85,7 @@ func (f *Framework) reconcileStored(ctx context.Context, key informer.Key) resul
 	return f.reconcileSubject(ctx, s)
 }
 
-// reconcileSubject reconciles an object that is there.
+// reconcileSubject reconciles an existing object.
 func (f *Framework) reconcileSubject(ctx context.Context, s subject) result {
 	planned := f.onlyPlanned(s.obj) && s.approval == nil
 	if !planned || paused(s.obj) {
@@ -100,7 +102,7 @@ func (f *Framework) reconcileSubject(ctx context.Context, s subject) result {
 	return f.update(ctx, s)
 }
 
-// update runs the resources for an object that is to stay.
+// update runs the resources for an object that is not being deleted.
 func (f *Framework) update(ctx context.Context, s subject) result {
 	r := f.newReconciliation(ctx, s)
 	obj := s.obj
@@ -111,16 +113,17 @@ func (f *Framework) update(ctx context.Context, s subject) result {
 		switch {
 		case apierrors.IsNotFound(err):
 			return result{reconciliation: r, outcome: Ignored, reason: "it has gone before it got its finalizer"}
-		case err != nil: // Also a conflict: who answers with one need not have changed the object, and no event may come.
+		case err != nil: // also a conflict: the object need not have changed, and no event may follow
 			return result{reconciliation: r, outcome: Failed, err: r.errorf("add finalizer: %w", err)}
 		}
 		r.wrote(obj)
 		if paused(obj) || beingDeleted(obj) || r.approval == nil && f.onlyPlanned(obj) {
-			// Somebody has asked for that meanwhile. The finalizer stays: it may be of another process, which has made things for the object
-			// that the source does not show yet.
+			// Another client has requested that meanwhile. The finalizer stays: it may belong to
+			// another process, which has made things for the object that the source does not show
+			// yet.
 			return result{reconciliation: r, outcome: Waiting, reason: reasonOutdated}
 		}
-		// It may be newer than what was seen: the set is that of the object it is run with.
+		// The object may be newer than before. The set must match the object that it runs with.
 		set, err = f.resourceSet(r, obj)
 		if IsNoResourceSet(err) && !held {
 			if err := f.removeFinalizer(r, obj); err != nil {
@@ -138,8 +141,8 @@ func (f *Framework) update(ctx context.Context, s subject) result {
 	return r.concluded(res)
 }
 
-// runResourceSet initialises the context and runs the resources of a set. It returns the initialised context, which knows
-// the signals that InitCtx put there. The object is given away.
+// runResourceSet initialises the context and runs the resources of a set. It returns the
+// initialised context, which has the signals from InitCtx. It takes ownership of the object.
 func (f *Framework) runResourceSet(r *reconciliation, set *ResourceSet, obj any) (context.Context, result) {
 	r.object = obj
 	r.recording.begin(set)
@@ -149,7 +152,8 @@ func (f *Framework) runResourceSet(r *reconciliation, set *ResourceSet, obj any)
 		return r, result{reconciliation: r, outcome: Failed, err: r.errorf("%w", err)}
 	}
 	err = runResources(ctx, r, obj, set.resources)
-	handOn(ctx, r) // Those that InitCtx carries itself are those of the reconciliation all the same.
+	// Signals that InitCtx carries itself count for the reconciliation, too.
+	handOn(ctx, r)
 	res := result{reconciliation: r, outcome: Succeeded}
 	res.requeueAfter, _ = requeuecontext.After(r)
 	switch {
@@ -178,7 +182,8 @@ func (f *Framework) initCtx(parent context.Context, set *setPlanner, obj any) (c
 	return ctx, err
 }
 
-// resourceSet asks the router, and returns the set as the event of r sees it. A panic in a Handles function is an error.
+// resourceSet asks the router, and returns the set for the event of r. A panic in a Handles
+// function is an error.
 func (f *Framework) resourceSet(r *reconciliation, obj any) (set *ResourceSet, err error) {
 	err = Recovered(func() (err error) {
 		set, err = f.config.ResourceRouter.ResourceSet(obj)
@@ -205,7 +210,7 @@ func (f *Framework) newReconciliation(ctx context.Context, s subject) *reconcili
 	return r
 }
 
-// paused tells whether an annotation asks to leave the object alone.
+// paused reports whether an annotation pauses the object.
 func paused(obj any) bool {
 	m, ok := metaOf(obj)
 	if !ok {

@@ -7,18 +7,19 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// Observer is told of every reconciliation, to show people what an operator does.
+// Observer receives every reconciliation, to show people what an operator does.
 type Observer interface {
-	// Observe receives the record of a reconciliation that has ended. The record is the observer's afterwards, but what
-	// its changes hold must not be modified. It is called by the workers: for different
-	// objects at the same time, for one object in order. It must be quick, because the worker waits, and must not panic.
+	// Observe receives the record of a reconciliation that has ended. The record is the observer's
+	// afterwards, but the content of its changes must not be modified. The workers call it: for
+	// different objects at the same time, for one object in order. It must be quick, because the
+	// worker waits, and must not panic.
 	Observe(record *Record)
 }
 
 // Outcome is how a reconciliation ended.
 type Outcome string
 
-// The outcomes. They are what the label result of the metrics says.
+// The outcomes are the values of the label result of the metrics.
 const (
 	// Succeeded: done until the object changes.
 	Succeeded Outcome = "success"
@@ -26,65 +27,70 @@ const (
 	Failed Outcome = "error"
 	// Canceled: a resource cancelled the reconciliation.
 	Canceled Outcome = "canceled"
-	// Waiting: not finished yet, without an error: a deletion that waits, or a change that a Policy holds.
+	// Waiting: not finished yet, without an error: a deletion that waits, or a change that a Policy
+	// holds.
 	Waiting Outcome = "waiting"
-	// Planned: the object is only planned for, and what would change has been told.
+	// Planned: the object is only planned, and its changes have been reported.
 	Planned Outcome = "planned"
 	// Ignored: there was nothing to reconcile. Record.Reason says why.
 	Ignored Outcome = "ignored"
 )
 
-// Record is what happened in one reconciliation. Its JSON form is stable: fields are added, but none is removed or given
-// another meaning. Values of Secrets, and others that are marked as sensitive, are not in it.
+// Record describes one reconciliation. Its JSON form is stable: fields are added, but none is
+// removed or given another meaning. Values of Secrets, and others that are marked as sensitive, are
+// not in it.
 type Record struct {
 	// Framework is the name of the framework.
 	Framework string `json:"framework"`
 	// Key is the object's key in the primary source.
 	Key informer.Key `json:"-"`
-	// Object is the object that was reconciled. Of one that was not there, or could not be read, only the name is known.
+	// Object is the reconciled object. It has only the name if the object did not exist or could
+	// not be read.
 	Object plan.Object `json:"object"`
-	// Event is empty when there was no object to reconcile.
+	// Event is empty without an object to reconcile.
 	Event plan.Event `json:"event,omitempty"`
 	// ResourceSet is the name of the resource set, if it has one.
 	ResourceSet string `json:"resourceSet,omitempty"`
-	// Loop is the number of the reconciliation, as logs have it. It is 0 when there was no object to reconcile.
+	// Loop is the number of the reconciliation, as in logs. It is 0 without an object to reconcile.
 	Loop uint64 `json:"loop,omitempty"`
-	// TraceID is by which its trace is found, in hexadecimal. It is empty when it is not traced (Config.TracerProvider), or was not sampled.
+	// TraceID identifies the trace, in hexadecimal. It is empty if the reconciliation is not traced
+	// (Config.TracerProvider), or was not sampled.
 	TraceID string `json:"traceID,omitempty"`
-	// Triggers are why the object was looked at: the first few causes. TriggerCount is how many there were.
+	// Triggers are the first few causes of the reconciliation. TriggerCount is the number of all
+	// causes.
 	Triggers     []Trigger `json:"triggers,omitempty"`
 	TriggerCount int       `json:"triggerCount,omitempty"`
-	// Queued is since when the object had been waiting for a worker.
+	// Queued is the time since when the object had been waiting for a worker.
 	Queued time.Time `json:"queued"`
-	// Started is when the reconciliation began, and Duration is how long it took.
+	// Started is the start of the reconciliation, and Duration is its length.
 	Started  time.Time     `json:"started"`
 	Duration time.Duration `json:"durationNanoseconds"`
 	// Outcome is how it ended.
 	Outcome Outcome `json:"outcome"`
 	// Reason says in words why there was nothing to reconcile.
 	Reason string `json:"reason,omitempty"`
-	// Error is what went wrong.
+	// Error is the text of the error.
 	Error string `json:"error,omitempty"`
-	// NextTry is when the object is looked at again without a change of it; zero is never.
+	// NextTry is when the object is requeued without a change of it; zero is never.
 	NextTry time.Time `json:"nextTry,omitzero"`
 	// Signals are the control-flow signals of the reconciliation that were set, in words.
 	Signals []string `json:"signals,omitempty"`
-	// Resources are those of the resource set, in order, also those that were not reached.
+	// Resources are the resources of the set, in order, including resources that were not reached.
 	Resources []ResourceRecord `json:"resources,omitempty"`
 }
 
-// Describe completes the changes of all resources. That is put off until somebody wants to read them, because it takes
-// longer than all else that is recorded. It is not safe for concurrent use.
+// Describe completes the changes of all resources. It is called only by readers of the record,
+// because it takes longer than everything else that is recorded. It is not safe for concurrent use.
 func (r *Record) Describe() {
 	for i := range r.Resources {
 		r.Resources[i].describe()
 	}
 }
 
-// Changed tells whether there are any changes, also before Describe.
+// Changed reports whether there are any changes, also before Describe.
 func (r *ResourceRecord) Changed() bool { return len(r.Changes)+len(r.parts) > 0 }
 
-// Undescribed is about how many bytes are held until Describe.
+// Undescribed returns the approximate number of bytes that are held until Describe.
 func (r *ResourceRecord) Undescribed() int {
 	size := 0
 	for _, p := range r.parts {
@@ -93,39 +99,39 @@ func (r *ResourceRecord) Undescribed() int {
 	return size
 }
 
-// ResourceRecord is what one resource did in a reconciliation.
+// ResourceRecord describes the run of one resource in a reconciliation.
 type ResourceRecord struct {
 	// Name is the name of the resource.
 	Name string `json:"name"`
-	// Start is counted from the start of the reconciliation, and Duration from Start.
+	// Start is relative to the start of the reconciliation. Duration counts from Start.
 	Start    time.Duration `json:"startNanoseconds"`
 	Duration time.Duration `json:"durationNanoseconds"`
-	// Skipped says why the resource did not run, or not to its end, when that is not an error.
+	// Skipped says why the resource did not run, or not completely, if that is not an error.
 	Skipped string `json:"skipped,omitempty"`
-	// Error is what went wrong.
+	// Error is the text of the error.
 	Error string `json:"error,omitempty"`
-	// Steps are those of a CRUD resource. A plain resource has none.
+	// Steps are the steps of a CRUD resource. A plain resource has none.
 	Steps []StepRecord `json:"steps,omitempty"`
-	// Changes are those that a CRUD resource began to apply, in order, or would apply when the outcome is Planned. When
-	// there is an error, the last part of the patch may have been carried out in part. They are complete only after
-	// Record.Describe.
+	// Changes are the changes that a CRUD resource started to apply, in order, or, if the outcome
+	// is Planned, would apply. After an error, the last part of the patch may have been applied
+	// only in part. They are complete only after Record.Describe.
 	Changes []plan.Change `json:"changes,omitempty"`
 
-	// parts are what is described only when somebody wants to know.
+	// parts are described only on request.
 	parts []undescribed
 }
 
-// StepRecord is one step of a resource.
+// StepRecord describes one step of a resource.
 type StepRecord struct {
-	// Resource is set when the step is that of another resource, which the resource called itself.
+	// Resource is set if the step belongs to another resource, which the resource called itself.
 	Resource string `json:"resource,omitempty"`
-	// Step is what was done.
+	// Step is the step that was executed.
 	Step Step `json:"step"`
-	// Start is counted from the start of the reconciliation, and Duration from Start.
+	// Start is relative to the start of the reconciliation. Duration counts from Start.
 	Start    time.Duration `json:"startNanoseconds"`
 	Duration time.Duration `json:"durationNanoseconds"`
-	// Attempts is how often the step was tried, when wrappers of it tried it more than once.
+	// Attempts is the number of tries, if wrappers of the step tried it more than once.
 	Attempts int `json:"attempts,omitempty"`
-	// Failed tells whether the step ended with an error, which is that of the resource.
+	// Failed is true if the step ended with an error. The error is in the record of the resource.
 	Failed bool `json:"failed,omitempty"`
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// Why an object is left alone, and why a resource does not run to its end.
+// These are the reasons why an object is ignored, and why a resource does not run completely.
 const (
 	reasonGone          = "there is no such object"
 	reasonPaused        = "it is paused by an annotation"
@@ -40,17 +40,18 @@ const (
 	reasonNoDeletion             = "the deletion is not allowed"
 )
 
-// recording is a Record while the reconciliation goes on. All methods may be called on nil, and do nothing then. Times are
-// since the epoch of the framework's metrics until it ends.
+// recording is a Record while the reconciliation runs. All methods may be called on nil, and do
+// nothing then. Times are since the epoch of the framework's metrics until it ends.
 type recording struct {
-	// mu is for authors who run steps in goroutines of their own, even some that outlive the reconciliation.
+	// mu is for authors that run steps in their own goroutines, which may even outlive the
+	// reconciliation.
 	mu sync.Mutex
-	// of is the reconciliation that goes on, and nil once it has ended.
+	// of is the running reconciliation, and nil once it has ended.
 	of     *reconciliation
 	record Record
 }
 
-// begin notes the resources that are to run.
+// begin records the resources that will run.
 func (r *recording) begin(set *ResourceSet) {
 	if r == nil {
 		return
@@ -61,7 +62,7 @@ func (r *recording) begin(set *ResourceSet) {
 	}
 }
 
-// planned notes what was planned in place of being done.
+// planned records a plan that replaces a reconciliation.
 func (r *recording) planned(p *plan.Plan) {
 	if r == nil {
 		return
@@ -74,7 +75,8 @@ func (r *recording) planned(p *plan.Plan) {
 	}
 }
 
-// lock returns what is recorded of a resource, which is the caller's until unlock. It is nil when it is too late.
+// lock returns the record of a resource, which is the caller's until unlock. It is nil when it is
+// too late.
 func (r *recording) lock(s *scope) *ResourceRecord {
 	r.mu.Lock()
 	if r.of != s.reconciliation || int(s.place) >= len(r.record.Resources) {
@@ -85,7 +87,7 @@ func (r *recording) lock(s *scope) *ResourceRecord {
 
 func (r *recording) unlock() { r.mu.Unlock() }
 
-// reached notes that a resource begins.
+// reached records that a resource starts.
 func (r *recording) reached(s *scope) {
 	if r == nil {
 		return
@@ -96,7 +98,7 @@ func (r *recording) reached(s *scope) {
 	}
 }
 
-// left notes how a resource ended.
+// left records the end of a resource.
 func (r *recording) left(s *scope) {
 	if r == nil {
 		return
@@ -116,7 +118,7 @@ func (r *recording) left(s *scope) {
 	}
 }
 
-// skipped notes why a part of a patch is not applied.
+// skipped records why a part of a patch is not applied.
 func (r *recording) skipped(s *scope, why string) {
 	if r == nil {
 		return
@@ -127,7 +129,8 @@ func (r *recording) skipped(s *scope, why string) {
 	}
 }
 
-// step notes a step that has ended. The one that all of a resource happens in stands for the resource itself.
+// step records a step that has ended. The outermost step of a resource is recorded as the resource
+// itself.
 func (r *recording) step(s *scope, info StepInfo, start, took time.Duration, attempts int, err error) {
 	defer r.unlock()
 	of := r.lock(s)
@@ -151,7 +154,7 @@ func (r *recording) step(s *scope, info StepInfo, start, took time.Duration, att
 	of.Steps = append(of.Steps, step)
 }
 
-// end makes the times of the record those that people know.
+// end converts the times of the record to wall time.
 func (r *recording) end(epoch time.Time, start, now time.Duration) {
 	if r == nil {
 		return
@@ -172,8 +175,8 @@ func (r *recording) end(epoch time.Time, start, now time.Duration) {
 	}
 }
 
-// observe hands the record of a reconciliation that has ended to the observer. next is after which time the object is
-// looked at again; 0 is never.
+// observe passes the record of a reconciliation that has ended to the observer. next is the time
+// after which the object is requeued; 0 is never.
 func (f *Framework) observe(key informer.Key, res result, why *waiting, next time.Duration) {
 	if f.config.Observer == nil {
 		return
@@ -201,7 +204,7 @@ func (f *Framework) observe(key informer.Key, res result, why *waiting, next tim
 	}
 }
 
-// recordOf returns what was recorded. Where there was no object to reconcile, that is next to nothing.
+// recordOf returns the record. It is almost empty without an object to reconcile.
 func (f *Framework) recordOf(key informer.Key, res result) *Record {
 	r := res.reconciliation
 	if r == nil || r.recording == nil {
@@ -235,21 +238,22 @@ func signalsOf(r *reconciliation) []string {
 	return slices.Clip(signals)
 }
 
-// maxUndescribed is how many bytes a part of a patch may have that is kept as it is. The description of a larger one is
-// smaller, after it was cut.
+// maxUndescribed is the maximum size in bytes of a part of a patch that is kept undescribed. The
+// description of a larger one is smaller, after it was cut.
 const maxUndescribed = 32 << 10
 
-// undescribed is a part of a patch that was not put into words yet, or, if it was easier to do so, one that was.
+// undescribed is a part of a patch that is not described yet, or that was described because it
+// could not be copied.
 type undescribed struct {
 	action        plan.Action
 	part, current any
-	// size is about how many bytes these take.
+	// size is the approximate number of bytes of these.
 	size    int
 	changes []plan.Change
 }
 
-// recordChanges notes what is about to be applied by a CRUD resource. Applying may change the part, so that what is kept
-// of it is a copy.
+// recordChanges records a part that a CRUD resource is about to apply. It keeps a copy, because
+// applying may change the part.
 func recordChanges(s *scope, action plan.Action, part, current any) {
 	if s == nil || s.reconciliation.recording == nil {
 		return
@@ -269,7 +273,7 @@ func recordChanges(s *scope, action plan.Action, part, current any) {
 	}
 }
 
-// describe puts all parts into words.
+// describe describes all parts.
 func (r *ResourceRecord) describe() {
 	for _, u := range r.parts {
 		if u.part != nil {
@@ -280,8 +284,8 @@ func (r *ResourceRecord) describe() {
 	r.parts = nil
 }
 
-// copyPart copies a part of a patch, and what is there already if that is needed to describe the part. It does so only for
-// objects of which it is known how large they are.
+// copyPart copies a part of a patch, and the current state if the description needs it. It copies
+// only objects of known size.
 func copyPart(action plan.Action, part, current any) (undescribed, bool) {
 	u := undescribed{action: action}
 	if part == nil || !u.copyAny(&u.part, part) {
@@ -293,7 +297,7 @@ func copyPart(action plan.Action, part, current any) (undescribed, bool) {
 	return u, true
 }
 
-// copyAny copies an object, or a list of objects, and tells whether it did.
+// copyAny copies an object, or a list of objects, and reports whether it did.
 func (u *undescribed) copyAny(into *any, v any) bool {
 	if object, ok := v.(sized); ok {
 		return u.copyObject(into, object)
@@ -322,7 +326,8 @@ func (u *undescribed) copyObject(into *any, object sized) bool {
 	if u.size > maxUndescribed {
 		return false
 	}
-	// The copy of a type that embeds another one may be of the latter, which does not say the same of itself.
+	// The copy of a type that embeds another one may have the embedded type, which describes itself
+	// differently.
 	copied := object.DeepCopyObject()
 	*into = copied
 	return reflect.TypeOf(copied) == reflect.TypeOf(object)

@@ -21,28 +21,30 @@ const (
 	ReasonSeveralResourceSets  = "SeveralResourceSets"
 )
 
-// EventRecorder writes Kubernetes events. The recorders of client-go and controller-runtime are such.
+// EventRecorder writes Kubernetes events. The recorders of client-go and controller-runtime
+// implement it.
 type EventRecorder interface {
 	Event(object runtime.Object, eventtype, reason, message string)
 }
 
-// AnyEventRecorder is an EventRecorder that also writes events on objects that are no Kubernetes objects. Those go to
-// EventOn, all others to Event.
+// AnyEventRecorder is an EventRecorder that also writes events on objects that are not Kubernetes
+// objects. It gets these by EventOn, and all others by Event.
 type AnyEventRecorder interface {
 	EventRecorder
 	EventOn(object any, eventtype, reason, message string)
 }
 
-// maxEventMessage is the length to which the API server holds the message of an event, in bytes.
+// maxEventMessage is the limit of the API server for the message of an event, in bytes.
 const maxEventMessage = 1024
 
-// reporter writes events on objects that fail, once for each cause: the same error again writes nothing, until it has
-// changed or the object has recovered.
+// reporter writes events on objects that fail, once for each cause: the same error is not written
+// again until it has changed or the object has recovered.
 type reporter struct {
 	recorder EventRecorder
 	guard    func(what string, call func(), fields ...any)
 	seed     maphash.Seed
-	// causes has the hashes of the messages: the texts of many objects that fail would take more memory than the objects.
+	// causes has the hashes of the messages: the texts of many failing objects would take more
+	// memory than the objects.
 	causes keyed.Map[uint64]
 }
 
@@ -58,9 +60,10 @@ func (r *reporter) failed(key informer.Key, obj any, err error) {
 	}
 }
 
-// Warn writes a warning event on the object that is being reconciled, for a resource that has something to say which is no error. Secret
-// values that are known in the reconciliation are left out. It returns false, and writes nothing, outside of a reconciliation of a Framework,
-// such as in a plan. It does not remember what it has written: the caller must not repeat a warning.
+// Warn writes a warning event on the object that is being reconciled, for a problem of a resource
+// that is not an error. Known secret values of the reconciliation are left out. Outside a
+// reconciliation of a Framework, for example in a plan, Warn returns false and writes nothing. It
+// does not remember its events: the caller must not repeat a warning.
 func Warn(ctx context.Context, reason, message string) bool {
 	s := scopeOf(ctx)
 	if s == nil || s.reconciliation.in == nil || s.reconciliation.plans {
@@ -72,7 +75,7 @@ func Warn(ctx context.Context, reason, message string) bool {
 	return true
 }
 
-// recordOn returns what writes events on an object, or nil if nothing does.
+// recordOn returns a function that writes events on an object, or nil if that is impossible.
 func (r *reporter) recordOn(obj any) func(eventtype, reason, message string) {
 	if r.recorder == nil || isNil(obj) {
 		return nil

@@ -11,22 +11,22 @@ import (
 	"github.com/operatorkit/operatorkit/context/resourcecanceledcontext"
 )
 
-// RequeueAfter is what a resource returns in place of an error when it is not done yet, and is to be
-// called again after a time, such as while something is made that no watch tells about:
+// RequeueAfter is returned by a resource instead of an error if the resource is not done yet and
+// must be called again after a time, for example while something is created that no watch reports:
 //
 //	if !certificate.Issued() {
 //		return framework.RequeueAfter(time.Minute)
 //	}
 //
-// The rest of the resource is skipped, and the resources after it go on. Nothing is logged as an error,
-// counted or backed off. In a deletion the finalizer stays, and the deletion is waiting. Of several that
-// ask the earliest counts, see requeuecontext. It may be wrapped. Where a patch has failed for something
-// else too (Partial), that is the error.
+// The rest of the resource is skipped, and the next resources continue. Nothing is logged as an
+// error, counted or backed off. In a deletion the finalizer stays, and the deletion is waiting.
+// Only the earliest of several requests counts, see requeuecontext. It may be wrapped. If a patch
+// also failed for another reason (Partial), the result is that error.
 func RequeueAfter(d time.Duration) error { return requeueAfter(d) }
 
 type requeueAfter time.Duration
 
-// Error implements error. It is read where somebody else than a reconciliation calls the resource.
+// Error implements error. It is only read if the resource is called outside a reconciliation.
 func (d requeueAfter) Error() string {
 	return fmt.Sprintf("not done yet, to be called again after %s", time.Duration(d))
 }
@@ -36,7 +36,7 @@ func isRequeueAfter(err error) bool {
 	return ok
 }
 
-// asked calls a step of a resource and carries out that it asks for another call.
+// asked calls a step of a resource and executes its request for a requeue.
 func asked(ctx context.Context, step func(context.Context) error) error {
 	err := recoveredIn(ctx, step)
 	s := scopeOf(ctx)

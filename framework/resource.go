@@ -2,28 +2,32 @@ package framework
 
 import "context"
 
-// Resource is one step of the reconciliation of an object. Most resources are CRUD resources; a plain one implements
-// this interface itself.
+// Resource is one step of the reconciliation of an object. Most resources are CRUD resources; a
+// plain one implements this interface itself.
 //
-// A resource that implements Planner too can be planned; CRUD resources can in any case.
+// A resource that also implements Planner can be planned; CRUD resources always can.
 //
-// The resources of a set run one after the other, in the order given. An error ends the reconciliation, but for a Concluder, and it is
-// tried again with backoff. Every resource gets an object of its own, which it may change. The same resource is called for
+// The resources of a set run one after the other, in the given order. An error ends the
+// reconciliation, except for a Concluder, and the reconciliation is retried with backoff. Every
+// resource gets its own copy of the object, which it may change. The same resource is called for
 // different objects at the same time, never twice at once for one object.
 type Resource interface {
-	// Name identifies the resource in logs, metrics and errors. It is constant and unique within its set.
+	// Name identifies the resource in logs, metrics and errors. It is constant and unique within
+	// its set.
 	Name() string
-	// EnsureCreated is called when an object was created or changed, and again after errors, restarts and resyncs: it
-	// must be idempotent.
+	// EnsureCreated is called when an object was created or changed, and again after errors,
+	// restarts and resyncs: it must be idempotent.
 	EnsureCreated(ctx context.Context, obj any) error
-	// EnsureDeleted is called when an object is being deleted, with its last known state. It must be idempotent: it is
-	// called at least once with success for every deletion, and may be called again after that.
+	// EnsureDeleted is called when an object is being deleted, with its last known state. It must
+	// be idempotent: it is called at least once with success for every deletion, and may be called
+	// again after that.
 	EnsureDeleted(ctx context.Context, obj any) error
 }
 
-// FormerNamer is implemented by resources that had other names before, because they were renamed or split: what carries the mark
-// of one of these is theirs to take over. A resource that took over from another one of its set stands before that. Resources that
-// wrap steps, and CRUD resources whose Ops implement it, do.
+// FormerNamer is implemented by resources with former names, because they were renamed or split.
+// They adopt things that carry the mark of a former name. A resource that adopts from another one
+// of its set must precede it. A CRUD resource implements FormerNamer by its Ops, and a resource
+// that wraps steps by the wrapped resource.
 type FormerNamer interface {
 	// FormerNames returns the names. It is constant.
 	FormerNames() []string
@@ -36,9 +40,10 @@ func formerNamesOf(r any) []string {
 	return nil
 }
 
-// KindLister is implemented by resources that look after things of some kinds only: a thing of another kind that carries a former
-// name is not left to them. CRUD resources whose Ops implement it, and resources that wrap steps, do. Without it, and by nil, a
-// resource looks after all kinds.
+// KindLister is implemented by resources that handle only things of some kinds: a thing of another
+// kind that carries a former name is not left to them. A CRUD resource implements it by its Ops,
+// and a resource that wraps steps by the wrapped resource. Without it, or if Kinds returns nil, a
+// resource handles all kinds.
 type KindLister interface {
 	// Kinds returns the kinds, such as "Deployment.apps". It is constant.
 	Kinds() []string
@@ -51,7 +56,7 @@ func kindsOf(r any) []string {
 	return nil
 }
 
-// Step names what a resource was doing, in errors, logs and metrics.
+// Step names the step of a resource in errors, logs and metrics.
 type Step string
 
 // The steps of plain and of CRUD resources.
@@ -68,9 +73,10 @@ const (
 	StepPlan              Step = "plan"
 )
 
-// TypedPatch is what a CRUD resource would change. It has three parts, which are applied in the order create, update,
-// delete, so that nothing is taken away before its replacement stands. A part that was not set is not applied; a nil
-// patch applies nothing. A part that was set is applied whatever its value, also when it is empty.
+// TypedPatch holds the changes of a CRUD resource. Its three parts are applied in the order create,
+// update, delete, so that nothing is deleted before its replacement exists. A part that was not set
+// is not applied; a nil patch applies nothing. A part that was set is applied whatever its value,
+// even if it is empty.
 //
 // A patch is made by one goroutine and then only read.
 type TypedPatch[S any] struct {
@@ -91,13 +97,13 @@ func NewTypedPatch[S any]() *TypedPatch[S] { return &TypedPatch[S]{} }
 // NewPatch returns an untyped patch without any part.
 func NewPatch() *Patch { return NewTypedPatch[any]() }
 
-// SetCreateChange sets what ApplyCreateChange receives.
+// SetCreateChange sets the argument of ApplyCreateChange.
 func (p *TypedPatch[S]) SetCreateChange(create S) { p.create = part[S]{value: create, set: true} }
 
-// SetUpdateChange sets what ApplyUpdateChange receives.
+// SetUpdateChange sets the argument of ApplyUpdateChange.
 func (p *TypedPatch[S]) SetUpdateChange(update S) { p.update = part[S]{value: update, set: true} }
 
-// SetDeleteChange sets what ApplyDeleteChange receives.
+// SetDeleteChange sets the argument of ApplyDeleteChange.
 func (p *TypedPatch[S]) SetDeleteChange(delete S) { p.delete = part[S]{value: delete, set: true} }
 
 // CreateChange returns the create part, and false when it was not set. A nil patch has no parts.

@@ -13,58 +13,64 @@ import (
 
 // ResourceSetConfig configures a ResourceSet.
 type ResourceSetConfig struct {
-	// Name identifies the set in plans and records, such as the version of the logic it holds: "v2". Default: none. It is
-	// required for a shadow.
+	// Name identifies the set in plans and records, such as the version of its logic: "v2".
+	// Default: none. It is required for a shadow.
 	Name string
-	// Shadow makes the set one that is tried, such as the next version of the operator's logic, and never run: for objects
-	// that another set of the router handles and that Handles names too, the framework plans it beside that set, and keeps
-	// how the plans differ (see Framework.Shadows). By its type, the framework can't apply what a shadow plans. Default:
-	// false.
+	// Shadow makes the set a shadow, such as the next version of the operator's logic. A shadow is
+	// compared and never run. For objects that another set of the router handles and that its
+	// Handles accepts too, the framework plans both sets and keeps the differences of the plans
+	// (see Framework.Shadows). By its type, the framework can't apply the plan of a shadow.
+	// Default: false.
 	Shadow bool
-	// Handles tells whether the set is the one for an object. It must not change the object, and for every object at most
-	// one set of a router may say yes, shadows not counted. Required, unless HandlesRest is set. See HandlesLabel and HandlesType
-	// for the usual ones.
+	// Handles reports whether the set handles an object. It must not change the object. For every
+	// object at most one set of a router may return true, not counting shadows. Required, unless
+	// HandlesRest is set. HandlesLabel and HandlesType are the usual functions.
 	Handles func(obj any) bool
-	// HandlesRest makes the set the one for all objects that no other set of the router handles, in place of Handles. One set of
-	// a router may have it, shadows not counted. Default: false, such objects are left alone.
+	// HandlesRest makes the set handle all objects that no other set of the router handles, instead
+	// of Handles. One set of a router may have it, not counting shadows. Default: false, such
+	// objects are ignored.
 	HandlesRest bool
-	// InitCtx prepares the context of one reconciliation, for example with something that all resources need, or with a
-	// signal that forbids updates or the deletion. It must return a child of the given context, and must not change the
-	// object or anything else: it is called for plans and shadows too. Default: the context as it is.
+	// InitCtx prepares the context of one reconciliation, for example with something that all
+	// resources need, or with a signal that forbids updates or the deletion. It must return a child
+	// of the given context, and must not change the object or anything else: it is called for plans
+	// and shadows too. Default: the context is unchanged.
 	InitCtx func(ctx context.Context, obj any) (context.Context, error)
 	// Logger is for the set's own messages. Default: none.
 	Logger micrologger.Logger
-	// Resources run in this order. Required; names must be unique, and those that conclude (see Concluder) come last.
+	// Resources run in this order. Required; names must be unique, and resources that conclude (see
+	// Concluder) come last.
 	Resources []Resource
-	// DeleteBackwards has the resources run from the last to the first in a deletion: what was made last goes first. Those that
-	// conclude stay last. Default: false, they run in the same order for all events.
+	// DeleteBackwards makes a deletion run the resources from the last to the first: the newest
+	// things are deleted first. Resources that conclude stay last. Default: false, the order is the
+	// same for all events.
 	DeleteBackwards bool
 }
 
-// ResourceSet is the ordered list of resources for one version of an object. It does not change once it is made.
+// ResourceSet is the ordered list of resources for one version of an object. It is immutable.
 type ResourceSet struct {
 	setPlanner
 	config    ResourceSetConfig
 	shadow    bool
 	resources []Resource
-	// backwards is the set for deletions, if that is another one.
+	// backwards is the set for deletions, if it differs.
 	backwards *ResourceSet
 }
 
-// setPlanner is what planning knows of a resource set. It can't reach the resources themselves.
+// setPlanner is a resource set for planning. It can't reach the resources themselves.
 type setPlanner struct {
 	name     string
 	handles  func(obj any) bool
 	rest     bool
 	initCtx  func(ctx context.Context, obj any) (context.Context, error)
 	planners []planner
-	// left says of each resource which former names of it another one looks after.
+	// left are the former names of each resource that another resource handles.
 	left []identity.Scope
-	// deletes is the one for deletions, if that is another one.
+	// deletes is the planner for deletions, if it differs.
 	deletes *setPlanner
 }
 
-// NewResourceSet returns a resource set, or an error for which IsInvalidConfig holds and which lists every fault.
+// NewResourceSet returns a resource set, or an error that lists every fault and for which
+// IsInvalidConfig holds.
 func NewResourceSet(c ResourceSetConfig) (*ResourceSet, error) {
 	c.Resources = slices.Clone(c.Resources)
 	given := c
@@ -111,7 +117,8 @@ func NewResourceSet(c ResourceSetConfig) (*ResourceSet, error) {
 	return set, nil
 }
 
-// Config returns the configuration that the set was made of, for another one like it. The slice of the resources is the caller's.
+// Config returns the configuration of the set, as a base for a similar one. The slice of the
+// resources is the caller's.
 func (r *ResourceSet) Config() ResourceSetConfig {
 	c := r.config
 	c.Resources = r.Resources()
@@ -121,10 +128,11 @@ func (r *ResourceSet) Config() ResourceSetConfig {
 // Name returns the name from the configuration.
 func (r *ResourceSet) Name() string { return r.name }
 
-// Shadow tells whether the set is only tried.
+// Shadow reports whether the set is a shadow.
 func (r *ResourceSet) Shadow() bool { return r.shadow }
 
-// Handles tells whether the set is the one for an object. One with HandlesRest is so for each that no other set handles.
+// Handles reports whether the set handles an object. A set with HandlesRest handles each object
+// that no other set handles.
 func (r *ResourceSet) Handles(obj any) bool { return r.handles(obj) }
 
 // InitCtx prepares the context of one reconciliation.
@@ -132,7 +140,7 @@ func (r *ResourceSet) InitCtx(ctx context.Context, obj any) (context.Context, er
 	return callInitCtx(ctx, obj, r.initCtx)
 }
 
-// parentKey is where a context has what tells its children.
+// parentKey is the context key of the value that identifies child contexts.
 type parentKey struct{}
 
 // callInitCtx returns the context that an InitCtx function makes, if there is one.
@@ -163,7 +171,8 @@ func (r *ResourceSet) Resources() []Resource { return slices.Clone(r.resources) 
 type ResourceRouterConfig struct {
 	// Logger is for the router's own messages. Required.
 	Logger micrologger.Logger
-	// ResourceSets are asked in this order. Required, at least one that is no shadow. The names of shadows must be unique.
+	// ResourceSets are asked in this order. Required, with at least one that is not a shadow. The
+	// names of shadows must be unique.
 	ResourceSets []*ResourceSet
 }
 
@@ -171,7 +180,7 @@ type ResourceRouterConfig struct {
 type ResourceRouter struct {
 	sets    []*ResourceSet
 	shadows []*setPlanner
-	// rest is the set that handles what no other one does, if there is one.
+	// rest is the set with HandlesRest, if there is one.
 	rest *ResourceSet
 }
 
@@ -202,9 +211,9 @@ func NewResourceRouter(c ResourceRouterConfig) (*ResourceRouter, error) {
 	return r, nil
 }
 
-// ResourceSet returns the resource set that handles the object. Without one it is an error for which IsNoResourceSet
-// holds; with several, one for which IsExecutionFailed holds and which says which they are, counted from 0. Shadows are not
-// asked, and the set with HandlesRest comes after the others.
+// ResourceSet returns the resource set that handles the object. If there is none, IsNoResourceSet
+// holds for the error. If there are several, IsExecutionFailed holds for the error, which names
+// them, counted from 0. Shadows are not asked, and the set with HandlesRest comes after the others.
 func (r *ResourceRouter) ResourceSet(obj any) (*ResourceSet, error) {
 	var found *ResourceSet
 	first := 0
@@ -227,8 +236,8 @@ func (r *ResourceRouter) ResourceSet(obj any) (*ResourceSet, error) {
 	return found, nil
 }
 
-// shadowHandles tells whether a shadow is to be compared for an object. One with HandlesRest is for all that no set of the router
-// handles by its Handles.
+// shadowHandles reports whether a shadow is compared for an object. A shadow with HandlesRest is
+// compared for all objects that no set of the router handles by its Handles.
 func (r *ResourceRouter) shadowHandles(shadow *setPlanner, obj any) bool {
 	if !shadow.rest {
 		return shadow.handles(obj)

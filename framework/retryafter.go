@@ -5,30 +5,33 @@ import (
 	"time"
 )
 
-// RetryAfterError is the error of a step that has not used up its tries. A Framework tries the object again after After in place of
-// the pause of its backoff, and does not tell of a failure: that is up to who returns the error. Elsewhere it is an error like
-// others. It is what a wrapper of steps returns that would have to wait for long, such as retryresource.
+// RetryAfterError is the error of a step that has tries left. A Framework retries the object after
+// After instead of the pause of its backoff, and does not report a failure: that is up to the code
+// that returns the error. Elsewhere it is an ordinary error. Wrappers of steps return it, such as
+// retryresource, if they would have to wait for long.
 type RetryAfterError struct {
 	// After is the pause before the next try.
 	After time.Duration
-	// Err is why this one failed.
+	// Err is the error of this try.
 	Err error
 }
 
 // Error implements error.
 func (e *RetryAfterError) Error() string { return e.Err.Error() }
 
-// Unwrap returns why the try failed.
+// Unwrap returns the error of the try.
 func (e *RetryAfterError) Unwrap() error { return e.Err }
 
-// RetriesAfter tells whether the step of a resource is run for the queue of a Framework, which heeds a RetryAfterError.
+// RetriesAfter reports whether the step of a resource is run for the queue of a Framework, which
+// handles a RetryAfterError.
 func RetriesAfter(ctx context.Context) bool {
 	s := scopeOf(ctx)
 	return s != nil && s.reconciliation.activity != nil
 }
 
-// LastTry returns the error with which the last reconciliation of the same object ended if there is a RetryAfterError in its chain, so
-// that a wrapper of steps finds what it knew then; nil otherwise, and outside of the step of a resource.
+// LastTry returns the error of the last reconciliation of the same object if there is a
+// RetryAfterError in its chain, so that a wrapper of steps finds its earlier state. Otherwise, and
+// outside the step of a resource, it returns nil.
 func LastTry(ctx context.Context) error {
 	if !RetriesAfter(ctx) {
 		return nil

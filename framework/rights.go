@@ -8,32 +8,36 @@ import (
 
 // Right is a right that a resource needs at the API server of its operator.
 type Right struct {
-	// Kind is the kind of the objects. Default: that of the primaries of the framework.
+	// Kind is the kind of the objects. Default: the kind of the framework's primaries.
 	Kind schema.GroupVersionKind
 	// Subresource is a part of them, such as "status". Default: none, the objects themselves.
 	Subresource string
-	// Name is that of the only object that it is about. Default: all of the kind.
+	// Name is the name of the only object that the right covers. Default: all objects of the kind.
 	Name string
-	// Namespaces are those that it is for. Default: those of the sources of the kind, or without one those that the operator looks at.
+	// Namespaces are the namespaces that the right covers. Default: those of the sources of the
+	// kind, or, without such a source, the namespaces of the operator.
 	Namespaces []string
-	// ClusterScoped says of a kind without a source that its objects have no namespace. Default: see Namespaces.
+	// ClusterScoped is true for a kind without a source if its objects have no namespace. Default:
+	// see Namespaces.
 	ClusterScoped bool
-	// Verbs are those of RBAC, such as "get" and "patch".
+	// Verbs are verbs of RBAC, such as "get" and "patch".
 	Verbs []string
-	// DryRun are those of Verbs by which it is computed what would change, too: the API server allows a dry run to those only who may do it in
-	// truth. Default: none beside "get", "list" and "watch".
+	// DryRun are the Verbs that planning uses, too: the API server allows a dry run only to clients
+	// that may send the real request. Default: none in addition to "get", "list" and "watch".
 	DryRun []string
 }
 
-// RightsLister is implemented by resources that send requests to the API server of their operator, so that the rights of its deployment can be
-// made of what is declared. CRUD resources whose Ops implement it, and resources that wrap steps, do. What a resource without it needs its
-// author names in the configuration of the operator.
+// RightsLister is implemented by resources that send requests to the API server of their operator.
+// The rights of its deployment can then be generated from their declarations. A CRUD resource
+// implements it by its Ops, and a resource that wraps steps by the wrapped resource. For a resource
+// without it, the author adds the rights to the configuration of the operator.
 type RightsLister interface {
 	// Rights returns the rights. It is constant.
 	Rights() []Right
 }
 
-// RightsOf returns the rights of a resource, or of something else, that is a RightsLister, and none of others.
+// RightsOf returns the rights of a RightsLister, a resource or something else, and none for other
+// values.
 func RightsOf(r any) []Right {
 	if l, ok := r.(RightsLister); ok {
 		return l.Rights()
@@ -41,11 +45,12 @@ func RightsOf(r any) []Right {
 	return nil
 }
 
-// readingVerbs are those that change nothing.
+// readingVerbs are the verbs that change nothing.
 var readingVerbs = []string{"get", "list", "watch"}
 
-// Rights returns the rights that the resources of the framework need, and those of its configuration. Of resource sets that are only planned, as
-// shadows are and all are with PlanOnly, these are the rights to read and to ask by dry runs.
+// Rights returns the rights that the resources of the framework need, and the rights of its
+// configuration. For resource sets that are only planned (shadows, and all with PlanOnly) these are
+// the rights to read and to do dry runs.
 func (f *Framework) Rights() []Right {
 	rights := allowed(f.config.Rights, f.config.PlanOnly)
 	for _, set := range f.config.ResourceRouter.sets {
@@ -56,7 +61,7 @@ func (f *Framework) Rights() []Right {
 	return rights
 }
 
-// allowed are the rights, or those of them that planning takes.
+// allowed returns the rights, or the part of them that planning needs.
 func allowed(rights []Right, planning bool) (allowed []Right) {
 	for _, right := range rights {
 		if planning {

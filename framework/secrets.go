@@ -13,8 +13,8 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// shown returns changes without the secret values that are known in the reconciliation. It is called
-// when all resources have run, because a later one may make known what an earlier one shows.
+// shown returns changes without the known secret values of the reconciliation. It is called after
+// all resources have run, because a later one may reveal that an earlier one shows a secret.
 func (r *reconciliation) shown(changes []plan.Change) []plan.Change {
 	if len(changes) == 0 || !r.knowsSecrets() {
 		return changes
@@ -22,8 +22,8 @@ func (r *reconciliation) shown(changes []plan.Change) []plan.Change {
 	return plan.Scrub(changes, r.extras().secrets.Scrub)
 }
 
-// scrubPlan takes the secret values out of a complete plan. Its errors have none: nothing is planned
-// after one.
+// scrubPlan removes the secret values from a complete plan. Its errors have none: nothing is
+// planned after an error.
 func (r *reconciliation) scrubPlan(p *plan.Plan) {
 	if !r.knowsSecrets() {
 		return
@@ -31,14 +31,14 @@ func (r *reconciliation) scrubPlan(p *plan.Plan) {
 	for i := range p.Resources {
 		of := &p.Resources[i]
 		of.Changes = r.shown(of.Changes)
-		of.Notes = slices.Clone(of.Notes) // those given are their author's
+		of.Notes = slices.Clone(of.Notes) // the given notes are their author's
 		for j, note := range of.Notes {
 			of.Notes[j] = r.extras().secrets.Scrub(note)
 		}
 	}
 }
 
-// scrubRecord takes the secret values out of the record of a reconciliation that has ended. It has to
+// scrubRecord removes the secret values from the record of a reconciliation that has ended. It must
 // describe the changes now, because the values are forgotten soon.
 func (r *reconciliation) scrubRecord(record *Record) {
 	if !r.knowsSecrets() {
@@ -53,9 +53,9 @@ func (r *reconciliation) scrubRecord(record *Record) {
 	}
 }
 
-// sharingSecrets returns a child of ctx in which a plan of an object and its reconciliation know the
-// same secret values: what the last resource of the plan has made known is secret when the first one
-// is compared with it.
+// sharingSecrets returns a child of ctx in which the plan of an object and its reconciliation share
+// the known secret values. So a secret that the last resource of the plan revealed is already known
+// when the first resource is compared.
 func sharingSecrets(ctx context.Context, key informer.Key) context.Context {
 	if secretscontext.From(ctx) != nil {
 		return ctx
@@ -65,15 +65,15 @@ func sharingSecrets(ctx context.Context, key informer.Key) context.Context {
 	return ctx
 }
 
-// plannedChanges are the changes that a plain resource tells itself.
+// plannedChanges are the changes that a plain resource returned.
 type plannedChanges []plan.Change
 
 // Changes implements plan.Changer.
 func (t plannedChanges) Changes() []plan.Change { return t }
 
-// Logger returns a logger that writes to logger without the secret values that are known in the
+// Logger returns a logger that writes to logger without the known secret values of the
 // reconciliation (package secretscontext), also by Log, which takes no context. A logger of package
-// operator/logging needs this for Log alone. Outside of a resource Logger returns logger unchanged.
+// operator/logging needs this only for Log. Outside a resource Logger returns logger unchanged.
 func Logger(ctx context.Context, logger micrologger.Logger) micrologger.Logger {
 	s := scopeOf(ctx)
 	if s == nil {
@@ -82,15 +82,15 @@ func Logger(ctx context.Context, logger micrologger.Logger) micrologger.Logger {
 	return &scrubbingLogger{base: logger.WithIncreasedCallerDepth(), secrets: s.reconciliation.extras().secrets}
 }
 
-// scrubbingLogger takes secret values out of what it passes on.
+// scrubbingLogger removes secret values from its messages.
 type scrubbingLogger struct {
 	base    micrologger.Logger
 	secrets *secretscontext.Vocabulary
-	// with are the pairs of With. That one of them is secret may become known later.
+	// with are the pairs of With. One of them may turn out to be secret only later.
 	with []any
 }
 
-// next returns where to write a message.
+// next returns the logger for a message.
 func (l *scrubbingLogger) next() micrologger.Logger {
 	if len(l.with) == 0 {
 		return l.base
@@ -136,9 +136,9 @@ func (l *scrubbingLogger) WithIncreasedCallerDepth() micrologger.Logger {
 	return &scrubbingLogger{l.base.WithIncreasedCallerDepth(), l.secrets, l.with}
 }
 
-// Recorder returns a recorder that writes to recorder without the secret values that are known in the
-// reconciliation (package secretscontext) in the messages of events. It is for events that are written
-// inside a step; the framework scrubs its own.
+// Recorder returns a recorder that writes to recorder without the known secret values of the
+// reconciliation (package secretscontext) in the messages of events. It is for events that are
+// written inside a step; the framework scrubs its own.
 func Recorder(ctx context.Context, recorder EventRecorder) EventRecorder {
 	if secretscontext.From(ctx) == nil {
 		return recorder
@@ -146,7 +146,7 @@ func Recorder(ctx context.Context, recorder EventRecorder) EventRecorder {
 	return &scrubbingRecorder{next: recorder, ctx: ctx}
 }
 
-// scrubbingRecorder takes secret values out of what it passes on.
+// scrubbingRecorder removes secret values from its events.
 type scrubbingRecorder struct {
 	next EventRecorder
 	ctx  context.Context

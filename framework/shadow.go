@@ -13,22 +13,25 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// ShadowObject is an object for which a shadow resource set differs from the active one, or can't be compared with it.
+// ShadowObject is an object for which a shadow resource set differs from the active one, or can't
+// be compared with it.
 type ShadowObject struct {
 	// Key names the object.
 	Key informer.Key
-	// Verdict is how the last comparison came out.
+	// Verdict is the result of the last comparison.
 	Verdict plan.Verdict
-	// Comparison is that comparison, which must not be changed. It is nil when too many are kept already: PlanShadows makes
-	// a new one.
+	// Comparison is the last comparison, which must not be changed. It is nil if too many are kept
+	// already: PlanShadows makes a new one.
 	Comparison *plan.Comparison
 }
 
-// Shadows returns for each shadow resource set, in the order of the router, what the comparisons after reconciliations
-// have found so far: for how many objects it differs from the active set, and where. It is empty without shadows.
+// Shadows returns the results of the comparisons after reconciliations so far, for each shadow
+// resource set in the order of the router: the number of objects for which it differs from the
+// active set, and the places. It is empty without shadows.
 //
-// An object is compared a second after a successful reconciliation of it, and when no other object waits for one. It is
-// forgotten when it is gone, or when no set or the shadow itself handles it any more.
+// An object is compared a second after its successful reconciliation, and when no other object
+// waits for one. Its result is removed when the object is gone, or when no set or the shadow itself
+// no longer handles it.
 func (f *Framework) Shadows() []plan.ShadowSummary {
 	if f.shadows == nil {
 		return nil
@@ -40,8 +43,9 @@ func (f *Framework) Shadows() []plan.ShadowSummary {
 	return summaries
 }
 
-// ShadowObjects returns the objects for which a shadow resource set differs from the active one, or can't be compared with
-// it, sorted by namespace and name. The details of at most 1000 objects are kept for each set.
+// ShadowObjects returns the objects for which a shadow resource set differs from the active one, or
+// can't be compared with it, sorted by namespace and name. The details of at most 1000 objects are
+// kept for each set.
 func (f *Framework) ShadowObjects(set string) []ShadowObject {
 	if f.shadows == nil {
 		return nil
@@ -56,8 +60,8 @@ func (f *Framework) ShadowObjects(set string) []ShadowObject {
 	return objects
 }
 
-// ShadowsOf returns the last comparisons of an object that did not come out equal, in the order of the shadow sets. They
-// must not be changed.
+// ShadowsOf returns the last comparisons of an object that did not come out equal, in the order of
+// the shadow sets. They must not be changed.
 func (f *Framework) ShadowsOf(key informer.Key) []*plan.Comparison {
 	if f.shadows == nil {
 		return nil
@@ -65,11 +69,13 @@ func (f *Framework) ShadowsOf(key informer.Key) []*plan.Comparison {
 	return f.shadows.Of(key)
 }
 
-// PlanShadows compares, for an object of the source, the plan of every shadow resource set that handles it with the plan of
-// the active set, in the order of the router. It changes nothing: neither the object, nor what Shadows returns. What goes
-// wrong in a resource is in the comparison; the error is one for which apierrors.IsNotFound holds when there is no such
-// object, that of the source when the object can't be read, or that of ctx. Objects that are left alone, because they are
-// paused or no set handles them, have no comparisons. It may be called as Plan may.
+// PlanShadows compares, for an object of the source, the plan of every shadow resource set that
+// handles it with the plan of the active set, in the order of the router. It changes nothing:
+// neither the object, nor the result of Shadows. Failures of resources are in the comparison. The
+// error is that of ctx, that of the source if the object can't be read, or one for which
+// apierrors.IsNotFound holds if the object does not exist. Objects that are ignored, because they
+// are paused or no set handles them, have no comparisons. It may be called at the same times as
+// Plan.
 func (f *Framework) PlanShadows(ctx context.Context, key informer.Key) ([]*plan.Comparison, error) {
 	if last, ok := f.tombstones.first(key); ok {
 		return f.compareSets(ctx, subject{event: deleteEvent, key: key, obj: informer.Copy(last.obj)})
@@ -84,8 +90,8 @@ func (f *Framework) PlanShadows(ctx context.Context, key informer.Key) ([]*plan.
 	return f.PlanObjectShadows(ctx, obj)
 }
 
-// PlanObjectShadows is PlanShadows for an object that need not be in the source, such as one that is only about to be
-// created. The object belongs to the framework afterwards.
+// PlanObjectShadows is PlanShadows for an object that need not be in the source, such as one that
+// is not created yet. The object belongs to the framework afterwards.
 func (f *Framework) PlanObjectShadows(ctx context.Context, obj any) ([]*plan.Comparison, error) {
 	s := subjectOf(obj)
 	if f.ignoreReason(s.event, s.key, obj) != "" {

@@ -12,11 +12,11 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// maxComparisons is how often a comparison is made anew because the world changed while it was made.
+// maxComparisons is the number of tries of a comparison if the state changes meanwhile.
 const maxComparisons = 3
 
-// compareSets compares the shadows that handle an object with its active set. The error is that of ctx. What one of the sets knows to be
-// secret the others know too, so that they show the same of it.
+// compareSets compares the shadows that handle an object with its active set. The error is that of
+// ctx. The sets share their known secret values, so that they redact the same values.
 func (f *Framework) compareSets(ctx context.Context, s subject) ([]*plan.Comparison, error) {
 	ctx = secretscontext.NewContext(ctx)
 	var comparisons []*plan.Comparison
@@ -48,9 +48,10 @@ func (f *Framework) compareSets(ctx context.Context, s subject) ([]*plan.Compari
 	return comparisons, nil
 }
 
-// compareSet compares one shadow with the plan of the active set. Both are computed one after the other, and the world may
-// change in between. So what differs counts only if the active set's plan is still the same afterwards; otherwise both are
-// compared again. It returns the newest plan of the active set too.
+// compareSet compares one shadow with the plan of the active set. The two are computed one after
+// the other, and the state may change in between. So a difference counts only if the active set's
+// plan is still the same afterwards; otherwise they are compared again. It also returns the newest
+// plan of the active set.
 func (f *Framework) compareSet(ctx context.Context, s subject, set *setPlanner, active *plan.Plan) (*plan.Comparison, *plan.Plan) {
 	for attempt := 1; ; attempt++ {
 		c := plan.Compare(active, f.planShadow(ctx, s, set))
@@ -65,16 +66,16 @@ func (f *Framework) compareSet(ctx context.Context, s subject, set *setPlanner, 
 	}
 }
 
-// planActive plans with the resource set that is in charge of the object.
+// planActive plans with the resource set that handles the object.
 func (f *Framework) planActive(ctx context.Context, s subject) *plan.Plan {
 	return f.inTime(ctx, func(ctx context.Context) *plan.Plan {
-		// What goes wrong is in the plan; that ctx has ended is looked at by inTime.
+		// Failures are in the plan. inTime checks whether ctx has ended.
 		p, _ := f.planSet(f.newPlanning(ctx, s.event, s.key, s.obj), informer.Copy(s.obj))
 		return p
 	})
 }
 
-// planShadow plans with a resource set that is only tried.
+// planShadow plans with a shadow resource set.
 func (f *Framework) planShadow(ctx context.Context, s subject, set *setPlanner) *plan.Plan {
 	return f.inTime(ctx, func(ctx context.Context) *plan.Plan {
 		obj := informer.Copy(s.obj)
@@ -85,7 +86,7 @@ func (f *Framework) planShadow(ctx context.Context, s subject, set *setPlanner) 
 	})
 }
 
-// inTime makes a plan within Config.ShadowTimeout. One that took longer is a failed one.
+// inTime makes a plan within Config.ShadowTimeout. A plan that took longer has failed.
 func (f *Framework) inTime(ctx context.Context, compute func(context.Context) *plan.Plan) *plan.Plan {
 	ctx, cancel := context.WithTimeout(ctx, f.config.ShadowTimeout)
 	defer cancel()
@@ -97,7 +98,7 @@ func (f *Framework) inTime(ctx context.Context, compute func(context.Context) *p
 	return p
 }
 
-// incomparable is the comparison with a shadow that can't even be asked.
+// incomparable returns the comparison with a shadow that failed before planning.
 func (f *Framework) incomparable(s subject, set *setPlanner, err error) *plan.Comparison {
 	return &plan.Comparison{
 		Framework: f.Name(), Object: objectOf(s.obj, s.key), Event: plan.Event(s.event.String()), Shadow: set.name, Error: err.Error(),
@@ -116,8 +117,9 @@ func newShadows(config Config) *shadows.Comparisons {
 	return shadows.New(sets)
 }
 
-// compareShadowsLater decides what a reconciliation means for the comparisons with shadows: one that brought an object up
-// to date, or planned it in plan mode, is followed by one, and an object that is not handled any more has none.
+// compareShadowsLater decides how a reconciliation affects the comparisons with shadows. One that
+// brought an object up to date, or planned it in plan mode, is followed by a comparison. An object
+// that is no longer handled has none.
 func (f *Framework) compareShadowsLater(key informer.Key, res result) {
 	switch r := res.reconciliation; {
 	case f.shadows == nil || r == nil || res.err != nil:
@@ -128,7 +130,8 @@ func (f *Framework) compareShadowsLater(key informer.Key, res result) {
 	}
 }
 
-// runShadows compares objects with their shadows until ctx ends. What is under way then is cut short: nothing is lost with it.
+// runShadows compares objects with their shadows until ctx ends. Comparisons in progress are then
+// interrupted; nothing is lost.
 func (f *Framework) runShadows(ctx context.Context, workers *sync.WaitGroup) {
 	if f.shadows == nil {
 		return
@@ -173,8 +176,8 @@ func (f *Framework) compareLater(ctx context.Context, key informer.Key, activity
 	}
 }
 
-// compareKey compares the object that the source holds under a key, if it is to stay. A panic of code that is not ours,
-// outside of the shadows' resources, is logged.
+// compareKey compares the object that the source holds under a key, unless it is being deleted. A
+// panic of foreign code, outside the shadows' resources, is logged.
 func (f *Framework) compareKey(ctx context.Context, key informer.Key) (comparisons []*plan.Comparison) {
 	err := Recovered(func() error {
 		obj, exists, err := f.source.Get(key)

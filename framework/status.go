@@ -6,31 +6,35 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// Status is what a framework has to do at the moment.
+// Status is the current work of a framework.
 type Status struct {
-	// Fresh and Backlog are how many objects wait for a worker: because they changed, and for other reasons.
+	// Fresh and Backlog are the numbers of objects that wait for a worker: because they changed,
+	// and for other reasons.
 	Fresh   int `json:"fresh"`
 	Backlog int `json:"backlog"`
-	// OldestWait is how long the one has been waiting that waits longest.
+	// OldestWait is the longest time that an object has been waiting.
 	OldestWait time.Duration `json:"oldestWaitNanoseconds"`
-	// Active is how many are being reconciled.
+	// Active is the number of objects that are being reconciled.
 	Active int `json:"active"`
-	// Retrying is how many failed when they were reconciled last and are tried again, conflicts included, and Asked how many wait for
-	// the time of a look that a resource or a caller of EnqueueAfter asked for.
+	// Retrying is the number of objects that failed in their last reconciliation and are retried,
+	// including conflicts. Asked is the number of objects with a requeue that a resource or a
+	// caller of EnqueueAfter requested.
 	Retrying int `json:"retrying"`
 	Asked    int `json:"asked"`
-	// Failing is how many failed when they were reconciled last so that people were told, and FailingSince is since when the first of
-	// them has; zero without any. In difference to Retrying, those that wait for their next change count, and those whose next try is
-	// expected to succeed don't.
+	// Failing is the number of objects with a reported failure in their last reconciliation.
+	// FailingSince is the time of the earliest such failure; zero without any. In contrast to
+	// Retrying, Failing includes objects that wait for their next change, and excludes objects if
+	// their next try is expected to succeed.
 	Failing      int       `json:"failing"`
 	FailingSince time.Time `json:"failingSince,omitzero"`
-	// Unmatched is how many are left alone because no resource set handles them, and UnmatchedHeld how many of these hold a
-	// finalizer of the framework, so that their deletion would wait.
+	// Unmatched is the number of objects that are ignored because no resource set handles them.
+	// UnmatchedHeld is the number of these with a finalizer of the framework, so that their
+	// deletion would wait.
 	Unmatched     int `json:"unmatched"`
 	UnmatchedHeld int `json:"unmatchedHeld"`
 }
 
-// Status tells what there is to do. It may be called at any time, and is cheap.
+// Status returns the current work. It may be called at any time and is cheap.
 func (f *Framework) Status() Status {
 	waiting := f.queue.Stats()
 	unmatched, held := f.unmatched.count()

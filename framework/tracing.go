@@ -14,7 +14,8 @@ import (
 // tracerName is the instrumentation scope of all spans.
 const tracerName = "github.com/operatorkit/operatorkit/framework"
 
-// traced starts the span of a reconciliation, and returns the context to go on with. What a worker does belongs to nothing around it.
+// traced starts the span of a reconciliation, and returns its context. The reconciliations of a
+// worker have no parent span.
 func (f *Framework) traced(ctx context.Context, r *reconciliation) context.Context {
 	o := objectOf(r.object, r.key)
 	options := []trace.SpanStartOption{trace.WithAttributes(
@@ -35,7 +36,7 @@ func (f *Framework) traced(ctx context.Context, r *reconciliation) context.Conte
 	return ctx
 }
 
-// told are the triggers because of which a key waited, in words.
+// told returns the triggers of a waiting key, in words.
 func told(why *waiting) (words []string) {
 	for _, because := range why.Why {
 		words = append(words, because.String())
@@ -43,7 +44,7 @@ func told(why *waiting) (words []string) {
 	return words
 }
 
-// link links a span to those of the reconciliations that have caused it, as far as they are known by now.
+// link links a span to those of the reconciliations that caused it, as far as they are known now.
 func link(span trace.Span, why *waiting) {
 	for _, because := range why.Why {
 		if cause := because.cause.Span(); cause != nil {
@@ -52,12 +53,12 @@ func link(span trace.Span, why *waiting) {
 	}
 }
 
-// isTraced tells whether there may be spans of the reconciliation.
+// isTraced reports whether there may be spans of the reconciliation.
 func (r *reconciliation) isTraced() bool {
 	return r != nil && r.in != nil && r.in.tracer != nil && !r.plans
 }
 
-// span refers to the span of the reconciliation.
+// span returns the span of the reconciliation, if it is recorded.
 func (r *reconciliation) span() *trace.SpanContext {
 	if !r.isTraced() {
 		return nil
@@ -65,7 +66,7 @@ func (r *reconciliation) span() *trace.SpanContext {
 	return r.extras().author.Span
 }
 
-// traceID is by which the trace of the reconciliation is found, and empty without one.
+// traceID returns the ID of the trace of the reconciliation. It is empty without a trace.
 func (r *reconciliation) traceID() string {
 	if span := r.span(); span != nil {
 		return span.TraceID().String()
@@ -73,7 +74,7 @@ func (r *reconciliation) traceID() string {
 	return ""
 }
 
-// recordedSpan refers to the span of a context if that is recorded.
+// recordedSpan returns the span of a context if it is recorded.
 func recordedSpan(ctx context.Context) *trace.SpanContext {
 	if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
 		return &span
@@ -81,7 +82,8 @@ func recordedSpan(ctx context.Context) *trace.SpanContext {
 	return nil
 }
 
-// endSpan ends the span of the reconciliation with what became of it. What it was caused by may have become known only meanwhile.
+// endSpan ends the span of the reconciliation with its result. Its causes may have become known
+// only meanwhile.
 func (r *reconciliation) endSpan(res result) {
 	if !r.isTraced() {
 		return
@@ -97,7 +99,8 @@ func (r *reconciliation) endSpan(res result) {
 	end(span, res.err)
 }
 
-// startStep starts the span of a step in a reconciliation whose own is recorded. Otherwise the span is nil.
+// startStep starts the span of a step if the span of its reconciliation is recorded. Otherwise the
+// span is nil.
 func (r *reconciliation) startStep(ctx context.Context, info StepInfo) (context.Context, trace.Span) {
 	if r.span() == nil {
 		return ctx, nil
@@ -108,7 +111,7 @@ func (r *reconciliation) startStep(ctx context.Context, info StepInfo) (context.
 	))
 }
 
-// end ends a span. Errors are as logs have them, without the values of Secrets that are known.
+// end ends a span. Errors are the same as in logs, without the known values of Secrets.
 func end(span trace.Span, err error) {
 	if err != nil {
 		span.SetStatus(codes.Error, err.Error())
@@ -116,7 +119,7 @@ func end(span trace.Span, err error) {
 	span.End()
 }
 
-// inSpan returns a context with the span of the reconciliation that ended so, for what is left to do after it.
+// inSpan returns a context with the span of the ended reconciliation, for the remaining work.
 func (r result) inSpan(ctx context.Context) context.Context {
 	if r.reconciliation.span() == nil {
 		return ctx
@@ -124,7 +127,7 @@ func (r result) inSpan(ctx context.Context) context.Context {
 	return trace.ContextWithSpan(ctx, trace.SpanFromContext(r.reconciliation))
 }
 
-// reason is why a key waits, and the reconciliation because of which it does.
+// reason is why a key waits, and the reconciliation that caused it.
 type reason struct {
 	Trigger
 
@@ -142,7 +145,7 @@ func by(why Cause) func(asker) reason {
 	}
 }
 
-// asker is who has a key looked at again because of a reconciliation, which may be nil.
+// asker returns the reconciliation as the cause of a requeue. It may be nil.
 func (r *reconciliation) asker() asker {
 	a := asker{cause: informer.CausedBy(r.span())}
 	if r != nil {
@@ -151,20 +154,22 @@ func (r *reconciliation) asker() asker {
 	return a
 }
 
-// asker is a reconciliation because of which a key is looked at again, and the resource in it that asked for that, if one did.
+// asker is the reconciliation that causes a requeue, and the resource in it that requested the
+// requeue, if any.
 type asker struct {
 	cause    *informer.Cause
 	resource string
 }
 
-// because notes why the worker looks at a key, which waited for so long.
+// because records why the worker reconciles a key, and how long the key waited.
 func (a *activity) because(why *waiting, waited time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.why, a.waited = why, waited
 }
 
-// reason returns why the worker looks at the key, which is not known where somebody else drives the framework, be it another one.
+// reason returns why the worker reconciles the key. It is unknown if something else drives the
+// framework, even another framework.
 func (r *reconciliation) reason() (why *waiting, waited time.Duration) {
 	a := r.activity
 	if a == nil || r.in.config.Driven {

@@ -7,40 +7,42 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// Cause is a kind of reason why an object is looked at.
+// Cause is the kind of cause of a reconciliation.
 type Cause string
 
 // The causes.
 const (
-	// CauseChange is an object that changed: the primary, or one that is watched.
+	// CauseChange is an object that changed: the primary, or a watched one.
 	CauseChange Cause = "change"
-	// CauseBacklog is an object that was there when the framework started.
+	// CauseBacklog is an object that existed when the framework started.
 	CauseBacklog Cause = "backlog"
-	// CauseResync is an object that is looked at from time to time although it did not change.
+	// CauseResync is an object that is reconciled from time to time although it did not change.
 	CauseResync Cause = "resync"
 	// CauseRetry is an earlier reconciliation that failed, or a deletion that waits.
 	CauseRetry Cause = "retry"
-	// CauseRequeue is a resource, or a caller of EnqueueAfter, that asked for another look.
+	// CauseRequeue is a resource, or a caller of EnqueueAfter, that requested a requeue.
 	CauseRequeue Cause = "requeue"
 	// CauseEnqueue is a call of Enqueue.
 	CauseEnqueue Cause = "enqueue"
 )
 
-// Trigger is why an object was looked at.
+// Trigger is the cause of a reconciliation.
 type Trigger struct {
-	// Cause is the kind of reason.
+	// Cause is the kind of cause.
 	Cause Cause `json:"cause"`
-	// Resource is the resource that asked for another look, if one did.
+	// Resource is the resource that requested the requeue, if one did.
 	Resource string `json:"resource,omitempty"`
-	// Source is the source that told of a change, if one did, and Event what it told: added, updated or deleted.
+	// Source is the source of the event, if there was one. Event is the event: added, updated or
+	// deleted.
 	Source string `json:"source,omitempty"`
 	Event  string `json:"event,omitempty"`
-	// Namespace and Name are the key of a watched object that changed. They are empty for the primary itself.
+	// Namespace and Name are the key of a watched object that changed. They are empty for the
+	// primary itself.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 }
 
-// String says it for people.
+// String describes the trigger for people.
 func (t Trigger) String() string {
 	text := string(t.Cause)
 	if t.Resource != "" {
@@ -61,8 +63,8 @@ func (t Trigger) String() string {
 // waiting is the key of an object with the time since when it waits, and why.
 type waiting = queue.Entry[reason]
 
-// byEvent returns where the key goes that an event of a source concerns, and why. watched is the key of the event if it is
-// one of a watched object, and empty for the primary.
+// byEvent returns the lane and the reason for a key that an event of a source concerns. watched is
+// the key of the event of a watched object, and empty for the primary.
 func byEvent(source string, e informer.Event, watched informer.Key) (queue.Lane, reason) {
 	t := Trigger{Cause: CauseChange, Source: source, Event: e.Type.String(), Namespace: watched.Namespace, Name: watched.Name}
 	switch {

@@ -10,10 +10,12 @@ import (
 	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
-// unmatched remembers the objects that no resource set handles, and of each whether it has a finalizer of the framework.
+// unmatched remembers the objects that no resource set handles, and for each whether it has a
+// finalizer of the framework.
 type unmatched struct{ keyed.Map[bool] }
 
-// note takes note of what became of an object, and tells whether that is news of an object that is handled by no set.
+// note records whether an object matches a set, and reports whether that is news about an unmatched
+// object.
 func (u *unmatched) note(key informer.Key, matches, finalizer bool) (news bool) {
 	if matches {
 		u.Delete(key)
@@ -33,7 +35,7 @@ func (u *unmatched) count() (objects, withFinalizer int) {
 	return objects, withFinalizer
 }
 
-// noteMatch tells of an object that no resource set handles, once, on the object itself.
+// noteMatch reports an object that no resource set handles, once, by an event on the object.
 func (f *Framework) noteMatch(key informer.Key, res result) {
 	r := res.reconciliation
 	unmatched := r != nil && (res.reason == reasonNoResourceSet || IsNoResourceSet(res.err))

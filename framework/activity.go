@@ -17,9 +17,8 @@ type Activity struct {
 	// Resource and Step are the step in progress. They are empty between two steps.
 	Resource string
 	Step     Step
-	// For is the time since the step started. Stuck is the part of it that no intended wait covers
-	// (see BeginWait): the time since the step started, since the last such wait ended, or since
-	// its limit passed.
+	// For is the time since the step started. Stuck is the same time, but it restarts when an
+	// intended wait (see BeginWait) ends or reaches its limit. It is 0 during such a wait.
 	For, Stuck time.Duration
 	// Shadow is true for a comparison with shadows.
 	Shadow bool

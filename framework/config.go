@@ -66,8 +66,8 @@ type Watch struct {
 	// (identity.From). It must be quick and must not change the object. Required.
 	Map informer.MapFunc
 	// OwnWrites makes a reconciliation's own writes to these objects reconcile its key again. It is
-	// for resources that read what a later resource writes. The default, false, ignores own writes
-	// if the source knows of them (informer.Writes); other sources can't distinguish them.
+	// for resources that read what a later resource writes. Default: false. Own writes are then
+	// ignored if the source knows of them (informer.Writes); other sources can't distinguish them.
 	OwnWrites bool
 	// SameNamespace says that an object concerns only primaries of its own namespace. When replicas
 	// share the primaries (operator.ShardingConfig), each replica then holds only the objects in

@@ -73,7 +73,7 @@
 //     live read of the object (informer.LiveReader). If the object changed, nothing of the patch is
 //     applied, and the object is reconciled when the source has delivered the change. The deletion
 //     of an object takes nothing from a newer object of the same name: if another process may have
-//     reconciled the newer one, the deletion is left alone, and the update of the newer object
+//     reconciled the newer one, the deletion is not processed, and the update of the newer object
 //     cleans up. [Confirm] does the same for resources that delete in other ways than by patches.
 //   - The changes of a resource pass one gate before any of them is applied ([Policy]).
 //   - Exactly one resource set handles an object. An object without one is ignored, which an event

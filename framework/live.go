@@ -131,7 +131,7 @@ func (f *Framework) readLive(ctx context.Context, key informer.Key, s seen) (now
 	return now, exists, same, err
 }
 
-// concluded returns the result of a reconciliation that ended with res, after its confirmation.
+// concluded returns res, or a Waiting result if the confirmation found the object outdated.
 func (r *reconciliation) concluded(res result) result {
 	r.live.mu.Lock()
 	defer r.live.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 
 // PlanAnnotation makes the framework only plan for an object, also for its deletion, while its
 // value is "true". An event, the metrics and Config.PlanReporter report what would change. Neither
-// the object nor its resources are changed.
+// the object nor the things made for it are changed.
 const PlanAnnotation = "operatorkit.io/plan"
 
 // PlanReporter is called with the plan of an object that is only planned, once for each different

@@ -57,8 +57,8 @@ func runWithoutFramework(ctx context.Context, e event, obj any, resources []Reso
 	return err
 }
 
-// handOn sets the signals of a reconciliation that are set in one context in another one. One is a
-// child of the other and may carry its own signals.
+// handOn copies the set signals of a reconciliation to another context. from is a child of to, and
+// may carry its own signals.
 func handOn(from, to context.Context) {
 	for _, s := range []signal.Signal{signal.ReconciliationCanceled, signal.FinalizersKept, signal.UpdateNecessary} {
 		if set, _ := signal.Lookup(from, s); set {

@@ -172,8 +172,8 @@ type Config struct {
 	// DefaultShutdownTimeout (30 s).
 	ShutdownTimeout time.Duration
 	// CancelTimeout is how long reconciliations and sources may take to return after their context
-	// is cancelled. Then Run returns without them, with an error. Default: DefaultCancelTimeout (10
-	// s).
+	// is cancelled. Then Run returns without them, with an error. Default: DefaultCancelTimeout
+	// (10 s).
 	CancelTimeout time.Duration
 	// ShadowWorkers is the number of objects that are compared with shadow resource sets at the
 	// same time, in addition to Workers. They start on an object only when none waits for a

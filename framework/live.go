@@ -79,7 +79,7 @@ func (s seen) sameVersion(other seen) bool {
 type confirmation struct {
 	mu sync.Mutex
 	// seen is the state from which the reconciliation is computed. confirmed is true if it comes
-	// from a live read.
+	// from a live read, or from the response to a write.
 	seen      seen
 	confirmed bool
 	// outdated says why the reconciliation ends.

@@ -24,7 +24,8 @@ type Planner interface {
 }
 
 // PlanUpdate returns what ProcessUpdate would change, and changes nothing. Failures of resources
-// are in the plan. The error is set only without a plan: resources is empty, or ctx has ended.
+// are in the plan. It returns an error only if resources is empty or ctx has ended; the plan is
+// then unusable.
 //
 // The signals of the context have the same effect as in ProcessUpdate, except signals that are set
 // while changes are applied. If the state of a resource depends on changes of an earlier one, its

@@ -145,7 +145,7 @@ func by(why Cause) func(asker) reason {
 	}
 }
 
-// asker returns the reconciliation as the cause of a requeue. It may be nil.
+// asker returns r as the cause of a requeue. r may be nil.
 func (r *reconciliation) asker() asker {
 	a := asker{cause: informer.CausedBy(r.span())}
 	if r != nil {

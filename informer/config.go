@@ -17,42 +17,47 @@ import (
 	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
-// ErrInvalidConfig is in the chain of every error about a faulty configuration in this package and the packages below.
+// ErrInvalidConfig is in the chain of every error about an invalid configuration in this package
+// and the packages below.
 var ErrInvalidConfig = faults.ErrInvalidConfig
 
 // KubernetesConfig describes a source of Kubernetes objects.
 type KubernetesConfig struct {
-	// Client reads, watches and patches. It must be set, and must read from the API server and not from a cache:
-	// client.NewWithWatch makes one. It needs the verbs get, list, watch, and for finalizers patch.
+	// Client reads, watches and patches. It must be set, and must read from the API server and not
+	// from a cache: client.NewWithWatch makes one. It needs the verbs get, list, watch, and for
+	// finalizers patch.
 	Client client.WithWatch
-	// Object tells the kind, and must be set: a Go type that the client's scheme knows, an unstructured.Unstructured
-	// with apiVersion and kind, or a metav1.PartialObjectMetadata with them. Only its kind is looked at.
+	// Object defines the kind, and must be set: a Go type that the client's scheme knows, or an
+	// unstructured.Unstructured or metav1.PartialObjectMetadata with apiVersion and kind. Nothing
+	// else of it is used.
 	Object client.Object
-	// Name identifies the source. Default: the resource and its group, such as "websites.example.com". Set it when
-	// one operator has two sources of the same kind.
+	// Name identifies the source. Default: the resource and its group, such as
+	// "websites.example.com". Set it when one operator has two sources of the same kind.
 	Name string
-	// Namespaces limits the source to these, each with a watch of its own. Default: all namespaces. Leave it empty for
-	// kinds without namespaces.
+	// Namespaces limits the source to these namespaces, each with its own watch. Default: all
+	// namespaces. Leave it empty for kinds without namespaces.
 	Namespaces []string
-	// LabelSelector limits the source to the objects it matches. An object that stops to match is announced as
-	// Deleted. Default: all objects.
+	// LabelSelector limits the source to the objects it matches. An object that no longer matches
+	// is announced as Deleted. Default: all objects.
 	LabelSelector labels.Selector
 	// FieldSelector is the same for fields; the API server supports few of them. Default: all objects.
 	FieldSelector fields.Selector
-	// MetadataOnly stores metav1.PartialObjectMetadata instead of whole objects, which is far smaller. It is implied
-	// when Object is one. Default: false.
+	// MetadataOnly stores metav1.PartialObjectMetadata instead of whole objects, which is far
+	// smaller. It is implied when Object is one. Default: false.
 	MetadataOnly bool
-	// Transform changes each object before it is stored. It may change the object it is given, must be
-	// idempotent, and must keep kind, namespace, name and resource version. When it fails, the object is stored as it
-	// was received, and the error is logged. Default: [DropManagedFields]; use [TransformNothing] to keep everything.
+	// Transform changes each object before it is stored. It may change the object it is given, must
+	// be idempotent, and must keep kind, namespace, name and resource version. When it fails, the
+	// object is stored as it was received, and the error is logged. Default: [DropManagedFields];
+	// use [TransformNothing] to keep everything.
 	Transform cache.TransformFunc
-	// Indexers are the indexes for ByIndex, by name. One that panics does not file the object, which is logged.
-	// Default: none.
+	// Indexers are the indexes for ByIndex, by name. If one panics, the object is not indexed and
+	// the panic is logged. Default: none.
 	Indexers map[string]IndexFunc
-	// Resync is the time, ±10 %, after which all objects are announced again, over and over. Default: 0, which is
-	// never.
+	// Resync is the interval, ±10 %, at which all objects are announced again. Default: 0, which
+	// is never.
 	Resync time.Duration
-	// Logger must be set. It is told of outages and what client-go has to say, never of objects' content.
+	// Logger must be set. It logs outages and the messages of client-go, never the content of
+	// objects.
 	Logger micrologger.Logger
 }
 

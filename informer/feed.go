@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Feed is the writing side of a [Hub]. Each method changes the store first and then calls the subscribers, and returns
-// when they have been called. Objects that are handed over belong to the Hub from then on and must not be changed.
-// Namespaces that are named must be among those of [HubConfig]. All methods are safe for concurrent use, but not from
-// within a handler.
+// Feed is the writing side of a [Hub]. Each method changes the store first, then calls the
+// subscribers, and then returns. Objects passed to a method belong to the Hub from then on and must
+// not be changed. Namespaces must be among those of [HubConfig]. All methods are safe for
+// concurrent use, but must not be called from a handler.
 type Feed struct{ hub *Hub }
 
 // Item is an object as a source knows it.
@@ -19,14 +19,14 @@ type Item struct {
 	Key Key
 	// Object is its state.
 	Object any
-	// Version changes with every change of the object, such as a resource version, a revision or a hash of the
-	// content. An empty one is never equal to another.
+	// Version changes with every change of the object, such as a resource version, a revision or a
+	// hash of the content. An empty version is never equal to another.
 	Version string
 }
 
-// Set stores an object and announces it as Added or Updated. It does nothing and returns false when the stored object
-// has the same version. An object with another UID than the stored one is a new object: the old one is announced as
-// Deleted first.
+// Set stores an object and announces it as Added or Updated. It does nothing and returns false if
+// the stored object has the same version. An object whose UID differs from the stored one is a new
+// object: the old one is announced as Deleted first.
 func (f *Feed) Set(item Item) (changed bool) {
 	f.hub.delivery.Lock()
 	defer f.hub.delivery.Unlock()
@@ -34,8 +34,8 @@ func (f *Feed) Set(item Item) (changed bool) {
 	return f.show(item, false)
 }
 
-// Delete removes an object and announces it as Deleted with the given last state, or with the stored one if last is
-// nil. It does nothing and returns false when the object is not stored.
+// Delete removes an object and announces it as Deleted with the given last state, or with the
+// stored one if last is nil. It does nothing and returns false if the object is not stored.
 func (f *Feed) Delete(key Key, last any) (changed bool) {
 	return f.Remove(Item{Key: key, Object: last})
 }
@@ -47,8 +47,8 @@ func (f *Feed) Remove(last Item) (changed bool) {
 	return f.showGone(last)
 }
 
-// End is Remove for a source that is compacted: no object has the key any more since that version. With keep the deletion is
-// repeated as by KeepDeleted.
+// End is Remove for a compacted source: since that version no object has the key. With keep the
+// deletion is repeated as by KeepDeleted.
 func (f *Feed) End(key Key, version string, keep bool) (changed bool) {
 	f.hub.delivery.Lock()
 	defer f.hub.delivery.Unlock()
@@ -56,8 +56,9 @@ func (f *Feed) End(key Key, version string, keep bool) (changed bool) {
 	return f.end(key, version, keep)
 }
 
-// Newest returns what was shown or written last of a key, in a source that is compacted, and whether it has an object. The version is
-// empty if none is known: the ends of objects are forgotten at some point. The object must not be changed.
+// Newest returns the state of a key that was shown or written last, in a compacted source, and
+// whether there is an object. The version is empty if none is known: the ends of objects are
+// forgotten at some point. The object must not be changed.
 func (f *Feed) Newest(key Key) (item Item, exists bool) {
 	h := f.hub
 	h.mu.RLock()
@@ -71,17 +72,18 @@ func (f *Feed) Newest(key Key) (item Item, exists bool) {
 	return Item{Key: key, Version: version}, false
 }
 
-// AnnounceDeleted announces an object as Deleted that is not stored, and was perhaps never seen.
+// AnnounceDeleted announces as Deleted an object that is not stored, and was perhaps never seen.
 func (f *Feed) AnnounceDeleted(key Key, last any) {
 	f.hub.delivery.Lock()
 	defer f.hub.delivery.Unlock()
 	f.hub.deliver(Event{Type: Deleted, Key: key, Object: last})
 }
 
-// KeepDeleted announces an object as Deleted with the given last state, removes it if it is stored, and repeats the
-// deletion to everybody who subscribes later, as a Deleted event of the backlog. It is for sources that know of deletions
-// which nobody may have processed yet, such as those that happened while the operator was down. The deletion is kept until
-// Forget is called, or an object is Set under the key; another one of the same key takes its place.
+// KeepDeleted announces an object as Deleted with the given last state, removes it if it is stored,
+// and repeats the deletion to every later subscriber, as a Deleted event of the backlog. It is for
+// deletions that may not have been processed yet, such as those that happened while the operator
+// was down. The deletion is kept until Forget is called or an object is Set under the key. Another
+// deletion of the key replaces it.
 func (f *Feed) KeepDeleted(key Key, last any) {
 	h := f.hub
 	h.delivery.Lock()
@@ -102,13 +104,15 @@ func (f *Feed) Forget(key Key) bool {
 	return kept
 }
 
-// Replace makes the items all there is in a namespace ("" for all namespaces): what the store holds beyond them is
-// Deleted, what it lacks is Added, what has another version is Updated, and the rest is left alone. The first Replace of
-// a namespace is its first listing: its events are backlog. Once each namespace of the Hub had one, the Hub is synced.
+// Replace makes the items the complete content of a namespace ("" for all namespaces): other stored
+// objects are Deleted, missing ones are Added, those with another version are Updated, and the rest
+// is left alone. The first Replace of a namespace is its first listing: its events are backlog. The
+// Hub is synced once each of its namespaces had one.
 func (f *Feed) Replace(namespace string, items []Item) { f.ReplaceAsOf(namespace, items, "") }
 
-// ReplaceAsOf is Replace for items of which it is known when they were all there is: at that version, in the order of the versions of
-// objects. What is known to be newer stays, and of items that were all there is before something that was shown nothing is news.
+// ReplaceAsOf is Replace for items that were the complete content at a known version, in the order
+// of the versions of objects. Objects known to be newer stay. Items that are older than the state
+// already shown change nothing.
 func (f *Feed) ReplaceAsOf(namespace string, items []Item, version string) {
 	f.hub.delivery.Lock()
 	listed := f.replace(namespace, items, version)
@@ -118,7 +122,8 @@ func (f *Feed) ReplaceAsOf(namespace string, items []Item, version string) {
 	}
 }
 
-// replace is ReplaceAsOf for who holds delivery, and returns what is to be called when that is held no more.
+// replace is ReplaceAsOf for a caller that holds delivery. The caller must call done after it has
+// released delivery.
 func (f *Feed) replace(namespace string, items []Item, version string) (done func()) {
 	h := f.hub
 	backlog := !h.freshness.listed(namespace)
@@ -145,19 +150,20 @@ func (f *Feed) replace(namespace string, items []Item, version string) (done fun
 	return h.replaced(namespace)
 }
 
-// outlives tells whether an object is missing from a listing because it is newer.
+// outlives reports whether an object is missing from a listing because it is newer.
 func (h *Hub) outlives(known Item, version string) bool {
 	return h.compare != nil && version != "" && h.newer(known.Version, version)
 }
 
-// Announce repeats an object to the subscribers as Updated, of the backlog, and returns false if it is not stored.
+// Announce repeats an object to the subscribers as Updated, of the backlog. It returns false if the
+// object is not stored.
 func (f *Feed) Announce(key Key) bool {
 	f.hub.delivery.Lock()
 	defer f.hub.delivery.Unlock()
 	return f.hub.announce(key)
 }
 
-// announce is Feed.Announce for who holds delivery.
+// announce is Feed.Announce for a caller that holds delivery.
 func (h *Hub) announce(key Key) bool {
 	e, ok := h.store.entries[key]
 	if ok {
@@ -178,26 +184,28 @@ func (f *Feed) AnnounceAll() {
 	}
 }
 
-// Contact notes that the other side was heard of just now, and ends an outage of that namespace.
+// Contact notes that the other side has just responded, and ends an outage of that namespace.
 func (f *Feed) Contact(namespace string) { f.hub.freshness.contact(namespace) }
 
-// Fail notes that the other side can't be reached, or refuses. The store stays as it is.
+// Fail notes that the other side can't be reached, or refuses. The store is unchanged.
 func (f *Feed) Fail(namespace string, err error) { f.hub.freshness.fail(namespace, err) }
 
-// Unusable notes something that arrived and that the source can make no use of: it is in the Status, and the first one of each sort
-// goes to the error channels of [Interface] and is to be logged. sort is one of a few texts.
+// Unusable notes unusable input. It appears in the Status. The first of each sort is also sent to
+// the error channels of [Interface] and is to be logged. sort must be one of a few texts.
 func (f *Feed) Unusable(sort string, err error) (first bool) {
 	return f.hub.freshness.cantUse(sort, err)
 }
 
-// Run runs work for as long as one of the calls of Run lasts, as Run of [Source] must: the first call starts it, later
-// ones join. The last one to end cancels work's context and waits until work has returned. Work does not see the end of
-// a single caller's context, but has the values of the first one's.
+// Run runs work until all concurrent calls of Run have ended, as [Source] requires: the first call
+// starts it, later ones join. The last one to end cancels work's context and waits until work has
+// returned. Work does not see the end of a single caller's context, but has the values of the first
+// caller's.
 func (f *Feed) Run(ctx context.Context, work func(ctx context.Context)) {
 	f.hub.sharedRun.run(ctx, work)
 }
 
-// show stores what the source shows, unless the store has it or something newer. The caller holds delivery.
+// show stores an object that the source shows, unless the store has it or something newer. The
+// caller holds delivery.
 func (f *Feed) show(item Item, backlog bool) (changed bool) {
 	h := f.hub
 	old, exists := h.store.entries[item.Key]
@@ -206,7 +214,7 @@ func (f *Feed) show(item Item, backlog bool) (changed bool) {
 	case !h.holds(item.Key), h.isGone(item):
 		return false
 	case exists && !same && h.compare != nil && !h.newer(item.Version, old.version):
-		// An object of somebody else that an own write, which is stored, was too early to find.
+		// Another client's object, which the stored own write was too early to find.
 		h.end(h.life(item), item.Version)
 		h.deliver(Event{Type: Updated, Key: item.Key, Object: whole(old.object), Old: item.Object})
 		return true
@@ -234,12 +242,14 @@ func (f *Feed) showGone(last Item) (changed bool) {
 	}
 	h.end(h.life(last), last.Version)
 	if !exists || h.compare != nil && (!sameObject(old.object, last.Object) || h.older(last.Version, old.version)) {
-		return false // It was removed before, was another object of the name, or an own write has brought it back.
+		// It was removed before, was another object of the name, or an own write has brought it
+		// back.
+		return false
 	}
 	return f.delete(last.Key, last.Object, Event{version: last.Version, gone: uid(last.Object)})
 }
 
-// replaceLife removes an object that another one has taken the name of.
+// replaceLife removes an object whose name now belongs to another one.
 func (f *Feed) replaceLife(key Key, old entry) {
 	if f.hub.compacted {
 		f.hub.end(key, old.version)
@@ -266,7 +276,8 @@ func (f *Feed) put(item Item, e Event) {
 	h.deliver(e)
 }
 
-// delete removes an object, if it is stored, and completes and delivers its event. The caller holds delivery.
+// delete removes an object, if it is stored, and completes and delivers its event. The caller holds
+// delivery.
 func (f *Feed) delete(key Key, last any, e Event) (changed bool) {
 	h := f.hub
 	old, exists := h.store.entries[key]
@@ -286,7 +297,8 @@ func (f *Feed) delete(key Key, last any, e Event) (changed bool) {
 	return true
 }
 
-// end removes the object of a key, in a source that is compacted, unless it is newer. The caller holds delivery.
+// end removes the object of a key in a compacted source, unless it is newer. The caller holds
+// delivery.
 func (f *Feed) end(key Key, version string, keep bool) (changed bool) {
 	h := f.hub
 	h.end(key, version)
@@ -302,10 +314,11 @@ func (f *Feed) end(key Key, version string, keep bool) (changed bool) {
 	return f.delete(key, last, Event{version: version, before: old.version})
 }
 
-// forGood is the version in which an object has ended that no later event can bring back.
+// forGood is the end version of an object that no later event can bring back.
 const forGood = "for good"
 
-// end remembers in which version an object has left the source; that may be empty. life is from Hub.life.
+// end records the version in which an object left the source, which may be empty. life is from
+// Hub.life.
 func (h *Hub) end(life any, version string) {
 	if life == types.UID("") {
 		return
@@ -316,7 +329,7 @@ func (h *Hub) end(life any, version string) {
 	h.ended.Add(life, version)
 }
 
-// isGone reports whether an item is from before the end of its object.
+// isGone reports whether an item is older than the end of its object.
 func (h *Hub) isGone(item Item) bool {
 	end, ended := h.ended.Get(h.life(item))
 	if !ended || h.compare == nil {
@@ -325,14 +338,15 @@ func (h *Hub) isGone(item Item) bool {
 	return end == forGood || end != "" && !h.newer(item.Version, end.(string))
 }
 
-// sameObject is false if both objects have a UID and these differ: one object was deleted and another one of its name
-// made.
+// sameObject is false if both objects have a UID and these differ: one object was deleted, and
+// another one of its name was created.
 func sameObject(old, now any) bool {
 	a, b := uid(old), uid(now)
 	return a == b || a == "" || b == ""
 }
 
-// life identifies an object among all that have or had its key. In a source that is compacted they count as one.
+// life identifies an object among all that have or had its key. In a compacted source they count as
+// one.
 func (h *Hub) life(item Item) any {
 	if h.compacted {
 		return item.Key

@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxFinalizerAttempts is how often a finalizer's patch is tried when others change the list at the same moment.
+// maxFinalizerAttempts is how often a finalizer's patch is tried when other clients change the list
+// at the same moment.
 const maxFinalizerAttempts = 10
 
 // patchOp is an operation of a JSON patch (RFC 6902).
@@ -23,13 +24,13 @@ type patchOp struct {
 	Value any    `json:"value"`
 }
 
-// versionPath is where an operation of a JSON patch makes it conditional on a version.
+// versionPath is the path by which a JSON patch is conditional on a version.
 const versionPath = "/metadata/resourceVersion"
 
 const finalizersPath = "/metadata/finalizers"
 
-// AddFinalizer implements [FinalizerStore] by a JSON patch that applies only to the version that was seen. It sends nothing when
-// obj has the finalizer already.
+// AddFinalizer implements [FinalizerStore] by a JSON patch that applies only to the version that
+// was read. It sends nothing if obj already has the finalizer.
 func (k *Kubernetes) AddFinalizer(ctx context.Context, obj any, finalizer string) (any, error) {
 	seen, err := k.object(obj)
 	if err != nil {
@@ -51,8 +52,9 @@ func (k *Kubernetes) AddFinalizer(ctx context.Context, obj any, finalizer string
 	return stored, nil
 }
 
-// RemoveFinalizer implements [FinalizerStore] by a JSON patch that applies only while the list of finalizers is as it was seen, whatever
-// else is written meanwhile. When obj does not have it, the API server is asked, because obj may be old.
+// RemoveFinalizer implements [FinalizerStore] by a JSON patch that applies only while the list of
+// finalizers is unchanged, whatever else is written meanwhile. If obj does not have the finalizer,
+// it is read from the API server, because obj may be old.
 func (k *Kubernetes) RemoveFinalizer(ctx context.Context, obj any, finalizer string) error {
 	seen, err := k.object(obj)
 	if err != nil {
@@ -75,7 +77,7 @@ func (k *Kubernetes) RemoveFinalizer(ctx context.Context, obj any, finalizer str
 	return fmt.Errorf("remove finalizer %s from %s %s: %w", finalizer, k.gvk.Kind, key, err)
 }
 
-// ofVersion makes a patch apply to the version of an object that was seen.
+// ofVersion makes a patch apply only to the version of the object that was read.
 func ofVersion(seen client.Object) []patchOp {
 	return []patchOp{
 		{Op: "add", Path: "/metadata/uid", Value: seen.GetUID()},
@@ -83,7 +85,8 @@ func ofVersion(seen client.Object) []patchOp {
 	}
 }
 
-// withFinalizers makes a patch apply to an object with the finalizers that were seen, in whatever version.
+// withFinalizers makes a patch apply to an object with the finalizers that were read, in any
+// version.
 func withFinalizers(seen client.Object) []patchOp {
 	return []patchOp{
 		{Op: "test", Path: "/metadata/uid", Value: seen.GetUID()},
@@ -91,8 +94,8 @@ func withFinalizers(seen client.Object) []patchOp {
 	}
 }
 
-// patchFinalizers gives the object, as it was seen, the finalizers that wanted returns, and returns the result. When the object is not any
-// more as the condition says, it starts over with the object as it is now.
+// patchFinalizers gives the object that was read the finalizers that wanted returns, and returns
+// the result. If the condition no longer holds, it starts over with the current object.
 func (k *Kubernetes) patchFinalizers(
 	ctx context.Context, seen client.Object, condition func(seen client.Object) []patchOp, wanted func(client.Object) ([]string, error),
 ) (client.Object, error) {
@@ -103,7 +106,7 @@ func (k *Kubernetes) patchFinalizers(
 			return seen, err
 		}
 		patched, refusal := k.patch(ctx, key, append(condition(seen), patchOp{Op: "add", Path: finalizersPath, Value: finalizers}))
-		// A test that fails is answered as 422, and so is an object that does not validate.
+		// A failed test is answered with 422, and so is an object that does not validate.
 		if !apierrors.IsConflict(refusal) && !apierrors.IsInvalid(refusal) {
 			return patched, refusal
 		}

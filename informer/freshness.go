@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// freshness is the account of when each part of a source was last heard of.
+// freshness records when each part of a source last had contact.
 type freshness struct {
 	mu       sync.Mutex
 	order    []string
@@ -16,7 +16,7 @@ type freshness struct {
 	unlisted int
 	synced   chan struct{}
 	failures []*failureHandler
-	// unusable is what arrived last and could not be used, and told are the sorts of which one was told.
+	// unusable is the error about the newest unusable input. The map has the sorts reported so far.
 	unusable error
 	told     map[string]bool
 }
@@ -58,7 +58,7 @@ func (f *freshness) fail(namespace string, err error) {
 	}
 }
 
-// cantUse notes something that arrived and can't be used, and tells whether it is the first one of its sort.
+// cantUse notes unusable input and reports whether it is the first of its sort.
 func (f *freshness) cantUse(sort string, err error) (first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +76,8 @@ func (f *freshness) cantUse(sort string, err error) (first bool) {
 	return true
 }
 
-// onFailure has handle called with every failure, and with the first of each sort of what can't be used. It must not block.
+// onFailure registers handle for every failure, and for the first unusable input of each sort.
+// handle must not block.
 func (f *freshness) onFailure(handle func(error)) (remove func()) {
 	h := &failureHandler{handle: handle}
 	f.mu.Lock()
@@ -89,7 +90,7 @@ func (f *freshness) onFailure(handle func(error)) (remove func()) {
 	}
 }
 
-// has tells whether a namespace is a part of its own. The parts do not change.
+// has reports whether a namespace is a separate part. The parts do not change.
 func (f *freshness) has(namespace string) bool { return f.parts[namespace] != nil }
 
 func (f *freshness) listed(namespace string) bool {
@@ -98,7 +99,7 @@ func (f *freshness) listed(namespace string) bool {
 	return f.parts[namespace].listed
 }
 
-// isSynced tells whether all parts were listed.
+// isSynced reports whether all parts were listed.
 func (f *freshness) isSynced() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,7 +121,7 @@ func (f *freshness) markListed(namespace string) {
 	}
 }
 
-// status is as fresh as the part that was silent for longest.
+// status is as fresh as the part without contact for the longest time.
 func (f *freshness) status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()

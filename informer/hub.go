@@ -15,39 +15,42 @@ import (
 type HubConfig struct {
 	// Name is what the source's Name returns. It must be set.
 	Name string
-	// Namespaces are the parts that are listed, watched and lost on their own. Default: one part, "", that holds
-	// the objects of all namespaces.
+	// Namespaces are the parts that are listed, watched and lost separately. Default: one part, "",
+	// with the objects of all namespaces.
 	Namespaces []string
 	// Indexers are the indexes of the store by name. They must not panic. Default: none.
 	Indexers map[string]IndexFunc
-	// Copy makes the private copy that Get and List hand out; an error means that the object can't be read. It is
-	// where a source that stores encoded objects decodes them. Default: the function [Copy].
+	// Copy makes the private copy that Get and List return. An error means that the object can't be
+	// read. A source that stores encoded objects decodes them here. Default: the function [Copy].
 	Copy func(obj any) (any, error)
-	// Compare tells which of two versions of an object is the newer one: below zero if it is b. With it the store never goes back: what
-	// is older than what was shown is no news. An error means that these can't be compared, as if there was no Compare. Default:
-	// versions can only be equal or not.
+	// Compare orders two versions of an object: the result is negative if b is newer. With it the
+	// store never goes back: a version older than the one shown is ignored. An error means that the
+	// two can't be compared, as if there was no Compare. Default: versions can only be equal or
+	// not.
 	Compare func(a, b string) (int, error)
-	// Compacted is true for a source that shows the newest version of a name and perhaps none of those before, and in which the end of an
-	// object is a version too, as in a compacted log or a bucket of NATS. It needs Compare. What is gone is told by [Feed.End] then, and what
-	// was deleted by [Write.Ended]. Default: false, every change is shown, and what is made anew under a name has another UID.
+	// Compacted is true for a source that shows the newest version of a name and perhaps none of
+	// the earlier ones, and in which the end of an object has a version too, such as a compacted
+	// log or a NATS bucket. It needs Compare. The source then reports an object that is gone by
+	// [Feed.End], and its own deletions by [Write.Ended]. Default: false: every change is shown,
+	// and an object recreated under a name has another UID.
 	Compacted bool
-	// Last makes the last state that is announced of a stored object that is gone. end is the version of its end if the deletion is kept, and
-	// empty otherwise. Default: the stored object.
+	// Last makes the last state that is announced for a stored object that is gone. end is the
+	// version of its end if the deletion is kept, and empty otherwise. Default: the stored object.
 	Last func(stored any, end string) any
 
-	// pack makes what the store holds of an object, from which whole makes the object again. Default: the object is held.
+	// pack converts an object to its stored form, which whole reverses. Default: the object itself.
 	pack func(obj any) any
 }
 
-// Hub is what all sources have in common: a store with indexes, subscribers with replay, a Run that can be joined, and
-// the account of how fresh all this is. A source embeds it and has all methods of [Source] but Run. What changes the
-// Hub is its [Feed], which the source keeps to itself.
+// Hub is the part that all sources share: a store with indexes, subscribers with replay, a Run that
+// can be joined, and the record of how fresh they are. A source embeds it and has all methods of
+// [Source] but Run. The Hub is changed through its [Feed], which the source keeps to itself.
 //
 //	hub, feed := informer.NewHub(informer.HubConfig{Name: "machines"})
 //	source := &Source{Hub: hub, feed: feed}
 //
-// All methods are safe for concurrent use. A handler may call any of them except Subscribe, and the function that ends a
-// subscription.
+// All methods are safe for concurrent use. A handler may call any of them except Subscribe, and the
+// function that ends a subscription.
 type Hub struct {
 	name string
 	copy func(obj any) (any, error)
@@ -57,12 +60,13 @@ type Hub struct {
 	compacted bool
 	last      func(stored any, end string) any
 
-	// delivery is held while an object changes and its event is delivered, so that events come one at a time, in the
-	// order of the changes, and never before the replay of a new subscription.
+	// delivery is held while an object changes and its event is delivered. So events come one at a
+	// time, in the order of the changes, and never before the replay of a new subscription.
 	delivery    sync.Mutex
 	subscribers []*subscriber
-	// kept holds the last states of objects that are gone and whose deletion is replayed. With keepUnheard these are also those whose
-	// deletion nobody was there to hear of, until somebody is.
+	// kept holds the last states of objects that are gone and whose deletion is replayed to new
+	// subscribers. With keepUnheard it also holds deletions that occurred while there was no
+	// subscriber, until one subscribes.
 	kept        map[Key]any
 	keepUnheard bool
 	// open are the writes that are under way.
@@ -71,15 +75,16 @@ type Hub struct {
 	newest map[string]string
 	// listings are those of the part that the Hub is limited to.
 	listings listings
-	// ended has the last version of objects that have left the source, by their life: events from before may still come, because
-	// an own write is known before it is shown.
+	// ended has the last version of objects that have left the source, by their life. Earlier
+	// events may still come, because an own write is known before the watch shows it.
 	ended *lru.Cache
 
-	// mu guards the following alone, and is not held while handlers run, so that they can call Get. They change only while delivery is
-	// held too.
+	// mu guards only the following fields, and is not held while handlers run, so that they can
+	// call Get. The fields change only while delivery is held too.
 	mu    sync.RWMutex
 	store store
-	// has tells what belongs to the part that the Hub is limited to, and is nil for everything.
+	// has reports whether a key belongs to the part that the Hub is limited to. It is nil without a
+	// limit.
 	has func(Key) bool
 
 	freshness *freshness
@@ -88,7 +93,7 @@ type Hub struct {
 	users sync.Map
 }
 
-// maxEnded is how many objects that are gone a Hub remembers.
+// maxEnded is how many ended objects a Hub remembers.
 const maxEnded = 4096
 
 type subscriber struct{ handle Handler }
@@ -224,8 +229,8 @@ func (h *Hub) Claim(name string) (release func(), ok bool) {
 	return func() { h.users.Delete(name) }, true
 }
 
-// ByIndex returns private copies of the objects that the index of that name files under value, in no particular order.
-// An index that the source does not have is an error.
+// ByIndex returns private copies of the objects that the index of that name files under value, in
+// no particular order. It returns an error if the source has no such index.
 func (h *Hub) ByIndex(index, value string) ([]any, error) {
 	h.mu.RLock()
 	items, err := h.store.byIndex(index, value)
@@ -245,7 +250,7 @@ func (h *Hub) Status() Status {
 	return status
 }
 
-// items returns the objects as they are stored.
+// items returns the objects in stored form.
 func (h *Hub) items() []Item {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -266,7 +271,8 @@ func (h *Hub) copies(items []Item) []any {
 	return objs
 }
 
-// newer tells whether a version is news where another one is known.
+// newer reports whether a version is newer than a known one. Without an order, any other version
+// is.
 func (h *Hub) newer(version, known string) bool {
 	if h.compare != nil {
 		if c, err := h.compare(version, known); err == nil {
@@ -285,7 +291,8 @@ func (h *Hub) older(version, than string) bool {
 	return err == nil && c < 0
 }
 
-// reach notes that a part was shown as it is at a version, and tells whether it was shown like that, or newer, before.
+// reach notes that a part was shown at a version. It reports whether it was shown at this version,
+// or a newer one, before.
 func (h *Hub) reach(namespace, version string) (before bool) {
 	if h.reached(namespace, version) {
 		return true
@@ -296,7 +303,7 @@ func (h *Hub) reach(namespace, version string) (before bool) {
 	return false
 }
 
-// reached tells whether a part was shown as it is at a version, or newer.
+// reached reports whether a part was shown at a version, or a newer one.
 func (h *Hub) reached(namespace, version string) bool {
 	newest := h.newest[h.part(namespace)]
 	if h.compare == nil || version == "" || newest == "" {
@@ -306,14 +313,14 @@ func (h *Hub) reached(namespace, version string) bool {
 	return err == nil && c <= 0
 }
 
-// shownUpTo returns the newest version that was shown of a part, or nothing.
+// shownUpTo returns the newest version that was shown of a part, or "".
 func (h *Hub) shownUpTo(namespace string) string {
 	h.delivery.Lock()
 	defer h.delivery.Unlock()
 	return h.newest[h.part(namespace)]
 }
 
-// part returns the part of the store that a namespace is in.
+// part returns the part of the store that contains a namespace.
 func (h *Hub) part(namespace string) string {
 	if h.freshness.has(namespace) {
 		return namespace
@@ -337,7 +344,8 @@ func (h *Hub) deliver(e Event) {
 	}
 }
 
-// call calls a handler. A panic of it is told, and ends neither the source nor the process.
+// call calls a handler. A panic is reported as unusable input, and ends neither the source nor the
+// process.
 func (h *Hub) call(s *subscriber, e Event) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The limits of an interner: longer strings are rarely repeated (a namespace has up to 63 characters), and a table that
-// is full of names that occur once is thrown away and begun anew.
+// The limits of an interner. Longer strings are rarely repeated (a namespace has up to 63
+// characters). A table that is full of strings that occur once is dropped and started again.
 const (
 	maxInternedLength  = 128
 	maxInternedValue   = 63
@@ -21,8 +21,8 @@ const (
 	maxInternedMaps    = 1024
 )
 
-// interner lets different objects share what they have in common. A decoder allocates each string and map anew, so that
-// ten thousand objects hold ten thousand copies of their namespace, labels and owner.
+// interner lets objects share equal strings and maps. A decoder allocates each of them separately,
+// so ten thousand objects hold ten thousand copies of their namespace, labels and owner.
 type interner struct {
 	mu      sync.Mutex
 	strings map[string]string
@@ -42,8 +42,8 @@ func newInterner() *interner {
 	}
 }
 
-// compact shares the parts of an object's metadata that are likely to be repeated, and the strings of an unstructured
-// one. Empty maps become nil.
+// compact shares the parts of an object's metadata that are likely to be repeated, and the strings
+// of an unstructured object. Empty maps become nil.
 func (in *interner) compact(obj any) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -103,7 +103,7 @@ func (in *interner) shareMap(m map[string]string) map[string]string {
 	return m
 }
 
-// contentOf writes a small map as one string, which is equal for equal maps only.
+// contentOf encodes a small map as one string, which is equal only for equal maps.
 func contentOf(m map[string]string) (string, bool) {
 	size := 0
 	for key, value := range m {
@@ -119,8 +119,8 @@ func contentOf(m map[string]string) (string, bool) {
 	return string(content), true
 }
 
-// appendText appends a text after its length as a uvarint. There is no character that could stand between texts instead: those that users
-// give may have any, also NUL.
+// appendText appends a text after its length as a uvarint. A separator would not do: texts from
+// users may contain any character, even NUL.
 func appendText[T string | []byte](to []byte, text T) []byte {
 	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
 }
@@ -152,7 +152,7 @@ func (in *interner) content(value any) any {
 	return value
 }
 
-// shareAny does not box a string anew that stays as it is.
+// shareAny shares a string. It returns boxed, without boxing it again, if s is too long to share.
 func (in *interner) shareAny(s string, boxed any) any {
 	if len(s) > maxInternedValue {
 		return boxed

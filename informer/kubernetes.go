@@ -33,30 +33,32 @@ var (
 	_ Interface      = (*Kubernetes)(nil)
 )
 
-// Kubernetes is a [Source] of the objects of one kind in a Kubernetes API. The objects it gives are client.Objects,
-// which carry their apiVersion and kind.
+// Kubernetes is a [Source] of the objects of one kind in a Kubernetes API. The objects it returns
+// are client.Objects with apiVersion and kind.
 //
-// It watches, by streaming lists where the server has them. A watch that ends is taken up where it ended; one that can't
-// be is retried for ever, after 0.2 to 20 seconds, and what happened meanwhile is found out by comparing. The store
-// survives the end of Run: a later Run announces what changed between them.
+// It watches, with streaming lists where the server supports them. A watch that ends is resumed
+// where it ended. A failed one is retried forever, after 0.2 to 20 seconds, and changes made
+// meanwhile are found by comparison. The store survives the end of Run: a later Run announces the
+// changes in between.
 type Kubernetes struct {
 	*Hub
 	feed   *Feed
 	config KubernetesConfig
-	// client is that of config, and believes only a 404 that counts.
+	// client is the client of config. It checks each 404 before it takes an object for gone.
 	client  client.Client
 	gvk     schema.GroupVersionKind
 	form    representation
 	prepare *preparation
 	limits  limits
-	// tracked is true once the writes to the kind are known by its name.
+	// tracked is true once the source is registered for the writes of its kind.
 	tracked atomic.Bool
-	// codecs decode answers to writes, and are made when the first one comes.
+	// codecs decode answers to writes. They are made for the first one.
 	codecs func() serializer.CodecFactory
 }
 
-// NewKubernetes returns a source that does nothing until Run is called. The error names each faulty field of the
-// configuration and wraps [ErrInvalidConfig]. It does not talk to the API server.
+// NewKubernetes returns a source that does nothing until Run is called. The error names each
+// invalid field of the configuration and wraps [ErrInvalidConfig]. It does not contact the API
+// server.
 func NewKubernetes(config KubernetesConfig) (*Kubernetes, error) {
 	gvk, form, err := config.validate()
 	if err != nil {
@@ -90,7 +92,8 @@ func NewKubernetes(config KubernetesConfig) (*Kubernetes, error) {
 // GroupVersionKind returns the kind of the objects.
 func (k *Kubernetes) GroupVersionKind() schema.GroupVersionKind { return k.gvk }
 
-// Namespaces returns the namespaces that the source is limited to; none are all. They are the caller's.
+// Namespaces returns the namespaces that the source is limited to, or none if it has all. The slice
+// is the caller's.
 func (k *Kubernetes) Namespaces() []string { return slices.Clone(k.config.Namespaces) }
 
 // Run implements [Source]. It returns nil.
@@ -114,7 +117,7 @@ func (k *Kubernetes) work(ctx context.Context) {
 	}
 }
 
-// namespaces are those that are listed, "" being all.
+// namespaces returns the namespaces to list; "" stands for all.
 func (k *Kubernetes) namespaces() []string {
 	if len(k.config.Namespaces) == 0 {
 		return []string{""}
@@ -136,7 +139,7 @@ func (k *Kubernetes) resync(ctx context.Context) {
 	}
 }
 
-// unusable tells of what has arrived and can't be used, once for each sort of it.
+// unusable logs unusable input, once for each sort.
 func (k *Kubernetes) unusable(sort string, err error) {
 	if k.feed.Unusable(sort, fmt.Errorf("source %s: %w", k.Name(), err)) {
 		k.config.Logger.With("source", k.Name()).Errorf(context.Background(), err, "what has arrived can't be used; more of its sort is not logged")
@@ -189,7 +192,8 @@ func (k *Kubernetes) newList() (client.ObjectList, error) {
 	return list, nil
 }
 
-// GetLive implements [LiveReader]: it asks the API server. The object has gone through the transform, like a stored one.
+// GetLive implements [LiveReader] by a request to the API server. The object is transformed, like a
+// stored one.
 func (k *Kubernetes) GetLive(ctx context.Context, key Key) (obj any, exists bool, err error) {
 	live, err := k.getLive(ctx, key)
 	switch {
@@ -212,8 +216,8 @@ func (k *Kubernetes) getLive(ctx context.Context, key Key) (client.Object, error
 	return k.prepare.answer(obj), nil
 }
 
-// SelectsLive implements [LiveSelector]: where there is a selector it asks the API server, which alone knows fields, and labels that
-// the transform has dropped.
+// SelectsLive implements [LiveSelector]. If there is a selector it asks the API server, because
+// only the server knows fields, and labels that the transform has dropped.
 func (k *Kubernetes) SelectsLive(ctx context.Context, obj any) (bool, error) {
 	o, err := k.object(obj)
 	if err != nil {
@@ -226,7 +230,8 @@ func (k *Kubernetes) SelectsLive(ctx context.Context, obj any) (bool, error) {
 	return selected != nil, err
 }
 
-// selected reads an object from the API server, as the server gives it. It is nil if the selectors leave it out.
+// selected reads an object from the API server, untransformed. It returns nil if the selectors do
+// not match.
 func (k *Kubernetes) selected(ctx context.Context, o client.Object) (client.Object, error) {
 	list, err := k.newList()
 	if err != nil {
@@ -248,9 +253,9 @@ func (k *Kubernetes) selected(ctx context.Context, o client.Object) (client.Obje
 	return found, err
 }
 
-// Convert returns an object of the source's kind, as a server gave it, in the form in which the source gives objects,
-// and transformed like them. It is for objects that the source does not hold, such as the answer to a dry run. The object
-// given belongs to the source afterwards.
+// Convert returns an object of the source's kind, as received from a server, in the form in which
+// the source returns objects, and transformed like them. It is for objects that the source does not
+// hold, such as the answer to a dry run. received belongs to the source afterwards.
 func (k *Kubernetes) Convert(received *unstructured.Unstructured) (client.Object, error) {
 	obj, err := k.newObject()
 	if err != nil {
@@ -265,8 +270,8 @@ func (k *Kubernetes) Convert(received *unstructured.Unstructured) (client.Object
 	return k.prepare.answer(obj), nil
 }
 
-// Selects tells whether the namespaces and the label selector of the source let an object of its kind in. Field
-// selectors are not looked at: only the server can tell.
+// Selects reports whether the namespaces and the label selector of the source match an object of
+// its kind. Field selectors are ignored: only the server can evaluate them.
 func (k *Kubernetes) Selects(obj client.Object) bool {
 	if !k.looksAt(obj.GetNamespace()) {
 		return false

@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// livePage is how many objects a list of metadata asks for at once.
+// livePage is how many objects each page of a metadata list has at most.
 const livePage = 500
 
-// HasAll waits for events of what the source lacked, this long and looking this often.
+// How long HasAll waits for the events of missing objects, and how often it checks.
 const (
 	eventsWithin = time.Second
 	eventsEach   = 10 * time.Millisecond
@@ -48,7 +48,7 @@ func (k *Kubernetes) Behind(ctx context.Context, of func(key Key) bool) (map[Key
 	return behind, nil
 }
 
-// listLive lists the metadata of what the source selects.
+// listLive lists the metadata of the objects that the source selects.
 func (k *Kubernetes) listLive(ctx context.Context, yield func(key Key, obj *metav1.PartialObjectMetadata)) error {
 	for _, namespace := range k.namespaces() {
 		list := &metav1.PartialObjectMetadataList{}
@@ -71,9 +71,10 @@ func (k *Kubernetes) listLive(ctx context.Context, yield func(key Key, obj *meta
 	return nil
 }
 
-// HasAll tells whether the source has everything that the other side had when it was called, and each object at least as new: what a list
-// lacked, or an event that is late, is missing. It waits a second for events. Who lets something go because no object in the source
-// uses it asks this first, and looks into the source after it.
+// HasAll reports whether the source has all objects that the other side had when HasAll was called,
+// each at least as new. An object is missing if a list lacked it or its event is late. HasAll waits
+// up to a second for events. A caller that releases something because no object in the source uses
+// it calls HasAll first, and reads the source afterwards.
 func (k *Kubernetes) HasAll(ctx context.Context) (bool, error) {
 	behind, err := k.Behind(ctx, func(Key) bool { return true })
 	if err != nil {
@@ -89,7 +90,7 @@ func (k *Kubernetes) HasAll(ctx context.Context) (bool, error) {
 	return err == nil && len(behind) == 0, err
 }
 
-// hasVersion tells whether the source has an object as it is in a version, or newer.
+// hasVersion reports whether the source has an object in this version or a newer one.
 func (k *Kubernetes) hasVersion(key Key, version string) bool {
 	k.mu.RLock()
 	defer k.mu.RUnlock()

@@ -13,14 +13,15 @@ import (
 type OwnerOption uint8
 
 const (
-	// ControllerOnly looks at the one owner reference that is marked as the controller.
+	// ControllerOnly uses only the owner reference that is marked as the controller.
 	ControllerOnly OwnerOption = iota + 1
-	// OwnerWithoutNamespace is for owners of a cluster-scoped kind. By default an owner is looked for in the namespace
-	// of the object it owns.
+	// OwnerWithoutNamespace is for owners of a cluster-scoped kind. By default an owner is in the
+	// namespace of the object it owns.
 	OwnerWithoutNamespace
 )
 
-// OwnerMap returns a [MapFunc] from an object to its owners of that kind, in any version, by its owner references.
+// OwnerMap returns a [MapFunc] from an object to its owners of this kind, in any version, according
+// to its owner references.
 func OwnerMap(owner schema.GroupKind, options ...OwnerOption) MapFunc {
 	controllerOnly := slices.Contains(options, ControllerOnly)
 	withoutNamespace := slices.Contains(options, OwnerWithoutNamespace)
@@ -54,18 +55,20 @@ func OwnerMap(owner schema.GroupKind, options ...OwnerOption) MapFunc {
 	}
 }
 
-// OwnerNames are the labels or annotations by which an object names its owner where no owner reference can: across
-// namespaces, clusters, and for owners that are no Kubernetes objects.
+// OwnerNames are the labels or annotations by which an object names its owner where an owner
+// reference is not possible: across namespaces or clusters, and for owners that are not Kubernetes
+// objects.
 type OwnerNames struct {
-	// Key is the name of the annotation, or else the label, with the owner's key: "namespace/name", or "name" for an
-	// owner without a namespace. It must be set.
+	// Key is the name of the annotation, or else the label, that holds the owner's key:
+	// "namespace/name", or "name" for an owner without a namespace. It must be set.
 	Key string
-	// Kind is the name of the annotation, or else the label, with the owner's kind. Default: kinds are not looked at.
+	// Kind is the name of the annotation, or else the label, that holds the owner's kind. Default:
+	// kinds are not compared.
 	Kind string
 }
 
-// LabelMap returns a [MapFunc] from an object to the owner that its annotations or labels name, provided that it is of
-// that kind.
+// LabelMap returns a [MapFunc] from an object to the owner that its annotations or labels name, if
+// that owner is of this kind.
 func LabelMap(names OwnerNames, kind string) MapFunc {
 	return func(_ context.Context, obj any) []Key {
 		o, ok := obj.(interface {
@@ -92,7 +95,7 @@ func LabelMap(names OwnerNames, kind string) MapFunc {
 	}
 }
 
-// parseKey reads the form in which a Key prints itself, or a bare name. It is false for what is neither.
+// parseKey parses the string form of a Key, or a bare name. It returns false for any other text.
 func parseKey(text string) (Key, bool) {
 	namespace, name, found := strings.Cut(text, "/")
 	if !found {

@@ -12,18 +12,21 @@ import (
 	"github.com/operatorkit/operatorkit/context/ownwritescontext"
 )
 
-// Own writes. The answer to a write goes into the store at once, with an event, unless the store has something as new. The watch
-// shows the same version later, which is no news then. The event, whichever of the two it comes from, is a write's own if the
-// write made its version, and on top of the version that the store had before. Otherwise the event contains a change of somebody
-// else that the source has not shown, and it wakes everybody. That is why no list of written versions is needed.
+// Own writes. The answer to a write goes into the store at once, with an event, unless the store
+// already has this version or a newer one. The watch shows the same version later, when it is
+// already known. The event, from either of the two, is a write's own if the write made its version
+// directly on top of the version that the store had. Otherwise the event includes a change by
+// another client that the source has not shown, and it wakes every key. That is why no list of
+// written versions is needed.
 
-// Author identifies the reconciliation that writes: that of a key in a framework. The events of what it writes are no reason to
-// reconcile that key there again, see [Event.Wake]. It is safe for concurrent use.
+// Author identifies the reconciliation of a key in a framework that writes. The events of its
+// writes are not a reason to reconcile the key there again, see [Event.Wake]. It is safe for
+// concurrent use.
 type Author struct {
 	// Framework is only compared. Framework and Key must not be changed.
 	Framework any
 	Key       Key
-	// Span is that of the reconciliation, nil if it is not recorded. It must not be changed.
+	// Span is the span of the reconciliation, or nil if it is not recorded. It must not be changed.
 	Span *trace.SpanContext
 
 	mu     sync.Mutex
@@ -31,7 +34,7 @@ type Author struct {
 	passed func()
 }
 
-// AuthorKey is the key under which the context of a reconciliation has its *Author.
+// AuthorKey is the context key of the *Author of a reconciliation.
 var AuthorKey = ownwritescontext.Key
 
 // AuthorOf returns the author in ctx, or nil.
@@ -40,7 +43,8 @@ func AuthorOf(ctx context.Context) *Author {
 	return a
 }
 
-// KeepOwn makes the writes of the author a reason to reconcile its key again, including those before the call.
+// KeepOwn makes the author's writes, including those before the call, a reason to reconcile its key
+// again.
 func (a *Author) KeepOwn() {
 	a.mu.Lock()
 	passed := a.passed
@@ -55,7 +59,8 @@ func (a *Author) is(framework any, key Key) bool {
 	return a != nil && a.Framework == framework && a.Key == key
 }
 
-// pass ignores the event of an own write, unless the author keeps them. KeepOwn needs one of them only.
+// pass ignores the event of an own write, unless the author keeps them. It remembers only one of
+// them, which is enough for KeepOwn.
 func (a *Author) pass(wake func()) {
 	a.mu.Lock()
 	kept := a.kept
@@ -68,8 +73,9 @@ func (a *Author) pass(wake func()) {
 	}
 }
 
-// Wake calls wake unless the event was caused by a write of the key's own reconciliation in the framework. While such a write has
-// no answer yet, Wake decides once it has one. Wake must be called from within the handler of the event, and wake must not block.
+// Wake calls wake unless the event was caused by a write of the key's own reconciliation in the
+// framework. If such a write has no answer yet, Wake decides when it has one. Wake must be called
+// from the handler of the event, and wake must not block.
 func (e Event) Wake(framework any, key Key, wake func()) {
 	for _, w := range e.open {
 		if !w.author.is(framework, key) {
@@ -102,8 +108,8 @@ func CausedBy(span *trace.SpanContext) *Cause {
 	return &Cause{span: span}
 }
 
-// Cause returns the reconciliation, of any framework, that wrote what the event shows, or nil. It must be called from within the
-// handler of the event.
+// Cause returns the reconciliation, of any framework, whose write the event shows, or nil. It must
+// be called from the handler of the event.
 func (e Event) Cause() *Cause {
 	if len(e.open) == 0 {
 		return nil
@@ -112,8 +118,8 @@ func (e Event) Cause() *Cause {
 	return &Cause{event: e}
 }
 
-// Span returns the span of the reconciliation. It is nil if that is not recorded, or while its write has no answer yet. It may be
-// called on nil.
+// Span returns the span of the reconciliation. It is nil if the reconciliation is not recorded, or
+// while its write has no answer yet. Span may be called on nil.
 func (c *Cause) Span() *trace.SpanContext {
 	if c == nil {
 		return nil
@@ -126,11 +132,11 @@ func (c *Cause) Span() *trace.SpanContext {
 	return c.span
 }
 
-// Created is the base of a write that has made an object.
+// Created is the base of a write that created the object.
 const Created = "created"
 
-// Write is a write of one object that is under way. One of its methods must be called, which ends it. Calling others later has no
-// effect.
+// Write is a write of one object that is in progress. One of its methods must be called, which ends
+// it. Later calls have no effect.
 type Write struct {
 	feed   *Feed
 	key    Key
@@ -139,19 +145,20 @@ type Write struct {
 	result atomic.Pointer[result]
 	// waiting are decisions that need the result.
 	waiting []func()
-	// told is true once there was an event of the key.
+	// Set once an event of the key was delivered.
 	told bool
 }
 
-// result is what a write is known to have done: made a version from that of base, or removed the object with the UID gone.
+// result is the known effect of a write: it made version on top of base, or removed the object with
+// the UID gone.
 type result struct {
 	base, version string
 	removed       bool
 	gone          types.UID
 }
 
-// made reports whether the write made its version. One without a base, or answered with its base, may be answered with a version
-// that somebody else made.
+// made reports whether the write made its version. A write without a base, or answered with its
+// base, may be answered with a version that another client made.
 func (r result) made() bool { return r.base != "" && r.base != r.version }
 
 func (r result) caused(e Event) bool {
@@ -161,8 +168,9 @@ func (r result) caused(e Event) bool {
 	return r.made() && r.version == e.version && (r.base == Created || r.base == e.before)
 }
 
-// Begin notes that an object is about to be written: by author, or outside of reconciliations if that is nil. It is called before
-// the request is sent, because the event may come before the answer.
+// Begin notes that an object is about to be written, by author, or outside of reconciliations if
+// author is nil. It must be called before the request is sent, because the event may come before
+// the answer.
 func (f *Feed) Begin(key Key, author *Author) *Write {
 	h := f.hub
 	w := &Write{feed: f, key: key, author: author}
@@ -172,7 +180,8 @@ func (f *Feed) Begin(key Key, author *Author) *Write {
 	return w
 }
 
-// end runs change, which delivers the events of the write, and lets go what waited for the result.
+// end runs change, which delivers the events of the write, and then makes the decisions that waited
+// for the result.
 func (w *Write) end(r result, change func(h *Hub)) {
 	h := w.feed.hub
 	h.delivery.Lock()
@@ -193,10 +202,12 @@ func (w *Write) end(r result, change func(h *Hub)) {
 	w.waiting = nil
 }
 
-// Stored ends a write whose answer is the item. When Stored returns, the store has it, or something newer, and its event was
-// delivered. base is the version that the request was conditional on, [Created] if it made the object, and empty if it was
-// unconditional. Without a base, or if base is the version of the item, the write may have changed nothing and the version be
-// somebody else's: the event counts as foreign then. selected is false if the source does not select the object as it is now.
+// Stored ends a write that was answered with the item. When Stored returns, the store has the item
+// or something newer, and its event was delivered. base is the version that the request was
+// conditional on, [Created] if it created the object, and empty if it was unconditional. Without a
+// base, or if base is the version of the item, the write may have changed nothing, and another
+// client may have made the version: the event then counts as foreign. selected is false if the
+// source does not select the object in this state.
 func (w *Write) Stored(item Item, base string, selected bool) {
 	w.end(result{base: base, version: item.Version}, func(h *Hub) {
 		old, exists := h.store.entries[w.key]
@@ -205,7 +216,8 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 		case !h.holds(w.key), exists && !h.newer(item.Version, old.version):
 			return
 		case h.isGone(item), !h.compacted && h.reached(w.key.Namespace, item.Version):
-			// Somebody else has removed the object meanwhile. The source may have left out both the object and its end.
+			// Another client has removed the object meanwhile. The source may have missed both the
+			// object and its end.
 			if selected && !same && !w.told {
 				h.deliver(Event{Type: Deleted, Key: w.key, Object: h.last(item.Object, "")})
 			}
@@ -226,13 +238,13 @@ func (w *Write) Stored(item Item, base string, selected bool) {
 	})
 }
 
-// Ended ends a write that has removed the object, in a source that is compacted: version is that of its end, base is as in Stored
-// and keep as in [Feed.End].
+// Ended ends a write that removed the object in a compacted source. version is the version of its
+// end, base is as in Stored, and keep is as in [Feed.End].
 func (w *Write) Ended(version, base string, keep bool) {
 	w.end(result{base: base, version: version}, func(*Hub) { w.feed.end(w.key, version, keep) })
 }
 
-// Gone ends a write after which the object with that UID does not exist any more.
+// Gone ends a write after which the object with that UID no longer exists.
 func (w *Write) Gone(id types.UID) {
 	w.end(result{removed: true, gone: id}, func(h *Hub) {
 		h.end(id, forGood)
@@ -242,8 +254,9 @@ func (w *Write) Gone(id types.UID) {
 	})
 }
 
-// Shown ends a write of which only the version is known, and base as in Stored.
+// Shown ends a write with a known version but no object. base is as in Stored.
 func (w *Write) Shown(version, base string) { w.end(result{base: base, version: version}, nil) }
 
-// Unknown ends a write that was refused, or whose outcome nobody knows. If it was carried out, it counts as somebody else's.
+// Unknown ends a write that was refused or whose outcome is not known. If it was carried out, it
+// counts as another client's write.
 func (w *Write) Unknown() { w.end(result{}, nil) }

@@ -13,20 +13,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// minPacked is how many entries the maps must have that are the content of an object, such as the data of a ConfigMap, for it to be packed.
+// minPacked is the number of entries from which on an object is packed. It counts the maps of its
+// content, such as the data of a ConfigMap.
 const minPacked = 4
 
-// packed is a stored object whose content is maps of texts, such as a ConfigMap or a Secret. A map takes half as much again as its texts, and
-// each text is rounded up to a size of the allocator. Here the texts are one, and their keys are shared with other objects.
+// packed is a stored object whose content is maps of texts, such as a ConfigMap or a Secret. A map
+// takes half again the size of its texts, and each text is rounded up to a size class of the
+// allocator. packed joins the texts into one, and shares the keys with other objects.
 type packed struct {
-	// rest is the object without these maps. It is not changed.
+	// rest is the object without these maps. It is immutable.
 	rest   client.Object
 	layout *layout
 	// texts are the values in the order of the layout, each after its length as a uvarint.
 	texts string
 }
 
-// layout is which maps there are in an object, and which keys they have.
+// layout describes the maps of an object and their keys.
 type layout struct{ maps []mapLayout }
 
 // mapLayout is the place of a map among those of its type, and its keys in order.
@@ -35,13 +37,14 @@ type mapLayout struct {
 	keys  []string
 }
 
-// mapsOf are the places of maps of texts in a type of objects, as paths of fields. The first metadata of them are those of the metadata.
+// mapsOf holds the paths of the fields of a type that are maps of texts. The first metadata of them
+// belong to the object's metadata.
 type mapsOf struct {
 	paths    [][]int
 	metadata int
 }
 
-// mapsOfTypes are mapsOf by reflect.Type, of which there are as many as kinds.
+// mapsOfTypes caches mapsOf by reflect.Type. It has one entry for each kind.
 var mapsOfTypes sync.Map
 
 func mapsOfType(t reflect.Type) *mapsOf {
@@ -67,8 +70,8 @@ func mapsOfType(t reflect.Type) *mapsOf {
 	return known.(*mapsOf)
 }
 
-// pack returns what the store holds of an object: the object itself, unless that takes less memory otherwise. It shares what the object has,
-// so that nobody may change that from here on.
+// pack returns the stored form of an object: the object itself, unless packing saves memory. The
+// result shares data with the object, which must not be changed from then on.
 func (in *interner) pack(obj any) any {
 	o, ok := obj.(client.Object)
 	if value := reflect.ValueOf(obj); !ok || value.Kind() != reflect.Pointer || value.Elem().Kind() != reflect.Struct {
@@ -97,7 +100,7 @@ func (in *interner) pack(obj any) any {
 			}
 		case map[string][]byte:
 			if hasNil(m) {
-				continue // It would not come back.
+				continue // It would not be restored.
 			}
 			keys = slices.Sorted(maps.Keys(m))
 			for _, key := range keys {
@@ -124,7 +127,7 @@ func hasNil(m map[string][]byte) bool {
 	return false
 }
 
-// shareLayout returns a layout that equal ones share.
+// shareLayout returns a layout that is shared by equal ones.
 func (in *interner) shareLayout(l *layout) *layout {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -160,7 +163,7 @@ func (in *interner) shareLayout(l *layout) *layout {
 	return l
 }
 
-// GetUID returns that of the object.
+// GetUID returns the UID of the object.
 func (p *packed) GetUID() types.UID { return p.rest.GetUID() }
 
 // object returns a private copy of the object.
@@ -204,7 +207,7 @@ func uvarint(text string) (value, n int) {
 	}
 }
 
-// whole returns an object of the store as those know it who are told of it. It may share what is stored.
+// whole returns a stored object in the form that subscribers get. It may share data with the store.
 func whole(held any) any {
 	if p, ok := held.(*packed); ok {
 		return p.object()

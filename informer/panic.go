@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// DescribePanic says of a panic what is safe to say, for the deferred function that recovered it: the text if Go's runtime made the
-// value, and otherwise its type, because it may quote what is secret; and where it was, such as
+// DescribePanic describes a panic without its secrets, for the deferred function that recovered it.
+// The description has the text of a value made by Go's runtime. Of any other value it has only the
+// type, because the text may quote a secret. It also has the place, as in
 //
-//	panic: runtime error: index out of range [3] with length 3 in example.com/websites.(*ops).GetDesiredState (ops.go:42)
-//	panic: value of type *errors.errorString in example.com/websites.(*ops).GetDesiredState (ops.go:42)
+//	panic: runtime error: index out of range [3] with length 3 in example.com/web.(*ops).Get (ops.go:42)
+//	panic: value of type *errors.errorString in example.com/web.(*ops).Get (ops.go:42)
 //
 // It must be called while that function runs.
 func DescribePanic(value any) string {
@@ -24,7 +25,8 @@ func DescribePanic(value any) string {
 	return "panic: " + what + placeOfPanic()
 }
 
-// faultIn returns the error of Go's runtime that a value is, or wraps. There is none where looking for it panics, as in a nil pointer.
+// faultIn returns the error of Go's runtime that a value is or wraps. It returns nil if the search
+// panics, as for a nil pointer.
 func faultIn(value any) (fault runtime.Error) {
 	defer func() { _ = recover() }()
 	if err, ok := value.(error); ok {
@@ -33,7 +35,7 @@ func faultIn(value any) (fault runtime.Error) {
 	return fault
 }
 
-// ofRuntime tells whether the runtime itself made an error.
+// ofRuntime reports whether the runtime itself made an error.
 func ofRuntime(fault runtime.Error) bool {
 	t := reflect.TypeOf(fault)
 	for t.Kind() == reflect.Pointer {

@@ -19,18 +19,19 @@ var ErrNoName = errors.New("object has no name")
 // PushOption changes a [Push] source.
 type PushOption func(*Push)
 
-// WithKeyFunc sets what names an object, for objects that are not Kubernetes objects. An empty name is an error.
-// Default: its namespace and name.
+// WithKeyFunc sets the function that returns the key of an object, for objects that are not
+// Kubernetes objects. An empty name is an error. Default: its namespace and name.
 func WithKeyFunc(key func(obj any) (Key, error)) PushOption {
 	return func(p *Push) { p.key = key }
 }
 
-// Push is a [Source] that is told what happens, for example by the handlers of an informer that belongs to somebody else.
-// It is synced from the beginning, and has nothing to do in Run. A deletion of which it is told while nobody is subscribed is kept for
-// who subscribes next, unless an object of the name comes before.
+// Push is a [Source] that its caller feeds, for example from the handlers of an existing informer.
+// It is synced from the start, and Run has nothing to do. A deletion that arrives while there is no
+// subscriber is kept for the next one, unless an object of the name comes before.
 //
-// A deletion may be told earlier or later than other changes, as by an informer that has a channel for each. Of objects with UIDs, one that
-// comes late takes nothing from the next object of the name, and a state that comes late, which its resource version tells, brings nothing back.
+// Deletions and other changes may arrive out of order, as from an informer with a channel for each.
+// For objects with UIDs, a late deletion does not affect the next object of the name, and a late
+// state, which is recognised by its resource version, does not restore a deleted object.
 type Push struct {
 	*Hub
 	feed *Feed
@@ -49,9 +50,10 @@ func NewPush(name string, options ...PushOption) *Push {
 	return p
 }
 
-// Update stores an object and announces it as Added or Updated; again, as backlog, when it has the resource version that
-// is stored already. It does nothing when the object was deleted in a later version. The object must not be changed afterwards. The error
-// says that it can't be named.
+// Update stores an object and announces it as Added or Updated. If the stored object has the same
+// resource version, it is announced again, as backlog. Update does nothing if the object was
+// deleted in a later version. The object must not be changed afterwards. Update returns an error if
+// the object has no valid key.
 func (p *Push) Update(obj any) error {
 	key, err := p.name(obj)
 	if err != nil {
@@ -67,7 +69,7 @@ func (p *Push) Update(obj any) error {
 	return nil
 }
 
-// isLate tells whether a state of an object is from before its deletion.
+// isLate reports whether a state of an object is older than its deletion.
 func (p *Push) isLate(item Item) bool {
 	end, _ := p.ended.Get(uid(item.Object))
 	version, _ := end.(string)
@@ -75,10 +77,11 @@ func (p *Push) isLate(item Item) bool {
 	return err == nil && c < 0
 }
 
-// Delete removes an object and announces it as Deleted, with obj as its last state. A cache.DeletedFinalStateUnknown
-// stands for the object it contains. An object that was never handed over is announced all the same, because its
-// deletion may be all that is told of it. When another object has the name by now, that stays, and the deletion is announced unless it
-// was before. The error says that it can't be named.
+// Delete removes an object and announces it as Deleted, with obj as its last state. A
+// cache.DeletedFinalStateUnknown represents the object it contains. An object that was never passed
+// to Update is announced as well, because its deletion may be the only event about it. If another
+// object has the name by now, it stays, and the deletion is announced unless it was before. Delete
+// returns an error if the object has no valid key.
 func (p *Push) Delete(obj any) error {
 	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 		obj = tombstone.Obj
@@ -109,8 +112,8 @@ func versionOf(obj any) string {
 	return ""
 }
 
-// Take does what an event of a watch says: Update for Added and Modified, Delete for Deleted, and nothing for a Bookmark. The error says
-// that its object can't be named, or that its type is another one.
+// Take applies an event of a watch: Update for Added and Modified, Delete for Deleted, and nothing
+// for a Bookmark. It returns an error if the object has no valid key, or for any other event type.
 func (p *Push) Take(e watch.Event) error {
 	switch e.Type {
 	case watch.Added, watch.Modified:
@@ -123,7 +126,7 @@ func (p *Push) Take(e watch.Event) error {
 	return p.refuse("event", fmt.Sprintf("type %q", e.Type), errors.New("it must be ADDED, MODIFIED, DELETED or BOOKMARK"))
 }
 
-// refuse notes what can't be used, and returns the error about it.
+// refuse notes unusable input, and returns the error about it.
 func (p *Push) refuse(what, sort string, err error) error {
 	err = fmt.Errorf("%s with %s of source %s: %w", what, sort, p.Name(), err)
 	p.feed.Unusable(what+" with "+sort, err)
@@ -136,7 +139,7 @@ func (p *Push) Run(ctx context.Context) error {
 	return nil
 }
 
-// name asks for the key of an object. A panic is an error.
+// name returns the key of an object. A panic becomes an error.
 func (p *Push) name(obj any) (key Key, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -20,22 +20,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// ErrNotSynced is in the chain of the error of a [Reader] whose source has not listed everything yet.
+// ErrNotSynced is in the error chain of a [Reader] whose source has not listed everything yet.
 var ErrNotSynced = errors.New("the source is not synced")
 
-// Reader reads what sources hold in place of the API server. It is a client.Reader for functions that take one, without a
-// request for each call. What it returns may be older than what the API server has: writes have to say for which resource
-// version or UID they are.
+// Reader reads from sources in place of the API server. It is a client.Reader that makes no
+// requests. Its results may be older than the state of the API server, so writes must include the
+// resource version or UID they are for.
 //
-// Objects are read in the form in which their source stores them (typed, unstructured, metadata only), and as
-// metav1.PartialObjectMetadata from every source. They carry their apiVersion and kind, and are the caller's own unless
-// client.UnsafeDisableDeepCopy is given: then they share everything with the store and with each other, and must not be
-// changed.
+// Objects are read in the form in which their source stores them (typed, unstructured, metadata
+// only), and as metav1.PartialObjectMetadata from every source. They carry their apiVersion and
+// kind. They are the caller's own unless client.UnsafeDisableDeepCopy is given: then they share
+// everything with the store and with each other, and must not be changed.
 //
-// Every question that can't be answered in full is an error: a kind without a source, one of which there are two sources, a
-// source that is not synced ([ErrNotSynced]), a namespace that the source does not watch, another form of the objects, and
-// options that only an API server knows. Of the context only the secretscontext is looked at, to which the values of Secrets are added.
-// All methods are safe for concurrent use.
+// A request that can't be answered in full is an error: a kind without a source or with two, a
+// source that is not synced ([ErrNotSynced]), a namespace that the source does not watch, another
+// form of the objects, and options that only an API server supports. The context is used only for
+// its secretscontext, which gets the values of Secrets. All methods are safe for concurrent use.
 type Reader struct {
 	scheme  *runtime.Scheme
 	sources map[schema.GroupVersionKind][]*Kubernetes
@@ -43,10 +43,10 @@ type Reader struct {
 
 var _ client.Reader = (*Reader)(nil)
 
-// NewReader returns a reader of what the sources hold, and adds an index by namespace to each. From then on a source holds everything that it
-// selects ([Kubernetes.HoldAll]). The scheme tells the kinds of
-// typed objects. There must be one source of a kind, which should have no selectors: what they leave out does not exist for
-// the reader.
+// NewReader returns a reader of the sources, and adds an index by namespace to each. From then on a
+// source holds everything that it selects ([Kubernetes.HoldAll]). The scheme knows the kinds of
+// typed objects. There must be one source for each kind. It should have no selectors: the reader
+// does not see the objects that they exclude.
 func NewReader(scheme *runtime.Scheme, sources ...*Kubernetes) *Reader {
 	r := &Reader{scheme: scheme, sources: make(map[schema.GroupVersionKind][]*Kubernetes, len(sources))}
 	for _, s := range sources {
@@ -59,8 +59,8 @@ func NewReader(scheme *runtime.Scheme, sources ...*Kubernetes) *Reader {
 	return r
 }
 
-// Get implements client.Reader. For an object that is not there apierrors.IsNotFound holds. The key of a kind without
-// namespaces has none.
+// Get implements client.Reader. A missing object is an error for which apierrors.IsNotFound holds.
+// The key of a kind without namespaces has none.
 func (r *Reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	options := (&client.GetOptions{}).ApplyOptions(opts)
 	source, err := r.source(obj, key.Namespace)
@@ -88,11 +88,11 @@ func (r *Reader) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	return nil
 }
 
-// List implements client.Reader. It knows namespaces and label selectors, and is given everything at once, by namespace
-// and name. The list has no resource version.
+// List implements client.Reader. It supports namespaces and label selectors. It returns everything
+// at once, ordered by namespace and name. The list has no resource version.
 //
-// The list of one namespace takes as long as there are objects in this namespace. A source that watches some namespaces
-// gives the objects of all these when no namespace is named.
+// The cost of listing one namespace depends on the number of objects in that namespace only.
+// Without a namespace, a source that watches some namespaces returns the objects of all of these.
 func (r *Reader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	options := (&client.ListOptions{}).ApplyOptions(opts)
 	source, err := r.source(list, options.Namespace)
@@ -125,7 +125,8 @@ func (k *Kubernetes) list(list client.ObjectList, options *client.ListOptions) e
 	return meta.SetList(list, found)
 }
 
-// source returns the source that can tell all about objects in a namespace, in the form of obj, which may be a list.
+// source returns the source that can answer for a namespace, in the form of obj, which may be a
+// list.
 func (r *Reader) source(obj runtime.Object, namespace string) (*Kubernetes, error) {
 	gvk, err := apiutil.GVKForObject(obj, r.scheme)
 	if err != nil {
@@ -163,7 +164,7 @@ func notSynced(source *Kubernetes, status Status) error {
 	return err
 }
 
-// present returns a stored object in a form, as it is or as a copy.
+// present returns a stored object in a form: a copy, unless share is set.
 func (k *Kubernetes) present(stored client.Object, form representation, share bool) client.Object {
 	if form == metadataOnly && k.form != metadataOnly {
 		partial := meta.AsPartialObjectMetadata(stored)
@@ -187,12 +188,12 @@ func formOf(obj runtime.Object) representation {
 	return typed
 }
 
-// String returns the form as people call it.
+// String returns the usual name of the form.
 func (r representation) String() string {
 	return [...]string{typed: "typed", untyped: "unstructured", metadataOnly: "metadata only"}[r]
 }
 
-// kindAsked names what is asked for, also where it is not known.
+// kindAsked returns the kind of obj, or its Go type if the kind is not set.
 func kindAsked(obj runtime.Object) string {
 	if kind := obj.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind
@@ -200,7 +201,8 @@ func kindAsked(obj runtime.Object) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", obj), "*")
 }
 
-// checkOptions refuses what the reader does not know: an answer that looks complete must be.
+// checkOptions refuses options that the reader does not support: an answer that looks complete must
+// be complete.
 func checkOptions(o *client.ListOptions) error {
 	switch {
 	case o.FieldSelector != nil && !o.FieldSelector.Empty():
@@ -230,7 +232,7 @@ func namespaceOf(obj any) []string {
 	return nil
 }
 
-// addIndex adds an index, with the objects that there are, unless it is there already.
+// addIndex adds an index of the stored objects, unless it exists.
 func (h *Hub) addIndex(name string, values IndexFunc) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -246,7 +248,7 @@ func (h *Hub) addIndex(name string, values IndexFunc) {
 	h.store.indexes[name] = ix
 }
 
-// itemsOf returns the objects of a namespace as they are stored, or all of them for "".
+// itemsOf returns the objects of a namespace in stored form, or all of them for "".
 func (h *Hub) itemsOf(namespace string) []Item {
 	if namespace == "" {
 		return h.items()
@@ -257,7 +259,7 @@ func (h *Hub) itemsOf(namespace string) []Item {
 	return items
 }
 
-// stored returns an object as it is stored.
+// stored returns an object in stored form.
 func (h *Hub) stored(key Key) (held any, exists bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

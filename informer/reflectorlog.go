@@ -10,9 +10,8 @@ import (
 	"github.com/operatorkit/operatorkit/internal/liblog"
 )
 
-// newReflectorLog returns a log for client-go's reflector. Its errors are errors, unless the log
-// has them already, and whatever else it says is for debugging. What it says at V(2) and above is
-// left out.
+// newReflectorLog returns a log for client-go's reflector. Errors stay errors unless they are
+// logged already. Other messages become debug messages, and those at V(2) and above are dropped.
 func newReflectorLog(logger micrologger.Logger) logr.Logger {
 	return logr.FromSlogHandler(liblog.Handler(logger, func(r *slog.Record, write func()) {
 		switch {
@@ -25,7 +24,7 @@ func newReflectorLog(logger micrologger.Logger) logr.Logger {
 	}))
 }
 
-// isNoted reports whether the log has the error of a record already.
+// isNoted reports whether the error of a record was logged before.
 func isNoted(r *slog.Record) (noted bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		err, _ := a.Value.Any().(error)

@@ -13,13 +13,14 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// target is what a request writes.
+// target is the object that a request writes.
 type target struct {
 	resource schema.GroupResource
 	key      Key
 }
 
-// targetOf reads from the path of a request what it writes; it is false if it writes no object.
+// targetOf reads from the path of a request which object it writes. It returns false if it writes
+// none.
 func targetOf(r *http.Request) (target, bool) {
 	switch r.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
@@ -64,7 +65,7 @@ func targetOf(r *http.Request) (target, bool) {
 	return found, true
 }
 
-// isDryRun tells whether a request changes nothing. Deletions say so in what is sent.
+// isDryRun reports whether a request changes nothing. A deletion may say so in its body.
 func isDryRun(r *http.Request) bool {
 	if r.URL.Query().Has("dryRun") {
 		return true
@@ -72,7 +73,8 @@ func isDryRun(r *http.Request) bool {
 	return r.Method == http.MethodDelete && len(deleteOptions(sent(r)).DryRun) > 0
 }
 
-// baseOf returns the version that a request was conditional on, [Created] if it has created the object, and otherwise nothing.
+// baseOf returns the version that a request was conditional on, [Created] if it created the object,
+// and otherwise "".
 func baseOf(r *http.Request, response *http.Response) string {
 	switch {
 	case response.StatusCode == http.StatusCreated:
@@ -85,7 +87,7 @@ func baseOf(r *http.Request, response *http.Response) string {
 	return sentMeta(r).ResourceVersion
 }
 
-// deleteOptions returns what is sent with a deletion, of which there may be nothing.
+// deleteOptions returns the options in the body of a deletion, which may be empty.
 func deleteOptions(content []byte) *metav1.DeleteOptions {
 	options := &metav1.DeleteOptions{}
 	if json.Unmarshal(content, options) == nil {
@@ -99,7 +101,7 @@ func deleteOptions(content []byte) *metav1.DeleteOptions {
 	return &metav1.DeleteOptions{}
 }
 
-// requiredVersion returns the version that a deletion has as its precondition, or nothing.
+// requiredVersion returns the version in the precondition of a deletion, or "".
 func requiredVersion(content []byte) string {
 	required := deleteOptions(content).Preconditions
 	if required == nil || required.ResourceVersion == nil {
@@ -108,10 +110,10 @@ func requiredVersion(content []byte) string {
 	return *required.ResourceVersion
 }
 
-// patchedVersion returns the version that a JSON patch tests or sets, which it must be applied to then.
+// patchedVersion returns the version that a JSON patch tests or sets, and so requires, or "".
 func patchedVersion(content []byte) string {
 	var ops []patchOp
-	_ = json.Unmarshal(content, &ops) // What is wrong with it, the server has refused.
+	_ = json.Unmarshal(content, &ops) // The server has refused an invalid one.
 	for _, op := range ops {
 		if version, ok := op.Value.(string); ok && op.Path == versionPath {
 			return version
@@ -120,10 +122,11 @@ func patchedVersion(content []byte) string {
 	return ""
 }
 
-// protobufPrefix is what Kubernetes begins protobuf with, before a runtime.Unknown. All kinds have their metadata as the first field.
+// protobufPrefix is Kubernetes' prefix of protobuf, before a runtime.Unknown. All kinds have their
+// metadata as the first field.
 var protobufPrefix = []byte("k8s\x00")
 
-// sentMeta returns the metadata of the object that is sent, which is empty if there is none.
+// sentMeta returns the metadata of the object in the request. It is empty if there is none.
 func sentMeta(r *http.Request) metav1.ObjectMeta {
 	content := sent(r)
 	var partial metav1.PartialObjectMetadata

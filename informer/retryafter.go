@@ -19,16 +19,18 @@ import (
 )
 
 const (
-	// maxRetryAfterWait is the longest Retry-After that a request waits for: that of API Priority and Fairness.
+	// maxRetryAfterWait is the longest Retry-After that a request waits for, which is the one of
+	// API Priority and Fairness.
 	maxRetryAfterWait = time.Second
-	// maxStatusBytes is how much of an answer is read in order to say what it was.
+	// maxStatusBytes is how much of an answer is read for its status.
 	maxStatusBytes = 64 << 10
 )
 
-// RetryAfterTransport returns a transport with which a request that a server puts off fails at once: client-go sleeps for as long as
-// Retry-After says, ten times, and whoever made the request with it. The error holds the pause (apierrors.SuggestsClientDelay), after which a
-// framework tries the object again. A pause of up to a second is waited for once. It fits the Wrap of a rest.Config, as
-// the last one; that of operator.Dependencies has it.
+// RetryAfterTransport returns a transport that makes a request fail at once if the server answers
+// with Retry-After. Otherwise client-go sleeps that long, up to ten times, and blocks the caller.
+// The error holds the pause (apierrors.SuggestsClientDelay), after which a framework retries the
+// object. A pause of up to a second is waited for once. The transport fits the Wrap of a
+// rest.Config, as the last one. The config of operator.Dependencies has it.
 func RetryAfterTransport(next http.RoundTripper) http.RoundTripper { return &retryAfterTransport{next} }
 
 type retryAfterTransport struct{ next http.RoundTripper }
@@ -52,7 +54,7 @@ func (t *retryAfterTransport) RoundTrip(r *http.Request) (*http.Response, error)
 	return response, err
 }
 
-// leave gives up an answer, and waits.
+// leave discards an answer, and waits.
 func leave(ctx context.Context, response *http.Response, pause time.Duration) error {
 	_, _ = io.CopyN(io.Discard, response.Body, maxStatusBytes)
 	_ = response.Body.Close()
@@ -72,7 +74,7 @@ func (t *retryAfterTransport) WrappedRoundTripper() http.RoundTripper { return t
 // CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
 func (t *retryAfterTransport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.next) }
 
-// retryAfter returns the pause of an answer for which client-go would sleep.
+// retryAfter returns the pause if client-go would sleep for an answer.
 func retryAfter(response *http.Response, err error) (pause time.Duration, asked bool) {
 	if err != nil || response.StatusCode != http.StatusTooManyRequests && response.StatusCode < http.StatusInternalServerError {
 		return 0, false
@@ -81,7 +83,7 @@ func retryAfter(response *http.Response, err error) (pause time.Duration, asked 
 	return time.Duration(seconds) * time.Second, err == nil
 }
 
-// repeated returns a request for the second time, or nil if its body can't be had again.
+// repeated returns a copy of the request to send again, or nil if its body can't be read again.
 func repeated(r *http.Request) *http.Request {
 	again := r.Clone(r.Context())
 	if r.Body == nil || r.Body == http.NoBody {
@@ -97,12 +99,12 @@ func repeated(r *http.Request) *http.Request {
 	return again
 }
 
-// putOff turns an answer into one for which client-go does not sleep, and whose status holds the pause.
+// putOff changes an answer so that client-go does not sleep, and puts the pause into its status.
 func putOff(r *http.Request, response *http.Response, pause time.Duration) {
 	response.Header.Del("Retry-After")
 	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if media == runtime.ContentTypeProtobuf {
-		return // Of a server that writes it: it puts the pause into its statuses.
+		return // A server that writes protobuf puts the pause into its statuses.
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxStatusBytes))
 	_ = response.Body.Close()

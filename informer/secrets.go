@@ -11,14 +11,14 @@ import (
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 )
 
-// helmRelease is the type of the Secrets in which Helm keeps its releases: what is in them is
-// compressed, so that no text quotes it.
+// helmRelease is the type of the Secrets in which Helm keeps its releases. Their content is
+// compressed, so no text quotes it.
 const helmRelease = "helm.sh/release.v1"
 
-// MarkSecrets makes the values of obj secret in the reconciliation of ctx (package secretscontext),
-// if obj is a Secret or a list of them, typed or not, or if its method Sensitive says that it is
-// to be treated so. The name of a Secret, its labels and the names of its values are not secret. A
-// Reader calls it for what it reads.
+// MarkSecrets makes the values of obj secret in the reconciliation of ctx (package secretscontext)
+// if obj is a Secret or a list of Secrets, typed or not, or if its method Sensitive returns true.
+// The name of a Secret, its labels and the names of its values are not secret. A Reader calls it
+// for the objects it reads.
 func MarkSecrets(ctx context.Context, obj any) {
 	switch o := obj.(type) {
 	case *corev1.Secret:

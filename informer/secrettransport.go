@@ -16,14 +16,15 @@ import (
 	"github.com/operatorkit/operatorkit/context/secretscontext"
 )
 
-// SecretTransport returns a transport that marks the Secrets that are sent and received in a
-// reconciliation, which it knows by the context of a request (MarkSecrets). It passes all other
-// requests on unchanged. It fits the Wrap of a rest.Config; that of operator.Dependencies has it.
+// SecretTransport returns a transport that marks the Secrets that a reconciliation sends and
+// receives (MarkSecrets). It recognises the reconciliation by the context of the request. It passes
+// all other requests on unchanged. It fits the Wrap of a rest.Config. The config of
+// operator.Dependencies has it.
 func SecretTransport(next http.RoundTripper) http.RoundTripper { return &secretTransport{next} }
 
 type secretTransport struct{ next http.RoundTripper }
 
-// secretPath is that of Secrets on an API server.
+// secretPath matches the path of Secrets on an API server.
 var secretPath = regexp.MustCompile(`/api/v1/(namespaces/[^/]+/)?secrets(/[^/]+)?$`)
 
 // RoundTrip implements http.RoundTripper.
@@ -42,7 +43,7 @@ func (t *secretTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// sent returns what a request sends, or nil. What is wrong with it is found out by those who send it.
+// sent returns the body of a request, or nil. Errors are left to the sender.
 func sent(r *http.Request) []byte {
 	if r.GetBody == nil {
 		return nil
@@ -56,7 +57,8 @@ func sent(r *http.Request) []byte {
 	return content
 }
 
-// received returns what a response brings, which can be read from it once more, with the error at which it breaks off.
+// received returns the body of a response and the error that ended it. The body can be read once
+// more from the response.
 func received(response *http.Response) ([]byte, error) {
 	content, err := io.ReadAll(response.Body)
 	_ = response.Body.Close()
@@ -64,7 +66,7 @@ func received(response *http.Response) ([]byte, error) {
 	return content, err
 }
 
-// markEncoded is MarkSecrets for what an API server is sent, or answers.
+// markEncoded is MarkSecrets for an encoded body.
 func markEncoded(ctx context.Context, encoded []byte) {
 	if obj, _, err := scheme.Codecs.UniversalDeserializer().Decode(encoded, nil, nil); err == nil {
 		MarkSecrets(ctx, obj)
@@ -76,7 +78,7 @@ func markEncoded(ctx context.Context, encoded []byte) {
 	}
 }
 
-// failing is a reader that ends with an error, or in peace without one.
+// failing is a reader that ends with err, or with io.EOF if that is nil.
 type failing struct{ err error }
 
 // Read implements io.Reader.

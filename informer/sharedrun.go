@@ -26,7 +26,8 @@ func (r *sharedRun) run(ctx context.Context, work func(ctx context.Context)) {
 	r.leave()
 }
 
-// join adds a caller and starts the work for the first one. It is false while the work of earlier callers is ending.
+// join adds a caller and starts the work for the first one. It returns false while the work of
+// earlier callers is ending.
 func (r *sharedRun) join(ctx context.Context, work func(ctx context.Context)) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,7 +52,7 @@ func (r *sharedRun) join(ctx context.Context, work func(ctx context.Context)) bo
 	return true
 }
 
-// running tells whether there is a caller.
+// running reports whether there is a caller.
 func (r *sharedRun) running() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +65,7 @@ func (r *sharedRun) ending() <-chan struct{} {
 	return r.done
 }
 
-// leave ends the work with its last caller, and then waits for it.
+// leave removes a caller. The last one ends the work and waits for it.
 func (r *sharedRun) leave() {
 	r.mu.Lock()
 	r.callers--

@@ -12,19 +12,19 @@ import (
 // Key names an object within its source. Sources without namespaces leave Namespace empty.
 type Key = types.NamespacedName
 
-// EventType tells what happened to an object.
+// EventType is the kind of change of an object.
 type EventType uint8
 
 const (
 	// Added is an object that the source did not know before.
 	Added EventType = iota + 1
-	// Updated is an object that changed, or that is announced again although it did not change (a resync).
+	// Updated is an object that changed, or that is announced again without a change (a resync).
 	Updated
 	// Deleted is an object that is gone from the source: deleted, or no longer selected by it.
 	Deleted
 )
 
-// String returns the type in lower case, as it stands in logs and metrics.
+// String returns the type in lower case, as used in logs and metrics.
 func (t EventType) String() string {
 	switch t {
 	case Added:
@@ -37,9 +37,10 @@ func (t EventType) String() string {
 	return "unknown"
 }
 
-// Event says that an object changed. The objects it carries are the source's own and must not be modified.
+// Event says that an object changed. The objects it carries are the source's own and must not be
+// modified.
 type Event struct {
-	// Type is what happened.
+	// Type is the kind of change.
 	Type EventType
 	// Key names the object.
 	Key Key
@@ -47,143 +48,156 @@ type Event struct {
 	Object any
 	// Old is the state before an update, and nil for the other types.
 	Old any
-	// Backlog is true when the event repeats what was so already: the first listing, a replay to a new subscriber, a
-	// resync. It is false for a change that happens now. Queues put the latter first.
+	// Backlog is true when the event repeats a known state: the first listing, a replay to a new
+	// subscriber, or a resync. It is false for a change that happens now. Queues put such changes
+	// first.
 	Backlog bool
 
-	// open are the writes of the object that were under way when the event was delivered.
+	// open are the writes of the object that were in progress when the event was delivered.
 	open []*Write
-	// version is what the source has now, if known, and before what it had of the same object before.
+	// version is the version that the source has now, if known; before is the previous one of the
+	// same object.
 	version, before string
-	// gone is the UID of an object that does not exist any more.
+	// gone is the UID of an object that no longer exists.
 	gone types.UID
 }
 
 // Handler receives events. It must return quickly: the source delivers nothing else meanwhile.
 type Handler func(Event)
 
-// Source is a store of objects and a stream of the keys that changed. All methods are safe for concurrent use.
+// Source is a store of objects and a stream of the keys that changed. All methods are safe for
+// concurrent use.
 type Source interface {
-	// Name identifies the source in logs and metrics, for example "websites.example.com". It is unique among the
-	// sources of one operator, and constant.
+	// Name identifies the source in logs and metrics, for example "websites.example.com". It is
+	// unique among the sources of one operator, and constant.
 	Name() string
-	// Subscribe has h called for every event from now on. When the source already holds objects, they are first
-	// replayed to h as Added events of the backlog; before them, as Deleted events of the backlog, come the deletions of
-	// which the source can't tell whether anybody has processed them. The returned function ends the subscription; h is
-	// not called after it has returned. It must not be called from within h.
+	// Subscribe calls h for every event from now on. If the source already holds objects, they are
+	// first replayed to h as Added events of the backlog. Before them come, as Deleted events of
+	// the backlog, deletions that may not have been processed yet. The returned function ends the
+	// subscription: h is not called after it has returned. It must not be called from within h.
 	Subscribe(h Handler) (unsubscribe func())
-	// Run keeps the store up to date until ctx ends. Several users of a source may each call Run: the source works as
-	// long as one of these calls lasts, and Run returns when ctx has ended and, for the last one, when every goroutine of
-	// the source has. A lost connection is not an error: the source reconnects for as long as it runs.
+	// Run keeps the store up to date until ctx ends. Several users of a source may each call Run:
+	// the source works until the last of these calls ends. Run returns when ctx has ended; the last
+	// call also waits for every goroutine of the source. A lost connection is not an error: the
+	// source reconnects until Run ends.
 	Run(ctx context.Context) error
-	// WaitForSync returns nil once the store holds everything that existed when Run was called, and the context's
-	// error when that ends first.
+	// WaitForSync returns nil once the store holds everything that existed when Run was called. It
+	// returns the context's error if that ends first.
 	WaitForSync(ctx context.Context) error
-	// Get returns a private copy of an object. An error means that the object exists but can't be read as it is, such as
-	// an entry that does not decode: it is the same until the object changes.
+	// Get returns a private copy of an object. An error means that the object exists but can't be
+	// read, such as an entry that does not decode. It stays until the object changes.
 	Get(key Key) (obj any, exists bool, err error)
 	// List returns private copies of all objects that can be read, in no particular order.
 	List() []any
-	// Status tells how fresh the store is.
+	// Status reports how fresh the store is.
 	Status() Status
 }
 
-// Status tells how fresh a source is.
+// Status is the freshness of a source.
 type Status struct {
 	// Synced is true once the first listing is complete, and stays true.
 	Synced bool
-	// LastContact is when the other side was last heard of: an answer, an event, a bookmark. It is zero before the
-	// first contact.
+	// LastContact is the time of the last contact with the other side: an answer, an event, a
+	// bookmark. It is zero before the first contact.
 	LastContact time.Time
 	// LastError is the error of the current outage, and nil while the connection holds.
 	LastError error
-	// Unusable is about what arrived last of that which can't be used, such as an event of an unknown type or an object without
-	// metadata. It is no outage, and stays. It is nil when there was no such thing.
+	// Unusable is the error about the last unusable input, such as an event of an unknown type or
+	// an object without metadata. It is not an outage, and it stays. It is nil if there was none.
 	Unusable error
-	// Degraded says why the other side does not take changes, such as a bucket that is full. It is no outage: the store is up to date. It is
-	// nil while there is no such thing.
+	// Degraded is the reason why the other side does not accept changes, such as a full bucket. It
+	// is not an outage: the store is up to date. It is nil if there is none.
 	Degraded error
 	// Objects is how many objects the store holds.
 	Objects int
 }
 
-// FinalizerStore is implemented by sources that can hold an object back from its deletion until the operator has
-// cleaned up after it.
+// FinalizerStore is implemented by sources that can hold back the deletion of an object until the
+// operator has cleaned up.
 type FinalizerStore interface {
-	// AddFinalizer adds the finalizer to the object unless it is there, and returns the object as it is stored then.
-	// It changes nothing else, and loses no finalizer of others. An object that is gone, being deleted, or replaced by
-	// another of its name gives an error for which apierrors.IsNotFound or IsConflict holds.
+	// AddFinalizer adds the finalizer to the object unless it is there, and returns the stored
+	// object. It changes nothing else, and keeps the finalizers of others. If the object is gone,
+	// being deleted, or replaced by another of its name, apierrors.IsNotFound or IsConflict holds
+	// for the error.
 	AddFinalizer(ctx context.Context, obj any, finalizer string) (any, error)
-	// RemoveFinalizer removes the finalizer and nothing else. An object that is gone, or has no such finalizer, is
-	// not an error.
+	// RemoveFinalizer removes the finalizer and nothing else. It is not an error if the object is
+	// gone or has no such finalizer.
 	RemoveFinalizer(ctx context.Context, obj any, finalizer string) error
 }
 
-// Remover is implemented by sources without finalizers whose objects stay when their deletion is asked for, with a
-// deletion timestamp, until they are taken out.
+// Remover is implemented by sources without finalizers in which a deleted object stays, with a
+// deletion timestamp, until it is removed.
 type Remover interface {
-	// Remove takes an object out of the source for good. The framework calls it once the deletion has been processed,
-	// of an object that has a deletion timestamp and of one that is gone already, whose last known state obj is. An
-	// object that changed since gives an error for which apierrors.IsConflict holds. One that is gone, or that finalizers
-	// of others hold, is not an error.
+	// Remove removes an object from the source for good. The framework calls it once the deletion
+	// has been processed, for an object with a deletion timestamp and for one that is gone already.
+	// obj is the last known state. If the object changed since, apierrors.IsConflict holds for the
+	// error. An object that is gone, or that finalizers of others hold, is not an error.
 	Remove(ctx context.Context, obj any) error
 	// Deletions returns the last states of objects that are gone and were not removed, by their keys.
 	// A Hub has this method. The objects must not be changed.
 	Deletions() map[Key]any
 }
 
-// KeyLister is implemented by sources that can tell which objects they hold without copying these. A [Hub] is one.
+// KeyLister is implemented by sources that can list the keys of their objects without copying
+// these. A [Hub] is one.
 type KeyLister interface {
 	// Keys returns the keys of all objects, in no particular order. The slice is the caller's.
 	Keys() []Key
 }
 
-// Claimer is implemented by sources that know who uses them, so that two with one name don't. A [Hub] is one.
+// Claimer is implemented by sources that know their users, so that no two users have the same name.
+// A [Hub] is one.
 type Claimer interface {
-	// Claim takes a name, until release is called. It is not ok while the name is taken.
+	// Claim claims a name until release is called. ok is false if the name is already claimed.
 	Claim(name string) (release func(), ok bool)
 }
 
-// LiveReader is implemented by sources that can read past their store and their selectors.
+// LiveReader is implemented by sources that can bypass their store and their selectors.
 type LiveReader interface {
-	// GetLive asks the other side for the object as it is now.
+	// GetLive reads the current object from the other side.
 	GetLive(ctx context.Context, key Key) (obj any, exists bool, err error)
 }
 
-// Comparer is implemented by a LiveReader that can compare what it holds with the other side by one
-// list. A framework that takes objects over from another process asks it before it begins.
+// Comparer is implemented by a LiveReader that can compare its store with the other side by one
+// list. A framework that assumes objects from another process calls it before it starts.
 type Comparer interface {
-	// Behind returns of which keys, among those that of accepts, the source has yet to tell what there
-	// was on the other side when it was called. Those of which it tells meanwhile may be among them.
+	// Behind returns the keys, among those that of accepts, whose state at the time of the call the
+	// source has not shown yet. Keys that the source shows meanwhile may be among them.
 	Behind(ctx context.Context, of func(key Key) bool) (map[Key]Lag, error)
 }
 
-// Lag is what a source has yet to tell of a key.
+// Lag is how a source is behind for one key.
 type Lag struct {
-	// UID is that of the object on the other side, or of the one that the source still holds if that is Gone.
+	// UID is the UID of the object on the other side, or of the object that the source still holds
+	// if Gone is true.
 	UID types.UID
-	// Version is the resource version that is there, and empty if the object is Gone.
+	// Version is the resource version on the other side, and empty if the object is Gone.
 	Version string
-	// Gone is true when the object that the source holds is not there any more.
+	// Gone is true if the object that the source holds no longer exists.
 	Gone bool
 }
 
-// CatchUpper is implemented by sources that find out with a question or two whether they have shown what has happened.
+// CatchUpper is implemented by sources that can find out, with a request or two, whether they are
+// up to date.
 type CatchUpper interface {
-	// CatchUp returns nil once the source has shown everything that had happened on the other side when it was called. An error says that
-	// the other side can't be asked, or that ctx has ended. It is for a source that runs.
+	// CatchUp returns nil once the source has shown everything that had happened on the other side
+	// when CatchUp was called. It returns an error if the other side can't be asked or ctx has
+	// ended. The source must be running.
 	CatchUp(ctx context.Context) error
 }
 
-// LiveSelector is implemented by a LiveReader whose store may lack what GetLive finds: because a selector leaves it out, or because a
-// list did not have it. What it still selects is waited for; without it, what the store lacks counts as left out.
+// LiveSelector is implemented by a LiveReader whose store may lack an object that GetLive finds,
+// because a selector excludes it or because a list did not have it. The framework waits for an
+// object that is still selected. Without LiveSelector, an object that the store lacks counts as
+// excluded.
 type LiveSelector interface {
-	// SelectsLive tells whether the source selects an object that GetLive returned. It may ask the other side.
+	// SelectsLive reports whether the source selects an object that GetLive returned. It may ask
+	// the other side.
 	SelectsLive(ctx context.Context, obj any) (bool, error)
 }
 
-// Meta is what the framework reads of an object, if the object has it. Every Kubernetes object does (it is a part of
-// metav1.Object); entries of other stores may.
+// Meta is the part of an object that the framework reads, if the object has it. Every Kubernetes
+// object does (it is a part of metav1.Object). Entries of other stores may.
 type Meta interface {
 	GetName() string
 	GetNamespace() string
@@ -201,14 +215,15 @@ type Copier interface {
 	Copy() any
 }
 
-// OuterCopier is implemented by what objects embed, and can copy the object around it.
+// OuterCopier is implemented by embedded types that can copy the object around them.
 type OuterCopier interface {
 	// CopyOuter returns a deep copy of outer, which embeds the receiver.
 	CopyOuter(outer any) any
 }
 
-// Copy returns a deep copy of a Kubernetes object, a Copier, or what embeds an OuterCopier. Anything else is returned as
-// it is: give such objects as values without pointers, or implement Copier.
+// Copy returns a deep copy of a Kubernetes object, a Copier, or an object that embeds an
+// OuterCopier. It returns anything else itself: use values without pointers for such objects, or
+// implement Copier.
 func Copy(obj any) any {
 	switch o := obj.(type) {
 	case runtime.Object:
@@ -221,5 +236,6 @@ func Copy(obj any) any {
 	return obj
 }
 
-// MapFunc names the primary objects that are concerned by a change of obj, which must not be modified.
+// MapFunc returns the keys of the primary objects that a change of obj concerns. It must not modify
+// obj.
 type MapFunc func(ctx context.Context, obj any) []Key

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// IndexFunc names the values under which an index files an object, such as the names of its owners. It must not modify
-// obj, and must always give the same values for the same object.
+// IndexFunc returns the values under which an index files an object, such as the names of its
+// owners. It must not modify obj, and must always return the same values for the same object.
 type IndexFunc func(obj any) []string
 
-// entry is a stored object, perhaps packed. It is never changed, only replaced.
+// entry is a stored object, perhaps packed. It is immutable.
 type entry struct {
 	object  any
 	version string
 }
 
-// store is the objects of a source and their indexes. Keys share their strings with the objects, and exist once for
-// each object and once more for each index value.
+// store holds the objects of a source and their indexes. Keys share their strings with the objects.
+// They exist once for each object and once more for each index value.
 type store struct {
 	entries map[Key]entry
 	indexes map[string]*index
@@ -37,7 +37,7 @@ func newStore(indexers map[string]IndexFunc) store {
 	return s
 }
 
-// put stores an entry, of which obj is the whole object.
+// put stores an entry. obj is the whole object of the entry.
 func (s *store) put(key Key, e entry, obj any) {
 	s.remove(key)
 	s.entries[key] = e
@@ -70,7 +70,7 @@ func (s *store) remove(key Key) {
 	}
 }
 
-// byIndex returns what is stored under a value of an index, as it is stored.
+// byIndex returns the entries under a value of an index, in stored form.
 func (s *store) byIndex(name, value string) ([]Item, error) {
 	ix, ok := s.indexes[name]
 	if !ok {
@@ -86,10 +86,11 @@ func (s *store) byIndex(name, value string) ([]Item, error) {
 	return items, nil
 }
 
-// fewKeys is how many keys a keySet searches one by one. Most owners own less, and a map costs three times the memory.
+// fewKeys is how many keys a keySet searches one by one. Most owners own fewer objects, and a map
+// takes three times the memory.
 const fewKeys = 16
 
-// keySet is a set of keys that is small in memory when it has few members. The zero value is empty.
+// keySet is a set of keys that takes little memory for few members. The zero value is empty.
 type keySet struct {
 	few  []Key
 	many map[Key]struct{}

@@ -21,7 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// How long a stream waits before it tries again: shortest, longest, and each with up to as much again by chance.
+// The delays before a stream tries again: shortest and longest, each before a random addition of up
+// to its own length.
 const (
 	minRetryDelay = 200 * time.Millisecond
 	maxRetryDelay = 10 * time.Second
@@ -33,7 +34,8 @@ type stream struct {
 	namespace string
 	// down is true from a failure to the next contact.
 	down atomic.Bool
-	// listing is read-locked by the reflector's lists, which it does not wait for itself, and locked when ended is set.
+	// listing is read-locked by the reflector's lists, which the reflector does not wait for, and
+	// locked when ended is set.
 	listing sync.RWMutex
 	ended   bool
 }
@@ -42,7 +44,7 @@ func newStream(k *Kubernetes, namespace string) *stream {
 	return &stream{k: k, namespace: namespace}
 }
 
-// run lists and watches until ctx ends, or the part of the objects grows that the source is limited to.
+// run lists and watches until ctx ends, or until the part that the source is limited to grows.
 func (s *stream) run(ctx context.Context) {
 	ctx, cancel := s.k.untilGrown(ctx)
 	defer cancel()
@@ -93,7 +95,7 @@ func (s *stream) list(ctx context.Context, options metav1.ListOptions) (runtime.
 	}
 	s.k.trackWrites()
 	if options.ResourceVersion == "0" {
-		// "Any version" may be older than what was seen or done before, be it by another process.
+		// "Any version" may be older than a state that this or another process has seen or written.
 		options.ResourceVersion = ""
 	}
 	o := s.options(options)
@@ -122,9 +124,10 @@ func (s *stream) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	wrapped := fmt.Errorf("watch %s: %w", s.k.Name(), err)
 	switch {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
-		// Not an outage: the reflector lists anew.
+		// Not an outage: the reflector lists again.
 	case options.SendInitialEvents != nil && isRefusal(err):
-		// A server that does not stream lists. The reflector falls back to a list, whose result counts.
+		// A server without streaming lists. The reflector falls back to a list, and its result
+		// counts.
 	default:
 		wrapped = s.failed(ctx, wrapped)
 	}
@@ -135,7 +138,8 @@ func (s *stream) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	return nil, wrapped
 }
 
-// usable tells whether the reflector can make use of an event. It would skip another one, and only log that.
+// usable reports whether the reflector can use an event. The reflector would skip an unusable one
+// and only log it.
 func (s *stream) usable(ctx context.Context, e watch.Event) (watch.Event, bool) {
 	sort := ""
 	switch e.Type {
@@ -147,8 +151,8 @@ func (s *stream) usable(ctx context.Context, e watch.Event) (watch.Event, bool) 
 		}
 		sort = fmt.Sprintf("event %s with a %T, which has no metadata", e.Type, e.Object)
 	case watch.Error:
-		// It ends the watch, which is taken up again: the list is too old, or the server has sent what can't be read. A watch that we
-		// end ourselves may say so too.
+		// It ends the watch, which is then resumed: the list is too old, or the server has sent
+		// something unreadable. A watch that we end ourselves may return it too.
 		err := apierrors.FromObject(e.Object)
 		if ctx.Err() == nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			s.k.unusable(fmt.Sprintf("event ERROR (%s)", apierrors.ReasonForError(err)), err)
@@ -161,7 +165,8 @@ func (s *stream) usable(ctx context.Context, e watch.Event) (watch.Event, bool) 
 	return e, false
 }
 
-// bookmark returns the bookmark, or an error in place of one that ends a streamed list which is older than what was seen.
+// bookmark returns the bookmark. It returns an error instead if the bookmark ends a streamed list
+// that is older than the state seen before.
 func (s *stream) bookmark(ctx context.Context, e watch.Event) watch.Event {
 	m, err := meta.Accessor(e.Object)
 	if err != nil || m.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
@@ -169,13 +174,15 @@ func (s *stream) bookmark(ctx context.Context, e watch.Event) watch.Event {
 	}
 	if err := s.accept(m.GetResourceVersion()); err != nil {
 		err = s.failed(ctx, fmt.Errorf("list %s: %w", s.k.Name(), err))
-		status := apierrors.NewInternalError(err).Status() // the reflector lists without streaming then, and the answer is looked at too
+		// The reflector then lists without streaming, and the result is checked too.
+		status := apierrors.NewInternalError(err).Status()
 		return watch.Event{Type: watch.Error, Object: &status}
 	}
 	return e
 }
 
-// accept returns an error if something newer was shown, in this run or an earlier one, than a listing of that version.
+// accept returns an error if a listing of this version is older than a state shown in this run or
+// an earlier one.
 func (s *stream) accept(version string) error {
 	if seen := s.k.shownUpTo(s.namespace); IsOlder(version, seen) {
 		return fmt.Errorf("the listing is of resource version %s, and %s was seen before: the API server lags, or was set back to a backup; "+
@@ -200,8 +207,8 @@ func (s *stream) contact() {
 	}
 }
 
-// failed notes an outage, and logs it when it begins. It is called where requests fail, because the reflector does not
-// report all failures. It returns err as one that has been noted.
+// failed notes an outage, and logs its start. It is called where requests fail, because the
+// reflector does not report all failures. It returns err as a notedError.
 func (s *stream) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return notedError{err}
@@ -224,18 +231,19 @@ func (s *stream) failed(ctx context.Context, err error) error {
 	return notedError{err}
 }
 
-// notedError is an error that the log has already, so that what the reflector says about it is for debugging only.
+// notedError is an error that is logged already, so the reflector's message about it is for
+// debugging only.
 type notedError struct{ error }
 
 func (e notedError) Unwrap() error { return e.error }
 
-// isRefusal is true for the answers that a later attempt would get again.
+// isRefusal is true for an answer that a later attempt would get again.
 func isRefusal(err error) bool {
 	var answer apierrors.APIStatus
 	return errors.As(err, &answer) && !apierrors.IsTooManyRequests(err)
 }
 
-// drainedWatch is a watch whose Stop returns when the goroutine behind it has ended.
+// drainedWatch is a watch whose Stop waits for the end of its goroutine.
 type drainedWatch struct{ watch.Interface }
 
 func (w drainedWatch) Stop() {
@@ -244,8 +252,8 @@ func (w drainedWatch) Stop() {
 	}
 }
 
-// interruptibleClock is the real clock, but what waits on After waits no longer than ctx. The reflector does not look at
-// its context in one such place.
+// interruptibleClock is the real clock, except that After fires at the latest when ctx ends. The
+// reflector does not check its context in one such place.
 type interruptibleClock struct {
 	clock.RealClock
 	ctx context.Context
@@ -274,15 +282,15 @@ var (
 	_ cache.ReflectorBookmarkStore = (*reflectorStore)(nil)
 )
 
-// reflectorStore passes what the reflector receives for one namespace on to the feed. None of its methods returns an
-// error, because the reflector would log it together with the object.
+// reflectorStore passes the objects that the reflector receives for one namespace to the feed. None
+// of its methods returns an error, because the reflector would log it together with the object.
 type reflectorStore struct {
 	k         *Kubernetes
 	namespace string
 	contact   func()
 }
 
-// item returns what to store for a received object. What is no object is told.
+// item returns the item to store for a received object. Anything that is not an object is logged.
 func (s *reflectorStore) item(received any) (Item, bool) {
 	item, ok := s.k.prepare.item(received)
 	if !ok {
@@ -328,8 +336,9 @@ func (s *reflectorStore) Bookmark(string) error {
 	return nil
 }
 
-// Resync does nothing: the source resyncs on its own, for all namespaces at once and across reconnects.
+// Resync does nothing: the source resyncs by itself, for all namespaces at once and across
+// reconnects.
 func (s *reflectorStore) Resync() error { return nil }
 
-// Transformer keeps what a streamed list collects as small as what is stored.
+// Transformer makes the objects that a streamed list collects as small as stored ones.
 func (s *reflectorStore) Transformer() cache.TransformFunc { return s.k.prepare.transform }

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// DropManagedFields is a transform that removes metadata.managedFields, which no resource reads and which is often
-// half of an object.
+// DropManagedFields is a transform that removes metadata.managedFields, which no resource reads and
+// which is often half of an object.
 func DropManagedFields(obj any) (any, error) {
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
@@ -30,7 +30,7 @@ func DropManagedFields(obj any) (any, error) {
 // TransformNothing is a transform that keeps objects as they are received.
 func TransformNothing(obj any) (any, error) { return obj, nil }
 
-// preparation makes received objects ready for the store.
+// preparation prepares received objects for the store.
 type preparation struct {
 	gvk        schema.GroupVersionKind
 	apiVersion string
@@ -49,8 +49,9 @@ func newPreparation(gvk schema.GroupVersionKind, transform cache.TransformFunc, 
 	}
 }
 
-// item returns what to store for a received object, made small. It is false for what is no object at all. The object
-// shares maps and pointers with other stored ones, so that nobody may change it from here on.
+// item returns the compacted item to store for a received object. It returns false for anything
+// that is not an object. The object shares maps and pointers with other stored ones and must not be
+// changed from then on.
 func (p *preparation) item(received any) (Item, bool) {
 	transformed, _ := p.transform(received)
 	obj, ok := transformed.(client.Object)
@@ -65,7 +66,7 @@ func (p *preparation) item(received any) (Item, bool) {
 	}, true
 }
 
-// answer returns an object that was asked for like one from the store, but the caller's own.
+// answer prepares a requested object like a stored one, but the object is the caller's own.
 func (p *preparation) answer(received client.Object) client.Object {
 	transformed, _ := p.transform(received)
 	if obj, ok := transformed.(client.Object); ok {
@@ -74,7 +75,8 @@ func (p *preparation) answer(received client.Object) client.Object {
 	return received
 }
 
-// transform sets the kind and applies the user's transform. It never fails: what can't be transformed is kept.
+// transform sets the kind and applies the user's transform. It never fails: an object that can't be
+// transformed is kept.
 func (p *preparation) transform(received any) (any, error) {
 	obj, ok := received.(client.Object)
 	if !ok {
@@ -110,7 +112,7 @@ func (p *preparation) callUser(obj client.Object) (_ client.Object, err error) {
 	return transformed, nil
 }
 
-// setKind gives an object its apiVersion and kind, which lists of typed objects leave out.
+// setKind sets the apiVersion and kind of an object, which lists of typed objects omit.
 func (p *preparation) setKind(obj runtime.Object) {
 	kind := obj.GetObjectKind()
 	if t, ok := kind.(*metav1.TypeMeta); ok {

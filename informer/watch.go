@@ -8,19 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Interface is the older way to follow objects: channels instead of a store. [Kubernetes] implements it; new code should
-// use [Source].
+// Interface is the older way to follow objects: channels instead of a store. [Kubernetes]
+// implements it; new code should use [Source].
 type Interface interface {
-	// Watch follows the objects until ctx ends, and then closes the channels. Deletions, with the last known state, come
-	// on deleteChan; objects that are new, changed or announced again on updateChan; and each new error of an outage, and
-	// the first of each sort of what can't be used, on
-	// errChan, which is dropped when the last one was not taken: it is for information, the watch goes on. Objects
-	// belong to the receiver. Both event channels must be read: events wait for each other, but several updates of one
-	// object that wait become one.
+	// Watch follows the objects until ctx ends, and then closes the channels. deleteChan receives
+	// deletions with the last known state. updateChan receives objects that are new, changed or
+	// announced again. errChan receives each new error of an outage and the first unusable input of
+	// each sort. An error is dropped if the last one was not taken: errors are for information, and
+	// the watch continues. Objects belong to the receiver. Both event channels must be read: each
+	// event waits for the one before it, but several waiting updates of one object become one.
 	Watch(ctx context.Context) (deleteChan, updateChan chan watch.Event, errChan chan error)
 }
 
-// Watch implements [Interface]. It runs the source for as long as ctx lasts.
+// Watch implements [Interface]. It runs the source until ctx ends.
 func (k *Kubernetes) Watch(ctx context.Context) (deleteChan, updateChan chan watch.Event, errChan chan error) {
 	deleteChan, updateChan, errChan = make(chan watch.Event), make(chan watch.Event), make(chan error, 1)
 	queue := newEventQueue()
@@ -46,11 +46,13 @@ func (k *Kubernetes) Watch(ctx context.Context) (deleteChan, updateChan chan wat
 	return deleteChan, updateChan, errChan
 }
 
-// eventQueue keeps the events that a slow reader has not taken. It grows with the number of objects, not of events.
+// eventQueue keeps events until a slow reader takes them. Its size depends on the number of
+// objects, not of events.
 type eventQueue struct {
 	mu      sync.Mutex
 	waiting []*Event
-	// updates are the waiting events of objects that exist, which a later event of the same object replaces.
+	// updates are the waiting events of existing objects. A later event of the same object replaces
+	// them.
 	updates map[Key]*Event
 	wake    chan struct{}
 }

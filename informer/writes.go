@@ -28,38 +28,41 @@ import (
 // DefaultWait is the default of [Writes].Wait.
 const DefaultWait = 5 * time.Second
 
-// Writes tells the sources of a process what it writes: the answer of an API server to a write goes into the stores of the sources
-// of its kind before the caller gets it, and its event is known to be an own one.
+// Writes makes the sources of a process aware of its writes. The API server's answer to a write
+// goes into the stores of the sources of its kind before the caller gets it, and its event is
+// recognised as an own one.
 //
 //	writes := &informer.Writes{}
 //	restConfig.Wrap(writes.Transport)
 //	c, err := client.NewWithWatch(restConfig, client.Options{})
 //	source, err := informer.NewKubernetes(informer.KubernetesConfig{Client: writes.Client(c), …})
 //
-// Those of operator.Dependencies do that. The context of a request has its author ([AuthorOf]). A source that stores another form
-// or API version than the answer has, or selects by fields that only the API server knows, reads the object once more. If a
-// resource version is not a number, the write waits until the watch shows it, for as long as Wait says; if that is not enough, it
-// is logged. Not recognised, and so counted as written by somebody else, are deletions of collections, subresources with objects
-// of their own, and requests without an answer.
+// operator.Dependencies sets this up. The context of a request has its author ([AuthorOf]). A
+// source reads the object once more if it stores another form or API version than the answer has,
+// or selects by fields that only the API server knows. If a resource version is not a number, the
+// write waits up to Wait until the watch shows it, and logs if it does not. Deletions of
+// collections, subresources with objects of their own, and requests without an answer are not
+// recognised: they count as another client's writes.
 //
-// So is a write that may have changed nothing: an API server answers it with the version that is there, which somebody else may
-// have made. A write is recognised as the author of its version if it created the object, if it was sent with a resource version
-// (in metadata, in an operation of a JSON patch on /metadata/resourceVersion, or as a precondition) and is answered with another
-// one, or if it removed the object. Any other write is read at once too, and wakes its author, once. To avoid that, send the
-// version that was read: client.MergeFromWithOptimisticLock, metadata.resourceVersion in what is applied, client.Preconditions.
-// All ready-made resources do.
+// Neither is a write that may have changed nothing: an API server answers it with the existing
+// version, which another client may have made. A write is recognised as the author of its version
+// if it created the object, if it was sent with a resource version (in metadata, in an operation of
+// a JSON patch on /metadata/resourceVersion, or as a precondition) and is answered with another
+// one, or if it removed the object. Any other write is also visible to reads at once, but wakes its
+// author once. To avoid that, send the version that was read: client.MergeFromWithOptimisticLock,
+// metadata.resourceVersion in an applied object, client.Preconditions. All ready-made resources do.
 //
 // All methods are safe for concurrent use.
 type Writes struct {
-	// Wait is how long a write waits at most for the watch to show it, where its answer can't be stored. It must not be changed once
-	// there is a transport. Default: 5 seconds.
+	// Wait is the longest time that a write whose answer can't be stored waits for the watch to
+	// show it. It must not be changed once there is a transport. Default: 5 seconds.
 	Wait time.Duration
 
 	mu      sync.RWMutex
 	sources map[schema.GroupResource][]*Kubernetes
 }
 
-// Client returns a client that does what c does. Sources that are made with it know of the writes.
+// Client returns a client that behaves like c. Sources made with it are aware of the writes.
 func (w *Writes) Client(c client.WithWatch) client.WithWatch { return trackedClient{c, w} }
 
 type trackedClient struct {
@@ -68,7 +71,7 @@ type trackedClient struct {
 	writes *Writes
 }
 
-// trackWrites has the source know of writes, once its kind is defined.
+// trackWrites registers the source for writes, once its kind is defined.
 func (k *Kubernetes) trackWrites() {
 	tracked, ok := k.config.Client.(trackedClient)
 	if !ok || k.tracked.Load() {
@@ -99,7 +102,7 @@ func (w *Writes) of(resource schema.GroupResource, namespace string) (running []
 	return running
 }
 
-// Transport returns a transport that tells the sources what is written through it.
+// Transport returns a transport that reports its writes to the sources.
 func (w *Writes) Transport(next http.RoundTripper) http.RoundTripper {
 	return &writesTransport{writes: w, wait: cmp.Or(w.Wait, DefaultWait), next: next}
 }
@@ -128,7 +131,8 @@ func (t *writesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	author := AuthorOf(r.Context())
 	begun := make([]*Write, len(sources))
-	// Also when a transport below panics: a write that never ends would keep every later change from its author.
+	// This also runs when a transport below panics: a write that never ends would hide every later
+	// change from its author.
 	defer func() {
 		for _, write := range begun {
 			if write != nil {
@@ -147,7 +151,7 @@ func (t *writesTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	answer, err := received(response)
 	if err != nil {
-		return response, nil // Whoever reads the response finds the same error.
+		return response, nil // The reader of the response finds the same error.
 	}
 	base := baseOf(r, response)
 	for i, k := range sources {
@@ -175,7 +179,7 @@ func (k *Kubernetes) looksAt(namespace string) bool {
 	return len(k.config.Namespaces) == 0 || slices.Contains(k.config.Namespaces, namespace)
 }
 
-// wrote ends a write that was answered with an object, which belongs to the source afterwards.
+// wrote ends a write that was answered with an object. The object belongs to the source afterwards.
 func (k *Kubernetes) wrote(ctx context.Context, w *Write, method string, o client.Object, base string, limit time.Duration) {
 	version := o.GetResourceVersion()
 	if k.isGone(method, o) {
@@ -191,7 +195,7 @@ func (k *Kubernetes) wrote(ctx context.Context, w *Write, method string, o clien
 		stored, err = k.selected(ctx, o)
 		selected = stored != nil
 		if !selected {
-			stored, base = o, "" // It may have left the selection by a later change of somebody else.
+			stored, base = o, "" // A later change of another client may have excluded it.
 		} else if stored.GetResourceVersion() != version {
 			base = ""
 		}
@@ -205,7 +209,7 @@ func (k *Kubernetes) wrote(ctx context.Context, w *Write, method string, o clien
 	w.Stored(item, base, selected)
 }
 
-// metadataCodecs decode the metadata of objects alone, of any kind.
+// metadataCodecs decode only the metadata of objects, of any kind.
 var metadataCodecs = sync.OnceValue(func() serializer.CodecFactory {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(metav1.AddMetaToScheme(scheme))
@@ -214,10 +218,11 @@ var metadataCodecs = sync.OnceValue(func() serializer.CodecFactory {
 
 // decode decodes an answer of an API server.
 func (k *Kubernetes) decode(answer []byte) (runtime.Object, error) {
-	// Only what is known as a Go type is encoded in another way than JSON.
+	// Only kinds with a Go type are encoded in formats other than JSON.
 	if !bytes.HasPrefix(answer, []byte("{")) || k.form == typed {
 		obj, _, err := k.codecs().UniversalDeserializer().Decode(answer, nil, nil)
-		if runtime.IsNotRegisteredError(err) { // Schemes need not have the form of metadata alone, which clients ask for by themselves.
+		// A scheme need not have metadata-only types, which clients request by themselves.
+		if runtime.IsNotRegisteredError(err) {
 			obj, _, err = metadataCodecs().UniversalDeserializer().Decode(answer, nil, nil)
 		}
 		return obj, err
@@ -230,7 +235,7 @@ func (k *Kubernetes) decode(answer []byte) (runtime.Object, error) {
 	return obj, err
 }
 
-// isGone reports whether the answer to a write means that the object does not exist any more.
+// isGone reports whether the answer to a write means that the object no longer exists.
 func (k *Kubernetes) isGone(method string, o client.Object) bool {
 	if k.gvk.Group == "" && k.gvk.Kind == "Namespace" {
 		return false // It has finalizers in its spec too.
@@ -242,7 +247,8 @@ func (k *Kubernetes) isGone(method string, o client.Object) bool {
 	return len(o.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
 }
 
-// inForm returns an object in the form in which the source stores it, or nil if that needs another answer.
+// inForm returns an object in the form in which the source stores it, or nil if the answer can't be
+// converted.
 func (k *Kubernetes) inForm(o client.Object) client.Object {
 	_, isPartial := o.(*metav1.PartialObjectMetadata)
 	_, isUntyped := o.(*unstructured.Unstructured)
@@ -257,20 +263,21 @@ func (k *Kubernetes) inForm(o client.Object) client.Object {
 	return o
 }
 
-// selectsName reports whether the field selector lets the name of an object in.
+// selectsName reports whether the field selector matches the name of an object.
 func (k *Kubernetes) selectsName(o client.Object) bool {
 	own := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
 	return k.config.FieldSelector == nil || k.selectsByFields() || k.config.FieldSelector.Matches(own)
 }
 
-// selectsByFields reports whether the source has a field selector that only the API server can evaluate.
+// selectsByFields reports whether the source has a field selector that only the API server can
+// evaluate.
 func (k *Kubernetes) selectsByFields() bool {
 	return k.config.FieldSelector != nil && slices.ContainsFunc(k.config.FieldSelector.Requirements(), func(r fields.Requirement) bool {
 		return r.Field != "metadata.name" && r.Field != "metadata.namespace"
 	})
 }
 
-// await waits until the watch shows what was written, or something that came later.
+// await waits until the watch shows the written version or a later one.
 func (k *Kubernetes) await(ctx context.Context, w *Write, version string, reason error, limit time.Duration) {
 	before, _ := k.versionOf(w.key)
 	ctx, cancel := context.WithTimeout(ctx, limit)

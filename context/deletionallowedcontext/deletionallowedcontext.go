@@ -1,9 +1,11 @@
-// Package deletionallowedcontext stores and accesses the signal that allows the deletion of an object.
+// Package deletionallowedcontext stores and accesses the signal that allows the deletion of an
+// object.
 //
-// Deletion is allowed unless somebody forbids it: the InitCtx function of a resource set does by returning
-// NewContext(ctx). From then on, while an object is being deleted, the delete part of no patch is applied and the
-// finalizer stays, until SetDeletionAllowed is called by InitCtx itself or by a resource earlier in the list. A deletion
-// that was held back is tried again with backoff. Plain resources ask IsDeletionAllowed themselves.
+// Deletion is allowed unless the InitCtx function of a resource set forbids it by returning
+// NewContext(ctx). Then, while an object is being deleted, the delete part of a patch is not
+// applied and the finalizer stays, until InitCtx itself or a resource earlier in the list calls
+// SetDeletionAllowed. A deletion that was held back is retried with backoff. Plain resources must
+// call IsDeletionAllowed themselves.
 //
 //	InitCtx: func(ctx context.Context, obj any) (context.Context, error) {
 //		ctx = deletionallowedcontext.NewContext(ctx)
@@ -32,7 +34,8 @@ func SetDeletionAllowed(ctx context.Context) {
 	signal.Set(ctx, signal.DeletionAllowed)
 }
 
-// IsDeletionAllowed tells whether the deletion is allowed: nobody forbade it, or it was allowed since.
+// IsDeletionAllowed reports whether the deletion is allowed: it was not forbidden, or has been
+// allowed since.
 func IsDeletionAllowed(ctx context.Context) bool {
 	set, carried := signal.Lookup(ctx, signal.DeletionAllowed)
 	return set || !carried

@@ -1,15 +1,17 @@
-// Package finalizerskeptcontext stores and accesses the signal that keeps the finalizer of an object that is being
-// deleted.
+// Package finalizerskeptcontext stores and accesses the signal that keeps the finalizer of an
+// object that is being deleted.
 //
-// A resource whose clean-up takes longer than one reconciliation calls SetKept in a deletion. All resources still run;
-// the finalizer stays, and the deletion is tried again with backoff, or after the time asked for through requeuecontext.
+// A resource that needs more than one reconciliation to clean up calls SetKept in a deletion. All
+// resources still run. The finalizer stays, and the deletion is retried with backoff, or after the
+// time requested through requeuecontext.
 //
 //	if !volume.Gone() {
 //		finalizerskeptcontext.SetKept(ctx)
 //		requeuecontext.SetAfter(ctx, 30*time.Second)
 //	}
 //
-// In an update the signal has no effect. On a context without it SetKept does nothing and IsKept is false.
+// In an update the signal has no effect. On a context without it SetKept does nothing and IsKept is
+// false.
 package finalizerskeptcontext
 
 import (
@@ -28,7 +30,7 @@ func SetKept(ctx context.Context) {
 	signal.Set(ctx, signal.FinalizersKept)
 }
 
-// IsKept tells whether the finalizer is kept in the current deletion.
+// IsKept reports whether the finalizer is kept in the current deletion.
 func IsKept(ctx context.Context) bool {
 	set, _ := signal.Lookup(ctx, signal.FinalizersKept)
 	return set

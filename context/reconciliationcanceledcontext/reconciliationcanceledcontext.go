@@ -1,8 +1,10 @@
-// Package reconciliationcanceledcontext stores and accesses the signal that cancels the rest of a reconciliation.
+// Package reconciliationcanceledcontext stores and accesses the signal that cancels the rest of a
+// reconciliation.
 //
-// After SetCanceled no further step of this resource and no further resource runs. It is not an error: an update counts
-// as done until the object changes again (or until the time asked for through requeuecontext). A deletion does not count
-// as done: the finalizer stays, and the deletion is tried again with backoff.
+// After SetCanceled no further step of this resource and no further resource runs. It is not an
+// error: an update counts as done until the object changes again (or until the time requested
+// through requeuecontext). A deletion does not count as done: the finalizer stays, and the deletion
+// is retried with backoff.
 //
 //	if machine.Provisioning() {
 //		reconciliationcanceledcontext.SetCanceled(ctx)
@@ -29,7 +31,7 @@ func SetCanceled(ctx context.Context) {
 	signal.Set(ctx, signal.ReconciliationCanceled)
 }
 
-// IsCanceled tells whether the rest of the current reconciliation is cancelled.
+// IsCanceled reports whether the rest of the current reconciliation is cancelled.
 func IsCanceled(ctx context.Context) bool {
 	set, _ := signal.Lookup(ctx, signal.ReconciliationCanceled)
 	return set

@@ -1,16 +1,19 @@
-// Package requeuecontext stores and accesses the request to look at an object again after some time.
+// Package requeuecontext stores and accesses the request to reconcile an object again after some
+// time.
 //
-// A resource that waits for something no watch tells about asks for the next look instead of returning an error: nothing
-// is logged, counted or backed off. When several ask, resources or callers of Framework.EnqueueAfter, the earliest time counts. A
-// change of the object before that time reconciles it at once, as always, and the look that was asked for comes all the same.
+// A resource that waits for a change that no watch reports requests a requeue instead of returning
+// an error: nothing is logged, counted or backed off. If several resources or callers of
+// Framework.EnqueueAfter request one, the earliest time counts. A change of the object before that
+// time reconciles it at once, as always, and the requested requeue still happens.
 //
 //	if !certificate.Issued() {
 //		requeuecontext.SetAfter(ctx, time.Minute)
 //		return nil
 //	}
 //
-// A reconciliation that fails all the same, in this resource or a later one, is tried again with its backoff, or after the time
-// asked for if that is shorter; the backoff is not reset by it. So what waits for a time does not wait for what fails.
+// A reconciliation that fails nevertheless, in this resource or a later one, is retried with its
+// backoff, or after the requested time if that is shorter. The request does not reset the backoff.
+// So a failure does not delay a requested requeue.
 //
 // On a context without the signal SetAfter does nothing and After is false.
 package requeuecontext
@@ -22,17 +25,17 @@ import (
 	"github.com/operatorkit/operatorkit/context/signal"
 )
 
-// NewContext returns a child of ctx that carries the request, empty so far.
+// NewContext returns a child of ctx that carries the request, which is still empty.
 func NewContext(ctx context.Context) context.Context {
 	return signal.WithRequeue(ctx)
 }
 
-// SetAfter asks for the next reconciliation of the current object after d.
+// SetAfter requests the next reconciliation of the current object after d.
 func SetAfter(ctx context.Context, d time.Duration) {
 	signal.SetRequeue(ctx, d)
 }
 
-// After returns the shortest duration that was asked for, and false when none was.
+// After returns the shortest requested duration, and false without a request.
 func After(ctx context.Context) (time.Duration, bool) {
 	return signal.Requeue(ctx)
 }

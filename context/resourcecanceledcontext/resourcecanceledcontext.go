@@ -1,7 +1,9 @@
-// Package resourcecanceledcontext stores and accesses the signal that cancels the rest of one resource.
+// Package resourcecanceledcontext stores and accesses the signal that cancels the rest of one
+// resource.
 //
-// A resource that finds that it has nothing more to do calls SetCanceled and returns nil. The remaining steps of this
-// resource are skipped; the next resource runs as usual. The framework gives every resource a signal of its own.
+// A resource that has nothing more to do calls SetCanceled and returns nil. The remaining steps of
+// this resource are skipped; the next resource runs as usual. The framework gives every resource
+// its own signal.
 //
 //	func (r *Resource) GetCurrentState(ctx context.Context, obj any) (any, error) {
 //		if !ready(obj) {
@@ -30,7 +32,7 @@ func SetCanceled(ctx context.Context) {
 	signal.Set(ctx, signal.ResourceCanceled)
 }
 
-// IsCanceled tells whether the rest of the current resource is cancelled.
+// IsCanceled reports whether the rest of the current resource is cancelled.
 func IsCanceled(ctx context.Context) bool {
 	set, _ := signal.Lookup(ctx, signal.ResourceCanceled)
 	return set

@@ -13,31 +13,32 @@ import (
 )
 
 const (
-	// MinLength is how many bytes a value must have to be looked for.
+	// MinLength is the minimum length of a value in bytes to be looked for.
 	MinLength = 8
-	// MaxSize is how many bytes of values a Vocabulary remembers.
+	// MaxSize is how many bytes of values a Vocabulary remembers at most.
 	MaxSize = 4 << 20
-	// Redacted stands in place of a value.
+	// Redacted replaces a value.
 	Redacted = "(sensitive)"
-	// Withheld stands in place of texts when there were too many values.
+	// Withheld replaces texts if there were too many values.
 	Withheld = "(not shown: more than 4 MiB of secret values were read)"
 )
 
-// Vocabulary is the secret values of one reconciliation. The zero value knows none, and costs next
-// to nothing. All methods may be called on nil, and are safe for concurrent use.
+// Vocabulary holds the secret values of one reconciliation. The zero value holds none, and costs
+// almost nothing. All methods may be called on nil, and are safe for concurrent use.
 type Vocabulary struct {
 	mu sync.Mutex
-	// open is what is known to everybody.
+	// open has the namespace and the name, which are not secret.
 	open   [2]string
 	values map[string]struct{}
-	// size is that of the values in bytes, also of those beyond MaxSize, which are not remembered.
+	// size is the size of the values in bytes, including those beyond MaxSize, which are not
+	// remembered.
 	size int
 	// replacer is nil until a text is scrubbed, and again when a value is added.
 	replacer *strings.Replacer
 }
 
-// Open sets the namespace and the name of the object that is reconciled, before the vocabulary is
-// used. A part of one of these is not secret.
+// Open sets the namespace and the name of the reconciled object, before the vocabulary is used. A
+// value that is a part of one of these is not secret.
 func (v *Vocabulary) Open(namespace, name string) { v.open = [2]string{namespace, name} }
 
 // Add makes values secret.
@@ -88,7 +89,7 @@ func (v *Vocabulary) Scrub(text string) string {
 }
 
 // newReplacer returns a replacer of the values and their base64, also without the padding. Of two
-// that begin at the same place it finds the longer one.
+// matches at the same place it finds the longer one.
 func (v *Vocabulary) newReplacer() *strings.Replacer {
 	var words []string
 	for value := range v.values {
@@ -107,8 +108,8 @@ func (v *Vocabulary) newReplacer() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// ScrubError returns err, or if its text has a value in it an error with another text. That is
-// still the same for errors.Is and errors.As; what it wraps must not be shown.
+// ScrubError returns err, or, if its text contains a value, an error with a scrubbed text. The new
+// error is equivalent for errors.Is and errors.As. The error that it wraps must not be shown.
 func (v *Vocabulary) ScrubError(err error) error {
 	if err == nil || v.Empty() {
 		return err
@@ -120,8 +121,8 @@ func (v *Vocabulary) ScrubError(err error) error {
 	return err
 }
 
-// Shown is ScrubError for code that shows what an error wraps: the error wraps nothing if it had
-// to be changed.
+// Shown is ScrubError for code that shows wrapped errors: if the text had to be changed, the result
+// wraps nothing.
 func (v *Vocabulary) Shown(err error) error {
 	if scrubbed, ok := v.ScrubError(err).(*scrubbedError); ok { //nolint:errorlint // one that was scrubbed before may wrap it
 		return errors.New(scrubbed.text)
@@ -129,8 +130,8 @@ func (v *Vocabulary) Shown(err error) error {
 	return err
 }
 
-// ScrubPairs is Scrub for the keys and values of a message of a log: what has a secret in its text
-// or in its JSON becomes a text. The slice given is not changed.
+// ScrubPairs is Scrub for the keys and values of a log message: a value with a secret in its text
+// or in its JSON becomes a text. The given slice is not changed.
 func (v *Vocabulary) ScrubPairs(keyVals []any) []any {
 	if v.Empty() {
 		return keyVals
@@ -147,7 +148,8 @@ func (v *Vocabulary) ScrubPairs(keyVals []any) []any {
 	return pairs
 }
 
-// texts returns what a log may write of a value: its text, and its JSON, which follows pointers.
+// texts returns the forms in which a log may write a value: its text, and its JSON, which follows
+// pointers.
 func texts(value any) []string {
 	switch value := value.(type) {
 	case string:
@@ -166,11 +168,11 @@ func texts(value any) []string {
 
 type vocabularyKey struct{}
 
-// Key is the key under which a context has its *Vocabulary, for types that are contexts themselves.
+// Key is the context key of the *Vocabulary, for types that are contexts themselves.
 var Key any = vocabularyKey{}
 
-// NewContext returns a child of ctx with a vocabulary, which is that of ctx if it has one. It is
-// for calling code of authors outside of a framework, and scrubbing what that says.
+// NewContext returns a child of ctx with a vocabulary. If ctx has one already, it returns ctx. It
+// is for code that calls an author's code outside of a framework and scrubs its output.
 func NewContext(ctx context.Context) context.Context {
 	if From(ctx) != nil {
 		return ctx
@@ -187,7 +189,7 @@ func From(ctx context.Context) *Vocabulary {
 // Add makes values secret in the reconciliation that ctx belongs to. Without one it does nothing.
 func Add(ctx context.Context, values ...string) { From(ctx).Add(values...) }
 
-// AddAll is Add for all the strings that a value has in JSON, names of fields and keys excepted.
+// AddAll is Add for all strings in the JSON of a value, except the names of fields and keys.
 func AddAll(ctx context.Context, value any) {
 	v := From(ctx)
 	if v == nil {
@@ -214,7 +216,8 @@ func (v *Vocabulary) addTree(tree any) {
 	}
 }
 
-// Scrub returns a text without the values that were added in the reconciliation that ctx belongs to.
+// Scrub returns a text without the values that were added in the reconciliation that ctx belongs
+// to.
 func Scrub(ctx context.Context, text string) string { return From(ctx).Scrub(text) }
 
 // ScrubError is Vocabulary.ScrubError of the vocabulary that ctx carries.
@@ -234,8 +237,8 @@ type scrubbedError struct {
 // Error implements error.
 func (e *scrubbedError) Error() string { return e.text }
 
-// GoString implements fmt.GoStringer, so that no way of printing it shows what it wraps.
+// GoString implements fmt.GoStringer, so that no formatting shows the wrapped error.
 func (e *scrubbedError) GoString() string { return fmt.Sprintf("%q", e.text) }
 
-// Unwrap returns the error itself.
+// Unwrap returns the original error.
 func (e *scrubbedError) Unwrap() error { return e.err }

@@ -1,13 +1,15 @@
-// Package signal carries control-flow signals in a context.Context. It is what the packages next to it are made of;
-// resources use those, one for each signal, and the framework uses the [Scope] defined here.
+// Package signal carries control-flow signals in a context.Context. The packages next to it are
+// based on it. Resources use those packages, one for each signal, and the framework uses the
+// [Scope] defined here.
 //
-// A signal is a flag that code further down sets and code further up looks at:
+// A signal is a flag that code further down sets and code further up reads:
 //
 //	ctx = signal.With(ctx, signal.ResourceCanceled)
 //	signal.Set(ctx, signal.ResourceCanceled)
 //	set, carried := signal.Lookup(ctx, signal.ResourceCanceled) // true, true
 //
-// Setting or reading a signal on a context that carries none is harmless. All functions are safe for concurrent use.
+// Setting or reading a signal on a context that does not carry it is harmless. All functions are
+// safe for concurrent use.
 package signal
 
 import (
@@ -36,12 +38,12 @@ func (m mask) has(s Signal) bool { return m&maskOf(s) != 0 }
 
 func maskOf(s Signal) mask { return 1 << s }
 
-// Scope is a context that carries several signals in one allocation. The signals it does not carry are those of its
-// parent.
+// Scope is a context that carries several signals in one allocation. It takes all other signals
+// from its parent.
 type Scope struct {
 	context.Context
 	after atomic.Int64
-	// flags are the signals that are set: a mask.
+	// flags is the mask of the signals that are set.
 	flags   atomic.Uint32
 	carried mask
 	requeue bool
@@ -51,8 +53,8 @@ type flagKey Signal
 
 type requeueKey struct{}
 
-// Init makes s a child of parent that carries the given signals, none of them set. A Scope is initialised once,
-// before anybody else sees it.
+// Init makes s a child of parent that carries the given signals, none of them set. A Scope must be
+// initialised once, before it is used anywhere else.
 func (s *Scope) Init(parent context.Context, carried ...Signal) {
 	s.Context = parent
 	for _, c := range carried {
@@ -60,10 +62,11 @@ func (s *Scope) Init(parent context.Context, carried ...Signal) {
 	}
 }
 
-// CarryRequeue makes s carry a requeue request. Like Init, it is called before anybody else sees the scope.
+// CarryRequeue makes s carry a requeue request. Like Init, it must be called before the scope is
+// used anywhere else.
 func (s *Scope) CarryRequeue() { s.requeue = true }
 
-// IsAnySet tells whether a signal that s carries is set, or a requeue asked for.
+// IsAnySet reports whether a signal that s carries is set, or a requeue was requested.
 func (s *Scope) IsAnySet() bool { return s.flags.Load() != 0 || s.after.Load() != 0 }
 
 // Value implements context.Context.
@@ -93,7 +96,7 @@ func Set(ctx context.Context, sig Signal) {
 	}
 }
 
-// Lookup tells whether the signal is set, and whether ctx carries it at all.
+// Lookup reports whether the signal is set, and whether ctx carries it at all.
 func Lookup(ctx context.Context, sig Signal) (set, carried bool) {
 	flags, ok := ctx.Value(flagKey(sig)).(*atomic.Uint32)
 	if !ok {
@@ -102,13 +105,13 @@ func Lookup(ctx context.Context, sig Signal) (set, carried bool) {
 	return mask(flags.Load()).has(sig), true
 }
 
-// WithRequeue returns a child of ctx that carries a requeue request, empty so far.
+// WithRequeue returns a child of ctx that carries a requeue request, which is still empty.
 func WithRequeue(ctx context.Context) context.Context {
 	return context.WithValue(ctx, requeueKey{}, new(atomic.Int64))
 }
 
-// SetRequeue asks for the next look after d, unless an earlier one has been asked for. Durations below a nanosecond
-// count as one.
+// SetRequeue requests a requeue after d, unless an earlier one has been requested. Durations below
+// a nanosecond count as one.
 func SetRequeue(ctx context.Context, d time.Duration) {
 	after, ok := ctx.Value(requeueKey{}).(*atomic.Int64)
 	if !ok {
@@ -126,7 +129,7 @@ func SetRequeue(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Requeue returns the shortest duration that was asked for, and false when none was.
+// Requeue returns the shortest requested duration, and false without a request.
 func Requeue(ctx context.Context) (time.Duration, bool) {
 	after, ok := ctx.Value(requeueKey{}).(*atomic.Int64)
 	if !ok || after.Load() == 0 {

@@ -1,8 +1,8 @@
 // Package updateallowedcontext stores and accesses the signal that allows updates.
 //
-// Updates are allowed unless somebody forbids them: the InitCtx function of a resource set does by returning
-// NewContext(ctx). From then on the update part of no patch is applied, until SetUpdateAllowed is called by InitCtx
-// itself or by a resource earlier in the list. Create and delete parts are not affected.
+// Updates are allowed unless the InitCtx function of a resource set forbids them by returning
+// NewContext(ctx). Then the update part of a patch is not applied, until InitCtx itself or a
+// resource earlier in the list calls SetUpdateAllowed. Create and delete parts are not affected.
 //
 //	InitCtx: func(ctx context.Context, obj any) (context.Context, error) {
 //		ctx = updateallowedcontext.NewContext(ctx) // forbidden …
@@ -31,7 +31,8 @@ func SetUpdateAllowed(ctx context.Context) {
 	signal.Set(ctx, signal.UpdateAllowed)
 }
 
-// IsUpdateAllowed tells whether updates are allowed: nobody forbade them, or they were allowed since.
+// IsUpdateAllowed reports whether updates are allowed: they were not forbidden, or have been
+// allowed since.
 func IsUpdateAllowed(ctx context.Context) bool {
 	set, carried := signal.Lookup(ctx, signal.UpdateAllowed)
 	return set || !carried

@@ -1,6 +1,6 @@
-// Package updatenecessarycontext stores and accesses the signal by which one resource tells the later ones of the same
-// reconciliation that an update is necessary. The framework provides it in every reconciliation and does not interpret
-// it.
+// Package updatenecessarycontext stores and accesses the signal by which a resource informs the
+// later ones of the same reconciliation that an update is necessary. The framework provides it in
+// every reconciliation and does not interpret it.
 //
 //	if outdated(current, desired) {
 //		updatenecessarycontext.SetUpdateNecessary(ctx) // the drainer, later in the list, starts now
@@ -20,12 +20,12 @@ func NewContext(ctx context.Context) context.Context {
 	return signal.With(ctx, signal.UpdateNecessary)
 }
 
-// SetUpdateNecessary tells the resources after this one that an update is necessary.
+// SetUpdateNecessary informs the later resources that an update is necessary.
 func SetUpdateNecessary(ctx context.Context) {
 	signal.Set(ctx, signal.UpdateNecessary)
 }
 
-// IsUpdateNecessary tells whether a resource has found an update to be necessary.
+// IsUpdateNecessary reports whether a resource has found that an update is necessary.
 func IsUpdateNecessary(ctx context.Context) bool {
 	set, _ := signal.Lookup(ctx, signal.UpdateNecessary)
 	return set

@@ -25,7 +25,7 @@ type Item struct {
 }
 
 // Set stores an object and announces it as Added or Updated. It does nothing and returns false if
-// the stored object has the same version. An object whose UID differs from the stored one is a new
+// the stored object has the same version. An object with another UID than the stored one is a new
 // object: the old one is announced as Deleted first.
 func (f *Feed) Set(item Item) (changed bool) {
 	f.hub.delivery.Lock()
@@ -81,9 +81,9 @@ func (f *Feed) AnnounceDeleted(key Key, last any) {
 
 // KeepDeleted announces an object as Deleted with the given last state, removes it if it is stored,
 // and repeats the deletion to every later subscriber, as a Deleted event of the backlog. It is for
-// deletions that may not have been processed yet, such as those that happened while the operator
-// was down. The deletion is kept until Forget is called or an object is Set under the key. Another
-// deletion of the key replaces it.
+// deletions that may not have been processed yet, for example because the operator was down. The
+// deletion is kept until Forget is called or an object is Set under the key. Another deletion of
+// the key replaces it.
 func (f *Feed) KeepDeleted(key Key, last any) {
 	h := f.hub
 	h.delivery.Lock()
@@ -249,7 +249,7 @@ func (f *Feed) showGone(last Item) (changed bool) {
 	return f.delete(last.Key, last.Object, Event{version: last.Version, gone: uid(last.Object)})
 }
 
-// replaceLife removes an object whose name now belongs to another one.
+// replaceLife removes an object after another one has got its name.
 func (f *Feed) replaceLife(key Key, old entry) {
 	if f.hub.compacted {
 		f.hub.end(key, old.version)

@@ -64,8 +64,8 @@ type Hub struct {
 	// time, in the order of the changes, and never before the replay of a new subscription.
 	delivery    sync.Mutex
 	subscribers []*subscriber
-	// kept holds the last states of objects that are gone and whose deletion is replayed to new
-	// subscribers. With keepUnheard it also holds deletions that occurred while there was no
+	// kept holds the last states of objects that are gone, for the deletions that are replayed to
+	// new subscribers. With keepUnheard it also holds deletions that occurred while there was no
 	// subscriber, until one subscribes.
 	kept        map[Key]any
 	keepUnheard bool

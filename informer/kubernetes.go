@@ -117,7 +117,7 @@ func (k *Kubernetes) work(ctx context.Context) {
 	}
 }
 
-// namespaces returns the namespaces to list; "" stands for all.
+// namespaces returns the namespaces to list; "" is all.
 func (k *Kubernetes) namespaces() []string {
 	if len(k.config.Namespaces) == 0 {
 		return []string{""}

@@ -108,8 +108,8 @@ func CausedBy(span *trace.SpanContext) *Cause {
 	return &Cause{span: span}
 }
 
-// Cause returns the reconciliation, of any framework, whose write the event shows, or nil. It must
-// be called from the handler of the event.
+// Cause returns the reconciliation, of any framework, that made the write shown by the event, or
+// nil. It must be called from the handler of the event.
 func (e Event) Cause() *Cause {
 	if len(e.open) == 0 {
 		return nil
@@ -169,8 +169,8 @@ func (r result) caused(e Event) bool {
 }
 
 // Begin notes that an object is about to be written, by author, or outside of reconciliations if
-// author is nil. It must be called before the request is sent, because the event may come before
-// the answer.
+// author is nil. It must be called before the request is sent, because the event may arrive earlier
+// than the answer.
 func (f *Feed) Begin(key Key, author *Author) *Write {
 	h := f.hub
 	w := &Write{feed: f, key: key, author: author}
@@ -257,6 +257,6 @@ func (w *Write) Gone(id types.UID) {
 // Shown ends a write with a known version but no object. base is as in Stored.
 func (w *Write) Shown(version, base string) { w.end(result{base: base, version: version}, nil) }
 
-// Unknown ends a write that was refused or whose outcome is not known. If it was carried out, it
-// counts as another client's write.
+// Unknown ends a write that was refused or has an unknown outcome. If it was carried out, it counts
+// as another client's write.
 func (w *Write) Unknown() { w.end(result{}, nil) }

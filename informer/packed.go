@@ -17,7 +17,7 @@ import (
 // content, such as the data of a ConfigMap.
 const minPacked = 4
 
-// packed is a stored object whose content is maps of texts, such as a ConfigMap or a Secret. A map
+// packed is a stored object that consists of maps of texts, such as a ConfigMap or a Secret. A map
 // takes half again the size of its texts, and each text is rounded up to a size class of the
 // allocator. packed joins the texts into one, and shares the keys with other objects.
 type packed struct {

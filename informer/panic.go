@@ -13,8 +13,8 @@ import (
 // The description has the text of a value made by Go's runtime. Of any other value it has only the
 // type, because the text may quote a secret. It also has the place, as in
 //
-//	panic: runtime error: index out of range [3] with length 3 in example.com/web.(*ops).Get (ops.go:42)
-//	panic: value of type *errors.errorString in example.com/web.(*ops).Get (ops.go:42)
+//	panic: runtime error: index out of range [3] with length 3 in main.(*ops).Get (ops.go:42)
+//	panic: value of type *errors.errorString in main.(*ops).Get (ops.go:42)
 //
 // It must be called while that function runs.
 func DescribePanic(value any) string {

@@ -27,7 +27,7 @@ func WithKeyFunc(key func(obj any) (Key, error)) PushOption {
 
 // Push is a [Source] that its caller feeds, for example from the handlers of an existing informer.
 // It is synced from the start, and Run has nothing to do. A deletion that arrives while there is no
-// subscriber is kept for the next one, unless an object of the name comes before.
+// subscriber is kept for the next one, unless an object of the name arrives first.
 //
 // Deletions and other changes may arrive out of order, as from an informer with a channel for each.
 // For objects with UIDs, a late deletion does not affect the next object of the name, and a late

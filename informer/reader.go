@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// ErrNotSynced is in the error chain of a [Reader] whose source has not listed everything yet.
+// ErrNotSynced is in the error chain of a [Reader] if its source has not listed everything yet.
 var ErrNotSynced = errors.New("the source is not synced")
 
 // Reader reads from sources in place of the API server. It is a client.Reader that makes no

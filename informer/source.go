@@ -161,8 +161,9 @@ type LiveReader interface {
 // Comparer is implemented by a LiveReader that can compare its store with the other side by one
 // list. A framework that assumes objects from another process calls it before it starts.
 type Comparer interface {
-	// Behind returns the keys, among those that of accepts, whose state at the time of the call the
-	// source has not shown yet. Keys that the source shows meanwhile may be among them.
+	// Behind returns the keys for which the source has not yet shown the state at the time of the
+	// call. It checks only keys that of accepts. Keys that the source shows meanwhile may be among
+	// them.
 	Behind(ctx context.Context, of func(key Key) bool) (map[Key]Lag, error)
 }
 
@@ -186,10 +187,9 @@ type CatchUpper interface {
 	CatchUp(ctx context.Context) error
 }
 
-// LiveSelector is implemented by a LiveReader whose store may lack an object that GetLive finds,
-// because a selector excludes it or because a list did not have it. The framework waits for an
-// object that is still selected. Without LiveSelector, an object that the store lacks counts as
-// excluded.
+// LiveSelector is implemented by a LiveReader that may find an object that its store lacks, because
+// a selector excludes it or because a list did not have it. The framework waits for an object that
+// is still selected. Without LiveSelector, an object that the store lacks counts as excluded.
 type LiveSelector interface {
 	// SelectsLive reports whether the source selects an object that GetLive returned. It may ask
 	// the other side.

@@ -243,7 +243,7 @@ func isRefusal(err error) bool {
 	return errors.As(err, &answer) && !apierrors.IsTooManyRequests(err)
 }
 
-// drainedWatch is a watch whose Stop waits for the end of its goroutine.
+// drainedWatch is a watch with a Stop that waits for the end of its goroutine.
 type drainedWatch struct{ watch.Interface }
 
 func (w drainedWatch) Stop() {

@@ -54,8 +54,8 @@ const DefaultWait = 5 * time.Second
 //
 // All methods are safe for concurrent use.
 type Writes struct {
-	// Wait is the longest time that a write whose answer can't be stored waits for the watch to
-	// show it. It must not be changed once there is a transport. Default: 5 seconds.
+	// Wait is how long a write waits for the watch to show it if its answer can't be stored. It
+	// must not be changed once there is a transport. Default: 5 seconds.
 	Wait time.Duration
 
 	mu      sync.RWMutex

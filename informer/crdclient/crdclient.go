@@ -25,14 +25,17 @@ import (
 const DefaultFieldManager = "operatorkit-crd"
 
 var (
-	// ErrNamesConflict is in the chain of the error for a definition whose names another one has taken.
+	// ErrNamesConflict is in the error chain if another definition already has the names of the
+	// given one.
 	ErrNamesConflict = errors.New("names are taken by another custom resource definition")
 
-	// ErrNotEstablished is in the chain of the error for a definition that was applied, and that the API does not serve yet.
+	// ErrNotEstablished is in the error chain if a definition was applied but the API does not
+	// serve it yet.
 	ErrNotEstablished = errors.New("not established yet")
 
-	// ErrOutdated is in the chain of the error for a definition that is missing, or that is not as it has to be, and that is not
-	// written: because the Client is read-only or not permitted to, or because another version of the operator has applied a newer one.
+	// ErrOutdated is in the error chain if a definition is missing or differs from the given one,
+	// and can't be written: the Client is read-only or lacks permission, or a newer version of the
+	// operator has applied a newer definition.
 	ErrOutdated = errors.New("the definition in the cluster does not serve what is wanted")
 )
 
@@ -47,18 +50,19 @@ func IsOutdated(err error) bool { return errors.Is(err, ErrOutdated) }
 
 // Config describes a Client.
 type Config struct {
-	// Client talks to the API server and must be set. Its scheme need not know custom resource definitions. It needs the
-	// verb get on customresourcedefinitions.apiextensions.k8s.io, and create and patch for what is to be written. Without
-	// get, definitions are taken as they are if the API serves their versions.
+	// Client must be set. Its scheme need not know custom resource definitions. It needs the verb
+	// get on customresourcedefinitions.apiextensions.k8s.io, and create and patch to write them.
+	// Without get, existing definitions are accepted unchanged if the API serves their versions.
 	Client client.Client
-	// ReadOnly has EnsureCreated write nothing. Default: it writes.
+	// ReadOnly makes EnsureCreated write nothing. Default: it writes.
 	ReadOnly bool
-	// Force has EnsureCreated put back a definition that is older than the one in the cluster. It is for people who ask for
-	// that. Default: the newer one stays.
+	// Force makes EnsureCreated replace a newer definition in the cluster by the given older one.
+	// It is meant for an explicit request by a user. Default: the newer definition stays.
 	Force bool
-	// FieldManager is the name under which the definitions are applied. Default: [DefaultFieldManager].
+	// FieldManager is the field manager that applies the definitions. Default:
+	// [DefaultFieldManager].
 	FieldManager string
-	// Logger must be set. It is told about attempts that failed.
+	// Logger must be set. It logs failed attempts.
 	Logger micrologger.Logger
 }
 
@@ -80,9 +84,11 @@ func New(config Config) (*Client, error) {
 	return &Client{config: config}, nil
 }
 
-// EnsureCreated looks at the definition, applies it if it is missing or differs, and waits until its objects are served. It tries
-// again as b says, which belongs to the call; a nil one stands for backoff.NewExponentialBackOff. The last error is returned when b
-// gives up, and the context's, together with the last one, when ctx ends. IsNamesConflict, IsNotEstablished and IsOutdated tell why.
+// EnsureCreated reads the definition, applies it if it is missing or differs, and waits until its
+// objects are served. It retries according to b, which belongs to the call. If b is nil, it uses
+// backoff.NewExponentialBackOff. It returns the last error when b gives up, and the context's error
+// joined with the last one when ctx ends. IsNamesConflict, IsNotEstablished and IsOutdated
+// distinguish the causes.
 func (c *Client) EnsureCreated(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, b backoff.BackOff) error {
 	if crd == nil || crd.Name == "" {
 		return fmt.Errorf("ensure custom resource definition: %w: it has no name", informer.ErrInvalidConfig)
@@ -157,8 +163,8 @@ func (c *Client) ensure(ctx context.Context, w *wanted) error {
 	return served(&s.crd)
 }
 
-// apply applies the wanted definition to what stands, of which there may be nothing, and says why it has to be. One that has changed since,
-// or is there after all, is looked at again.
+// apply applies the wanted definition over the current one, which may be nil. why is the reason. A
+// conflict, because the current one has changed or exists after all, is retried.
 func (c *Client) apply(ctx context.Context, w *wanted, s *standing, why string) error {
 	if c.config.ReadOnly {
 		return fmt.Errorf("%w: %s; somebody has to apply it who may", ErrOutdated, why)
@@ -168,7 +174,7 @@ func (c *Client) apply(ctx context.Context, w *wanted, s *standing, why string) 
 		return err
 	}
 	applied := w.content.DeepCopy()
-	// A proxy may have said that there is none, or another replica been first.
+	// A proxy may have answered 404, or another replica may have been faster.
 	applied.SetResourceVersion(absent.Version)
 	if s != nil {
 		applied.SetResourceVersion(s.content.GetResourceVersion())
@@ -193,7 +199,8 @@ func (c *Client) apply(ctx context.Context, w *wanted, s *standing, why string) 
 	return served(&s.crd)
 }
 
-// discover is for those who may not look at definitions: it asks the API whether it serves the versions.
+// discover is for clients that may not read definitions: it asks the API whether it serves the
+// versions.
 func (c *Client) discover(w *wanted, refused error) error {
 	names := w.crd.Spec.Names
 	for _, version := range w.crd.Spec.Versions {
@@ -213,7 +220,7 @@ func (c *Client) discover(w *wanted, refused error) error {
 	return nil
 }
 
-// applyConfiguration returns what the author says about the definition, without status and empty fields.
+// applyConfiguration returns the author's part of the definition, without status and empty fields.
 func applyConfiguration(crd *apiextensionsv1.CustomResourceDefinition) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
 	if err != nil {
@@ -228,7 +235,7 @@ func applyConfiguration(crd *apiextensionsv1.CustomResourceDefinition) (*unstruc
 	return u, nil
 }
 
-// served returns nil when the API serves the objects of the definition, as its conditions tell.
+// served returns nil if the API serves the objects of the definition, according to its conditions.
 func served(crd *apiextensionsv1.CustomResourceDefinition) error {
 	established, accepted := false, false
 	for _, condition := range crd.Status.Conditions {

@@ -15,9 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// HistoryAnnotation has the digests of the definitions that stood there one after the other, after the form of the annotation, such as
-// "v1 0a1b2c3d4e5f6071 8293a4b5c6d7e8f9": the last one is what was applied last. Who finds its own among the former ones is older than
-// who applied the last one. Without the annotation nobody is older.
+// HistoryAnnotation has the digests of the definitions that were applied, in order, after the
+// version of the annotation's format, such as "v1 0a1b2c3d4e5f6071 8293a4b5c6d7e8f9". The last
+// digest is the newest. An operator that finds its own digest among the earlier ones is older than
+// the operator that applied the last one. Without the annotation no operator is older.
 const HistoryAnnotation = "operatorkit.io/crd-history"
 
 const (
@@ -26,14 +27,14 @@ const (
 	maxHistory = 32
 )
 
-// wanted is a definition as an author gives it.
+// wanted is the definition given by the author.
 type wanted struct {
 	crd     *apiextensionsv1.CustomResourceDefinition
 	content *unstructured.Unstructured
 	digest  string
 }
 
-// standing is a definition as it is in the cluster.
+// standing is the definition in the cluster.
 type standing struct {
 	crd     apiextensionsv1.CustomResourceDefinition
 	content *unstructured.Unstructured
@@ -60,7 +61,8 @@ func newStanding(content *unstructured.Unstructured) (*standing, error) {
 	return s, nil
 }
 
-// digestOf returns the digest of what a definition says about the API. Its conversion, which others may set, is left out.
+// digestOf returns the digest of a definition's spec. It ignores the conversion, which others may
+// set.
 func digestOf(crd *apiextensionsv1.CustomResourceDefinition) (string, error) {
 	said := &apiextensionsv1.CustomResourceDefinition{Spec: *crd.Spec.DeepCopy()}
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(said)
@@ -73,13 +75,14 @@ func digestOf(crd *apiextensionsv1.CustomResourceDefinition) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// isNewer tells whether a definition was applied after the wanted one had been.
+// isNewer reports whether another definition was applied after the wanted one.
 func (s *standing) isNewer(w *wanted) bool {
 	at := slices.Index(s.history, w.digest)
 	return at >= 0 && at < len(s.history)-1
 }
 
-// lacks returns the first field of the wanted definition that there is not, or that has another value, and an empty text if it is all there.
+// lacks returns the first field of the wanted definition that is missing or differs, and "" if
+// there is none.
 func (s *standing) lacks(w *wanted) string {
 	for _, part := range [][]string{{"metadata", "labels"}, {"metadata", "annotations"}, {"spec"}} {
 		want, _, _ := unstructured.NestedFieldNoCopy(w.content.Object, part...)
@@ -91,7 +94,8 @@ func (s *standing) lacks(w *wanted) string {
 	return ""
 }
 
-// unserved returns the first version that the wanted definition serves and the standing one does not.
+// unserved returns the first version that the wanted definition serves and the current one does
+// not.
 func (s *standing) unserved(w *wanted) string {
 	for _, v := range w.crd.Spec.Versions {
 		if v.Served && !slices.ContainsFunc(s.crd.Spec.Versions, func(have apiextensionsv1.CustomResourceDefinitionVersion) bool {
@@ -103,8 +107,9 @@ func (s *standing) unserved(w *wanted) string {
 	return ""
 }
 
-// historyWith returns the history once the wanted definition is applied to what stands, of which there may be nothing. What is put back by
-// force has the history that it had: who came after it may come again, and who came before it is as old as ever.
+// historyWith returns the history after the wanted definition is applied over the current one,
+// which may be nil. With force, the digests after that of the wanted definition are removed: the
+// definitions that followed it may be applied again, and those before it are still older.
 func (s *standing) historyWith(w *wanted, force bool) (string, error) {
 	var digests []string
 	if s != nil {
@@ -129,8 +134,9 @@ func (s *standing) historyWith(w *wanted, force bool) (string, error) {
 	return historyForm + " " + strings.Join(newest, " "), nil
 }
 
-// lacking returns the path of the first value in want that has lacks. What has has beside that does not matter, but in lists: those
-// of things with names are sets of these, and others are equal or not.
+// lacking returns the path of the first value in want that has lacks. has may have other values,
+// except in lists: lists of named items are compared by name, other lists by position, with the
+// same length.
 func lacking(want, has any, path string) string {
 	switch want := want.(type) {
 	case map[string]any:
@@ -177,8 +183,8 @@ func lacking(want, has any, path string) string {
 	return ""
 }
 
-// numberOf returns a whole number as the floating point number that it is too: a limit is one in the types, and JSON does not tell them apart.
-// Other values are returned as they are.
+// numberOf converts an integer to a floating point number: a limit is a float in the types, and
+// JSON does not distinguish the two. Other values are returned unchanged.
 func numberOf(value any) any {
 	if n, ok := value.(int64); ok {
 		return float64(n)

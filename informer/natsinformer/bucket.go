@@ -27,41 +27,48 @@ type BucketConfig[T Entity] struct {
 	Name string
 	// Codec encodes and decodes the values. Default: JSON.
 	Codec Codec[T]
-	// Fence is asked before every write; its error refuses the write. A controller with several replicas gives the Check
-	// of its operator.Fence, so that a leader that has lost its lease without knowing it can't write. Default: none.
+	// Fence is called before every write; its error refuses the write. A controller with several
+	// replicas sets it to the Check of its operator.Fence, so that a leader that has lost its lease
+	// without noticing can't write. Default: none.
 	Fence func() error
-	// CatchUpTimeout is how long a read asks again while the servers answer with something older than what a Source of the bucket has
-	// shown of the key. Then it returns an error that wraps ErrBehind. Default: DefaultCatchUpTimeout (10 seconds).
+	// CatchUpTimeout is how long a read is repeated while the answers of the servers are older than
+	// the state of the key that a Source of the bucket has shown. After that the read returns an
+	// error that wraps ErrBehind. Default: DefaultCatchUpTimeout (10 seconds).
 	CatchUpTimeout time.Duration
 }
 
-// DefaultCatchUpTimeout is the default of BucketConfig.CatchUpTimeout: longer than a stream takes to elect a leader.
+// DefaultCatchUpTimeout is the default of BucketConfig.CatchUpTimeout. It is longer than a stream
+// takes to elect a leader.
 const DefaultCatchUpTimeout = 10 * time.Second
 
-// Bucket is a typed view of a JetStream key-value bucket. It holds nothing: every call asks the server, and a bucket that
-// is made, or made anew, later on is found then. All methods are safe for concurrent use, but not from within a handler of one of its
-// sources.
+// Bucket is a typed view of a JetStream key-value bucket. It stores nothing: every call asks the
+// server, and a bucket that is created or recreated later is found then. All methods are safe for
+// concurrent use, but must not be called from a handler of one of its sources.
 //
-// Errors are those of Kubernetes clients: apierrors.IsNotFound for a key that has no value, IsAlreadyExists for one that
-// has, IsConflict when the entry has another revision than the entity that was given. The server's own errors are in the
-// chain. What is too large ([ErrTooLarge]) and what finds no room ([ErrFull]) is marked as permanent, as by framework.Permanent. A request
-// that the server has denied is an error with nats.ErrPermissionViolation in its chain.
+// Errors are those of Kubernetes clients: apierrors.IsNotFound for a key without a value,
+// IsAlreadyExists for a key with one, and IsConflict if the revision of the entry differs from that
+// of the given entity. The server's own errors are in the chain. Errors for data that is too large
+// ([ErrTooLarge]) or has no room ([ErrFull]) are permanent, as by framework.Permanent. If the
+// server has denied a request, nats.ErrPermissionViolation is in the chain.
 //
-// Reads are answered by the leader of the bucket's stream, and are never older than what a Source of the bucket that runs has
-// shown of the key, or was written through the Bucket meanwhile: see ErrBehind. What is written is in the stores of these sources when the
-// write returns.
+// Reads are answered by the leader of the bucket's stream. They are never older than the state of
+// the key that a running Source of the bucket has shown, or that was written through the Bucket:
+// see ErrBehind. A write is in the stores of these sources when it returns.
 type Bucket[T Entity] struct {
 	config BucketConfig[T]
 	copier *copier
-	// opened is the bucket once it has been found. It names subjects only, and so outlives the bucket.
+	// opened is the bucket once it has been found. It contains only subjects, so it stays valid if
+	// the bucket is recreated.
 	opened atomic.Pointer[opened]
-	// followers are the sources of the bucket that run, each a follower.
+	// followers are the running sources of the bucket, each a follower.
 	followers sync.Map
-	// full is what was refused last for want of room, and nil since there is room.
+	// full is the last write that was refused because the bucket was full. It is nil once there is
+	// room.
 	full atomic.Pointer[refusal]
 }
 
-// NewBucket returns the view. It sends no request. The error names each faulty field and wraps informer.ErrInvalidConfig.
+// NewBucket returns the view. It sends no request. The error names each invalid field and wraps
+// informer.ErrInvalidConfig.
 func NewBucket[T Entity](config BucketConfig[T]) (*Bucket[T], error) {
 	var wrong faults.List
 	wrong.If(config.JetStream == nil, "JetStream must not be nil")
@@ -85,7 +92,7 @@ func NewBucket[T Entity](config BucketConfig[T]) (*Bucket[T], error) {
 // Name returns the name of the bucket.
 func (b *Bucket[T]) Name() string { return b.config.Name }
 
-// Fenced tells whether a Fence is asked before every write.
+// Fenced reports whether a Fence is called before every write.
 func (b *Bucket[T]) Fenced() bool { return b.config.Fence != nil }
 
 // Get returns the entity of a key.
@@ -101,15 +108,15 @@ func (b *Bucket[T]) Get(ctx context.Context, key string) (T, error) {
 	return b.decode(key, msg.revision, msg.data)
 }
 
-// Create stores a new entity under its name. It sets the entity's UID, Generation and CreationTimestamp, where they are
-// not set, and its revision.
+// Create stores a new entity under its name. It sets the entity's UID, Generation and
+// CreationTimestamp if they are not set, and its revision.
 func (b *Bucket[T]) Create(ctx context.Context, entity T) error {
 	entity.EntityMeta().stamp(uuid.NewUUID(), time.Now())
 	return b.write(ctx, "create", entity, 0)
 }
 
-// Update stores an entity in place of the one that was read: the entry must still have its revision. It sets the new one.
-// The last known state of an entity that is gone is not one to be stored.
+// Update replaces the stored entity: the entry must still have the revision that was read. It sets
+// the new revision. The last known state of an entity that is gone can't be stored.
 func (b *Bucket[T]) Update(ctx context.Context, entity T) error {
 	if entity.EntityMeta().gone {
 		return b.failed("update", entity.GetName(), jetstream.ErrKeyNotFound)
@@ -122,8 +129,9 @@ func (b *Bucket[T]) Update(ctx context.Context, entity T) error {
 	return b.write(ctx, "update", entity, entity.EntityMeta().revision)
 }
 
-// RequestDeletion asks for the deletion of an entity by setting its DeletionTimestamp. Whoever reconciles the bucket's
-// entities cleans up and removes the entry then. An entity that is gone, or was asked for before, is not an error.
+// RequestDeletion requests the deletion of an entity by setting its DeletionTimestamp. The
+// reconciler of the bucket's entities then cleans up and removes the entry. It is not an error if
+// the entity is gone or its deletion was requested before.
 func (b *Bucket[T]) RequestDeletion(ctx context.Context, key string) error {
 	for {
 		entity, err := b.Get(ctx, key)
@@ -142,20 +150,22 @@ func (b *Bucket[T]) RequestDeletion(ctx context.Context, key string) error {
 	}
 }
 
-// Delete removes an entity at once, whatever its finalizers, and leaves the earlier values of its key in the history. The
-// entry must still have the entity's revision; one that is gone is not an error.
+// Delete removes an entity at once, whatever its finalizers, and keeps the earlier values of its
+// key in the history. The entry must still have the entity's revision. An entry that is gone is not
+// an error.
 func (b *Bucket[T]) Delete(ctx context.Context, entity T) error {
 	return b.remove(ctx, byDelete, entity)
 }
 
-// Purge removes an entity at once, whatever its finalizers, and the history of its key. The entry must still have the
-// entity's revision; one that is gone is not an error. What stays is a marker that tells watchers, for ever or, if the
-// bucket has a LimitMarkerTTL, for that long.
+// Purge removes an entity at once, whatever its finalizers, and the history of its key. The entry
+// must still have the entity's revision. An entry that is gone is not an error. A marker for
+// watchers remains, forever or, if the bucket has a LimitMarkerTTL, for that long.
 func (b *Bucket[T]) Purge(ctx context.Context, entity T) error {
 	return b.remove(ctx, byPurge, entity)
 }
 
-// write encodes an entity, has it stored in place of the revision base, or where there is none if that is 0, and sets its revision.
+// write encodes an entity, stores it in place of the revision base, or as a new entry if base is 0,
+// and sets its revision.
 func (b *Bucket[T]) write(ctx context.Context, verb string, entity T, base uint64) error {
 	key := entity.GetName()
 	bucket, err := b.open(ctx)
@@ -171,7 +181,7 @@ func (b *Bucket[T]) write(ctx context.Context, verb string, entity T, base uint6
 	revision, err := b.put(ctx, bucket, key, data, base)
 	meta := entity.EntityMeta()
 	if isFull(err) && meta.DeletionTimestamp != nil && base > 0 {
-		// A write that leads to a removal makes room for itself.
+		// A write that leads to a removal makes its own room.
 		if err = b.drop(ctx, bucket, key, base); err == nil {
 			revision, err = b.put(ctx, bucket, key, data, base)
 		}
@@ -190,7 +200,8 @@ func (b *Bucket[T]) write(ctx context.Context, verb string, entity T, base uint6
 	return nil
 }
 
-// put stores a value in place of the revision base, or where there is no value if that is 0. It returns the value's revision.
+// put stores a value in place of the revision base, or as a new one if base is 0. It returns the
+// value's revision.
 func (b *Bucket[T]) put(ctx context.Context, bucket *opened, key string, data []byte, base uint64) (uint64, error) {
 	if err := bucket.fits(key); err != nil {
 		return 0, err
@@ -209,18 +220,19 @@ func (b *Bucket[T]) put(ctx context.Context, bucket *opened, key string, data []
 	case msg.value:
 		return 0, jetstream.ErrKeyExists
 	}
-	// It is a marker, and may be one that the next leader has put there.
+	// It is a marker, perhaps one that the next leader has written.
 	if err := b.allowed(); err != nil {
 		return 0, err
 	}
 	revision, err = bucket.kv.Update(ctx, key, data, msg.revision)
 	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-		return 0, jetstream.ErrKeyExists // Somebody was faster.
+		return 0, jetstream.ErrKeyExists // Another client was faster.
 	}
 	return revision, err
 }
 
-// allowed asks the fence. That is done right before each request that writes: what comes before it may take longer than a lease.
+// allowed calls the fence. It must be called right before each request that writes: earlier steps
+// may take longer than a lease.
 func (b *Bucket[T]) allowed() error {
 	if b.config.Fence == nil {
 		return nil
@@ -228,7 +240,7 @@ func (b *Bucket[T]) allowed() error {
 	return b.config.Fence()
 }
 
-// remove removes an entity, for which a key that has no value is as good.
+// remove removes an entity. A key without a value is not an error.
 func (b *Bucket[T]) remove(ctx context.Context, how removal, entity T) error {
 	key, revision := entity.GetName(), entity.EntityMeta().revision
 	if revision == 0 {
@@ -243,7 +255,7 @@ func (b *Bucket[T]) remove(ctx context.Context, how removal, entity T) error {
 	return err
 }
 
-// removeRevision puts a marker in the place of the newest message of a key, which must have that revision.
+// removeRevision replaces the newest message of a key, which must have that revision, by a marker.
 func (b *Bucket[T]) removeRevision(ctx context.Context, how removal, key string, revision uint64) error {
 	bucket, err := b.open(ctx)
 	if err != nil {
@@ -260,7 +272,7 @@ func (b *Bucket[T]) removeRevision(ctx context.Context, how removal, key string,
 	}
 	if err != nil {
 		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			// It may be another bucket by now, whose markers have no lifetime.
+			// It may be another bucket by now, in which markers have no lifetime.
 			b.opened.Store(nil)
 		}
 		return b.failed(how.verb, key, b.limited(ctx, bucket, key, 0, err))
@@ -271,7 +283,7 @@ func (b *Bucket[T]) removeRevision(ctx context.Context, how removal, key string,
 	return nil
 }
 
-// failed gives an error of the server the kind that it has in Kubernetes.
+// failed converts an error of the server to the matching Kubernetes error.
 func (b *Bucket[T]) failed(verb, key string, err error) error {
 	entries := schema.GroupResource{Resource: "entries of bucket " + b.config.Name}
 	err, key = b.denied(err), cut.Text(key, maxKeyShown)
@@ -286,8 +298,8 @@ func (b *Bucket[T]) failed(verb, key string, err error) error {
 	return fmt.Errorf("%s %s in bucket %s: %w", verb, key, b.config.Name, err)
 }
 
-// Stored returns an entity as it would be read back if it were written: a copy that went through the codec, with the
-// same revision. It sends no request.
+// Stored returns an entity as it would be read back after a write: a copy that went through the
+// codec, with the same revision. It sends no request.
 func (b *Bucket[T]) Stored(entity T) (T, error) {
 	data, err := b.config.Codec.Encode(entity)
 	if err != nil {

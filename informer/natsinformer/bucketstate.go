@@ -18,20 +18,22 @@ var (
 	errMirror     = errors.New("the bucket is a mirror in the account of its origin")
 )
 
-// bucketState is what a bucket says of itself.
+// bucketState is the state that a bucket reports.
 type bucketState struct {
-	// created tells a bucket from others of its name.
+	// created distinguishes a bucket from others of its name.
 	created time.Time
-	// lastSeq is the highest sequence that was given to a message.
+	// lastSeq is the highest sequence assigned so far.
 	lastSeq uint64
-	// keys is how many subjects there are: keys, those that have a marker alone included, and whatever else the stream has got.
+	// keys is the number of subjects. It includes keys that have only a marker, and other subjects
+	// of the stream.
 	keys int
-	// awaited says what the bucket has not got yet of the buckets from which it gets entries, and is empty if there is nothing.
+	// awaited describes the messages that the bucket still lacks from the buckets it copies. It is
+	// empty if it lacks none.
 	awaited string
-	// bytes and maxBytes are the size and its limit, which is not positive where there is none.
+	// bytes and maxBytes are the size and its limit. Without a limit maxBytes is not positive.
 	bytes    uint64
 	maxBytes int64
-	// replicated is true if several servers have the bucket.
+	// replicated is true if several servers store the bucket.
 	replicated bool
 }
 
@@ -53,8 +55,8 @@ func stateOf(info *jetstream.StreamInfo) bucketState {
 	return state
 }
 
-// verify returns an error if a listing can't be all that was in the bucket, of which before was the state when the listing
-// began.
+// verify returns an error if a listing can't be the complete content of the bucket. before is the
+// state of the bucket when the listing started.
 func (o *opened) verify(ctx context.Context, before bucketState, l *listing) error {
 	after, err := o.state(ctx)
 	if err != nil {
@@ -66,7 +68,8 @@ func (o *opened) verify(ctx context.Context, before bucketState, l *listing) err
 	if awaited := cmp.Or(before.awaited, after.awaited); awaited != "" {
 		return fmt.Errorf("%w: %s", errAwaited, awaited)
 	}
-	// Keys may come and go while they are listed, but what was there before and is there now was there all along.
+	// Keys may come and go during the listing, but keys that exist before and after it existed
+	// throughout.
 	if at := len(l.newest); at < before.keys && at < after.keys {
 		return fmt.Errorf("%w: %d of %d", errIncomplete, at, after.keys)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/operatorkit/operatorkit/internal/faults"
 )
 
-// Codec turns entities into the bytes of entries and back. It must be safe for concurrent use.
+// Codec converts entities to the bytes of entries and back. It must be safe for concurrent use.
 type Codec[T Entity] interface {
 	// Encode returns the bytes of an entity, which it must not keep or change.
 	Encode(entity T) ([]byte, error)
@@ -17,9 +17,10 @@ type Codec[T Entity] interface {
 	Decode(data []byte) (T, error)
 }
 
-// JSON is the Codec that a Bucket uses by default: JSON by encoding/json. Fields of an entry that T does not have, such as those of a
-// later version, stay in the entry when the entity that was read is written, as long as its Meta is the one that was read. So do
-// fields that a type with a MarshalJSON method reads and does not write.
+// JSON is the default Codec of a Bucket: JSON by encoding/json. Fields of an entry that T lacks,
+// such as fields of a later version, stay in the entry when an entity is read and written, if its
+// Meta is the one that was read. So do fields that a type with a MarshalJSON method reads but does
+// not write.
 type JSON[T Entity] struct{}
 
 // Encode implements Codec.

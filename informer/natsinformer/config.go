@@ -18,35 +18,39 @@ const (
 
 // SourceConfig describes a [Source].
 type SourceConfig[T Entity] struct {
-	// Bucket is where the entities are. It must be set. It need not exist yet.
+	// Bucket contains the entities. It must be set. The bucket need not exist yet.
 	Bucket *Bucket[T]
 	// Name identifies the source. Default: "bucket " and the name of the bucket.
 	Name string
-	// Filter tells which keys belong to the source. It must always say the same of a key. The server sends the others
-	// nevertheless: entities of different kinds are better kept in different buckets. One that panics refuses the key, which is
-	// logged. Default: all.
+	// Filter reports whether a key belongs to the source. It must always return the same for a key.
+	// The server sends the other entries as well, so entities of different kinds are better stored
+	// in different buckets. If Filter panics, the key is refused and the panic is logged. Default:
+	// all.
 	Filter func(key string) bool
-	// Indexers are the indexes for ByIndex, by name; they get entities of type T. One that panics does not file the
-	// entity, which is logged. Default: none.
+	// Indexers are the indexes for ByIndex, by name; they get entities of type T. If one panics,
+	// the entity is not indexed and the panic is logged. Default: none.
 	Indexers map[string]informer.IndexFunc
-	// Resync is the time, ±10 %, after which all entities are announced again, over and over. Default: 0, which is never.
+	// Resync is the interval, ±10 %, at which all entities are announced again. Default: 0, which
+	// is never.
 	Resync time.Duration
-	// ProbeInterval is the time between two questions to the server how the bucket is. They are the proof of life that
-	// Status tells of, and find what a watch does not tell: that it is stuck, that the bucket is gone or another one, and
-	// that entries have vanished without a trace, as those whose time to live has ended do. An unanswered question is an
-	// outage after this time, and at least a second. Default: 5 seconds.
+	// ProbeInterval is the interval at which the source asks the server for the state of the
+	// bucket. The probes are the contact that Status reports. They also find problems that a watch
+	// does not report: a watch that is stuck, a bucket that is gone or was replaced, and entries
+	// that vanished without a trace, such as those with an expired time to live. An unanswered
+	// probe becomes an outage after this time, but not before one second. Default: 5 seconds.
 	ProbeInterval time.Duration
-	// Relist is the time, ±10 %, after which the whole bucket is listed again and compared, whatever the probes say.
-	// Default: 10 minutes.
+	// Relist is the interval, ±10 %, at which the whole bucket is listed again and compared,
+	// whatever the probes find. Default: 10 minutes.
 	Relist time.Duration
 	// Registerer registers the metrics operatorkit_natsinformer_undecodable_entries and
 	// operatorkit_natsinformer_listings_total, with the label source. Default: none.
 	Registerer prometheus.Registerer
-	// Logger must be set. It is told of outages, of their ends, and of entries that can't be decoded, never of content.
+	// Logger must be set. It logs outages, their ends, and entries that can't be decoded, never
+	// their content.
 	Logger micrologger.Logger
 }
 
-// validate fills in defaults. The error names every faulty field.
+// validate sets defaults. The error names every invalid field.
 func (c *SourceConfig[T]) validate() error {
 	var wrong faults.List
 	wrong.If(c.Bucket == nil, "field Bucket must be set")
@@ -78,7 +82,7 @@ func (c *SourceConfig[T]) validate() error {
 	return nil
 }
 
-// guardFilter returns the filter so that a panic in it is logged, and refuses the key.
+// guardFilter returns the filter such that a panic is logged and refuses the key.
 func guardFilter(filter func(string) bool, logger micrologger.Logger) func(string) bool {
 	return func(key string) (ours bool) {
 		defer func() {
@@ -91,7 +95,7 @@ func guardFilter(filter func(string) bool, logger micrologger.Logger) func(strin
 	}
 }
 
-// guard returns the indexers so that a panic in one is logged.
+// guard returns the indexers such that a panic is logged.
 func guard(indexers map[string]informer.IndexFunc, logger micrologger.Logger) map[string]informer.IndexFunc {
 	guarded := make(map[string]informer.IndexFunc, len(indexers))
 	for name, values := range indexers {

@@ -1,120 +1,148 @@
-// Package natsinformer makes the entries of a NATS JetStream key-value bucket an [informer.Source], and gives a typed view
-// of them.
+// Package natsinformer provides the entries of a NATS JetStream key-value bucket as an
+// [informer.Source], and a typed view of them.
 //
-// An entity is a struct that embeds [Meta]. A [Bucket] reads and writes entities; a [Source] follows them.
+// An entity is a struct that embeds [Meta]. A [Bucket] reads and writes entities; a [Source]
+// follows them.
 //
 //	type Gateway struct {
 //		natsinformer.Meta `json:"metadata"`
 //		Hosts             []string `json:"hosts"`
 //	}
 //
-//	bucket, err := natsinformer.NewBucket(natsinformer.BucketConfig[*Gateway]{JetStream: js, Name: "gateways"})
-//	source, err := natsinformer.NewSource(natsinformer.SourceConfig[*Gateway]{Bucket: bucket, Logger: logger})
+//	bucket, err := natsinformer.NewBucket(natsinformer.BucketConfig[*Gateway]{
+//		JetStream: js, Name: "gateways",
+//	})
+//	source, err := natsinformer.NewSource(natsinformer.SourceConfig[*Gateway]{
+//		Bucket: bucket, Logger: logger,
+//	})
 //	go source.Run(ctx)
 //	err = source.WaitForSync(ctx)
 //	gateway, exists, err := source.Lookup("eu/main")
 //	gateway.Hosts = append(gateway.Hosts, "example.com")
-//	err = bucket.Update(ctx, gateway) // a conflict if somebody else was faster
+//	err = bucket.Update(ctx, gateway) // a conflict if another client was faster
 //
 // # Promises
 //
-//   - Writes compare: none replaces or removes another state than the one that was read.
-//   - The store is the bucket, with every change announced in order, as long as the connection holds; after an outage of
-//     any kind and length, whatever happened meanwhile, it is again, and what changed is announced. The whole bucket is listed
-//     then and compared.
-//   - An outage shows in Status at once when the connection ends, and after ProbeInterval when it has only fallen silent. The
-//     store stays as it is meanwhile. That is also so when the bucket is not there, or not there any more: the source is
-//     stale and waits for it, and deletes nothing. A bucket that is made anew is believed: what is not in it is deleted.
-//   - A listing that may be incomplete is thrown away.
-//   - What is read is never older than what was shown or written (R11), on replicated buckets too: see Replicas.
-//   - An entry that can't be decoded makes Get fail, with [ErrUndecodable] in the chain, for its key only. Events for it go on,
-//     with the last entity that could be decoded, or with one that has a name and nothing else; its DecodeError says why.
-//     Entries that can't be decoded are counted, and logged once.
+//   - Writes are conditional: a write replaces or removes only the state that was read.
+//   - While the connection holds, the store equals the bucket, and every change is announced in
+//     order. After an outage of any kind and length the whole bucket is listed and compared, and
+//     the changes are announced.
+//   - An outage is visible in Status at once if the connection ends, and after ProbeInterval if it
+//     falls silent. The store is unchanged meanwhile. The same holds while the bucket does not
+//     exist, or no longer exists: the source is stale, waits for it, and deletes nothing. A
+//     recreated bucket is accepted: entries that it lacks are deleted.
+//   - A listing that may be incomplete is discarded.
+//   - Reads are never older than the state that was shown or written (R11), even on replicated
+//     buckets: see Replicas.
+//   - An entry that can't be decoded makes Get fail, with [ErrUndecodable] in the chain, for its
+//     key only. Its events continue. They carry the last entity that could be decoded, or one with
+//     nothing but a name; its DecodeError has the reason. Undecodable entries are counted, and
+//     logged once.
 //
-// The connection is the caller's. Have it reconnect for ever (nats.MaxReconnects(-1)): by default the client gives up after 60 attempts and
-// closes it. Then Run returns an error, and an operator that runs the source ends. A connection that may come to that is told of in the log
-// when the source starts. nats.PingInterval decides how soon it takes notice of a server that has fallen silent.
+// The connection is the caller's. Make it reconnect forever (nats.MaxReconnects(-1)): by default
+// the client gives up after 60 attempts and closes it. Then Run returns an error, and an operator
+// that runs the source ends. The source logs a warning at the start if its connection may give up.
+// nats.PingInterval determines how soon the connection detects a silent server.
 //
 // # Replicas
 //
-// A bucket with Replicas of 3 is kept by three servers, one of which leads and takes the writes. The others, and mirrors of the bucket, may
-// be behind, and a "direct get" (KeyValue.Get of the client library, which every bucket allows by default) is answered by any of them:
+// A bucket with 3 Replicas is stored by three servers. One of them leads and accepts the writes.
+// The others, and mirrors of the bucket, may be behind. Any of them may answer a "direct get"
+// (KeyValue.Get of the client library, which every bucket allows by default). Therefore:
 //
-//   - [Bucket.Get], [Source.GetLive] and whatever else reads an entry ask the leader instead, by STREAM.MSG.GET, which an account with
-//     narrow permissions must allow for the bucket's stream. This is about twice the work of a direct get, and less than any write.
-//   - A leader may be behind too, when it was elected a moment ago or does not know yet that it leads no more. What it answers is compared
-//     with what a running Source of the bucket has shown of the key, or was written through the Bucket: the answer has to have that
-//     revision or a later one. While it has not, it is asked again, for BucketConfig.CatchUpTimeout at most; then there is an error,
-//     with [ErrBehind] in its chain, never an old state and never "not found".
-//   - The watch of a Source may come from a server that is behind. Its listing counts when it has reached the newest entry that the leader
-//     had, and is thrown away for up to BucketConfig.CatchUpTimeout if it has an entry in an older state than was seen and has not come as
-//     far as that. A change comes when that server has it.
-//   - Open the bucket itself, not a mirror of it. A mirror in the account of its origin is refused: it has no entries under its own name.
-//     One in another domain is as far behind as its connection.
-//   - A bucket that gets entries from others, as a mirror or by Sources, is listed once its server has reached all of them and has all
-//     of their messages. A bucket whose stream has messages that are no entries of it is not synced: an operator would take what these
-//     messages are for deleted.
+//   - [Bucket.Get], [Source.GetLive] and all other reads of an entry ask the leader, by
+//     STREAM.MSG.GET. An account with narrow permissions must allow it for the bucket's stream. It
+//     costs about twice a direct get, and less than any write.
+//   - A leader may be behind too, if it was just elected or has not noticed yet that it no longer
+//     leads. Its answer is compared with the state of the key that a running Source of the bucket
+//     has shown, or that was written through the Bucket: the answer must have that revision or a
+//     later one. Otherwise it is asked again, for at most BucketConfig.CatchUpTimeout. Then the
+//     read returns an error with [ErrBehind] in its chain, never an old state and never "not
+//     found".
+//   - The watch of a Source may come from a server that is behind. Its listing counts once it has
+//     reached the newest entry of the leader. If it has an older state of an entry than was seen
+//     and has not reached the seen revision, it is discarded, for up to
+//     BucketConfig.CatchUpTimeout. A change arrives when that server has it.
+//   - Open the bucket itself, not a mirror of it. A mirror in the account of its origin is refused:
+//     it has no entries under its own name. A mirror in another domain is as far behind as its
+//     connection.
+//   - A bucket that copies entries from others, as a mirror or by Sources, is listed once its
+//     server has reached all of them and has all of their messages. A bucket is not synced if its
+//     stream has messages that are not entries: an operator would treat the objects of these
+//     messages as deleted.
 //
-// Who reads a bucket by the client library, and decides by what was read that nothing is to be done, may decide by a state that is older than
-// the event it follows.
+// A client that reads a bucket by the client library, and decides by the result that nothing is to
+// be done, may use a state that is older than the event it follows.
 //
 // # Own writes
 //
-// What is written through a Bucket is in the stores of its sources when the write returns, as the watch will show it, and a reconciliation is
-// not woken by what it has written itself: see the drawing in package informer. Every write names the revision that it replaces, and has the
-// server say which one it was given; a marker has a revision like a value. So a change of somebody else in between is noticed also where the
-// bucket keeps no history and the watch leaves it out, and wakes.
+// A write through a Bucket is in the stores of its sources when it returns, in the same form that
+// the watch will show later. A reconciliation is not woken by its own writes: see the drawing in
+// package informer. Every write names the revision that it replaces, and the server returns the new
+// revision; a marker has a revision like a value. So a change by another client in between is
+// noticed and wakes, even if the bucket keeps no history and the watch omits the change.
 //
-//   - Source and writer have to have the same Bucket: what is written through another one of the same name counts as somebody else's. So does
-//     what was written when the answer is lost.
-//   - A write to a bucket that may have been made anew since it was listed, because it was given a revision that is known already, has the
-//     bucket listed before it returns, for BucketConfig.CatchUpTimeout at most. When that is not enough it is logged.
-//   - Otherwise a bucket that was made anew is noticed by the next probe.
+//   - Source and writer must share one Bucket: a write through another Bucket of the same name
+//     counts as another client's. So does a write if its answer is lost.
+//   - If a write gets a revision that is known already, the bucket may have been recreated since it
+//     was listed. The write then waits for another listing, for at most
+//     BucketConfig.CatchUpTimeout. If that is not enough, it is logged.
+//   - Otherwise the next probe notices a recreated bucket.
 //
 // # Deletion
 //
-// Entries have no finalizers that a server respects. There are three ways in which they go, and what each guarantees is
-// this, if the entities are reconciled by a framework:
+// A server does not respect finalizers of entries. There are three ways to remove an entry. If a
+// framework reconciles the entities, they guarantee:
 //
-//	way                          the deletion is processed           ... also if it happened while the operator was down
-//	RequestDeletion              always, with the entity as it is    yes: the entry stays until it was processed
-//	Delete, or `nats kv del`     with the last known state           if the bucket has History of 2 or more
-//	Purge, `nats kv purge`,      with the last known state           no
+//	way                       the deletion is processed         ... if the operator was down
+//	RequestDeletion           always, with the current entity   yes: the entry stays until then
+//	Delete, or `nats kv del`  with the last known state         if the bucket has History >= 2
+//	Purge, `nats kv purge`,   with the last known state         no
 //	PurgeDeletes, time to live
 //
-// RequestDeletion sets a timestamp in the entry. The framework processes the deletion and has [Source.Remove] purge the
-// entry, unless there are finalizers of others in its metadata. A plain deletion leaves a marker in the bucket and, with
-// History, the last value beside it: a source that starts later, or was out of contact, announces it as Deleted, and repeats to new
-// subscribers every deletion whose marker is there still. Remove purges marker and history, so that this ends once the
-// deletion was processed; a purge by anybody, or a new entry of that key, ends it too. A purge leaves nothing but a marker of
-// its own, which stays for ever unless the bucket has a LimitMarkerTTL. That is worth having: markers that have expired cost nothing. Of
-// entries that vanish without a trace meanwhile (direct deletions in the stream), no more can go unnoticed until the next Relist than there are
-// markers which have not expired.
-// Where the newest message of a key vanishes and leaves one before it, the older value is shown again at the next Relist.
+// RequestDeletion sets a timestamp in the entry. The framework processes the deletion and makes
+// [Source.Remove] purge the entry, unless its metadata has finalizers of others. A plain deletion
+// leaves a marker in the bucket and, with History, the last value. A source that starts later, or
+// was out of contact, announces it as Deleted, and repeats to new subscribers every deletion that
+// still has a marker. Remove purges marker and history once the deletion was processed, which ends
+// the repetition; a purge by any client, or a new entry of the key, ends it too. A purge leaves
+// only a marker of its own, which stays forever unless the bucket has a LimitMarkerTTL. Set one:
+// expired markers cost nothing. If entries vanish without a trace meanwhile (direct deletions in
+// the stream), at most as many can go unnoticed until the next Relist as there are unexpired
+// markers. If the newest message of a key vanishes and an earlier one remains, the next Relist
+// shows the older value again.
 //
-// The last states of what was deleted are held in memory as long as the markers are there. A source of secondaries does without that: see
-// [Source.ForgetDeleted], which package natscontroller calls for them.
+// The last states of deleted entities are kept in memory as long as the markers exist. A source of
+// secondaries does not need them: see [Source.ForgetDeleted], which package natscontroller calls
+// for them.
 //
-// A time to live that a client has given to an entry (jetstream.KeyTTL) ends with the first write through a Bucket, because the server
-// keeps it with the message and not with the key. That of the bucket holds for every value.
+// A time to live that a client has given to an entry (jetstream.KeyTTL) ends with the first write
+// through a Bucket, because the server keeps it with the message and not with the key. The bucket's
+// own time to live applies to every value.
 //
-// All of this is for one operator on a bucket of primaries: what processes a deletion first removes the entry, or its marker. Another
-// operator that runs sees it go and processes it with the last known state; one that is down does not. Where there are several, each
-// puts a finalizer of its own into the metadata of the entries, takes it off when it has cleaned up, and deletions are asked for.
+// All of this is for one operator on a bucket of primaries: the first one to process a deletion
+// removes the entry, or its marker. Another running operator sees the removal and processes it with
+// the last known state; an operator that is down does not. If there are several, each must put its
+// own finalizer into the metadata of the entries and remove it when it has cleaned up, and
+// deletions must be requested.
 //
-// What is left of deletions that nobody saw has to be collected by other means, such as GarbageSecondaries of package
-// natscontroller.
+// Remains of deletions that were missed must be collected by other means, such as
+// GarbageSecondaries of package natscontroller.
 //
 // # Limits
 //
-// What exceeds a limit is a permanent error of its key, and harms nothing else:
+// An entry that exceeds a limit causes a permanent error for its key, and affects nothing else:
 //
-//   - a key with which no message can be sent, which is known before it is sent: a server closes the connection of a client that
-//     exceeds its max_control_line, for which the default of 4,096 is assumed ([ErrTooLarge]);
-//   - a value beyond the max_payload of the server or the MaxValueSize of the bucket, with both sizes ([ErrTooLarge]);
-//   - a write to a bucket that is full ([ErrFull]). Status of its sources says so as Degraded until there is room, and /readyz fails.
+//   - a key that is too long to send a message, which is checked before sending: a server closes
+//     the connection of a client that exceeds its max_control_line. The default of 4,096 is assumed
+//     ([ErrTooLarge]);
+//   - a value beyond the max_payload of the server or the MaxValueSize of the bucket, with both
+//     sizes ([ErrTooLarge]);
+//   - a write to a full bucket ([ErrFull]). Status of its sources reports Degraded until there is
+//     room, and /readyz fails.
 //
-// An entry can be removed from a full bucket all the same. Purge then removes the values first, and puts the marker into the room that
-// this makes, if it can. Delete, and what is written to an entry that is being deleted, drop the earlier values of the key. A deletion can't
-// be requested, and an entry of a bucket with a history can't be deleted, where there is no room even then: purge entries.
+// An entry can still be removed from a full bucket. Purge then removes the values first, and writes
+// the marker if there is room for it now. Delete, and a write to an entry that is being deleted,
+// drop the earlier values of the key. Without room even then, a deletion can't be requested, and an
+// entry of a bucket with a history can't be deleted: purge entries.
 package natsinformer

@@ -10,10 +10,11 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// ErrUndecodable is in the chain of the error for an entry whose value the codec can't decode.
+// ErrUndecodable is in the chain of the error for an entry with a value that the codec can't
+// decode.
 var ErrUndecodable = errors.New("value can't be decoded")
 
-// embedsMeta tells whether T is a pointer to a struct whose metadata is there from the start.
+// embedsMeta reports whether T is a pointer to a struct that embeds its metadata by value.
 func embedsMeta[T Entity]() (embeds bool) {
 	defer func() {
 		if recover() != nil {
@@ -23,14 +24,14 @@ func embedsMeta[T Entity]() (embeds bool) {
 	return reflect.TypeFor[T]().Kind() == reflect.Pointer && newEntity[T]("").GetName() == ""
 }
 
-// newEntity returns an entity that has a name and nothing else.
+// newEntity returns an entity with nothing but a name.
 func newEntity[T Entity](name string) T {
 	entity := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 	entity.EntityMeta().Name = name
 	return entity
 }
 
-// decode makes an entity of an entry.
+// decode decodes an entry.
 func (b *Bucket[T]) decode(key string, revision uint64, data []byte) (entity T, err error) {
 	entity, err = b.decodeValue(data)
 	if err != nil {
@@ -42,7 +43,7 @@ func (b *Bucket[T]) decode(key string, revision uint64, data []byte) (entity T, 
 	return entity, nil
 }
 
-// decodeValue has the codec decode. A panic in it is an error of this value.
+// decodeValue calls the codec. A panic becomes an error of this value.
 func (b *Bucket[T]) decodeValue(data []byte) (entity T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -56,7 +57,8 @@ func (b *Bucket[T]) decodeValue(data []byte) (entity T, err error) {
 	return entity, err
 }
 
-// clone returns a deep copy that carries the same metadata, those that are not encoded included, but is not stored.
+// clone returns a deep copy with the same metadata, including fields that are not encoded, except
+// stored.
 func (b *Bucket[T]) clone(entity T) (T, error) {
 	copied, err := b.copyContent(entity)
 	if err != nil {
@@ -85,7 +87,7 @@ func (b *Bucket[T]) copyContent(entity T) (T, error) {
 	return b.decodeValue(data)
 }
 
-// copyOuter copies what embeds the metadata of an entity of this bucket.
+// copyOuter copies an entity of this bucket.
 func (b *Bucket[T]) copyOuter(outer any) (any, error) {
 	entity, ok := outer.(T)
 	if !ok {
@@ -94,7 +96,7 @@ func (b *Bucket[T]) copyOuter(outer any) (any, error) {
 	return b.clone(entity)
 }
 
-// copiesItself tells whether informer.Copy copies the entity without its Bucket.
+// copiesItself reports whether informer.Copy copies the entity without its Bucket.
 func copiesItself(entity any) bool {
 	switch entity.(type) {
 	case runtime.Object, informer.Copier:

@@ -12,8 +12,9 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// Entity is an entry of a bucket: a pointer to a struct that embeds [Meta] by value. Entities are copied by encoding and
-// decoding them; one that has to be faster implements informer.Copier, and copies its Meta with DeepCopy.
+// Entity is an entry of a bucket: a pointer to a struct that embeds [Meta] by value. Entities are
+// copied by encoding and decoding them. For faster copies implement informer.Copier, and copy the
+// Meta with DeepCopy.
 //
 //	type Gateway struct {
 //		natsinformer.Meta `json:"metadata"`
@@ -25,62 +26,71 @@ type Entity interface {
 	EntityMeta() *Meta
 }
 
-// Meta is what every entity carries. The fields that a [Bucket] maintains say so; the rest is the writer's. It also holds, unseen, what the
-// entry has and the type does not: whoever writes an entity with the Meta of the one that was read keeps that.
+// Meta is the metadata of every entity. Fields that a [Bucket] maintains say so; the writer owns
+// the others. Meta also holds, unexported, the fields of the entry that the type lacks. They are
+// kept if an entity is written with the Meta that was read.
 type Meta struct {
 	// Name is the key of the entry. A Bucket sets it to the key whenever it reads.
 	Name string `json:"name,omitempty"`
-	// UID tells an entity from others that had its name before. A Bucket sets it when it creates the entry, and when it
-	// updates one that was written without.
+	// UID distinguishes an entity from earlier ones of its name. A Bucket sets it when it creates
+	// the entry, and when it updates an entry without one.
 	UID types.UID `json:"uid,omitempty"`
-	// OwnerKey and OwnerKind name the entity, or other thing, that this one was made for. Both are empty for one that
-	// stands for itself.
+	// OwnerKey and OwnerKind name the owner that this entity was created for, an entity or another
+	// thing. Both are empty without an owner.
 	OwnerKey  string `json:"ownerKey,omitempty"`
 	OwnerKind string `json:"ownerKind,omitempty"`
 	// Labels are for selecting entities.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations are for everything else that is said about an entity.
+	// Annotations are for all other information about an entity.
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Generation counts the versions of what is wanted. Who changes that increases it; a Bucket starts it at 1.
+	// Generation counts the versions of the desired state. A client that changes that state must
+	// increase it; a Bucket sets it to 1 at first.
 	Generation int64 `json:"generation,omitempty"`
 	// CreationTimestamp is when the entry was created. A Bucket sets it.
 	CreationTimestamp metav1.Time `json:"creationTimestamp,omitzero"`
-	// DeletionTimestamp is when the deletion of the entity was asked for (Bucket.RequestDeletion). Whoever reconciles the
-	// entities cleans up then and removes the entry.
+	// DeletionTimestamp is the time at which the deletion of the entity was requested
+	// (Bucket.RequestDeletion). The reconciler of the entities then cleans up and removes the
+	// entry.
 	DeletionTimestamp *metav1.Time `json:"deletionTimestamp,omitempty"`
-	// Finalizers keep an entry whose deletion was asked for from being removed, until who put them there takes them off.
+	// Finalizers delay the removal of an entry after its deletion was requested, until their owners
+	// remove them.
 	Finalizers []string `json:"finalizers,omitempty"`
-	// Conditions are what is known about the entity. Use meta.SetStatusCondition of apimachinery.
+	// Conditions describe the state of the entity. Use meta.SetStatusCondition of apimachinery.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	revision uint64
-	// gone says that this is the last known state of an entry that is gone. The revision is then that of its delete marker,
-	// or 0 if there is none to be cleaned up.
+	// gone is true for the last known state of an entry that is gone. The revision is then that of
+	// its delete marker, or 0 without a marker to clean up.
 	gone bool
-	// copier copies the entity around this metadata; it is nil before a Bucket has read or written it.
+	// copier copies the entity around this metadata. It is nil until a Bucket has read or written
+	// it.
 	copier *copier
-	// original is the JSON that the entity was read from if it has fields that the type does not have. It is never changed.
+	// original is the JSON that the entity was read from if it has fields that the type lacks. It
+	// is immutable.
 	original []byte
-	// stored is what a Source keeps beside an entity in its store; it is nil in copies.
+	// stored is kept beside an entity in the store of a Source. It is nil in copies.
 	stored *stored
 }
 
-// copier copies entities as the Bucket does that they come from.
+// copier copies entities like the Bucket they come from.
 type copier struct{ copy func(outer any) (any, error) }
 
-// stored is what a Source knows of an entry besides the entity.
+// stored is what a Source keeps about an entry besides the entity.
 type stored struct {
-	// data is the value that the entity was decoded from, and nil if it was not or if the entity copies itself.
+	// data is the value that the entity was decoded from. It is nil if the entity was not decoded
+	// or copies itself.
 	data []byte
-	// fault says why the value of the entry can't be decoded. The entity is the last one that could be then.
+	// fault is the reason why the value of the entry can't be decoded. The entity is then the last
+	// one that could be decoded.
 	fault error
 }
 
 // EntityMeta implements [Entity].
 func (m *Meta) EntityMeta() *Meta { return m }
 
-// Revision is the revision of the entry that was read or written: the sequence of its message in the bucket's stream. It
-// is 0 for an entity that is not stored. Writes are refused when the entry has another one by then.
+// Revision returns the revision of the entry that was read or written: the sequence of its message
+// in the bucket's stream. It is 0 for an entity that is not stored. A write is refused if the entry
+// has another revision by then.
 func (m *Meta) Revision() uint64 { return m.revision }
 
 // GetName returns the key of the entry.
@@ -118,8 +128,9 @@ func (m *Meta) GetDeletionTimestamp() *metav1.Time { return m.DeletionTimestamp 
 // GetFinalizers returns Finalizers.
 func (m *Meta) GetFinalizers() []string { return m.Finalizers }
 
-// DecodeError says why the value of the entry can't be decoded, in an event of a Source: the entity that the event carries
-// is then the last state that could be decoded, or has a name and nothing else. It is nil for any other entity.
+// DecodeError returns the reason why the value of the entry can't be decoded, in an event of a
+// Source. The entity of the event is then the last state that could be decoded, or has nothing but
+// a name. DecodeError returns nil for any other entity.
 func (m *Meta) DecodeError() error {
 	if m.stored == nil {
 		return nil
@@ -127,9 +138,9 @@ func (m *Meta) DecodeError() error {
 	return m.stored.fault
 }
 
-// CopyOuter implements informer.OuterCopier: it copies the entity that embeds m, with the codec of the Bucket that it came
-// from unless it is a Kubernetes object or an informer.Copier. An entity that has never been in a Bucket is returned as it
-// is.
+// CopyOuter implements informer.OuterCopier: it copies the entity that embeds m, with the codec of
+// its Bucket unless it is a Kubernetes object or an informer.Copier. An entity that has never been
+// in a Bucket is returned itself.
 func (m *Meta) CopyOuter(outer any) any {
 	if m.copier == nil {
 		return outer
@@ -152,7 +163,7 @@ func (m *Meta) DeepCopy() Meta {
 	return c
 }
 
-// stamp fills in what a Bucket maintains and is not set.
+// stamp sets the fields that a Bucket maintains and that are not set.
 func (m *Meta) stamp(uid types.UID, now time.Time) {
 	if m.UID == "" {
 		m.UID = uid

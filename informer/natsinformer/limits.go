@@ -12,25 +12,29 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrTooLarge is in the chain of the error for a key or a value that the server would not take. The same request never succeeds.
+// ErrTooLarge is in the chain of the error for a key or a value that is too large for the server.
+// The same request never succeeds.
 var ErrTooLarge = errors.New("too large")
 
-// ErrFull is in the chain of the error for a write that finds no room in the bucket. Purging an entry needs none.
+// ErrFull is in the chain of the error for a write that has no room in the bucket. Purging an entry
+// needs no room.
 var ErrFull = errors.New("the bucket is full: raise its MaxBytes, or the limits of the account, or purge entries, which needs no room")
 
-// FullPause is after which time a controller reconciles an object again whose entries found no room in a bucket.
+// FullPause is the pause after which a controller reconciles an object again if its entries had no
+// room in a bucket.
 const FullPause = time.Minute
 
 const (
-	// maxControlLine is the default max_control_line of a server, which does not say what it has. It closes the connection of a client
-	// that sends a longer one.
+	// maxControlLine is the default max_control_line of a server, which does not report its own. It
+	// closes the connection of a client that sends a longer line.
 	maxControlLine = 4096
-	// controlLineRest is room for what is in such a line beside the subject and the inbox for the answer: the end of the inbox's name, two
-	// sizes, and spaces.
+	// controlLineRest is the room for the rest of such a line, besides the subject and the inbox
+	// for the answer: the end of the inbox's name, two sizes, and spaces.
 	controlLineRest = 32
-	// maxKeyShown is how many characters of a key are in an error. What follows it says what is wrong, and logs and events cut long texts.
+	// maxKeyShown is how many characters of a key an error shows. The text after the key has the
+	// cause, and logs and events cut long texts.
 	maxKeyShown = 256
-	// messageRest is about what a message takes in a stream beside its subject and its data.
+	// messageRest is roughly the size of a message in a stream besides its subject and its data.
 	messageRest = 256
 
 	codeAccountExceeded   jetstream.ErrorCode = 10002
@@ -40,13 +44,13 @@ const (
 	codeStreamStoreFailed jetstream.ErrorCode = 10077
 )
 
-// refusal is a write that was refused for want of room.
+// refusal is a write that was refused for lack of room.
 type refusal struct {
 	err  error
 	size uint64
 }
 
-// fits returns an error for a key with which no message can be sent.
+// fits returns an error if the key is too long to send a message.
 func (o *opened) fits(key string) error {
 	if limit := maxControlLine - controlLineRest - len(o.js.Conn().NewInbox()) - len(o.puts); len(key) > limit {
 		return backoff.Permanent(fmt.Errorf("%w: the key has %d characters, and the server takes at most %d", ErrTooLarge, len(key), limit))
@@ -54,7 +58,7 @@ func (o *opened) fits(key string) error {
 	return nil
 }
 
-// isFull reports whether a write was refused for want of room.
+// isFull reports whether a write was refused for lack of room.
 func isFull(err error) bool {
 	var refused *jetstream.APIError
 	if !errors.As(err, &refused) {
@@ -69,7 +73,8 @@ func isFull(err error) bool {
 	return false
 }
 
-// limited marks the error of a write as permanent, and says why, if it exceeds a limit. size is that of the value.
+// limited marks the error of a write as permanent, and adds the reason, if it exceeds a limit. size
+// is the size of the value.
 func (b *Bucket[T]) limited(ctx context.Context, bucket *opened, key string, size int, err error) error {
 	var refused *jetstream.APIError
 	switch {
@@ -91,7 +96,7 @@ func tooLarge(size int, limit int64, what string, err error) error {
 	return backoff.Permanent(fmt.Errorf("%w: the value has %d bytes, and the %s is %d: %w", ErrTooLarge, size, what, limit, err))
 }
 
-// hasRoom notes that what was refused last would fit into the bucket as it is now.
+// hasRoom notes that the last refused write would now fit into the bucket.
 func (b *Bucket[T]) hasRoom(state bucketState) {
 	if r := b.full.Load(); r != nil && (state.maxBytes <= 0 || state.bytes+r.size <= uint64(state.maxBytes)) { //nolint:gosec // positive
 		b.full.CompareAndSwap(r, nil)
@@ -110,9 +115,9 @@ func (b *Bucket[T]) drop(ctx context.Context, bucket *opened, key string, revisi
 	return nil
 }
 
-// markFull is mark for a bucket that has no room for the marker: it removes values first. A deletion keeps the last value where the bucket has
-// a history, because a source that starts later announces it. Where there is no room even then, a purged entry is gone without a
-// marker, which is 0.
+// markFull is mark for a bucket without room for the marker: it removes values first. If the bucket
+// has a history, a deletion keeps the last value, because a source that starts later announces it.
+// Without room even then, a purged entry is gone without a marker, and the result is 0.
 func (b *Bucket[T]) markFull(ctx context.Context, bucket *opened, how removal, key string, revision uint64) (marker uint64, err error) {
 	end, expected := revision+1, uint64(0)
 	if !how.history && bucket.history > 1 {
@@ -131,8 +136,8 @@ func (b *Bucket[T]) markFull(ctx context.Context, bucket *opened, how removal, k
 	return marker, err
 }
 
-// denied names the subject that the server has denied where a request got no answer because of that: the server tells the connection, and
-// does not answer the request.
+// denied adds the subject that the server has denied to the error of a request without an answer:
+// the server reports a denial to the connection, and does not answer the request.
 func (b *Bucket[T]) denied(err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout) {
 		return err

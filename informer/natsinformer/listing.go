@@ -13,26 +13,28 @@ import (
 )
 
 const (
-	// listPatience is how long a listing may go without another entry. One whose last entry was removed while it was
-	// on its way does not notice its end.
+	// listPatience is how long a listing may go without another entry. If its last entry is removed
+	// on the way, a listing does not notice its end.
 	listPatience = 5 * time.Second
-	// drainPatience is for a watch that the client library has forgotten to end.
+	// drainPatience is for a watch that the client library fails to end.
 	drainPatience = 5 * time.Second
 )
 
 var errListingStalled = errors.New("the listing has stalled")
 
-// listing is the entries that a watch delivers first: all there are, or rather the newest of each key.
+// listing has the entries that a watch delivers first: the newest of each key.
 //
-// The mark by which the client library ends them is not trusted, except where there are none: the library counts
-// messages, and when it has to set up its consumer anew in between it gets others than it has counted. What is
-// trusted is what the server says with each message: how many are to come.
+// The client library's end mark is not trusted, except for an empty bucket: the library counts
+// messages, and if it has to recreate its consumer in between it gets other messages than it has
+// counted. Instead the listing uses the number of pending messages that the server sends with each
+// message.
 type listing struct {
 	newest map[string]jetstream.KeyValueEntry
 	// reached is the highest revision.
 	reached uint64
-	// target is the last sequence of the stream before the watch began. Under a constant stream of changes there is always
-	// another message to come; one that is newer than this shows that all older ones have been delivered.
+	// target is the last sequence of the stream before the watch started. Under a constant stream
+	// of changes there is always a pending message. A message newer than the target shows that all
+	// older ones have been delivered.
 	target uint64
 }
 
@@ -40,8 +42,8 @@ func newListing(target uint64) *listing {
 	return &listing{newest: map[string]jetstream.KeyValueEntry{}, target: target}
 }
 
-// add takes what the watch has delivered and tells whether the listing has all that the server had which delivers it. That may be
-// one that is behind.
+// add adds an entry from the watch. It reports whether the listing has everything that the
+// delivering server had. That server may be behind.
 func (l *listing) add(entry jetstream.KeyValueEntry) (ended bool) {
 	if entry == nil {
 		return len(l.newest) == 0
@@ -51,7 +53,8 @@ func (l *listing) add(entry jetstream.KeyValueEntry) (ended bool) {
 	return entry.Delta() == 0 || entry.Revision() >= l.target
 }
 
-// watch starts a watch of the keys, or without any of all keys. end ends it; it must be called.
+// watch starts a watch of the keys, or of all keys if there are none. end stops it; it must be
+// called.
 func watch(ctx context.Context, kv jetstream.KeyValue, keys []string, options ...jetstream.WatchOpt) (updates <-chan jetstream.KeyValueEntry, end func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	watcher, err := kv.WatchFiltered(ctx, keys, options...)
@@ -60,8 +63,9 @@ func watch(ctx context.Context, kv jetstream.KeyValue, keys []string, options ..
 		return nil, nil, err
 	}
 	return watcher.Updates(), func() {
-		// The library unsubscribes when the context ends, without waiting for the server as Stop does. It closes the channel
-		// when it has delivered what it had in hand, which has to be taken from it.
+		// The library unsubscribes when the context ends, without waiting for the server as Stop
+		// does. It closes the channel once its remaining messages are delivered, so they must be
+		// read.
 		cancel()
 		drain(watcher.Updates())
 	}, nil
@@ -82,8 +86,8 @@ func drain(updates <-chan jetstream.KeyValueEntry) {
 	}
 }
 
-// covers tells whether a listing that has ended has all that the leader of the stream had when it began. What it lacks is still
-// to come otherwise, through the same watch.
+// covers reports whether a complete listing has everything that the leader of the stream had when
+// the listing started. If not, the rest will come through the same watch.
 func (o *opened) covers(ctx context.Context, l *listing) (bool, error) {
 	if l.reached >= l.target {
 		return true, nil
@@ -96,8 +100,8 @@ func (o *opened) covers(ctx context.Context, l *listing) (bool, error) {
 	return l.reached >= newest.revision, nil
 }
 
-// list watches until the listing is complete. each is called for every entry. If there are keys, the newest entry of one of them is the
-// target.
+// list watches until the listing is complete. each is called for every entry. If there are keys,
+// the target is the newest entry of one of them.
 func (o *opened) list(ctx context.Context, keys []string, l *listing, each func(jetstream.KeyValueEntry), options ...jetstream.WatchOpt) error {
 	updates, end, err := watch(ctx, o.kv, keys, options...)
 	if err != nil {
@@ -133,8 +137,9 @@ func (o *opened) list(ctx context.Context, keys []string, l *listing, each func(
 	}
 }
 
-// List returns all entities, in the order of their revisions. Those that can't be decoded are left out, and named by an
-// error that comes along with the rest and wraps [ErrUndecodable]. With any other error there are no entities.
+// List returns all entities, in the order of their revisions. Undecodable ones are omitted and
+// named by an error that is returned together with the others and wraps [ErrUndecodable]. With any
+// other error the result is empty.
 func (b *Bucket[T]) List(ctx context.Context) ([]T, error) {
 	bucket, before, err := b.inspect(ctx)
 	if err != nil {

@@ -13,42 +13,46 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// ErrBehind is in the chain of the error for a key of which the servers answered with something older than what a Source of
-// the bucket has shown, for longer than BucketConfig.CatchUpTimeout. It says nothing about the key: ask again.
+// ErrBehind is in the chain of the error for a key if, for longer than BucketConfig.CatchUpTimeout,
+// the answers of the servers were older than the state that a Source of the bucket has shown. It
+// says nothing about the key: try again.
 var ErrBehind = errors.New("the answer is older than what was seen")
 
 const (
-	// minCatchUpPause and maxCatchUpPause bound the time between two questions to servers that are behind. It doubles from
-	// the one to the other.
+	// minCatchUpPause and maxCatchUpPause bound the pause between two requests to servers that are
+	// behind. It doubles from the minimum to the maximum.
 	minCatchUpPause = 5 * time.Millisecond
 	maxCatchUpPause = 500 * time.Millisecond
 
 	bucketSubjects = "$KV.%s."
 	// streamPrefix and the name of a bucket are the name of its stream.
 	streamPrefix = "KV_"
-	// operationHeader is what clients mark deletions with, and deleteOperation its value for a plain one.
+	// operationHeader is the header with which clients mark deletions. deleteOperation is its value
+	// for a plain deletion.
 	operationHeader = "KV-Operation"
 	deleteOperation = "DEL"
-	// removedReason is what the server says in jetstream.MarkerReasonHeader where it puts a marker for a message that was deleted.
+	// removedReason is the jetstream.MarkerReasonHeader of the marker that a server writes for a
+	// deleted message.
 	removedReason = "Remove"
 )
 
-// opened is what is known of a bucket without asking again.
+// opened is the cached information about a bucket.
 type opened struct {
 	kv jetstream.KeyValue
 	js jetstream.JetStream
-	// leader asks the leader of the stream, which kv does not where direct gets are allowed.
+	// leader reads from the leader of the stream. kv does not if direct gets are allowed.
 	leader nats.JetStreamContext
-	// stream and subjects are where the entries are: the name, and what is before the key. puts is what is before the key where they are sent.
+	// stream is the name of the stream, subjects is the prefix of a key in the subject of an entry,
+	// and puts is that prefix for publishing.
 	stream, subjects, puts string
-	// markerTTL is how long purge markers stay; 0 means for ever.
+	// markerTTL is how long purge markers stay; 0 means forever.
 	markerTTL time.Duration
-	// history is how many values of a key are kept, and maxValue is their greatest size.
+	// history is how many values of a key are kept, and maxValue is their maximum size.
 	history  int64
 	maxValue int32
 }
 
-// open returns the bucket as it was found before, or is now.
+// open returns the cached bucket, or reads it.
 func (b *Bucket[T]) open(ctx context.Context) (*opened, error) {
 	if bucket := b.opened.Load(); bucket != nil {
 		return bucket, nil
@@ -60,7 +64,8 @@ func (b *Bucket[T]) open(ctx context.Context) (*opened, error) {
 	return bucket, err
 }
 
-// inspect asks for the bucket as it is now. A mirror is an error if its entries have other subjects than those they are looked for by.
+// inspect reads the current state of the bucket. A mirror is an error if its entries have other
+// subjects than expected.
 func (b *Bucket[T]) inspect(ctx context.Context) (*opened, bucketState, error) {
 	js := b.config.JetStream
 	kv, err := js.KeyValue(ctx, b.config.Name)
@@ -94,7 +99,7 @@ func (b *Bucket[T]) inspect(ctx context.Context) (*opened, bucketState, error) {
 	return o, stateOf(info), nil
 }
 
-// state asks how the bucket is now.
+// state reads the current state of the bucket.
 func (o *opened) state(ctx context.Context) (bucketState, error) {
 	status, err := o.kv.Status(ctx)
 	if err != nil {
@@ -103,7 +108,8 @@ func (o *opened) state(ctx context.Context) (bucketState, error) {
 	return stateOf(status.(*jetstream.KeyValueBucketStatus).StreamInfo()), nil
 }
 
-// prefixOf is what is before the subjects of entries in another domain, or behind another prefix.
+// prefixOf returns the prefix of the subjects of entries in another domain, or behind another API
+// prefix.
 func prefixOf(options jetstream.JetStreamOptions) string {
 	if options.Domain != "" {
 		return "$JS." + options.Domain + ".API."
@@ -114,7 +120,7 @@ func prefixOf(options jetstream.JetStreamOptions) string {
 	return ""
 }
 
-// sameAPI are the options of another client of the same JetStream.
+// sameAPI returns the options for another client of the same JetStream.
 func sameAPI(from jetstream.JetStreamOptions) (options []nats.JSOpt) {
 	if from.DefaultTimeout > 0 {
 		options = append(options, nats.MaxWait(from.DefaultTimeout))
@@ -128,7 +134,7 @@ func sameAPI(from jetstream.JetStreamOptions) (options []nats.JSOpt) {
 	return options
 }
 
-// message is the newest message of a key. One without a revision stands for none at all.
+// message is the newest message of a key. Without a message its revision is 0.
 type message struct {
 	revision uint64
 	data     []byte
@@ -153,32 +159,33 @@ func (o *opened) newest(ctx context.Context, subject string) (message, error) {
 	}, nil
 }
 
-// shown is what a source has shown of a key.
+// shown is the state of a key that a source has shown.
 type shown struct {
-	// revision is that of the value or of the marker.
+	// revision is the revision of the value or of the marker.
 	revision uint64
 	// live is true for a value.
 	live bool
-	// created tells the bucket in which that was.
+	// created identifies the bucket that had it.
 	created time.Time
 }
 
 // follower is a source of the bucket.
 type follower[T Entity] interface {
-	// shown returns the newest that the source has shown of a key or was told to have been written.
+	// shown returns the newest state of a key that the source has shown or that was written.
 	shown(key string) (shown, bool)
-	// begin notes that a key is about to be written, and returns nil if the source leaves it out.
+	// begin notes that a key is about to be written. It returns nil if the source filters the key
+	// out.
 	begin(key string, author *informer.Author) *write[T]
 }
 
-// follow has every read of a key be at least as new as what f has shown of it, and f know of what is written through the bucket, until
-// stop is called.
+// follow makes every read of a key at least as new as the state that f has shown, and reports
+// writes through the bucket to f, until stop is called.
 func (b *Bucket[T]) follow(f follower[T]) (stop func()) {
 	b.followers.Store(f, struct{}{})
 	return func() { b.followers.Delete(f) }
 }
 
-// shown returns the newest that a source has shown of a key.
+// shown returns the newest state of a key that a source has shown.
 func (b *Bucket[T]) shown(key string) (newest shown) {
 	b.followers.Range(func(f, _ any) bool {
 		if s, ok := f.(follower[T]).shown(key); ok && s.revision > newest.revision {
@@ -189,8 +196,8 @@ func (b *Bucket[T]) shown(key string) (newest shown) {
 	return newest
 }
 
-// read returns the newest message of a key, which is at least as new as what was shown of it: a leader that was elected a moment
-// ago, or does not know yet that it leads no more, is asked again.
+// read returns the newest message of a key. It is at least as new as the state that was shown: a
+// leader that was just elected, or has not noticed yet that it no longer leads, is asked again.
 func (b *Bucket[T]) read(ctx context.Context, key string) (message, error) {
 	if !IsKey(key) {
 		return message{}, jetstream.ErrInvalidKey
@@ -199,7 +206,8 @@ func (b *Bucket[T]) read(ctx context.Context, key string) (message, error) {
 	if err != nil {
 		return message{}, err
 	}
-	// state is how the bucket was before the question, and is asked for only if the first answer was behind.
+	// state is the state of the bucket before the request. It is read only if the first answer was
+	// behind.
 	var state bucketState
 	bound := time.Now().Add(b.config.CatchUpTimeout)
 	for pause := minCatchUpPause; ; pause = min(2*pause, maxCatchUpPause) {
@@ -223,21 +231,22 @@ func (b *Bucket[T]) read(ctx context.Context, key string) (message, error) {
 	}
 }
 
-// olderThan tells whether the answer of a server may be older than what was seen. state is how the bucket was at a time before the answer,
-// and zero if nobody has asked.
+// olderThan reports whether the answer of a server may be older than the state seen. state is the
+// state of the bucket at some time before the answer, and zero if it was not read.
 func (m message) olderThan(seen shown, state bucketState) bool {
 	switch {
 	case m.revision > seen.revision, m.revision == seen.revision && m.revision > 0:
 		return false
 	case !state.created.IsZero() && !state.created.Equal(seen.created):
-		// It is another bucket, which the source has not taken notice of yet.
+		// It is another bucket, which the source has not noticed yet.
 		return false
 	case m.revision > 0 && state.replicated:
 		return true
 	case m.revision == 0 && !seen.live:
 		return false
 	}
-	// There is nothing, or an older value. What was seen is gone without a trace, if the server had it once.
+	// The answer is empty or an older value. If the server ever had the message seen, it has
+	// vanished without a trace.
 	return state.lastSeq < seen.revision
 }
 

@@ -11,7 +11,7 @@ const (
 	metricsSubsystem = "natsinformer"
 )
 
-// counts is what the metrics of a source tell.
+// counts has the values of a source's metrics.
 type counts struct {
 	undecodable atomic.Int64
 	listings    atomic.Int64

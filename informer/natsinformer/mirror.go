@@ -11,8 +11,8 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// mirror turns what is seen of a bucket into changes of the store. It outlives the sessions, which use it one at a time. What mu
-// guards is read by others too.
+// mirror converts messages of a bucket to changes of the store. It outlives the sessions, which use
+// it one at a time. Fields guarded by mu are also read by others.
 type mirror[T Entity] struct {
 	bucket *Bucket[T]
 	feed   *informer.Feed
@@ -20,38 +20,44 @@ type mirror[T Entity] struct {
 	counts *counts
 	// keeps reports whether deletions are held and repeated.
 	keeps func() bool
-	// again asks for another listing of the bucket.
+	// again requests another listing of the bucket.
 	again chan struct{}
 
-	// keys is what was seen of every key in the bucket, including keys without a value and those that the filter refuses.
+	// keys has the state seen of every key in the bucket, including keys without a value and keys
+	// that the filter refuses.
 	keys map[string]tracked
-	// markers is how many of the keys have no value.
+	// markers is the number of keys without a value.
 	markers int
-	// behind is since when the servers have known less than was seen, and doubted since when listings have.
+	// behind is the time since when the servers lack revisions that were seen. doubted is the same
+	// for listings.
 	behind, doubted since
 
 	mu sync.RWMutex
-	// created and bucketNumber identify the bucket among those that had its name, in which the same revision was another value.
+	// created and bucketNumber identify the bucket among those of its name. In another bucket the
+	// same revision was another value.
 	created      time.Time
 	bucketNumber int
-	// newest is the highest revision that was seen or written, and announced that up to which all is announced.
+	// newest is the highest revision that was seen or written. Everything up to announced is
+	// announced.
 	newest, announced uint64
 }
 
-// tracked is what was seen of a key.
+// tracked is the state seen of a key.
 type tracked struct {
-	// live is true if the store has an entity, marker if the key has no value. Neither is true of a value that the filter refuses.
+	// live is true if the store has an entity; marker is true if the key has no value. Both are
+	// false for a value that the filter refuses.
 	live, marker bool
 	// undecodable is true if the value can't be decoded.
 	undecodable bool
-	// revision is that of the value or of the marker.
+	// revision is the revision of the value or of the marker.
 	revision uint64
 }
 
-// since is when something began, and zero while it does not last.
+// since is the time at which a condition started. It is zero while the condition does not hold.
 type since struct{ time.Time }
 
-// lasts notes whether something is so now, and reports whether it is, and has been for no longer than the limit.
+// lasts notes whether the condition holds now. It reports whether the condition holds, and has held
+// for no longer than the limit.
 func (s *since) lasts(now bool, limit time.Duration) bool {
 	if !now {
 		s.Time = time.Time{}
@@ -67,8 +73,9 @@ func newMirror[T Entity](bucket *Bucket[T], feed *informer.Feed, config SourceCo
 	return &mirror[T]{bucket: bucket, feed: feed, config: config, counts: counts, keys: map[string]tracked{}, again: make(chan struct{}, 1), bucketNumber: 1}
 }
 
-// follows returns an error while the bucket is behind the newest revision that was known of it before. A leader that was elected a
-// moment ago catches up. What is still missing after the patience, or on a server without replicas, is lost.
+// follows returns an error while the bucket is behind its newest known revision. A newly elected
+// leader catches up. Revisions that are missing after the patience, or on a server without
+// replicas, are lost.
 func (m *mirror[T]) follows(state bucketState, newest uint64, patience time.Duration) error {
 	behind := state.replicated && m.created.Equal(state.created) && state.lastSeq < newest
 	if m.behind.lasts(behind, patience) {
@@ -77,7 +84,8 @@ func (m *mirror[T]) follows(state bucketState, newest uint64, patience time.Dura
 	return nil
 }
 
-// meet finds out whether the bucket is another one than before, or has lost entries up to the newest revision that was known before.
+// meet checks whether the bucket is another one than before, or has lost entries up to its newest
+// known revision, and resets the revisions then.
 func (m *mirror[T]) meet(state bucketState, newest uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,13 +100,15 @@ func (m *mirror[T]) meet(state bucketState, newest uint64) {
 	}
 }
 
-// doubts reports whether a listing may be older than what is known, although the leader says that there is no more: it has not come
-// as far. As in follows, that is not believed at first.
+// doubts reports whether a listing may be older than the known state, because a known revision lies
+// beyond its end. The leader says that the listing is complete, but as in follows that is not
+// believed before the patience is over.
 func (m *mirror[T]) doubts(l *listing, replicated bool, patience time.Duration) bool {
 	return m.doubted.lasts(replicated && m.hasOlder(l, func(known uint64) bool { return known > l.reached }), patience)
 }
 
-// hasOlder reports whether a listing has an entry in an older state than is known, in a revision that counts.
+// hasOlder reports whether a listing has an older state of an entry than the known one, for a known
+// revision that counts accepts.
 func (m *mirror[T]) hasOlder(l *listing, counts func(known uint64) bool) bool {
 	for key, entry := range l.newest {
 		if known, _ := m.known(key); entry.Revision() < known && counts(known) {
@@ -108,7 +118,8 @@ func (m *mirror[T]) hasOlder(l *listing, counts func(known uint64) bool) bool {
 	return false
 }
 
-// known returns the newest revision of a key, in the bucket as it was met, that was seen or written, and whether it has a value.
+// known returns the newest revision of a key in this bucket that was seen or written, and whether
+// it has a value.
 func (m *mirror[T]) known(key string) (revision uint64, exists bool) {
 	item, exists := m.feed.Newest(informer.Key{Name: key})
 	number, revision := parseVersion(item.Version)
@@ -141,12 +152,13 @@ func (m *mirror[T]) apply(entry jetstream.KeyValueEntry) {
 	m.hasAnnounced(entry.Revision())
 }
 
-// replace makes a complete listing all there is. deleted are the last known values of entries that were deleted while
-// nobody was watching.
+// replace makes a complete listing the content of the store. deleted are the last known values of
+// entries that were deleted without a watch.
 func (m *mirror[T]) replace(l *listing, deleted []T) {
 	whole := max(l.reached, l.target)
 	if m.hasOlder(l, func(known uint64) bool { return known <= whole }) {
-		// A server has lost what it had acknowledged, or the newest message of a key was removed and has left the one before it.
+		// A server has lost an acknowledged message, or the newest message of a key was removed and
+		// the one before it is left.
 		m.mu.Lock()
 		m.bucketNumber++
 		m.mu.Unlock()
@@ -181,14 +193,15 @@ func (m *mirror[T]) replace(l *listing, deleted []T) {
 	m.hasAnnounced(whole)
 }
 
-// hasAnnounced notes that all up to a revision is announced.
+// hasAnnounced notes that everything up to a revision is announced.
 func (m *mirror[T]) hasAnnounced(revision uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.newest, m.announced = max(m.newest, revision), max(m.announced, revision)
 }
 
-// catchUp waits until everything is announced that is in the bucket now, by more listings than there were.
+// catchUp waits until the current content of the bucket is announced and the number of listings
+// exceeds listings.
 func (m *mirror[T]) catchUp(ctx context.Context, listings int64) error {
 	_, state, err := m.bucket.inspect(ctx)
 	if err != nil {
@@ -207,12 +220,13 @@ func (m *mirror[T]) catchUp(ctx context.Context, listings int64) error {
 	}
 }
 
-// version returns that of a revision of the bucket as it was met.
+// version returns the version of a revision of this bucket.
 func (m *mirror[T]) version(revision uint64) string {
 	return versionOf(m.bucketNumber, revision)
 }
 
-// staying is how many keys there must be in the bucket still, as far as is known. Where markers have a lifetime, those don't count.
+// staying returns how many of the known keys must still be in the bucket. If markers expire, keys
+// with only a marker do not count.
 func (m *mirror[T]) staying(markersExpire bool) int {
 	if !markersExpire {
 		return len(m.keys)
@@ -220,12 +234,13 @@ func (m *mirror[T]) staying(markersExpire bool) int {
 	return len(m.keys) - m.markers
 }
 
-// refuse takes note of what the filter refuses.
+// refuse notes an entry that the filter refuses.
 func (m *mirror[T]) refuse(entry jetstream.KeyValueEntry) {
 	m.track(entry.Key(), tracked{marker: entry.Operation() != jetstream.KeyValuePut})
 }
 
-// put takes note of a value, and returns it as the store is to hold it. What the store has already, as an own write, is not decoded.
+// put notes a value, and returns the item to store. A value that the store already has, such as an
+// own write, is not decoded.
 func (m *mirror[T]) put(entry jetstream.KeyValueEntry) informer.Item {
 	key, version := entry.Key(), m.version(entry.Revision())
 	item, exists := m.feed.Newest(informer.Key{Name: key})
@@ -243,7 +258,7 @@ func (m *mirror[T]) put(entry jetstream.KeyValueEntry) informer.Item {
 	return item
 }
 
-// entity returns a value as the store holds it.
+// entity decodes a value for the store.
 func (m *mirror[T]) entity(key string, revision uint64, data []byte) (T, error) {
 	entity, err := m.bucket.decode(key, revision, data)
 	if err == nil && !copiesItself(entity) {
@@ -252,7 +267,8 @@ func (m *mirror[T]) entity(key string, revision uint64, data []byte) (T, error) 
 	return entity, err
 }
 
-// undecodable returns what the store holds for a value that can't be decoded: the last entity, if it exists, with the fault.
+// undecodable returns the entity to store for a value that can't be decoded: the last entity, if it
+// exists, with the fault.
 func (m *mirror[T]) undecodable(last T, exists bool, entry jetstream.KeyValueEntry, fault error) T {
 	entity := newEntity[T](entry.Key())
 	var data []byte
@@ -269,12 +285,12 @@ func (m *mirror[T]) undecodable(last T, exists bool, entry jetstream.KeyValueEnt
 	return entity
 }
 
-// replaces reports whether now is another entity than the one that had its name before.
+// replaces reports whether now is another entity than an earlier one of its name.
 func replaces[T Entity](now, before T) bool {
 	return now.GetUID() != "" && before.GetUID() != "" && now.GetUID() != before.GetUID()
 }
 
-// remove takes note of a marker.
+// remove notes a marker.
 func (m *mirror[T]) remove(entry jetstream.KeyValueEntry) {
 	key, deleted := informer.Key{Name: entry.Key()}, entry.Operation() == jetstream.KeyValueDelete
 	m.track(entry.Key(), tracked{revision: entry.Revision(), marker: true})
@@ -284,7 +300,8 @@ func (m *mirror[T]) remove(entry jetstream.KeyValueEntry) {
 	}
 }
 
-// last returns the last known state of an entity that is gone, with the revision of the marker that is to be cleaned up, or 0.
+// last returns the last known state of an entity that is gone, with the revision of the marker to
+// clean up, or 0.
 func (m *mirror[T]) last(entity T, marker uint64) T {
 	last, err := m.bucket.clone(entity)
 	if err != nil {
@@ -296,7 +313,7 @@ func (m *mirror[T]) last(entity T, marker uint64) T {
 	return last
 }
 
-// track notes what was seen of a key.
+// track records the state seen of a key.
 func (m *mirror[T]) track(key string, now tracked) {
 	before := m.keys[key]
 	m.counts.undecodable.Add(one(now.undecodable) - one(before.undecodable))

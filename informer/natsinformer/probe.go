@@ -9,15 +9,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// minProbeTimeout is the least time that the server has to answer a probe.
+// minProbeTimeout is the shortest time that the server has to answer a probe.
 const minProbeTimeout = time.Second
 
-// look is a look at the state of the bucket, with what was known before it.
+// look is the state of the bucket, with the state known before the request.
 type look struct {
-	// received is how much of a listing had come, and announced up to which sequence all was announced.
+	// received is how much of a listing had arrived. Everything up to announced was announced.
 	received  int
 	announced uint64
-	// keys is how many keys were known that stay until they are removed.
+	// keys is how many of the known keys stay until they are removed.
 	keys int
 
 	state bucketState
@@ -35,14 +35,14 @@ func (l *look) ask(ctx context.Context, bucket *opened, limit time.Duration) {
 	l.state, l.err = bucket.state(ctx)
 }
 
-// judge returns an error if the session must end, because the watch can't be right any more.
+// judge returns an error if the session must end because its watch can't be right.
 func (s *session[T]) judge(now *look) error {
 	bucket := s.source.bucket
 	switch {
 	case errors.Is(now.err, jetstream.ErrStreamNotFound):
 		return fmt.Errorf("inspect bucket %s: %w", bucket.Name(), now.err)
 	case now.err != nil:
-		// The watch may be good still, and is compared as soon as there is an answer.
+		// The watch may still be good. It is compared as soon as there is an answer.
 		s.source.feed.Fail("", fmt.Errorf("inspect bucket %s: %w", bucket.Name(), bucket.denied(now.err)))
 		return nil
 	case !now.state.created.Equal(s.before.created) || now.state.lastSeq < s.before.lastSeq:

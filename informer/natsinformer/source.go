@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// minPause and maxPause bound the time between two attempts to follow the bucket. It doubles from the one to the other,
-	// and is not waited for when the connection is back.
+	// minPause and maxPause bound the pause between two attempts to follow the bucket. It doubles
+	// from the minimum to the maximum, and ends when the connection is back.
 	minPause = 100 * time.Millisecond
 	maxPause = 5 * time.Second
 )
 
-// Source is an [informer.Source] of the entities in a bucket. Their informer.Keys have the key of the entry as Name. All
-// methods are safe for concurrent use.
+// Source is an [informer.Source] of the entities in a bucket. The Name of their informer.Keys is
+// the key of the entry. All methods are safe for concurrent use.
 type Source[T Entity] struct {
 	*informer.Hub
 	feed   *informer.Feed
@@ -32,15 +32,15 @@ type Source[T Entity] struct {
 	bucket *Bucket[T]
 	counts counts
 
-	// keepDeleted and forgetDeleted are what the methods of these names were called for.
+	// keepDeleted and forgetDeleted are true once the methods of these names were called.
 	keepDeleted, forgetDeleted atomic.Bool
 
-	// mirror is used by the work of Run alone, of which there is one at a time.
+	// mirror is used only by the work of Run, which runs once at a time.
 	mirror *mirror[T]
 }
 
-// NewSource returns a source that does nothing until Run is called. The error names each faulty field and wraps
-// [informer.ErrInvalidConfig].
+// NewSource returns a source that does nothing until Run is called. The error names each invalid
+// field and wraps [informer.ErrInvalidConfig].
 func NewSource[T Entity](config SourceConfig[T]) (*Source[T], error) {
 	if err := config.validate(); err != nil {
 		return nil, err
@@ -64,13 +64,14 @@ func NewSource[T Entity](config SourceConfig[T]) (*Source[T], error) {
 	return s, nil
 }
 
-// ForgetDeleted has the source not hold the last states of entities that were deleted, and repeat no deletions: what is deleted is
-// announced once, as a purge is. It is for sources of which no framework has the entities as its primaries, and has no effect where
-// KeepDeleted is called. Call it before Run.
+// ForgetDeleted makes the source drop the last states of deleted entities and repeat no deletions:
+// a deletion is announced once, like a purge. It is for sources that are not the primaries of a
+// framework, and has no effect if KeepDeleted is called. Call it before Run.
 func (s *Source[T]) ForgetDeleted() { s.forgetDeleted.Store(true) }
 
-// KeepDeleted has the source hold, and repeat to new subscribers, every deletion whose marker is in the bucket still, as it does by default,
-// whoever calls ForgetDeleted. It is for who processes deletions, and has Remove called. Call it before Run.
+// KeepDeleted makes the source keep, and repeat to new subscribers, every deletion that still has a
+// marker in the bucket. This is the default, but KeepDeleted also overrides ForgetDeleted. It is
+// for code that processes deletions and causes calls of Remove. Call it before Run.
 func (s *Source[T]) KeepDeleted() { s.keepDeleted.Store(true) }
 
 // Bucket returns the bucket that the source follows.
@@ -85,7 +86,7 @@ func (s *Source[T]) Status() informer.Status {
 	return status
 }
 
-// read makes the private copy of a stored entity that Get hands out.
+// read makes the private copy of a stored entity that Get returns.
 func (s *Source[T]) read(entity T) (T, error) {
 	if err := entity.EntityMeta().DecodeError(); err != nil {
 		var none T
@@ -104,7 +105,8 @@ func (s *Source[T]) Lookup(key string) (entity T, exists bool, err error) {
 // Entities returns private copies of all entities, like List.
 func (s *Source[T]) Entities() []T { return typed[T](s.List()) }
 
-// EntitiesByIndex returns private copies of the entities that an index files under value, like ByIndex.
+// EntitiesByIndex returns private copies of the entities that an index files under value, like
+// ByIndex.
 func (s *Source[T]) EntitiesByIndex(index, value string) ([]T, error) {
 	objs, err := s.ByIndex(index, value)
 	return typed[T](objs), err
@@ -138,13 +140,15 @@ func (s *Source[T]) SelectsLive(_ context.Context, obj any) (bool, error) {
 	return s.config.Filter(obj.(T).GetName()), nil
 }
 
-// CatchUp implements [informer.CatchUpper]: it asks for the last sequence of the bucket, and waits until everything up to that is announced.
+// CatchUp implements [informer.CatchUpper]: it reads the last sequence of the bucket, and waits
+// until everything up to it is announced.
 func (s *Source[T]) CatchUp(ctx context.Context) error {
 	return s.mirror.catchUp(ctx, 0)
 }
 
-// Run implements [informer.Source]. It returns nil when ctx ends. A connection that is closed never comes back: then it returns an error,
-// for which errors.Is(err, nats.ErrConnectionClosed) holds, so that the operator ends and is started anew.
+// Run implements [informer.Source]. It returns nil when ctx ends. A closed connection never comes
+// back: then Run returns an error for which errors.Is(err, nats.ErrConnectionClosed) holds, so that
+// the operator ends and is restarted.
 func (s *Source[T]) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -177,7 +181,7 @@ func (s *Source[T]) Run(ctx context.Context) error {
 	return err
 }
 
-// warnOfEnd tells of a connection that will not reconnect for ever.
+// warnOfEnd logs a warning if the connection will not reconnect forever.
 func (s *Source[T]) warnOfEnd(conn *nats.Conn) {
 	if conn.Opts.AllowReconnect && conn.Opts.MaxReconnect < 0 {
 		return
@@ -219,7 +223,8 @@ func (s *Source[T]) work(ctx context.Context) {
 	}
 }
 
-// pause waits before the next attempt after err, ±10 % by chance, or until the connection is back.
+// pause waits before the next attempt after err, for d ±10 % at random, or until the connection is
+// back.
 func (s *Source[T]) pause(ctx context.Context, d time.Duration, err error) {
 	conn := s.bucket.config.JetStream.Conn()
 	back := conn.StatusChanged(nats.CONNECTED)

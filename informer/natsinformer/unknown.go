@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// keepUnknown returns data, the JSON of an entity, with the fields of the original value that its type does not have. known is what
-// the type has of the original: whatever known lacks is unknown, or empty.
+// keepUnknown returns data, the JSON of an entity, with the fields of the original value that the
+// type lacks. known is the original as the type encodes it: fields that it lacks are unknown, or
+// empty.
 func keepUnknown(original, known, data []byte) ([]byte, error) {
 	var values [3]any
 	for i, text := range [][]byte{original, known, data} {
@@ -22,7 +23,8 @@ func keepUnknown(original, known, data []byte) ([]byte, error) {
 	return json.Marshal(merged(values[0], values[1], values[2]))
 }
 
-// merged returns now with what original has and before, which is what the type has of it, does not.
+// merged returns now with the fields that original has and before lacks. before is the original as
+// the type encodes it.
 func merged(original, before, now any) any {
 	if reflect.DeepEqual(before, now) {
 		return original
@@ -53,7 +55,7 @@ func mergeObject(original, before any, now map[string]any) {
 	}
 }
 
-// fieldOf returns the name under which an object has a field: encoding/json ignores case when it decodes.
+// fieldOf returns the name of a field in an object: encoding/json ignores case when it decodes.
 func fieldOf(object map[string]any, name string) (is string, exists bool) {
 	if _, exists = object[name]; exists {
 		return name, true
@@ -79,11 +81,12 @@ func mergeList(original, before any, now []any) {
 	}
 }
 
-// identifying are the fields by which elements of a list are told apart, if they have one of them.
+// identifying are the fields that distinguish elements of a list, if they have one of them.
 var identifying = []string{"name", "type", "key", "id"}
 
-// matches returns, for each element of a list, the index of the same one in the list before, or -1: the one that is equal, has the same
-// name, or, where there are as many as before and they have no names, stands in the same place.
+// matches returns, for each element of a list, the index of the same element in the list before, or
+// -1. The same element is the one that is equal or has the same name. Elements without names are
+// also matched by position if both lists have the same length.
 func matches(before, now []any) []int {
 	indexes := make([]int, len(now))
 	taken := make([]bool, len(before))

@@ -12,16 +12,17 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// revisionDigits is how many digits a revision takes in a version.
+// revisionDigits is the number of digits of a revision in a version.
 const revisionDigits = 20
 
-// versionOf is what the store has as the version of an item: a number, like a resource version, in which all revisions of a bucket
-// come after those of the buckets that had its name before. bucketNumber counts these from 1.
+// versionOf returns the version of an item in the store: a number, like a resource version, in
+// which all revisions of a bucket are higher than those of earlier buckets of its name.
+// bucketNumber counts the buckets from 1.
 func versionOf(bucketNumber int, revision uint64) string {
 	return fmt.Sprintf("%d%0*d", bucketNumber, revisionDigits, revision)
 }
 
-// parseVersion is the opposite of versionOf. Both are 0 for an empty text.
+// parseVersion is the inverse of versionOf. Both results are 0 for an empty text.
 func parseVersion(text string) (bucketNumber int, revision uint64) {
 	if end := len(text) - revisionDigits; end > 0 {
 		bucketNumber, _ = strconv.Atoi(text[:end])
@@ -30,10 +31,10 @@ func parseVersion(text string) (bucketNumber int, revision uint64) {
 	return bucketNumber, revision
 }
 
-// writes are one write that is under way, for each source of the bucket.
+// writes represents one write in progress, for each source of the bucket.
 type writes[T Entity] []*write[T]
 
-// begin tells the sources that a key is about to be written.
+// begin notifies the sources that a key is about to be written.
 func (b *Bucket[T]) begin(ctx context.Context, key string) (begun writes[T]) {
 	author := informer.AuthorOf(ctx)
 	b.followers.Range(func(f, _ any) bool {
@@ -45,20 +46,20 @@ func (b *Bucket[T]) begin(ctx context.Context, key string) (begun writes[T]) {
 	return begun
 }
 
-// unknown ends the writes that have not ended, also when a fence or a codec has panicked: one that never ends would keep every later
-// change from its author.
+// unknown ends the writes that have not ended, even if a fence or a codec has panicked: a write
+// that never ends would hide every later change from its author.
 func (begun writes[T]) unknown() {
 	for _, w := range begun {
 		w.Unknown()
 	}
 }
 
-// write is a write that is under way, for the source of a mirror.
+// write is a write in progress, for the source of a mirror.
 type write[T Entity] struct {
 	*informer.Write
 	mirror *mirror[T]
 	key    string
-	// bucketNumber and newest are what the source knew when the write began.
+	// bucketNumber and newest are the source's values when the write started.
 	bucketNumber int
 	newest       uint64
 }
@@ -75,8 +76,8 @@ func (m *mirror[T]) begin(key string, author *informer.Author) *write[T] {
 	return w
 }
 
-// isKnown reports whether a revision that the write was given is of the bucket that the source knows. It may be of another one if it
-// is not new: revisions only grow.
+// isKnown reports whether the revision of the write belongs to the bucket that the source knows.
+// Revisions only grow, so a revision that is not new may belong to another bucket.
 func (w *write[T]) isKnown(revision uint64) bool {
 	m := w.mirror
 	m.mu.Lock()
@@ -88,7 +89,8 @@ func (w *write[T]) isKnown(revision uint64) bool {
 	return true
 }
 
-// stored ends the write, which put data in place of the revision base, or of nothing if that is 0.
+// stored ends the write, which put data in place of the revision base, or created the entry if base
+// is 0.
 func (w *write[T]) stored(ctx context.Context, base, revision uint64, data []byte) {
 	entity, err := w.mirror.entity(w.key, revision, data)
 	if err != nil || !w.isKnown(revision) {
@@ -111,7 +113,7 @@ func (w *write[T]) ended(ctx context.Context, base, revision uint64, how removal
 	w.Ended(versionOf(w.bucketNumber, revision), versionOf(w.bucketNumber, base), how == byDelete && w.mirror.keeps())
 }
 
-// await has the bucket listed, and waits for that.
+// await requests a listing of the bucket, and waits for it.
 func (w *write[T]) await(ctx context.Context) {
 	m := w.mirror
 	defer w.Unknown()
@@ -130,7 +132,7 @@ func (w *write[T]) await(ctx context.Context) {
 // removal is a way to remove an entry.
 type removal struct {
 	verb, operation string
-	// history tells that the earlier values are removed too. The marker may have a lifetime then.
+	// history is true if the earlier values are removed too. The marker may have a lifetime then.
 	history bool
 }
 
@@ -139,8 +141,9 @@ var (
 	byPurge  = removal{verb: "purge", operation: "PURGE", history: true}
 )
 
-// mark puts a marker in the place of the newest message of a key, which must have that revision, and returns the one of the marker. It
-// does what the client library does, which does not tell.
+// mark replaces the newest message of a key, which must have that revision, by a marker, and
+// returns the marker's revision. It does the same as the client library, which does not return the
+// revision.
 func (o *opened) mark(ctx context.Context, how removal, key string, revision uint64) (uint64, error) {
 	if !IsKey(key) {
 		return 0, jetstream.ErrInvalidKey

@@ -8,8 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Checked returns a client that does all that c does, and tells a doubtful 404 from one that counts. One that is checked already is
-// returned as it is, and so is nil. It is as safe for concurrent use as c.
+// Checked returns a client like c that distinguishes a doubtful 404 from one that counts. A client
+// that is already checked is returned unchanged, and so is nil. It is as safe for concurrent use as
+// c.
 func Checked(c client.Client) client.Client {
 	switch known := c.(type) {
 	case nil, checked, checkedWithWatch:
@@ -31,7 +32,7 @@ func CheckedWithWatch(c client.WithWatch) client.WithWatch {
 
 type checked struct{ client.Client }
 
-// check checks the answer to a request for an object, or for a list of such.
+// check checks the answer to a request for an object or a list.
 func (c checked) check(obj runtime.Object, key client.ObjectKey, err error) error {
 	if err == nil {
 		return nil
@@ -53,7 +54,7 @@ func (c checked) checkObject(obj client.Object, err error) error {
 	return c.check(obj, client.ObjectKeyFromObject(obj), err)
 }
 
-// Get implements client.Reader. The object that is read into has no part in what is asked for.
+// Get implements client.Reader. Only the key identifies the object, not the content of obj.
 func (c checked) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	return c.check(obj, key, c.Client.Get(ctx, key, obj, opts...))
 }

@@ -14,19 +14,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// ErrDoubtful is in the chain of the error for an answer 404 that does not say that the object is gone. The answer itself is in
-// the text only.
+// ErrDoubtful is in the error chain for a 404 that does not prove that the object is gone. The
+// answer itself is only in the text.
 var ErrDoubtful = errors.New("answered 404, but not for this object: check that the API server serves the version (served: true), and what stands between here and it (a proxy, a webhook, an extension API server)")
 
-// asked is what a request was about.
+// asked identifies the object of a request.
 type asked struct {
 	kind schema.GroupVersionKind
 	key  client.ObjectKey
 	uid  types.UID
 }
 
-// check returns err unchanged, unless it is a 404 that does not prove that the object is gone: then the result wraps ErrDoubtful and no 404.
-// While the kind is not served it wraps the error of the RESTMapper too, for which meta.IsNoMatchError holds.
+// check returns err unchanged, unless it is a 404 that does not prove that the object is gone: then
+// the result wraps ErrDoubtful and no 404. While the kind is not served it also wraps the error of
+// the RESTMapper, for which meta.IsNoMatchError holds.
 func (a asked) check(mapper meta.RESTMapper, err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -44,8 +45,8 @@ func (a asked) check(mapper meta.RESTMapper, err error) error {
 	return doubtful
 }
 
-// isOwn tells whether the details of a 404 are those of an API server that has looked for the object. Those of an answer that was
-// no Status are made up by client-go, from the request.
+// isOwn reports whether the details of a 404 come from an API server that has looked for the
+// object. If the answer was not a Status, client-go has made up the details from the request.
 func (a asked) isOwn(mapper meta.RESTMapper, err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) || answer.Status().Details == nil || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
@@ -68,11 +69,11 @@ func (a asked) isOwn(mapper meta.RESTMapper, err error) bool {
 	return err == nil && d.Kind == mapping.Resource.Resource
 }
 
-// unknownKind is one that no API has.
+// unknownKind is a kind that no API has.
 const unknownKind = "operatorkit.io/unknown"
 
-// askAnew has a mapper read again what the API server serves of the group. It keeps what it knows, and asks about nothing but
-// what it does not know.
+// askAnew makes a mapper read again which resources of the group the API server serves. A mapper
+// caches the kinds it knows, and asks only about unknown ones.
 func (a asked) askAnew(mapper meta.RESTMapper) {
 	mappings, _ := mapper.RESTMappings(a.kind.GroupKind())
 	for _, m := range mappings {
@@ -80,8 +81,9 @@ func (a asked) askAnew(mapper meta.RESTMapper) {
 	}
 }
 
-// unserved returns an error for which meta.IsNoMatchError holds if the API server serves the kind in no version. A mapper that has found out
-// that it lacks a version asks for the list of all groups, which no 404 stands for. What can't be found out counts as served.
+// unserved returns an error for which meta.IsNoMatchError holds if the API server serves no version
+// of the kind. A mapper that lacks a version asks for the list of all groups, which is not affected
+// by a 404. An unknown result counts as served.
 func (a asked) unserved(mapper meta.RESTMapper) error {
 	_, err := mapper.RESTMapping(a.kind.GroupKind())
 	var failed *apiutil.ErrResourceDiscoveryFailed
@@ -91,7 +93,7 @@ func (a asked) unserved(mapper meta.RESTMapper) error {
 	return err
 }
 
-// kindOf is the kind of an object, or of what is in a list.
+// kindOf returns the kind of an object, or of the items of a list.
 func kindOf(gvk schema.GroupVersionKind) schema.GroupVersionKind {
 	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
 	return gvk

@@ -23,23 +23,26 @@ const (
 type Config[T any] struct {
 	// Name identifies the source and must be set.
 	Name string
-	// List returns everything that exists, by key. It must be set, and must return soon after its context has ended. It
-	// is never called twice at once. The values belong to the source afterwards.
+	// List returns everything that exists, by key. It must be set, and must return soon after its
+	// context has ended. It is never called concurrently. The values belong to the source
+	// afterwards.
 	List func(ctx context.Context) (map[informer.Key]T, error)
-	// Get returns one thing as it is now, by which it is known whether one that was not listed is gone. The value belongs to the source
-	// afterwards. Default: what List returns, asked once more for each thing that is gone, and before things of a primary are deleted.
+	// Get returns the current state of one thing, to check whether a thing that was not listed is
+	// gone. The value belongs to the source afterwards. Default: List is called again for each
+	// thing that is gone, and before things of a primary are deleted.
 	Get func(ctx context.Context, key informer.Key) (value T, exists bool, err error)
-	// Interval is the time from the end of one List to the next one, ±10 % by chance. Default: one minute.
+	// Interval is the time from the end of one List to the next, ±10 % at random. Default: one
+	// minute.
 	Interval time.Duration
 	// Timeout is how long a List or a Get may take. Default: 30 seconds.
 	Timeout time.Duration
-	// Version returns a text that changes with the value. An error is an error of the whole list. Default: a hash of
-	// the value as JSON.
+	// Version returns a text that changes with the value. An error is an error of the whole list.
+	// Default: a hash of the value as JSON.
 	Version func(value T) (string, error)
-	// Copy returns a private copy of a value for who reads it. Default: informer.Copy, which copies Kubernetes objects
-	// and informer.Copiers, and passes on anything else as it is.
+	// Copy returns a private copy of a value for its reader. Default: informer.Copy, which copies
+	// Kubernetes objects and informer.Copiers, and returns anything else unchanged.
 	Copy func(value T) T
-	// Logger must be set. It is told when the list begins to fail and when it works again.
+	// Logger must be set. It logs when the list starts to fail and when it works again.
 	Logger micrologger.Logger
 }
 

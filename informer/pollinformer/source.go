@@ -12,13 +12,13 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// Source is an [informer.Source] that lists on a timer. The objects it gives are values of type T.
+// Source is an [informer.Source] that lists on a timer. Its objects are values of type T.
 type Source[T any] struct {
 	*informer.Hub
 	feed   *informer.Feed
 	config Config[T]
 	writes writes
-	// listing has room for the one List that is under way, and refreshing for the one of which the result goes to the store.
+	// listing has room for the one List in progress, refreshing for the one that updates the store.
 	listing, refreshing chan struct{}
 }
 
@@ -28,8 +28,8 @@ var (
 	_ informer.CatchUpper   = (*Source[any])(nil)
 )
 
-// New returns a source that does nothing until Run is called. The error names each faulty field and wraps
-// [informer.ErrInvalidConfig].
+// New returns a source that does nothing until Run is called. The error names each invalid field
+// and wraps [informer.ErrInvalidConfig].
 func New[T any](config Config[T]) (*Source[T], error) {
 	if err := config.validate(); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (s *Source[T]) poll(ctx context.Context) {
 	}
 }
 
-// refresh lists once and hands the result to the store, or leaves the store alone.
+// refresh lists once and passes the result to the store. It leaves the store alone if that fails.
 func (s *Source[T]) refresh(ctx context.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -105,7 +105,7 @@ func (s *Source[T]) refresh(ctx context.Context) (err error) {
 	return s.replace(items)
 }
 
-// replace makes what was listed all there is, but for what was written meanwhile.
+// replace makes the listed items the content of the store, except for keys written meanwhile.
 func (s *Source[T]) replace(items map[informer.Key]informer.Item) error {
 	s.writes.mu.Lock()
 	defer s.writes.mu.Unlock()
@@ -131,7 +131,8 @@ func (s *Source[T]) item(key informer.Key, value T) (informer.Item, error) {
 	return informer.Item{Key: key, Object: value, Version: version}, nil
 }
 
-// list ends with an error also when List has overrun its time and returns a part of the things without one.
+// list also returns an error if List has exceeded its time and returned a part of the things
+// without one.
 func (s *Source[T]) list(ctx context.Context) (map[informer.Key]T, error) {
 	select {
 	case s.listing <- struct{}{}:
@@ -148,7 +149,7 @@ func (s *Source[T]) list(ctx context.Context) (map[informer.Key]T, error) {
 	return values, err
 }
 
-// GetLive implements [informer.LiveReader]: it asks Config.Get, or lists.
+// GetLive implements [informer.LiveReader]: it calls Config.Get, or lists.
 func (s *Source[T]) GetLive(ctx context.Context, key informer.Key) (obj any, exists bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -176,8 +177,8 @@ func (s *Source[T]) get(ctx context.Context, key informer.Key) (value T, exists 
 	return s.config.Get(ctx, key)
 }
 
-// CatchUp implements [informer.CatchUpper]: it lists once more than the interval says.
+// CatchUp implements [informer.CatchUpper] by an additional list.
 func (s *Source[T]) CatchUp(ctx context.Context) error { return s.refresh(ctx) }
 
-// SelectsLive implements [informer.LiveSelector]: what is there is selected.
+// SelectsLive implements [informer.LiveSelector]: everything that exists is selected.
 func (s *Source[T]) SelectsLive(context.Context, any) (bool, error) { return true, nil }

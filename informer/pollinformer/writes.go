@@ -9,12 +9,15 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// Write carries out a request that creates or changes a thing, and returns its error. What write returns is how the thing is then; it
-// belongs to the source afterwards, is read from it when Write returns, and is announced as any change is. If ctx is that of a
-// reconciliation, it is no reason to reconcile the same object again. With an error, or a panic, nobody knows the outcome: what was written
-// nevertheless is found out by a later List, as is what others have written, and what was written past Write.
+// Write executes a request that creates or changes a thing, and returns its error. write returns
+// the resulting state of the thing. The state belongs to the source afterwards. It is visible to
+// reads when Write returns, and is announced like any change. If ctx belongs to a reconciliation,
+// the change does not reconcile the same object again. After an error or a panic the outcome is
+// unknown: a later List finds any change, as it finds changes by other clients and changes that
+// bypass Write.
 //
-// What is written while a List is under way is left as it is by that List, because nobody can tell whether that has seen it.
+// A List that runs during a write does not change its key, because the List may or may not have
+// seen the write.
 func (s *Source[T]) Write(ctx context.Context, key informer.Key, write func(ctx context.Context) (T, error)) error {
 	return s.carryOut(ctx, key, func() (end func(*informer.Write), err error) {
 		value, err := write(ctx)
@@ -26,14 +29,14 @@ func (s *Source[T]) Write(ctx context.Context, key informer.Key, write func(ctx 
 	})
 }
 
-// Delete is [Source.Write] for a request after which there is nothing under the key.
+// Delete is [Source.Write] for a request that leaves nothing under the key.
 func (s *Source[T]) Delete(ctx context.Context, key informer.Key, remove func(ctx context.Context) error) error {
 	return s.carryOut(ctx, key, func() (end func(*informer.Write), err error) {
 		return func(w *informer.Write) { w.Gone(s.uid(key)) }, remove(ctx)
 	})
 }
 
-// carryOut carries out a request, and ends the write as the request says.
+// carryOut executes a request, and ends the write accordingly.
 func (s *Source[T]) carryOut(ctx context.Context, key informer.Key, request func() (end func(*informer.Write), err error)) error {
 	s.writes.begin(key)
 	w := s.feed.Begin(key, informer.AuthorOf(ctx))
@@ -57,10 +60,11 @@ func (s *Source[T]) uid(key informer.Key) types.UID {
 	return ""
 }
 
-// writes are what is being written.
+// writes are the writes in progress.
 type writes struct {
 	mu sync.Mutex
-	// open counts the requests that are under way, and meanwhile has what was written since the last List began.
+	// open counts the requests in progress. meanwhile has the keys written since the last List
+	// started.
 	open      map[informer.Key]int
 	meanwhile map[informer.Key]struct{}
 }
@@ -69,7 +73,7 @@ func newWrites() writes {
 	return writes{open: map[informer.Key]int{}, meanwhile: map[informer.Key]struct{}{}}
 }
 
-// listBegins forgets what a List that begins now is going to see.
+// listBegins forgets the keys that a List that starts now will see.
 func (w *writes) listBegins() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +90,7 @@ func (w *writes) begin(key informer.Key) {
 	w.meanwhile[key] = struct{}{}
 }
 
-// end notes that a request has ended, and does what tells the store.
+// end notes that a request has ended, and calls tell, which updates the store.
 func (w *writes) end(key informer.Key, tell func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

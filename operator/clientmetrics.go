@@ -15,8 +15,9 @@ import (
 	"github.com/operatorkit/operatorkit/internal/collector"
 )
 
-// clientMetrics measure the requests to API servers, as they go over the network. They are those of one registry: what client-go
-// itself offers is one for the whole process, and belongs to whoever asks first, such as controller-runtime.
+// clientMetrics measure the requests to API servers as they are sent over the network. They belong
+// to one registry: the metrics hooks of client-go are global to the process, and belong to the
+// first component that registers them, such as controller-runtime.
 type clientMetrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -26,7 +27,7 @@ type clientMetrics struct {
 // clientBuckets are the upper bounds in seconds, up to the time-outs of API servers.
 var clientBuckets = []float64{.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 
-// newClientMetrics registers the metrics, or takes those that are registered already.
+// newClientMetrics registers the metrics, or uses those that are registered already.
 func newClientMetrics(registerer prometheus.Registerer) (*clientMetrics, error) {
 	m := &clientMetrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -45,13 +46,14 @@ func newClientMetrics(registerer prometheus.Registerer) (*clientMetrics, error) 
 	return m, errors.Join(share(registerer, &m.requests), share(registerer, &m.seconds), share(registerer, &m.waiting))
 }
 
-// share registers a collector. One that is registered already takes its place.
+// share registers a collector. A collector that is registered already replaces it.
 func share[C prometheus.Collector](registerer prometheus.Registerer, c *C) (err error) {
 	*c, err = collector.Register(registerer, *c)
 	return err
 }
 
-// measure has the requests of a config measured, and what they wait for its limit, if it has one. It changes the config.
+// measure measures the requests of a config, and how long they wait for its limit, if it has one.
+// It changes the config.
 func (m *clientMetrics) measure(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &measuredTransport{m, next} })
 	limiter := config.RateLimiter
@@ -67,7 +69,7 @@ func (m *clientMetrics) measure(config *rest.Config) {
 	}
 }
 
-// hostOf returns the host and port of a config, as its requests have them.
+// hostOf returns the host and port to which a config sends its requests.
 func hostOf(config *rest.Config) string {
 	address, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
@@ -76,7 +78,7 @@ func hostOf(config *rest.Config) string {
 	return address.Host
 }
 
-// measuredTransport measures what goes through it.
+// measuredTransport measures the requests that it passes on.
 type measuredTransport struct {
 	metrics *clientMetrics
 	next    http.RoundTripper
@@ -101,7 +103,7 @@ func (t *measuredTransport) WrappedRoundTripper() http.RoundTripper { return t.n
 // CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
 func (t *measuredTransport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.next) }
 
-// verbOf is the method of a request, and WATCH for one that stays open.
+// verbOf returns the method of a request, or WATCH for a request that stays open.
 func verbOf(r *http.Request) string {
 	switch r.Method {
 	case http.MethodGet:

@@ -16,8 +16,8 @@ import (
 	"github.com/operatorkit/operatorkit/operator/inspector"
 )
 
-// The defaults of a Config. DefaultStepTimeout is longer than any time-out of what operatorkit ships, but for those of plans for machines,
-// which wait on purpose (framework.BeginWait).
+// The defaults of a Config. DefaultStepTimeout is longer than any timeout of operatorkit itself,
+// except those of plans for machines, which wait on purpose (framework.BeginWait).
 const (
 	DefaultSyncTimeout     = time.Minute
 	DefaultStepTimeout     = time.Hour
@@ -27,61 +27,74 @@ const (
 
 // Config configures an Operator.
 type Config struct {
-	// Name identifies the operator in logs, metrics, its lease, and all marks that its frameworks and their resources leave. Two
-	// operators on the same objects differ by it. When it changes, the old one goes to FormerNames. Required.
+	// Name identifies the operator in logs, metrics, its lease, and all marks that its frameworks
+	// and their resources leave. It distinguishes operators on the same objects. If it changes, add
+	// the old one to FormerNames. Required.
 	Name string
-	// FormerNames are names that the operator had before: what stands under them is taken over as it is. The lease is not: the
-	// operator must not run under both names at the same time. Default: none.
+	// FormerNames are earlier names of the operator. Objects marked with them are adopted
+	// unchanged. The lease is not: the operator must not run under both names at the same time.
+	// Default: none.
 	FormerNames []string
-	// Logger receives what the operator itself has to say. Required.
+	// Logger receives the operator's own messages. Required.
 	Logger micrologger.Logger
-	// RESTConfig is for definitions and leases. It is not changed. Required with CRDs, and with LeaderElection unless that
-	// has a Lock.
+	// RESTConfig is for definitions and leases. It is not changed. Required with CRDs, and with
+	// LeaderElection without a Lock.
 	RESTConfig *rest.Config
-	// Frameworks run while this replica leads, and with Sharding on every replica. Their names differ. Required.
+	// Frameworks run while this replica leads, or with Sharding on every replica. Their names must
+	// differ. Required.
 	Frameworks []*framework.Framework
-	// Runnables run beside the frameworks, while this replica leads. Their names differ. Default: none.
+	// Runnables run beside the frameworks, while this replica leads. Their names must differ.
+	// Default: none.
 	Runnables []Runnable
-	// Sources run on every replica, in addition to those of the frameworks, which need not be named here. Default: none.
+	// Sources run on every replica, in addition to those of the frameworks, which need not be
+	// listed here. Default: none.
 	Sources []informer.Source
 	// CRDs are served before the sources start. They are never deleted. Default: none.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
-	// CRDMode says what is done for that. Default: EnsureCRDs.
+	// CRDMode defines how the definitions are ensured. Default: EnsureCRDs.
 	CRDMode CRDMode
 	// LeaderElection lets one of several replicas work, behind a Fence. Default: off.
 	LeaderElection LeaderElectionConfig
 	// Sharding lets all replicas work, each on a part of the objects. Default: off.
 	Sharding ShardingConfig
-	// ListenAddress is the host and port of /healthz, /readyz and /metrics, such as ":8080" in a Pod. Default: empty,
-	// which is off.
+	// ListenAddress is the host and port of /healthz, /readyz and /metrics, such as ":8080" in a
+	// Pod. Default: empty, which disables them.
 	ListenAddress string
-	// AuthorizeMetrics has /metrics answer only those whom the API server lets get that path (a non-resource URL), as a bearer token
-	// tells them; the operator needs the cluster role system:auth-delegator then. It is served without TLS as before: it is for
-	// networks in which tokens are safe. Default: everybody who reaches the address may read.
+	// AuthorizeMetrics restricts /metrics to users that the API server allows to get that path (a
+	// non-resource URL), identified by a bearer token. The operator then needs the cluster role
+	// system:auth-delegator. /metrics is still served without TLS, so it is for networks in which
+	// tokens are safe. Default: access is not restricted.
 	AuthorizeMetrics bool
-	// OpenMetrics has /metrics answer in that format whoever asks for it, as Prometheus does, because exemplars come by nothing else: those of the
-	// times of reconciliations and steps are their traces. Names and labels stay, but whole bounds of histograms are written as le="1.0", not
-	// le="1", and ranks of summaries likewise: a Prometheus before version 3 takes these for other series. Default: the text format alone.
+	// OpenMetrics makes /metrics answer in that format to clients that ask for it, as Prometheus
+	// does. Only this format has exemplars; those of the times of reconciliations and steps are
+	// their traces. Names and labels stay, but whole bounds of histograms are written as le="1.0",
+	// not le="1", and ranks of summaries likewise: Prometheus before version 3 treats these as
+	// other series. Default: only the text format.
 	OpenMetrics bool
-	// Inspector is served on its own address, and shows the frameworks of which it is the observer. NewDependencies
-	// makes one. Default: none.
+	// Inspector is served on its own address, and shows the frameworks that it observes.
+	// NewDependencies makes one. Default: none.
 	Inspector *inspector.Inspector
-	// Registry is what /metrics shows; the operator adds its own metrics. Default: a new one.
+	// Registry has the metrics that /metrics shows. The operator adds its own metrics. Default: a
+	// new one.
 	Registry *prometheus.Registry
-	// SyncTimeout is how long a replica waits for all sources before it asks for the lease. Those that are not synced by then are
-	// named in the log, and hold up only the frameworks that need them; a replica does not ask before one framework has
-	// all of its sources. Default: DefaultSyncTimeout (1 min).
+	// SyncTimeout is how long a replica waits for all sources before it requests the lease. Sources
+	// that are not synced by then are logged, and delay only the frameworks that need them. A
+	// replica does not request the lease before one framework has all of its sources. Default:
+	// DefaultSyncTimeout (1 min).
 	SyncTimeout time.Duration
-	// StepTimeout is how long a worker of a framework may be in one step of a resource before /healthz fails. What a step waits for on
-	// purpose (framework.BeginWait) does not count. Default: DefaultStepTimeout (1 h).
+	// StepTimeout is how long a worker of a framework may be in one step of a resource before
+	// /healthz fails. Time that a step waits on purpose (framework.BeginWait) does not count.
+	// Default: DefaultStepTimeout (1 h).
 	StepTimeout time.Duration
-	// ContactTimeout is how long a source may be out of contact before /readyz fails. Default: DefaultContactTimeout (5 min).
+	// ContactTimeout is how long a source may be without contact before /readyz fails. Default:
+	// DefaultContactTimeout (5 min).
 	ContactTimeout time.Duration
-	// ShutdownTimeout is how long Runnables, and sources, may take to end once they were told to, before Run returns without
-	// them, with an error; the times of the frameworks are their own. Default: DefaultShutdownTimeout (40 s).
+	// ShutdownTimeout is how long Runnables and sources may take to end when they are stopped.
+	// After that Run returns without them, with an error. The frameworks have their own timeouts.
+	// Default: DefaultShutdownTimeout (40 s).
 	ShutdownTimeout time.Duration
-	// BackOffFactory makes the backoff for ensuring one definition. Default: framework.DefaultBackOffFactory(), which
-	// does not give up.
+	// BackOffFactory makes the backoff for ensuring one definition. Default:
+	// framework.DefaultBackOffFactory(), which does not give up.
 	BackOffFactory func() backoff.BackOff
 }
 

@@ -14,29 +14,30 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// CRDMode says what an operator does about its definitions when it starts.
+// CRDMode defines how an operator treats its definitions when it starts.
 type CRDMode string
 
 const (
-	// EnsureCRDs creates what is missing, and updates what is older than what the operator has, in place. With what is
-	// right already, it needs no right to write. See package crdclient.
+	// EnsureCRDs creates missing definitions and updates outdated ones in place. If they are all
+	// right already, it needs no permission to write. See package crdclient.
 	EnsureCRDs CRDMode = "ensure"
-	// CheckCRDs writes nothing, and waits until somebody else has applied them. Until then the replica is not ready, and says why.
+	// CheckCRDs writes nothing, and waits until another user has applied the definitions. Until
+	// then the replica is not ready, and reports the reason.
 	CheckCRDs CRDMode = "check"
-	// IgnoreCRDs does not look at them.
+	// IgnoreCRDs does not read them.
 	IgnoreCRDs CRDMode = "off"
 )
 
 // CRDModes returns all modes.
 func CRDModes() []CRDMode { return []CRDMode{EnsureCRDs, CheckCRDs, IgnoreCRDs} }
 
-// ReadCRDs reads the definitions in all files of fsys whose names end in .yaml, as controller-gen writes them, in the
+// ReadCRDs reads the definitions in all .yaml files of fsys, as controller-gen writes them, in the
 // order of the files' names. Such files are best embedded into the program:
 //
 //	//go:embed crds/*.yaml
 //	var crds embed.FS
 //
-// A file with anything else in it, or with a field that does not exist, is an error that names the file.
+// A file with any other content, or with an unknown field, is an error that names the file.
 func ReadCRDs(fsys fs.FS) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	err := fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {

@@ -24,19 +24,22 @@ import (
 
 // DependenciesConfig configures Dependencies.
 type DependenciesConfig struct {
-	// Name is the name of the operator. Events name it, and the framework, as their source. Required.
+	// Name is the name of the operator. Events have it, and the name of the framework, as their
+	// source. Required.
 	Name string
 	// FormerNames are names that the operator had before, see Config.FormerNames. Default: none.
 	FormerNames []string
-	// RESTConfig tells the API server. It is not changed; without a limit on its rate of requests (QPS), Dependencies
-	// has none either, because the API server limits its clients itself. A limit is one for all clients together; questions about who may
-	// look at the page or at the metrics have one of their own. Required.
+	// RESTConfig identifies the API server. It is not changed. Without a limit on its rate of
+	// requests (QPS), Dependencies has none either, because the API server limits its clients
+	// itself. A limit is shared by all clients. Requests that authorize access to the page or to
+	// the metrics have their own limit. Required.
 	RESTConfig *rest.Config
 	// Scheme knows the types of all objects. Required.
 	Scheme *runtime.Scheme
-	// Logger is for everything. Required.
+	// Logger receives all messages. Required.
 	Logger micrologger.Logger
-	// Registry is for all metrics. Default: a new one with those of the Go runtime, the process and the build.
+	// Registry is for all metrics. Default: a new one with the metrics of the Go runtime, the
+	// process and the build.
 	Registry *prometheus.Registry
 	// Namespaces limits the sources that NewSource makes. Default: all namespaces.
 	Namespaces []string
@@ -46,62 +49,70 @@ type DependenciesConfig struct {
 	ShutdownTimeout time.Duration
 	// PlanOnly makes frameworks plan and not reconcile. Default: false.
 	PlanOnly bool
-	// TracerProvider makes the spans of frameworks, see framework.Config.TracerProvider. Default: none.
+	// TracerProvider makes the spans of frameworks, see framework.Config.TracerProvider. Default:
+	// none.
 	TracerProvider trace.TracerProvider
-	// Fence stands before all requests of Client, Recorder and RESTConfig. It is for those who need it before there are
-	// Dependencies. Default: that of RESTConfig, if it has one, or else a new one.
+	// Fence guards all requests of Client, Recorder and RESTConfig. Set it if the fence is needed
+	// before there are Dependencies. Default: that of RESTConfig, if it has one, or else a new one.
 	Fence *Fence
-	// InspectorAddress is where the inspector listens, the page that shows what the frameworks do, such as
-	// inspector.DefaultAddress. On loopback everybody on the machine may look, elsewhere those whom the API server lets, see
-	// inspector.KubernetesAuthorizer. Default: empty, which is off.
+	// InspectorAddress is the address of the inspector, the page that shows the work of the
+	// frameworks, such as inspector.DefaultAddress. On loopback it is open to every user of the
+	// machine. Elsewhere it is open to the users that the API server authorizes, see
+	// inspector.KubernetesAuthorizer. Default: empty, which disables it.
 	InspectorAddress string
-	// InspectorCertFile and InspectorKeyFile have its certificate and key, see inspector.Config. Required when InspectorAddress is not
-	// on loopback.
+	// InspectorCertFile and InspectorKeyFile have its certificate and key, see inspector.Config.
+	// Required if InspectorAddress is not on loopback.
 	InspectorCertFile, InspectorKeyFile string
-	// InspectorMemory is about how many bytes the reconciliations may take that the inspector shows. Default:
-	// inspector.DefaultMemory (64 MiB).
+	// InspectorMemory is roughly how many bytes the reconciliations shown by the inspector may
+	// take. Default: inspector.DefaultMemory (64 MiB).
 	InspectorMemory int
 }
 
-// Dependencies are what the frameworks of one operator share. Close them when these have stopped.
+// Dependencies are shared by the frameworks of one operator. Close them when these have stopped.
 type Dependencies struct {
-	// Name is the name of the operator, and FormerNames are those that it had before.
+	// Name is the name of the operator, and FormerNames are its earlier names.
 	Name        string
 	FormerNames []string
-	// RESTConfig is for clients of other kinds than Client, and for the Config of the operator, which finds Fence in it.
+	// RESTConfig is for clients of other kinds than Client, and for the Config of the operator,
+	// which gets Fence from it.
 	RESTConfig *rest.Config
 	// Client reads from and writes to the API server, without a cache.
 	Client client.WithWatch
-	// Logger is for everything.
+	// Logger receives all messages.
 	Logger micrologger.Logger
 	// Registry is for all metrics.
 	Registry *prometheus.Registry
 	// Recorder writes events on objects.
 	Recorder *Recorder
-	// Namespaces are those that the operator looks at; none means all.
+	// Namespaces are the namespaces of the operator; none means all.
 	Namespaces []string
-	// Workers is how many objects a framework reconciles at the same time; 0 stands for the framework's default.
+	// Workers is how many objects a framework reconciles at the same time; 0 is the framework's
+	// default.
 	Workers int
-	// ShutdownTimeout is how long reconciliations may go on at the end; 0 stands for the framework's default.
+	// ShutdownTimeout is how long reconciliations may continue at the end; 0 is the framework's
+	// default.
 	ShutdownTimeout time.Duration
-	// PlanOnly tells that frameworks are to plan and not to reconcile.
+	// PlanOnly makes frameworks plan and not reconcile.
 	PlanOnly bool
 	// TracerProvider makes the spans of frameworks. It is nil without traces.
 	TracerProvider trace.TracerProvider
-	// Fence refuses to write once this replica may have lost the lease of its leader election; without one it is open. Client,
-	// Recorder and RESTConfig are behind it, and HTTPClient puts others there. Its Check is for buckets of NATS.
+	// Fence refuses writes once this replica may have lost the lease of its leader election.
+	// Without an election it is open. It guards Client, Recorder and RESTConfig, and the clients
+	// that HTTPClient returns. Its Check is for NATS buckets.
 	Fence *Fence
-	// WrapTransport wraps what HTTPClient sends requests by; nil leaves it as it is. Tests stand there, see commandtest.Start.
+	// WrapTransport wraps the transport of the clients that HTTPClient returns; nil leaves it
+	// unchanged. It is for tests, see commandtest.Start.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
-	// Inspector observes the frameworks. It is nil when it is off, and served when it is in the Config of the Operator.
+	// Inspector observes the frameworks. It is nil if it is off. It is served if it is in the
+	// Config of the Operator.
 	Inspector *inspector.Inspector
 
 	httpClient *http.Client
 	sources    sources
 }
 
-// NewDependencies returns what frameworks need, or an error for which framework.IsInvalidConfig holds and which lists
-// every fault. It sends no request.
+// NewDependencies returns the Dependencies, or an error for which framework.IsInvalidConfig holds
+// and which lists every fault. It sends no request.
 func NewDependencies(config DependenciesConfig) (*Dependencies, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
@@ -166,7 +177,8 @@ func (c *DependenciesConfig) validate() error {
 	return wrong.Of("operator.DependenciesConfig")
 }
 
-// fence returns the fence of the Dependencies. Nobody else writes before there is an operator that says otherwise.
+// fence returns the fence of the Dependencies. It is open until an operator with an election is
+// made: until then this process is the only writer.
 func (c *DependenciesConfig) fence() (*Fence, error) {
 	found := fenceOf(c.RESTConfig)
 	switch {
@@ -180,9 +192,9 @@ func (c *DependenciesConfig) fence() (*Fence, error) {
 	return &Fence{now: time.Now, always: true}, nil
 }
 
-// HTTPClient returns a copy of base that begins no request once this replica may have lost its lease, and before it leads
-// only such that read (GET, HEAD, OPTIONS). It is for clients of other systems: base, which may be nil for a
-// http.DefaultClient, brings their credentials.
+// HTTPClient returns a copy of base that starts no request once this replica may have lost its
+// lease, and before it leads only requests that read (GET, HEAD, OPTIONS). It is for clients of
+// other systems. base provides the credentials; it may be nil for an http.DefaultClient.
 func (d *Dependencies) HTTPClient(base *http.Client) *http.Client {
 	if base == nil {
 		base = http.DefaultClient
@@ -198,8 +210,9 @@ func (d *Dependencies) HTTPClient(base *http.Client) *http.Client {
 	return &fenced
 }
 
-// NewFramework returns a framework of the operator. Logger, Registerer, Recorder, Observer, TracerProvider, Workers and ShutdownTimeout are
-// those of d unless config sets them; it only plans if either of them says so.
+// NewFramework returns a framework of the operator. Logger, Registerer, Recorder, Observer,
+// TracerProvider, Workers and ShutdownTimeout are those of d unless config sets them. It only plans
+// if PlanOnly is set in d or in config.
 func (d *Dependencies) NewFramework(config framework.Config) (*framework.Framework, error) {
 	if config.Operator == "" {
 		config.Operator, config.FormerOperators = d.Name, d.FormerNames

@@ -36,35 +36,37 @@ const (
 	DefaultRetryPeriod   = 2 * time.Second
 )
 
-// ErrLeaseLost is in the chain of what Run returns when the lease could not be renewed in time.
+// ErrLeaseLost is in the chain of Run's error if the lease could not be renewed in time.
 var ErrLeaseLost = errors.New("leader election: lease lost")
 
-// LeaderElectionConfig configures the election of the one replica that works. It uses a Lease of coordination.k8s.io,
-// and needs the verbs get, create and update for it, unless it is given another Lock.
+// LeaderElectionConfig configures the election of the one replica that works. It uses a Lease of
+// coordination.k8s.io, and needs the verbs get, create and update for it, unless another Lock is
+// set.
 type LeaderElectionConfig struct {
 	// Enabled turns it on. Default: off, for operators with one replica.
 	Enabled bool
-	// Lock is where the lease is kept if not in Kubernetes; natslease keeps it in a bucket of NATS. It belongs to the
-	// operator, and brings the name and the identity. Default: a Lease of Kubernetes.
+	// Lock stores the lease elsewhere than in Kubernetes; natslease stores it in a NATS bucket. It
+	// belongs to the operator, and has its own name and identity. Default: a Lease of Kubernetes.
 	Lock resourcelock.Interface
-	// Fence is opened while this replica holds the lease for certain. A fence belongs to one operator. Default: the one that
-	// stands before the requests of Config.RESTConfig, such as that of Dependencies; it can't be another one then.
+	// Fence is open while this replica holds the lease for certain. A fence belongs to one
+	// operator. Default: the fence of Config.RESTConfig, such as that of Dependencies. If
+	// RESTConfig has one, Fence can't be another.
 	Fence *Fence
-	// Namespace is where the lease is. Required when Enabled, unless Lock is set.
+	// Namespace is the namespace of the lease. Required when Enabled, unless Lock is set.
 	Namespace string
-	// Name is the name of the lease, a DNS name. Replicas with the same one elect one of them. Default: the name of the operator, as
-	// identity.LeaseName makes it.
+	// Name is the name of the lease, a DNS name. Replicas with the same name elect one of them.
+	// Default: the name of the operator, as converted by identity.LeaseName.
 	Name string
-	// Identity tells replicas apart. Default: the host's name and a random part.
+	// Identity distinguishes replicas. Default: the host's name and a random part.
 	Identity string
-	// LeaseDuration is how long others wait after the last renewal before they take over, in whole seconds. Default:
-	// DefaultLeaseDuration (15 s).
+	// LeaseDuration is how long others wait after the last renewal before they acquire the lease,
+	// in whole seconds. Default: DefaultLeaseDuration (15 s).
 	LeaseDuration time.Duration
-	// RenewDeadline is how long the leader tries to renew before it gives up. It is less than LeaseDuration. Default:
-	// DefaultRenewDeadline (10 s).
+	// RenewDeadline is how long the leader tries to renew before it gives up. It must be less than
+	// LeaseDuration. Default: DefaultRenewDeadline (10 s).
 	RenewDeadline time.Duration
-	// RetryPeriod is the pause between two tries to get or renew the lease. It is less than RenewDeadline by a fifth at
-	// least. Default: DefaultRetryPeriod (2 s).
+	// RetryPeriod is the pause between two tries to get or renew the lease. It must be less than
+	// RenewDeadline by at least a fifth. Default: DefaultRetryPeriod (2 s).
 	RetryPeriod time.Duration
 }
 
@@ -90,13 +92,13 @@ func (c *LeaderElectionConfig) setDefaults(operator string) {
 	}
 }
 
-// validity is for how long a renewal of the lease counts. What is missing to LeaseDuration is for clocks that differ in their
-// speed: this replica's and that of the one which takes over.
+// validity is how long a renewal of the lease counts. The remainder of LeaseDuration allows for
+// clocks of different speed: that of this replica and that of the next leader.
 func (c *LeaderElectionConfig) validity() time.Duration {
 	return c.LeaseDuration - (c.LeaseDuration-c.RenewDeadline)/2
 }
 
-// onKubernetes tells whether the election needs a connection to Kubernetes.
+// onKubernetes reports whether the election needs a connection to Kubernetes.
 func (c *LeaderElectionConfig) onKubernetes() bool { return c.Enabled && c.Lock == nil }
 
 func (c *LeaderElectionConfig) validate(wrong *faults.List) {
@@ -108,7 +110,8 @@ func (c *LeaderElectionConfig) validate(wrong *faults.List) {
 		wrong.Add("LeaderElection.Name %q can't be that of a Lease: %s", c.Name, strings.Join(msgs, ", "))
 	}
 	wrong.If(c.Lock != nil && c.Namespace+c.Name+c.Identity != "", "LeaderElection.Namespace, Name and Identity must be empty when Lock is set, which has its own")
-	// A Lease says how long it lasts in seconds: others would take over before this replica's fence has closed.
+	// A Lease stores its duration in whole seconds. With a fraction, others would acquire it before
+	// this replica's fence has closed.
 	wrong.If(c.LeaseDuration < time.Second || c.LeaseDuration%time.Second != 0,
 		"LeaderElection.LeaseDuration must be in whole seconds, one at least, is %s", c.LeaseDuration)
 	wrong.If(c.RenewDeadline >= c.LeaseDuration, "LeaderElection.RenewDeadline must be less than LeaseDuration (%s), is %s", c.LeaseDuration, c.RenewDeadline)
@@ -124,16 +127,16 @@ type election struct {
 	logger micrologger.Logger
 	lock   *observedLock
 	fence  *Fence
-	// keeps is set for a lease that others hold too, under the same identity: it is not released.
+	// keeps is set for a lease that others hold too, under the same identity. It is not released.
 	keeps bool
 }
 
-// newElection makes an election by config.Lock and with config.Fence.
+// newElection makes an election from config.Lock and config.Fence.
 func newElection(config LeaderElectionConfig, logger micrologger.Logger) *election {
 	return &election{
 		config: config,
 		logger: logger.With("lease", config.Lock.Describe(), "identity", config.Lock.Identity()),
-		// There is time for a second request after one that hangs.
+		// This leaves time for a second request after one that hangs.
 		lock: &observedLock{
 			Interface: config.Lock, fence: config.Fence, timeout: max(config.RenewDeadline/2, time.Second), renewals: newRenewals(),
 			duration: config.LeaseDuration, logger: logger.With("lease", config.Lock.Describe()),
@@ -164,7 +167,7 @@ func (e *election) register(operator string, registerer prometheus.Registerer) e
 	return errors.Join(labelled.Register(e.lock.renewals), labelled.Register(renewed))
 }
 
-// newLeaseLock returns the lock that is a Lease of Kubernetes.
+// newLeaseLock returns the lock for a Lease of Kubernetes.
 func newLeaseLock(config LeaderElectionConfig, restConfig *rest.Config, httpClient *http.Client) (resourcelock.Interface, error) {
 	leases, err := newLeases(restConfig, httpClient)
 	if err != nil {
@@ -177,7 +180,7 @@ func newLeaseLock(config LeaderElectionConfig, restConfig *rest.Config, httpClie
 	}, nil
 }
 
-// newLeases returns a client for leases, which can't wait until a limit on the rate of requests lets them through.
+// newLeases returns a client for leases. A limit on the rate of requests does not delay it.
 func newLeases(restConfig *rest.Config, httpClient *http.Client) (*coordinationv1.CoordinationV1Client, error) {
 	restConfig = rest.CopyConfig(restConfig)
 	restConfig.QPS, restConfig.RateLimiter = -1, nil
@@ -188,8 +191,8 @@ func newLeases(restConfig *rest.Config, httpClient *http.Client) (*coordinationv
 	return leases, nil
 }
 
-// lead waits until this replica leads, and has work done until ctx ends or the lease is lost. The lease is released
-// when the work has ended, unless it was lost.
+// lead waits until this replica leads, and runs work until ctx ends or the lease is lost. The lease
+// is released when the work has ended, unless it was lost.
 func (e *election) lead(ctx context.Context, work func(context.Context) error) error {
 	leading := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -198,7 +201,8 @@ func (e *election) lead(ctx context.Context, work func(context.Context) error) e
 		LeaseDuration: e.config.LeaseDuration,
 		RenewDeadline: e.config.RenewDeadline,
 		RetryPeriod:   e.config.RetryPeriod,
-		// The elector would release a lost lease while work is still going on: releasing is up to this package.
+		// The elector would release a lost lease during the work. Releasing is done by this
+		// package.
 		ReleaseOnCancel: false,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { close(leading) },
@@ -209,7 +213,8 @@ func (e *election) lead(ctx context.Context, work func(context.Context) error) e
 		return fmt.Errorf("%w: operator.Config: LeaderElection: %w", framework.ErrInvalidConfig, err)
 	}
 
-	// The election goes on while the work is being stopped: its end would be the end of the lease.
+	// The election continues while the work is being stopped: its end would be the end of the
+	// lease.
 	electing, stopElecting := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logging.Logr(e.logger)))
 	defer stopElecting()
 	working, stopWork := context.WithCancelCause(ctx)
@@ -241,7 +246,7 @@ func (e *election) lead(ctx context.Context, work func(context.Context) error) e
 		err = work(working)
 	}
 	if errors.Is(err, framework.ErrStillRunning) {
-		// Who works on must not write, and nobody else before the lease has ended.
+		// Work that continues must not write, and no other replica may before the lease has ended.
 		e.fence.lose()
 	}
 	stopElecting()
@@ -261,8 +266,9 @@ func (e *election) lead(ctx context.Context, work func(context.Context) error) e
 	return err
 }
 
-// release gives the lease up, if this replica holds it, so that the next one need not wait for its end. It must not be
-// called during the election, because the lock is not for concurrent use.
+// release releases the lease, if this replica holds it, so that the next leader need not wait for
+// its end. It must not be called during the election, because the lock is not safe for concurrent
+// use.
 func (e *election) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.config.RenewDeadline)
 	defer cancel()

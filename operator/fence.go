@@ -16,50 +16,56 @@ import (
 	"github.com/operatorkit/operatorkit/operator/internal/requests"
 )
 
-// Fence keeps a replica from writing when it is not certain to hold the lease of its leader election: before it leads,
-// after it has lost the lease, and also when it has lost it without knowing, because its process was stopped (SIGSTOP, a
-// paused machine) for longer than the lease lasts and goes on in the middle of a reconciliation.
+// Fence keeps a replica from writing when it is not certain to hold the lease of its leader
+// election: before it leads, after it has lost the lease, and even if it has not noticed the loss,
+// because its process was stopped (SIGSTOP, a paused machine) for longer than the lease lasts and
+// resumes in the middle of a reconciliation.
 //
-// Every operator with a leader election has one. No resource of its frameworks begins to change anything while it is closed (see
-// framework.Policy). That of [Dependencies] stands before each request of their Client, Recorder and RESTConfig, too;
-// what else writes is given it: Check to buckets of NATS, Transport, TransportTo or Dependencies.HTTPClient to clients of HTTP APIs. What has
-// no fence is held back before a resource begins only: connections that an author opens in another way, and programs that he starts.
+// Every operator with leader election has one. While it is closed, no resource of its frameworks
+// starts to change anything (see framework.Policy). The fence of [Dependencies] also checks each
+// request of their Client, Recorder and RESTConfig. Give it to other writers: Check to NATS
+// buckets, and Transport, TransportTo or Dependencies.HTTPClient to clients of HTTP APIs. A writer
+// without a fence, such as another connection or program that an author starts, is only held back
+// before a resource starts.
 //
-// The fence opens with each renewal of the lease, and closes by itself some time before LeaseDuration after that renewal was
-// begun: by half of what LeaseDuration is longer than RenewDeadline, so that clocks may differ in their speed. Others can take the
-// lease over only later than that. A write that has passed the fence may still be on its way when it closes:
-// let writes carry a precondition, a revision or a resource version, which refuses those that come too late.
+// The fence opens with each renewal of the lease. It closes by itself before LeaseDuration has
+// passed since the start of that renewal: earlier by half of the difference between LeaseDuration
+// and RenewDeadline, so that clocks may differ in speed. Others can acquire the lease only later
+// than that. A write that has passed the fence may still be on its way when the fence closes. Give
+// writes a precondition, such as a revision or a resource version, which refuses late ones.
 //
 // All methods are safe for concurrent use.
 type Fence struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// always is set while nobody else can write: without an election, and until an operator is made, for that of Dependencies.
+	// always is set while there can be no other writer: without an election, and, for the fence of
+	// Dependencies, until an operator is made.
 	always bool
 	// bound is set once an operator uses the fence.
 	bound bool
 	// lost is set once the lease was lost: the fence does not open again.
 	lost bool
-	// since is when the last successful renewal was begun, and zero when the lease is not held. It has a reading of the
-	// monotonic clock, too.
+	// since is the start of the last successful renewal, and zero while the lease is not held. It
+	// includes a reading of the monotonic clock.
 	since time.Time
 	// validity is how long a renewal counts.
 	validity time.Duration
-	// required are fences that have to be open too.
+	// required are fences that must be open too.
 	required []*Fence
 }
 
-// NewFence returns a fence that is closed until an operator with LeaderElectionConfig.Fence holds its lease. Without a
-// leader election, that is with Enabled false, the fence is open from New on. It is for those who need one before there are
-// Dependencies, or have none.
+// NewFence returns a fence that is closed until an operator with LeaderElectionConfig.Fence holds
+// its lease. Without leader election (Enabled is false) the fence is open from New on. NewFence is
+// for code that needs a fence before it has Dependencies, or that has none.
 func NewFence() *Fence { return &Fence{now: time.Now} }
 
-// Check returns nil while this replica holds the lease for certain, and otherwise an error that wraps ErrLeaseLost.
+// Check returns nil while this replica certainly holds the lease, and otherwise an error that wraps
+// ErrLeaseLost.
 func (f *Fence) Check() error { return f.check(false) }
 
-// CheckRequest returns nil if Transport would let a request pass, and otherwise its error. It is for clients that have no transport of
-// their own, but ask before each request.
+// CheckRequest returns nil if Transport would let a request pass, and otherwise its error. It is
+// for clients without a transport, which must call it before each request.
 func (f *Fence) CheckRequest(r *http.Request) error {
 	reads := !requests.Writes(r)
 	switch may, _ := r.Context().Value(beyondKey{}).(beyond); {
@@ -69,8 +75,8 @@ func (f *Fence) CheckRequest(r *http.Request) error {
 	return f.check(reads)
 }
 
-// check is Check for something that writes, or only reads. Reading is refused to nobody but a leader that may have lost its
-// lease: what it reads is what it would work with.
+// check is Check for a write, or for a read. Only a leader that may have lost its lease may not
+// read, because its work would be based on the result.
 func (f *Fence) check(reading bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,8 +104,8 @@ func (f *Fence) check(reading bool) error {
 	return nil
 }
 
-// fencePolicy lets no resource begin to change anything while a fence is closed, whatever it would
-// change that by.
+// fencePolicy keeps resources from starting any change while a fence is closed, whatever the means
+// of the change.
 type fencePolicy struct{ *Fence }
 
 // Admit implements framework.Policy.
@@ -110,34 +116,36 @@ func (p fencePolicy) Admit(context.Context, framework.Proposal) framework.Verdic
 	return framework.Go()
 }
 
-// require has the fence closed as long as another one is.
+// require keeps the fence closed while another one is closed.
 func (f *Fence) require(other *Fence) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.required = append(f.required, other)
 }
 
-// age is the time since the last renewal by the clock that says more: the monotonic one may stand still while the machine
-// sleeps, and the one on the wall may be set back.
+// age is the time since the last renewal by the clock that shows the longer time: the monotonic
+// clock may stop while the machine sleeps, and the wall clock may be set back.
 func (f *Fence) age() time.Duration {
 	now := f.now()
 	return max(now.Sub(f.since), now.Round(0).Sub(f.since.Round(0)))
 }
 
-// Transport returns a transport that refuses to begin requests while the fence is closed. A replica that does not lead yet may
-// read: by GET, HEAD and OPTIONS, unless these open a connection (exec, WebSockets), and by dry runs (dryRun=All) and questions (reviews,
-// tokens) of Kubernetes. One that may have lost its lease may not even that. Dependencies.RESTConfig has it already; it fits the Wrap of
-// another rest.Config:
+// Transport returns a transport that refuses to start requests while the fence is closed. A replica
+// that does not lead yet may read: by GET, HEAD and OPTIONS, unless these open a connection (exec,
+// WebSockets), and by dry runs (dryRun=All) and queries (reviews, tokens) of Kubernetes. A replica
+// that may have lost its lease may not even read. Dependencies.RESTConfig has the transport
+// already; it fits the Wrap of another rest.Config:
 //
 //	config.Wrap(fence.Transport)
 //
-// An operator that is given such a config still ensures its definitions, and campaigns for its lease.
+// An operator with such a config still ensures its definitions, and campaigns for its lease.
 func (f *Fence) Transport(next http.RoundTripper) http.RoundTripper {
 	return &fencedTransport{fence: f, next: next}
 }
 
-// TransportTo returns a function that puts the fence before the requests to each of many clusters, for the WrapTransport of what
-// connects to them. What wrap, which may be nil, goes around them with comes behind the fence.
+// TransportTo returns a function that puts the fence before the requests to each of many clusters.
+// It fits the WrapTransport of components that connect to them. The transports that wrap adds are
+// behind the fence; wrap may be nil.
 func (f *Fence) TransportTo(wrap func(cluster types.NamespacedName, next http.RoundTripper) http.RoundTripper,
 ) func(cluster types.NamespacedName, next http.RoundTripper) http.RoundTripper {
 	return func(cluster types.NamespacedName, next http.RoundTripper) http.RoundTripper {
@@ -148,8 +156,8 @@ func (f *Fence) TransportTo(wrap func(cluster types.NamespacedName, next http.Ro
 	}
 }
 
-// bind makes the fence that of an election in which a renewal counts for validity, or of an operator without one. It returns
-// false when it has an operator already.
+// bind assigns the fence to an election in which a renewal counts for validity, or to an operator
+// without an election. It returns false if the fence has an operator already.
 func (f *Fence) bind(validity time.Duration, elected bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,21 +168,22 @@ func (f *Fence) bind(validity time.Duration, elected bool) bool {
 	return true
 }
 
-// renewed opens the fence for a renewal that was begun at start.
+// renewed opens the fence after a renewal that started at start.
 func (f *Fence) renewed(start time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.since = start
 }
 
-// holdsLease tells whether the lease was renewed, and not given up or lost since.
+// holdsLease reports whether the lease was renewed, and not released or lost since.
 func (f *Fence) holdsLease() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !f.since.IsZero() && !f.lost
 }
 
-// renewedAt is when the last successful renewal was begun, in seconds of Unix time, and 0 while the lease is not held.
+// renewedAt returns the start of the last successful renewal, in seconds of Unix time, and 0 while
+// the lease is not held.
 func (f *Fence) renewedAt() float64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,7 +193,7 @@ func (f *Fence) renewedAt() float64 {
 	return float64(f.since.UnixNano()) / 1e9
 }
 
-// isLost tells whether the fence is closed for good.
+// isLost reports whether the fence is closed for good.
 func (f *Fence) isLost() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -205,15 +214,15 @@ func (f *Fence) lose() {
 	f.lost = true
 }
 
-// dispense ends require.
+// dispense reverts require.
 func (f *Fence) dispense(other *Fence) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.required = slices.DeleteFunc(f.required, func(known *Fence) bool { return known == other })
 }
 
-// fenceOf returns the fence that stands before all requests of config, or nil. It sees through transports that have a
-// WrappedRoundTripper.
+// fenceOf returns the fence that guards all requests of config, or nil. It looks through transports
+// that have a WrappedRoundTripper.
 func fenceOf(config *rest.Config) *Fence {
 	if config == nil || config.WrapTransport == nil {
 		return nil
@@ -253,25 +262,26 @@ func (t *fencedTransport) WrappedRoundTripper() http.RoundTripper { return t.nex
 // CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
 func (t *fencedTransport) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(t.next) }
 
-// beyond is what every replica may do in a context, whether or not it leads.
+// beyond is a permission that a context has on every replica, leading or not.
 type beyond int
 
 const (
-	// mayRead is for what is asked by those who look at a replica.
+	// mayRead is for requests on behalf of users that inspect a replica.
 	mayRead beyond = iota + 1
 	// mayWrite is for campaigning and for ensuring definitions.
 	mayWrite
 )
 
-// beyondKey is that of beyond in contexts.
+// beyondKey is the context key of beyond.
 type beyondKey struct{}
 
 func withoutFence(ctx context.Context) context.Context {
 	return context.WithValue(ctx, beyondKey{}, mayWrite)
 }
 
-// beyondFence lets a handler ask the API server whose a token is, also on a replica that may have lost its lease, of which the metrics and the
-// page tell. It reads only: what the plans write that somebody asks for is held back.
+// beyondFence lets a handler ask the API server for the user of a token, even on a replica that may
+// have lost its lease, so that its metrics and its page stay available. It permits reads only:
+// writes by a requested plan are still held back.
 func beyondFence(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), beyondKey{}, mayRead)))

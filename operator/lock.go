@@ -13,8 +13,9 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// observedLock tells a fence of what happens to a lock, and bounds each request: one that hangs must not cost the lease. A
-// replica that holds the lease and finds it gone, or with another holder, has lost it. It is not for concurrent use.
+// observedLock reports the events of a lock to a fence, and bounds each request: a request that
+// hangs must not cost the lease. If a replica holds the lease and finds it gone, or with another
+// holder, it has lost it. It is not safe for concurrent use.
 type observedLock struct {
 	resourcelock.Interface
 	fence   *Fence
@@ -24,16 +25,17 @@ type observedLock struct {
 	logger   micrologger.Logger
 	// lost is called when the lease turns out to be lost.
 	lost func(error)
-	// renewals counts what came of the tries to get or renew the lease.
+	// renewals counts the tries to get or renew the lease, by result.
 	renewals *prometheus.CounterVec
 
-	// rival is the record of another holder as it was read last, and until is when his lease ends unless he renews it.
+	// rival is the last record of another holder, and until is when its lease ends unless renewed.
 	rival []byte
 	until time.Time
 }
 
-// maxForeignLease is how many times longer than that of this replica the lease of another one is believed to last. What says that it lasts
-// longer was edited by hand: a replica that is alive would have put it right, and one that is not would block the others for so long.
+// maxForeignLease limits the duration of another replica's lease, as a multiple of this replica's.
+// A longer one was edited by hand: a live replica would have corrected it, and a dead one would
+// block the others for that long.
 const maxForeignLease = 10
 
 // Get implements resourcelock.Interface.
@@ -43,7 +45,7 @@ func (l *observedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 	record, raw, err := l.Interface.Get(ctx)
 	switch {
 	case apierrors.IsNotFound(err) && l.fence.holdsLease():
-		// The elector would make a new one, and others may have done so.
+		// The elector would create another lease, and others may have done so.
 		return nil, nil, l.lose("it was deleted")
 	case err != nil:
 		if l.fence.holdsLease() {
@@ -53,7 +55,7 @@ func (l *observedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 	case record.HolderIdentity == l.Identity():
 		return record, raw, nil
 	case l.fence.holdsLease():
-		// The elector would take it again from nobody, as if it had held it all the time.
+		// The elector would acquire it again, as if it had held it all the time.
 		why := "nobody holds it any more"
 		if record.HolderIdentity != "" {
 			why = fmt.Sprintf("it is held by %q", record.HolderIdentity)
@@ -66,7 +68,7 @@ func (l *observedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 	return &known, raw, nil
 }
 
-// correct replaces what no replica can have written into the lease of another one.
+// correct replaces values that no replica can have written into the lease of another one.
 func (l *observedLock) correct(record *resourcelock.LeaderElectionRecord, isNew bool) {
 	limit := maxForeignLease * l.duration
 	if says := time.Duration(record.LeaseDurationSeconds) * time.Second; says > limit && record.HolderIdentity != "" {
@@ -77,11 +79,11 @@ func (l *observedLock) correct(record *resourcelock.LeaderElectionRecord, isNew 
 		record.LeaseDurationSeconds = int(limit / time.Second)
 	}
 	if record.LeaderTransitions >= math.MaxInt32 {
-		record.LeaderTransitions = 0 // The next number would be none that a Lease can have.
+		record.LeaderTransitions = 0 // The next number would not be valid in a Lease.
 	}
 }
 
-// observe takes note of how long another replica may hold the lease.
+// observe notes how long another replica may hold the lease.
 func (l *observedLock) observe(record *resourcelock.LeaderElectionRecord, raw []byte) {
 	if bytes.Equal(raw, l.rival) {
 		return
@@ -92,7 +94,8 @@ func (l *observedLock) observe(record *resourcelock.LeaderElectionRecord, raw []
 	}
 }
 
-// Create implements resourcelock.Interface. A lease that was deleted may still be worked under, until its time is over.
+// Create implements resourcelock.Interface. The holder of a deleted lease may still work until its
+// time is over.
 func (l *observedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if left := l.until.Sub(l.fence.now()); left > 0 {
 		return fmt.Errorf("lease %s was deleted: who held it may work for another %s, after which it is created", l.Describe(), left.Round(time.Millisecond))
@@ -112,7 +115,7 @@ func (l *observedLock) write(ctx context.Context, record resourcelock.LeaderElec
 	defer cancel()
 	held := record.HolderIdentity == l.Identity()
 	if !held {
-		// The lease may be given up as soon as the request is under way.
+		// Another replica may acquire the lease as soon as the request is sent.
 		l.fence.close()
 	}
 	start := l.fence.now()
@@ -141,10 +144,12 @@ func (l *observedLock) bound(ctx context.Context) (context.Context, context.Canc
 	return context.WithTimeout(withoutFence(ctx), l.timeout)
 }
 
-// commonLock is a lock that several replicas hold together, under one identity, until the last of them has gone.
+// commonLock is a lock that several replicas hold together, under one identity, until the last of
+// them is gone.
 type commonLock struct{ resourcelock.Interface }
 
-// Create implements resourcelock.Interface. That another one of those who hold it together has made it is no failure.
+// Create implements resourcelock.Interface. It is not a failure if another one of its holders has
+// created it.
 func (l commonLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.Interface.Create(ctx, record)
 	if apierrors.IsAlreadyExists(err) && l.holds(ctx) {
@@ -153,7 +158,8 @@ func (l commonLock) Create(ctx context.Context, record resourcelock.LeaderElecti
 	return err
 }
 
-// Update implements resourcelock.Interface. That another one of those who hold it together has renewed it meanwhile is no failure.
+// Update implements resourcelock.Interface. It is not a failure if another one of its holders has
+// renewed it meanwhile.
 func (l commonLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.Interface.Update(ctx, record)
 	if !apierrors.IsConflict(err) || !l.holds(ctx) {
@@ -161,12 +167,13 @@ func (l commonLock) Update(ctx context.Context, record resourcelock.LeaderElecti
 	}
 	err = l.Interface.Update(ctx, record)
 	if apierrors.IsConflict(err) && l.holds(ctx) {
-		return nil // It was renewed since it was found, and so since Update was called.
+		return nil // It was renewed after it was found, and so after Update was called.
 	}
 	return err
 }
 
-// holds tells whether the replicas hold it, and has the next Update replace what it has found.
+// holds reports whether the replicas hold the lock, and makes the next Update replace the state it
+// has read.
 func (l commonLock) holds(ctx context.Context) bool {
 	now, _, err := l.Get(ctx)
 	return err == nil && now.HolderIdentity == l.Identity()

@@ -10,8 +10,8 @@ import (
 	"github.com/operatorkit/operatorkit/internal/liblog"
 )
 
-// gate lets messages through until it is closed. Some goroutines of client-go end some time after
-// they were told to, and must not write to a log whose owner has taken it back.
+// gate passes messages on until it is closed. Some goroutines of client-go end with a delay, and
+// must not write to a log that is no longer theirs.
 type gate struct {
 	// mu is held for reading by each message.
 	mu     sync.RWMutex
@@ -32,7 +32,7 @@ func (g *gate) pass(_ *slog.Record, write func()) {
 	}
 }
 
-// close waits for messages under way.
+// close waits for messages in progress.
 func (g *gate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

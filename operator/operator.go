@@ -24,7 +24,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator/inspector"
 )
 
-// Operator runs frameworks and what they need. Make one with New and run it once.
+// Operator runs frameworks and the parts they need. Make one with New and run it once.
 type Operator struct {
 	config   Config
 	sources  []informer.Source
@@ -33,7 +33,7 @@ type Operator struct {
 	// sharing is nil without sharding.
 	sharing    *sharing
 	httpClient *http.Client
-	// authorizer tells who may read the metrics. It is nil when everybody may.
+	// authorizer authorizes access to the metrics. It is nil if access is not restricted.
 	authorizer *inspector.KubernetesAuthorizer
 
 	begun      atomic.Bool
@@ -42,12 +42,12 @@ type Operator struct {
 	crdsServed atomic.Bool
 	addr       atomic.Pointer[net.Addr]
 	pageAddr   atomic.Pointer[net.Addr]
-	// ownIP is the address of this process, as others reach it.
+	// ownIP returns the address of this process as seen by others.
 	ownIP func() net.IP
 }
 
-// New returns an operator, or an error for which framework.IsInvalidConfig holds and which lists every fault. It sends
-// no request.
+// New returns an operator, or an error for which framework.IsInvalidConfig holds and which lists
+// every fault. It sends no request.
 func New(config Config) (*Operator, error) {
 	config.setDefaults()
 	if err := config.validate(); err != nil {
@@ -85,7 +85,7 @@ func New(config Config) (*Operator, error) {
 	return o, nil
 }
 
-// leadingGauge tells whether the replica works and may do so.
+// leadingGauge returns the gauge for whether the replica works and may do so.
 func (o *Operator) leadingGauge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "operatorkit_operator_leading",
@@ -99,7 +99,7 @@ func (o *Operator) leadingGauge() prometheus.Collector {
 	})
 }
 
-// bindFence finds the fence of the election, or makes one, and makes it the operator's.
+// bindFence finds the fence of the election, or makes one, and assigns it to the operator.
 func (o *Operator) bindFence() error {
 	election := &o.config.LeaderElection
 	fence, found := election.Fence, fenceOf(o.config.RESTConfig)
@@ -124,7 +124,8 @@ func (o *Operator) bindFence() error {
 	return nil
 }
 
-// identify makes the frameworks those of the operator. No two may take what is another's.
+// identify assigns the frameworks to the operator. A framework must not claim the objects of
+// another one.
 func (o *Operator) identify() error {
 	var wrong faults.List
 	finalizers := map[string]string{}
@@ -165,7 +166,7 @@ func (o *Operator) collectSources() error {
 	return wrong.Of("operator.Config")
 }
 
-// connect makes the clients, as far as they are needed.
+// connect makes the clients that are needed.
 func (o *Operator) connect() error {
 	c := o.config
 	if len(c.CRDs) > 0 || c.LeaderElection.onKubernetes() {
@@ -215,7 +216,8 @@ func (o *Operator) connectToKubernetes() error {
 	return err
 }
 
-// Addr returns the address of the listener. It is nil before Run has bound it, and without one.
+// Addr returns the address of the listener. It is nil before Run has bound it, and without a
+// listener.
 func (o *Operator) Addr() net.Addr {
 	if addr := o.addr.Load(); addr != nil {
 		return *addr
@@ -223,10 +225,11 @@ func (o *Operator) Addr() net.Addr {
 	return nil
 }
 
-// Run runs the operator until ctx ends, and returns nil then. Otherwise it returns, once everything has stopped, the
-// errors of all parts that failed, joined. It does not wait for ever for a part that ignores the end of its context: the
-// error names it then and wraps framework.ErrStillRunning, the fence stays closed, and the lease is not released but
-// runs out. The process is best ended then. It may be called once.
+// Run runs the operator until ctx ends, and then returns nil. Otherwise it returns the errors of
+// all parts that failed, joined, once everything has stopped. It does not wait forever for a part
+// that ignores the end of its context: the error then names the part and wraps
+// framework.ErrStillRunning, the fence stays closed, and the lease is not released but expires. In
+// that case end the process. Run may be called once.
 func (o *Operator) Run(ctx context.Context) error {
 	if o.begun.Swap(true) {
 		return fmt.Errorf("run operator %q: %w: it has been run before; make a new one", o.config.Name, framework.ErrExecutionFailed)
@@ -259,7 +262,7 @@ func (o *Operator) run(ctx context.Context) error {
 	return err
 }
 
-// runParts runs the parts in their order. Stopping goes the other way.
+// runParts starts the parts in order, and stops them in reverse order.
 func (o *Operator) runParts(ctx context.Context, cancel context.CancelFunc) error {
 	if err := o.ensureCRDs(ctx); err != nil || ctx.Err() != nil {
 		return err
@@ -287,7 +290,7 @@ func (o *Operator) runParts(ctx context.Context, cancel context.CancelFunc) erro
 	return errors.Join(err, sources.waitFor(o.config.ShutdownTimeout))
 }
 
-// ensureCRDs has the definitions served. That ctx ends is not an error.
+// ensureCRDs ensures that the definitions are served. The end of ctx is not an error.
 func (o *Operator) ensureCRDs(ctx context.Context) error {
 	if o.config.CRDMode == IgnoreCRDs {
 		o.crdsServed.Store(true)
@@ -344,7 +347,7 @@ func (o *Operator) startRunnables(ctx context.Context, failed func()) *parts {
 	return runnables
 }
 
-// unserved returns the definitions while they are not known to be served.
+// unserved returns the definitions until they are known to be served.
 func (o *Operator) unserved() []*apiextensionsv1.CustomResourceDefinition {
 	if o.crdsServed.Load() {
 		return nil

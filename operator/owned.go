@@ -16,10 +16,11 @@ import (
 	"github.com/operatorkit/operatorkit/resource/objectresource"
 )
 
-// NewOwnedSource returns a source of those objects of a kind that objectresource, configmapresource and secretresource
-// have made in this operator, also under its former names, in the namespaces of the operator. It is what their Stores and Store
-// want, and to be watched with objectresource.OwnerMap. Objects of others are neither received nor held. Asked for the same kind in
-// the same form again, it returns the same source.
+// NewOwnedSource returns a source of the objects of a kind that objectresource, configmapresource
+// and secretresource have made in this operator, including under its former names, in the
+// namespaces of the operator. It is for their Stores and Store, and for a watch with
+// objectresource.OwnerMap. Other objects are neither received nor stored. Another call for the same
+// kind in the same form returns the same source.
 func (d *Dependencies) NewOwnedSource(object client.Object) (*informer.Kubernetes, error) {
 	gvk, err := d.Client.GroupVersionKindFor(object)
 	if err != nil {
@@ -41,21 +42,21 @@ func (d *Dependencies) NewOwnedSource(object client.Object) (*informer.Kubernete
 	})
 }
 
-// Owned are sources of the objects that an operator makes for its primaries, in the two ways in which they are needed:
+// Owned are sources of the objects that an operator makes for its primaries, for their two uses:
 //
 //	owned, err := d.Own(&v1alpha1.Website{}, &corev1.ConfigMap{}, &corev1.Service{})
 //	…
 //	objectresource.Config[*v1alpha1.Website]{Stores: owned.Stores, …}
 //	framework.Config{Watches: owned.Watches, …}
 type Owned struct {
-	// Stores are for the resources that make the objects: their current state is read from there.
+	// Stores are for the resources that make the objects, which read the current state from them.
 	Stores []objectresource.Store
-	// Watches are for the framework of the primaries: a change of one of the objects reconciles its primary.
+	// Watches are for the framework of the primaries: a change of an object reconciles its primary.
 	Watches []framework.Watch
 }
 
-// Own returns the stores and the watches of the objects of these kinds that resources of the operator make for primaries of the kind of
-// owner. They have the sources of NewOwnedSource.
+// Own returns the stores and the watches of the objects of these kinds that resources of the
+// operator make for primaries of the kind of owner. They use the sources of NewOwnedSource.
 func (d *Dependencies) Own(owner client.Object, kinds ...client.Object) (*Owned, error) {
 	gvk, err := d.Client.GroupVersionKindFor(owner)
 	if err != nil {
@@ -73,8 +74,9 @@ func (d *Dependencies) Own(owner client.Object, kinds ...client.Object) (*Owned,
 	return owned, nil
 }
 
-// InAllNamespaces is for objects in other namespaces than that of their primary (objectresource.Config.Namespaces): when replicas share the
-// primaries, each holds the objects of all of them. It returns o.
+// InAllNamespaces is for objects outside the namespace of their primary
+// (objectresource.Config.Namespaces): if replicas share the primaries, each holds the objects of
+// all of them. It returns o.
 func (o *Owned) InAllNamespaces() *Owned {
 	for i := range o.Watches {
 		o.Watches[i].SameNamespace = false
@@ -82,9 +84,9 @@ func (o *Owned) InAllNamespaces() *Owned {
 	return o
 }
 
-// CheckWatched returns an error, for which framework.IsInvalidConfig holds, if a source of NewOwnedSource or Own is run by none of the
-// frameworks and is not among the other sources of the configuration: then nobody would notice changes of these objects. The commands
-// that make the frameworks call it.
+// CheckWatched returns an error, for which framework.IsInvalidConfig holds, if a source of
+// NewOwnedSource or Own is not run by any framework and is not in the Sources of the configuration:
+// changes of these objects would go unnoticed. The commands that make the frameworks call it.
 func (d *Dependencies) CheckWatched(config Config) error {
 	run := slices.Clone(config.Sources)
 	for _, f := range config.Frameworks {

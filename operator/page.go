@@ -15,7 +15,7 @@ import (
 	"github.com/operatorkit/operatorkit/operator/inspector"
 )
 
-// newInspector makes the inspector, if it is to be there.
+// newInspector makes the inspector, if it has an address.
 func newInspector(config DependenciesConfig, restConfig *rest.Config) (*inspector.Inspector, error) {
 	if config.InspectorAddress == "" {
 		return nil, nil
@@ -26,7 +26,7 @@ func newInspector(config DependenciesConfig, restConfig *rest.Config) (*inspecto
 	})
 }
 
-// inspected is an inspector that is being served. The zero value is none.
+// inspected is an inspector that is being served. The zero value has none.
 type inspected struct {
 	inspector *inspector.Inspector
 	server    *server
@@ -50,7 +50,7 @@ func (o *Operator) inspect(failed func()) (*inspected, error) {
 	return page, nil
 }
 
-// close ends live pages, and then serving. It returns why that ended earlier, if it did.
+// close ends live pages, and then serving. It returns the reason if serving ended earlier.
 func (p *inspected) close() error {
 	if p.inspector == nil {
 		return nil
@@ -61,7 +61,8 @@ func (p *inspected) close() error {
 	return p.server.close()
 }
 
-// InspectorAddr returns the address of the inspector. It is nil before Run has bound it, and without one.
+// InspectorAddr returns the address of the inspector. It is nil before Run has bound it, and
+// without an inspector.
 func (o *Operator) InspectorAddr() net.Addr {
 	if addr := o.pageAddr.Load(); addr != nil {
 		return *addr
@@ -69,7 +70,8 @@ func (o *Operator) InspectorAddr() net.Addr {
 	return nil
 }
 
-// pageForOthers tells where the page of this replica is. It is nowhere before Run has bound it, and without one.
+// pageForOthers returns the location of this replica's page. It is empty before Run has bound it,
+// and without a page.
 func (o *Operator) pageForOthers() location {
 	bound, ok := o.InspectorAddr().(*net.TCPAddr)
 	if !ok {
@@ -93,10 +95,11 @@ func (o *Operator) pageForOthers() location {
 	return page
 }
 
-// ownIPTimeout is how long it may take to find the API server by its name.
+// ownIPTimeout is how long it may take to resolve the name of the API server.
 const ownIPTimeout = 2 * time.Second
 
-// ownAddress returns the address from which this process reaches the API server, in a Pod that of the Pod, and nil if that is not known.
+// ownAddress returns the address from which this process reaches the API server, or nil if it is
+// not known. In a Pod it is the address of the Pod.
 func ownAddress(config *rest.Config) net.IP {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {

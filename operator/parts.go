@@ -11,7 +11,7 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 )
 
-// parts are things that run side by side.
+// parts run side by side.
 type parts struct {
 	// failed is called each time a part fails.
 	failed func()
@@ -19,11 +19,11 @@ type parts struct {
 	running sync.WaitGroup
 	mu      sync.Mutex
 	errs    []error
-	// names are those of the parts that run.
+	// names are the names of the running parts.
 	names []string
 }
 
-// run runs a part in a goroutine of its own. A panic is its failure.
+// run runs a part in its own goroutine. A panic is a failure of the part.
 func (p *parts) run(kind, name string, f func() error) {
 	called := fmt.Sprintf("%s %q", kind, name)
 	p.mu.Lock()
@@ -54,8 +54,8 @@ func (p *parts) wait() error {
 	return errors.Join(p.errs...)
 }
 
-// waitFor is wait for parts that were told to end. Those that have not after d are named by an error that wraps
-// framework.ErrStillRunning.
+// waitFor is wait for parts that were asked to end. Parts that still run after d are named by an
+// error that wraps framework.ErrStillRunning.
 func (p *parts) waitFor(d time.Duration) error {
 	ended := make(chan struct{})
 	go func() {

@@ -20,10 +20,12 @@ import (
 	"github.com/operatorkit/operatorkit/internal/cut"
 )
 
-// Recorder writes Kubernetes events. It never blocks: events are written in the background, and those that come too
-// fast, or are not written when Close is called, are dropped. Messages are cut to what the API holds, 1024 bytes. Events that are
-// repeated are sampled as those of Kubernetes' own components are: the same one is counted up; of more than ten in ten minutes that
-// differ in their message only one is left; and an object gets 25 at once, and then one in five minutes. It is safe for concurrent use.
+// Recorder writes Kubernetes events. It never blocks: events are written in the background. Events
+// that arrive too fast, or are not written when Close is called, are dropped. Messages are cut to
+// the limit of the API, 1024 bytes. Repeated events are sampled like those of Kubernetes' own
+// components: an equal event increases a count; of more than ten in ten minutes that differ only in
+// their message one is kept; and an object gets 25 at once, and then one in five minutes. It is
+// safe for concurrent use.
 type Recorder struct {
 	record.EventRecorder
 
@@ -55,12 +57,13 @@ func newRecorder(component string, restConfig *rest.Config, httpClient *http.Cli
 	return r, nil
 }
 
-// For returns a recorder whose events name component as their source. It ends with r.
+// For returns a recorder of events with component as their source. It ends with r.
 func (r *Recorder) For(component string) record.EventRecorder {
 	return cutting{r.broadcaster.NewRecorder(r.scheme, corev1.EventSource{Component: component}).WithLogger(r.muted)}
 }
 
-// maxEventMessage is how long a message may be: what the API holds, less what client-go puts before those of events that it combines.
+// maxEventMessage is the limit of the API for a message, less the prefix of events that client-go
+// combines.
 const maxEventMessage = 1024 - len("(combined from similar events): ")
 
 // cutting cuts the messages of events.
@@ -86,8 +89,8 @@ func (r *Recorder) of(config framework.Config) record.EventRecorder {
 	return r.For(config.Identity().Component())
 }
 
-// Close stops writing. A request under way is cancelled. Events recorded from now on are dropped. Nothing is logged any
-// more when it has returned.
+// Close stops writing. A request in progress is cancelled. Events recorded from now on are dropped.
+// Nothing is logged after Close has returned.
 func (r *Recorder) Close() {
 	r.closed.Do(func() {
 		r.log.close()

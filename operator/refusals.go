@@ -17,8 +17,9 @@ import (
 	"github.com/operatorkit/operatorkit/framework"
 )
 
-// refusals tells of requests that the API server refuses for lack of rights, with the rule that would allow them: of each rule once, whoever
-// sent the request, be it a source, the election, or the recorder of events.
+// refusals logs requests that the API server refuses for lack of rights, with the rule that would
+// allow them. Each rule is logged once, whether a source, the election or the recorder of events
+// sent the request.
 type refusals struct {
 	next   http.RoundTripper
 	logger micrologger.Logger
@@ -39,7 +40,8 @@ func (r *refusals) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(r.ne
 // RoundTrip implements http.RoundTripper.
 func (r *refusals) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := r.next.RoundTrip(req)
-	// An operator looks at definitions that it may not look at, and does without, see package crdclient.
+	// An operator that may not read definitions tries it, and works without it, see package
+	// crdclient.
 	if err != nil || resp.StatusCode != http.StatusForbidden || strings.HasPrefix(req.URL.Path, "/apis/"+apiextensionsv1.GroupName+"/") {
 		return resp, err
 	}

@@ -18,25 +18,33 @@ import (
 	"github.com/operatorkit/operatorkit/internal/plural"
 )
 
-// Rights are those that an operator needs at its API server.
+// Rights are the rights of an operator at its API server.
 type Rights struct {
-	// In has the rules by namespace: those for all namespaces, and for what has none, under metav1.NamespaceAll.
+	// In has the rules by namespace. The rules for all namespaces, and for kinds without
+	// namespaces, are under metav1.NamespaceAll.
 	In map[string][]rbacv1.PolicyRule
 	// Own are the rules in the namespace of the operator itself.
 	Own []rbacv1.PolicyRule
 }
 
-// Rights returns the rights that an operator of this configuration needs, as far as it is known what it does:
+// Rights returns the rights that an operator of this configuration needs, as far as its requests
+// are known:
 //
-//   - of sources, those of the frameworks and all that NewSource has made, to list and watch their objects;
-//   - of a framework, to read its primaries, to change their finalizers, and to write events on them;
-//   - of resources, what they say as framework.RightsLister, and of the framework's configuration, Rights. The ready-made resources do, and so
-//     the frameworks of packages servicesets, statemanagers (with each state manager), machines, scheduler and granter; natsresource and
-//     deploymentresource need nothing of the API server. What is only planned needs of them those to read, and to ask by dry runs;
-//   - of the operator, its definitions as CRDMode says, and its Lease, or with Sharding all Leases in its namespace.
+//   - for sources, of the frameworks and all that NewSource has made: to list and watch their
+//     objects;
+//   - for a framework: to read its primaries, to change their finalizers, and to write events on
+//     them;
+//   - for resources: the rights that they return as framework.RightsLister, and Rights of the
+//     framework's configuration. The ready-made resources do so, and so do the frameworks of
+//     packages servicesets, statemanagers (with each state manager), machines, scheduler and
+//     granter; natsresource and deploymentresource need no rights at the API server. Of these, a
+//     framework that only plans needs the rights to read, and for dry runs;
+//   - for the operator: its definitions according to CRDMode, and its Lease, or with Sharding all
+//     Leases in its namespace.
 //
-// Each is limited to the namespaces of its source, and without a source to those of d. What AuthorizeMetrics and a page beyond loopback need is
-// the cluster role system:auth-delegator, and is not among them.
+// Each is limited to the namespaces of its source, and without a source to those of d.
+// AuthorizeMetrics and a page beyond loopback need the cluster role system:auth-delegator, which is
+// not included.
 func (d *Dependencies) Rights(config Config) Rights {
 	c := &rightsCollector{
 		definitions: config.CRDs, otherwise: d.Namespaces, sourced: map[schema.GroupKind][]string{}, verbs: map[right]sets.Set[string]{},
@@ -68,7 +76,7 @@ func (d *Dependencies) Rights(config Config) Rights {
 		create.Verbs, keep.Verbs, keep.ResourceNames = []string{"create"}, []string{"get", "update"}, []string{name.Name}
 		rights.Own = []rbacv1.PolicyRule{create, keep}
 		if config.Sharding.Enabled {
-			// Those of replicas have names that are made when they start.
+			// The Leases of replicas have names that are made when the replicas start.
 			leases.Verbs = []string{"get", "list", "watch", "create", "update", "delete"}
 			rights.Own = []rbacv1.PolicyRule{leases}
 		}
@@ -76,26 +84,28 @@ func (d *Dependencies) Rights(config Config) Rights {
 	return rights
 }
 
-// inCluster is a source of objects of an API server: an informer.Kubernetes, and what embeds one.
+// inCluster is a source of objects of an API server: an informer.Kubernetes, or a type that embeds
+// one.
 type inCluster interface {
 	informer.Source
 	GroupVersionKind() schema.GroupVersionKind
 	Namespaces() []string
 }
 
-// right is what a rule is about.
+// right is the target of a rule.
 type right struct{ namespace, group, resource, name string }
 
 // rightsCollector collects verbs.
 type rightsCollector struct {
 	definitions []*apiextensionsv1.CustomResourceDefinition
-	// otherwise are the namespaces for kinds without a source, and sourced those of the others.
+	// otherwise are the namespaces for kinds without a source; sourced are the namespaces of the
+	// other kinds.
 	otherwise []string
 	sourced   map[schema.GroupKind][]string
 	verbs     map[right]sets.Set[string]
 }
 
-// orAll returns namespaces, of which none stand for all, as names.
+// orAll returns the names of namespaces; an empty list means all.
 func orAll(namespaces []string) []string {
 	if len(namespaces) == 0 {
 		return []string{metav1.NamespaceAll}
@@ -103,7 +113,7 @@ func orAll(namespaces []string) []string {
 	return namespaces
 }
 
-// framework adds what a framework and its resources need.
+// framework adds the rights for a framework and its resources.
 func (c *rightsCollector) framework(f *framework.Framework) {
 	primaries, onKubernetes := f.Sources()[0].(inCluster)
 	if onKubernetes {
@@ -133,7 +143,7 @@ func (c *rightsCollector) framework(f *framework.Framework) {
 	}
 }
 
-// crds adds what it takes to look after the definitions.
+// crds adds the rights for the definitions.
 func (c *rightsCollector) crds(mode CRDMode) {
 	verbs := []string{"get", "create", "patch"}
 	switch mode {
@@ -151,7 +161,7 @@ func (c *rightsCollector) add(kind schema.GroupVersionKind, namespaces []string,
 	c.named("", kind, "", namespaces, verbs...)
 }
 
-// named adds a right on the object of a name, or on all without one.
+// named adds a right on one object by name, or on all if name is empty.
 func (c *rightsCollector) named(name string, kind schema.GroupVersionKind, subresource string, namespaces []string, verbs ...string) {
 	resource := c.resourceOf(kind)
 	if subresource != "" {
@@ -169,7 +179,8 @@ func (c *rightsCollector) put(r right, verbs ...string) {
 	c.verbs[r].Insert(verbs...)
 }
 
-// resourceOf returns the name of the resource of a kind: from its definition, or as Kubernetes calls its own.
+// resourceOf returns the name of the resource of a kind, from its definition or as Kubernetes names
+// its own.
 func (c *rightsCollector) resourceOf(kind schema.GroupVersionKind) string {
 	for _, crd := range c.definitions {
 		if crd.Spec.Group == kind.Group && crd.Spec.Names.Kind == kind.Kind {
@@ -179,7 +190,7 @@ func (c *rightsCollector) resourceOf(kind schema.GroupVersionKind) string {
 	return plural.Of(kind).Resource
 }
 
-// verbOrder is how people write verbs; others come after.
+// verbOrder is the usual order of verbs; others follow.
 var verbOrder = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
 
 func compareVerbs(a, b string) int {
@@ -192,8 +203,8 @@ func compareVerbs(a, b string) int {
 	return cmp.Or(cmp.Compare(place(a), place(b)), strings.Compare(a, b))
 }
 
-// rules returns the rules by namespace, of which those with the same verbs on one group are one. What is allowed in all namespaces is not
-// repeated for some.
+// rules returns the rules by namespace. Rules with the same verbs on one group are merged. A rule
+// for all namespaces is not repeated for single ones.
 func (c *rightsCollector) rules() map[string][]rbacv1.PolicyRule {
 	rules := map[string][]rbacv1.PolicyRule{}
 	order := slices.SortedFunc(maps.Keys(c.verbs), func(a, b right) int {
@@ -219,7 +230,7 @@ func (c *rightsCollector) rules() map[string][]rbacv1.PolicyRule {
 	return rules
 }
 
-// merged adds a rule to others, or its resource or its name to one of them that is the same otherwise.
+// merged adds a rule to others, or adds its resource or its name to an otherwise equal rule.
 func merged(rules []rbacv1.PolicyRule, rule rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	for i := range rules {
 		other := &rules[i]

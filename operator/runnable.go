@@ -2,10 +2,12 @@ package operator
 
 import "context"
 
-// Runnable is something that runs on the leader, and with sharding on one of the replicas, beside the frameworks, such as a collector of garbage.
+// Runnable runs beside the frameworks on the leader, and with sharding on one of the replicas. A
+// garbage collector is an example.
 type Runnable struct {
-	// Name stands in errors. Required.
+	// Name is used in errors. Required.
 	Name string
-	// Run runs until ctx ends. An error, or a panic, stops the operator; that it returns nil does not. Required.
+	// Run runs until ctx ends. An error or a panic stops the operator; returning nil does not.
+	// Required.
 	Run func(ctx context.Context) error
 }

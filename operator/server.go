@@ -18,7 +18,8 @@ import (
 	"github.com/operatorkit/operatorkit/operator/logging"
 )
 
-// The limits of a server. The inspector gives single answers more time: plans and graphs, and streams, which have no end.
+// The limits of a server. The inspector gives some answers more time: plans and graphs, and
+// streams, which have no end.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 30 * time.Second
@@ -28,7 +29,7 @@ const (
 	maxBody           = 64 << 10 // bytes
 )
 
-// closeTimeout is how long requests under way may take once everything else has stopped.
+// closeTimeout is how long requests in progress may take once everything else has stopped.
 const closeTimeout = 5 * time.Second
 
 // server serves one thing over HTTP.
@@ -50,8 +51,8 @@ func (o *Operator) listen(failed func()) (*server, error) {
 	return s, nil
 }
 
-// serve binds the address, which is stored in bound, and serves in the background, by TLS if there is a configuration for it. failed
-// is called when serving ends before close.
+// serve binds the address, stores it in bound, and serves in the background, by TLS if there is a
+// configuration for it. failed is called if serving ends before close.
 func (o *Operator) serve(what, address string, handler http.Handler, tlsConfig *tls.Config, bound *atomic.Pointer[net.Addr], failed func()) (*server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -81,7 +82,7 @@ func (o *Operator) serve(what, address string, handler http.Handler, tlsConfig *
 	return s, nil
 }
 
-// newHTTPServer returns a server that lets nobody keep it busy.
+// newHTTPServer returns a server that a client can't keep busy.
 func newHTTPServer(handler http.Handler, tlsConfig *tls.Config, logger micrologger.Logger) *http.Server {
 	return &http.Server{
 		Handler:           http.MaxBytesHandler(handler, maxBody),
@@ -95,7 +96,8 @@ func newHTTPServer(handler http.Handler, tlsConfig *tls.Config, logger micrologg
 	}
 }
 
-// close ends serving and returns why it ended earlier, if it did. Those who are still being answered after closeTimeout are cut off.
+// close ends serving and returns the reason if it ended earlier. Answers still in progress after
+// closeTimeout are cut off.
 func (s *server) close() error {
 	if s.http == nil {
 		return nil
@@ -132,8 +134,9 @@ func (o *Operator) handler() http.Handler {
 	return mux
 }
 
-// healthz answers 503 when the process had better be started anew: the lease is lost, something ignores the end of its context, or
-// a worker is in one step for longer than StepTimeout without waiting on purpose.
+// healthz answers 503 if the process should be restarted: the lease is lost, a part ignores the end
+// of its context, or a worker is in one step for longer than StepTimeout without waiting on
+// purpose.
 func (o *Operator) healthz(w http.ResponseWriter, _ *http.Request) {
 	var faults string
 	if o.election != nil && o.config.LeaderElection.Fence.isLost() {
@@ -152,7 +155,8 @@ func (o *Operator) healthz(w http.ResponseWriter, _ *http.Request) {
 	answerFor(w, faults)
 }
 
-// readyz answers 200 when the sources are synced, in contact and not degraded, on every replica, and otherwise 503 with what is missing.
+// readyz answers 200 if the sources are synced, in contact and not degraded, on every replica, and
+// otherwise 503 with the reasons.
 func (o *Operator) readyz(w http.ResponseWriter, _ *http.Request) {
 	var missing string
 	for _, crd := range o.unserved() {
@@ -180,7 +184,7 @@ func (o *Operator) readyz(w http.ResponseWriter, _ *http.Request) {
 	answerFor(w, missing)
 }
 
-// answerFor answers 200, or 503 with what is amiss.
+// answerFor answers 200, or 503 with the faults in amiss.
 func answerFor(w http.ResponseWriter, amiss string) {
 	if amiss != "" {
 		answer(w, http.StatusServiceUnavailable, amiss)

@@ -20,11 +20,12 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// SourceOption narrows what a source of NewSource holds.
+// SourceOption narrows the content of a source of NewSource.
 type SourceOption func(*informer.KubernetesConfig, *question)
 
-// InNamespaces limits a source to these namespaces, in place of those of the operator; none are all, which a kind without
-// namespaces needs in an operator that is limited to some.
+// InNamespaces limits a source to these namespaces, in place of those of the operator. Without
+// arguments the source has all namespaces, as a kind without namespaces needs in an operator that
+// is limited to some.
 func InNamespaces(namespaces ...string) SourceOption {
 	namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
 	return func(c *informer.KubernetesConfig, q *question) {
@@ -39,15 +40,17 @@ func WithLabels(selector labels.Selector) SourceOption {
 	}
 }
 
-// WithFields limits a source to the objects that the selector matches; the API server supports few fields.
+// WithFields limits a source to the objects that the selector matches. The API server supports few
+// fields.
 func WithFields(selector fields.Selector) SourceOption {
 	return func(c *informer.KubernetesConfig, q *question) {
 		c.FieldSelector, q.fields = selector, selector.String()
 	}
 }
 
-// WithIndexers gives a source indexes, see informer.KubernetesConfig. With this option, or one of those below, a source is made anew each
-// time: give it a name, by Named, when there is another one of the kind.
+// WithIndexers gives a source indexes, see informer.KubernetesConfig. With this option, or one of
+// those below, each call makes a new source: name it with Named if there is another one of the
+// kind.
 func WithIndexers(indexers map[string]informer.IndexFunc) SourceOption {
 	return func(c *informer.KubernetesConfig, q *question) { c.Indexers, q.own = indexers, true }
 }
@@ -57,19 +60,22 @@ func WithTransform(transform cache.TransformFunc) SourceOption {
 	return func(c *informer.KubernetesConfig, q *question) { c.Transform, q.own = transform, true }
 }
 
-// WithResync has all objects announced again after that time, over and over, see informer.KubernetesConfig.
+// WithResync announces all objects again at this interval, see informer.KubernetesConfig.
 func WithResync(period time.Duration) SourceOption {
 	return func(c *informer.KubernetesConfig, q *question) { c.Resync, q.own = period, true }
 }
 
-// Named gives a source this name. Frameworks are named after their primary source unless they have names of their own.
+// Named names a source. Frameworks are named after their primary source unless they have their own
+// names.
 func Named(name string) SourceOption {
 	return func(_ *informer.KubernetesConfig, q *question) { q.named, q.own = name, true }
 }
 
-// NewSource returns a source of the objects of the kind of object, in the namespaces of the operator: whole ones of a Go type, or
-// as unstructured.Unstructured or metav1.PartialObjectMetadata if object is one. It is named after the kind, the form and the
-// options. Asked for the same again, it returns the same source, which several frameworks may use.
+// NewSource returns a source of the objects of the kind of object, in the namespaces of the
+// operator: as whole objects of a Go type, or as unstructured.Unstructured or
+// metav1.PartialObjectMetadata if object is one. It is named after the kind, the form and the
+// options. Another call with the same arguments returns the same source, which several frameworks
+// may use.
 func (d *Dependencies) NewSource(object client.Object, options ...SourceOption) (*informer.Kubernetes, error) {
 	gvk, err := d.Client.GroupVersionKindFor(object)
 	if err != nil {
@@ -89,31 +95,33 @@ func (d *Dependencies) NewSource(object client.Object, options ...SourceOption) 
 	})
 }
 
-// sources are those that were made for an operator. Some are run by others, such as those of package target, and by no framework.
+// sources are the sources made for an operator. Some are run by other components, such as those of
+// package target, and not by a framework.
 type sources struct {
 	mu   sync.Mutex
 	made []made
 }
 
-// made is a source, and what was asked for.
+// made is a source, with the question that led to it.
 type made struct {
 	question
 	source *informer.Kubernetes
 }
 
-// question is what a source was asked for. What is empty was not.
+// question is a request for a source. Empty fields were not requested.
 type question struct {
 	gvk                              schema.GroupVersionKind
 	form, namespaces, labels, fields string
-	// owned is for what resources of the operator have made.
+	// owned is for objects that resources of the operator have made.
 	owned bool
-	// own is for a source that nobody else gets, and named the name that it is given.
+	// own is for a source that is not shared, and named is the name that it is given.
 	own   bool
 	named string
 }
 
-// name names a source after what it was asked for, and nothing else: frameworks are named after their sources, and their names
-// must not change with what else the operator does, or with the namespaces to which it is limited.
+// name returns a name that depends only on the question: frameworks are named after their sources,
+// and their names must not depend on the rest of the operator, or on the namespaces to which it is
+// limited.
 func (q question) name() string {
 	plural, _ := meta.UnsafeGuessKindToResource(q.gvk)
 	name := plural.GroupResource().String()
@@ -125,12 +133,12 @@ func (q question) name() string {
 	return name
 }
 
-// has tells whether a source that others get too has that name. It is called while one is made.
+// has reports whether a shared source has that name. It is called while a source is being made.
 func (s *sources) has(name string) bool {
 	return slices.ContainsFunc(s.made, func(m made) bool { return !m.own && m.source.Name() == name })
 }
 
-// of returns the source that was made for the question, or makes it.
+// of returns the source for the question, and makes it if necessary.
 func (s *sources) of(q question, build func() (*informer.Kubernetes, error)) (*informer.Kubernetes, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,14 +152,14 @@ func (s *sources) of(q question, build func() (*informer.Kubernetes, error)) (*i
 	return source, err
 }
 
-// all returns them all.
+// all returns all sources.
 func (s *sources) all() []made {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.made)
 }
 
-// formOf returns the form in which a source holds objects, and nothing for Go types.
+// formOf returns the form in which a source holds objects, and "" for Go types.
 func formOf(object client.Object) string {
 	switch object.(type) {
 	case *unstructured.Unstructured:

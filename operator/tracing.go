@@ -15,9 +15,10 @@ import (
 // tracerName is the instrumentation scope of the spans of requests.
 const tracerName = "github.com/operatorkit/operatorkit/operator"
 
-// tracedTransport makes a span of each request that may change something, where the context has a span that is recorded, such as that of
-// a step. It has the attributes of OpenTelemetry's semantic conventions for HTTP clients. Of an API server it names the object too; what
-// the path of another system's URL says may be secret.
+// tracedTransport makes a span for each request that may change something, if the context has a
+// recorded span, such as that of a step. The span has the attributes of OpenTelemetry's semantic
+// conventions for HTTP clients. For an API server it also names the object. The path of another
+// system's URL is omitted, because it may be secret.
 type tracedTransport struct {
 	next      http.RoundTripper
 	apiServer bool

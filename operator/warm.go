@@ -8,8 +8,8 @@ import (
 	"github.com/operatorkit/operatorkit/informer"
 )
 
-// warm waits until all sources are synced. Those that are not after SyncTimeout are told, and waited for only until one framework
-// has all that it needs.
+// warm waits until all sources are synced. Sources that are not synced after SyncTimeout are
+// logged. From then on it only waits until one framework has all the sources that it needs.
 func (o *Operator) warm(ctx context.Context) {
 	inTime, cancel := context.WithTimeout(ctx, o.config.SyncTimeout)
 	defer cancel()
@@ -47,7 +47,7 @@ func (o *Operator) waitForOneFramework(ctx context.Context) {
 	waiting.Wait()
 }
 
-// synced waits until all sources of a framework are synced, and returns false when ctx ends before.
+// synced waits until all sources of a framework are synced. It returns false if ctx ends first.
 func synced(ctx context.Context, f *framework.Framework) bool {
 	for _, s := range f.Sources() {
 		if s.WaitForSync(ctx) != nil {
